@@ -201,7 +201,9 @@ fn delete_what_is_old(app: &Arc<App>, schedule: Schedule, stopped: &Receiver<()>
 
 /// Verifies the ledger on a thread of its own, because it reads all of it.
 fn verify_ledger(app: &Arc<App>, schedule: Schedule, stopped: &Receiver<()>) {
-    every(stopped, schedule.first_sweep, schedule.sweep, "verifying the ledger", || ledger::verify_if_due(app).map(drop));
+    every(stopped, schedule.first_sweep, schedule.sweep, "verifying the ledger", || {
+        ledger::verify_if_due(app).map(drop)
+    });
 }
 
 /// On a thread of its own: a provider that hangs must not hold up the other jobs.

@@ -1,18 +1,18 @@
-//! Every endpoint, called by everybody there is, naming themselves and others, wherever parameters may stand.
+//! Every endpoint with every kind of caller, naming themselves and others in every parameter location.
 //!
-//! The promises are those of `endpoint_access`; the endpoints are those of the running server's own document.
+//! Expected access is in `endpoint_access`. The endpoints come from the running server's document.
 
 use serde_json::{Map, Value, json};
 
 use crate::{
     endpoint_access::{Access, promised},
     invalid_input::{Way, texts, ways},
-    support::{Answer, Caller, Document, Operation, Parameter, Place, Request, Server, Setup},
+    support::{Caller, Document, Operation, Parameter, ParameterLocation, Request, Response, Server, Setup},
 };
 
 const PASSWORD: &str = "correct horse battery staple";
 
-/// Who calls.
+/// The caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Who {
     Nobody,
@@ -25,24 +25,24 @@ enum Who {
 
 const EVERYBODY: [Who; 6] = [Who::Nobody, Who::BadToken, Who::SignedOut, Who::User, Who::Admin, Who::Key];
 
-/// What is to come of a call.
+/// The expected outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Unauthenticated,
     Forbidden,
     NotYours,
-    /// Whatever comes then, it is not for want of a right.
+    /// Any outcome except a missing right.
     LetIn,
 }
 
-/// The contract's table.
+/// Returns the outcome that the contract requires.
 fn verdict(operation: &Operation, who: Who, names_other: bool) -> Verdict {
     let access = promised(operation);
-    // Anybody may say what they think of the app, but administrators are not its users.
+    // Anyone may send feedback, but administrators are not users.
     if operation.path == "/feedback" && matches!(who, Who::Admin | Who::Key) {
         return Verdict::Forbidden;
     }
-    // A key has no session that could end.
+    // An API key has no session to end.
     if operation.path == "/admin/logout" && who == Who::Key {
         return Verdict::Forbidden;
     }
@@ -62,9 +62,9 @@ fn verdict(operation: &Operation, who: Who, names_other: bool) -> Verdict {
     }
 }
 
-fn found(answer: &Answer) -> Verdict {
-    let problem: Value = serde_json::from_slice(&answer.bytes).unwrap_or_default();
-    match (answer.status, problem["code"].as_str()) {
+fn found(response: &Response) -> Verdict {
+    let problem: Value = serde_json::from_slice(&response.bytes).unwrap_or_default();
+    match (response.status, problem["code"].as_str()) {
         (401, Some("unauthenticated")) => Verdict::Unauthenticated,
         (403, Some("forbidden")) => Verdict::Forbidden,
         (403, Some("not_yours")) => Verdict::NotYours,
@@ -72,7 +72,7 @@ fn found(answer: &Answer) -> Verdict {
     }
 }
 
-struct World {
+struct Fixture {
     server: Server,
     user: Caller,
     other: Caller,
@@ -81,9 +81,9 @@ struct World {
     document: Document,
 }
 
-impl World {
+impl Fixture {
     fn new() -> Self {
-        // Guessing codes and passwords is part of the walk.
+        // The test guesses codes and passwords.
         let server = Setup::default().with("AUTH_TOKENS_PER_USER", 100_000).start();
         let [user, other, signed_out] =
             ["13800138000", "13800138001", "13800138002"].map(|phone| server.sign_in(phone));
@@ -93,7 +93,7 @@ impl World {
         Self { server, user, other, signed_out, admin, document }
     }
 
-    /// The request with its credential. Who is signed out or gone afterwards is somebody new each time.
+    /// Adds the credential. Callers that were signed out or deleted are replaced.
     fn by(&self, who: Who, operation: &Operation, request: Request) -> Request {
         let key = || self.document.operations.iter().find_map(|operation| operation.key.clone()).unwrap();
         match who {
@@ -103,7 +103,7 @@ impl World {
             Who::User if operation.is_farewell() => request.by(&self.server.sign_in_again("13800138009")),
             Who::User => request.by(&self.user),
             Who::Admin if operation.path == "/admin/logout" => {
-                // The walk has tried wrong passwords before.
+                // The test has used wrong passwords before.
                 self.server.database().execute("delete from admin_attempts", []).unwrap();
                 let login = json!({ "name": "root", "password": PASSWORD });
                 let session = self.server.post("/admin/login").json(&login).send().expect(200).json();
@@ -114,12 +114,12 @@ impl World {
         }
     }
 
-    /// The request with what is required, and one more parameter with somebody's own value, in this place.
+    /// Returns a request with required values and one more parameter with somebody's value, in this location.
     fn request(&self, operation: &Operation, named: Option<&Parameter>, whose: &Caller, way: Way) -> Request {
         let mut values = operation.required_values(&self.user);
         let mut path = operation.path_of(&self.user);
         match named {
-            Some(parameter) if parameter.place == Place::Path => path = operation.path_of(whose),
+            Some(parameter) if parameter.location == ParameterLocation::Path => path = operation.path_of(whose),
             Some(parameter) => drop(values.insert(parameter.name.clone(), parameter.value_of(whose))),
             None => {}
         }
@@ -138,23 +138,24 @@ fn placed(request: Request, values: &Map<String, Value>, way: Way) -> Request {
 }
 
 #[test]
-fn everybody_gets_what_the_table_says_wherever_parameters_stand_and_whomever_they_name() {
-    let world = World::new();
+fn every_caller_gets_the_contracts_access_in_every_parameter_location() {
+    let fixture = Fixture::new();
     let mut calls = 0;
-    for operation in &world.document.operations {
+    for operation in &fixture.document.operations {
         let naming = operation.parameters.iter().filter(|parameter| operation.names_user(parameter)).map(Some);
         for named in std::iter::once(None).chain(naming) {
             for (way, who) in ways(operation).flat_map(|way| EVERYBODY.map(|who| (way, who))) {
-                for whose in [&world.user, &world.other] {
-                    let names_other = named.is_some() && whose.user_id == world.other.user_id;
-                    if named.is_none() && whose.user_id == world.other.user_id || names_other && operation.is_farewell()
+                for whose in [&fixture.user, &fixture.other] {
+                    let names_other = named.is_some() && whose.user_id == fixture.other.user_id;
+                    if named.is_none() && whose.user_id == fixture.other.user_id
+                        || names_other && operation.is_farewell()
                     {
                         continue;
                     }
-                    let answer = world.by(who, operation, world.request(operation, named, whose, way)).send();
+                    let response = fixture.by(who, operation, fixture.request(operation, named, whose, way)).send();
                     let name = named.map(|parameter| parameter.name.as_str());
                     let what = format!("{} as {who:?}, naming {name:?} in {way:?}", operation.name());
-                    assert_fits(&answer, operation, verdict(operation, who, names_other), &what);
+                    assert_fits(&response, operation, verdict(operation, who, names_other), &what);
                     calls += 1;
                 }
             }
@@ -162,20 +163,20 @@ fn everybody_gets_what_the_table_says_wherever_parameters_stand_and_whomever_the
     }
     println!("{calls} calls");
     assert!(calls > 2_500, "only {calls} calls: the document has become small");
-    assert_no_fault(&world.server);
+    assert_no_fault(&fixture.server);
 }
 
 #[track_caller]
-fn assert_fits(answer: &Answer, operation: &Operation, expected: Verdict, what: &str) {
-    assert!(answer.status < 500, "{what}: {}", answer.text());
-    // Here the token is the parameter, and a bad one is for the operation to refuse.
+fn assert_fits(response: &Response, operation: &Operation, expected: Verdict, what: &str) {
+    assert!(response.status < 500, "{what}: {}", response.text());
+    // The token is a parameter here, and the operation rejects a bad one.
     if operation.path.contains("/refresh") {
-        return assert!([200, 401, 422].contains(&answer.status), "{what}: {}", answer.text());
+        return assert!([200, 401, 422].contains(&response.status), "{what}: {}", response.text());
     }
-    assert_eq!(found(answer), expected, "{what}: {} {}", answer.status, answer.text());
+    assert_eq!(found(response), expected, "{what}: {} {}", response.status, response.text());
     if expected == Verdict::LetIn {
         let is_own_refusal = ["/auth/login", "/api/v1/auth/login", "/admin/login"].contains(&operation.path.as_str());
-        assert!(is_own_refusal || ![401, 403].contains(&answer.status), "{what}: {}", answer.text());
+        assert!(is_own_refusal || ![401, 403].contains(&response.status), "{what}: {}", response.text());
     }
 }
 
@@ -184,17 +185,17 @@ fn assert_no_fault(server: &Server) {
     assert!(faults.is_empty(), "{faults:#?}");
 }
 
-/// Things named by their own id: a session, a notification, a trace, an order, a device. Another user's is nobody's.
+/// Sessions, notifications, traces, orders and devices of another user are not found.
 #[test]
-fn what_has_an_id_of_its_own_is_not_there_for_others() {
-    let world = World::new();
-    let (server, user, other) = (&world.server, &world.user, &world.other);
+fn resources_of_other_users_are_not_found() {
+    let fixture = Fixture::new();
+    let (server, user, other) = (&fixture.server, &fixture.user, &fixture.other);
     server.command(&["points", "adjust", &user.phone_number, "100", "--reason", "tests"]).expect(0);
     let cast = json!({ "question": "何时启程？", "method": "three_coins" });
     let session = server.post("/api/v1/sessions").by(user).json(&cast).send().expect(201).json();
     let session = session["id"].as_str().unwrap();
     let tell = json!({ "audience": "users", "userIds": [user.user_id], "title": "…", "body": "…" });
-    let told = server.post("/admin/notifications").token(&world.admin).json(&tell).send().expect(201).json();
+    let told = server.post("/admin/notifications").token(&fixture.admin).json(&tell).send().expect(201).json();
     let ask = json!({ "question": "何时启程？", "divinationData": { "lines": [7, 8, 8, 8, 7, 6] } });
     let record = server.post("/divination/enhanced").by(user).json(&ask).send().expect(200).json();
     let package = [("amount", "6.00"), ("coinCount", "60")];
@@ -216,7 +217,7 @@ fn what_has_an_id_of_its_own_is_not_there_for_others() {
         assert_eq!((number, foreign.status), (number, 404), "{}", foreign.text());
         assert_eq!(foreign.json()["code"], "not_found");
         request.clone().send().expect_problem(401, "unauthenticated");
-        // It was there all the while.
+        // It existed throughout.
         let own = request.by(user).send();
         assert!([200, 202, 204].contains(&own.status), "{number}: {} {}", own.status, own.text());
     }

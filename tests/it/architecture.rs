@@ -1,7 +1,6 @@
-//! The walls of the house, checked by plain text search over the sources.
+//! Boundaries between modules, checked by text search over the sources.
 //!
-//! A small lexer sets comments, literals and tests aside first, so that a word in a sentence is no use of what it
-//! names. What is found is reported with the wall that it breaks.
+//! A small lexer blanks comments, literals and tests, so that words in them do not count.
 
 use std::{
     collections::BTreeMap,
@@ -11,12 +10,12 @@ use std::{
     sync::LazyLock,
 };
 
-/// One file of `src`.
+/// A file of `src`.
 struct Source {
-    /// Below `src`, with slashes: `domain/identity/users.rs`.
+    /// Relative to `src`, with slashes: `domain/identity/users.rs`.
     path: String,
     text: String,
-    /// The text with comments, literals and tests overwritten by spaces.
+    /// The text with comments, literals and tests replaced by spaces.
     code: String,
     /// The literals outside of tests.
     literals: Vec<String>,
@@ -41,7 +40,7 @@ impl Source {
         places.iter().any(|place| if place.ends_with('/') { self.path.starts_with(place) } else { self.path == *place })
     }
 
-    /// The words of the code, each with what stands directly before and after it, white space left out.
+    /// Returns the words of the code with the text directly before and after them, without white space.
     fn words(&self) -> Vec<Word<'_>> {
         let is_part = |character: char| character.is_alphanumeric() || character == '_';
         let mut words = Vec::new();
@@ -63,7 +62,7 @@ impl Source {
         format!("src/{}:{line}: {text}", self.path)
     }
 
-    /// The files of the modules that this one declares for tests only.
+    /// Returns the files of modules that this file declares for tests only.
     fn test_files(&self) -> Vec<String> {
         let directory = match self.path.strip_suffix("mod.rs") {
             Some(directory) => directory.to_owned(),
@@ -77,8 +76,8 @@ impl Source {
             .collect()
     }
 
-    /// The subject that a file in `domain` belongs to: the file or folder below its area. What stands in the area of
-    /// moderation itself is the subject of that name.
+    /// Returns the subject of a file in `domain`: the file or folder below its area. Files directly in the moderation
+    /// area belong to `moderation`.
     fn subject(&self) -> Option<&str> {
         let (area, below) = self.path.strip_prefix("domain/")?.split_once('/')?;
         let subject = below.split('/').next()?.trim_end_matches(".rs");
@@ -103,7 +102,7 @@ struct Lexed {
     literals: Vec<Range<usize>>,
 }
 
-/// All files of `src` that are not tests as a whole.
+/// Returns all files of `src` except test modules.
 fn sources() -> &'static [Source] {
     static SOURCES: LazyLock<Vec<Source>> = LazyLock::new(|| {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
@@ -117,8 +116,7 @@ fn sources() -> &'static [Source] {
     &SOURCES
 }
 
-/// Everything that stands between quotes in `src`, tests left out, as the compiler reads it: a line that is continued
-/// is one.
+/// Returns all string literals in `src` outside of tests, as the compiler reads them.
 pub fn texts() -> impl Iterator<Item = String> {
     let joined = |literal: &String| literal.split("\\\n").map(str::trim_start).collect::<String>();
     sources().iter().flat_map(move |source| source.literals.iter().map(joined))
@@ -143,7 +141,7 @@ fn blank(code: &mut [u8], range: Range<usize>) {
     }
 }
 
-/// Overwrites comments and literals by spaces, and says where the literals were.
+/// Replaces comments and literals by spaces, and returns the literals' ranges.
 fn lex(text: &str) -> Lexed {
     let bytes = text.as_bytes();
     let mut code = bytes.to_vec();
@@ -182,7 +180,7 @@ fn end_of_string(bytes: &[u8], start: usize) -> usize {
     (at + 1).min(bytes.len())
 }
 
-/// The end of a raw string that begins here.
+/// Returns the end of a raw string.
 fn raw_string(text: &str, start: usize) -> Option<usize> {
     let rest = text[start..].strip_prefix('b').unwrap_or(&text[start..]).strip_prefix('r')?;
     let marks = rest.len() - rest.trim_start_matches('#').len();
@@ -192,7 +190,7 @@ fn raw_string(text: &str, start: usize) -> Option<usize> {
     body.find(&close).map(|end| opened + end + close.len())
 }
 
-/// The end of a character literal; a lifetime is left as it is and only its mark skipped.
+/// Returns the end of a character literal. Of a lifetime only the quote is skipped.
 fn end_of_character(text: &str, start: usize) -> usize {
     let mut characters = text[start + 1..].char_indices();
     let first = characters.next();
@@ -204,7 +202,7 @@ fn end_of_character(text: &str, start: usize) -> usize {
     }
 }
 
-/// Where the items stand that are compiled for tests only.
+/// Returns the ranges of items compiled for tests only.
 fn test_items(code: &[u8]) -> Vec<Range<usize>> {
     let text = std::str::from_utf8(code).unwrap();
     let marks = text.match_indices("#[cfg(test)]").map(|(start, _)| start);
@@ -225,13 +223,13 @@ fn end_of_item(code: &[u8], start: usize) -> usize {
     code.len()
 }
 
-/// Fails with the sentence and every place, unless there is none.
+/// Panics with the rule and all violations, if there are any.
 #[track_caller]
 fn none(places: &[String], sentence: &str) {
     assert!(places.is_empty(), "{sentence}\n{}", places.join("\n"));
 }
 
-/// The places outside of `allowed` where a word is used as `is_use` says.
+/// Returns the uses of a word outside of `allowed`.
 fn uses_outside(allowed: &[&str], is_use: impl Fn(&Word<'_>) -> bool) -> Vec<String> {
     let mut places = Vec::new();
     for source in sources().iter().filter(|source| !source.is_below(allowed)) {
@@ -241,7 +239,7 @@ fn uses_outside(allowed: &[&str], is_use: impl Fn(&Word<'_>) -> bool) -> Vec<Str
 }
 
 #[test]
-fn the_search_sees_code_and_neither_sentences_nor_tests() {
+fn ignores_comments_literals_and_tests() {
     let text = "fn f<'a>(c: char) { g('\"', '\\'', r#\"raw \" sql\"#, \"a \\\" b\"); } // said\n\
                 #[cfg(test)]\nmod tests { fn hidden() {} }\nfn seen() { /* gone */ }\n";
     let lexed = lex(text);
@@ -260,33 +258,33 @@ fn the_search_sees_code_and_neither_sentences_nor_tests() {
 }
 
 #[test]
-fn only_http_knows_the_web_framework_and_waits_without_a_thread() {
+fn only_http_uses_the_web_framework_and_async() {
     let words = ["axum", "hyper", "hyper_util", "tokio", "tokio_stream", "tower", "tower_http", "async", "await"];
     let uses = uses_outside(&["http/"], |word| words.contains(&word.text));
     none(&uses, "axum, hyper, tower, tokio and async belong into src/http only: the core is plain functions.");
 }
 
 #[test]
-fn only_the_command_line_parses_arguments() {
+fn only_cli_and_config_use_clap() {
     let uses = uses_outside(&["cli/"], |word| word.text == "clap");
     none(&uses, "clap belongs into src/cli only.");
 }
 
 #[test]
-fn every_table_is_drawn_to_fit_the_terminal() {
+fn every_table_fits_the_terminal() {
     let uses = uses_outside(&["cli/table.rs"], |word| word.text == "comfy_table");
     none(&uses, "tables are drawn by `table` in src/cli/table.rs, which knows how wide the terminal is.");
 }
 
 #[test]
-fn only_providers_call_out() {
+fn only_providers_use_the_http_client() {
     let uses = uses_outside(&["providers/"], |word| ["ureq", "TcpStream", "UdpSocket"].contains(&word.text));
     let uses: Vec<_> = uses.into_iter().filter(|place| !place.starts_with("src/http/")).collect();
     none(&uses, "The outside world is asked in src/providers only; that is where ureq belongs.");
 }
 
 #[test]
-fn only_the_store_opens_connections_and_only_ops_writes_sql() {
+fn only_the_store_opens_connections_and_only_domain_writes_sql() {
     let uses = uses_outside(&["store/", "domain/"], |word| ["rusqlite", "libsqlite3_sys"].contains(&word.text));
     none(&uses, "rusqlite belongs into src/store and src/domain only: no door reaches SQL.");
     let uses = uses_outside(&["store/"], |word| word.text.starts_with("r2d2"));
@@ -300,7 +298,7 @@ fn only_the_store_opens_connections_and_only_ops_writes_sql() {
     none(&uses, "src/domain uses rusqlite to read its rows only; connections and transactions are the store's.");
 }
 
-/// Each table and the one subject that may name it in SQL, as `schema.sql` says.
+/// Returns each table and the only subject that may use it in SQL, as `schema.sql` declares.
 fn owners() -> BTreeMap<String, String> {
     let schema = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("schema.sql")).unwrap();
     let mut owner = None;
@@ -318,7 +316,7 @@ fn owners() -> BTreeMap<String, String> {
 }
 
 #[test]
-fn a_table_is_named_in_sql_by_its_owner_only() {
+fn only_the_owner_of_a_table_uses_it_in_sql() {
     let owners = owners();
     assert!(owners.len() > 5);
     let mut places = Vec::new();
@@ -344,7 +342,7 @@ fn a_table_is_named_in_sql_by_its_owner_only() {
 }
 
 #[test]
-fn every_owner_of_a_table_exists_and_uses_it() {
+fn every_table_owner_exists_and_uses_its_table() {
     let sources = sources();
     for (table, owner) in owners() {
         let mut files = sources.iter().filter(|source| source.subject() == Some(&owner));
@@ -378,7 +376,7 @@ fn only_the_clock_reads_the_time() {
 }
 
 #[test]
-fn nothing_but_a_test_gives_up() {
+fn only_tests_panic() {
     let is_crash = |word: &Word<'_>| match word.text {
         "unwrap" | "expect" | "unwrap_err" | "expect_err" => word.before.ends_with(['.', ':']),
         "panic" | "todo" | "unimplemented" | "unreachable" => word.after.starts_with('!'),
@@ -390,7 +388,7 @@ fn nothing_but_a_test_gives_up() {
 }
 
 #[test]
-fn the_doors_are_not_known_to_what_stands_behind_them() {
+fn domain_does_not_use_http_cli_or_jobs() {
     let doors = ["http", "cli", "jobs"];
     let is_door = |word: &Word<'_>| {
         doors.contains(&word.text) && (word.before.ends_with("crate::") || word.before.ends_with("yarrow::"))
@@ -402,7 +400,7 @@ fn the_doors_are_not_known_to_what_stands_behind_them() {
 }
 
 #[test]
-fn the_text_is_finished() {
+fn no_todo_markers_remain() {
     let words = ["todo", "fixme", "xxx", "hack", "wip", "stub", "stubbed", "mock", "dummy", "placeholder", "throwaway"];
     let mut places = Vec::new();
     for source in sources() {

@@ -1,4 +1,4 @@
-//! The command line as an operator meets it: help, settings, health, and what the log never says.
+//! The command line: help, settings, health checks and log privacy.
 
 use std::{
     ffi::OsStr,
@@ -11,8 +11,9 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::support::{
-    Binary, Ended, Setup, install,
-    vendors::{Reply, Vendor},
+    Binary, CommandOutput, Setup,
+    fake_provider::{FakeProvider, Reply},
+    install,
 };
 
 fn run(arguments: &[&str]) -> Output {
@@ -33,7 +34,7 @@ fn assert_code(output: &Output, code: i32) {
     assert!(!stderr(output).contains("panicked"), "{}", stderr(output));
 }
 
-/// A file with settings, in a directory of its own.
+/// A configuration file in its own directory.
 struct SettingsFile {
     directory: tempfile::TempDir,
 }
@@ -50,7 +51,7 @@ impl SettingsFile {
     }
 }
 
-/// What `config show --json` says of one setting: its value and where that comes from.
+/// Returns value and source of a setting from `config show --json`.
 fn shown(command: &mut Command, name: &str) -> (String, String) {
     let output = command.args(["config", "show", "--json"]).output().unwrap();
     assert_code(&output, 0);
@@ -60,7 +61,7 @@ fn shown(command: &mut Command, name: &str) -> (String, String) {
 }
 
 #[test]
-fn help_and_version_are_told() {
+fn prints_help_and_version() {
     let help = run(&["--help"]);
     assert_code(&help, 0);
     for command in ["serve", "demo", "config", "healthcheck", "openapi", "--data-dir", "YARROW_SERVER_LISTEN"] {
@@ -75,18 +76,18 @@ fn help_and_version_are_told() {
 }
 
 #[test]
-fn wrong_usage_ends_with_code_2_and_the_usage() {
+fn wrong_usage_exits_with_2_and_shows_the_usage() {
     for arguments in [&[][..], &["--no-such-flag"], &["no-such-command"], &["serve", "--listen"], &["config"]] {
         let output = run(arguments);
         assert_code(&output, 2);
-        let said = stderr(&output);
-        assert!(said.contains("Usage: yarrow") || said.contains("try '--help'"), "{arguments:?}: {said}");
+        let message = stderr(&output);
+        assert!(message.contains("Usage: yarrow") || message.contains("try '--help'"), "{arguments:?}: {message}");
         assert_eq!(stdout(&output), "", "{arguments:?}");
     }
 }
 
 #[test]
-fn all_faults_of_the_configuration_are_told_at_once() {
+fn reports_all_configuration_errors_at_once() {
     let file = SettingsFile::new(
         "unknown_key = 1\n[server]\nworkers = \"many\"\n[limits]\nbody = [\"64 KiB\"]\n[nowhere]\nkey = 1\n[auth]\ncode_tries = 0\n",
     );
@@ -97,7 +98,7 @@ fn all_faults_of_the_configuration_are_told_at_once() {
     let output = command.output().unwrap();
     assert_code(&output, 3);
     assert_eq!(stdout(&output), "");
-    let said = stderr(&output);
+    let message = stderr(&output);
     for fault in [
         "server.listen: `nowhere`",
         "(from --listen)",
@@ -110,14 +111,14 @@ fn all_faults_of_the_configuration_are_told_at_once() {
         "YARROW_NO_SUCH_SETTING: there is no such setting",
         "sms.access_key_secret: /nonexistent/secret",
     ] {
-        assert!(said.contains(fault), "{fault} is not in:\n{said}");
+        assert!(message.contains(fault), "{fault} is not in:\n{message}");
     }
 }
 
 #[test]
-fn what_settings_name_and_how_they_agree_is_told_with_what_cannot_be_read() {
-    let temporary = tempfile::tempdir().unwrap();
-    let directory = temporary.path().join("data");
+fn reports_unknown_names_conflicts_and_unreadable_values_together() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    let directory = temp_dir.path().join("data");
     let mut command = Binary::command();
     command.args(["serve", "--listen", "127.0.0.1:4711", "--admin-listen", "127.0.0.1:4711"]);
     command.arg("--data-dir").arg(&directory);
@@ -141,7 +142,7 @@ fn what_settings_name_and_how_they_agree_is_told_with_what_cannot_be_read() {
     }
     let output = command.output().unwrap();
     assert_code(&output, 3);
-    let said = stderr(&output);
+    let message = stderr(&output);
     for fault in [
         "limits.time_zone: ",
         "auth.allowed_regions: ",
@@ -156,15 +157,15 @@ fn what_settings_name_and_how_they_agree_is_told_with_what_cannot_be_read() {
         "payment.alipay_public_key: ",
         "server.admin_listen: ",
     ] {
-        assert_eq!(said.matches(&format!("\n{fault}")).count(), 1, "{fault} is not once in:\n{said}");
+        assert_eq!(message.matches(&format!("\n{fault}")).count(), 1, "{fault} is not once in:\n{message}");
     }
-    // What depends on a value that cannot be read is not known to be wrong.
-    assert!(!said.contains("auth.default_region"), "{said}");
+    // Checks that depend on an unreadable value are skipped.
+    assert!(!message.contains("auth.default_region"), "{message}");
     assert!(!directory.exists());
 }
 
 #[test]
-fn secrets_inside_of_addresses_are_masked() {
+fn masks_secrets_in_urls() {
     let address = "https://user:hunter2@example.com/v1?token=hunter2&region=cn";
     for variable in ["LLM_BASE_URL", "SMS_ENDPOINT", "BACKUP_S3_ENDPOINT", "SERVER_PUBLIC_URL"] {
         let mut command = Binary::command();
@@ -177,9 +178,9 @@ fn secrets_inside_of_addresses_are_masked() {
 }
 
 #[test]
-fn contradictions_between_settings_stop_the_start_and_make_nothing() {
-    let temporary = tempfile::tempdir().unwrap();
-    let directory = temporary.path().join("data");
+fn contradicting_settings_prevent_the_start_and_create_nothing() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    let directory = temp_dir.path().join("data");
     let mut command = Binary::command();
     command.arg("serve").arg("--data-dir").arg(&directory);
     command
@@ -195,13 +196,13 @@ fn contradictions_between_settings_stop_the_start_and_make_nothing() {
 }
 
 #[test]
-fn a_failure_is_told_in_json_to_those_who_asked_for_that() {
+fn reports_failures_as_json_on_request() {
     let directory = tempfile::tempdir().unwrap();
     install(directory.path());
-    let run = |arguments: &[&str]| Ended::run(directory.path(), arguments, "");
+    let run = |arguments: &[&str]| CommandOutput::run(directory.path(), arguments, "");
     let unknown = run(&["coins", "balance", "13800138000"]).expect(4);
     assert_eq!(unknown.problem(), json!({ "code": "not_found", "detail": "User `13800138000` not found." }));
-    assert_eq!((unknown.text().as_str(), unknown.complaint().lines().count()), ("", 1));
+    assert_eq!((unknown.text().as_str(), unknown.stderr().lines().count()), ("", 1));
     let wrong = run(&["words", "add", "赌"]).expect(2).problem();
     let faults = wrong["errors"].as_array().unwrap();
     assert_eq!((&wrong["code"], faults.len()), (&json!("invalid_parameters"), 1));
@@ -210,10 +211,10 @@ fn a_failure_is_told_in_json_to_those_who_asked_for_that() {
     let misconfigured = run(&["config", "show", "--listen", "nowhere"]).expect(3).problem();
     assert_eq!(misconfigured["code"], "configuration");
     assert!(misconfigured["detail"].as_str().unwrap().contains("server.listen"), "{misconfigured}");
-    for (misused, said) in [(&["ai", "usage", "--days", "0"][..], "--days"), (&["users", "show"], "<WHO>")] {
+    for (misused, message) in [(&["ai", "usage", "--days", "0"][..], "--days"), (&["users", "show"], "<WHO>")] {
         let problem = run(misused).expect(2).problem();
         assert_eq!(problem["code"], "invalid_request");
-        assert!(problem["detail"].as_str().unwrap().contains(said), "{problem}");
+        assert!(problem["detail"].as_str().unwrap().contains(message), "{problem}");
     }
     let plain =
         Binary::command().arg("--data-dir").arg(directory.path()).args(["users", "show", "1"]).output().unwrap();
@@ -222,7 +223,7 @@ fn a_failure_is_told_in_json_to_those_who_asked_for_that() {
 }
 
 #[test]
-fn an_unknown_provider_stops_the_start() {
+fn an_unknown_provider_prevents_the_start() {
     for variable in ["YARROW_SMS_PROVIDER", "YARROW_LLM_PROVIDER", "YARROW_LOG_FORMAT"] {
         let output = Binary::command().args(["config", "show"]).env(variable, "carrier-pigeon").output().unwrap();
         assert_code(&output, 3);
@@ -231,7 +232,7 @@ fn an_unknown_provider_stops_the_start() {
 }
 
 #[test]
-fn a_variable_that_is_no_text_is_a_fault() {
+fn rejects_a_variable_that_is_not_utf_8() {
     let no_text = OsStr::from_bytes(b"\xff");
     let mut command = Binary::command();
     command.args(["config", "show"]).env("YARROW_AUTH_SECRET_KEY", no_text).env("YARROW_LLM_API_KEY_FILE", no_text);
@@ -239,7 +240,7 @@ fn a_variable_that_is_no_text_is_a_fault() {
     command.env("YARROW_NO_SETTING", no_text).env(OsStr::from_bytes(b"YARROW_\xff"), "1");
     let output = command.output().unwrap();
     assert_code(&output, 3);
-    let said = stderr(&output);
+    let message = stderr(&output);
     for fault in [
         "auth.secret_key: is not UTF-8 (from YARROW_AUTH_SECRET_KEY)",
         "llm.api_key: is not UTF-8 (from YARROW_LLM_API_KEY_FILE)",
@@ -247,13 +248,13 @@ fn a_variable_that_is_no_text_is_a_fault() {
         "YARROW_NO_SETTING: there is no such setting",
         "YARROW_\u{fffd}: there is no such setting",
     ] {
-        assert!(said.contains(fault), "{fault} is not in: {said}");
+        assert!(message.contains(fault), "{fault} is not in: {message}");
     }
-    assert_eq!(said.lines().count(), 1 + 5, "{said}");
+    assert_eq!(message.lines().count(), 1 + 5, "{message}");
 }
 
 #[test]
-fn a_file_of_settings_that_cannot_be_read_is_a_fault() {
+fn rejects_an_unreadable_configuration_file() {
     let output = run(&["config", "show", "--config", "/nonexistent/yarrow.toml"]);
     assert_code(&output, 3);
     assert!(stderr(&output).contains("/nonexistent/yarrow.toml"), "{}", stderr(&output));
@@ -272,7 +273,7 @@ fn a_file_of_settings_that_cannot_be_read_is_a_fault() {
 }
 
 #[test]
-fn a_flag_beats_the_environment_beats_the_file_beats_the_default() {
+fn flag_environment_file_and_default_take_precedence_in_this_order() {
     let file = SettingsFile::new("[server]\nlisten = \"127.0.0.1:1\"\n");
     let name = "server.listen";
     assert_eq!(shown(&mut Binary::command(), name), ("\"127.0.0.1:8080\"".into(), "default".into()));
@@ -294,9 +295,9 @@ fn a_flag_beats_the_environment_beats_the_file_beats_the_default() {
 }
 
 #[test]
-fn a_value_may_stand_in_a_file_that_the_environment_names() {
-    let temporary = tempfile::tempdir().unwrap();
-    let path = temporary.path().join("model");
+fn reads_a_value_from_a_file_named_in_the_environment() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    let path = temp_dir.path().join("model");
     std::fs::write(&path, "oracle\n").unwrap();
     let mut command = Binary::command();
     command.env("YARROW_LLM_MODEL_FILE", &path);
@@ -312,7 +313,7 @@ fn a_value_may_stand_in_a_file_that_the_environment_names() {
 }
 
 #[test]
-fn every_setting_is_shown_with_its_origin_and_secrets_are_masked() {
+fn shows_every_setting_with_its_source_and_masks_secrets() {
     const CANARY: &str = "canary-0123456789-0123456789-0123456789";
     let file = SettingsFile::new(&format!("[sms]\naccess_key_secret = \"{CANARY}\"\n"));
     let command = || {
@@ -325,8 +326,8 @@ fn every_setting_is_shown_with_its_origin_and_secrets_are_masked() {
     for arguments in [&["config", "show"][..], &["config", "show", "--json"], &["config", "sample"]] {
         let output = command().args(arguments).output().unwrap();
         assert_code(&output, 0);
-        let said = format!("{}{}", stdout(&output), stderr(&output));
-        assert!(!said.contains("canary") && !said.contains("471147"), "{said}");
+        let message = format!("{}{}", stdout(&output), stderr(&output));
+        assert!(!message.contains("canary") && !message.contains("471147"), "{message}");
     }
     let masked = "\"****\"".to_owned();
     assert_eq!(shown(&mut command(), "auth.secret_key"), (masked.clone(), "YARROW_AUTH_SECRET_KEY".into()));
@@ -340,10 +341,10 @@ fn every_setting_is_shown_with_its_origin_and_secrets_are_masked() {
 }
 
 #[test]
-fn a_fault_never_repeats_a_secret() {
+fn errors_never_contain_a_secret() {
     const CANARY: &str = "canary0123456789";
     let wrong = [
-        // Too short, not of the shape name=value, not six digits.
+        // Too short, not of the form name=value, not six digits.
         vec![("YARROW_AUTH_SECRET_KEY", CANARY)],
         vec![("YARROW_AUTH_REVIEW_ACCOUNTS", "13800138000:canary0123456789")],
         vec![("YARROW_AUTH_REVIEW_ACCOUNTS", "13800138000=canary0123456789")],
@@ -353,7 +354,7 @@ fn a_fault_never_repeats_a_secret() {
         assert_code(&output, 3);
         assert!(!stderr(&output).contains("canary"), "{}", stderr(&output));
     }
-    // The line that cannot be read may be the one with the secret.
+    // An unreadable line may be the one with the secret.
     for broken in [
         format!("[llm]\napi_key = \"{CANARY}\n"),
         format!("[llm]\napi_key = {CANARY}\n"),
@@ -368,7 +369,7 @@ fn a_fault_never_repeats_a_secret() {
 }
 
 #[test]
-fn a_mistyped_level_is_a_fault_and_does_not_switch_logging_off() {
+fn a_mistyped_log_level_is_an_error() {
     let shown =
         |level: &str| Binary::command().args(["config", "show"]).env("YARROW_LOG_LEVEL", level).output().unwrap();
     for level in ["eror", "info,,", "shout=info,loud", "yarrow::http=loud", "=info", ""] {
@@ -382,13 +383,13 @@ fn a_mistyped_level_is_a_fault_and_does_not_switch_logging_off() {
 }
 
 #[test]
-fn the_sample_is_a_file_of_defaults_once_its_marks_are_taken_away() {
+fn the_sample_is_a_file_of_defaults_once_uncommented() {
     let sample = stdout(&run(&["config", "sample"]));
-    // As it is, it changes nothing.
+    // Unchanged, it has no effect.
     let as_it_is = SettingsFile::new(&sample);
     let unchanged = run(&["config", "show", "--json", "--config", &as_it_is.path()]);
     assert_eq!(stdout(&unchanged), stdout(&run(&["config", "show", "--json"])));
-    // Each value stands behind a mark, under the line that explains it.
+    // Each value is commented out below its explanation.
     let is_setting = |line: &str| {
         let name = line.split(" = ").next().unwrap_or_default();
         let in_names =
@@ -414,7 +415,7 @@ fn the_sample_is_a_file_of_defaults_once_its_marks_are_taken_away() {
 }
 
 #[test]
-fn health_is_an_exit_code() {
+fn healthcheck_returns_an_exit_code() {
     let mut server = Setup::default().start();
     let address = server.address().to_string();
     let healthy = run(&["healthcheck", "--listen", &address]);
@@ -433,7 +434,7 @@ fn health_is_an_exit_code() {
     let told: Value = serde_json::from_str(&stdout(&ill)).unwrap();
     assert_eq!((&told["ready"], &told["status"]), (&json!(false), &Value::Null));
     assert!(told["error"].as_str().unwrap().contains(&address), "{told}");
-    let unready = Vendor::answering(|_| Reply::status(503));
+    let unready = FakeProvider::with_handler(|_| Reply::status(503));
     let address = unready.url().replace("http://", "");
     let ill = run(&["healthcheck", "--json", "--listen", &address]);
     assert_code(&ill, 1);
@@ -444,30 +445,30 @@ fn health_is_an_exit_code() {
 }
 
 #[test]
-fn an_address_that_is_taken_stops_the_start() {
+fn an_address_in_use_prevents_the_start() {
     let server = Setup::default().start();
-    let temporary = tempfile::tempdir().unwrap();
+    let temp_dir = tempfile::tempdir().unwrap();
     let mut command = Binary::command();
-    command.args(["serve", "--listen", &server.address().to_string(), "--data-dir"]).arg(temporary.path());
+    command.args(["serve", "--listen", &server.address().to_string(), "--data-dir"]).arg(temp_dir.path());
     let output = command.output().unwrap();
-    // A service manager tries again, which it does not with a fault of the configuration.
+    // A service manager retries this exit code, but not a configuration error.
     assert_code(&output, 1);
     assert!(stderr(&output).contains(&format!("Cannot listen on {}", server.address())), "{}", stderr(&output));
 }
 
 #[test]
-fn an_address_that_this_machine_has_not_got_yet_is_no_fault_of_the_configuration() {
-    let temporary = tempfile::tempdir().unwrap();
+fn an_address_missing_on_this_machine_is_no_configuration_error() {
+    let temp_dir = tempfile::tempdir().unwrap();
     let mut command = Binary::command();
-    // Kept for documentation: no machine has it.
-    command.args(["serve", "--listen", "192.0.2.1:0", "--data-dir"]).arg(temporary.path());
+    // Reserved for documentation: no machine has it.
+    command.args(["serve", "--listen", "192.0.2.1:0", "--data-dir"]).arg(temp_dir.path());
     let output = command.output().unwrap();
     assert_code(&output, 1);
     assert!(stderr(&output).contains("Cannot listen on 192.0.2.1:0"), "{}", stderr(&output));
 }
 
 #[test]
-fn the_api_document_is_printed_without_a_server() {
+fn prints_the_openapi_document_without_a_server() {
     let output = run(&["openapi"]);
     assert_code(&output, 0);
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -476,7 +477,7 @@ fn the_api_document_is_printed_without_a_server() {
 }
 
 #[test]
-fn a_reader_who_has_gone_is_no_failure() {
+fn a_closed_output_pipe_is_no_failure() {
     let program = Binary::command().get_program().to_str().unwrap().to_owned();
     let piped = format!("{program} config sample | head -n 1; {program} openapi | true");
     let output = Command::new("sh").args(["-c", &piped]).output().unwrap();
@@ -485,20 +486,20 @@ fn a_reader_who_has_gone_is_no_failure() {
 }
 
 #[test]
-fn output_that_cannot_be_written_is_told_as_that() {
+fn reports_output_that_cannot_be_written() {
     let server = Setup::default().start();
     let directory = server.directory().to_str().unwrap();
     for arguments in [&["config", "sample"][..], &["openapi"], &["--data-dir", directory, "words", "list"]] {
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         let output = Binary::command().args(arguments).stdout(full).output().unwrap();
         assert_code(&output, 1);
-        let said = stderr(&output);
-        assert!(said.contains("Cannot write to standard output") && said.contains("No space left"), "{said}");
+        let message = stderr(&output);
+        assert!(message.contains("Cannot write to standard output") && message.contains("No space left"), "{message}");
     }
 }
 
 #[test]
-fn log_lines_are_json_if_so_configured() {
+fn logs_json_if_configured() {
     let mut server = Setup::default().with("LOG_FORMAT", "json").with("LOG_LEVEL", "trace").start();
     server.get("/healthz").header("x-request-id", "seen-in-the-log").send().expect(200);
     let line = server.wait_for_line("seen-in-the-log");
@@ -515,13 +516,13 @@ fn log_lines_are_json_if_so_configured() {
 }
 
 #[test]
-fn a_vendor_that_repeats_the_question_or_the_key_does_not_bring_them_into_the_log() {
+fn a_provider_error_that_repeats_question_or_key_is_not_logged() {
     const QUESTION: &str = "朱雀何时归巢";
     const KEY: &str = "sk-canary-5b1e";
     let echo = format!("You asked {QUESTION} with the key {KEY}");
     let error =
         json!({ "error": { "message": echo, "type": "invalid_request_error", "code": "bad_request" } }).to_string();
-    let answers = [
+    let responses = [
         Reply::json(error.clone()).with_status(400),
         Reply::json(error.clone()).with_status(401),
         Reply::status(500).body(echo.clone()),
@@ -529,15 +530,15 @@ fn a_vendor_that_repeats_the_question_or_the_key_does_not_bring_them_into_the_lo
         Reply::event_stream(format!("data: {echo}\n\n")),
         Reply::event_stream(format!("data: {error}\n\n")),
     ];
-    for (number, reply) in answers.into_iter().enumerate() {
-        let vendor = Vendor::answering(move |_| reply.clone());
+    for (number, reply) in responses.into_iter().enumerate() {
+        let provider = FakeProvider::with_handler(move |_| reply.clone());
         let setup = Setup::default().with("LOG_LEVEL", "trace").with("LLM_PROVIDER", "openai").with("LLM_API_KEY", KEY);
-        let server = setup.with("LLM_MODEL", "oracle").with("LLM_BASE_URL", vendor.url()).start();
+        let server = setup.with("LLM_MODEL", "oracle").with("LLM_BASE_URL", provider.url()).start();
         let user = server.sign_in("13912345678");
-        let answer = server.post("/divination/enhanced").by(&user).json(&json!({ "question": QUESTION })).send();
-        assert!((500..=504).contains(&answer.status), "{number}: {}", answer.status);
-        assert!(!answer.text().contains(KEY) && !answer.text().contains(QUESTION), "{number}: {}", answer.text());
-        assert!(!vendor.requests().is_empty());
+        let response = server.post("/divination/enhanced").by(&user).json(&json!({ "question": QUESTION })).send();
+        assert!((500..=504).contains(&response.status), "{number}: {}", response.status);
+        assert!(!response.text().contains(KEY) && !response.text().contains(QUESTION), "{number}: {}", response.text());
+        assert!(!provider.requests().is_empty());
         for line in server.lines() {
             assert!(!line.contains(QUESTION) && !line.contains(KEY), "{number}: {line}");
         }
@@ -545,7 +546,7 @@ fn a_vendor_that_repeats_the_question_or_the_key_does_not_bring_them_into_the_lo
 }
 
 #[test]
-fn the_log_never_says_who_asked_what() {
+fn logs_contain_no_personal_data() {
     const PHONE: &str = "13912345678";
     const QUESTION: &str = "朱雀何时归巢";
     const NICKNAME: &str = "玄武岩";
@@ -565,7 +566,7 @@ fn the_log_never_says_who_asked_what() {
     server.post("/divination-history/get").by(&user).form(&phone).send().expect(200);
     server.post("/auth/validate-token").form(&[("token", &user.token)]).send().expect(200);
 
-    // The same where something is wrong with it.
+    // Failing requests too.
     server.post("/auth/send-code").form(&phone).send().expect(429);
     let login = |code: &str| server.post("/auth/login").form(&[("phoneNumber", PHONE), ("code", code)]).send();
     login(&code).expect(401);
@@ -588,7 +589,7 @@ fn the_log_never_says_who_asked_what() {
     strange.expect(405);
     server.post("/auth/logout").by(&user).send().expect(200);
 
-    // With the database locked, requests fail in the service itself.
+    // With a locked database, requests fail with internal errors.
     let other = server.database();
     let user = { server.sign_in("13712345678") };
     other.execute_batch("begin immediate").unwrap();
@@ -602,7 +603,7 @@ fn the_log_never_says_who_asked_what() {
     let of_development = |line: &&String| !line.starts_with("SMS to ");
     let secrets = [PHONE, "GREET", "13712345678", &code, &user.token, secret, QUESTION, NICKNAME];
     for line in lines.iter().filter(of_development) {
-        // A request id is the client's own word for its request; it is the one thing repeated as it came.
+        // The client chooses the request id. It is the only value that is logged as received.
         let line = line.replace(&format!("request_id=\"{PHONE}\""), "");
         for secret in secrets {
             assert!(!line.contains(secret), "{secret} is in the log: {line}");
@@ -618,7 +619,7 @@ fn the_log_never_says_who_asked_what() {
 }
 
 #[test]
-fn the_facts_of_the_build_are_told() {
+fn prints_build_information() {
     let told = run(&["version", "--json"]);
     assert_code(&told, 0);
     let facts: Value = serde_json::from_slice(&told.stdout).unwrap();
@@ -636,7 +637,7 @@ fn the_facts_of_the_build_are_told() {
 }
 
 #[test]
-fn completions_are_printed_for_every_shell_and_understood_by_it() {
+fn prints_valid_completions_for_every_shell() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let printed = run(&["completions", shell]);
         assert_code(&printed, 0);
@@ -656,7 +657,7 @@ fn completions_are_printed_for_every_shell_and_understood_by_it() {
 }
 
 #[test]
-fn every_command_has_its_manual_page() {
+fn every_command_has_a_manual_page() {
     let page = stdout(&run(&["man"]));
     assert!(page.contains(".TH yarrow 1") && page.contains("SUBCOMMANDS"), "{page}");
     let directory = tempfile::tempdir().unwrap();
@@ -669,7 +670,7 @@ fn every_command_has_its_manual_page() {
     assert_code(&run(&["man", "--out-dir", "/nonexistent"]), 1);
 }
 
-/// Runs a command on a terminal at which somebody types this.
+/// Runs a command in a terminal with this input.
 fn typed_to(directory: &Path, arguments: &str, typed: &str) -> Output {
     let program = Binary::command().get_program().to_str().unwrap().to_owned();
     let line = format!("{program} {arguments} --data-dir {}", directory.to_str().unwrap());
@@ -681,7 +682,7 @@ fn typed_to(directory: &Path, arguments: &str, typed: &str) -> Output {
 }
 
 #[test]
-fn what_cannot_be_taken_back_is_asked_about_on_a_terminal() {
+fn asks_for_confirmation_in_a_terminal() {
     let server = Setup::default().with("COINS_INITIAL", 10).start();
     let user = server.sign_in("13800138000");
     server.post("/feedback").by(&user).json(&json!({ "content": "很好" })).send().expect(201);
@@ -722,6 +723,6 @@ fn accepts_former_spellings_of_commands() {
     install(directory.path());
     for decision in ["dismiss", "collect", "returned-elsewhere"] {
         let settle = ["payments", "settle", "1", decision, "--reason", "test", "--yes"];
-        Ended::run(directory.path(), &settle, "").expect(4);
+        CommandOutput::run(directory.path(), &settle, "").expect(4);
     }
 }

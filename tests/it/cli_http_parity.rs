@@ -1,4 +1,4 @@
-//! What an administrator may do by HTTP, an operator may do on the command line, by the same operation.
+//! Every administrator endpoint has a command that calls the same operation.
 
 use std::{
     collections::BTreeSet,
@@ -7,11 +7,9 @@ use std::{
 
 use crate::support::{Binary, Document, Setup};
 
-/// An endpoint for administrators, the command that does the same, and the operation that both call; two of them, first
-/// the endpoint's, where one door has a narrower one.
+/// An endpoint, its command and the operation that both call; or two operations, first the endpoint's.
 ///
-/// An endpoint that is not here, a command that does not exist, and an operation that is not called where the endpoint
-/// or the command stands fail the test.
+/// Missing endpoints, unknown commands and operations that are not called fail the test.
 const TWINS: &[(&str, &str, &str)] = &[
     ("GET /user/profile", "users show", "profile::find support::show"),
     ("GET /coin/balance", "coins balance", "coins::balance"),
@@ -91,12 +89,12 @@ const TWINS: &[(&str, &str, &str)] = &[
     ("POST /admin/releases", "release publish", "releases::publish"),
     ("GET /admin/releases", "release list", "releases::list"),
     ("GET /admin/audit", "audit", "audit::list"),
-    // Nobody signs in on the command line: who may use it may read the file. Sessions are ended there.
+    // There is no sign-in on the command line: its user can read the file. Sessions are ended there.
     ("POST /admin/login", "admin create", "admins::sign_in admins::create"),
     ("POST /admin/logout", "admin sessions end", "admins::sign_out sessions::end"),
 ];
 
-/// The text of a module: its file, and those in the folder of the same name.
+/// Returns the source of a module: its file and those in the folder of the same name.
 fn text_of(module: &Path) -> String {
     let mut files = vec![module.with_extension("rs")];
     if let Ok(folder) = std::fs::read_dir(module) {
@@ -108,7 +106,7 @@ fn text_of(module: &Path) -> String {
         .collect()
 }
 
-/// Where an endpoint stands: the file named like the segment of its path.
+/// Returns the file of an endpoint, named like the segment of its path.
 fn module_of_endpoint(endpoint: &str) -> PathBuf {
     let path = endpoint.split_once(' ').unwrap().1;
     let (folder, rest) = match path.strip_prefix("/admin/") {
@@ -122,7 +120,7 @@ fn module_of_endpoint(endpoint: &str) -> PathBuf {
     Path::new("http").join(folder).join(segment)
 }
 
-/// Whether a text calls an operation, be it by a reference.
+/// Returns true if a text calls an operation or refers to it.
 fn calls(text: &str, operation: &str) -> bool {
     let is_part = |character: char| character.is_alphanumeric() || character == '_';
     let stands_alone = |at: usize| {
@@ -133,7 +131,7 @@ fn calls(text: &str, operation: &str) -> bool {
 }
 
 #[test]
-fn every_endpoint_for_administrators_has_its_command() {
+fn every_administrator_endpoint_has_its_command() {
     let server = Setup::default().start();
     let document = Document::of(&server);
     let is_for_administrators = |description: &str| description.contains("administrator");
@@ -151,7 +149,7 @@ fn every_endpoint_for_administrators_has_its_command() {
 }
 
 #[test]
-fn both_doors_call_the_same_operation() {
+fn endpoint_and_command_call_the_same_operation() {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut strangers = Vec::new();
     for (endpoint, command, operations) in TWINS {
@@ -172,7 +170,7 @@ fn both_doors_call_the_same_operation() {
 }
 
 #[test]
-fn a_name_that_only_stands_somewhere_is_no_call() {
+fn a_mention_is_no_call() {
     assert!(calls("Ok(violations::list(app))", "violations::list"));
     assert!(calls("call.blocking(violations::types).await", "violations::types"));
     for text in

@@ -1,4 +1,4 @@
-//! Every command, on a data directory that has something in it, beside a server that is busy.
+//! Every command, on a filled data directory, beside a busy server.
 
 use std::{
     collections::BTreeSet,
@@ -11,11 +11,10 @@ use serde_json::{Value, json};
 
 use crate::support::{Binary, Caller, Server, Setup};
 
-/// Commands that stay until they are told to end: they have tests of their own.
+/// Long-running commands, which have their own tests.
 const ELSEWHERE: [&str; 2] = ["serve", "demo"];
 
-/// Commands that leave no row in the audit: they neither show anybody's data nor change anything, or have no data
-/// directory to write it to.
+/// Commands without an audit event: they neither show user data nor change anything, or have no data directory.
 const UNRECORDED: [&str; 27] = [
     "config show",
     "config sample",
@@ -47,16 +46,16 @@ const UNRECORDED: [&str; 27] = [
 ];
 
 #[test]
-fn what_strangers_wrote_does_nothing_to_a_terminal() {
+fn escapes_terminal_sequences_in_user_texts() {
     let server = Setup::default().start();
     let user = server.sign_in("13800138000");
     let text = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}31m\u{202e}hello\nand more";
     server.post("/feedback").json(&json!({ "content": "hello" })).send().expect(201);
     server.put("/user/nickname").by(&user).json(&json!({ "nickname": "hello" })).send().expect(200);
     let record = json!({ "question": "hello", "divinationData": { "lines": [7, 8, 9, 6, 7, 8] } });
-    let answer = server.post("/divination/enhanced").by(&user).json(&record).send().expect(200).json();
-    let trace = answer["traceId"].as_str().unwrap();
-    // As it could be kept before such characters were refused.
+    let response = server.post("/divination/enhanced").by(&user).json(&record).send().expect(200).json();
+    let trace = response["traceId"].as_str().unwrap();
+    // As stored before such characters were rejected.
     for kept in ["feedback set content", "users set nickname", "interpretations set question"] {
         server.database().execute(&format!("update {kept} = ?1"), [text]).unwrap();
     }
@@ -72,8 +71,8 @@ fn what_strangers_wrote_does_nothing_to_a_terminal() {
     }
 }
 
-/// What is known of the directory, for arguments.
-struct World {
+/// Values for arguments.
+struct Fixture {
     server: Server,
     user: Caller,
     other: String,
@@ -84,7 +83,7 @@ struct World {
     violation: String,
 }
 
-fn world() -> World {
+fn fixture() -> Fixture {
     let server = Setup::default().start();
     let user = server.sign_in("13800138000");
     let other = server.sign_in("13800138001");
@@ -101,18 +100,18 @@ fn world() -> World {
     let open = if open == paid { order(&user) } else { open };
     let callback = server.value::<i64>("select max(id) from payment_callbacks").to_string();
     let trace = server.value("select trace_id from interpretations");
-    // By HTTP, because a running server takes up what a command adds only within a second.
+    // Over HTTP, because a running server notices words of a command with a delay.
     let word = server.post("/admin/sensitive-words/add").token(&server.api_key("words"));
     word.json(&json!({ "word": "赌球", "type": "gambling" })).send().expect(201);
     let refused = server.post("/divination/enhanced").by(&user).json(&json!({ "question": "赌球能赢吗？" }));
     refused.send().expect_problem(422, "content_rejected");
     let violation = server.value::<i64>("select max(id) from violations").to_string();
     server.sign_in_by_email("ada@example.com");
-    World { server, user, other: other.user_id, paid, open, callback, trace, violation }
+    Fixture { server, user, other: other.user_id, paid, open, callback, trace, violation }
 }
 
-impl World {
-    /// A line for every command and what it ends with. `{}` stands for what the world knows.
+impl Fixture {
+    /// Returns every command with its exit code. `{}` placeholders refer to the fixture.
     fn lines(&self) -> Vec<(String, i32)> {
         let fill = |line: &str| {
             let export = self.server.directory().join("export.json").display().to_string();
@@ -133,7 +132,7 @@ impl World {
     }
 }
 
-/// In an order in which each finds what it needs. Some of them say what is wrong, and end accordingly.
+/// In an order in which each finds its prerequisites. Some fail on purpose.
 const LINES: &[(&str, i32)] = &[
     ("config show", 0),
     ("config sample", 0),
@@ -313,7 +312,7 @@ const LINES: &[(&str, i32)] = &[
 /// The headings of `yarrow help`, in order.
 const AREAS: [&str; 6] = ["Identity", "Divination", "Money", "Moderation", "Messaging", "Operations"];
 
-/// The commands below this one, from its own help.
+/// Returns the subcommands of a command from its help.
 pub fn below(path: &[String]) -> Vec<Vec<String>> {
     let output = Binary::command().args(path).arg("--help").output().unwrap();
     let help = String::from_utf8(output.stdout).unwrap();
@@ -328,12 +327,12 @@ pub fn below(path: &[String]) -> Vec<Vec<String>> {
     names.filter(|name| name != "help").flat_map(|name| below(&[path, &[name]].concat())).collect()
 }
 
-fn run(world: &World, line: &str) -> Output {
+fn run(fixture: &Fixture, line: &str) -> Output {
     let mut command = Binary::command();
-    command.args(line.split(' ')).arg("--json").arg("--data-dir").arg(world.server.directory());
+    command.args(line.split(' ')).arg("--json").arg("--data-dir").arg(fixture.server.directory());
     let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut process = pipes.spawn().unwrap();
-    // Most commands do not read what stands there.
+    // Most commands do not read it.
     let _ = process.stdin.take().unwrap().write_all(b"correct horse battery staple\n");
     process.wait_with_output().unwrap()
 }
@@ -343,15 +342,15 @@ fn is_unrecorded(line: &str) -> bool {
         || line.contains(" --dry-run")
 }
 
-/// The newest row that a command has left in the audit.
-fn newest_row(world: &World) -> i64 {
-    world.server.value("select coalesce(max(id), 0) from audit where actor = 'cli'")
+/// Returns the newest audit event of a command.
+fn newest_row(fixture: &Fixture) -> i64 {
+    fixture.server.value("select coalesce(max(id), 0) from audit where actor = 'cli'")
 }
 
-/// Runs a command on a terminal of a hundred columns.
-fn shown(world: &World, line: &str) -> String {
+/// Runs a command in a terminal with a hundred columns.
+fn shown(fixture: &Fixture, line: &str) -> String {
     let program = Binary::command().get_program().to_str().unwrap().to_owned();
-    let directory = world.server.directory().to_str().unwrap();
+    let directory = fixture.server.directory().to_str().unwrap();
     let shell = format!("stty cols 100 rows 50 && {program} {line} --data-dir {directory}");
     let mut command = Command::new("script");
     let output = command.args(["-qec", &shell, "/dev/null"]).stdin(Stdio::null()).output();
@@ -362,47 +361,47 @@ fn shown(world: &World, line: &str) -> String {
 }
 
 #[test]
-fn every_command_does_what_it_says_beside_a_busy_server() {
-    let world = world();
+fn every_command_works_beside_a_busy_server() {
+    let fixture = fixture();
     let (stop, answered) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         for number in 0..4 {
-            let (world, stop, answered) = (&world, &stop, &answered);
+            let (fixture, stop, answered) = (&fixture, &stop, &answered);
             scope.spawn(move || {
                 while !stop.load(Ordering::Relaxed) {
                     let record = json!({ "localRecordId": format!("load-{number}"), "question": "何时？" });
-                    let save = world.server.post("/divination-history/save").by(&world.user).json(&record).send();
-                    // At the end everybody is gone, and with them this caller's token; that may take longer than a
-                    // change waits.
+                    let save = fixture.server.post("/divination-history/save").by(&fixture.user).json(&record).send();
+                    // In the end all users are deleted, and with them this caller's token. That may exceed the write
+                    // timeout.
                     assert!([200, 201, 401, 503].contains(&save.status), "{}", save.text());
                     answered.fetch_add(1, Ordering::Relaxed);
                 }
             });
         }
         let mut failures = Vec::new();
-        for (line, code) in world.lines() {
-            let before = newest_row(&world);
-            let output = run(&world, &line);
-            let said =
+        for (line, code) in fixture.lines() {
+            let before = newest_row(&fixture);
+            let output = run(&fixture, &line);
+            let message =
                 format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
             if output.status.code() != Some(code) {
-                failures.push(format!("{line}: {:?} and not {code}: {said}", output.status.code()));
-            } else if code == 0 && is_unrecorded(&line) == (newest_row(&world) > before) {
+                failures.push(format!("{line}: {:?} and not {code}: {message}", output.status.code()));
+            } else if code == 0 && is_unrecorded(&line) == (newest_row(&fixture) > before) {
                 failures.push(format!("{line}: the audit says the opposite of what was promised"));
             } else if code == 0 && serde_json::from_slice::<Value>(&output.stdout).is_err() {
-                failures.push(format!("{line}: no JSON: {said}"));
+                failures.push(format!("{line}: no JSON: {message}"));
             } else if code != 0 && !is_told_in_json(&output) {
-                failures.push(format!("{line}: fails without a sentence: {said}"));
+                failures.push(format!("{line}: fails without a sentence: {message}"));
             }
         }
         stop.store(true, Ordering::Relaxed);
         assert!(failures.is_empty(), "{}", failures.join("\n"));
     });
     assert!(answered.load(Ordering::Relaxed) > 50, "there was no load");
-    world.server.get("/readyz").send().expect(200);
+    fixture.server.get("/readyz").send().expect(200);
 }
 
-/// Whether the last thing that a command complained of is a problem with a code and a sentence.
+/// Returns true if the last line of standard error is a problem with code and detail.
 fn is_told_in_json(output: &Output) -> bool {
     let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
     let problem: Option<Value> = complaint.lines().last().and_then(|line| serde_json::from_str(line).ok());
@@ -411,7 +410,7 @@ fn is_told_in_json(output: &Output) -> bool {
 }
 
 #[test]
-fn no_command_was_left_out() {
+fn covers_every_command() {
     let all: BTreeSet<_> = below(&[]).iter().map(|path| path.join(" ")).collect();
     assert!(all.len() > 30, "{all:?}");
     let is_tried = |command: &str| {
@@ -423,26 +422,26 @@ fn no_command_was_left_out() {
 }
 
 #[test]
-fn tables_are_for_people_and_as_wide_as_the_terminal() {
-    let world = world();
+fn tables_fit_the_terminal_and_are_plain_lines_elsewhere() {
+    let fixture = fixture();
     let lines = ["audit", "payments list", "users show 13800138000", "logs range", "ledger show 13800138000"];
     for line in lines {
-        // First, because entries of the network log may come in between.
-        let piped = Binary::command().args(line.split(' ')).arg("--data-dir").arg(world.server.directory()).output();
+        // First, before the network log grows.
+        let piped = Binary::command().args(line.split(' ')).arg("--data-dir").arg(fixture.server.directory()).output();
         let piped = String::from_utf8(piped.unwrap().stdout).unwrap();
-        let text = shown(&world, line);
+        let text = shown(&fixture, line);
         assert!(text.lines().count() > 3, "{line}: {text}");
         for row in text.lines() {
             let width = row.trim_end_matches('\r').chars().count();
             assert!(width <= 100, "{line}: {width} characters: {row}");
         }
-        // Where no terminal watches, a row is a line.
+        // Without a terminal, a row is a line.
         assert!(piped.lines().count() <= text.lines().count(), "{line}: {piped}");
     }
 }
 
 #[test]
-fn reasons_say_something_and_periods_end_after_they_begin() {
+fn rejects_blank_reasons_and_empty_periods() {
     let server = Setup::default().start();
     let user = server.sign_in("13800138000");
     for reason in ["", "  "] {
@@ -460,12 +459,12 @@ fn reasons_say_something_and_periods_end_after_they_begin() {
     for command in [["audit"].as_slice(), &["logs", "range"], &["records", "count"], &["violations", "list"]] {
         let period = ["--from", "2026-02-01", "--to", "2026-01-01"];
         let refused = server.command(&[command, &period].concat()).expect(2);
-        assert!(refused.complaint().contains("must not be before `from`"), "{command:?}: {}", refused.complaint());
+        assert!(refused.stderr().contains("must not be before `from`"), "{command:?}: {}", refused.stderr());
     }
 }
 
 #[test]
-fn what_is_not_there_is_named() {
+fn names_missing_items() {
     let server = Setup::default().start();
     for (line, named) in [
         ("payments show 12345", "Order `12345`"),
@@ -489,7 +488,7 @@ fn what_is_not_there_is_named() {
 }
 
 #[test]
-fn one_of_a_thing_is_not_told_as_many() {
+fn uses_the_singular_for_one_item() {
     let server = Setup::default().start();
     server.sign_in("13800138000");
     server.command(&["coins", "grant", "13800138000", "5"]).expect(0);
@@ -500,8 +499,8 @@ fn one_of_a_thing_is_not_told_as_many() {
         String::from_utf8(output.stdout).unwrap()
     };
     assert_eq!(text("ledger verify").trim(), "consistent: 1 entry, 1 account, 1 audit row");
-    let made = text("backup create");
-    assert!(made.ends_with("0 dangling references; ledger: 1 entry, 1 account, 0 discrepancies\n"), "{made}");
+    let created = text("backup create");
+    assert!(created.ends_with("0 dangling references; ledger: 1 entry, 1 account, 0 discrepancies\n"), "{created}");
     let words = server.directory().join("words.csv");
     std::fs::write(&words, "摇号软件\nx\n").unwrap();
     let imported = text(&format!("words import {}", words.display()));
@@ -511,7 +510,7 @@ fn one_of_a_thing_is_not_told_as_many() {
     assert_eq!(problem["detail"], "The ledger has 1 discrepancy.");
 }
 
-/// The arguments and options in a command's help of which it says nothing, or nothing but which values there are.
+/// Returns arguments and options whose help is missing or only lists the values.
 fn bare_arguments(help: &str) -> Vec<&str> {
     let lines: Vec<_> = help.lines().collect();
     let is_argument = |line: &str| {
@@ -519,15 +518,15 @@ fn bare_arguments(help: &str) -> Vec<&str> {
         (1..7).contains(&(line.len() - name.len())) && name.starts_with(['<', '[', '-'])
     };
     let is_bare = |place: usize| {
-        let beside = lines[place].trim_start().split_once("  ").map(|(_, said)| said);
-        let said = beside.or_else(|| lines.get(place + 1).copied()).unwrap_or_default().trim_start();
-        said.is_empty() || said.starts_with('[')
+        let beside = lines[place].trim_start().split_once("  ").map(|(_, message)| message);
+        let message = beside.or_else(|| lines.get(place + 1).copied()).unwrap_or_default().trim_start();
+        message.is_empty() || message.starts_with('[')
     };
     (0..lines.len()).filter(|place| is_argument(lines[*place]) && is_bare(*place)).map(|place| lines[place]).collect()
 }
 
 #[test]
-fn every_argument_says_what_it_is() {
+fn every_argument_has_help() {
     for path in below(&[]) {
         let help = Binary::command().args(&path).arg("--help").output().unwrap();
         let help = String::from_utf8(help.stdout).unwrap();

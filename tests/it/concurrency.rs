@@ -1,22 +1,22 @@
-//! A hundred callers at the same moment: what may happen once happens once, and what is counted is counted right.
+//! A hundred concurrent callers: effects happen once, and counts are exact.
 
 use std::collections::{BTreeMap, HashSet};
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Request, Server, Setup, alipay, at_once};
+use crate::support::{Request, Response, Server, Setup, alipay, send_concurrently};
 
 const CALLERS: usize = 100;
 const PHONE: &str = "13800138000";
 
 /// Sends the request from all callers and counts the statuses.
-fn statuses(request: impl Fn(usize) -> Request) -> (BTreeMap<u16, usize>, Vec<Answer>) {
-    let answers = at_once((0..CALLERS).map(request).collect());
+fn statuses(request: impl Fn(usize) -> Request) -> (BTreeMap<u16, usize>, Vec<Response>) {
+    let responses = send_concurrently((0..CALLERS).map(request).collect());
     let mut counted = BTreeMap::new();
-    for answer in &answers {
-        *counted.entry(answer.status).or_default() += 1;
+    for response in &responses {
+        *counted.entry(response.status).or_default() += 1;
     }
-    (counted, answers)
+    (counted, responses)
 }
 
 fn log_in(server: &Server, code: &str) -> Request {
@@ -28,10 +28,10 @@ fn assert_ledger_is_sound(server: &Server) {
 }
 
 #[test]
-fn of_many_requests_for_a_code_one_is_sent() {
+fn concurrent_code_requests_send_one_code() {
     let server = Setup::default().start();
     let (counted, _) = statuses(|_| server.post("/auth/send-code").form(&[("phoneNumber", PHONE)]));
-    // Who finds all places for messages taken is told so before any budget is looked at.
+    // Requests without a free send permit are rejected before limits are checked.
     let refused = counted.get(&429).unwrap_or(&0) + counted.get(&503).unwrap_or(&0);
     assert_eq!((counted.get(&200), refused), (Some(&1), CALLERS - 1), "{counted:?}");
     server.expect_sent_codes(PHONE, 1);
@@ -39,14 +39,14 @@ fn of_many_requests_for_a_code_one_is_sent() {
 }
 
 #[test]
-fn one_address_cannot_spend_more_than_its_network_may() {
+fn concurrent_requests_respect_the_network_limit() {
     let setup = Setup::default().with("AUTH_SENDS_PER_CLIENT_HOUR", 7);
     let server = setup.start();
     let ask = |number: usize| server.post("/auth/send-code").form(&[("phoneNumber", &format!("138001380{number:02}"))]);
     let (counted, _) = statuses(ask);
     let refused = counted.get(&429).unwrap_or(&0) + counted.get(&503).unwrap_or(&0);
     assert_eq!((counted.get(&200), refused), (Some(&7), CALLERS - 7), "{counted:?}");
-    // Whoever has spent it is told so, and takes no place from others, however many come together.
+    // Requests over the limit are rejected without a permit.
     let (counted, _) = statuses(ask);
     assert_eq!(counted, BTreeMap::from([(429, CALLERS)]));
 }
@@ -63,7 +63,7 @@ fn a_code_signs_in_once() {
 }
 
 #[test]
-fn guesses_and_the_right_code_together_take_five_tries_at_most() {
+fn concurrent_guesses_and_the_right_code_use_five_attempts() {
     let server = Setup::default().start();
     let code = server.request_code(PHONE);
     let wrong = if code.starts_with('1') { "200000" } else { "100000" };
@@ -75,7 +75,7 @@ fn guesses_and_the_right_code_together_take_five_tries_at_most() {
 }
 
 #[test]
-fn a_first_sign_in_of_many_people_makes_each_of_them_once() {
+fn concurrent_first_sign_ins_create_each_account_once() {
     let server = Setup::default().with("COINS_INITIAL", 3).start();
     let number = |caller: usize| format!("1380013{:04}", caller / 2);
     let codes: Vec<_> = (0..CALLERS / 2).map(|caller| server.request_code(&number(2 * caller))).collect();
@@ -89,24 +89,24 @@ fn a_first_sign_in_of_many_people_makes_each_of_them_once() {
 }
 
 #[test]
-fn a_token_is_replaced_by_one_successor_whichever_way_it_is_asked_for() {
+fn concurrent_refreshes_and_validations_issue_one_successor() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     server.edit("update tokens set expires_at = created_at + 86400000");
-    let (counted, answers) = statuses(|number| {
+    let (counted, responses) = statuses(|number| {
         let path = if number % 2 == 0 { "/auth/refresh-token" } else { "/auth/validate-token" };
         server.post(path).form(&[("token", &user.token)])
     });
     assert_eq!(counted, BTreeMap::from([(200, CALLERS)]));
-    let tokens: HashSet<_> = answers.iter().map(|answer| answer.json()["token"].to_string()).collect();
+    let tokens: HashSet<_> = responses.iter().map(|response| response.json()["token"].to_string()).collect();
     assert!(tokens.len() <= 2, "{}", tokens.len());
     assert_eq!(server.value::<i64>("select count(*) from tokens where replaced_at is null"), 1);
-    let successor = answers[0].json()["token"].as_str().unwrap().to_owned();
+    let successor = responses[0].json()["token"].as_str().unwrap().to_owned();
     server.get("/coin/balance").token(&successor).send().expect(200);
 }
 
 #[test]
-fn signing_out_beside_use_ends_the_token_for_all_that_follows() {
+fn sign_out_ends_a_token_in_use() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     let (counted, _) = statuses(|number| match number {
@@ -118,32 +118,35 @@ fn signing_out_beside_use_ends_the_token_for_all_that_follows() {
 }
 
 #[test]
-fn a_stolen_old_token_ends_the_family_for_all_who_hold_a_piece_of_it() {
+fn concurrent_reuse_of_an_old_token_revokes_all_tokens_of_the_device() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     let refresh = |token: &str| server.post("/auth/refresh-token").form(&[("token", token)]);
     let successor = refresh(&user.token).send().expect(200).json()["token"].as_str().unwrap().to_owned();
-    // The grace is over.
+    // The grace period is over.
     server.edit("update tokens set replaced_at = replaced_at - 3600000 where replaced_at is not null");
-    let (counted, answers) = statuses(|number| match number % 4 {
+    let (counted, responses) = statuses(|number| match number % 4 {
         0 => refresh(&user.token),
         1 => server.get("/coin/balance").token(&user.token),
         2 => refresh(&successor),
         _ => server.get("/coin/balance").token(&successor),
     });
     assert!(counted.keys().all(|status| [200, 401].contains(status)), "{counted:?}");
-    assert!(answers.iter().enumerate().all(|(number, answer)| number % 4 > 1 || answer.status == 401), "{counted:?}");
-    // Whatever the thief or the owner got hold of meanwhile is worth nothing now.
+    assert!(
+        responses.iter().enumerate().all(|(number, response)| number % 4 > 1 || response.status == 401),
+        "{counted:?}"
+    );
+    // Tokens issued meanwhile are revoked too.
     assert_eq!(server.value::<i64>("select count(*) from tokens"), 0);
-    let renewed = answers.iter().filter(|answer| answer.status == 200).map(Answer::json);
-    let renewed = renewed.filter_map(|answer| answer["token"].as_str().map(ToOwned::to_owned));
+    let renewed = responses.iter().filter(|response| response.status == 200).map(Response::json);
+    let renewed = renewed.filter_map(|response| response["token"].as_str().map(ToOwned::to_owned));
     for token in renewed.chain([user.token.clone(), successor.clone()]) {
         server.get("/coin/balance").token(&token).send().expect_problem(401, "unauthenticated");
     }
 }
 
 #[test]
-fn a_key_that_is_revoked_beside_its_use_opens_nothing_afterwards() {
+fn a_revoked_key_is_rejected_during_use() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     let key = server.api_key("tests");
@@ -165,17 +168,17 @@ fn a_key_that_is_revoked_beside_its_use_opens_nothing_afterwards() {
 }
 
 #[test]
-fn coins_are_spent_as_long_as_there_are_any() {
+fn concurrent_uses_spend_no_more_than_the_balance() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     server.grant(&server.api_key("tests"), PHONE, 37);
-    let (counted, answers) =
+    let (counted, responses) =
         statuses(|number| server.post(if number % 2 == 0 { "/coin/consume" } else { "/coin/consume/phone" }).by(&user));
     assert_eq!(counted, BTreeMap::from([(200, 37), (402, CALLERS - 37)]));
-    let mut left: Vec<_> = answers
+    let mut left: Vec<_> = responses
         .iter()
-        .filter(|answer| answer.status == 200)
-        .map(|answer| answer.json()["balance"].as_i64().unwrap())
+        .filter(|response| response.status == 200)
+        .map(|response| response.json()["balance"].as_i64().unwrap())
         .collect();
     left.sort_unstable();
     assert_eq!(left, (0..37).collect::<Vec<_>>(), "a balance was told twice");
@@ -187,17 +190,17 @@ fn one_idempotency_key_spends_once() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     server.grant(&server.api_key("tests"), PHONE, 5);
-    let (counted, answers) = statuses(|_| server.post("/coin/consume").by(&user).header("idempotency-key", "once"));
+    let (counted, responses) = statuses(|_| server.post("/coin/consume").by(&user).header("idempotency-key", "once"));
     assert_eq!(counted, BTreeMap::from([(200, CALLERS)]));
-    let bodies: HashSet<_> = answers.iter().map(Answer::text).collect();
+    let bodies: HashSet<_> = responses.iter().map(Response::text).collect();
     assert_eq!(bodies.len(), 1);
-    let first = answers.iter().filter(|answer| answer.header("idempotency-replayed").is_none()).count();
+    let first = responses.iter().filter(|response| response.header("idempotency-replayed").is_none()).count();
     assert_eq!((first, server.coins(&user)), (1, 4));
     assert_ledger_is_sound(&server);
 }
 
 #[test]
-fn of_many_requests_with_one_key_the_first_decides_what_the_key_means() {
+fn the_first_request_defines_its_idempotency_key() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     let key = server.api_key("tests");
@@ -206,18 +209,18 @@ fn of_many_requests_with_one_key_the_first_decides_what_the_key_means() {
         let form = [("phoneNumber", PHONE), ("coinCount", coins.as_str())];
         server.post("/coin/increase/phone").token(&key).form(&form).header("idempotency-key", "once")
     };
-    let (counted, answers) = statuses(increase);
+    let (counted, responses) = statuses(increase);
     assert_eq!(counted, BTreeMap::from([(200, CALLERS / 4), (422, CALLERS - CALLERS / 4)]));
-    let refused = answers.iter().filter(|answer| answer.status == 422);
-    assert!(refused.clone().all(|answer| answer.json()["code"] == "idempotency_key_reused"));
-    let winner = answers.iter().position(|answer| answer.status == 200).unwrap();
+    let refused = responses.iter().filter(|response| response.status == 422);
+    assert!(refused.clone().all(|response| response.json()["code"] == "idempotency_key_reused"));
+    let winner = responses.iter().position(|response| response.status == 200).unwrap();
     assert_eq!(server.coins(&user), i64::try_from(1 + winner % 4).unwrap());
     assert_eq!(server.value::<i64>("select count(*) from ledger_entries where kind = 'adjust'"), 1);
     assert_ledger_is_sound(&server);
 }
 
 #[test]
-fn uses_increases_and_resets_at_once_leave_a_sound_ledger() {
+fn concurrent_uses_increases_and_resets_keep_the_ledger_sound() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     let key = server.api_key("tests");
@@ -233,7 +236,7 @@ fn uses_increases_and_resets_at_once_leave_a_sound_ledger() {
 }
 
 #[test]
-fn a_record_that_is_saved_at_once_is_one_record() {
+fn concurrent_saves_of_one_id_create_one_record() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     let save = |number: usize| {
@@ -246,7 +249,7 @@ fn a_record_that_is_saved_at_once_is_one_record() {
 }
 
 #[test]
-fn records_are_saved_up_to_the_limit_and_not_one_more() {
+fn concurrent_saves_respect_the_record_limit() {
     let server = Setup::default().with("LIMITS_HISTORY_RECORDS", 30).start();
     let user = server.sign_in(PHONE);
     let save = |number: usize| {
@@ -257,7 +260,7 @@ fn records_are_saved_up_to_the_limit_and_not_one_more() {
 }
 
 #[test]
-fn saving_deleting_and_deactivating_at_once_leaves_what_can_be_listed() {
+fn concurrent_saves_and_deletions_keep_the_list_consistent() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     let (counted, _) = statuses(|number| match number % 5 {
@@ -277,34 +280,34 @@ fn saving_deleting_and_deactivating_at_once_leaves_what_can_be_listed() {
 }
 
 #[test]
-fn one_order_is_made_however_often_it_is_asked_for() {
+fn concurrent_requests_create_one_order() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     let order = |_| server.get("/payment/gateway/order").by(&user).query(&[("amount", "6.00"), ("coinCount", "60")]);
-    let (counted, answers) = statuses(order);
+    let (counted, responses) = statuses(order);
     assert_eq!(counted, BTreeMap::from([(200, CALLERS)]));
-    let orders: HashSet<_> = answers.iter().map(|answer| answer.json()["orderNo"].to_string()).collect();
+    let orders: HashSet<_> = responses.iter().map(|response| response.json()["orderNo"].to_string()).collect();
     assert_eq!(orders.len(), 1);
 }
 
 #[test]
-fn a_notification_that_comes_a_hundred_times_is_credited_once() {
+fn a_notification_sent_a_hundred_times_credits_once() {
     let server = Setup::default().with_published_keys().start();
     let user = server.sign_in(PHONE);
     server.insert_published_order(&user);
     let form = alipay::notification("valid_trade_success");
     let content_type = Some("application/x-www-form-urlencoded; charset=utf-8");
     let notify = |_| server.post("/payment/notify").bytes(content_type, form.clone().into_bytes());
-    let (counted, answers) = statuses(notify);
+    let (counted, responses) = statuses(notify);
     assert_eq!(counted, BTreeMap::from([(200, CALLERS)]));
-    assert!(answers.iter().all(|answer| answer.text() == "success"));
+    assert!(responses.iter().all(|response| response.text() == "success"));
     assert_eq!(server.coins(&user), 60);
     assert_eq!(server.value::<i64>("select count(*) from ledger_entries where kind = 'topup'"), 1);
     assert_ledger_is_sound(&server);
 }
 
 #[test]
-fn settling_and_refunding_at_once_moves_money_once() {
+fn concurrent_settlement_and_refund_move_money_once() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     let key = server.api_key("tests");
@@ -324,7 +327,7 @@ fn settling_and_refunding_at_once_moves_money_once() {
 }
 
 #[test]
-fn profiles_changed_at_once_are_one_of_what_was_sent() {
+fn concurrent_profile_changes_do_not_mix() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     let change = |number: usize| {
@@ -339,7 +342,7 @@ fn profiles_changed_at_once_are_one_of_what_was_sent() {
 }
 
 #[test]
-fn an_administrators_door_takes_few_guesses_at_once() {
+fn limits_concurrent_administrator_guesses() {
     let server = Setup::default().start();
     server.admin("root", "correct horse battery staple");
     let guess = |_| server.post("/admin/login").json(&json!({ "name": "root", "password": "wrong password" }));
@@ -349,7 +352,7 @@ fn an_administrators_door_takes_few_guesses_at_once() {
 }
 
 #[test]
-fn as_many_castings_are_made_as_were_paid() {
+fn concurrent_castings_respect_the_balance() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     server.command(&["points", "adjust", PHONE, "305", "--reason", "tests"]).expect(0);
@@ -362,7 +365,7 @@ fn as_many_castings_are_made_as_were_paid() {
 }
 
 #[test]
-fn an_invite_that_a_hundred_redeem_earns_as_often_as_it_may() {
+fn an_invite_redeemed_by_a_hundred_respects_its_limit() {
     let server = Setup::default().start();
     let host = server.sign_in(PHONE);
     let code = server.get("/api/v1/invite").by(&host).send().expect(200).json()["code"].clone();
@@ -370,7 +373,7 @@ fn an_invite_that_a_hundred_redeem_earns_as_often_as_it_may() {
     let redeem = |guest: usize| server.post("/api/v1/invite/redeem").by(&guests[guest]).json(&json!({ "code": code }));
     let (counted, _) = statuses(redeem);
     assert_eq!(counted, BTreeMap::from([(200, CALLERS)]));
-    // Once more, all of them: nobody gets anything twice.
+    // A second round rewards nobody again.
     let (counted, _) = statuses(redeem);
     assert_eq!(counted, BTreeMap::from([(409, CALLERS)]));
     assert_eq!(server.value::<i64>("select count(*) from ledger_entries where kind = 'invite_bonus'"), 50);
@@ -379,7 +382,7 @@ fn an_invite_that_a_hundred_redeem_earns_as_often_as_it_may() {
 }
 
 #[test]
-fn a_hundred_returns_restore_what_was_parked_once() {
+fn a_hundred_concurrent_returns_restore_points_once() {
     const EMAIL: &str = "li.ming@example.com";
     let server = Setup::default().start();
     let user = server.sign_in_by_email(EMAIL);
@@ -387,9 +390,9 @@ fn a_hundred_returns_restore_what_was_parked_once() {
     server.edit("delete from code_sends");
     let code = server.request_email_code(EMAIL, "sign_in");
     let back = json!({ "email": EMAIL, "code": code });
-    let (counted, answers) = statuses(|_| server.post("/api/v1/auth/login").json(&back));
+    let (counted, responses) = statuses(|_| server.post("/api/v1/auth/login").json(&back));
     assert_eq!(counted, BTreeMap::from([(200, 1), (401, CALLERS - 1)]));
-    let welcomed = answers.iter().find(|answer| answer.status == 200).unwrap().json();
+    let welcomed = responses.iter().find(|response| response.status == 200).unwrap().json();
     assert_eq!((&welcomed["pointsRestored"], &welcomed["pointsGranted"]), (&json!(100), &json!(0)));
     assert_eq!(server.value::<i64>("select count(*) from ledger_entries where kind = 'restored'"), 1);
     assert_eq!(server.value::<i64>("select count(*) from ledger_entries where kind = 'signup_bonus'"), 1);
@@ -397,7 +400,7 @@ fn a_hundred_returns_restore_what_was_parked_once() {
 }
 
 #[test]
-fn of_many_who_delete_an_account_one_does_and_its_points_are_parked_once() {
+fn concurrent_deletions_of_an_account_succeed_once() {
     const EMAIL: &str = "li.ming@example.com";
     let server = Setup::default().start();
     let user = server.sign_in_by_email(EMAIL);
@@ -410,7 +413,7 @@ fn of_many_who_delete_an_account_one_does_and_its_points_are_parked_once() {
 }
 
 #[test]
-fn an_account_that_is_deleted_while_it_is_used_leaves_nothing_behind() {
+fn an_account_deleted_during_use_leaves_nothing() {
     let server = Setup::default().start();
     for round in 0..3 {
         let phone_number = format!("1380013900{round}");

@@ -1,4 +1,4 @@
-//! What the service does when its file is not as it was left: damaged, cut off, read-only, or on a disk that fails.
+//! Damaged, truncated, missing or read-only database files, and failing disks.
 
 use std::{
     io::{Seek, SeekFrom, Write},
@@ -12,11 +12,11 @@ use std::{
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::support::{Binary, Caller, Ended, Request, Server, Setup, settled};
+use crate::support::{Binary, Caller, CommandOutput, Request, Server, Setup, eventually_ok};
 
 const CANARY: &str = "where the heron stands";
 
-/// A server's directory after a stop in good order, with a user and enough castings for a tree of many pages.
+/// Creates a stopped data directory with a user and enough records for a deep tree.
 fn filled(directory: &Path) -> Caller {
     let mut server = Setup::default().on(directory).start();
     let user = server.sign_in("13800138000");
@@ -28,20 +28,20 @@ fn filled(directory: &Path) -> Caller {
     user
 }
 
-/// Fails unless the program ended with this code and one sentence of its own.
+/// Panics unless the program exited with this code and a single error message.
 #[track_caller]
 fn assert_refused(output: &Output, code: i32) -> String {
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(code), "{said}");
-    assert!(said.contains("yarrow: ") && !said.contains("panicked"), "{said}");
-    said
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(code), "{message}");
+    assert!(message.contains("yarrow: ") && !message.contains("panicked"), "{message}");
+    message
 }
 
 fn database(directory: &Path) -> PathBuf {
     directory.join("yarrow.db")
 }
 
-/// Overwrites every page that holds a casting, behind its first bytes too.
+/// Overwrites every page with a record, except for its first bytes.
 fn damage(directory: &Path) {
     let mut bytes = std::fs::read(database(directory)).unwrap();
     let damaged =
@@ -51,15 +51,15 @@ fn damage(directory: &Path) {
     std::fs::write(database(directory), bytes).unwrap();
 }
 
-/// What `/readyz` says, once it says this of that.
+/// Polls `/readyz` until a field has this value, and returns the response.
 fn wait_until_ready_says(server: &Server, what: &str, state: &str) -> Value {
-    settled(state, || {
+    eventually_ok(state, || {
         let ready = server.get("/readyz").send().expect(200).json();
         if ready[what] == state { Ok(ready) } else { Err((ready, server.lines())) }
     })
 }
 
-/// What the rule about damage says, if it fires.
+/// Returns the detail of the damage alert if it fires.
 fn told_of_damage(server: &Server) -> Option<String> {
     let listed = server.command(&["alerts", "list"]).expect(0).json();
     let rule =
@@ -68,9 +68,9 @@ fn told_of_damage(server: &Server) -> Option<String> {
 }
 
 #[test]
-fn damage_that_a_request_meets_is_told_where_operators_look() {
-    let temporary = tempfile::tempdir().unwrap();
-    let directory = temporary.path().join("data");
+fn reports_damage_that_a_request_hits() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    let directory = temp_dir.path().join("data");
     let user = filled(&directory);
     damage(&directory);
     let setup = Setup::default().with("DATABASE_CHECK_EVERY", "0 s").with("BACKUP_EVERY", "0 s");
@@ -90,7 +90,7 @@ fn damage_that_a_request_meets_is_told_where_operators_look() {
     server.wait_for_line("rule=\"database_damaged\"");
 }
 
-/// A server over a filled directory, its user, and where its metrics are.
+/// Starts a server on a filled directory. Returns it with its user and metrics URL.
 fn watched(directory: &Path) -> (Server, Caller, String) {
     let user = filled(directory);
     // One worker, whose connection is open before the file is touched.
@@ -101,9 +101,9 @@ fn watched(directory: &Path) -> (Server, Caller, String) {
 }
 
 #[test]
-fn damage_to_everything_is_told_although_nothing_can_be_read() {
-    let temporary = tempfile::tempdir().unwrap();
-    let directory = temporary.path().join("data");
+fn reports_damage_even_if_nothing_can_be_read() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    let directory = temp_dir.path().join("data");
     let (mut server, _, metrics) = watched(&directory);
     let mut file = std::fs::OpenOptions::new().write(true).open(database(&directory)).unwrap();
     let length = usize::try_from(file.metadata().unwrap().len()).unwrap();
@@ -114,15 +114,15 @@ fn damage_to_everything_is_told_although_nothing_can_be_read() {
     let page = Request::new("GET", &metrics).send().expect(200).text();
     assert!(page.contains("\nyarrow_database_sound 0\n") && page.contains("yarrow_writer_queue"), "{page}");
     server.get("/readyz").send().expect(503);
-    // Once, and not at every look.
+    // Once, not at every evaluation.
     sleep(Duration::from_secs(11));
     assert_eq!(server.lines().iter().filter(|line| line.contains("rule=\"database_damaged\"")).count(), 1);
 }
 
 #[test]
-fn a_file_that_was_taken_away_is_told_of() {
-    let temporary = tempfile::tempdir().unwrap();
-    let directory = temporary.path().join("data");
+fn reports_a_removed_database_file() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    let directory = temp_dir.path().join("data");
     let (mut server, user, metrics) = watched(&directory);
     let save = |id: &str| {
         let record = json!({ "localRecordId": id, "aiResult": "kept" });
@@ -130,7 +130,7 @@ fn a_file_that_was_taken_away_is_told_of() {
     };
     save("before").expect(201);
     std::fs::rename(database(&directory), directory.join("elsewhere.db")).unwrap();
-    // It would go into a file that nobody finds again.
+    // The write would go to a file without a name.
     let refused = save("after").expect_problem(503, "storage_failed").text();
     assert!(refused.contains("deleted or replaced"), "{refused}");
     server.get("/readyz").send().expect_problem(503, "storage_failed");
@@ -140,9 +140,9 @@ fn a_file_that_was_taken_away_is_told_of() {
 }
 
 #[test]
-fn a_log_that_was_taken_away_takes_no_more_changes_and_loses_none() {
-    let temporary = tempfile::tempdir().unwrap();
-    let directory = temporary.path().join("data");
+fn a_removed_wal_stops_writes_and_loses_nothing_acknowledged() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    let directory = temp_dir.path().join("data");
     let (mut server, user, _) = watched(&directory);
     let save = |server: &Server, id: &str| {
         let record = json!({ "localRecordId": id, "aiResult": "kept" });
@@ -152,12 +152,12 @@ fn a_log_that_was_taken_away_takes_no_more_changes_and_loses_none() {
     for end in ["-wal", "-shm"] {
         std::fs::remove_file(directory.join(format!("yarrow.db{end}"))).unwrap();
     }
-    // Another process would begin a log of its own, and neither would know of the other's changes.
+    // Another process would create a separate WAL.
     let refused = save(&server, "after").expect_problem(503, "storage_failed").text();
     assert!(refused.contains("deleted or replaced"), "{refused}");
     server.get("/readyz").send().expect_problem(503, "storage_failed");
     server.wait_for_line("rule=\"database_damaged\"");
-    // The last entries of the network log cannot be written.
+    // The last network log entries cannot be written.
     assert_eq!(server.terminate(), Some(1));
     let server = Setup::default().on(&directory).start();
     let kept = server.post("/divination-history/get").by(&user).send().expect(200).json();
@@ -166,56 +166,56 @@ fn a_log_that_was_taken_away_takes_no_more_changes_and_loses_none() {
 }
 
 #[test]
-fn damage_that_nobody_meets_is_found_and_told_with_the_backup_to_restore() {
-    let temporary = tempfile::tempdir().unwrap();
-    let directory = temporary.path().join("data");
+fn the_integrity_check_reports_damage_with_the_backup_to_restore() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    let directory = temp_dir.path().join("data");
     filled(&directory);
-    let made = Ended::run(&directory, &["backup", "create"], "").expect(0).json();
-    let name = made["name"].as_str().unwrap();
+    let created = CommandOutput::run(&directory, &["backup", "create"], "").expect(0).json();
+    let name = created["name"].as_str().unwrap();
     damage(&directory);
     let setup = || Setup::default().with("DATABASE_CHECK_EVERY", "1 s").with("BACKUP_EVERY", "0 s").on(&directory);
     let mut server = setup().start();
     assert!(wait_until_ready_says(&server, "database", "damaged")["databaseCheckedAt"].is_string());
-    let said = told_of_damage(&server).unwrap();
-    assert!(said.contains(&format!("`yarrow restore {name}`")) && said.contains("is damaged"), "{said}");
+    let message = told_of_damage(&server).unwrap();
+    assert!(message.contains(&format!("`yarrow restore {name}`")) && message.contains("is damaged"), "{message}");
     let found = server.command(&["doctor"]).expect(5).json();
     assert!(found.to_string().contains(&format!("`yarrow restore {name}`")), "{found:#}");
     assert_eq!(server.terminate(), Some(0));
-    Ended::run(&directory, &["restore", name, "--yes"], "").expect(0);
+    CommandOutput::run(&directory, &["restore", name, "--yes"], "").expect(0);
     let server = setup().start();
     wait_until_ready_says(&server, "database", "sound");
     assert_eq!(told_of_damage(&server), None);
 }
 
 #[test]
-fn a_backup_that_finds_damage_says_so_and_keeps_the_good_ones() {
-    let temporary = tempfile::tempdir().unwrap();
-    let directory = temporary.path().join("data");
+fn a_backup_reports_damage_and_keeps_the_good_ones() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    let directory = temp_dir.path().join("data");
     filled(&directory);
     let backups = || -> Vec<String> {
-        let listed = Ended::run(&directory, &["backup", "list"], "").expect(0).json();
+        let listed = CommandOutput::run(&directory, &["backup", "list"], "").expect(0).json();
         listed["items"].as_array().unwrap().iter().map(|backup| backup["name"].to_string()).collect()
     };
     for _ in 0..4 {
-        Ended::run(&directory, &["backup", "create"], "").expect(0);
+        CommandOutput::run(&directory, &["backup", "create"], "").expect(0);
     }
     let good = backups();
     damage(&directory);
-    // By these rules the two oldest would go.
+    // By these settings the two oldest would be pruned.
     let setup = Setup::default().with("BACKUP_KEEP_HOURLY", 1).with("BACKUP_KEEP_DAILY", 0);
     let server = setup.with("DATABASE_CHECK_EVERY", "0 s").with("BACKUP_EVERY", "1 s").on(&directory).start();
     assert_eq!(wait_until_ready_says(&server, "backups", "failed")["database"], "damaged");
     assert!(server.lines().iter().any(|line| line.contains("ERROR") && line.contains("the database is damaged")));
-    let said = told_of_damage(&server).unwrap();
-    assert!(said.contains(good[0].trim_matches('"')), "{said}");
+    let message = told_of_damage(&server).unwrap();
+    assert!(message.contains(good[0].trim_matches('"')), "{message}");
     sleep(Duration::from_secs(11));
     assert_eq!(backups(), good);
 }
 
 #[test]
-fn a_damaged_page_fails_what_reads_it_and_nothing_else() {
-    let temporary = tempfile::tempdir().unwrap();
-    let directory = temporary.path().join("data");
+fn a_damaged_page_fails_only_its_readers() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    let directory = temp_dir.path().join("data");
     let user = filled(&directory);
     damage(&directory);
     let server = Setup::default().on(&directory).start();
@@ -232,9 +232,9 @@ fn a_damaged_page_fails_what_reads_it_and_nothing_else() {
 }
 
 #[test]
-fn a_write_that_meets_a_damaged_page_is_refused_and_the_others_of_its_commit_stand() {
-    let temporary = tempfile::tempdir().unwrap();
-    let directory = temporary.path().join("data");
+fn a_write_to_a_damaged_page_fails_and_others_in_its_commit_succeed() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    let directory = temp_dir.path().join("data");
     let user = filled(&directory);
     damage(&directory);
     let server = Setup::default().on(&directory).start();
@@ -242,20 +242,20 @@ fn a_write_that_meets_a_damaged_page_is_refused_and_the_others_of_its_commit_sta
         0 => server.post("/divination-history/deactivate-all").by(&user),
         _ => server.put("/user/nickname").by(&user).json(&json!({ "nickname": format!("n-{number}") })),
     });
-    let answers = crate::support::at_once(requests.collect());
-    for (number, answer) in answers.iter().enumerate() {
-        // Where a damage ends the whole transaction, the others of it are told so, and may come again.
-        let is_fine = if number % 2 == 0 { answer.status == 503 } else { [200, 503].contains(&answer.status) };
-        assert!(is_fine, "{number}: {} {}", answer.status, answer.text());
+    let responses = crate::support::send_concurrently(requests.collect());
+    for (number, response) in responses.iter().enumerate() {
+        // If damage aborts the transaction, the others get a retryable error.
+        let is_fine = if number % 2 == 0 { response.status == 503 } else { [200, 503].contains(&response.status) };
+        assert!(is_fine, "{number}: {} {}", response.status, response.text());
     }
     server.put("/user/nickname").by(&user).json(&json!({ "nickname": "last" })).send().expect(200);
     assert_eq!(server.get("/user/profile").by(&user).send().expect(200).json()["nickname"], "last");
 }
 
 #[test]
-fn a_log_that_was_damaged_or_cut_off_loses_only_what_stands_behind_the_damage() {
-    let temporary = tempfile::tempdir().unwrap();
-    let directory = temporary.path().join("data");
+fn a_damaged_wal_loses_only_the_commits_after_the_damage() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    let directory = temp_dir.path().join("data");
     let server = Setup::default().on(&directory).start();
     let user = server.sign_in("13800138000");
     for number in 0..40 {
@@ -280,11 +280,11 @@ fn a_log_that_was_damaged_or_cut_off_loses_only_what_stands_behind_the_damage() 
     server.command(&["ledger", "verify"]).expect(0);
 }
 
-/// Runs the program as somebody whom permissions bind: tests may run as root, whom they do not.
+/// Runs the program as an unprivileged user, because permissions do not bind root.
 fn as_nobody(directory: &Path, arguments: &[&str]) -> Output {
     let is_root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
     let mut command = if is_root {
-        // The program may stand where only root can go.
+        // The program may be in a directory that only root can enter.
         let program = directory.parent().unwrap().join("yarrow");
         std::fs::copy(Binary::command().get_program(), &program).unwrap();
         let mut command = Command::new("setpriv");
@@ -301,10 +301,10 @@ fn set_mode(path: &Path, mode: u32) {
 }
 
 #[test]
-fn a_directory_that_cannot_be_written_is_refused_with_a_sentence() {
-    let temporary = tempfile::tempdir().unwrap();
-    set_mode(temporary.path(), 0o755);
-    let directory = temporary.path().join("data");
+fn a_read_only_directory_is_reported() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    set_mode(temp_dir.path(), 0o755);
+    let directory = temp_dir.path().join("data");
     filled(&directory);
     for entry in std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path()) {
         if entry.is_file() {
@@ -316,11 +316,14 @@ fn a_directory_that_cannot_be_written_is_refused_with_a_sentence() {
     let serve = ["serve", "--listen", "127.0.0.1:0"];
     for arguments in [&serve[..], &["coins", "balance", "13800138000"]] {
         let output = as_nobody(&directory, arguments);
-        let said = assert_refused(&output, 6);
-        assert!(said.contains("data directory") && said.to_lowercase().contains("permission"), "{arguments:?}: {said}");
+        let message = assert_refused(&output, 6);
+        assert!(
+            message.contains("data directory") && message.to_lowercase().contains("permission"),
+            "{arguments:?}: {message}"
+        );
     }
-    // The same where there is nothing yet.
-    let fresh = temporary.path().join("closed");
+    // An empty one too.
+    let fresh = temp_dir.path().join("closed");
     std::fs::create_dir(&fresh).unwrap();
     set_mode(&fresh, 0o555);
     assert_refused(&as_nobody(&fresh, &serve), 6);
@@ -330,12 +333,12 @@ fn a_directory_that_cannot_be_written_is_refused_with_a_sentence() {
 }
 
 #[test]
-fn no_directory_for_temporary_files_is_needed() {
-    let temporary = tempfile::tempdir().unwrap();
-    let directory = temporary.path().join("data");
+fn needs_no_temporary_directory() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    let directory = temp_dir.path().join("data");
     let user = filled(&directory);
-    let nowhere = |name: &str| format!("export {name}=/nonexistent");
-    let prelude = format!("{} && {} && {}", nowhere("TMPDIR"), nowhere("SQLITE_TMPDIR"), "cd /");
+    let unreachable_url = |name: &str| format!("export {name}=/nonexistent");
+    let prelude = format!("{} && {} && {}", unreachable_url("TMPDIR"), unreachable_url("SQLITE_TMPDIR"), "cd /");
     let server = Setup::default().on(&directory).after(&prelude).start();
     let listed = server.post("/divination-history/get").by(&user).send().expect(200).json();
     assert_eq!(listed["total"], 60);
@@ -348,14 +351,14 @@ fn no_directory_for_temporary_files_is_needed() {
     assert!(verify.arg(&directory).status().unwrap().success());
 }
 
-/// The group that needs `strace`.
+/// Needs `strace`.
 #[test]
 #[ignore = "needs strace; run with `cargo test --test it -- --ignored traced_`"]
-fn traced_a_sync_that_fails_ends_the_server_before_it_says_done() {
-    let temporary = tempfile::tempdir().unwrap();
-    let directory = temporary.path().join("data");
+fn traced_a_failing_sync_ends_the_server_before_it_acknowledges() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    let directory = temp_dir.path().join("data");
     let user = filled(&directory);
-    // The process is told that syncing failed, from some sync of its own on; which one differs from run to run.
+    // One of the process's syncs fails. Its position differs between runs.
     for failing in [3, 8, 15] {
         let inject = format!("inject=fdatasync,fsync:error=EIO:when={failing}+");
         let prelude =
@@ -366,7 +369,7 @@ fn traced_a_sync_that_fails_ends_the_server_before_it_says_done() {
             let id = format!("sync-{failing}-{number}");
             let record = json!({ "localRecordId": id });
             match server.post("/divination-history/save").by(&user).json(&record).try_send() {
-                Ok(answer) if answer.status == 201 => acknowledged.push(id),
+                Ok(response) if response.status == 201 => acknowledged.push(id),
                 _ => break,
             }
         }
@@ -383,12 +386,12 @@ fn traced_a_sync_that_fails_ends_the_server_before_it_says_done() {
     }
 }
 
-/// The group that needs `strace`.
+/// Needs `strace`.
 #[test]
 #[ignore = "needs strace; run with `cargo test --test it -- --ignored traced_`"]
-fn traced_a_write_that_fails_is_refused_and_the_next_ones_go_through() {
-    let temporary = tempfile::tempdir().unwrap();
-    let directory = temporary.path().join("data");
+fn traced_a_failing_write_is_rejected_and_later_ones_succeed() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    let directory = temp_dir.path().join("data");
     let user = filled(&directory);
     let prelude = "exec strace -f -qq -o /dev/null -e trace=pwrite64 -e 'inject=pwrite64:error=EIO:when=40..44' \"$0\" \"$@\"; true";
     let mut server = Setup::default().on(&directory).after(prelude).start();
@@ -408,7 +411,7 @@ fn traced_a_write_that_fails_is_refused_and_the_next_ones_go_through() {
     server.kill_traced();
 }
 
-/// Starts a server that must refuse, and returns what it says.
+/// Starts a server that must fail, and returns its standard error.
 fn refusal(directory: &Path) -> String {
     let mut command = Binary::command();
     command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(directory);
@@ -416,9 +419,9 @@ fn refusal(directory: &Path) -> String {
 }
 
 #[test]
-fn a_damaged_file_stops_the_start_with_the_way_out() {
-    let temporary = tempfile::tempdir().unwrap();
-    let directory = temporary.path().join("data");
+fn a_damaged_file_prevents_the_start_and_names_the_remedy() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    let directory = temp_dir.path().join("data");
     filled(&directory);
     let path = database(&directory);
     let whole = std::fs::read(&path).unwrap();
@@ -437,36 +440,36 @@ fn a_damaged_file_stops_the_start_with_the_way_out() {
         ("a schema that cannot be read", filled_with(100, 4096)),
         ("a table that the start reads", filled_with(4096, 5 * 4096)),
     ];
-    // There is nothing to put in its place yet.
+    // There is no backup yet.
     std::fs::write(&path, &damaged[0].1).unwrap();
-    let said = refusal(&directory);
-    assert!(said.contains("There is no backup in") && said.contains("yarrow restore"), "{said}");
+    let message = refusal(&directory);
+    assert!(message.contains("There is no backup in") && message.contains("yarrow restore"), "{message}");
     std::fs::write(&path, &whole).unwrap();
-    let made = Ended::run(&directory, &["backup", "create"], "").expect(0).json();
-    let name = made["name"].as_str().unwrap();
+    let created = CommandOutput::run(&directory, &["backup", "create"], "").expect(0).json();
+    let name = created["name"].as_str().unwrap();
     for (what, bytes) in damaged {
         std::fs::write(&path, &bytes).unwrap();
-        let said = refusal(&directory);
+        let message = refusal(&directory);
         let expected = [path.to_str().unwrap(), "is damaged", name, &format!("`yarrow restore {name}`")];
-        assert!(expected.iter().all(|expected| said.contains(expected)), "{what}: {said}");
+        assert!(expected.iter().all(|expected| message.contains(expected)), "{what}: {message}");
         assert_eq!(std::fs::read(&path).unwrap(), bytes, "{what}: the file was changed");
-        Ended::run(&directory, &["restore", name, "--yes"], "").expect(0);
+        CommandOutput::run(&directory, &["restore", name, "--yes"], "").expect(0);
         let server = Setup::default().on(&directory).start();
         assert_eq!(server.value::<i64>("select count(*) from history"), 60, "{what}");
         drop(server);
     }
     std::fs::remove_file(&path).unwrap();
-    let said = refusal(&directory);
-    assert!(said.contains("is missing") && said.contains(&format!("`yarrow restore {name}`")), "{said}");
+    let message = refusal(&directory);
+    assert!(message.contains("is missing") && message.contains(&format!("`yarrow restore {name}`")), "{message}");
     assert!(!path.exists(), "a new one was made");
-    Ended::run(&directory, &["restore", name, "--yes"], "").expect(0);
+    CommandOutput::run(&directory, &["restore", name, "--yes"], "").expect(0);
     Setup::default().on(&directory).start();
 }
 
 #[test]
-fn what_is_changed_in_one_write_is_not_held_in_memory() {
+fn a_large_write_is_not_held_in_memory() {
     const RECORDS: usize = 600;
-    // Texts of 96 KiB, so that there is much to rewrite.
+    // Texts of 96 KiB make the rewrite large.
     let fill = format!(
         "with recursive counter (n) as (select 1 union all select n + 1 from counter where n < {RECORDS}) \
          insert into history (user_id, sequence, local_record_id, json_data, ai_result, created_at, updated_at) \

@@ -1,4 +1,4 @@
-//! What the documents promise is there.
+//! The documents match the program: settings, defaults, commands and tests.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -7,7 +7,7 @@ use yarrow::config::{DECLARATIONS, Declaration};
 
 use crate::{commands::below, support::Binary};
 
-/// What is read by those who run the service or write apps for it.
+/// Documents for operators and app developers.
 const DOCUMENTS: [&str; 21] = [
     "README.md",
     "CONTRIBUTING.md",
@@ -31,7 +31,7 @@ const DOCUMENTS: [&str; 21] = [
     "packaging/proxy/nginx.conf",
     "packaging/systemd/yarrow.service",
 ];
-/// Written like settings, and something else: a section of them, and a field of a request.
+/// Words that look like settings: a section and a request field.
 const NO_SETTINGS: [&str; 2] = ["llm.fallback", "notifications.promotion"];
 
 fn document(name: &str) -> String {
@@ -43,7 +43,7 @@ fn default_of(setting: &str) -> Option<&'static str> {
 }
 
 #[test]
-fn every_setting_that_a_document_names_is_one() {
+fn every_documented_setting_exists() {
     let sections: BTreeSet<_> = DECLARATIONS.iter().map(|declared| declared.section.replace('.', r"\.")).collect();
     let sections = sections.into_iter().filter(|section| !section.is_empty()).collect::<Vec<_>>().join("|");
     let setting = Regex::new(&format!(r"(?:^|[^\w/.@-])((?:{sections})\.[a-z0-9_]+)(?:[^\w/(]|$)")).unwrap();
@@ -66,7 +66,7 @@ fn every_setting_that_a_document_names_is_one() {
 }
 
 #[test]
-fn the_defaults_in_the_table_of_limits_are_those_of_the_settings() {
+fn documented_limits_match_the_defaults() {
     let page = document("docs/operating.md");
     let table = page.split("\n## Limits\n").nth(1).unwrap().split("\n## ").next().unwrap();
     let rows: Vec<_> = table.lines().filter(|line| line.starts_with("| ")).skip(1).collect();
@@ -81,7 +81,7 @@ fn the_defaults_in_the_table_of_limits_are_those_of_the_settings() {
     }
 }
 
-/// What stands in a text as code: blocks between fences, and words between backticks.
+/// Returns the code of a document: fenced blocks and words in backticks.
 fn code_in(text: &str) -> Vec<String> {
     let fenced: Vec<_> = text.split("```").collect();
     let blocks = fenced.iter().skip(1).step_by(2).flat_map(|block| block.lines()).map(ToOwned::to_owned);
@@ -89,7 +89,7 @@ fn code_in(text: &str) -> Vec<String> {
     blocks.chain(prose.map(|words| words.split_whitespace().collect::<Vec<_>>().join(" "))).collect()
 }
 
-/// What is wrong with a command line, whose words may stand for others in capitals.
+/// Returns the error in a command line, in which capitals are placeholders.
 fn misspelt(line: &str, commands: &[String]) -> Option<String> {
     let mut path = String::new();
     let mut rest = line.split(' ').peekable();
@@ -115,14 +115,14 @@ fn misspelt(line: &str, commands: &[String]) -> Option<String> {
 }
 
 #[test]
-fn every_command_that_a_document_shows_is_one() {
+fn every_documented_command_exists() {
     let commands: Vec<_> = below(&[]).iter().map(|path| path.join(" ")).collect();
     let shown = Regex::new(r"(?:^|[ /])yarrow(?:ctl)? ([a-z][^#|&;`]*)").unwrap();
     let mut checked = 0;
     for name in DOCUMENTS {
         for line in code_in(&document(name)).iter().filter_map(|code| shown.captures(code)) {
             let line = line[1].replace(['[', ']'], "");
-            // The one is about another command; with the other, `sudo` names the service's user.
+            // The first belongs to another command. In the second, `sudo` names the user.
             if !line.starts_with("help ") && !line.starts_with("yarrow ") {
                 assert_eq!(misspelt(line.trim(), &commands), None, "{name}: yarrow {line}");
                 checked += 1;
@@ -149,7 +149,7 @@ fn collect(directory: &Path, names: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn every_promise_of_the_security_page_has_its_test() {
+fn every_guarantee_in_the_security_policy_has_its_test() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut tests = BTreeSet::new();
     collect(&root.join("tests"), &mut tests);
@@ -167,7 +167,7 @@ fn every_promise_of_the_security_page_has_its_test() {
     }
 }
 
-/// The names under `[dependencies]` in `Cargo.toml`.
+/// Returns the names under `[dependencies]` in `Cargo.toml`.
 fn dependencies(manifest: &str) -> Vec<String> {
     let section = manifest.split("\n[dependencies]\n").nth(1).unwrap().split("\n[").next().unwrap();
     let names = section.lines().filter(|line| line.starts_with(|letter: char| letter.is_ascii_lowercase()));
@@ -199,7 +199,7 @@ fn every_dependency_is_used() {
 }
 
 #[test]
-fn every_fuzzing_target_has_its_program_and_is_run() {
+fn every_fuzz_target_has_its_program_and_is_run() {
     let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz");
     let names = |directory: &str| -> BTreeSet<String> {
         let entries = fs::read_dir(fuzz.join(directory)).unwrap();

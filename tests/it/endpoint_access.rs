@@ -1,21 +1,21 @@
-//! Who may call what, held against every endpoint that is served, and the doors beside the doors.
+//! Access to every served endpoint, and to alternative spellings of paths and methods.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::support::{Answer, Caller, Document, Operation, Place, Server, Setup, settled};
+use crate::support::{Caller, Document, Operation, ParameterLocation, Response, Server, Setup, eventually_ok};
 
-/// Who may call an endpoint, as it was promised.
+/// Who may call an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Everybody; a bad token is refused all the same.
+    /// Everybody, but a bad token is rejected.
     Anyone,
     /// The token is the credential and may be a parameter.
     TokenHolder,
-    /// A user, on what is their own.
+    /// Users, on their own data.
     OwnUser,
-    /// A user, on what is their own, and administrators on everybody's.
+    /// Users on their own data, and administrators on everybody's.
     OwnUserOrAdmin,
     /// Administrators.
     Admin,
@@ -33,7 +33,7 @@ impl Access {
     }
 }
 
-/// The promise. An endpoint that is not here, and a row without its endpoint, fail the test.
+/// The expected access. Endpoints missing here and rows without an endpoint fail the test.
 const PROMISED: &[(&str, Access)] = &[
     ("POST /auth/send-code", Anyone),
     ("POST /auth/login", Anyone),
@@ -172,38 +172,38 @@ pub fn promised(operation: &Operation) -> Access {
     row.unwrap_or_else(|| panic!("{name} is served but promised to nobody")).1
 }
 
-/// A server, a user, and another user.
-fn world() -> (Server, Caller, Caller, Document) {
+/// Starts a server with two users.
+fn fixture() -> (Server, Caller, Caller, Document) {
     let server = Setup::default().start();
     let (user, other) = (server.sign_in("13800138000"), server.sign_in("13800138001"));
     let document = Document::of(&server);
     (server, user, other, document)
 }
 
-/// The codes of the registry, as the document publishes them.
+/// Returns the documented error codes.
 fn registry(document: &Document) -> BTreeSet<String> {
     let description = document.value["info"]["description"].as_str().unwrap();
     let rows = description.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
     rows.map(|(code, _)| code.to_owned()).collect()
 }
 
-/// Fails the test unless this is an error as every error should be.
+/// Panics unless this is a well-formed error.
 #[track_caller]
-fn expect_well_formed(answer: &Answer, registry: &BTreeSet<String>, what: &str) {
-    assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{what}: {}", answer.text());
-    let problem = answer.json();
-    assert_eq!(problem["status"], answer.status, "{what}");
+fn expect_well_formed(response: &Response, registry: &BTreeSet<String>, what: &str) {
+    assert_eq!(response.header("content-type"), Some("application/problem+json"), "{what}: {}", response.text());
+    let problem = response.json();
+    assert_eq!(problem["status"], response.status, "{what}");
     assert_eq!(problem["type"], "about:blank", "{what}");
     assert!(problem["title"].is_string() && problem["detail"].is_string(), "{what}: {problem}");
     assert!(registry.contains(problem["code"].as_str().unwrap()), "{what}: {problem}");
-    assert_eq!(problem["requestId"].as_str(), answer.header("x-request-id"), "{what}");
-    assert_eq!(answer.status == 401, answer.header("www-authenticate").is_some(), "{what}");
-    assert_eq!(answer.status == 405, answer.header("allow").is_some(), "{what}");
+    assert_eq!(problem["requestId"].as_str(), response.header("x-request-id"), "{what}");
+    assert_eq!(response.status == 401, response.header("www-authenticate").is_some(), "{what}");
+    assert_eq!(response.status == 405, response.header("allow").is_some(), "{what}");
 }
 
 #[test]
-fn every_endpoint_was_promised_and_every_promise_is_kept() {
-    let (_server, _, _, document) = world();
+fn every_endpoint_has_its_expected_access() {
+    let (_server, _, _, document) = fixture();
     let served: BTreeSet<_> = document.operations.iter().map(Operation::name).collect();
     let promised: BTreeSet<_> = PROMISED.iter().map(|(name, _)| (*name).to_owned()).collect();
     assert_eq!(served, promised);
@@ -214,24 +214,24 @@ fn every_endpoint_was_promised_and_every_promise_is_kept() {
 }
 
 #[test]
-fn without_a_token_only_public_endpoints_answer() {
-    let (server, user, _, document) = world();
+fn only_public_endpoints_work_without_a_token() {
+    let (server, user, _, document) = fixture();
     let registry = registry(&document);
     for operation in &document.operations {
-        let answer = server.request(&operation.method, &operation.path_of(&user)).send();
+        let response = server.request(&operation.method, &operation.path_of(&user)).send();
         match promised(operation) {
             OwnUser | OwnUserOrAdmin | Admin => {
-                expect_well_formed(&answer, &registry, &operation.name());
-                assert_eq!((answer.status, &answer.json()["code"]), (401, &Value::from("unauthenticated")));
+                expect_well_formed(&response, &registry, &operation.name());
+                assert_eq!((response.status, &response.json()["code"]), (401, &Value::from("unauthenticated")));
             }
-            Anyone | TokenHolder => assert_ne!(answer.status, 401, "{}", operation.name()),
+            Anyone | TokenHolder => assert_ne!(response.status, 401, "{}", operation.name()),
         }
     }
 }
 
 #[test]
-fn a_bad_token_is_refused_even_where_none_was_needed() {
-    let (server, user, other, document) = world();
+fn rejects_a_bad_token_even_where_none_is_needed() {
+    let (server, user, other, document) = fixture();
     let expired = server.sign_in("13800138002");
     server.edit(&format!("update tokens set expires_at = 1 where user_id = {}", expired.user_id));
     server.post("/auth/logout").by(&other).send().expect(200);
@@ -253,28 +253,28 @@ fn a_bad_token_is_refused_even_where_none_was_needed() {
     ];
     let guarded = document.operations.iter().filter(|operation| promised(operation) != TokenHolder);
     for (number, operation) in guarded.enumerate() {
-        // All of them on one endpoint, and on every other one of them in turn.
+        // All bad tokens on one endpoint, and one of them in turn on each other endpoint.
         let chosen = if number == 0 { &bad[..] } else { &bad[number % bad.len()..][..1] };
         for header in chosen.iter().chain([&bad[13]]) {
             let request = server.request(&operation.method, &operation.path_of(&user));
-            let answer = request.header("authorization", header).send();
+            let response = request.header("authorization", header).send();
             let what = format!("{} with {header:?}", operation.name());
-            assert_eq!(answer.status, 401, "{what}: {}", answer.text());
-            assert_eq!(answer.json()["code"], "unauthenticated", "{what}");
-            assert_eq!(answer.header("www-authenticate"), Some("Bearer"), "{what}");
+            assert_eq!(response.status, 401, "{what}: {}", response.text());
+            assert_eq!(response.json()["code"], "unauthenticated", "{what}");
+            assert_eq!(response.header("www-authenticate"), Some("Bearer"), "{what}");
         }
     }
 }
 
 #[test]
-fn the_own_user_gets_in_everywhere() {
-    let (server, stays, _, document) = world();
+fn a_user_may_use_every_user_endpoint() {
+    let (server, stays, _, document) = fixture();
     for (number, operation) in document.operations.iter().enumerate() {
         let leaves = operation.is_farewell().then(|| server.sign_in(&format!("13900139{number:03}")));
         let user = leaves.as_ref().unwrap_or(&stays);
         let request = server.request(&operation.method, &operation.path_of(user)).by(user);
         let values = operation.required_values(user);
-        let answer = if operation.takes_body() {
+        let response = if operation.takes_body() {
             request.json(&Value::Object(values)).send()
         } else {
             let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
@@ -282,52 +282,52 @@ fn the_own_user_gets_in_everywhere() {
             let pairs: Vec<_> = texts.iter().map(|(name, text)| (*name, text.as_str())).collect();
             request.query(&pairs).send()
         };
-        // The example's code is wrong, and its ids are nobody's.
+        // The example's code is wrong, and its ids do not exist.
         let fine = match operation.name().as_str() {
             "POST /auth/login" | "POST /api/v1/auth/login" => {
-                answer.status == 401 && answer.json()["code"] == "invalid_code"
+                response.status == 401 && response.json()["code"] == "invalid_code"
             }
             "GET /divination/records/trace/{traceId}"
             | "POST /payment/update-balance"
             | "DELETE /api/v1/auth/tokens/{id}"
             | "PATCH /api/v1/notifications/{id}/read"
-            | "GET /version/latest" => answer.status == 404,
-            name if name.contains("/sessions/{id}") || name.ends_with("/invite/redeem") => answer.status == 404,
-            // Which of two parameters is to come is not for the document to say.
+            | "GET /version/latest" => response.status == 404,
+            name if name.contains("/sessions/{id}") || name.ends_with("/invite/redeem") => response.status == 404,
+            // The document cannot express alternatives of required parameters.
             "POST /api/v1/account/address" | "POST /divination-history/delete" | "POST /version/check" => {
-                answer.status == 422
+                response.status == 422
             }
-            "GET /docs" => answer.status == 308,
-            "POST /auth/send-code" => answer.status == 429,
-            "POST /coin/consume" | "POST /coin/consume/phone" | "POST /api/v1/sessions" => answer.status == 402,
-            "POST /admin/login" => answer.status == 401 && answer.json()["code"] == "invalid_credentials",
-            _ if promised(operation) == Admin => answer.status == 403 && answer.json()["code"] == "forbidden",
-            _ => matches!(answer.status, 200 | 201 | 204),
+            "GET /docs" => response.status == 308,
+            "POST /auth/send-code" => response.status == 429,
+            "POST /coin/consume" | "POST /coin/consume/phone" | "POST /api/v1/sessions" => response.status == 402,
+            "POST /admin/login" => response.status == 401 && response.json()["code"] == "invalid_credentials",
+            _ if promised(operation) == Admin => response.status == 403 && response.json()["code"] == "forbidden",
+            _ => matches!(response.status, 200 | 201 | 204),
         };
-        assert!(fine, "{}: {} {}", operation.name(), answer.status, answer.text());
+        assert!(fine, "{}: {} {}", operation.name(), response.status, response.text());
     }
 }
 
 #[test]
-fn naming_another_user_is_refused_whether_it_exists_or_not() {
-    let (server, user, other, document) = world();
+fn rejects_other_users_whether_or_not_they_exist() {
+    let (server, user, other, document) = fixture();
     let nobody = Caller { user_id: "999999".into(), phone_number: "13800138099".into(), token: String::new() };
     let registry = registry(&document);
     let mut refused = 0;
     for operation in document.operations.iter().filter(|operation| promised(operation).is_for_users()) {
         for parameter in operation.parameters.iter().filter(|parameter| operation.names_user(parameter)) {
-            let mut answers = Vec::new();
+            let mut responses = Vec::new();
             for named in [&other, &nobody] {
                 let mut values = operation.required_values(&user);
-                let path = match parameter.place {
-                    Place::Path => operation.path_of(named),
-                    Place::Query | Place::Body => {
+                let path = match parameter.location {
+                    ParameterLocation::Path => operation.path_of(named),
+                    ParameterLocation::Query | ParameterLocation::Body => {
                         values.insert(parameter.name.clone(), parameter.value_of(named));
                         operation.path_of(&user)
                     }
                 };
                 let request = server.request(&operation.method, &path).by(&user);
-                let answer = if operation.takes_body() {
+                let response = if operation.takes_body() {
                     request.json(&Value::Object(values)).send()
                 } else {
                     let texts: Vec<_> =
@@ -335,30 +335,30 @@ fn naming_another_user_is_refused_whether_it_exists_or_not() {
                     request.query(&texts).send()
                 };
                 let what = format!("{} {}", operation.name(), parameter.name);
-                assert_eq!(answer.status, 403, "{what}: {}", answer.text());
-                expect_well_formed(&answer, &registry, &what);
-                let mut problem = answer.json();
+                assert_eq!(response.status, 403, "{what}: {}", response.text());
+                expect_well_formed(&response, &registry, &what);
+                let mut problem = response.json();
                 problem["requestId"].take();
-                answers.push(problem);
+                responses.push(problem);
                 refused += 1;
             }
-            assert_eq!(answers[0], answers[1], "{}", operation.name());
-            assert_eq!(answers[0]["code"], "not_yours");
+            assert_eq!(responses[0], responses[1], "{}", operation.name());
+            assert_eq!(responses[0]["code"], "not_yours");
         }
     }
     assert!(refused > 30, "only {refused} refusals: the document names no users any more");
 }
 
 #[test]
-fn a_deleted_users_token_opens_nothing() {
-    let (server, user, _, document) = world();
+fn the_token_of_a_deleted_user_is_invalid() {
+    let (server, user, _, document) = fixture();
     server.edit(&format!("pragma foreign_keys = on; delete from users where id = {}", user.user_id));
     for operation in document.operations.iter().filter(|operation| promised(operation).is_for_users()) {
         operation.bare(&server, &user).send().expect_problem(401, "unauthenticated");
     }
 }
 
-/// Other ways to write a path, which some proxies and routers take for the same.
+/// Returns spellings of a path that some proxies and routers treat as equal.
 fn variants(path: &str) -> Vec<String> {
     let last = path.rfind('/').unwrap();
     let (parent, name) = path.split_at(last + 1);
@@ -385,14 +385,14 @@ fn variants(path: &str) -> Vec<String> {
 }
 
 #[test]
-fn other_spellings_of_a_path_open_nothing() {
-    let (server, user, _, document) = world();
+fn other_spellings_of_a_path_bypass_nothing() {
+    let (server, user, _, document) = fixture();
     let registry = registry(&document);
     for operation in document.operations.iter().filter(|operation| !operation.path.starts_with("/docs")) {
         let path = operation.path_of(&user);
-        // Where the last segment is a value, an encoded letter or a space is only another spelling of the value.
+        // If the last segment is a value, an encoded letter or a space is part of that value.
         let ends_in_value = operation.path.ends_with('}');
-        // A list may have its items behind it: there, too, what follows the slash is a value.
+        // A list path may be followed by an item: the text after the slash is a value too.
         let below = format!("{}/{{", operation.path);
         let may_be_value = ends_in_value || document.operations.iter().any(|other| other.path.starts_with(&below));
         let is_same = |variant: &String| ends_in_value && (variant.ends_with("%20") || variant.contains("/%3"));
@@ -400,19 +400,19 @@ fn other_spellings_of_a_path_open_nothing() {
             for token in ["", &format!("authorization: Bearer {}\r\n", user.token)] {
                 let head =
                     format!("{} {variant} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{token}", operation.method);
-                let answer = server.send_raw(format!("{head}content-length: 0\r\n\r\n").as_bytes());
+                let response = server.send_raw(format!("{head}content-length: 0\r\n\r\n").as_bytes());
                 let what = format!("{} {variant}", operation.method);
-                let is_value = may_be_value && answer.status == 422;
-                // Behind an administrators' path there may be another one that takes a value.
-                let is_closed = promised(operation) == Admin && answer.status == 403;
+                let is_value = may_be_value && response.status == 422;
+                // An administrators' path may have a longer one with a value.
+                let is_closed = promised(operation) == Admin && response.status == 403;
                 assert!(
-                    is_value || is_closed || matches!(answer.status, 400 | 401 | 404 | 405),
+                    is_value || is_closed || matches!(response.status, 400 | 401 | 404 | 405),
                     "{what}: {}",
-                    answer.status
+                    response.status
                 );
-                // What is no request line at all is refused before there is a request.
-                if !answer.bytes.is_empty() {
-                    expect_well_formed(&answer, &registry, &what);
+                // A malformed request line is rejected before routing.
+                if !response.bytes.is_empty() {
+                    expect_well_formed(&response, &registry, &what);
                 }
             }
         }
@@ -420,8 +420,8 @@ fn other_spellings_of_a_path_open_nothing() {
 }
 
 #[test]
-fn other_methods_are_405_and_say_which_are_allowed() {
-    let (server, user, _, document) = world();
+fn other_methods_are_405_with_an_allow_header() {
+    let (server, user, _, document) = fixture();
     let registry = registry(&document);
     for operation in &document.operations {
         let path = operation.path_of(&user);
@@ -434,13 +434,13 @@ fn other_methods_are_405_and_say_which_are_allowed() {
             if allowed.contains(method) {
                 continue;
             }
-            let answer = server.request(method, &path).by(&user).send();
+            let response = server.request(method, &path).by(&user).send();
             let what = format!("{method} {path}");
-            assert_eq!(answer.status, 405, "{what}: {}", answer.text());
-            expect_well_formed(&answer, &registry, &what);
-            assert_eq!(answer.json()["code"], "method_not_allowed");
-            let said: BTreeSet<_> = answer.header("allow").unwrap().split(',').map(str::trim).collect();
-            assert_eq!(said, allowed, "{what}");
+            assert_eq!(response.status, 405, "{what}: {}", response.text());
+            expect_well_formed(&response, &registry, &what);
+            assert_eq!(response.json()["code"], "method_not_allowed");
+            let message: BTreeSet<_> = response.header("allow").unwrap().split(',').map(str::trim).collect();
+            assert_eq!(message, allowed, "{what}");
         }
     }
 }
@@ -456,26 +456,26 @@ fn unknown_paths_are_404() {
         server.post(path).by(&user).json(&serde_json::json!({})).send().expect_problem(404, "not_found");
     }
     for file in ["nothing.js", "..%2fCargo.toml", "%2e%2e%2f%2e%2e%2fetc%2fpasswd", "..", "%2e%2e", "index.html%00"] {
-        let answer = server.get(&format!("/docs/{file}")).send();
-        assert!(matches!(answer.status, 404 | 422), "{file}: {}", answer.text());
+        let response = server.get(&format!("/docs/{file}")).send();
+        assert!(matches!(response.status, 404 | 422), "{file}: {}", response.text());
     }
 }
 
 #[test]
 fn head_is_get_without_a_body() {
     let server = Setup::default().start();
-    let answer = server.request("HEAD", "/healthz").send().expect(200);
-    assert!(answer.bytes.is_empty());
+    let response = server.request("HEAD", "/healthz").send().expect(200);
+    assert!(response.bytes.is_empty());
     assert_eq!(server.request("HEAD", "/user/profile").send().status, 401);
 }
 
 #[test]
-fn a_sane_request_id_is_echoed_and_any_other_replaced() {
+fn echoes_a_valid_request_id_and_replaces_others() {
     let server = Setup::default().start();
     let ask = |id: &str| {
-        let answer = server.get("/nothing").header("x-request-id", id).send().expect(404);
-        assert_eq!(answer.json()["requestId"].as_str(), answer.header("x-request-id"));
-        answer.header("x-request-id").unwrap().to_owned()
+        let response = server.get("/nothing").header("x-request-id", id).send().expect(404);
+        assert_eq!(response.json()["requestId"].as_str(), response.header("x-request-id"));
+        response.header("x-request-id").unwrap().to_owned()
     };
     for id in ["a", "7c9e6679-7425-40de-944b-e07fc1f90ae7", "A_b.c:1-2", &"x".repeat(64)] {
         assert_eq!(ask(id), id);
@@ -492,16 +492,16 @@ fn a_sane_request_id_is_echoed_and_any_other_replaced() {
 }
 
 #[test]
-fn every_answer_has_a_request_id_and_a_line_in_the_network_log() {
-    let (server, user, _, document) = world();
+fn every_response_has_a_request_id_and_a_network_log_entry() {
+    let (server, user, _, document) = fixture();
     for operation in &document.operations {
-        let answer = operation.bare(&server, &user).header("x-request-id", "the-walk").send();
-        assert_eq!(answer.header("x-request-id"), Some("the-walk"), "{}", operation.name());
+        let response = operation.bare(&server, &user).header("x-request-id", "the-walk").send();
+        assert_eq!(response.header("x-request-id"), Some("the-walk"), "{}", operation.name());
     }
-    // The walk signs its own user out halfway; what follows is answered all the same.
+    // The test signs its own user out halfway. Later responses have entries all the same.
     let walked = i64::try_from(document.operations.len()).unwrap();
     let logged = || server.value::<i64>("select count(*) from access_log where request_id = 'the-walk'");
-    settled("all requests are in the network log", || {
+    eventually_ok("all requests are in the network log", || {
         let logged = logged();
         if logged == walked { Ok(()) } else { Err((logged, walked)) }
     });

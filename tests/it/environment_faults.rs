@@ -1,4 +1,4 @@
-//! What the service does when something around it is wrong: the directory, the disk, another process.
+//! Faults of the environment: data directory, disk space, other processes.
 
 use std::{
     io::{Read, Write},
@@ -13,47 +13,47 @@ use std::{
 use rusqlite::Connection;
 use serde_json::json;
 
-use crate::support::{Answer, Binary, Caller, Server, Setup, eventually};
+use crate::support::{Binary, Caller, Response, Server, Setup, eventually};
 
-/// Runs a server that is expected to refuse to start.
+/// Runs a server that must fail to start.
 fn start_in_vain(directory: &Path) -> Output {
     let mut command = Binary::command();
     command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(directory);
     command.output().unwrap()
 }
 
-/// Fails unless the server ended with code 6 and one line with these words, and without a trace of a crash.
+/// Panics unless the server exited with code 6 and one line with these words.
 #[track_caller]
 fn assert_unusable(output: &Output, words: &str) {
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(6), "{said}");
-    assert!(said.starts_with("yarrow: ") && said.contains(words), "{said}");
-    assert!(!said.contains("panicked"), "{said}");
-    assert_eq!(said.trim_end().lines().count(), 1, "{said}");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(6), "{message}");
+    assert!(message.starts_with("yarrow: ") && message.contains(words), "{message}");
+    assert!(!message.contains("panicked"), "{message}");
+    assert_eq!(message.trim_end().lines().count(), 1, "{message}");
 }
 
-fn save(server: &Server, user: &Caller, id: &str) -> Answer {
+fn save(server: &Server, user: &Caller, id: &str) -> Response {
     let record = json!({ "localRecordId": id, "question": "何时启程？" });
     server.post("/divination-history/save").by(user).json(&record).send()
 }
 
-/// The record ids of the user, as the server tells them.
+/// Returns the user's record ids from the server.
 fn saved(server: &Server, user: &Caller) -> Vec<String> {
-    let answer = server.post("/divination-history/get").by(user).send().expect(200).json();
-    let items = answer["items"].as_array().unwrap();
+    let response = server.post("/divination-history/get").by(user).send().expect(200).json();
+    let items = response["items"].as_array().unwrap();
     items.iter().map(|item| item["localRecordId"].as_str().unwrap().to_owned()).collect()
 }
 
 fn assert_reads_go_on(server: &Server, user: &Caller) {
-    let begun = Instant::now();
+    let started_at = Instant::now();
     server.get("/user/profile").by(user).send().expect(200);
     server.get("/healthz").send().expect(200);
-    // A change waits five seconds for another process.
-    assert!(begun.elapsed() < Duration::from_secs(4), "reading waited {:?}", begun.elapsed());
+    // A write waits five seconds for another process.
+    assert!(started_at.elapsed() < Duration::from_secs(4), "reading waited {:?}", started_at.elapsed());
 }
 
 #[test]
-fn a_second_server_on_the_same_directory_refuses_to_start_and_the_first_goes_on() {
+fn a_second_server_on_a_directory_fails_and_the_first_continues() {
     let server = Setup::default().start();
     let user = server.sign_in("13800138000");
     assert_unusable(&start_in_vain(server.directory()), "another server is running on it");
@@ -61,7 +61,7 @@ fn a_second_server_on_the_same_directory_refuses_to_start_and_the_first_goes_on(
 }
 
 #[test]
-fn a_directory_is_free_again_after_its_server_was_killed() {
+fn a_killed_server_releases_its_directory() {
     let directory = Setup::default().start().kill();
     let server = Setup::default().on(&directory).start();
     server.get("/readyz").send().expect(200);
@@ -70,9 +70,9 @@ fn a_directory_is_free_again_after_its_server_was_killed() {
 }
 
 #[test]
-fn a_newer_schema_is_refused_and_left_as_it_is() {
-    let temporary = tempfile::tempdir().unwrap();
-    let directory = temporary.path().join("data");
+fn rejects_a_newer_schema_without_changes() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    let directory = temp_dir.path().join("data");
     let mut server = Setup::default().on(&directory).start();
     assert_eq!(server.terminate(), Some(0));
     let database = Connection::open(directory.join("yarrow.db")).unwrap();
@@ -84,36 +84,36 @@ fn a_newer_schema_is_refused_and_left_as_it_is() {
 }
 
 #[test]
-fn the_database_of_another_program_is_refused_and_not_touched() {
-    let temporary = tempfile::tempdir().unwrap();
-    let path = temporary.path().join("yarrow.db");
+fn rejects_the_database_of_another_program_without_changes() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    let path = temp_dir.path().join("yarrow.db");
     let theirs = Connection::open(&path).unwrap();
     theirs.execute_batch("create table theirs (id integer); insert into theirs values (1);").unwrap();
     drop(theirs);
     let before = std::fs::read(&path).unwrap();
-    assert_unusable(&start_in_vain(temporary.path()), "was not made by Yarrow");
+    assert_unusable(&start_in_vain(temp_dir.path()), "was not made by Yarrow");
     assert!(std::fs::read(&path).unwrap() == before, "the file was changed");
 }
 
 #[test]
-fn a_file_that_is_no_database_is_refused_and_not_touched() {
-    let temporary = tempfile::tempdir().unwrap();
-    let path = temporary.path().join("yarrow.db");
+fn rejects_a_file_that_is_no_database_without_changes() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    let path = temp_dir.path().join("yarrow.db");
     let text = "This was never a database. ".repeat(400);
     std::fs::write(&path, &text).unwrap();
-    assert_unusable(&start_in_vain(temporary.path()), "was not made by Yarrow");
+    assert_unusable(&start_in_vain(temp_dir.path()), "was not made by Yarrow");
     assert!(std::fs::read_to_string(&path).unwrap() == text, "the file was changed");
 }
 
 #[test]
-fn a_data_directory_that_is_a_file_is_refused() {
-    let temporary = tempfile::tempdir().unwrap();
-    let path = temporary.path().join("data");
+fn rejects_a_data_directory_that_is_a_file() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    let path = temp_dir.path().join("data");
     std::fs::write(&path, "").unwrap();
     assert_unusable(&start_in_vain(&path), "data directory");
 }
 
-/// Raises the limit on file sizes of a running process, as freeing space would.
+/// Raises the file size limit of a running process, like freeing space.
 fn give_space(server: &Server) {
     let process = server.process_id().to_string();
     let status = Command::new("prlimit").args(["--pid", &process, "--fsize=unlimited:"]).status();
@@ -121,20 +121,20 @@ fn give_space(server: &Server) {
 }
 
 #[test]
-fn when_the_disk_takes_no_more_writing_fails_reading_goes_on_and_space_heals_it() {
-    // A limit on the size of files stands in for a full disk: the log cannot grow past it.
+fn on_a_full_disk_writes_fail_reads_continue_and_free_space_recovers() {
+    // A file size limit simulates a full disk: the WAL cannot grow past it.
     let server = Setup::default().after("trap '' XFSZ && ulimit -S -f 1600").start();
     let user = server.sign_in("13800138000");
     let record = |id: &str| json!({ "localRecordId": id, "aiResult": "x".repeat(30_000) });
     let mut acknowledged = Vec::new();
     let failure = (0..400).find_map(|number| {
         let id = format!("r-{number}");
-        let answer = server.post("/divination-history/save").by(&user).json(&record(&id)).send();
-        if answer.status == 201 {
+        let response = server.post("/divination-history/save").by(&user).json(&record(&id)).send();
+        if response.status == 201 {
             acknowledged.push(id);
             return None;
         }
-        Some(answer)
+        Some(response)
     });
     let failure = failure.expect("the disk never filled up").expect(503);
     assert!(
@@ -147,7 +147,7 @@ fn when_the_disk_takes_no_more_writing_fails_reading_goes_on_and_space_heals_it(
     assert_reads_go_on(&server, &user);
     acknowledged.reverse();
     assert_eq!(saved(&server, &user), acknowledged);
-    // Readers are still served, so the service stays in service.
+    // Reads work, so the service stays ready.
     server.get("/readyz").send().expect(200);
 
     give_space(&server);
@@ -160,7 +160,7 @@ fn when_the_disk_takes_no_more_writing_fails_reading_goes_on_and_space_heals_it(
 }
 
 #[test]
-fn a_write_waits_for_another_process_and_reading_does_not() {
+fn a_write_waits_for_another_process_and_reads_do_not() {
     let server = Setup::default().start();
     let user = server.sign_in("13800138000");
     let other = server.database();
@@ -180,16 +180,16 @@ fn a_write_waits_for_another_process_and_reading_does_not() {
 }
 
 #[test]
-fn a_write_that_waited_too_long_is_refused_and_nothing_of_the_network_log_is_lost() {
+fn rejects_a_write_that_waited_too_long_and_keeps_the_network_log() {
     let server = Setup::default().start();
     let user = server.sign_in("13800138000");
     let other = server.database();
     assert_reads_go_on(&server, &user);
     other.execute_batch("begin immediate").unwrap();
-    let begun = Instant::now();
+    let started_at = Instant::now();
     let refused = save(&server, &user, "r-1").expect_problem(503, "overloaded");
     assert!(refused.header("retry-after").is_some());
-    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+    assert!(started_at.elapsed() < Duration::from_secs(30), "{:?}", started_at.elapsed());
     for _ in 0..10 {
         assert_reads_go_on(&server, &user);
     }
@@ -204,14 +204,14 @@ fn a_write_that_waited_too_long_is_refused_and_nothing_of_the_network_log_is_los
 }
 
 #[test]
-fn a_full_queue_refuses_at_once_while_reading_goes_on() {
+fn a_full_queue_rejects_at_once_and_reads_continue() {
     let server = Setup::default().with("DATABASE_WRITE_QUEUE", 4).start();
     let user = server.sign_in("13800138000");
     let other = server.database();
     other.execute_batch("begin immediate").unwrap();
     let statuses: Vec<_> = scope(|scope| {
         let save_one = |number: usize| save(&server, &user, &format!("r-{number}"));
-        // The first is taken by the writer, which then waits for the lock; the next ones fill the queue.
+        // The writer takes the first and waits for the lock. The next ones fill the queue.
         let waiting: Vec<_> = (0..24)
             .map(|number| {
                 sleep(Duration::from_millis(10));
@@ -219,10 +219,10 @@ fn a_full_queue_refuses_at_once_while_reading_goes_on() {
             })
             .collect();
         eventually("one finds the queue full", || waiting.iter().any(ScopedJoinHandle::is_finished));
-        let begun = Instant::now();
+        let started_at = Instant::now();
         let refused = save(&server, &user, "late").expect_problem(503, "overloaded");
-        // Whoever is let in is answered after five seconds.
-        assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+        // Queued writes time out after five seconds.
+        assert!(started_at.elapsed() < Duration::from_secs(4), "{:?}", started_at.elapsed());
         assert_eq!(refused.header("retry-after"), Some("1"));
         assert_reads_go_on(&server, &user);
         other.execute_batch("rollback").unwrap();
@@ -237,7 +237,7 @@ fn a_full_queue_refuses_at_once_while_reading_goes_on() {
 }
 
 #[test]
-fn what_another_process_changes_is_seen_within_a_second_under_constant_load() {
+fn changes_of_another_process_are_visible_within_a_second_under_load() {
     let server = Setup::default().with("SERVER_WORKERS", 2).start();
     let user = server.sign_in("13800138000");
     let other = server.database();
@@ -255,19 +255,19 @@ fn what_another_process_changes_is_seen_within_a_second_under_constant_load() {
             let changed =
                 other.execute("update users set nickname = ?1 where id = ?2", (&name, &user.user_id)).unwrap();
             assert_eq!(changed, 1);
-            let begun = Instant::now();
+            let started_at = Instant::now();
             let shown = || server.get("/user/profile").by(&user).send().expect(200).json()["nickname"].clone();
             eventually("the change is seen", || shown() == name.as_str());
-            late.extend(Some(begun.elapsed()).filter(|time| *time > Duration::from_secs(1)));
+            late.extend(Some(started_at.elapsed()).filter(|time| *time > Duration::from_secs(1)));
             sleep(Duration::from_millis(50));
         }
         stop.store(true, Ordering::Relaxed);
     });
-    // One may have met a machine that was busy with something else.
+    // One of them may be delayed by machine load.
     assert!(late.len() <= 1, "{late:?}");
 }
 
-/// One connection that is never given up, so that the server's threads have no reason to rest.
+/// A connection under constant use, so that the server's workers never park.
 struct Tireless {
     stream: TcpStream,
     token: String,
@@ -278,36 +278,35 @@ impl Tireless {
         Self { stream: TcpStream::connect(server.address()).unwrap(), token: user.token.clone() }
     }
 
-    /// Sends this many requests at once, reads as many answers, and says how many of them were no refusal of a machine
-    /// that has more to do than it can.
+    /// Sends pipelined requests and returns how many succeeded or failed for other reasons than overload.
     fn send(&mut self, request_line: &str, body: &str, count: usize) -> usize {
         let (token, length) = (&self.token, body.len());
         let head = format!("{request_line} HTTP/1.1\r\nhost: yarrow\r\nauthorization: Bearer {token}\r\n");
         let request = format!("{head}content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}");
         self.stream.write_all(request.repeat(count).as_bytes()).unwrap();
         let mut received = vec![0; 64 << 10];
-        let mut answers = Vec::new();
-        while answers.windows(9).filter(|window| window == b"HTTP/1.1 ").count() < count || !answers.ends_with(b"}") {
+        let mut responses = Vec::new();
+        while responses.windows(9).filter(|window| window == b"HTTP/1.1 ").count() < count || !responses.ends_with(b"}")
+        {
             let length = self.stream.read(&mut received).unwrap();
             assert!(length > 0, "the server closed the connection");
-            answers.extend_from_slice(&received[..length]);
+            responses.extend_from_slice(&received[..length]);
         }
-        let answers = String::from_utf8_lossy(&answers);
-        let done = answers.matches("HTTP/1.1 20").count();
-        assert_eq!(done + answers.matches("HTTP/1.1 503").count(), count, "{answers}");
+        let responses = String::from_utf8_lossy(&responses);
+        let done = responses.matches("HTTP/1.1 20").count();
+        assert_eq!(done + responses.matches("HTTP/1.1 503").count(), count, "{responses}");
         done
     }
 }
 
-/// Bytes that the log never takes, however busy the server is: what is kept of it, and a batch.
+/// The upper bound of the WAL: its retained size plus a batch.
 const LOG_AT_MOST: u64 = 72 << 20;
 
 #[test]
-fn the_log_of_the_database_stays_small_under_constant_load() {
-    // Each record takes more of the log than its own length.
+fn the_wal_stays_small_under_constant_load() {
+    // Each record takes more of the WAL than its length.
     let through = |written: &AtomicU64| written.load(Ordering::Relaxed) * 30_000;
-    // The log keeps what comes in while a backup or a check reads, however much that is. Both begin soon after the
-    // start.
+    // A backup or a check that reads retains the WAL. Both begin soon after the start.
     let setup = Setup::default().with("LIMITS_HISTORY_RECORDS", 1_000_000);
     let server = setup.with("BACKUP_EVERY", "0 s").with("DATABASE_CHECK_EVERY", "0 s").start();
     let user = server.sign_in("13800138000");
@@ -332,8 +331,8 @@ fn the_log_of_the_database_stays_small_under_constant_load() {
                 }
             });
         }
-        let begun = Instant::now();
-        while through(&written) < 2 * LOG_AT_MOST && begun.elapsed() < Duration::from_mins(3) {
+        let started_at = Instant::now();
+        while through(&written) < 2 * LOG_AT_MOST && started_at.elapsed() < Duration::from_mins(3) {
             sleep(Duration::from_millis(50));
         }
         stop.store(true, Ordering::Relaxed);
@@ -345,7 +344,7 @@ fn the_log_of_the_database_stays_small_under_constant_load() {
 }
 
 #[test]
-fn a_server_that_ran_out_of_files_answers_again_when_connections_close() {
+fn a_server_out_of_files_recovers_when_connections_close() {
     let mut server = Setup::default().after("ulimit -n 48").start();
     let user = server.sign_in("13800138000");
     let connections: Vec<_> = (0..80).map(|_| TcpStream::connect(server.address()).unwrap()).collect();

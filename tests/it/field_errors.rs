@@ -1,18 +1,18 @@
-//! Every bad field of a request in one answer: those that are bad by themselves, and those that do not fit others.
+//! All invalid fields in one response, including cross-field errors.
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Caller, Request, Server, Setup};
+use crate::support::{Caller, Request, Response, Server, Setup};
 
 const OWN: &str = "13800138000";
 
-struct World {
+struct Fixture {
     server: Server,
     user: Caller,
     key: String,
 }
 
-impl World {
+impl Fixture {
     fn new() -> Self {
         let server = Setup::default().start();
         let user = server.sign_in(OWN);
@@ -20,11 +20,11 @@ impl World {
         Self { server, user, key }
     }
 
-    fn by_user(&self, path: &str, body: &Value) -> Answer {
+    fn by_user(&self, path: &str, body: &Value) -> Response {
         self.server.post(path).by(&self.user).json(body).send()
     }
 
-    fn by_admin(&self, path: &str, body: &Value) -> Answer {
+    fn by_admin(&self, path: &str, body: &Value) -> Response {
         self.server.post(path).token(&self.key).json(body).send()
     }
 
@@ -34,9 +34,9 @@ impl World {
 }
 
 #[test]
-fn a_casting_says_all_that_is_wrong_with_it() {
-    let world = World::new();
-    let cast = |body: Value| world.by_user("/api/v1/sessions", &body);
+fn a_casting_reports_all_errors() {
+    let fixture = Fixture::new();
+    let cast = |body: Value| fixture.by_user("/api/v1/sessions", &body);
     cast(json!({ "method": "manual" })).expect_fields(&[("question", "required"), ("lines", "required")]);
     cast(json!({ "question": "q".repeat(201), "method": "manual", "lines": [6, 7] }))
         .expect_fields(&[("question", "too_long"), ("lines", "too_short")]);
@@ -58,9 +58,9 @@ fn a_casting_says_all_that_is_wrong_with_it() {
 }
 
 #[test]
-fn a_notification_says_all_that_is_wrong_with_it() {
-    let world = World::new();
-    let send = |body: Value| world.by_admin("/admin/notifications", &body);
+fn a_notification_reports_all_errors() {
+    let fixture = Fixture::new();
+    let send = |body: Value| fixture.by_admin("/admin/notifications", &body);
     send(json!({ "audience": "users" })).expect_fields(&[
         ("title", "required"),
         ("body", "required"),
@@ -81,22 +81,22 @@ fn a_notification_says_all_that_is_wrong_with_it() {
 }
 
 #[test]
-fn what_an_administrator_must_say_is_said_with_the_rest() {
-    let world = World::new();
-    let asked = |path, fields: &[(&str, &str)]| drop(world.by_admin(path, &json!({})).expect_fields(fields));
+fn reports_a_missing_administrator_field_with_the_others() {
+    let fixture = Fixture::new();
+    let asked = |path, fields: &[(&str, &str)]| drop(fixture.by_admin(path, &json!({})).expect_fields(fields));
     asked("/coin/reset", &[("userId", "required"), ("reason", "required")]);
     asked("/coin/reset/phone", &[("phoneNumber", "required"), ("reason", "required")]);
     asked("/payment/update-balance", &[("orderNo", "required"), ("reason", "required")]);
-    world.read("/coin/balance").send().expect_fields(&[("userId", "required")]);
-    world.read("/coin/balance/phone").send().expect_fields(&[("phoneNumber", "required")]);
-    world.read("/user/profile").send().expect_fields(&[("id", "required")]);
-    world
+    fixture.read("/coin/balance").send().expect_fields(&[("userId", "required")]);
+    fixture.read("/coin/balance/phone").send().expect_fields(&[("phoneNumber", "required")]);
+    fixture.read("/user/profile").send().expect_fields(&[("id", "required")]);
+    fixture
         .by_admin("/admin/sensitive-words/add", &json!({ "word": "x", "type": "t".repeat(65) }))
         .expect_fields(&[("type", "too_long"), ("word", "too_short")]);
-    world
+    fixture
         .by_admin("/admin/payments/202601020123456789012345/refund", &json!({ "amount": "0.00" }))
         .expect_fields(&[("reason", "required"), ("amount", "out_of_range")]);
-    world
+    fixture
         .by_admin(
             "/admin/user-data/validate/batch",
             &json!({ "userIds": vec!["1"; 60], "phoneNumbers": vec![OWN; 60] }),
@@ -105,8 +105,8 @@ fn what_an_administrator_must_say_is_said_with_the_rest() {
 }
 
 #[test]
-fn a_range_is_judged_beside_a_page() {
-    let world = World::new();
+fn checks_a_range_together_with_a_page() {
+    let fixture = Fixture::new();
     let backwards = [("startTime", "2026-02-01"), ("endTime", "2026-01-01"), ("page", "0"), ("size", "500")];
     let wrong = [("page", "out_of_range"), ("size", "out_of_range"), ("endTime", "out_of_range")];
     for path in [
@@ -120,27 +120,27 @@ fn a_range_is_judged_beside_a_page() {
         "/admin/network-logs/count/ip",
         "/divination/records/user/1/daterange",
     ] {
-        world.read(path).query(&backwards).send().expect_fields(&wrong);
+        fixture.read(path).query(&backwards).send().expect_fields(&wrong);
     }
-    let user = world.server.get("/divination/records/user/x/daterange").by(&world.user);
+    let user = fixture.server.get("/divination/records/user/x/daterange").by(&fixture.user);
     user.query(&backwards[..2]).send().expect_fields(&[("userId", "invalid_format"), ("endTime", "out_of_range")]);
-    let counted = world.read("/divination/stats/daterange/count").query(&backwards[..2]);
+    let counted = fixture.read("/divination/stats/daterange/count").query(&backwards[..2]);
     counted.send().expect_fields(&[("endTime", "out_of_range")]);
 }
 
 #[test]
-fn a_piece_of_a_list_says_all_that_is_wrong_with_it() {
-    let world = World::new();
-    let other = world.server.sign_in("13900139000");
-    // Another user's cursor has the form of one.
+fn a_list_page_reports_all_errors() {
+    let fixture = Fixture::new();
+    let other = fixture.server.sign_in("13900139000");
+    // Another user's cursor is well-formed.
     for _ in 0..2 {
-        world.server.command(&["points", "adjust", OWN, "5", "--reason", "test"]).expect(0);
+        fixture.server.command(&["points", "adjust", OWN, "5", "--reason", "test"]).expect(0);
     }
-    let first = world.server.get("/api/v1/points/ledger").by(&world.user).query(&[("limit", "1")]);
+    let first = fixture.server.get("/api/v1/points/ledger").by(&fixture.user).query(&[("limit", "1")]);
     let first = first.send().expect(200).json();
     let cursor = first["nextCursor"].as_str().unwrap();
     for path in ["/api/v1/sessions", "/api/v1/points/ledger", "/api/v1/notifications"] {
-        let list = world.server.get(path).by(&other).query(&[("cursor", cursor), ("limit", "0")]);
+        let list = fixture.server.get(path).by(&other).query(&[("cursor", cursor), ("limit", "0")]);
         let code = list.send().expect_problem(422, "invalid_parameters").json();
         let fields: Vec<_> = code["errors"].as_array().unwrap().iter().map(|error| error["field"].clone()).collect();
         assert!(fields.contains(&json!("cursor")) && fields.contains(&json!("limit")), "{path}: {fields:?}");
@@ -148,16 +148,18 @@ fn a_piece_of_a_list_says_all_that_is_wrong_with_it() {
 }
 
 #[test]
-fn what_must_be_there_one_way_or_another_is_missed_with_the_rest() {
-    let world = World::new();
-    world.by_user("/api/v1/account/address", &json!({})).expect_fields(&[("code", "required"), ("email", "required")]);
-    world
+fn reports_missing_alternatives_with_the_others() {
+    let fixture = Fixture::new();
+    fixture
+        .by_user("/api/v1/account/address", &json!({}))
+        .expect_fields(&[("code", "required"), ("email", "required")]);
+    fixture
         .by_user("/api/v1/account/address", &json!({ "email": "a@example.com", "phoneNumber": OWN }))
         .expect_fields(&[("code", "required"), ("phoneNumber", "unknown_value")]);
-    world
+    fixture
         .by_user("/divination-history/delete", &json!({ "userId": "x" }))
         .expect_fields(&[("userId", "invalid_format"), ("localRecordId", "required")]);
-    let check = |body: Value| world.server.post("/version/check").json(&body).send();
+    let check = |body: Value| fixture.server.post("/version/check").json(&body).send();
     check(json!({ "platform": "?" })).expect_fields(&[("platform", "invalid_format"), ("clientVersion", "required")]);
     check(json!({ "platform": "?", "clientVersion": "one" }))
         .expect_fields(&[("platform", "invalid_format"), ("clientVersion", "invalid_format")]);
@@ -167,9 +169,9 @@ fn what_must_be_there_one_way_or_another_is_missed_with_the_rest() {
 }
 
 #[test]
-fn every_item_of_a_batch_says_what_is_wrong_with_it_and_where() {
-    let world = World::new();
-    let compare = |body: Value| world.by_admin("/admin/sensitive-word-migration/batch-compare", &body);
+fn reports_the_errors_of_every_batch_item_with_its_position() {
+    let fixture = Fixture::new();
+    let compare = |body: Value| fixture.by_admin("/admin/sensitive-word-migration/batch-compare", &body);
     let wrong = json!([
         { "content": "", "contentType": "zz", "userId": "q" },
         { "content": "fine" },
@@ -192,16 +194,17 @@ fn every_item_of_a_batch_says_what_is_wrong_with_it_and_where() {
 }
 
 #[test]
-fn a_key_that_is_none_is_a_bad_field_beside_others() {
-    let world = World::new();
+fn an_invalid_idempotency_key_is_reported_with_the_others() {
+    let fixture = Fixture::new();
     for key in ["", " ", &"k".repeat(256)] {
-        let consume = world.server.post("/coin/consume").by(&world.user).header("idempotency-key", key);
+        let consume = fixture.server.post("/coin/consume").by(&fixture.user).header("idempotency-key", key);
         consume
             .json(&json!({ "userId": "abc" }))
             .send()
             .expect_fields(&[("userId", "invalid_format"), ("Idempotency-Key", "invalid_format")]);
     }
-    // Where nothing is done once, nobody looks at it.
-    let check = world.server.post("/content-moderation/check-question").by(&world.user).header("idempotency-key", "");
+    // Endpoints without idempotency ignore it.
+    let check =
+        fixture.server.post("/content-moderation/check-question").by(&fixture.user).header("idempotency-key", "");
     check.json(&json!({ "question": "q" })).send().expect(200);
 }

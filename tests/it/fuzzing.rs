@@ -1,5 +1,4 @@
-//! The fuzzing targets, tried with an ordinary compiler: from their seeds, changed a little at random. `fuzz/run` looks
-//! for minutes where this looks for moments.
+//! Short runs of the fuzz targets on their seeds with random changes. `fuzz/run` runs for minutes.
 
 use std::{
     fs,
@@ -11,10 +10,10 @@ use std::{
 mod properties;
 
 const ROUNDS: usize = 400;
-/// What makes parsers take another way.
+/// Fragments that lead parsers to other branches.
 const SPLICES: [&str; 12] = ["\0", "\"", "\\u0000", "%", "&", "=", "\r\n", ",", "９", "\u{200b}", "-", "{\"a\":["];
 
-/// A sequence of numbers that a seed repeats.
+/// A deterministic random sequence.
 struct Numbers(u64);
 
 impl Numbers {
@@ -23,7 +22,7 @@ impl Numbers {
         usize::try_from(self.0 >> 33).unwrap() % bound.max(1)
     }
 
-    /// The bytes with a few of them taken out, put in, repeated or changed.
+    /// Returns the bytes with a few removed, inserted, repeated or changed.
     fn change(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut changed = bytes.to_vec();
         for _ in 0..=self.below(4) {
@@ -46,7 +45,7 @@ impl Numbers {
 }
 
 #[test]
-fn every_fuzzing_target_holds_for_its_seeds_and_what_is_close_to_them() {
+fn every_fuzz_target_holds_for_changed_seeds() {
     let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz");
     let mut start = [0; 8];
     getrandom::fill(&mut start).unwrap();

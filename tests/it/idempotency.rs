@@ -1,10 +1,10 @@
-//! `Idempotency-Key`: one effect and one answer, however often a request comes.
+//! `Idempotency-Key`: one effect and one response for repeated requests.
 
 use std::{collections::BTreeSet, io::Write, net::TcpStream, time::Duration};
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Caller, Request, Server, Setup, eventually};
+use crate::support::{Caller, Request, Response, Server, Setup, eventually};
 
 const OWN: &str = "13800138000";
 const OTHER: &str = "13900139000";
@@ -17,12 +17,12 @@ fn balance(server: &Server, user: &Caller) -> i64 {
     server.get("/coin/balance").by(user).send().expect(200).json()["balance"].as_i64().unwrap()
 }
 
-fn is_replayed(answer: &Answer) -> bool {
-    answer.header("idempotency-replayed") == Some("true")
+fn is_replayed(response: &Response) -> bool {
+    response.header("idempotency-replayed") == Some("true")
 }
 
 #[test]
-fn a_repeated_request_gets_the_first_answer() {
+fn a_repeated_request_gets_the_first_response() {
     let server = Setup::default().start();
     let user = server.sign_in(OWN);
     let operator = server.api_key("shop");
@@ -44,7 +44,7 @@ fn a_repeated_request_gets_the_first_answer() {
 }
 
 #[test]
-fn every_door_through_which_something_moves_answers_a_repetition_alike() {
+fn every_moving_endpoint_replays_repeated_requests() {
     let server = Setup::default().with("COINS_INITIAL", 10).start();
     let (user, host, operator) = (server.sign_in(OWN), server.sign_in(OTHER), server.api_key("shop"));
     server.command(&["points", "adjust", OWN, "1000", "--reason", "test"]).expect(0);
@@ -92,7 +92,7 @@ fn every_door_through_which_something_moves_answers_a_repetition_alike() {
         request.json(other).send().expect_problem(422, "idempotency_key_reused");
         assert_eq!(moved(), after, "{path}");
     }
-    // The document says of the same ones that they take a key.
+    // The document declares the key for the same endpoints.
     let document = server.get("/openapi.json").send().expect(200).json();
     let takes_key = |operation: &Value| {
         let parameters = operation["parameters"].as_array().into_iter().flatten();
@@ -105,7 +105,7 @@ fn every_door_through_which_something_moves_answers_a_repetition_alike() {
 }
 
 #[test]
-fn a_key_belongs_to_one_request_of_one_caller_at_one_endpoint() {
+fn a_key_is_scoped_to_request_caller_and_endpoint() {
     let server = Setup::default().with("COINS_INITIAL", 10).start();
     let user = server.sign_in(OWN);
     let other = server.sign_in(OTHER);
@@ -120,7 +120,7 @@ fn a_key_belongs_to_one_request_of_one_caller_at_one_endpoint() {
 }
 
 #[test]
-fn a_final_failure_is_kept_and_an_accident_is_not() {
+fn keeps_final_failures_and_no_transient_ones() {
     let server = Setup::default().start();
     let user = server.sign_in(OWN);
     let operator = server.api_key("shop");
@@ -143,7 +143,7 @@ fn a_final_failure_is_kept_and_an_accident_is_not() {
 }
 
 #[test]
-fn keys_end_with_their_time() {
+fn keys_expire() {
     let server = Setup::default().with("COINS_INITIAL", 10).start();
     let user = server.sign_in(OWN);
     let age = |hours: i64| {
@@ -160,7 +160,7 @@ fn keys_end_with_their_time() {
 }
 
 #[test]
-fn a_key_whose_time_is_over_can_be_kept_with_a_failure() {
+fn an_expired_key_can_store_a_failure() {
     let server = Setup::default().with("COINS_INITIAL", 1).start();
     let user = server.sign_in(OWN);
     consume(&server, &user, "a").send().expect(200);
@@ -172,7 +172,7 @@ fn a_key_whose_time_is_over_can_be_kept_with_a_failure() {
 }
 
 #[test]
-fn what_is_no_key_is_refused() {
+fn rejects_invalid_keys() {
     let server = Setup::default().with("COINS_INITIAL", 10).start();
     let user = server.sign_in(OWN);
     for key in ["", " ", &"k".repeat(256)] {
@@ -183,20 +183,20 @@ fn what_is_no_key_is_refused() {
 }
 
 #[test]
-fn racing_copies_have_one_effect_and_one_answer() {
+fn racing_copies_have_one_effect_and_one_response() {
     let server = Setup::default().with("COINS_INITIAL", 10).start();
     let user = server.sign_in(OWN);
-    let answers: Vec<_> = std::thread::scope(|scope| {
+    let responses: Vec<_> = std::thread::scope(|scope| {
         let calls: Vec<_> = (0..20).map(|_| scope.spawn(|| consume(&server, &user, "a").send().expect(200))).collect();
         calls.into_iter().map(|call| call.join().unwrap()).collect()
     });
-    assert_eq!(answers.iter().filter(|answer| !is_replayed(answer)).count(), 1);
-    assert_eq!(answers.iter().map(|answer| &answer.bytes).collect::<BTreeSet<_>>().len(), 1);
+    assert_eq!(responses.iter().filter(|response| !is_replayed(response)).count(), 1);
+    assert_eq!(responses.iter().map(|response| &response.bytes).collect::<BTreeSet<_>>().len(), 1);
     assert_eq!(balance(&server, &user), 9);
 }
 
 #[test]
-fn a_kill_between_commit_and_answer_leaves_one_effect() {
+fn a_kill_between_commit_and_response_leaves_one_effect() {
     let setup = Setup::default().with("COINS_INITIAL", 10);
     let server = setup.clone().start();
     let user = server.sign_in(OWN);
@@ -211,19 +211,19 @@ fn a_kill_between_commit_and_answer_leaves_one_effect() {
     let kept = "select count(*) > 0 from idempotency_keys";
     eventually("the request had an effect", || database.query_row(kept, [], |row| row.get(0)).unwrap());
     drop(database);
-    // Nobody has read the answer, whether it was sent or not.
+    // The response was not read, whether it was sent or not.
     let directory = server.kill();
     let server = setup.on(&directory).start();
-    let answer = consume(&server, &user, "a").send().expect(200);
-    assert!(is_replayed(&answer));
-    assert_eq!(answer.json()["balance"], 9);
+    let response = consume(&server, &user, "a").send().expect(200);
+    assert!(is_replayed(&response));
+    assert_eq!(response.json()["balance"], 9);
     assert_eq!(balance(&server, &user), 9);
     drop(server);
     std::fs::remove_dir_all(directory).unwrap();
 }
 
 #[test]
-fn kills_at_any_moment_lose_and_double_nothing() {
+fn kills_lose_and_duplicate_nothing() {
     let setup = Setup::default().with("COINS_INITIAL", 1_000);
     let mut server = setup.clone().start();
     let user = server.sign_in(OWN);

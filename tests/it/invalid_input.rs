@@ -1,12 +1,12 @@
-//! Every parameter of every endpoint, given every wrong value, wherever parameters may stand.
+//! Every parameter of every endpoint with every kind of invalid value, in every parameter location.
 //!
-//! The endpoints are those of the running server's own document, so that a new one is tested without being named.
+//! The endpoints come from the running server's document, so new ones are covered.
 
 use serde_json::{Map, Value, json};
 
-use crate::support::{Answer, Caller, Document, Operation, Parameter, Place, Request, Server, Setup};
+use crate::support::{Caller, Document, Operation, Parameter, ParameterLocation, Request, Response, Server, Setup};
 
-/// Where a client puts its parameters.
+/// The location of a client's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     Query,
@@ -16,37 +16,37 @@ pub enum Way {
 
 const WAYS: [Way; 3] = [Way::Query, Way::Form, Way::Json];
 
-struct World {
+struct Fixture {
     server: Server,
     user: Caller,
     document: Document,
 }
 
-impl World {
+impl Fixture {
     fn new() -> Self {
-        // Sign-in calls are made by the hundred here, and the model's answers are not what is tested.
+        // Raise the limits of sign-in calls, and use a cheap model response.
         let server = Setup::default().with("AUTH_SENDS_PER_ADDRESS_HOUR", 100_000).start();
         let user = server.sign_in("13800138000");
         let mut document = Document::of(&server);
-        // It answers every request with one word, so there is nothing of this kind to be refused.
+        // It responds to every request with one word, so nothing is rejected.
         document.operations.retain(|operation| operation.path != "/payment/notify");
         Self { server, user, document }
     }
 
-    /// The token of somebody who may call this.
+    /// Returns the token of an authorized caller.
     fn token<'world>(&'world self, operation: &'world Operation) -> &'world str {
         operation.key.as_deref().unwrap_or(&self.user.token)
     }
 
-    /// Every operation with each of its parameters that are not in the path.
+    /// Returns every operation with each parameter outside the path.
     fn parameters(&self) -> impl Iterator<Item = (&Operation, &Parameter)> {
         let operations = self.document.operations.iter();
         operations
             .flat_map(|operation| operation.parameters.iter().map(move |parameter| (operation, parameter)))
-            .filter(|(_, parameter)| parameter.place != Place::Path)
+            .filter(|(_, parameter)| parameter.location != ParameterLocation::Path)
     }
 
-    /// A request that is right but for this one value. A JSON text stands for itself in a query or a form.
+    /// Returns a request that is valid except for this value. Queries and forms contain the JSON as text.
     fn with(&self, operation: &Operation, name: &str, value: &str, way: Way) -> Request {
         let mut values = operation.right_values(&self.user);
         values.remove(name);
@@ -63,13 +63,13 @@ impl World {
     }
 }
 
-/// The ways that an operation takes parameters.
+/// Returns the locations that an operation accepts.
 pub fn ways(operation: &Operation) -> impl Iterator<Item = Way> {
     let takes_body = operation.takes_body();
     WAYS.into_iter().filter(move |way| takes_body || *way == Way::Query)
 }
 
-/// A JSON object of these values and one more member, written as it is.
+/// Returns a JSON object of these values and one raw member.
 fn json_with(values: &Map<String, Value>, name: &str, value: &str) -> String {
     let mut members: Vec<_> = values.iter().map(|(name, value)| format!("{}:{value}", json!(name))).collect();
     members.push(format!("{}:{value}", json!(name)));
@@ -80,7 +80,7 @@ pub fn texts(values: &Map<String, Value>) -> Vec<(String, String)> {
     values.iter().map(|(name, value)| (name.clone(), text_of(&value.to_string()))).collect()
 }
 
-/// What a JSON value looks like in a form.
+/// Returns the form representation of a JSON value.
 fn text_of(json: &str) -> String {
     match serde_json::from_str(json) {
         Ok(Value::String(text)) => text,
@@ -89,19 +89,19 @@ fn text_of(json: &str) -> String {
     }
 }
 
-/// Whether the parameter takes any JSON value.
+/// Returns true if the parameter accepts any JSON.
 fn takes_anything(parameter: &Parameter) -> bool {
     parameter.schema.get("type").is_none()
 }
 
-/// Fails the test unless the answer is a bad field's.
+/// Panics unless the response is a field error.
 #[track_caller]
-fn expect_bad(answer: &Answer, parameter: &Parameter, codes: &[&str], what: &str) {
-    assert_eq!(answer.status, 422, "{what}: {}", answer.text());
-    let problem = answer.json();
+fn expect_bad(response: &Response, parameter: &Parameter, codes: &[&str], what: &str) {
+    assert_eq!(response.status, 422, "{what}: {}", response.text());
+    let problem = response.json();
     assert_eq!(problem["code"], "invalid_parameters", "{what}: {problem}");
     let errors = problem["errors"].as_array().unwrap();
-    // What is wrong inside of a list of objects is said of the member.
+    // Errors inside a list of objects name the member.
     let (name, item) = (parameter.name.as_str(), format!("{}[0]", parameter.name));
     let is_its = |field: &str| field == name || field.split('.').next() == Some(&item);
     let found = errors.iter().find(|error| error["field"].as_str().is_some_and(is_its));
@@ -111,43 +111,43 @@ fn expect_bad(answer: &Answer, parameter: &Parameter, codes: &[&str], what: &str
 }
 
 #[test]
-fn a_missing_parameter_is_missed_if_it_is_required() {
-    let world = World::new();
+fn reports_missing_required_parameters() {
+    let fixture = Fixture::new();
     let mut missed = 0;
-    for (operation, parameter) in world.parameters().filter(|(_, parameter)| parameter.is_required) {
-        let mut values = operation.right_values(&world.user);
+    for (operation, parameter) in fixture.parameters().filter(|(_, parameter)| parameter.is_required) {
+        let mut values = operation.right_values(&fixture.user);
         values.remove(&parameter.name);
-        let request = operation.bare(&world.server, &world.user);
+        let request = operation.bare(&fixture.server, &fixture.user);
         let texts: Vec<_> = values.iter().filter_map(|(name, value)| Some((name.as_str(), value.as_str()?))).collect();
         let request =
             if operation.takes_body() { request.json(&Value::Object(values.clone())) } else { request.query(&texts) };
-        let answer = request.send();
-        expect_bad(&answer, parameter, &["required"], &format!("{} without {}", operation.name(), parameter.name));
+        let response = request.send();
+        expect_bad(&response, parameter, &["required"], &format!("{} without {}", operation.name(), parameter.name));
         missed += 1;
     }
     assert!(missed >= 6, "only {missed}");
 }
 
 #[test]
-fn an_empty_parameter_is_a_missing_one_or_an_empty_text() {
-    let world = World::new();
-    for (operation, parameter) in world.parameters() {
+fn an_empty_parameter_is_missing_or_an_empty_text() {
+    let fixture = Fixture::new();
+    for (operation, parameter) in fixture.parameters() {
         for way in ways(operation) {
             for value in [r#""""#, r#"" ""#, r#"" \t\n ""#, "null"] {
                 if value == "null" && way != Way::Json {
                     continue;
                 }
                 let what = format!("{} {} {value} as {way:?}", operation.name(), parameter.name);
-                let answer = world.with(operation, &parameter.name, value, way).send();
-                assert!(answer.status < 500, "{what}: {}", answer.text());
+                let response = fixture.with(operation, &parameter.name, value, way).send();
+                assert!(response.status < 500, "{what}: {}", response.text());
                 let empty_is_a_value = ["nickname", "signature"].contains(&parameter.name.as_str());
                 if parameter.is_required && (value == "null" || !empty_is_a_value) {
-                    expect_bad(&answer, parameter, &["required"], &what);
-                } else if answer.status == 422 {
-                    // Nothing else was asked for: that is what may be wrong now, not the empty value.
-                    let required = answer.json()["errors"][0]["code"] == "required";
-                    let is_choice = operation.right_values(&world.user).is_empty() || operation.choice().is_some();
-                    assert!(required && is_choice, "{what}: {}", answer.text());
+                    expect_bad(&response, parameter, &["required"], &what);
+                } else if response.status == 422 {
+                    // Only this parameter was sent, so other errors are about missing ones.
+                    let required = response.json()["errors"][0]["code"] == "required";
+                    let is_choice = operation.right_values(&fixture.user).is_empty() || operation.choice().is_some();
+                    assert!(required && is_choice, "{what}: {}", response.text());
                 }
             }
         }
@@ -155,9 +155,9 @@ fn an_empty_parameter_is_a_missing_one_or_an_empty_text() {
 }
 
 #[test]
-fn values_of_another_type_are_refused() {
-    let world = World::new();
-    let in_bodies = world.parameters().filter(|(operation, _)| operation.takes_body());
+fn rejects_values_of_another_type() {
+    let fixture = Fixture::new();
+    let in_bodies = fixture.parameters().filter(|(operation, _)| operation.takes_body());
     for (operation, parameter) in in_bodies.filter(|(_, parameter)| !takes_anything(parameter)) {
         let is_list = parameter.schema["type"] == "array";
         let wrong = if is_list {
@@ -167,11 +167,11 @@ fn values_of_another_type_are_refused() {
         };
         let takes_truth = parameter.schema["type"].as_array().is_some_and(|types| types.contains(&json!("boolean")));
         for value in wrong.into_iter().filter(|value| !(takes_truth && ["true", "false"].contains(value))) {
-            let answer = world.with(operation, &parameter.name, value, Way::Json).send();
+            let response = fixture.with(operation, &parameter.name, value, Way::Json).send();
             let what = format!("{} {} {value}", operation.name(), parameter.name);
             let is_object = value.contains('{') && parameter.schema["items"]["type"] == "object";
             expect_bad(
-                &answer,
+                &response,
                 parameter,
                 if is_object { &["invalid_type", "required"] } else { &["invalid_type"] },
                 &what,
@@ -181,17 +181,17 @@ fn values_of_another_type_are_refused() {
 }
 
 #[test]
-fn values_that_are_too_long_are_refused() {
-    let world = World::new();
+fn rejects_values_that_are_too_long() {
+    let fixture = Fixture::new();
     let mut refused = 0;
-    for (operation, parameter) in world.parameters() {
+    for (operation, parameter) in fixture.parameters() {
         let Some(limit) = parameter.schema["maxLength"].as_u64() else { continue };
         let too_long = Value::from("x".repeat(usize::try_from(limit).unwrap() + 1)).to_string();
-        // What would be too long for a request line is not sent in one.
+        // Values too long for a request line are not sent in one.
         for way in ways(operation).filter(|way| *way != Way::Query || limit < 1_000) {
             let what = format!("{} {} as {way:?}", operation.name(), parameter.name);
-            let answer = world.with(operation, &parameter.name, &too_long, way).send();
-            expect_bad(&answer, parameter, &["too_long"], &what);
+            let response = fixture.with(operation, &parameter.name, &too_long, way).send();
+            expect_bad(&response, parameter, &["too_long"], &what);
             refused += 1;
         }
     }
@@ -199,7 +199,7 @@ fn values_that_are_too_long_are_refused() {
 }
 
 fn expect_no_fault(way: Way) {
-    let world = World::new();
+    let fixture = Fixture::new();
     let absurd = [
         "-1",
         "0",
@@ -221,35 +221,35 @@ fn expect_no_fault(way: Way) {
         r#""0x10""#,
         r#""１２""#,
     ];
-    for (operation, parameter) in world.parameters() {
+    for (operation, parameter) in fixture.parameters() {
         if !ways(operation).any(|possible| possible == way) {
             continue;
         }
         for value in absurd {
-            let answer = world.with(operation, &parameter.name, value, way).send();
+            let response = fixture.with(operation, &parameter.name, value, way).send();
             let what = format!("{} {} {value} as {way:?}", operation.name(), parameter.name);
-            assert!(answer.status < 500, "{what}: {}", answer.text());
+            assert!(response.status < 500, "{what}: {}", response.text());
         }
     }
 }
 
 #[test]
-fn absurd_values_in_a_query_are_no_fault() {
+fn absurd_query_values_cause_no_internal_error() {
     expect_no_fault(Way::Query);
 }
 
 #[test]
-fn absurd_values_in_a_form_are_no_fault() {
+fn absurd_form_values_cause_no_internal_error() {
     expect_no_fault(Way::Form);
 }
 
 #[test]
-fn absurd_values_in_json_are_no_fault() {
+fn absurd_json_values_cause_no_internal_error() {
     expect_no_fault(Way::Json);
 }
 
 #[test]
-fn a_model_s_answer_is_bounded_in_bytes() {
+fn limits_the_bytes_of_a_model_response() {
     let server = Setup::default().start();
     let user = server.sign_in("13800138000");
     let save = |text: &str| {
@@ -261,18 +261,18 @@ fn a_model_s_answer_is_bounded_in_bytes() {
 }
 
 #[test]
-fn a_request_names_its_host_once() {
+fn requires_exactly_one_host_header() {
     let server = Setup::default().start();
     for head in ["GET /healthz HTTP/1.1\r\n", "GET /healthz HTTP/1.1\r\nhost: a\r\nhost: b\r\n"] {
-        let answer = server.send_raw(format!("{head}connection: close\r\n\r\n").as_bytes());
-        answer.expect_problem(400, "invalid_request");
+        let response = server.send_raw(format!("{head}connection: close\r\n\r\n").as_bytes());
+        response.expect_problem(400, "invalid_request");
     }
     server.send_raw(b"GET /healthz HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").expect(200);
     server.send_raw(b"GET /healthz HTTP/1.0\r\n\r\n").expect(200);
 }
 
 #[test]
-fn whoever_names_another_is_refused_by_the_model_s_endpoints_too() {
+fn model_endpoints_reject_other_users() {
     let server = Setup::default().start();
     let (user, other) = (server.sign_in("13800138000"), server.sign_in("13800138001"));
     let ask = |path: &str, mut body: Value, name: &str, value: &str| {
@@ -293,7 +293,7 @@ fn whoever_names_another_is_refused_by_the_model_s_endpoints_too() {
 }
 
 #[test]
-fn a_text_that_nobody_sees_is_none() {
+fn an_invisible_text_is_empty() {
     let server = Setup::default().start();
     let user = server.sign_in("13800138000");
     for (method, path, field) in [
@@ -313,16 +313,16 @@ fn a_text_that_nobody_sees_is_none() {
 }
 
 #[test]
-fn nul_and_half_surrogates_are_refused_everywhere() {
-    let world = World::new();
+fn rejects_nul_and_lone_surrogates_everywhere() {
+    let fixture = Fixture::new();
     let characters = ["invalid_character", "invalid_format", "unknown_value", "invalid_type"];
-    for (operation, parameter) in world.parameters() {
+    for (operation, parameter) in fixture.parameters() {
         let is_list = parameter.schema["type"] == "array";
         for way in ways(operation) {
             for text in [r#""a\u0000b""#, r#""\u0000""#] {
-                let answer = world.with(operation, &parameter.name, text, way).send();
+                let response = fixture.with(operation, &parameter.name, text, way).send();
                 let what = format!("{} {} {text} as {way:?}", operation.name(), parameter.name);
-                expect_bad(&answer, parameter, &characters, &what);
+                expect_bad(&response, parameter, &characters, &what);
             }
         }
         if !operation.takes_body() {
@@ -330,29 +330,29 @@ fn nul_and_half_surrogates_are_refused_everywhere() {
         }
         for half in [r#""\ud800""#, r#""a\udc00b""#, r#""\ude00\ud83d""#] {
             let value = if is_list { format!("[{half}]") } else { half.to_owned() };
-            let answer = world.with(operation, &parameter.name, &value, Way::Json).send();
+            let response = fixture.with(operation, &parameter.name, &value, Way::Json).send();
             let what = format!("{} {} {value}", operation.name(), parameter.name);
-            expect_bad(&answer, parameter, &["invalid_character"], &what);
+            expect_bad(&response, parameter, &["invalid_character"], &what);
         }
         if takes_anything(parameter) {
             for inside in [r#"{"a":["\u0000"]}"#, r#"{"\u0000":1}"#, r#"[["\ud800"]]"#, r#"{"\udc00":1}"#] {
-                let answer = world.with(operation, &parameter.name, inside, Way::Json).send();
+                let response = fixture.with(operation, &parameter.name, inside, Way::Json).send();
                 let what = format!("{} {} {inside}", operation.name(), parameter.name);
-                expect_bad(&answer, parameter, &["invalid_character"], &what);
+                expect_bad(&response, parameter, &["invalid_character"], &what);
             }
         }
     }
 }
 
 #[test]
-fn the_same_request_is_read_alike_in_every_way() {
-    let world = World::new();
-    for operation in world.document.operations.iter().filter(|operation| operation.takes_body()) {
-        // What a first call changes, a second finds changed: only reading is compared, so each is made wrong alike.
+fn reads_the_same_request_alike_in_every_location() {
+    let fixture = Fixture::new();
+    for operation in fixture.document.operations.iter().filter(|operation| operation.takes_body()) {
+        // Writing twice has different effects, so writes are made invalid in the same way.
         for parameter in operation.parameters.iter().filter(|parameter| !takes_anything(parameter)) {
             let problems: Vec<_> = ways(operation)
                 .map(|way| {
-                    let mut problem = world.with(operation, &parameter.name, r#""a\u0000""#, way).send().json();
+                    let mut problem = fixture.with(operation, &parameter.name, r#""a\u0000""#, way).send().json();
                     problem["requestId"].take();
                     problem
                 })
@@ -362,7 +362,7 @@ fn the_same_request_is_read_alike_in_every_way() {
     }
 }
 
-/// Two values that differ, of a kind that the parameter takes.
+/// Returns two different values of a kind that the parameter accepts.
 fn two_values(parameter: &Parameter, user: &Caller) -> (Value, Value) {
     let right = parameter.value_of(user);
     let other = match &right {
@@ -375,15 +375,15 @@ fn two_values(parameter: &Parameter, user: &Caller) -> (Value, Value) {
 }
 
 #[test]
-fn one_name_with_two_values_is_a_conflict() {
-    let world = World::new();
-    for (operation, parameter) in world.parameters() {
+fn rejects_two_values_for_one_name() {
+    let fixture = Fixture::new();
+    for (operation, parameter) in fixture.parameters() {
         let name = parameter.name.as_str();
         let is_list = parameter.schema["type"] == "array";
-        let (one, other) = two_values(parameter, &world.user);
+        let (one, other) = two_values(parameter, &fixture.user);
         let (one_text, other_text) = (text_of(&one.to_string()), text_of(&other.to_string()));
         let pair = [(name, one_text.as_str()), (name, other_text.as_str())];
-        let bare = || operation.bare(&world.server, &world.user);
+        let bare = || operation.bare(&fixture.server, &fixture.user);
         let mut requests = vec![("twice in the query", bare().query(&pair))];
         if operation.takes_body() {
             let twice = format!("{{{0}:{one},{0}:{other}}}", json!(name));
@@ -395,35 +395,39 @@ fn one_name_with_two_values_is_a_conflict() {
             ]);
         }
         for (place, request) in requests {
-            // A list may be given item by item.
+            // A list may be sent item by item.
             if is_list && place.starts_with("twice") {
                 continue;
             }
-            let answer = request.send();
+            let response = request.send();
             let what = format!("{} {name} {place}", operation.name());
-            assert_eq!(answer.status, 400, "{what}: {}", answer.text());
-            assert_eq!(answer.json()["code"], "conflicting_parameter", "{what}");
-            assert!(answer.json()["detail"].as_str().unwrap().contains(name), "{what}");
+            assert_eq!(response.status, 400, "{what}: {}", response.text());
+            assert_eq!(response.json()["code"], "conflicting_parameter", "{what}");
+            assert!(response.json()["detail"].as_str().unwrap().contains(name), "{what}");
         }
     }
 }
 
 #[test]
-fn two_spellings_of_one_number_are_no_conflict() {
-    let world = World::new();
+fn two_spellings_of_one_number_do_not_conflict() {
+    let fixture = Fixture::new();
     let balance = |one, other| {
-        world.server.get("/coin/balance/phone").by(&world.user).query(&[("phoneNumber", one), ("phoneNumber", other)])
+        fixture
+            .server
+            .get("/coin/balance/phone")
+            .by(&fixture.user)
+            .query(&[("phoneNumber", one), ("phoneNumber", other)])
     };
     balance("13800138000", "+86 138-0013-8000").send().expect(200);
     balance("13800138000", "13900139000").send().expect_problem(400, "conflicting_parameter");
     balance("13800138000", "x").send().expect_problem(400, "conflicting_parameter");
     let consume =
-        world.server.post("/coin/consume/phone").by(&world.user).query(&[("phoneNumber", "0086 13800138000")]);
+        fixture.server.post("/coin/consume/phone").by(&fixture.user).query(&[("phoneNumber", "0086 13800138000")]);
     consume.form(&[("phoneNumber", "13800138000")]).send().expect_problem(402, "insufficient_coins");
 }
 
 #[test]
-fn nothing_beside_a_value_is_no_conflict() {
+fn a_missing_value_does_not_conflict() {
     let server = Setup::default().start();
     let user = server.sign_in("13800138000");
     for nothing in [json!(null), json!(""), json!(" ")] {
@@ -435,7 +439,7 @@ fn nothing_beside_a_value_is_no_conflict() {
 }
 
 #[test]
-fn whoever_is_named_by_whatever_name_is_compared_with_the_caller() {
+fn every_name_for_a_user_is_compared_with_the_caller() {
     let server = Setup::default().start();
     let (user, other) = (server.sign_in("13800138000"), server.sign_in("13800138001"));
     server.command(&["coins", "grant", "13800138000", "7"]).expect(0);
@@ -470,7 +474,7 @@ fn whoever_is_named_by_whatever_name_is_compared_with_the_caller() {
     for (name, value) in [("user_id", &user.user_id), ("id", &user.user_id), ("phone_number", &user.phone_number)] {
         send("GET", "/coin/balance", name, value).expect(200);
     }
-    // An administrator names whom they mean by the names of the endpoint.
+    // Administrators use the endpoint's names for the user.
     let key = server.api_key("desk");
     let named = [("userId", user.user_id.as_str()), ("user_id", other.user_id.as_str())];
     let balance = server.get("/coin/balance").token(&key).query(&named).send().expect(200).json();
@@ -478,22 +482,22 @@ fn whoever_is_named_by_whatever_name_is_compared_with_the_caller() {
 }
 
 #[test]
-fn what_a_path_says_is_compared_with_what_stands_elsewhere() {
-    let world = World::new();
+fn path_values_are_compared_with_other_locations() {
+    let fixture = Fixture::new();
     let mut compared = 0;
-    for (operation, parameter) in world.document.operations.iter().flat_map(|operation| {
-        let of_path = operation.parameters.iter().filter(|parameter| parameter.place == Place::Path);
+    for (operation, parameter) in fixture.document.operations.iter().flat_map(|operation| {
+        let of_path = operation.parameters.iter().filter(|parameter| parameter.location == ParameterLocation::Path);
         of_path.map(move |parameter| (operation, parameter))
     }) {
         let name = parameter.name.as_str();
-        // Whoever is named by a user's id or number must be the caller; what that is refused with is tested elsewhere.
+        // Parameters that identify a user must match the caller, which other tests check.
         let another = if parameter.is_phone_number() { "13800138099" } else { "99999" };
         let is_own = operation.key.is_none() && operation.names_user(parameter);
         let (status, code) = if is_own { (403, "not_yours") } else { (400, "conflicting_parameter") };
         for way in ways(operation) {
-            let same = text_of(&parameter.value_of(&world.user).to_string());
+            let same = text_of(&parameter.value_of(&fixture.user).to_string());
             let send = |value: &str| {
-                let request = operation.bare(&world.server, &world.user);
+                let request = operation.bare(&fixture.server, &fixture.user);
                 match way {
                     Way::Json => request.json(&json!({ name: value })),
                     Way::Form => request.form(&[(name, value)]),
@@ -512,22 +516,22 @@ fn what_a_path_says_is_compared_with_what_stands_elsewhere() {
 }
 
 #[test]
-fn one_name_with_the_same_value_twice_is_fine() {
-    let world = World::new();
-    let user = &world.user;
+fn accepts_one_name_with_the_same_value_twice() {
+    let fixture = Fixture::new();
+    let user = &fixture.user;
     let twice = [("userId", user.user_id.as_str()), ("userId", user.user_id.as_str())];
-    let request = world.server.get("/user/profile").by(user).query(&twice);
+    let request = fixture.server.get("/user/profile").by(user).query(&twice);
     request.send().expect(200);
     let number: u64 = user.user_id.parse().unwrap();
-    let request = world.server.put("/user/nickname").by(user).query(&[("userId", &user.user_id), ("nickname", "1")]);
+    let request = fixture.server.put("/user/nickname").by(user).query(&[("userId", &user.user_id), ("nickname", "1")]);
     request.json(&json!({ "userId": number, "nickname": "1" })).send().expect(200);
     let body = r#"{"localRecordId":"a","jsonData":{"a":1},"jsonData":{"a":1}}"#;
-    world.server.post("/divination-history/save").by(user).raw_json(body).send().expect(201);
+    fixture.server.post("/divination-history/save").by(user).raw_json(body).send().expect(201);
 }
 
 #[test]
-fn bodies_that_are_no_json_object_are_refused() {
-    let world = World::new();
+fn rejects_bodies_that_are_not_json_objects() {
+    let fixture = Fixture::new();
     let deep = format!("{{\"a\":{}{}}}", "[".repeat(10_000 / 8), "]".repeat(10_000 / 8));
     let bodies: [&[u8]; 14] = [
         b"{",
@@ -545,50 +549,50 @@ fn bodies_that_are_no_json_object_are_refused() {
         b"{\"a\":\"\xff\"}",
         deep.as_bytes(),
     ];
-    for operation in world.document.operations.iter().filter(|operation| operation.takes_body()) {
-        // Where a bare list is taken, an empty one can be read.
+    for operation in fixture.document.operations.iter().filter(|operation| operation.takes_body()) {
+        // Where a bare list is accepted, an empty one is valid.
         let takes_list = operation.path.ends_with("/batch-compare");
         for body in bodies.into_iter().filter(|body| !(takes_list && *body == b"[]")) {
-            let request = operation.bare(&world.server, &world.user).bytes(Some("application/json"), body.to_vec());
-            let answer = request.send();
+            let request = operation.bare(&fixture.server, &fixture.user).bytes(Some("application/json"), body.to_vec());
+            let response = request.send();
             let what = format!("{} {}", operation.name(), String::from_utf8_lossy(&body[..body.len().min(40)]));
-            assert_eq!(answer.status, 400, "{what}: {}", answer.text());
-            assert_eq!(answer.json()["code"], "invalid_json", "{what}");
+            assert_eq!(response.status, 400, "{what}: {}", response.text());
+            assert_eq!(response.json()["code"], "invalid_json", "{what}");
         }
     }
 }
 
 #[test]
-fn ten_thousand_levels_are_too_deep_wherever_they_stand() {
-    let world = World::new();
+fn rejects_ten_thousand_nested_levels_everywhere() {
+    let fixture = Fixture::new();
     let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
     let objects = format!("{}1{}", "{\"a\":".repeat(10_000), "}".repeat(10_000));
     for name in ["jsonData", "localRecordId", "unknown"] {
         for value in [&deep, &objects] {
             let body = format!(r#"{{"localRecordId":"a","{name}":{value}}}"#);
-            let request = world.server.post("/divination-history/save").by(&world.user).raw_json(&body);
+            let request = fixture.server.post("/divination-history/save").by(&fixture.user).raw_json(&body);
             request.send().expect_problem(400, "invalid_json");
         }
     }
-    // In a text they are only brackets.
+    // Inside a text they are only brackets.
     let body = json!({ "localRecordId": "a", "jsonData": deep });
-    world.server.post("/divination-history/save").by(&world.user).json(&body).send().expect(201);
+    fixture.server.post("/divination-history/save").by(&fixture.user).json(&body).send().expect(201);
 }
 
 #[test]
-fn what_is_not_utf_8_is_refused() {
-    let world = World::new();
-    for operation in world.document.operations.iter().filter(|operation| !operation.parameters.is_empty()) {
-        let path = operation.path_of(&world.user);
-        let request = world.server.request(&operation.method, &format!("{path}?x=%ff%fe"));
-        let answer = operation.with_token(request, &world.user).send();
-        assert_eq!(answer.status, 400, "{}: {}", operation.name(), answer.text());
-        assert_eq!(answer.json()["code"], "invalid_request");
+fn rejects_invalid_utf_8() {
+    let fixture = Fixture::new();
+    for operation in fixture.document.operations.iter().filter(|operation| !operation.parameters.is_empty()) {
+        let path = operation.path_of(&fixture.user);
+        let request = fixture.server.request(&operation.method, &format!("{path}?x=%ff%fe"));
+        let response = operation.with_token(request, &fixture.user).send();
+        assert_eq!(response.status, 400, "{}: {}", operation.name(), response.text());
+        assert_eq!(response.json()["code"], "invalid_request");
         if operation.takes_body() {
             for form in [&b"x=%ff"[..], b"x=\xff", b"%c3%28=1"] {
-                let request = operation.bare(&world.server, &world.user);
-                let answer = request.bytes(Some("application/x-www-form-urlencoded"), form.to_vec()).send();
-                assert_eq!(answer.status, 400, "{}: {}", operation.name(), answer.text());
+                let request = operation.bare(&fixture.server, &fixture.user);
+                let response = request.bytes(Some("application/x-www-form-urlencoded"), form.to_vec()).send();
+                assert_eq!(response.status, 400, "{}: {}", operation.name(), response.text());
             }
         }
     }
@@ -596,7 +600,7 @@ fn what_is_not_utf_8_is_refused() {
 
 #[test]
 fn other_content_types_are_415() {
-    let world = World::new();
+    let fixture = Fixture::new();
     let types = [
         None,
         Some(""),
@@ -609,35 +613,35 @@ fn other_content_types_are_415() {
         Some("*/*"),
         Some(";application/json"),
     ];
-    for operation in world.document.operations.iter().filter(|operation| operation.takes_body()) {
+    for operation in fixture.document.operations.iter().filter(|operation| operation.takes_body()) {
         for content_type in types {
-            let request = operation.bare(&world.server, &world.user).bytes(content_type, b"{}".to_vec());
-            let answer = request.send();
+            let request = operation.bare(&fixture.server, &fixture.user).bytes(content_type, b"{}".to_vec());
+            let response = request.send();
             let what = format!("{} {content_type:?}", operation.name());
-            assert_eq!(answer.status, 415, "{what}: {}", answer.text());
-            assert_eq!(answer.json()["code"], "unsupported_media_type", "{what}");
+            assert_eq!(response.status, 415, "{what}: {}", response.text());
+            assert_eq!(response.json()["code"], "unsupported_media_type", "{what}");
         }
     }
-    // Packed bodies are not unpacked, and said so.
+    // Compressed bodies are rejected with a reason.
     let body = json!({ "nickname": "青山" }).to_string();
-    let packed = world.server.put("/user/nickname").by(&world.user).bytes(Some("application/json"), body.into());
+    let packed = fixture.server.put("/user/nickname").by(&fixture.user).bytes(Some("application/json"), body.into());
     packed.header("content-encoding", "gzip").send().expect_problem(415, "unsupported_media_type");
-    // With parameters of its own, in capitals, and with nothing to be typed, it is fine.
-    let put = || world.server.put("/user/nickname").by(&world.user);
+    // Parameters, capitals and an empty body are accepted.
+    let put = || fixture.server.put("/user/nickname").by(&fixture.user);
     let json = br#"{"nickname":"x"}"#.to_vec();
     put().bytes(Some("application/json; charset=utf-8"), json.clone()).send().expect(200);
     put().bytes(Some("Application/JSON"), json).send().expect(200);
     put().query(&[("nickname", "x")]).bytes(Some("text/plain"), Vec::new()).send().expect(200);
 }
 
-/// A request with a body of so many bytes, announced by its length or sent in chunks.
-fn with_body(world: &World, operation: &Operation, token: &str, bytes: usize, chunked: bool) -> Answer {
-    let path = operation.path_of(&world.user);
+/// Returns a request with a body of this size, with a length or chunked.
+fn with_body(fixture: &Fixture, operation: &Operation, token: &str, bytes: usize, chunked: bool) -> Response {
+    let path = operation.path_of(&fixture.user);
     let first = format!("{} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n", operation.method);
     let who = if operation.needs_token { format!("authorization: Bearer {token}\r\n") } else { String::new() };
     let what = "content-type: application/x-www-form-urlencoded\r\n";
     let body = if chunked { in_chunks(bytes) } else { format!("content-length: {bytes}\r\n\r\n{}", "x".repeat(bytes)) };
-    world.server.send_raw(format!("{first}{who}{what}{body}").as_bytes())
+    fixture.server.send_raw(format!("{first}{who}{what}{body}").as_bytes())
 }
 
 fn in_chunks(bytes: usize) -> String {
@@ -651,7 +655,7 @@ fn in_chunks(bytes: usize) -> String {
     text + "0\r\n\r\n"
 }
 
-/// The largest body of an endpoint, in KiB.
+/// Returns the body limit of an endpoint in KiB.
 fn limit_of(operation: &Operation) -> usize {
     match operation.path.as_str() {
         path if path.starts_with("/auth/") || path.starts_with("/api/v1/auth/") => 4,
@@ -665,35 +669,35 @@ fn limit_of(operation: &Operation) -> usize {
 }
 
 #[test]
-fn bodies_have_a_largest_size() {
-    let world = World::new();
-    for operation in world.document.operations.iter().filter(|operation| operation.takes_body()) {
+fn limits_body_sizes() {
+    let fixture = Fixture::new();
+    for operation in fixture.document.operations.iter().filter(|operation| operation.takes_body()) {
         let limit = limit_of(operation) * 1024;
         for chunked in [false, true] {
             let what = format!("{} with {limit} bytes, chunked: {chunked}", operation.name());
-            // Whoever leaves is nobody afterwards.
+            // A caller that deletes the account needs a new one.
             let leaver = (operation.name() == "DELETE /api/v1/account")
-                .then(|| world.server.sign_in(if chunked { "13800138001" } else { "13800138002" }).token);
-            let token = leaver.as_deref().unwrap_or(world.token(operation));
-            let larger = with_body(&world, operation, token, limit + 1, chunked);
+                .then(|| fixture.server.sign_in(if chunked { "13800138001" } else { "13800138002" }).token);
+            let token = leaver.as_deref().unwrap_or(fixture.token(operation));
+            let larger = with_body(&fixture, operation, token, limit + 1, chunked);
             assert_eq!(larger.status, 413, "{what} and one more: {}", larger.text());
             assert_eq!(larger.json()["code"], "body_too_large", "{what}");
-            let fits = with_body(&world, operation, token, limit, chunked);
+            let fits = with_body(&fixture, operation, token, limit, chunked);
             assert!(fits.status < 500 && fits.status != 413, "{what}: {}", fits.text());
         }
     }
 }
 
 #[test]
-fn a_refusal_reaches_a_client_that_is_still_sending() {
-    let world = World::new();
-    for operation in world.document.operations.iter().filter(|operation| operation.takes_body()) {
+fn a_client_that_is_still_sending_gets_the_rejection() {
+    let fixture = Fixture::new();
+    for operation in fixture.document.operations.iter().filter(|operation| operation.takes_body()) {
         for chunked in [false, true] {
             let what = format!("{}, chunked: {chunked}", operation.name());
-            let larger = with_body(&world, operation, world.token(operation), 900_000, chunked);
+            let larger = with_body(&fixture, operation, fixture.token(operation), 900_000, chunked);
             assert_eq!(larger.status, 413, "{what}: {}", larger.text());
             if operation.needs_token {
-                let stranger = with_body(&world, operation, "nobody", 900_000, chunked);
+                let stranger = with_body(&fixture, operation, "nobody", 900_000, chunked);
                 assert_eq!(stranger.status, 401, "{what}: {}", stranger.text());
             }
         }
@@ -701,57 +705,57 @@ fn a_refusal_reaches_a_client_that_is_still_sending() {
 }
 
 #[test]
-fn a_length_that_lies_is_no_fault() {
-    let world = World::new();
+fn a_wrong_content_length_causes_no_internal_error() {
+    let fixture = Fixture::new();
     for length in ["-1", "x", "99999999999999999999", "1, 2", ""] {
         let head =
             format!("POST /auth/login HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
-        let answer = world.server.send_raw(head.as_bytes());
-        assert!((400..500).contains(&answer.status), "{length}: {}", answer.status);
+        let response = fixture.server.send_raw(head.as_bytes());
+        assert!((400..500).contains(&response.status), "{length}: {}", response.status);
     }
     let both = "POST /auth/login HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 5\r\n\
                 transfer-encoding: chunked\r\n\r\n0\r\n\r\n";
-    assert!((400..500).contains(&world.server.send_raw(both.as_bytes()).status));
+    assert!((400..500).contains(&fixture.server.send_raw(both.as_bytes()).status));
 }
 
 #[test]
-fn path_parameters_are_checked_too() {
-    let world = World::new();
-    for (operation, parameter) in world.document.operations.iter().flat_map(|operation| {
-        let of_path = operation.parameters.iter().filter(|parameter| parameter.place == Place::Path);
+fn validates_path_parameters() {
+    let fixture = Fixture::new();
+    for (operation, parameter) in fixture.document.operations.iter().flat_map(|operation| {
+        let of_path = operation.parameters.iter().filter(|parameter| parameter.location == ParameterLocation::Path);
         of_path.map(move |parameter| (operation, parameter))
     }) {
         for value in ["%00", "%20", "%ff", "a%00b", "%e4%b9%be", "null", "-1", "0", "1e3", "..%2f", &"9".repeat(400)] {
             let path = operation.path.replace(&format!("{{{}}}", parameter.name), value);
-            let request = operation.with_token(world.server.request(&operation.method, &path), &world.user);
-            let answer = request.send();
+            let request = operation.with_token(fixture.server.request(&operation.method, &path), &fixture.user);
+            let response = request.send();
             let what = format!("{} {path}", operation.method);
-            assert!(matches!(answer.status, 400 | 404 | 422), "{what}: {} {}", answer.status, answer.text());
-            assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{what}");
+            assert!(matches!(response.status, 400 | 404 | 422), "{what}: {} {}", response.status, response.text());
+            assert_eq!(response.header("content-type"), Some("application/problem+json"), "{what}");
             if value == "%ff" {
-                assert_eq!((answer.status, &answer.json()["code"]), (400, &json!("invalid_request")), "{what}");
+                assert_eq!((response.status, &response.json()["code"]), (400, &json!("invalid_request")), "{what}");
             }
         }
     }
 }
 
 #[test]
-fn all_bad_fields_are_told_at_once() {
-    let world = World::new();
-    let operations = world.document.operations.iter().filter(|operation| operation.takes_body());
+fn reports_all_bad_fields_at_once() {
+    let fixture = Fixture::new();
+    let operations = fixture.document.operations.iter().filter(|operation| operation.takes_body());
     for operation in operations.filter(|operation| operation.parameters.len() > 1) {
         let bad: Map<String, Value> = operation
             .parameters
             .iter()
-            .filter(|parameter| parameter.place != Place::Path)
+            .filter(|parameter| parameter.location != ParameterLocation::Path)
             .map(|parameter| {
                 let value = if takes_anything(parameter) { json!("\0") } else { json!({ "a": 1 }) };
                 (parameter.name.clone(), value)
             })
             .collect();
-        let answer = operation.bare(&world.server, &world.user).json(&Value::Object(bad.clone())).send();
-        assert_eq!(answer.status, 422, "{}: {}", operation.name(), answer.text());
-        let problem = answer.json();
+        let response = operation.bare(&fixture.server, &fixture.user).json(&Value::Object(bad.clone())).send();
+        assert_eq!(response.status, 422, "{}: {}", operation.name(), response.text());
+        let problem = response.json();
         let errors = problem["errors"].as_array().unwrap();
         let mut fields: Vec<_> = errors.iter().map(|error| error["field"].as_str().unwrap()).collect();
         fields.sort_unstable();
@@ -762,13 +766,13 @@ fn all_bad_fields_are_told_at_once() {
 }
 
 #[test]
-fn no_bad_input_left_a_fault_in_the_log() {
-    let world = World::new();
-    for (operation, parameter) in world.parameters() {
+fn no_bad_input_causes_an_internal_error_in_the_log() {
+    let fixture = Fixture::new();
+    for (operation, parameter) in fixture.parameters() {
         for value in ["{}", "[]", "1e999", r#""\u0000""#, r#""\ud800""#] {
-            world.with(operation, &parameter.name, value, Way::Json).send();
+            fixture.with(operation, &parameter.name, value, Way::Json).send();
         }
     }
-    let faults: Vec<_> = world.server.lines().into_iter().filter(|line| line.contains("ERROR")).collect();
+    let faults: Vec<_> = fixture.server.lines().into_iter().filter(|line| line.contains("ERROR")).collect();
     assert!(faults.is_empty(), "{faults:#?}");
 }

@@ -1,11 +1,11 @@
-//! The app's main journey, as its user walks it.
+//! The main journey of an app user.
 
 use serde_json::json;
 
 use crate::support::Setup;
 
 #[test]
-fn a_user_signs_in_has_a_casting_interpreted_keeps_it_and_signs_out() {
+fn a_user_signs_in_gets_an_interpretation_saves_it_and_signs_out() {
     let server = Setup::default().start();
     let user = server.sign_in("13800138000");
 

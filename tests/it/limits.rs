@@ -1,4 +1,4 @@
-//! What bounds a connection and a request, and how the service stops.
+//! Limits of connections and requests, and shutdown.
 
 use std::{
     io::{Read, Write},
@@ -11,8 +11,8 @@ use std::{
 use serde_json::json;
 
 use crate::support::{
-    self, Caller, Server, Setup, eventually, found_eventually,
-    raw::{HEALTH, Wire, leave_after},
+    self, Caller, Server, Setup, eventually, eventually_some,
+    raw::{HEALTH, RawConnection, disconnect_after},
 };
 
 #[track_caller]
@@ -22,11 +22,11 @@ fn assert_between(took: Duration, least: u64, most: u64) {
 }
 
 #[test]
-fn a_client_that_sends_its_head_a_byte_at_a_time_is_cut_off() {
+fn closes_a_connection_with_a_slow_head() {
     let server = Setup::default().with("LIMITS_HEADER_TIMEOUT", "1 s").start();
     for is_first_request in [true, false] {
-        let begun = Instant::now();
-        let mut wire = Wire::to(&server);
+        let started_at = Instant::now();
+        let mut wire = RawConnection::to(&server);
         if !is_first_request {
             wire.expect_health();
         }
@@ -40,25 +40,25 @@ fn a_client_that_sends_its_head_a_byte_at_a_time_is_cut_off() {
                 sleep(Duration::from_millis(200));
             }
         });
-        let (answer, _) = wire.read_to_end();
-        assert_eq!(answer, "");
-        assert_between(begun.elapsed(), 800, 8_000);
+        let (response, _) = wire.read_to_end();
+        assert_eq!(response, "");
+        assert_between(started_at.elapsed(), 800, 8_000);
         wire.0.shutdown(Shutdown::Both).ok();
         drip.join().unwrap();
     }
 }
 
 #[test]
-fn a_client_that_says_nothing_is_cut_off() {
+fn closes_a_silent_connection() {
     let server = Setup::default().with("LIMITS_HEADER_TIMEOUT", "1 s").start();
-    let begun = Instant::now();
-    let (answer, _) = Wire::to(&server).read_to_end();
-    assert_eq!(answer, "");
-    assert_between(begun.elapsed(), 800, 8_000);
+    let started_at = Instant::now();
+    let (response, _) = RawConnection::to(&server).read_to_end();
+    assert_eq!(response, "");
+    assert_between(started_at.elapsed(), 800, 8_000);
 }
 
 #[test]
-fn the_door_for_metrics_has_the_same_limits_and_counts_apart() {
+fn the_metrics_listener_has_the_same_limits_and_its_own_count() {
     let setup = Setup::default().with("LIMITS_HEADER_TIMEOUT", "1 s").with_metrics();
     let mut server = setup.with("LIMITS_CONNECTIONS", 20).start();
     let page = server.metrics();
@@ -66,15 +66,15 @@ fn the_door_for_metrics_has_the_same_limits_and_counts_apart() {
     let connect = || {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        Wire(stream)
+        RawConnection(stream)
     };
-    let begun = Instant::now();
-    let (answer, _) = connect().read_to_end();
-    assert_eq!(answer, "");
-    assert_between(begun.elapsed(), 800, 8_000);
-    // Who fills one door leaves the other open.
-    let mut crowd: Vec<_> = (0..20).map(|_| Wire::to(&server)).collect();
-    crowd.iter_mut().for_each(Wire::expect_health);
+    let started_at = Instant::now();
+    let (response, _) = connect().read_to_end();
+    assert_eq!(response, "");
+    assert_between(started_at.elapsed(), 800, 8_000);
+    // A full listener does not affect the other.
+    let mut crowd: Vec<_> = (0..20).map(|_| RawConnection::to(&server)).collect();
+    crowd.iter_mut().for_each(RawConnection::expect_health);
     let mut page = connect();
     assert!(page.send("GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n"));
     assert!(page.receive().expect("no answer").0.starts_with("http/1.1 200"));
@@ -85,7 +85,7 @@ fn the_door_for_metrics_has_the_same_limits_and_counts_apart() {
 }
 
 #[test]
-fn as_many_files_may_be_open_as_the_system_lets_it() {
+fn raises_the_open_file_limit_to_the_maximum() {
     let server = Setup::default().after("ulimit -Sn 100 && ulimit -Hn 3000").start();
     let limits = std::fs::read_to_string(format!("/proc/{}/limits", server.process_id())).unwrap();
     let files = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
@@ -94,39 +94,39 @@ fn as_many_files_may_be_open_as_the_system_lets_it() {
 }
 
 #[test]
-fn a_connection_may_be_idle_for_a_while_and_no_longer() {
+fn closes_an_idle_connection_after_the_timeout() {
     let setup = Setup::default().with("LIMITS_HEADER_TIMEOUT", "1 s").with("LIMITS_IDLE_TIMEOUT", "10 s");
     let server = setup.start();
-    let mut wire = Wire::to(&server);
+    let mut wire = RawConnection::to(&server);
     wire.expect_health();
-    // Longer than a head may take: a quiet client is not a slow one.
+    // Longer than the head timeout, which does not apply to idle connections.
     for _ in 0..2 {
         sleep(Duration::from_millis(2_500));
         wire.expect_health();
     }
-    let (answer, took) = wire.read_to_end();
-    assert_eq!(answer, "");
+    let (response, took) = wire.read_to_end();
+    assert_eq!(response, "");
     assert_between(took, 5_000, 20_000);
 }
 
 #[test]
-fn a_body_that_does_not_arrive_is_answered_and_a_slow_one_too() {
+fn responds_to_an_incomplete_and_a_slow_body() {
     let server = Setup::default().with("LIMITS_BODY_TIMEOUT", "1 s").start();
-    let mut wire = Wire::to(&server);
+    let mut wire = RawConnection::to(&server);
     let head =
         "POST /auth/login HTTP/1.1\r\nhost: yarrow\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n";
-    let begun = Instant::now();
+    let started_at = Instant::now();
     assert!(wire.send(head) && wire.send("{\"code\":"));
     let (head, body) = wire.receive().expect("no answer");
-    assert_between(begun.elapsed(), 800, 20_000);
+    assert_between(started_at.elapsed(), 800, 20_000);
     assert!(head.starts_with("http/1.1 408"), "{head}");
     assert!(String::from_utf8(body).unwrap().contains("\"request_timeout\""));
-    // The rest of the body would be taken for the next request.
+    // The rest of the body would be read as the next request.
     assert_eq!(wire.read_to_end().0, "");
 }
 
 #[test]
-fn a_client_that_leaves_its_answers_unread_is_cut_off() {
+fn closes_a_connection_whose_client_does_not_read() {
     const RECORD: usize = 30_000;
     let server = Setup::default().with("LIMITS_IDLE_TIMEOUT", "1 s").start();
     let user = server.sign_in("13800138000");
@@ -134,13 +134,13 @@ fn a_client_that_leaves_its_answers_unread_is_cut_off() {
         let record = json!({ "localRecordId": number.to_string(), "aiResult": "x".repeat(RECORD) });
         server.post("/divination-history/save").by(&user).json(&record).send().expect(201);
     }
-    // More than the buffers of both sides can hold.
-    let mut wire = Wire::to(&server);
+    // More than the socket buffers hold.
+    let mut wire = RawConnection::to(&server);
     let head =
         format!("POST /divination-history/get HTTP/1.1\r\nhost: yarrow\r\nauthorization: Bearer {}\r\n", user.token);
     assert!(wire.send(&format!("{head}content-length: 0\r\n\r\n").repeat(16)));
     sleep(Duration::from_secs(4));
-    // Whoever reads now finds what was under way, and then the end.
+    // A client that reads now gets the buffered data, then the end.
     let (mut received, mut buffer) = (0, vec![0; 1 << 16]);
     while let Ok(length) = wire.0.read(&mut buffer)
         && length > 0
@@ -148,45 +148,45 @@ fn a_client_that_leaves_its_answers_unread_is_cut_off() {
         received += length;
     }
     assert!(received < 16 * 60 * RECORD, "the server waited for a client that did not read: {received} bytes");
-    Wire::to(&server).expect_health();
+    RawConnection::to(&server).expect_health();
 }
 
 #[test]
-fn connections_beyond_the_limit_are_closed_and_others_go_on() {
+fn closes_connections_over_the_limit_and_serves_the_others() {
     let server = Setup::default().with("LIMITS_CONNECTIONS", 4).start();
-    let mut open: Vec<_> = (0..4).map(|_| Wire::to(&server)).collect();
+    let mut open: Vec<_> = (0..4).map(|_| RawConnection::to(&server)).collect();
     for wire in &mut open {
         wire.expect_health();
     }
-    let mut refused = Wire::to(&server);
+    let mut refused = RawConnection::to(&server);
     refused.send(HEALTH);
     assert_eq!(refused.read_to_end().0, "");
     for wire in &mut open {
         wire.expect_health();
     }
     drop(open.pop());
-    eventually("its place is free", || Wire::to(&server).is_healthy());
+    eventually("its place is free", || RawConnection::to(&server).is_healthy());
 }
 
 #[test]
-fn one_client_cannot_take_all_connections_unless_it_is_a_trusted_proxy() {
+fn limits_connections_of_a_client_unless_it_is_a_trusted_proxy() {
     let limited = Setup::default().with("LIMITS_CONNECTIONS_PER_CLIENT", 2);
     let of_strangers = limited.clone().with("SERVER_TRUSTED_PROXIES", "").start();
-    let mut open: Vec<_> = (0..2).map(|_| Wire::to(&of_strangers)).collect();
-    open.iter_mut().for_each(Wire::expect_health);
-    let mut refused = Wire::to(&of_strangers);
+    let mut open: Vec<_> = (0..2).map(|_| RawConnection::to(&of_strangers)).collect();
+    open.iter_mut().for_each(RawConnection::expect_health);
+    let mut refused = RawConnection::to(&of_strangers);
     refused.send(HEALTH);
     assert_eq!(refused.read_to_end().0, "");
     let of_proxies = limited.with("SERVER_TRUSTED_PROXIES", "127.0.0.0/8").start();
-    let mut open: Vec<_> = (0..6).map(|_| Wire::to(&of_proxies)).collect();
-    open.iter_mut().for_each(Wire::expect_health);
+    let mut open: Vec<_> = (0..6).map(|_| RawConnection::to(&of_proxies)).collect();
+    open.iter_mut().for_each(RawConnection::expect_health);
 }
 
 #[test]
-fn requests_beyond_the_limit_are_refused_at_once_and_counted_back() {
-    let model = support::Model::start(support::Behaviour::Gated(vec!["大吉。"]));
+fn rejects_requests_over_the_limit_at_once_and_releases_permits() {
+    let model = support::FakeModel::start(support::ModelBehaviour::Gated(vec!["大吉。"]));
     let server = model.setup().with("LIMITS_REQUESTS", 1).start();
-    // The one place is needed for signing in, too.
+    // Sign-in needs the only permit too.
     let user = server.sign_in("13800138000");
     let ask = || {
         let question = json!({ "question": "今年换工作合适吗？" });
@@ -206,11 +206,11 @@ fn requests_beyond_the_limit_are_refused_at_once_and_counted_back() {
 }
 
 #[test]
-fn a_body_that_comes_slowly_takes_no_place_from_others() {
+fn a_slow_body_takes_no_request_permit() {
     let server = Setup::default().with("LIMITS_REQUESTS", 1).start();
     let head =
         "POST /auth/login HTTP/1.1\r\nhost: yarrow\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n";
-    let mut slow: Vec<_> = (0..8).map(|_| Wire::to(&server)).collect();
+    let mut slow: Vec<_> = (0..8).map(|_| RawConnection::to(&server)).collect();
     for wire in &mut slow {
         assert!(wire.send(head) && wire.send("{"));
     }
@@ -225,13 +225,13 @@ fn a_body_that_comes_slowly_takes_no_place_from_others() {
 }
 
 #[test]
-fn long_bodies_that_come_slowly_are_bounded_for_each_sender_and_keep_nobody_else_away() {
+fn limits_slow_large_bodies_by_sender() {
     let server = Setup::default().start();
     let (user, other) = (server.sign_in("13800138000"), server.sign_in("13800138001"));
     let long = json!({ "localRecordId": "1", "aiResult": format!("x{}", "\u{1}".repeat(16_000)) }).to_string();
     let (beginning, end) = long.split_at(40_000);
     let begin = |user: &Caller| {
-        let mut wire = Wire::to(&server);
+        let mut wire = RawConnection::to(&server);
         let head = "POST /divination-history/save HTTP/1.1\r\nhost: yarrow\r\ncontent-type: application/json\r\n";
         let (length, token) = (long.len(), &user.token);
         assert!(
@@ -239,8 +239,8 @@ fn long_bodies_that_come_slowly_are_bounded_for_each_sender_and_keep_nobody_else
         );
         wire
     };
-    let status = |wire: &mut Wire| wire.receive().expect("no answer").0[9..12].to_owned();
-    let is_answered = |wire: &Wire| {
+    let status = |wire: &mut RawConnection| wire.receive().expect("no answer").0[9..12].to_owned();
+    let is_answered = |wire: &RawConnection| {
         wire.0.set_nonblocking(true).unwrap();
         let is_answered = wire.0.peek(&mut [0]).is_ok();
         wire.0.set_nonblocking(false).unwrap();
@@ -255,7 +255,7 @@ fn long_bodies_that_come_slowly_are_bounded_for_each_sender_and_keep_nobody_else
         assert!(head.starts_with("http/1.1 503") && head.contains("retry-after: 1"), "{head}");
         assert!(String::from_utf8(body).unwrap().contains("\"overloaded\""));
     }
-    // The user's short ones get through, and whatever others send.
+    // Small bodies of the user and all bodies of others still arrive.
     let short = json!({ "localRecordId": "2", "jsonData": "x".repeat(15_000) });
     server.post("/divination-history/save").by(&user).json(&short).send().expect(201);
     let save = |user: &Caller| {
@@ -265,7 +265,7 @@ fn long_bodies_that_come_slowly_are_bounded_for_each_sender_and_keep_nobody_else
     };
     assert_eq!(save(&other), "201");
     assert_eq!(save(&user), "503");
-    // What has come takes no place any more, and neither does what was given up.
+    // Completed and aborted bodies release their permits.
     assert!(slow[0].send(end));
     assert_eq!(status(&mut slow[0]), "201");
     assert_eq!(save(&user), "200");
@@ -277,7 +277,7 @@ fn long_bodies_that_come_slowly_are_bounded_for_each_sender_and_keep_nobody_else
 }
 
 #[test]
-fn a_body_in_tiny_pieces_is_held_in_no_more_memory_than_others() {
+fn a_body_in_tiny_chunks_uses_no_more_memory() {
     const PIECES: usize = 150_000;
     let server = Setup::default().start();
     let user = server.sign_in("13800138000");
@@ -287,7 +287,7 @@ fn a_body_in_tiny_pieces_is_held_in_no_more_memory_than_others() {
         user.token
     );
     let before = server.memory();
-    let mut wires: Vec<_> = (0..8).map(|_| Wire::to(&server)).collect();
+    let mut wires: Vec<_> = (0..8).map(|_| RawConnection::to(&server)).collect();
     for wire in &mut wires {
         assert!(wire.send(&head) && wire.send(&"1\r\nx\r\n".repeat(PIECES)));
     }
@@ -304,14 +304,14 @@ fn a_body_in_tiny_pieces_is_held_in_no_more_memory_than_others() {
     }
 }
 
-/// Waits until an answer begins, and reads nothing of it.
-fn expect_beginning(wire: &Wire) {
+/// Waits until a response begins, without reading it.
+fn expect_beginning(wire: &RawConnection) {
     let mut head = [0; 12];
     wire.0.peek(&mut head).unwrap();
     assert_eq!(&head, b"HTTP/1.1 200");
 }
 
-/// Saves as many records, each of which makes an answer longer by some 190 KB.
+/// Saves records, each of which adds some 190 KB to a response.
 fn save_long_records(server: &Server, user: &Caller, records: usize) {
     let text = format!("x{}", "\u{1}".repeat(32_000));
     for number in 0..records {
@@ -324,39 +324,39 @@ fn list_all(server: &Server, user: &Caller) -> support::Request {
     server.post("/divination-history/get").by(user).json(&json!({ "size": 100 }))
 }
 
-/// The same on a connection that need not be read.
-fn ask_for_all(server: &Server, user: &Caller) -> Wire {
-    let mut wire = Wire::to(server);
+/// Requests all records on a connection that need not be read.
+fn ask_for_all(server: &Server, user: &Caller) -> RawConnection {
+    let mut wire = RawConnection::to(server);
     let head = "POST /divination-history/get?size=100 HTTP/1.1\r\nhost: yarrow\r\nconnection: close\r\n";
     assert!(wire.send(&format!("{head}content-length: 0\r\nauthorization: Bearer {}\r\n\r\n", user.token)));
     wire
 }
 
 #[test]
-fn a_large_answer_is_held_for_each_user_once() {
+fn limits_a_user_to_one_large_response_at_a_time() {
     let server = Setup::default().start();
     let (user, other) = (server.sign_in("13800138000"), server.sign_in("13800138001"));
-    // More than the buffers between take.
+    // More than the socket buffers hold.
     save_long_records(&server, &user, 90);
     save_long_records(&server, &other, 10);
     let list = |user: &Caller| list_all(&server, user);
     let mut reader = ask_for_all(&server, &user);
     expect_beginning(&reader);
-    // Read for longer than one that nobody reads is waited for.
-    let (begun, mut received, mut piece) = (Instant::now(), Vec::new(), vec![0; 60_000]);
-    while begun.elapsed() < Duration::from_secs(17) {
+    // Longer than an unread response may take.
+    let (started_at, mut received, mut piece) = (Instant::now(), Vec::new(), vec![0; 60_000]);
+    while started_at.elapsed() < Duration::from_secs(17) {
         reader.0.read_exact(&mut piece).unwrap();
         received.extend_from_slice(&piece);
         sleep(Duration::from_millis(100));
     }
     let refused = list(&user).send().expect_problem(503, "overloaded");
     assert!(refused.header("retry-after").is_some());
-    // Others have theirs, and the same user what is small.
+    // Other users and small responses are not affected.
     list(&other).send().expect(200);
     server.get("/coin/balance").by(&user).send().expect(200);
     reader.0.read_to_end(&mut received).unwrap();
     assert!(received.len() > 17_000_000 && received.ends_with(b"}"), "{} bytes", received.len());
-    // Whoever leaves without reading gives it back, too.
+    // A client that disconnects releases the slot too.
     let leaving = ask_for_all(&server, &user);
     expect_beginning(&leaving);
     list(&user).send().expect(503);
@@ -365,7 +365,7 @@ fn a_large_answer_is_held_for_each_user_once() {
 }
 
 #[test]
-fn a_large_answer_that_nobody_reads_gives_way_to_another() {
+fn an_unread_large_response_yields_its_slot() {
     let server = Setup::default().start();
     let user = server.sign_in("13800138000");
     save_long_records(&server, &user, 90);
@@ -373,8 +373,8 @@ fn a_large_answer_that_nobody_reads_gives_way_to_another() {
     let before = server.memory();
     let mut wires = Vec::new();
     for _ in 0..2 {
-        // All of these stay open, and nobody reads any of them.
-        let begun = Instant::now();
+        // All of these stay open and unread.
+        let started_at = Instant::now();
         eventually("another is sent", || {
             let (wire, mut head) = (ask_for_all(&server, &user), [0; 12]);
             wire.0.peek(&mut head).unwrap();
@@ -382,19 +382,19 @@ fn a_large_answer_that_nobody_reads_gives_way_to_another() {
             sleep(Duration::from_millis(300));
             head.ends_with(b"200")
         });
-        assert!(begun.elapsed() < Duration::from_secs(40), "{:?}", begun.elapsed());
+        assert!(started_at.elapsed() < Duration::from_secs(40), "{:?}", started_at.elapsed());
         let grown = server.memory().saturating_sub(before);
         assert!(grown < 2 * length, "{} connections make it hold {grown}", wires.len());
     }
     assert!(wires.len() > 10, "{}", wires.len());
-    // Whoever reads on sees that it is not whole.
+    // The client notices the truncation.
     let mut whole = Vec::new();
     let _ = wires[0].0.read_to_end(&mut whole);
     assert!((1..length).contains(&(whole.len() as u64)), "{}", whole.len());
 }
 
 #[test]
-fn a_request_whose_client_left_is_in_the_network_log() {
+fn logs_a_request_whose_client_disconnected() {
     let mut server = Setup::default().with_metrics().start();
     let user = server.sign_in("13800138000");
     let save = format!(
@@ -402,17 +402,17 @@ fn a_request_whose_client_left_is_in_the_network_log() {
          x-request-id: left-early\r\ncontent-length: 0\r\n\r\n",
         user.token
     );
-    leave_after(&mut server, &save);
+    disconnect_after(&mut server, &save);
     let database = server.database();
     let logged = "select status from access_log where request_id = 'left-early' and route = '/divination-history/save'";
     let status = || database.query_row(logged, [], |row| row.get::<_, i64>(0)).ok();
-    assert_eq!(found_eventually("the request in the network log", status), 499);
-    // The write went on without its caller.
+    assert_eq!(eventually_some("the request in the network log", status), 499);
+    // The write continues without its client.
     assert_eq!(database.query_row("select count(*) from history", [], |row| row.get::<_, i64>(0)), Ok(1));
 }
 
-/// A model server that answers each call as told. It says when a call has come.
-struct Model {
+/// A model server that responds to each call on demand.
+struct FakeModel {
     address: String,
     calls: std::sync::mpsc::Receiver<Sender<Piece>>,
 }
@@ -422,7 +422,7 @@ enum Piece {
     End,
 }
 
-impl Model {
+impl FakeModel {
     fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}/v1", listener.local_addr().unwrap());
@@ -445,15 +445,15 @@ impl Model {
         setup.with("LLM_BASE_URL", &self.address)
     }
 
-    /// Waits for the next call, to answer it.
+    /// Waits for the next call.
     fn next_call(&self) -> Sender<Piece> {
         self.calls.recv_timeout(Duration::from_secs(10)).expect("the model was not asked")
     }
 }
 
 fn answer_in_pieces(stream: TcpStream, pieces: std::sync::mpsc::Receiver<Piece>) {
-    let mut wire = Wire(stream);
-    // The whole request: closing with something unread would break the answer off.
+    let mut wire = RawConnection(stream);
+    // Read the whole request: closing with unread bytes would reset the response.
     wire.receive();
     let mut send = |text: &str| {
         wire.send(text);
@@ -481,12 +481,12 @@ fn ask(server: &Server, user: &Caller) -> crate::support::Request {
 }
 
 #[test]
-fn stopping_lets_running_requests_end_and_takes_no_new_ones() {
-    let model = Model::start();
+fn a_shutdown_completes_running_requests_and_accepts_no_new_ones() {
+    let model = FakeModel::start();
     let mut server = model.setup().start();
     let user = server.sign_in("13800138000");
     let request = ask(&server, &user);
-    let mut idle = Wire::to(&server);
+    let mut idle = RawConnection::to(&server);
     idle.expect_health();
     let running = spawn(move || request.send());
     let call = model.next_call();
@@ -498,50 +498,50 @@ fn stopping_lets_running_requests_end_and_takes_no_new_ones() {
     assert!(!running.is_finished());
     call.send(Piece::Text("则吉")).unwrap();
     call.send(Piece::End).unwrap();
-    let answer = running.join().unwrap().expect(200).json();
-    assert_eq!(answer["result"], "行则吉");
+    let response = running.join().unwrap().expect(200).json();
+    assert_eq!(response["result"], "行则吉");
     assert_eq!(server.wait_for_end(), Some(0));
     let stored = "select count(*) from interpretations where status = 'succeeded'";
     assert_eq!(server.database().query_row(stored, [], |row| row.get::<_, i64>(0)), Ok(1));
 }
 
 #[test]
-fn stopping_waits_no_longer_than_it_was_told_to() {
-    let model = Model::start();
+fn a_shutdown_waits_no_longer_than_configured() {
+    let model = FakeModel::start();
     let mut server = model.setup().with("LIMITS_DRAIN_TIMEOUT", "1 s").start();
     let user = server.sign_in("13800138000");
     let request = ask(&server, &user);
     let running = spawn(move || request.try_send().is_err());
     let _call = model.next_call();
-    let begun = Instant::now();
+    let started_at = Instant::now();
     assert_eq!(server.terminate(), Some(0));
-    assert_between(begun.elapsed(), 900, 20_000);
+    assert_between(started_at.elapsed(), 900, 20_000);
     assert!(running.join().unwrap(), "the request was answered");
 }
 
-/// Waits until the server has heard that it is to stop: it then takes no new connection.
+/// Waits until the server accepts no new connections.
 fn wait_until_closed(server: &Server) {
     eventually("no connection is taken", || TcpStream::connect(server.address()).is_err());
 }
 
 #[test]
-fn being_told_to_stop_twice_ends_the_wait() {
-    let model = Model::start();
+fn a_second_signal_ends_the_wait() {
+    let model = FakeModel::start();
     let mut server = model.setup().with("LIMITS_DRAIN_TIMEOUT", "60 s").start();
     let user = server.sign_in("13800138000");
     let request = ask(&server, &user);
     let running = spawn(move || request.try_send().is_err());
     let _call = model.next_call();
-    let begun = Instant::now();
+    let started_at = Instant::now();
     server.ask_to_stop();
     wait_until_closed(&server);
     assert_eq!(server.terminate(), Some(0));
-    assert_between(begun.elapsed(), 0, 40_000);
+    assert_between(started_at.elapsed(), 0, 40_000);
     assert!(running.join().unwrap(), "the request was answered");
 }
 
 #[test]
-fn changes_that_were_queued_are_made_before_the_process_ends() {
+fn queued_changes_are_committed_before_the_process_ends() {
     let mut server = Setup::default().with_metrics().start();
     let metrics = server.metrics();
     let user = server.sign_in("13800138000");
@@ -560,10 +560,10 @@ fn changes_that_were_queued_are_made_before_the_process_ends() {
     assert_eq!(other.query_row("select count(*) from history", [], |row| row.get::<_, i64>(0)), Ok(1));
 }
 
-/// Asks for an event stream and gives what came until the connection closed or the stream ended.
-fn stream(server: &Server, user: &Caller, headers: &str) -> Wire {
+/// Requests an event stream and returns everything until the end or the close.
+fn stream(server: &Server, user: &Caller, headers: &str) -> RawConnection {
     let body = json!({ "question": "何时启程？" }).to_string();
-    let mut wire = Wire::to(server);
+    let mut wire = RawConnection::to(server);
     wire.send(&format!(
         "POST /divination/enhanced HTTP/1.1\r\nhost: yarrow\r\nauthorization: Bearer {}\r\naccept: text/event-stream\r\n\
          content-type: application/json\r\ncontent-length: {}\r\n{headers}\r\n{body}",
@@ -573,9 +573,9 @@ fn stream(server: &Server, user: &Caller, headers: &str) -> Wire {
     wire
 }
 
-/// Reads until this text has come.
+/// Reads until this text.
 #[track_caller]
-fn read_until(wire: &mut Wire, text: &str) -> String {
+fn read_until(wire: &mut RawConnection, text: &str) -> String {
     let mut received = Vec::new();
     let mut piece = [0; 4096];
     while !String::from_utf8_lossy(&received).contains(text) {
@@ -589,8 +589,8 @@ fn read_until(wire: &mut Wire, text: &str) -> String {
 }
 
 #[test]
-fn a_stream_may_take_longer_than_a_connection_may_be_idle() {
-    let model = Model::start();
+fn a_stream_may_outlast_the_idle_timeout() {
+    let model = FakeModel::start();
     let server = model.setup().with("LIMITS_IDLE_TIMEOUT", "5 s").start();
     let user = server.sign_in("13800138000");
     let mut wire = stream(&server, &user, "");
@@ -604,18 +604,18 @@ fn a_stream_may_take_longer_than_a_connection_may_be_idle() {
     if !received.ends_with("0\r\n\r\n") {
         read_until(&mut wire, "0\r\n\r\n");
     }
-    // The connection is idle from now on, and not since its last request.
+    // The idle time starts now, not at the last request.
     sleep(Duration::from_millis(500));
     wire.expect_health();
 }
 
 #[test]
-fn an_answer_that_took_longer_than_a_connection_may_be_idle_leaves_it_usable() {
-    let model = Model::start();
+fn a_slow_response_leaves_its_connection_usable() {
+    let model = FakeModel::start();
     let server = model.setup().with("LIMITS_IDLE_TIMEOUT", "5 s").start();
     let user = server.sign_in("13800138000");
     let body = json!({ "question": "何时启程？" }).to_string();
-    let mut wire = Wire::to(&server);
+    let mut wire = RawConnection::to(&server);
     wire.send(&format!(
         "POST /divination/enhanced HTTP/1.1\r\nhost: yarrow\r\nauthorization: Bearer {}\r\n\
          content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
@@ -633,8 +633,8 @@ fn an_answer_that_took_longer_than_a_connection_may_be_idle_leaves_it_usable() {
 }
 
 #[test]
-fn a_stream_is_not_held_back_to_be_compressed() {
-    let model = Model::start();
+fn does_not_buffer_a_stream_for_compression() {
+    let model = FakeModel::start();
     let server = model.setup().start();
     let user = server.sign_in("13800138000");
     let mut wire = stream(&server, &user, "accept-encoding: gzip\r\n");
@@ -647,12 +647,12 @@ fn a_stream_is_not_held_back_to_be_compressed() {
 }
 
 #[test]
-fn large_answers_are_compressed_for_those_who_ask_and_small_ones_are_not() {
+fn compresses_large_responses_on_request_only() {
     let server = Setup::default().start();
     let plain = server.get("/openapi.json").send().expect(200);
     let plain_text = plain.text();
     assert_eq!(plain.header("content-encoding"), None);
-    let mut wire = Wire::to(&server);
+    let mut wire = RawConnection::to(&server);
     wire.send("GET /openapi.json HTTP/1.1\r\nhost: yarrow\r\naccept-encoding: gzip\r\nconnection: close\r\n\r\n");
     let mut received = Vec::new();
     wire.0.read_to_end(&mut received).unwrap();
@@ -660,9 +660,9 @@ fn large_answers_are_compressed_for_those_who_ask_and_small_ones_are_not() {
     let head = String::from_utf8_lossy(&received[..end_of_head]).to_lowercase();
     assert!(head.contains("content-encoding: gzip") && head.contains("vary: accept-encoding"), "{head}");
     assert!(received.len() < plain_text.len() / 2);
-    // The page of the documentation is kept packed, and unpacked for whoever cannot.
+    // The documentation page is stored compressed and decompressed for clients that need it.
     for (accepted, is_packed) in [("gzip", true), ("identity", false), ("gzip;q=0", false)] {
-        let mut wire = Wire::to(&server);
+        let mut wire = RawConnection::to(&server);
         let file = "/docs/swagger-ui-bundle.js";
         wire.send(&format!("GET {file} HTTP/1.1\r\nhost: yarrow\r\naccept-encoding: {accepted}\r\n\r\n"));
         let (head, body) = wire.receive().unwrap();
@@ -670,7 +670,7 @@ fn large_answers_are_compressed_for_those_who_ask_and_small_ones_are_not() {
         assert_eq!(body.starts_with(&[0x1f, 0x8b]), is_packed, "{accepted}");
         assert!(head.contains("vary: accept-encoding"), "{head}");
     }
-    let mut wire = Wire::to(&server);
+    let mut wire = RawConnection::to(&server);
     wire.send("GET /healthz HTTP/1.1\r\nhost: yarrow\r\naccept-encoding: gzip\r\n\r\n");
     let (head, body) = wire.receive().unwrap();
     assert!(!head.contains("content-encoding"), "{head}");
@@ -678,51 +678,51 @@ fn large_answers_are_compressed_for_those_who_ask_and_small_ones_are_not() {
 }
 
 #[test]
-fn who_does_not_read_a_long_answer_makes_the_server_hold_little_of_it() {
+fn an_unread_long_response_uses_little_server_memory() {
     let server = Setup::default().start();
     let length = server.get("/openapi.json").send().expect(200).bytes.len();
     let before = server.memory();
-    let mut wires: Vec<_> = (0..100).map(|_| Wire::to(&server)).collect();
+    let mut wires: Vec<_> = (0..100).map(|_| RawConnection::to(&server)).collect();
     for wire in &mut wires {
         wire.send("GET /openapi.json HTTP/1.1\r\nhost: yarrow\r\n\r\n");
-        // The head has come: the answer is on its way, and goes no further than the buffers between us.
+        // The response has begun and stops at the socket buffers.
         wire.0.read_exact(&mut [0; 12]).unwrap();
     }
     let grown = server.memory().saturating_sub(before);
     assert!(grown < 100 * length as u64 / 10, "100 answers of {length} bytes make it hold {grown}");
-    // The whole is there for whoever goes on.
+    // A client that continues gets the whole.
     let mut rest = vec![0; length];
     wires[0].0.read_exact(&mut rest).unwrap();
 }
 
 #[test]
-fn head_is_answered_like_get_without_the_body() {
+fn head_returns_the_headers_of_get_without_a_body() {
     let server = Setup::default().start();
     for path in ["/healthz", "/openapi.json"] {
         let length = server.get(path).send().expect(200).bytes.len();
-        let mut wire = Wire::to(&server);
+        let mut wire = RawConnection::to(&server);
         wire.send(&format!("HEAD {path} HTTP/1.1\r\nhost: yarrow\r\nconnection: close\r\n\r\n"));
-        let (answer, _) = wire.read_to_end();
-        let answer = answer.to_lowercase();
-        assert!(answer.starts_with("http/1.1 200") && answer.ends_with("\r\n\r\n"), "{answer}");
-        assert!(answer.contains(&format!("content-length: {length}\r\n")), "{answer}");
+        let (response, _) = wire.read_to_end();
+        let response = response.to_lowercase();
+        assert!(response.starts_with("http/1.1 200") && response.ends_with("\r\n\r\n"), "{response}");
+        assert!(response.contains(&format!("content-length: {length}\r\n")), "{response}");
     }
 }
 
 #[test]
-fn a_client_that_leaves_frees_its_connection() {
+fn a_disconnect_releases_the_connection() {
     let server = Setup::default().with("LIMITS_CONNECTIONS", 8).start();
     for _ in 0..20 {
         eventually("six places are free", || {
-            let mut open: Vec<_> = (0..6).map(|_| Wire::to(&server)).collect();
-            open.iter_mut().all(Wire::is_healthy)
+            let mut open: Vec<_> = (0..6).map(|_| RawConnection::to(&server)).collect();
+            open.iter_mut().all(RawConnection::is_healthy)
         });
     }
 }
 
 #[test]
-fn two_thousand_idle_connections_leave_the_server_answering() {
-    // This process holds the other ends. Its own soft limit on open files may be lower than it is allowed to be.
+fn serves_requests_beside_two_thousand_idle_connections() {
+    // This process holds the other ends, and its soft limit on open files may be too low.
     let own = std::process::id().to_string();
     let raised = std::process::Command::new("prlimit").args(["--pid", &own, "--nofile=8192:"]).status();
     assert!(raised.expect("this test needs `prlimit` of util-linux").success());
@@ -730,15 +730,15 @@ fn two_thousand_idle_connections_leave_the_server_answering() {
     let server = setup.start();
     let connections: Vec<_> = scope(|scope| {
         let threads: Vec<_> =
-            (0..8).map(|_| scope.spawn(|| (0..250).map(|_| Wire::to(&server)).collect::<Vec<_>>())).collect();
+            (0..8).map(|_| scope.spawn(|| (0..250).map(|_| RawConnection::to(&server)).collect::<Vec<_>>())).collect();
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });
     assert_eq!(connections.len(), 2_000);
     let user = server.sign_in("13800138000");
     for _ in 0..50 {
-        let begun = Instant::now();
+        let started_at = Instant::now();
         server.get("/user/profile").by(&user).send().expect(200);
-        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+        assert!(started_at.elapsed() < Duration::from_secs(20), "{:?}", started_at.elapsed());
     }
     let mut last = connections.into_iter().last().unwrap();
     last.expect_health();

@@ -1,6 +1,6 @@
-//! Everything that is tested through the doors: HTTP on a port of its own, and the real binary.
+//! Integration tests over HTTP and the real binary.
 //!
-//! Each test starts its own server on its own data directory, so tests can run in any order and at once.
+//! Each test starts its own server on its own data directory, so tests run in any order and in parallel.
 
 #![allow(
     clippy::unwrap_used,

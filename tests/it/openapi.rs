@@ -1,10 +1,10 @@
-//! The API document: well formed, complete, and the same from both doors.
+//! The OpenAPI document: valid, complete, and the same from server and command.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::support::{Binary, Document, Place, Server, Setup};
+use crate::support::{Binary, Document, ParameterLocation, Server, Setup};
 
 fn document() -> (Server, Document) {
     let server = Setup::default().start();
@@ -25,20 +25,20 @@ fn walk<'a>(value: &'a Value, visit: &mut impl FnMut(&'a serde_json::Map<String,
 }
 
 #[test]
-fn the_head_is_that_of_openapi_3_1() {
+fn declares_openapi_3_1() {
     let (server, document) = document();
     assert_eq!(document.value["openapi"], "3.1.0");
     for member in ["title", "version", "description"] {
         assert!(document.value["info"][member].is_string(), "{member}");
     }
-    let answer = server.get("/openapi.json").send();
-    assert_eq!(answer.header("content-type"), Some("application/json"));
+    let response = server.get("/openapi.json").send();
+    assert_eq!(response.header("content-type"), Some("application/json"));
     let schemes = &document.value["components"]["securitySchemes"];
     assert_eq!((&schemes["bearer"]["type"], &schemes["bearer"]["scheme"]), (&"http".into(), &"bearer".into()));
 }
 
 #[test]
-fn every_reference_leads_somewhere_and_every_component_is_used() {
+fn every_reference_resolves_and_every_component_is_used() {
     let (_server, document) = document();
     let mut references = BTreeSet::new();
     walk(&document.value, &mut |members| {
@@ -57,7 +57,7 @@ fn every_reference_leads_somewhere_and_every_component_is_used() {
 }
 
 #[test]
-fn every_operation_says_what_it_is() {
+fn every_operation_is_described() {
     let (_server, document) = document();
     let mut ids = BTreeSet::new();
     for operation in &document.operations {
@@ -75,12 +75,12 @@ fn every_operation_says_what_it_is() {
 }
 
 #[test]
-fn path_parameters_are_those_of_the_template() {
+fn path_parameters_match_the_template() {
     let (_server, document) = document();
     for operation in &document.operations {
         let in_template: BTreeSet<_> =
             operation.path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}')).collect();
-        let path = operation.parameters.iter().filter(|parameter| parameter.place == Place::Path);
+        let path = operation.parameters.iter().filter(|parameter| parameter.location == ParameterLocation::Path);
         let declared: BTreeSet<_> = path.clone().map(|parameter| parameter.name.as_str()).collect();
         assert_eq!(declared, in_template, "{}", operation.name());
         assert!(path.clone().all(|parameter| parameter.is_required), "{}", operation.name());
@@ -90,7 +90,7 @@ fn path_parameters_are_those_of_the_template() {
 }
 
 #[test]
-fn every_parameter_has_a_meaning_and_an_example_that_fits() {
+fn every_parameter_has_a_description_and_a_valid_example() {
     let (_server, document) = document();
     for operation in &document.operations {
         let name = operation.name();
@@ -108,12 +108,12 @@ fn every_parameter_has_a_meaning_and_an_example_that_fits() {
 }
 
 #[test]
-fn every_answer_is_described_and_its_examples_fit() {
+fn every_response_is_described_with_valid_examples() {
     let (_server, document) = document();
     for operation in &document.operations {
         let responses = operation.value["responses"].as_object().unwrap();
         assert!(responses.keys().any(|status| status.starts_with(['2', '3'])), "{}", operation.name());
-        // The payment provider understands no problems.
+        // The payment provider does not read problems.
         let knows_problems = operation.path != "/payment/notify";
         assert_eq!(responses.contains_key("500"), knows_problems, "{}", operation.name());
         assert_eq!(
@@ -152,9 +152,9 @@ fn expect_examples(document: &Document, content_type: &str, content: &Value, wha
 }
 
 #[test]
-fn what_is_answered_has_a_name_for_generated_clients() {
+fn response_schemas_have_names_for_generated_clients() {
     let (_server, document) = document();
-    // Both are documents of their own kind.
+    // Both are documents with their own format.
     let nameless = ["/openapi.json", "/api/v1/account/export"];
     for operation in document.operations.iter().filter(|operation| !nameless.contains(&operation.path.as_str())) {
         for (status, response) in operation.value["responses"].as_object().unwrap() {
@@ -167,7 +167,7 @@ fn what_is_answered_has_a_name_for_generated_clients() {
 }
 
 #[test]
-fn an_id_is_a_text_wherever_it_is_answered() {
+fn ids_in_responses_are_strings() {
     let (_server, document) = document();
     let mut ids = 0;
     walk(&document.value["components"]["schemas"], &mut |members| {
@@ -182,7 +182,7 @@ fn an_id_is_a_text_wherever_it_is_answered() {
 }
 
 #[test]
-fn a_value_that_is_one_of_a_few_words_says_which() {
+fn enumerations_list_their_values() {
     let (_server, document) = document();
     let words = |component: &str, member: &str| {
         let schema = &document.value["components"]["schemas"][component]["properties"][member];
@@ -208,13 +208,13 @@ fn a_value_that_is_one_of_a_few_words_says_which() {
 }
 
 #[test]
-fn what_is_documented_is_served() {
+fn every_documented_operation_is_served() {
     let (server, document) = document();
     let user = server.sign_in("13800138000");
     for operation in &document.operations {
-        let answer = operation.bare(&server, &user).send();
-        assert_ne!(answer.status, 405, "{}", operation.name());
-        // Those whose example names nothing that exists are not found for that reason alone.
+        let response = operation.bare(&server, &user).send();
+        assert_ne!(response.status, 405, "{}", operation.name());
+        // Examples that identify nothing existing are only not found.
         let names_nothing = [
             "{traceId}",
             "{orderNo}",
@@ -228,15 +228,15 @@ fn what_is_documented_is_served() {
         ]
         .iter()
         .any(|part| operation.path.contains(part));
-        assert!(answer.status != 404 || names_nothing, "{}: {}", operation.name(), answer.text());
+        assert!(response.status != 404 || names_nothing, "{}: {}", operation.name(), response.text());
         let described = operation.value["responses"].as_object().unwrap();
-        assert!(described.contains_key(&answer.status.to_string()), "{} {}", operation.name(), answer.status);
+        assert!(described.contains_key(&response.status.to_string()), "{} {}", operation.name(), response.status);
     }
 }
 
 #[test]
-fn what_is_served_is_documented() {
-    // The paths as the access log names them are the router's own words.
+fn every_served_path_is_documented() {
+    // The network log contains the router's own templates.
     let (server, document) = document();
     let user = server.sign_in("13800138000");
     for operation in &document.operations {
@@ -262,7 +262,7 @@ fn the_command_prints_the_same_document() {
 }
 
 #[test]
-fn limits_in_the_document_are_those_in_force() {
+fn documented_limits_are_the_active_ones() {
     let server = Setup::default().with("LIMITS_NICKNAME", 7).start();
     let document = Document::of(&server);
     let operation = document.operations.iter().find(|operation| operation.name() == "PUT /user/nickname").unwrap();
@@ -271,7 +271,7 @@ fn limits_in_the_document_are_those_in_force() {
 }
 
 #[test]
-fn the_documentation_loads_with_all_its_files() {
+fn the_documentation_page_loads_all_its_files() {
     let server = Setup::default().start();
     let entry = server.get("/docs").send().expect(308);
     assert_eq!(entry.header("location"), Some("/docs/"));
@@ -287,11 +287,11 @@ fn the_documentation_loads_with_all_its_files() {
         .collect();
     assert!(files.len() >= 3, "{text}");
     for (file, extension) in files {
-        let answer = server.get(&format!("/docs/{file}")).send().expect(200);
-        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{file}");
-        assert!(answer.bytes.len() > 100, "{file}");
+        let response = server.get(&format!("/docs/{file}")).send().expect(200);
+        assert_eq!(response.header("x-content-type-options"), Some("nosniff"), "{file}");
+        assert!(response.bytes.len() > 100, "{file}");
         let kind = if extension == "css" { "text/css" } else { "javascript" };
-        assert!(answer.header("content-type").unwrap().contains(kind), "{file}");
+        assert!(response.header("content-type").unwrap().contains(kind), "{file}");
     }
     let initializer = server.get("/docs/swagger-initializer.js").send().expect(200).text();
     assert!(initializer.contains("/openapi.json"), "{initializer}");
@@ -305,7 +305,7 @@ fn api_docs_list_every_error_code() {
     let description = document.value["info"]["description"].as_str().unwrap();
     let rows: Vec<_> = description.lines().filter(|line| line.starts_with("| `")).collect();
     assert!(rows.len() > 30, "{rows:?}");
-    // The same as names that a client can be made of.
+    // As identifiers for generated clients.
     let codes_of =
         |component: &str| document.value["components"]["schemas"][component]["properties"]["code"]["enum"].clone();
     let names = codes_of("Problem");

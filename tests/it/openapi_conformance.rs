@@ -1,35 +1,34 @@
-//! What is really sent, held against the API document: status, headers, body, codes.
+//! Real responses against the OpenAPI document: status, headers, body and codes.
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Caller, Document, Operation, Request, Server, Setup};
+use crate::support::{Caller, Document, Operation, Request, Response, Server, Setup};
 
 const PHONE: &str = "13800138000";
 const EMAIL: &str = "li.ming@example.com";
 
-struct World {
+struct Fixture {
     server: Server,
     document: Document,
     key: String,
 }
 
-impl World {
+impl Fixture {
     fn new() -> Self {
         let server = Setup::default().start();
         let document = Document::of(&server);
         Self { key: server.api_key("world"), server, document }
     }
 
-    /// Sends a request for an operation, fails the test unless it is answered so and as documented, and hands the body
-    /// over.
+    /// Sends a request for an operation, checks the status and the description, and returns the body.
     #[track_caller]
     fn send(&self, name: &str, request: Request, status: u16) -> Value {
-        let answer = request.send().expect(status);
-        self.document.expect_described(self.document.operation(name), &answer);
-        serde_json::from_slice(&answer.bytes).unwrap_or_default()
+        let response = request.send().expect(status);
+        self.document.expect_described(self.document.operation(name), &response);
+        serde_json::from_slice(&response.bytes).unwrap_or_default()
     }
 
-    /// Does what the name of an operation without a path parameter says.
+    /// Calls an operation without path parameters by name.
     #[track_caller]
     fn call(&self, name: &str, token: &str, body: Value, status: u16) -> Value {
         let (method, path) = name.split_once(' ').unwrap();
@@ -37,7 +36,7 @@ impl World {
     }
 }
 
-/// Somebody of whom there is everything.
+/// A user with data of every kind.
 struct Life {
     user: Caller,
     session: String,
@@ -51,85 +50,90 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("{value} is no text")).to_owned()
 }
 
-fn live(world: &World) -> Life {
-    let World { server, key, .. } = world;
+fn live(fixture: &Fixture) -> Life {
+    let Fixture { server, key, .. } = fixture;
     let mut user = server.sign_in_by_email(EMAIL);
     let token = user.token.clone();
     let sent = json!({ "phoneNumber": PHONE, "purpose": "address" });
-    world.call("POST /auth/send-code", &token, sent, 200);
+    fixture.call("POST /auth/send-code", &token, sent, 200);
     let proved = json!({ "phoneNumber": PHONE, "code": server.printed_code(PHONE, 0) });
-    world.call("POST /api/v1/account/address", &token, proved, 200);
+    fixture.call("POST /api/v1/account/address", &token, proved, 200);
     PHONE.clone_into(&mut user.phone_number);
-    world.call("GET /api/v1/account", &token, json!({}), 200);
+    fixture.call("GET /api/v1/account", &token, json!({}), 200);
     let profile = json!({ "nickname": "青山", "gender": "female", "birthday": "1990-05-17" });
-    world.call("PATCH /api/v1/account", &token, profile, 200);
-    world.call("PUT /user/nickname", &token, json!({ "nickname": "赌博" }), 422);
+    fixture.call("PATCH /api/v1/account", &token, profile, 200);
+    fixture.call("PUT /user/nickname", &token, json!({ "nickname": "赌博" }), 422);
     let told = json!({ "notifications": { "promotion": false }, "locale": "zh", "timeZone": "Asia/Shanghai" });
-    world.call("PATCH /api/v1/preferences", &token, told, 200);
+    fixture.call("PATCH /api/v1/preferences", &token, told, 200);
 
     let cast =
         json!({ "question": "何时启程？", "questionType": "travel", "method": "manual", "lines": [7, 8, 9, 6, 7, 8] });
-    let session = text(&world.call("POST /api/v1/sessions", &token, cast, 201)["id"]);
+    let session = text(&fixture.call("POST /api/v1/sessions", &token, cast, 201)["id"]);
     let name = "POST /api/v1/sessions/{id}/interpretation";
-    world.send(name, server.post(&format!("/api/v1/sessions/{session}/interpretation")).by(&user), 200);
+    fixture.send(name, server.post(&format!("/api/v1/sessions/{session}/interpretation")).by(&user), 200);
     let still = json!({ "question": "何时启程？", "method": "manual", "lines": [7, 8, 7, 8, 7, 8] });
-    world.call("POST /api/v1/sessions", &token, still, 201);
+    fixture.call("POST /api/v1/sessions", &token, still, 201);
     let ask = json!({ "question": "何时启程？", "divinationData": { "lines": [7, 8, 8, 8, 7, 6] } });
-    let trace = text(&world.call("POST /divination/enhanced", &token, ask, 200)["traceId"]);
-    world.call("POST /divination/enhanced", &token, json!({ "question": "何时？" }), 200);
+    let trace = text(&fixture.call("POST /divination/enhanced", &token, ask, 200)["traceId"]);
+    fixture.call("POST /divination/enhanced", &token, json!({ "question": "何时？" }), 200);
     let chat = json!({ "messages": [{ "role": "user", "content": "屯卦在说什么？" }] });
-    world.call("POST /llm/chat", &token, chat, 200);
+    fixture.call("POST /llm/chat", &token, chat, 200);
     let casting = json!({ "localRecordId": "1", "jsonData": [7], "aiResult": "屯", "timestamp": 1, "question": "…" });
-    world.call("POST /divination-history/save", &token, casting, 201);
-    world.call("POST /divination-history/save", &token, json!({ "localRecordId": "2" }), 201);
-    world.call("POST /divination-history/save", &token, json!({ "localRecordId": "2" }), 200);
-    world.call("POST /divination-history/get", &token, json!({}), 200);
+    fixture.call("POST /divination-history/save", &token, casting, 201);
+    fixture.call("POST /divination-history/save", &token, json!({ "localRecordId": "2" }), 201);
+    fixture.call("POST /divination-history/save", &token, json!({ "localRecordId": "2" }), 200);
+    fixture.call("POST /divination-history/get", &token, json!({}), 200);
 
     let package = json!({ "amount": "6.00", "coinCount": 60 });
-    let order = text(&world.call("POST /payment/gateway/order", &token, package.clone(), 201)["orderNo"]);
-    world.call("POST /payment/gateway/order", &token, package, 200);
-    world.call("POST /payment/update-balance", &token, json!({ "orderNo": order }), 200);
+    let order = text(&fixture.call("POST /payment/gateway/order", &token, package.clone(), 201)["orderNo"]);
+    fixture.call("POST /payment/gateway/order", &token, package, 200);
+    fixture.call("POST /payment/update-balance", &token, json!({ "orderNo": order }), 200);
     let paths = ["sandbox-pay", "query"].map(|act| (act, format!("/admin/payments/{order}/{act}")));
     for (act, path) in &paths {
-        world.send(&format!("POST /admin/payments/{{orderNo}}/{act}"), server.post(path).token(key), 200);
+        fixture.send(&format!("POST /admin/payments/{{orderNo}}/{act}"), server.post(path).token(key), 200);
     }
     let back = json!({ "amount": "1.00", "reason": "test" });
     let refund = server.post(&format!("/admin/payments/{order}/refund")).token(key).json(&back);
-    world.send("POST /admin/payments/{orderNo}/refund", refund, 200);
-    world.send("POST /coin/consume", server.post("/coin/consume").by(&user).header("idempotency-key", "1"), 200);
-    world.send("POST /coin/consume", server.post("/coin/consume").by(&user).header("idempotency-key", "1"), 200);
-    world.call("POST /coin/increase/phone", key, json!({ "phoneNumber": PHONE, "coinCount": 5 }), 200);
-    world.call("POST /coin/reset", key, json!({ "phoneNumber": PHONE, "userId": user.user_id, "reason": "test" }), 428);
+    fixture.send("POST /admin/payments/{orderNo}/refund", refund, 200);
+    fixture.send("POST /coin/consume", server.post("/coin/consume").by(&user).header("idempotency-key", "1"), 200);
+    fixture.send("POST /coin/consume", server.post("/coin/consume").by(&user).header("idempotency-key", "1"), 200);
+    fixture.call("POST /coin/increase/phone", key, json!({ "phoneNumber": PHONE, "coinCount": 5 }), 200);
+    fixture.call(
+        "POST /coin/reset",
+        key,
+        json!({ "phoneNumber": PHONE, "userId": user.user_id, "reason": "test" }),
+        428,
+    );
 
     let page = json!({ "type": "open_route", "route": "points", "params": { "a": [1] } });
     let tell = json!({ "audience": "all", "title": "…", "body": "…", "payload": page, "expiresAt": "2100-01-01" });
-    let notification = text(&world.call("POST /admin/notifications", key, tell, 201)["id"]);
+    let notification = text(&fixture.call("POST /admin/notifications", key, tell, 201)["id"]);
     let tell = json!({ "audience": "users", "userIds": [user.user_id], "title": "…", "body": "…", "kind": "system" });
-    world.call("POST /admin/notifications", key, tell, 201);
-    world.call("GET /notifications/latest", &token, json!({}), 200);
+    fixture.call("POST /admin/notifications", key, tell, 201);
+    fixture.call("GET /notifications/latest", &token, json!({}), 200);
     let read = server.patch(&format!("/api/v1/notifications/{notification}/read")).by(&user);
-    world.send("PATCH /api/v1/notifications/{id}/read", read, 200);
-    world.call("POST /feedback", &token, json!({ "content": "…" }), 201);
+    fixture.send("PATCH /api/v1/notifications/{id}/read", read, 200);
+    fixture.call("POST /feedback", &token, json!({ "content": "…" }), 201);
     let claims = json!({ "content": "…", "phone_number": PHONE });
-    world.send("POST /feedback", server.post("/feedback").json(&claims), 201);
+    fixture.send("POST /feedback", server.post("/feedback").json(&claims), 201);
     let release = json!({ "version": "2.3.1", "versionCode": 231 });
-    world.call("POST /admin/releases", key, release, 201);
-    world.call("POST /version/check", &token, json!({ "clientVersionCode": 1 }), 200);
+    fixture.call("POST /admin/releases", key, release, 201);
+    fixture.call("POST /version/check", &token, json!({ "clientVersionCode": 1 }), 200);
     let inviter = server.sign_in_by_email("other@example.com");
-    let code = world.call("GET /api/v1/invite", &inviter.token, json!({}), 200)["code"].clone();
-    world.call("POST /api/v1/invite/redeem", &token, json!({ "code": code }), 200);
+    let code = fixture.call("GET /api/v1/invite", &inviter.token, json!({}), 200)["code"].clone();
+    fixture.call("POST /api/v1/invite/redeem", &token, json!({ "code": code }), 200);
     let compare = json!({ "items": [{ "content": "赌博" }, { "content": "屯" }] });
-    world.call("POST /admin/sensitive-word-migration/batch-compare", key, compare, 200);
+    fixture.call("POST /admin/sensitive-word-migration/batch-compare", key, compare, 200);
     let everybody = json!({ "userIds": [user.user_id, "99999"] });
-    world.call("POST /admin/user-data/validate/batch", key, everybody, 200);
-    world.call("POST /auth/validate-token", &token, json!({}), 200);
-    world.call("POST /auth/validate-token", "nobody's", json!({}), 200);
-    world.call("POST /auth/validate-token", &inviter.token, json!({}), 200);
-    let device = text(&world.call("GET /api/v1/auth/tokens", &token, json!({}), 200)["items"][0]["id"]);
+    fixture.call("POST /admin/user-data/validate/batch", key, everybody, 200);
+    fixture.call("POST /auth/validate-token", &token, json!({}), 200);
+    fixture.call("POST /auth/validate-token", "nobody's", json!({}), 200);
+    fixture.call("POST /auth/validate-token", &inviter.token, json!({}), 200);
+    let device = text(&fixture.call("GET /api/v1/auth/tokens", &token, json!({}), 200)["items"][0]["id"]);
     Life { user, session, trace, order, notification, device }
 }
 
-/// The path of an operation for what there is of somebody.
+/// Returns the path of an operation for this user's data.
 fn path_of(operation: &Operation, life: &Life) -> String {
     let id = match operation.path.as_str() {
         path if path.contains("/sessions/") => &life.session,
@@ -143,12 +147,12 @@ fn path_of(operation: &Operation, life: &Life) -> String {
 }
 
 #[test]
-fn everything_that_can_be_read_is_as_documented() {
-    let world = World::new();
-    let life = live(&world);
+fn every_read_matches_its_documentation() {
+    let fixture = Fixture::new();
+    let life = live(&fixture);
     let always = [("startTime", "2020-01-01"), ("endTime", "2100-01-01")];
     let mut lists = 0;
-    for operation in world.document.operations.iter().filter(|operation| operation.method == "GET") {
+    for operation in fixture.document.operations.iter().filter(|operation| operation.method == "GET") {
         let path = path_of(operation, &life);
         let mut values = operation.required_values(&life.user);
         values.remove("startTime");
@@ -158,30 +162,30 @@ fn everything_that_can_be_read_is_as_documented() {
         let range = if ranged && !is_bounded { &always[..] } else { &[] };
         let pairs: Vec<_> = values.iter().map(|(name, value)| (name.as_str(), value.as_str().unwrap())).collect();
         for who in [Some(life.user.token.as_str()), operation.key.as_deref(), None] {
-            let request = world.server.get(&path).query(&pairs).query(range);
-            let answer = who.map_or(request.clone(), |token| request.token(token)).send();
-            world.document.expect_described(operation, &answer);
-            lists += usize::from(answer.status == 200 && answer.text().starts_with(r#"{"items":[{"#));
+            let request = fixture.server.get(&path).query(&pairs).query(range);
+            let response = who.map_or(request.clone(), |token| request.token(token)).send();
+            fixture.document.expect_described(operation, &response);
+            lists += usize::from(response.status == 200 && response.text().starts_with(r#"{"items":[{"#));
         }
     }
-    // The network log may not have been written yet.
+    // The network log may not be written yet.
     assert!(lists >= 15, "only {lists}");
 }
 
 #[test]
-fn every_answer_to_little_is_as_documented() {
-    let world = World::new();
-    let user = world.server.sign_in(PHONE);
-    for operation in world.document.operations.iter().filter(|operation| !operation.is_farewell()) {
+fn every_response_to_minimal_data_matches_its_documentation() {
+    let fixture = Fixture::new();
+    let user = fixture.server.sign_in(PHONE);
+    for operation in fixture.document.operations.iter().filter(|operation| !operation.is_farewell()) {
         let values = Value::Object(operation.right_values(&user));
-        let request = operation.bare(&world.server, &user);
-        let answer = if operation.takes_body() { request.json(&values).send() } else { request.send() };
-        world.document.expect_described(operation, &answer);
+        let request = operation.bare(&fixture.server, &user);
+        let response = if operation.takes_body() { request.json(&values).send() } else { request.send() };
+        fixture.document.expect_described(operation, &response);
     }
 }
 
-/// What is wrong with these has nothing to do with what the endpoint is for.
-fn wrong(operation: &Operation, server: &Server, user: &Caller) -> Vec<Answer> {
+/// These errors are independent of the endpoint's purpose.
+fn wrong(operation: &Operation, server: &Server, user: &Caller) -> Vec<Response> {
     let path = operation.path_of(user);
     let request = |path: &str| operation.with_token(server.request(&operation.method, path), user);
     let mut requests = vec![
@@ -213,12 +217,12 @@ fn wrong(operation: &Operation, server: &Server, user: &Caller) -> Vec<Answer> {
 }
 
 #[test]
-fn every_refusal_is_as_documented() {
-    let world = World::new();
-    for operation in world.document.operations.iter().filter(|operation| !operation.is_farewell()) {
-        let user = world.server.sign_in_again(PHONE);
-        for answer in wrong(operation, &world.server, &user) {
-            world.document.expect_described(operation, &answer);
+fn every_error_matches_its_documentation() {
+    let fixture = Fixture::new();
+    for operation in fixture.document.operations.iter().filter(|operation| !operation.is_farewell()) {
+        let user = fixture.server.sign_in_again(PHONE);
+        for response in wrong(operation, &fixture.server, &user) {
+            fixture.document.expect_described(operation, &response);
         }
     }
 }

@@ -1,5 +1,4 @@
-//! Much more than the service can do, and callers who mean it ill: what it can do it goes on doing, and the rest is
-//! told so at once. These take long and much memory.
+//! Overload and abuse: the service keeps its throughput and rejects the rest quickly. These need much time and memory.
 
 use std::{
     io::{Read, Write},
@@ -17,11 +16,11 @@ use serde_json::json;
 
 use crate::support::{Caller, Server, Setup};
 
-/// Callers by whom the service is just busy, and ten times as many.
+/// A number of clients that saturates the service, and ten times as many.
 const BUSY: usize = 48;
 const TOO_MANY: usize = 10 * BUSY;
 
-/// Raises this process's own limit of open files.
+/// Raises the open file limit of this process.
 fn allow_files(count: u32) {
     let own = std::process::id().to_string();
     let limit = format!("--nofile={count}:");
@@ -29,7 +28,7 @@ fn allow_files(count: u32) {
     assert!(raised.expect("this test needs `prlimit` of util-linux").success());
 }
 
-/// A request by hand over a connection that is kept, and the status of its answer.
+/// Sends a raw request over a reused connection and returns the status.
 fn exchange(stream: &mut TcpStream, request: &[u8]) -> Option<u16> {
     stream.write_all(request).ok()?;
     let mut head = Vec::new();
@@ -50,26 +49,26 @@ fn exchange(stream: &mut TcpStream, request: &[u8]) -> Option<u16> {
     }
 }
 
-/// What a crowd was told in a time.
+/// The responses to the clients in a period.
 #[derive(Debug, Default)]
 struct Told {
     done: AtomicU64,
     refused: AtomicU64,
-    /// Microseconds of the refusals together.
+    /// The total latency of rejections in microseconds.
     waited: AtomicU64,
     other: Mutex<Vec<u16>>,
 }
 
-/// Lets so many callers save new records as fast as they are answered, and answers how many a second were saved.
+/// Lets this many clients save new records as fast as possible. Returns saved records a second.
 fn crowd(server: &Server, user: &Caller, callers: usize, time: Duration) -> (f64, Told) {
     let told = crowd_until(server, user, callers, || sleep(time));
     let rate = f64::from(u32::try_from(told.done.load(Ordering::Relaxed)).unwrap()) / time.as_secs_f64();
     (rate, told)
 }
 
-/// The same until this has ended.
+/// Runs clients until the end.
 fn crowd_until(server: &Server, user: &Caller, callers: usize, ended: impl FnOnce()) -> Told {
-    /// Goes on from crowd to crowd: what has been saved already would not be new.
+    /// Continues across runs, because saving an existing record is different.
     static NUMBERS: AtomicU64 = AtomicU64::new(0);
     let (stop, told) = (AtomicBool::new(false), Told::default());
     scope(|scope| {
@@ -89,14 +88,14 @@ fn crowd_until(server: &Server, user: &Caller, callers: usize, ended: impl FnOnc
                             user.token,
                             body.len()
                         );
-                        let begun = Instant::now();
+                        let started_at = Instant::now();
                         match exchange(&mut stream, request.as_bytes()) {
                             Some(201) => drop(told.done.fetch_add(1, Ordering::Relaxed)),
                             Some(503) => {
                                 told.refused.fetch_add(1, Ordering::Relaxed);
-                                let waited = u64::try_from(begun.elapsed().as_micros()).unwrap();
+                                let waited = u64::try_from(started_at.elapsed().as_micros()).unwrap();
                                 told.waited.fetch_add(waited, Ordering::Relaxed);
-                                // Half of what `Retry-After` asks for at least: an impatient client, not a mad one.
+                                // At least half of `Retry-After`: an impatient client.
                                 sleep(Duration::from_millis(20));
                             }
                             Some(status) => told.other.lock().unwrap().push(status),
@@ -115,7 +114,7 @@ fn crowd_until(server: &Server, user: &Caller, callers: usize, ended: impl FnOnc
 
 #[test]
 #[ignore = "takes a minute; run with `cargo test --test it -- --ignored long_`"]
-fn long_ten_times_the_load_takes_little_from_what_is_done() {
+fn long_ten_times_the_load_keeps_the_throughput() {
     allow_files(8192);
     let setup = Setup::default().after("ulimit -n 8192").with("LIMITS_HISTORY_RECORDS", 100_000_000);
     let server = setup.start();
@@ -124,14 +123,14 @@ fn long_ten_times_the_load_takes_little_from_what_is_done() {
     let over = AtomicBool::new(false);
     let (peak, before, goodput, told) = scope(|scope| {
         scope.spawn(|| {
-            // Others are served all the while: who watches, who administers, who reads.
+            // Monitoring, administration and reads are served throughout.
             while !over.load(Ordering::Relaxed) {
-                let begun = Instant::now();
+                let started_at = Instant::now();
                 server.get("/healthz").send().expect(200);
                 server.get("/admin/sensitive-word-migration/status").token(&key).send().expect(200);
                 server.get("/user/profile").by(&user).send().expect(200);
                 let mut slowest = slowest.lock().unwrap();
-                *slowest = (*slowest).max(begun.elapsed());
+                *slowest = (*slowest).max(started_at.elapsed());
                 drop(slowest);
                 sleep(Duration::from_millis(100));
             }
@@ -160,7 +159,7 @@ fn long_ten_times_the_load_takes_little_from_what_is_done() {
 
 #[test]
 #[ignore = "needs 10 000 connections; run with `cargo test --test it -- --ignored long_`"]
-fn long_ten_thousand_idle_connections_leave_the_server_answering() {
+fn long_ten_thousand_idle_connections_leave_the_server_responsive() {
     allow_files(12_000);
     let setup = Setup::default().after("ulimit -n 12000").with("LIMITS_CONNECTIONS", 11_000);
     let server = setup.with("LIMITS_HEADER_TIMEOUT", "120 s").start();
@@ -169,21 +168,21 @@ fn long_ten_thousand_idle_connections_leave_the_server_answering() {
     let connections: Vec<_> = (0..10_000).map(|_| TcpStream::connect(server.address()).unwrap()).collect();
     let mut slowest = Duration::ZERO;
     for _ in 0..100 {
-        let begun = Instant::now();
+        let started_at = Instant::now();
         server.get("/user/profile").by(&user).send().expect(200);
-        slowest = slowest.max(begun.elapsed());
+        slowest = slowest.max(started_at.elapsed());
     }
     let grown = server.memory().saturating_sub(before) >> 10;
     println!("{} idle connections take {grown} KiB; the slowest of 100 reads took {slowest:?}", connections.len());
     assert!(slowest < Duration::from_secs(1), "{slowest:?}");
     assert!(grown < 200 << 10, "{grown} KiB");
-    // The last of them is a connection like any other.
+    // The last connection works like any other.
     let mut last = connections.into_iter().last().unwrap();
     let health = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n";
     assert_eq!(exchange(&mut last, health), Some(200));
 }
 
-/// Asks for codes as somebody behind a trusted proxy, and answers the status.
+/// Requests codes as a client behind a trusted proxy and returns the status.
 fn ask(server: &Server, number: &str, forwarded: &str) -> u16 {
     let request = server.post("/auth/send-code").form(&[("phoneNumber", number)]);
     request.header("x-forwarded-for", forwarded).send().status
@@ -194,22 +193,22 @@ fn limited() -> Setup {
 }
 
 #[test]
-fn a_walk_along_a_range_of_numbers_ends_at_the_budget_of_its_network() {
+fn enumerating_numbers_ends_at_the_network_limit() {
     let server = limited().start();
     let sent = |network: &str| (0..60).filter(|n| ask(&server, &format!("1390000{n:04}"), network) == 200).count();
     assert_eq!(sent("203.0.113.7"), 20);
-    // What the client writes before the proxy's own hop changes nothing.
+    // Forwarded entries before the proxy's own hop are ignored.
     let spoofed = (0..40).map(|n| ask(&server, &format!("1390001{n:04}"), &format!("198.51.100.{n}, 203.0.113.7")));
     assert!(spoofed.into_iter().all(|status| status == 429));
-    // A /64 is one client, whatever it calls itself.
+    // A /64 is one client.
     let of_network = (0..60).map(|n| ask(&server, &format!("1390002{n:04}"), &format!("2001:db8:1:2::{n:x}")));
     assert_eq!(of_network.filter(|status| *status == 200).count(), 20);
-    // Others are not made to pay for it.
+    // Other networks are not affected.
     assert_eq!(ask(&server, "13800138000", "192.0.2.1"), 200);
 }
 
 #[test]
-fn a_walk_from_many_addresses_ends_at_the_budget_of_the_day_and_signed_in_users_notice_nothing() {
+fn a_distributed_enumeration_ends_at_the_daily_budget_without_affecting_users() {
     let server = limited().with("AUTH_SENDS_PER_DAY", 200).start();
     let user = server.sign_in("13800138000");
     let statuses: Vec<_> =
@@ -219,19 +218,19 @@ fn a_walk_from_many_addresses_ends_at_the_budget_of_the_day_and_signed_in_users_
     server.get("/user/profile").by(&user).send().expect(200);
     let log = server.lines().join("\n");
     assert!(log.contains("the day's budget for verification codes is being spent"), "{log}");
-    // One number has its own budget, from however many addresses.
+    // A number has its own limit across all clients.
     server.edit("delete from code_sends");
     let one = (0..50).filter(|n| ask(&server, "13700137000", &format!("198.51.100.{n}")) == 200).count();
     assert_eq!(one, 1);
 }
 
 #[test]
-fn a_flood_by_one_user_leaves_others_their_service() {
+fn a_flood_by_one_user_does_not_affect_others() {
     let server = Setup::default().with("LIMITS_HISTORY_RECORDS", 100_000_000).start();
     let (loud, quiet) = (server.sign_in("13800138000"), server.sign_in("13800138001"));
     let slowest = scope(|scope| {
         let (through, is_through) = channel::<()>();
-        // It ends with the sender.
+        // It ends with its sender.
         let flood = scope.spawn(|| {
             crowd_until(&server, &loud, 100, move || {
                 let _ = is_through.recv();
@@ -239,12 +238,12 @@ fn a_flood_by_one_user_leaves_others_their_service() {
         });
         let mut slowest = Duration::ZERO;
         for _ in 0..20 {
-            let begun = Instant::now();
+            let started_at = Instant::now();
             server.get("/user/profile").by(&quiet).send().expect(200);
             let record = json!({ "localRecordId": "mine" });
             let saved = server.post("/divination-history/save").by(&quiet).json(&record).send();
             assert!([200, 201, 503].contains(&saved.status), "{}", saved.text());
-            slowest = slowest.max(begun.elapsed());
+            slowest = slowest.max(started_at.elapsed());
         }
         drop(through);
         flood.join().unwrap();
@@ -253,15 +252,15 @@ fn a_flood_by_one_user_leaves_others_their_service() {
     assert!(slowest < Duration::from_secs(6), "{slowest:?}");
 }
 
-/// Says something long that may not stand, and answers the status.
+/// Sends a long text with a listed word and returns the status.
 fn say(server: &Server, user: &Caller) -> u16 {
-    let said = format!("{}赌博{}", "卦".repeat(2_000), "象".repeat(2_000));
-    let body = json!({ "messages": [{ "role": "user", "content": said }] });
+    let message = format!("{}赌博{}", "卦".repeat(2_000), "象".repeat(2_000));
+    let body = json!({ "messages": [{ "role": "user", "content": message }] });
     server.post("/llm/chat").by(user).json(&body).send().status
 }
 
 #[test]
-fn what_a_user_is_refused_in_an_hour_ends_like_what_they_are_answered() {
+fn rejections_count_towards_the_hourly_limit() {
     let server = Setup::default().with("LLM_CALLS_PER_USER_HOUR", 3).start();
     let (loud, quiet) = (server.sign_in("13800138000"), server.sign_in("13800138001"));
     let statuses: Vec<_> = (0..20).map(|_| say(&server, &loud)).collect();
@@ -270,7 +269,7 @@ fn what_a_user_is_refused_in_an_hour_ends_like_what_they_are_answered() {
     let kept: String = server.value("select count(*) || ' ' || max(length(masked_text)) from violations");
     assert_eq!(kept, "3 1002");
     assert_eq!(server.value::<i64>("select count(*) from violations where masked_text like '…卦%卦**象%象…'"), 3);
-    // Through every door by which a text is screened.
+    // For every screened text.
     let question = json!({ "question": "问", "method": "three_coins" });
     for request in [
         server.post("/divination/enhanced").by(&loud).json(&question),
@@ -282,7 +281,7 @@ fn what_a_user_is_refused_in_an_hour_ends_like_what_they_are_answered() {
         let wait: u64 = refused.header("retry-after").unwrap().parse().unwrap();
         assert!((3_000..=3_600).contains(&wait), "{wait}");
     }
-    // What is no text is nobody's concern, and neither is anybody else.
+    // Other input errors and other users do not count.
     server.put("/user/profile").by(&loud).form(&[("gender", "1")]).send().expect(200);
     assert_eq!(say(&server, &quiet), 422);
     server.put("/user/nickname").by(&quiet).form(&[("nickname", "青山")]).send().expect(200);
@@ -292,7 +291,7 @@ fn what_a_user_is_refused_in_an_hour_ends_like_what_they_are_answered() {
 }
 
 #[test]
-fn of_a_users_refusals_the_newest_are_kept() {
+fn keeps_the_newest_violations_of_a_user() {
     let setup = Setup::default().with("LLM_CALLS_PER_USER_HOUR", 3).with("LIMITS_INTERPRETATION_RECORDS", 5);
     let server = setup.start();
     let (loud, quiet) = (server.sign_in("13800138000"), server.sign_in("13800138001"));

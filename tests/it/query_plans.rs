@@ -1,12 +1,11 @@
-//! Lists, counts and reports are answered from an index, and never by looking at every row or by sorting what was
-//! found. What other tests of a subject hold already (the audit, sessions, invites, violations, the network log, the
-//! ledger) is not repeated here.
+//! Lists, counts and reports use an index, without scans or sorts. Areas with their own plan tests (audit, sessions,
+//! invites, violations, network log, ledger) are not repeated.
 
 use crate::support::Setup;
 
-/// As they stand in the operations, without what they select.
+/// The conditions of the queries in the operations.
 const BOUNDED: &[&str] = &[
-    // A user's castings: a page, its total, a look at one.
+    // A user's records: a page, its total, a lookup.
     "history where user_id = ?1 and deactivated_at is null and (?2 is null or question_type = ?2) \
      order by sequence desc limit ?3 offset ?4",
     "history where local_record_id = ?1 and user_id = ?2 and deactivated_at is null",
@@ -23,12 +22,12 @@ const BOUNDED: &[&str] = &[
     "model_calls where created_at < ?1 limit ?2",
     "chats where user_id = ?1 order by created_at desc, id desc limit ?2 offset ?3",
     "chats where user_id = ?1 order by created_at, id",
-    // Refusals of a user's last hour, and those beyond the newest.
+    // A user's violations of the last hour, and those beyond the newest.
     "violations where user_id = ?1 and created_at <= ?3 and content_type <> 'answer' \
      order by created_at desc limit 1 offset ?2",
     "violations where user_id = ?1 order by created_at desc, id desc limit ?2 offset ?3",
     "interpretations where duration_ms >= ?1",
-    // Orders and what was reported about them.
+    // Orders and their notifications.
     "payment_orders where user_id = ?1 order by id desc limit ?2 offset ?3",
     "payment_orders where state = ?1 order by id desc limit ?2 offset ?3",
     "payment_orders where user_id = ?1 and state = ?2 order by id desc limit ?3 offset ?4",
@@ -37,7 +36,7 @@ const BOUNDED: &[&str] = &[
     "payment_orders where channel = ?1 and next_check_at > ?2 order by next_check_at limit ?3",
     "payment_callbacks where order_no = ?1 and (?2 is null or verdict = ?2) order by id desc limit ?3 offset ?4",
     "payment_callbacks where verdict = ?1 order by id desc limit ?2 offset ?3",
-    // Users by a number in an odd spelling.
+    // Users with a number in an unusual spelling.
     "users where phone_number > ?1 and phone_number < ?2 order by phone_number limit ?3",
     // Feedback, notifications, conversations.
     "feedback where user_id = ?1 order by id desc limit ?2 offset ?3",
@@ -45,7 +44,7 @@ const BOUNDED: &[&str] = &[
     "ledger_audit where user_id = ?1 order by id desc limit ?2 offset ?3",
 ];
 
-/// Everything, newest first: the order of the table itself, so that a page is as many rows.
+/// Everything, newest first: in table order, so that a page reads only its rows.
 const IN_ORDER: &[&str] = &[
     "payment_orders order by id desc limit ?1 offset ?2",
     "payment_callbacks order by id desc limit ?1 offset ?2",
@@ -54,7 +53,7 @@ const IN_ORDER: &[&str] = &[
     "interpretations where status in ('failed', 'interrupted') order by id desc limit ?1 offset ?2",
 ];
 
-/// How many there are in all: by walking a narrow index, not rows with texts in them.
+/// Totals: by a narrow index instead of wide rows.
 const COUNTED: &[&str] = &[
     "payment_orders",
     "payment_callbacks",
@@ -63,7 +62,7 @@ const COUNTED: &[&str] = &[
     "interpretations where status in ('failed', 'interrupted')",
 ];
 
-/// How many of them a user has: without visiting any, because a user's rows lie far apart.
+/// Totals of a user: without reading rows, which are scattered.
 const COUNTED_OF_A_USER: &[&str] = &[
     "history where user_id = ?1 and deactivated_at is null and (?2 is null or question_type = ?2)",
     "interpretations where user_id = ?1",
@@ -72,7 +71,7 @@ const COUNTED_OF_A_USER: &[&str] = &[
     "feedback where user_id = ?1",
 ];
 
-/// What an index over something else could answer too, that has far more of them, and the index that is meant.
+/// Queries that a worse index could serve too, with the index that must be used.
 const BY_THE_RIGHT_INDEX: &[(&str, &str)] = &[
     ("payment_orders where user_id = ?1 and +state = ?2", "INDEX payment_orders_by_user"),
     (
@@ -83,7 +82,7 @@ const BY_THE_RIGHT_INDEX: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn what_is_planned_here_is_what_operations_ask() {
+fn every_query_here_occurs_in_the_operations() {
     let texts: Vec<_> = crate::architecture::texts().collect();
     // With the table, or after a macro that names it.
     let is_asked = |query: &&str| {
@@ -97,7 +96,7 @@ fn what_is_planned_here_is_what_operations_ask() {
     assert!(strangers.is_empty(), "nothing in src asks these: {strangers:#?}");
 }
 
-/// Holds that each of the queries is planned in one step, of this kind.
+/// Checks that each query has a one-step plan of this kind.
 fn assert_planned(select: &str, queries: &[&str], is_meant: impl Fn(&str) -> bool) {
     let server = Setup::default().start();
     for query in queries {
@@ -107,27 +106,27 @@ fn assert_planned(select: &str, queries: &[&str], is_meant: impl Fn(&str) -> boo
 }
 
 #[test]
-fn lists_and_counts_are_answered_from_an_index() {
+fn lists_and_counts_use_an_index() {
     assert_planned("1", BOUNDED, |step| step.starts_with("SEARCH"));
 }
 
 #[test]
-fn a_page_of_everything_is_read_in_the_order_of_the_table() {
+fn a_page_of_everything_reads_in_table_order() {
     assert_planned("*", IN_ORDER, |step| !step.contains("TEMP B-TREE"));
 }
 
 #[test]
-fn what_a_user_has_is_counted_without_being_visited() {
+fn counts_of_a_user_read_only_an_index() {
     assert_planned("count(*)", COUNTED_OF_A_USER, |step| step.contains("COVERING INDEX"));
 }
 
 #[test]
-fn everything_is_counted_over_an_index() {
+fn totals_read_only_an_index() {
     assert_planned("count(*)", COUNTED, |step| step.contains("INDEX"));
 }
 
 #[test]
-fn where_indexes_compete_the_right_one_answers() {
+fn competing_indexes_choose_the_right_one() {
     let server = Setup::default().start();
     for (query, index) in BY_THE_RIGHT_INDEX {
         let steps = server.query_plan(&format!("select 1 from {query}"));

@@ -1,5 +1,4 @@
-//! Hexagrams over all changes there are, against a table of our own; casts from the system's random source, against
-//! the odds of their method.
+//! Hexagrams of all casts against an independent table, and statistical tests of the casting methods.
 
 use yarrow::{
     domain::divination::hexagram::{Cast, Hexagram, Line, Lines, Trigram, three_coins, yarrow_stalks},
@@ -18,7 +17,7 @@ const TRIGRAMS: [([bool; 3], &str); 8] = [
     ([true, true, false], "☱"),
 ];
 
-/// The numbers of King Wen: a row for each lower trigram, a column for each upper one, in the order above.
+/// King Wen numbers: a row for each lower trigram, a column for each upper one, in the order above.
 const NUMBERS: [[u8; 8]; 8] = [
     [1, 34, 5, 26, 11, 9, 14, 43],
     [25, 51, 3, 27, 24, 42, 21, 17],
@@ -34,12 +33,12 @@ fn place_of(lines: &[bool]) -> usize {
     TRIGRAMS.iter().position(|(known, _)| known == lines).unwrap()
 }
 
-/// The number of six lines by the table.
+/// Looks up the number of six lines.
 fn number(lines: [bool; 6]) -> u8 {
     NUMBERS[place_of(&lines[..3])][place_of(&lines[3..])]
 }
 
-/// All four to the power of six casts: every hexagram with every set of changing lines.
+/// Returns all 4^6 casts: every hexagram with every set of changing lines.
 fn all_casts() -> impl Iterator<Item = [u8; 6]> {
     (0..4_u32.pow(6)).map(|number| std::array::from_fn(|place| u8::try_from(number >> (2 * place) & 3).unwrap() + 6))
 }
@@ -49,7 +48,7 @@ fn cast_of(values: [u8; 6]) -> Cast {
 }
 
 #[test]
-fn every_cast_is_what_the_table_says() {
+fn every_cast_matches_the_table() {
     let mut count = 0;
     for values in all_casts() {
         let cast = cast_of(values);
@@ -70,11 +69,11 @@ fn every_cast_is_what_the_table_says() {
 }
 
 #[test]
-fn changing_and_changing_back_is_no_change() {
+fn changing_twice_restores_the_hexagram() {
     for values in all_casts() {
         let cast = cast_of(values);
         let Some(relating) = cast.relating() else { continue };
-        // The changed lines, turning again: old yin becomes old yang and the other way round.
+        // The changed lines change again: old yin becomes old yang and vice versa.
         let back = cast_of(values.map(|value| match value {
             6 => 9,
             9 => 6,
@@ -88,7 +87,7 @@ fn changing_and_changing_back_is_no_change() {
 }
 
 #[test]
-fn a_hexagram_is_its_two_trigrams() {
+fn a_hexagram_consists_of_its_two_trigrams() {
     let trigrams: Vec<_> = Trigram::all().collect();
     assert_eq!(trigrams.len(), 8);
     let mut seen = [false; 65];
@@ -104,7 +103,7 @@ fn a_hexagram_is_its_two_trigrams() {
 }
 
 #[test]
-fn the_inner_hexagram_commutes_with_turning_and_ends_in_a_cycle() {
+fn nuclear_hexagrams_commute_with_inversion_and_end_in_a_cycle() {
     for hexagram in Hexagram::all() {
         let turned_over = |hexagram: Hexagram| {
             let mut lines = hexagram.figure();
@@ -114,10 +113,10 @@ fn the_inner_hexagram_commutes_with_turning_and_ends_in_a_cycle() {
         let complement = |hexagram: Hexagram| hexagram.with_lines_changed(&[1, 2, 3, 4, 5, 6]);
         assert_eq!(complement(hexagram).nuclear(), complement(hexagram.nuclear()));
         assert_eq!(turned_over(hexagram).nuclear(), turned_over(hexagram.nuclear()));
-        // The first and the last line do not count.
+        // The first and the last line do not matter.
         assert_eq!(hexagram.with_lines_changed(&[1]).nuclear(), hexagram.nuclear());
         assert_eq!(hexagram.with_lines_changed(&[6]).nuclear(), hexagram.nuclear());
-        // The third and the fourth line are all that is left after two steps.
+        // After two steps only lines three and four remain.
         let figure = hexagram.figure();
         let end = match (figure[2], figure[3]) {
             (true, true) => 1,
@@ -132,7 +131,7 @@ fn the_inner_hexagram_commutes_with_turning_and_ends_in_a_cycle() {
 }
 
 #[test]
-fn pairs_of_the_book_are_turned_over_or_else_complements() {
+fn king_wen_pairs_are_inversions_or_complements() {
     for first in Hexagram::all().step_by(2) {
         let second = Hexagram::from_number(first.number() + 1).unwrap();
         let mut over = first.figure();
@@ -142,15 +141,15 @@ fn pairs_of_the_book_are_turned_over_or_else_complements() {
     }
 }
 
-/// What is passed by chance less than once in a thousand million runs, all comparisons here taken together: quantiles
-/// of chi-square with 3 and with 15 degrees of freedom.
+/// Thresholds that chance exceeds less than once in 10^9 runs over all comparisons: chi-square quantiles with 3 and 15
+/// degrees of freedom.
 const FAR_FOR_A_LINE: f64 = 51.0;
 const FAR_FOR_A_PAIR: f64 = 85.0;
 
 type Source = fn(fn(&mut [u8]) -> yarrow::error::Result<()>) -> yarrow::error::Result<Lines>;
 
 #[test]
-fn a_large_sample_follows_the_odds_in_every_place_and_every_pair_of_places() {
+fn a_large_sample_follows_the_odds_of_each_line_and_pair_of_lines() {
     const CASTS: u32 = 200_000;
     let methods: [(Source, [u32; 4]); 2] = [(three_coins, [2, 6, 6, 2]), (yarrow_stalks, [1, 5, 7, 3])];
     for (cast, odds) in methods {

@@ -1,4 +1,4 @@
-//! Model calls under pressure: places, budgets, failing providers, a disk that refuses, a process that dies.
+//! Model calls under load: queueing, budgets, provider failures, disk failures and crashes.
 
 use std::{
     thread::{scope, sleep},
@@ -8,26 +8,29 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::support::{
-    Behaviour, Binary, Model,
-    calls::{LISTED, PHONE, answering, ask, asking, chat, chunks, read_stream_until, record, spending, streamed},
-    eventually, open_app,
-    vendors::{Reply, Vendor},
+    Binary, FakeModel, ModelBehaviour, eventually,
+    fake_provider::{FakeProvider, Reply},
+    model_requests::{
+        LISTED, PHONE, ask, budget_usage, chat, chunks, provider_streaming, read_stream_until, record, streamed,
+        with_model_provider,
+    },
+    open_app,
 };
 
 const OTHER: &str = "13800138001";
 
-// Places.
+// Queueing.
 
 #[test]
-fn calls_wait_for_a_place_in_the_order_of_coming() {
-    let model = Model::start(Behaviour::Silent);
+fn calls_queue_in_order_of_arrival() {
+    let model = FakeModel::start(ModelBehaviour::Silent);
     let server = model.setup().with("LLM_CALLS", 1).with("LLM_QUEUE", 1).with("LLM_QUEUE_TIMEOUT", "20 s").start();
     let users: Vec<_> = (0..3).map(|number| server.sign_in(&format!("1380013800{number}"))).collect();
     scope(|scope| {
         let first = scope.spawn(|| ask(&server, &users[0]).send());
         model.wait_for_calls(1);
         let second = scope.spawn(|| streamed(ask(&server, &users[1])).send());
-        // Until the second one waits, a third could take its place in the queue.
+        // Before the second call waits, a third could overtake it.
         sleep(Duration::from_secs(2));
         ask(&server, &users[2]).send().expect_problem(503, "overloaded");
         assert_eq!((model.calls().len(), server.value::<i64>("select count(*) from interpretations")), (1, 1));
@@ -38,8 +41,8 @@ fn calls_wait_for_a_place_in_the_order_of_coming() {
 }
 
 #[test]
-fn who_waits_too_long_for_a_place_is_told() {
-    let model = Model::start(Behaviour::Silent);
+fn rejects_calls_that_wait_too_long() {
+    let model = FakeModel::start(ModelBehaviour::Silent);
     let server = model.setup().with("LLM_CALLS", 1).with("LLM_QUEUE_TIMEOUT", "200 ms").start();
     let (user, other) = (server.sign_in(PHONE), server.sign_in(OTHER));
     scope(|scope| {
@@ -55,23 +58,23 @@ fn who_waits_too_long_for_a_place_is_told() {
     ask(&server, &other).send().expect(200);
 }
 
-// Providers that fail.
+// Provider failures.
 
 #[test]
-fn the_second_provider_stands_in_and_the_record_says_so() {
-    let (first, second) = (Vendor::answering(|_| Reply::status(503)), answering("吉"));
-    let server = asking(&first)
+fn uses_the_fallback_provider_and_records_it() {
+    let (first, second) = (FakeProvider::with_handler(|_| Reply::status(503)), provider_streaming("吉"));
+    let server = with_model_provider(&first)
         .with("LLM_FALLBACK_BASE_URL", format!("{}/v1", second.url()))
         .with("LLM_FALLBACK_API_KEY", "key-of-the-second")
         .with("LLM_FALLBACK_MODEL", "second")
         .with("LLM_PRICES", "first=100/100,second=10/20")
         .start();
     let user = server.sign_in(PHONE);
-    let answer = ask(&server, &user).send().expect(200);
-    assert_eq!(answer.json()["result"], "吉");
-    let record = record(&server, &answer);
+    let response = ask(&server, &user).send().expect(200);
+    assert_eq!(response.json()["result"], "吉");
+    let record = record(&server, &response);
     assert_eq!((&record["failover"], &record["status"]), (&json!("busy"), &json!("succeeded")));
-    // By the price of the one that answered: 60 in, 40 out.
+    // At the price of the provider that responded: 60 in, 40 out.
     assert_eq!(record["cost"], "0.0014");
     let sent = second.only_request();
     assert_eq!(
@@ -84,12 +87,12 @@ fn the_second_provider_stands_in_and_the_record_says_so() {
 }
 
 #[test]
-fn a_call_that_has_begun_stays_where_it_is() {
+fn a_call_that_has_begun_streaming_does_not_fall_back() {
     let body = chunks(&["开头", "尾"]);
     let in_the_second_event = body.find("\n\n").unwrap() + 10;
-    let first = Vendor::answering(move |_| Reply::event_stream(body.as_str()).cut_after(in_the_second_event));
-    let second = answering("吉");
-    let server = asking(&first)
+    let first = FakeProvider::with_handler(move |_| Reply::event_stream(body.as_str()).cut_after(in_the_second_event));
+    let second = provider_streaming("吉");
+    let server = with_model_provider(&first)
         .with("LLM_FALLBACK_BASE_URL", format!("{}/v1", second.url()))
         .with("LLM_FALLBACK_MODEL", "second")
         .start();
@@ -101,58 +104,59 @@ fn a_call_that_has_begun_stays_where_it_is() {
 }
 
 #[test]
-fn a_provider_that_keeps_failing_is_left_alone_and_then_tried() {
+fn opens_the_circuit_breaker_and_retries_later() {
     let is_well = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let well = std::sync::Arc::clone(&is_well);
-    let vendor = Vendor::answering(move |_| {
+    let provider = FakeProvider::with_handler(move |_| {
         if well.load(std::sync::atomic::Ordering::SeqCst) {
             Reply::event_stream(chunks(&["吉"]))
         } else {
             Reply::status(500).header("x-should-retry", "false")
         }
     });
-    let setup = |pause: &str| asking(&vendor).with("LLM_BREAKER_FAULTS", 2).with("LLM_BREAKER_PAUSE", pause);
+    let setup =
+        |pause: &str| with_model_provider(&provider).with("LLM_BREAKER_FAULTS", 2).with("LLM_BREAKER_PAUSE", pause);
     let server = setup("1 h").start();
     let user = server.sign_in(PHONE);
     for _ in 0..4 {
         ask(&server, &user).send().expect_problem(503, "provider_unavailable");
     }
-    assert_eq!(vendor.requests().len(), 2);
+    assert_eq!(provider.requests().len(), 2);
     assert_eq!(server.value::<i64>("select count(*) from interpretations where status = 'failed'"), 4);
-    // Another process has its own experience.
+    // Each process has its own circuit breaker.
     let server = server.crash_and_restart(setup("1 s"));
     for _ in 0..2 {
         ask(&server, &user).send().expect_problem(503, "provider_unavailable");
     }
     is_well.store(true, std::sync::atomic::Ordering::SeqCst);
     eventually("the provider is tried", || ask(&server, &user).send().status == 200);
-    assert_eq!(vendor.requests().len(), 5);
+    assert_eq!(provider.requests().len(), 5);
 }
 
 #[test]
-fn what_one_user_asks_for_leaves_the_provider_to_everybody() {
+fn one_user_cannot_open_the_circuit_breaker_for_others() {
     let ended = |words: Value, reason: &str| {
         let chunk = json!({ "model": "m", "choices": [{ "index": 0, "delta": words, "finish_reason": reason }] });
         format!("data: {chunk}\n\ndata: [DONE]\n\n")
     };
     let error = json!({ "error": { "type": "invalid_request_error", "code": "context_length_exceeded" } });
-    let answers = [
-        // The thoughts took all the tokens that were allowed.
+    let responses = [
+        // Reasoning used all allowed tokens.
         (ended(json!({ "content": "", "reasoning_content": "想" }), "length"), 502),
         (ended(json!({ "content": " " }), "stop"), 502),
         (ended(json!({}), "sensitive"), 502),
         (ended(json!({}), "content_filter"), 422),
         (format!("data: {error}\n\n"), 502),
     ];
-    for (answer, status) in answers {
-        let told = std::sync::Arc::new(std::sync::Mutex::new(answer.clone()));
+    for (response, status) in responses {
+        let told = std::sync::Arc::new(std::sync::Mutex::new(response.clone()));
         let telling = std::sync::Arc::clone(&told);
-        let vendor = Vendor::answering(move |_| Reply::event_stream(telling.lock().unwrap().as_str()));
-        let server = asking(&vendor).start();
+        let provider = FakeProvider::with_handler(move |_| Reply::event_stream(telling.lock().unwrap().as_str()));
+        let server = with_model_provider(&provider).start();
         let (user, other) = (server.sign_in(PHONE), server.sign_in(OTHER));
         for _ in 0..5 {
             let refused = chat(&server, &user).send();
-            assert_eq!(refused.status, status, "{answer}: {}", refused.text());
+            assert_eq!(refused.status, status, "{response}: {}", refused.text());
         }
         *told.lock().unwrap() = chunks(&["吉"]);
         chat(&server, &other).send().expect(200);
@@ -160,18 +164,18 @@ fn what_one_user_asks_for_leaves_the_provider_to_everybody() {
 }
 
 #[test]
-fn an_answer_without_end_is_cut() {
+fn cuts_off_endless_responses() {
     let endless = chunks(&["长".repeat(50).as_str()]).replace("\"stop\"", "null").replace("data: [DONE]\n\n", "");
-    let vendor = Vendor::answering(move |_| Reply::event_stream(endless.as_str()).endless());
-    let server = asking(&vendor).with("LLM_LARGEST_ANSWER", "4 KiB").start();
+    let provider = FakeProvider::with_handler(move |_| Reply::event_stream(endless.as_str()).endless());
+    let server = with_model_provider(&provider).with("LLM_LARGEST_ANSWER", "4 KiB").start();
     let user = server.sign_in(PHONE);
     ask(&server, &user).send().expect_problem(502, "provider_failed");
     assert_eq!(server.value::<String>("select error_class from interpretations"), "unusable");
 }
 
 #[test]
-fn a_silent_stream_has_a_heart() {
-    let model = Model::start(Behaviour::Gated(vec!["一", "二"]));
+fn silent_streams_send_heartbeats() {
+    let model = FakeModel::start(ModelBehaviour::Gated(vec!["一", "二"]));
     let server = model.setup().with("LLM_HEARTBEAT", "50 ms").start();
     let user = server.sign_in(PHONE);
     scope(|scope| {
@@ -187,11 +191,11 @@ fn a_silent_stream_has_a_heart() {
 // Budgets.
 
 #[test]
-fn a_users_tokens_of_the_day_end() {
-    let vendor = answering("吉");
-    let server = asking(&vendor).with("LLM_USER_TOKENS_PER_DAY", 150).start();
+fn enforces_the_daily_token_budget_of_a_user() {
+    let provider = provider_streaming("吉");
+    let server = with_model_provider(&provider).with("LLM_USER_TOKENS_PER_DAY", 150).start();
     let (user, other) = (server.sign_in(PHONE), server.sign_in(OTHER));
-    // Each call is counted with 100 tokens: the second one passes the budget, and none comes after it.
+    // Each call counts 100 tokens: the second one exceeds the budget, and the next is rejected.
     ask(&server, &user).send().expect(200);
     chat(&server, &user).send().expect(200);
     for request in [ask(&server, &user), chat(&server, &user), streamed(ask(&server, &user))] {
@@ -199,7 +203,7 @@ fn a_users_tokens_of_the_day_end() {
         let seconds: u64 = refused.header("retry-after").unwrap().parse().unwrap();
         assert!((1..=86_400).contains(&seconds), "{seconds}");
     }
-    assert_eq!(vendor.requests().len(), 2);
+    assert_eq!(provider.requests().len(), 2);
     assert_eq!(server.value::<i64>("select count(*) from interpretations"), 1);
     ask(&server, &other).send().expect(200);
     // A new day.
@@ -208,10 +212,11 @@ fn a_users_tokens_of_the_day_end() {
 }
 
 #[test]
-fn money_over_all_ends_with_warnings_before() {
-    let vendor = answering("吉");
-    // 60 in and 40 out at 1 for a thousand: 0.1 a call.
-    let mut server = asking(&vendor).with("LLM_PRICES", "first=1000/1000").with("LLM_COST_PER_DAY", "0.2").start();
+fn enforces_the_total_cost_budget_and_warns_before() {
+    let provider = provider_streaming("吉");
+    // 60 in and 40 out at 1 per thousand: 0.1 for each call.
+    let mut server =
+        with_model_provider(&provider).with("LLM_PRICES", "first=1000/1000").with("LLM_COST_PER_DAY", "0.2").start();
     let (user, other) = (server.sign_in(PHONE), server.sign_in(OTHER));
     ask(&server, &user).send().expect(200);
     server.wait_for_line("percent=50");
@@ -223,10 +228,11 @@ fn money_over_all_ends_with_warnings_before() {
 }
 
 #[test]
-fn what_one_user_may_cost_in_a_day_takes_nothing_from_others() {
-    let vendor = answering("吉");
-    // 0.1 a call, as above.
-    let setup = asking(&vendor).with("LLM_PRICES", "first=1000/1000").with("LLM_USER_COST_PER_DAY", "0.2");
+fn the_cost_budget_of_one_user_does_not_affect_others() {
+    let provider = provider_streaming("吉");
+    // 0.1 for each call, as above.
+    let setup =
+        with_model_provider(&provider).with("LLM_PRICES", "first=1000/1000").with("LLM_USER_COST_PER_DAY", "0.2");
     let server = setup.start();
     let (user, other) = (server.sign_in(PHONE), server.sign_in(OTHER));
     for _ in 0..2 {
@@ -235,17 +241,17 @@ fn what_one_user_may_cost_in_a_day_takes_nothing_from_others() {
     for request in [ask(&server, &user), chat(&server, &user)] {
         request.send().expect_problem(503, "budget_spent");
     }
-    assert_eq!(vendor.requests().len(), 2);
+    assert_eq!(provider.requests().len(), 2);
     chat(&server, &other).send().expect(200);
 }
 
 #[test]
-fn calls_at_once_do_not_slip_through_together() {
-    let model = Model::start(Behaviour::Silent);
+fn concurrent_calls_cannot_exceed_the_budget() {
+    let model = FakeModel::start(ModelBehaviour::Silent);
     let server = model.setup().with("LLM_TOKENS_PER_DAY", 1_000).with("LLM_CALLS_PER_USER", 8).start();
     let user = server.sign_in(PHONE);
     scope(|scope| {
-        // What the first may use is more than the budget, so that no other one begins beside it.
+        // The first reserves more than the budget, so no other call starts.
         let first = scope.spawn(|| ask(&server, &user).send());
         model.wait_for_calls(1);
         for _ in 0..5 {
@@ -254,17 +260,17 @@ fn calls_at_once_do_not_slip_through_together() {
         model.open_gate();
         first.join().unwrap().expect(200);
     });
-    // It used 18 tokens, and the rest was given back.
+    // It used 18 tokens, and the rest was released.
     ask(&server, &user).send().expect(200);
-    assert_eq!(spending(&server), (36, 0));
+    assert_eq!(budget_usage(&server), (36, 0));
 }
 
-// Records that tell the truth.
+// Records.
 
 #[test]
-fn an_outcome_that_cannot_be_written_is_written_later() {
-    let vendor = answering("吉");
-    let server = asking(&vendor).start();
+fn retries_writing_an_outcome_that_failed() {
+    let provider = provider_streaming("吉");
+    let server = with_model_provider(&provider).start();
     let user = server.sign_in(PHONE);
     server.edit("create trigger refused before update on interpretations begin select raise(abort, 'refused'); end");
     let failed = ask(&server, &user).send();
@@ -277,18 +283,18 @@ fn an_outcome_that_cannot_be_written_is_written_later() {
     assert_eq!(server.value::<i64>("select sum(calls) from model_usage"), 1);
 }
 
-/// No door leads to one, so it is brought about by whoever listens.
+/// Not reachable over HTTP, so the callback panics.
 #[test]
-fn a_call_that_panics_is_over() {
+fn a_panicking_call_is_closed() {
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use yarrow::{
         domain::divination::interpretation::{self, Question},
         types::{Locale, UserId},
     };
 
-    let nowhere = Vendor::nowhere();
-    let vendor = [("LLM_PROVIDER", "openai"), ("LLM_BASE_URL", nowhere.as_str()), ("LLM_MODEL", "first")];
-    let (directory, app) = open_app(&[vendor.as_slice(), &[("LLM_TOKENS_PER_DAY", "1000000")]].concat());
+    let unreachable_url = FakeProvider::unreachable_url();
+    let provider = [("LLM_PROVIDER", "openai"), ("LLM_BASE_URL", unreachable_url.as_str()), ("LLM_MODEL", "first")];
+    let (directory, app) = open_app(&[provider.as_slice(), &[("LLM_TOKENS_PER_DAY", "1000000")]].concat());
     let database = rusqlite::Connection::open(directory.path().join("yarrow.db")).unwrap();
     let user = "insert into users (id, phone_number, created_at) values (1, ?1, 1)";
     database.execute(user, [PHONE]).unwrap();
@@ -305,14 +311,14 @@ fn a_call_that_panics_is_over() {
 }
 
 #[test]
-fn a_kill_at_any_step_leaves_one_record_with_the_truth() {
-    // Before the model answers, in the middle of its answer, and after the end.
+fn a_kill_at_any_step_leaves_one_correct_record() {
+    // Before the response, in the middle of it, and after the end.
     for (behaviour, so_far, expected) in [
-        (Behaviour::Silent, "event: meta", "interrupted"),
-        (Behaviour::Gated(vec!["一", "二"]), "一", "interrupted"),
-        (Behaviour::Pieces(vec!["一", "二"]), "event: done", "succeeded"),
+        (ModelBehaviour::Silent, "event: meta", "interrupted"),
+        (ModelBehaviour::Gated(vec!["一", "二"]), "一", "interrupted"),
+        (ModelBehaviour::Pieces(vec!["一", "二"]), "event: done", "succeeded"),
     ] {
-        let model = Model::start(behaviour);
+        let model = FakeModel::start(behaviour);
         let setup = || model.setup().with("LLM_TOKENS_PER_DAY", 1_000_000);
         let server = setup().start();
         let user = server.sign_in(PHONE);
@@ -323,16 +329,16 @@ fn a_kill_at_any_step_leaves_one_record_with_the_truth() {
         drop(listening);
         assert_eq!(server.value::<String>("select group_concat(status) from interpretations"), expected);
         assert_eq!(server.value::<String>("select group_concat(outcome) from model_usage"), expected);
-        // Nobody knows what a call that was cut off has used: all that it might have counts.
-        let spending: (i64, i64) = spending(&server);
-        assert_eq!((spending.0 > 1_000, spending.1), (expected == "interrupted", 0), "{spending:?}");
+        // The usage of an interrupted call is unknown, so its reservation is charged.
+        let budget_usage: (i64, i64) = budget_usage(&server);
+        assert_eq!((budget_usage.0 > 1_000, budget_usage.1), (expected == "interrupted", 0), "{budget_usage:?}");
         assert_eq!(server.value::<i64>("select (finished_at is null) + (status = 'running') from interpretations"), 0);
     }
 }
 
 #[test]
-fn calls_that_were_cut_off_are_ended_and_charged_at_once_or_not_at_all() {
-    let model = Model::start(Behaviour::Silent);
+fn interrupted_calls_are_closed_and_charged_atomically() {
+    let model = FakeModel::start(ModelBehaviour::Silent);
     let setup = || model.setup().with("LLM_TOKENS_PER_DAY", 1_000_000);
     let server = setup().start();
     let (user, other) = (server.sign_in(PHONE), server.sign_in(OTHER));
@@ -340,7 +346,7 @@ fn calls_that_were_cut_off_are_ended_and_charged_at_once_or_not_at_all() {
         std::thread::spawn(move || request.try_send());
     }
     model.wait_for_calls(2);
-    let reserved = spending(&server);
+    let reserved = budget_usage(&server);
     assert!(reserved.0 == 0 && reserved.1 > 0, "{reserved:?}");
     server.edit("create trigger refused before update on chats begin select raise(abort, 'refused'); end");
     let directory = server.kill();
@@ -361,9 +367,9 @@ fn calls_that_were_cut_off_are_ended_and_charged_at_once_or_not_at_all() {
 }
 
 #[test]
-fn a_stream_that_is_cut_off_by_the_end_of_the_service_says_so() {
+fn streams_report_a_shutdown() {
     for (is_chat, expected) in [(false, "event: error\ndata: {"), (true, "data: {\"error\":{")] {
-        let model = Model::start(Behaviour::Gated(vec!["一", "二"]));
+        let model = FakeModel::start(ModelBehaviour::Gated(vec!["一", "二"]));
         let mut server = model.setup().with("LIMITS_DRAIN_TIMEOUT", "1 s").start();
         let user = server.sign_in(PHONE);
         let request = streamed(if is_chat { chat(&server, &user) } else { ask(&server, &user) });
@@ -383,8 +389,8 @@ fn a_stream_that_is_cut_off_by_the_end_of_the_service_says_so() {
 }
 
 #[test]
-fn a_stop_in_the_middle_of_a_call_is_written_down_at_once() {
-    let model = Model::start(Behaviour::Silent);
+fn a_shutdown_records_a_running_call_at_once() {
+    let model = FakeModel::start(ModelBehaviour::Silent);
     let mut server = model.setup().with("LIMITS_DRAIN_TIMEOUT", "300 ms").start();
     let user = server.sign_in(PHONE);
     let request = ask(&server, &user);
@@ -395,21 +401,24 @@ fn a_stop_in_the_middle_of_a_call_is_written_down_at_once() {
 }
 
 #[test]
-fn what_is_said_is_never_logged() {
-    let (question, answer, nickname) = ("金丝雀之问", "金丝雀之答", "金丝雀之名");
-    let vendors = [
-        Vendor::answering(move |_| Reply::event_stream(chunks(&[answer]))),
-        Vendor::answering(move |request| {
+fn never_logs_conversations() {
+    let (question, response, nickname) = ("金丝雀之问", "金丝雀之答", "金丝雀之名");
+    let providers = [
+        FakeProvider::with_handler(move |_| Reply::event_stream(chunks(&[response]))),
+        FakeProvider::with_handler(move |request| {
             Reply::json(format!(r#"{{"error":{{"message":{}}}}}"#, request.json())).with_status(400)
         }),
-        Vendor::answering(move |_| {
-            Reply::event_stream(format!("data: {{\"error\":{{\"message\":\"{answer}\",\"code\":\"{answer}\"}}}}\n\n"))
+        FakeProvider::with_handler(move |_| {
+            Reply::event_stream(format!(
+                "data: {{\"error\":{{\"message\":\"{response}\",\"code\":\"{response}\"}}}}\n\n"
+            ))
         }),
-        Vendor::answering(move |_| Reply::json(answer)),
-        Vendor::answering(move |_| Reply::event_stream(chunks(&[answer, LISTED]))),
+        FakeProvider::with_handler(move |_| Reply::json(response)),
+        FakeProvider::with_handler(move |_| Reply::event_stream(chunks(&[response, LISTED]))),
     ];
-    for vendor in &vendors {
-        let server = asking(vendor).with("LOG_LEVEL", "trace").with("MODERATION_SCREEN_ANSWERS", true).start();
+    for provider in &providers {
+        let server =
+            with_model_provider(provider).with("LOG_LEVEL", "trace").with("MODERATION_SCREEN_ANSWERS", true).start();
         let user = server.sign_in(PHONE);
         server.put("/user/nickname").by(&user).json(&json!({ "nickname": nickname })).send().expect(200);
         for stream in [false, true] {
@@ -432,12 +441,12 @@ fn what_is_said_is_never_logged() {
     }
 }
 
-// The operator.
+// Operators.
 
 #[test]
-fn the_operator_sees_what_was_used() {
-    let vendor = answering("吉");
-    let server = asking(&vendor).with("LLM_PRICES", "first=1000/1000").start();
+fn operators_see_the_usage() {
+    let provider = provider_streaming("吉");
+    let server = with_model_provider(&provider).with("LLM_PRICES", "first=1000/1000").start();
     let user = server.sign_in(PHONE);
     for _ in 0..2 {
         ask(&server, &user).send().expect(200);
@@ -466,20 +475,20 @@ fn the_operator_sees_what_was_used() {
 }
 
 #[test]
-fn the_operator_can_try_the_model() {
+fn operators_can_test_the_model() {
     let directory = tempfile::tempdir().unwrap();
     crate::support::install(directory.path());
-    let run = |vendor: &Vendor| {
+    let run = |provider: &FakeProvider| {
         let mut command = crate::support::Binary::command();
         command.args(["ai", "test", "--json", "--data-dir"]).arg(directory.path());
         command.env("YARROW_LLM_PROVIDER", "openai").env("YARROW_LLM_MODEL", "first");
-        command.env("YARROW_LLM_BASE_URL", format!("{}/v1", vendor.url()));
+        command.env("YARROW_LLM_BASE_URL", format!("{}/v1", provider.url()));
         let output = command.output().unwrap();
         (output.status.code(), serde_json::from_slice::<Value>(&output.stdout).unwrap())
     };
-    let (code, answer) = run(&answering("Peace."));
-    assert_eq!((code, &answer["outcome"], &answer["text"]), (Some(0), &json!("succeeded"), &json!("Peace.")));
-    assert!(answer["firstTokenMs"].is_i64() && answer["durationMs"].is_i64(), "{answer}");
-    let (code, answer) = run(&Vendor::answering(|_| Reply::status(401)));
-    assert_eq!((code, &answer["errorClass"]), (Some(1), &json!("misconfigured")));
+    let (code, response) = run(&provider_streaming("Peace."));
+    assert_eq!((code, &response["outcome"], &response["text"]), (Some(0), &json!("succeeded"), &json!("Peace.")));
+    assert!(response["firstTokenMs"].is_i64() && response["durationMs"].is_i64(), "{response}");
+    let (code, response) = run(&FakeProvider::with_handler(|_| Reply::status(401)));
+    assert_eq!((code, &response["errorClass"]), (Some(1), &json!("misconfigured")));
 }

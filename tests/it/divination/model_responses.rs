@@ -1,11 +1,11 @@
-//! Answers of models in other forms than were asked for, cut short, or begun with nothing in them.
+//! Model responses in the wrong form, truncated, or with an empty beginning.
 
 use serde_json::{Value, json};
 
 use crate::support::{
     Caller, Request, Server, Setup,
-    calls::{PHONE, answering, ask, asking, chat, chunks, record, streamed},
-    vendors::{Reply, Vendor},
+    fake_provider::{FakeProvider, Reply},
+    model_requests::{PHONE, ask, chat, chunks, provider_streaming, record, streamed, with_model_provider},
 };
 
 fn event(document: &Value) -> String {
@@ -21,7 +21,7 @@ fn role() -> String {
     event(&delta(json!({ "role": "assistant", "content": "" }), ""))
 }
 
-fn with_second(setup: Setup, second: &Vendor) -> Setup {
+fn with_second(setup: Setup, second: &FakeProvider) -> Setup {
     setup.with("LLM_FALLBACK_BASE_URL", format!("{}/v1", second.url())).with("LLM_FALLBACK_MODEL", "second")
 }
 
@@ -30,50 +30,50 @@ fn streamed_chat(server: &Server, user: &Caller) -> Request {
     server.post("/llm/chat").by(user).json(&conversation)
 }
 
-/// The documents of a stream of chunks.
+/// Returns the JSON documents of a stream of chunks.
 fn documents(text: &str) -> Vec<Value> {
     let data = text.lines().filter_map(|line| line.strip_prefix("data: ")).filter(|data| *data != "[DONE]");
     data.map(|data| serde_json::from_str(data).unwrap()).collect()
 }
 
 #[test]
-fn a_beginning_with_nothing_in_it_does_not_keep_the_second_model_from_answering() {
+fn an_empty_beginning_does_not_prevent_the_fallback() {
     let beginnings = || {
-        let begun = role();
-        let length = begun.len();
+        let started_at = role();
+        let length = started_at.len();
         [
-            ("an error", Reply::event_stream(begun.clone() + "data: {\"error\":{\"type\":\"server_error\"}}\n\n")),
-            ("a reset", Reply::event_stream(begun.clone() + ": alive\n\n").cut_after(length)),
-            ("silence", Reply::event_stream(begun.clone() + ": alive\n\n").stalled_after(length)),
-            ("no text", Reply::event_stream(begun + &event(&delta(json!({}), "stop")) + "data: [DONE]\n\n")),
+            ("an error", Reply::event_stream(started_at.clone() + "data: {\"error\":{\"type\":\"server_error\"}}\n\n")),
+            ("a reset", Reply::event_stream(started_at.clone() + ": alive\n\n").cut_after(length)),
+            ("silence", Reply::event_stream(started_at.clone() + ": alive\n\n").stalled_after(length)),
+            ("no text", Reply::event_stream(started_at + &event(&delta(json!({}), "stop")) + "data: [DONE]\n\n")),
         ]
     };
     for (name, reply) in beginnings() {
-        let (first, second) = (Vendor::answering(move |_| reply.clone()), answering("吉"));
-        let setup = asking(&first).with("LLM_FIRST_BYTE_TIMEOUT", "1 s").with("LLM_IDLE_TIMEOUT", "1 s");
+        let (first, second) = (FakeProvider::with_handler(move |_| reply.clone()), provider_streaming("吉"));
+        let setup = with_model_provider(&first).with("LLM_FIRST_BYTE_TIMEOUT", "1 s").with("LLM_IDLE_TIMEOUT", "1 s");
         let server = with_second(setup, &second).start();
         let user = server.sign_in(PHONE);
-        let answer = ask(&server, &user).send().expect(200);
-        assert_eq!(answer.json()["result"], "吉", "{name}");
-        assert!(record(&server, &answer)["failover"].is_string(), "{name}");
-        // An answer in one piece has the time of the whole call to come.
+        let response = ask(&server, &user).send().expect(200);
+        assert_eq!(response.json()["result"], "吉", "{name}");
+        assert!(record(&server, &response)["failover"].is_string(), "{name}");
+        // A whole response may take the time of the whole call.
         if name != "silence" {
             let whole = chat(&server, &user).send().expect(200).json();
             assert_eq!(whole["choices"][0]["message"]["content"], "吉", "{name}");
         }
         let text = streamed_chat(&server, &user).send().expect(200).text();
         assert!(text.contains("吉") && text.contains("[DONE]"), "{name}: {text}");
-        // Nothing of the first one's beginning is told before the second one's.
+        // The beginning of the first response is not sent before the second.
         assert!(!text.contains("\"id\":\"c\""), "{name}: {text}");
     }
 }
 
 #[test]
-fn a_beginning_is_told_in_order_once_there_is_something_in_it() {
+fn sends_the_beginning_in_order_once_it_has_content() {
     let body = role() + &role() + &chunks(&["大", "吉"]);
-    let vendor = Vendor::answering(move |_| Reply::event_stream(body.as_str()));
-    let second = answering("凶");
-    let server = with_second(asking(&vendor), &second).start();
+    let provider = FakeProvider::with_handler(move |_| Reply::event_stream(body.as_str()));
+    let second = provider_streaming("凶");
+    let server = with_second(with_model_provider(&provider), &second).start();
     let user = server.sign_in(PHONE);
     let text = streamed_chat(&server, &user).send().expect(200).text();
     let documents = documents(&text);
@@ -84,12 +84,12 @@ fn a_beginning_is_told_in_order_once_there_is_something_in_it() {
 }
 
 #[test]
-fn thinking_is_a_beginning_for_those_only_who_are_told_it() {
+fn reasoning_counts_as_a_beginning_only_if_it_is_passed_on() {
     let thinking = event(&delta(json!({ "reasoning_content": "想" }), ""));
     let length = thinking.len();
     let reply = Reply::event_stream(thinking + ": alive\n\n").cut_after(length);
-    let (first, second) = (Vendor::answering(move |_| reply.clone()), answering("吉"));
-    let server = with_second(asking(&first), &second).start();
+    let (first, second) = (FakeProvider::with_handler(move |_| reply.clone()), provider_streaming("吉"));
+    let server = with_second(with_model_provider(&first), &second).start();
     let user = server.sign_in(PHONE);
     let text = streamed_chat(&server, &user).send().expect(200).text();
     assert!(text.contains("想") && text.contains("\"error\"") && !text.contains("[DONE]"), "{text}");
@@ -98,15 +98,15 @@ fn thinking_is_a_beginning_for_those_only_who_are_told_it() {
     assert_eq!(second.requests().len(), 1);
 }
 
-/// A vendor that answers in one piece whoever asked for a stream, and the other way round.
-fn contrary() -> Vendor {
+/// A provider that sends a document for a stream and the other way round.
+fn contrary() -> FakeProvider {
     let usage = json!({ "prompt_tokens": 60, "completion_tokens": 40, "total_tokens": 100 });
     let message = json!({ "role": "assistant", "content": "大吉" });
     let whole = json!({ "id": "c", "model": "m-2026", "usage": usage.clone(),
         "choices": [{ "index": 0, "message": message, "finish_reason": "length" }] });
     let chunk = json!({ "id": "c", "model": "m-2026", "usage": usage,
         "choices": [{ "index": 0, "delta": { "content": "大吉" }, "finish_reason": "length" }] });
-    Vendor::answering(move |request| {
+    FakeProvider::with_handler(move |request| {
         if request.json()["stream"] == true {
             Reply::json(whole.to_string())
         } else {
@@ -116,9 +116,9 @@ fn contrary() -> Vendor {
 }
 
 #[test]
-fn an_answer_in_another_form_than_was_asked_for_loses_nothing() {
-    let vendor = contrary();
-    let server = asking(&vendor).start();
+fn accepts_a_response_in_the_other_form_without_loss() {
+    let provider = contrary();
+    let server = with_model_provider(&provider).start();
     let user = server.sign_in(PHONE);
     let usage = json!({ "prompt_tokens": 60, "completion_tokens": 40, "total_tokens": 100 });
     let whole = chat(&server, &user).send().expect(200).json();
@@ -136,19 +136,19 @@ fn an_answer_in_another_form_than_was_asked_for_loses_nothing() {
 }
 
 #[test]
-fn an_interpretation_that_was_cut_says_so_wherever_it_is_shown() {
+fn marks_truncated_interpretations_everywhere() {
     for (reason, expected) in [("length", json!("length")), ("stop", json!("stop"))] {
         let body = event(&delta(json!({ "content": "大吉，但" }), reason)) + "data: [DONE]\n\n";
-        let vendor = Vendor::answering(move |_| Reply::event_stream(body.as_str()));
-        let server = asking(&vendor).start();
+        let provider = FakeProvider::with_handler(move |_| Reply::event_stream(body.as_str()));
+        let server = with_model_provider(&provider).start();
         let user = server.sign_in_by_email("li.ming@example.com");
-        let answer = ask(&server, &user).send().expect(200);
-        assert_eq!((&answer.json()["finishReason"], &answer.json()["result"]), (&expected, &json!("大吉，但")));
-        assert_eq!(record(&server, &answer)["finishReason"], expected);
+        let response = ask(&server, &user).send().expect(200);
+        assert_eq!((&response.json()["finishReason"], &response.json()["result"]), (&expected, &json!("大吉，但")));
+        assert_eq!(record(&server, &response)["finishReason"], expected);
         let cast = json!({ "question": "问", "method": "three_coins" });
-        let made = server.post("/api/v1/sessions").by(&user).json(&cast).send().expect(201).json();
-        let session = format!("/api/v1/sessions/{}", made["id"].as_str().unwrap());
-        // As it is written, and from the store.
+        let created = server.post("/api/v1/sessions").by(&user).json(&cast).send().expect(201).json();
+        let session = format!("/api/v1/sessions/{}", created["id"].as_str().unwrap());
+        // While streaming, and from the store.
         for _ in 0..2 {
             let told =
                 server.post(&format!("{session}/interpretation")).by(&user).header("accept", "text/event-stream");
@@ -162,20 +162,20 @@ fn an_interpretation_that_was_cut_says_so_wherever_it_is_shown() {
 }
 
 #[test]
-fn what_the_vendor_says_of_its_errors_is_not_passed_on() {
+fn does_not_pass_on_error_texts_of_the_provider() {
     let error = "event: error\ndata: {\"message\":\"boom\",\"code\":500}\n\n";
     let bare = "data: {\"message\":\"boom\",\"code\":500}\n\n";
     for beginning in [String::new(), role(), event(&delta(json!({ "content": "大" }), ""))] {
         for error in [error, bare] {
             let body = beginning.clone() + error;
-            let vendor = Vendor::answering(move |_| Reply::event_stream(body.as_str()));
-            let server = asking(&vendor).start();
+            let provider = FakeProvider::with_handler(move |_| Reply::event_stream(body.as_str()));
+            let server = with_model_provider(&provider).start();
             let user = server.sign_in(PHONE);
-            let answer = streamed_chat(&server, &user).send();
-            let text = answer.text();
+            let response = streamed_chat(&server, &user).send();
+            let text = response.text();
             assert!(!text.contains("boom") && text.contains("provider_unavailable"), "{text}");
             assert_eq!(
-                (answer.status, text.contains('大')),
+                (response.status, text.contains('大')),
                 if beginning.contains('大') { (200, true) } else { (503, false) }
             );
         }
@@ -183,11 +183,11 @@ fn what_the_vendor_says_of_its_errors_is_not_passed_on() {
 }
 
 #[test]
-fn an_error_in_a_stream_says_when_to_ask_again() {
+fn errors_in_a_stream_include_the_retry_delay() {
     for (header, seconds) in [("7", 7), ("", 1)] {
         let reply = Reply::status(503).header("x-should-retry", "false").header("retry-after", header);
-        let vendor = Vendor::answering(move |_| reply.clone());
-        let server = asking(&vendor).start();
+        let provider = FakeProvider::with_handler(move |_| reply.clone());
+        let server = with_model_provider(&provider).start();
         let user = server.sign_in(PHONE);
         let text = streamed(ask(&server, &user)).send().expect(200).text();
         let error = text.split("event: error\ndata: ").nth(1).unwrap().lines().next().unwrap();

@@ -1,4 +1,4 @@
-//! Answers that are screened: judged sentence by sentence, and alike however their vendor cuts them.
+//! Screening of model output: sentence by sentence, independent of chunk boundaries.
 
 use std::{
     sync::{Arc, Mutex},
@@ -8,115 +8,116 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::support::{
-    Caller, Server,
-    calls::{LISTED, PHONE, answering, ask, asking, chat, chunks, read_stream_until, streamed},
-    eventually,
-    vendors::{Reply, Vendor},
+    Caller, Server, eventually,
+    fake_provider::{FakeProvider, Reply},
+    model_requests::{
+        LISTED, PHONE, ask, chat, chunks, provider_streaming, read_stream_until, streamed, with_model_provider,
+    },
 };
 
-/// A server that screens, and whose model says what it is told to.
+/// A server with screening and a scripted model.
 struct Screening {
     server: Server,
     user: Caller,
     body: Arc<Mutex<String>>,
-    _vendor: Vendor,
+    _vendor: FakeProvider,
 }
 
 impl Screening {
     fn start() -> Self {
         let body = Arc::new(Mutex::new(String::new()));
         let told = Arc::clone(&body);
-        let vendor = Vendor::answering(move |_| Reply::event_stream(told.lock().unwrap().as_str()));
-        let server = asking(&vendor).with("MODERATION_SCREEN_ANSWERS", true).start();
+        let provider = FakeProvider::with_handler(move |_| Reply::event_stream(told.lock().unwrap().as_str()));
+        let server = with_model_provider(&provider).with("MODERATION_SCREEN_ANSWERS", true).start();
         let user = server.sign_in(PHONE);
-        Self { server, user, body, _vendor: vendor }
+        Self { server, user, body, _vendor: provider }
     }
 
-    /// What an interpretation with this answer, cut into pieces of so many characters, comes to: its text, or nothing.
-    fn told_in_pieces_of(&self, size: usize, answer: &str) -> Option<String> {
-        let characters: Vec<char> = answer.chars().collect();
+    /// Returns the interpretation of a response in chunks of this size, or `None` if it is withheld.
+    fn told_in_pieces_of(&self, size: usize, response: &str) -> Option<String> {
+        let characters: Vec<char> = response.chars().collect();
         let pieces: Vec<String> = characters.chunks(size).map(|piece| piece.iter().collect()).collect();
         *self.body.lock().unwrap() = chunks(&pieces.iter().map(String::as_str).collect::<Vec<_>>());
-        let answer = ask(&self.server, &self.user).send();
-        match answer.status {
-            200 => Some(answer.json()["result"].as_str().unwrap().to_owned()),
+        let response = ask(&self.server, &self.user).send();
+        match response.status {
+            200 => Some(response.json()["result"].as_str().unwrap().to_owned()),
             422 => None,
-            status => panic!("{status}: {}", answer.text()),
+            status => panic!("{status}: {}", response.text()),
         }
     }
 }
 
 #[test]
-fn an_allowed_phrase_is_never_cut_in_two() {
-    // As far before the second sentence as what is remembered of the first one might begin.
+fn finds_an_allowed_phrase_across_chunks() {
+    // Just far enough from the second sentence that the remembered tail of the first could begin here.
     let remembered = format!("反洗钱{}。大吉。", "卦".repeat(61));
     let unfinished = "宜守。网上加微信支付即可。".to_owned();
     let endless = format!("{}加微信支付即可。", "卦".repeat(197));
     let named = "官网是 example.com.au 请放心。".to_owned();
     let named_late = format!("{}example.com.au。", "卦".repeat(188));
     let screening = Screening::start();
-    // In this order, so that the phrase is in force once the word is.
+    // In this order, so that the phrase is active once the word is.
     screening.server.command(&["words", "allow", "example.com.au"]).expect(0);
     screening.server.command(&["words", "add", "example.com", "--type", "ads"]).expect(0);
     eventually("the words are in force", || screening.told_in_pieces_of(1_000, "看 example.com 吧").is_none());
-    for answer in [remembered, unfinished, endless, named, named_late] {
+    for response in [remembered, unfinished, endless, named, named_late] {
         for size in [1, 2, 3, 7, 8, 100, 1_000] {
             assert_eq!(
-                screening.told_in_pieces_of(size, &answer).as_deref(),
-                Some(answer.as_str()),
-                "{size}: {answer}"
+                screening.told_in_pieces_of(size, &response).as_deref(),
+                Some(response.as_str()),
+                "{size}: {response}"
             );
         }
     }
 }
 
 #[test]
-fn what_may_not_stand_is_found_wherever_it_is_cut() {
+fn finds_listed_words_at_any_chunk_boundary() {
     let within = format!("{}。劝他去{LISTED}吧。", "卦".repeat(70));
     let across = "宜守。加。微。信。".to_owned();
     let late = format!("{}赌博{}", "卦".repeat(199), "卦".repeat(300));
     let at_the_end = format!("大吉。{LISTED}");
     let screening = Screening::start();
-    for answer in [within, across, late, at_the_end] {
+    for response in [within, across, late, at_the_end] {
         for size in [1, 2, 3, 7, 100, 1_000] {
-            assert_eq!(screening.told_in_pieces_of(size, &answer), None, "{size}: {answer}");
+            assert_eq!(screening.told_in_pieces_of(size, &response), None, "{size}: {response}");
         }
     }
 }
 
 #[test]
-fn what_is_kept_of_a_withheld_answer_is_masked_beyond_the_part_that_was_judged() {
-    let answer = format!("{}赌博{}加微信{}", "卦".repeat(100), "卦".repeat(45), "卦".repeat(100));
+fn masks_stored_text_of_a_withheld_response_beyond_the_judged_part() {
+    let response = format!("{}赌博{}加微信{}", "卦".repeat(100), "卦".repeat(45), "卦".repeat(100));
     let screening = Screening::start();
-    assert_eq!(screening.told_in_pieces_of(1_000, &answer), None);
+    assert_eq!(screening.told_in_pieces_of(1_000, &response), None);
     let kept: String = screening.server.value("select words || masked_text from violations");
     assert!(kept.starts_with(r#"["赌博"]"#) && !kept.contains("微信") && kept.contains("***"), "{kept}");
 }
 
 #[test]
-fn a_screened_stream_ends_where_its_listener_leaves_though_the_model_only_thinks() {
+fn a_screened_stream_ends_at_a_disconnect_during_reasoning() {
     let thought = json!({ "model": "m", "choices": [{ "index": 0, "delta": { "reasoning_content": "想" } }] });
     let thinking = format!("data: {thought}\n\n");
-    let vendor = Vendor::answering(move |_| {
+    let provider = FakeProvider::with_handler(move |_| {
         let length = thinking.len();
         Reply::event_stream(thinking.as_str()).endless().in_chunks([length]).with_pauses(Duration::from_millis(20))
     });
-    let server = asking(&vendor).with("MODERATION_SCREEN_ANSWERS", true).start();
+    let server = with_model_provider(&provider).with("MODERATION_SCREEN_ANSWERS", true).start();
     let user = server.sign_in(PHONE);
     let listener =
         read_stream_until(&server, &user, ("/divination/enhanced", &json!({ "question": "问" })), "event: meta");
-    // The stream begins before the model is asked.
-    eventually("the model is asked", || vendor.requests().len() == 1);
+    // The stream begins before the model is called.
+    eventually("the model is asked", || provider.requests().len() == 1);
     drop(listener);
     eventually("the call ends", || server.value::<String>("select status from interpretations") != "running");
     assert_eq!(server.value::<String>("select status from interpretations"), "cancelled");
-    vendor.expect_client_to_leave();
+    provider.expect_client_disconnect();
 }
 
 #[test]
-fn an_answer_that_may_not_stand_is_withheld() {
-    let vendor = answering("劝你去赌博。");
-    let server = asking(&vendor).with("MODERATION_SCREEN_ANSWERS", true).start();
+fn withholds_a_response_with_listed_words() {
+    let provider = provider_streaming("劝你去赌博。");
+    let server = with_model_provider(&provider).with("MODERATION_SCREEN_ANSWERS", true).start();
     let user = server.sign_in(PHONE);
     for request in [ask(&server, &user), chat(&server, &user)] {
         let withheld = request.send().expect_problem(422, "content_rejected");
@@ -132,18 +133,18 @@ fn an_answer_that_may_not_stand_is_withheld() {
     );
     assert_eq!(server.value::<String>("select error_class from chats"), "answer withheld");
     assert_eq!(server.value::<i64>("select count(*) from violations where content_type = 'answer'"), 3);
-    // What the model said is not held against the user.
+    // Model output causes no violation of the user.
     let key = server.api_key("moderator");
     let frequent = server.get("/admin/violations/frequent-violators").token(&key).query(&[("threshold", "1")]);
     assert_eq!(frequent.send().expect(200).json()["total"], 0);
 }
 
 #[test]
-fn a_screened_stream_comes_sentence_by_sentence_and_stops_before_the_bad_one() {
-    let vendor = Vendor::answering(|_| {
+fn screened_streams_send_whole_sentences_and_stop_before_a_listed_word() {
+    let provider = FakeProvider::with_handler(|_| {
         Reply::event_stream(chunks(&["屯卦", "难。", "宜", "守。不", "如去赌", "博一把。", "完"]))
     });
-    let server = asking(&vendor).with("MODERATION_SCREEN_ANSWERS", true).start();
+    let server = with_model_provider(&provider).with("MODERATION_SCREEN_ANSWERS", true).start();
     let user = server.sign_in(PHONE);
     let text = streamed(ask(&server, &user)).send().expect(200).text();
     let told: String = text
@@ -163,7 +164,7 @@ fn a_screened_stream_comes_sentence_by_sentence_and_stops_before_the_bad_one() {
 }
 
 #[test]
-fn reasoning_that_is_passed_on_is_screened_too() {
+fn screens_reasoning_that_is_passed_on() {
     let message = |content: &str, reasoning: &str| {
         json!({ "id": "c", "model": "m", "choices": [{ "index": 0, "finish_reason": "stop",
             "message": { "role": "assistant", "content": content, "reasoning_content": reasoning } }] })
@@ -173,26 +174,26 @@ fn reasoning_that_is_passed_on_is_screened_too() {
     let stream: Vec<_> =
         ["先看本卦。", "劝他去赌", "博。"].iter().map(|text| format!("data: {}\n\n", thinking(text))).collect();
     let stream = stream.concat() + &chunks(&["大吉。"]);
-    let vendor = Vendor::answering(move |request| {
+    let provider = FakeProvider::with_handler(move |request| {
         if request.json()["stream"] == true {
             Reply::event_stream(stream.clone())
         } else {
             Reply::json(message("大吉。", "劝他去赌博。").to_string())
         }
     });
-    let server = asking(&vendor).with("MODERATION_SCREEN_ANSWERS", true).start();
+    let server = with_model_provider(&provider).with("MODERATION_SCREEN_ANSWERS", true).start();
     let user = server.sign_in(PHONE);
     let withheld = chat(&server, &user).send().expect_problem(422, "content_rejected");
     assert!(!withheld.text().contains(LISTED));
     let conversation = json!({ "messages": [{ "role": "user", "content": "你好" }], "stream": true });
     let text = server.post("/llm/chat").by(&user).json(&conversation).send().expect(200).text();
     assert!(text.contains("先看本卦") && !text.contains("赌") && !text.contains("大吉"), "{text}");
-    // An interpretation tells no reasoning, so that it is nobody's concern.
+    // Interpretations contain no reasoning, so it is not screened.
     assert_eq!(ask(&server, &user).send().expect(200).json()["result"], "大吉。");
 }
 
 #[test]
-fn what_is_not_screened_of_a_document_is_not_passed_on() {
+fn removes_unscreened_fields_of_a_document() {
     let whole = json!({ "id": "c", "object": "chat.completion", "model": "m", "notice": LISTED, "choices": [
         { "index": 0, "finish_reason": "stop", "message": { "role": "assistant", "content": "大吉。", "refusal": LISTED } },
         { "index": 1, "finish_reason": "stop", "message": { "role": "assistant", "content": LISTED } },
@@ -202,16 +203,16 @@ fn what_is_not_screened_of_a_document_is_not_passed_on() {
         { "index": 1, "finish_reason": null, "delta": { "content": LISTED } },
     ] });
     let stream = format!("data: {chunk}\n\n{}", chunks(&["守。"]));
-    let vendor = Vendor::answering(move |request| {
+    let provider = FakeProvider::with_handler(move |request| {
         let wants_stream = request.json()["stream"] == true;
         if wants_stream { Reply::event_stream(stream.clone()) } else { Reply::json(whole.to_string()) }
     });
-    let server = asking(&vendor).with("MODERATION_SCREEN_ANSWERS", true).start();
+    let server = with_model_provider(&provider).with("MODERATION_SCREEN_ANSWERS", true).start();
     let user = server.sign_in(PHONE);
-    let answer = chat(&server, &user).send().expect(200);
-    assert_eq!(answer.json()["choices"].as_array().map(Vec::len), Some(1));
-    assert_eq!(answer.json()["choices"][0]["message"], json!({ "role": "assistant", "content": "大吉。" }));
-    assert!(!answer.text().contains(LISTED), "{}", answer.text());
+    let response = chat(&server, &user).send().expect(200);
+    assert_eq!(response.json()["choices"].as_array().map(Vec::len), Some(1));
+    assert_eq!(response.json()["choices"][0]["message"], json!({ "role": "assistant", "content": "大吉。" }));
+    assert!(!response.text().contains(LISTED), "{}", response.text());
     let conversation = json!({ "messages": [{ "role": "user", "content": "你好" }], "stream": true });
     let text = server.post("/llm/chat").by(&user).json(&conversation).send().expect(200).text();
     assert!(text.contains("大吉。") && text.contains("守。") && text.contains("[DONE]"), "{text}");
@@ -219,9 +220,9 @@ fn what_is_not_screened_of_a_document_is_not_passed_on() {
 }
 
 #[test]
-fn an_innocent_answer_passes_whole() {
-    let vendor = Vendor::answering(|_| Reply::event_stream(chunks(&["屯卦", "难。宜守", "，不急"])));
-    let server = asking(&vendor).with("MODERATION_SCREEN_ANSWERS", true).start();
+fn passes_on_an_innocent_response_whole() {
+    let provider = FakeProvider::with_handler(|_| Reply::event_stream(chunks(&["屯卦", "难。宜守", "，不急"])));
+    let server = with_model_provider(&provider).with("MODERATION_SCREEN_ANSWERS", true).start();
     let user = server.sign_in(PHONE);
     let text = streamed(ask(&server, &user)).send().expect(200).text();
     assert!(text.contains("屯卦难。宜守，不急") && text.contains("event: done"), "{text}");

@@ -1,12 +1,13 @@
-//! What model calls are charged with when they come to nothing: what the vendor counted, else what was seen.
+//! Charges for failed model calls: the provider's usage if reported, else an estimate.
 
 use serde_json::{Value, json};
 
 use crate::support::{
-    Behaviour, Model,
-    calls::{PHONE, answering, ask, asking, chat, chunks, read_stream_until, spending},
-    eventually,
-    vendors::{Reply, Vendor},
+    FakeModel, ModelBehaviour, eventually,
+    fake_provider::{FakeProvider, Reply},
+    model_requests::{
+        PHONE, ask, budget_usage, chat, chunks, provider_streaming, read_stream_until, with_model_provider,
+    },
 };
 
 fn events(chunks: &[Value]) -> String {
@@ -27,7 +28,7 @@ fn count() -> Value {
 }
 
 #[test]
-fn what_the_vendor_counted_of_a_call_that_failed_is_charged_and_recorded() {
+fn charges_and_records_usage_reported_by_a_failed_call() {
     let thinking = vec![thought("想"); 200];
     let failing = |last: &[Value]| events(&[&thinking, last].concat()) + "data: [DONE]\n\n";
     let streams = [
@@ -39,12 +40,12 @@ fn what_the_vendor_counted_of_a_call_that_failed_is_charged_and_recorded() {
         ("cut", events(&[thinking.as_slice(), &[count()]].concat())),
     ];
     for (name, stream) in streams {
-        let vendor = Vendor::answering(move |_| Reply::event_stream(stream.as_str()));
-        let server = asking(&vendor).with("LLM_PRICES", "first=1000/1000").start();
+        let provider = FakeProvider::with_handler(move |_| Reply::event_stream(stream.as_str()));
+        let server = with_model_provider(&provider).with("LLM_PRICES", "first=1000/1000").start();
         let user = server.sign_in(PHONE);
         let failed = ask(&server, &user).send();
         assert!(failed.status >= 422, "{name}: {}", failed.text());
-        assert_eq!(spending(&server), (2_050, 0), "{name}");
+        assert_eq!(budget_usage(&server), (2_050, 0), "{name}");
         let kept = "select prompt_tokens || ' ' || completion_tokens || ' ' || cost_micros || ' ' || status from ";
         assert_eq!(server.value::<String>(&format!("{kept} interpretations")), "50 2000 2050000 failed", "{name}");
         let counted = "select prompt_tokens || ' ' || completion_tokens from model_usage";
@@ -53,99 +54,99 @@ fn what_the_vendor_counted_of_a_call_that_failed_is_charged_and_recorded() {
 }
 
 #[test]
-fn what_the_vendor_counted_of_a_document_that_is_no_answer_is_charged() {
-    let vendor = Vendor::answering(|_| {
+fn charges_usage_reported_with_an_invalid_document() {
+    let provider = FakeProvider::with_handler(|_| {
         let message = json!({ "role": "assistant", "content": "", "reasoning_content": "想" });
         let choice = json!({ "index": 0, "finish_reason": "length", "message": message });
         let usage = json!({ "prompt_tokens": 50, "completion_tokens": 2000 });
         Reply::json(json!({ "model": "m", "choices": [choice], "usage": usage }).to_string())
     });
-    let server = asking(&vendor).start();
+    let server = with_model_provider(&provider).start();
     let user = server.sign_in(PHONE);
     chat(&server, &user).send().expect_problem(502, "provider_failed");
-    assert_eq!(spending(&server), (2_050, 0));
+    assert_eq!(budget_usage(&server), (2_050, 0));
     assert_eq!(server.value::<i64>("select completion_tokens from chats"), 2_000);
 }
 
 #[test]
-fn what_the_first_model_counted_is_charged_beside_the_second() {
+fn charges_usage_of_the_first_model_in_addition_to_the_fallback() {
     let stream = events(&[thought("想"), end("length"), count()]);
-    let first = Vendor::answering(move |_| Reply::event_stream(stream.as_str()));
-    let second = answering("吉");
-    let server = asking(&first)
+    let first = FakeProvider::with_handler(move |_| Reply::event_stream(stream.as_str()));
+    let second = provider_streaming("吉");
+    let server = with_model_provider(&first)
         .with("LLM_FALLBACK_BASE_URL", format!("{}/v1", second.url()))
         .with("LLM_FALLBACK_MODEL", "second")
         .start();
     let user = server.sign_in(PHONE);
     ask(&server, &user).send().expect(200);
-    assert_eq!(spending(&server), (2_150, 0));
+    assert_eq!(budget_usage(&server), (2_150, 0));
 }
 
 #[test]
-fn what_the_first_model_did_not_count_is_estimated_beside_the_second() {
+fn estimates_usage_of_the_first_model_in_addition_to_the_fallback() {
     let thinking = events(&vec![thought(&"想".repeat(1_000)); 20]);
-    let first = Vendor::answering(move |_| Reply::event_stream(thinking.as_str()));
-    let second = answering("吉");
+    let first = FakeProvider::with_handler(move |_| Reply::event_stream(thinking.as_str()));
+    let second = provider_streaming("吉");
     let stream =
         events(&[json!({ "model": "m", "choices": [{ "index": 0, "delta": { "content": "吉" } }] }), end("stop")]);
-    let uncounted = Vendor::answering(move |_| Reply::event_stream(stream.as_str()));
-    let busy = Vendor::answering(|_| Reply::status(503));
-    let charged = |first: &Vendor, second: &Vendor| {
-        let server = asking(first)
+    let uncounted = FakeProvider::with_handler(move |_| Reply::event_stream(stream.as_str()));
+    let busy = FakeProvider::with_handler(|_| Reply::status(503));
+    let charged = |first: &FakeProvider, second: &FakeProvider| {
+        let server = with_model_provider(first)
             .with("LLM_FALLBACK_BASE_URL", format!("{}/v1", second.url()))
             .with("LLM_FALLBACK_MODEL", "second")
             .start();
         ask(&server, &server.sign_in(PHONE)).send().expect(200);
-        assert_eq!(spending(&server).1, 0);
-        spending(&server).0
+        assert_eq!(budget_usage(&server).1, 0);
+        budget_usage(&server).0
     };
-    // Twenty thousand characters were thought; the request of some hundred tokens was put to both.
+    // The reasoning has 20,000 characters, and both models received the request of some hundred tokens.
     let estimated = charged(&first, &second);
     assert!((20_200..21_500).contains(&estimated), "{estimated}");
     let both = charged(&first, &uncounted);
     assert_eq!(both - estimated + 100, estimated - 20_000 - 100 + 1, "what the first thought is charged once");
-    // A first one that did nothing costs nothing.
+    // A first model that did nothing costs nothing.
     assert_eq!(charged(&busy, &second), 100);
 }
 
 #[test]
-fn what_was_counted_of_an_answer_that_is_withheld_is_charged() {
+fn charges_usage_of_a_withheld_response() {
     let said = |content: &str, tokens: u32| {
         json!({ "model": "m", "choices": [{ "index": 0, "delta": { "content": content } }],
             "usage": { "prompt_tokens": 5_000, "completion_tokens": tokens } })
     };
     let stream = events(&[said("大吉。", 3_000), said("去赌博吧。", 3_010)]);
     let length = stream.len();
-    let vendor = Vendor::answering(move |_| Reply::event_stream(stream.as_str()).stalled_after(length));
-    let server = asking(&vendor).with("MODERATION_SCREEN_ANSWERS", true).start();
+    let provider = FakeProvider::with_handler(move |_| Reply::event_stream(stream.as_str()).stalled_after(length));
+    let server = with_model_provider(&provider).with("MODERATION_SCREEN_ANSWERS", true).start();
     let user = server.sign_in(PHONE);
     ask(&server, &user).send().expect_problem(422, "content_rejected");
-    assert_eq!(spending(&server), (8_010, 0));
+    assert_eq!(budget_usage(&server), (8_010, 0));
     let kept = "select prompt_tokens || ' ' || completion_tokens || ' ' || error_class from interpretations";
     assert_eq!(server.value::<String>(kept), "5000 3010 answer withheld");
 }
 
 #[test]
-fn what_a_listener_left_behind_of_the_thinking_is_charged() {
+fn charges_reasoning_before_a_disconnect() {
     let mut thoughts = vec![thought(&"想".repeat(100)); 40];
     thoughts.push(thought("终"));
     let thinking = events(&thoughts);
     let length = thinking.len();
-    let vendor = Vendor::answering(move |_| Reply::event_stream(thinking.as_str()).stalled_after(length));
-    let server = asking(&vendor).start();
+    let provider = FakeProvider::with_handler(move |_| Reply::event_stream(thinking.as_str()).stalled_after(length));
+    let server = with_model_provider(&provider).start();
     let user = server.sign_in(PHONE);
     let body = json!({ "messages": [{ "role": "user", "content": "你好" }], "stream": true });
     drop(read_stream_until(&server, &user, ("/llm/chat", &body), "终"));
     eventually("the call ends", || server.value::<String>("select status from chats") != "running");
     assert_eq!(server.value::<String>("select status from chats"), "cancelled");
-    let (charged, reserved) = spending(&server);
+    let (charged, reserved) = budget_usage(&server);
     assert!(charged >= 4_000, "{charged}");
     assert_eq!(reserved, 0);
 }
 
 #[test]
-fn what_a_listener_left_behind_is_charged() {
-    let model = Model::start(Behaviour::Gated(vec!["一二三四五", "六"]));
+fn charges_output_before_a_disconnect() {
+    let model = FakeModel::start(ModelBehaviour::Gated(vec!["一二三四五", "六"]));
     let server = model.setup().with("LLM_TOKENS_PER_DAY", 1_000_000).start();
     let user = server.sign_in(PHONE);
     drop(read_stream_until(&server, &user, ("/divination/enhanced", &json!({ "question": "问" })), "一二三四五"));
@@ -158,21 +159,21 @@ fn what_a_listener_left_behind_is_charged() {
 }
 
 #[test]
-fn a_try_that_was_lost_on_its_way_is_charged_although_it_is_made_again() {
+fn charges_an_attempt_that_was_lost_and_retried() {
     let spent = |replies: Vec<Reply>| {
-        let vendor = Vendor::playing(replies);
-        let server = asking(&vendor).with("LLM_TOKENS_PER_DAY", 1_000_000).start();
+        let provider = FakeProvider::with_replies(replies);
+        let server = with_model_provider(&provider).with("LLM_TOKENS_PER_DAY", 1_000_000).start();
         let user = server.sign_in(PHONE);
-        let answer = ask(&server, &user).send();
-        assert_eq!(vendor.requests().len(), 2);
-        (answer.status, spending(&server))
+        let response = ask(&server, &user).send();
+        assert_eq!(provider.requests().len(), 2);
+        (response.status, budget_usage(&server))
     };
-    // Nobody knows what the vendor did of either.
+    // The usage of both attempts is unknown.
     let (status, (lost_twice, set_aside)) = spent(vec![Reply::reset(), Reply::reset()]);
     assert!(status >= 500 && lost_twice > 0 && set_aside == 0, "{status} {lost_twice} {set_aside}");
     let told = || Reply::event_stream(chunks(&["吉"]));
     assert_eq!(spent(vec![Reply::reset(), told()]), (200, (100 + lost_twice / 2, 0)));
-    // One that was refused has cost nothing.
+    // A rejected attempt costs nothing.
     assert_eq!(spent(vec![Reply::status(503), told()]), (200, (100, 0)));
     assert_eq!(spent(vec![Reply::reset(), Reply::status(503)]), (503, (lost_twice / 2, 0)));
 }

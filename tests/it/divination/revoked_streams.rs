@@ -1,4 +1,4 @@
-//! Streams whose listener stops being anybody while they run.
+//! Streams whose token is revoked while they run.
 
 use std::{
     thread::scope,
@@ -8,12 +8,11 @@ use std::{
 use serde_json::json;
 
 use crate::support::{
-    Behaviour, Caller, Model, Server,
-    calls::{PHONE, ask, streamed},
-    eventually,
+    Caller, FakeModel, ModelBehaviour, Server, eventually,
+    model_requests::{PHONE, ask, streamed},
 };
 
-/// Far less than the model is silent, and far more than it takes to look.
+/// Much shorter than the silence of the model, and much longer than the check interval.
 const SOON: Duration = Duration::from_secs(20);
 
 fn sign_out(server: &Server, user: &Caller) {
@@ -22,17 +21,17 @@ fn sign_out(server: &Server, user: &Caller) {
 
 #[test]
 fn an_interpretation_ends_with_its_token() {
-    for behaviour in [Behaviour::Silent, Behaviour::Gated(vec!["一", "二"])] {
-        let model = Model::start(behaviour);
+    for behaviour in [ModelBehaviour::Silent, ModelBehaviour::Gated(vec!["一", "二"])] {
+        let model = FakeModel::start(behaviour);
         let server = model.setup().start();
         let user = server.sign_in(PHONE);
         scope(|scope| {
             let told = scope.spawn(|| streamed(ask(&server, &user)).send().expect(200).text());
             model.wait_for_calls(1);
-            let begun = Instant::now();
+            let started_at = Instant::now();
             sign_out(&server, &user);
             let text = told.join().unwrap();
-            assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
+            assert!(started_at.elapsed() < SOON, "{:?}", started_at.elapsed());
             assert!(text.contains("event: error") && text.contains("\"unauthenticated\""), "{text}");
             assert!(!text.contains("event: done") && !text.contains('二'), "{text}");
         });
@@ -43,24 +42,24 @@ fn an_interpretation_ends_with_its_token() {
 
 #[test]
 fn a_conversation_ends_with_its_token() {
-    let model = Model::start(Behaviour::Gated(vec!["一", "二"]));
+    let model = FakeModel::start(ModelBehaviour::Gated(vec!["一", "二"]));
     let server = model.setup().start();
     let user = server.sign_in(PHONE);
     let conversation = json!({ "messages": [{ "role": "user", "content": "你好" }], "stream": true });
     scope(|scope| {
         let told = scope.spawn(|| server.post("/llm/chat").by(&user).json(&conversation).send().text());
         model.wait_for_calls(1);
-        let begun = Instant::now();
+        let started_at = Instant::now();
         sign_out(&server, &user);
         let text = told.join().unwrap();
-        assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
+        assert!(started_at.elapsed() < SOON, "{:?}", started_at.elapsed());
         assert!(text.contains("\"unauthenticated\"") && !text.contains("[DONE]") && !text.contains('二'), "{text}");
     });
 }
 
 #[test]
-fn a_token_that_was_replaced_lives_on_in_its_successor() {
-    let model = Model::start(Behaviour::Gated(vec!["一", "二"]));
+fn a_stream_continues_after_a_token_refresh() {
+    let model = FakeModel::start(ModelBehaviour::Gated(vec!["一", "二"]));
     let server = model.setup().with("AUTH_TOKEN_GRACE", "0 s").start();
     let user = server.sign_in(PHONE);
     scope(|scope| {
@@ -68,7 +67,7 @@ fn a_token_that_was_replaced_lives_on_in_its_successor() {
         model.wait_for_calls(1);
         let renewed = server.post("/auth/refresh-token").form(&[("token", &user.token)]).send().expect(200).json();
         assert_ne!(renewed["token"], user.token.as_str());
-        // Past the next look.
+        // After the next check.
         std::thread::sleep(Duration::from_millis(2_500));
         model.open_gate();
         assert!(told.join().unwrap().contains("event: done"));

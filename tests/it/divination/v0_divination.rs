@@ -1,4 +1,4 @@
-//! `/divination`: interpretations, whole and as they are written, and their records.
+//! `/divination`: interpretations, streams and their records.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -8,10 +8,10 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::support::{Behaviour, Caller, Model, Request, Server, Setup, eventually, found_eventually};
+use crate::support::{Caller, FakeModel, ModelBehaviour, Request, Server, Setup, eventually, eventually_some};
 
 const PHONE: &str = "13800138000";
-/// On the default word list.
+/// A word on the default word list.
 const LISTED: &str = "赌博";
 
 fn ask(server: &Server, user: &Caller, body: &Value) -> Request {
@@ -31,7 +31,7 @@ fn records(server: &Server, user: &Caller, query: &[(&str, &str)]) -> Value {
     server.get(&format!("/divination/records/user/{}", user.user_id)).by(user).query(query).send().expect(200).json()
 }
 
-/// The events of a stream: names and data.
+/// Returns the events of a stream: names and data.
 fn events(text: &str) -> Vec<(String, Value)> {
     let event = |block: &str| {
         let (name, data) = block.strip_prefix("event: ")?.split_once("\ndata: ")?;
@@ -48,18 +48,18 @@ fn is_trace_id(value: &Value) -> bool {
 // The offline interpreter.
 
 #[test]
-fn a_casting_is_interpreted_with_nothing_configured() {
+fn interprets_a_casting_without_configuration() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
-    let answer = ask(&server, &user, &simple()).send().expect(200).json();
-    assert!(is_trace_id(&answer["traceId"]));
-    assert_eq!((&answer["status"], &answer["provider"]), (&json!("succeeded"), &json!("builtin")));
-    assert!(answer["result"].as_str().unwrap().contains("屯"), "{answer}");
-    assert!(answer["durationMs"].is_i64() && answer["usage"].is_object(), "{answer}");
+    let response = ask(&server, &user, &simple()).send().expect(200).json();
+    assert!(is_trace_id(&response["traceId"]));
+    assert_eq!((&response["status"], &response["provider"]), (&json!("succeeded"), &json!("builtin")));
+    assert!(response["result"].as_str().unwrap().contains("屯"), "{response}");
+    assert!(response["durationMs"].is_i64() && response["usage"].is_object(), "{response}");
 
-    let record = record(&server, &user, &answer["traceId"]);
+    let record = record(&server, &user, &response["traceId"]);
     for name in ["traceId", "status", "result", "provider", "model", "durationMs", "usage"] {
-        assert_eq!(record[name], answer[name], "{name}");
+        assert_eq!(record[name], response[name], "{name}");
     }
     for name in ["question", "questionType", "divinationData"] {
         assert_eq!(record[name], simple()[name], "{name}");
@@ -69,7 +69,7 @@ fn a_casting_is_interpreted_with_nothing_configured() {
 }
 
 #[test]
-fn the_language_follows_the_client() {
+fn uses_the_language_of_the_client() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     let english = ask(&server, &user, &simple()).header("accept-language", "en-GB,en;q=0.9").send().expect(200).json();
@@ -78,11 +78,11 @@ fn the_language_follows_the_client() {
 }
 
 #[test]
-fn a_question_is_enough_and_a_question_is_needed() {
+fn requires_a_question_and_nothing_else() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
-    let answer = ask(&server, &user, &json!({ "question": "你好" })).send().expect(200).json();
-    assert_eq!(answer["status"], "succeeded");
+    let response = ask(&server, &user, &json!({ "question": "你好" })).send().expect(200).json();
+    assert_eq!(response["status"], "succeeded");
     for body in [json!({}), json!({ "question": "  " }), json!({ "question": null })] {
         ask(&server, &user, &body).send().expect_fields(&[("question", "required")]);
     }
@@ -92,25 +92,25 @@ fn a_question_is_enough_and_a_question_is_needed() {
 }
 
 #[test]
-fn divination_data_is_kept_to_the_byte() {
+fn stores_divination_data_byte_for_byte() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     let data = r#"{ "lines" :[7, 8,8 , 8,7,6], "note":"\u4e7e" , "n":1E+2}"#;
     let body = format!(r#"{{"question":"x","divinationData":{data}}}"#);
-    let answer = server.post("/divination/enhanced").by(&user).raw_json(&body).send().expect(200).json();
-    let path = format!("/divination/records/trace/{}", answer["traceId"].as_str().unwrap());
+    let response = server.post("/divination/enhanced").by(&user).raw_json(&body).send().expect(200).json();
+    let path = format!("/divination/records/trace/{}", response["traceId"].as_str().unwrap());
     let text = server.get(&path).by(&user).send().expect(200).text();
     assert!(text.contains(&format!(r#""divinationData":{data},"#)), "{text}");
 }
 
 #[test]
-fn a_stream_tells_what_it_is_then_the_text_then_the_whole() {
+fn a_stream_sends_metadata_text_and_result_in_order() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
-    let answer = ask(&server, &user, &simple()).header("accept", "text/event-stream").send().expect(200);
-    assert_eq!(answer.header("content-type"), Some("text/event-stream"));
-    assert_eq!(answer.header("cache-control"), Some("no-store"));
-    let events = events(&answer.text());
+    let response = ask(&server, &user, &simple()).header("accept", "text/event-stream").send().expect(200);
+    assert_eq!(response.header("content-type"), Some("text/event-stream"));
+    assert_eq!(response.header("cache-control"), Some("no-store"));
+    let events = events(&response.text());
     let names: Vec<_> = events.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!((names[0], names[names.len() - 1]), ("meta", "done"));
     assert!(names.len() > 2 && names[1..names.len() - 1].iter().all(|name| *name == "delta"), "{names:?}");
@@ -122,7 +122,7 @@ fn a_stream_tells_what_it_is_then_the_text_then_the_whole() {
 }
 
 #[test]
-fn what_is_wrong_with_the_request_is_a_problem_even_for_a_stream() {
+fn returns_problems_for_invalid_stream_requests() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     let stream = |body: Value| ask(&server, &user, &body).header("accept", "text/event-stream");
@@ -132,14 +132,14 @@ fn what_is_wrong_with_the_request_is_a_problem_even_for_a_stream() {
 }
 
 #[test]
-fn a_listed_word_reaches_no_model_and_leaves_a_violation() {
-    let model = Model::start(Behaviour::Pieces(vec!["x"]));
+fn listed_words_reach_no_model_and_record_a_violation() {
+    let model = FakeModel::start(ModelBehaviour::Pieces(vec!["x"]));
     let server = model.setup().start();
     let user = server.sign_in(PHONE);
-    let answer = ask(&server, &user, &json!({ "question": format!("今天{LISTED}好吗") })).send();
-    let answer = answer.expect_problem(422, "content_rejected");
-    assert!(!answer.text().contains(LISTED), "{}", answer.text());
-    assert_eq!(answer.json()["errors"][0]["field"], "question");
+    let response = ask(&server, &user, &json!({ "question": format!("今天{LISTED}好吗") })).send();
+    let response = response.expect_problem(422, "content_rejected");
+    assert!(!response.text().contains(LISTED), "{}", response.text());
+    assert_eq!(response.json()["errors"][0]["field"], "question");
     assert!(model.calls().is_empty());
     assert_eq!(server.value::<i64>("select count(*) from interpretations"), 0);
     let masked: String = server.value("select masked_text from violations where content_type = 'question'");
@@ -147,13 +147,13 @@ fn a_listed_word_reaches_no_model_and_leaves_a_violation() {
 }
 
 #[test]
-fn the_type_of_a_question_is_screened_like_the_question() {
-    let model = Model::start(Behaviour::Pieces(vec!["x"]));
+fn screens_the_question_type_like_the_question() {
+    let model = FakeModel::start(ModelBehaviour::Pieces(vec!["x"]));
     let server = model.setup().start();
     let user = server.sign_in(PHONE);
     let refused = |body: Value| {
-        let answer = ask(&server, &user, &body).send().expect_problem(422, "content_rejected");
-        let fields = answer.json()["errors"].as_array().unwrap().clone();
+        let response = ask(&server, &user, &body).send().expect_problem(422, "content_rejected");
+        let fields = response.json()["errors"].as_array().unwrap().clone();
         fields.iter().map(|error| error["field"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(refused(json!({ "question": "今天好吗", "questionType": LISTED })), ["questionType"]);
@@ -164,12 +164,12 @@ fn the_type_of_a_question_is_screened_like_the_question() {
 }
 
 #[test]
-fn so_many_an_hour_and_no_more() {
+fn limits_interpretations_an_hour() {
     let server = Setup::default().with("LLM_CALLS_PER_USER_HOUR", 3).start();
     let (user, other) = (server.sign_in(PHONE), server.sign_in("13800138001"));
     let chat = |user: &Caller| {
-        let said = json!({ "messages": [{ "role": "user", "content": "你好" }] });
-        server.post("/llm/chat").by(user).json(&said).send()
+        let message = json!({ "messages": [{ "role": "user", "content": "你好" }] });
+        server.post("/llm/chat").by(user).json(&message).send()
     };
     let question = json!({ "question": "何时启程？" });
     for _ in 0..3 {
@@ -191,7 +191,7 @@ fn so_many_an_hour_and_no_more() {
 }
 
 #[test]
-fn of_a_user_only_so_many_records_are_kept_beside_those_of_sessions() {
+fn limits_stored_records_without_a_session() {
     let setup = Setup::default().with("LLM_CALLS_PER_USER_HOUR", 3).with("LIMITS_INTERPRETATION_RECORDS", 4);
     let server = setup.start();
     let (user, other) = (server.sign_in(PHONE), server.sign_in("13800138001"));
@@ -206,8 +206,8 @@ fn of_a_user_only_so_many_records_are_kept_beside_those_of_sessions() {
             server.edit(&format!("update {table} set created_at = created_at - 3600000"));
         }
         ask(&server, &user, &json!({ "question": format!("问{number}") })).send().expect(200);
-        let said = json!({ "messages": [{ "role": "user", "content": "你好" }] });
-        server.post("/llm/chat").by(&user).json(&said).send().expect(200);
+        let message = json!({ "messages": [{ "role": "user", "content": "你好" }] });
+        server.post("/llm/chat").by(&user).json(&message).send().expect(200);
     }
     let kept: String = server.value(&format!(
         "select group_concat(question, ' ' order by id) from interpretations where user_id = {}",
@@ -222,7 +222,7 @@ fn of_a_user_only_so_many_records_are_kept_beside_those_of_sessions() {
 // Records.
 
 #[test]
-fn records_come_newest_first_in_pages() {
+fn returns_records_newest_first_in_pages() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     for number in 0..5 {
@@ -254,11 +254,11 @@ fn records_come_newest_first_in_pages() {
 }
 
 #[test]
-fn records_of_others_do_not_exist() {
+fn hides_records_of_other_users() {
     let server = Setup::default().start();
     let (user, other) = (server.sign_in(PHONE), server.sign_in("13800138001"));
-    let answer = ask(&server, &other, &simple()).send().expect(200).json();
-    let of_other = format!("/divination/records/trace/{}", answer["traceId"].as_str().unwrap());
+    let response = ask(&server, &other, &simple()).send().expect(200).json();
+    let of_other = format!("/divination/records/trace/{}", response["traceId"].as_str().unwrap());
     let of_nobody = format!("/divination/records/trace/{}", "0".repeat(32));
     for path in [of_other, of_nobody] {
         server.get(&path).by(&user).send().expect_problem(404, "not_found");
@@ -274,29 +274,29 @@ fn records_of_others_do_not_exist() {
     assert_eq!(records(&server, &user, &[])["total"], 0);
 }
 
-// A model elsewhere.
+// An external model.
 
 #[test]
-fn a_model_is_told_what_it_needs_and_nothing_of_the_person() {
-    let model = Model::start(Behaviour::Pieces(vec!["水雷", "屯"]));
+fn sends_the_model_no_personal_data() {
+    let model = FakeModel::start(ModelBehaviour::Pieces(vec!["水雷", "屯"]));
     let server = model.setup().start();
     let user = server.sign_in(PHONE);
     let nickname = json!({ "nickname": "青山不老" });
     server.put("/user/profile").by(&user).json(&nickname).send().expect(200);
-    let answer = ask(&server, &user, &simple()).send().expect(200).json();
+    let response = ask(&server, &user, &simple()).send().expect(200).json();
     assert_eq!(
-        (&answer["result"], &answer["provider"], &answer["model"]),
+        (&response["result"], &response["provider"], &response["model"]),
         (&json!("水雷屯"), &json!("openai"), &json!("stub-1"))
     );
-    assert_eq!(answer["usage"], json!({ "promptTokens": 11, "completionTokens": 7 }));
+    assert_eq!(response["usage"], json!({ "promptTokens": 11, "completionTokens": 7 }));
 
     let call = model.calls().remove(0);
     assert_eq!(call.header("authorization"), Some("Bearer the-key-of-the-model"));
-    let trace_id = answer["traceId"].as_str().unwrap();
+    let trace_id = response["traceId"].as_str().unwrap();
     assert!(call.header("traceparent").unwrap().starts_with(&format!("00-{trace_id}-")), "{call:?}");
     assert_eq!(call.body["model"], "stub-1");
-    let said = call.body["messages"].to_string();
-    assert!(said.contains("今年换工作合适吗？") && said.contains("career"), "{said}");
+    let message = call.body["messages"].to_string();
+    assert!(message.contains("今年换工作合适吗？") && message.contains("career"), "{message}");
     let everything = format!("{:?} {}", call.headers, call.body);
     for secret in [PHONE, &user.token, "青山不老"] {
         assert!(!everything.contains(secret), "{everything}");
@@ -304,8 +304,8 @@ fn a_model_is_told_what_it_needs_and_nothing_of_the_person() {
 }
 
 #[test]
-fn a_user_has_two_calls_running_and_no_more() {
-    let model = Model::start(Behaviour::Silent);
+fn limits_a_user_to_two_concurrent_calls() {
+    let model = FakeModel::start(ModelBehaviour::Silent);
     let server = model.setup().start();
     let (user, other) = (server.sign_in(PHONE), server.sign_in("13800138001"));
     std::thread::scope(|scope| {
@@ -322,12 +322,12 @@ fn a_user_has_two_calls_running_and_no_more() {
             .header("accept", "text/event-stream")
             .send()
             .expect_problem(429, "too_many_calls");
-        // Others and other things are not held up.
+        // Other users and other requests are not delayed.
         server.get("/user/profile").by(&user).send().expect(200);
         assert_eq!(records(&server, &user, &[])["items"][0]["status"], "running");
         model.open_gate();
-        for answer in running {
-            answer.join().unwrap().expect(200);
+        for response in running {
+            response.join().unwrap().expect(200);
         }
     });
     ask(&server, &user, &simple()).send().expect(200);
@@ -335,8 +335,8 @@ fn a_user_has_two_calls_running_and_no_more() {
 }
 
 #[test]
-fn the_service_has_so_many_calls_running_over_all() {
-    let model = Model::start(Behaviour::Silent);
+fn limits_concurrent_calls_overall() {
+    let model = FakeModel::start(ModelBehaviour::Silent);
     let server = model.setup().with("LLM_CALLS", 1).with("LLM_QUEUE", 0).start();
     let (user, other) = (server.sign_in(PHONE), server.sign_in("13800138001"));
     std::thread::scope(|scope| {
@@ -351,7 +351,7 @@ fn the_service_has_so_many_calls_running_over_all() {
     ask(&server, &other, &simple()).send().expect(200);
 }
 
-/// Fails the test unless the call fails like this and has left a record that says so.
+/// Panics unless the call fails with this problem and record.
 #[track_caller]
 fn expect_failure(server: &Server, user: &Caller, status: u16, code: &str) {
     let problem = ask(server, user, &simple()).send().expect_problem(status, code);
@@ -362,46 +362,46 @@ fn expect_failure(server: &Server, user: &Caller, status: u16, code: &str) {
 }
 
 #[test]
-fn a_model_that_refuses_is_502_with_a_record() {
-    let model = Model::start(Behaviour::Status(400));
+fn a_rejecting_model_is_502_with_a_record() {
+    let model = FakeModel::start(ModelBehaviour::Status(400));
     let server = model.setup().start();
     expect_failure(&server, &server.sign_in(PHONE), 502, "provider_failed");
     assert_eq!(model.calls().len(), 1);
 }
 
 #[test]
-fn a_model_that_talks_nonsense_is_502_with_a_record() {
-    let server = Model::start(Behaviour::Nonsense).setup().start();
+fn an_invalid_model_response_is_502_with_a_record() {
+    let server = FakeModel::start(ModelBehaviour::Nonsense).setup().start();
     expect_failure(&server, &server.sign_in(PHONE), 502, "provider_failed");
 }
 
 #[test]
-fn an_overloaded_model_is_asked_twice_and_is_503() {
-    let model = Model::start(Behaviour::Status(503));
+fn retries_an_overloaded_model_once_and_returns_503() {
+    let model = FakeModel::start(ModelBehaviour::Status(503));
     let server = model.setup().start();
     expect_failure(&server, &server.sign_in(PHONE), 503, "provider_unavailable");
     assert_eq!(model.calls().len(), 2);
 }
 
 #[test]
-fn a_model_that_cannot_be_reached_is_503() {
-    let server = Model::start(Behaviour::Silent).setup().with("LLM_BASE_URL", "http://127.0.0.1:1/v1").start();
+fn an_unreachable_model_is_503() {
+    let server = FakeModel::start(ModelBehaviour::Silent).setup().with("LLM_BASE_URL", "http://127.0.0.1:1/v1").start();
     expect_failure(&server, &server.sign_in(PHONE), 503, "provider_unavailable");
 }
 
 #[test]
-fn a_model_that_says_nothing_is_504() {
-    let model = Model::start(Behaviour::Silent);
+fn a_silent_model_is_504() {
+    let model = FakeModel::start(ModelBehaviour::Silent);
     let server = model.setup().with("LLM_FIRST_BYTE_TIMEOUT", "200 ms").with("LLM_IDLE_TIMEOUT", "200 ms").start();
     expect_failure(&server, &server.sign_in(PHONE), 504, "provider_timeout");
 }
 
 #[test]
-fn a_stream_that_fails_ends_with_an_error_event() {
-    let server = Model::start(Behaviour::Status(400)).setup().start();
+fn a_failing_stream_ends_with_an_error_event() {
+    let server = FakeModel::start(ModelBehaviour::Status(400)).setup().start();
     let user = server.sign_in(PHONE);
-    let answer = ask(&server, &user, &simple()).header("accept", "text/event-stream").send().expect(200);
-    let events = events(&answer.text());
+    let response = ask(&server, &user, &simple()).header("accept", "text/event-stream").send().expect(200);
+    let events = events(&response.text());
     let names: Vec<_> = events.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["meta", "error"]);
     assert_eq!(events[1].1["code"], "provider_failed");
@@ -409,7 +409,7 @@ fn a_stream_that_fails_ends_with_an_error_event() {
     assert_eq!(record(&server, &user, &events[0].1["traceId"])["status"], "failed");
 }
 
-/// Opens a stream by hand and reads it until the first piece of the text.
+/// Opens a raw stream and reads until the first text.
 fn listen(server: &Server, user: &Caller) -> BufReader<TcpStream> {
     listen_until(server, user, "event: delta")
 }
@@ -435,16 +435,16 @@ fn listen_until(server: &Server, user: &Caller, event: &str) -> BufReader<TcpStr
     reader
 }
 
-/// Waits until the only record says something else than `running`, and returns what it says.
+/// Waits until the only record is not `running` and returns its status.
 fn ended(server: &Server) -> String {
-    found_eventually("the call ends", || {
+    eventually_some("the call ends", || {
         Some(server.value::<String>("select status from interpretations")).filter(|status| status != "running")
     })
 }
 
 #[test]
-fn pieces_arrive_while_the_model_still_writes() {
-    let model = Model::start(Behaviour::Gated(vec!["一", "二"]));
+fn sends_text_while_the_model_is_still_writing() {
+    let model = FakeModel::start(ModelBehaviour::Gated(vec!["一", "二"]));
     let server = model.setup().start();
     let user = server.sign_in(PHONE);
     let mut reader = listen(&server, &user);
@@ -459,21 +459,21 @@ fn pieces_arrive_while_the_model_still_writes() {
 }
 
 #[test]
-fn a_listener_who_leaves_cancels_the_call_and_frees_its_place() {
-    let model = Model::start(Behaviour::Gated(vec!["一", "二", "三", "四"]));
+fn a_disconnect_cancels_the_call_and_releases_its_permit() {
+    let model = FakeModel::start(ModelBehaviour::Gated(vec!["一", "二", "三", "四"]));
     let server = model.setup().with("LLM_CALLS_PER_USER", 1).start();
     let user = server.sign_in(PHONE);
     drop(listen(&server, &user));
-    // There is never another piece to send.
+    // The model never sends another chunk.
     assert_eq!(ended(&server), "cancelled");
     model.open_gate();
-    // The place is given back a moment after the record is finished.
+    // The permit is released after the record is written.
     eventually("the place is free", || ask(&server, &user, &simple()).send().status == 200);
 }
 
 #[test]
-fn who_leaves_before_the_model_says_anything_cancels_the_call() {
-    let model = Model::start(Behaviour::Silent);
+fn a_disconnect_before_the_first_chunk_cancels_the_call() {
+    let model = FakeModel::start(ModelBehaviour::Silent);
     let server = model.setup().with("LLM_CALLS_PER_USER", 1).start();
     let user = server.sign_in(PHONE);
     let listening = listen_until(&server, &user, "event: meta");
@@ -484,8 +484,8 @@ fn who_leaves_before_the_model_says_anything_cancels_the_call() {
 }
 
 #[test]
-fn a_call_that_a_crash_cut_off_is_known_afterwards() {
-    let model = Model::start(Behaviour::Gated(vec!["一", "二"]));
+fn records_a_call_interrupted_by_a_crash() {
+    let model = FakeModel::start(ModelBehaviour::Gated(vec!["一", "二"]));
     let server = model.setup().start();
     let user = server.sign_in(PHONE);
     let reader = listen(&server, &user);
@@ -496,7 +496,7 @@ fn a_call_that_a_crash_cut_off_is_known_afterwards() {
 }
 
 #[test]
-fn no_question_is_logged() {
+fn never_logs_questions() {
     let server = Setup::default().with("LOG_LEVEL", "debug").start();
     let user = server.sign_in(PHONE);
     ask(&server, &user, &json!({ "question": "寂静的问题", "divinationData": "寂静的卦" })).send().expect(200);

@@ -1,16 +1,16 @@
-//! `/divination-history`: castings that clients store, given back as they came.
+//! `/divination-history`: records that clients store and read back unchanged.
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Caller, Server, Setup, at_once};
+use crate::support::{Caller, Response, Server, Setup, send_concurrently};
 
 const PHONE: &str = "13800138000";
 
-fn save(server: &Server, user: &Caller, body: &Value) -> Answer {
+fn save(server: &Server, user: &Caller, body: &Value) -> Response {
     server.post("/divination-history/save").by(user).json(body).send()
 }
 
-fn save_id(server: &Server, user: &Caller, id: &str) -> Answer {
+fn save_id(server: &Server, user: &Caller, id: &str) -> Response {
     save(server, user, &json!({ "localRecordId": id }))
 }
 
@@ -22,7 +22,7 @@ fn ids(listed: &Value) -> Vec<&str> {
     listed["items"].as_array().unwrap().iter().map(|item| item["localRecordId"].as_str().unwrap()).collect()
 }
 
-fn delete(server: &Server, user: &Caller, body: &Value) -> Answer {
+fn delete(server: &Server, user: &Caller, body: &Value) -> Response {
     server.post("/divination-history/delete").by(user).json(body).send()
 }
 
@@ -37,7 +37,7 @@ fn deactivate_all(server: &Server, user: &Caller) -> Value {
 }
 
 #[test]
-fn a_record_comes_back_as_it_was_saved() {
+fn returns_a_record_as_saved() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     let record = json!({
@@ -54,7 +54,7 @@ fn a_record_comes_back_as_it_was_saved() {
 }
 
 #[test]
-fn everything_but_the_record_id_may_be_missing() {
+fn requires_only_the_record_id() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     let saved = save_id(&server, &user, "r-1").expect(201).json();
@@ -65,7 +65,7 @@ fn everything_but_the_record_id_may_be_missing() {
 }
 
 #[test]
-fn json_data_and_timestamp_are_kept_to_the_byte() {
+fn stores_json_data_and_timestamp_byte_for_byte() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     let values = [
@@ -94,15 +94,15 @@ fn json_data_and_timestamp_are_kept_to_the_byte() {
         let saved = server.post("/divination-history/save").by(&user).raw_json(&body).send();
         assert!(matches!(saved.status, 200 | 201), "{value}: {}", saved.text());
         let listed = server.post("/divination-history/get").by(&user).send().expect(200);
-        for answer in [saved.text(), listed.text()] {
-            assert!(answer.contains(&format!(r#""jsonData":{value},"#)), "{value} in {answer}");
-            assert!(answer.contains(&format!(r#""timestamp":{timestamp},"#)), "{timestamp} in {answer}");
+        for response in [saved.text(), listed.text()] {
+            assert!(response.contains(&format!(r#""jsonData":{value},"#)), "{value} in {response}");
+            assert!(response.contains(&format!(r#""timestamp":{timestamp},"#)), "{timestamp} in {response}");
         }
     }
 }
 
 #[test]
-fn what_comes_in_a_form_comes_back_as_that_text() {
+fn returns_form_values_as_text() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     let text = "{ \"lines\": [7, 8] }\n乾+&=%";
@@ -112,7 +112,7 @@ fn what_comes_in_a_form_comes_back_as_that_text() {
 }
 
 #[test]
-fn saving_the_same_id_again_updates_the_record_in_its_place() {
+fn saving_an_existing_id_updates_the_record_in_place() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     let body = json!({ "localRecordId": "r-1", "question": "old", "aiResult": "old", "timestamp": 1 });
@@ -123,13 +123,13 @@ fn saving_the_same_id_again_updates_the_record_in_its_place() {
     assert_eq!((&second["question"], &second["aiResult"]), (&json!("new"), &json!("old")));
     let listed = list(&server, &user, &json!({}));
     assert_eq!((ids(&listed), &listed["items"][1]), (vec!["r-2", "r-1"], &second));
-    // A number is an id too.
+    // A number is a valid id.
     save(&server, &user, &json!({ "localRecordId": 7 })).expect(201);
     save(&server, &user, &json!({ "localRecordId": "7" })).expect(200);
 }
 
 #[test]
-fn what_a_save_leaves_out_stays_as_it_was() {
+fn keeps_fields_that_a_save_omits() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     let record = json!({
@@ -143,7 +143,7 @@ fn what_a_save_leaves_out_stays_as_it_was() {
         ("questionType", json!("love")),
         ("question", json!("何时启程？")),
         ("timestamp", json!("yesterday")),
-        // Both can be empty.
+        // Both can be emptied.
         ("aiResult", json!("")),
         ("jsonData", json!("")),
     ];
@@ -159,26 +159,26 @@ fn what_a_save_leaves_out_stays_as_it_was() {
             assert_eq!(list(&server, &user, &json!({}))["items"][0], expected, "{name}");
         }
     }
-    // One that was hidden is a new record.
+    // Saving a deleted id creates a new record.
     deactivate_all(&server, &user);
     let anew = save_id(&server, &user, "r-1").expect(201).json();
     assert_eq!((&anew["question"], &anew["jsonData"]), (&Value::Null, &Value::Null));
 }
 
 #[test]
-fn parallel_saves_of_one_id_make_one_record() {
+fn parallel_saves_of_one_id_create_one_record() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     let body = json!({ "localRecordId": "r-1" });
     let request = || server.post("/divination-history/save").by(&user).json(&body);
-    let answers = at_once((0..20).map(|_| request()).collect());
-    assert_eq!(answers.iter().filter(|answer| answer.status == 201).count(), 1);
-    assert_eq!(answers.iter().filter(|answer| answer.status == 200).count(), 19);
+    let responses = send_concurrently((0..20).map(|_| request()).collect());
+    assert_eq!(responses.iter().filter(|response| response.status == 201).count(), 1);
+    assert_eq!(responses.iter().filter(|response| response.status == 200).count(), 19);
     assert_eq!(count(&server, &user), 1);
 }
 
 #[test]
-fn lists_are_newest_first_by_the_servers_order_and_not_the_clients_time() {
+fn lists_newest_first_by_server_time() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     for (id, timestamp) in [("a", 3), ("b", 1), ("c", 2)] {
@@ -188,7 +188,7 @@ fn lists_are_newest_first_by_the_servers_order_and_not_the_clients_time() {
 }
 
 #[test]
-fn pages_cut_the_list() {
+fn paginates() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     for id in ["a", "b", "c", "d", "e"] {
@@ -212,13 +212,13 @@ fn pages_cut_the_list() {
         ("size", json!(0), "out_of_range"),
         ("size", json!(101), "out_of_range"),
     ] {
-        let answer = server.post("/divination-history/get").by(&user).json(&json!({ name: value })).send();
-        answer.expect_fields(&[(name, code)]);
+        let response = server.post("/divination-history/get").by(&user).json(&json!({ name: value })).send();
+        response.expect_fields(&[(name, code)]);
     }
 }
 
 #[test]
-fn a_list_of_nothing_is_empty() {
+fn lists_no_records_as_an_empty_list() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     for body in [json!({}), json!({ "page": 1, "size": 1 }), json!({ "page": 2 })] {
@@ -227,7 +227,7 @@ fn a_list_of_nothing_is_empty() {
 }
 
 #[test]
-fn a_damaged_record_does_not_spoil_the_list() {
+fn a_damaged_record_does_not_break_the_list() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     for id in ["a", "b", "c"] {
@@ -240,7 +240,7 @@ fn a_damaged_record_does_not_spoil_the_list() {
 }
 
 #[test]
-fn without_a_page_a_list_has_up_to_a_thousand_records() {
+fn returns_up_to_a_thousand_records_without_a_page() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     server.edit(&format!(
@@ -256,7 +256,7 @@ fn without_a_page_a_list_has_up_to_a_thousand_records() {
 }
 
 #[test]
-fn a_question_type_narrows_the_list_and_its_total() {
+fn filters_list_and_total_by_question_type() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     for (id, question_type) in [("a", "career"), ("b", "love"), ("c", "career")] {
@@ -270,7 +270,7 @@ fn a_question_type_narrows_the_list_and_its_total() {
 }
 
 #[test]
-fn records_are_deleted_one_by_one_or_together() {
+fn deletes_one_or_several_records() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     for id in ["a", "b", "c", "d", "e", "f", "g", "null"] {
@@ -282,9 +282,9 @@ fn records_are_deleted_one_by_one_or_together() {
     assert_eq!(deleted(json!({ "localRecordIds": ["b", "c", "x", "b"] })), 2);
     assert_eq!(deleted(json!({ "localRecordIds": "d,e" })), 2);
     let repeated = [("localRecordIds", "f"), ("localRecordIds", "x")];
-    let answer = server.post("/divination-history/delete").by(&user).form(&repeated).send().expect(200);
-    assert_eq!(answer.json(), json!({ "deleted": 1 }));
-    // No list is no list, and not a record called null.
+    let response = server.post("/divination-history/delete").by(&user).form(&repeated).send().expect(200);
+    assert_eq!(response.json(), json!({ "deleted": 1 }));
+    // Null is not a list and not the id "null".
     assert_eq!(deleted(json!({ "localRecordId": "g", "localRecordIds": null })), 1);
     assert_eq!(ids(&list(&server, &user, &json!({}))), ["null"]);
     for nothing in [json!({}), json!({ "localRecordIds": [] }), json!({ "localRecordIds": null, "localRecordId": "" })]
@@ -294,7 +294,7 @@ fn records_are_deleted_one_by_one_or_together() {
     let many: Vec<_> = (0..101).map(|number| number.to_string()).collect();
     delete(&server, &user, &json!({ "localRecordIds": many })).expect_fields(&[("localRecordIds", "too_many")]);
     delete(&server, &user, &json!({ "localRecordIds": many[..100] })).expect(200);
-    // However they are spread, they are so many together.
+    // The limit covers all records, whatever their type.
     delete(&server, &user, &json!({ "localRecordIds": many[..100], "localRecordId": "x" }))
         .expect_fields(&[("localRecordIds", "too_many")]);
     delete(&server, &user, &json!({ "localRecordIds": many[..99], "localRecordId": "x" })).expect(200);
@@ -312,7 +312,7 @@ fn records_are_deleted_one_by_one_or_together() {
 }
 
 #[test]
-fn a_user_keeps_so_many_records_and_no_more() {
+fn limits_the_records_of_a_user() {
     let server = Setup::default().with("LIMITS_HISTORY_RECORDS", 3).start();
     let user = server.sign_in(PHONE);
     for id in ["a", "b", "c"] {
@@ -324,25 +324,25 @@ fn a_user_keeps_so_many_records_and_no_more() {
     save_id(&server, &user, "d").expect(201);
     save_id(&server, &user, "e").expect_problem(409, "history_full");
     save_id(&server, &server.sign_in("13800138001"), "d").expect(201);
-    // Hidden records do not count.
+    // Deleted records do not count.
     deactivate_all(&server, &user);
     save_id(&server, &user, "e").expect(201);
 }
 
 #[test]
-fn parallel_saves_do_not_pass_the_limit() {
+fn parallel_saves_do_not_exceed_the_limit() {
     let server = Setup::default().with("LIMITS_HISTORY_RECORDS", 3).start();
     let user = server.sign_in(PHONE);
     let request =
         |number: u32| server.post("/divination-history/save").by(&user).json(&json!({ "localRecordId": number }));
-    let answers = at_once((0..20).map(request).collect());
-    assert_eq!(answers.iter().filter(|answer| answer.status == 201).count(), 3);
-    assert_eq!(answers.iter().filter(|answer| answer.status == 409).count(), 17);
+    let responses = send_concurrently((0..20).map(request).collect());
+    assert_eq!(responses.iter().filter(|response| response.status == 201).count(), 3);
+    assert_eq!(responses.iter().filter(|response| response.status == 409).count(), 17);
     assert_eq!(count(&server, &user), 3);
 }
 
 #[test]
-fn deactivated_records_are_hidden_and_can_be_saved_anew() {
+fn hides_deleted_records_and_allows_saving_them_anew() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     for id in ["a", "b", "c"] {
@@ -362,7 +362,7 @@ fn deactivated_records_are_hidden_and_can_be_saved_anew() {
 }
 
 #[test]
-fn no_more_hidden_records_are_kept_than_a_user_may_have() {
+fn limits_deleted_records_to_the_record_limit() {
     let server = Setup::default().with("LIMITS_HISTORY_RECORDS", 3).start();
     let user = server.sign_in(PHONE);
     for round in 0..3 {
@@ -378,7 +378,7 @@ fn no_more_hidden_records_are_kept_than_a_user_may_have() {
 }
 
 #[test]
-fn a_list_without_a_page_ends_with_so_many_bytes_and_pages_go_on() {
+fn limits_the_bytes_of_an_unpaged_list_and_continues_in_pages() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     server.edit(&format!(
@@ -397,11 +397,11 @@ fn a_list_without_a_page_ends_with_so_many_bytes_and_pages_go_on() {
 }
 
 #[test]
-fn others_records_cannot_be_reached() {
+fn cannot_reach_records_of_other_users() {
     let server = Setup::default().start();
     let (user, other) = (server.sign_in(PHONE), server.sign_in("13800138001"));
     save_id(&server, &other, "a").expect(201);
-    // A number that nobody has is refused in the same words.
+    // An unknown number gets the same response.
     for number in [other.phone_number.as_str(), "13800138099"] {
         for path in ["get", "delete", "save", "deactivate-all"] {
             let body = json!({ "phoneNumber": number, "localRecordId": "a" });
@@ -414,29 +414,29 @@ fn others_records_cannot_be_reached() {
     save(&server, &user, &json!({ "userId": other.user_id, "localRecordId": "a" })).expect_problem(403, "not_yours");
     let mixed = json!({ "userId": user.user_id, "phoneNumber": other.phone_number, "localRecordId": "a" });
     save(&server, &user, &mixed).expect_problem(403, "not_yours");
-    // The same record id is another record with another user.
+    // Record ids are scoped to the user.
     save_id(&server, &user, "a").expect(201);
     assert_eq!(delete(&server, &user, &json!({ "localRecordId": "a" })).expect(200).json()["deleted"], 1);
     assert_eq!((count(&server, &user), count(&server, &other)), (json!(0), json!(1)));
 }
 
 #[test]
-fn the_own_number_is_known_in_every_spelling() {
+fn accepts_the_own_number_in_every_spelling() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     save_id(&server, &user, "a").expect(201);
     for path in ["+8613800138000", "%2B86%20138%200013%208000", "008613800138000"] {
-        let answer = server.get(&format!("/divination-history/count/{path}")).by(&user).send().expect(200);
-        assert_eq!(answer.json()["count"], 1);
+        let response = server.get(&format!("/divination-history/count/{path}")).by(&user).send().expect(200);
+        assert_eq!(response.json()["count"], 1);
     }
     assert_eq!(list(&server, &user, &json!({ "phoneNumber": "138 0013 8000" }))["total"], 1);
 }
 
 #[test]
-fn sizes_are_bounded() {
+fn limits_field_sizes() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
-    // What is bounded is what a text says, however it is escaped, and of anything else the JSON as it came.
+    // Texts are limited by their unescaped length, other values by their JSON.
     let with_data = |data: Value| save(&server, &user, &json!({ "localRecordId": "a", "jsonData": data }));
     with_data(json!("\"".repeat(64 * 1024))).expect(201);
     with_data(json!("\"".repeat(64 * 1024 + 1))).expect_fields(&[("jsonData", "too_long")]);

@@ -1,8 +1,8 @@
-//! Records of interpretations as their users and the operators read them.
+//! `/divination/records`: interpretation records as users and operators read them.
 
 use serde_json::{Value, json};
 
-use crate::support::{Behaviour, Caller, Model, Request, Server, Setup};
+use crate::support::{Caller, FakeModel, ModelBehaviour, Request, Server, Setup};
 
 const PHONE: &str = "13800138000";
 const OTHER: &str = "13800138001";
@@ -20,7 +20,7 @@ fn of(request: Request) -> Value {
     request.send().expect(200).json()
 }
 
-/// Lets the calls have begun on the given days of January, in the order of their making.
+/// Moves the calls to the given days of January, in order of creation.
 fn spread(server: &Server, days: &[u32]) {
     for (index, day) in days.iter().enumerate() {
         let at = 1_767_225_600_000_i64 + i64::from(day - 1) * 86_400_000;
@@ -29,7 +29,7 @@ fn spread(server: &Server, days: &[u32]) {
 }
 
 #[test]
-fn records_of_a_number_are_those_of_its_user() {
+fn finds_records_by_phone_number() {
     let server = Setup::default().start();
     let (user, other) = (server.sign_in(PHONE), server.sign_in(OTHER));
     interpret(&server, &user, "甲");
@@ -39,7 +39,7 @@ fn records_of_a_number_are_those_of_its_user() {
     assert_eq!(questions(&of(server.get(&path).by(&user))), ["丙", "甲"]);
     let paged = of(server.get(&path).by(&user).query(&[("page", "2"), ("size", "1")]));
     assert_eq!((questions(&paged), &paged["total"]), (vec!["甲"], &json!(2)));
-    // Every spelling of the number is the number.
+    // In every spelling of the number.
     let spelled = "/divination/records/phone/%2B86%20138%200013%208000";
     assert_eq!(of(server.get(spelled).by(&user))["total"], 2);
     server.get(&path).by(&other).send().expect_problem(403, "not_yours");
@@ -53,7 +53,7 @@ fn records_of_a_number_are_those_of_its_user() {
 }
 
 #[test]
-fn a_range_is_half_open_and_newest_first() {
+fn ranges_are_half_open_and_newest_first() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     for question in ["一", "二", "三", "四"] {
@@ -67,7 +67,7 @@ fn a_range_is_half_open_and_newest_first() {
     assert_eq!(questions(&between("2026-01-01T00:00:00Z", "2026-01-05T00:00:00Z")), ["二", "三", "一"]);
     assert_eq!(questions(&between("2026-01-05T00:00:00Z", "2026-01-05T00:00:00.001Z")), ["四"]);
     assert_eq!(between("2026-01-03T00:00:00Z", "2026-01-03T00:00:00Z")["total"], 0);
-    // Dates without a zone are read where the service is at home: midnight in Shanghai is 16:00 the day before.
+    // Dates without a zone are local: midnight in Shanghai is 16:00 UTC the day before.
     assert_eq!(questions(&between("2026-01-03", "2026-01-04")), ["二"]);
     assert_eq!(questions(&between("1767225600000", "1767312000000")), ["一"]);
     let all = [("startTime", "2026-01-01"), ("endTime", "2026-02-01"), ("page", "2"), ("size", "3")];
@@ -91,7 +91,7 @@ fn a_range_is_half_open_and_newest_first() {
 }
 
 #[test]
-fn dates_without_a_zone_are_read_where_the_operator_says() {
+fn reads_dates_without_a_zone_in_the_configured_zone() {
     let server = Setup::default().with("LIMITS_TIME_ZONE", "Europe/Berlin").start();
     let user = server.sign_in(PHONE);
     for (index, at) in ["2026-01-15T22:59:59Z", "2026-01-15T23:00:00Z", "2026-07-15T22:00:00Z"].iter().enumerate() {
@@ -104,12 +104,12 @@ fn dates_without_a_zone_are_read_where_the_operator_says() {
         |start: &str, end: &str| of(server.get(&path).by(&user).query(&[("startTime", start), ("endTime", end)]));
     assert_eq!(questions(&between("2026-01-15", "2026-01-16")), ["2026-01-15T22:59:59Z"]);
     assert_eq!(questions(&between("2026-01-16 00:00:00", "2026-01-16 00:00:01")), ["2026-01-15T23:00:00Z"]);
-    // In summer it is two hours ahead.
+    // Two hours ahead in summer.
     assert_eq!(questions(&between("2026-07-16", "2026-07-17")), ["2026-07-15T22:00:00Z"]);
 }
 
 #[test]
-fn counts_are_of_the_user_alone() {
+fn counts_only_records_of_the_user() {
     let server = Setup::default().start();
     let (user, other) = (server.sign_in(PHONE), server.sign_in(OTHER));
     for _ in 0..3 {
@@ -124,8 +124,8 @@ fn counts_are_of_the_user_alone() {
 }
 
 #[test]
-fn operators_see_what_failed_and_what_was_slow() {
-    let model = Model::start(Behaviour::Status(400));
+fn operators_see_failed_and_slow_calls() {
+    let model = FakeModel::start(ModelBehaviour::Status(400));
     let server = model.setup().start();
     let user = server.sign_in(PHONE);
     let key = server.api_key("reports");
@@ -155,14 +155,14 @@ fn operators_see_what_failed_and_what_was_slow() {
 }
 
 #[test]
-fn a_record_says_what_a_call_used_and_cost() {
-    let model = Model::start(Behaviour::Pieces(vec!["吉"]));
+fn records_include_usage_and_cost() {
+    let model = FakeModel::start(ModelBehaviour::Pieces(vec!["吉"]));
     let server = model.setup().with("LLM_PRICES", "stub-1=2.00/8.00").start();
     let user = server.sign_in(PHONE);
-    let answer = interpret(&server, &user, "问");
-    let path = format!("/divination/records/trace/{}", answer["traceId"].as_str().unwrap());
+    let response = interpret(&server, &user, "问");
+    let path = format!("/divination/records/trace/{}", response["traceId"].as_str().unwrap());
     let record = of(server.get(&path).by(&user));
-    // 11 tokens in at 2 and 7 out at 8 for a million.
+    // 11 tokens in at 2 and 7 out at 8 per million.
     assert_eq!(
         (&record["cost"], &record["usage"]),
         (&json!("0.000078"), &json!({ "promptTokens": 11, "completionTokens": 7 }))
@@ -204,7 +204,7 @@ fn lists_and_counts_use_their_indexes() {
             assert!((!step.starts_with("SCAN") || is_partial) && !step.contains("TEMP B-TREE"), "{sql}: {step}");
         }
     }
-    // Slow calls are few: they are found by their duration, and only as many ids are sorted as are shown.
+    // Slow calls are few. They are found by duration, and only the returned ids are sorted.
     let slow = "select result from interpretations where id in (select id from interpretations where duration_ms >= ?1 \
                 order by +id desc limit ?2 offset ?3) order by id desc";
     let plan = server.query_plan(slow);

@@ -1,4 +1,4 @@
-//! Conversations, passed on to the model and back.
+//! `/llm/chat`: conversations proxied to the model.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -9,20 +9,20 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::support::{
-    Behaviour, Caller, Model, Request, Server, Setup, found_eventually,
-    vendors::{Reply, Vendor},
+    Caller, FakeModel, ModelBehaviour, Request, Server, Setup, eventually_some,
+    fake_provider::{FakeProvider, Reply},
 };
 
 const PHONE: &str = "13800138000";
 const VECTORS: &str = include_str!("../../vectors/llm.json");
-/// On the default word list.
+/// A word on the default word list.
 const LISTED: &str = "赌博";
 
 fn ask(server: &Server, user: &Caller, body: &Value) -> Request {
     server.post("/llm/chat").by(user).json(body)
 }
 
-fn said(content: &str) -> Value {
+fn message(content: &str) -> Value {
     json!({ "messages": [{ "role": "user", "content": content }] })
 }
 
@@ -30,15 +30,15 @@ fn streamed(content: &str) -> Value {
     json!({ "messages": [{ "role": "user", "content": content }], "stream": true })
 }
 
-fn asking(vendor: &Vendor) -> Setup {
+fn with_model_provider(provider: &FakeProvider) -> Setup {
     Setup::default()
         .with("LLM_PROVIDER", "openai")
-        .with("LLM_BASE_URL", format!("{}/v1", vendor.url()))
+        .with("LLM_BASE_URL", format!("{}/v1", provider.url()))
         .with("LLM_MODEL", "stub-1")
         .with("LLM_LONGEST_RETRY_WAIT", "1 s")
 }
 
-/// The data of the events of a stream, comments left out.
+/// Returns the data of the events of a stream, without comments.
 fn data(text: &str) -> Vec<String> {
     let events = text.split("\n\n").filter(|event| !event.is_empty() && !event.starts_with(':'));
     events
@@ -54,14 +54,14 @@ fn record(server: &Server) -> (String, Option<String>) {
 const WHOLE: &str = r#"{"id":"chatcmpl-9","object":"chat.completion","created":1768465800,"model":"m-2026","system_fingerprint":"fp_1","choices":[{"index":0,"message":{"role":"assistant","content":"大吉","reasoning_content":"先看本卦"},"finish_reason":"stop"}],"usage":{"prompt_tokens":31,"completion_tokens":6,"total_tokens":37}}"#;
 
 #[test]
-fn nothing_of_a_long_beginning_is_lost() {
+fn loses_nothing_of_a_long_beginning() {
     let chunk = |delta: Value| json!({ "model": "m", "choices": [{ "index": 0, "delta": delta }] });
     let thinking = (0..100).map(|number| chunk(json!({ "content": "", "thinking": format!("t{number}") })));
     let chunks: Vec<_> = thinking.chain([chunk(json!({ "content": "大吉" }))]).collect();
     let events: Vec<_> = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
     let stream = events.concat() + "data: [DONE]\n\n";
-    let vendor = Vendor::answering(move |_| Reply::event_stream(stream.as_str()));
-    let server = asking(&vendor).start();
+    let provider = FakeProvider::with_handler(move |_| Reply::event_stream(stream.as_str()));
+    let server = with_model_provider(&provider).start();
     let user = server.sign_in(PHONE);
     let told = data(&ask(&server, &user, &streamed("你好")).send().expect(200).text());
     let sent: Vec<_> = chunks.iter().map(Value::to_string).chain(["[DONE]".to_owned()]).collect();
@@ -69,8 +69,8 @@ fn nothing_of_a_long_beginning_is_lost() {
 }
 
 #[test]
-fn whether_the_answer_is_a_stream_is_said_in_the_request_or_else_by_what_is_accepted() {
-    let model = Model::start(Behaviour::Pieces(vec!["大吉"]));
+fn streams_if_the_body_or_else_the_accept_header_asks_for_it() {
+    let model = FakeModel::start(ModelBehaviour::Pieces(vec!["大吉"]));
     let server = model.setup().start();
     let user = server.sign_in(PHONE);
     let (whole, events) = ("application/json", "text/event-stream");
@@ -81,30 +81,30 @@ fn whether_the_answer_is_a_stream_is_said_in_the_request_or_else_by_what_is_acce
         (Some(false), "application/json, text/event-stream", whole),
         (Some(true), whole, events),
     ] {
-        let mut body = said("你好");
+        let mut body = message("你好");
         if let Some(stream) = stream {
             body["stream"] = json!(stream);
         }
-        let answer = ask(&server, &user, &body).header("accept", accept).send().expect(200);
-        assert_eq!(answer.header("content-type"), Some(expected), "{stream:?} {accept}");
+        let response = ask(&server, &user, &body).header("accept", accept).send().expect(200);
+        assert_eq!(response.header("content-type"), Some(expected), "{stream:?} {accept}");
     }
 }
 
 #[test]
-fn an_answer_is_passed_on_as_it_came() {
-    let vendor = Vendor::playing([Reply::json(format!("\n\n{WHOLE}\n"))]);
-    let server = asking(&vendor).start();
+fn passes_on_a_response_unchanged() {
+    let provider = FakeProvider::with_replies([Reply::json(format!("\n\n{WHOLE}\n"))]);
+    let server = with_model_provider(&provider).start();
     let user = server.sign_in(PHONE);
-    let answer = ask(&server, &user, &said("你好")).send().expect(200);
-    assert_eq!((answer.header("content-type"), answer.text().as_str()), (Some("application/json"), WHOLE));
+    let response = ask(&server, &user, &message("你好")).send().expect(200);
+    assert_eq!((response.header("content-type"), response.text().as_str()), (Some("application/json"), WHOLE));
     assert_eq!(record(&server), ("succeeded".into(), None));
     assert_eq!(server.value::<i64>("select prompt_tokens from chats"), 31);
 }
 
 #[test]
-fn the_server_says_who_is_talking_and_decides_what_is_asked() {
-    let vendor = Vendor::playing([Reply::json(WHOLE), Reply::json(WHOLE)]);
-    let server = asking(&vendor).with("LLM_MAX_TOKENS", 300).start();
+fn sets_user_and_model_of_a_request_itself() {
+    let provider = FakeProvider::with_replies([Reply::json(WHOLE), Reply::json(WHOLE)]);
+    let server = with_model_provider(&provider).with("LLM_MAX_TOKENS", 300).start();
     let user = server.sign_in(PHONE);
     let profile = json!({ "nickname": "青山", "gender": "female", "birthday": "1990-05-17" });
     server.put("/user/profile").by(&user).json(&profile).send().expect(200);
@@ -117,8 +117,8 @@ fn the_server_says_who_is_talking_and_decides_what_is_asked() {
         "model": "gpt-99", "n": 5, "user": "somebody", "temperature": "0.5", "max_tokens": 9999, "logit_bias": { "1": 2 },
     });
     ask(&server, &user, &body).send().expect(200);
-    ask(&server, &user, &said("再问")).send().expect(200);
-    let requests = vendor.requests();
+    ask(&server, &user, &message("再问")).send().expect(200);
+    let requests = provider.requests();
     let sent = requests[0].json();
     let names: Vec<_> = sent.as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(names, ["max_tokens", "messages", "model", "stream", "temperature", "user"]);
@@ -155,12 +155,12 @@ fn the_server_says_who_is_talking_and_decides_what_is_asked() {
 }
 
 #[test]
-fn what_only_the_server_may_say_is_refused() {
-    let vendor = Vendor::playing([]);
-    let server = asking(&vendor).start();
+fn rejects_roles_reserved_for_the_server() {
+    let provider = FakeProvider::with_replies([]);
+    let server = with_model_provider(&provider).start();
     let user = server.sign_in(PHONE);
     let with = |name: &str, value: Value| {
-        let mut body = said("你好");
+        let mut body = message("你好");
         body[name] = value;
         ask(&server, &user, &body).send()
     };
@@ -199,16 +199,16 @@ fn what_only_the_server_may_say_is_refused() {
         let expected = [("messages", code)];
         ask(&server, &user, &json!({ "messages": messages })).send().expect_fields(&expected);
     }
-    assert!(vendor.requests().is_empty());
+    assert!(provider.requests().is_empty());
     assert_eq!(server.value::<i64>("select count(*) from chats"), 0);
 }
 
 #[test]
-fn what_was_said_last_is_screened() {
-    let vendor = Vendor::playing([Reply::json(WHOLE)]);
-    let server = asking(&vendor).start();
+fn screens_the_last_message() {
+    let provider = FakeProvider::with_replies([Reply::json(WHOLE)]);
+    let server = with_model_provider(&provider).start();
     let user = server.sign_in(PHONE);
-    let refused = ask(&server, &user, &said(LISTED)).send().expect_problem(422, "content_rejected");
+    let refused = ask(&server, &user, &message(LISTED)).send().expect_problem(422, "content_rejected");
     assert_eq!(refused.json()["errors"][0]["field"], "messages");
     assert_eq!(server.value::<i64>("select count(*) from violations"), 1);
     let earlier = json!({ "messages": [
@@ -218,17 +218,17 @@ fn what_was_said_last_is_screened() {
 }
 
 #[test]
-fn every_recorded_stream_is_passed_on_however_it_arrives() {
+fn passes_on_every_recorded_stream_in_any_chunking() {
     let vectors: Value = serde_json::from_str(VECTORS).unwrap();
     for (name, recorded) in vectors["streams"].as_object().unwrap() {
         for sizes in [vec![1], vec![7, 1, 13], vec![5000]] {
             let body = recorded["body"].as_str().unwrap();
-            let vendor = Vendor::playing([Reply::event_stream(body).in_chunks(sizes)]);
-            let server = asking(&vendor).start();
+            let provider = FakeProvider::with_replies([Reply::event_stream(body).in_chunks(sizes)]);
+            let server = with_model_provider(&provider).start();
             let user = server.sign_in(PHONE);
-            let answer = ask(&server, &user, &streamed("你好")).send().expect(200);
-            assert_eq!(answer.header("content-type"), Some("text/event-stream"), "{name}");
-            let got = data(&answer.text());
+            let response = ask(&server, &user, &streamed("你好")).send().expect(200);
+            assert_eq!(response.header("content-type"), Some("text/event-stream"), "{name}");
+            let got = data(&response.text());
             let normal = body.replace("\r\n", "\n").replace("data:{", "data: {").replace("data:[", "data: [");
             let sent: Vec<_> =
                 data(&normal).into_iter().filter(|data| data != "[DONE]" && !data.starts_with("{\"error\"")).collect();
@@ -248,7 +248,7 @@ fn every_recorded_stream_is_passed_on_however_it_arrives() {
 }
 
 #[test]
-fn every_recorded_error_is_a_problem_even_for_a_stream() {
+fn returns_every_recorded_error_as_a_problem() {
     let vectors: Value = serde_json::from_str(VECTORS).unwrap();
     for (name, recorded) in vectors["errors"].as_object().unwrap() {
         let mut reply = Reply::status(u16::try_from(recorded["status"].as_u64().unwrap()).unwrap())
@@ -262,9 +262,9 @@ fn every_recorded_error_is_a_problem_even_for_a_stream() {
             "content_rejected" => (422, "content_rejected", 1),
             _ => (502, "provider_failed", 1),
         };
-        for body in [said("你好"), streamed("你好")] {
-            let vendor = Vendor::playing([reply.clone(), reply.clone()]);
-            let server = asking(&vendor).start();
+        for body in [message("你好"), streamed("你好")] {
+            let provider = FakeProvider::with_replies([reply.clone(), reply.clone()]);
+            let server = with_model_provider(&provider).start();
             let user = server.sign_in(PHONE);
             let problem = ask(&server, &user, &body).send().expect_problem(status, code);
             if name == "openai_429_rate" {
@@ -272,17 +272,17 @@ fn every_recorded_error_is_a_problem_even_for_a_stream() {
             }
             assert_eq!(problem.json()["traceId"], server.value::<String>("select trace_id from chats"), "{name}");
             assert_eq!(record(&server).0, "failed", "{name}");
-            assert_eq!(vendor.requests().len(), requests, "{name}");
+            assert_eq!(provider.requests().len(), requests, "{name}");
         }
     }
 }
 
 #[test]
-fn a_client_gets_what_it_asked_for_whatever_the_vendor_sends() {
+fn returns_the_requested_form_whatever_the_provider_sends() {
     let vectors: Value = serde_json::from_str(VECTORS).unwrap();
     let events = vectors["streams"]["openai_style_usage_chunk"]["body"].as_str().unwrap();
-    let vendor = Vendor::playing([Reply::json(WHOLE), Reply::event_stream(events)]);
-    let server = asking(&vendor).start();
+    let provider = FakeProvider::with_replies([Reply::json(WHOLE), Reply::event_stream(events)]);
+    let server = with_model_provider(&provider).start();
     let user = server.sign_in(PHONE);
     let got = data(&ask(&server, &user, &streamed("你好")).send().expect(200).text());
     let first: Value = serde_json::from_str(&got[0]).unwrap();
@@ -291,7 +291,7 @@ fn a_client_gets_what_it_asked_for_whatever_the_vendor_sends() {
         (&json!("chat.completion.chunk"), &json!("大吉"))
     );
     assert_eq!(got.last().unwrap(), "[DONE]");
-    let whole = ask(&server, &user, &said("你好")).send().expect(200).json();
+    let whole = ask(&server, &user, &message("你好")).send().expect(200).json();
     assert_eq!(
         (&whole["object"], &whole["choices"][0]["message"]["content"]),
         (&json!("chat.completion"), &json!("乾卦，大吉"))
@@ -299,22 +299,22 @@ fn a_client_gets_what_it_asked_for_whatever_the_vendor_sends() {
 }
 
 #[test]
-fn the_offline_interpreter_says_what_it_is() {
+fn the_offline_interpreter_identifies_itself() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
-    let answer = ask(&server, &user, &said("你好")).send().expect(200).json();
-    assert_eq!((&answer["object"], &answer["model"]), (&json!("chat.completion"), &json!("builtin-1")));
-    assert!(answer["choices"][0]["message"]["content"].as_str().unwrap().contains("内置"), "{answer}");
+    let response = ask(&server, &user, &message("你好")).send().expect(200).json();
+    assert_eq!((&response["object"], &response["model"]), (&json!("chat.completion"), &json!("builtin-1")));
+    assert!(response["choices"][0]["message"]["content"].as_str().unwrap().contains("内置"), "{response}");
     let got = data(&ask(&server, &user, &streamed("你好")).send().expect(200).text());
     assert_eq!(got.last().unwrap(), "[DONE]");
     let last: Value = serde_json::from_str(&got[got.len() - 2]).unwrap();
     assert_eq!(last["choices"][0]["finish_reason"], "stop");
-    // A form can say it too, with the JSON as a text.
+    // A form can contain the JSON as text.
     let messages = r#"[{"role":"user","content":"你好"}]"#;
     server.post("/llm/chat").by(&user).form(&[("messages", messages)]).send().expect(200);
 }
 
-/// Opens a conversation by hand and reads it until the first event.
+/// Opens a raw conversation and reads until the first event.
 fn listen(server: &Server, user: &Caller) -> BufReader<TcpStream> {
     let mut stream = TcpStream::connect(server.address()).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
@@ -331,14 +331,14 @@ fn listen(server: &Server, user: &Caller) -> BufReader<TcpStream> {
 }
 
 fn ended(server: &Server) -> String {
-    found_eventually("the call ends", || {
+    eventually_some("the call ends", || {
         Some(server.value::<String>("select status from chats")).filter(|status| status != "running")
     })
 }
 
 #[test]
-fn events_arrive_while_the_model_still_writes_and_a_listener_who_leaves_cancels() {
-    let model = Model::start(Behaviour::Gated(vec!["一", "二", "三", "四"]));
+fn sends_events_while_the_model_writes_and_cancels_at_a_disconnect() {
+    let model = FakeModel::start(ModelBehaviour::Gated(vec!["一", "二", "三", "四"]));
     let server = model.setup().start();
     let user = server.sign_in(PHONE);
     drop(listen(&server, &user));
@@ -346,8 +346,8 @@ fn events_arrive_while_the_model_still_writes_and_a_listener_who_leaves_cancels(
 }
 
 #[test]
-fn a_conversation_that_a_crash_cut_off_is_known_afterwards() {
-    let model = Model::start(Behaviour::Gated(vec!["一", "二"]));
+fn records_a_conversation_interrupted_by_a_crash() {
+    let model = FakeModel::start(ModelBehaviour::Gated(vec!["一", "二"]));
     let server = model.setup().start();
     let user = server.sign_in(PHONE);
     let reader = listen(&server, &user);

@@ -1,15 +1,15 @@
-//! Interpretations: in whose language, and what becomes of those that are given up.
+//! Session interpretations: language and abandoned requests.
 
 use serde_json::json;
 
-use crate::support::{Behaviour, Caller, Model, Server, Setup, eventually, raw::leave_after};
+use crate::support::{Caller, FakeModel, ModelBehaviour, Server, Setup, eventually, raw::disconnect_after};
 
 const ENGLISH: &str = "You are ";
 
 fn session(server: &Server, user: &Caller) -> String {
     let cast = json!({ "question": "Should I move?", "method": "three_coins" });
-    let made = server.post("/api/v1/sessions").by(user).json(&cast).send().expect(201).json();
-    format!("/api/v1/sessions/{}/interpretation", made["id"].as_str().unwrap())
+    let created = server.post("/api/v1/sessions").by(user).json(&cast).send().expect(201).json();
+    format!("/api/v1/sessions/{}/interpretation", created["id"].as_str().unwrap())
 }
 
 fn prefer(server: &Server, user: &Caller, locale: &str) {
@@ -17,8 +17,8 @@ fn prefer(server: &Server, user: &Caller, locale: &str) {
 }
 
 #[test]
-fn the_language_is_the_users_and_else_the_requests() {
-    let model = Model::start(Behaviour::Pieces(vec!["answer"]));
+fn uses_the_users_language_then_the_requests() {
+    let model = FakeModel::start(ModelBehaviour::Pieces(vec!["answer"]));
     let server = model.setup().start();
     let user = server.sign_in_by_email("li.ming@example.com");
     let ask = |language: &str| {
@@ -46,7 +46,7 @@ fn the_language_is_the_users_and_else_the_requests() {
 }
 
 #[test]
-fn who_deletes_sessions_has_asked_about_them_all_the_same() {
+fn deleting_sessions_does_not_reset_the_hourly_limit() {
     let server = Setup::default().with("LLM_CALLS_PER_USER_HOUR", 3).start();
     let user = server.sign_in_by_email("li.ming@example.com");
     for _ in 0..3 {
@@ -59,22 +59,22 @@ fn who_deletes_sessions_has_asked_about_them_all_the_same() {
     server.post(&path).by(&user).send().expect_problem(429, "too_many_requests");
     server.edit("update model_calls set created_at = created_at - 3600001");
     server.post(&path).by(&user).send().expect(200);
-    // What counts no more is deleted.
+    // Expired rows are deleted.
     server.command(&["cleanup", "expired", "--yes"]).expect(0);
     assert_eq!(server.value::<i64>("select count(*) from model_calls"), 1);
 }
 
-/// Asks and leaves while the record is being written, because somebody else holds the disk.
+/// Sends a request and disconnects while its record waits for a blocked database.
 fn ask_and_leave(server: &mut Server, user: &Caller, path: &str, accept: &str) {
     let request = format!(
         "POST {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\naccept: {accept}\r\ncontent-length: 0\r\n\r\n",
         user.token
     );
-    leave_after(server, &request);
+    disconnect_after(server, &request);
 }
 
 #[test]
-fn a_request_that_is_given_up_leaves_no_call_running() {
+fn an_abandoned_request_leaves_no_running_call() {
     for accept in ["application/json", "text/event-stream"] {
         let mut server = Setup::default().with_metrics().start();
         let user = server.sign_in_by_email("li.ming@example.com");
@@ -82,7 +82,7 @@ fn a_request_that_is_given_up_leaves_no_call_running() {
         ask_and_leave(&mut server, &user, &path, accept);
         let is_done = "select count(*) = 1 and sum(status = 'running') = 0 from interpretations";
         eventually(&format!("one interpretation, and ended: {accept}"), || server.value(is_done));
-        // And the session can be interpreted by whoever comes back.
+        // The session can be interpreted again.
         server.post(&path).by(&user).send().expect(200);
     }
 }

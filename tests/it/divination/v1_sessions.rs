@@ -1,14 +1,14 @@
-//! `/api/v1/sessions`: casting, keeping, deleting, interpreting.
+//! `/api/v1/sessions`: casting, listing, deleting and interpreting.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Behaviour, Caller, Model, Request, Server, Setup, at_once};
+use crate::support::{Caller, FakeModel, ModelBehaviour, Request, Response, Server, Setup, send_concurrently};
 
 const OWN: &str = "13800138000";
 const OTHER: &str = "13900139000";
-/// On the default word list.
+/// A word on the default word list.
 const LISTED: &str = "赌博";
 const QUESTION: &str = "今年换工作合适吗？";
 
@@ -16,8 +16,8 @@ fn give(server: &Server, who: &str, points: i64) {
     server.command(&["points", "adjust", who, &points.to_string(), "--reason", "test"]).expect(0);
 }
 
-/// A server with one user who has points.
-fn world(points: i64) -> (Server, Caller) {
+/// Starts a server with a user who has points.
+fn fixture(points: i64) -> (Server, Caller) {
     let server = Setup::default().start();
     let user = server.sign_in(OWN);
     give(&server, OWN, points);
@@ -41,7 +41,7 @@ fn manual(lines: &str) -> Value {
     json!({ "question": QUESTION, "questionType": "career", "method": "manual", "lines": lines })
 }
 
-fn made(server: &Server, user: &Caller, body: &Value) -> Value {
+fn created(server: &Server, user: &Caller, body: &Value) -> Value {
     cast(server, user, body).send().expect(201).json()
 }
 
@@ -49,7 +49,7 @@ fn path(session: &Value) -> String {
     format!("/api/v1/sessions/{}", session["id"].as_str().unwrap())
 }
 
-fn delete(server: &Server, user: &Caller, session: &Value) -> Answer {
+fn delete(server: &Server, user: &Caller, session: &Value) -> Response {
     server.request("DELETE", &path(session)).by(user).send()
 }
 
@@ -68,9 +68,9 @@ fn ids(page: &Value) -> Vec<String> {
 // Casting.
 
 #[test]
-fn known_lines_make_known_hexagrams() {
-    let (server, user) = world(100);
-    let session = made(&server, &user, &manual("788976"));
+fn known_lines_produce_known_hexagrams() {
+    let (server, user) = fixture(100);
+    let session = created(&server, &user, &manual("788976"));
     assert_eq!(session["lines"], json!([7, 8, 8, 9, 7, 6]));
     let hexagram = &session["hexagram"];
     let lake_over_thunder = json!({
@@ -90,12 +90,12 @@ fn known_lines_make_known_hexagrams() {
         (&json!(53), &json!("风山渐"))
     );
 
-    let at_rest = made(&server, &user, &manual("788878"));
+    let at_rest = created(&server, &user, &manual("788878"));
     assert_eq!(at_rest["hexagram"]["primary"]["number"], 3);
     assert_eq!(at_rest["hexagram"]["changing"], json!([]));
     assert!(at_rest["hexagram"].get("relating").is_none(), "{at_rest}");
 
-    let turning = made(&server, &user, &manual("999999"));
+    let turning = created(&server, &user, &manual("999999"));
     assert_eq!(
         (&turning["hexagram"]["primary"]["number"], &turning["hexagram"]["relating"]["number"]),
         (&json!(1), &json!(2))
@@ -103,20 +103,20 @@ fn known_lines_make_known_hexagrams() {
 }
 
 #[test]
-fn a_session_is_where_its_user_said_to_be() {
-    let (server, user) = world(10);
+fn stores_the_location_of_a_session() {
+    let (server, user) = fixture(10);
     let elsewhere = json!({ "timeZone": "America/New_York" });
     server.patch("/api/v1/preferences").by(&user).json(&elsewhere).send().expect(200);
     let there =
-        made(&server, &user, &json!({ "question": "x", "method": "three_coins", "castAt": "2026-01-02 00:00:00" }));
+        created(&server, &user, &json!({ "question": "x", "method": "three_coins", "castAt": "2026-01-02 00:00:00" }));
     let read = (&there["timeZone"], &there["castAt"]);
     assert_eq!(read, (&json!("America/New_York"), &json!("2026-01-02T05:00:00.000Z")));
 }
 
 #[test]
-fn a_session_is_what_was_asked_and_what_fell() {
-    let (server, user) = world(30);
-    let session = made(&server, &user, &simple());
+fn stores_question_and_lines_of_a_session() {
+    let (server, user) = fixture(30);
+    let session = created(&server, &user, &simple());
     for (name, expected) in [
         ("question", json!(QUESTION)),
         ("questionType", json!("career")),
@@ -146,8 +146,8 @@ fn a_session_is_what_was_asked_and_what_fell() {
 }
 
 #[test]
-fn the_time_is_the_clients_own() {
-    let (server, user) = world(100);
+fn uses_the_clients_time() {
+    let (server, user) = fixture(100);
     let with = |cast_at: &str, zone: Value| {
         let body = json!({ "question": "x", "method": "yarrow_stalks", "castAt": cast_at, "timeZone": zone });
         cast(&server, &user, &body).send()
@@ -170,8 +170,8 @@ fn the_time_is_the_clients_own() {
 }
 
 #[test]
-fn lines_belong_to_the_manual_method_and_are_six() {
-    let (server, user) = world(100);
+fn accepts_six_lines_for_the_manual_method_only() {
+    let (server, user) = fixture(100);
     let with = |method: &str, lines: Value| {
         cast(&server, &user, &json!({ "question": "x", "method": method, "lines": lines })).send()
     };
@@ -203,60 +203,60 @@ fn lines_belong_to_the_manual_method_and_are_six() {
 }
 
 #[test]
-fn without_points_nothing_is_cast() {
-    let (server, user) = world(9);
+fn rejects_casts_without_points() {
+    let (server, user) = fixture(9);
     cast(&server, &user, &simple()).send().expect_problem(402, "insufficient_points");
     assert_eq!(list(&server, &user, &[]), json!({ "items": [], "nextCursor": null }));
     assert_eq!(points(&server, &user), 9);
-    // Whoever never had points has none either.
+    // Users who never had points are rejected too.
     let other = server.sign_in(OTHER);
     cast(&server, &other, &simple()).send().expect_problem(402, "insufficient_points");
 }
 
 #[test]
-fn the_price_is_the_services_own() {
+fn the_server_sets_the_price() {
     let server = Setup::default().with("POINTS_CAST", 7).start();
     let user = server.sign_in(OWN);
     give(&server, OWN, 20);
     let body = json!({ "question": "x", "method": "three_coins", "points": 0, "pointsSpent": 0, "price": -5, "balance": 99,
         "userId": "999", "id": "0", "createdAt": "2000-01-01", "interpretedAt": "2000-01-01" });
-    let session = made(&server, &user, &body);
+    let session = created(&server, &user, &body);
     assert_eq!((&session["pointsSpent"], &session["balance"]), (&json!(7), &json!(13)));
     let server = server.crash_and_restart(Setup::default().with("POINTS_CAST", 0));
-    let session = made(&server, &user, &simple());
+    let session = created(&server, &user, &simple());
     assert_eq!((&session["pointsSpent"], &session["balance"]), (&json!(0), &json!(13)));
     server.command(&["ledger", "verify"]).expect(0);
 }
 
 #[test]
-fn a_question_that_may_not_stand_costs_nothing() {
-    let (server, user) = world(30);
+fn a_rejected_question_costs_nothing() {
+    let (server, user) = fixture(30);
     let refused = json!({ "question": format!("今天{LISTED}好吗"), "method": "three_coins" });
-    let answer = cast(&server, &user, &refused).send().expect_problem(422, "content_rejected");
-    assert_eq!(answer.json()["errors"][0]["field"], "question");
-    assert!(!answer.text().contains(LISTED), "{}", answer.text());
+    let response = cast(&server, &user, &refused).send().expect_problem(422, "content_rejected");
+    assert_eq!(response.json()["errors"][0]["field"], "question");
+    assert!(!response.text().contains(LISTED), "{}", response.text());
     assert_eq!(points(&server, &user), 30);
     assert_eq!(server.value::<i64>("select count(*) from sessions"), 0);
     assert_eq!(server.value::<i64>("select count(*) from violations where content_type = 'question'"), 1);
     let refused = json!({ "question": QUESTION, "questionType": LISTED, "method": "three_coins" });
-    let answer = cast(&server, &user, &refused).send().expect_problem(422, "content_rejected");
-    assert_eq!(answer.json()["errors"][0]["field"], "questionType");
+    let response = cast(&server, &user, &refused).send().expect_problem(422, "content_rejected");
+    assert_eq!(response.json()["errors"][0]["field"], "questionType");
     assert_eq!(server.value::<i64>("select count(*) from sessions"), 0);
 }
 
-/// 45 is passed by chance once in a thousand million runs: the quantile of chi-square with three degrees of freedom.
+/// Chance exceeds 45 once in 10^9 runs: the chi-square quantile with three degrees of freedom.
 const FAR_TOO_FAR: f64 = 45.0;
 
 #[test]
 fn casts_follow_the_odds_of_their_method() {
     const CASTS: u32 = 400;
-    let (server, user) = world(1_000_000);
+    let (server, user) = fixture(1_000_000);
     for (method, odds) in [("three_coins", [2, 6, 6, 2]), ("yarrow_stalks", [1, 5, 7, 3])] {
         let body = json!({ "question": "x", "method": method });
         let mut counts = [0_u32; 4];
         for _ in 0..CASTS / 20 {
-            for answer in at_once((0..20).map(|_| cast(&server, &user, &body)).collect()) {
-                let session = answer.expect(201).json();
+            for response in send_concurrently((0..20).map(|_| cast(&server, &user, &body)).collect()) {
+                let session = response.expect(201).json();
                 for line in session["lines"].as_array().unwrap() {
                     counts[usize::try_from(line.as_u64().unwrap() - 6).unwrap()] += 1;
                 }
@@ -272,20 +272,20 @@ fn casts_follow_the_odds_of_their_method() {
     }
 }
 
-// Once, and all or nothing.
+// Exactly once, all or nothing.
 
 #[test]
-fn parallel_casts_are_paid_as_long_as_there_are_points() {
-    let (server, user) = world(35);
-    let answers = at_once((0..50).map(|_| cast(&server, &user, &simple())).collect());
-    let mut balances: Vec<_> = answers
+fn parallel_casts_spend_no_more_than_the_balance() {
+    let (server, user) = fixture(35);
+    let responses = send_concurrently((0..50).map(|_| cast(&server, &user, &simple())).collect());
+    let mut balances: Vec<_> = responses
         .iter()
-        .filter(|answer| answer.status == 201)
-        .map(|answer| answer.json()["balance"].as_i64().unwrap())
+        .filter(|response| response.status == 201)
+        .map(|response| response.json()["balance"].as_i64().unwrap())
         .collect();
     balances.sort_unstable();
     assert_eq!(balances, [5, 15, 25]);
-    assert_eq!(answers.iter().filter(|answer| answer.status == 402).count(), 47);
+    assert_eq!(responses.iter().filter(|response| response.status == 402).count(), 47);
     assert_eq!(points(&server, &user), 5);
     assert_eq!(ids(&list(&server, &user, &[])).len(), 3);
     assert_eq!(server.value::<i64>("select count(*) from ledger_entries where kind = 'cast'"), 3);
@@ -294,15 +294,15 @@ fn parallel_casts_are_paid_as_long_as_there_are_points() {
 
 #[test]
 fn a_repeated_request_casts_once() {
-    let (server, user) = world(35);
+    let (server, user) = fixture(35);
     let keyed = |body: &Value| cast(&server, &user, body).header("idempotency-key", "a");
-    let answers = at_once((0..20).map(|_| keyed(&simple())).collect());
-    let first: Vec<_> = answers.iter().filter(|answer| answer.header("idempotency-replayed").is_none()).collect();
+    let responses = send_concurrently((0..20).map(|_| keyed(&simple())).collect());
+    let first: Vec<_> = responses.iter().filter(|response| response.header("idempotency-replayed").is_none()).collect();
     assert_eq!(first.len(), 1);
-    assert!(answers.iter().all(|answer| answer.status == 201 && answer.bytes == first[0].bytes));
+    assert!(responses.iter().all(|response| response.status == 201 && response.bytes == first[0].bytes));
     assert_eq!(points(&server, &user), 25);
     keyed(&manual("788976")).send().expect_problem(422, "idempotency_key_reused");
-    // What was answered once is answered again, whatever has been put on the list since.
+    // Replays ignore later changes of the word list.
     server.command(&["words", "add", "换工作"]).expect(0);
     let server = server.crash_and_restart(Setup::default());
     let again = cast(&server, &user, &simple()).header("idempotency-key", "a").send().expect(201);
@@ -311,8 +311,8 @@ fn a_repeated_request_casts_once() {
 }
 
 #[test]
-fn a_deleted_session_is_not_told_of_by_its_key() {
-    let (server, user) = world(35);
+fn the_key_of_a_deleted_session_does_not_reveal_it() {
+    let (server, user) = fixture(35);
     let keyed = || cast(&server, &user, &simple()).header("idempotency-key", "a");
     let session = keyed().send().expect(201).json();
     delete(&server, &user, &session).expect(204);
@@ -323,8 +323,8 @@ fn a_deleted_session_is_not_told_of_by_its_key() {
 }
 
 #[test]
-fn deleting_a_session_forgets_no_later_answer_under_its_key() {
-    let (server, user) = world(100);
+fn deleting_a_session_keeps_later_responses_under_its_key() {
+    let (server, user) = fixture(100);
     let keyed = || cast(&server, &user, &simple()).header("idempotency-key", "a");
     let first = keyed().send().expect(201).json();
     server.edit("update idempotency_keys set created_at = created_at - 73 * 3600000");
@@ -337,7 +337,7 @@ fn deleting_a_session_forgets_no_later_answer_under_its_key() {
 }
 
 #[test]
-fn kills_at_any_moment_lose_and_double_no_cast() {
+fn kills_lose_and_duplicate_no_cast() {
     let mut server = Setup::default().start();
     let user = server.sign_in(OWN);
     give(&server, OWN, 100_000);
@@ -359,7 +359,7 @@ fn kills_at_any_moment_lose_and_double_no_cast() {
             })
         };
         std::thread::sleep(Duration::from_millis(25 + 19 * round));
-        // Kept from being removed with the server, as its successor serves the same directory.
+        // Kept for the next server on the same directory.
         server = server.crash_and_restart(Setup::default());
         keys += sender.join().unwrap();
         for key in first + 1..=keys {
@@ -377,16 +377,16 @@ fn kills_at_any_moment_lose_and_double_no_cast() {
 // Listing.
 
 #[test]
-fn sessions_are_listed_newest_first_and_piece_by_piece() {
-    let (server, user) = world(1_000);
+fn lists_sessions_newest_first_in_pages() {
+    let (server, user) = fixture(1_000);
     let mut cast_ids: Vec<_> =
-        (0..5).map(|_| made(&server, &user, &simple())["id"].as_str().unwrap().to_owned()).collect();
+        (0..5).map(|_| created(&server, &user, &simple())["id"].as_str().unwrap().to_owned()).collect();
     cast_ids.reverse();
     assert_eq!(ids(&list(&server, &user, &[])), cast_ids);
     let first = list(&server, &user, &[("limit", "2")]);
     assert_eq!(ids(&first), cast_ids[..2]);
-    // What is cast meanwhile, and what is deleted, moves nothing.
-    made(&server, &user, &simple());
+    // Concurrent casts and deletions shift nothing.
+    created(&server, &user, &simple());
     delete(&server, &user, &json!({ "id": cast_ids[1] })).expect(204);
     let cursor = first["nextCursor"].as_str().unwrap();
     let second = list(&server, &user, &[("limit", "2"), ("cursor", cursor)]);
@@ -412,11 +412,11 @@ fn sessions_are_listed_newest_first_and_piece_by_piece() {
 }
 
 #[test]
-fn sessions_of_others_do_not_exist() {
-    let (server, user) = world(30);
+fn hides_sessions_of_other_users() {
+    let (server, user) = fixture(30);
     let other = server.sign_in(OTHER);
     let key = server.api_key("shop");
-    let session = made(&server, &user, &simple());
+    let session = created(&server, &user, &simple());
     for target in [session, json!({ "id": "0".repeat(32) })] {
         server.get(&path(&target)).by(&other).send().expect_problem(404, "not_found");
         delete(&server, &other, &target).expect_problem(404, "not_found");
@@ -430,7 +430,7 @@ fn sessions_of_others_do_not_exist() {
 }
 
 #[test]
-fn every_list_and_look_up_has_an_index() {
+fn every_list_and_lookup_has_an_index() {
     let server = Setup::default().start();
     let database = server.database();
     for sql in [
@@ -452,7 +452,7 @@ fn every_list_and_look_up_has_an_index() {
 
 // Deleting.
 
-/// Every value of every column of every table but `except`, as text; blobs as hexadecimal bytes.
+/// Returns all column values of all tables except some, as text; blobs in hexadecimal.
 fn all_values(server: &Server, except: &str) -> Vec<(String, String)> {
     let database = server.database();
     let mut tables = database.prepare("select name from sqlite_schema where type = 'table'").unwrap();
@@ -478,7 +478,7 @@ fn text(value: &rusqlite::types::Value) -> String {
         Stored::Integer(number) => number.to_string(),
         Stored::Real(number) => number.to_string(),
         Stored::Text(text) => text.clone(),
-        // A kept answer is a text in a blob. Dots keep chance from making a number of a hash.
+        // A stored response is text in a blob. Dots avoid accidental numbers in hashes.
         Stored::Blob(bytes) => {
             let digits: Vec<_> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
             format!("{} {}", digits.join("."), String::from_utf8_lossy(bytes))
@@ -487,9 +487,9 @@ fn text(value: &rusqlite::types::Value) -> String {
 }
 
 #[test]
-fn a_deleted_session_leaves_a_snapshot_and_its_entry() {
-    let (server, user) = world(100);
-    let session = made(&server, &user, &manual("996699"));
+fn deleting_a_session_keeps_a_snapshot_and_its_ledger_entry() {
+    let (server, user) = fixture(100);
+    let session = created(&server, &user, &manual("996699"));
     interpret(&server, &user, &session).send().expect(200);
     delete(&server, &user, &session).expect(204);
     delete(&server, &user, &session).expect_problem(404, "not_found");
@@ -540,11 +540,11 @@ fn a_deleted_session_leaves_a_snapshot_and_its_entry() {
 }
 
 #[test]
-fn a_session_that_nobody_read_leaves_a_snapshot_that_says_so() {
-    let (server, user) = world(100);
+fn the_snapshot_of_an_unread_session_says_so() {
+    let (server, user) = fixture(100);
     let body =
         json!({ "question": "x", "questionType": "my aunt Mei", "method": "manual", "lines": [7, 7, 7, 7, 7, 7] });
-    delete(&server, &user, &made(&server, &user, &body)).expect(204);
+    delete(&server, &user, &created(&server, &user, &body)).expect(204);
     let row: (String, Option<i64>, i64, Option<i64>, Option<String>) = server
         .database()
         .query_row(
@@ -557,14 +557,14 @@ fn a_session_that_nobody_read_leaves_a_snapshot_that_says_so() {
 }
 
 #[test]
-fn a_snapshot_shares_no_value_with_any_row_that_stays() {
-    let (mut server, user) = world(100);
+fn a_snapshot_shares_no_value_with_remaining_rows() {
+    let (mut server, user) = fixture(100);
     let other = server.sign_in(OTHER);
     give(&server, OTHER, 100);
-    // What stays: another session of the same user, one of somebody else, records and castings of the old kind.
-    let stays = made(&server, &user, &manual("788976"));
+    // Remaining: other sessions of this and another user, and records of the old API.
+    let stays = created(&server, &user, &manual("788976"));
     interpret(&server, &user, &stays).send().expect(200);
-    made(&server, &other, &manual("777888"));
+    created(&server, &other, &manual("777888"));
     let ask = json!({ "question": "何时启程？", "divinationData": { "lines": [7, 8, 8, 8, 7, 6] } });
     server.post("/divination/enhanced").by(&user).json(&ask).send().expect(200);
     let goes = json!({ "question": "妈妈的手术顺利吗？", "questionType": "family", "method": "manual", "lines": [9, 9, 6, 6, 9, 9],
@@ -572,18 +572,18 @@ fn a_snapshot_shares_no_value_with_any_row_that_stays() {
     let session = cast(&server, &user, &goes).header("idempotency-key", "to-be-forgotten").send().expect(201).json();
     let interpretation = interpret(&server, &user, &session).send().expect(200).json();
     delete(&server, &user, &session).expect(204);
-    // The network log is complete once the server has ended.
+    // The network log is complete after the server ended.
     server.terminate();
 
     let values = all_values(&server, "session_snapshots");
-    // The day of a budget is today's for everybody.
+    // The day of a budget is the same for everybody.
     let values: Vec<_> = values.into_iter().filter(|(column, _)| column != "model_usage.day").collect();
     let database = server.database();
     let mut statement = database.prepare("select * from session_snapshots").unwrap();
     let names: Vec<_> = statement.column_names().into_iter().map(ToOwned::to_owned).collect();
     let mut rows = statement.raw_query();
     let row = rows.next().unwrap().unwrap();
-    // These say the same of thousands: a few kinds, and numbers below a hundred.
+    // These are shared by thousands: a few kinds, and numbers below a hundred.
     let kinds = ["question_type", "method", "model"];
     let mut compared = 0;
     for (index, name) in names.iter().enumerate().filter(|(_, name)| !kinds.contains(&name.as_str())) {
@@ -602,7 +602,7 @@ fn a_snapshot_shares_no_value_with_any_row_that_stays() {
     assert_eq!(compared, 3, "{names:?}");
     assert!(rows.next().unwrap().is_none());
 
-    // And of what was deleted nothing is left but the entry's reference.
+    // Only the ledger entry's reference remains of the deleted session.
     let own = |value: &Value| value.as_str().unwrap().to_owned();
     let result = own(&interpretation["result"]);
     let cast_at = 1_767_323_045_678_i64.to_string();
@@ -618,7 +618,7 @@ fn a_snapshot_shares_no_value_with_any_row_that_stays() {
 
 // Interpreting.
 
-/// The events of a stream: names and data.
+/// Returns the events of a stream: names and data.
 fn events(text: &str) -> Vec<(String, Value)> {
     let event = |block: &str| {
         let (name, data) = block.strip_prefix("event: ")?.split_once("\ndata: ")?;
@@ -628,14 +628,14 @@ fn events(text: &str) -> Vec<(String, Value)> {
 }
 
 #[test]
-fn an_interpretation_that_succeeded_is_the_sessions_own() {
-    let (server, user) = world(100);
-    let session = made(&server, &user, &manual("788976"));
+fn stores_a_successful_interpretation_in_the_session() {
+    let (server, user) = fixture(100);
+    let session = created(&server, &user, &manual("788976"));
     let first = interpret(&server, &user, &session).send().expect(200).json();
     assert_eq!((&first["status"], &first["provider"]), (&json!("succeeded"), &json!("builtin")));
     assert!(first["result"].as_str().unwrap().contains("泽雷随"), "{first}");
     assert_eq!(points(&server, &user), 90);
-    // Another language asks for another text, but there is one already.
+    // Another language would need another text, but one exists already.
     for _ in 0..2 {
         let again = interpret(&server, &user, &session).header("accept-language", "en").send().expect(200).json();
         assert_eq!(again, first);
@@ -650,13 +650,13 @@ fn an_interpretation_that_succeeded_is_the_sessions_own() {
 }
 
 #[test]
-fn a_session_is_interpreted_as_it_is_told() {
-    let (server, user) = world(100);
-    let session = made(&server, &user, &manual("788976"));
+fn interprets_a_session_as_a_stream() {
+    let (server, user) = fixture(100);
+    let session = created(&server, &user, &manual("788976"));
     let stream = || interpret(&server, &user, &session).header("accept", "text/event-stream").send().expect(200);
-    let told = |answer: &Answer| {
-        assert_eq!(answer.header("content-type"), Some("text/event-stream"));
-        let events = events(&answer.text());
+    let told = |response: &Response| {
+        assert_eq!(response.header("content-type"), Some("text/event-stream"));
+        let events = events(&response.text());
         let names: Vec<_> = events.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!((names[0], names[names.len() - 1]), ("meta", "done"), "{names:?}");
         let pieces: String =
@@ -673,40 +673,40 @@ fn a_session_is_interpreted_as_it_is_told() {
 }
 
 #[test]
-fn an_interpretation_is_repeated_until_it_succeeds() {
-    let failing = Model::start(Behaviour::Status(400));
+fn repeats_an_interpretation_until_it_succeeds() {
+    let failing = FakeModel::start(ModelBehaviour::Status(400));
     let server = failing.setup().start();
     let user = server.sign_in(OWN);
     give(&server, OWN, 10);
-    let session = made(&server, &user, &manual("788976"));
+    let session = created(&server, &user, &manual("788976"));
     for _ in 0..2 {
         let failed = interpret(&server, &user, &session).send();
         assert!(failed.status >= 500 && failed.json()["traceId"].is_string(), "{}", failed.text());
     }
     let found = server.get(&path(&session)).by(&user).send().expect(200).json();
     assert!(found["interpretedAt"].is_null() && found.get("interpretation").is_none(), "{found}");
-    let working = Model::start(Behaviour::Pieces(vec!["泽雷", "随"]));
+    let working = FakeModel::start(ModelBehaviour::Pieces(vec!["泽雷", "随"]));
     let server = server.crash_and_restart(working.setup());
     let first = interpret(&server, &user, &session).send().expect(200).json();
     assert_eq!((&first["result"], &first["model"]), (&json!("泽雷随"), &json!("stub-1")));
     assert_eq!(interpret(&server, &user, &session).send().expect(200).json(), first);
     assert_eq!(working.calls().len(), 1);
-    // The lines were told to the model, and nothing of the person.
-    let said = working.calls()[0].body.to_string();
-    assert!(said.contains("泽雷随") && said.contains(QUESTION) && !said.contains(OWN), "{said}");
-    // The failed calls go with the session too.
+    // The model received the lines and no personal data.
+    let message = working.calls()[0].body.to_string();
+    assert!(message.contains("泽雷随") && message.contains(QUESTION) && !message.contains(OWN), "{message}");
+    // The failed calls are deleted with the session.
     delete(&server, &user, &session).expect(204);
     assert_eq!(server.value::<i64>("select count(*) from interpretations"), 0);
     assert_eq!(server.value::<i64>("select count(*) from session_calls"), 0);
 }
 
 #[test]
-fn one_interpretation_of_a_session_runs_at_a_time() {
-    let model = Model::start(Behaviour::Gated(vec!["泽雷", "随"]));
+fn runs_one_interpretation_of_a_session_at_a_time() {
+    let model = FakeModel::start(ModelBehaviour::Gated(vec!["泽雷", "随"]));
     let server = model.setup().start();
     let user = server.sign_in(OWN);
     give(&server, OWN, 100);
-    let (session, another) = (made(&server, &user, &manual("788976")), made(&server, &user, &manual("777777")));
+    let (session, another) = (created(&server, &user, &manual("788976")), created(&server, &user, &manual("777777")));
     std::thread::scope(|scope| {
         let first = scope.spawn(|| interpret(&server, &user, &session).send());
         model.wait_for_calls(1);
@@ -721,12 +721,12 @@ fn one_interpretation_of_a_session_runs_at_a_time() {
 }
 
 #[test]
-fn a_call_that_a_crash_cut_off_does_not_close_the_session() {
-    let silent = Model::start(Behaviour::Silent);
+fn a_call_interrupted_by_a_crash_does_not_block_the_session() {
+    let silent = FakeModel::start(ModelBehaviour::Silent);
     let server = silent.setup().start();
     let user = server.sign_in(OWN);
     give(&server, OWN, 10);
-    let session = made(&server, &user, &manual("788976"));
+    let session = created(&server, &user, &manual("788976"));
     let server = std::thread::scope(|scope| {
         let request = interpret(&server, &user, &session);
         let cut_off = scope.spawn(|| request.try_send().is_err());
@@ -739,12 +739,12 @@ fn a_call_that_a_crash_cut_off_does_not_close_the_session() {
 }
 
 #[test]
-fn a_session_deleted_while_it_is_interpreted_leaves_nothing() {
-    let model = Model::start(Behaviour::Gated(vec!["泽雷", "随"]));
+fn deleting_a_session_during_interpretation_leaves_nothing() {
+    let model = FakeModel::start(ModelBehaviour::Gated(vec!["泽雷", "随"]));
     let server = model.setup().start();
     let user = server.sign_in(OWN);
     give(&server, OWN, 10);
-    let session = made(&server, &user, &manual("788976"));
+    let session = created(&server, &user, &manual("788976"));
     std::thread::scope(|scope| {
         let running = scope.spawn(|| interpret(&server, &user, &session).send());
         model.wait_for_calls(1);
@@ -757,9 +757,9 @@ fn a_session_deleted_while_it_is_interpreted_leaves_nothing() {
 }
 
 #[test]
-fn a_question_that_is_listed_by_now_reaches_no_model() {
-    let (server, user) = world(100);
-    let session = made(&server, &user, &simple());
+fn a_question_listed_meanwhile_reaches_no_model() {
+    let (server, user) = fixture(100);
+    let session = created(&server, &user, &simple());
     server.command(&["words", "add", "换工作"]).expect(0);
     let server = server.crash_and_restart(Setup::default());
     interpret(&server, &user, &session).send().expect_problem(422, "content_rejected");
@@ -767,12 +767,12 @@ fn a_question_that_is_listed_by_now_reaches_no_model() {
 }
 
 #[test]
-fn a_session_keeps_its_newest_tries() {
-    let model = Model::start(Behaviour::Status(400));
+fn keeps_the_newest_attempts_of_a_session() {
+    let model = FakeModel::start(ModelBehaviour::Status(400));
     let server = model.setup().start();
     let user = server.sign_in(OWN);
     give(&server, OWN, 100);
-    let session = made(&server, &user, &simple());
+    let session = created(&server, &user, &simple());
     let fill = format!(
         "with recursive counter (n) as (select 1 union all select n + 1 from counter where n < 60) \
          insert into interpretations (trace_id, user_id, question, status, provider, model, prompt_version, created_at, \
@@ -786,7 +786,7 @@ fn a_session_keeps_its_newest_tries() {
         assert_eq!(server.value::<i64>("select count(*) from interpretations"), calls);
         (calls, server.value("select count(*) from interpretations where trace_id = 'old-60'"))
     };
-    // A few more go than come, and none of the newest.
+    // Pruning deletes a few more than arrive, and none of the newest.
     for expected in [45, 30, 21, 21] {
         interpret(&server, &user, &session).send().expect_problem(502, "provider_failed");
         assert_eq!(kept(), (expected, 1));

@@ -1,18 +1,17 @@
-//! A disk that forgets what was not synced, fed with the system calls that a process really made.
+//! A simulated disk that loses unsynced data, driven by recorded system calls.
 //!
-//! A killed process does not show a missing sync, because the system still has what was written. So the calls are
-//! recorded, and from them is computed what a disk could hold had the power failed at any point: everything that was
-//! synced, and of the rest any part, in sectors, in any order.
+//! Killing a process does not reveal missing syncs, because the kernel keeps its writes. From the recorded calls the
+//! tests compute what the disk could hold after a power failure: all synced data, and any sectors of the rest.
 
 use std::{
     collections::{BTreeMap, HashMap},
     path::Path,
 };
 
-/// What a disk writes whole or not at all.
+/// The unit that a disk writes atomically.
 const SECTOR: usize = 512;
 
-/// One thing that the process did.
+/// A recorded event.
 #[derive(Debug)]
 pub enum Event {
     Create(String),
@@ -34,7 +33,7 @@ pub enum Event {
         to: String,
     },
     Remove(String),
-    /// A sync has begun: it covers what was written before.
+    /// A sync covers the writes before its start.
     SyncBegins {
         path: String,
         thread: u32,
@@ -43,23 +42,23 @@ pub enum Event {
         path: String,
         thread: u32,
     },
-    /// Bytes that left through a connection.
+    /// Bytes sent over a connection.
     Sent(Vec<u8>),
 }
 
-/// Reads the record of `strace -f -y -xx`. Only what happened below `directory`, and what was sent, counts.
+/// Parses the output of `strace -f -y -xx`. Only calls below `directory` and sends count.
 pub fn events(trace: &str, directory: &Path) -> Vec<Event> {
     let directory = directory.to_str().unwrap().to_owned();
-    let mut begun: HashMap<u32, String> = HashMap::new();
+    let mut started_at: HashMap<u32, String> = HashMap::new();
     let mut events = Vec::new();
     for line in trace.lines() {
         let Some((thread, call)) = line.split_once(' ') else { continue };
         let (Ok(thread), call) = (thread.parse(), call.trim_start()) else { continue };
         if let Some(call) = call.strip_suffix("<unfinished ...>") {
             events.extend(began(call, thread, &directory));
-            begun.insert(thread, call.to_owned());
+            started_at.insert(thread, call.to_owned());
         } else if call.starts_with("<...") {
-            let Some(first) = begun.remove(&thread) else { continue };
+            let Some(first) = started_at.remove(&thread) else { continue };
             events.extend(ended(&first, call, thread, &directory));
         } else {
             events.extend(began(call, thread, &directory));
@@ -69,7 +68,7 @@ pub fn events(trace: &str, directory: &Path) -> Vec<Event> {
     events
 }
 
-/// What may be on the disk from the moment that a call begins.
+/// Returns the effect that may be on disk from the start of the call.
 fn began(call: &str, thread: u32, directory: &str) -> Option<Event> {
     let (name, arguments) = call.split_once('(')?;
     let within = |path: String| path.starts_with(directory).then_some(path);
@@ -113,19 +112,19 @@ fn ended(first: &str, last: &str, thread: u32, directory: &str) -> Option<Event>
         .then_some(Event::SyncEnds { path, thread })
 }
 
-/// The path of the descriptor that stands first, `7<\x2f…>`.
+/// Returns the path of the first descriptor, `7<\x2f…>`.
 fn descriptor(arguments: &str) -> Option<String> {
     let (number, rest) = arguments.split_once('<')?;
     number.bytes().all(|byte| byte.is_ascii_digit()).then_some(())?;
     Some(String::from_utf8_lossy(&hexadecimal(rest.split_once('>')?.0)).into_owned())
 }
 
-/// The texts between quotation marks.
+/// Returns the quoted texts.
 fn quoted(arguments: &str) -> impl Iterator<Item = Vec<u8>> {
     arguments.split('"').skip(1).step_by(2).map(hexadecimal)
 }
 
-/// `\x2f\x74` as bytes.
+/// Decodes `\x2f\x74`.
 fn hexadecimal(text: &str) -> Vec<u8> {
     let digit = |byte: u8| u8::try_from(char::from(byte).to_digit(16).unwrap_or(0)).unwrap();
     text.as_bytes().chunks_exact(4).map(|code| digit(code[2]) << 4 | digit(code[3])).collect()
@@ -159,7 +158,7 @@ impl Change {
 struct File {
     synced: Vec<u8>,
     pending: Vec<Change>,
-    /// Where the next write without an offset goes.
+    /// The position of the next write without an offset.
     end: usize,
 }
 
@@ -169,18 +168,18 @@ enum Naming {
     Unname(String),
 }
 
-/// What of the unsynced is on the disk.
+/// Which unsynced data survives.
 #[derive(Clone, Copy, Debug)]
 pub enum Luck {
     /// Nothing.
     None,
-    /// Everything, as after the death of the process alone.
+    /// Everything, as after a mere process kill.
     All,
-    /// Any sectors of it, decided by this seed.
+    /// Random sectors from this seed.
     Some(u64),
 }
 
-/// The disk at one moment.
+/// The disk at a moment.
 #[derive(Default)]
 pub struct Disk {
     files: Vec<File>,
@@ -192,7 +191,7 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// A disk on which these files are, synced.
+    /// Creates a disk with these synced files.
     pub fn with(files: &BTreeMap<String, Vec<u8>>) -> Self {
         let mut disk = Self::default();
         for (path, content) in files {
@@ -254,13 +253,13 @@ impl Disk {
     fn sync(&mut self, path: &str, covered: usize) {
         if let Some(file) = self.names.get(path) {
             let file = &mut self.files[*file];
-            // Another sync of the same file may have ended in between.
+            // Another sync of the file may have ended in between.
             let covered = covered.min(file.pending.len());
             for change in file.pending.drain(..covered) {
                 change.apply(&mut file.synced, &mut || true);
             }
         } else {
-            // Who syncs what is no file syncs the directory.
+            // Everything else is a sync of the directory.
             let covered = covered.min(self.pending_names.len());
             let namings: Vec<_> = self.pending_names.drain(..covered).collect();
             for naming in &namings {
@@ -278,13 +277,12 @@ impl Disk {
         self.names.get(path).map(|file| &mut self.files[*file])
     }
 
-    /// Whether the power could fail here with any loss at all.
+    /// Returns true if a power failure now would lose nothing.
     pub fn is_all_synced(&self) -> bool {
         self.pending_names.is_empty() && self.names.values().all(|file| self.files[*file].pending.is_empty())
     }
 
-    /// What the files hold after a power failure now. Names are journalled by file systems: of those changes, the first
-    /// few are there.
+    /// Returns the files after a power failure. File systems journal names: a prefix of their changes survives.
     pub fn after_power_failure(&self, luck: Luck) -> BTreeMap<String, Vec<u8>> {
         let mut random = Random(match luck {
             Luck::Some(seed) => seed,
@@ -299,7 +297,7 @@ impl Disk {
         for naming in &self.pending_names[..arrived] {
             apply_naming(&mut names, naming);
         }
-        // A disk has days on which nearly everything arrives, and others.
+        // On some disks nearly everything survives.
         let odds = random.below(5);
         let mut is_lucky = || match luck {
             Luck::None => false,
@@ -329,7 +327,7 @@ fn apply_naming(names: &mut BTreeMap<String, usize>, naming: &Naming) {
     };
 }
 
-/// Xorshift: a failure can be seen again by its seed.
+/// Xorshift, so that a failure can be repeated from its seed.
 pub struct Random(pub u64);
 
 impl Random {

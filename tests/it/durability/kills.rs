@@ -1,4 +1,4 @@
-//! The process is killed at moments that nobody chose, under every kind of load, again and again.
+//! Kills at random moments under every kind of load.
 
 use std::{
     thread::{scope, sleep},
@@ -9,42 +9,42 @@ use rusqlite::Connection;
 
 use super::{
     oracle::Oracle,
-    workload::{Client, World},
+    workload::{Client, Fixture},
 };
 use crate::support::kill;
 
 const CLIENTS: usize = 6;
 
 #[test]
-fn what_was_acknowledged_survives_kills_under_load() {
+fn acknowledged_writes_survive_kills_under_load() {
     survive(10);
 }
 
 /// Part of the long group.
 #[test]
 #[ignore = "takes minutes; run with `cargo test --test it -- --ignored long_`"]
-fn long_what_was_acknowledged_survives_two_hundred_kills() {
+fn long_acknowledged_writes_survive_two_hundred_kills() {
     survive(200);
 }
 
 fn survive(rounds: u64) {
-    let temporary = tempfile::tempdir().unwrap();
-    let directory = temporary.path().join("data");
-    let setup = || World::setup(CLIENTS).on(&directory);
+    let temp_dir = tempfile::tempdir().unwrap();
+    let directory = temp_dir.path().join("data");
+    let setup = || Fixture::setup(CLIENTS).on(&directory);
     let server = setup().start();
-    let world = World::of(&server, CLIENTS);
+    let fixture = Fixture::of(&server, CLIENTS);
     drop(server);
     let (oracle, mut unanswered, mut repeated) = (Oracle::default(), vec![None; CLIENTS], 0);
     for round in 0..rounds {
         let server = setup().start();
         let lifetime = lifetime(round);
         scope(|scope| {
-            for (user, unanswered) in world.users.iter().zip(&mut unanswered) {
-                let (server, oracle, key) = (&server, &oracle, world.key.as_str());
+            for (user, unanswered) in fixture.users.iter().zip(&mut unanswered) {
+                let (server, oracle, key) = (&server, &oracle, fixture.key.as_str());
                 scope.spawn(move || Client { server, oracle, user, key, unanswered }.work_until_gone());
             }
             scope.spawn(|| {
-                // Every fourth is killed while it begins, the others once they are at work.
+                // A quarter is killed during the start, the others under load.
                 let (before, patience) = (oracle.count(), Instant::now() + Duration::from_secs(10));
                 while round % 4 != 0 && oracle.count() == before && Instant::now() < patience {
                     sleep(Duration::from_millis(1));
@@ -59,31 +59,31 @@ fn survive(rounds: u64) {
             let database = Connection::open(directory.join("yarrow.db")).unwrap();
             oracle.check(&database, oracle.acknowledged().values());
         }
-        crate::support::Ended::run(&directory, &["ledger", "verify"], "").expect(0);
+        crate::support::CommandOutput::run(&directory, &["ledger", "verify"], "").expect(0);
     }
-    finish(&setup().start(), &world, &oracle, &mut unanswered);
+    finish(&setup().start(), &fixture, &oracle, &mut unanswered);
     let count = oracle.acknowledged().len();
     println!("{rounds} kills, {count} effects acknowledged, {repeated} requests cut off and asked for again");
     assert!(count as u64 > rounds * 3, "only {count} effects: the load was too small to prove anything");
     assert!(repeated > 0, "no request with a key was cut off");
 }
 
-/// From so short that the first commits are hit to long enough for a checkpoint, and not the same twice.
+/// Returns a varying lifetime, from before the first commits to after a checkpoint.
 fn lifetime(round: u64) -> Duration {
     let mut random = [0; 2];
     getrandom::fill(&mut random).unwrap();
     Duration::from_micros(40_000 + 100_000 * (round % 7) + u64::from(u16::from_ne_bytes(random)))
 }
 
-/// What was cut off last is asked for again, and then all is there, once.
+/// Repeats the interrupted requests. Afterwards every effect exists exactly once.
 fn finish(
     server: &crate::support::Server,
-    world: &World,
+    fixture: &Fixture,
     oracle: &Oracle,
     unanswered: &mut [Option<(&'static str, String)>],
 ) {
-    for (user, unanswered) in world.users.iter().zip(unanswered) {
-        assert!(Client { server, oracle, user, key: &world.key, unanswered }.repeat().is_ok());
+    for (user, unanswered) in fixture.users.iter().zip(unanswered) {
+        assert!(Client { server, oracle, user, key: &fixture.key, unanswered }.repeat().is_ok());
     }
     oracle.check(&server.database(), oracle.acknowledged().values());
     let uses =

@@ -1,5 +1,4 @@
-//! What was acknowledged is kept, whenever the process is killed or the power fails; and it is on the disk before it is
-//! acknowledged.
+//! Durability: acknowledged writes survive kills and power failures, and are synced before they are acknowledged.
 
 mod disk;
 mod kills;

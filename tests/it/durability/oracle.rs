@@ -1,4 +1,4 @@
-//! What clients were told, remembered outside of the process that is killed, and held against the file afterwards.
+//! Acknowledged effects, recorded outside the killed process and compared with the database.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,14 +12,14 @@ use rusqlite::Connection;
 
 use crate::support;
 
-/// Something that the service said it has done.
+/// An acknowledged effect.
 #[derive(Clone, Debug)]
 pub enum Effect {
-    /// A record of castings holds this version, or a later one.
+    /// The record has this version or a later one.
     Saved { id: String, version: u64 },
-    /// A coin was used, under this key.
+    /// A coin was spent under this key.
     Used { key: String },
-    /// A hexagram was cast and paid, under this key.
+    /// A hexagram was cast and paid for under this key.
     Cast { id: String },
     /// A notification was sent.
     Sent { id: String },
@@ -27,19 +27,19 @@ pub enum Effect {
     Read { id: String, read_at: i64 },
     /// An order was paid and credited.
     Credited { order_no: String },
-    /// A token was given out.
+    /// A token was issued.
     SignedIn { token: String },
     /// A casting was interpreted.
     Interpreted { trace_id: String },
 }
 
-/// What clients sent and what they were told.
+/// The requests sent and the effects acknowledged.
 #[derive(Default)]
 pub struct Oracle {
     numbers: AtomicU64,
-    /// By the request's id.
+    /// By request id.
     acknowledged: Mutex<BTreeMap<String, Effect>>,
-    /// The newest version that was sent of each record, whether it was answered or not.
+    /// The newest version sent of each record, acknowledged or not.
     sent: Mutex<BTreeMap<String, u64>>,
 }
 
@@ -64,7 +64,7 @@ impl Oracle {
         self.acknowledged.lock().unwrap().clone()
     }
 
-    /// Holds a database against these effects: each is there, once, and what is there is whole.
+    /// Checks that the database contains each effect exactly once and complete.
     pub fn check<'a>(&self, database: &Connection, effects: impl Iterator<Item = &'a Effect>) {
         assert_whole(database);
         let stored = Stored::read(database);
@@ -103,7 +103,7 @@ impl Oracle {
     }
 }
 
-/// What a database says that was done.
+/// The effects stored in a database.
 struct Stored {
     records: BTreeMap<String, u64>,
     uses: BTreeSet<String>,
@@ -152,7 +152,7 @@ where
     rows.map(Result::unwrap).collect()
 }
 
-/// Things that come in twos, of which one without the other would be half an operation: queries that find nothing.
+/// Queries for half-finished operations. They must return no rows.
 const HALVES: [(&str, &str); 8] = [
     (
         "a balance that its entries do not make",

@@ -1,5 +1,5 @@
-//! The power fails: at every sync and between, with any part of what was not synced lost. And no answer leaves before
-//! the sync that covers what it says.
+//! Power failures at and between syncs, with any loss of unsynced data. No response leaves before the sync that covers
+//! it.
 //!
 //! These need `strace`; `.ci/run` installs it and runs the short form.
 
@@ -10,15 +10,15 @@ use rusqlite::Connection;
 use super::{
     disk::{Disk, Event, Luck, Random, events},
     oracle::{Effect, Oracle},
-    workload::{Client, World},
+    workload::{Client, Fixture},
 };
-use crate::support::{Ended, Server, Setup};
+use crate::support::{CommandOutput, Server, Setup};
 
 const CLIENTS: usize = 3;
 const CALLS: &str = "trace=pwrite64,write,writev,sendto,sendmsg,ftruncate,fsync,fdatasync,openat,rename,renameat,\
      renameat2,link,linkat,unlink,unlinkat";
 
-/// What a server did under load, what it said meanwhile, what was on the disk before, and the key of the directory.
+/// A recorded run: events, acknowledgements, the files before, and the key of the directory.
 struct Recording {
     before: BTreeMap<String, Vec<u8>>,
     events: Vec<Event>,
@@ -26,42 +26,42 @@ struct Recording {
     key: Vec<u8>,
 }
 
-/// Records the first start on a new directory and clients that each do so many things there.
+/// Records the first start on a new directory, with this many requests of each client.
 fn record_first_start(steps: usize) -> Recording {
-    let temporary = tempfile::tempdir().unwrap();
-    let directory = temporary.path().join("data");
-    record(&directory, steps, |server| World::without_means(server, CLIENTS), |_| {})
+    let temp_dir = tempfile::tempdir().unwrap();
+    let directory = temp_dir.path().join("data");
+    record(&directory, steps, |server| Fixture::without_means(server, CLIENTS), |_| {})
 }
 
-/// Records clients with means that each save so many large records and then do so many other things.
+/// Records clients with coins and points that save large records first and then do other things.
 fn record_load(large: usize, steps: usize) -> Recording {
-    let temporary = tempfile::tempdir().unwrap();
-    let directory = temporary.path().join("data");
-    // Commands beside the server write too, and are not recorded: they have ended before.
-    let mut server = World::setup(CLIENTS).on(&directory).start();
-    let world = World::of(&server, CLIENTS);
+    let temp_dir = tempfile::tempdir().unwrap();
+    let directory = temp_dir.path().join("data");
+    // Commands beside the server have ended before, so they are not recorded.
+    let mut server = Fixture::setup(CLIENTS).on(&directory).start();
+    let fixture = Fixture::of(&server, CLIENTS);
     assert_eq!(server.terminate(), Some(0));
     drop(server);
     let save_large = |client: &mut Client<'_>| (0..large).for_each(|_| assert!(client.save_large().is_ok()));
-    record(&directory, steps, |_| world, save_large)
+    record(&directory, steps, |_| fixture, save_large)
 }
 
 fn record(
     directory: &Path,
     steps: usize,
-    world: impl FnOnce(&Server) -> World,
+    fixture: impl FnOnce(&Server) -> Fixture,
     first: impl Fn(&mut Client<'_>) + Sync,
 ) -> Recording {
     let before = files(directory);
     let trace = directory.with_file_name("trace");
     let strace = format!("exec strace -f -qq -y -xx -s 2000000 -e {CALLS} -o '{}'", trace.display());
-    let setup = World::setup(CLIENTS).on(directory);
+    let setup = Fixture::setup(CLIENTS).on(directory);
     let mut server = setup.after(&format!("{strace} \"$0\" \"$@\"; true")).start();
     let oracle = Oracle::default();
-    let world = world(&server);
+    let fixture = fixture(&server);
     scope(|scope| {
-        for user in &world.users {
-            let (server, oracle, key, first) = (&server, &oracle, world.key.as_str(), &first);
+        for user in &fixture.users {
+            let (server, oracle, key, first) = (&server, &oracle, fixture.key.as_str(), &first);
             scope.spawn(move || {
                 let mut client = Client { server, oracle, user, key, unanswered: &mut None };
                 first(&mut client);
@@ -75,21 +75,21 @@ fn record(
     Recording { before, events: events(&trace, directory), oracle, key }
 }
 
-/// The files of a directory, if there is one.
+/// Returns the files of a directory, if it exists.
 fn files(directory: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().map(|entry| entry.unwrap().path());
     let files = entries.filter(|path| path.is_file());
     files.map(|path| (path.to_str().unwrap().to_owned(), std::fs::read(&path).unwrap())).collect()
 }
 
-/// The ids of the requests whose answers these bytes are.
+/// Returns the request ids in these response bytes.
 fn answered(bytes: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(bytes);
     let ids = text.split("work-").skip(1).filter_map(|rest| rest.split_once('-'));
     ids.map(|(number, _)| format!("work-{number}-")).collect()
 }
 
-/// A power failure, and what is made of what it left.
+/// A power failure and the check of the remaining files.
 struct Failure<'a> {
     recording: &'a Recording,
     number: usize,
@@ -98,8 +98,8 @@ struct Failure<'a> {
 
 impl Failure<'_> {
     fn check(&self, disk: &Disk, acknowledged: &BTreeMap<String, Effect>, is_thorough: bool) {
-        let temporary = tempfile::tempdir().unwrap();
-        let directory = temporary.path();
+        let temp_dir = tempfile::tempdir().unwrap();
+        let directory = temp_dir.path();
         for (path, content) in disk.after_power_failure(self.luck) {
             let Some(name) = Path::new(&path).file_name() else { continue };
             if path.contains("/backups/") || path.ends_with("-shm") {
@@ -107,13 +107,13 @@ impl Failure<'_> {
             }
             std::fs::write(directory.join(name), content).unwrap();
         }
-        // What was shared memory is not on the disk, or anything is.
+        // Shared memory is lost or arbitrary after a power failure.
         std::fs::write(directory.join("yarrow.db-shm"), vec![0xa5; 32_768]).unwrap();
         let whole =
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.assert_whole(directory, acknowledged)));
         assert!(whole.is_ok(), "after event {} with {:?}", self.number, self.luck);
         if is_thorough && !acknowledged.is_empty() {
-            Ended::run(directory, &["ledger", "verify"], "").expect(0);
+            CommandOutput::run(directory, &["ledger", "verify"], "").expect(0);
             let server = Setup::default().on(directory).start();
             server.get("/readyz").send().expect(200);
         }
@@ -130,7 +130,7 @@ impl Failure<'_> {
     }
 }
 
-/// Lets the power fail at every sync and at as many other moments, at most this often.
+/// Fails at every sync and as many other moments, up to `most`.
 fn fail_everywhere(recording: &Recording, at_most: usize) {
     let effects = recording.oracle.acknowledged();
     let is_point = |event: &&Event| matches!(event, Event::SyncBegins { .. } | Event::SyncEnds { .. } | Event::Sent(_));
@@ -169,8 +169,7 @@ fn fail_everywhere(recording: &Recording, at_most: usize) {
     Failure { recording, number: recording.events.len(), luck: Luck::All }.check(&disk, &acknowledged, true);
 }
 
-/// Lets the power fail at the moment that each answer leaves, and everything be lost that can be: what the answer says
-/// must be there.
+/// Fails when each response leaves, with maximum loss. The acknowledged effect must survive.
 fn fail_at_every_answer(recording: &Recording) {
     let effects = recording.oracle.acknowledged();
     let (mut disk, mut acknowledged) = (Disk::with(&recording.before), BTreeMap::new());
@@ -188,18 +187,18 @@ fn fail_at_every_answer(recording: &Recording) {
     println!("{} answers, each of them true at the moment that it left", acknowledged.len());
 }
 
-/// The group that needs `strace`.
+/// Needs `strace`.
 #[test]
 #[ignore = "needs strace; run with `cargo test --test it -- --ignored traced_`"]
-fn traced_no_answer_leaves_before_the_sync_that_covers_it() {
+fn traced_no_response_precedes_its_sync() {
     fail_at_every_answer(&record_first_start(6));
     fail_at_every_answer(&record_load(0, 12));
 }
 
-/// A proof that cannot fail proves nothing: a server that does not sync its log must be caught.
+/// A server that does not sync its WAL must fail the check.
 #[test]
 #[ignore = "needs strace; run with `cargo test --test it -- --ignored traced_`"]
-fn traced_a_sync_that_never_was_is_noticed() {
+fn traced_detects_a_missing_sync() {
     let mut recording = record_load(0, 12);
     let is_of_log = |event: &Event| matches!(event, Event::SyncEnds { path, .. } if path.ends_with("-wal"));
     recording.events.retain(|event| !is_of_log(event));
@@ -207,20 +206,20 @@ fn traced_a_sync_that_never_was_is_noticed() {
     assert!(std::panic::catch_unwind(proof).is_err(), "a log that was never synced passed");
 }
 
-/// The group that needs `strace`.
+/// Needs `strace`.
 #[test]
 #[ignore = "needs strace; run with `cargo test --test it -- --ignored traced_`"]
-fn traced_what_was_acknowledged_survives_a_power_failure_at_any_moment() {
+fn traced_acknowledged_writes_survive_power_failures() {
     fail_everywhere(&record_first_start(6), 60);
     fail_everywhere(&record_load(0, 25), 80);
-    // Enough for the log to be copied into the database and begun anew.
+    // Enough for a checkpoint and a WAL restart.
     fail_everywhere(&record_load(40, 10), 30);
 }
 
 /// Part of the long group.
 #[test]
 #[ignore = "takes minutes; run with `cargo test --test it -- --ignored long_`"]
-fn long_what_was_acknowledged_survives_a_power_failure_at_every_sync() {
+fn long_acknowledged_writes_survive_a_power_failure_at_every_sync() {
     fail_everywhere(&record_first_start(20), usize::MAX);
     let load = record_load(0, 100);
     fail_at_every_answer(&load);

@@ -1,9 +1,9 @@
-//! Clients that do a bit of everything that changes something, until they are told to stop or the server is gone.
+//! Clients that use every writing operation until they are stopped or the server is gone.
 
 use serde_json::{Value, json};
 
 use super::oracle::{Effect, Oracle};
-use crate::support::{Answer, Caller, Request, Server, Setup};
+use crate::support::{Caller, Request, Response, Server, Setup};
 
 const FIXED_CODE: &str = "246810";
 const LINES: [u8; 6] = [7, 8, 8, 8, 7, 6];
@@ -11,14 +11,14 @@ const LINES: [u8; 6] = [7, 8, 8, 8, 7, 6];
 /// The server is gone.
 pub struct Gone;
 
-/// Users whom a fixed code signs in, an administrator's key, and means to spend.
-pub struct World {
+/// Users with a fixed code, an API key, and balances to spend.
+pub struct Fixture {
     pub users: Vec<Caller>,
     pub key: String,
 }
 
-impl World {
-    /// How a server for this many clients is started.
+impl Fixture {
+    /// Returns the setup for this many clients.
     pub fn setup(clients: usize) -> Setup {
         let accounts: Vec<_> = (0..clients).map(|client| format!("{}={FIXED_CODE}", phone(client))).collect();
         Setup::default()
@@ -28,7 +28,7 @@ impl World {
             .with("NOTIFICATIONS_PER_USER", 1_000_000)
     }
 
-    /// Signs the users in and gives them means, by commands beside the server.
+    /// Signs the users in and grants them balances by commands.
     pub fn of(server: &Server, clients: usize) -> Self {
         let key = server.api_key("workload");
         let users = Self::sign_in(server, clients);
@@ -39,7 +39,7 @@ impl World {
         Self { users, key }
     }
 
-    /// The users alone, whom nothing was given.
+    /// Signs the users in without balances.
     pub fn without_means(server: &Server, clients: usize) -> Self {
         Self { users: Self::sign_in(server, clients), key: String::new() }
     }
@@ -61,26 +61,26 @@ fn phone(client: usize) -> String {
     format!("1380013{client:04}")
 }
 
-/// A request that was not answered and is sent again with the same key.
+/// A request without a response, to be repeated with the same key.
 type Unanswered = (&'static str, String);
 
-/// One client of a server.
+/// A client of a server.
 pub struct Client<'a> {
     pub server: &'a Server,
     pub oracle: &'a Oracle,
     pub user: &'a Caller,
     pub key: &'a str,
-    /// Kept from one life of the server to the next.
+    /// Kept across restarts of the server.
     pub unanswered: &'a mut Option<Unanswered>,
 }
 
 impl Client<'_> {
-    /// Works until the server is gone.
+    /// Runs until the server is gone.
     pub fn work_until_gone(&mut self) {
         while self.step().is_ok() {}
     }
 
-    /// What was cut off is asked for again, and then the next thing is done.
+    /// Repeats the unanswered request, then sends the next one.
     pub fn step(&mut self) -> Result<(), Gone> {
         self.repeat()?;
         match self.oracle.next() % 9 {
@@ -95,7 +95,7 @@ impl Client<'_> {
         }
     }
 
-    /// Asks for what was not answered once more, under the same key.
+    /// Repeats the unanswered request with the same key.
     pub fn repeat(&mut self) -> Result<(), Gone> {
         match self.unanswered.clone() {
             Some((path, key)) => self.with_key(path, key),
@@ -112,14 +112,14 @@ impl Client<'_> {
         *self.unanswered = Some((path, key.clone()));
         let cast = json!({ "question": "何时启程？", "method": "manual", "lines": LINES });
         let body = if path == "/coin/consume" { json!({}) } else { cast };
-        let (request_id, answer) = self.send(self.post(path).header("idempotency-key", &key).json(&body))?;
+        let (request_id, response) = self.send(self.post(path).header("idempotency-key", &key).json(&body))?;
         *self.unanswered = None;
-        assert!([200, 201].contains(&answer.status), "{}", answer.text());
+        assert!([200, 201].contains(&response.status), "{}", response.text());
         self.oracle.acknowledge(
             &request_id,
             match path {
                 "/coin/consume" => Effect::Used { key },
-                _ => Effect::Cast { id: text(&answer.json()["id"]) },
+                _ => Effect::Cast { id: text(&response.json()["id"]) },
             },
         );
         Ok(())
@@ -129,15 +129,15 @@ impl Client<'_> {
         self.server.post(path).by(self.user)
     }
 
-    /// Sends a request under an id of its own, by which its answer is found in a trace.
-    fn send(&self, request: Request) -> Result<(String, Answer), Gone> {
+    /// Sends a request with its own id, which identifies the response in a trace.
+    fn send(&self, request: Request) -> Result<(String, Response), Gone> {
         let request_id = format!("work-{}-", self.oracle.next());
-        let answer = request.header("x-request-id", &request_id).try_send().map_err(|_| Gone)?;
-        assert!(answer.status < 500, "{}", answer.text());
-        Ok((request_id, answer))
+        let response = request.header("x-request-id", &request_id).try_send().map_err(|_| Gone)?;
+        assert!(response.status < 500, "{}", response.text());
+        Ok((request_id, response))
     }
 
-    /// Saves a record, some of them large, and every third one again.
+    /// Saves a record. Some are large, and every third is saved again.
     fn save(&self) -> Result<(), Gone> {
         let number = self.oracle.next();
         let id = format!("record-{number}");
@@ -145,32 +145,32 @@ impl Client<'_> {
             self.oracle.will_save(&id, version);
             let padding = "x".repeat(if number.is_multiple_of(5) { 20_000 } else { 200 });
             let record = json!({ "localRecordId": id, "question": format!("version {version}"), "aiResult": padding });
-            let (request_id, answer) = self.send(self.post("/divination-history/save").json(&record))?;
-            assert!([200, 201].contains(&answer.status), "{}", answer.text());
+            let (request_id, response) = self.send(self.post("/divination-history/save").json(&record))?;
+            assert!([200, 201].contains(&response.status), "{}", response.text());
             self.oracle.acknowledge(&request_id, Effect::Saved { id: id.clone(), version });
         }
         Ok(())
     }
 
-    /// Saves a record that fills many pages.
+    /// Saves a record of many pages.
     pub fn save_large(&self) -> Result<(), Gone> {
         let id = format!("large-{}", self.oracle.next());
         self.oracle.will_save(&id, 1);
         let text = "x".repeat(60_000);
         let record =
             json!({ "localRecordId": id, "question": "version 1", "jsonData": text, "aiResult": &text[..30_000] });
-        let (request_id, answer) = self.send(self.post("/divination-history/save").json(&record))?;
-        assert_eq!(answer.status, 201, "{}", answer.text());
+        let (request_id, response) = self.send(self.post("/divination-history/save").json(&record))?;
+        assert_eq!(response.status, 201, "{}", response.text());
         self.oracle.acknowledge(&request_id, Effect::Saved { id, version: 1 });
         Ok(())
     }
 
     fn interpret(&self) -> Result<(), Gone> {
         let ask = json!({ "question": "何时启程？", "divinationData": { "lines": LINES } });
-        let (request_id, answer) = self.send(self.post("/divination/enhanced").json(&ask))?;
-        // Two calls of one user may run at once; one that was cut off may still be running.
-        if answer.status == 200 {
-            self.oracle.acknowledge(&request_id, Effect::Interpreted { trace_id: text(&answer.json()["traceId"]) });
+        let (request_id, response) = self.send(self.post("/divination/enhanced").json(&ask))?;
+        // A user may have two running calls, and an interrupted one may still run.
+        if response.status == 200 {
+            self.oracle.acknowledge(&request_id, Effect::Interpreted { trace_id: text(&response.json()["traceId"]) });
         }
         Ok(())
     }
@@ -179,19 +179,19 @@ impl Client<'_> {
         let phone_number = self.user.phone_number.as_str();
         self.send(self.server.post("/auth/send-code").form(&[("phoneNumber", phone_number)]))?;
         let login = self.server.post("/auth/login").form(&[("phoneNumber", phone_number), ("code", FIXED_CODE)]);
-        let (request_id, answer) = self.send(login)?;
-        self.oracle.acknowledge(&request_id, Effect::SignedIn { token: text(&answer.expect(200).json()["token"]) });
+        let (request_id, response) = self.send(login)?;
+        self.oracle.acknowledge(&request_id, Effect::SignedIn { token: text(&response.expect(200).json()["token"]) });
         Ok(())
     }
 
     fn be_told_and_read(&self) -> Result<(), Gone> {
         let body = json!({ "audience": "users", "userIds": [self.user.user_id], "title": "…", "body": "…" });
-        let (request_id, answer) = self.send(self.server.post("/admin/notifications").token(self.key).json(&body))?;
-        let id = text(&answer.expect(201).json()["id"]);
+        let (request_id, response) = self.send(self.server.post("/admin/notifications").token(self.key).json(&body))?;
+        let id = text(&response.expect(201).json()["id"]);
         self.oracle.acknowledge(&request_id, Effect::Sent { id: id.clone() });
         let mark = || self.server.patch(&format!("/api/v1/notifications/{id}/read")).by(self.user);
-        let (request_id, answer) = self.send(mark())?;
-        let read_at: jiff::Timestamp = answer.expect(200).json()["readAt"].as_str().unwrap().parse().unwrap();
+        let (request_id, response) = self.send(mark())?;
+        let read_at: jiff::Timestamp = response.expect(200).json()["readAt"].as_str().unwrap().parse().unwrap();
         self.oracle.acknowledge(&request_id, Effect::Read { id: id.clone(), read_at: read_at.as_millisecond() });
         Ok(())
     }
@@ -199,11 +199,11 @@ impl Client<'_> {
     fn pay(&self) -> Result<(), Gone> {
         let package = [("amount", "6.00"), ("coinCount", "60")];
         let order = self.server.get("/payment/gateway/order").by(self.user).query(&package);
-        let (_, answer) = self.send(order)?;
-        let order_no = text(&answer.expect(200).json()["orderNo"]);
+        let (_, response) = self.send(order)?;
+        let order_no = text(&response.expect(200).json()["orderNo"]);
         let pay = self.server.post(&format!("/admin/payments/{order_no}/sandbox-pay")).token(self.key);
-        let (request_id, answer) = self.send(pay.json(&json!({ "reason": "tests" })))?;
-        assert_eq!(answer.expect(200).json()["answer"], "success");
+        let (request_id, response) = self.send(pay.json(&json!({ "reason": "tests" })))?;
+        assert_eq!(response.expect(200).json()["answer"], "success");
         self.oracle.acknowledge(&request_id, Effect::Credited { order_no });
         Ok(())
     }

@@ -1,31 +1,31 @@
-//! What is kept of users, held against itself and put right.
+//! Validation and repair of user data.
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Caller, Server, Setup, at_once, eventually};
+use crate::support::{Caller, Response, Server, Setup, eventually, send_concurrently};
 
-fn get(server: &Server, key: &str, path: &str) -> Answer {
+fn get(server: &Server, key: &str, path: &str) -> Response {
     server.get(&format!("/admin/user-data/{path}")).token(key).send()
 }
 
-fn post(server: &Server, key: &str, path: &str, body: &Value) -> Answer {
+fn post(server: &Server, key: &str, path: &str, body: &Value) -> Response {
     server.post(&format!("/admin/user-data/{path}")).token(key).json(body).send()
 }
 
-/// The codes of the issues, and whether each can be repaired.
+/// Returns the codes of the issues and whether each can be repaired.
 fn codes(issues: &Value) -> Vec<(String, bool)> {
     let issues = issues.as_array().unwrap();
     issues.iter().map(|issue| (issue["code"].as_str().unwrap().to_owned(), issue["fixable"] == true)).collect()
 }
 
 fn validated(server: &Server, key: &str, user: &Caller) -> Vec<(String, bool)> {
-    let answer = get(server, key, &format!("validate/user/{}", user.user_id)).expect(200).json();
-    assert_eq!(answer["consistent"], answer["issues"].as_array().unwrap().is_empty());
-    codes(&answer["issues"])
+    let response = get(server, key, &format!("validate/user/{}", user.user_id)).expect(200).json();
+    assert_eq!(response["consistent"], response["issues"].as_array().unwrap().is_empty());
+    codes(&response["issues"])
 }
 
 #[test]
-fn what_is_wrong_is_found_and_what_can_be_repaired_is_repaired_once() {
+fn finds_issues_and_repairs_the_repairable_ones_once() {
     let server = Setup::default().start();
     let key = server.api_key("tests");
     let user = server.sign_in("13800138000");
@@ -66,14 +66,14 @@ fn what_is_wrong_is_found_and_what_can_be_repaired_is_repaired_once() {
         assert_eq!(server.get("/coin/balance").by(&user).send().expect(200).json()["balance"], 60, "{sql}");
     }
     assert_eq!(server.value::<String>("select email from users"), "ada@example.com");
-    // What was repaired is in the audit ledger, and its chain holds.
+    // Repairs are in the audit log, and its chain is intact.
     let repairs: i64 = server.value("select count(*) from ledger_audit where action = 'repair' and reason = 'tests'");
     assert_eq!(repairs, 4);
     server.command(&["ledger", "verify"]).expect(0);
 }
 
 #[test]
-fn what_a_person_must_decide_is_told_and_left() {
+fn reports_and_leaves_issues_that_need_a_decision() {
     let server = Setup::default().start();
     let key = server.api_key("tests");
     let user = server.sign_in("13800138000");
@@ -86,7 +86,7 @@ fn what_a_person_must_decide_is_told_and_left() {
     );
     let found = validated(&server, &key, &user);
     assert_eq!(found, [("duplicate_phone".into(), false), ("ledger_broken".into(), false)]);
-    // The account by the right spelling is the one that the number means.
+    // The account with the canonical spelling is the one that the number refers to.
     let by_phone = get(&server, &key, "validate/phone/13800138000").expect(200).json();
     assert_eq!(by_phone["userId"], user.user_id);
     let fixed = post(&server, &key, "fix/13800138000", &json!({})).expect(200).json();
@@ -98,7 +98,7 @@ fn what_a_person_must_decide_is_told_and_left() {
 }
 
 #[test]
-fn a_number_that_two_have_is_told_of_both_however_it_is_spelled() {
+fn reports_duplicate_numbers_in_any_spelling_on_both_accounts() {
     let server = Setup::default().start();
     let key = server.api_key("tests");
     let user = server.sign_in("13800138000");
@@ -131,7 +131,7 @@ fn a_number_that_two_have_is_told_of_both_however_it_is_spelled() {
         assert_eq!(everybody["inconsistent"], 2, "{spelling}: {everybody}");
         server.edit(&format!("delete from users where id = {twin}"));
     }
-    // Another number is nobody's twin, and one that is alone is put right.
+    // Another number is no duplicate, and a single one is repaired.
     server.edit("insert into users (phone_number, created_at) values ('+86 139-0013-9000', 1)");
     let alone = get(&server, &key, "validate/phone/13900139000").expect(200).json();
     assert!(codes(&alone["issues"]).contains(&("phone_not_canonical".into(), true)), "{alone}");
@@ -141,13 +141,13 @@ fn a_number_that_two_have_is_told_of_both_however_it_is_spelled() {
 }
 
 #[test]
-fn who_leaves_while_all_are_synchronised_is_passed_over() {
+fn skips_users_that_are_deleted_during_a_sync() {
     let server = Setup::default().start();
     let key = server.api_key("tests");
     for number in ["+86 138-0013-8000", "+86 139-0013-9000"] {
         server.edit(&format!("insert into users (phone_number, created_at) values ('{number}', 1)"));
     }
-    // While the first is put right, the second one leaves.
+    // While the first is repaired, the second one is deleted.
     server.edit(
         "create trigger leaving after update on users when old.id = (select min(id) from users) \
          begin delete from users where id > old.id; end",
@@ -158,7 +158,7 @@ fn who_leaves_while_all_are_synchronised_is_passed_over() {
 }
 
 #[test]
-fn many_are_validated_at_once_and_all_are_synchronised() {
+fn validates_batches_and_synchronizes_all_users() {
     let server = Setup::default().start();
     let key = server.api_key("tests");
     let users: Vec<_> = (0..4).map(|number| server.sign_in(&format!("1380013800{number}"))).collect();
@@ -186,7 +186,7 @@ fn many_are_validated_at_once_and_all_are_synchronised() {
 }
 
 #[test]
-fn bad_batches_are_refused() {
+fn rejects_invalid_batches() {
     let server = Setup::default().with("LIMITS_BATCH", 3).start();
     let key = server.api_key("tests");
     post(&server, &key, "validate/batch", &json!({})).expect_fields(&[("userIds", "required")]);
@@ -204,24 +204,24 @@ fn bad_batches_are_refused() {
 }
 
 #[test]
-fn a_hundred_fixes_at_once_repair_once() {
+fn a_hundred_concurrent_repairs_repair_once() {
     let server = Setup::default().start();
     let key = server.api_key("tests");
     let user = server.sign_in("13800138000");
     server.grant(&key, "13800138000", 60);
     server.edit(&format!("update balances set balance = 61 where user_id = {}", user.user_id));
     let fix = || server.post("/admin/user-data/fix/13800138000").token(&key);
-    let answers = at_once((0..100).map(|_| fix()).collect());
-    let fixed = answers.into_iter().map(|answer| answer.expect(200).json()["fixed"].as_array().unwrap().len());
+    let responses = send_concurrently((0..100).map(|_| fix()).collect());
+    let fixed = responses.into_iter().map(|response| response.expect(200).json()["fixed"].as_array().unwrap().len());
     assert_eq!(fixed.sum::<usize>(), 1);
     assert_eq!(server.value::<i64>("select count(*) from ledger_audit where action = 'repair'"), 1);
 }
 
 #[test]
-fn one_synchronisation_runs_at_a_time() {
+fn runs_one_sync_at_a_time() {
     let server = Setup::default().start();
     let key = server.api_key("tests");
-    // A mark that moved a moment ago is somebody else's, one that stopped long ago a killed process's.
+    // A recent mark belongs to a running process, an old one to a killed process.
     let mark = |age: &str| {
         let sql = format!(
             "insert into settings values ('user_data.sync', (unixepoch() * 1000 - {age}) || ' somebody', 1) \
@@ -238,7 +238,7 @@ fn one_synchronisation_runs_at_a_time() {
 }
 
 #[test]
-fn a_synchronisation_whose_place_was_taken_gives_up() {
+fn a_sync_stops_after_losing_its_lease() {
     let server = Setup::default().start();
     let key = server.api_key("tests");
     server.edit(
@@ -250,7 +250,7 @@ fn a_synchronisation_whose_place_was_taken_gives_up() {
     std::thread::scope(|scope| {
         let stalled = scope.spawn(|| post(&server, &key, "sync", &json!({})));
         eventually("it runs", || !server.value::<String>(find_mark).is_empty());
-        // Another one has begun because this one stood still for too long.
+        // Another run took the lease because this one stalled.
         let take = "update settings set value = (unixepoch() * 1000) || ' another' where name = 'user_data.sync'";
         server.database().execute(take, []).unwrap();
         stalled.join().unwrap().expect_problem(409, "already_running");
@@ -259,14 +259,15 @@ fn a_synchronisation_whose_place_was_taken_gives_up() {
 }
 
 #[test]
-fn the_support_page_shows_what_happened_and_no_secret() {
+fn support_page_shows_events_without_secrets() {
     let server = Setup::default().start();
     let key = server.api_key("tests");
     let user = server.sign_in("13800138000");
     server.grant(&key, "13800138000", 60);
     server.post("/coin/consume").by(&user).send().expect(200);
     let question = "今年换工作合适吗？";
-    let made = server.post("/divination/enhanced").by(&user).json(&json!({ "question": question })).send().expect(200);
+    let created =
+        server.post("/divination/enhanced").by(&user).json(&json!({ "question": question })).send().expect(200);
     let order = server.get("/payment/gateway/order").by(&user).query(&[("amount", "6.00"), ("coinCount", "60")]);
     let order = order.send().expect(200).json();
     server.post("/divination-history/save").by(&user).json(&json!({ "localRecordId": "r-1" })).send().expect(201);
@@ -284,11 +285,11 @@ fn the_support_page_shows_what_happened_and_no_secret() {
         assert_eq!((&page["ledger"][0]["kind"], &page["ledger"][0]["delta"]), (&json!("consume"), &json!(-1)));
         assert_eq!(page["changes"][0]["actor"], "key:tests");
         assert_eq!(page["orders"][0]["orderNo"], order["orderNo"]);
-        assert_eq!(page["records"][0]["traceId"], made.json()["traceId"]);
+        assert_eq!(page["records"][0]["traceId"], created.json()["traceId"]);
         assert_eq!(page["issues"], json!([]));
         assert!(!text.contains(&code) && !text.contains(&user.token) && !text.contains(question), "{text}");
     }
-    // The page is for people too.
+    // The page has an HTML form too.
     let mut command = crate::support::Binary::command();
     let output = command.args(["users", "show", "13800138000", "--data-dir"]).arg(server.directory()).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -307,7 +308,7 @@ fn the_support_page_shows_what_happened_and_no_secret() {
 }
 
 #[test]
-fn the_support_page_tells_of_refused_texts_and_notices() {
+fn support_page_shows_violations_and_notifications() {
     let server = Setup::default().start();
     let key = server.api_key("tests");
     let user = server.sign_in("13800138000");
@@ -335,7 +336,7 @@ fn the_support_page_tells_of_refused_texts_and_notices() {
 }
 
 #[test]
-fn what_a_model_would_be_told_is_shown_and_is_what_it_is_told() {
+fn shows_the_exact_prompt_sent_to_the_model() {
     let server = Setup::default().start();
     let key = server.api_key("tests");
     let user = server.sign_in("13800138000");
@@ -344,8 +345,8 @@ fn what_a_model_would_be_told_is_shown_and_is_what_it_is_told() {
     assert_eq!((&shown["nickname"], &shown["gender"], &shown["age"]), (&Value::Null, &Value::Null, &Value::Null));
     let profile = json!({ "nickname": "青山", "gender": "female", "birthday": "1990-05-17" });
     server.put("/user/profile").by(&user).json(&profile).send().expect(200);
-    let answer = get(&server, &key, &path).expect(200);
-    let (text, shown) = (answer.text(), answer.json());
+    let response = get(&server, &key, &path).expect(200);
+    let (text, shown) = (response.text(), response.json());
     assert_eq!(
         (&shown["userId"], &shown["nickname"], &shown["gender"], &shown["age"]),
         (&json!(user.user_id), &json!("青山"), &json!("female"), &json!("30-39"))
@@ -367,24 +368,24 @@ fn what_a_model_would_be_told_is_shown_and_is_what_it_is_told() {
 }
 
 #[test]
-fn an_operator_exports_and_erases_as_the_owner_could() {
+fn operators_export_and_delete_accounts_like_their_owners() {
     let server = Setup::default().start();
     let user = server.sign_in_by_email("ada@example.com");
     server.post("/divination-history/save").by(&user).json(&json!({ "localRecordId": "r-1" })).send().expect(201);
     let own = server.get("/api/v1/account/export").by(&user).send().expect(200).json();
     let mut exported = server.command(&["users", "export", "Ada@Example.com"]).expect(0).json();
-    // The devices say when they were last used, and the export when it was made.
+    // The devices include the last use, and the export its creation time.
     for moving in ["exportedAt", "devices"] {
         exported[moving] = own[moving].clone();
     }
     assert_eq!(exported, own);
     let file = server.directory().join("ada.json");
     let arguments = ["users", "export", &user.user_id, "--output", file.to_str().unwrap()];
-    let answer = server.command(&arguments).expect(0).json();
+    let response = server.command(&arguments).expect(0).json();
     let written = std::fs::read(&file).unwrap();
-    assert_eq!(answer["bytes"], written.len());
+    assert_eq!(response["bytes"], written.len());
     assert_eq!(serde_json::from_slice::<Value>(&written).unwrap()["history"][0]["localRecordId"], "r-1");
-    let refused = server.command(&arguments).expect(1).complaint();
+    let refused = server.command(&arguments).expect(1).stderr();
     assert_eq!(refused.matches("File exists").count(), 1, "{refused}");
     assert_eq!(std::fs::read(&file).unwrap(), written, "a file that is there stays as it is");
 
@@ -395,7 +396,7 @@ fn an_operator_exports_and_erases_as_the_owner_could() {
     server.get("/api/v1/account").by(&user).send().expect_problem(401, "unauthenticated");
     assert_eq!(server.value::<i64>("select count(*) from history"), 0);
     server.command(&["users", "show", "ada@example.com"]).expect(4);
-    // What was done to somebody stays on record when they are gone.
+    // Audit events about a user outlive the account.
     let rows = server.command(&["audit", "--user", &user.user_id]).expect(0).json();
     assert_eq!(
         (&rows["items"][0]["action"], &rows["items"][0]["reason"]),

@@ -1,4 +1,4 @@
-//! What is held of a person who has used everything there is: all of it told to them, and all of it gone when they go.
+//! All data about a user of every feature: the export contains it, and deletion removes it.
 
 use std::{collections::HashSet, thread::scope};
 
@@ -7,9 +7,9 @@ use rusqlite::types::Value as Stored;
 use serde_json::{Value, json};
 
 use super::v1_account_deletion::{EMAIL, PHONE, TEXTS, expect_no_trace, export, found, person, traces_of};
-use crate::support::{Behaviour, Caller, Model, Server, Setup, eventually};
+use crate::support::{Caller, FakeModel, ModelBehaviour, Server, Setup, eventually};
 
-/// What else the person has written or been told.
+/// Further texts that the user wrote or received.
 const MORE_TEXTS: [&str; 8] = [
     "the-question-of-the-session",
     "the-type-of-the-session",
@@ -21,7 +21,7 @@ const MORE_TEXTS: [&str; 8] = [
     "the-text-of-the-disagreement",
 ];
 
-/// Tables with rows of users, and where the export tells of them. What is counted is rows of the table for items told.
+/// Tables with user rows and their location in the export. The test compares row counts.
 const TOLD: [(&str, &str); 17] = [
     ("users", "account"),
     ("tokens", "devices"),
@@ -42,7 +42,7 @@ const TOLD: [(&str, &str); 17] = [
     ("feedback", "feedback"),
 ];
 
-/// Tables with rows of users that the export tells of in another way, or not at all, and why.
+/// Tables with user rows that the export covers differently or not at all, with the reason.
 const OTHERWISE: [(&str, &str); 8] = [
     ("balances", "told as the balances of the account"),
     ("ledger_entries", "told as points and coins, which are counted together below"),
@@ -54,7 +54,7 @@ const OTHERWISE: [(&str, &str); 8] = [
     ("idempotency_keys", "answers that the user was given, kept for three days to be given again"),
 ];
 
-/// The person of the other tests, who has used the rest of the service too.
+/// Creates a user who has used every feature.
 fn whole_person(server: &Server) -> Caller {
     let host = server.sign_in_by_email("host@example.com");
     let code = |user: &Caller| server.get("/api/v1/invite").by(user).send().expect(200).json()["code"].clone();
@@ -102,7 +102,7 @@ fn whole_person(server: &Server) -> Caller {
     user
 }
 
-/// Rows of this user in every table that has some: by a column that names users, or by a text that names this one.
+/// Counts the rows of a user in every table, by columns that reference users or texts that contain the id.
 fn rows_of(server: &Server, user: &Caller) -> Vec<(String, i64)> {
     let database = server.database();
     let texts = |sql: &str| -> Vec<String> {
@@ -142,12 +142,12 @@ fn length(told: &Value, member: &str) -> i64 {
 }
 
 #[test]
-fn every_table_that_holds_something_of_a_user_is_told_of() {
-    // The offline interpreter uses nothing that would be counted.
-    let model = Model::start(Behaviour::Pieces(vec!["the answer of the model"]));
+fn export_covers_every_table_with_user_data() {
+    // The offline interpreter uses no tokens.
+    let model = FakeModel::start(ModelBehaviour::Pieces(vec!["the answer of the model"]));
     let server = model.setup().start();
     let user = whole_person(&server);
-    // The log of requests is written a moment later, in the order in which they were answered.
+    // The network log is written asynchronously, in response order.
     server.get("/healthz").by(&user).header("x-request-id", "the-last").send().expect(200);
     let last = "select count(*) from access_log where request_id = 'the-last'";
     eventually("the last request is in the log", || server.value::<i64>(last) == 1);
@@ -190,7 +190,7 @@ fn every_table_that_holds_something_of_a_user_is_told_of() {
 }
 
 #[test]
-fn nothing_of_a_person_who_used_everything_is_found_in_the_files() {
+fn deletion_leaves_no_trace_in_the_files() {
     let server = Setup::default().start();
     let user = whole_person(&server);
     let code: String = server.value(&format!("select code from invite_codes where user_id = {}", user.user_id));
@@ -201,7 +201,7 @@ fn nothing_of_a_person_who_used_everything_is_found_in_the_files() {
     assert!(before >= traces.len() - 2, "{before} of {}", traces.len());
     server.delete("/api/v1/account").by(&user).send().expect(204);
     expect_no_trace(server.directory(), &traces);
-    // What stays of the person is what the document says.
+    // The remaining rows are those that the documentation names.
     let left: HashSet<_> = rows_of(&server, &user).into_iter().map(|(table, _)| table).collect();
     let stays = [
         "access_log",
@@ -219,7 +219,7 @@ fn nothing_of_a_person_who_used_everything_is_found_in_the_files() {
     }
 }
 
-/// How many of these texts of 32 bytes stand in the database file or its log.
+/// Counts how many of these 32-byte texts occur in the database file or its WAL.
 fn found_of_32_bytes(server: &Server, texts: &[String]) -> usize {
     let wanted: HashSet<&[u8]> = texts.iter().map(String::as_bytes).collect();
     let mut found = HashSet::new();
@@ -230,7 +230,7 @@ fn found_of_32_bytes(server: &Server, texts: &[String]) -> usize {
     found.len()
 }
 
-/// Ids as clients draw them, all over the index.
+/// Returns a random id, spread over the index.
 fn random_id(number: u64) -> String {
     let hash = digest(&SHA256, &number.to_le_bytes());
     let number = u128::from_be_bytes(hash.as_ref()[..16].try_into().unwrap());
@@ -238,11 +238,11 @@ fn random_id(number: u64) -> String {
 }
 
 #[test]
-fn copies_that_sqlite_left_when_it_moved_rows_are_cleared() {
+fn scrubs_row_copies_left_by_sqlite() {
     let server = Setup::default().start();
     let (user, other) = (server.sign_in_by_email(EMAIL), server.sign_in(PHONE));
     let mut database = server.database();
-    // As every connection of the service.
+    // As every connection of the service does.
     database.pragma_update(None, "secure_delete", true).unwrap();
     let transaction = database.transaction().unwrap();
     let mut insert = transaction
@@ -269,7 +269,7 @@ fn copies_that_sqlite_left_when_it_moved_rows_are_cleared() {
 }
 
 #[test]
-fn a_pass_that_a_crash_cut_off_begins_again() {
+fn restarts_a_scrub_after_a_crash() {
     let server = Setup::default().start();
     let user = person(&server);
     server.delete("/api/v1/account").by(&user).send().expect(204);
@@ -281,7 +281,7 @@ fn a_pass_that_a_crash_cut_off_begins_again() {
 }
 
 #[test]
-fn whatever_an_operator_deletes_is_cleared_too() {
+fn scrubs_what_operators_delete() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     server.post("/feedback").by(&user).json(&json!({ "content": "a word" })).send().expect(201);
@@ -310,13 +310,13 @@ fn whatever_an_operator_deletes_is_cleared_too() {
     }
 }
 
-/// What was sent a moment before the account went, and arrives a moment after it.
+/// A request sent before the deletion may arrive after it.
 #[test]
-fn what_comes_while_its_user_leaves_is_refused_and_leaves_nothing() {
+fn rejects_requests_of_a_user_during_deletion() {
     let mut server = Setup::default().with_metrics().start();
     let metrics = server.metrics();
     let user = server.sign_in_by_email(EMAIL);
-    // Nothing else is left to be written.
+    // Nothing else is left to write.
     let logged = "select count(*) from access_log where route like '%/auth/login'";
     eventually("the sign-in is in the network log", || server.value::<i64>(logged) == 1);
     let other = server.database();
@@ -353,7 +353,7 @@ fn what_comes_while_its_user_leaves_is_refused_and_leaves_nothing() {
 }
 
 #[test]
-fn a_deletion_takes_no_body_and_no_parameters() {
+fn deletion_accepts_no_body_and_no_parameters() {
     let server = Setup::default().start();
     let user = server.sign_in_by_email(EMAIL);
     let delete = || server.delete("/api/v1/account").by(&user);
@@ -364,6 +364,6 @@ fn a_deletion_takes_no_body_and_no_parameters() {
         .expect_fields(&[("id", "not_allowed"), ("dryRun", "not_allowed")]);
     server.delete("/api/v1/account?userId=2").by(&user).send().expect_fields(&[("userId", "not_allowed")]);
     server.get("/api/v1/account").by(&user).send().expect(200);
-    // An empty object says nothing.
+    // An empty object is allowed.
     delete().json(&json!({})).send().expect(204);
 }

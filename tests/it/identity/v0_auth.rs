@@ -1,10 +1,10 @@
-//! `/auth`: codes and what sending them may cost, signing in, and the life of a token.
+//! `/auth`: codes, send limits, sign-in and token lifetime.
 
 use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Caller, Request, Server, Setup, at_once, found_eventually};
+use crate::support::{Caller, Request, Response, Server, Setup, eventually_some, send_concurrently};
 
 const PHONE: &str = "13800138000";
 const MINUTE: u64 = 60;
@@ -19,12 +19,12 @@ fn log_in(server: &Server, phone_number: &str, code: &str) -> Request {
     server.post("/auth/login").form(&[("phoneNumber", phone_number), ("code", code)])
 }
 
-/// Lets this much time pass for the sending budgets.
+/// Moves all sends into the past.
 fn let_pass(server: &Server, seconds: u64) {
     server.edit(&format!("update code_sends set sent_at = sent_at - {seconds} * 1000"));
 }
 
-/// Another code of the same length.
+/// Returns a wrong code of the same length.
 fn wrong(code: &str) -> String {
     let last = code.chars().last().unwrap().to_digit(10).unwrap();
     format!("{}{}", &code[..code.len() - 1], (last + 1) % 10)
@@ -42,7 +42,7 @@ fn refreshed(server: &Server, token: &str) -> String {
     refresh(server, token).send().expect(200).json()["token"].as_str().unwrap().to_owned()
 }
 
-fn log_out(server: &Server, token: &str) -> Answer {
+fn log_out(server: &Server, token: &str) -> Response {
     server.post("/auth/logout").form(&[("token", token)]).send().expect(200)
 }
 
@@ -53,33 +53,33 @@ fn expect_works(server: &Server, token: &str) {
 
 #[track_caller]
 fn expect_dead(server: &Server, token: &str) {
-    let answer = server.get("/user/profile").token(token).send().expect_problem(401, "unauthenticated");
-    assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
+    let response = server.get("/user/profile").token(token).send().expect_problem(401, "unauthenticated");
+    assert_eq!(response.header("www-authenticate"), Some("Bearer"));
 }
 
-/// Fails the test unless this is 429 with a wait of about so many seconds.
+/// Panics unless the response is 429 with a `retry-after` of about this many seconds.
 #[track_caller]
-fn expect_wait(answer: Answer, seconds: u64) {
-    let answer = answer.expect_problem(429, "too_many_requests");
-    let wait: u64 = answer.header("retry-after").unwrap().parse().unwrap();
+fn expect_wait(response: Response, seconds: u64) {
+    let response = response.expect_problem(429, "too_many_requests");
+    let wait: u64 = response.header("retry-after").unwrap().parse().unwrap();
     assert!((seconds.saturating_sub(20)..=seconds).contains(&wait), "{wait} s and not about {seconds} s");
 }
 
-/// The answer with what differs from request to request taken out.
-fn essence(answer: &Answer) -> (u16, Vec<String>, Value) {
-    let mut body = answer.json();
+/// Returns the response without its per-request parts.
+fn essence(response: &Response) -> (u16, Vec<String>, Value) {
+    let mut body = response.json();
     if let Some(body) = body.as_object_mut() {
         body.remove("requestId");
     }
-    let mut headers: Vec<_> = answer.headers.keys().map(ToString::to_string).collect();
+    let mut headers: Vec<_> = response.headers.keys().map(ToString::to_string).collect();
     headers.sort();
-    (answer.status, headers, body)
+    (response.status, headers, body)
 }
 
-// Asking for a code.
+// Requesting codes.
 
 #[test]
-fn a_code_is_sent_and_its_terms_are_told() {
+fn sends_a_code_and_returns_its_terms() {
     let server = Setup::default().start();
     let sent = ask(&server, "+86 138-0013-8000").send().expect(200).json();
     assert_eq!(sent, json!({ "phoneNumber": PHONE, "expiresIn": 300, "resendAfter": 60 }));
@@ -89,22 +89,22 @@ fn a_code_is_sent_and_its_terms_are_told() {
 }
 
 #[test]
-fn codes_are_kept_as_hashes_only() {
+fn stores_codes_as_hashes_only() {
     let server = Setup::default().start();
     let code = server.request_code(PHONE);
     let kept: Vec<u8> = server.value("select code_hmac from codes");
     assert_eq!(kept.len(), 32);
-    for bytes in server.kept_files() {
+    for bytes in server.data_files() {
         assert!(!bytes.windows(6).any(|window| window == code.as_bytes()), "the code is in a file");
     }
 }
 
 #[test]
-fn numbers_of_an_allowed_region_are_kept_and_shown_with_its_code() {
+fn stores_and_shows_foreign_numbers_with_their_country_code() {
     const ABROAD: &str = "+447400123456";
     let server = Setup::default().with("AUTH_ALLOWED_REGIONS", "CN,GB").start();
     assert_eq!(ask(&server, "0044 7400 123456").send().expect(200).json()["phoneNumber"], ABROAD);
-    let sent = found_eventually("the code is printed", || {
+    let sent = eventually_some("the code is printed", || {
         server.lines().into_iter().find_map(|line| Some(line.split_once(&format!("SMS to {ABROAD}: "))?.1.to_owned()))
     });
     let code: String = sent.split("code is ").nth(1).unwrap().chars().take(6).collect();
@@ -118,7 +118,7 @@ fn numbers_of_an_allowed_region_are_kept_and_shown_with_its_code() {
     assert_eq!(count["count"], 1);
     let balance = server.get("/coin/balance/phone").token(token).query(&[("phoneNumber", ABROAD)]).send();
     assert_eq!(balance.expect(200).json()["phoneNumber"], ABROAD);
-    // The same digits at home are another number, and no other country is allowed.
+    // The same digits in the home region are another number, and other regions are not allowed.
     server
         .get("/divination-history/count/447400123456")
         .token(token)
@@ -130,7 +130,7 @@ fn numbers_of_an_allowed_region_are_kept_and_shown_with_its_code() {
 }
 
 #[test]
-fn an_address_is_sent_one_code_a_minute() {
+fn limits_an_address_to_one_code_a_minute() {
     let server = Setup::default().start();
     ask(&server, PHONE).send().expect(200);
     expect_wait(ask(&server, PHONE).send(), MINUTE);
@@ -143,7 +143,7 @@ fn an_address_is_sent_one_code_a_minute() {
 }
 
 #[test]
-fn an_address_is_sent_five_codes_an_hour() {
+fn limits_an_address_to_five_codes_an_hour() {
     let server = Setup::default().start();
     for _ in 0..5 {
         ask(&server, PHONE).send().expect(200);
@@ -157,7 +157,7 @@ fn an_address_is_sent_five_codes_an_hour() {
 }
 
 #[test]
-fn an_address_is_sent_ten_codes_a_day() {
+fn limits_an_address_to_ten_codes_a_day() {
     let server = Setup::default().start();
     for _ in 0..10 {
         ask(&server, PHONE).send().expect(200);
@@ -169,7 +169,7 @@ fn an_address_is_sent_ten_codes_a_day() {
 }
 
 #[test]
-fn all_spellings_of_a_number_share_one_budget() {
+fn all_spellings_of_a_number_share_a_limit() {
     let server = Setup::default().start();
     let code = server.request_code(PHONE);
     for spelling in ["+8613800138000", "0086 138 0013 8000", "１３８００１３８０００", " 138-0013-8000 "] {
@@ -182,20 +182,20 @@ fn all_spellings_of_a_number_share_one_budget() {
 }
 
 #[test]
-fn parallel_requests_for_one_address_send_one_code() {
+fn parallel_requests_for_an_address_send_one_code() {
     let server = Setup::default().start();
-    let answers = at_once((0..20).map(|_| ask(&server, PHONE)).collect());
-    assert_eq!(answers.iter().filter(|answer| answer.status == 200).count(), 1);
-    assert_eq!(answers.iter().filter(|answer| answer.status == 429).count(), 19);
+    let responses = send_concurrently((0..20).map(|_| ask(&server, PHONE)).collect());
+    assert_eq!(responses.iter().filter(|response| response.status == 200).count(), 1);
+    assert_eq!(responses.iter().filter(|response| response.status == 429).count(), 19);
     server.expect_sent_codes(PHONE, 1);
 }
 
-fn from(server: &Server, client: &str, phone_number: &str) -> Answer {
+fn from(server: &Server, client: &str, phone_number: &str) -> Response {
     ask(server, phone_number).header("x-forwarded-for", client).send()
 }
 
 #[test]
-fn a_client_may_ask_twenty_times_an_hour_and_is_its_whole_ipv6_network() {
+fn limits_clients_an_hour_by_ipv6_network() {
     let defaults = Setup::default().with("AUTH_SENDS_PER_CLIENT_HOUR", 20).with("AUTH_SENDS_PER_CLIENT_DAY", 100);
     let server = defaults.start();
     for number in 0..20 {
@@ -209,7 +209,7 @@ fn a_client_may_ask_twenty_times_an_hour_and_is_its_whole_ipv6_network() {
 }
 
 #[test]
-fn a_client_may_ask_only_so_often_a_day() {
+fn limits_clients_a_day() {
     let server = Setup::default().with("AUTH_SENDS_PER_CLIENT_DAY", 3).start();
     for number in 0..3 {
         from(&server, "203.0.113.1", &format!("138001380{number:02}")).expect(200);
@@ -217,12 +217,12 @@ fn a_client_may_ask_only_so_often_a_day() {
     }
     expect_wait(from(&server, "203.0.113.1", "13800138090"), 18 * HOUR);
     from(&server, "203.0.113.2", "13800138091").expect(200);
-    // What a client writes into the header itself is not its address.
+    // A forwarded header from the client itself is ignored.
     expect_wait(from(&server, "198.51.100.9, 203.0.113.1", "13800138092"), 18 * HOUR);
 }
 
 #[test]
-fn there_is_a_budget_over_all() {
+fn limits_sends_overall() {
     let server = Setup::default().with("AUTH_SENDS_PER_DAY", 3).start();
     for number in 0..3 {
         from(&server, &format!("203.0.113.{number}"), &format!("138001380{number:02}")).expect(200);
@@ -233,7 +233,7 @@ fn there_is_a_budget_over_all() {
 }
 
 #[test]
-fn budgets_survive_a_crash() {
+fn limits_survive_a_crash() {
     let server = Setup::default().start();
     ask(&server, PHONE).send().expect(200);
     let server = server.crash_and_restart(Setup::default());
@@ -242,13 +242,13 @@ fn budgets_survive_a_crash() {
 }
 
 #[test]
-fn known_and_unknown_numbers_are_answered_alike() {
+fn known_and_unknown_numbers_get_the_same_response() {
     let server = Setup::default().start();
     let known = server.sign_in(PHONE).phone_number;
     let_pass(&server, HOUR);
     let unknown = "13800138001";
-    let blank = |number: &str, answer: &Answer| {
-        let (status, headers, body) = essence(answer);
+    let blank = |number: &str, response: &Response| {
+        let (status, headers, body) = essence(response);
         (status, headers, body.to_string().replace(number, "NUMBER"))
     };
     let sent = [&known, unknown].map(|number| blank(number, &ask(&server, number).send()));
@@ -260,7 +260,7 @@ fn known_and_unknown_numbers_are_answered_alike() {
 }
 
 #[test]
-fn numbers_that_cannot_sign_in_are_refused_and_cost_nothing() {
+fn rejects_invalid_numbers_without_using_limits() {
     let server = Setup::default().start();
     for (number, code) in [
         ("010-62345678", "not_mobile"),
@@ -274,7 +274,7 @@ fn numbers_that_cannot_sign_in_are_refused_and_cost_nothing() {
 }
 
 #[test]
-fn a_code_that_came_as_a_number_has_its_zeros_again() {
+fn restores_leading_zeros_of_numeric_codes() {
     let server = Setup::default().with("AUTH_REVIEW_ACCOUNTS", "13800138000=002468").start();
     let log_in = |code: Value| {
         server.post("/auth/send-code").form(&[("phoneNumber", "13800138000")]).send().expect(200);
@@ -285,8 +285,8 @@ fn a_code_that_came_as_a_number_has_its_zeros_again() {
 }
 
 #[test]
-fn a_provider_that_fails_leaves_no_code_and_costs_nothing() {
-    // Nothing listens on port 1: it is certain that the provider accepted nothing.
+fn provider_failures_leave_no_code_and_use_no_limit() {
+    // Nothing listens on port 1, so the provider certainly accepted nothing.
     let broken = Setup::default()
         .with("SMS_PROVIDER", "aliyun")
         .with("SMS_ENDPOINT", "http://127.0.0.1:1")
@@ -295,9 +295,9 @@ fn a_provider_that_fails_leaves_no_code_and_costs_nothing() {
         .with("SMS_SIGN_NAME", "Yarrow")
         .with("SMS_TEMPLATE_CODE", "SMS_1");
     let server = broken.start();
-    let answer = ask(&server, PHONE).send().expect_problem(503, "provider_unavailable");
-    assert!(answer.header("retry-after").is_some());
-    assert!(!answer.text().contains("127.0.0.1"), "{}", answer.text());
+    let response = ask(&server, PHONE).send().expect_problem(503, "provider_unavailable");
+    assert!(response.header("retry-after").is_some());
+    assert!(!response.text().contains("127.0.0.1"), "{}", response.text());
     assert_eq!(server.value::<i64>("select count(*) from code_sends"), 0);
     assert_eq!(server.value::<i64>("select count(*) from codes"), 0);
 }
@@ -305,7 +305,7 @@ fn a_provider_that_fails_leaves_no_code_and_costs_nothing() {
 // Signing in.
 
 #[test]
-fn a_right_code_makes_an_account_and_later_finds_it() {
+fn first_sign_in_creates_an_account_and_later_ones_find_it() {
     let server = Setup::default().start();
     let code = server.request_code(PHONE);
     let first = log_in(&server, PHONE, &code).send().expect(200).json();
@@ -327,10 +327,10 @@ fn a_right_code_makes_an_account_and_later_finds_it() {
 }
 
 #[test]
-fn tokens_are_kept_as_hashes_only() {
+fn stores_tokens_as_hashes_only() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
-    for bytes in server.kept_files() {
+    for bytes in server.data_files() {
         let token = user.token.as_bytes();
         assert!(!bytes.windows(token.len()).any(|window| window == token), "the token is in a file");
     }
@@ -339,7 +339,7 @@ fn tokens_are_kept_as_hashes_only() {
 }
 
 #[test]
-fn every_bad_code_is_refused_alike() {
+fn rejects_all_bad_codes_alike() {
     let server = Setup::default().start();
     let unknown = essence(&log_in(&server, "13800138009", "123456").send().expect_problem(401, "invalid_code"));
 
@@ -369,7 +369,7 @@ fn every_bad_code_is_refused_alike() {
 }
 
 #[test]
-fn the_fifth_try_still_counts_as_one() {
+fn the_fifth_attempt_still_counts() {
     let server = Setup::default().start();
     let code = server.request_code(PHONE);
     for _ in 0..4 {
@@ -379,7 +379,7 @@ fn the_fifth_try_still_counts_as_one() {
 }
 
 #[test]
-fn the_code_of_another_number_is_no_use() {
+fn rejects_the_code_of_another_number() {
     let server = Setup::default().start();
     let (code, other) = (server.request_code(PHONE), server.request_code("13800138001"));
     if code != other {
@@ -390,7 +390,7 @@ fn the_code_of_another_number_is_no_use() {
 }
 
 #[test]
-fn a_new_code_takes_the_place_of_the_old_one() {
+fn a_new_code_replaces_the_old_one() {
     let server = Setup::default().start();
     let old = server.request_code(PHONE);
     let_pass(&server, MINUTE);
@@ -402,30 +402,30 @@ fn a_new_code_takes_the_place_of_the_old_one() {
 }
 
 #[test]
-fn a_hundred_parallel_guesses_get_five_tries() {
+fn a_hundred_parallel_guesses_get_five_attempts() {
     let server = Setup::default().start();
     let code = server.request_code(PHONE);
     let guesses = (0..99).map(|_| log_in(&server, PHONE, &wrong(&code))).collect();
-    for answer in at_once(guesses) {
-        answer.expect_problem(401, "invalid_code");
+    for response in send_concurrently(guesses) {
+        response.expect_problem(401, "invalid_code");
     }
     assert_eq!(server.value::<i64>("select tries_left from codes"), 0);
     log_in(&server, PHONE, &code).send().expect_problem(401, "invalid_code");
 }
 
 #[test]
-fn twenty_parallel_right_codes_give_one_token() {
+fn twenty_parallel_correct_codes_issue_one_token() {
     let server = Setup::default().start();
     let code = server.request_code(PHONE);
-    let answers = at_once((0..20).map(|_| log_in(&server, PHONE, &code)).collect());
-    assert_eq!(answers.iter().filter(|answer| answer.status == 200).count(), 1);
-    assert_eq!(answers.iter().filter(|answer| answer.status == 401).count(), 19);
+    let responses = send_concurrently((0..20).map(|_| log_in(&server, PHONE, &code)).collect());
+    assert_eq!(responses.iter().filter(|response| response.status == 200).count(), 1);
+    assert_eq!(responses.iter().filter(|response| response.status == 401).count(), 19);
     assert_eq!(server.value::<i64>("select count(*) from tokens"), 1);
     assert_eq!(server.value::<i64>("select count(*) from users"), 1);
 }
 
 #[test]
-fn a_crash_gives_no_tries_back() {
+fn attempts_survive_a_crash() {
     let server = Setup::default().start();
     let code = server.request_code(PHONE);
     for _ in 0..3 {
@@ -439,7 +439,7 @@ fn a_crash_gives_no_tries_back() {
 }
 
 #[test]
-fn a_code_works_after_a_crash() {
+fn codes_survive_a_crash() {
     let server = Setup::default().start();
     let code = server.request_code(PHONE);
     let server = server.crash_and_restart(Setup::default());
@@ -449,9 +449,9 @@ fn a_code_works_after_a_crash() {
 }
 
 #[test]
-fn a_code_may_come_as_a_number() {
+fn accepts_a_code_as_a_json_number() {
     let server = Setup::default().start();
-    // A number has no leading zeros, so a code that begins with one is no good as a number.
+    // A number has no leading zeros, so a code that starts with one cannot be sent as a number.
     let numbers = (0..40).map(|number| format!("138001380{number:02}"));
     let codes = numbers.map(|phone_number| (server.request_code(&phone_number), phone_number));
     let (code, phone_number) = codes.into_iter().find(|(code, _)| !code.starts_with('0')).unwrap();
@@ -466,7 +466,7 @@ fn with_review_account() -> Setup {
 }
 
 #[test]
-fn a_review_account_is_sent_nothing_and_has_no_budget() {
+fn review_accounts_get_no_message_and_have_no_limit() {
     let server = with_review_account().with("AUTH_SENDS_PER_DAY", 1).start();
     for _ in 0..20 {
         ask(&server, PHONE).send().expect(200);
@@ -474,14 +474,14 @@ fn a_review_account_is_sent_nothing_and_has_no_budget() {
     assert_eq!(server.sent_codes(PHONE).len(), 0);
     assert_eq!(server.value::<i64>("select count(*) from code_sends"), 0);
     log_in(&server, PHONE, "246810").send().expect(200);
-    // Each asking is good for one sign-in.
+    // Each request allows one sign-in.
     log_in(&server, PHONE, "246810").send().expect_problem(401, "invalid_code");
     ask(&server, PHONE).send().expect(200);
     log_in(&server, PHONE, "246810").send().expect(200);
 }
 
 #[test]
-fn a_review_account_is_answered_like_any_other() {
+fn review_accounts_get_the_usual_response() {
     let server = with_review_account().start();
     let review = essence(&ask(&server, PHONE).send());
     let (status, headers, body) = essence(&ask(&server, "13800138001").send());
@@ -490,7 +490,7 @@ fn a_review_account_is_answered_like_any_other() {
 }
 
 #[test]
-fn a_review_account_has_five_tries_too_and_asking_gives_none_back() {
+fn review_accounts_have_five_attempts_and_requests_do_not_reset_them() {
     let server = with_review_account().start();
     log_in(&server, PHONE, "246810").send().expect_problem(401, "invalid_code");
     ask(&server, PHONE).send().expect(200);
@@ -504,10 +504,10 @@ fn a_review_account_has_five_tries_too_and_asking_gives_none_back() {
     log_in(&server, PHONE, "246810").send().expect(200);
 }
 
-// What a token is worth.
+// Validating tokens.
 
 #[test]
-fn a_good_token_is_valid_and_stays() {
+fn a_valid_token_stays_valid() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     let validity = validate(&server, &user.token);
@@ -520,7 +520,7 @@ fn a_good_token_is_valid_and_stays() {
 }
 
 #[test]
-fn whoever_has_only_an_email_address_has_no_number() {
+fn accounts_without_a_number_return_none() {
     let server = Setup::default().start();
     let user = server.sign_in_by_email("li.ming@example.com");
     let validity = validate(&server, &user.token);
@@ -528,7 +528,7 @@ fn whoever_has_only_an_email_address_has_no_number() {
 }
 
 #[test]
-fn a_code_is_read_in_whatever_width_and_with_what_stands_between() {
+fn accepts_codes_in_any_width_with_separators() {
     let server = Setup::default().start();
     let full_width =
         |code: &str| code.chars().map(|digit| char::from_u32(digit as u32 + 0xfee0).unwrap()).collect::<String>();
@@ -550,7 +550,7 @@ fn a_code_is_read_in_whatever_width_and_with_what_stands_between() {
 }
 
 #[test]
-fn a_bad_token_is_not_valid_and_nothing_else_is_told() {
+fn invalid_tokens_reveal_nothing() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     let expired = server.sign_in("13800138001");
@@ -565,7 +565,7 @@ fn a_bad_token_is_not_valid_and_nothing_else_is_told() {
 }
 
 #[test]
-fn a_token_close_to_its_end_is_replaced_when_it_is_validated() {
+fn validation_replaces_a_token_near_expiry() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     server.edit("update tokens set expires_at = unixepoch() * 1000 + 8 * 86400000");
@@ -575,7 +575,7 @@ fn a_token_close_to_its_end_is_replaced_when_it_is_validated() {
     assert_eq!((&validity["valid"], &validity["refreshed"]), (&json!(true), &json!(true)));
     let successor = validity["token"].as_str().unwrap();
     assert_ne!(successor, user.token);
-    // An answer that was lost: asking again gives the same.
+    // After a lost response, repeating the request returns the same.
     assert_eq!(validate(&server, &user.token), validity);
     expect_works(&server, successor);
     expect_works(&server, &user.token);
@@ -585,19 +585,21 @@ fn a_token_close_to_its_end_is_replaced_when_it_is_validated() {
 }
 
 #[test]
-fn twenty_parallel_validations_near_the_end_give_one_successor() {
+fn twenty_parallel_validations_near_expiry_issue_one_successor() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     server.edit("update tokens set expires_at = unixepoch() * 1000 + 86400000");
     let request = || server.post("/auth/validate-token").token(&user.token);
-    let tokens: HashSet<_> =
-        at_once((0..20).map(|_| request()).collect()).iter().map(|answer| answer.json()["token"].to_string()).collect();
+    let tokens: HashSet<_> = send_concurrently((0..20).map(|_| request()).collect())
+        .iter()
+        .map(|response| response.json()["token"].to_string())
+        .collect();
     assert_eq!(tokens.len(), 1);
     assert_eq!(server.value::<i64>("select count(*) from tokens where replaced_at is null"), 1);
 }
 
 #[test]
-fn a_sign_in_ends_for_good_after_its_absolute_lifetime() {
+fn a_session_ends_after_its_absolute_lifetime() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     let days = |column: &str| server.value::<i64>(&format!("select ({column} - signed_in_at) / 86400000 from tokens"));
@@ -606,7 +608,7 @@ fn a_sign_in_ends_for_good_after_its_absolute_lifetime() {
         "update tokens set family_expires_at = unixepoch() * 1000 + 86400000, \
          expires_at = unixepoch() * 1000 + 86400000",
     );
-    // Replacing it would give it no more time.
+    // A replacement would not extend it.
     assert_eq!(validate(&server, &user.token)["refreshed"], false);
     let successor = refreshed(&server, &user.token);
     let end: i64 =
@@ -617,18 +619,18 @@ fn a_sign_in_ends_for_good_after_its_absolute_lifetime() {
     refresh(&server, &successor).send().expect_problem(401, "unauthenticated");
 }
 
-// Replacing a token.
+// Replacing tokens.
 
 #[test]
-fn refreshing_gives_a_successor_and_the_old_one_a_grace() {
+fn refresh_issues_a_successor_and_keeps_the_old_token_for_a_grace_period() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
-    let answer = refresh(&server, &user.token).send().expect(200).json();
-    let members: Vec<_> = answer.as_object().unwrap().keys().collect();
-    assert_eq!(members, ["expiresAt", "token"], "{answer}");
-    let successor = answer["token"].as_str().unwrap();
+    let response = refresh(&server, &user.token).send().expect(200).json();
+    let members: Vec<_> = response.as_object().unwrap().keys().collect();
+    assert_eq!(members, ["expiresAt", "token"], "{response}");
+    let successor = response["token"].as_str().unwrap();
     assert_ne!(successor, user.token);
-    // The answer was lost: the same again, as often as the client asks within the grace.
+    // After a lost response, the client can repeat the request within the grace period.
     assert_eq!(refreshed(&server, &user.token), successor);
     assert_eq!(refreshed(&server, &user.token), successor);
     expect_works(&server, &user.token);
@@ -637,7 +639,7 @@ fn refreshing_gives_a_successor_and_the_old_one_a_grace() {
 }
 
 #[test]
-fn successors_can_be_refreshed_in_turn() {
+fn successors_can_be_refreshed() {
     let server = Setup::default().start();
     let mut token = server.sign_in(PHONE).token;
     for _ in 0..5 {
@@ -649,7 +651,7 @@ fn successors_can_be_refreshed_in_turn() {
 }
 
 #[test]
-fn refreshing_without_end_fills_no_table() {
+fn repeated_refreshes_keep_the_table_small() {
     let server = Setup::default().start();
     let mut token = server.sign_in(PHONE).token;
     for _ in 0..40 {
@@ -660,11 +662,12 @@ fn refreshing_without_end_fills_no_table() {
 }
 
 #[test]
-fn twenty_parallel_refreshes_give_one_successor() {
+fn twenty_parallel_refreshes_issue_one_successor() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
-    let answers = at_once((0..20).map(|_| refresh(&server, &user.token)).collect());
-    let tokens: HashSet<_> = answers.into_iter().map(|answer| answer.expect(200).json()["token"].to_string()).collect();
+    let responses = send_concurrently((0..20).map(|_| refresh(&server, &user.token)).collect());
+    let tokens: HashSet<_> =
+        responses.into_iter().map(|response| response.expect(200).json()["token"].to_string()).collect();
     assert_eq!(tokens.len(), 1);
     assert_eq!(server.value::<i64>("select count(*) from tokens where replaced_at is null"), 1);
 }
@@ -674,7 +677,7 @@ fn after_grace(server: &Server) {
 }
 
 #[test]
-fn a_replaced_token_shown_after_its_grace_ends_the_family() {
+fn reusing_a_replaced_token_after_the_grace_period_revokes_the_device() {
     let server = Setup::default().start();
     let bystander = server.sign_in("13800138001");
     type Way = (&'static str, fn(&Server, &str));
@@ -691,14 +694,14 @@ fn a_replaced_token_shown_after_its_grace_ends_the_family() {
         after_grace(&server);
         expect_works(&server, &successor);
         show(&server, &stolen);
-        let answer = server.get("/user/profile").token(&successor).send();
-        assert_eq!(answer.status, 401, "the successor lives although its predecessor was shown {way}");
+        let response = server.get("/user/profile").token(&successor).send();
+        assert_eq!(response.status, 401, "the successor lives although its predecessor was shown {way}");
     }
     expect_works(&server, &bystander.token);
 }
 
 #[test]
-fn a_clock_that_was_set_back_makes_no_thief_of_whoever_comes_again() {
+fn a_clock_set_back_does_not_look_like_token_theft() {
     let server = Setup::default().start();
     let replaced = server.sign_in(PHONE).token;
     let successor = refreshed(&server, &replaced);
@@ -710,7 +713,7 @@ fn a_clock_that_was_set_back_makes_no_thief_of_whoever_comes_again() {
 }
 
 #[test]
-fn the_grace_is_a_setting() {
+fn the_grace_period_is_configurable() {
     let server = Setup::default().with("AUTH_TOKEN_GRACE", "0 s").start();
     let user = server.sign_in(PHONE);
     refreshed(&server, &user.token);
@@ -718,7 +721,7 @@ fn the_grace_is_a_setting() {
 }
 
 #[test]
-fn a_family_that_ended_leaves_the_users_other_devices_alone() {
+fn revoking_one_device_keeps_the_others() {
     let server = Setup::default().start();
     let (one, other) = (server.sign_in(PHONE), server.sign_in_again(PHONE));
     refreshed(&server, &one.token);
@@ -730,7 +733,7 @@ fn a_family_that_ended_leaves_the_users_other_devices_alone() {
 // Signing out.
 
 #[test]
-fn signing_out_ends_the_token_and_its_relatives_at_once() {
+fn sign_out_revokes_all_tokens_of_the_device_at_once() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     let successor = refreshed(&server, &user.token);
@@ -741,7 +744,7 @@ fn signing_out_ends_the_token_and_its_relatives_at_once() {
 }
 
 #[test]
-fn signing_out_is_fine_twice_and_for_unknown_tokens() {
+fn sign_out_is_idempotent_and_accepts_unknown_tokens() {
     let server = Setup::default().start();
     let (user, other) = (server.sign_in(PHONE), server.sign_in_again(PHONE));
     for token in [&user.token, &user.token, "unknown"] {
@@ -751,7 +754,7 @@ fn signing_out_is_fine_twice_and_for_unknown_tokens() {
 }
 
 #[test]
-fn signing_out_survives_a_crash() {
+fn sign_out_survives_a_crash() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     log_out(&server, &user.token);
@@ -760,7 +763,7 @@ fn signing_out_survives_a_crash() {
 }
 
 #[test]
-fn the_eleventh_device_signs_the_oldest_out() {
+fn the_eleventh_device_signs_out_the_oldest() {
     let server = Setup::default().start();
     let devices: Vec<Caller> = (0..10).map(|_| server.sign_in_again(PHONE)).collect();
     for device in &devices {
@@ -774,7 +777,7 @@ fn the_eleventh_device_signs_the_oldest_out() {
 }
 
 #[test]
-fn whoever_signs_in_after_the_clock_was_set_back_is_not_taken_for_the_oldest() {
+fn sign_in_after_a_clock_change_is_not_the_oldest_device() {
     let server = Setup::default().start();
     let devices: Vec<Caller> = (0..10).map(|_| server.sign_in_again(PHONE)).collect();
     for column in ["created_at", "signed_in_at", "last_used_at", "expires_at", "family_expires_at"] {
@@ -788,7 +791,7 @@ fn whoever_signs_in_after_the_clock_was_set_back_is_not_taken_for_the_oldest() {
 }
 
 #[test]
-fn replaced_tokens_are_no_devices() {
+fn replaced_tokens_are_not_listed_as_devices() {
     let server = Setup::default().with("AUTH_TOKENS_PER_USER", 2).start();
     let first = server.sign_in(PHONE);
     let mut token = server.sign_in_again(PHONE).token;
@@ -799,10 +802,10 @@ fn replaced_tokens_are_no_devices() {
     expect_works(&server, &token);
 }
 
-// Where the token stands.
+// Token location.
 
 #[test]
-fn a_token_may_come_as_parameter_or_as_bearer() {
+fn accepts_a_token_as_parameter_or_bearer() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     let path = "/auth/validate-token";
@@ -820,7 +823,7 @@ fn a_token_may_come_as_parameter_or_as_bearer() {
 }
 
 #[test]
-fn two_different_tokens_are_a_conflict_and_change_nothing() {
+fn rejects_two_different_tokens_without_changes() {
     let server = Setup::default().start();
     let (one, other) = (server.sign_in(PHONE), server.sign_in("13800138001"));
     for path in ["/auth/validate-token", "/auth/refresh-token", "/auth/logout"] {
@@ -832,7 +835,7 @@ fn two_different_tokens_are_a_conflict_and_change_nothing() {
 }
 
 #[test]
-fn without_any_token_there_is_nothing_to_say() {
+fn rejects_requests_without_a_token() {
     let server = Setup::default().start();
     for path in ["/auth/validate-token", "/auth/refresh-token", "/auth/logout"] {
         server.post(path).send().expect_fields(&[("token", "required")]);

@@ -1,11 +1,11 @@
-//! `/user`: what users say of themselves, screened before it stands.
+//! `/user`: profiles and their screening.
 
 use serde_json::{Value, json};
 
 use crate::support::{Caller, Request, Server, Setup};
 
 const PHONE: &str = "13800138000";
-/// On the default word list.
+/// A word on the default word list.
 const LISTED: &str = "赌博";
 
 fn profile(server: &Server, user: &Caller) -> Value {
@@ -17,7 +17,7 @@ fn change(server: &Server, user: &Caller, body: &Value) -> Request {
 }
 
 #[test]
-fn a_new_user_has_said_nothing() {
+fn a_new_user_has_an_empty_profile() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     let expected = json!({ "id": user.user_id, "userId": user.user_id, "nickname": "", "gender": "unknown",
@@ -26,7 +26,7 @@ fn a_new_user_has_said_nothing() {
 }
 
 #[test]
-fn only_what_is_sent_changes() {
+fn changes_only_the_sent_fields() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     let all = json!({ "nickname": " 青山 ", "gender": "female", "birthday": "1990-05-17", "signature": "心静则明" });
@@ -50,7 +50,7 @@ fn only_what_is_sent_changes() {
 }
 
 #[test]
-fn an_empty_text_takes_away_what_was_said() {
+fn an_empty_text_clears_a_field() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     let all = json!({ "nickname": "青山", "birthday": "1990-05-17", "signature": "心静则明" });
@@ -64,7 +64,7 @@ fn an_empty_text_takes_away_what_was_said() {
 }
 
 #[test]
-fn nickname_and_signature_have_calls_of_their_own() {
+fn nickname_and_signature_have_their_own_endpoints() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     let nickname = [("userId", user.user_id.as_str()), ("nickname", "青山")];
@@ -77,7 +77,7 @@ fn nickname_and_signature_have_calls_of_their_own() {
 }
 
 #[test]
-fn two_users_in_one_request_are_a_fault_of_the_name_that_says_the_second() {
+fn reports_the_second_of_two_user_parameters() {
     let server = Setup::default().start();
     let (user, other) = (server.sign_in(PHONE), server.sign_in("13800138001"));
     let key = server.api_key("desk");
@@ -90,7 +90,7 @@ fn two_users_in_one_request_are_a_fault_of_the_name_that_says_the_second() {
 }
 
 #[test]
-fn genders_are_understood_in_every_promised_spelling() {
+fn accepts_every_documented_spelling_of_genders() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     let spellings = [
@@ -121,7 +121,7 @@ fn genders_are_understood_in_every_promised_spelling() {
 }
 
 #[test]
-fn a_birthday_is_a_real_day_from_1900_to_today() {
+fn accepts_birthdays_from_1900_to_today() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     for (day, code) in [
@@ -133,13 +133,13 @@ fn a_birthday_is_a_real_day_from_1900_to_today() {
     ] {
         change(&server, &user, &json!({ "birthday": day })).send().expect_fields(&[("birthday", code)]);
     }
-    // It is already this day in Shanghai, wherever the server stands.
+    // Today in Shanghai, wherever the server runs.
     let today: String = server.value("select date('now', '+8 hours')");
     assert_eq!(change(&server, &user, &json!({ "birthday": today })).send().expect(200).json()["birthday"], today);
 }
 
 #[test]
-fn lengths_are_counted_in_characters() {
+fn counts_lengths_in_characters() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     let right = json!({ "nickname": "山".repeat(20), "signature": "水".repeat(100) });
@@ -149,7 +149,7 @@ fn lengths_are_counted_in_characters() {
 }
 
 #[test]
-fn all_bad_fields_are_told_at_once_and_nothing_changes() {
+fn reports_all_bad_fields_and_changes_nothing() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     let before = profile(&server, &user);
@@ -164,7 +164,7 @@ fn all_bad_fields_are_told_at_once_and_nothing_changes() {
 }
 
 #[test]
-fn a_listed_word_is_refused_and_the_refusal_remembered() {
+fn rejects_listed_words_and_records_a_violation() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     change(&server, &user, &json!({ "nickname": "青山", "signature": "心静则明" })).send().expect(200);
@@ -177,9 +177,9 @@ fn a_listed_word_is_refused_and_the_refusal_remembered() {
         ("signature", server.put("/user/signature").by(&user).form(&[("signature", &text)])),
     ];
     for (number, (field, request)) in requests.into_iter().enumerate() {
-        let answer = request.send().expect_problem(422, "content_rejected");
-        assert!(!answer.text().contains(LISTED), "{}", answer.text());
-        let errors = &answer.json()["errors"];
+        let response = request.send().expect_problem(422, "content_rejected");
+        assert!(!response.text().contains(LISTED), "{}", response.text());
+        let errors = &response.json()["errors"];
         assert_eq!((errors.as_array().unwrap().len(), &errors[0]["field"]), (1, &json!(field)));
         assert_eq!(profile(&server, &user), before);
         let row: String = server.value(
@@ -198,17 +198,17 @@ fn a_listed_word_is_refused_and_the_refusal_remembered() {
 }
 
 #[test]
-fn two_refused_texts_are_two_refusals() {
+fn two_rejected_texts_are_two_violations() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
-    let answer = change(&server, &user, &json!({ "nickname": LISTED, "signature": LISTED })).send();
-    let errors = answer.expect_problem(422, "content_rejected").json()["errors"].clone();
+    let response = change(&server, &user, &json!({ "nickname": LISTED, "signature": LISTED })).send();
+    let errors = response.expect_problem(422, "content_rejected").json()["errors"].clone();
     assert_eq!(errors.as_array().unwrap().len(), 2);
     assert_eq!(server.value::<i64>("select count(*) from violations"), 2);
 }
 
 #[test]
-fn what_acts_instead_of_being_read_is_refused() {
+fn rejects_control_characters() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     let refused = |body: Value, field: &str| {
@@ -236,16 +236,16 @@ fn what_acts_instead_of_being_read_is_refused() {
     }
     post("/feedback", json!({ "content": "a\r\nb\u{8}" })).expect_fields(&[("content", "invalid_character")]);
     post("/feedback", json!({ "content": "a\r\nb" })).expect(201);
-    let answer = "\u{1b}[1m解\u{b}\u{202e}";
-    post("/divination-history/save", json!({ "localRecordId": "r-3\u{1}", "aiResult": answer })).expect(201);
+    let response = "\u{1b}[1m解\u{b}\u{202e}";
+    post("/divination-history/save", json!({ "localRecordId": "r-3\u{1}", "aiResult": response })).expect(201);
     assert_eq!(
         server.value::<String>("select ai_result from history where local_record_id = 'r-3' || char(1)"),
-        answer
+        response
     );
 }
 
 #[test]
-fn another_user_is_not_ones_own_whether_it_exists_or_not() {
+fn rejects_other_users_whether_or_not_they_exist() {
     let server = Setup::default().start();
     let (user, other) = (server.sign_in(PHONE), server.sign_in("13800138001"));
     let before = profile(&server, &other);
@@ -264,7 +264,7 @@ fn another_user_is_not_ones_own_whether_it_exists_or_not() {
 }
 
 #[test]
-fn unknown_names_bind_to_nothing() {
+fn ignores_unknown_parameters() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     let body = json!({ "nickname": "青山", "phone_number": PHONE, "createdAt": 0, "is_admin": true, "email": "a@b.c" });
@@ -274,7 +274,7 @@ fn unknown_names_bind_to_nothing() {
 }
 
 #[test]
-fn a_change_survives_a_crash() {
+fn changes_survive_a_crash() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     change(&server, &user, &json!({ "nickname": "青山" })).send().expect(200);

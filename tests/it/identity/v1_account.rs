@@ -1,4 +1,4 @@
-//! `/api/v1/account`: reading and changing it, and giving it other addresses.
+//! `/api/v1/account`: reading, changing and adding addresses.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn change_address(server: &Server, user: &Caller, body: Value) -> Request {
     server.post("/api/v1/account/address").by(user).json(&body)
 }
 
-/// Proves an email address and gives it to the user.
+/// Verifies an email address and adds it to the user.
 fn add_email(server: &Server, user: &Caller, email: &str) -> Request {
     let code = server.request_email_code(email, "address");
     change_address(server, user, json!({ "email": email, "code": code }))
@@ -30,7 +30,7 @@ fn add_phone(server: &Server, user: &Caller, phone_number: &str) -> Request {
 }
 
 #[test]
-fn an_account_is_read_and_its_profile_changed() {
+fn reads_an_account_and_changes_its_profile() {
     let server = Setup::default().start();
     let user = server.sign_in_by_email(EMAIL);
     let before = account(&server, &user);
@@ -44,7 +44,7 @@ fn an_account_is_read_and_its_profile_changed() {
         (&after["nickname"], &after["gender"], &after["birthday"]),
         (&json!("青山"), &json!("female"), &json!("1990-05-17"))
     );
-    // What is not declared binds to nothing.
+    // Undeclared parameters are ignored.
     assert_eq!((&after["email"], &after["points"]), (&json!(EMAIL), &json!(100)));
     let bad = json!({ "nickname": "x".repeat(21), "gender": "both", "birthday": "2990-01-01" });
     server.patch("/api/v1/account").by(&user).json(&bad).send().expect_fields(&[
@@ -58,7 +58,7 @@ fn an_account_is_read_and_its_profile_changed() {
 }
 
 #[test]
-fn one_user_has_both_addresses_and_signs_in_by_either() {
+fn a_user_with_two_addresses_signs_in_with_either() {
     let server = Setup::default().start();
     let user = server.sign_in_by_email(EMAIL);
     let other_device = server.sign_in_by_email(EMAIL);
@@ -66,7 +66,7 @@ fn one_user_has_both_addresses_and_signs_in_by_either() {
     assert_eq!((&both["email"], &both["phoneNumber"]), (&json!(EMAIL), &json!(PHONE)));
     let by_phone = server.sign_in_again(PHONE);
     assert_eq!(by_phone.user_id, user.user_id);
-    // Tokens that were there before know it too.
+    // Existing tokens return it too.
     for device in [&user, &other_device, &by_phone] {
         assert_eq!(server.get("/coin/balance").by(device).send().expect(200).json()["phoneNumber"], PHONE);
         server.get("/coin/balance/phone").query(&[("phoneNumber", PHONE)]).by(device).send().expect(200);
@@ -75,27 +75,27 @@ fn one_user_has_both_addresses_and_signs_in_by_either() {
 }
 
 #[test]
-fn an_email_that_comes_to_a_phone_account_brings_its_bonus_once() {
+fn adding_an_email_to_a_phone_account_grants_the_bonus_once() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     assert_eq!(account(&server, &user)["points"], 0);
     let with_email = add_email(&server, &user, EMAIL).send().expect(200).json();
     assert_eq!((&with_email["email"], &with_email["points"]), (&json!(EMAIL), &json!(100)));
-    // Another address brings nothing: the user had the bonus.
+    // Another address grants nothing: the user had the bonus.
     let changed = add_email(&server, &user, "second@example.com").send().expect(200).json();
     assert_eq!((&changed["email"], &changed["points"]), (&json!("second@example.com"), &json!(100)));
-    // And the first one had it too, whoever signs up with it.
+    // The first address had it too, for any later account.
     let newcomer = server.log_in_by_email(EMAIL);
     assert_eq!((&newcomer["isNewUser"], &newcomer["pointsGranted"]), (&json!(true), &json!(0)));
 }
 
 #[test]
-fn another_users_address_is_taken_and_only_its_owner_can_learn_that() {
+fn only_the_owner_of_an_address_learns_that_it_is_taken() {
     let server = Setup::default().start();
     let owner = server.sign_in_by_email(EMAIL);
     let stranger = server.sign_in_by_email("stranger@example.com");
     server.edit("delete from code_sends");
-    // Without the code, an address that is taken looks like one that is free.
+    // Without the code, a taken address looks like a free one.
     for email in [EMAIL, "free@example.com"] {
         let body = json!({ "email": email, "code": "00000000" });
         change_address(&server, &stranger, body).send().expect_problem(401, "invalid_code");
@@ -109,11 +109,11 @@ fn another_users_address_is_taken_and_only_its_owner_can_learn_that() {
 }
 
 #[test]
-fn changing_an_address_needs_a_recent_sign_in_and_signs_other_devices_out() {
+fn changing_an_address_needs_a_recent_sign_in_and_signs_out_other_devices() {
     let server = Setup::default().start();
     let other_device = server.sign_in_by_email(EMAIL);
     let user = server.sign_in_by_email(EMAIL);
-    // Adding one leaves the others alone.
+    // Adding an address keeps the other devices.
     add_phone(&server, &user, PHONE).send().expect(200);
     account(&server, &other_device);
     server.edit("update tokens set signed_in_at = signed_in_at - 600001");
@@ -121,7 +121,7 @@ fn changing_an_address_needs_a_recent_sign_in_and_signs_other_devices_out() {
     add_email(&server, &user, "new@example.com").send().expect_problem(403, "step_up_required");
     server.edit("update tokens set signed_in_at = signed_in_at + 600001");
     server.edit("delete from code_sends");
-    // The refusal took nothing: what failed was the caller, not the code.
+    // The rejection did not consume the code.
     let changed = add_email(&server, &user, "new@example.com").send().expect(200).json();
     assert_eq!(changed["email"], "new@example.com");
     server.get("/api/v1/account").by(&other_device).send().expect_problem(401, "unauthenticated");
@@ -130,7 +130,7 @@ fn changing_an_address_needs_a_recent_sign_in_and_signs_other_devices_out() {
 }
 
 #[test]
-fn a_change_of_address_names_one_address_and_has_a_code() {
+fn changing_an_address_requires_one_address_and_a_code() {
     let server = Setup::default().start();
     let user = server.sign_in_by_email(EMAIL);
     let change = |body: Value| change_address(&server, &user, body).send();
@@ -143,7 +143,7 @@ fn a_change_of_address_names_one_address_and_has_a_code() {
         ("email", "invalid_format"),
         ("phoneNumber", "invalid_format"),
     ]);
-    // A code for signing in is no code for this.
+    // A sign-in code is not valid here.
     server.edit("delete from code_sends");
     let code = server.request_email_code("new@example.com", "sign_in");
     change(json!({ "email": "new@example.com", "code": code })).expect_problem(401, "invalid_code");

@@ -1,4 +1,4 @@
-//! Leaving: what goes, what stays, what comes back, and that it is whole or absent whenever the process is killed.
+//! Account deletion: which data goes, which stays, what a return restores, and atomicity under kills.
 
 use std::{
     io::Read,
@@ -9,11 +9,14 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::support::{Behaviour, Caller, Model, Request, Server, Setup, at_once, eventually, kill, raw::Wire, settled};
+use crate::support::{
+    Caller, FakeModel, ModelBehaviour, Request, Server, Setup, eventually, eventually_ok, kill, raw::RawConnection,
+    send_concurrently,
+};
 
 pub(super) const EMAIL: &str = "li.ming@example.com";
 pub(super) const PHONE: &str = "13800138000";
-/// What a person has written, none of which may be found afterwards.
+/// Texts of the user. None may remain.
 pub(super) const TEXTS: [&str; 8] = [
     "the-nickname",
     "the-signature",
@@ -29,7 +32,7 @@ fn delete(server: &Server, user: &Caller) -> Request {
     server.delete("/api/v1/account").by(user)
 }
 
-/// A user with both addresses who has left traces everywhere.
+/// Creates a user with both addresses and data everywhere.
 pub(super) fn person(server: &Server) -> Caller {
     let mut user = server.sign_in_by_email(EMAIL);
     server.post("/auth/send-code").json(&json!({ "phoneNumber": PHONE, "purpose": "address" })).send().expect(200);
@@ -59,12 +62,12 @@ pub(super) fn person(server: &Server) -> Caller {
     user
 }
 
-/// The texts that stand in some file of the directory, with the file.
+/// Returns the texts found in the directory, with their files.
 pub(super) fn found(directory: &Path, texts: &[Vec<u8>]) -> Vec<String> {
     let mut found = Vec::new();
     for file in std::fs::read_dir(directory).unwrap() {
         let path = file.unwrap().path();
-        // Backups are made before somebody leaves, and hold what was there.
+        // Backups predate the deletion and hold the data.
         if path.is_dir() {
             continue;
         }
@@ -84,10 +87,10 @@ pub(super) fn traces_of(user: &Caller) -> Vec<Vec<u8>> {
     texts.chain([user.token.as_bytes().to_vec(), hash]).collect()
 }
 
-/// Waits until none of it is found any more.
+/// Waits until no text is found.
 #[track_caller]
 pub(super) fn expect_no_trace(directory: &Path, texts: &[Vec<u8>]) {
-    settled("no trace is left", || {
+    eventually_ok("no trace is left", || {
         let found = found(directory, texts);
         if found.is_empty() { Ok(()) } else { Err(found) }
     });
@@ -98,12 +101,12 @@ fn count(server: &Server, sql: &str) -> i64 {
 }
 
 #[test]
-fn nothing_of_a_person_is_found_in_the_files_afterwards() {
+fn deletion_leaves_no_trace_in_the_files() {
     let server = Setup::default().start();
     let stays = server.sign_in("13800138001");
     let user = person(&server);
     let traces = traces_of(&user);
-    // The search finds what is there. A token is kept as its hash only, and a refused text only masked.
+    // The search finds existing data. Tokens are stored as hashes, and rejected texts masked.
     assert!(found(server.directory(), &traces).len() >= traces.len() - 2, "{:#?}", found(server.directory(), &traces));
     let gone = delete(&server, &user).send().expect(204);
     assert!(gone.bytes.is_empty());
@@ -119,12 +122,12 @@ fn nothing_of_a_person_is_found_in_the_files_afterwards() {
 }
 
 #[test]
-fn what_stays_stays_under_a_number_that_is_nobodys() {
+fn remaining_rows_belong_to_an_anonymous_number() {
     let server = Setup::default().start();
     let user = person(&server);
     let entries = count(&server, "ledger_entries");
     delete(&server, &user).send().expect(204);
-    // One more: the points that were parked.
+    // One more: the points held for a return.
     assert_eq!(count(&server, "ledger_entries"), entries + 1);
     assert_eq!(
         count(&server, &format!("interpretations where user_id = {} and duration_ms is not null", user.user_id)),
@@ -142,21 +145,21 @@ fn what_stays_stays_under_a_number_that_is_nobodys() {
 }
 
 #[test]
-fn a_long_read_holds_the_log_back_and_not_the_answer() {
+fn a_long_read_delays_the_checkpoint_but_not_the_response() {
     let server = Setup::default().start();
     let user = person(&server);
     let traces = traces_of(&user);
     let reader = server.database();
     reader.execute_batch("begin; select count(*) from users").unwrap();
     delete(&server, &user).send().expect(204);
-    // The reader still sees what there was: it stands in the log.
+    // The reader's snapshot keeps the data in the WAL.
     assert!(!found(server.directory(), &traces).is_empty());
     reader.execute_batch("commit").unwrap();
     expect_no_trace(server.directory(), &traces);
 }
 
 #[test]
-fn leaving_needs_a_recent_sign_in() {
+fn deletion_needs_a_recent_sign_in() {
     let server = Setup::default().start();
     let user = server.sign_in_by_email(EMAIL);
     server.edit("update tokens set signed_in_at = signed_in_at - 600001");
@@ -164,12 +167,12 @@ fn leaving_needs_a_recent_sign_in() {
     server.get("/api/v1/account").by(&user).send().expect(200);
     let again = server.sign_in_by_email(EMAIL);
     delete(&server, &again).send().expect(204);
-    // All devices are out, the older one too.
+    // All devices are signed out, the older one too.
     server.get("/api/v1/account").by(&user).send().expect_problem(401, "unauthenticated");
 }
 
 #[test]
-fn coming_back_restores_the_points_once_and_grants_no_second_bonus() {
+fn returning_restores_points_once_and_grants_no_second_bonus() {
     let server = Setup::default().start();
     let first = server.sign_in_by_email(EMAIL);
     server.command(&["points", "adjust", &first.user_id, "-27", "--reason", "test"]).expect(0);
@@ -189,7 +192,7 @@ fn coming_back_restores_the_points_once_and_grants_no_second_bonus() {
 }
 
 #[test]
-fn points_are_parked_for_two_years_and_the_bonus_is_remembered_for_ever() {
+fn keeps_points_for_two_years_and_the_bonus_mark_forever() {
     let server = Setup::default().start();
     for (days, restored) in [(729, 100), (731, 0)] {
         let email = format!("after-{days}@example.com");
@@ -201,7 +204,7 @@ fn points_are_parked_for_two_years_and_the_bonus_is_remembered_for_ever() {
 }
 
 #[test]
-fn what_was_given_back_and_spent_is_not_given_back_again() {
+fn points_refunded_and_spent_are_not_restored_again() {
     let server = Setup::default().start();
     delete(&server, &server.sign_in_by_email(EMAIL)).send().expect(204);
     let back = server.log_in_by_email(EMAIL);
@@ -215,7 +218,7 @@ fn what_was_given_back_and_spent_is_not_given_back_again() {
 }
 
 #[test]
-fn returns_at_once_restore_once() {
+fn concurrent_returns_restore_once() {
     let server = Setup::default().start();
     for round in 0..5 {
         let email = format!("round-{round}@example.com");
@@ -226,7 +229,7 @@ fn returns_at_once_restore_once() {
         let sign_in = server.request_email_code(&email, "sign_in");
         server.edit("delete from code_sends");
         let address = server.request_email_code(&email, "address");
-        // By signing up, and by giving the address to an account that is there.
+        // By signing up, and by adding the address to an existing account.
         let login = json!({ "email": email, "code": sign_in });
         let change = json!({ "email": email, "code": address });
         let mut requests = Vec::new();
@@ -234,8 +237,8 @@ fn returns_at_once_restore_once() {
             requests.push(server.post("/api/v1/auth/login").json(&login));
             requests.push(server.post("/api/v1/account/address").by(&other).json(&change));
         }
-        let done = at_once(requests).iter().filter(|answer| answer.status == 200).count();
-        // Whoever comes second signs in to the other's account, or is told that the address is taken.
+        let done = send_concurrently(requests).iter().filter(|response| response.status == 200).count();
+        // The loser signs in to the winner's account or learns that the address is taken.
         assert!((1..=2).contains(&done), "{done}");
     }
     assert_eq!(count(&server, "ledger_entries where kind = 'restored'"), 5);
@@ -244,7 +247,7 @@ fn returns_at_once_restore_once() {
 }
 
 #[test]
-fn who_has_only_a_phone_number_leaves_everything() {
+fn deletes_accounts_that_have_only_a_phone_number() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     server.grant(&server.api_key("shop"), PHONE, 7);
@@ -258,7 +261,7 @@ fn who_has_only_a_phone_number_leaves_everything() {
 }
 
 #[test]
-fn a_payment_that_comes_after_its_user_left_is_left_to_a_person() {
+fn payments_after_deletion_go_to_review() {
     let server = Setup::default().start();
     let user = server.sign_in_by_email(EMAIL);
     let order = json!({ "amount": "6.00", "coinCount": 60 });
@@ -271,8 +274,8 @@ fn a_payment_that_comes_after_its_user_left_is_left_to_a_person() {
 }
 
 #[test]
-fn a_call_that_runs_while_its_user_leaves_keeps_nothing() {
-    let model = Model::start(Behaviour::Gated(vec!["the-answer ", "goes on"]));
+fn a_model_call_running_during_deletion_stores_nothing() {
+    let model = FakeModel::start(ModelBehaviour::Gated(vec!["the-answer ", "goes on"]));
     let server = model.setup().start();
     let user = server.sign_in_by_email(EMAIL);
     let ask = json!({ "question": "the-question", "divinationData": "the-casting" });
@@ -291,7 +294,7 @@ fn a_call_that_runs_while_its_user_leaves_keeps_nothing() {
     expect_no_trace(server.directory(), &texts);
 }
 
-/// Whether the person is whole or gone, by what the file holds. Fails the test for anything between.
+/// Returns true if the account is gone. Panics if it is partially deleted.
 fn is_gone(server: &Server, user: &Caller) -> bool {
     let id = &user.user_id;
     let counts: Vec<i64> = ["users where id =", "tokens where user_id =", "history where user_id ="]
@@ -310,27 +313,27 @@ fn is_gone(server: &Server, user: &Caller) -> bool {
 }
 
 #[test]
-fn killed_at_any_point_it_is_whole_or_absent() {
+fn kills_leave_the_account_whole_or_deleted() {
     const LAST: u32 = 24;
     let (mut gone, mut whole) = (0, 0);
     let duration = {
         let server = Setup::default().start();
         let request = delete(&server, &person(&server));
-        let begun = Instant::now();
+        let started_at = Instant::now();
         request.send().expect(204);
-        begun.elapsed()
+        started_at.elapsed()
     };
     for round in 0..=LAST {
         let server = Setup::default().start();
         let user = person(&server);
-        // The first has no chance to be made, and the last is waited for.
+        // The first request is killed immediately, and the last one completes.
         let blocker = (round == 0).then(|| server.database());
         if let Some(blocker) = &blocker {
             blocker.execute_batch("begin immediate").unwrap();
         }
         let was_answered = scope(|scope| {
             let request = delete(&server, &user);
-            let asked = scope.spawn(move || request.try_send().is_ok_and(|answer| answer.status == 204));
+            let asked = scope.spawn(move || request.try_send().is_ok_and(|response| response.status == 204));
             sleep(duration * round / LAST);
             if round == LAST {
                 eventually("the last is answered", || asked.is_finished());
@@ -361,14 +364,14 @@ fn killed_at_any_point_it_is_whole_or_absent() {
 // The export.
 
 pub(super) fn export(server: &Server, user: &Caller) -> Value {
-    let answer = server.get("/api/v1/account/export").by(user).send().expect(200);
-    assert_eq!(answer.header("content-type"), Some("application/json"));
-    assert_eq!(answer.header("cache-control"), Some("no-store"));
-    answer.json()
+    let response = server.get("/api/v1/account/export").by(user).send().expect(200);
+    assert_eq!(response.header("content-type"), Some("application/json"));
+    assert_eq!(response.header("cache-control"), Some("no-store"));
+    response.json()
 }
 
 #[test]
-fn an_export_tells_everything_that_is_held() {
+fn the_export_contains_all_stored_data() {
     let server = Setup::default().start();
     let other = server.sign_in("13800138001");
     server.post("/divination-history/save").by(&other).json(&json!({ "localRecordId": "theirs" })).send().expect(201);
@@ -378,7 +381,7 @@ fn an_export_tells_everything_that_is_held() {
     assert_eq!((&told["account"]["points"], &told["account"]["coins"]), (&json!(100), &json!(4)));
     assert_eq!(told["devices"].as_array().unwrap().len(), 1);
     let text = told.to_string();
-    // Of a refused text only what is not masked is held.
+    // Rejected texts are stored masked.
     for known in TEXTS {
         assert!(text.contains(known), "{known}");
     }
@@ -396,7 +399,7 @@ fn an_export_tells_everything_that_is_held() {
 }
 
 #[test]
-fn an_export_calls_things_by_the_ids_that_answers_have() {
+fn the_export_uses_the_ids_of_the_api() {
     let server = Setup::default().start();
     let (user, key) = (server.sign_in_by_email(EMAIL), server.api_key("tests"));
     let tell = |audience: Value| {
@@ -417,7 +420,7 @@ fn an_export_calls_things_by_the_ids_that_answers_have() {
     assert_eq!(told["notificationMarks"][0]["through"], broadcast);
 }
 
-/// Castings of so many times 60 000 bytes.
+/// Saves `count` records of 60,000 bytes.
 fn save_large(server: &Server, user: &Caller, count: usize) {
     for number in 0..count {
         let record = json!({ "localRecordId": format!("record-{number}"), "jsonData": "x".repeat(60_000) });
@@ -426,17 +429,17 @@ fn save_large(server: &Server, user: &Caller, count: usize) {
 }
 
 #[test]
-fn a_user_fetches_one_export_at_a_time() {
+fn limits_a_user_to_one_export_at_a_time() {
     let server = Setup::default().start();
     let user = server.sign_in_by_email(EMAIL);
-    // More than lies between a server and a client that does not read.
+    // More than the socket buffers hold.
     save_large(&server, &user, 400);
-    let mut slow = Wire::to(&server);
+    let mut slow = RawConnection::to(&server);
     let token = &user.token;
     slow.send(&format!("GET /api/v1/account/export HTTP/1.1\r\nhost: yarrow\r\nauthorization: Bearer {token}\r\n\r\n"));
-    let mut begun = [0; 12];
-    slow.0.read_exact(&mut begun).unwrap();
-    assert_eq!(&begun, b"HTTP/1.1 200");
+    let mut started_at = [0; 12];
+    slow.0.read_exact(&mut started_at).unwrap();
+    assert_eq!(&started_at, b"HTTP/1.1 200");
     let again = || server.get("/api/v1/account/export").by(&user).send();
     again().expect_problem(409, "already_running");
     let other = server.sign_in(PHONE);
@@ -446,7 +449,7 @@ fn a_user_fetches_one_export_at_a_time() {
 }
 
 #[test]
-fn an_export_of_many_megabytes_comes_whole() {
+fn sends_an_export_of_many_megabytes() {
     let server = Setup::default().start();
     let user = server.sign_in_by_email(EMAIL);
     save_large(&server, &user, 200);

@@ -1,10 +1,11 @@
-//! `/api/v1/auth`: codes by email, first and later sign-ins, devices.
+//! `/api/v1/auth`: codes by email, sign-in and devices.
 
 use serde_json::{Value, json};
 
 use crate::support::{
-    Answer, Request, Server, Setup, at_once, eventually, found_eventually,
-    mail::{MailServer, Offer, Step, Trouble},
+    Request, Response, Server, Setup, eventually, eventually_some,
+    fake_smtp::{FakeSmtpServer, Offer, SmtpFault, Step},
+    send_concurrently,
 };
 
 const EMAIL: &str = "li.ming@example.com";
@@ -23,28 +24,28 @@ fn wrong(code: &str) -> String {
 }
 
 fn devices(server: &Server, token: &str) -> Vec<Value> {
-    let answer = server.get("/api/v1/auth/tokens").token(token).send().expect(200).json();
-    answer["items"].as_array().unwrap().clone()
+    let response = server.get("/api/v1/auth/tokens").token(token).send().expect(200).json();
+    response["items"].as_array().unwrap().clone()
 }
 
-/// The answer with what differs from request to request taken out.
-fn essence(answer: &Answer) -> (u16, Vec<String>, Value) {
-    let mut body = answer.json();
+/// Returns the response without its per-request parts.
+fn essence(response: &Response) -> (u16, Vec<String>, Value) {
+    let mut body = response.json();
     body.as_object_mut().unwrap().remove("requestId");
-    let mut headers: Vec<_> = answer.headers.keys().map(ToString::to_string).collect();
+    let mut headers: Vec<_> = response.headers.keys().map(ToString::to_string).collect();
     headers.sort();
-    (answer.status, headers, body)
+    (response.status, headers, body)
 }
 
 #[test]
-fn a_code_of_eight_digits_is_sent_and_its_terms_are_told() {
+fn sends_an_eight_digit_code_and_returns_its_terms() {
     let server = Setup::default().start();
     let sent = ask(&server, "  Li.Ming@Example.COM ").send().expect(200).json();
     assert_eq!(sent, json!({ "email": EMAIL, "expiresIn": 600, "resendAfter": 60 }));
     ask(&server, EMAIL).send().expect_problem(429, "too_many_requests");
     let other = ask(&server, "other@example.com").header("accept-language", "en-GB").send().expect(200);
     assert_eq!(other.json()["email"], "other@example.com");
-    // What is printed may be read a moment after what is answered.
+    // The message may be printed after the response.
     eventually("the code is printed", || !server.sent_email_codes("other@example.com").is_empty());
     let lines = server.lines();
     let line = |email: &str| lines.iter().find(|line| line.contains(&format!("Email to {email}"))).unwrap().clone();
@@ -53,7 +54,7 @@ fn a_code_of_eight_digits_is_sent_and_its_terms_are_told() {
 }
 
 #[test]
-fn the_first_sign_in_makes_the_account_and_grants_the_bonus_once() {
+fn first_sign_in_creates_the_account_and_grants_the_bonus_once() {
     let server = Setup::default().start();
     let first = server.log_in_by_email(EMAIL);
     assert_eq!(first["isNewUser"], true);
@@ -70,17 +71,17 @@ fn the_first_sign_in_makes_the_account_and_grants_the_bonus_once() {
 }
 
 #[test]
-fn first_sign_ins_at_once_make_one_account_with_one_bonus() {
+fn concurrent_first_sign_ins_create_one_account_with_one_bonus() {
     let server = Setup::default().start();
     for round in 0..5 {
         let email = format!("round-{round}@example.com");
         let code = server.request_email_code(&email, "sign_in");
-        let answers = at_once((0..16).map(|_| log_in(&server, &email, &code)).collect());
-        let (done, refused): (Vec<_>, Vec<_>) = answers.into_iter().partition(|answer| answer.status == 200);
+        let responses = send_concurrently((0..16).map(|_| log_in(&server, &email, &code)).collect());
+        let (done, refused): (Vec<_>, Vec<_>) = responses.into_iter().partition(|response| response.status == 200);
         assert_eq!(done.len(), 1);
         assert_eq!(done[0].json()["pointsGranted"], 100);
-        for answer in refused {
-            answer.expect_problem(401, "invalid_code");
+        for response in refused {
+            response.expect_problem(401, "invalid_code");
         }
     }
     assert_eq!(server.value::<i64>("select count(*) from users"), 5);
@@ -89,7 +90,7 @@ fn first_sign_ins_at_once_make_one_account_with_one_bonus() {
 }
 
 #[test]
-fn a_known_and_an_unknown_address_get_the_same_answers() {
+fn known_and_unknown_addresses_get_the_same_responses() {
     let server = Setup::default().start();
     server.sign_in_by_email(EMAIL);
     server.edit("delete from code_sends");
@@ -106,7 +107,7 @@ fn a_known_and_an_unknown_address_get_the_same_answers() {
 }
 
 #[test]
-fn five_wrong_tries_kill_a_code_and_a_code_for_another_purpose_is_none() {
+fn rejects_a_code_after_five_attempts_and_for_another_purpose() {
     let server = Setup::default().start();
     let code = server.request_email_code(EMAIL, "sign_in");
     for _ in 0..5 {
@@ -120,7 +121,7 @@ fn five_wrong_tries_kill_a_code_and_a_code_for_another_purpose_is_none() {
 }
 
 #[test]
-fn an_email_code_lives_ten_minutes() {
+fn email_codes_expire_after_ten_minutes() {
     let server = Setup::default().start();
     let code = server.request_email_code(EMAIL, "sign_in");
     server.edit("update codes set expires_at = expires_at - 540000");
@@ -133,17 +134,17 @@ fn an_email_code_lives_ten_minutes() {
 }
 
 #[test]
-fn neither_address_nor_code_is_kept_in_the_clear_where_codes_are() {
+fn stores_addresses_and_codes_as_hashes_only() {
     let server = Setup::default().start();
     let code = server.request_email_code(EMAIL, "sign_in");
-    for bytes in server.kept_files() {
+    for bytes in server.data_files() {
         let holds = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
         assert!(!holds(&code) && !holds(EMAIL));
     }
 }
 
 #[test]
-fn bad_input_is_told_field_by_field() {
+fn reports_bad_input_by_field() {
     let server = Setup::default().start();
     server.post("/api/v1/auth/send-code").json(&json!({})).send().expect_fields(&[("email", "required")]);
     let bad = json!({ "email": "a@b", "purpose": "fun" });
@@ -166,7 +167,7 @@ fn bad_input_is_told_field_by_field() {
 }
 
 #[test]
-fn a_review_account_signs_in_by_its_fixed_code_and_is_sent_nothing() {
+fn review_accounts_use_their_fixed_code_and_get_no_message() {
     let setup = Setup::default().with("AUTH_REVIEW_ACCOUNTS", "review@example.com=12345678");
     let server = setup.start();
     ask(&server, "review@example.com").send().expect(200);
@@ -176,7 +177,7 @@ fn a_review_account_signs_in_by_its_fixed_code_and_is_sent_nothing() {
 }
 
 #[test]
-fn tokens_are_refreshed_and_ended_as_in_the_first_generation() {
+fn refreshes_and_revokes_tokens_like_the_old_api() {
     let server = Setup::default().start();
     let user = server.sign_in_by_email(EMAIL);
     let refreshed = server.post("/api/v1/auth/refresh").by(&user).send().expect(200).json();
@@ -184,7 +185,7 @@ fn tokens_are_refreshed_and_ended_as_in_the_first_generation() {
     let again = server.post("/api/v1/auth/refresh").json(&json!({ "token": user.token })).send().expect(200).json();
     assert_eq!(again["token"], token);
     server.get("/api/v1/account").token(token).send().expect(200);
-    // A token is a token, whichever generation asks.
+    // Tokens work in both API versions.
     server.get("/user/profile").token(token).send().expect(200);
     let out = server.post("/api/v1/auth/logout").token(token).send().expect(200).json();
     assert_eq!(out, json!({ "loggedOut": true }));
@@ -195,15 +196,15 @@ fn tokens_are_refreshed_and_ended_as_in_the_first_generation() {
 }
 
 #[test]
-fn devices_are_listed_and_ended_one_by_one() {
+fn lists_and_revokes_devices() {
     let server = Setup::default().start();
     let first = server.log_in_by_email(EMAIL)["token"].as_str().unwrap().to_owned();
     let sign_in = |device: Option<&str>, agent: &str| {
         server.edit("delete from code_sends");
         let code = server.request_email_code(EMAIL, "sign_in");
         let body = json!({ "email": EMAIL, "code": code, "device": device });
-        let answer = server.post("/api/v1/auth/login").header("user-agent", agent).json(&body).send().expect(200);
-        answer.json()["token"].as_str().unwrap().to_owned()
+        let response = server.post("/api/v1/auth/login").header("user-agent", agent).json(&body).send().expect(200);
+        response.json()["token"].as_str().unwrap().to_owned()
     };
     let second = sign_in(Some("明的手机"), "Yarrow/2 (iPhone)");
     let third = sign_in(None, "Yarrow/2 (iPhone; iOS 19)");
@@ -213,7 +214,7 @@ fn devices_are_listed_and_ended_one_by_one() {
     let current: Vec<_> = found.iter().map(|device| device["current"].as_bool().unwrap()).collect();
     assert_eq!(current, [false, true, false]);
     let id = found[0]["id"].as_str().unwrap().to_owned();
-    // Refreshing changes the token, not the device.
+    // A refresh changes the token, not the device.
     let refreshed = server.post("/api/v1/auth/refresh").token(&third).send().expect(200).json();
     assert_eq!(devices(&server, &second)[0]["id"], *id);
     let stranger = server.sign_in_by_email("stranger@example.com");
@@ -230,23 +231,23 @@ fn devices_are_listed_and_ended_one_by_one() {
 }
 
 #[test]
-fn the_last_use_of_a_device_is_known_to_the_hour() {
+fn records_the_last_use_of_a_device_by_the_hour() {
     let server = Setup::default().start();
     let user = server.sign_in_by_email(EMAIL);
     let last_use = || server.value::<i64>("select last_used_at from tokens");
     let at_first = last_use();
     server.edit("update tokens set last_used_at = last_used_at - 3600001");
     server.get("/api/v1/account").by(&user).send().expect(200);
-    let noted = found_eventually("the use is noted", || Some(last_use()).filter(|noted| *noted >= at_first));
+    let noted = eventually_some("the use is noted", || Some(last_use()).filter(|noted| *noted >= at_first));
     server.get("/api/v1/account").by(&user).send().expect(200);
     server.get("/api/v1/account").by(&user).send().expect(200);
     assert_eq!(last_use(), noted);
     assert!(devices(&server, &user.token)[0]["lastUsedAt"].is_string());
 }
 
-// A mail server that speaks for itself.
+// A fake mail server.
 
-fn by_smtp(server: &MailServer) -> Setup {
+fn by_smtp(server: &FakeSmtpServer) -> Setup {
     Setup::default()
         .with("EMAIL_PROVIDER", "smtp")
         .with("EMAIL_HOST", "localhost")
@@ -256,9 +257,9 @@ fn by_smtp(server: &MailServer) -> Setup {
 }
 
 #[test]
-fn a_code_that_came_by_smtp_signs_in() {
+fn signs_in_with_a_code_sent_by_smtp() {
     let auth = Some(("PLAIN", "yarrow", "open sesame"));
-    let mail_server = MailServer::offering(Offer { starttls: true, auth, ..Offer::default() });
+    let mail_server = FakeSmtpServer::offering(Offer { starttls: true, auth, ..Offer::default() });
     let server = by_smtp(&mail_server).with("EMAIL_USERNAME", "yarrow").with("EMAIL_PASSWORD", "open sesame").start();
     ask(&server, EMAIL).header("accept-language", "en").send().expect(200);
     let mails = mail_server.mails();
@@ -270,9 +271,9 @@ fn a_code_that_came_by_smtp_signs_in() {
 }
 
 #[test]
-fn a_mail_server_that_refuses_leaves_no_code_and_uses_no_budget() {
-    for trouble in [Trouble::Refuse(550), Trouble::HangUp] {
-        let mail_server = MailServer::offering(Offer {
+fn mail_server_failures_leave_no_code_and_use_no_limit() {
+    for trouble in [SmtpFault::Refuse(550), SmtpFault::HangUp] {
+        let mail_server = FakeSmtpServer::offering(Offer {
             starttls: true,
             trouble: Some((Step::Recipient, trouble)),
             ..Offer::default()
@@ -283,10 +284,10 @@ fn a_mail_server_that_refuses_leaves_no_code_and_uses_no_budget() {
         }
         assert_eq!(server.value::<i64>("select (select count(*) from codes) + (select count(*) from code_sends)"), 0);
     }
-    let lost = Some((Step::Message, Trouble::HangUp));
-    let mail_server = MailServer::offering(Offer { starttls: true, trouble: lost, ..Offer::default() });
+    let lost = Some((Step::Message, SmtpFault::HangUp));
+    let mail_server = FakeSmtpServer::offering(Offer { starttls: true, trouble: lost, ..Offer::default() });
     let server = by_smtp(&mail_server).start();
-    // It may have arrived: the code counts.
+    // The message may have arrived, so the code is valid.
     ask(&server, EMAIL).send().expect_problem(504, "provider_timeout");
     ask(&server, EMAIL).send().expect_problem(429, "too_many_requests");
     assert_eq!(server.value::<i64>("select count(*) from codes"), 1);

@@ -1,11 +1,11 @@
-//! `/api/v1/preferences`: what a user wants.
+//! `/api/v1/preferences`: defaults, changes and resets.
 
 use serde_json::{Value, json};
 
 use crate::support::Setup;
 
 #[test]
-fn who_never_chose_has_the_defaults() {
+fn returns_defaults_before_any_change() {
     let server = Setup::default().start();
     let user = server.sign_in("13800138000");
     let expected = json!({
@@ -17,7 +17,7 @@ fn who_never_chose_has_the_defaults() {
 }
 
 #[test]
-fn what_is_sent_changes_and_the_rest_stays() {
+fn changes_only_the_sent_preferences() {
     let server = Setup::default().start();
     let (user, other) = (server.sign_in("13800138000"), server.sign_in("13800138001"));
     let change = |body: Value| server.request("PATCH", "/api/v1/preferences").by(&user).json(&body).send();
@@ -39,7 +39,7 @@ fn what_is_sent_changes_and_the_rest_stays() {
 }
 
 #[test]
-fn a_choice_can_be_taken_back() {
+fn resets_a_preference() {
     let server = Setup::default().start();
     let user = server.sign_in("13800138000");
     let change = |body: Value| server.patch("/api/v1/preferences").by(&user).json(&body).send().expect(200).json();
@@ -56,7 +56,7 @@ fn a_choice_can_be_taken_back() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_every_fault() {
+fn rejects_invalid_values_with_every_error() {
     let server = Setup::default().start();
     let user = server.sign_in("13800138000");
     let change = |body: Value| server.request("PATCH", "/api/v1/preferences").by(&user).json(&body).send();

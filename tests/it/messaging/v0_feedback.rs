@@ -1,4 +1,4 @@
-//! `/feedback`: who may say what, how often, and who reads it.
+//! `/feedback`: access, limits and reading.
 
 use serde_json::{Value, json};
 
@@ -7,15 +7,15 @@ use crate::support::Setup;
 const OWN: &str = "13800138000";
 
 #[test]
-fn a_user_writes_in_their_own_name_only() {
+fn users_write_only_in_their_own_name() {
     let server = Setup::default().start();
     let (user, other) = (server.sign_in(OWN), server.sign_in("13800138001"));
     let key = server.api_key("tests");
     let submit = |body: Value| server.post("/feedback").json(&body);
-    let made = submit(json!({ "user_id": user.user_id, "phone_number": "+86 138 0013 8000", "content": " 很好 " }));
-    let made = made.by(&user).send().expect(201).json();
-    assert_eq!(made["content"], "很好");
-    // Whatever the words: only the length is looked at.
+    let created = submit(json!({ "user_id": user.user_id, "phone_number": "+86 138 0013 8000", "content": " 很好 " }));
+    let created = created.by(&user).send().expect(201).json();
+    assert_eq!(created["content"], "很好");
+    // Only the length is checked, not the words.
     submit(json!({ "content": "有人赌博" })).by(&user).send().expect(201);
     for foreign in [
         json!({ "user_id": other.user_id, "content": "x" }),
@@ -35,11 +35,11 @@ fn a_user_writes_in_their_own_name_only() {
         (&first["userId"], &first["isVerified"], &first["phoneNumber"]),
         (&json!(user.user_id), &json!(true), &json!(OWN))
     );
-    assert_eq!((&first["id"], &first["createdAt"]), (&made["id"], &made["createdAt"]));
+    assert_eq!((&first["id"], &first["createdAt"]), (&created["id"], &created["createdAt"]));
 }
 
 #[test]
-fn a_stranger_may_write_and_is_believed_nothing() {
+fn accepts_anonymous_feedback_and_trusts_none_of_its_claims() {
     let server = Setup::default().start();
     let user = server.sign_in(OWN);
     let key = server.api_key("tests");
@@ -59,7 +59,7 @@ fn a_stranger_may_write_and_is_believed_nothing() {
 }
 
 #[test]
-fn strangers_may_say_less_than_users_in_an_hour() {
+fn anonymous_senders_have_a_lower_hourly_limit() {
     let setup = Setup::default().with("LIMITS_FEEDBACK_PER_CLIENT", 2).with("LIMITS_FEEDBACK_PER_USER", 3);
     let server = setup.start();
     let user = server.sign_in(OWN);
@@ -74,7 +74,7 @@ fn strangers_may_say_less_than_users_in_an_hour() {
         submit().by(&user).send().expect(201);
     }
     submit().by(&user).send().expect_problem(429, "too_many_requests");
-    // The window rolls: when the oldest is an hour old, one more fits.
+    // A rolling window: once the oldest is an hour old, one more fits.
     server.edit("update feedback set created_at = created_at - 3600001 where id in (1, 3)");
     submit().send().expect(201);
     submit().send().expect_problem(429, "too_many_requests");
@@ -83,7 +83,7 @@ fn strangers_may_say_less_than_users_in_an_hour() {
 }
 
 #[test]
-fn what_is_too_long_or_nothing_is_refused() {
+fn rejects_empty_and_long_feedback() {
     let server = Setup::default().start();
     let submit = |body: Value| server.post("/feedback").json(&body).send();
     submit(json!({ "content": "乾".repeat(1001) })).expect_fields(&[("content", "too_long")]);

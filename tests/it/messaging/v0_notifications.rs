@@ -1,9 +1,9 @@
-//! `/notifications`: who may see it. What is in it is told with the inbox of the current generation.
+//! `/notifications` of the old API: access. The inbox tests cover its contents.
 
 use crate::support::Setup;
 
 #[test]
-fn everybody_may_ask_and_a_bad_token_is_refused() {
+fn needs_no_token_but_rejects_a_bad_one() {
     let server = Setup::default().start();
     let user = server.sign_in("13800138000");
     let key = server.api_key("tests");

@@ -1,4 +1,4 @@
-//! `/version`: whether a client is up to date.
+//! `/version`: update checks.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ fn publish(server: &Server, key: &str, body: Value) -> Value {
     server.post("/admin/releases").token(key).json(&body).send().expect(201).json()
 }
 
-/// Available, required, and the version of the latest.
+/// Returns available, required and the latest version.
 fn check(server: &Server, body: Value) -> (bool, bool, Value) {
     let advice = server.post("/version/check").json(&body).send().expect(200).json();
     let flag = |name: &str| advice[name].as_bool().unwrap();
@@ -16,7 +16,7 @@ fn check(server: &Server, body: Value) -> (bool, bool, Value) {
 }
 
 #[test]
-fn without_a_release_nothing_is_newer() {
+fn reports_no_update_without_a_release() {
     let server = Setup::default().start();
     server.get("/version/latest").send().expect_problem(404, "no_release");
     let advice = server.post("/version/check").form(&[("clientVersion", "1.0.0")]).send().expect(200).json();
@@ -24,15 +24,15 @@ fn without_a_release_nothing_is_newer() {
 }
 
 #[test]
-fn the_number_wins_over_the_version() {
+fn the_build_number_takes_precedence_over_the_version() {
     let server = Setup::default().start();
     let key = server.api_key("tests");
-    let made = publish(&server, &key, json!({ "version": "v1.10", "versionCode": 110, "notes": "新" }));
+    let created = publish(&server, &key, json!({ "version": "v1.10", "versionCode": 110, "notes": "新" }));
     assert_eq!(
-        (&made["version"], &made["isRequired"], &made["platform"]),
+        (&created["version"], &created["isRequired"], &created["platform"]),
         (&json!("1.10.0"), &json!(false), &Value::Null)
     );
-    assert_eq!(server.get("/version/latest").send().expect(200).json(), made);
+    assert_eq!(server.get("/version/latest").send().expect(200).json(), created);
     let latest = json!("1.10.0");
     for (body, available) in [
         (json!({ "clientVersion": "1.9.9" }), true),
@@ -49,7 +49,7 @@ fn the_number_wins_over_the_version() {
 }
 
 #[test]
-fn a_build_is_no_newer_than_the_version_it_is_of() {
+fn build_metadata_does_not_make_a_version_newer() {
     let server = Setup::default().start();
     let key = server.api_key("publisher");
     publish(&server, &key, json!({ "version": "2.3.2+232", "versionCode": 232, "isRequired": true }));
@@ -63,7 +63,7 @@ fn a_build_is_no_newer_than_the_version_it_is_of() {
 }
 
 #[test]
-fn beside_a_number_the_version_may_be_called_anything() {
+fn with_a_build_number_the_version_may_be_any_text() {
     let server = Setup::default().start();
     let key = server.api_key("publisher");
     publish(&server, &key, json!({ "version": "2.4.0", "versionCode": 240, "isRequired": true }));
@@ -76,7 +76,7 @@ fn beside_a_number_the_version_may_be_called_anything() {
 }
 
 #[test]
-fn a_required_release_binds_those_before_it_only() {
+fn a_required_release_applies_to_older_versions_only() {
     let server = Setup::default().start();
     let key = server.api_key("tests");
     publish(&server, &key, json!({ "version": "1.0.0", "versionCode": 100 }));
@@ -93,7 +93,7 @@ fn a_required_release_binds_those_before_it_only() {
 }
 
 #[test]
-fn platforms_have_releases_of_their_own() {
+fn platforms_have_their_own_releases() {
     let server = Setup::default().start();
     let key = server.api_key("tests");
     publish(&server, &key, json!({ "version": "1.0.0", "versionCode": 100 }));
@@ -112,7 +112,7 @@ fn platforms_have_releases_of_their_own() {
 }
 
 #[test]
-fn what_is_no_version_is_refused() {
+fn rejects_invalid_versions() {
     let server = Setup::default().start();
     let key = server.api_key("tests");
     let check = |body: Value| server.post("/version/check").json(&body).send();
@@ -126,9 +126,9 @@ fn what_is_no_version_is_refused() {
     publish(json!({ "version": "1.0.0" })).expect_fields(&[("versionCode", "required")]);
     for url in ["http://app.example.com", "javascript:alert(1)", "file:///etc/passwd", "https:app"] {
         let code = if url == "https:app" { None } else { Some("rejected") };
-        let answer = publish(json!({ "version": "1.0.0", "versionCode": 1, "downloadUrl": url, "platform": "x" }));
+        let response = publish(json!({ "version": "1.0.0", "versionCode": 1, "downloadUrl": url, "platform": "x" }));
         if let Some(code) = code {
-            answer.expect_fields(&[("downloadUrl", code)]);
+            response.expect_fields(&[("downloadUrl", code)]);
         }
     }
     publish(json!({ "version": "1.0.0", "versionCode": 1 })).expect(201);
@@ -137,20 +137,20 @@ fn what_is_no_version_is_refused() {
 }
 
 #[test]
-fn the_command_line_publishes_and_lists() {
+fn commands_publish_and_list_releases() {
     let server = Setup::default().start();
     let publish =
         ["release", "publish", "2.0.0", "--code", "200", "--required", "--notes", "新", "--platform", "Android"];
-    let made = server.command(&publish).expect(0).json();
+    let created = server.command(&publish).expect(0).json();
     assert_eq!(
-        (&made["versionCode"], &made["isRequired"], &made["platform"]),
+        (&created["versionCode"], &created["isRequired"], &created["platform"]),
         (&json!(200), &json!(true), &json!("android"))
     );
     server.command(&publish).expect(1);
     server.command(&["release", "publish", "two", "--code", "1"]).expect(2);
     server.command(&["release", "publish", "2.0.0"]).expect(2);
     let listed = server.command(&["release", "list"]).expect(0).json();
-    assert_eq!((&listed["items"][0], &listed["total"]), (&made, &json!(1)));
+    assert_eq!((&listed["items"][0], &listed["total"]), (&created, &json!(1)));
     let key = server.api_key("tests");
-    assert_eq!(server.get("/admin/releases").token(&key).send().expect(200).json()["items"][0], made);
+    assert_eq!(server.get("/admin/releases").token(&key).send().expect(200).json()["items"][0], created);
 }

@@ -1,4 +1,4 @@
-//! Many at once: the list changes and the switch is flipped while texts are judged, all started together.
+//! Concurrent list changes, provider switches and checks.
 
 use std::{
     sync::{
@@ -11,19 +11,19 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{LISTED, OWN, check, judged, switch, violations, with_vendor};
-use crate::support::{Answer, Server, Setup, at_once, vendors::Vendor};
+use crate::support::{Response, Server, Setup, fake_provider::FakeProvider, send_concurrently};
 
 const CALLERS: usize = 120;
 
-fn add(server: &Server, key: &str, word: &str) -> Answer {
+fn add(server: &Server, key: &str, word: &str) -> Response {
     server.post("/admin/sensitive-words/add").token(key).json(&json!({ "word": word, "type": "ads" })).send()
 }
 
-fn remove(server: &Server, key: &str, word: &str) -> Answer {
+fn remove(server: &Server, key: &str, word: &str) -> Response {
     server.request("DELETE", "/admin/sensitive-words/remove").token(key).json(&json!({ "word": word })).send()
 }
 
-/// Runs this for each caller from a thread of its own, all at the same moment.
+/// Runs the function for each caller on its own thread, all at the same moment.
 fn together(run: impl Fn(usize) + Sync) {
     let (start, run) = (Barrier::new(CALLERS), &run);
     thread::scope(|scope| {
@@ -38,7 +38,7 @@ fn together(run: impl Fn(usize) + Sync) {
 }
 
 #[test]
-fn texts_are_judged_by_the_list_of_their_moment_while_many_change_it() {
+fn checks_use_the_current_list_during_concurrent_changes() {
     let server = Setup::default().start();
     let (user, key) = (server.sign_in(OWN), server.api_key("editor"));
     let refusals = AtomicUsize::new(0);
@@ -48,7 +48,7 @@ fn texts_are_judged_by_the_list_of_their_moment_while_many_change_it() {
         allowed
     };
     together(|caller| match caller % 3 {
-        // Each editor sees every change of its own at once, whatever the others do.
+        // Each editor sees its own changes at once.
         0 => {
             let word = format!("仙山{caller}号");
             for round in 0..2 {
@@ -69,30 +69,30 @@ fn texts_are_judged_by_the_list_of_their_moment_while_many_change_it() {
 }
 
 #[test]
-fn of_many_who_add_or_remove_one_word_one_does() {
+fn of_concurrent_changes_of_one_word_one_succeeds() {
     let server = Setup::default().start();
     let (user, key) = (server.sign_in(OWN), server.api_key("editor"));
     for round in 0..2 {
         let body = json!({ "word": "蓬莱仙", "type": "ads" });
         let request = server.post("/admin/sensitive-words/add").token(&key).json(&body);
-        let answers = at_once(vec![request; CALLERS]);
-        assert_eq!(answers.iter().filter(|answer| answer.status == 201).count(), 1, "{round}");
-        assert!(answers.iter().all(|answer| matches!(answer.status, 200 | 201)));
+        let responses = send_concurrently(vec![request; CALLERS]);
+        assert_eq!(responses.iter().filter(|response| response.status == 201).count(), 1, "{round}");
+        assert!(responses.iter().all(|response| matches!(response.status, 200 | 201)));
         assert_eq!(check(&server, &user, "去蓬莱仙山").expect(200).json()["allowed"], false);
         let request =
             server.request("DELETE", "/admin/sensitive-words/remove").token(&key).json(&json!({ "word": "蓬萊仙" }));
-        let answers = at_once(vec![request; CALLERS]);
-        assert_eq!(answers.iter().filter(|answer| answer.status == 200).count(), 1, "{round}");
-        assert!(answers.iter().all(|answer| matches!(answer.status, 200 | 404)));
+        let responses = send_concurrently(vec![request; CALLERS]);
+        assert_eq!(responses.iter().filter(|response| response.status == 200).count(), 1, "{round}");
+        assert!(responses.iter().all(|response| matches!(response.status, 200 | 404)));
         assert_eq!(check(&server, &user, "去蓬莱仙山").expect(200).json()["allowed"], true);
     }
 }
 
 #[test]
-fn flips_and_checks_that_start_together_disturb_nobody() {
-    let vendor = Vendor::answering(|request| judged(request, "微信"));
-    // As many calls as there are callers, or some of them would find no place and fall back.
-    let setup = with_vendor(&vendor).with("MODERATION_CALLS", 2 * CALLERS).with("MODERATION_CONNECT_TIMEOUT", "20 s");
+fn concurrent_switches_disturb_no_check() {
+    let provider = FakeProvider::with_handler(|request| judged(request, "微信"));
+    // One permit for each caller. With fewer, some would fall back.
+    let setup = with_vendor(&provider).with("MODERATION_CALLS", 2 * CALLERS).with("MODERATION_CONNECT_TIMEOUT", "20 s");
     let server = setup.with("MODERATION_TIMEOUT", "20 s").start();
     let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
     let refusals = AtomicUsize::new(0);
@@ -105,14 +105,18 @@ fn flips_and_checks_that_start_together_disturb_nobody() {
         }
         for (question, refused_by) in [(format!("一起{LISTED}吧"), "local"), ("问你的微信".to_owned(), "aliyun")]
         {
-            let answer = check(&server, &user, &question).expect(200).json();
-            let is_refused = answer["provider"] == refused_by;
-            assert_eq!((&answer["allowed"], &answer["degraded"]), (&json!(!is_refused), &json!(false)), "{answer}");
+            let response = check(&server, &user, &question).expect(200).json();
+            let is_refused = response["provider"] == refused_by;
+            assert_eq!(
+                (&response["allowed"], &response["degraded"]),
+                (&json!(!is_refused), &json!(false)),
+                "{response}"
+            );
             refusals.fetch_add(usize::from(is_refused), Ordering::Relaxed);
         }
     });
     assert_eq!(usize::try_from(violations(&server)).unwrap(), refusals.load(Ordering::Relaxed));
-    // Every flip is on record, and says from where to where without a gap.
+    // Every switch is audited, without gaps.
     let flips: Vec<String> = {
         let database = server.database();
         let mut statement =

@@ -1,4 +1,4 @@
-//! Every way in which the outside service can fail, with and without somebody who decides in its place.
+//! Failures of the external moderator, with and without fallback.
 
 use std::time::{Duration, Instant};
 
@@ -8,10 +8,9 @@ use super::{
     LISTED, OWN, check, content_of, fallback, judged, switch, verdict, violations, with_service_at, with_vendor,
 };
 use crate::support::{
-    Request,
-    calls::answering,
-    eventually,
-    vendors::{Gate, Received, Reply, Vendor},
+    Request, eventually,
+    fake_provider::{FakeProvider, Latch, ReceivedRequest, Reply},
+    model_requests::provider_streaming,
 };
 
 fn business(code: u16) -> Reply {
@@ -22,7 +21,7 @@ fn gateway(status: u16, code: &str) -> Reply {
     Reply::json(json!({ "Code": code, "Message": "no", "RequestId": "R-9" }).to_string()).with_status(status)
 }
 
-/// A failure by its name, and how often the vendor is asked about one text.
+/// Returns failures by name, and the number of attempts for one text.
 fn failures() -> Vec<(&'static str, Reply, usize)> {
     let clean = verdict("none", &[("nonLabel", "")]);
     vec![
@@ -58,15 +57,15 @@ fn failures() -> Vec<(&'static str, Reply, usize)> {
     ]
 }
 
-/// Runs each failure against a server of its own, some at once.
-fn for_each_failure(run: impl Fn(&str, Vendor, usize) + Sync) {
+/// Runs each failure against its own server, several at once.
+fn for_each_failure(run: impl Fn(&str, FakeProvider, usize) + Sync) {
     let cases = std::sync::Mutex::new(failures());
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
                 loop {
                     let Some((name, reply, asked)) = cases.lock().unwrap().pop() else { return };
-                    run(name, Vendor::answering(move |_| reply.clone()), asked);
+                    run(name, FakeProvider::with_handler(move |_| reply.clone()), asked);
                 }
             });
         }
@@ -74,27 +73,27 @@ fn for_each_failure(run: impl Fn(&str, Vendor, usize) + Sync) {
 }
 
 #[test]
-fn with_fallback_the_local_list_decides_and_the_answer_says_so() {
-    for_each_failure(|name, vendor, asked| {
-        let server = with_vendor(&vendor).start();
+fn with_fallback_the_local_list_decides_and_the_response_says_so() {
+    for_each_failure(|name, provider, asked| {
+        let server = with_vendor(&provider).start();
         let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
         switch(&server, &key, true).expect(200);
-        let begun = Instant::now();
-        let answer = check(&server, &user, "今年换工作合适吗").expect(200).json();
-        assert!(begun.elapsed() < Duration::from_secs(10), "{name}: {:?}", begun.elapsed());
+        let started_at = Instant::now();
+        let response = check(&server, &user, "今年换工作合适吗").expect(200).json();
+        assert!(started_at.elapsed() < Duration::from_secs(10), "{name}: {:?}", started_at.elapsed());
         let expected = json!({ "allowed": true, "contentType": "question", "provider": "local", "degraded": true });
-        assert_eq!(answer, expected, "{name}");
-        assert_eq!(vendor.requests().len(), asked, "{name}");
-        let answer = check(&server, &user, &format!("一起{LISTED}吧")).expect(200).json();
-        assert_eq!((&answer["allowed"], &answer["degraded"]), (&json!(false), &json!(true)), "{name}");
+        assert_eq!(response, expected, "{name}");
+        assert_eq!(provider.requests().len(), asked, "{name}");
+        let response = check(&server, &user, &format!("一起{LISTED}吧")).expect(200).json();
+        assert_eq!((&response["allowed"], &response["degraded"]), (&json!(false), &json!(true)), "{name}");
         assert_eq!(server.value::<String>("select provider from violations"), "local", "{name}");
     });
 }
 
 #[test]
-fn without_fallback_nothing_passes_and_nobody_is_accused() {
-    for_each_failure(|name, vendor, _| {
-        let server = with_vendor(&vendor).start();
+fn without_fallback_nothing_passes_and_no_violation_is_recorded() {
+    for_each_failure(|name, provider, _| {
+        let server = with_vendor(&provider).start();
         let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
         switch(&server, &key, true).expect(200);
         fallback(&server, &key, false);
@@ -111,11 +110,12 @@ fn without_fallback_nothing_passes_and_nobody_is_accused() {
 }
 
 #[test]
-fn what_is_refused_stays_refused_where_the_next_text_cannot_be_judged() {
-    let broken = |request: &Received| content_of(request).contains("心静");
-    let vendor =
-        Vendor::answering(move |request| if broken(request) { business(588) } else { judged(request, "微信") });
-    let server = with_vendor(&vendor).start();
+fn a_rejection_stands_if_the_next_text_cannot_be_checked() {
+    let broken = |request: &ReceivedRequest| content_of(request).contains("心静");
+    let provider = FakeProvider::with_handler(
+        move |request| if broken(request) { business(588) } else { judged(request, "微信") },
+    );
+    let server = with_vendor(&provider).start();
     let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
     switch(&server, &key, true).expect(200);
     fallback(&server, &key, false);
@@ -132,9 +132,9 @@ fn what_is_refused_stays_refused_where_the_next_text_cannot_be_judged() {
 }
 
 #[test]
-fn without_fallback_no_text_is_taken_at_any_door() {
-    let (vendor, model) = (Vendor::answering(|_| business(500)), answering("吉"));
-    let setup = with_vendor(&vendor).with("LLM_PROVIDER", "openai").with("LLM_MODEL", "first");
+fn without_fallback_no_endpoint_accepts_a_text() {
+    let (provider, model) = (FakeProvider::with_handler(|_| business(500)), provider_streaming("吉"));
+    let setup = with_vendor(&provider).with("LLM_PROVIDER", "openai").with("LLM_MODEL", "first");
     let server = setup.with("LLM_BASE_URL", format!("{}/v1", model.url())).start();
     let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
     server.command(&["points", "adjust", OWN, "1000", "--reason", "test"]).expect(0);
@@ -163,8 +163,8 @@ fn without_fallback_no_text_is_taken_at_any_door() {
 }
 
 #[test]
-fn nobody_at_the_address_is_a_failure_like_any_other() {
-    let server = with_service_at(&Vendor::nowhere()).start();
+fn an_unreachable_moderator_is_a_failure() {
+    let server = with_service_at(&FakeProvider::unreachable_url()).start();
     let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
     switch(&server, &key, true).expect(200);
     assert_eq!(check(&server, &user, "好吗").expect(200).json()["degraded"], true);
@@ -173,23 +173,25 @@ fn nobody_at_the_address_is_a_failure_like_any_other() {
 }
 
 #[test]
-fn one_failure_is_made_good_by_the_repetition() {
-    let vendor = Vendor::playing([business(500), verdict("none", &[]), Reply::reset(), verdict("none", &[])]);
-    let server = with_vendor(&vendor).start();
+fn one_failure_is_retried() {
+    let provider =
+        FakeProvider::with_replies([business(500), verdict("none", &[]), Reply::reset(), verdict("none", &[])]);
+    let server = with_vendor(&provider).start();
     let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
     switch(&server, &key, true).expect(200);
     for _ in 0..2 {
-        let answer = check(&server, &user, "好吗").expect(200).json();
-        assert_eq!((&answer["provider"], &answer["degraded"]), (&json!("aliyun"), &json!(false)));
+        let response = check(&server, &user, "好吗").expect(200).json();
+        assert_eq!((&response["provider"], &response["degraded"]), (&json!("aliyun"), &json!(false)));
     }
-    let requests = vendor.requests();
+    let requests = provider.requests();
     assert_eq!(requests.len(), 4);
     assert_ne!(requests[0].header("x-acs-signature-nonce"), requests[1].header("x-acs-signature-nonce"));
 }
 
 #[test]
-fn another_region_is_asked_when_the_first_one_fails() {
-    let (broken, backup) = (Vendor::answering(|_| business(500)), Vendor::answering(|request| judged(request, "微信")));
+fn tries_another_region_after_a_failure() {
+    let (broken, backup) =
+        (FakeProvider::with_handler(|_| business(500)), FakeProvider::with_handler(|request| judged(request, "微信")));
     let server = with_vendor(&broken).with("MODERATION_BACKUP_ENDPOINT", backup.url()).start();
     let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
     switch(&server, &key, true).expect(200);
@@ -198,15 +200,15 @@ fn another_region_is_asked_when_the_first_one_fails() {
 }
 
 #[test]
-fn a_service_that_fails_again_and_again_is_left_alone() {
-    let vendor = Vendor::answering(|_| business(503));
-    let server = with_vendor(&vendor).start();
+fn opens_the_circuit_breaker_after_repeated_failures() {
+    let provider = FakeProvider::with_handler(|_| business(503));
+    let server = with_vendor(&provider).start();
     let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
     switch(&server, &key, true).expect(200);
     for _ in 0..20 {
         assert_eq!(check(&server, &user, "好吗").expect(200).json()["degraded"], true);
     }
-    assert_eq!(vendor.requests().len(), 10, "five failures of two attempts each");
+    assert_eq!(provider.requests().len(), 10, "five failures of two attempts each");
     fallback(&server, &key, false);
     let refused = check(&server, &user, "好吗").expect_problem(503, "moderation_unavailable");
     let wait: u64 = refused.header("retry-after").unwrap().parse().unwrap();
@@ -214,14 +216,14 @@ fn a_service_that_fails_again_and_again_is_left_alone() {
 }
 
 #[test]
-fn a_slow_service_holds_up_nobody_else() {
-    let gate = Gate::default();
+fn a_slow_moderator_does_not_delay_others() {
+    let gate = Latch::default();
     let held = gate.clone();
-    let vendor = Vendor::answering(move |_| {
+    let provider = FakeProvider::with_handler(move |_| {
         held.wait();
         verdict("none", &[])
     });
-    let server = with_vendor(&vendor).with("MODERATION_TIMEOUT", "50 s").start();
+    let server = with_vendor(&provider).with("MODERATION_TIMEOUT", "50 s").start();
     let (user, other, key) = (server.sign_in(OWN), server.sign_in("13800138001"), server.api_key("operator"));
     switch(&server, &key, true).expect(200);
     std::thread::scope(|scope| {
@@ -229,25 +231,26 @@ fn a_slow_service_holds_up_nobody_else() {
             scope.spawn(|| check(&server, &user, "好吗").expect(200));
             scope.spawn(|| server.put("/user/nickname").by(&user).form(&[("nickname", "青山")]).send().expect(200));
         }
-        eventually("a text is judged", || !vendor.requests().is_empty());
+        eventually("a text is judged", || !provider.requests().is_empty());
         for _ in 0..10 {
-            let begun = Instant::now();
+            let started_at = Instant::now();
             server.get("/user/profile").by(&other).send().expect(200);
-            assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+            assert!(started_at.elapsed() < Duration::from_secs(20), "{:?}", started_at.elapsed());
         }
         gate.open();
     });
 }
 
 #[test]
-fn operators_are_told_of_a_failing_service_for_as_long_as_it_decides() {
-    let (vendor, webhook) = (Vendor::answering(|_| business(500)), Vendor::answering(|_| Reply::status(200)));
-    let setup = with_vendor(&vendor).with("ALERTS_WEBHOOK_URL", webhook.url()).with_metrics();
+fn alerts_while_a_failing_moderator_is_active() {
+    let (provider, webhook) =
+        (FakeProvider::with_handler(|_| business(500)), FakeProvider::with_handler(|_| Reply::status(200)));
+    let setup = with_vendor(&provider).with("ALERTS_WEBHOOK_URL", webhook.url()).with_metrics();
     let mut server = setup.start();
     let metrics = server.metrics();
     let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
     let is_told = |event: &str| {
-        let told = webhook.requests().iter().map(Received::json).collect::<Vec<_>>();
+        let told = webhook.requests().iter().map(ReceivedRequest::json).collect::<Vec<_>>();
         told.iter().any(|message| message["rule"] == "provider_down:moderation" && message["event"] == event)
     };
     switch(&server, &key, true).expect(200);
@@ -262,7 +265,7 @@ fn operators_are_told_of_a_failing_service_for_as_long_as_it_decides() {
         assert!(page.lines().any(|found| found == line), "{line}: {page}");
     }
     eventually("it is told that the service is down", || is_told("firing"));
-    // Nobody asks it any more, so nobody would see that it is back.
+    // With the breaker open, only a probe notices the recovery.
     switch(&server, &key, false).expect(200);
     eventually("it is told that this is over", || is_told("resolved"));
 }

@@ -1,4 +1,4 @@
-//! Both services side by side: what is asked of the outside one, and what administrators see of the two.
+//! The external moderator: requests, switching, comparison and shadow mode.
 
 use std::time::{Duration, Instant};
 
@@ -8,10 +8,9 @@ use super::{
     KEY_ID, LISTED, OWN, SECRET, check, content_of, fallback, field, judged, switch, verdict, violations, with_vendor,
 };
 use crate::support::{
-    Caller, Server, Setup,
-    calls::{answering, read_stream_until},
-    eventually,
-    vendors::{Gate, Reply, Vendor},
+    Caller, Server, Setup, eventually,
+    fake_provider::{FakeProvider, Latch, Reply},
+    model_requests::{provider_streaming, read_stream_until},
 };
 
 const MIGRATION: &str = "/admin/sensitive-word-migration";
@@ -25,19 +24,19 @@ fn post(server: &Server, key: &str, path: &str, body: &Value) -> Value {
 }
 
 #[test]
-fn the_outside_service_decides_once_it_is_switched_on() {
-    let vendor = Vendor::answering(|request| judged(request, "微信"));
-    let server = with_vendor(&vendor).start();
+fn the_external_moderator_decides_once_switched_on() {
+    let provider = FakeProvider::with_handler(|request| judged(request, "微信"));
+    let server = with_vendor(&provider).start();
     let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
-    // The local list has its own mind.
+    // The local list differs.
     assert_eq!(check(&server, &user, "一起赌博吧").expect(200).json()["allowed"], false);
-    assert!(vendor.requests().is_empty());
+    assert!(provider.requests().is_empty());
     switch(&server, &key, true).expect(200);
-    let answer = check(&server, &user, "一起赌博吧").expect(200).json();
+    let response = check(&server, &user, "一起赌博吧").expect(200).json();
     let expected = json!({ "allowed": true, "contentType": "question", "provider": "aliyun", "degraded": false });
-    assert_eq!(answer, expected);
-    let answer = check(&server, &user, "能加你微信吗").expect(200).json();
-    assert_eq!((&answer["allowed"], &answer["provider"]), (&json!(false), &json!("aliyun")));
+    assert_eq!(response, expected);
+    let response = check(&server, &user, "能加你微信吗").expect(200).json();
+    assert_eq!((&response["allowed"], &response["provider"]), (&json!(false), &json!("aliyun")));
     let row: String = server.value(
         "select json_array(content_type, violation_type, words, masked_text, provider) from violations order by id desc",
     );
@@ -48,16 +47,16 @@ fn the_outside_service_decides_once_it_is_switched_on() {
 }
 
 #[test]
-fn what_is_sent_is_signed_and_names_nobody() {
-    let vendor = Vendor::answering(|request| judged(request, "微信"));
-    let server = with_vendor(&vendor).start();
+fn requests_are_signed_and_contain_no_user() {
+    let provider = FakeProvider::with_handler(|request| judged(request, "微信"));
+    let server = with_vendor(&provider).start();
     let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
     switch(&server, &key, true).expect(200);
     check(&server, &user, "今年 换工作&合适=吗？+%").expect(200);
     check(&server, &user, "再问一次").expect(200);
     server.put("/user/nickname").by(&user).form(&[("nickname", "青山")]).send().expect(200);
     server.put("/user/signature").by(&user).form(&[("signature", "心静则明")]).send().expect(200);
-    let requests = vendor.requests();
+    let requests = provider.requests();
     let services: Vec<_> = requests.iter().map(|request| field(request, "Service")).collect();
     assert_eq!(
         services,
@@ -84,50 +83,49 @@ fn what_is_sent_is_signed_and_names_nobody() {
 }
 
 #[test]
-fn an_oracles_own_subject_is_not_refused() {
-    let vendor = Vendor::answering(|_| verdict("high", &[("inappropriate_superstition", "卦"), ("religion_t", "")]));
-    let server = with_vendor(&vendor).start();
+fn does_not_reject_divination_terms() {
+    let provider =
+        FakeProvider::with_handler(|_| verdict("high", &[("inappropriate_superstition", "卦"), ("religion_t", "")]));
+    let server = with_vendor(&provider).start();
     let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
     switch(&server, &key, true).expect(200);
     assert_eq!(check(&server, &user, "道士的卦准吗").expect(200).json()["allowed"], true);
-    let strict = with_vendor(&vendor).with("MODERATION_IGNORED_LABELS", "religion_t").start();
+    let strict = with_vendor(&provider).with("MODERATION_IGNORED_LABELS", "religion_t").start();
     let (user, key) = (strict.sign_in(OWN), strict.api_key("operator"));
     switch(&strict, &key, true).expect(200);
     assert_eq!(check(&strict, &user, "道士的卦准吗").expect(200).json()["allowed"], false);
 }
 
 #[test]
-fn long_texts_are_asked_about_in_pieces_and_the_worst_counts() {
-    let vendor = Vendor::answering(|request| judged(request, "微信"));
-    let server = with_vendor(&vendor).start();
+fn splits_long_texts_and_uses_the_worst_result() {
+    let provider = FakeProvider::with_handler(|request| judged(request, "微信"));
+    let server = with_vendor(&provider).start();
     let key = server.api_key("operator");
     let text = format!("{}微信{}", "卦".repeat(1_150), "象".repeat(300));
     let compared = post(&server, &key, "compare", &json!({ "content": text }));
     assert_eq!((&compared["external"]["allowed"], &compared["agree"]), (&json!(false), &json!(false)));
     assert_eq!(compared["external"]["matches"][0]["start"], 1_150);
-    let sent: Vec<usize> = vendor.requests().iter().map(|request| content_of(request).chars().count()).collect();
+    let sent: Vec<usize> = provider.requests().iter().map(|request| content_of(request).chars().count()).collect();
     assert!(sent.len() >= 2 && sent.iter().all(|&length| length <= 600), "{sent:?}");
 }
 
 #[test]
-fn nobody_asks_about_nothing() {
-    let vendor = Vendor::answering(|request| judged(request, "微信"));
-    let server = with_vendor(&vendor).start();
+fn sends_no_request_for_empty_texts() {
+    let provider = FakeProvider::with_handler(|request| judged(request, "微信"));
+    let server = with_vendor(&provider).start();
     let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
     switch(&server, &key, true).expect(200);
     server.put("/user/nickname").by(&user).form(&[("nickname", "")]).send().expect(200);
-    assert!(vendor.requests().is_empty());
+    assert!(provider.requests().is_empty());
 }
 
 #[test]
-fn without_an_outside_service_it_cannot_be_switched_on() {
+fn cannot_switch_without_an_external_moderator() {
     let server = Setup::default().start();
     let key = server.api_key("operator");
     switch(&server, &key, true).expect_problem(409, "not_configured");
     assert_eq!(switch(&server, &key, false).expect(200).json()["service"], "local");
-    assert!(
-        server.command(&["moderation", "switch", "external"]).expect(1).complaint().contains("moderation.provider")
-    );
+    assert!(server.command(&["moderation", "switch", "external"]).expect(1).stderr().contains("moderation.provider"));
     let health = get(&server, &key, "health-check");
     assert_eq!((&health["healthy"], &health["external"]["configured"]), (&json!(true), &json!(false)));
     let compared = post(&server, &key, "compare", &json!({ "content": "一起赌博吧" }));
@@ -136,9 +134,9 @@ fn without_an_outside_service_it_cannot_be_switched_on() {
 }
 
 #[test]
-fn status_shows_both_services_and_the_switches() {
-    let vendor = Vendor::answering(|_| Reply::status(500));
-    let server = with_vendor(&vendor).start();
+fn status_shows_both_moderators_and_the_switches() {
+    let provider = FakeProvider::with_handler(|_| Reply::status(500));
+    let server = with_vendor(&provider).start();
     let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
     let status = get(&server, &key, "status");
     assert_eq!((&status["service"], &status["useAliyun"]), (&json!("local"), &json!(false)));
@@ -167,9 +165,9 @@ fn status_shows_both_services_and_the_switches() {
 }
 
 #[test]
-fn flips_are_audited_from_both_doors_and_hold_over_a_restart() {
-    let vendor = Vendor::answering(|request| judged(request, "微信"));
-    let server = with_vendor(&vendor).start();
+fn switches_are_audited_and_survive_a_restart() {
+    let provider = FakeProvider::with_handler(|request| judged(request, "微信"));
+    let server = with_vendor(&provider).start();
     let key = server.api_key("operator");
     switch(&server, &key, true).expect(200);
     fallback(&server, &key, false);
@@ -181,20 +179,20 @@ fn flips_are_audited_from_both_doors_and_hold_over_a_restart() {
     };
     assert_eq!(reasons("%/switch"), ["local to external"]);
     assert_eq!(reasons("%/fallback"), ["on to off"]);
-    let server = server.crash_and_restart(with_vendor(&vendor));
+    let server = server.crash_and_restart(with_vendor(&provider));
     let status = get(&server, &key, "status");
     assert_eq!((&status["service"], &status["enableFallback"]), (&json!("external"), &json!(false)));
 }
 
 #[test]
 fn commands_switch_a_running_server() {
-    let vendor = Vendor::answering(|request| judged(request, "微信"));
-    let server = with_vendor(&vendor).start();
+    let provider = FakeProvider::with_handler(|request| judged(request, "微信"));
+    let server = with_vendor(&provider).start();
     let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
     let settings = tempfile::NamedTempFile::new().unwrap();
     let text = format!(
         "[moderation]\nprovider = \"aliyun\"\nendpoint = \"{}\"\naccess_key_id = \"{KEY_ID}\"\naccess_key_secret = \"{SECRET}\"\n",
-        vendor.url()
+        provider.url()
     );
     std::fs::write(settings.path(), text).unwrap();
     let run = |arguments: &[&str]| {
@@ -215,21 +213,21 @@ fn commands_switch_a_running_server() {
     let flips: i64 =
         server.value("select count(*) from audit where actor = 'cli' and action like 'yarrow moderation %'");
     assert_eq!(flips, 3);
-    drop(vendor);
+    drop(provider);
     assert_eq!(run(&["health"]).expect(5).json()["external"]["error"], "connect_failed");
 }
 
 #[test]
-fn both_services_are_compared_on_one_text_and_on_many() {
-    let vendor = Vendor::answering(|request| judged(request, "微信"));
-    let server = with_vendor(&vendor).start();
+fn compares_both_moderators_on_one_text_and_a_batch() {
+    let provider = FakeProvider::with_handler(|request| judged(request, "微信"));
+    let server = with_vendor(&provider).start();
     let key = server.api_key("operator");
     let compared =
         post(&server, &key, "compare", &json!({ "content": LISTED, "contentType": "nickname", "userId": 1 }));
     assert_eq!((&compared["local"]["allowed"], &compared["external"]["allowed"]), (&json!(false), &json!(true)));
     assert_eq!((&compared["local"]["found"], &compared["agree"]), (&json!([LISTED]), &json!(false)));
     assert!(compared["durations"]["externalMs"].as_f64().unwrap() > 0.0);
-    assert_eq!(field(&vendor.requests()[0], "Service"), "nickname_detection_pro");
+    assert_eq!(field(&provider.requests()[0], "Service"), "nickname_detection_pro");
     let texts = ["一起赌博吧", "今年好吗", "你的微信", "加微信聊赌博"];
     let items: Vec<Value> = texts.iter().map(|content| json!({ "content": content })).collect();
     let expected = [(false, true), (true, true), (true, false), (false, false)];
@@ -251,10 +249,10 @@ fn both_services_are_compared_on_one_text_and_on_many() {
 }
 
 #[test]
-fn a_batch_asks_no_more_at_once_than_the_service_may_be_asked() {
+fn a_batch_respects_the_concurrency_limit() {
     for calls in [1, 2] {
-        let vendor = Vendor::answering(|request| judged(request, "微信").after(Duration::from_millis(20)));
-        let server = with_vendor(&vendor).with("MODERATION_CALLS", calls).start();
+        let provider = FakeProvider::with_handler(|request| judged(request, "微信").after(Duration::from_millis(20)));
+        let server = with_vendor(&provider).with("MODERATION_CALLS", calls).start();
         let key = server.api_key("operator");
         let items: Vec<Value> = (0..20).map(|number| json!({ "content": format!("文{number}") })).collect();
         let compared = post(&server, &key, "batch-compare", &json!(items));
@@ -263,15 +261,15 @@ fn a_batch_asks_no_more_at_once_than_the_service_may_be_asked() {
 }
 
 #[test]
-fn a_listener_who_leaves_is_no_failure_of_the_service() {
+fn a_client_disconnect_is_no_moderator_failure() {
     for falls_back in [true, false] {
-        let model = crate::support::calls::answering("大吉。宜守。");
-        let vendor = Vendor::answering(|request| {
+        let model = crate::support::model_requests::provider_streaming("大吉。宜守。");
+        let provider = FakeProvider::with_handler(|request| {
             let is_answer = content_of(request).contains('吉');
             let delay = Duration::from_secs(if is_answer { 10 } else { 0 });
             judged(request, "微信").after(delay)
         });
-        let setup = with_vendor(&vendor).with("MODERATION_SCREEN_ANSWERS", true);
+        let setup = with_vendor(&provider).with("MODERATION_SCREEN_ANSWERS", true);
         let setup = setup.with("LLM_PROVIDER", "openai").with("LLM_MODEL", "first");
         let setup = setup.with("MODERATION_TIMEOUT", "40 s").with("LLM_HEARTBEAT", "800 ms");
         let server = setup.with("LLM_BASE_URL", format!("{}/v1", model.url())).start();
@@ -279,18 +277,18 @@ fn a_listener_who_leaves_is_no_failure_of_the_service() {
         switch(&server, &key, true).expect(200);
         fallback(&server, &key, falls_back);
         let question = json!({ "question": "问" });
-        // While the answer is judged.
+        // While the response is judged.
         drop(read_stream_until(&server, &user, ("/divination/enhanced", &question), ": heartbeat"));
         eventually("the call ends", || server.value::<String>("select status from interpretations") != "running");
         assert_eq!(server.value::<String>("select status || error_class from interpretations"), "cancelledcancelled");
         let status = get(&server, &key, "status");
         assert_eq!(status["external"]["lastFailure"], Value::Null, "{status}");
-        assert_eq!(vendor.requests().len(), 2);
+        assert_eq!(provider.requests().len(), 2);
     }
 }
 
 #[test]
-fn a_batch_has_its_bounds() {
+fn limits_a_batch() {
     let server = Setup::default().start();
     let key = server.api_key("operator");
     let send = |body: Value| server.post(&format!("{MIGRATION}/batch-compare")).token(&key).json(&body).send();
@@ -308,31 +306,31 @@ fn a_batch_has_its_bounds() {
 }
 
 #[test]
-fn a_probe_is_paid_for_once_a_minute() {
-    let vendor = Vendor::answering(|request| judged(request, "微信"));
-    let server = with_vendor(&vendor).start();
+fn probes_at_most_once_a_minute() {
+    let provider = FakeProvider::with_handler(|request| judged(request, "微信"));
+    let server = with_vendor(&provider).start();
     let key = server.api_key("operator");
     for _ in 0..3 {
         let health = get(&server, &key, "health-check");
         assert_eq!((&health["healthy"], &health["external"]["healthy"]), (&json!(true), &json!(true)));
         assert!(health["external"]["checkedAt"].is_string());
     }
-    assert_eq!(vendor.requests().len(), 1);
-    let broken = Vendor::answering(|_| verdict("high", &[("political_n", "")]));
+    assert_eq!(provider.requests().len(), 1);
+    let broken = FakeProvider::with_handler(|_| verdict("high", &[("political_n", "")]));
     let server = with_vendor(&broken).start();
     let health = get(&server, &server.api_key("operator"), "health-check");
     assert_eq!((&health["healthy"], &health["external"]["error"]), (&json!(false), &json!("refuses_harmless_text")));
 }
 
 #[test]
-fn a_service_that_texts_do_not_reach_is_not_healthy_although_it_answers() {
+fn a_moderator_behind_an_open_breaker_is_unhealthy() {
     let is_broken = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let broken = std::sync::Arc::clone(&is_broken);
-    let vendor = Vendor::answering(move |request| {
+    let provider = FakeProvider::with_handler(move |request| {
         let is_broken = broken.load(std::sync::atomic::Ordering::Relaxed);
         if is_broken { Reply::status(500) } else { judged(request, "微信") }
     });
-    let server = with_vendor(&vendor).start();
+    let server = with_vendor(&provider).start();
     let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
     assert_eq!(get(&server, &key, "health-check")["external"]["breaker"], "closed");
     switch(&server, &key, true).expect(200);
@@ -340,35 +338,35 @@ fn a_service_that_texts_do_not_reach_is_not_healthy_although_it_answers() {
     for _ in 0..5 {
         assert_eq!(check(&server, &user, "今年换工作合适吗").expect(200).json()["degraded"], true);
     }
-    // That the breaker keeps texts from the service is no failure of the service.
+    // An open breaker is no failure of the moderator.
     assert_eq!(check(&server, &user, "今年换工作合适吗").expect(200).json()["degraded"], true);
     let failure = get(&server, &key, "status")["external"]["lastFailure"]["code"].clone();
     assert!(failure.is_string() && failure != "breaker_open", "{failure}");
-    // The probe of a moment ago is still good, and was well; the breaker knows better.
+    // The cached probe succeeded, but the breaker has failed since.
     let health = get(&server, &key, "health-check");
     assert_eq!((&health["external"]["error"], &health["external"]["breaker"]), (&json!(null), &json!("open")));
     assert_eq!((&health["healthy"], &health["external"]["healthy"]), (&json!(false), &json!(false)));
 }
 
-/// Waits until so many disagreements are kept.
+/// Waits for `count` stored disagreements.
 fn wait_for_disagreements(server: &Server, key: &str, count: u64) -> Value {
-    let begun = Instant::now();
+    let started_at = Instant::now();
     loop {
         let found = get(server, key, "disagreements");
         if found["total"].as_u64() >= Some(count) {
             return found;
         }
-        assert!(begun.elapsed() < Duration::from_secs(10), "{found}");
+        assert!(started_at.elapsed() < Duration::from_secs(10), "{found}");
         std::thread::sleep(Duration::from_millis(50));
     }
 }
 
 #[test]
-fn in_the_shadow_the_other_service_is_asked_and_disagreements_are_kept_masked() {
-    let vendor = Vendor::answering(|request| judged(request, "微信"));
-    let server = with_vendor(&vendor).with("MODERATION_SHADOW_SHARE", 1).start();
+fn shadow_mode_asks_the_other_moderator_and_stores_masked_disagreements() {
+    let provider = FakeProvider::with_handler(|request| judged(request, "微信"));
+    let server = with_vendor(&provider).with("MODERATION_SHADOW_SHARE", 1).start();
     let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
-    // Agreed upon, refused by the local list alone, refused by the outside service alone.
+    // Agreement, rejected only by the local list, rejected only by the external moderator.
     for question in ["今年好吗", "一起赌博吧", "问问你的微信"] {
         check(&server, &user, question).expect(200);
     }
@@ -399,30 +397,30 @@ fn in_the_shadow_the_other_service_is_asked_and_disagreements_are_kept_masked() 
 }
 
 #[test]
-fn only_the_newest_disagreements_are_kept() {
-    let vendor = Vendor::answering(|request| judged(request, "微信"));
-    let setup = with_vendor(&vendor).with("MODERATION_SHADOW_SHARE", 1).with("MODERATION_DISAGREEMENTS", 3);
+fn keeps_only_the_newest_disagreements() {
+    let provider = FakeProvider::with_handler(|request| judged(request, "微信"));
+    let setup = with_vendor(&provider).with("MODERATION_SHADOW_SHARE", 1).with("MODERATION_DISAGREEMENTS", 3);
     let server = setup.start();
     let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
     for number in 0..6 {
         check(&server, &user, &format!("第{number}次的微信")).expect(200);
     }
     wait_for_disagreements(&server, &key, 3);
-    let begun = Instant::now();
+    let started_at = Instant::now();
     while get(&server, &key, "disagreements")["items"][0]["maskedText"] != "第5次的**" {
-        assert!(begun.elapsed() < Duration::from_secs(10));
+        assert!(started_at.elapsed() < Duration::from_secs(10));
         std::thread::sleep(Duration::from_millis(50));
     }
     assert_eq!(get(&server, &key, "disagreements")["total"], 3);
 }
 
 #[test]
-fn what_the_service_names_and_nobody_can_find_masks_the_whole_text() {
-    let vendor = Vendor::answering(|request| {
+fn masks_the_whole_text_if_the_reported_word_is_not_found() {
+    let provider = FakeProvider::with_handler(|request| {
         let words = if content_of(request).contains("夜") { "坏词,SECRETWORD,深夜" } else { "坏词,SECRETWORD" };
         verdict("high", &[("customized", words)])
     });
-    let server = with_vendor(&vendor).start();
+    let server = with_vendor(&provider).start();
     let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
     switch(&server, &key, true).expect(200);
     let masked = "select masked_text from violations order by id desc";
@@ -433,62 +431,62 @@ fn what_the_service_names_and_nobody_can_find_masks_the_whole_text() {
 }
 
 #[test]
-fn of_a_user_who_left_nothing_is_asked_and_nothing_is_kept() {
+fn skips_samples_of_deleted_users() {
     let gate = std::sync::Arc::new(std::sync::Barrier::new(2));
     let held = std::sync::Arc::clone(&gate);
-    let vendor = Vendor::answering(move |request| {
+    let provider = FakeProvider::with_handler(move |request| {
         if content_of(request).starts_with('一') {
             held.wait();
         }
         judged(request, "微信")
     });
-    let setup = with_vendor(&vendor).with("MODERATION_SHADOW_SHARE", 1).with("MODERATION_TIMEOUT", "30 s");
+    let setup = with_vendor(&provider).with("MODERATION_SHADOW_SHARE", 1).with("MODERATION_TIMEOUT", "30 s");
     let server = setup.start();
     let (leaves, stays) = (server.sign_in(OWN), server.sign_in("13800138001"));
     let key = server.api_key("operator");
     check(&server, &leaves, "一问微信").expect(200);
-    eventually("the first is asked about", || !vendor.requests().is_empty());
+    eventually("the first is asked about", || !provider.requests().is_empty());
     check(&server, &leaves, "二问微信").expect(200);
     server.delete("/api/v1/account").by(&leaves).send().expect(204);
     gate.wait();
-    // Samples are asked about in their order.
+    // Samples are processed in order.
     check(&server, &stays, "三问微信").expect(200);
     let kept = wait_for_disagreements(&server, &key, 1);
     assert_eq!((&kept["total"], &kept["items"][0]["maskedText"]), (&json!(1), &json!("三问**")));
-    let asked: Vec<_> = vendor.requests().iter().map(content_of).collect();
+    let asked: Vec<_> = provider.requests().iter().map(content_of).collect();
     assert_eq!(asked, ["一问微信", "三问微信"]);
     server.delete("/api/v1/account").by(&stays).send().expect(204);
     assert_eq!(get(&server, &key, "disagreements")["total"], 0);
 }
 
 #[test]
-fn nobody_waits_for_a_shadow_that_hangs() {
-    let vendor = Vendor::answering(|_| verdict("none", &[]).after(Duration::from_secs(50)));
-    let server = with_vendor(&vendor).with("MODERATION_SHADOW_SHARE", 1).with("MODERATION_TIMEOUT", "60 s").start();
+fn a_hanging_shadow_moderator_delays_nobody() {
+    let provider = FakeProvider::with_handler(|_| verdict("none", &[]).after(Duration::from_secs(50)));
+    let server = with_vendor(&provider).with("MODERATION_SHADOW_SHARE", 1).with("MODERATION_TIMEOUT", "60 s").start();
     let user = server.sign_in(OWN);
     for _ in 0..20 {
-        let begun = Instant::now();
+        let started_at = Instant::now();
         check(&server, &user, "今年换工作合适吗").expect(200);
-        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+        assert!(started_at.elapsed() < Duration::from_secs(20), "{:?}", started_at.elapsed());
     }
 }
 
 #[test]
-fn without_a_share_nobody_is_asked_in_the_shadow() {
-    let vendor = Vendor::answering(|request| judged(request, "微信"));
-    let server = with_vendor(&vendor).start();
+fn a_sample_rate_of_zero_disables_shadow_mode() {
+    let provider = FakeProvider::with_handler(|request| judged(request, "微信"));
+    let server = with_vendor(&provider).start();
     let user = server.sign_in(OWN);
     for _ in 0..5 {
         check(&server, &user, "问问你的微信").expect(200);
     }
     std::thread::sleep(Duration::from_millis(600));
-    assert!(vendor.requests().is_empty());
+    assert!(provider.requests().is_empty());
 }
 
 #[test]
-fn an_interpretations_question_is_judged_by_the_service_that_decides() {
-    let vendor = Vendor::answering(|request| judged(request, "微信"));
-    let server = with_vendor(&vendor).start();
+fn the_active_moderator_checks_interpretation_questions() {
+    let provider = FakeProvider::with_handler(|request| judged(request, "微信"));
+    let server = with_vendor(&provider).start();
     let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
     switch(&server, &key, true).expect(200);
     let ask = |question: &str| {
@@ -501,14 +499,14 @@ fn an_interpretations_question_is_judged_by_the_service_that_decides() {
 }
 
 #[test]
-fn a_casting_waits_for_the_outside_service_where_nobody_waits_for_it() {
-    let gate = Gate::default();
+fn a_casting_waiting_for_the_moderator_blocks_no_worker() {
+    let gate = Latch::default();
     let held = gate.clone();
-    let vendor = Vendor::answering(move |request| {
+    let provider = FakeProvider::with_handler(move |request| {
         held.wait();
         judged(request, "微信")
     });
-    let server = with_vendor(&vendor).with("MODERATION_TIMEOUT", "50 s").start();
+    let server = with_vendor(&provider).with("MODERATION_TIMEOUT", "50 s").start();
     let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
     server.command(&["points", "adjust", OWN, "1000", "--reason", "test"]).expect(0);
     switch(&server, &key, true).expect(200);
@@ -517,13 +515,13 @@ fn a_casting_waits_for_the_outside_service_where_nobody_waits_for_it() {
         let casts: Vec<_> = (0..8)
             .map(|_| scope.spawn(|| server.post("/api/v1/sessions").by(&user).json(&cast).send().status))
             .collect();
-        eventually("a casting is judged", || !vendor.requests().is_empty());
+        eventually("a casting is judged", || !provider.requests().is_empty());
         std::thread::sleep(Duration::from_millis(300));
-        // More castings wait than there are workers, and everybody else is served.
+        // More castings wait than there are workers, and other requests are served.
         for _ in 0..5 {
-            let begun = Instant::now();
+            let started_at = Instant::now();
             server.get("/user/profile").by(&user).send().expect(200);
-            assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+            assert!(started_at.elapsed() < Duration::from_secs(20), "{:?}", started_at.elapsed());
         }
         gate.open();
         let statuses: Vec<_> = casts.into_iter().map(|cast| cast.join().unwrap()).collect();
@@ -532,9 +530,9 @@ fn a_casting_waits_for_the_outside_service_where_nobody_waits_for_it() {
 }
 
 #[test]
-fn who_may_ask_no_more_in_an_hour_costs_no_call_of_the_service() {
-    let vendor = Vendor::answering(|request| judged(request, "微信"));
-    let server = with_vendor(&vendor).with("LLM_CALLS_PER_USER_HOUR", 2).start();
+fn requests_over_the_hourly_limit_cost_no_moderator_call() {
+    let provider = FakeProvider::with_handler(|request| judged(request, "微信"));
+    let server = with_vendor(&provider).with("LLM_CALLS_PER_USER_HOUR", 2).start();
     let (user, other) = (server.sign_in(OWN), server.sign_in("13800138001"));
     switch(&server, &server.api_key("operator"), true).expect(200);
     let chat = |content: &str| json!({ "messages": [{ "role": "user", "content": content }] });
@@ -544,26 +542,26 @@ fn who_may_ask_no_more_in_an_hour_costs_no_call_of_the_service() {
         say("你好").expect(200);
         ask().expect(200);
     }
-    assert_eq!(vendor.requests().len(), 4);
+    assert_eq!(provider.requests().len(), 4);
     for _ in 0..5 {
         say("你好").expect_problem(429, "too_many_requests");
         ask().expect_problem(429, "too_many_requests");
     }
-    assert_eq!(vendor.requests().len(), 4);
-    // Neither does who was refused so often.
+    assert_eq!(provider.requests().len(), 4);
+    // Neither do users with too many violations.
     for _ in 0..2 {
         assert_eq!(check(&server, &other, "能加你微信吗").expect(200).json()["allowed"], false);
     }
     for _ in 0..5 {
         check(&server, &other, "今年换工作合适吗").expect_problem(429, "too_many_requests");
     }
-    assert_eq!(vendor.requests().len(), 6);
+    assert_eq!(provider.requests().len(), 6);
 }
 
 #[test]
-fn innocent_texts_of_one_user_cost_so_many_calls_of_the_service_an_hour() {
-    let vendor = Vendor::answering(|request| judged(request, "微信"));
-    let server = with_vendor(&vendor).with("MODERATION_TEXTS_PER_USER_HOUR", 4).start();
+fn limits_moderator_calls_of_a_user_an_hour() {
+    let provider = FakeProvider::with_handler(|request| judged(request, "微信"));
+    let server = with_vendor(&provider).with("MODERATION_TEXTS_PER_USER_HOUR", 4).start();
     let (user, other, key) = (server.sign_in(OWN), server.sign_in("13800138001"), server.api_key("operator"));
     switch(&server, &key, true).expect(200);
     let rename = |user: &Caller| server.put("/user/profile").by(user).form(&[("nickname", "青山")]).send();
@@ -572,7 +570,7 @@ fn innocent_texts_of_one_user_cost_so_many_calls_of_the_service_an_hour() {
     let both = json!({ "question": "问", "questionType": "事业" });
     let ask = || server.post("/divination/enhanced").by(&user).json(&both).send();
     ask().expect(200);
-    assert_eq!(vendor.requests().len(), 4);
+    assert_eq!(provider.requests().len(), 4);
     for _ in 0..3 {
         check(&server, &user, "今年换工作合适吗").expect_problem(429, "too_many_requests");
         rename(&user).expect_problem(429, "too_many_requests");
@@ -581,8 +579,8 @@ fn innocent_texts_of_one_user_cost_so_many_calls_of_the_service_an_hour() {
         assert!((3_500..=3_600).contains(&wait), "{wait}");
         problem.expect_problem(429, "too_many_requests");
     }
-    assert_eq!(vendor.requests().len(), 4);
-    // It is theirs alone, an administrator's tries are nobody's, and the local list costs nothing.
+    assert_eq!(provider.requests().len(), 4);
+    // The limit is per user. Administrator tests and local checks do not count.
     rename(&other).expect(200);
     let tried = server.post("/content-moderation/check-question").token(&key).json(&json!({ "question": "问" }));
     tried.send().expect(200);
@@ -592,14 +590,14 @@ fn innocent_texts_of_one_user_cost_so_many_calls_of_the_service_an_hour() {
 }
 
 #[test]
-fn an_interpretation_that_was_made_while_a_question_was_judged_is_given() {
-    let model = answering("泽雷随");
+fn returns_an_interpretation_completed_during_the_check() {
+    let model = provider_streaming("泽雷随");
     let mut asked = 0;
-    let vendor = Vendor::answering(move |request| {
+    let provider = FakeProvider::with_handler(move |request| {
         asked += 1;
         judged(request, "微信").after(Duration::from_secs(if asked == 1 { 5 } else { 0 }))
     });
-    let setup = with_vendor(&vendor).with("LLM_PROVIDER", "openai").with("LLM_MODEL", "first");
+    let setup = with_vendor(&provider).with("LLM_PROVIDER", "openai").with("LLM_MODEL", "first");
     let setup = setup.with("LLM_BASE_URL", format!("{}/v1", model.url())).with("MODERATION_TIMEOUT", "20 s");
     let server = setup.start();
     let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
@@ -613,7 +611,7 @@ fn an_interpretation_that_was_made_while_a_question_was_judged_is_given() {
     switch(&server, &key, true).expect(200);
     std::thread::scope(|scope| {
         let slow = scope.spawn(interpret);
-        eventually("the question is judged", || vendor.requests().len() == 1);
+        eventually("the question is judged", || provider.requests().len() == 1);
         let quick = interpret();
         assert_eq!(slow.join().unwrap()["traceId"], quick["traceId"]);
     });
@@ -621,17 +619,17 @@ fn an_interpretation_that_was_made_while_a_question_was_judged_is_given() {
 }
 
 #[test]
-fn a_change_that_the_outside_service_let_pass_waits_for_the_disk_like_any_other() {
-    let vendor = Vendor::answering(|request| judged(request, "微信"));
-    let server = with_vendor(&vendor).with("LIMITS_WRITE_TIMEOUT", "500 ms").start();
+fn an_accepted_change_still_waits_for_the_disk() {
+    let provider = FakeProvider::with_handler(|request| judged(request, "微信"));
+    let server = with_vendor(&provider).with("LIMITS_WRITE_TIMEOUT", "500 ms").start();
     let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
     switch(&server, &key, true).expect(200);
     let database = server.database();
     database.execute_batch("begin immediate").unwrap();
-    let begun = Instant::now();
+    let started_at = Instant::now();
     let change = server.put("/user/nickname").by(&user).form(&[("nickname", "青山")]);
     let refused = change.send().expect_problem(503, "overloaded").json();
-    let took = begun.elapsed();
+    let took = started_at.elapsed();
     assert!(refused["detail"].as_str().unwrap().contains("may still be made"), "{refused}");
     assert!(took < Duration::from_secs(3), "{took:?}");
     database.execute_batch("rollback").unwrap();

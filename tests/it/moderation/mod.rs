@@ -1,4 +1,4 @@
-//! Content moderation through the doors: the word list, refusals, both services and the switch between them.
+//! Content moderation: the word list, violations, both moderators and the switch between them.
 
 mod concurrent_changes;
 mod external_failures;
@@ -10,19 +10,19 @@ mod word_list;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Answer, Caller, Server, Setup,
-    vendors::{Received, Reply, Vendor},
+    Caller, Response, Server, Setup,
+    fake_provider::{FakeProvider, ReceivedRequest, Reply},
 };
 
 const OWN: &str = "13800138000";
-/// On the default word list, as gambling.
+/// On the default word list as gambling.
 const LISTED: &str = "赌博";
 const KEY_ID: &str = "TESTAccessKeyId000000001";
 const SECRET: &str = "TESTAccessKeySecret0000000000001";
 
-/// A server with an outside service, which asks this vendor.
-fn with_vendor(vendor: &Vendor) -> Setup {
-    with_service_at(&vendor.url())
+/// Returns a setup with an external moderator at this provider.
+fn with_vendor(provider: &FakeProvider) -> Setup {
+    with_service_at(&provider.url())
 }
 
 fn with_service_at(endpoint: &str) -> Setup {
@@ -34,8 +34,8 @@ fn with_service_at(endpoint: &str) -> Setup {
         .with("MODERATION_TIMEOUT", "2 s")
 }
 
-/// What the vendor answers about a text: refused for contact if it has this in it.
-fn judged(request: &Received, refused: &str) -> Reply {
+/// Returns the verdict on a text: rejected as contact information if it contains `refused`.
+fn judged(request: &ReceivedRequest, refused: &str) -> Reply {
     request.check_acs3(KEY_ID, SECRET).expect("the request is signed");
     let text = content_of(request);
     if text.contains(refused) {
@@ -51,16 +51,16 @@ fn verdict(risk: &str, labels: &[(&str, &str)]) -> Reply {
     Reply::json(json!({ "Code": 200, "Message": "OK", "RequestId": "R-1", "Data": data }).to_string())
 }
 
-fn field(request: &Received, name: &str) -> String {
+fn field(request: &ReceivedRequest, name: &str) -> String {
     request.form().into_iter().find(|(known, _)| known == name).expect("the field was sent").1
 }
 
-fn content_of(request: &Received) -> String {
+fn content_of(request: &ReceivedRequest) -> String {
     let parameters: Value = serde_json::from_str(&field(request, "ServiceParameters")).expect("parameters are JSON");
     parameters["content"].as_str().expect("there is a text").to_owned()
 }
 
-fn switch(server: &Server, key: &str, external: bool) -> Answer {
+fn switch(server: &Server, key: &str, external: bool) -> Response {
     let body = json!({ "useAliyun": external });
     server.post("/admin/sensitive-word-migration/switch").token(key).json(&body).send()
 }
@@ -70,7 +70,7 @@ fn fallback(server: &Server, key: &str, on: bool) {
     server.post("/admin/sensitive-word-migration/fallback").token(key).json(&body).send().expect(200);
 }
 
-fn check(server: &Server, user: &Caller, question: &str) -> Answer {
+fn check(server: &Server, user: &Caller, question: &str) -> Response {
     server.post("/content-moderation/check-question").by(user).json(&json!({ "question": question })).send()
 }
 

@@ -1,4 +1,4 @@
-//! Refusals as they are remembered and shown.
+//! Violations: recording, listing and retention.
 
 use serde_json::{Value, json};
 
@@ -11,8 +11,8 @@ fn list(server: &Server, key: &str, query: &[(&str, &str)]) -> Value {
     server.get("/admin/violations/list").token(key).query(query).send().expect(200).json()
 }
 
-/// Two users with refusals of different kinds.
-fn world() -> (Server, Caller, Caller, String) {
+/// Creates two users with violations of different kinds.
+fn fixture() -> (Server, Caller, Caller, String) {
     let server = Setup::default().start();
     let (user, other, key) = (server.sign_in(OWN), server.sign_in("13800138001"), server.api_key("reader"));
     for question in ["一起赌博吧", "网络赌 博好吗", "他是王八蛋"] {
@@ -24,13 +24,13 @@ fn world() -> (Server, Caller, Caller, String) {
 }
 
 #[test]
-fn a_refused_question_is_told_without_the_word_and_remembered_without_the_text() {
+fn a_rejected_question_hides_the_word_and_stores_a_masked_text() {
     let server = Setup::default().start();
     let (user, key) = (server.sign_in(OWN), server.api_key("reader"));
     let question = "和邻居一起 賭*博 会赢吗";
-    let answer = check(&server, &user, question).expect(200);
+    let response = check(&server, &user, question).expect(200);
     let expected = json!({ "allowed": false, "contentType": "question", "provider": "local", "degraded": false });
-    assert_eq!(answer.json(), expected);
+    assert_eq!(response.json(), expected);
     let shown = list(&server, &key, &[])["items"][0].clone();
     assert_eq!((&shown["userId"], &shown["contentType"]), (&json!(user.user_id), &json!("question")));
     assert_eq!((&shown["violationType"], &shown["matchedWords"]), (&json!("gambling"), &json!([LISTED])));
@@ -43,28 +43,28 @@ fn a_refused_question_is_told_without_the_word_and_remembered_without_the_text()
 }
 
 #[test]
-fn a_question_that_may_stand_leaves_nothing() {
+fn an_accepted_question_stores_nothing() {
     let server = Setup::default().start();
     let user = server.sign_in(OWN);
-    let answer = check(&server, &user, "今年换工作合适吗？").expect(200).json();
-    assert_eq!(answer, json!({ "allowed": true, "contentType": "question", "provider": "local", "degraded": false }));
+    let response = check(&server, &user, "今年换工作合适吗？").expect(200).json();
+    assert_eq!(response, json!({ "allowed": true, "contentType": "question", "provider": "local", "degraded": false }));
     assert_eq!(violations(&server), 0);
 }
 
 #[test]
-fn an_administrator_learns_the_word_and_accuses_nobody() {
+fn an_administrator_check_shows_the_word_and_records_nothing() {
     let server = Setup::default().start();
     let (user, key) = (server.sign_in(OWN), server.api_key("reader"));
     let ask = |body: Value| server.post("/content-moderation/check-question").token(&key).json(&body).send();
-    let answer = ask(json!({ "question": "一起赌博吧" })).expect(200).json();
-    assert_eq!((&answer["allowed"], &answer["matches"][0]["word"]), (&json!(false), &json!(LISTED)));
+    let response = ask(json!({ "question": "一起赌博吧" })).expect(200).json();
+    assert_eq!((&response["allowed"], &response["matches"][0]["word"]), (&json!(false), &json!(LISTED)));
     ask(json!({ "question": "一起赌博吧", "userId": user.user_id })).expect(200);
     ask(json!({ "question": "一起赌博吧", "userId": 999_999 })).expect_problem(404, "not_found");
     assert_eq!(violations(&server), 0);
 }
 
 #[test]
-fn the_question_of_another_user_is_not_ones_own() {
+fn rejects_checks_in_the_name_of_another_user() {
     let server = Setup::default().start();
     let (user, other) = (server.sign_in(OWN), server.sign_in("13800138001"));
     for id in [other.user_id.as_str(), "999999"] {
@@ -79,8 +79,8 @@ fn the_question_of_another_user_is_not_ones_own() {
 }
 
 #[test]
-fn every_filter_filters_and_they_combine() {
-    let (server, user, other, key) = world();
+fn filters_work_alone_and_combined() {
+    let (server, user, other, key) = fixture();
     let total = |query: &[(&str, &str)]| list(&server, &key, query)["total"].as_i64().unwrap();
     assert_eq!(total(&[]), 4);
     assert_eq!(total(&[("userId", &user.user_id)]), 3);
@@ -101,20 +101,20 @@ fn every_filter_filters_and_they_combine() {
     assert_eq!((page["items"].as_array().unwrap().len(), &page["page"], &page["size"]), (2, &json!(2), &json!(2)));
     assert_eq!(page["items"][1]["userId"], other.user_id, "the oldest comes last");
     let bad = [("contentType", "poem"), ("startTime", "soon"), ("size", "0")];
-    let answer = server.get("/admin/violations/list").token(&key).query(&bad).send();
-    answer.expect_fields(&[
+    let response = server.get("/admin/violations/list").token(&key).query(&bad).send();
+    response.expect_fields(&[
         ("contentType", "unknown_value"),
         ("startTime", "invalid_format"),
         ("size", "out_of_range"),
     ]);
     let backwards = [("startTime", "2026-01-02"), ("endTime", "2026-01-01")];
-    let answer = server.get("/admin/violations/list").token(&key).query(&backwards).send();
-    answer.expect_fields(&[("endTime", "out_of_range")]);
+    let response = server.get("/admin/violations/list").token(&key).query(&backwards).send();
+    response.expect_fields(&[("endTime", "out_of_range")]);
 }
 
 #[test]
-fn refusals_are_counted_by_user_and_by_type() {
-    let (server, user, _, key) = world();
+fn counts_violations_by_user_and_type() {
+    let (server, user, _, key) = fixture();
     let stats = |id: &str| server.get(&format!("/admin/violations/user/{id}/stats")).token(&key).send();
     let own = stats(&user.user_id).expect(200).json();
     assert_eq!((&own["total"], &own["types"][0]), (&json!(3), &json!({ "type": "gambling", "count": 2 })));
@@ -130,8 +130,8 @@ fn refusals_are_counted_by_user_and_by_type() {
 }
 
 #[test]
-fn frequent_violators_are_those_of_the_last_days() {
-    let (server, user, _, key) = world();
+fn frequent_violators_are_those_of_recent_days() {
+    let (server, user, _, key) = fixture();
     let frequent = |query: &[(&str, &str)]| {
         server.get("/admin/violations/frequent-violators").token(&key).query(query).send().expect(200).json()
     };
@@ -144,13 +144,13 @@ fn frequent_violators_are_those_of_the_last_days() {
     assert_eq!(frequent(&[])["total"], 0);
     assert_eq!(frequent(&[("days", "32")])["total"], 1);
     let bad = [("days", "0"), ("threshold", "-1")];
-    let answer = server.get("/admin/violations/frequent-violators").token(&key).query(&bad).send();
-    answer.expect_fields(&[("days", "out_of_range"), ("threshold", "out_of_range")]);
+    let response = server.get("/admin/violations/frequent-violators").token(&key).query(&bad).send();
+    response.expect_fields(&[("days", "out_of_range"), ("threshold", "out_of_range")]);
 }
 
 #[test]
-fn old_records_are_deleted_and_young_ones_stay() {
-    let (server, _, _, key) = world();
+fn deletes_expired_violations_only() {
+    let (server, _, _, key) = fixture();
     server.edit(&format!("update violations set created_at = created_at - 181 * {DAY} where id <= 2"));
     let clean =
         |query: &[(&str, &str)]| server.request("DELETE", "/admin/violations/cleanup").token(&key).query(query).send();
@@ -166,7 +166,7 @@ fn old_records_are_deleted_and_young_ones_stay() {
 }
 
 #[test]
-fn many_old_records_are_deleted_in_slices() {
+fn deletes_many_expired_violations_in_batches() {
     let server = Setup::default().start();
     let key = server.api_key("cleaner");
     server.edit(
@@ -179,8 +179,8 @@ fn many_old_records_are_deleted_in_slices() {
 }
 
 #[test]
-fn commands_list_and_count_refusals() {
-    let (server, user, _, _) = world();
+fn commands_list_and_count_violations() {
+    let (server, user, _, _) = fixture();
     let run = |arguments: &[&str]| server.command(&[&["violations"], arguments].concat());
     assert_eq!(run(&["list"]).expect(0).json()["total"], 4);
     let of_user = run(&["list", "--user", OWN, "--type", "gambling", "--content-type", "question"]).expect(0).json();
@@ -195,7 +195,7 @@ fn commands_list_and_count_refusals() {
 }
 
 #[test]
-fn every_filter_finds_its_index() {
+fn every_filter_uses_its_index() {
     let server = Setup::default().start();
     let database = server.database();
     let all = ["user_id = ?1", "violation_type = ?2", "content_type = ?3", "created_at >= ?4", "created_at < ?5"];

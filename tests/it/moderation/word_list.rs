@@ -1,11 +1,11 @@
-//! The word list: every endpoint and every command.
+//! The word list: endpoints and commands.
 
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use super::{LISTED, OWN, check, violations};
-use crate::support::{Ended, Server, Setup, at_once, eventually, install};
+use crate::support::{CommandOutput, Server, Setup, eventually, install, send_concurrently};
 
 fn add(server: &Server, key: &str, word: &str, kind: &str) -> Value {
     let body = json!({ "word": word, "type": kind });
@@ -18,7 +18,7 @@ fn test(server: &Server, key: &str, content_type: &str, content: &str) -> Value 
 }
 
 #[test]
-fn a_word_holds_from_the_answer_that_it_was_added_until_the_one_that_it_was_removed() {
+fn a_word_is_active_from_its_addition_until_its_removal() {
     let server = Setup::default().start();
     let (user, key) = (server.sign_in(OWN), server.api_key("editor"));
     for round in 0..10 {
@@ -37,7 +37,7 @@ fn a_word_holds_from_the_answer_that_it_was_added_until_the_one_that_it_was_remo
 }
 
 #[test]
-fn words_stay_as_they_were_when_the_list_is_compiled_anew() {
+fn words_stay_active_during_recompilation() {
     let server = Setup::default().start();
     let key = server.api_key("editor");
     let remove = |word: &str| {
@@ -48,7 +48,7 @@ fn words_stay_as_they_were_when_the_list_is_compiled_anew() {
     add(&server, &key, "瀛洲仙", "ads");
     remove("瀛洲仙").expect(200);
     let judge = |text: &str| test(&server, &key, "question", text)["allowed"] == false;
-    // The small engines of the first moment, and the large one that follows.
+    // The small incremental engines, then the compiled one.
     for wait in [0, 1_000] {
         std::thread::sleep(Duration::from_millis(wait));
         let judged = ["去蓬莱仙山", "一起赌博吧", "瀛洲仙", "内幕消息"].map(judge);
@@ -59,13 +59,13 @@ fn words_stay_as_they_were_when_the_list_is_compiled_anew() {
 }
 
 #[test]
-fn another_spelling_of_a_listed_word_is_that_word() {
+fn other_spellings_of_a_listed_word_match() {
     let server = Setup::default().start();
     let key = server.api_key("editor");
     let body = json!({ "word": " 賭　博 ", "type": "other" });
-    let answer = server.post("/admin/sensitive-words/add").token(&key).json(&body).send().expect(200).json();
+    let response = server.post("/admin/sensitive-words/add").token(&key).json(&body).send().expect(200).json();
     assert_eq!(
-        (&answer["word"], &answer["type"], &answer["created"]),
+        (&response["word"], &response["type"], &response["created"]),
         (&json!(LISTED), &json!("gambling"), &json!(false))
     );
     let removed =
@@ -76,7 +76,7 @@ fn another_spelling_of_a_listed_word_is_that_word() {
 }
 
 #[test]
-fn what_can_be_no_word_is_refused() {
+fn rejects_invalid_words() {
     let server = Setup::default().start();
     let key = server.api_key("editor");
     let add = |body: Value| server.post("/admin/sensitive-words/add").token(&key).json(&body).send();
@@ -103,7 +103,7 @@ fn wildcards_are_plain_characters() {
 }
 
 #[test]
-fn a_tested_text_shows_what_was_found_and_where() {
+fn a_test_shows_matches_and_positions() {
     let server = Setup::default().start();
     let key = server.api_key("editor");
     let tested = test(&server, &key, "question", "😀来 賭\u{200b}博 吧");
@@ -117,7 +117,7 @@ fn a_tested_text_shows_what_was_found_and_where() {
 }
 
 #[test]
-fn each_kind_of_text_has_its_own_strictness() {
+fn each_text_kind_has_its_own_strictness() {
     let server = Setup::default().start();
     let key = server.api_key("editor");
     let judge = |text: &str| {
@@ -125,7 +125,7 @@ fn each_kind_of_text_has_its_own_strictness() {
     };
     assert_eq!(judge("心安 赌，博"), [true, true, false]);
     assert_eq!(judge("我们赌，博他不信"), [true, false, false]);
-    // A common word that begins after the mark is that word, even in a nickname.
+    // A common word that begins after the separator is that word, even in a nickname.
     assert_eq!(judge("我们赌，博士不信"), [false, false, false]);
     assert_eq!(judge("加我13800138000"), [true, true, false]);
     assert_eq!(judge("一三八零零一三八零零零"), [true, true, false]);
@@ -134,7 +134,7 @@ fn each_kind_of_text_has_its_own_strictness() {
 }
 
 #[test]
-fn the_list_can_be_read_and_counted() {
+fn reads_and_counts_the_list() {
     let server = Setup::default().start();
     let key = server.api_key("editor");
     let figures = server.get("/admin/sensitive-words/statistics").token(&key).send().expect(200).json();
@@ -153,7 +153,7 @@ fn the_list_can_be_read_and_counted() {
 }
 
 #[test]
-fn administrators_changes_of_the_list_are_audited_and_users_may_make_none() {
+fn audits_changes_by_administrators_and_rejects_users() {
     let server = Setup::default().start();
     let (user, key) = (server.sign_in(OWN), server.api_key("editor"));
     add(&server, &key, "蓬莱仙", "ads");
@@ -175,16 +175,16 @@ fn a_command_changes_the_list_of_a_running_server_within_a_second() {
     let refused = |text: &str| check(&server, &user, text).expect(200).json()["allowed"] == false;
     let mut late = Vec::new();
     let mut within_a_second = |text: &str, expected: bool| {
-        let begun = Instant::now();
+        let started_at = Instant::now();
         eventually("the change is in force", || refused(text) == expected);
-        late.extend(Some(begun.elapsed()).filter(|time| *time > Duration::from_secs(1)));
+        late.extend(Some(started_at.elapsed()).filter(|time| *time > Duration::from_secs(1)));
     };
     assert!(!refused("去蓬莱仙山"));
     let added = server.command(&["words", "add", "蓬莱仙", "--type", "ads"]).expect(0).json();
     assert_eq!(added, json!({ "word": "蓬莱仙", "type": "ads", "created": true }));
     within_a_second("去蓬莱仙山", true);
     assert_eq!(server.command(&["words", "add", "蓬萊仙"]).expect(0).json()["created"], false);
-    // Both doors at once: neither loses what the other did.
+    // Concurrent changes by HTTP and command line are both kept.
     add(&server, &key, "瀛洲仙", "ads");
     within_a_second("去瀛洲仙岛", true);
     server.command(&["words", "remove", "蓬莱仙"]).expect(0);
@@ -194,7 +194,7 @@ fn a_command_changes_the_list_of_a_running_server_within_a_second() {
     within_a_second("去瀛洲仙岛", false);
     server.command(&["words", "allow", "瀛洲仙岛", "--remove"]).expect(0);
     within_a_second("去瀛洲仙岛", true);
-    // One may have met a machine that was busy with something else.
+    // One of them may be delayed by machine load.
     assert!(late.len() <= 1, "{late:?}");
     assert_eq!(
         server.value::<i64>("select count(*) from audit where actor = 'cli' and action like 'yarrow words %'"),
@@ -203,11 +203,11 @@ fn a_command_changes_the_list_of_a_running_server_within_a_second() {
 }
 
 #[test]
-fn commands_say_what_was_wrong_with_their_exit_codes() {
+fn commands_report_errors_with_exit_codes() {
     let directory = tempfile::tempdir().unwrap();
     install(directory.path());
-    let run = |arguments: &[&str]| Ended::run(directory.path(), &[&["words"], arguments].concat(), "");
-    assert!(run(&["add", "赌"]).expect(2).complaint().contains("two letters"));
+    let run = |arguments: &[&str]| CommandOutput::run(directory.path(), &[&["words"], arguments].concat(), "");
+    assert!(run(&["add", "赌"]).expect(2).stderr().contains("two letters"));
     run(&["add", "赌", "--force"]).expect(0);
     run(&["remove", "没有这个词"]).expect(4);
     run(&["import", "/nonexistent/file"]).expect(4);
@@ -221,7 +221,7 @@ fn commands_say_what_was_wrong_with_their_exit_codes() {
 }
 
 #[test]
-fn a_list_is_imported_whole_with_a_report_and_exported_again() {
+fn imports_a_list_atomically_with_a_report_and_exports_it() {
     let directory = tempfile::tempdir().unwrap();
     let (data, other) = (directory.path().join("data"), directory.path().join("other"));
     install(&data);
@@ -232,7 +232,7 @@ fn a_list_is_imported_whole_with_a_report_and_exported_again() {
     text.extend(b"\xb6\xc4\n");
     std::fs::write(&file, text).unwrap();
     let path = file.to_str().unwrap();
-    let run = |arguments: &[&str]| Ended::run(&data, &[&["words"], arguments].concat(), "");
+    let run = |arguments: &[&str]| CommandOutput::run(&data, &[&["words"], arguments].concat(), "");
     let before = run(&["stats"]).expect(0).json()["total"].as_i64().unwrap();
     let planned = run(&["import", path, "--dry-run"]).expect(0).json();
     assert_eq!((&planned["words"], &planned["added"]), (&json!(4), &json!(null)));
@@ -247,9 +247,9 @@ fn a_list_is_imported_whole_with_a_report_and_exported_again() {
         |word: &str| exported.as_array().unwrap().iter().find(|row| row["word"] == word).unwrap()["type"].clone();
     assert_eq!([kind("瀛洲仙"), kind("赌博"), kind("a,b")], [json!("places"), json!("gambling"), json!("my type")]);
     assert_eq!(i64::try_from(exported.as_array().unwrap().len()).unwrap(), before + 3);
-    // What was exported as text comes back as it was.
+    // A text export imports unchanged.
     let csv = crate::support::Binary::command().args(["words", "export", "--data-dir"]).arg(&data).output().unwrap();
-    let copied = Ended::run(&other, &["words", "import", "-"], std::str::from_utf8(&csv.stdout).unwrap());
+    let copied = CommandOutput::run(&other, &["words", "import", "-"], std::str::from_utf8(&csv.stdout).unwrap());
     assert_eq!(
         (&copied.expect(0).json()["added"], exported.as_array().unwrap().len()),
         (&json!(3), 3 + usize::try_from(before).unwrap())
@@ -257,16 +257,16 @@ fn a_list_is_imported_whole_with_a_report_and_exported_again() {
 }
 
 #[test]
-fn what_is_exported_is_found_as_before_where_it_is_imported() {
+fn an_imported_export_matches_as_before() {
     let directory = tempfile::tempdir().unwrap();
     let (data, other) = (directory.path().join("data"), directory.path().join("other"));
     install(&data);
     install(&other);
-    Ended::run(&data, &["words", "add", "蓬莱仙"], "").expect(0);
-    Ended::run(&data, &["words", "add", "瀛洲仙", "--no-sound"], "").expect(0);
+    CommandOutput::run(&data, &["words", "add", "蓬莱仙"], "").expect(0);
+    CommandOutput::run(&data, &["words", "add", "瀛洲仙", "--no-sound"], "").expect(0);
     let csv = crate::support::Binary::command().args(["words", "export", "--data-dir"]).arg(&data).output().unwrap();
-    Ended::run(&other, &["words", "import", "-"], std::str::from_utf8(&csv.stdout).unwrap()).expect(0);
-    let exported = |directory| Ended::run(directory, &["words", "export"], "").expect(0).json();
+    CommandOutput::run(&other, &["words", "import", "-"], std::str::from_utf8(&csv.stdout).unwrap()).expect(0);
+    let exported = |directory| CommandOutput::run(directory, &["words", "export"], "").expect(0).json();
     assert_eq!(exported(&other), exported(&data));
     let flags: Vec<_> = ["蓬莱仙", "瀛洲仙"]
         .map(|word| {
@@ -277,15 +277,15 @@ fn what_is_exported_is_found_as_before_where_it_is_imported() {
 }
 
 #[test]
-fn a_file_of_which_nothing_can_be_read_is_a_failure() {
+fn importing_a_file_without_valid_lines_fails() {
     let directory = tempfile::tempdir().unwrap();
     install(directory.path());
     let file = directory.path().join("words.csv");
     let import = |bytes: &[u8]| {
         std::fs::write(&file, bytes).unwrap();
-        Ended::run(directory.path(), &["words", "import", file.to_str().unwrap()], "")
+        CommandOutput::run(directory.path(), &["words", "import", file.to_str().unwrap()], "")
     };
-    assert!(import(b"\xb6\xc4\xb2\xa9\n\xcb\xa2\xb5\xa5\n").expect(1).complaint().contains("UTF-8"));
+    assert!(import(b"\xb6\xc4\xb2\xa9\n\xcb\xa2\xb5\xa5\n").expect(1).stderr().contains("UTF-8"));
     let utf_16: Vec<u8> = "\u{feff}蓬莱仙\r\nfree money".encode_utf16().flat_map(u16::to_le_bytes).collect();
     import(&utf_16).expect(1);
     import(b"").expect(0);
@@ -294,10 +294,10 @@ fn a_file_of_which_nothing_can_be_read_is_a_failure() {
 }
 
 #[test]
-fn a_search_and_an_allowed_phrase_are_compared_as_words_are() {
+fn searches_and_allowed_phrases_are_normalized_like_words() {
     let directory = tempfile::tempdir().unwrap();
     install(directory.path());
-    let run = |arguments: &[&str]| Ended::run(directory.path(), &[&["words"], arguments].concat(), "");
+    let run = |arguments: &[&str]| CommandOutput::run(directory.path(), &[&["words"], arguments].concat(), "");
     run(&["add", "dubo"]).expect(0);
     run(&["add", "asshole 100%"]).expect(0);
     for (part, word) in [("DUBO", "dubo"), ("ＡＳＳ", "asshole 100%"), ("hole 100%", "asshole 100%"), ("賭", "赌博")]
@@ -325,7 +325,7 @@ fn percentile(times: &mut [Duration], percent: usize) -> Duration {
 }
 
 #[test]
-fn a_hundred_thousand_words_hold_nobody_up() {
+fn a_hundred_thousand_words_delay_nobody() {
     let server = Setup::default().start();
     let (user, key) = (server.sign_in(OWN), server.api_key("editor"));
     let directory = tempfile::tempdir().unwrap();
@@ -345,20 +345,20 @@ fn a_hundred_thousand_words_hold_nobody_up() {
         let import = scope.spawn(|| server.command(&["words", "import", file.to_str().unwrap()]).expect(0).json());
         let mut times = Vec::new();
         let mut seen_at = None;
-        let begun = Instant::now();
+        let started_at = Instant::now();
         let mut numbers = 0..;
         let mut slowest_change = Duration::ZERO;
         let mut imported_at = None;
-        // While it is imported, taken up, and for a while after.
+        // During the import, the recompilation and for a while after.
         while seen_at.is_none_or(|seen: Instant| seen.elapsed() < Duration::from_millis(500)) {
-            assert!(begun.elapsed() < Duration::from_secs(90), "the list is not taken up");
+            assert!(started_at.elapsed() < Duration::from_secs(90), "the list is not taken up");
             let sent = Instant::now();
             check(&server, &user, "今年换工作合适吗").expect(200);
             times.push(sent.elapsed());
             if import.is_finished() {
                 imported_at.get_or_insert_with(Instant::now);
             }
-            // While the list is compiled a change of a word holds at once as well, and is not held up.
+            // A word change during recompilation is active at once.
             if import.is_finished() && times.len().is_multiple_of(16) {
                 let word = format!("方丈仙{}岛", numbers.next().unwrap());
                 let sent = Instant::now();
@@ -385,8 +385,7 @@ fn a_hundred_thousand_words_hold_nobody_up() {
              took {slowest:?}, the slowest change of a word {slowest_change:?}",
             times.len()
         );
-        // An unoptimised build compiles the list for seconds, and a busy machine for more; whoever waited for that would
-        // show here.
+        // An unoptimised build compiles for seconds, so blocking on it would show here.
         let compiled_in = seen_at.unwrap() - imported_at.unwrap();
         let bound = |least: Duration, part: u32| least.max(compiled_in / part);
         assert!(slowest < bound(Duration::from_secs(1), 2), "{slowest:?}, compiled in {compiled_in:?}");
@@ -395,26 +394,26 @@ fn a_hundred_thousand_words_hold_nobody_up() {
         import.join().unwrap()
     });
     assert!(importing["added"].as_u64().unwrap() > 90_000, "{}", importing["added"]);
-    // One more word is in force at once, beside the large list.
-    let begun = Instant::now();
+    // One more word is active at once, beside the large list.
+    let started_at = Instant::now();
     add(&server, &key, "蓬莱仙山", "ads");
-    println!("one more word took {:?}", begun.elapsed());
+    println!("one more word took {:?}", started_at.elapsed());
     assert_eq!(check(&server, &user, "去蓬莱仙山").expect(200).json()["allowed"], false);
 }
 
 #[test]
-fn many_editors_at_once_lose_nothing() {
+fn concurrent_editors_lose_nothing() {
     let server = Setup::default().start();
     let key = server.api_key("editor");
     let word = |number: usize| format!("仙山{number}号");
     let requests = (0..40).map(|number| {
-        // Every word is added by two at once.
+        // Two editors add each word.
         let body = json!({ "word": word(number / 2), "type": "ads" });
         server.post("/admin/sensitive-words/add").token(&key).json(&body)
     });
-    let answers = at_once(requests.collect());
-    let made = answers.iter().filter(|answer| answer.status == 201).count();
-    assert!(made == 20 && answers.iter().all(|answer| matches!(answer.status, 200 | 201)), "{made}");
+    let responses = send_concurrently(requests.collect());
+    let created = responses.iter().filter(|response| response.status == 201).count();
+    assert!(created == 20 && responses.iter().all(|response| matches!(response.status, 200 | 201)), "{created}");
     for number in 0..20 {
         assert_eq!(test(&server, &key, "question", &word(number))["allowed"], false, "{number}");
     }

@@ -1,22 +1,22 @@
-//! What raises a balance: verified payments and bonuses that the service prices. Nothing else that a user can send.
+//! Only verified payments and server-priced bonuses raise a balance, whatever a user sends.
 
 use serde_json::{Map, Value, json};
 
-use crate::support::{Answer, Caller, Document, Operation, Place, Request, Server, Setup};
+use crate::support::{Caller, Document, Operation, ParameterLocation, Request, Response, Server, Setup};
 
 const OWN: &str = "13800138000";
 const OTHER: &str = "13900139000";
 
-struct World {
+struct Fixture {
     server: Server,
     user: Caller,
-    /// An order of the user's that could be paid.
+    /// A payable order of the user.
     order_no: String,
-    /// A session of the user's.
+    /// A session of the user.
     session_id: String,
 }
 
-impl World {
+impl Fixture {
     fn new() -> Self {
         let server = Setup::default().start();
         let (user, other) = (server.sign_in(OWN), server.sign_in(OTHER));
@@ -34,7 +34,7 @@ impl World {
         Self { order_no: text(&order["orderNo"]), session_id: text(&session["id"]), server, user }
     }
 
-    /// All credits there are, of everybody, in order.
+    /// Returns all credits of all users in order.
     fn credits(&self) -> Vec<(i64, String, String, i64)> {
         let database = self.server.database();
         let all = "select user_id, asset, kind, delta from ledger_entries where delta > 0 order by seq";
@@ -43,7 +43,7 @@ impl World {
         rows.unwrap().map(Result::unwrap).collect()
     }
 
-    /// What everybody has, by the accounts.
+    /// Returns all balances.
     fn balances(&self) -> Vec<(i64, String, i64)> {
         let database = self.server.database();
         let all = "select user_id, asset, balance from balances order by user_id, asset";
@@ -52,14 +52,14 @@ impl World {
         rows.unwrap().map(Result::unwrap).collect()
     }
 
-    /// The operation's path with what is the user's own in it.
+    /// Returns the path with the user's own values.
     fn path(&self, operation: &Operation) -> String {
         let path = operation.path.replace("{orderNo}", &self.order_no);
         let path = if path.contains("/sessions/") { path.replace("{id}", &self.session_id) } else { path };
         Operation { path, ..operation.clone() }.path_of(&self.user)
     }
 
-    /// Everything that a user might hope to be believed.
+    /// Returns fields that a user might try to raise a balance with.
     fn wishes(&self) -> Map<String, Value> {
         let wishes = json!({
             "userId": self.user.user_id, "user_id": self.user.user_id, "phoneNumber": OWN, "phone_number": OWN,
@@ -75,13 +75,14 @@ impl World {
         wishes.as_object().unwrap().clone()
     }
 
-    /// Bodies for an operation: nothing, only wishes, what it asks for, both, and each parameter made absurd.
+    /// Returns bodies for an operation: empty, hopeful fields, required fields, both, and each parameter with absurd
+    /// values.
     fn bodies(&self, operation: &Operation) -> Vec<Map<String, Value>> {
         let required = operation.required_values(&self.user);
         let mut both = self.wishes();
         both.extend(required.clone());
         let mut bodies = vec![Map::new(), self.wishes(), required.clone(), both];
-        for parameter in operation.parameters.iter().filter(|parameter| parameter.place != Place::Path) {
+        for parameter in operation.parameters.iter().filter(|parameter| parameter.location != ParameterLocation::Path) {
             for absurd in [json!(-1), json!(1_000_000), json!("9007199254740991")] {
                 let mut body = required.clone();
                 body.insert(parameter.name.clone(), absurd);
@@ -113,57 +114,57 @@ fn text(value: &Value) -> String {
 }
 
 #[track_caller]
-fn expect_no_fault(answer: &Answer, what: &str) {
-    assert!(answer.status != 500, "{what}: {}", answer.text());
+fn expect_no_fault(response: &Response, what: &str) {
+    assert!(response.status != 500, "{what}: {}", response.text());
 }
 
 #[test]
-fn no_call_of_a_user_raises_a_balance() {
-    let mut world = World::new();
-    let document = Document::of(&world.server);
-    let credits = world.credits();
-    let (mut calls, mut before) = (0, world.balances());
+fn no_request_of_a_user_raises_a_balance() {
+    let mut fixture = Fixture::new();
+    let document = Document::of(&fixture.server);
+    let credits = fixture.credits();
+    let (mut calls, mut before) = (0, fixture.balances());
     for operation in &document.operations {
         let name = operation.name();
         if operation.is_farewell() {
-            world.user = world.server.sign_in_again(OWN);
+            fixture.user = fixture.server.sign_in_again(OWN);
         }
-        for request in world.requests(operation) {
+        for request in fixture.requests(operation) {
             expect_no_fault(&request.send(), &name);
             calls += 1;
         }
-        let after = world.balances();
+        let after = fixture.balances();
         for (user, asset, balance) in &after {
             let had = before.iter().find(|(known, of, _)| (known, of) == (user, asset)).map_or(0, |(_, _, had)| *had);
             assert!(*balance <= had, "{name} raised the {asset}s of {user} from {had} to {balance}");
         }
-        // Nor was anything given and taken again.
-        assert_eq!(world.credits(), credits, "{name}");
+        // Nothing was granted and taken back either.
+        assert_eq!(fixture.credits(), credits, "{name}");
         before = after;
     }
     assert!(calls > 500, "only {calls} calls");
-    // The calls were not all refused: some cost the user what they cost.
+    // Some calls succeeded and cost the user their price.
     let spent = |asset: &str| {
         let entries = format!("select count(*) from ledger_entries where delta < 0 and asset = '{asset}'");
-        world.server.value::<i64>(&entries)
+        fixture.server.value::<i64>(&entries)
     };
     assert!(spent("coin") > 0 && spent("point") > 0);
-    world.server.command(&["ledger", "verify"]).expect(0);
+    fixture.server.command(&["ledger", "verify"]).expect(0);
 }
 
 #[test]
-fn a_verified_payment_and_a_priced_bonus_do() {
-    let world = World::new();
-    let (credits, user_id) = (world.credits().len(), world.user.user_id.parse::<i64>().unwrap());
-    let code: String = world.server.value("select code from invite_codes");
-    let other: i64 = world.server.value("select user_id from invite_codes");
-    let notify = format!("http://{}/payment/notify", world.server.address());
-    // Paid at the provider, which reports it over the wire, signed.
-    let pay = ["payments", "sandbox-pay", &world.order_no, "--deliver-to", &notify];
-    assert_eq!(world.server.command(&pay).expect(0).json()["answer"], "success");
-    world.server.command(&pay).expect(0);
+fn verified_payments_and_priced_bonuses_raise_a_balance() {
+    let fixture = Fixture::new();
+    let (credits, user_id) = (fixture.credits().len(), fixture.user.user_id.parse::<i64>().unwrap());
+    let code: String = fixture.server.value("select code from invite_codes");
+    let other: i64 = fixture.server.value("select user_id from invite_codes");
+    let notify = format!("http://{}/payment/notify", fixture.server.address());
+    // A signed payment notification from the provider.
+    let pay = ["payments", "sandbox-pay", &fixture.order_no, "--deliver-to", &notify];
+    assert_eq!(fixture.server.command(&pay).expect(0).json()["answer"], "success");
+    fixture.server.command(&pay).expect(0);
     let greedy = json!({ "code": code, "points": 1_000_000, "pointsGranted": 1_000_000, "inviteeBonus": 1_000_000 });
-    let redeem = || world.server.post("/api/v1/invite/redeem").by(&world.user).json(&greedy).send();
+    let redeem = || fixture.server.post("/api/v1/invite/redeem").by(&fixture.user).json(&greedy).send();
     assert_eq!(redeem().expect(200).json()["pointsGranted"], 20);
     redeem().expect_problem(409, "already_invited");
     let expected = [
@@ -171,6 +172,6 @@ fn a_verified_payment_and_a_priced_bonus_do() {
         (other, "point".to_owned(), "invite_bonus".to_owned(), 20),
         (user_id, "point".to_owned(), "invitee_bonus".to_owned(), 20),
     ];
-    assert_eq!(world.credits()[credits..], expected);
-    world.server.command(&["ledger", "verify"]).expect(0);
+    assert_eq!(fixture.credits()[credits..], expected);
+    fixture.server.command(&["ledger", "verify"]).expect(0);
 }

@@ -1,4 +1,4 @@
-//! The ledger: against an independent model, against tampering, against its own triggers.
+//! The ledger against an independent model, tampering and its own triggers.
 
 use std::collections::BTreeMap;
 
@@ -21,11 +21,11 @@ impl Random {
     }
 }
 
-/// What the ledger should hold: every account's entries, each as kind and delta. Nothing else is kept.
+/// The expected ledger: each account's entries as kind and delta.
 #[derive(Default)]
-struct Model(BTreeMap<usize, Vec<(&'static str, i64)>>);
+struct FakeModel(BTreeMap<usize, Vec<(&'static str, i64)>>);
 
-impl Model {
+impl FakeModel {
     fn balance(&self, user: usize) -> i64 {
         self.0.get(&user).map_or(0, |entries| entries.iter().map(|(_, delta)| delta).sum())
     }
@@ -43,7 +43,7 @@ impl Model {
     }
 }
 
-/// Everything that the ledger holds, as text.
+/// Returns the contents of the ledger as text.
 fn dump(database: &Connection) -> String {
     let mut all = Vec::new();
     for sql in [
@@ -60,8 +60,8 @@ fn dump(database: &Connection) -> String {
     all.join("\n")
 }
 
-/// Compares everything that can be derived from the model with what is stored.
-fn compare(database: &Connection, model: &Model, users: &[Caller], seed: u64) {
+/// Compares everything derivable from the model with the stored rows.
+fn compare(database: &Connection, model: &FakeModel, users: &[Caller], seed: u64) {
     for (index, user) in users.iter().enumerate() {
         let stored: (i64, i64) = database
             .query_row(
@@ -93,7 +93,7 @@ fn compare(database: &Connection, model: &Model, users: &[Caller], seed: u64) {
 }
 
 #[test]
-fn long_streams_of_operations_keep_to_the_model() {
+fn long_sequences_of_operations_match_the_model() {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     let seed = std::env::var("LEDGER_SEED").map_or(u64::from(now.subsec_nanos()), |seed| seed.parse().unwrap()) | 1;
     println!("LEDGER_SEED={seed}");
@@ -102,7 +102,7 @@ fn long_streams_of_operations_keep_to_the_model() {
     let users: Vec<_> = PHONES.iter().map(|phone| server.sign_in(phone)).collect();
     let operator = server.api_key("model");
     let database = server.database();
-    let mut model = Model::default();
+    let mut model = FakeModel::default();
     let mut keys: Vec<(usize, String, u16, Vec<u8>)> = Vec::new();
     for step in 0..300 {
         let index = usize::try_from(random.below(3)).unwrap();
@@ -112,21 +112,21 @@ fn long_streams_of_operations_keep_to_the_model() {
             0..3 => {
                 let count = i64::try_from(random.below(8) + 1).unwrap();
                 let body = json!({ "phoneNumber": user.phone_number, "coinCount": count });
-                let answer = server.post("/coin/increase/phone").token(&operator).json(&body).send().expect(200);
+                let response = server.post("/coin/increase/phone").token(&operator).json(&body).send().expect(200);
                 model.post(index, "adjust", count);
-                assert_eq!(answer.json()["balance"], model.balance(index), "seed {seed}");
+                assert_eq!(response.json()["balance"], model.balance(index), "seed {seed}");
             }
             3..6 => {
                 let key = format!("step-{step}");
-                let answer = server.post("/coin/consume").by(user).header("idempotency-key", &key).send();
+                let response = server.post("/coin/consume").by(user).header("idempotency-key", &key).send();
                 let pays = model.balance(index) >= 3;
-                assert_eq!(answer.status, if pays { 200 } else { 402 }, "seed {seed}");
+                assert_eq!(response.status, if pays { 200 } else { 402 }, "seed {seed}");
                 if pays {
                     model.post(index, "consume", -3);
                 } else {
                     assert_eq!(dump(&database), before, "a refused operation left a trace, seed {seed}");
                 }
-                keys.push((index, key, answer.status, answer.bytes));
+                keys.push((index, key, response.status, response.bytes));
             }
             6 if !keys.is_empty() => {
                 let chosen = usize::try_from(random.below(keys.len() as u64)).unwrap();
@@ -161,7 +161,7 @@ fn long_streams_of_operations_keep_to_the_model() {
     assert_eq!(report["entries"], model.0.values().map(Vec::len).sum::<usize>(), "seed {seed}");
 }
 
-/// A server whose first user has four entries: 10, then three uses.
+/// Starts a server whose first user has four entries: 10, then three uses.
 fn with_history() -> (Server, Caller, Caller, String) {
     let server = Setup::default().start();
     let (user, other) = (server.sign_in(PHONES[0]), server.sign_in(PHONES[1]));
@@ -175,7 +175,7 @@ fn with_history() -> (Server, Caller, Caller, String) {
     (server, user, other, key)
 }
 
-/// Changes stored rows as somebody with the file in his hands can.
+/// Changes stored rows as somebody with access to the file could.
 fn tamper(server: &Server, sql: &str) {
     let triggers = "drop trigger ledger_entries_forbids_update; drop trigger ledger_entries_forbids_delete; \
                     drop trigger ledger_audit_forbids_update; drop trigger ledger_audit_forbids_delete;";
@@ -191,7 +191,7 @@ fn codes(report: &Value) -> Vec<String> {
 }
 
 #[test]
-fn every_kind_of_tampering_is_found() {
+fn detects_every_kind_of_tampering() {
     let cases: [(&str, &[&str]); 9] = [
         (
             "update ledger_entries set delta = 100 where seq = 1",
@@ -221,7 +221,7 @@ fn every_kind_of_tampering_is_found() {
 }
 
 #[test]
-fn rows_taken_out_of_the_audit_chain_are_missed() {
+fn detects_rows_removed_from_the_audit_chain() {
     for (sql, expected) in [
         ("delete from ledger_audit where id = 1", ["audit_chain_broken", "entry_not_audited"].as_slice()),
         ("delete from ledger_audit where id = 2", &["audit_chain_broken", "entry_not_audited"]),
@@ -235,7 +235,7 @@ fn rows_taken_out_of_the_audit_chain_are_missed() {
 }
 
 #[test]
-fn an_entry_that_only_a_person_makes_is_in_the_audit_or_forged() {
+fn a_manual_entry_without_an_audit_event_is_reported_as_forged() {
     let (server, user, ..) = with_history();
     tamper(
         &server,
@@ -249,7 +249,7 @@ fn an_entry_that_only_a_person_makes_is_in_the_audit_or_forged() {
 }
 
 #[test]
-fn an_inconsistent_account_is_closed_until_it_is_repaired() {
+fn locks_an_inconsistent_account_until_repair() {
     let (server, user, other, key) = with_history();
     assert_eq!(server.get("/readyz").send().expect(200).json()["ledger"], "consistent");
     tamper(&server, "update balances set balance = 1000 where user_id = 1");
@@ -263,7 +263,7 @@ fn an_inconsistent_account_is_closed_until_it_is_repaired() {
     let more = json!({ "phoneNumber": PHONES[0], "coinCount": 1 });
     let more = server.post("/coin/increase/phone").token(&key).json(&more);
     more.send().expect_problem(503, "account_inconsistent");
-    // Nobody else is touched.
+    // Other accounts are not affected.
     server.post("/coin/consume").by(&other).send().expect(200);
 
     let done = server.post("/coin/sync").token(&key).send().expect(200).json();
@@ -275,7 +275,7 @@ fn an_inconsistent_account_is_closed_until_it_is_repaired() {
 }
 
 #[test]
-fn nothing_is_wrong_with_a_ledger_that_was_emptied() {
+fn a_purged_ledger_is_consistent() {
     let (server, ..) = with_history();
     tamper(&server, "update balances set balance = 1000 where user_id = 1");
     server.command(&["ledger", "verify"]).expect(5);
@@ -285,7 +285,7 @@ fn nothing_is_wrong_with_a_ledger_that_was_emptied() {
 }
 
 #[test]
-fn broken_entries_are_reported_and_never_repaired() {
+fn reports_broken_entries_and_never_repairs_them() {
     let (server, user, _, key) = with_history();
     tamper(&server, "update ledger_entries set delta = 100 where seq = 1");
     let entries = dump(&server.database()).lines().filter(|line| line.contains("adjust")).count();
@@ -383,7 +383,7 @@ fn every_list_has_an_index() {
 }
 
 #[test]
-fn a_ledger_that_grows_while_it_is_verified_is_consistent() {
+fn a_ledger_that_grows_during_verification_is_consistent() {
     let server = Setup::default().with("COINS_INITIAL", 1_000_000).start();
     let user = server.sign_in(PHONES[0]);
     let is_done = std::sync::atomic::AtomicBool::new(false);
@@ -404,9 +404,9 @@ fn a_ledger_that_grows_while_it_is_verified_is_consistent() {
     });
 }
 
-/// The job cannot be hurried from outside, so it is called as the clock calls it.
+/// The job cannot be triggered from outside, so the test calls it directly.
 #[test]
-fn the_ledger_is_verified_once_a_day() {
+fn verifies_the_ledger_once_a_day() {
     use yarrow::{
         domain::money::ledger::{Asset, Kind, Posting, post_in, post_once_in, verify_if_due},
         types::UserId,
@@ -445,7 +445,7 @@ fn the_ledger_is_verified_once_a_day() {
 }
 
 #[test]
-fn a_final_failure_undoes_its_effect_and_keeps_its_answer() {
+fn a_final_failure_rolls_back_and_keeps_its_response() {
     use yarrow::{
         domain::{
             money::ledger::{self, Asset, Kind, Posting},
@@ -485,7 +485,7 @@ fn a_final_failure_undoes_its_effect_and_keeps_its_answer() {
 }
 
 #[test]
-fn a_verification_during_which_everything_is_cleared_finds_what_is_there_afterwards() {
+fn a_purge_during_verification_is_consistent() {
     use yarrow::{
         domain::{
             money::ledger::{self, Asset, Kind, Posting},
@@ -496,7 +496,7 @@ fn a_verification_during_which_everything_is_cleared_finds_what_is_there_afterwa
 
     let (directory, app) = open_app(&[]);
     let fill = || {
-        // More than what is read at once.
+        // More than one read batch.
         let fill = "with recursive counter (n) as (select 1 union all select n + 1 from counter where n < 60000) \
                     insert into ledger_entries (user_id, asset, sequence, delta, balance_after, kind, created_at) \
                     select 7, 'coin', n, 1, n, 'topup', 1 from counter; \
@@ -507,7 +507,7 @@ fn a_verification_during_which_everything_is_cleared_finds_what_is_there_afterwa
         let posting = Posting { user: UserId(user), asset: Asset::Coin, delta: 5, kind: Kind::Topup, reference: None };
         app.store.write(move |tx| ledger::post_in(tx, posting)).wait().unwrap();
     };
-    // With an account that is new, with the same one again, and with nothing at all.
+    // With a new account, with the same one again, and with none.
     for posted in [Some(1), Some(7), None] {
         fill();
         let mut is_cleared = false;

@@ -1,8 +1,8 @@
-//! Payments from order to coins and back, by the real program and the sandbox.
+//! Payments from order to coins and refund, with the real binary and the sandbox.
 
 use serde_json::{Value, json};
 
-use crate::support::{Caller, Server, Setup, at_once, eventually, settled};
+use crate::support::{Caller, Server, Setup, eventually, eventually_ok, send_concurrently};
 
 const OWN: &str = "13800138000";
 
@@ -20,7 +20,7 @@ fn paid_order(server: &Server, user: &Caller) -> String {
 }
 
 fn wait_for_state(server: &Server, order_no: &str, state: &str) {
-    settled(state, || {
+    eventually_ok(state, || {
         let found = server.order_state(order_no);
         if found.0 == state { Ok(()) } else { Err(found) }
     });
@@ -32,7 +32,7 @@ fn report(server: &Server, exit_code: i32) -> Value {
 }
 
 #[test]
-fn a_payment_that_is_reported_over_http_is_credited() {
+fn credits_a_payment_notified_over_http() {
     let server = Setup::default().start();
     let user = server.sign_in(OWN);
     let order_no = order(&server, &user);
@@ -47,7 +47,7 @@ fn a_payment_that_is_reported_over_http_is_credited() {
 }
 
 #[test]
-fn commands_find_by_its_number_what_stays_of_an_account_that_is_gone() {
+fn commands_find_the_records_of_a_deleted_account_by_id() {
     let server = Setup::default().start();
     let user = server.sign_in(OWN);
     let order_no = paid_order(&server, &user);
@@ -56,13 +56,13 @@ fn commands_find_by_its_number_what_stays_of_an_account_that_is_gone() {
     assert_eq!((&listed["total"], &listed["items"][0]["orderNo"]), (&json!(1), &json!(order_no)));
     for command in ["payments", "violations", "feedback"] {
         server.command(&[command, "list", "--user", &user.user_id]).expect(0);
-        // Whose phone number it was is not known any more.
+        // The phone number is no longer known.
         server.command(&[command, "list", "--user", OWN]).expect(4);
     }
 }
 
 #[test]
-fn orders_of_which_nothing_is_heard_are_asked_about_and_then_closed() {
+fn queries_and_closes_silent_orders() {
     const MINUTE: i64 = 60_000;
     const HOUR: i64 = 60 * MINUTE;
     let server = Setup::default().start();
@@ -86,7 +86,7 @@ fn orders_of_which_nothing_is_heard_are_asked_about_and_then_closed() {
             server.database().query_row(sql, [&abandoned], |row| Ok((row.get(0)?, row.get(1)?))).unwrap()
         };
         let expected = (i64::try_from(checks).unwrap(), age);
-        settled("the next question has its time", || {
+        eventually_ok("the next question has its time", || {
             let found = scheduled();
             if found == expected { Ok(()) } else { Err((found, expected)) }
         });
@@ -94,14 +94,14 @@ fn orders_of_which_nothing_is_heard_are_asked_about_and_then_closed() {
         passed = age;
     }
     wait_for_state(&server, &abandoned, "closed");
-    // Money that comes after that is not lost either.
+    // Money that arrives later is not lost either.
     let late = server.command(&["payments", "sandbox-pay", &abandoned, "--late"]).expect(0).json();
     assert_eq!((&late["answer"], &late["order"]["state"]), (&json!("success"), &json!("credited")));
     assert_eq!(server.coins(&user), 120);
 }
 
 #[test]
-fn refunds_take_back_coins_once_for_each_number() {
+fn a_refund_claws_back_coins_once_per_refund_number() {
     let server = Setup::default().start();
     let (user, key) = (server.sign_in(OWN), server.api_key("shop"));
     let order_no = paid_order(&server, &user);
@@ -117,7 +117,7 @@ fn refunds_take_back_coins_once_for_each_number() {
     }
     refund("2.00", "R1").expect_problem(422, "idempotency_key_reused");
     refund("4.51", "R2").expect_problem(409, "order_state");
-    // The provider repeats that the order is paid, with what went back.
+    // The provider reports the payment again, with the refund.
     assert_eq!(server.command(&["payments", "sandbox-pay", &order_no]).expect(0).json()["answer"], "success");
     assert_eq!(server.coins(&user), 45);
     refund("4.50", "R3").expect(200);
@@ -129,7 +129,7 @@ fn refunds_take_back_coins_once_for_each_number() {
 }
 
 #[test]
-fn a_refund_that_is_asked_for_again_with_its_key_has_its_first_answer() {
+fn a_repeated_refund_request_returns_the_first_response() {
     let server = Setup::default().start();
     let (user, token) = (server.sign_in(OWN), server.api_key("shop"));
     let path = format!("/admin/payments/{}/refund", paid_order(&server, &user));
@@ -139,9 +139,9 @@ fn a_refund_that_is_asked_for_again_with_its_key_has_its_first_answer() {
     };
     let first = refund("1.00", "a").send().expect(200);
     assert_eq!(first.header("idempotency-replayed"), None);
-    let copies = at_once((0..8).map(|_| refund("2.00", "b")).collect());
-    assert!(copies.iter().all(|answer| answer.status == 200 && answer.json() == copies[0].json()));
-    assert_eq!(copies.iter().filter(|answer| answer.header("idempotency-replayed").is_none()).count(), 1);
+    let copies = send_concurrently((0..8).map(|_| refund("2.00", "b")).collect());
+    assert!(copies.iter().all(|response| response.status == 200 && response.json() == copies[0].json()));
+    assert_eq!(copies.iter().filter(|response| response.header("idempotency-replayed").is_none()).count(), 1);
     let again = refund("1.00", "a").send().expect(200);
     assert_eq!((again.json(), again.header("idempotency-replayed")), (first.json(), Some("true")));
     refund("3.00", "a").send().expect_problem(422, "idempotency_key_reused");
@@ -150,7 +150,7 @@ fn a_refund_that_is_asked_for_again_with_its_key_has_its_first_answer() {
 }
 
 #[test]
-fn coins_that_were_spent_are_for_a_person_and_never_a_debt() {
+fn spent_coins_go_to_review_and_never_become_a_debt() {
     let server = Setup::default().start();
     let (user, key) = (server.sign_in(OWN), server.api_key("shop"));
     let order_no = paid_order(&server, &user);
@@ -171,7 +171,7 @@ fn coins_that_were_spent_are_for_a_person_and_never_a_debt() {
 }
 
 #[test]
-fn an_order_whose_user_is_gone_is_left_to_a_person_and_can_be_refunded() {
+fn an_order_of_a_deleted_user_goes_to_review_and_is_refundable() {
     let server = Setup::default().start();
     let user = server.sign_in(OWN);
     let order_no = order(&server, &user);
@@ -188,7 +188,7 @@ fn an_order_whose_user_is_gone_is_left_to_a_person_and_can_be_refunded() {
 }
 
 #[test]
-fn an_administrator_credits_an_order_under_review_where_the_app_reports_payments_too() {
+fn an_administrator_credits_an_order_under_review() {
     let server = Setup::default().start();
     let (user, key) = (server.sign_in(OWN), server.api_key("shop"));
     let order_no = order(&server, &user);
@@ -213,7 +213,7 @@ fn an_administrator_credits_an_order_under_review_where_the_app_reports_payments
 }
 
 #[test]
-fn a_kept_notification_can_be_judged_again() {
+fn replays_a_stored_notification() {
     let server = Setup::default().start();
     let (user, key) = (server.sign_in(OWN), server.api_key("shop"));
     let order_no = paid_order(&server, &user);
@@ -231,7 +231,7 @@ fn a_kept_notification_can_be_judged_again() {
 }
 
 #[test]
-fn notifications_that_nobody_signed_are_kept_up_to_a_number() {
+fn limits_the_number_of_stored_unsigned_notifications() {
     let server = Setup::default().with("PAYMENT_REFUSED_CALLBACKS", 5).start();
     for number in 0..20 {
         assert_eq!(server.notify(&format!("out_trade_no={number}")), "fail");
@@ -242,7 +242,7 @@ fn notifications_that_nobody_signed_are_kept_up_to_a_number() {
 }
 
 #[test]
-fn operators_see_orders_and_ask_the_provider() {
+fn operators_list_orders_and_query_the_provider() {
     let server = Setup::default().start();
     let (user, key) = (server.sign_in(OWN), server.api_key("shop"));
     let order_no = order(&server, &user);
@@ -273,10 +273,10 @@ fn operators_see_orders_and_ask_the_provider() {
 }
 
 #[test]
-fn orders_that_were_cleared_are_not_missed() {
+fn purged_orders_are_not_reported_missing() {
     let server = Setup::default().with("RETENTION_PAYMENT_RECORDS", "2 s").start();
     let user = server.sign_in(OWN);
-    let (settled, unknown) = (paid_order(&server, &user), paid_order(&server, &user));
+    let (eventually_ok, unknown) = (paid_order(&server, &user), paid_order(&server, &user));
     server.edit(&format!(
         "insert into payment_refunds (refund_no, order_no, amount_fen, state, reason, actor, asked_at, created_at) \
          values ('R1', '{unknown}', 100, 'requested', 'test', 'cli', unixepoch() * 1000, 1)"
@@ -286,19 +286,19 @@ fn orders_that_were_cleared_are_not_missed() {
     eventually("an order is old enough", || {
         server.command_with(&retention, &clear).expect(0).json()["deleted"]["payment_orders"] == 1
     });
-    assert_ne!(settled, unknown);
+    assert_ne!(eventually_ok, unknown);
     assert_eq!(server.value::<String>("select group_concat(order_no) from payment_orders"), unknown);
     report(&server, 0);
 }
 
 #[test]
-fn an_order_of_which_something_was_heard_lately_is_not_cleared() {
+fn does_not_purge_an_order_with_recent_activity() {
     let server = Setup::default().start();
     let user = server.sign_in(OWN);
     let [credited, heard, refunded, settled] = [(); 4].map(|()| paid_order(&server, &user));
     server.command(&["payments", "refund", &refunded, "--amount", "1.00", "--reason", "test", "--yes"]).expect(0);
     server.edit(&format!("update payment_orders set state = 'review', reason = 'test' where order_no = '{settled}'"));
-    server.command(&["payments", "settle", &settled, "write-off", "--reason", "test", "--yes"]).expect(0);
+    server.command(&["payments", "settle", &eventually_ok, "write-off", "--reason", "test", "--yes"]).expect(0);
     server.edit(&format!(
         "update payment_orders set created_at = 1; \
          update payment_orders set credited_at = 1 where order_no <> '{credited}'; \
@@ -309,7 +309,7 @@ fn an_order_of_which_something_was_heard_lately_is_not_cleared() {
     assert_eq!(server.value::<i64>("select count(*) from payment_orders"), 4);
     let later = "select count(*) from settings where name = 'payments.cleared_until'";
     assert_eq!(server.value::<i64>(later), 0);
-    // Once that is long ago, too, they go.
+    // Old ones are purged too.
     server.edit(
         "update payment_orders set credited_at = 1, settled_at = 1; update payment_callbacks set received_at = 1; \
          update payment_refunds set created_at = 1, finished_at = 1",
@@ -320,12 +320,12 @@ fn an_order_of_which_something_was_heard_lately_is_not_cleared() {
 }
 
 #[test]
-fn coins_that_no_order_gave_are_reported() {
+fn reports_coins_without_an_order() {
     let server = Setup::default().start();
     let user = server.sign_in(OWN);
     let order_no = paid_order(&server, &user);
     assert_eq!(report(&server, 0)["differences"], json!([]));
-    // Somebody who can write to the ledger, but invents the order, takes another's, or names none.
+    // An attacker with write access who invents an order, uses another's or names none.
     let forge = |user_id: &str, reference: Option<&str>| {
         let database = server.database();
         let sql = "insert into ledger_entries (user_id, asset, sequence, delta, balance_after, kind, ref, created_at) \
@@ -354,18 +354,18 @@ fn coins_that_no_order_gave_are_reported() {
         vec![(String::new(), 7), ("invented".into(), 7), (order_no.clone(), 60), (format!("{order_no}x"), 7)];
     expected.sort();
     assert_eq!(orphans, expected);
-    // What was made at another time is in another report.
+    // Entries of another period belong to another report.
     let arguments = ["payments", "report", "--from", "2020-01-01", "--to", "2020-02-01"];
     assert_eq!(server.command(&arguments).expect(0).json()["differences"], json!([]));
 }
 
 #[test]
-fn a_command_that_returns_money_is_audited_before_it_knows_what_became_of_it() {
+fn audits_a_refund_command_before_its_outcome() {
     let server = Setup::default().start();
     let user = server.sign_in(OWN);
     let order_no = paid_order(&server, &user);
     server.command(&["payments", "refund", &order_no, "--amount", "7.00", "--reason", "too much", "--yes"]).expect(1);
-    let begun = "select actor || ' ' || action || ' ' || reason || ' ' || outcome || ' ' || user_id from audit \
+    let started_at = "select actor || ' ' || action || ' ' || reason || ' ' || outcome || ' ' || user_id from audit \
                  where action = 'yarrow payments refund'";
-    assert_eq!(server.value::<String>(begun), format!("cli yarrow payments refund too much 202 {}", user.user_id));
+    assert_eq!(server.value::<String>(started_at), format!("cli yarrow payments refund too much 202 {}", user.user_id));
 }

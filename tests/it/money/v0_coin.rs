@@ -1,8 +1,8 @@
-//! `/coin`: balances, prices, who may change what.
+//! `/coin`: balances, prices and access rights.
 
 use serde_json::json;
 
-use crate::support::{Caller, Server, Setup, at_once};
+use crate::support::{Caller, Server, Setup, send_concurrently};
 
 const OWN: &str = "13800138000";
 const OTHER: &str = "13900139000";
@@ -12,7 +12,7 @@ fn balance(server: &Server, user: &Caller) -> i64 {
 }
 
 #[test]
-fn a_balance_is_found_by_id_and_by_phone() {
+fn finds_a_balance_by_id_and_by_phone() {
     let server = Setup::default().start();
     let user = server.sign_in(OWN);
     let key = server.api_key("shop");
@@ -29,7 +29,7 @@ fn a_balance_is_found_by_id_and_by_phone() {
 }
 
 #[test]
-fn everyone_may_exactly_what_the_table_says() {
+fn everyone_has_exactly_the_documented_access() {
     let server = Setup::default().start();
     let own = server.sign_in(OWN);
     let other = server.sign_in(OTHER);
@@ -70,7 +70,7 @@ fn everyone_may_exactly_what_the_table_says() {
 }
 
 #[test]
-fn an_administrator_names_one_user() {
+fn an_administrator_must_identify_one_user() {
     let server = Setup::default().start();
     let own = server.sign_in(OWN);
     let other = server.sign_in(OTHER);
@@ -83,7 +83,7 @@ fn an_administrator_names_one_user() {
 }
 
 #[test]
-fn the_price_is_the_services_own() {
+fn the_server_sets_the_price() {
     let server = Setup::default().with("COINS_CONSUME", 3).with("COINS_INITIAL", 7).start();
     let user = server.sign_in(OWN);
     assert_eq!(balance(&server, &user), 7);
@@ -97,7 +97,7 @@ fn the_price_is_the_services_own() {
 }
 
 #[test]
-fn parallel_uses_are_paid_as_long_as_there_are_coins() {
+fn parallel_uses_spend_no_more_than_the_balance() {
     let server = Setup::default().start();
     let user = server.sign_in(OWN);
     server.grant(&server.api_key("shop"), OWN, 10);
@@ -117,7 +117,7 @@ fn parallel_uses_are_paid_as_long_as_there_are_coins() {
 }
 
 #[test]
-fn only_whole_counts_in_the_range_are_added() {
+fn adds_only_integers_in_range() {
     let server = Setup::default().start();
     let user = server.sign_in(OWN);
     let key = server.api_key("shop");
@@ -139,7 +139,7 @@ fn only_whole_counts_in_the_range_are_added() {
 }
 
 #[test]
-fn a_reset_needs_a_fresh_sign_in() {
+fn a_reset_needs_a_recent_sign_in() {
     let server = Setup::default().start();
     let user = server.sign_in(OWN);
     let key = server.api_key("shop");
@@ -161,7 +161,7 @@ fn a_reset_needs_a_fresh_sign_in() {
     age(9);
     let expected = json!({ "userId": user.user_id, "phoneNumber": OWN, "balance": 0 });
     assert_eq!(server.post("/coin/reset").by(&fresh).send().expect(200).json(), expected);
-    // What is empty can be emptied again, and that is no entry.
+    // Resetting an empty balance again creates no entry.
     assert_eq!(server.post("/coin/reset/phone").by(&fresh).send().expect(200).json(), expected);
     let shown = server.command(&["ledger", "show", OWN]).expect(0).json();
     assert_eq!(shown["total"], 2);
@@ -181,11 +181,11 @@ fn an_administrator_resets_with_a_reason() {
     let asked = asked.expect_problem(428, "confirmation_required").json();
     assert_eq!((&asked["wouldDelete"], server.coins(&user)), (&json!({ "coins": 5 }), 5));
     let token = asked["confirm"].as_str().unwrap();
-    // Confirmed is what was asked: nobody else's balance.
+    // The confirmation covers only this user's balance.
     let other = server.sign_in(OTHER);
     let of_other = [("userId", other.user_id.as_str()), with_reason[1], ("confirm", token)];
     server.post("/coin/reset").token(&key).form(&of_other).send().expect_problem(428, "confirmation_required");
-    // Another loss than the one that was told has to be asked for anew.
+    // A different loss needs a new confirmation.
     server.command(&["coins", "grant", who[0].1, "1"]).expect(0);
     let told = server.post("/coin/reset").token(&key).form(&[who[0], with_reason[1], ("confirm", token)]).send();
     let told = told.expect_problem(428, "confirmation_required").json();
@@ -206,7 +206,7 @@ fn an_administrator_resets_with_a_reason() {
 }
 
 #[test]
-fn an_administrator_resets_what_was_told_and_nothing_that_came_in_meanwhile() {
+fn an_administrator_reset_keeps_coins_received_after_the_preview() {
     let server = Setup::default().start();
     let user = server.sign_in(OWN);
     let key = server.api_key("shop");
@@ -219,20 +219,20 @@ fn an_administrator_resets_what_was_told_and_nothing_that_came_in_meanwhile() {
         let confirmed = [pairs[0], pairs[1], ("confirm", asked["confirm"].as_str().unwrap())];
         let increase = json!({ "phoneNumber": OWN, "coinCount": 1000 });
         let increase = server.post("/coin/increase/phone").token(&key).json(&increase);
-        let answers = at_once(vec![increase, reset.form(&confirmed)]);
-        if answers[1].status == 200 {
+        let responses = send_concurrently(vec![increase, reset.form(&confirmed)]);
+        if responses[1].status == 200 {
             let newest = "select balance_before from ledger_audit where action = 'reset' order by id desc limit 1";
             assert_eq!(server.value::<i64>(newest), told);
         } else {
-            let anew = answers[1].json();
-            assert_eq!((answers[1].status, &anew["wouldDelete"]["coins"]), (428, &json!(told + 1000)));
+            let anew = responses[1].json();
+            assert_eq!((responses[1].status, &anew["wouldDelete"]["coins"]), (428, &json!(told + 1000)));
         }
         server.command(&["coins", "reset", &user.user_id, "--reason", "the next round", "--yes"]).expect(0);
     }
 }
 
 #[test]
-fn a_synchronisation_makes_and_repairs_accounts() {
+fn sync_creates_and_repairs_accounts() {
     let server = Setup::default().start();
     let user = server.sign_in(OWN);
     let other = server.sign_in(OTHER);
@@ -255,7 +255,7 @@ fn a_synchronisation_makes_and_repairs_accounts() {
 }
 
 #[test]
-fn one_synchronisation_runs_at_a_time() {
+fn runs_one_sync_at_a_time() {
     let server = Setup::default().start();
     server.sign_in(OWN);
     let key = server.api_key("shop");
@@ -269,7 +269,7 @@ fn one_synchronisation_runs_at_a_time() {
     mark(1_000);
     server.post("/coin/sync").token(&key).send().expect_problem(409, "already_running");
     server.command(&["coins", "repair"]).expect(1);
-    // One that was killed does not hold the place for ever.
+    // A killed run releases its lease after a while.
     mark(61_000);
     server.post("/coin/sync").token(&key).send().expect(200);
     server.post("/coin/sync").token(&key).send().expect(200);

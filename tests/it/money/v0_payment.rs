@@ -1,14 +1,14 @@
-//! `/payment`: orders, the provider's reports, and what users say of their payments.
+//! `/payment`: orders, provider notifications and payment reports of users.
 
 use std::sync::Barrier;
 
 use serde_json::{Value, json};
 
 use crate::support::{
-    Caller, Ended, Server, Setup,
+    Caller, CommandOutput, Server, Setup,
     alipay::{PUBLISHED_ORDER, notification, published},
     eventually,
-    vendors::{Reply, Vendor},
+    fake_provider::{FakeProvider, Reply},
 };
 
 const OWN: &str = "13800138000";
@@ -20,7 +20,7 @@ fn order(server: &Server, user: &Caller, amount: &str, coins: u32) -> Value {
 }
 
 #[test]
-fn the_same_open_order_is_returned_and_only_packages_are_sold() {
+fn returns_the_same_open_order_and_sells_only_packages() {
     let server = Setup::default().start();
     let (user, other) = (server.sign_in(OWN), server.sign_in(OTHER));
     let first = order(&server, &user, "6.00", 60);
@@ -48,15 +48,15 @@ fn the_same_open_order_is_returned_and_only_packages_are_sold() {
 }
 
 #[test]
-fn an_order_that_a_post_made_is_created_and_one_that_was_there_is_not() {
+fn creating_an_order_is_201_and_returning_one_is_200() {
     let server = Setup::default().start();
     let (user, other) = (server.sign_in(OWN), server.sign_in(OTHER));
     let package = [("amount", "6.00"), ("coinCount", "60")];
     let post = |user: &Caller| server.post("/payment/gateway/order").by(user).form(&package).send();
     let get = |user: &Caller| server.get("/payment/gateway/order").by(user).query(&package).send().expect(200).json();
-    let made = post(&user).expect(201);
-    assert_eq!(made.header("cache-control"), Some("no-store"));
-    let number = made.json()["orderNo"].clone();
+    let created = post(&user).expect(201);
+    assert_eq!(created.header("cache-control"), Some("no-store"));
+    let number = created.json()["orderNo"].clone();
     assert_eq!(post(&user).expect(200).json()["orderNo"], number);
     assert_eq!(get(&user)["orderNo"], number);
     let number = get(&other)["orderNo"].clone();
@@ -64,7 +64,7 @@ fn an_order_that_a_post_made_is_created_and_one_that_was_there_is_not() {
 }
 
 #[test]
-fn an_order_is_given_again_for_a_quarter_of_an_hour() {
+fn returns_an_open_order_for_a_quarter_of_an_hour() {
     let server = Setup::default().start();
     let user = server.sign_in(OWN);
     let order_no = || order(&server, &user, "6.00", 60)["orderNo"].clone();
@@ -85,7 +85,7 @@ fn an_order_is_given_again_for_a_quarter_of_an_hour() {
 }
 
 #[test]
-fn what_is_sold_is_what_the_operator_has_priced() {
+fn sells_the_configured_packages() {
     let server = Setup::default().with("PAYMENT_PACKAGES", "0.10=1, 5.5=80").start();
     let user = server.sign_in(OWN);
     assert_eq!(order(&server, &user, "0.1", 1)["amount"], "0.10");
@@ -95,7 +95,7 @@ fn what_is_sold_is_what_the_operator_has_priced() {
 }
 
 #[test]
-fn payments_are_reported_to_where_the_service_is_known() {
+fn notifications_go_to_the_public_url() {
     let server = Setup::default()
         .with_published_keys()
         .with("PAYMENT_NOTIFY_URL", "")
@@ -107,8 +107,8 @@ fn payments_are_reported_to_where_the_service_is_known() {
 }
 
 #[test]
-fn where_a_real_gateway_takes_money_the_sandbox_pays_for_nothing() {
-    let listener = Vendor::answering(|_| Reply::status(200).body("fail"));
+fn the_sandbox_is_off_with_a_real_gateway() {
+    let listener = FakeProvider::with_handler(|_| Reply::status(200).body("fail"));
     let server = Setup::default().start();
     let user = server.sign_in(OWN);
     let [of_sandbox, unpaid] = [("6.00", 60), ("30.00", 330)]
@@ -124,7 +124,8 @@ fn where_a_real_gateway_takes_money_the_sandbox_pays_for_nothing() {
     let key = server.api_key("shop");
     let rehearse = server.post(&format!("/admin/payments/{unpaid}/sandbox-pay")).token(&key).send();
     rehearse.expect_problem(409, "order_state");
-    let rehearsed = Ended::run_with(&directory, &real.variables(), &["payments", "sandbox-pay", &unpaid], "").expect(1);
+    let rehearsed =
+        CommandOutput::run_with(&directory, &real.variables(), &["payments", "sandbox-pay", &unpaid], "").expect(1);
     assert_eq!(rehearsed.problem()["code"], "order_state");
     assert_eq!(server.coins(&user), 0);
     for order_no in [&of_sandbox, &unpaid] {
@@ -133,19 +134,19 @@ fn where_a_real_gateway_takes_money_the_sandbox_pays_for_nothing() {
 }
 
 #[test]
-fn every_published_notification_does_what_is_expected() {
+fn every_published_notification_has_the_expected_effect() {
     let published = published();
     for (name, message) in published["alipay"]["notify"].as_object().unwrap() {
         let server = Setup::default().with_published_keys().start();
         let user = server.sign_in(OWN);
         server.insert_published_order(&user);
         let form = message["form_body"].as_str().unwrap();
-        // The second copy must change nothing and be answered alike.
-        let answers = [server.notify(form), server.notify(form)];
+        // The second copy must change nothing and get the same response.
+        let responses = [server.notify(form), server.notify(form)];
         let (state, refunded) = server.order_state(PUBLISHED_ORDER);
-        let found = (answers[0].as_str(), state.as_str(), refunded > 0, server.coins(&user));
+        let found = (responses[0].as_str(), state.as_str(), refunded > 0, server.coins(&user));
         let expected = match message["expect"].as_str().unwrap() {
-            // Another sum came in: a person must look, and nobody was told that all is well.
+            // A different amount arrived: it goes to review and is not acknowledged as success.
             _ if name == "amount_mismatch_signed" => ("fail", "review", false, 0),
             "credit_once_answer_success" => ("success", "credited", false, 60),
             "reject_answer_fail" => ("fail", "created", false, 0),
@@ -155,7 +156,7 @@ fn every_published_notification_does_what_is_expected() {
             other => panic!("{other}"),
         };
         assert_eq!(found, expected, "{name}");
-        assert_eq!(answers[0], answers[1], "{name}");
+        assert_eq!(responses[0], responses[1], "{name}");
         let kept: i64 = server
             .database()
             .query_row("select count(*) from payment_callbacks where form = cast(?1 as blob)", [form], |row| row.get(0))
@@ -188,7 +189,7 @@ fn a_notification_with_one_changed_field_never_credits() {
 }
 
 #[test]
-fn fifty_copies_at_once_credit_once_and_are_all_acknowledged() {
+fn fifty_concurrent_copies_credit_once_and_are_all_acknowledged() {
     let server = Setup::default().with_published_keys().start();
     let user = server.sign_in(OWN);
     server.insert_published_order(&user);
@@ -211,7 +212,7 @@ fn fifty_copies_at_once_credit_once_and_are_all_acknowledged() {
 }
 
 #[test]
-fn a_notification_that_was_cut_off_by_a_crash_is_acknowledged_at_the_next() {
+fn acknowledges_the_repetition_of_a_notification_interrupted_by_a_crash() {
     let form = notification("trade_finished");
     let setup = Setup::default().with_published_keys();
     let server = setup.clone().start();
@@ -230,7 +231,7 @@ fn a_notification_that_was_cut_off_by_a_crash_is_acknowledged_at_the_next() {
 }
 
 #[test]
-fn what_is_not_on_disk_in_two_seconds_is_no_success_and_is_credited_once_all_the_same() {
+fn a_notification_not_stored_within_two_seconds_fails_but_is_credited_once() {
     let server = Setup::default().with_published_keys().start();
     let user = server.sign_in(OWN);
     server.insert_published_order(&user);
@@ -239,7 +240,7 @@ fn what_is_not_on_disk_in_two_seconds_is_no_success_and_is_credited_once_all_the
     other.execute_batch("begin immediate").unwrap();
     assert_eq!(server.notify(&form), "fail");
     other.execute_batch("rollback").unwrap();
-    // A change that has waited for five seconds would be given up: the answer came before.
+    // A write times out after five seconds, so the response came before.
     eventually("the order is credited", || server.order_state(PUBLISHED_ORDER).0 == "credited");
     assert_eq!(server.coins(&user), 60);
     assert_eq!(server.notify(&form), "success");
@@ -247,7 +248,7 @@ fn what_is_not_on_disk_in_two_seconds_is_no_success_and_is_credited_once_all_the
 }
 
 #[test]
-fn whatever_comes_is_answered_with_one_word() {
+fn responds_to_every_notification_with_one_word() {
     let server = Setup::default().start();
     let long = "a".repeat(17 * 1024);
     for body in ["", "a=b", "&&&", "%ff=%ff", "{\"a\":1}", long.as_str()] {
@@ -258,7 +259,7 @@ fn whatever_comes_is_answered_with_one_word() {
 }
 
 #[test]
-fn what_a_user_says_of_a_payment_is_compared_and_never_believed() {
+fn compares_payment_reports_of_users_and_never_trusts_them() {
     let server = Setup::default().with("PAYMENT_ASK_AGAIN_AFTER", "0 s").start();
     let (user, other) = (server.sign_in(OWN), server.sign_in(OTHER));
     let order = order(&server, &user, "6.00", 60);
@@ -281,17 +282,17 @@ fn what_a_user_says_of_a_payment_is_compared_and_never_believed() {
 }
 
 #[test]
-fn a_provider_that_cannot_be_asked_leaves_it_open() {
+fn a_failing_provider_query_leaves_the_order_open() {
     let server = Setup::default().with_published_keys().start();
     let user = server.sign_in(OWN);
     server.insert_published_order(&user);
-    let answer = server.post("/payment/update-balance").by(&user).form(&[("orderNo", PUBLISHED_ORDER)]).send();
+    let response = server.post("/payment/update-balance").by(&user).form(&[("orderNo", PUBLISHED_ORDER)]).send();
     let pending = json!({ "orderNo": PUBLISHED_ORDER, "status": "pending", "balance": 0 });
-    assert_eq!(answer.expect(202).json(), pending);
+    assert_eq!(response.expect(202).json(), pending);
 }
 
 #[test]
-fn a_genuine_notification_for_an_order_of_another_channel_credits_nothing() {
+fn a_genuine_notification_for_another_channel_credits_nothing() {
     let server = Setup::default().with_published_keys().start();
     let user = server.sign_in(OWN);
     server.insert_published_order(&user);
@@ -303,7 +304,7 @@ fn a_genuine_notification_for_an_order_of_another_channel_credits_nothing() {
 }
 
 #[test]
-fn an_order_that_a_clock_dated_that_was_ahead_is_not_returned_again() {
+fn does_not_return_an_order_dated_in_the_future() {
     let server = Setup::default().start();
     let user = server.sign_in(OWN);
     let first = order(&server, &user, "6.00", 60);

@@ -1,8 +1,8 @@
-//! `/api/v1/invite`: codes, what they earn, and what they never earn twice.
+//! `/api/v1/invite`: codes, rewards and their limits.
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Caller, Server, Setup, at_once};
+use crate::support::{Caller, Response, Server, Setup, send_concurrently};
 
 fn phone(number: usize) -> String {
     format!("1380013{number:04}")
@@ -16,7 +16,7 @@ fn code(server: &Server, user: &Caller) -> String {
     invite(server, user)["code"].as_str().unwrap().to_owned()
 }
 
-fn redeem(server: &Server, user: &Caller, code: &str) -> Answer {
+fn redeem(server: &Server, user: &Caller, code: &str) -> Response {
     server.post("/api/v1/invite/redeem").by(user).json(&json!({ "code": code })).send()
 }
 
@@ -24,13 +24,13 @@ fn points(server: &Server, user: &Caller) -> i64 {
     server.get("/api/v1/points").by(user).send().expect(200).json()["balance"].as_i64().unwrap()
 }
 
-/// Takes the account away with everything that goes with it, as deleting it does.
+/// Deletes the account with everything, as its deletion does.
 fn remove(server: &Server, user: &Caller) {
     server.edit(&format!("pragma foreign_keys = on; delete from users where id = {}", user.user_id));
 }
 
 #[test]
-fn a_code_earns_both_sides_their_points() {
+fn a_code_rewards_both_users() {
     let server = Setup::default().start();
     let (host, guest) = (server.sign_in(&phone(0)), server.sign_in(&phone(1)));
     let before = invite(&server, &host);
@@ -40,7 +40,7 @@ fn a_code_earns_both_sides_their_points() {
     assert_eq!((&before["invited"], &before["rewarded"], &before["rewardedLimit"]), (&json!(0), &json!(0), &json!(50)));
     assert_eq!((&before["inviteBonus"], &before["inviteeBonus"]), (&json!(20), &json!(20)));
     assert!(before["redeemedAt"].is_null() && before["redeemableUntil"].is_string());
-    // As people write it.
+    // As people type it.
     let written = format!(" {}-{} ", code[..4].to_lowercase(), &code[4..]);
     let redeemed = redeem(&server, &guest, &written).expect(200).json();
     assert_eq!(redeemed, json!({ "pointsGranted": 20, "balance": 20 }));
@@ -50,7 +50,7 @@ fn a_code_earns_both_sides_their_points() {
     assert!(invite(&server, &guest)["redeemedAt"].is_string());
     let kind = |user: &Caller| {
         let entry = server.get("/api/v1/points/ledger").by(user).send().expect(200).json()["items"][0].clone();
-        // The reference holds a keyed hash of the invited user's address.
+        // The reference is a keyed hash of the invited user's address.
         assert!(entry["ref"].is_null(), "{entry}");
         entry["kind"].clone()
     };
@@ -59,7 +59,7 @@ fn a_code_earns_both_sides_their_points() {
 }
 
 #[test]
-fn everybody_redeems_once_and_never_their_own() {
+fn each_user_redeems_once_and_never_their_own_code() {
     let server = Setup::default().start();
     let users: Vec<_> = (0..3).map(|number| server.sign_in(&phone(number))).collect();
     let codes: Vec<_> = users.iter().map(|user| code(&server, user)).collect();
@@ -73,7 +73,7 @@ fn everybody_redeems_once_and_never_their_own() {
     for code in [&codes[1], &codes[2]] {
         redeem(&server, &users[0], code).expect_problem(409, "already_invited");
     }
-    // Two who invite each other are two who were invited.
+    // Two who invite each other were both invited.
     redeem(&server, &users[1], &codes[0]).expect(200);
     assert_eq!(users.iter().map(|user| points(&server, user)).collect::<Vec<_>>(), [40, 40, 0]);
 }
@@ -95,7 +95,7 @@ fn only_new_users_redeem() {
 }
 
 #[test]
-fn so_many_invites_are_rewarded_and_no_more() {
+fn limits_rewarded_invites() {
     let server = Setup::default().with("POINTS_REWARDED_INVITES", 2).start();
     let host = server.sign_in(&phone(0));
     let own = code(&server, &host);
@@ -106,12 +106,12 @@ fn so_many_invites_are_rewarded_and_no_more() {
     let after = invite(&server, &host);
     assert_eq!((&after["invited"], &after["rewarded"]), (&json!(3), &json!(2)));
     assert_eq!(points(&server, &host), 40);
-    // A new account with the same number begins where the old one stood.
+    // A new account with the same number continues the count.
     remove(&server, &host);
     let again = server.sign_in_again(&phone(0));
     assert_ne!(again.user_id, host.user_id);
-    let begun = invite(&server, &again);
-    assert_eq!((&begun["invited"], &begun["rewarded"]), (&json!(0), &json!(2)));
+    let started_at = invite(&server, &again);
+    assert_eq!((&started_at["invited"], &started_at["rewarded"]), (&json!(0), &json!(2)));
     let new_code = code(&server, &again);
     redeem(&server, &server.sign_in(&phone(4)), &new_code).expect(200);
     redeem(&server, &server.sign_in(&phone(5)), &own).expect_problem(404, "unknown_invite");
@@ -119,7 +119,7 @@ fn so_many_invites_are_rewarded_and_no_more() {
 }
 
 #[test]
-fn another_address_brings_no_more_rewards() {
+fn another_address_earns_no_more_rewards() {
     let server = Setup::default().with("POINTS_REWARDED_INVITES", 1).start();
     let host = server.sign_in_by_email("first@example.com");
     let own = code(&server, &host);
@@ -135,7 +135,7 @@ fn another_address_brings_no_more_rewards() {
 }
 
 #[test]
-fn going_from_address_to_address_earns_nothing() {
+fn changing_addresses_earns_nothing() {
     let server = Setup::default().start();
     let own = code(&server, &server.sign_in(&phone(0)));
     let mut user = server.sign_in_by_email("farm-0@example.com");
@@ -155,7 +155,7 @@ fn going_from_address_to_address_earns_nothing() {
 }
 
 #[test]
-fn deleting_an_account_and_registering_again_earns_nothing() {
+fn deleting_and_registering_again_earns_nothing() {
     let server = Setup::default().start();
     let (host, guest) = (server.sign_in(&phone(0)), server.sign_in(&phone(1)));
     let own = code(&server, &host);
@@ -175,28 +175,28 @@ fn deleting_an_account_and_registering_again_earns_nothing() {
 fn parallel_redemptions_count_once() {
     let server = Setup::default().start();
     let (host, guest) = (server.sign_in(&phone(0)), server.sign_in(&phone(1)));
-    // The code is made by the first of many questions, and is one.
-    let codes: Vec<_> = at_once((0..20).map(|_| server.get("/api/v1/invite").by(&host)).collect())
+    // Concurrent first requests create one code.
+    let codes: Vec<_> = send_concurrently((0..20).map(|_| server.get("/api/v1/invite").by(&host)).collect())
         .into_iter()
-        .map(|answer| answer.expect(200).json()["code"].clone())
+        .map(|response| response.expect(200).json()["code"].clone())
         .collect();
     assert!(codes.iter().all(|code| *code == codes[0]));
     let body = json!({ "code": codes[0] });
     let request = || server.post("/api/v1/invite/redeem").by(&guest).json(&body);
-    let answers = at_once((0..30).map(|_| request()).collect());
-    assert_eq!(answers.iter().filter(|answer| answer.status == 200).count(), 1);
-    assert_eq!(answers.iter().filter(|answer| answer.status == 409).count(), 29);
+    let responses = send_concurrently((0..30).map(|_| request()).collect());
+    assert_eq!(responses.iter().filter(|response| response.status == 200).count(), 1);
+    assert_eq!(responses.iter().filter(|response| response.status == 409).count(), 29);
     assert_eq!((points(&server, &host), points(&server, &guest)), (20, 20));
 
     let another = server.sign_in(&phone(2));
     let keyed = || server.post("/api/v1/invite/redeem").by(&another).json(&body).header("idempotency-key", "a");
-    let answers = at_once((0..10).map(|_| keyed()).collect());
-    assert!(answers.iter().all(|answer| answer.status == 200 && answer.bytes == answers[0].bytes));
+    let responses = send_concurrently((0..10).map(|_| keyed()).collect());
+    assert!(responses.iter().all(|response| response.status == 200 && response.bytes == responses[0].bytes));
     assert_eq!(points(&server, &host), 40);
 }
 
 #[test]
-fn nobody_gets_anything_while_the_account_of_the_owner_is_closed() {
+fn rewards_nobody_while_the_inviters_account_is_locked() {
     let server = Setup::default().start();
     let (host, guest) = (server.sign_in(&phone(0)), server.sign_in(&phone(1)));
     let own = code(&server, &host);
@@ -211,7 +211,7 @@ fn nobody_gets_anything_while_the_account_of_the_owner_is_closed() {
 }
 
 #[test]
-fn every_look_up_has_an_index() {
+fn every_lookup_has_an_index() {
     let server = Setup::default().start();
     let database = server.database();
     for sql in [
@@ -230,7 +230,7 @@ fn every_look_up_has_an_index() {
     }
 }
 
-fn log_in(server: &Server, email: &str, invite_code: &str) -> Answer {
+fn log_in(server: &Server, email: &str, invite_code: &str) -> Response {
     server.database().execute("delete from code_sends", []).unwrap();
     let code = server.request_email_code(email, "sign_in");
     let body = json!({ "email": email, "code": code, "inviteCode": invite_code });
@@ -238,13 +238,13 @@ fn log_in(server: &Server, email: &str, invite_code: &str) -> Answer {
 }
 
 #[test]
-fn a_code_is_redeemed_with_the_first_sign_in() {
+fn redeems_a_code_at_the_first_sign_in() {
     let server = Setup::default().start();
     let host = server.sign_in_by_email("host@example.com");
     let own = code(&server, &host);
     let came = log_in(&server, "guest@example.com", &own.to_lowercase()).expect(200).json();
     assert_eq!(came["invite"], json!({ "redeemed": true, "pointsGranted": 20, "refusal": null }));
-    // The bonus of the address is told apart from what the invite earned, and the account has both.
+    // The response separates bonus and invite reward, and the account has both.
     assert_eq!(
         (&came["isNewUser"], &came["pointsGranted"], &came["user"]["points"]),
         (&json!(true), &json!(100), &json!(120))
@@ -252,13 +252,13 @@ fn a_code_is_redeemed_with_the_first_sign_in() {
     assert_eq!(points(&server, &host), 120);
     let after = invite(&server, &host);
     assert_eq!((&after["invited"], &after["rewarded"]), (&json!(1), &json!(1)));
-    // Without a code nothing is said of one.
+    // Without a code the response has no invite.
     assert!(server.log_in_by_email("another@example.com").get("invite").is_none());
     server.command(&["ledger", "verify"]).expect(0);
 }
 
 #[test]
-fn a_code_that_cannot_be_redeemed_keeps_nobody_out() {
+fn an_invalid_invite_does_not_prevent_sign_in() {
     let server = Setup::default().start();
     let host = server.sign_in_by_email("host@example.com");
     let own = code(&server, &host);
@@ -270,7 +270,7 @@ fn a_code_that_cannot_be_redeemed_keeps_nobody_out() {
     };
     assert_eq!(refusal("guest@example.com", "22222222"), "unknown_invite");
     assert_eq!(refusal("host@example.com", &own), "own_invite");
-    // Who was refused may still redeem, once.
+    // The user may still redeem once.
     assert_eq!(log_in(&server, "guest@example.com", &own).expect(200).json()["invite"]["redeemed"], true);
     assert_eq!(refusal("guest@example.com", &own), "already_invited");
     server.edit("update balances set suspended_at = 1 where asset = 'point'");
@@ -279,7 +279,7 @@ fn a_code_that_cannot_be_redeemed_keeps_nobody_out() {
     server.edit("update users set created_at = created_at - 8 * 86400000 where email = 'third@example.com'");
     assert_eq!(refusal("third@example.com", &own), "invite_expired");
     assert_eq!(points(&server, &host), 120);
-    // What cannot be a code is a mistake in the request, told before the sign-in's code is used.
+    // A malformed code is rejected before the verification code is used.
     server.database().execute("delete from code_sends", []).unwrap();
     let sign_in = server.request_email_code("fourth@example.com", "sign_in");
     let mut body = json!({ "email": "fourth@example.com", "code": sign_in, "inviteCode": "0000" });
@@ -290,7 +290,7 @@ fn a_code_that_cannot_be_redeemed_keeps_nobody_out() {
 }
 
 #[test]
-fn a_closed_account_of_a_guest_takes_nothing_from_the_host() {
+fn a_locked_invitee_account_costs_the_inviter_nothing() {
     let server = Setup::default().start();
     let host = server.sign_in_by_email("host@example.com");
     let own = code(&server, &host);
@@ -298,14 +298,14 @@ fn a_closed_account_of_a_guest_takes_nothing_from_the_host() {
     server.edit(&format!("update balances set suspended_at = 1 where asset = 'point' and user_id = {}", guest.user_id));
     let came = log_in(&server, "guest@example.com", &own).expect(200).json();
     assert_eq!(came["invite"]["refusal"], "account_inconsistent");
-    // The host's reward, which was posted first, is undone with the rest.
+    // The inviter's reward, posted first, is rolled back too.
     assert_eq!((points(&server, &host), &invite(&server, &host)["invited"]), (100, &json!(0)));
     server.edit("update balances set suspended_at = null");
     server.command(&["ledger", "verify"]).expect(0);
 }
 
 #[test]
-fn parallel_first_sign_ins_with_one_invite_count_each_once() {
+fn parallel_first_sign_ins_with_one_invite_count_once_each() {
     let server = Setup::default().with("POINTS_REWARDED_INVITES", 3).start();
     let host = server.sign_in_by_email("host@example.com");
     let own = code(&server, &host);
@@ -313,12 +313,12 @@ fn parallel_first_sign_ins_with_one_invite_count_each_once() {
     for number in 0..8 {
         let email = format!("guest-{number}@example.com");
         let body = json!({ "email": email, "code": server.request_email_code(&email, "sign_in"), "inviteCode": own });
-        // Each twice: one of the two has the code of the sign-in first.
+        // Each twice: one of the two uses the verification code first.
         requests.extend((0..2).map(|_| server.post("/api/v1/auth/login").json(&body)));
     }
-    let answers = at_once(requests);
-    assert_eq!(answers.iter().filter(|answer| answer.status == 401).count(), 8);
-    let came: Vec<_> = answers.iter().filter(|answer| answer.status == 200).map(Answer::json).collect();
+    let responses = send_concurrently(requests);
+    assert_eq!(responses.iter().filter(|response| response.status == 401).count(), 8);
+    let came: Vec<_> = responses.iter().filter(|response| response.status == 200).map(Response::json).collect();
     assert_eq!(came.len(), 8);
     assert!(came.iter().all(|came| came["invite"]["redeemed"] == true && came["user"]["points"] == 120), "{came:?}");
     let after = invite(&server, &host);

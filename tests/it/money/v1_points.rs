@@ -1,4 +1,4 @@
-//! `/api/v1/points` and `yarrow points`: the balance that castings are paid with.
+//! `/api/v1/points` and `yarrow points`: the balance that pays for castings.
 
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ fn deltas(page: &Value) -> Vec<i64> {
 }
 
 #[test]
-fn a_balance_is_what_the_entries_made_it() {
+fn a_balance_is_the_sum_of_its_entries() {
     let server = Setup::default().start();
     let (user, other) = (server.sign_in(OWN), server.sign_in(OTHER));
     assert_eq!(balance(&server, &user), json!({ "balance": 0 }));
@@ -48,7 +48,7 @@ fn a_balance_is_what_the_entries_made_it() {
 }
 
 #[test]
-fn entries_are_read_piece_by_piece_while_others_arrive() {
+fn pages_entries_while_others_arrive() {
     let server = Setup::default().start();
     let (user, other) = (server.sign_in(OWN), server.sign_in(OTHER));
     for points in 1..=5 {
@@ -62,7 +62,7 @@ fn entries_are_read_piece_by_piece_while_others_arrive() {
     assert_eq!(deltas(&second), [3, 2]);
     let last = ledger(&server, &user, &[("cursor", second["nextCursor"].as_str().unwrap())]);
     assert_eq!((deltas(&last), &last["nextCursor"]), (vec![1], &Value::Null));
-    // A cursor is its user's own.
+    // A cursor belongs to its user.
     let path = "/api/v1/points/ledger";
     server.get(path).by(&other).query(&[("cursor", cursor)]).send().expect_fields(&[("cursor", "invalid_format")]);
     for (name, value, code) in
@@ -73,7 +73,7 @@ fn entries_are_read_piece_by_piece_while_others_arrive() {
 }
 
 #[test]
-fn a_correction_is_written_down_twice() {
+fn a_correction_is_in_ledger_and_audit() {
     let server = Setup::default().start();
     let user = server.sign_in(OWN);
     adjust(&server, OWN, "30");
@@ -96,7 +96,7 @@ fn a_correction_is_written_down_twice() {
 }
 
 #[test]
-fn a_correction_has_its_range_and_never_overdraws() {
+fn corrections_have_a_range_and_never_overdraw() {
     let server = Setup::default().start();
     server.sign_in(OWN);
     for points in ["0", "1000001", "-1000001", "1.5", "ten", "-9223372036854775808"] {
@@ -105,12 +105,12 @@ fn a_correction_has_its_range_and_never_overdraws() {
     server.command(&["points", "adjust", OWN, "5"]).expect(2);
     server.command(&["points", "adjust", OTHER, "5", "--reason", "x"]).expect(4);
     let refused = server.command(&["points", "adjust", OWN, "-1", "--reason", "x"]).expect(1);
-    assert!(refused.complaint().contains("points"), "{}", refused.complaint());
+    assert!(refused.stderr().contains("points"), "{}", refused.stderr());
     assert_eq!(server.value::<i64>("select count(*) from ledger_entries"), 0);
 }
 
 #[test]
-fn a_closed_account_is_repaired_from_its_entries() {
+fn repairs_a_locked_account_from_its_entries() {
     let server = Setup::default().start();
     let user = server.sign_in(OWN);
     adjust(&server, OWN, "30");

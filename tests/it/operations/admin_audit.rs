@@ -1,17 +1,17 @@
-//! What administrators see and change is written down.
+//! Audit events of administrators' reads and changes.
 
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
 use crate::support::{
-    Document, Setup, eventually, found_eventually,
-    raw::leave_after,
-    vendors::{Reply, Vendor},
+    Document, Setup, eventually, eventually_some,
+    fake_provider::{FakeProvider, Reply},
+    raw::disconnect_after,
 };
 
 #[test]
-fn every_call_of_an_administrator_leaves_a_row() {
+fn every_administrator_request_writes_an_audit_event() {
     let server = Setup::default().start();
     let user = server.sign_in("13800138000");
     let admin = server.admin("root", "correct horse battery staple");
@@ -21,7 +21,7 @@ fn every_call_of_an_administrator_leaves_a_row() {
     let increase = [("phoneNumber", user.phone_number.as_str()), ("coinCount", "5"), ("reason", "sorry")];
     server.post("/coin/increase/phone").form(&increase).token(&admin).send().expect(200);
     server.get("/coin/balance").query(&[("userId", "999")]).token(&admin).send().expect(404);
-    // What users do for themselves is no business of the audit.
+    // Requests of users are not audited.
     server.get("/coin/balance").by(&user).send().expect(200);
     server.get("/healthz").token(&admin).send().expect(200);
 
@@ -45,7 +45,7 @@ fn every_call_of_an_administrator_leaves_a_row() {
 }
 
 #[test]
-fn every_endpoint_for_administrators_leaves_a_row_whatever_it_answers() {
+fn every_administrator_endpoint_writes_an_audit_event_for_any_outcome() {
     let server = Setup::default().start();
     let user = server.sign_in("13800138000");
     let document = Document::of(&server);
@@ -62,40 +62,40 @@ fn every_endpoint_for_administrators_leaves_a_row_whatever_it_answers() {
             let texts: Vec<_> = texts.iter().map(|(name, value)| (*name, value.as_str())).collect();
             request.query(&texts)
         };
-        let answer = request.send();
+        let response = request.send();
         let row = "select action || ' ' || outcome || ' ' || actor from audit where request_id = ?1 order by id desc";
         let row: Result<String, _> = server.database().query_row(row, [&id], |row| row.get(0));
-        let expected = format!("{} {} key:tests", operation.name(), answer.status);
-        assert_eq!(row.as_deref(), Ok(expected.as_str()), "{}: {}", operation.name(), answer.text());
+        let expected = format!("{} {} key:tests", operation.name(), response.status);
+        assert_eq!(row.as_deref(), Ok(expected.as_str()), "{}: {}", operation.name(), response.text());
     }
 }
 
 #[test]
-fn what_goes_on_without_its_client_leaves_its_row() {
+fn audits_an_operation_whose_client_disconnected() {
     let mut server = Setup::default().with_metrics().start();
     let user = server.sign_in("13800138000");
     let key = server.api_key("hasty");
-    // That a key is used is noted now and then, before anything else is done.
+    // The last use of a key is recorded separately, before the operation.
     server.get("/admin/audit").token(&key).send().expect(200);
     let increase = format!(
         "POST /coin/increase/phone?phoneNumber={}&coinCount=5&reason=sorry HTTP/1.1\r\nhost: yarrow\r\n\
          authorization: Bearer {key}\r\nx-request-id: left-early\r\ncontent-length: 0\r\n\r\n",
         user.phone_number
     );
-    leave_after(&mut server, &increase);
+    disconnect_after(&mut server, &increase);
     let database = server.database();
     let row = "select action || ' ' || outcome || ' ' || reason from audit where request_id = 'left-early'";
     let row = || database.query_row(row, [], |row| row.get::<_, String>(0)).ok();
-    assert_eq!(found_eventually("the row of the audit", row), "POST /coin/increase/phone 200 sorry");
+    assert_eq!(eventually_some("the row of the audit", row), "POST /coin/increase/phone 200 sorry");
     assert_eq!(server.coins(&user), 5);
 }
 
 #[test]
-fn what_the_stop_cuts_off_leaves_a_row_that_says_so() {
-    let vendor = Vendor::answering(|_| Reply::status(200).after(Duration::from_secs(20)));
+fn audits_operations_interrupted_by_a_shutdown() {
+    let provider = FakeProvider::with_handler(|_| Reply::status(200).after(Duration::from_secs(20)));
     let mut server = Setup::default()
         .with("MODERATION_PROVIDER", "aliyun")
-        .with("MODERATION_ENDPOINT", vendor.url())
+        .with("MODERATION_ENDPOINT", provider.url())
         .with("MODERATION_ACCESS_KEY_ID", "id")
         .with("MODERATION_ACCESS_KEY_SECRET", "secret")
         .with("MODERATION_TIMEOUT", "30 s")
@@ -108,11 +108,11 @@ fn what_the_stop_cuts_off_leaves_a_row_that_says_so() {
     };
     let waiting = compare("cut-off");
     std::thread::spawn(move || waiting.try_send());
-    eventually("the vendor is asked", || !vendor.requests().is_empty());
+    eventually("the vendor is asked", || !provider.requests().is_empty());
     compare("refused").json(&json!({})).send().expect(422);
-    let begun = Instant::now();
+    let started_at = Instant::now();
     assert_eq!(server.terminate(), Some(0));
-    assert!(begun.elapsed() < Duration::from_secs(6), "{:?}", begun.elapsed());
+    assert!(started_at.elapsed() < Duration::from_secs(6), "{:?}", started_at.elapsed());
     let rows =
         "select group_concat(action || ' ' || outcome || ' ' || request_id) from audit where actor = 'key:tests'";
     assert_eq!(server.value::<String>(rows), "POST /admin/sensitive-word-migration/compare 202 cut-off");
@@ -123,7 +123,7 @@ fn text_of(value: &serde_json::Value) -> String {
 }
 
 #[test]
-fn the_audit_is_listed_by_user_actor_and_time() {
+fn lists_audit_events_by_user_actor_and_time() {
     let server = Setup::default().start();
     let user = server.sign_in("13800138000");
     let (one, two) = (server.api_key("one"), server.api_key("two"));
@@ -139,7 +139,7 @@ fn the_audit_is_listed_by_user_actor_and_time() {
     assert_eq!(total(&[("actor", "key:one"), ("userId", &user.user_id)]), 1);
     assert_eq!(total(&[("endTime", "2026-01-01")]), 0);
     assert_eq!(total(&[("actor", "key:one"), ("startTime", "2026-01-01")]), 2);
-    // Listing what was done to a user is itself about the user.
+    // Listing the events of a user is audited itself.
     assert_eq!(total(&[("userId", &user.user_id)]), 3);
     assert_eq!(total(&[("userId", &user.user_id)]), 4);
     let page = server.get("/admin/audit?size=1&page=2").token(&two).send().expect(200).json();

@@ -1,4 +1,4 @@
-//! Clearing tables: asked for twice, after a backup, never more than was said, and whole or not at all.
+//! `/admin/data-cleanup`: confirmation, backup, limits and atomicity of purges.
 
 use std::{
     collections::BTreeSet,
@@ -14,31 +14,31 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Answer, Ended, Server, Setup, assert_sound, copy_of, count, cut_off, eventually, install, killed_after,
-    log_statement, raw::Wire, started,
+    CommandOutput, Response, Server, Setup, assert_sound, copy_directory, count, eventually, install, kill_after,
+    kill_at_intervals, log_statement, raw::RawConnection, spawn_command,
 };
 
-/// Moments, spread over the whole duration, at which a clearing is killed.
+/// The number of moments at which a purge is killed.
 const KILLS: u32 = 8;
 
-fn clear(server: &Server, key: &str, what: &str, confirm: Option<&str>) -> Answer {
+fn clear(server: &Server, key: &str, what: &str, confirm: Option<&str>) -> Response {
     let request = server.request("DELETE", &format!("/admin/data-cleanup/{what}")).token(key);
     confirm.map_or_else(|| request.clone(), |token| request.clone().form(&[("confirm", token)])).send()
 }
 
-/// Asks, and gives what would happen.
+/// Requests a purge and returns the preview.
 fn asked(server: &Server, key: &str, what: &str) -> Value {
     clear(server, key, what, None).expect_problem(428, "confirmation_required").json()
 }
 
-/// Asks, confirms, and gives what happened.
+/// Requests and confirms a purge and returns the result.
 fn cleared(server: &Server, key: &str, what: &str) -> Value {
     let token = asked(server, key, what)["confirm"].as_str().unwrap().to_owned();
     clear(server, key, what, Some(&token)).expect(200).json()
 }
 
 #[test]
-fn codes_go_when_it_was_said_twice_and_budgets_stay() {
+fn purges_codes_after_confirmation_and_keeps_limits() {
     let server = Setup::default().start();
     let key = server.api_key("tests");
     let user = server.sign_in("13800138000");
@@ -54,7 +54,7 @@ fn codes_go_when_it_was_said_twice_and_budgets_stay() {
     assert_eq!(server.value::<i64>("select count(*) from codes"), 0);
     assert_eq!(server.value::<i64>("select count(*) from code_sends"), 3);
     server.get("/coin/balance").by(&user).send().expect(200);
-    // The backup that is named holds what went.
+    // The named backup holds the purged rows.
     let backups = server.directory().join("backups");
     let file = backups.join(done["backup"].as_str().unwrap());
     let copy = rusqlite::Connection::open(file).unwrap();
@@ -62,7 +62,7 @@ fn codes_go_when_it_was_said_twice_and_budgets_stay() {
 }
 
 #[test]
-fn a_token_is_good_for_one_action_of_one_administrator_once_and_for_a_while() {
+fn a_confirmation_is_bound_to_action_and_administrator_and_used_once() {
     let server = Setup::default().start();
     let (key, other) = (server.api_key("tests"), server.api_key("others"));
     let token = asked(&server, &key, "verification-codes")["confirm"].as_str().unwrap().to_owned();
@@ -77,7 +77,7 @@ fn a_token_is_good_for_one_action_of_one_administrator_once_and_for_a_while() {
 }
 
 #[test]
-fn payment_records_younger_than_the_floor_and_open_ones_stay() {
+fn keeps_recent_and_open_payment_records() {
     let server = Setup::default().start();
     let key = server.api_key("tests");
     let user = server.sign_in("13800138000");
@@ -109,12 +109,12 @@ fn payment_records_younger_than_the_floor_and_open_ones_stay() {
     server.command(&["payments", "show", &young]).expect(0);
     let left = format!("select count(*) from payment_callbacks where order_no = '{paid}'");
     assert_eq!(server.value::<i64>(&left), 0);
-    // What the orders did to the balance stays.
+    // The effect of the orders on balances stays.
     assert_eq!(server.get("/coin/balance").by(&user).send().expect(200).json()["balance"], 840);
     server.command(&["ledger", "verify"]).expect(0);
 }
 
-/// What clearing everything leaves. A table that is added has to be put on one side.
+/// Tables that survive a purge of everything. Each new table must be classified.
 const KEPT: [&str; 13] = [
     "admin_attempts",
     "admin_tokens",
@@ -132,7 +132,7 @@ const KEPT: [&str; 13] = [
 ];
 
 #[test]
-fn clearing_all_leaves_the_operators_their_audit_and_a_service_that_works() {
+fn purging_everything_keeps_operators_audit_and_a_working_service() {
     let server = Setup::default().start();
     let key = server.api_key("tests");
     let user = server.sign_in("13800138000");
@@ -152,7 +152,7 @@ fn clearing_all_leaves_the_operators_their_audit_and_a_service_that_works() {
         let rows: i64 = database.query_row(&format!("select count(*) from {table}"), [], |row| row.get(0)).unwrap();
         let is_of_today = ["access_log_blocks", "access_log_pieces", "access_log_subjects"].contains(&table.as_str());
         let is_kept = KEPT.contains(&table.as_str()) || table.starts_with("admin_");
-        // Told by the name of what is in it.
+        // Identified by a name in its contents.
         let table = if table == "access_log_blocks" { "access_log" } else { table };
         assert!(is_kept || is_of_today || rows == 0, "{table} has {rows} rows");
         assert_eq!(done["deleted"].get(table).is_none(), is_kept, "{table}");
@@ -161,7 +161,7 @@ fn clearing_all_leaves_the_operators_their_audit_and_a_service_that_works() {
         database.query_row("select count(*) from pragma_foreign_key_check", [], |row| row.get(0)).unwrap();
     assert_eq!(foreign_keys, 0);
     server.get("/coin/balance").by(&user).send().expect_problem(401, "unauthenticated");
-    // The ledger still refuses to be changed, and begins anew; ids are not given twice.
+    // The ledger restarts and is still append-only. Ids are not reused.
     let again = server.sign_in("13800138000");
     assert_ne!(again.user_id, user.user_id);
     server.grant(&key, "13800138000", 5);
@@ -173,24 +173,24 @@ fn clearing_all_leaves_the_operators_their_audit_and_a_service_that_works() {
 }
 
 #[test]
-fn a_hundred_confirmations_at_once_clear_once() {
+fn a_hundred_concurrent_confirmations_purge_once() {
     let server = Setup::default().start();
     let key = server.api_key("tests");
     let token = asked(&server, &key, "verification-codes")["confirm"].as_str().unwrap().to_owned();
     let request =
         || server.request("DELETE", "/admin/data-cleanup/verification-codes").token(&key).form(&[("confirm", &token)]);
-    let answers = crate::support::at_once((0..100).map(|_| request()).collect());
-    let done = answers.iter().filter(|answer| answer.status == 200).count();
-    let refused = answers.iter().filter(|answer| answer.status == 428).count();
+    let responses = crate::support::send_concurrently((0..100).map(|_| request()).collect());
+    let done = responses.iter().filter(|response| response.status == 200).count();
+    let refused = responses.iter().filter(|response| response.status == 428).count();
     assert_eq!((done, done + refused), (1, 100));
 }
 
 #[test]
-fn without_a_backup_nothing_is_cleared() {
+fn purges_nothing_without_a_backup() {
     let server = Setup::default().start();
     let key = server.api_key("tests");
     server.request_code("13800138001");
-    // A file stands where the backups should be.
+    // A file blocks the backup directory.
     let backups = server.directory().join("backups");
     drop(std::fs::remove_dir_all(&backups));
     std::fs::write(&backups, "in the way").unwrap();
@@ -201,7 +201,7 @@ fn without_a_backup_nothing_is_cleared() {
 }
 
 #[test]
-fn the_command_asks_or_is_told_yes_and_counts_when_asked_to() {
+fn the_command_asks_accepts_yes_and_counts_in_a_dry_run() {
     let server = Setup::default().start();
     server.request_code("13800138001");
     server.command(&["cleanup", "verification-codes"]).expect(2);
@@ -231,7 +231,7 @@ fn the_command_asks_or_is_told_yes_and_counts_when_asked_to() {
     assert_eq!(rows["items"][0]["action"], "yarrow cleanup all");
 }
 
-/// A server with so much to copy that much can be written in the meantime.
+/// Starts a server with enough data that a purge takes a while.
 fn filled() -> Server {
     let unlimited = 1_000_000;
     let server = Setup::default()
@@ -246,7 +246,7 @@ fn filled() -> Server {
     server
 }
 
-/// Clears while `write` is called with one number after another, and gives the backup that was made before.
+/// Purges while `write` is called with increasing numbers. Returns the backup made before.
 fn cleared_while(server: &Server, write: impl Fn(u32) + Sync, clear: impl FnOnce() -> Value) -> Connection {
     let (stop, written) = (AtomicBool::new(false), AtomicU32::new(0));
     let done = scope(|scope| {
@@ -271,7 +271,7 @@ fn cleared_while(server: &Server, write: impl Fn(u32) + Sync, clear: impl FnOnce
     Connection::open(server.directory().join("backups").join(done["backup"].as_str().unwrap())).unwrap()
 }
 
-/// What a query finds, in the backup or in the database that was cleared after it.
+/// Returns the values of a query in the backup or in the purged database.
 fn held(server: &Server, backup: &Connection, sql: &str) -> BTreeSet<String> {
     let texts = |database: &Connection| -> BTreeSet<String> {
         let mut statement = database.prepare(sql).unwrap();
@@ -282,17 +282,17 @@ fn held(server: &Server, backup: &Connection, sql: &str) -> BTreeSet<String> {
     before.union(&after).cloned().collect()
 }
 
-/// Has feedback sent all the time, and fails if some that was taken is neither in the backup nor in the database.
+/// Sends feedback throughout a purge. Panics if accepted feedback is in neither backup nor database.
 fn assert_no_feedback_is_lost(what: &str, clear: impl FnOnce(&Server) -> Value) {
     let server = filled();
     let taken = std::sync::Mutex::new(BTreeSet::new());
     let write = |number: u32| {
         let text = format!("feedback {number}");
-        let answer = server.post("/feedback").json(&json!({ "content": text })).send();
-        match answer.status {
+        let response = server.post("/feedback").json(&json!({ "content": text })).send();
+        match response.status {
             201 => drop(taken.lock().unwrap().insert(text)),
-            // A command that clears everything holds up the server's changes for as long as that takes.
-            status => assert_eq!(status, 503, "{}", answer.text()),
+            // A purge of everything by command blocks the server's writes for its duration.
+            status => assert_eq!(status, 503, "{}", response.text()),
         }
     };
     let backup = cleared_while(&server, write, || clear(&server));
@@ -303,13 +303,13 @@ fn assert_no_feedback_is_lost(what: &str, clear: impl FnOnce(&Server) -> Value) 
 }
 
 #[test]
-fn nothing_is_lost_that_is_written_while_everything_is_cleared() {
+fn a_purge_of_everything_loses_no_concurrent_write() {
     assert_no_feedback_is_lost("HTTP", |server| cleared(server, &server.api_key("tests"), "all"));
     assert_no_feedback_is_lost("the command", |server| server.command(&["cleanup", "all", "--yes"]).expect(0).json());
 }
 
 #[test]
-fn nothing_is_lost_that_is_written_while_feedback_is_cleared() {
+fn a_purge_of_feedback_loses_no_concurrent_write() {
     assert_no_feedback_is_lost("HTTP", |server| cleared(server, &server.api_key("tests"), "feedback"));
     assert_no_feedback_is_lost("the command", |server| {
         server.command(&["cleanup", "feedback", "--yes"]).expect(0).json()
@@ -317,7 +317,7 @@ fn nothing_is_lost_that_is_written_while_feedback_is_cleared() {
 }
 
 #[test]
-fn no_code_is_lost_that_is_sent_while_codes_are_cleared() {
+fn a_purge_of_codes_loses_no_concurrent_code() {
     let server = filled();
     let sent = std::sync::atomic::AtomicUsize::new(0);
     let ask = |number: u32| {
@@ -330,7 +330,7 @@ fn no_code_is_lost_that_is_sent_while_codes_are_cleared() {
 }
 
 #[test]
-fn an_order_stays_of_which_something_came_in_after_the_backup() {
+fn keeps_an_order_with_activity_after_the_backup() {
     let server = filled();
     let user = server.sign_in("13800138000");
     let order = server.get("/payment/gateway/order").by(&user).query(&[("amount", "6.00"), ("coinCount", "60")]);
@@ -352,7 +352,7 @@ fn an_order_stays_of_which_something_came_in_after_the_backup() {
     let received = held(&server, &backup, "select notify_id from payment_callbacks");
     let newest: String = server.value("select notify_id from payment_callbacks order by id desc limit 1");
     let newest: usize = newest.strip_prefix("n-").unwrap().parse().unwrap();
-    // The one more is the notification of the payment itself.
+    // The additional one is the payment notification itself.
     assert_eq!(received.len(), newest + 1);
     server.command(&["payments", "show", &order]).expect(0);
     let done = server.command(&["cleanup", "payment-records", "--yes"]).expect(0).json();
@@ -360,10 +360,10 @@ fn an_order_stays_of_which_something_came_in_after_the_backup() {
 }
 
 #[test]
-fn a_clearing_that_is_killed_leaves_a_good_database() {
+fn killed_purges_leave_a_sound_database() {
     const ROWS: u32 = 30_000;
-    let temporary = tempfile::tempdir().unwrap();
-    let pristine = temporary.path().join("pristine");
+    let temp_dir = tempfile::tempdir().unwrap();
+    let pristine = temp_dir.path().join("pristine");
     let mut server = Setup::default().on(&pristine).with("BACKUP_EVERY", "0 s").start();
     let user = server.sign_in("13800138000");
     server.command(&["coins", "grant", "13800138000", "5"]).expect(0);
@@ -376,34 +376,34 @@ fn a_clearing_that_is_killed_leaves_a_good_database() {
     server.database().execute_batch(&fill).unwrap();
     assert_eq!(server.terminate(), Some(0));
     let arguments = ["cleanup", "all", "--yes"];
-    let timed = temporary.path().join("timed");
-    copy_of(&pristine, &timed);
-    let begun = Instant::now();
-    assert!(started(&timed, &arguments).wait().unwrap().success());
-    let whole = begun.elapsed();
-    let directory = temporary.path().join("killed");
-    cut_off(KILLS, whole, |wait| {
-        copy_of(&pristine, &directory);
-        let is_cut_off = killed_after(&directory, &arguments, wait);
+    let timed = temp_dir.path().join("timed");
+    copy_directory(&pristine, &timed);
+    let started_at = Instant::now();
+    assert!(spawn_command(&timed, &arguments).wait().unwrap().success());
+    let whole = started_at.elapsed();
+    let directory = temp_dir.path().join("killed");
+    kill_at_intervals(KILLS, whole, |wait| {
+        copy_directory(&pristine, &directory);
+        let is_cut_off = kill_after(&directory, &arguments, wait);
         let database = Connection::open(directory.join("yarrow.db")).unwrap();
         assert_sound(&database);
-        // Everything is cleared in one transaction.
+        // The purge is one transaction.
         let left = (count(&database, "users"), count(&database, "history"), count(&database, "ledger_entries"));
         assert!([(1, i64::from(ROWS), 1), (0, 0, 0)].contains(&left), "{left:?}");
         drop(database);
-        Ended::run(&directory, &["ledger", "verify"], "").expect(0);
+        CommandOutput::run(&directory, &["ledger", "verify"], "").expect(0);
         if left.0 == 0 {
-            // What was cleared can be had back: the backup came first.
-            Ended::run(&directory, &["backup", "verify"], "").expect(0);
+            // The backup allows recovery.
+            CommandOutput::run(&directory, &["backup", "verify"], "").expect(0);
         }
-        Ended::run(&directory, &arguments, "").expect(0);
+        CommandOutput::run(&directory, &arguments, "").expect(0);
         assert_eq!(count(&Connection::open(directory.join("yarrow.db")).unwrap(), "users"), 0);
         std::fs::remove_dir_all(&directory).unwrap();
         is_cut_off
     });
 }
 
-/// Takes the lock under which backups are made, so that a clearing waits for it until this is dropped.
+/// Takes the backup lock, so that a purge waits until this is dropped.
 fn hold_backups(directory: &Path) -> File {
     let backups = directory.join("backups");
     std::fs::create_dir_all(&backups).unwrap();
@@ -412,7 +412,7 @@ fn hold_backups(directory: &Path) -> File {
     lock
 }
 
-/// What the audit says of clearings, oldest first: `yarrow cleanup all 200`.
+/// Returns the audit events of purges, oldest first: `yarrow cleanup all 200`.
 fn clearings(directory: &Path) -> Vec<String> {
     let database = Connection::open(directory.join("yarrow.db")).unwrap();
     let sql = "select action || ' ' || outcome from audit where action like '%cleanup%' and outcome <> 428 order by id";
@@ -421,28 +421,28 @@ fn clearings(directory: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_clearing_that_is_killed_was_written_down_before() {
-    let temporary = tempfile::tempdir().unwrap();
-    let directory = temporary.path().join("data");
+fn audits_a_purge_before_it_starts() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    let directory = temp_dir.path().join("data");
     install(&directory);
     for what in ["all", "verification-codes", "payment-records", "feedback"] {
         let _held = hold_backups(&directory);
-        let mut process = started(&directory, &["cleanup", what, "--yes"]);
-        let begun = format!("yarrow cleanup {what} 202");
-        eventually("the beginning is written down", || clearings(&directory).last() == Some(&begun));
+        let mut process = spawn_command(&directory, &["cleanup", what, "--yes"]);
+        let started_at = format!("yarrow cleanup {what} 202");
+        eventually("the beginning is written down", || clearings(&directory).last() == Some(&started_at));
         process.kill().unwrap();
         process.wait().unwrap();
     }
-    Ended::run(&directory, &["cleanup", "expired", "--yes"], "").expect(0);
+    CommandOutput::run(&directory, &["cleanup", "expired", "--yes"], "").expect(0);
     assert_eq!(clearings(&directory)[4..], ["yarrow cleanup expired 202", "yarrow cleanup expired 200"]);
-    Ended::run(&directory, &["cleanup", "all", "--yes"], "").expect(0);
+    CommandOutput::run(&directory, &["cleanup", "all", "--yes"], "").expect(0);
     assert_eq!(clearings(&directory)[6..], ["yarrow cleanup all 202", "yarrow cleanup all 200"]);
 }
 
-/// Confirms a clearing over HTTP and comes back once it has begun.
-fn begin_clearing(server: &Server, key: &str, what: &str) -> Wire {
+/// Confirms a purge over HTTP and returns once it has begun.
+fn begin_clearing(server: &Server, key: &str, what: &str) -> RawConnection {
     let token = asked(server, key, what)["confirm"].as_str().unwrap().to_owned();
-    let mut wire = Wire::to(server);
+    let mut wire = RawConnection::to(server);
     assert!(wire.send(&format!(
         "DELETE /admin/data-cleanup/{what}?confirm={token} HTTP/1.1\r\nhost: yarrow\r\nauthorization: Bearer {key}\r\n\
          content-length: 0\r\n\r\n"
@@ -452,23 +452,23 @@ fn begin_clearing(server: &Server, key: &str, what: &str) -> Wire {
 }
 
 #[test]
-fn a_clearing_over_http_is_written_down_before_and_after() {
+fn audits_a_purge_over_http_before_and_after() {
     let server = Setup::default().with("BACKUP_EVERY", "0 s").start();
-    let (begun, done) =
+    let (started_at, done) =
         ("DELETE /admin/data-cleanup/verification-codes 202", "DELETE /admin/data-cleanup/verification-codes 200");
     let key = server.api_key("tests");
     cleared(&server, &key, "verification-codes");
-    assert_eq!(clearings(server.directory()), [begun, done]);
+    assert_eq!(clearings(server.directory()), [started_at, done]);
     let _held = hold_backups(server.directory());
     let _waiting = begin_clearing(&server, &key, "verification-codes");
     eventually("the beginning is written down", || clearings(server.directory()).len() == 3);
     let directory = server.kill();
-    assert_eq!(clearings(&directory)[2..], [begun]);
+    assert_eq!(clearings(&directory)[2..], [started_at]);
     std::fs::remove_dir_all(directory.parent().unwrap()).unwrap();
 }
 
 #[test]
-fn a_stop_waits_for_what_an_administrator_began_who_has_left() {
+fn a_shutdown_waits_for_an_operation_whose_client_disconnected() {
     let mut server = Setup::default().with("BACKUP_EVERY", "0 s").start();
     server.request_code("13800138001");
     let held = hold_backups(server.directory());
@@ -483,10 +483,10 @@ fn a_stop_waits_for_what_an_administrator_began_who_has_left() {
 }
 
 #[test]
-fn a_stop_does_not_wait_for_the_backup_before_everything_is_cleared() {
+fn a_shutdown_does_not_wait_for_the_backup_of_a_purge() {
     let mut server = Setup::default().with("LIMITS_DRAIN_TIMEOUT", "300 ms").with("BACKUP_EVERY", "0 s").start();
     let (user, key) = (server.sign_in("13800138000"), server.api_key("tests"));
-    // A key that does not come to its end holds up the backup that it goes into.
+    // A key file that never ends blocks the backup that reads it.
     let kept = server.directory().join("sandbox.key");
     std::fs::remove_file(&kept).unwrap();
     assert!(Command::new("mkfifo").arg(&kept).status().unwrap().success());
@@ -494,12 +494,12 @@ fn a_stop_does_not_wait_for_the_backup_before_everything_is_cleared() {
     let database = server.database();
     database.busy_timeout(Duration::ZERO).unwrap();
     eventually("nobody else may write", || database.execute_batch("begin immediate; rollback").is_err());
-    let begun = Instant::now();
+    let started_at = Instant::now();
     assert_eq!(server.terminate(), Some(0));
-    assert!(begun.elapsed() < Duration::from_secs(6), "{:?}", begun.elapsed());
+    assert!(started_at.elapsed() < Duration::from_secs(6), "{:?}", started_at.elapsed());
     let left: String = server.value("select group_concat(phone_number) from users");
     assert_eq!(left, user.phone_number);
     let rows = clearings(server.directory());
-    // That it began, once.
+    // The start, once.
     assert_eq!(rows, ["DELETE /admin/data-cleanup/all 202"]);
 }

@@ -1,19 +1,19 @@
-//! The network log as administrators read it.
+//! `/admin/network-logs`: search, reports and commands.
 
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Server, Setup, eventually, log_statement};
+use crate::support::{Response, Server, Setup, eventually, log_statement};
 
-/// Entries that the tests put into the log: more than two pieces, and some that are in none.
+/// The number of test entries: more than two segments plus an incomplete one.
 const ENTRIES: i64 = 20_000;
 const START: i64 = 1_767_225_600_000;
 
-fn get(server: &Server, key: &str, path: &str) -> Answer {
+fn get(server: &Server, key: &str, path: &str) -> Response {
     server.get(&format!("/admin/network-logs/{path}")).token(key).send()
 }
 
-/// Fills the log with entries, one a second, whose users, addresses and outcomes follow from their number.
+/// Inserts entries, one a second. Users, addresses and statuses derive from their number.
 fn fill(database: &Connection) {
     let fill = "with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < ?2) \
                 select ?1 + 1000 * n, case when n % 3 = 0 then 10000 + n % 7 end, \
@@ -24,7 +24,7 @@ fn fill(database: &Connection) {
     database.execute_batch("commit").unwrap();
 }
 
-/// Moves the time of all entries of these blocks.
+/// Shifts the time of all entries of these blocks.
 fn shift(database: &Connection, by_ms: i64, condition: &str) {
     let sql = format!(
         "update access_log_blocks set first_at = first_at + ?1, last_at = last_at + ?1, base_at = base_at + ?1 \
@@ -40,7 +40,7 @@ fn wait_for_pieces(database: &Connection, pieces: i64) {
     eventually("pieces are made", || count() >= pieces);
 }
 
-/// The numbers and the total that plain SQL finds.
+/// Returns ids and total from plain SQL.
 fn truth(database: &Connection, condition: &str, page: i64, size: i64) -> (Vec<i64>, i64) {
     let offset = (page - 1) * size;
     let sql = format!("select id from access_log where {condition} order by id desc limit {size} offset {offset}");
@@ -50,20 +50,24 @@ fn truth(database: &Connection, condition: &str, page: i64, size: i64) -> (Vec<i
     (ids, database.query_row(&total, [], |row| row.get(0)).unwrap())
 }
 
-fn found(answer: &Value) -> (Vec<i64>, i64) {
-    let ids =
-        answer["items"].as_array().unwrap().iter().map(|item| item["id"].as_str().unwrap().parse().unwrap()).collect();
-    (ids, answer["total"].as_i64().unwrap())
+fn found(response: &Value) -> (Vec<i64>, i64) {
+    let ids = response["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| item["id"].as_str().unwrap().parse().unwrap())
+        .collect();
+    (ids, response["total"].as_i64().unwrap())
 }
 
 #[test]
-fn every_search_finds_what_is_there_page_by_page() {
+fn every_search_returns_the_matching_entries_page_by_page() {
     let server = Setup::default().with("RETENTION_ACCESS_LOG", "36500 days").start();
     let key = server.api_key("tests");
     let database = server.database();
     fill(&database);
     wait_for_pieces(&database, 2);
-    // Requests of this test come behind, so that all searches end before them.
+    // Requests of this test come later, so that all searches end before them.
     let end = START + 1000 * (ENTRIES + 1);
     let (early, late) = (START + 1_000_000, START + 17_500_500);
     let searches = [
@@ -81,31 +85,31 @@ fn every_search_finds_what_is_there_page_by_page() {
             let condition = format!("{condition} and at >= {from} and at < {to}");
             for (page, size) in [(1, 20), (2, 100), (40, 50), (190, 100), (1000, 1)] {
                 let path = format!("{path}?startTime={from}&endTime={to}&page={page}&size={size}");
-                let answer = get(&server, &key, &path).expect(200).json();
-                assert_eq!(found(&answer), truth(&database, &condition, page, size), "{path}");
+                let response = get(&server, &key, &path).expect(200).json();
+                assert_eq!(found(&response), truth(&database, &condition, page, size), "{path}");
                 pages += 1;
             }
         }
     }
     assert_eq!(pages, 7 * 5 * 5);
-    let answer = get(&server, &key, &format!("user/10003?endTime={end}&size=1")).expect(200).json();
-    let newest = &answer["items"][0];
+    let response = get(&server, &key, &format!("user/10003?endTime={end}&size=1")).expect(200).json();
+    let newest = &response["items"][0];
     let expected = json!({
         "id": newest["id"], "time": newest["time"], "userId": "10003", "clientIp": newest["clientIp"], "method": "GET",
         "route": "/user/profile", "status": newest["status"], "success": newest["status"] == 200, "durationMs": 1.5,
         "requestId": format!("r-{}", newest["id"].as_str().unwrap()),
     });
     assert_eq!(newest, &expected);
-    // The same document from the command line, which asks the same question.
+    // The command returns the same document.
     let user = server.command(&["logs", "user", "10003", "--to", &end.to_string(), "--size", "1"]).expect(0).json();
-    assert_eq!(user, answer);
+    assert_eq!(user, response);
 
-    // Deleting the older half leaves the rest to be found, also what is in a piece that lost its beginning.
+    // After deleting the older half, the rest is still found, including a partially deleted segment.
     let days = 24 * 3600 * 1000;
     let cut = START + 20 * days;
     shift(&database, 4_000_000_000, "first_entry > 10000 and first_entry <= 20000");
     database.execute("update access_log_pieces set last_at = last_at + 4000000000 where id = 2", []).unwrap();
-    // As many callers as a piece can have, and more.
+    // The maximum number of callers in a segment, and more.
     let crowd = "insert into access_log_subjects (piece, subject, entries) select 1, 'ip:' || i, 1 from \
                  (with recursive n (i) as (select 1 union all select i + 1 from n where i < 60000) select i from n)";
     database.execute(crowd, []).unwrap();
@@ -115,8 +119,8 @@ fn every_search_finds_what_is_there_page_by_page() {
     let deleted = deleted.form(&[("daysToKeep", &keep.to_string())]).send().expect(200).json();
     assert_eq!(deleted["deleted"], 10_000);
     let left = truth(&database, "user_id = 10003 and id <= 20000", 1, 20);
-    let answer = get(&server, &key, &format!("user/10003?endTime={}", end + 4_000_000_000_i64)).expect(200).json();
-    assert_eq!(found(&answer), left);
+    let response = get(&server, &key, &format!("user/10003?endTime={}", end + 4_000_000_000_i64)).expect(200).json();
+    assert_eq!(found(&response), left);
     let pieces: i64 = database.query_row("select count(*) from access_log_pieces", [], |row| row.get(0)).unwrap();
     let stale = "select count(*) from access_log_subjects where piece not in (select id from access_log_pieces)";
     assert_eq!(pieces, 1);
@@ -124,7 +128,7 @@ fn every_search_finds_what_is_there_page_by_page() {
 }
 
 #[test]
-fn what_is_logged_of_a_request_is_found_by_user_and_address() {
+fn finds_the_log_of_a_request_by_user_and_address() {
     let server = Setup::default().start();
     let key = server.api_key("tests");
     let user = server.sign_in("13800138000");
@@ -141,7 +145,7 @@ fn what_is_logged_of_a_request_is_found_by_user_and_address() {
     assert_eq!(logged["items"][0]["route"], "/coin/balance");
     assert_eq!(logged["items"][0]["requestId"], "seen-by-log");
     assert_eq!(logged["items"][0]["success"], true);
-    // One address has many spellings.
+    // An address has many spellings.
     for spelling in ["2001:db8::7", "2001:0DB8:0:0:0:0:0:7", "2001%3Adb8%3A%3A7"] {
         let logged = get(&server, &key, &format!("ip/{spelling}")).expect(200).json();
         assert_eq!((&logged["total"], &logged["items"][0]["status"]), (&json!(1), &json!(403)), "{spelling}");
@@ -150,7 +154,7 @@ fn what_is_logged_of_a_request_is_found_by_user_and_address() {
     let failed = get(&server, &key, "failed").expect(200).json();
     assert_eq!(failed["items"][0]["status"], 403);
     assert!(failed["items"].as_array().unwrap().iter().all(|item| item["success"] == false));
-    // The log knows no path, and with it no phone number.
+    // The log contains no paths and thus no phone numbers.
     server.get("/divination-history/count/13800138000").by(&user).send().expect(200);
     eventually("the request is in the log", || found(&get(&server, &key, &of_user).expect(200).json()).1 == 5);
     assert!(!get(&server, &key, &of_user).expect(200).text().contains("13800138000"));
@@ -160,8 +164,7 @@ fn what_is_logged_of_a_request_is_found_by_user_and_address() {
 }
 
 #[track_caller]
-/// Puts requests of one address into the last minutes. The newest end a whole minute, so that a few that are close
-/// together fall into one.
+/// Inserts recent requests of one address. The newest end a whole minute, so that close ones share it.
 fn requests(database: &Connection, client_ip: &str, count: i64, route: &str, status: u16, users: i64, apart_ms: i64) {
     let sql = "with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < ?1) \
                select ?6 - n * ?7, case when ?5 > 0 then n % max(?5, 1) end, ?2, 'POST', ?3, ?4, 1, 'x' \
@@ -174,7 +177,7 @@ fn requests(database: &Connection, client_ip: &str, count: i64, route: &str, sta
 }
 
 #[test]
-fn suspicious_addresses_are_told_with_their_reasons_the_worst_first() {
+fn lists_suspicious_addresses_with_reasons_worst_first() {
     let server = Setup::default().start();
     let key = server.api_key("tests");
     let database = server.database();
@@ -212,7 +215,7 @@ fn suspicious_addresses_are_told_with_their_reasons_the_worst_first() {
     let second = get(&server, &key, "suspicious?page=2&size=2").expect(200).json();
     assert_eq!(second["items"][0]["clientIp"], "203.0.113.2");
     assert_eq!(second["items"][0]["reasons"][0], json!({ "code": "distinct_users", "value": 40, "threshold": 20 }));
-    // Before all that there was nothing.
+    // Nothing happened before.
     assert_eq!(get(&server, &key, "suspicious?endTime=2026-01-01").expect(200).json()["total"], 0);
 
     let counted = get(&server, &key, "count/ip?size=3").expect(200).json();
@@ -227,7 +230,7 @@ fn suspicious_addresses_are_told_with_their_reasons_the_worst_first() {
 }
 
 #[test]
-fn bad_values_are_refused() {
+fn rejects_invalid_parameters() {
     let server = Setup::default().start();
     let key = server.api_key("tests");
     get(&server, &key, "user/nobody").expect_fields(&[("userId", "invalid_format")]);
@@ -259,7 +262,7 @@ fn bad_values_are_refused() {
 }
 
 #[test]
-fn searches_read_by_number_and_never_the_whole_log() {
+fn searches_use_indexes_and_never_scan_the_log() {
     let server = Setup::default().start();
     let database = server.database();
     let plans = [
@@ -280,7 +283,7 @@ fn searches_read_by_number_and_never_the_whole_log() {
         let mut rows = statement.query([]).unwrap();
         while let Some(row) = rows.next().unwrap() {
             let step: String = row.get(3).unwrap();
-            // Pieces are few: one for thousands of entries, and a search asks each of them.
+            // Segments are few: one for thousands of entries, and a search reads each.
             let is_fine = step.contains("SEARCH") || step.starts_with("SCAN p") || step.contains("SUBQUERY");
             let is_first_rows = sql.contains(" limit ") && step == "SCAN access_log_blocks";
             assert!(is_fine || is_first_rows, "{sql}: {step}");
@@ -290,7 +293,7 @@ fn searches_read_by_number_and_never_the_whole_log() {
 }
 
 #[test]
-fn commands_find_the_same_beside_the_server() {
+fn commands_return_the_same_beside_the_server() {
     let server = Setup::default().start();
     let user = server.sign_in("13800138000");
     let database = server.database();
@@ -312,7 +315,7 @@ fn commands_find_the_same_beside_the_server() {
     server.command(&["logs", "user", "13900139000"]).expect(4);
     server.command(&["logs", "ip", "nowhere"]).expect(2);
     server.command(&["logs", "range", "--from", "2026-01-02", "--to", "2026-01-01"]).expect(2);
-    // What is tallied up to now cannot begin later, whichever door asks.
+    // The counted period cannot start later, by HTTP or by command.
     for tally in ["count", "suspicious"] {
         let problem = server.command(&["logs", tally, "--from", "2999-01-01"]).expect(2).problem();
         assert_eq!(problem["errors"][0]["field"], "to", "{problem}");

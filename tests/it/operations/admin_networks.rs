@@ -1,18 +1,18 @@
-//! From where administrators may come, over which listener, and how their sessions end from outside.
+//! Allowed networks, the admin listener, and ending sessions by command.
 
 use serde_json::json;
 
-use crate::support::{Answer, Binary, Ended, Request, Server, Setup, raw::Wire};
+use crate::support::{Binary, CommandOutput, Request, Response, Server, Setup, raw::RawConnection};
 
 const PASSWORD: &str = "correct horse battery staple";
 
-fn login(server: &Server, from: &str) -> Answer {
+fn login(server: &Server, from: &str) -> Response {
     let body = json!({ "name": "root", "password": PASSWORD });
     server.post("/admin/login").header("x-forwarded-for", from).json(&body).send()
 }
 
 #[test]
-fn administrators_call_from_allowed_networks_only_and_the_command_line_lets_them_in_again() {
+fn administrators_use_allowed_networks_only_and_commands_change_them() {
     let server = Setup::default().start();
     let token = server.admin("root", PASSWORD);
     let key = server.api_key("shop");
@@ -36,10 +36,10 @@ fn administrators_call_from_allowed_networks_only_and_the_command_line_lets_them
         server.get("/healthz").token(credential).send().expect_problem(403, "address_not_allowed");
     }
     login(&server, "203.0.113.77").expect(200);
-    // Whether the password is right is not even looked at, and no try is counted.
+    // The password is not checked, and no attempt is counted.
     login(&server, "198.51.100.1").expect_problem(403, "address_not_allowed");
     assert_eq!(server.value::<i64>("select count(*) from admin_attempts"), 0);
-    // Users come from everywhere.
+    // Users may use any network.
     server.get("/coin/balance").by(&user).header("x-forwarded-for", "198.51.100.1").send().expect(200);
 
     server.command(&["admin", "networks", "disallow", "198.51.100.0/24"]).expect(4);
@@ -53,7 +53,7 @@ fn administrators_call_from_allowed_networks_only_and_the_command_line_lets_them
 }
 
 #[test]
-fn a_list_that_cannot_be_read_lets_nobody_in() {
+fn an_unreadable_network_list_rejects_everybody() {
     let server = Setup::default().start();
     let token = server.admin("root", PASSWORD);
     server.edit("insert into settings (name, value, updated_at) values ('admin.networks', 'everywhere', 0)");
@@ -64,12 +64,12 @@ fn a_list_that_cannot_be_read_lets_nobody_in() {
 }
 
 #[test]
-fn with_a_listener_of_its_own_admin_is_nowhere_else() {
+fn the_admin_listener_serves_admin_exclusively() {
     let mut server = Setup::default().with("SERVER_ADMIN_LISTEN", "127.0.0.1:0").start();
     let line = server.wait_for_line("yarrow serves /admin on http://");
     let address = line.rsplit("http://").next().unwrap().trim().to_owned();
     let create = ["admin", "create", "root", "--password-stdin"];
-    Ended::run(server.directory(), &create, &format!("{PASSWORD}\n")).expect(0);
+    CommandOutput::run(server.directory(), &create, &format!("{PASSWORD}\n")).expect(0);
     let body = json!({ "name": "root", "password": PASSWORD });
     for path in ["/admin/login", "/admin/logout"] {
         server.post(path).json(&body).send().expect_problem(404, "not_found");
@@ -80,7 +80,7 @@ fn with_a_listener_of_its_own_admin_is_nowhere_else() {
     let token = session["token"].as_str().unwrap();
     inside("GET", "/admin/payments").token(token).send().expect(200);
     inside("GET", "/admin/payments").send().expect_problem(401, "unauthenticated");
-    // The rest of what administrators do needs no second address.
+    // Administrator requests outside `/admin` need no second address.
     inside("POST", "/coin/sync").token(token).send().expect(200);
     inside("GET", "/readyz").send().expect(200);
     server.get("/readyz").send().expect(200);
@@ -88,7 +88,7 @@ fn with_a_listener_of_its_own_admin_is_nowhere_else() {
 }
 
 #[test]
-fn an_address_that_is_taken_stops_the_start() {
+fn an_address_in_use_prevents_the_start() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let directory = tempfile::tempdir().unwrap();
     let mut command = Binary::command();
@@ -99,7 +99,7 @@ fn an_address_that_is_taken_stops_the_start() {
 }
 
 #[test]
-fn sessions_are_listed_and_ended_from_outside() {
+fn commands_list_and_end_sessions() {
     let server = Setup::default().start();
     let (alice, bob) = (server.admin("alice", PASSWORD), server.admin("bob", PASSWORD));
     let list = || server.command(&["admin", "sessions", "list"]).expect(0).json();
@@ -124,12 +124,12 @@ fn sessions_are_listed_and_ended_from_outside() {
 }
 
 #[test]
-fn a_new_password_ends_the_sessions_of_the_old_one() {
+fn a_new_password_ends_existing_sessions() {
     let server = Setup::default().start();
     let token = server.admin("root", PASSWORD);
     let change = |name: &str, password: &str| {
         let arguments = ["admin", "password", name, "--password-stdin"];
-        Ended::run(server.directory(), &arguments, &format!("{password}\n"))
+        CommandOutput::run(server.directory(), &arguments, &format!("{password}\n"))
     };
     change("root", "short").expect(2);
     change("nobody", "another horse battery").expect(4);
@@ -142,14 +142,14 @@ fn a_new_password_ends_the_sessions_of_the_old_one() {
 }
 
 #[test]
-fn a_crowd_at_the_public_listener_keeps_no_administrator_out() {
+fn load_on_the_public_listener_does_not_block_administrators() {
     let setup = Setup::default().with("SERVER_ADMIN_LISTEN", "127.0.0.1:0").with("LIMITS_CONNECTIONS", 20);
     let mut server = setup.start();
     let line = server.wait_for_line("yarrow serves /admin on http://");
     let address = line.rsplit("http://").next().unwrap().trim().to_owned();
     let key = server.api_key("tests");
-    let mut crowd: Vec<_> = (0..20).map(|_| Wire::to(&server)).collect();
-    crowd.iter_mut().for_each(Wire::expect_health);
-    assert_eq!(Wire::to(&server).read_to_end().0, "", "there was room for one more");
+    let mut crowd: Vec<_> = (0..20).map(|_| RawConnection::to(&server)).collect();
+    crowd.iter_mut().for_each(RawConnection::expect_health);
+    assert_eq!(RawConnection::to(&server).read_to_end().0, "", "there was room for one more");
     Request::new("GET", &format!("http://{address}/admin/payments")).token(&key).send().expect(200);
 }

@@ -1,16 +1,16 @@
-//! Administrators read what is a user's, and change nothing of it.
+//! Administrators' read access to user data.
 
 use serde_json::json;
 
 use crate::support::Setup;
 
 #[test]
-fn an_administrator_reads_profiles_and_interpretations_and_leaves_a_row() {
+fn an_administrator_reads_user_data_with_an_audit_event() {
     let server = Setup::default().start();
     let user = server.sign_in("13800138000");
     let other = server.sign_in("13800138001");
     let ask = json!({ "question": "今年换工作合适吗？" });
-    let made = server.post("/divination/enhanced").by(&user).json(&ask).send().expect(200).json();
+    let created = server.post("/divination/enhanced").by(&user).json(&ask).send().expect(200).json();
     let key = server.api_key("support");
 
     let profile = format!("/user/profile?userId={}", user.user_id);
@@ -22,7 +22,7 @@ fn an_administrator_reads_profiles_and_interpretations_and_leaves_a_row() {
     assert_eq!(server.get(&records).token(&key).send().expect(200).json()["total"], 1);
     server.get(&records).by(&other).send().expect_problem(403, "not_yours");
 
-    let trace = format!("/divination/records/trace/{}", made["traceId"].as_str().unwrap());
+    let trace = format!("/divination/records/trace/{}", created["traceId"].as_str().unwrap());
     assert_eq!(server.get(&trace).token(&key).send().expect(200).json()["userId"], user.user_id);
     server.get(&trace).by(&other).send().expect_problem(404, "not_found");
 

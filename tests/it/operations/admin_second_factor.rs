@@ -1,4 +1,4 @@
-//! The second factor of administrators, enrolled by commands and asked for at the door.
+//! The second factor of administrators: enrolment by command, verification at sign-in.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use ring::hmac;
 use serde_json::json;
 
-use crate::support::{Answer, Ended, Request, Server, Setup, at_once, contents_of};
+use crate::support::{CommandOutput, Request, Response, Server, Setup, contents_of, send_concurrently};
 
 const PASSWORD: &str = "correct horse battery staple";
 
@@ -24,7 +24,7 @@ impl Authenticator {
         Self(bits.chars().collect::<Vec<_>>().chunks_exact(8).map(byte).collect())
     }
 
-    /// The code that is shown so many steps from now.
+    /// Returns the code of the time step `steps` from now.
     fn code(&self, steps: i64) -> String {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
         let step = i64::try_from(now).unwrap() / 30 + steps;
@@ -44,44 +44,44 @@ fn signing_in(server: &Server, totp: Option<&str>) -> Request {
     server.post("/admin/login").json(&body)
 }
 
-fn login(server: &Server, totp: Option<&str>) -> Answer {
+fn login(server: &Server, totp: Option<&str>) -> Response {
     signing_in(server, totp).send()
 }
 
-fn confirm(server: &Server, code: &str) -> Ended {
-    Ended::run(server.directory(), &["admin", "totp", "confirm", "root"], &format!("{code}\n"))
+fn confirm(server: &Server, code: &str) -> CommandOutput {
+    CommandOutput::run(server.directory(), &["admin", "totp", "confirm", "root"], &format!("{code}\n"))
 }
 
 fn forget_attempts(server: &Server) {
     server.edit("delete from admin_attempts");
 }
 
-/// A server whose administrator has confirmed a second factor with the code of the step before.
+/// Starts a server whose administrator confirmed a second factor with the previous code.
 fn enrolled() -> (Server, Authenticator) {
     let server = Setup::default().start();
     server.admin("root", PASSWORD);
-    let made = server.command(&["admin", "totp", "enrol", "root"]).expect(0).json();
-    let app = Authenticator::of(made["secret"].as_str().unwrap());
+    let created = server.command(&["admin", "totp", "enrol", "root"]).expect(0).json();
+    let app = Authenticator::of(created["secret"].as_str().unwrap());
     confirm(&server, &app.code(-1)).expect(0);
     (server, app)
 }
 
 #[test]
-fn a_second_factor_counts_once_it_was_confirmed() {
+fn a_second_factor_is_required_once_confirmed() {
     let server = Setup::default().start();
     server.admin("root", PASSWORD);
-    assert!(server.command(&["admin", "totp", "enrol", "nobody"]).expect(4).complaint().contains("no administrator"));
+    assert!(server.command(&["admin", "totp", "enrol", "nobody"]).expect(4).stderr().contains("no administrator"));
     confirm(&server, "123456").expect(4);
     let first = server.command(&["admin", "totp", "enrol", "root"]).expect(0).json();
-    let made = server.command(&["admin", "totp", "enrol", "root"]).expect(0).json();
-    assert_ne!(first["secret"], made["secret"]);
-    let uri = format!("otpauth://totp/Yarrow:root?secret={}&issuer=Yarrow", made["secret"].as_str().unwrap());
-    assert_eq!(made["uri"], uri);
-    // Not yet.
+    let created = server.command(&["admin", "totp", "enrol", "root"]).expect(0).json();
+    assert_ne!(first["secret"], created["secret"]);
+    let uri = format!("otpauth://totp/Yarrow:root?secret={}&issuer=Yarrow", created["secret"].as_str().unwrap());
+    assert_eq!(created["uri"], uri);
+    // Not confirmed yet.
     login(&server, None).expect(200);
     confirm(&server, &Authenticator::of(first["secret"].as_str().unwrap()).code(0)).expect(1);
     confirm(&server, "").expect(1);
-    let app = Authenticator::of(made["secret"].as_str().unwrap());
+    let app = Authenticator::of(created["secret"].as_str().unwrap());
     confirm(&server, &app.code(-1)).expect(0);
     confirm(&server, &app.code(0)).expect(1);
     server.command(&["admin", "totp", "enrol", "root"]).expect(1);
@@ -93,23 +93,23 @@ fn a_second_factor_counts_once_it_was_confirmed() {
 }
 
 #[test]
-fn one_code_is_one_sign_in() {
+fn a_code_is_accepted_once() {
     let (server, app) = enrolled();
     let code = app.code(0);
-    let answers = at_once((0..3).map(|_| signing_in(&server, Some(&code))).collect());
-    let statuses: Vec<_> = answers.iter().map(|answer| answer.status).collect();
+    let responses = send_concurrently((0..3).map(|_| signing_in(&server, Some(&code))).collect());
+    let statuses: Vec<_> = responses.iter().map(|response| response.status).collect();
     assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 1, "{statuses:?}");
     forget_attempts(&server);
     login(&server, Some(&code)).expect_problem(401, "invalid_credentials");
-    // Nor does one from before the last that was used.
+    // Codes older than the last used one are rejected too.
     login(&server, Some(&app.code(-1))).expect_problem(401, "invalid_credentials");
     login(&server, Some(&app.code(1))).expect(200);
 }
 
 #[test]
-fn a_code_of_a_clock_that_was_ahead_keeps_nobody_out_and_counts_no_more() {
+fn a_code_used_by_a_fast_clock_locks_nobody_out_and_is_not_reusable() {
     let (server, app) = enrolled();
-    // One was used when the clock was a day ahead.
+    // One was used while the clock was a day ahead.
     server.edit(
         "insert into admin_used_codes (admin_id, step) select admin_id, unixepoch() / 30 + 2880 from admin_second_factors",
     );
@@ -122,7 +122,7 @@ fn a_code_of_a_clock_that_was_ahead_keeps_nobody_out_and_counts_no_more() {
 }
 
 #[test]
-fn wrong_codes_are_failures_and_a_missing_one_is_none() {
+fn wrong_codes_count_as_failures_and_missing_ones_do_not() {
     let (server, app) = enrolled();
     for _ in 0..5 {
         login(&server, None).expect_problem(401, "totp_required");
@@ -133,34 +133,34 @@ fn wrong_codes_are_failures_and_a_missing_one_is_none() {
     }
     login(&server, Some(&app.code(0))).expect_problem(429, "too_many_requests");
     forget_attempts(&server);
-    // The code without the password is worth nothing, and is not told from a wrong password.
+    // A code without the password gets the response of a wrong password.
     let body = json!({ "name": "root", "password": "wrong password", "totp": app.code(0) });
     server.post("/admin/login").json(&body).send().expect_problem(401, "invalid_credentials");
     login(&server, Some(&app.code(0))).expect(200);
 }
 
 #[test]
-fn who_has_lost_the_device_gets_back_in_by_the_command_line() {
+fn a_command_resets_a_lost_second_factor() {
     let (server, app) = enrolled();
     server.command(&["admin", "totp", "remove", "root"]).expect(2);
     server.command(&["admin", "totp", "remove", "root", "--yes"]).expect(0);
     server.command(&["admin", "totp", "remove", "root", "--yes"]).expect(4);
     login(&server, None).expect(200);
-    // What was enrolled before is worth nothing afterwards.
+    // The old enrolment is invalid.
     server.command(&["admin", "totp", "enrol", "root"]).expect(0);
     confirm(&server, &app.code(0)).expect(1);
 }
 
 #[test]
-fn the_secret_is_not_in_the_database_and_needs_the_server_key() {
+fn the_secret_is_encrypted_with_the_server_key() {
     let server = Setup::default().start();
     server.admin("root", PASSWORD);
-    let made = server.command(&["admin", "totp", "enrol", "root"]).expect(0).json();
-    let app = Authenticator::of(made["secret"].as_str().unwrap());
+    let created = server.command(&["admin", "totp", "enrol", "root"]).expect(0).json();
+    let app = Authenticator::of(created["secret"].as_str().unwrap());
     confirm(&server, &app.code(-1)).expect(0);
     let directory = server.kill();
     for bytes in contents_of(&directory) {
-        for trace in [&app.0[..], made["secret"].as_str().unwrap().as_bytes(), STANDARD.encode(&app.0).as_bytes()] {
+        for trace in [&app.0[..], created["secret"].as_str().unwrap().as_bytes(), STANDARD.encode(&app.0).as_bytes()] {
             assert!(!bytes.windows(trace.len()).any(|window| window == trace));
         }
     }

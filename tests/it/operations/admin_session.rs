@@ -1,16 +1,16 @@
-//! Signing in as an administrator.
+//! `/admin/login`: sign-in, failures and session lifetime.
 
 use serde_json::json;
 
-use crate::support::{Answer, Ended, Server, Setup};
+use crate::support::{CommandOutput, Response, Server, Setup};
 
 const PASSWORD: &str = "correct horse battery staple";
 
-fn login(server: &Server, name: &str, password: &str) -> Answer {
+fn login(server: &Server, name: &str, password: &str) -> Response {
     server.post("/admin/login").json(&json!({ "name": name, "password": password })).send()
 }
 
-fn sync(server: &Server, token: &str) -> Answer {
+fn sync(server: &Server, token: &str) -> Response {
     server.post("/coin/sync").token(token).send()
 }
 
@@ -29,13 +29,13 @@ fn an_administrator_signs_in_and_operates() {
 }
 
 #[test]
-fn three_failures_close_the_door_for_a_while() {
+fn three_failures_lock_sign_in_for_a_while() {
     let server = Setup::default().start();
     server.admin("root", PASSWORD);
     for name in ["root", "root", "nobody"] {
         login(&server, name, "wrong password").expect_problem(401, "invalid_credentials");
     }
-    // Neither another name nor the right password opens it; the time does.
+    // Only time unlocks it, not another name or the right password.
     for (name, password) in [("root", PASSWORD), ("other", PASSWORD)] {
         let refused = login(&server, name, password).expect_problem(429, "too_many_requests");
         let wait: u64 = refused.header("retry-after").unwrap().parse().unwrap();
@@ -46,7 +46,7 @@ fn three_failures_close_the_door_for_a_while() {
 }
 
 #[test]
-fn guesses_are_counted_for_each_name_from_anywhere_and_for_each_network() {
+fn counts_failures_by_name_and_by_network() {
     let server = Setup::default().start();
     server.admin("root", PASSWORD);
     server.admin("other", PASSWORD);
@@ -59,7 +59,7 @@ fn guesses_are_counted_for_each_name_from_anywhere_and_for_each_network() {
     }
     login("root", PASSWORD, "203.0.113.3").expect_problem(429, "too_many_requests");
     login("other", PASSWORD, "203.0.113.3").expect(200);
-    // Whoever has one address of a /64 has all of them.
+    // All addresses of a /64 count as one.
     for (name, from) in [("anna", "2001:db8:2::1"), ("berta", "2001:db8:2::2"), ("carla", "2001:db8:2:0:9::3")] {
         login(name, "wrong password", from).expect_problem(401, "invalid_credentials");
     }
@@ -68,7 +68,7 @@ fn guesses_are_counted_for_each_name_from_anywhere_and_for_each_network() {
 }
 
 #[test]
-fn guesses_at_once_are_not_one_guess() {
+fn counts_concurrent_guesses_individually() {
     let server = Setup::default().start();
     server.admin("root", PASSWORD);
     let statuses: Vec<_> = std::thread::scope(|scope| {
@@ -80,7 +80,7 @@ fn guesses_at_once_are_not_one_guess() {
 }
 
 #[test]
-fn success_uses_nothing_up() {
+fn successful_sign_ins_use_no_attempts() {
     let server = Setup::default().start();
     server.admin("root", PASSWORD);
     for _ in 0..4 {
@@ -89,7 +89,7 @@ fn success_uses_nothing_up() {
 }
 
 #[test]
-fn sessions_end_by_age_and_by_idleness() {
+fn sessions_expire_by_age_and_idle_time() {
     let server = Setup::default().start();
     let (idle, old) = (server.admin("idle", PASSWORD), server.admin("old", PASSWORD));
     let age = |column: &str, name: &str, minutes: i64| {
@@ -112,24 +112,24 @@ fn sessions_end_by_age_and_by_idleness() {
 }
 
 #[test]
-fn unfit_names_and_passwords_are_refused() {
+fn rejects_invalid_names_and_passwords() {
     let directory = tempfile::tempdir().unwrap();
     let create = |name: &str, password: &str| {
-        Ended::run(directory.path(), &["admin", "create", name, "--password-stdin"], &format!("{password}\n"))
+        CommandOutput::run(directory.path(), &["admin", "create", name, "--password-stdin"], &format!("{password}\n"))
     };
     create("root", "too short").expect(2);
     create("ro ot", PASSWORD).expect(2);
     create("", PASSWORD).expect(2);
     create("root", PASSWORD).expect(0);
-    assert!(create("root", PASSWORD).expect(1).complaint().contains("exists already"));
-    Ended::run(directory.path(), &["admin", "create", "other"], "").expect(2);
-    let listed = Ended::run(directory.path(), &["admin", "list"], "").expect(0).json();
+    assert!(create("root", PASSWORD).expect(1).stderr().contains("exists already"));
+    CommandOutput::run(directory.path(), &["admin", "create", "other"], "").expect(2);
+    let listed = CommandOutput::run(directory.path(), &["admin", "list"], "").expect(0).json();
     assert_eq!(listed.as_array().unwrap().len(), 1);
     assert_eq!(listed[0]["name"], "root");
 }
 
 #[test]
-fn there_is_no_administrator_until_one_is_made() {
+fn no_administrator_exists_by_default() {
     let server = Setup::default().start();
     for (name, password) in [("admin", "admin"), ("root", "root")] {
         login(&server, name, password).expect_problem(401, "invalid_credentials");
@@ -139,7 +139,7 @@ fn there_is_no_administrator_until_one_is_made() {
 }
 
 #[test]
-fn a_session_ends_when_it_is_signed_out_and_when_its_owner_is_removed() {
+fn a_session_ends_at_sign_out_and_with_its_administrator() {
     let server = Setup::default().start();
     let (leaving, removed) = (server.admin("leaving", PASSWORD), server.admin("removed", PASSWORD));
     server.post("/admin/logout").token(&leaving).send().expect(200);
@@ -151,17 +151,17 @@ fn a_session_ends_when_it_is_signed_out_and_when_its_owner_is_removed() {
     sync(&server, &removed).expect_problem(401, "unauthenticated");
     login(&server, "removed", PASSWORD).expect_problem(401, "invalid_credentials");
     server.command(&["admin", "remove", "removed", "--yes"]).expect(4);
-    // A key is ended by its own command only.
+    // Only its own command revokes a key.
     let key = server.api_key("shop");
     server.post("/admin/logout").token(&key).send().expect_problem(403, "forbidden");
     sync(&server, &key).expect(200);
 }
 
 #[test]
-fn spaces_around_a_password_are_not_part_of_it() {
+fn trims_spaces_around_a_password() {
     let server = Setup::default().start();
     let arguments = ["admin", "create", "root", "--password-stdin"];
-    Ended::run(server.directory(), &arguments, &format!("  {PASSWORD} \r\n")).expect(0);
+    CommandOutput::run(server.directory(), &arguments, &format!("  {PASSWORD} \r\n")).expect(0);
     login(&server, "root", PASSWORD).expect(200);
     login(&server, "root", &format!(" {PASSWORD}  ")).expect(200);
 }

@@ -1,4 +1,4 @@
-//! Alerts, from the rule to whoever is told.
+//! Alerts: rules, webhook and mail delivery.
 
 use std::{
     collections::BTreeSet,
@@ -14,28 +14,29 @@ use serde_json::Value;
 use yarrow::types::hex;
 
 use crate::support::{
-    Ended, Request, Server, Setup, eventually, install, settled,
+    CommandOutput, Request, Server, Setup, eventually, eventually_ok,
+    fake_provider::{FakeProvider, Reply},
+    install,
     tls::PemPair,
-    vendors::{Reply, Vendor},
 };
 
 const SECRET: &str = "a secret between the two of us";
 
-/// What a webhook was told, as JSON.
-fn told(webhook: &Vendor) -> Vec<Value> {
+/// Returns the messages that the webhook received.
+fn told(webhook: &FakeProvider) -> Vec<Value> {
     webhook.requests().iter().map(|request| serde_json::from_slice(&request.body).unwrap()).collect()
 }
 
-/// Waits until the webhook was told of this.
-fn wait_for(server: &Server, webhook: &Vendor, rule: &str, event: &str) -> Value {
-    settled(&format!("{rule} {event} is told"), || {
+/// Waits for a message of this rule and event.
+fn wait_for(server: &Server, webhook: &FakeProvider, rule: &str, event: &str) -> Value {
+    eventually_ok(&format!("{rule} {event} is told"), || {
         let all = told(webhook);
         let found = all.iter().rev().find(|message| message["rule"] == rule && message["event"] == event);
         found.cloned().ok_or_else(|| (all.clone(), server.lines()))
     })
 }
 
-fn with_webhook(webhook: &Vendor) -> Setup {
+fn with_webhook(webhook: &FakeProvider) -> Setup {
     Setup::default()
         .with("ALERTS_WEBHOOK_URL", format!("{}/hook?channel=ops", webhook.url()))
         .with("ALERTS_WEBHOOK_SECRET", SECRET)
@@ -43,25 +44,27 @@ fn with_webhook(webhook: &Vendor) -> Setup {
 }
 
 #[test]
-fn somebody_is_told_when_a_rule_begins_and_ceases_to_hold() {
+fn notifies_when_a_rule_fires_and_resolves() {
     let is_broken = Arc::new(AtomicBool::new(true));
     let broken = Arc::clone(&is_broken);
     let webhook =
-        Vendor::answering(move |_| if broken.load(Ordering::SeqCst) { Reply::status(500) } else { Reply::status(204) });
+        FakeProvider::with_handler(
+            move |_| if broken.load(Ordering::SeqCst) { Reply::status(500) } else { Reply::status(204) },
+        );
     let server = with_webhook(&webhook).start();
     server.edit(
         "insert into code_sends (address, client_network, sent_at) select '1', '1', 9000000000000 from \
                  (with recursive n (i) as (select 1 union all select i + 1 from n where i < 2500) select i from n)",
     );
-    // Nobody takes it at first; it is told again until somebody does.
+    // Delivery fails at first and is retried until it succeeds.
     wait_for(&server, &webhook, "code_budget", "firing");
     is_broken.store(false, Ordering::SeqCst);
     let before = told(&webhook).len();
     eventually("it is told again", || told(&webhook).len() > before);
     let message = wait_for(&server, &webhook, "code_budget", "firing");
     let of_budget = told(&webhook).into_iter().filter(|message| message["rule"] == "code_budget");
-    let begun: BTreeSet<_> = of_budget.map(|message| message["since"].to_string()).collect();
-    assert_eq!(begun.len(), 1, "all attempts say since when the rule holds: {begun:?}");
+    let started_at: BTreeSet<_> = of_budget.map(|message| message["since"].to_string()).collect();
+    assert_eq!(started_at.len(), 1, "all attempts say since when the rule holds: {started_at:?}");
     assert!(
         message["detail"].as_str().unwrap().starts_with("2500 verification codes of a budget of 5000"),
         "{message}"
@@ -84,9 +87,9 @@ fn somebody_is_told_when_a_rule_begins_and_ceases_to_hold() {
 }
 
 #[test]
-fn a_provider_that_is_down_and_a_ledger_that_is_wrong_are_told() {
-    let webhook = Vendor::answering(|_| Reply::status(200));
-    let sms = Vendor::answering(|_| Reply::status(500));
+fn alerts_about_a_failing_provider_and_an_inconsistent_ledger() {
+    let webhook = FakeProvider::with_handler(|_| Reply::status(200));
+    let sms = FakeProvider::with_handler(|_| Reply::status(500));
     let setup = with_webhook(&webhook)
         .with("SMS_PROVIDER", "aliyun")
         .with("SMS_ENDPOINT", sms.url())
@@ -97,8 +100,8 @@ fn a_provider_that_is_down_and_a_ledger_that_is_wrong_are_told() {
     let server = setup.start();
     for number in 0..6 {
         let phone = format!("1380013800{number}");
-        let answer = server.post("/auth/send-code").form(&[("phoneNumber", phone.as_str())]).send();
-        assert!([503, 504].contains(&answer.status), "{}", answer.text());
+        let response = server.post("/auth/send-code").form(&[("phoneNumber", phone.as_str())]).send();
+        assert!([503, 504].contains(&response.status), "{}", response.text());
     }
     let message = wait_for(&server, &webhook, "provider_down:sms", "firing");
     assert!(message["since"].is_string() && message["at"].is_string(), "{message}");
@@ -108,8 +111,8 @@ fn a_provider_that_is_down_and_a_ledger_that_is_wrong_are_told() {
 }
 
 #[test]
-fn a_condition_that_cannot_be_read_is_not_called_damage() {
-    let webhook = Vendor::answering(|_| Reply::status(200));
+fn an_unreadable_condition_is_not_reported_as_damage() {
+    let webhook = FakeProvider::with_handler(|_| Reply::status(200));
     let server = with_webhook(&webhook).start();
     server.edit("insert into settings (name, value, updated_at) values ('backup.last', 'no JSON', 1)");
     let message = wait_for(&server, &webhook, "condition_unknown", "firing");
@@ -120,20 +123,20 @@ fn a_condition_that_cannot_be_read_is_not_called_damage() {
 }
 
 #[test]
-fn a_rule_that_is_no_longer_looked_at_is_over() {
-    let webhook = Vendor::answering(|_| Reply::status(200));
+fn resolves_a_rule_that_no_longer_exists() {
+    let webhook = FakeProvider::with_handler(|_| Reply::status(200));
     let server = with_webhook(&webhook).start();
     let told = r#"{"backup_upload_failed":{"since":1700000000000,"at":1700000000000,"detail":"No bucket."}}"#;
     server.edit(&format!("insert into settings (name, value, updated_at) values ('alerts.told', '{told}', 1)"));
-    // What was told is read once, by the process that tells.
+    // The server reads the delivered alerts once, at the start.
     let server = server.crash_and_restart(with_webhook(&webhook));
     let message = wait_for(&server, &webhook, "backup_upload_failed", "resolved");
     assert_eq!(message["since"], "2023-11-14T22:13:20.000Z");
 }
 
 #[test]
-fn a_renewal_that_went_wrong_leaves_the_warning_of_what_is_shown() {
-    let webhook = Vendor::answering(|_| Reply::status(200));
+fn a_failed_renewal_keeps_the_alert_of_the_active_certificate() {
+    let webhook = FakeProvider::with_handler(|_| Reply::status(200));
     let (pair, other) = (PemPair::ending_in("yarrow.test", 10), PemPair::new("yarrow.test"));
     let setup = with_webhook(&webhook).with_metrics();
     let setup = setup.with("SERVER_TLS_CERTIFICATE", pair.certificate()).with("SERVER_TLS_KEY", pair.key());
@@ -149,7 +152,7 @@ fn a_renewal_that_went_wrong_leaves_the_warning_of_what_is_shown() {
     assert!(shown.is_some());
     std::fs::copy(other.key(), pair.key()).unwrap();
     server.wait_for_line("a certificate cannot be taken; the one before stays");
-    // The rules are looked at every five seconds.
+    // Several evaluations of the rules.
     std::thread::sleep(Duration::from_secs(6));
     std::fs::remove_file(pair.key()).unwrap();
     std::thread::sleep(Duration::from_secs(6));
@@ -165,28 +168,28 @@ fn a_renewal_that_went_wrong_leaves_the_warning_of_what_is_shown() {
 }
 
 #[test]
-fn a_test_message_tells_whether_messages_arrive() {
-    let webhook = Vendor::playing([Reply::status(200), Reply::status(403), Reply::status(500)]);
-    let temporary = tempfile::tempdir().unwrap();
-    let configuration = temporary.path().join("yarrow.toml");
+fn a_test_message_reports_delivery() {
+    let webhook = FakeProvider::with_replies([Reply::status(200), Reply::status(403), Reply::status(500)]);
+    let temp_dir = tempfile::tempdir().unwrap();
+    let configuration = temp_dir.path().join("yarrow.toml");
     std::fs::write(&configuration, format!("[alerts]\nwebhook_url = \"{}\"\n", webhook.url())).unwrap();
-    let directory = temporary.path().join("data");
+    let directory = temp_dir.path().join("data");
     install(&directory);
     let arguments = ["alerts", "test", "--config", configuration.to_str().unwrap()];
-    let done = Ended::run(&directory, &arguments, "").expect(0).json();
+    let done = CommandOutput::run(&directory, &arguments, "").expect(0).json();
     assert_eq!(done["items"][0]["delivered"], true, "{done}");
     assert_eq!(told(&webhook)[0]["event"], "test");
-    let refused = Ended::run(&directory, &arguments, "").expect(1).json();
+    let refused = CommandOutput::run(&directory, &arguments, "").expect(1).json();
     assert_eq!(refused["items"][0]["delivered"], false, "{refused}");
     assert!(refused["items"][0]["error"].as_str().unwrap().contains("http_403"), "{refused}");
-    let failed = Ended::run(&directory, &arguments, "").expect(1).json();
+    let failed = CommandOutput::run(&directory, &arguments, "").expect(1).json();
     let said = failed["items"][0]["error"].as_str().unwrap();
     assert!(said.contains("http_500") && !said.contains("in time"), "{said}");
-    Ended::run(&directory, &["alerts", "test"], "").expect(3);
+    CommandOutput::run(&directory, &["alerts", "test"], "").expect(3);
 }
 
 #[test]
-fn alerts_go_by_mail_too() {
+fn sends_alerts_by_mail() {
     let server = Setup::default()
         .with("ALERTS_MAIL_TO", "ops@example.com")
         .with("ALERTS_DISK_FREE_PERCENT", 100)

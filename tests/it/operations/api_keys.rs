@@ -1,9 +1,9 @@
-//! API keys: made and ended by commands, used over HTTP.
+//! API keys: created and revoked by command, used over HTTP.
 
 use crate::support::{Setup, contents_of};
 
 #[test]
-fn a_key_works_until_it_is_revoked() {
+fn a_key_works_until_revoked() {
     let server = Setup::default().start();
     let key = server.api_key("billing");
     let other = server.api_key("reports");
@@ -25,12 +25,12 @@ fn a_key_works_until_it_is_revoked() {
     sync(&other).expect(200);
     assert!(listed()[0]["revokedAt"].is_string());
     server.command(&["admin", "key", "revoke", "billing", "--yes"]).expect(4);
-    // The label stays taken: what the key did is under its name.
+    // The label stays taken, because audit events refer to it.
     server.command(&["admin", "key", "create", "billing"]).expect(1);
 }
 
 #[test]
-fn a_key_is_kept_as_a_hash() {
+fn stores_keys_as_hashes() {
     let server = Setup::default().start();
     let key = server.api_key("billing");
     server.post("/coin/sync").token(&key).send().expect(200);
@@ -42,7 +42,7 @@ fn a_key_is_kept_as_a_hash() {
 }
 
 #[test]
-fn what_looks_like_a_credential_is_refused() {
+fn rejects_labels_that_look_like_credentials() {
     let server = Setup::default().start();
     for token in [format!("yk_{}", "a".repeat(43)), format!("ys_{}", "a".repeat(43)), "yk_".into()] {
         server.post("/coin/sync").token(&token).send().expect_problem(401, "unauthenticated");

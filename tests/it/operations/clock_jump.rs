@@ -1,15 +1,15 @@
-//! A clock that was ahead for a while: what it leaves behind is of a time to come, and nothing waits for that.
+//! A clock that was ahead: timestamps in the future must not block or delete anything.
 
 use serde_json::json;
 use yarrow::domain::operations::retention;
 
-use crate::support::{Ended, Setup, eventually, found_eventually, open_app};
+use crate::support::{CommandOutput, Setup, eventually, eventually_some, open_app};
 
 const AHEAD: i64 = 40 * 24 * 3_600_000;
 const PHONE: &str = "13800138000";
 
 #[test]
-fn limits_count_nothing_of_a_time_to_come() {
+fn limits_ignore_timestamps_in_the_future() {
     let server = Setup::default().with("LIMITS_FEEDBACK_PER_USER", 1).start();
     let user = server.sign_in(PHONE);
     let ask = || server.post("/auth/send-code").json(&json!({ "phoneNumber": PHONE })).send();
@@ -33,10 +33,10 @@ fn limits_count_nothing_of_a_time_to_come() {
 }
 
 #[test]
-fn backups_and_checks_go_on() {
+fn backups_and_checks_continue() {
     let server = Setup::default().with("BACKUP_EVERY", "1 s").with("DATABASE_CHECK_EVERY", "1 s").start();
     let ready = || server.get("/readyz").send().expect(200).json();
-    let backup = found_eventually("a backup", || ready()["backupAt"].as_str().map(ToOwned::to_owned));
+    let backup = eventually_some("a backup", || ready()["backupAt"].as_str().map(ToOwned::to_owned));
     let directory = server.directory().join("backups");
     let newest = std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path());
     let newest = newest.filter(|path| path.extension().is_some_and(|extension| extension == "db")).max().unwrap();
@@ -54,23 +54,23 @@ fn backups_and_checks_go_on() {
     assert_eq!(ready()["backups"], "current");
 }
 
-/// What makes the clock seem to be three days ahead.
+/// Makes the clock appear to be three days ahead.
 const LONG_AGO: &str = "insert into settings (name, value, updated_at) \
      values ('clock.believed_until', unixepoch() * 1000 - 3 * 86400000, 1) \
      on conflict (name) do update set value = excluded.value";
 
 #[test]
-fn a_clock_that_is_days_ahead_deletes_no_backup() {
-    let temporary = tempfile::tempdir().unwrap();
-    let directory = temporary.path().join("data");
+fn a_clock_days_ahead_prunes_no_backup() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    let directory = temp_dir.path().join("data");
     let mut server = Setup::default().on(&directory).with("BACKUP_EVERY", "0 s").start();
     for _ in 0..4 {
-        Ended::run(&directory, &["backup", "create"], "").expect(0);
+        CommandOutput::run(&directory, &["backup", "create"], "").expect(0);
     }
     server.edit(LONG_AGO);
     assert_eq!(server.terminate(), Some(0));
     let count = || {
-        let listed = Ended::run(&directory, &["backup", "list"], "").expect(0).json();
+        let listed = CommandOutput::run(&directory, &["backup", "list"], "").expect(0).json();
         listed["total"].as_i64().unwrap()
     };
     let setup = Setup::default().on(&directory).with("BACKUP_EVERY", "1 s");
@@ -82,19 +82,19 @@ fn a_clock_that_is_days_ahead_deletes_no_backup() {
 }
 
 #[test]
-fn a_clock_that_is_days_ahead_deletes_nothing_by_its_age() {
+fn a_clock_days_ahead_deletes_nothing_by_age() {
     let (directory, app) = open_app(&[]);
     let database = rusqlite::Connection::open(directory.path().join("yarrow.db")).unwrap();
     let old = "insert into code_sends (address, client_network, sent_at) values ('old', '192.0.2.1', 1)";
     database.execute_batch(&format!("{old}; {LONG_AGO}")).unwrap();
     assert_eq!(retention::sweep_if_believed(&app, &|| true).unwrap(), 0);
-    // Nobody deletes in its place either, and a clock that was put right is believed at once.
+    // A repeated sweep deletes nothing either. A corrected clock is trusted at once.
     assert_eq!(retention::sweep_if_believed(&app, &|| true).unwrap(), 0);
     database
         .execute_batch("update settings set value = unixepoch() * 1000 where name = 'clock.believed_until'")
         .unwrap();
     assert_eq!(retention::sweep_if_believed(&app, &|| true).unwrap(), 1);
-    // Whoever asks for it is obeyed.
+    // An explicit sweep deletes in any case.
     database.execute_batch(&format!("{old}; {LONG_AGO}")).unwrap();
     assert_eq!(retention::sweep(&app).unwrap(), 1);
 }

@@ -1,4 +1,4 @@
-//! The demonstration, as somebody meets it who has just got the program.
+//! `yarrow demo`.
 
 use std::{
     io::{BufRead, BufReader, Lines},
@@ -9,11 +9,12 @@ use std::{
 };
 
 use crate::support::{
-    Answer, Binary, Ended, eventually, raw,
-    vendors::{Reply, Vendor},
+    Binary, CommandOutput, Response, eventually,
+    fake_provider::{FakeProvider, Reply},
+    raw,
 };
 
-/// A demonstration that runs. Its lines are kept, because it prints to whoever holds them.
+/// A running demonstration. Reading its lines keeps it from blocking.
 struct Demonstration {
     process: Child,
     address: SocketAddr,
@@ -22,9 +23,9 @@ struct Demonstration {
 }
 
 impl Demonstration {
-    fn start(temporary: &Path, settings: &[(&str, &str)]) -> Self {
+    fn start(temp_dir: &Path, settings: &[(&str, &str)]) -> Self {
         let mut command = Binary::command();
-        command.args(["demo", "--listen", "127.0.0.1:0"]).env("TMPDIR", temporary);
+        command.args(["demo", "--listen", "127.0.0.1:0"]).env("TMPDIR", temp_dir);
         command.envs(settings.iter().copied()).stdin(Stdio::null()).stderr(Stdio::piped());
         let mut process = command.spawn().unwrap();
         let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
@@ -32,11 +33,11 @@ impl Demonstration {
         let address = line_with("yarrow is listening on http://").rsplit("http://").next().unwrap().parse().unwrap();
         let told = line_with(" castings of the last four weeks, in ");
         let directory = PathBuf::from(told.rsplit(" in ").next().unwrap().trim_end_matches('.'));
-        assert!(directory.starts_with(temporary), "{told}");
+        assert!(directory.starts_with(temp_dir), "{told}");
         Self { process, address, directory, _lines: lines }
     }
 
-    fn call(&self, path: &str, form: &str, token: &str) -> Answer {
+    fn call(&self, path: &str, form: &str, token: &str) -> Response {
         let length = form.len();
         let request = format!(
             "POST {path} HTTP/1.1\r\nHost: yarrow\r\nConnection: close\r\n{token}\
@@ -45,7 +46,7 @@ impl Demonstration {
         raw::exchange(self.address, request.as_bytes())
     }
 
-    /// Walks along what the introduction prints, up to what an interpretation says.
+    /// Follows the printed instructions up to an interpretation.
     fn interpret(&self) -> serde_json::Value {
         assert_eq!(self.call("/auth/send-code", "phoneNumber=13800138000", "").status, 200);
         let signed_in = self.call("/auth/login", "phoneNumber=13800138000&code=246810", "").expect(200).json();
@@ -69,27 +70,28 @@ impl Drop for Demonstration {
 }
 
 #[test]
-fn a_demonstration_serves_what_it_says_and_leaves_nothing() {
-    let temporary = tempfile::tempdir().unwrap();
-    let own = temporary.path().join("own");
-    let demonstration = Demonstration::start(temporary.path(), &[("YARROW_DATA_DIR", own.to_str().unwrap())]);
+fn serves_its_instructions_and_leaves_nothing_behind() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    let own = temp_dir.path().join("own");
+    let demonstration = Demonstration::start(temp_dir.path(), &[("YARROW_DATA_DIR", own.to_str().unwrap())]);
     let mode = demonstration.directory.metadata().unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700, "the keys in it are for nobody else");
     assert!(!own.exists(), "a demonstration must not write into somebody's data");
     let interpreted = demonstration.interpret();
     assert_eq!(interpreted["provider"], "builtin", "{interpreted}");
-    // Nobody in it is as nobody could be.
-    let validated = Ended::run(&demonstration.directory, &["users", "validate", "13800138000"], "").expect(0).json();
+    // The seeded users are plausible.
+    let validated =
+        CommandOutput::run(&demonstration.directory, &["users", "validate", "13800138000"], "").expect(0).json();
     assert_eq!(validated["consistent"], true, "{validated}");
     demonstration.terminate();
 }
 
 #[test]
-fn a_demonstration_reaches_nothing_that_is_configured() {
-    let (temporary, outside) = (tempfile::tempdir().unwrap(), Vendor::answering(|_| Reply::status(500)));
-    let (backups, url) = (temporary.path().join("backups"), outside.url());
+fn reaches_no_configured_provider() {
+    let (temp_dir, outside) = (tempfile::tempdir().unwrap(), FakeProvider::with_handler(|_| Reply::status(500)));
+    let (backups, url) = (temp_dir.path().join("backups"), outside.url());
     let demonstration = Demonstration::start(
-        temporary.path(),
+        temp_dir.path(),
         &[
             ("YARROW_BACKUP_DIRECTORY", backups.to_str().unwrap()),
             ("YARROW_BACKUP_EVERY", "1 s"),
@@ -98,7 +100,7 @@ fn a_demonstration_reaches_nothing_that_is_configured() {
             ("YARROW_BACKUP_S3_ACCESS_KEY_ID", "id"),
             ("YARROW_BACKUP_S3_SECRET_ACCESS_KEY", "secret"),
             ("YARROW_ALERTS_WEBHOOK_URL", &url),
-            // Something to tell.
+            // Something to alert about.
             ("YARROW_ALERTS_DISK_FREE_PERCENT", "100"),
             ("YARROW_SMS_PROVIDER", "aliyun"),
             ("YARROW_SMS_ENDPOINT", &url),
@@ -119,12 +121,12 @@ fn a_demonstration_reaches_nothing_that_is_configured() {
     demonstration.call("/auth/send-code", "phoneNumber=13900139000", "").expect(200);
     assert_eq!(demonstration.interpret()["provider"], "builtin");
     let is_backup = |name: &std::ffi::OsStr| Path::new(name).extension().is_some_and(|extension| extension == "db");
-    let made = |directory: &Path| {
+    let created = |directory: &Path| {
         let entries = std::fs::read_dir(directory).into_iter().flatten();
         entries.filter(|entry| is_backup(&entry.as_ref().unwrap().file_name())).count()
     };
-    // The second comes after the first was to be uploaded.
-    eventually("two backups", || made(&demonstration.directory.join("backups")) + made(&backups) > 1);
+    // The second backup follows the upload of the first.
+    eventually("two backups", || created(&demonstration.directory.join("backups")) + created(&backups) > 1);
     assert!(!backups.exists(), "a demonstration must not write into somebody's backups");
     let reached: Vec<_> = outside.requests().into_iter().map(|request| request.target).collect();
     assert!(reached.is_empty(), "{reached:?}");

@@ -1,4 +1,4 @@
-//! `yarrow doctor`, on installations that are well and on others.
+//! `yarrow doctor`, on healthy and broken data directories.
 
 use std::{
     net::TcpListener,
@@ -8,17 +8,18 @@ use std::{
 use serde_json::Value;
 
 use crate::support::{
-    Binary, Ended, Server, Setup, log_statement,
+    Binary, CommandOutput, Server, Setup,
+    fake_provider::{FakeProvider, Reply, free_address},
+    log_statement,
     tls::PemPair,
-    vendors::{Reply, Vendor, free_address},
 };
 
 const PHONE: &str = "13800138000";
 
 fn examined(directory: &Path, arguments: &[&str], exit_code: i32) -> Value {
-    // On any port, because whoever runs the tests may listen on the usual one.
+    // Any port, because the default one may be in use.
     let anywhere = ["doctor", "--listen", "127.0.0.1:0"];
-    Ended::run(directory, &[&anywhere, arguments].concat(), "").expect(exit_code).json()
+    CommandOutput::run(directory, &[&anywhere, arguments].concat(), "").expect(exit_code).json()
 }
 
 fn verdict<'found>(found: &'found Value, group: &str, name: &str) -> &'found str {
@@ -28,7 +29,7 @@ fn verdict<'found>(found: &'found Value, group: &str, name: &str) -> &'found str
 }
 
 #[test]
-fn a_fresh_installation_is_well_but_for_what_is_for_development() {
+fn a_fresh_data_directory_passes_except_for_development_settings() {
     let server = Setup::default().with("BACKUP_EVERY", "1 hour").start();
     server.sign_in(PHONE);
     server.command(&["backup", "create"]).expect(0);
@@ -57,9 +58,9 @@ fn a_fresh_installation_is_well_but_for_what_is_for_development() {
 }
 
 #[test]
-fn what_is_wrong_fails_and_says_so() {
-    let temporary = tempfile::tempdir().unwrap();
-    let directory = temporary.path().join("data");
+fn fails_and_explains_problems() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    let directory = temp_dir.path().join("data");
     let mut server = Setup::default().on(&directory).with("BACKUP_EVERY", "0 s").start();
     server.sign_in(PHONE);
     server.command(&["coins", "grant", PHONE, "5"]).expect(0);
@@ -72,9 +73,9 @@ fn what_is_wrong_fails_and_says_so() {
     #[cfg(unix)]
     std::fs::set_permissions(directory.join("secret.key"), std::os::unix::fs::PermissionsExt::from_mode(0o644))
         .unwrap();
-    let model = Vendor::answering(|_| Reply::status(401));
-    let moderator = Vendor::answering(|_| Reply::status(500));
-    let file = temporary.path().join("yarrow.toml");
+    let model = FakeProvider::with_handler(|_| Reply::status(401));
+    let moderator = FakeProvider::with_handler(|_| Reply::status(500));
+    let file = temp_dir.path().join("yarrow.toml");
     let settings = format!(
         "[server]\ntrusted_proxies = [\"0.0.0.0/0\"]\n[llm]\nprovider = \"openai\"\nbase_url = \"{}\"\nmodel = \"m\"\n\
          api_key = \"sk-very-secret\"\n[sms]\nprovider = \"aliyun\"\nendpoint = \"{}\"\naccess_key_id = \"id\"\n\
@@ -82,11 +83,11 @@ fn what_is_wrong_fails_and_says_so() {
          [moderation]\nprovider = \"aliyun\"\nendpoint = \"{}\"\naccess_key_id = \"id\"\n\
          access_key_secret = \"very-secret\"\n[auth]\nreview_accounts = {{ \"13900139000\" = \"123456\" }}\n",
         model.url(),
-        Vendor::nowhere(),
+        FakeProvider::unreachable_url(),
         moderator.url()
     );
     std::fs::write(&file, settings).unwrap();
-    let bundle = temporary.path().join("bundle.json");
+    let bundle = temp_dir.path().join("bundle.json");
     let arguments = ["--config", file.to_str().unwrap(), "--bundle", bundle.to_str().unwrap()];
     let found = examined(&directory, &arguments, 5);
     for (group, name) in [
@@ -108,19 +109,19 @@ fn what_is_wrong_fails_and_says_so() {
     let bundled: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(bundled["checks"], found["checks"]);
     assert!(bundled["settings"].as_array().unwrap().len() > 50);
-    Ended::run(&directory, &["doctor", "--bundle", bundle.to_str().unwrap()], "").expect(1);
+    CommandOutput::run(&directory, &["doctor", "--bundle", bundle.to_str().unwrap()], "").expect(1);
 }
 
 #[test]
-fn a_damaged_database_and_a_clock_that_went_back_are_found() {
-    let temporary = tempfile::tempdir().unwrap();
-    let directory = temporary.path().join("data");
+fn finds_a_damaged_database_and_a_clock_that_went_back() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    let directory = temp_dir.path().join("data");
     let mut server = Setup::default().on(&directory).with("BACKUP_EVERY", "0 s").start();
     server.edit(&log_statement(
         "with recursive counter (n) as (select 1 union all select n + 1 from counter where n < 2000) \
          select 9000000000000, null, hex(randomblob(500)), 'GET', null, 200, 1, 'filler' from counter",
     ));
-    // What comes later and is of today hides nothing.
+    // Later rows with current timestamps do not hide it.
     server.get("/healthz").send().expect(200);
     assert_eq!(server.terminate(), Some(0));
     let found = examined(&directory, &[], 5);
@@ -134,7 +135,7 @@ fn a_damaged_database_and_a_clock_that_went_back_are_found() {
     assert_eq!(verdict(&found, "database", "structure"), "fail", "{found:#}");
 }
 
-/// What the server's installation is found to be with these settings of the environment.
+/// Runs `doctor` with these settings.
 fn examined_with(server: &Server, settings: &[(&str, &str)], exit_code: i32) -> Value {
     let mut command = Binary::command();
     command.args(["doctor", "--json", "--data-dir"]).arg(server.directory());
@@ -146,7 +147,7 @@ fn examined_with(server: &Server, settings: &[(&str, &str)], exit_code: i32) -> 
 }
 
 #[test]
-fn a_certificate_that_cannot_be_shown_is_found() {
+fn finds_an_unusable_certificate() {
     let server = Setup::default().start();
     let (pair, other) = (PemPair::new("yarrow.test"), PemPair::new("yarrow.test"));
     let (certificate, key, other) = (pair.certificate(), pair.key(), other.key());
@@ -165,7 +166,7 @@ fn a_certificate_that_cannot_be_shown_is_found() {
 }
 
 #[test]
-fn a_certificate_that_ends_soon_is_warned_about_and_one_that_has_ended_fails() {
+fn warns_about_an_expiring_certificate_and_fails_for_an_expired_one() {
     let server = Setup::default().start();
     for (days, expected, exit_code) in [(-1, "fail", 5), (10, "warn", 0), (20, "pass", 0)] {
         let pair = PemPair::ending_in("yarrow.test", days);
@@ -176,7 +177,7 @@ fn a_certificate_that_ends_soon_is_warned_about_and_one_that_has_ended_fails() {
 }
 
 #[test]
-fn an_address_that_cannot_be_listened_on_is_found() {
+fn finds_an_unusable_listen_address() {
     let server = Setup::default().start();
     let free = free_address().to_string();
     let twice = [("SERVER_LISTEN", free.as_str()), ("SERVER_ADMIN_LISTEN", &free), ("METRICS_LISTEN", &free)];
@@ -192,7 +193,7 @@ fn an_address_that_cannot_be_listened_on_is_found() {
 }
 
 #[test]
-fn the_running_server_may_have_its_addresses_and_nobody_else() {
+fn accepts_addresses_in_use_by_the_running_server_only() {
     let server = Setup::default().start();
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     let (own, taken) = (server.address().to_string(), other.local_addr().unwrap().to_string());
@@ -203,9 +204,9 @@ fn the_running_server_may_have_its_addresses_and_nobody_else() {
 }
 
 #[test]
-fn where_the_database_cannot_be_opened_the_rest_is_examined() {
-    let temporary = tempfile::tempdir().unwrap();
-    let directory = temporary.path().join("data");
+fn checks_the_rest_if_the_database_cannot_be_opened() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    let directory = temp_dir.path().join("data");
     let mut server = Setup::default().on(&directory).start();
     server.command(&["backup", "create"]).expect(0);
     assert_eq!(server.terminate(), Some(0));
@@ -226,7 +227,7 @@ fn where_the_database_cannot_be_opened_the_rest_is_examined() {
     ];
     for (number, spoil) in spoilt.into_iter().enumerate() {
         spoil();
-        let bundle: PathBuf = temporary.path().join(format!("bundle-{number}.json"));
+        let bundle: PathBuf = temp_dir.path().join(format!("bundle-{number}.json"));
         let found = examined(&directory, &["--bundle", bundle.to_str().unwrap()], 5);
         assert_eq!(verdict(&found, "database", "opening"), "fail", "{number}: {found:#}");
         for (group, name) in [
@@ -246,7 +247,7 @@ fn where_the_database_cannot_be_opened_the_rest_is_examined() {
 }
 
 #[test]
-fn secrets_inside_of_addresses_are_in_no_bundle() {
+fn removes_secrets_in_urls_from_bundles() {
     let server = Setup::default().start();
     let bundle = server.directory().join("bundle.json");
     let mut command = Binary::command();
@@ -263,7 +264,7 @@ fn secrets_inside_of_addresses_are_in_no_bundle() {
 }
 
 #[test]
-fn a_schema_that_is_not_whole_fails() {
+fn fails_for_an_incomplete_schema() {
     let server = Setup::default().start();
     assert_eq!(verdict(&examined(server.directory(), &[], 0), "database", "schema"), "pass");
     for (broken, fault) in [

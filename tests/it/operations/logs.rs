@@ -9,11 +9,11 @@ use std::{
 use regex::Regex;
 use serde_json::json;
 
-use crate::support::{Behaviour, Binary, Model, Request, Server, Setup, calls::ask};
+use crate::support::{Binary, FakeModel, ModelBehaviour, Request, Server, Setup, model_requests::ask};
 
 const PHONE: &str = "13800138000";
 
-/// The expressions of the filter in `packaging/fail2ban`, as that program uses them: an address where `<ADDR>` stands.
+/// Returns the expressions of the filter in `packaging/fail2ban` as fail2ban expands them.
 fn failures() -> Vec<Regex> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/fail2ban/filter.d/yarrow.conf");
     let text = std::fs::read_to_string(file).unwrap();
@@ -29,7 +29,7 @@ fn failures() -> Vec<Regex> {
     expressions
 }
 
-/// The client that a line is about, if the filter takes it. The program cuts the time out of a line before it looks.
+/// Returns the client of a line that the filter matches. fail2ban removes the timestamp first.
 fn banned(line: &str) -> Option<String> {
     let timeless = match line.split_once("Z ") {
         Some((time, rest)) if time.len() < 30 && time.contains('T') => rest,
@@ -39,7 +39,7 @@ fn banned(line: &str) -> Option<String> {
 }
 
 #[test]
-fn a_log_that_nobody_reads_holds_nobody_up() {
+fn an_unread_log_blocks_nobody() {
     let directory = tempfile::tempdir().unwrap();
     let mut command = Binary::command();
     command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(directory.path().join("data"));
@@ -51,7 +51,7 @@ fn a_log_that_nobody_reads_holds_nobody_up() {
         assert!(log.read_line(&mut line).unwrap() > 0);
     }
     let address = line.rsplit("on ").next().unwrap().trim().to_owned();
-    // The pipe takes 64 KiB, and each of these says something.
+    // The pipe holds 64 KiB, and each request logs a line.
     for number in 0..1_000 {
         let login = Request::new("POST", &format!("{address}/auth/login"));
         login.form(&[("phoneNumber", &format!("1380013{number:04}")), ("code", "000000")]).send().expect(401);
@@ -68,7 +68,7 @@ fn a_log_that_nobody_reads_holds_nobody_up() {
         String::from_utf8(lines).unwrap()
     });
     written.recv().unwrap();
-    // There is room again, and whatever comes next says how much is missing.
+    // Once there is space, the next line reports how many were dropped.
     login.form(&[("phoneNumber", PHONE), ("code", "000000")]).send().expect(401);
     rustix::process::kill_process(rustix::process::Pid::from_child(&process), rustix::process::Signal::TERM).unwrap();
     assert_eq!(process.wait().unwrap().code(), Some(0));
@@ -86,7 +86,7 @@ fn fail_in_both_ways(server: &Server) {
 }
 
 #[test]
-fn a_failed_proof_is_a_line_that_the_filter_of_fail2ban_takes() {
+fn failed_authentication_matches_the_fail2ban_filter() {
     for format in ["text", "json"] {
         let mut server = Setup::default().with("LOG_FORMAT", format).start();
         fail_in_both_ways(&server);
@@ -115,22 +115,22 @@ fn other_lines_ban_nobody() {
 }
 
 #[test]
-fn an_answer_and_its_line_have_one_id() {
+fn a_response_and_its_log_line_share_an_id() {
     for format in ["text", "json"] {
         let mut server = Setup::default().with("LOG_LEVEL", "debug").with("LOG_FORMAT", format).start();
         let found = server.get("/healthz").send().expect(200);
         let refused = server.get("/user/profile").send().expect_problem(401, "unauthenticated");
         let given = server.get("/healthz").header("x-request-id", "the-callers-own").send().expect(200);
         assert_eq!(given.header("x-request-id"), Some("the-callers-own"));
-        for (answer, status) in [(found, "200"), (refused, "401"), (given, "200")] {
-            let line = server.wait_for_line(answer.header("x-request-id").unwrap());
+        for (response, status) in [(found, "200"), (refused, "401"), (given, "200")] {
+            let line = server.wait_for_line(response.header("x-request-id").unwrap());
             assert!(line.contains("request_id") && line.contains(status), "{line}");
         }
     }
 }
 
 #[test]
-fn what_is_slow_is_named() {
+fn names_slow_operations() {
     let mut server = Setup::default().with("LIMITS_SLOW_QUERY", "0 s").with("LIMITS_SLOW_REQUEST", "0 s").start();
     let user = server.sign_in(PHONE);
     server.get("/user/profile").by(&user).send().expect(200);
@@ -149,8 +149,8 @@ fn what_is_slow_is_named() {
 }
 
 #[test]
-fn a_model_call_that_failed_is_found_by_its_trace() {
-    let model = Model::start(Behaviour::Status(400));
+fn finds_a_failed_model_call_by_its_trace_id() {
+    let model = FakeModel::start(ModelBehaviour::Status(400));
     let mut server = model.setup().start();
     let user = server.sign_in(PHONE);
     let failed = ask(&server, &user).header("x-request-id", "asked-once").send().json();
@@ -162,7 +162,7 @@ fn a_model_call_that_failed_is_found_by_its_trace() {
 }
 
 #[test]
-fn readiness_tells_of_ledger_backups_and_disk() {
+fn readiness_reports_ledger_backups_and_disk() {
     let server = Setup::default().with("BACKUP_EVERY", "1 hour").with("ALERTS_DISK_FREE_PERCENT", 0).start();
     let ready = server.get("/readyz").send().expect(200).json();
     assert_eq!(ready["status"], "ready");

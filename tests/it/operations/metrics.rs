@@ -1,4 +1,4 @@
-//! The page for Prometheus.
+//! Prometheus metrics.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +6,18 @@ use crate::support::{Request, Server, Setup};
 
 const PHONE: &str = "13800138000";
 
-/// A server with a page of metrics, and where that is.
+/// Starts a server with metrics and returns their URL.
 fn with_metrics(setup: Setup) -> (Server, String) {
     let mut server = setup.with_metrics().start();
     let url = server.metrics();
     (server, url)
 }
 
-/// The samples of the page by name and labels.
+/// Returns the samples by name and labels.
 fn samples(url: &str) -> BTreeMap<String, String> {
-    let answer = Request::new("GET", url).send().expect(200);
-    assert_eq!(answer.header("content-type"), Some("application/openmetrics-text; version=1.0.0; charset=utf-8"));
-    let text = answer.text();
+    let response = Request::new("GET", url).send().expect(200);
+    assert_eq!(response.header("content-type"), Some("application/openmetrics-text; version=1.0.0; charset=utf-8"));
+    let text = response.text();
     assert!(text.ends_with("# EOF\n"), "{text}");
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     let sample = |line: &str| {
@@ -32,7 +32,7 @@ fn number(found: &BTreeMap<String, String>, name: &str) -> f64 {
 }
 
 #[test]
-fn every_request_is_counted_by_route_and_status() {
+fn counts_every_request_by_route_and_status() {
     let (server, url) = with_metrics(Setup::default());
     let user = server.sign_in(PHONE);
     for _ in 0..5 {
@@ -59,7 +59,7 @@ fn every_request_is_counted_by_route_and_status() {
 }
 
 #[test]
-fn the_page_tells_of_writer_providers_codes_ledger_and_backups() {
+fn exports_writer_providers_codes_ledger_and_backups() {
     let (server, url) = with_metrics(Setup::default().with("BACKUP_EVERY", "0 s"));
     let user = server.sign_in(PHONE);
     server.post("/auth/login").form(&[("phoneNumber", PHONE), ("code", "000000")]).send().expect(401);
@@ -94,7 +94,7 @@ fn the_page_tells_of_writer_providers_codes_ledger_and_backups() {
 }
 
 #[test]
-fn there_is_no_page_unless_it_is_asked_for_and_never_where_the_service_is() {
+fn metrics_are_opt_in_and_not_on_the_service_listener() {
     let (server, _) = with_metrics(Setup::default());
     server.get("/metrics").send().expect_problem(404, "not_found");
     let plain = Setup::default().start();

@@ -1,4 +1,4 @@
-//! What an operator sees of a running service: numbers, log lines, alerts, readiness.
+//! Operating the service: administrators, backups, retention, logs, metrics and alerts.
 
 mod admin_audit;
 mod admin_data_cleanup;

@@ -1,4 +1,4 @@
-//! Backups in a bucket: up, down, pruned there, and what happens when the bucket is unwell.
+//! Backups in an S3 bucket: upload, download, pruning and faults.
 
 use std::path::{Path, PathBuf};
 
@@ -12,44 +12,44 @@ use yarrow::providers::{
 };
 
 use crate::support::{
-    Ended, Setup,
-    bucket::{self, Bucket, Fault},
-    eventually, log_statement,
+    CommandOutput, Setup, eventually,
+    fake_s3::{self, FakeS3, Fault},
+    log_statement,
 };
 
 const PHONE: &str = "13800138000";
 
-/// A data directory at rest, and a configuration that knows the bucket.
-struct Place {
-    temporary: TempDir,
-    bucket: Bucket,
+/// A data directory that no process uses, and a configuration with the bucket.
+struct Fixture {
+    temp_dir: TempDir,
+    bucket: FakeS3,
     settings: String,
 }
 
-impl Place {
+impl Fixture {
     fn new(more_settings: &str) -> Self {
-        let (temporary, bucket) = (tempfile::tempdir().unwrap(), Bucket::new());
-        let mut server = Setup::default().on(&temporary.path().join("data")).with("BACKUP_EVERY", "0 s").start();
+        let (temp_dir, bucket) = (tempfile::tempdir().unwrap(), FakeS3::new());
+        let mut server = Setup::default().on(&temp_dir.path().join("data")).with("BACKUP_EVERY", "0 s").start();
         server.sign_in(PHONE);
         assert_eq!(server.terminate(), Some(0));
-        let file = temporary.path().join("yarrow.toml");
+        let file = temp_dir.path().join("yarrow.toml");
         std::fs::write(&file, format!("{}{more_settings}", bucket.settings())).unwrap();
-        Self { temporary, bucket, settings: file.to_str().unwrap().to_owned() }
+        Self { temp_dir, bucket, settings: file.to_str().unwrap().to_owned() }
     }
 
     fn directory(&self) -> PathBuf {
-        self.temporary.path().join("data")
+        self.temp_dir.path().join("data")
     }
 
-    fn run_on(&self, directory: &Path, arguments: &[&str]) -> Ended {
-        Ended::run(directory, &[arguments, &["--config", &self.settings]].concat(), "")
+    fn run_on(&self, directory: &Path, arguments: &[&str]) -> CommandOutput {
+        CommandOutput::run(directory, &[arguments, &["--config", &self.settings]].concat(), "")
     }
 
-    fn run(&self, arguments: &[&str]) -> Ended {
+    fn run(&self, arguments: &[&str]) -> CommandOutput {
         self.run_on(&self.directory(), arguments)
     }
 
-    /// Makes the next backup one that goes up in parts.
+    /// Makes the next backup large enough for a multipart upload.
     fn grow(&self) {
         let database = Connection::open(self.directory().join("yarrow.db")).unwrap();
         let fill = "with recursive counter (n) as (select 1 union all select n + 1 from counter where n < 7000) \
@@ -59,166 +59,171 @@ impl Place {
 }
 
 #[test]
-fn a_backup_goes_up_and_comes_down_on_another_machine() {
-    let place = Place::new("");
-    let made = place.run(&["backup", "create"]).expect(0).json();
-    let name = made["name"].as_str().unwrap();
-    let stored = place.bucket.objects();
+fn uploads_a_backup_and_restores_it_on_another_machine() {
+    let fixture = Fixture::new("");
+    let created = fixture.run(&["backup", "create"]).expect(0).json();
+    let name = created["name"].as_str().unwrap();
+    let stored = fixture.bucket.objects();
     assert_eq!(stored.keys().collect::<Vec<_>>(), [&format!("yarrow/{name}"), &format!("yarrow/{name}.json")]);
-    assert_eq!(stored[&format!("yarrow/{name}")], std::fs::read(made["path"].as_str().unwrap()).unwrap());
+    assert_eq!(stored[&format!("yarrow/{name}")], std::fs::read(created["path"].as_str().unwrap()).unwrap());
 
-    let elsewhere = place.temporary.path().join("elsewhere");
-    let listed = place.run_on(&elsewhere, &["backup", "list", "--remote"]).expect(0).json();
+    let elsewhere = fixture.temp_dir.path().join("elsewhere");
+    let listed = fixture.run_on(&elsewhere, &["backup", "list", "--remote"]).expect(0).json();
     assert_eq!(listed["items"][0]["name"], name, "{listed}");
-    place.run_on(&elsewhere, &["backup", "fetch", name]).expect(0);
-    let verified = place.run_on(&elsewhere, &["backup", "verify", name]).expect(0).json();
+    fixture.run_on(&elsewhere, &["backup", "fetch", name]).expect(0);
+    let verified = fixture.run_on(&elsewhere, &["backup", "verify", name]).expect(0).json();
     assert_eq!(verified["checksum"], "right", "{verified}");
-    place.run_on(&elsewhere, &["restore", name, "--yes"]).expect(0);
+    fixture.run_on(&elsewhere, &["restore", name, "--yes"]).expect(0);
     let database = Connection::open(elsewhere.join("yarrow.db")).unwrap();
     let phone: String = database.query_row("select phone_number from users", [], |row| row.get(0)).unwrap();
     assert_eq!(phone, PHONE);
-    place.run_on(&elsewhere, &["backup", "fetch", "yarrow-20200101T000000.000Z-manual.db"]).expect(4);
+    fixture.run_on(&elsewhere, &["backup", "fetch", "yarrow-20200101T000000.000Z-manual.db"]).expect(4);
 }
 
 #[test]
-fn a_large_backup_goes_up_in_parts_and_over_faults() {
-    let place = Place::new("");
-    place.grow();
-    place.bucket.fail(2);
-    let made = place.run(&["backup", "create"]).expect(0).json();
-    let bytes = std::fs::read(made["path"].as_str().unwrap()).unwrap();
+fn uploads_a_large_backup_in_parts_despite_faults() {
+    let fixture = Fixture::new("");
+    fixture.grow();
+    fixture.bucket.fail(2);
+    let created = fixture.run(&["backup", "create"]).expect(0).json();
+    let bytes = std::fs::read(created["path"].as_str().unwrap()).unwrap();
     assert!(bytes.len() > 17 << 20);
-    let stored = place.bucket.objects();
+    let stored = fixture.bucket.objects();
     assert_eq!(stored.len(), 2);
     assert!(stored.values().any(|object| *object == bytes), "what is there is not what was sent");
 }
 
 #[test]
-fn the_rules_hold_in_the_bucket_too() {
-    let place = Place::new("keep_hourly = 2\nkeep_daily = 0\n");
-    place.bucket.put("yarrow/yarrow-20200101T000000.000Z-scheduled.db", b"old");
-    place.bucket.put("yarrow/not-one-of-ours.txt", b"kept");
-    place.bucket.put("yarrow-20200101T000000.000Z-scheduled.db", b"elsewhere");
+fn prunes_the_bucket_by_the_same_rules() {
+    let fixture = Fixture::new("keep_hourly = 2\nkeep_daily = 0\n");
+    fixture.bucket.put("yarrow/yarrow-20200101T000000.000Z-scheduled.db", b"old");
+    fixture.bucket.put("yarrow/not-one-of-ours.txt", b"kept");
+    fixture.bucket.put("yarrow-20200101T000000.000Z-scheduled.db", b"elsewhere");
     for _ in 0..3 {
-        place.run(&["backup", "create"]).expect(0);
+        fixture.run(&["backup", "create"]).expect(0);
     }
-    let names: Vec<_> = place.bucket.objects().into_keys().collect();
+    let names: Vec<_> = fixture.bucket.objects().into_keys().collect();
     assert_eq!(names.iter().filter(|name| name.ends_with("-manual.db")).count(), 2, "{names:?}");
     assert_eq!(names.iter().filter(|name| name.ends_with("-manual.db.json")).count(), 2, "{names:?}");
     assert_eq!(names.len(), 6, "{names:?}");
 }
 
 #[test]
-fn a_bucket_from_which_nothing_may_be_deleted_takes_backups() {
-    let place = Place::new("keep_hourly = 1\nkeep_daily = 0\n");
-    place.bucket.keep_all();
+fn a_bucket_that_forbids_deletion_accepts_backups() {
+    let fixture = Fixture::new("keep_hourly = 1\nkeep_daily = 0\n");
+    fixture.bucket.keep_all();
     for _ in 0..4 {
-        place.run(&["backup", "create"]).expect(0);
+        fixture.run(&["backup", "create"]).expect(0);
     }
-    assert_eq!(place.bucket.objects().len(), 8, "{:?}", place.bucket.objects().keys());
-    let uploaded = place.run(&["backup", "upload"]).expect(0).json();
+    assert_eq!(fixture.bucket.objects().len(), 8, "{:?}", fixture.bucket.objects().keys());
+    let uploaded = fixture.run(&["backup", "upload"]).expect(0).json();
     assert_eq!((&uploaded["uploaded"], &uploaded["deleted"]), (&json!([]), &json!([])));
     assert!(uploaded["notDeleted"].as_str().unwrap().contains("AccessDenied"), "{uploaded}");
-    let alerts = place.run(&["alerts", "list"]).expect(0).json();
+    let alerts = fixture.run(&["alerts", "list"]).expect(0).json();
     let upload = alerts["items"].as_array().unwrap().iter().find(|item| item["rule"] == "backup_upload_failed");
     assert_eq!(upload.unwrap()["firing"], false, "{alerts}");
 }
 
 #[test]
-fn a_backup_of_a_clock_that_was_ahead_holds_up_no_upload() {
-    let place = Place::new("");
-    let made = place.run(&["backup", "create"]).expect(0).json();
-    let (path, name) = (Path::new(made["path"].as_str().unwrap()), "yarrow-20990101T000000.000Z-scheduled.db");
+fn a_backup_dated_in_the_future_blocks_no_upload() {
+    let fixture = Fixture::new("");
+    let created = fixture.run(&["backup", "create"]).expect(0).json();
+    let (path, name) = (Path::new(created["path"].as_str().unwrap()), "yarrow-20990101T000000.000Z-scheduled.db");
     std::fs::copy(path, path.with_file_name(name)).unwrap();
-    place.bucket.put(&format!("yarrow/{name}"), b"from the future");
-    let next = place.run(&["backup", "create"]).expect(0).json();
+    fixture.bucket.put(&format!("yarrow/{name}"), b"from the future");
+    let next = fixture.run(&["backup", "create"]).expect(0).json();
     let key = format!("yarrow/{}", Path::new(next["path"].as_str().unwrap()).file_name().unwrap().to_str().unwrap());
-    assert!(place.bucket.objects().contains_key(&key), "{:?}", place.bucket.objects().keys());
+    assert!(fixture.bucket.objects().contains_key(&key), "{:?}", fixture.bucket.objects().keys());
 }
 
 #[test]
-fn the_newest_sound_backup_stays_in_the_bucket() {
-    let place = Place::new("keep_hourly = 1\nkeep_daily = 0\n");
-    place.run(&["coins", "grant", PHONE, "5"]).expect(0);
-    let sound = place.run(&["backup", "create"]).expect(0).json();
+fn keeps_the_newest_sound_backup_in_the_bucket() {
+    let fixture = Fixture::new("keep_hourly = 1\nkeep_daily = 0\n");
+    fixture.run(&["coins", "grant", PHONE, "5"]).expect(0);
+    let sound = fixture.run(&["backup", "create"]).expect(0).json();
     let break_it = "update balances set balance = balance + 1 where balance > 0";
-    Connection::open(place.directory().join("yarrow.db")).unwrap().execute(break_it, []).unwrap();
+    Connection::open(fixture.directory().join("yarrow.db")).unwrap().execute(break_it, []).unwrap();
     for _ in 0..4 {
-        place.run(&["backup", "create"]).expect(5);
-        // What is said in the bucket counts, and not what is still here.
-        for entry in std::fs::read_dir(place.directory().join("backups")).unwrap().flatten() {
+        fixture.run(&["backup", "create"]).expect(5);
+        // The state in the bucket counts, not the local one.
+        for entry in std::fs::read_dir(fixture.directory().join("backups")).unwrap().flatten() {
             if entry.file_name().to_str().unwrap().starts_with(sound["name"].as_str().unwrap()) {
                 std::fs::remove_file(entry.path()).unwrap();
             }
         }
     }
-    let names: Vec<_> = place.bucket.objects().into_keys().collect();
+    let names: Vec<_> = fixture.bucket.objects().into_keys().collect();
     assert!(names.contains(&format!("yarrow/{}", sound["name"].as_str().unwrap())), "{names:?}");
     assert_eq!(names.len(), 6, "{names:?}");
 }
 
 #[test]
-fn what_was_changed_in_the_bucket_is_not_taken() {
-    let place = Place::new("");
-    let made = place.run(&["backup", "create"]).expect(0).json();
-    let name = made["name"].as_str().unwrap();
+fn rejects_a_backup_changed_in_the_bucket() {
+    let fixture = Fixture::new("");
+    let created = fixture.run(&["backup", "create"]).expect(0).json();
+    let name = created["name"].as_str().unwrap();
     let key = format!("yarrow/{name}");
-    let mut bytes = place.bucket.objects()[&key].clone();
+    let mut bytes = fixture.bucket.objects()[&key].clone();
     let last = bytes.len() - 1;
     bytes[last] ^= 1;
-    place.bucket.put(&key, &bytes);
-    let elsewhere = place.temporary.path().join("elsewhere");
-    let refused = place.run_on(&elsewhere, &["backup", "fetch", name]).expect(1);
-    assert!(refused.complaint().contains("did not arrive as it was sent"), "{}", refused.complaint());
+    fixture.bucket.put(&key, &bytes);
+    let elsewhere = fixture.temp_dir.path().join("elsewhere");
+    let refused = fixture.run_on(&elsewhere, &["backup", "fetch", name]).expect(1);
+    assert!(refused.stderr().contains("did not arrive as it was sent"), "{}", refused.stderr());
     let left = std::fs::read_dir(elsewhere.join("backups")).unwrap().flatten().count();
     assert_eq!(left, 1, "only the lock is there");
 }
 
 #[test]
-fn doctor_asks_the_bucket() {
-    let place = Place::new("");
+fn doctor_checks_the_bucket() {
+    let fixture = Fixture::new("");
     let bucket = |found: serde_json::Value| {
         let checks = found["checks"].as_array().unwrap().clone();
         checks.into_iter().find(|check| check["name"] == "backup bucket").unwrap()["verdict"].clone()
     };
-    place.run(&["backup", "create"]).expect(0);
-    assert_eq!(bucket(place.run(&["doctor"]).json()), "pass");
-    let wrong = std::fs::read_to_string(&place.settings).unwrap().replace("wJalr", "wrong");
-    std::fs::write(&place.settings, wrong).unwrap();
-    assert_eq!(bucket(place.run(&["doctor"]).expect(5).json()), "fail");
+    fixture.run(&["backup", "create"]).expect(0);
+    assert_eq!(bucket(fixture.run(&["doctor"]).json()), "pass");
+    let wrong = std::fs::read_to_string(&fixture.settings).unwrap().replace("wJalr", "wrong");
+    std::fs::write(&fixture.settings, wrong).unwrap();
+    assert_eq!(bucket(fixture.run(&["doctor"]).expect(5).json()), "fail");
 }
 
 #[test]
-fn a_bucket_that_refuses_leaves_the_backup_and_is_remembered() {
-    let place = Place::new("");
-    let wrong = std::fs::read_to_string(&place.settings).unwrap().replace("wJalr", "wrong");
-    std::fs::write(&place.settings, wrong).unwrap();
-    let refused = place.run(&["backup", "create"]).expect(1);
-    assert!(refused.complaint().contains("SignatureDoesNotMatch"), "{}", refused.complaint());
-    assert!(place.bucket.objects().is_empty());
-    assert_eq!(place.run(&["backup", "list"]).expect(0).json()["total"], 1);
-    let alerts = place.run(&["alerts", "list"]).expect(0).json();
+fn a_rejecting_bucket_keeps_the_backup_and_records_the_failure() {
+    let fixture = Fixture::new("");
+    let wrong = std::fs::read_to_string(&fixture.settings).unwrap().replace("wJalr", "wrong");
+    std::fs::write(&fixture.settings, wrong).unwrap();
+    let refused = fixture.run(&["backup", "create"]).expect(1);
+    assert!(refused.stderr().contains("SignatureDoesNotMatch"), "{}", refused.stderr());
+    assert!(fixture.bucket.objects().is_empty());
+    assert_eq!(fixture.run(&["backup", "list"]).expect(0).json()["total"], 1);
+    let alerts = fixture.run(&["alerts", "list"]).expect(0).json();
     let upload =
         alerts["items"].as_array().unwrap().iter().find(|item| item["rule"] == "backup_upload_failed").unwrap();
     assert_eq!(upload["firing"], true, "{alerts}");
-    assert!(!refused.complaint().contains("wrongXUtn"), "a secret was told");
+    assert!(!refused.stderr().contains("wrongXUtn"), "a secret was told");
 }
 
 #[test]
-fn a_running_server_uploads_by_itself() {
-    let place = Place::new("");
-    let mut server =
-        Setup::default().on(&place.directory()).with("CONFIG", &place.settings).with("BACKUP_EVERY", "1 hour").start();
-    eventually("a backup in the bucket", || place.bucket.objects().keys().any(|name| name.ends_with("-scheduled.db")));
+fn a_running_server_uploads_on_its_own() {
+    let fixture = Fixture::new("");
+    let mut server = Setup::default()
+        .on(&fixture.directory())
+        .with("CONFIG", &fixture.settings)
+        .with("BACKUP_EVERY", "1 hour")
+        .start();
+    eventually("a backup in the bucket", || {
+        fixture.bucket.objects().keys().any(|name| name.ends_with("-scheduled.db"))
+    });
     assert_eq!(server.terminate(), Some(0));
 }
 
 #[test]
-fn what_a_clock_that_was_ahead_noted_of_the_bucket_holds_up_no_upload() {
-    let place = Place::new("");
-    let setup = Setup::default().on(&place.directory()).with("CONFIG", &place.settings).with("BACKUP_EVERY", "1 s");
+fn upload_records_dated_in_the_future_block_no_upload() {
+    let fixture = Fixture::new("");
+    let setup = Setup::default().on(&fixture.directory()).with("CONFIG", &fixture.settings).with("BACKUP_EVERY", "1 s");
     let server = setup.start();
-    let uploaded = || place.bucket.objects().into_keys().filter(|name| name.ends_with("-scheduled.db")).count();
+    let uploaded = || fixture.bucket.objects().into_keys().filter(|name| name.ends_with("-scheduled.db")).count();
     eventually("an upload is noted", || server.value("select count(*) = 1 from settings where name = 'backup.upload'"));
     let ahead = "'$.at', 4070908800000, '$.name', 'yarrow-20990101T000000.000Z-scheduled.db'";
     let failed = r#"{"at":4070908800000,"code":"provider_failed","detail":""}"#;
@@ -228,122 +233,122 @@ fn what_a_clock_that_was_ahead_noted_of_the_bucket_holds_up_no_upload() {
     ));
     let before = uploaded();
     eventually("the next backup goes up", || uploaded() > before);
-    let alerts = place.run(&["alerts", "list"]).expect(0).json();
+    let alerts = fixture.run(&["alerts", "list"]).expect(0).json();
     let upload = alerts["items"].as_array().unwrap().iter().find(|item| item["rule"] == "backup_upload_failed");
     assert_eq!(upload.unwrap()["firing"], false, "{alerts}");
 }
 
 #[test]
-fn a_bucket_that_does_not_list_what_it_took_is_left_alone_for_a_while() {
-    let place = Place::new("");
-    place.bucket.suffer(Fault::ListsNothing);
-    let refused = place.run(&["backup", "create"]).expect(1);
-    assert!(refused.complaint().contains("did not store all of"), "{}", refused.complaint());
-    let sent = || place.bucket.vendor.requests().iter().filter(|request| request.method == "PUT").count();
+fn pauses_uploads_to_a_bucket_with_incomplete_listings() {
+    let fixture = Fixture::new("");
+    fixture.bucket.inject_fault(Fault::ListsNothing);
+    let refused = fixture.run(&["backup", "create"]).expect(1);
+    assert!(refused.stderr().contains("did not store all of"), "{}", refused.stderr());
+    let sent = || fixture.bucket.provider.requests().iter().filter(|request| request.method == "PUT").count();
     let before = sent();
     let mut server =
-        Setup::default().on(&place.directory()).with("CONFIG", &place.settings).with("BACKUP_EVERY", "1 s").start();
-    // Some more of the times at which it is looked whether something is to be uploaded.
+        Setup::default().on(&fixture.directory()).with("CONFIG", &fixture.settings).with("BACKUP_EVERY", "1 s").start();
+    // Several runs of the upload job.
     std::thread::sleep(std::time::Duration::from_secs(12));
     assert_eq!(sent(), before);
     assert_eq!(server.terminate(), Some(0));
-    // Once it lists again, the next upload puts all to rights.
-    place.bucket.suffer(Fault::None);
-    place.run(&["backup", "upload"]).expect(0);
-    assert_eq!(place.run(&["backup", "upload"]).expect(0).json()["uploaded"], json!([]));
+    // Once listings are complete, the next upload succeeds.
+    fixture.bucket.inject_fault(Fault::None);
+    fixture.run(&["backup", "upload"]).expect(0);
+    assert_eq!(fixture.run(&["backup", "upload"]).expect(0).json()["uploaded"], json!([]));
 }
 
 #[test]
-fn what_was_stored_in_part_goes_up_again() {
-    let place = Place::new("");
-    place.bucket.suffer(Fault::StoresHalf);
-    let refused = place.run(&["backup", "create"]).expect(1);
-    assert!(refused.complaint().contains("did not store all of"), "{}", refused.complaint());
-    place.bucket.suffer(Fault::None);
-    let uploaded = place.run(&["backup", "upload"]).expect(0).json();
-    let newest = place.run(&["backup", "list"]).expect(0).json()["items"][0].clone();
+fn uploads_a_partially_stored_backup_again() {
+    let fixture = Fixture::new("");
+    fixture.bucket.inject_fault(Fault::StoresHalf);
+    let refused = fixture.run(&["backup", "create"]).expect(1);
+    assert!(refused.stderr().contains("did not store all of"), "{}", refused.stderr());
+    fixture.bucket.inject_fault(Fault::None);
+    let uploaded = fixture.run(&["backup", "upload"]).expect(0).json();
+    let newest = fixture.run(&["backup", "list"]).expect(0).json()["items"][0].clone();
     assert_eq!(uploaded["uploaded"], json!([newest["name"]]));
-    let stored = place.bucket.objects()[&format!("yarrow/{}", newest["name"].as_str().unwrap())].clone();
+    let stored = fixture.bucket.objects()[&format!("yarrow/{}", newest["name"].as_str().unwrap())].clone();
     assert_eq!(stored, std::fs::read(newest["path"].as_str().unwrap()).unwrap());
-    assert_eq!(place.run(&["backup", "upload"]).expect(0).json()["uploaded"], json!([]));
+    assert_eq!(fixture.run(&["backup", "upload"]).expect(0).json()["uploaded"], json!([]));
 }
 
 #[test]
-fn a_list_that_was_cut_is_no_list() {
-    let place = Place::new("");
+fn rejects_a_truncated_listing() {
+    let fixture = Fixture::new("");
     for _ in 0..2 {
-        place.run(&["backup", "create"]).expect(0);
+        fixture.run(&["backup", "create"]).expect(0);
     }
-    place.bucket.suffer(Fault::CutsLists);
+    fixture.bucket.inject_fault(Fault::CutsLists);
     for command in [["backup", "upload"].as_slice(), &["backup", "list", "--remote"]] {
-        let refused = place.run(command).expect(1);
-        assert!(refused.complaint().contains("list_not_understood"), "{}", refused.complaint());
+        let refused = fixture.run(command).expect(1);
+        assert!(refused.stderr().contains("list_not_understood"), "{}", refused.stderr());
     }
 }
 
 #[test]
-fn every_try_is_signed_anew() {
-    let place = Place::new("");
-    place.bucket.suffer(Fault::Refuses(503, "SlowDown"));
-    place.run(&["backup", "create"]).expect(1);
-    let sent = place.bucket.vendor.requests().into_iter().filter(|request| request.method == "PUT");
+fn signs_every_attempt_anew() {
+    let fixture = Fixture::new("");
+    fixture.bucket.inject_fault(Fault::Refuses(503, "SlowDown"));
+    fixture.run(&["backup", "create"]).expect(1);
+    let sent = fixture.bucket.provider.requests().into_iter().filter(|request| request.method == "PUT");
     let signed_at: Vec<_> = sent
         .map(|request| request.target.split("X-Amz-Date=").nth(1).unwrap().split('&').next().unwrap().to_owned())
         .collect();
-    // Between the first and the third lie more than the seconds in which addresses count.
+    // More time passes between the first and third attempt than a signature is valid.
     assert_eq!(signed_at.len(), 3);
     assert_ne!(signed_at[0], signed_at[2]);
 }
 
 #[test]
-fn what_the_bucket_says_is_told() {
-    let place = Place::new("");
-    place.run(&["backup", "create"]).expect(0);
+fn reports_errors_of_the_bucket() {
+    let fixture = Fixture::new("");
+    fixture.run(&["backup", "create"]).expect(0);
     for (status, code) in [(507, "QuotaExceeded"), (500, "InternalError")] {
-        place.bucket.suffer(Fault::Refuses(status, code));
-        let told = place.run(&["backup", "create"]).expect(1);
-        assert!(told.complaint().contains(code), "{}", told.complaint());
-        assert!(!told.complaint().contains("in time"), "{}", told.complaint());
+        fixture.bucket.inject_fault(Fault::Refuses(status, code));
+        let told = fixture.run(&["backup", "create"]).expect(1);
+        assert!(told.stderr().contains(code), "{}", told.stderr());
+        assert!(!told.stderr().contains("in time"), "{}", told.stderr());
     }
 }
 
 #[test]
-fn parts_that_cannot_be_taken_back_are_told() {
-    let place = Place::new("");
-    place.grow();
-    place.bucket.keep_all();
-    place.bucket.suffer(Fault::CompletesNothing);
-    let refused = place.run(&["backup", "create"]).expect(1);
-    assert!(refused.complaint().contains("an incomplete upload could not be taken back"), "{}", refused.complaint());
+fn reports_parts_that_cannot_be_deleted() {
+    let fixture = Fixture::new("");
+    fixture.grow();
+    fixture.bucket.keep_all();
+    fixture.bucket.inject_fault(Fault::CompletesNothing);
+    let refused = fixture.run(&["backup", "create"]).expect(1);
+    assert!(refused.stderr().contains("an incomplete upload could not be taken back"), "{}", refused.stderr());
 }
 
 #[test]
-fn a_file_of_too_many_parts_is_refused_before_it_is_sent() {
-    let bucket = Bucket::new();
+fn rejects_a_file_with_too_many_parts_before_upload() {
+    let bucket = FakeS3::new();
     let storage = ObjectStorage::new(&Settings {
-        endpoint: bucket.vendor.url(),
+        endpoint: bucket.provider.url(),
         bucket: "backups".into(),
-        region: bucket::REGION.into(),
+        region: fake_s3::REGION.into(),
         bucket_in_path: true,
-        access_key_id: bucket::KEY_ID.into(),
-        secret_access_key: bucket::KEY.into(),
+        access_key_id: fake_s3::KEY_ID.into(),
+        secret_access_key: fake_s3::KEY.into(),
     });
     let file = tempfile::NamedTempFile::new().unwrap();
     file.as_file().set_len((10_000 * (16 << 20)) + 1).unwrap();
     let failure = storage.unwrap().put("large", file.path(), &mut |_, _| ()).unwrap_err();
     assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Refused, "file_too_large"));
-    assert_eq!(bucket.vendor.requests().len(), 0);
+    assert_eq!(bucket.provider.requests().len(), 0);
 }
 
 #[test]
-fn a_bucket_that_hangs_holds_up_no_backup() {
-    let place = Place::new("");
-    place.bucket.suffer(Fault::TakesLong(600_000));
+fn a_hanging_bucket_does_not_block_backups() {
+    let fixture = Fixture::new("");
+    fixture.bucket.inject_fault(Fault::TakesLong(600_000));
     let server =
-        Setup::default().on(&place.directory()).with("CONFIG", &place.settings).with("BACKUP_EVERY", "1 s").start();
-    let is_asked = || place.bucket.vendor.requests().iter().any(|request| request.method == "PUT");
+        Setup::default().on(&fixture.directory()).with("CONFIG", &fixture.settings).with("BACKUP_EVERY", "1 s").start();
+    let is_asked = || fixture.bucket.provider.requests().iter().any(|request| request.method == "PUT");
     eventually("an upload hangs", is_asked);
-    let count = || place.run(&["backup", "list"]).expect(0).json()["total"].as_i64().unwrap();
+    let count = || fixture.run(&["backup", "list"]).expect(0).json()["total"].as_i64().unwrap();
     let before = count();
     eventually("another backup is made", || count() > before);
     drop(server);

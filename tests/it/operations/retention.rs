@@ -1,18 +1,17 @@
-//! What is kept for a time is deleted after it, and every such time is a setting that counts.
+//! Retention: expired rows are deleted, and every period is configurable.
 
 use std::time::{Duration, Instant};
 
-use crate::support::{Ended, Setup, eventually};
+use crate::support::{CommandOutput, Setup, eventually};
 
 const DAY: i64 = 24 * 60 * 60 * 1_000;
 
-/// A setting with the days that it is set to, and a row of the age that stands for `AGE`, counted by the last text.
-/// The days are none of the defaults.
+/// A setting with its days, a row whose age replaces `AGE`, and a query that counts it. No default is used.
 const KEPT: &[(&str, i64, &str, &str)] = &[
     (
         "access_log",
         7,
-        // Blocks go in their order, and those of this test's own requests are the youngest.
+        // Blocks expire in order, and those of this test's requests are the youngest.
         "delete from access_log_blocks where last_at > NOW - AGE and entries not like '%aged%'; \
          insert into access_log_blocks (first_entry, last_entry, first_at, last_at, entries) \
          select coalesce(max(last_entry), 0) + 1, coalesce(max(last_entry), 0) + 1, NOW - AGE, NOW - AGE, \
@@ -63,13 +62,13 @@ const KEPT: &[(&str, i64, &str, &str)] = &[
 ];
 
 #[test]
-fn every_retention_is_the_one_that_is_set() {
+fn every_retention_setting_applies() {
     let mut server = Setup::default().start();
     let user = server.sign_in("13800138000");
     let now: i64 = server.value("select cast(unixepoch() * 1000 as integer)");
     let hour = DAY / 24;
     for (name, days, sql, _) in KEPT {
-        // The older first, as in life: some tables are looked through from their oldest row on.
+        // The older first: some tables are swept from their oldest row on.
         for age in [days * DAY + hour, days * DAY - hour] {
             let sql = sql.replace("NOW", &now.to_string()).replace("AGE", &age.to_string());
             let sql = sql.replace("USER", &user.user_id);
@@ -80,7 +79,7 @@ fn every_retention_is_the_one_that_is_set() {
     let lines: Vec<_> = KEPT.iter().map(|(name, days, ..)| format!("{name} = \"{days} days\"")).collect();
     std::fs::write(&settings, format!("[retention]\n{}\n", lines.join("\n"))).unwrap();
     let arguments = ["cleanup", "expired", "--yes", "--config", settings.to_str().unwrap()];
-    Ended::run(server.directory(), &arguments, "").expect(0);
+    CommandOutput::run(server.directory(), &arguments, "").expect(0);
     for (name, _, _, count) in KEPT {
         let left: i64 = server.value(&format!("select count(*) from {count}"));
         assert_eq!(left, 1, "retention.{name}: the older of two rows goes, the younger stays");
@@ -89,7 +88,7 @@ fn every_retention_is_the_one_that_is_set() {
 }
 
 #[test]
-fn disagreements_are_kept_as_long_as_refusals() {
+fn disagreements_expire_with_violations() {
     let server = Setup::default().start();
     for age in [181, 179] {
         server.edit(&format!(
@@ -98,12 +97,12 @@ fn disagreements_are_kept_as_long_as_refusals() {
              unixepoch() * 1000 - {age} * {DAY})"
         ));
     }
-    Ended::run(server.directory(), &["cleanup", "expired", "--yes"], "").expect(0);
+    CommandOutput::run(server.directory(), &["cleanup", "expired", "--yes"], "").expect(0);
     assert_eq!(server.value::<String>("select group_concat(masked_text) from disagreements"), "179");
 }
 
 #[test]
-fn an_entry_of_a_time_to_come_keeps_no_other_in_the_network_log() {
+fn an_entry_in_the_future_keeps_no_other_in_the_network_log() {
     let server = Setup::default().start();
     for (id, days) in [("ahead", -40), ("old", 200), ("ahead too", -1), ("older", 210), ("young", 1), ("late", -40)] {
         server.edit(&format!(
@@ -113,12 +112,12 @@ fn an_entry_of_a_time_to_come_keeps_no_other_in_the_network_log() {
              from access_log_blocks)"
         ));
     }
-    Ended::run(server.directory(), &["cleanup", "expired", "--yes"], "").expect(0);
+    CommandOutput::run(server.directory(), &["cleanup", "expired", "--yes"], "").expect(0);
     assert_eq!(server.value::<String>("select group_concat(request_id) from access_log"), "young,late");
 }
 
 #[test]
-fn a_stop_waits_for_no_sweep() {
+fn a_shutdown_does_not_wait_for_a_sweep() {
     let mut server = Setup::default().with("BACKUP_EVERY", "0 s").start();
     server.edit(
         "with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < 3000000) \
@@ -126,9 +125,9 @@ fn a_stop_waits_for_no_sweep() {
     );
     let left = |server: &crate::support::Server| server.value::<i64>("select count(*) from code_sends");
     eventually("a sweep has begun", || left(&server) < 3_000_000);
-    let begun = Instant::now();
+    let started_at = Instant::now();
     assert_eq!(server.terminate(), Some(0));
-    let took = begun.elapsed();
+    let took = started_at.elapsed();
     assert!(left(&server) > 0, "there was too little to delete for this test to say anything");
     assert!(took < Duration::from_secs(5), "{took:?}");
     assert_eq!(server.value::<String>("pragma integrity_check"), "ok");
@@ -137,26 +136,26 @@ fn a_stop_waits_for_no_sweep() {
 }
 
 #[test]
-fn expired_codes_go_and_the_others_between_them_stay() {
+fn deletes_expired_codes_and_keeps_the_others_between_them() {
     let server = Setup::default().start();
-    // More than one slice of either kind, in turn in the order of the table.
+    // More than one batch of each kind, alternating in table order.
     server.edit(
         "with recursive numbers (n) as (select 0 union all select n + 1 from numbers where n < 999) \
          insert into codes (address, purpose, code_hmac, tries_left, expires_at) \
          select printf('%04d', n), 'sign_in', zeroblob(32), 5, \
          unixepoch() * 1000 - 86400000 + iif(n % 2, -3600000, 3600000) from numbers",
     );
-    Ended::run(server.directory(), &["cleanup", "expired", "--yes"], "").expect(0);
+    CommandOutput::run(server.directory(), &["cleanup", "expired", "--yes"], "").expect(0);
     let left = "select count(*) = 500 and max(cast(address as integer) % 2) = 0 from codes";
     assert!(server.value::<bool>(left), "those that expired a day ago go, and no others");
 }
 
 #[test]
-fn no_retention_was_left_out() {
+fn covers_every_retention_setting() {
     let output = crate::support::Binary::command().args(["config", "show", "--json"]).output().unwrap();
     let shown: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
     let names = shown.iter().filter_map(|setting| setting["name"].as_str()?.strip_prefix("retention."));
-    // Payment records are deleted when somebody says so; the setting is what stays then.
+    // Payment records are only purged on request, and this setting is the minimum age.
     let names = names.filter(|name| *name != "payment_records");
     let left_out: Vec<_> = names.filter(|name| !KEPT.iter().any(|(known, ..)| known == name)).collect();
     assert!(left_out.is_empty(), "no test holds these settings: {left_out:?}");

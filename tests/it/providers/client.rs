@@ -1,11 +1,11 @@
-//! The shared HTTP client: what it puts on the wire, and what it makes of endings.
+//! The shared HTTP client: requests on the wire, and how responses end.
 
 use std::time::Duration;
 
-use yarrow::providers::client::{Answer, Client, Limits, Post};
+use yarrow::providers::client::{Client, Limits, Post, Response};
 use yarrow::providers::{Failure, FailureKind};
 
-use crate::support::vendors::{Reply, Vendor};
+use crate::support::fake_provider::{FakeProvider, Reply};
 
 fn client() -> Client {
     let second = Duration::from_secs(1);
@@ -19,10 +19,10 @@ fn client() -> Client {
     Client::new("test", limits)
 }
 
-fn post(vendor: &Vendor, body: &[u8]) -> Result<Answer, Failure> {
+fn post(provider: &FakeProvider, body: &[u8]) -> Result<Response, Failure> {
     let headers = [("content-type", "application/x-www-form-urlencoded"), ("host", "vendor.example:8443")];
     client().post(&Post {
-        url: &format!("{}/a?b=c", vendor.url()),
+        url: &format!("{}/a?b=c", provider.url()),
         headers: &headers,
         body,
         total: None,
@@ -32,11 +32,11 @@ fn post(vendor: &Vendor, body: &[u8]) -> Result<Answer, Failure> {
 
 #[test]
 fn a_form_arrives_byte_for_byte() {
-    let vendor = Vendor::playing([Reply::json("{}").header("x-id", "7")]);
-    let answer = post(&vendor, b"Service=a&Text=%E5%8D%A6+x%2By").unwrap();
-    assert_eq!((answer.status, answer.header("x-id")), (200, Some("7")));
-    assert_eq!(answer.read_all(2).unwrap(), b"{}");
-    let request = vendor.only_request();
+    let provider = FakeProvider::with_replies([Reply::json("{}").header("x-id", "7")]);
+    let response = post(&provider, b"Service=a&Text=%E5%8D%A6+x%2By").unwrap();
+    assert_eq!((response.status, response.header("x-id")), (200, Some("7")));
+    assert_eq!(response.read_all(2).unwrap(), b"{}");
+    let request = provider.only_request();
     assert_eq!(request.target, "/a?b=c");
     assert_eq!(request.body, b"Service=a&Text=%E5%8D%A6+x%2By");
     let form = [("Service", "a"), ("Text", "卦 x+y")].map(|(name, value)| (name.to_owned(), value.to_owned()));
@@ -47,49 +47,49 @@ fn a_form_arrives_byte_for_byte() {
 }
 
 #[test]
-fn every_status_is_an_answer() {
+fn every_status_is_a_response() {
     for status in [204, 302, 400, 404, 500, 599] {
-        let vendor = Vendor::playing([Reply::status(status)]);
-        assert_eq!(post(&vendor, b"").unwrap().status, status);
+        let provider = FakeProvider::with_replies([Reply::status(status)]);
+        assert_eq!(post(&provider, b"").unwrap().status, status);
     }
 }
 
 #[test]
-fn one_byte_too_many_is_too_large() {
-    let vendor = Vendor::playing([Reply::json("123")]);
-    let failure = post(&vendor, b"x").unwrap().read_all(2).unwrap_err();
+fn rejects_a_response_one_byte_over_the_limit() {
+    let provider = FakeProvider::with_replies([Reply::json("123")]);
+    let failure = post(&provider, b"x").unwrap().read_all(2).unwrap_err();
     assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Nonsense, "answer_too_large"));
 }
 
 #[test]
-fn an_error_without_an_end_is_read_as_far_as_needed() {
-    let vendor = Vendor::playing([Reply::status(500).body("x".repeat(4096)).endless()]);
-    assert_eq!(post(&vendor, b"x").unwrap().read_error().len(), 64 * 1024);
+fn reads_an_endless_error_only_as_far_as_needed() {
+    let provider = FakeProvider::with_replies([Reply::status(500).body("x".repeat(4096)).endless()]);
+    assert_eq!(post(&provider, b"x").unwrap().read_error().len(), 64 * 1024);
 }
 
 #[test]
-fn a_head_without_an_end_is_no_http() {
-    let vendor = Vendor::playing([Reply::status(200).header("x-long", &"x".repeat(100_000))]);
-    let failure = post(&vendor, b"x").err().unwrap();
+fn an_endless_head_is_not_http() {
+    let provider = FakeProvider::with_replies([Reply::status(200).header("x-long", &"x".repeat(100_000))]);
+    let failure = post(&provider, b"x").err().unwrap();
     assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Nonsense, "not_http"));
 }
 
 #[test]
 fn a_connection_lost_after_sending_leaves_the_outcome_unknown() {
-    let vendor = Vendor::playing([Reply::reset()]);
-    let failure = post(&vendor, b"x").err().unwrap();
+    let provider = FakeProvider::with_replies([Reply::reset()]);
+    let failure = post(&provider, b"x").err().unwrap();
     assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::OutcomeUnknown, "connection_lost"));
-    assert_eq!(vendor.requests().len(), 1);
+    assert_eq!(provider.requests().len(), 1);
 }
 
 #[test]
-fn what_is_sent_up_may_take_its_time_to_arrive() {
+fn an_upload_may_take_longer_than_a_response() {
     let limit = Duration::from_millis(100);
     let total = Duration::from_secs(20);
     let limits = Limits { connect: total, first_byte: limit, idle: limit, total, reuse_connections: false };
-    let vendor = Vendor::answering(move |_| Reply::status(200).after(10 * limit));
+    let provider = FakeProvider::with_handler(move |_| Reply::status(200).after(10 * limit));
     let client = Client::new("test", limits);
-    let failure = client.send("PUT", &vendor.url(), &[], b"x").err().unwrap();
+    let failure = client.send("PUT", &provider.url(), &[], b"x").err().unwrap();
     assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::TimedOut, "first_byte_timeout"));
-    assert_eq!(client.upload("PUT", &vendor.url(), &[], b"x").unwrap().status, 200);
+    assert_eq!(client.upload("PUT", &provider.url(), &[], b"x").unwrap().status, 200);
 }

@@ -1,4 +1,4 @@
-//! Messages as a mail server gets them, over plain SMTP, STARTTLS and TLS, and what is made of every refusal.
+//! Email delivery over plain SMTP, STARTTLS and TLS, and the mapping of rejections.
 
 use std::time::{Duration, Instant};
 
@@ -14,15 +14,15 @@ use yarrow::{
 };
 
 use crate::support::{
-    mail::{MailServer, Offer, Step, Trouble},
-    vendors::free_address,
+    fake_provider::free_address,
+    fake_smtp::{FakeSmtpServer, Offer, SmtpFault, Step},
 };
 
 /// 2026-01-15T08:30:00Z.
 const NOW: i64 = 1_768_465_800_000;
 const AUTH: Option<(&str, &str, &str)> = Some(("PLAIN LOGIN", "yarrow", "open sesame"));
 
-fn settings(server: &MailServer, encryption: Encryption) -> Settings {
+fn settings(server: &FakeSmtpServer, encryption: Encryption) -> Settings {
     Settings {
         host: "localhost".into(),
         port: server.port(),
@@ -49,13 +49,13 @@ fn send(settings: Settings) -> Result<(), Failure> {
 }
 
 #[test]
-fn a_message_arrives_whole_by_every_way() {
+fn delivers_a_message_over_every_encryption() {
     for (encryption, starttls, tls) in
         [(Encryption::None, false, false), (Encryption::StartTls, true, false), (Encryption::Tls, false, true)]
     {
         for mechanisms in ["PLAIN", "LOGIN"] {
             let auth = Some((mechanisms, "yarrow", "open sesame"));
-            let server = MailServer::offering(Offer { starttls, tls, auth, ..Offer::default() });
+            let server = FakeSmtpServer::offering(Offer { starttls, tls, auth, ..Offer::default() });
             send(with_password(settings(&server, encryption), "open sesame")).unwrap();
             let mails = server.mails();
             assert_eq!(mails.len(), 1);
@@ -72,8 +72,8 @@ fn a_message_arrives_whole_by_every_way() {
 }
 
 #[test]
-fn a_message_has_its_headers_and_both_texts() {
-    let server = MailServer::offering(Offer::default());
+fn a_message_has_headers_and_both_bodies() {
+    let server = FakeSmtpServer::offering(Offer::default());
     send(settings(&server, Encryption::None)).unwrap();
     let mail = &server.mails()[0];
     assert!(mail.data.is_ascii());
@@ -91,7 +91,7 @@ fn a_message_has_its_headers_and_both_texts() {
 
 #[test]
 fn two_messages_have_two_ids_and_two_connections() {
-    let server = MailServer::offering(Offer::default());
+    let server = FakeSmtpServer::offering(Offer::default());
     let sender = Smtp::new(settings(&server, Encryption::None), Box::new(|| NOW)).unwrap();
     sender.send(&message()).unwrap();
     sender.send(&message()).unwrap();
@@ -100,13 +100,13 @@ fn two_messages_have_two_ids_and_two_connections() {
 }
 
 #[test]
-fn a_certificate_that_nobody_vouches_for_is_refused() {
-    let another = MailServer::offering(Offer::default());
+fn rejects_an_untrusted_certificate() {
+    let another = FakeSmtpServer::offering(Offer::default());
     for (encryption, offer) in [
         (Encryption::StartTls, Offer { starttls: true, ..Offer::default() }),
         (Encryption::Tls, Offer { tls: true, ..Offer::default() }),
     ] {
-        let server = MailServer::offering(offer);
+        let server = FakeSmtpServer::offering(offer);
         let wrong = [
             Settings { ca: None, ..settings(&server, encryption) },
             Settings { ca: Some(another.certificate.clone()), ..settings(&server, encryption) },
@@ -121,47 +121,47 @@ fn a_certificate_that_nobody_vouches_for_is_refused() {
 }
 
 #[test]
-fn nothing_is_sent_in_the_clear_when_encryption_is_asked_for() {
-    let server = MailServer::offering(Offer { auth: AUTH, ..Offer::default() });
+fn sends_nothing_unencrypted_if_encryption_is_required() {
+    let server = FakeSmtpServer::offering(Offer { auth: AUTH, ..Offer::default() });
     let failure = send(with_password(settings(&server, Encryption::StartTls), "open sesame")).unwrap_err();
     assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Misconfigured, "no_starttls"));
     assert!(failure.is_certainly_not_accepted());
 }
 
 #[test]
-fn a_wrong_password_is_the_operators_to_mend() {
-    let server = MailServer::offering(Offer { auth: AUTH, ..Offer::default() });
+fn a_wrong_password_is_a_configuration_error() {
+    let server = FakeSmtpServer::offering(Offer { auth: AUTH, ..Offer::default() });
     let failure = send(with_password(settings(&server, Encryption::None), "wrong")).unwrap_err();
     assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Misconfigured, "smtp_535"));
     let failure = send(settings(&server, Encryption::None)).unwrap_err();
     assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Misconfigured, "smtp_530"));
-    let server = MailServer::offering(Offer::default());
+    let server = FakeSmtpServer::offering(Offer::default());
     let failure = send(with_password(settings(&server, Encryption::None), "open sesame")).unwrap_err();
     assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Misconfigured, "no_auth_mechanism"));
 }
 
 #[test]
-fn every_refusal_says_what_to_do_about_it() {
+fn every_rejection_maps_to_an_action() {
     use FailureKind::{Busy, Misconfigured, OutcomeUnknown, RecipientLimited, Refused, Unreachable};
     let cases = [
-        (Step::Greeting, Trouble::Refuse(421), Busy, true),
-        (Step::Greeting, Trouble::Refuse(554), Misconfigured, true),
-        (Step::Greeting, Trouble::HangUp, Unreachable, true),
-        (Step::Hello, Trouble::HangUp, Unreachable, true),
-        (Step::Sender, Trouble::Refuse(553), Misconfigured, true),
-        (Step::Sender, Trouble::Refuse(452), Busy, true),
-        (Step::Recipient, Trouble::Refuse(550), Refused, true),
-        (Step::Recipient, Trouble::Refuse(450), RecipientLimited, true),
-        (Step::Recipient, Trouble::HangUp, Unreachable, true),
-        (Step::Data, Trouble::Refuse(451), Busy, true),
-        (Step::Data, Trouble::HangUp, Unreachable, true),
-        (Step::Message, Trouble::Refuse(452), Busy, true),
-        (Step::Message, Trouble::Refuse(554), Refused, true),
-        // The server had the whole message: it may be on its way.
-        (Step::Message, Trouble::HangUp, OutcomeUnknown, false),
+        (Step::Greeting, SmtpFault::Refuse(421), Busy, true),
+        (Step::Greeting, SmtpFault::Refuse(554), Misconfigured, true),
+        (Step::Greeting, SmtpFault::HangUp, Unreachable, true),
+        (Step::Hello, SmtpFault::HangUp, Unreachable, true),
+        (Step::Sender, SmtpFault::Refuse(553), Misconfigured, true),
+        (Step::Sender, SmtpFault::Refuse(452), Busy, true),
+        (Step::Recipient, SmtpFault::Refuse(550), Refused, true),
+        (Step::Recipient, SmtpFault::Refuse(450), RecipientLimited, true),
+        (Step::Recipient, SmtpFault::HangUp, Unreachable, true),
+        (Step::Data, SmtpFault::Refuse(451), Busy, true),
+        (Step::Data, SmtpFault::HangUp, Unreachable, true),
+        (Step::Message, SmtpFault::Refuse(452), Busy, true),
+        (Step::Message, SmtpFault::Refuse(554), Refused, true),
+        // The server had the whole message, so it may be delivered.
+        (Step::Message, SmtpFault::HangUp, OutcomeUnknown, false),
     ];
     for (step, trouble, kind, is_certain) in cases {
-        let server = MailServer::offering(Offer { trouble: Some((step, trouble)), ..Offer::default() });
+        let server = FakeSmtpServer::offering(Offer { trouble: Some((step, trouble)), ..Offer::default() });
         let failure = send(settings(&server, Encryption::None)).unwrap_err();
         let what = format!("{step:?} {trouble:?}: {failure}");
         assert_eq!((failure.kind, failure.is_certainly_not_accepted()), (kind, is_certain), "{what}");
@@ -171,10 +171,10 @@ fn every_refusal_says_what_to_do_about_it() {
 }
 
 #[test]
-fn a_server_that_falls_silent_is_given_up_in_time() {
+fn a_silent_server_times_out() {
     for (step, is_certain) in [(Step::Greeting, true), (Step::Recipient, true), (Step::Message, false)] {
-        let server = MailServer::offering(Offer { trouble: Some((step, Trouble::Silence)), ..Offer::default() });
-        let begun = Instant::now();
+        let server = FakeSmtpServer::offering(Offer { trouble: Some((step, SmtpFault::Silence)), ..Offer::default() });
+        let started_at = Instant::now();
         let failure =
             send(Settings { timeout: Duration::from_secs(2), ..settings(&server, Encryption::None) }).unwrap_err();
         assert_eq!(
@@ -182,22 +182,22 @@ fn a_server_that_falls_silent_is_given_up_in_time() {
             (FailureKind::TimedOut, is_certain),
             "{step:?}"
         );
-        assert!(begun.elapsed() < Duration::from_secs(10), "{step:?} took {:?}", begun.elapsed());
+        assert!(started_at.elapsed() < Duration::from_secs(10), "{step:?} took {:?}", started_at.elapsed());
     }
 }
 
 #[test]
-fn nobody_listening_is_unreachable() {
-    let server = MailServer::offering(Offer::default());
-    let nowhere = free_address();
-    let (host, port) = (nowhere.ip().to_string(), nowhere.port());
+fn an_unused_address_is_unreachable() {
+    let server = FakeSmtpServer::offering(Offer::default());
+    let unreachable_url = free_address();
+    let (host, port) = (unreachable_url.ip().to_string(), unreachable_url.port());
     let failure = send(Settings { host, port, ..settings(&server, Encryption::None) }).unwrap_err();
     assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Unreachable, "connection_failed"));
 }
 
 #[test]
-fn settings_that_cannot_work_are_told_apart() {
-    let server = MailServer::offering(Offer::default());
+fn distinguishes_invalid_settings() {
+    let server = FakeSmtpServer::offering(Offer::default());
     let fault = |settings: Settings| Smtp::new(settings, Box::new(|| NOW)).err().unwrap();
     let nobody = Settings { from: "nobody".into(), ..settings(&server, Encryption::None) };
     assert!(fault(nobody).starts_with("email.from"));

@@ -1,4 +1,4 @@
-//! Chat completions as the vendor sees them, and every way in which an answer can fail to be one.
+//! Chat completions: requests, responses and every kind of failure.
 
 use std::time::{Duration, Instant};
 
@@ -7,14 +7,14 @@ use yarrow::providers::llm::openai::{OpenAi, Settings};
 use yarrow::providers::llm::{Completion, Flow, LanguageModel, Message, Request, Role};
 use yarrow::providers::{Failure, FailureKind};
 
-use crate::support::vendors::{Reply, Vendor};
+use crate::support::fake_provider::{FakeProvider, Reply};
 
 const VECTORS: &str = include_str!("../../vectors/llm.json");
 const ANSWER: &str = r#"{"id":"chatcmpl-1","model":"m-2026","choices":[{"index":0,"message":{"role":"assistant","content":"大吉","reasoning_content":"先看本卦"},"finish_reason":"stop"}],"usage":{"prompt_tokens":31,"completion_tokens":6,"total_tokens":37}}"#;
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 
-fn settings(vendor: &Vendor) -> Settings {
-    settings_for(format!("{}/v1/", vendor.url()))
+fn settings(provider: &FakeProvider) -> Settings {
+    settings_for(format!("{}/v1/", provider.url()))
 }
 
 fn settings_for(base_url: String) -> Settings {
@@ -31,13 +31,13 @@ fn settings_for(base_url: String) -> Settings {
     }
 }
 
-/// Limits short enough to be waited for, and long enough for a machine that is busy with something else.
-fn impatient(vendor: &Vendor) -> Settings {
+/// Short timeouts that a busy machine can still meet.
+fn impatient(provider: &FakeProvider) -> Settings {
     Settings {
         first_byte_timeout: Duration::from_secs(1),
         idle_timeout: Duration::from_secs(1),
         total_timeout: Duration::from_secs(3),
-        ..settings(vendor)
+        ..settings(provider)
     }
 }
 
@@ -56,7 +56,7 @@ fn request(stream: bool) -> Request {
     }
 }
 
-/// Asks for the text alone: without `stream`, `sink` is not called.
+/// Requests a whole response: without `stream`, `sink` is not called.
 fn complete(model: &OpenAi, request: &Request, sink: &mut dyn FnMut(&str) -> Flow) -> Result<Completion, Failure> {
     model.converse(request, &mut |piece| if request.stream { sink(piece.text) } else { Flow::Continue })
 }
@@ -70,8 +70,8 @@ fn ask(settings: Settings, stream: bool) -> (String, Result<Completion, Failure>
     (text, result)
 }
 
-fn failure_of(vendor: &Vendor, stream: bool) -> Failure {
-    ask(impatient(vendor), stream).1.err().expect("a failure")
+fn failure_of(provider: &FakeProvider, stream: bool) -> Failure {
+    ask(impatient(provider), stream).1.err().expect("a failure")
 }
 
 fn stream(name: &str) -> String {
@@ -80,9 +80,9 @@ fn stream(name: &str) -> String {
 }
 
 #[test]
-fn an_answer_in_one_piece() {
-    let vendor = Vendor::playing([Reply::json(ANSWER).header("x-request-id", "req_9")]);
-    let (text, result) = ask(settings(&vendor), false);
+fn reads_a_whole_response() {
+    let provider = FakeProvider::with_replies([Reply::json(ANSWER).header("x-request-id", "req_9")]);
+    let (text, result) = ask(settings(&provider), false);
     let completion = result.unwrap();
     assert_eq!(text, "", "without streaming nothing is handed out early");
     assert_eq!((completion.text.as_str(), completion.model.as_str()), ("大吉", "m-2026"));
@@ -91,7 +91,7 @@ fn an_answer_in_one_piece() {
     assert_eq!(completion.usage.unwrap().total_tokens, 37);
     assert_eq!(completion.request_id.as_deref(), Some("req_9"));
 
-    let request = vendor.only_request();
+    let request = provider.only_request();
     assert_eq!((request.method.as_str(), request.path()), ("POST", "/v1/chat/completions"));
     assert_eq!(request.header("authorization"), Some("Bearer sk-test"));
     assert_eq!(request.header("content-type"), Some("application/json"));
@@ -106,17 +106,18 @@ fn an_answer_in_one_piece() {
 }
 
 #[test]
-fn blank_lines_before_an_answer_are_no_part_of_it() {
-    let vendor = Vendor::playing([Reply::json(format!("\n\n\r\n  \n{ANSWER}\n")).in_chunks([1, 1, 3, 50])]);
-    assert_eq!(ask(settings(&vendor), false).1.unwrap().text, "大吉");
+fn ignores_blank_lines_before_a_response() {
+    let provider =
+        FakeProvider::with_replies([Reply::json(format!("\n\n\r\n  \n{ANSWER}\n")).in_chunks([1, 1, 3, 50])]);
+    assert_eq!(ask(settings(&provider), false).1.unwrap().text, "大吉");
 }
 
 #[test]
-fn a_byte_order_mark_before_an_answer_is_no_part_of_it() {
+fn ignores_a_byte_order_mark_before_a_response() {
     for sizes in [vec![1], vec![5_000]] {
-        let vendor = Vendor::playing([Reply::json(format!("\u{feff}\n{ANSWER}")).in_chunks(sizes)]);
+        let provider = FakeProvider::with_replies([Reply::json(format!("\u{feff}\n{ANSWER}")).in_chunks(sizes)]);
         let mut told = String::new();
-        let result = OpenAi::new(settings(&vendor)).converse(&request(false), &mut |piece| {
+        let result = OpenAi::new(settings(&provider)).converse(&request(false), &mut |piece| {
             told.push_str(piece.document.unwrap_or_default());
             Flow::Continue
         });
@@ -125,47 +126,47 @@ fn a_byte_order_mark_before_an_answer_is_no_part_of_it() {
 }
 
 #[test]
-fn every_recorded_stream_over_a_socket_in_odd_chunks() {
+fn reads_every_recorded_stream_in_odd_chunks() {
     let vectors: Value = serde_json::from_str(VECTORS).unwrap();
     for (name, recorded) in vectors["streams"].as_object().unwrap() {
         for sizes in [vec![1], vec![7, 1, 13], vec![5000]] {
             let body = recorded["body"].as_str().unwrap();
-            let vendor = Vendor::playing([Reply::event_stream(body).in_chunks(sizes)]);
-            let (text, result) = ask(settings(&vendor), true);
+            let provider = FakeProvider::with_replies([Reply::event_stream(body).in_chunks(sizes)]);
+            let (text, result) = ask(settings(&provider), true);
             assert_eq!(text, recorded["expect"]["content"].as_str().unwrap(), "{name}");
             let is_answer = matches!(recorded["expect"]["finish_reason"].as_str(), Some("stop" | "length"));
             assert_eq!(result.is_ok(), is_answer, "{name}");
             if let Ok(completion) = result {
                 assert_eq!(completion.text, text, "{name}");
             }
-            assert_eq!(vendor.only_request().json()["stream_options"], json!({ "include_usage": true }));
+            assert_eq!(provider.only_request().json()["stream_options"], json!({ "include_usage": true }));
         }
     }
 }
 
 #[test]
-fn a_stream_may_be_answered_in_one_piece_and_the_other_way_round() {
-    let vendor = Vendor::playing([Reply::json(ANSWER)]);
-    let (text, result) = ask(settings(&vendor), true);
+fn accepts_a_document_for_a_stream_and_vice_versa() {
+    let provider = FakeProvider::with_replies([Reply::json(ANSWER)]);
+    let (text, result) = ask(settings(&provider), true);
     assert_eq!((text.as_str(), result.unwrap().text.as_str()), ("大吉", "大吉"));
 
-    let vendor = Vendor::playing([Reply::event_stream(stream("openai_style_usage_chunk"))]);
-    let (text, result) = ask(settings(&vendor), false);
+    let provider = FakeProvider::with_replies([Reply::event_stream(stream("openai_style_usage_chunk"))]);
+    let (text, result) = ask(settings(&provider), false);
     assert_eq!((text.as_str(), result.unwrap().text.as_str()), ("", "乾卦，大吉"));
 }
 
 #[test]
-fn a_connection_is_used_again_after_an_answer() {
-    let vendor = Vendor::playing([Reply::json(ANSWER), Reply::json(ANSWER)]);
-    let model = OpenAi::new(settings(&vendor));
+fn reuses_a_connection_after_a_response() {
+    let provider = FakeProvider::with_replies([Reply::json(ANSWER), Reply::json(ANSWER)]);
+    let model = OpenAi::new(settings(&provider));
     for _ in 0..2 {
         complete(&model, &request(false), &mut |_| Flow::Continue).map(|_| ()).unwrap();
     }
-    assert_eq!(vendor.requests().iter().map(|request| request.connection).collect::<Vec<_>>(), [0, 0]);
+    assert_eq!(provider.requests().iter().map(|request| request.connection).collect::<Vec<_>>(), [0, 0]);
 }
 
 #[test]
-fn passing_trouble_before_the_first_byte_is_tried_again_once() {
+fn retries_a_transient_failure_before_the_first_byte_once() {
     for reply in [
         Reply::status(429),
         Reply::status(500),
@@ -176,19 +177,20 @@ fn passing_trouble_before_the_first_byte_is_tried_again_once() {
         Reply::reset(),
         Reply::status(400).header("x-should-retry", "true"),
     ] {
-        let vendor = Vendor::playing([reply.clone(), Reply::event_stream(stream("openai_style_usage_chunk"))]);
-        let (text, result) = ask(settings(&vendor), true);
+        let provider =
+            FakeProvider::with_replies([reply.clone(), Reply::event_stream(stream("openai_style_usage_chunk"))]);
+        let (text, result) = ask(settings(&provider), true);
         assert!(result.is_ok(), "{reply:?}: {:?}", result.err());
-        assert_eq!((text.as_str(), vendor.requests().len()), ("乾卦，大吉", 2));
+        assert_eq!((text.as_str(), provider.requests().len()), ("乾卦，大吉", 2));
 
-        let vendor = Vendor::playing([reply.clone(), reply, Reply::json(ANSWER)]);
-        failure_of(&vendor, false);
-        assert_eq!(vendor.requests().len(), 2);
+        let provider = FakeProvider::with_replies([reply.clone(), reply, Reply::json(ANSWER)]);
+        failure_of(&provider, false);
+        assert_eq!(provider.requests().len(), 2);
     }
 }
 
 #[test]
-fn what_will_not_pass_is_not_tried_again() {
+fn does_not_retry_permanent_failures() {
     let cases = [
         (Reply::status(401), FailureKind::Misconfigured),
         (Reply::status(402), FailureKind::Misconfigured),
@@ -200,14 +202,14 @@ fn what_will_not_pass_is_not_tried_again() {
         (Reply::status(307).header("location", "http://127.0.0.1:1/"), FailureKind::Misconfigured),
     ];
     for (reply, kind) in cases {
-        let vendor = Vendor::playing([reply.clone(), Reply::json(ANSWER)]);
-        assert_eq!(failure_of(&vendor, true).kind, kind, "{reply:?}");
-        assert_eq!(vendor.requests().len(), 1, "{reply:?}");
+        let provider = FakeProvider::with_replies([reply.clone(), Reply::json(ANSWER)]);
+        assert_eq!(failure_of(&provider, true).kind, kind, "{reply:?}");
+        assert_eq!(provider.requests().len(), 1, "{reply:?}");
     }
 }
 
 #[test]
-fn every_recorded_error_over_a_socket() {
+fn maps_every_recorded_error() {
     let vectors: Value = serde_json::from_str(VECTORS).unwrap();
     for (name, recorded) in vectors["errors"].as_object().unwrap() {
         let mut reply = Reply::status(u16::try_from(recorded["status"].as_u64().unwrap()).unwrap())
@@ -215,40 +217,42 @@ fn every_recorded_error_over_a_socket() {
         for (header, value) in recorded["headers"].as_object().unwrap() {
             reply = reply.header(header, value.as_str().unwrap());
         }
-        let vendor = Vendor::playing([reply.clone(), reply]);
-        let failure = failure_of(&vendor, false);
+        let provider = FakeProvider::with_replies([reply.clone(), reply]);
+        let failure = failure_of(&provider, false);
         let (kind, retry_after, requests) = match recorded["expect"].as_str().unwrap() {
-            // Seven seconds are more patience than these settings have.
+            // Seven seconds exceed the retry delay limit of these settings.
             "retry_after_7s" => (FailureKind::Busy, Some(Duration::from_secs(7)), 1),
             "retry" => (FailureKind::Busy, None, 2),
             "content_rejected" => (FailureKind::ContentRefused, None, 1),
             _ => (FailureKind::Misconfigured, None, 1),
         };
         assert_eq!((failure.kind, failure.retry_after), (kind, retry_after), "{name}");
-        assert_eq!(vendor.requests().len(), requests, "{name}");
+        assert_eq!(provider.requests().len(), requests, "{name}");
         assert_eq!(failure.request_id.as_deref(), recorded["headers"]["x-request-id"].as_str(), "{name}");
     }
 }
 
 #[test]
-fn an_error_without_an_end_is_still_read() {
+fn reads_an_endless_error() {
     let body = r#"{"error":{"code":"insufficient_quota"}}"#;
-    let vendor = Vendor::playing([Reply::json(body).with_status(429).in_chunks([1_000]).cut_after(body.len())]);
-    let failure = failure_of(&vendor, true);
+    let provider =
+        FakeProvider::with_replies([Reply::json(body).with_status(429).in_chunks([1_000]).cut_after(body.len())]);
+    let failure = failure_of(&provider, true);
     assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Misconfigured, "insufficient_quota"));
-    assert_eq!(vendor.requests().len(), 1);
+    assert_eq!(provider.requests().len(), 1);
 }
 
 #[test]
-fn the_vendors_pause_is_kept() {
-    let vendor = Vendor::playing([Reply::status(429).header("retry-after-ms", "700"), Reply::json(ANSWER)]);
+fn respects_the_providers_retry_delay() {
+    let provider =
+        FakeProvider::with_replies([Reply::status(429).header("retry-after-ms", "700"), Reply::json(ANSWER)]);
     let started = Instant::now();
-    ask(settings(&vendor), false).1.map(|_| ()).unwrap();
+    ask(settings(&provider), false).1.map(|_| ()).unwrap();
     assert!(started.elapsed() >= Duration::from_millis(700));
 }
 
 #[test]
-fn after_the_first_byte_nothing_is_tried_again() {
+fn does_not_retry_after_the_first_byte() {
     let body = stream("openai_style_usage_chunk");
     let cases = [
         ("cut", Reply::event_stream(body.as_str()).cut_after(450), FailureKind::OutcomeUnknown, "connection_lost"),
@@ -259,15 +263,15 @@ fn after_the_first_byte_nothing_is_tried_again() {
         ("huge", Reply::event_stream("data: x".repeat(600)).endless(), FailureKind::Nonsense, "answer_too_large"),
     ];
     for (name, reply, kind, code) in cases {
-        let vendor = Vendor::playing([reply, Reply::event_stream(body.as_str())]);
-        let failure = failure_of(&vendor, true);
+        let provider = FakeProvider::with_replies([reply, Reply::event_stream(body.as_str())]);
+        let failure = failure_of(&provider, true);
         assert_eq!((failure.kind, failure.code.as_str()), (kind, code), "{name}");
-        assert_eq!(vendor.requests().len(), 1, "{name}");
+        assert_eq!(provider.requests().len(), 1, "{name}");
     }
 }
 
 #[test]
-fn answers_that_are_none() {
+fn rejects_invalid_responses() {
     let cases = [
         ("no JSON", Reply::json("<html>"), FailureKind::Nonsense, "not_json"),
         ("empty", Reply::json(""), FailureKind::Nonsense, "not_json"),
@@ -283,14 +287,14 @@ fn answers_that_are_none() {
         ("error", Reply::json(r#"{"error":{"type":"server_error"}}"#), FailureKind::Busy, "server_error"),
     ];
     for (name, reply, kind, code) in cases {
-        let vendor = Vendor::playing([reply]);
-        let failure = failure_of(&vendor, false);
+        let provider = FakeProvider::with_replies([reply]);
+        let failure = failure_of(&provider, false);
         assert_eq!((failure.kind, failure.code.as_str()), (kind, code), "{name}");
     }
 }
 
 #[test]
-fn members_that_nobody_needs_may_be_anything() {
+fn accepts_any_value_in_unused_members() {
     let whole = |members: &str, content: &str| {
         let choice = format!(r#"{{"message":{{"content":{content}}},"finish_reason":"stop"}}"#);
         format!(r#"{{{members}"choices":[{choice}]}}"#)
@@ -308,9 +312,9 @@ fn members_that_nobody_needs_may_be_anything() {
             (false, Reply::json(document.as_str())),
             (true, Reply::event_stream(format!("data: {document}\n\ndata: [DONE]\n\n"))),
         ] {
-            let vendor = Vendor::playing([reply]);
+            let provider = FakeProvider::with_replies([reply]);
             let completion =
-                ask(impatient(&vendor), is_stream).1.unwrap_or_else(|failure| panic!("{failure}: {document}"));
+                ask(impatient(&provider), is_stream).1.unwrap_or_else(|failure| panic!("{failure}: {document}"));
             assert_eq!(completion.text, "大吉", "{document}");
             assert_eq!(completion.usage.map(|usage| usage.total_tokens), tokens, "{document}");
         }
@@ -318,27 +322,27 @@ fn members_that_nobody_needs_may_be_anything() {
 }
 
 #[test]
-fn a_character_in_two_chunks_and_empty_events_are_understood() {
+fn accepts_split_characters_and_empty_events() {
     let chunk = |content: &str| format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{content}\"}}}}]}}\n\n");
     let end = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
     let stream = ["data:\n\n", &chunk(r"吉\ud83d"), "data: \n\n", &chunk(r"\ude00凶"), &chunk(r"\ud83d"), end].concat();
-    let vendor = Vendor::playing([Reply::event_stream(stream)]);
-    let (text, result) = ask(impatient(&vendor), true);
+    let provider = FakeProvider::with_replies([Reply::event_stream(stream)]);
+    let (text, result) = ask(impatient(&provider), true);
     assert_eq!((text.as_str(), result.unwrap().text.as_str()), ("吉😀凶", "吉😀凶"));
 }
 
 #[test]
-fn the_first_bytes_tell_the_form_whatever_the_type_says() {
+fn detects_the_form_by_its_first_bytes_not_its_content_type() {
     let events = stream("openai_style_usage_chunk");
     let typed = |content_type: &str, body: &str| Reply::status(200).header("content-type", content_type).body(body);
     for is_stream in [false, true] {
         for content_type in ["application/json", "text/plain", "text/event-stream", "application/octet-stream"] {
             for (body, text) in [(events.as_str(), "乾卦，大吉"), (ANSWER, "大吉")] {
                 for size in [1, 5_000] {
-                    let vendor = Vendor::playing([typed(content_type, body).in_chunks([size])]);
-                    let answer = ask(impatient(&vendor), is_stream).1;
-                    let answer = answer.unwrap_or_else(|failure| panic!("{failure}: {content_type} {body}"));
-                    assert_eq!(answer.text, text, "{content_type}");
+                    let provider = FakeProvider::with_replies([typed(content_type, body).in_chunks([size])]);
+                    let response = ask(impatient(&provider), is_stream).1;
+                    let response = response.unwrap_or_else(|failure| panic!("{failure}: {content_type} {body}"));
+                    assert_eq!(response.text, text, "{content_type}");
                 }
             }
         }
@@ -346,29 +350,29 @@ fn the_first_bytes_tell_the_form_whatever_the_type_says() {
 }
 
 #[test]
-fn silence_is_noticed() {
-    let vendor = Vendor::playing([Reply::json(ANSWER).after(Duration::from_secs(40))]);
+fn a_silent_provider_times_out() {
+    let provider = FakeProvider::with_replies([Reply::json(ANSWER).after(Duration::from_secs(40))]);
     let started = Instant::now();
-    let failure = failure_of(&vendor, true);
+    let failure = failure_of(&provider, true);
     assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::TimedOut, "first_byte_timeout"));
     assert!(started.elapsed() < Duration::from_secs(20));
-    assert_eq!(vendor.requests().len(), 1);
+    assert_eq!(provider.requests().len(), 1);
 }
 
 #[test]
-fn an_answer_in_one_piece_has_the_time_of_the_whole_call() {
-    let vendor = Vendor::playing([Reply::json(ANSWER).after(Duration::from_millis(1_500))]);
-    let patient = Settings { total_timeout: Duration::from_secs(30), ..impatient(&vendor) };
+fn a_whole_response_may_take_the_time_of_the_call() {
+    let provider = FakeProvider::with_replies([Reply::json(ANSWER).after(Duration::from_millis(1_500))]);
+    let patient = Settings { total_timeout: Duration::from_secs(30), ..impatient(&provider) };
     assert_eq!(ask(patient, false).1.unwrap().text, "大吉");
 
-    let vendor = Vendor::playing([Reply::json(ANSWER).after(Duration::from_secs(30))]);
-    assert_eq!(failure_of(&vendor, false).code, "total_timeout");
+    let provider = FakeProvider::with_replies([Reply::json(ANSWER).after(Duration::from_secs(30))]);
+    assert_eq!(failure_of(&provider, false).code, "total_timeout");
 }
 
 #[test]
-fn comments_count_as_sound_but_not_for_ever() {
+fn comments_extend_the_timeout_within_a_limit() {
     let alive = Reply::event_stream(": keep-alive\n\n").in_chunks([14]).with_pauses(Duration::from_millis(100));
-    let patient = Vendor::playing([Reply::event_stream(
+    let patient = FakeProvider::with_replies([Reply::event_stream(
         ": keep-alive\n\n".repeat(10) + &stream("deepseek_style_keepalive_reasoning"),
     )
     .in_chunks([14, 14, 14, 14, 14, 14, 14, 14, 14, 14, 9000])
@@ -381,7 +385,7 @@ fn comments_count_as_sound_but_not_for_ever() {
     };
     assert_eq!(ask(settings, true).1.unwrap().text, "坤卦");
 
-    let endless = Vendor::playing([alive.endless().in_chunks([14])]);
+    let endless = FakeProvider::with_replies([alive.endless().in_chunks([14])]);
     let started = Instant::now();
     let failure = failure_of(&endless, true);
     assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::TimedOut, "total_timeout"));
@@ -389,42 +393,43 @@ fn comments_count_as_sound_but_not_for_ever() {
 }
 
 #[test]
-fn a_caller_who_leaves_ends_the_call_at_the_vendor() {
-    let vendor = Vendor::playing([Reply::event_stream(stream("openai_style_usage_chunk")).stalled_after(450)]);
+fn a_cancelled_call_disconnects_from_the_provider() {
+    let provider =
+        FakeProvider::with_replies([Reply::event_stream(stream("openai_style_usage_chunk")).stalled_after(450)]);
     let mut text = String::new();
-    let result = complete(&OpenAi::new(settings(&vendor)), &request(true), &mut |piece| {
+    let result = complete(&OpenAi::new(settings(&provider)), &request(true), &mut |piece| {
         text.push_str(piece);
         if text.is_empty() { Flow::Continue } else { Flow::Stop }
     });
     assert_eq!(result.err().unwrap().kind, FailureKind::Cancelled);
     assert_eq!(text, "乾卦");
-    vendor.expect_client_to_leave();
+    provider.expect_client_disconnect();
 }
 
 #[test]
-fn a_caller_who_left_while_waiting_is_not_asked_for_again() {
-    let vendor = Vendor::playing([Reply::status(503).header("retry-after", "9"), Reply::json(ANSWER)]);
-    let patient = Settings { longest_retry_wait: Duration::from_secs(10), ..settings(&vendor) };
+fn a_cancelled_call_is_not_retried() {
+    let provider = FakeProvider::with_replies([Reply::status(503).header("retry-after", "9"), Reply::json(ANSWER)]);
+    let patient = Settings { longest_retry_wait: Duration::from_secs(10), ..settings(&provider) };
     let started = Instant::now();
     let result = complete(&OpenAi::new(patient), &request(true), &mut |_| Flow::Stop);
     assert_eq!(result.err().unwrap().kind, FailureKind::Cancelled);
-    assert_eq!(vendor.requests().len(), 1);
-    // It is noticed while waiting, and not only after it.
+    assert_eq!(provider.requests().len(), 1);
+    // It is noticed during the wait.
     assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
 }
 
 #[test]
-fn nobody_listening_is_unreachable() {
-    let settings = settings_for(Vendor::nowhere());
+fn an_unused_address_is_unreachable() {
+    let settings = settings_for(FakeProvider::unreachable_url());
     let failure = ask(settings, false).1.err().unwrap();
     assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Unreachable, "connect_failed"));
 }
 
 #[test]
-fn what_was_asked_and_the_key_stay_out_of_failures() {
+fn errors_contain_neither_question_nor_key() {
     let echo = r#"{"error":{"message":"问事业 sk-test","type":"invalid_request_error"}}"#;
-    let vendor = Vendor::playing([Reply::json(echo).with_status(400)]);
-    let failure = failure_of(&vendor, false);
+    let provider = FakeProvider::with_replies([Reply::json(echo).with_status(400)]);
+    let failure = failure_of(&provider, false);
     let shown = format!("{failure} {failure:?}");
     assert!(!shown.contains("事业") && !shown.contains("sk-test"), "{shown}");
 }

@@ -1,4 +1,4 @@
-//! The drivers against vendors over a real socket: what is sent, and what becomes of every way to answer badly.
+//! The provider drivers over real sockets: requests sent, and the handling of every bad response.
 
 mod client;
 mod email;

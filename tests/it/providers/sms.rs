@@ -1,4 +1,4 @@
-//! `SendSms` as the vendor sees it, and the rule that nothing is repeated whose outcome is in doubt.
+//! `SendSms`: requests, and no retry if the outcome is unknown.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use yarrow::providers::sms::aliyun::{Aliyun, Settings};
 use yarrow::providers::sms::{CodeMessage, Receipt, SmsSender};
 use yarrow::providers::{Failure, FailureKind};
 
-use crate::support::vendors::{Reply, Vendor};
+use crate::support::fake_provider::{FakeProvider, Reply};
 
 const KEY_ID: &str = "TESTAccessKeyId000000001";
 const SECRET: &str = "TESTAccessKeySecret0000000000001";
@@ -29,20 +29,20 @@ fn message() -> CodeMessage {
     CodeMessage { phone_number: "+8613900000000".into(), code: "012345".into(), expires_in_minutes: 5 }
 }
 
-fn send(vendor: &Vendor) -> Result<Receipt, Failure> {
-    send_to(&vendor.url())
+fn send(provider: &FakeProvider) -> Result<Receipt, Failure> {
+    send_to(&provider.url())
 }
 
-/// Leaves a busy machine more time than the five seconds of every day.
+/// Allows more than the default five seconds, for busy machines.
 fn send_to(url: &str) -> Result<Receipt, Failure> {
     sender(url, Duration::from_secs(20)).send_code(&message())
 }
 
 #[test]
-fn a_message_arrives_signed_and_whole() {
-    let vendor = Vendor::playing([Reply::json(ACCEPTED)]);
-    assert_eq!(send(&vendor).unwrap().provider_id.as_deref(), Some("900619746936498440^0"));
-    let request = vendor.only_request();
+fn a_message_arrives_signed_and_complete() {
+    let provider = FakeProvider::with_replies([Reply::json(ACCEPTED)]);
+    assert_eq!(send(&provider).unwrap().provider_id.as_deref(), Some("900619746936498440^0"));
+    let request = provider.only_request();
     request.check_acs3(KEY_ID, SECRET).unwrap();
     assert_eq!((request.method.as_str(), request.path(), request.body.len()), ("POST", "/", 0));
     assert_eq!(request.parameter("PhoneNumbers").as_deref(), Some("13900000000"));
@@ -52,15 +52,15 @@ fn a_message_arrives_signed_and_whole() {
     assert_eq!(request.header("x-acs-date"), Some("2026-01-15T08:30:00Z"));
     assert_eq!(request.header("x-acs-version"), Some("2017-05-25"));
     assert_eq!(request.header("x-acs-action"), Some("SendSms"));
-    assert_eq!(request.header("host"), vendor.url().strip_prefix("http://"));
+    assert_eq!(request.header("host"), provider.url().strip_prefix("http://"));
     assert_eq!(request.header("accept"), Some("application/json"));
 }
 
 #[test]
-fn the_vendors_check_does_find_faults() {
-    let vendor = Vendor::playing([Reply::json(ACCEPTED)]);
-    send(&vendor).unwrap();
-    let request = vendor.only_request();
+fn the_signature_check_detects_errors() {
+    let provider = FakeProvider::with_replies([Reply::json(ACCEPTED)]);
+    send(&provider).unwrap();
+    let request = provider.only_request();
     assert!(request.check_acs3(KEY_ID, "another secret").is_err());
     let mut tampered = request.clone();
     tampered.target = tampered.target.replace("13900000000", "13900000001");
@@ -71,11 +71,11 @@ fn the_vendors_check_does_find_faults() {
 }
 
 #[test]
-fn throttling_is_repeated_once_with_another_nonce() {
+fn retries_throttling_once_with_another_nonce() {
     let throttled = r#"{"Code":"Throttling.User","RequestId":"R-0"}"#;
-    let vendor = Vendor::playing([Reply::json(throttled).with_status(400), Reply::json(ACCEPTED)]);
-    send(&vendor).unwrap();
-    let requests = vendor.requests();
+    let provider = FakeProvider::with_replies([Reply::json(throttled).with_status(400), Reply::json(ACCEPTED)]);
+    send(&provider).unwrap();
+    let requests = provider.requests();
     assert_eq!(requests.len(), 2);
     for request in &requests {
         request.check_acs3(KEY_ID, SECRET).unwrap();
@@ -85,25 +85,25 @@ fn throttling_is_repeated_once_with_another_nonce() {
 }
 
 #[test]
-fn it_is_repeated_once_only() {
+fn retries_only_once() {
     let unavailable = Reply::json(r#"{"Code":"ServiceUnavailable","RequestId":"R-3"}"#).with_status(503);
-    let vendor = Vendor::playing([unavailable.clone(), unavailable, Reply::json(ACCEPTED)]);
-    let failure = send(&vendor).unwrap_err();
+    let provider = FakeProvider::with_replies([unavailable.clone(), unavailable, Reply::json(ACCEPTED)]);
+    let failure = send(&provider).unwrap_err();
     assert_eq!((failure.kind, failure.request_id.as_deref()), (FailureKind::Busy, Some("R-3")));
-    assert_eq!(vendor.requests().len(), 2);
+    assert_eq!(provider.requests().len(), 2);
 }
 
 #[test]
-fn a_vendor_who_wants_to_be_left_alone_for_long_is() {
+fn does_not_retry_after_a_long_retry_delay() {
     let reply = Reply::json(r#"{"Code":"Throttling"}"#).with_status(429).header("x-acs-retry-after", "60000");
-    let vendor = Vendor::playing([reply]);
-    let failure = send(&vendor).unwrap_err();
+    let provider = FakeProvider::with_replies([reply]);
+    let failure = send(&provider).unwrap_err();
     assert_eq!((failure.kind, failure.retry_after), (FailureKind::Busy, Some(Duration::from_mins(1))));
-    assert_eq!(vendor.requests().len(), 1);
+    assert_eq!(provider.requests().len(), 1);
 }
 
 #[test]
-fn whatever_may_have_been_accepted_is_not_repeated() {
+fn does_not_retry_if_the_message_may_have_been_accepted() {
     let accepted_in_part = Reply::json(ACCEPTED);
     let cases = [
         ("reset", Reply::reset(), FailureKind::OutcomeUnknown, "connection_lost"),
@@ -123,18 +123,18 @@ fn whatever_may_have_been_accepted_is_not_repeated() {
         ),
     ];
     for (name, reply, kind, code) in cases {
-        let vendor = Vendor::playing([reply]);
-        let failure = sender(&vendor.url(), Duration::from_secs(2)).send_code(&message()).unwrap_err();
-        // Both limits are two seconds here; which of them notices first does not matter.
+        let provider = FakeProvider::with_replies([reply]);
+        let failure = sender(&provider.url(), Duration::from_secs(2)).send_code(&message()).unwrap_err();
+        // Both timeouts are two seconds here, and either may end the call.
         let code = if failure.kind == FailureKind::TimedOut { failure.code.as_str() } else { code };
         assert_eq!((failure.kind, failure.code.as_str()), (kind, code), "{name}");
         assert!(!failure.is_certainly_not_accepted(), "{name}");
-        assert_eq!(vendor.requests().len(), 1, "{name}");
+        assert_eq!(provider.requests().len(), 1, "{name}");
     }
 }
 
 #[test]
-fn refusals_say_who_must_act() {
+fn rejections_map_to_an_action() {
     let cases = [
         ("isv.BUSINESS_LIMIT_CONTROL", FailureKind::RecipientLimited),
         ("isv.MOBILE_NUMBER_ILLEGAL", FailureKind::Refused),
@@ -142,51 +142,52 @@ fn refusals_say_who_must_act() {
         ("isv.AMOUNT_NOT_ENOUGH", FailureKind::Misconfigured),
     ];
     for (code, kind) in cases {
-        let vendor = Vendor::playing([Reply::json(format!(r#"{{"Code":"{code}","Message":"触发分钟级流控"}}"#))]);
-        let failure = send(&vendor).unwrap_err();
+        let provider =
+            FakeProvider::with_replies([Reply::json(format!(r#"{{"Code":"{code}","Message":"触发分钟级流控"}}"#))]);
+        let failure = send(&provider).unwrap_err();
         assert_eq!((failure.kind, failure.code.as_str()), (kind, code));
         assert!(failure.is_certainly_not_accepted(), "{code}");
-        assert_eq!(vendor.requests().len(), 1, "{code}");
+        assert_eq!(provider.requests().len(), 1, "{code}");
     }
 }
 
 #[test]
-fn nobody_listening_is_unreachable_and_tried_twice() {
+fn an_unused_address_is_unreachable_and_tried_twice() {
     let started = Instant::now();
-    let failure = send_to(&Vendor::nowhere()).unwrap_err();
+    let failure = send_to(&FakeProvider::unreachable_url()).unwrap_err();
     assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Unreachable, "connect_failed"));
     assert!(failure.is_certainly_not_accepted());
     assert!(started.elapsed() >= Duration::from_millis(250), "there is a pause between the attempts");
 }
 
 #[test]
-fn a_name_that_does_not_exist_is_unreachable() {
+fn an_unknown_host_is_unreachable() {
     let failure = send_to("http://sms.invalid").unwrap_err();
     assert!(matches!(failure.kind, FailureKind::Unreachable | FailureKind::TimedOut), "{failure}");
     assert!(failure.is_certainly_not_accepted());
 }
 
 #[test]
-fn plain_http_behind_an_https_address_is_unreachable() {
-    let vendor = Vendor::playing([]);
-    let failure = send_to(&vendor.url().replace("http:", "https:")).unwrap_err();
+fn plain_http_at_an_https_url_is_unreachable() {
+    let provider = FakeProvider::with_replies([]);
+    let failure = send_to(&provider.url().replace("http:", "https:")).unwrap_err();
     assert!(failure.is_certainly_not_accepted(), "{failure}");
 }
 
 #[test]
-fn redirects_are_not_followed() {
-    let elsewhere = Vendor::playing([Reply::json(ACCEPTED)]);
-    let vendor = Vendor::playing([Reply::status(307).header("location", &elsewhere.url())]);
-    let failure = send(&vendor).unwrap_err();
+fn does_not_follow_redirects() {
+    let elsewhere = FakeProvider::with_replies([Reply::json(ACCEPTED)]);
+    let provider = FakeProvider::with_replies([Reply::status(307).header("location", &elsewhere.url())]);
+    let failure = send(&provider).unwrap_err();
     assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Misconfigured, "http_307"));
     assert!(elsewhere.requests().is_empty());
 }
 
 #[test]
-fn failures_show_neither_number_nor_code_nor_secret() {
+fn errors_contain_neither_number_nor_code_nor_secret() {
     let echo = r#"{"Code":"isv.MOBILE_NUMBER_ILLEGAL","Message":"13900000000 012345","RequestId":"R"}"#;
-    let vendor = Vendor::playing([Reply::json(echo)]);
-    let failure = send(&vendor).unwrap_err();
+    let provider = FakeProvider::with_replies([Reply::json(echo)]);
+    let failure = send(&provider).unwrap_err();
     let shown = format!("{failure} {failure:?}");
     for secret in ["13900000000", "012345", SECRET, KEY_ID] {
         assert!(!shown.contains(secret), "{shown}");

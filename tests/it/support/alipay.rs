@@ -1,4 +1,4 @@
-//! A server that takes real payments, as far as keys go: those of the published messages.
+//! Servers configured with the published Alipay test keys, and a fake Alipay gateway.
 
 use std::{
     collections::BTreeMap,
@@ -14,25 +14,24 @@ use serde_json::{Value, json};
 
 use super::{
     client::Caller,
+    fake_provider::{FakeProvider, ReceivedRequest, Reply},
     server::{Server, Setup},
-    vendors::{Received, Reply, Vendor},
 };
 
-/// The order that the published messages are about.
+/// The order number in the published messages.
 pub const PUBLISHED_ORDER: &str = "D202601150000000001";
 
-/// The published messages, keys and expectations.
+/// Returns the published messages, keys and expectations.
 pub fn published() -> Value {
     serde_json::from_str(include_str!("../../vectors/alipay.json")).unwrap()
 }
 
-/// The form body of a published notification.
+/// Returns the form body of a published notification.
 pub fn notification(name: &str) -> String {
     published()["alipay"]["notify"][name]["form_body"].as_str().unwrap().to_owned()
 }
 
-/// The form body of a report that an order of 6.00 is paid, signed, with these fields in the place of its own or beside
-/// them.
+/// Returns a signed notification that an order of 6.00 was paid. `changes` override or add fields.
 pub fn signed_notification(order_no: &str, changes: &[(&str, &str)]) -> String {
     let published = published();
     let mut fields = BTreeMap::from([
@@ -61,7 +60,7 @@ pub fn signed_notification(order_no: &str, changes: &[(&str, &str)]) -> String {
 }
 
 impl Setup {
-    /// Takes payments by `alipay` with the keys of the published messages. Nobody listens at the provider's address.
+    /// Configures the `alipay` gateway with the published keys and an unreachable gateway URL.
     pub fn with_published_keys(self) -> Self {
         let published = published();
         let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -76,7 +75,7 @@ impl Setup {
 }
 
 impl Server {
-    /// Puts the order that the published messages are about into the database.
+    /// Inserts the order of the published messages.
     pub fn insert_published_order(&self, user: &Caller) {
         let now: i64 = self.database().query_row("select created_at from users", [], |row| row.get(0)).unwrap();
         let order = "insert into payment_orders (order_no, user_id, channel, amount_fen, coin_count, state, \
@@ -94,40 +93,39 @@ impl Server {
         self.get("/coin/balance").by(user).send().expect(200).json()["balance"].as_i64().unwrap()
     }
 
-    /// State and refunded fen of an order.
+    /// Returns the state and refunded fen of an order.
     pub fn order_state(&self, order_no: &str) -> (String, i64) {
         let question = "select state, refunded_fen from payment_orders where order_no = ?1";
         self.database().query_row(question, [order_no], |row| Ok((row.get(0)?, row.get(1)?))).unwrap()
     }
 }
 
-/// Alipay as the server meets it: proves every request by our public key, keeps a book of trades, and signs what it
-/// answers.
+/// A fake Alipay gateway. It verifies request signatures, stores trades and signs its responses.
 pub struct AlipayGateway {
-    vendor: Vendor,
-    book: Arc<Mutex<Book>>,
+    provider: FakeProvider,
+    book: Arc<Mutex<TradeRegistry>>,
 }
 
-/// How the gateway answers.
+/// How the gateway responds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mood {
+pub enum GatewayMode {
     #[default]
     Well,
-    /// What is done is done, and the answer is lost.
+    /// Executes the request and loses the response.
     Lost,
-    /// The signature is over another text.
+    /// Signs a different text.
     Tampered,
-    /// Successes come without a signature.
+    /// Omits the signature on success.
     Unsigned,
-    /// `code` 40004 with this meaning nothing to us, signed.
+    /// Responds with a signed `code` 40004 and this unknown `sub_code`.
     Refusing,
-    /// Asks to come back later.
+    /// Asks the client to retry later.
     Busy,
-    /// Closes no trade, whatever it says of it.
+    /// Acknowledges close requests but closes no trade.
     Unclosable,
 }
 
-/// A trade on the provider's side, in fen.
+/// A trade at the provider, in fen.
 #[derive(Clone, Debug)]
 struct AlipayTrade {
     trade_no: String,
@@ -143,45 +141,45 @@ impl AlipayTrade {
 }
 
 #[derive(Default)]
-struct Book {
+struct TradeRegistry {
     trades: BTreeMap<String, AlipayTrade>,
-    mood: Mood,
+    mood: GatewayMode,
     methods: Vec<String>,
 }
 
 impl AlipayGateway {
     pub fn start() -> Self {
-        let book = Arc::new(Mutex::new(Book::default()));
+        let book = Arc::new(Mutex::new(TradeRegistry::default()));
         let keeper = Arc::clone(&book);
-        let vendor = Vendor::answering(move |request| keeper.lock().unwrap().answer(request));
-        Self { vendor, book }
+        let provider = FakeProvider::with_handler(move |request| keeper.lock().unwrap().response(request));
+        Self { provider, book }
     }
 
-    /// A server that takes payments by this gateway.
+    /// Returns a setup that uses this gateway.
     pub fn setup(&self) -> Setup {
         let setup = Setup::default().with_published_keys().with("PAYMENT_ASK_AGAIN_AFTER", "0 s");
-        setup.with("PAYMENT_GATEWAY_URL", format!("{}/gateway.do", self.vendor.url()))
+        setup.with("PAYMENT_GATEWAY_URL", format!("{}/gateway.do", self.provider.url()))
     }
 
-    /// Somebody pays an order.
+    /// Pays an order.
     pub fn pay(&self, order_no: &str, fen: i64) {
         let trade_no = format!("20260102220014{:014}", order_no.len() + self.book.lock().unwrap().trades.len());
         let trade = AlipayTrade { trade_no, amount: fen, status: "TRADE_SUCCESS", refunds: Vec::new() };
         self.book.lock().unwrap().trades.insert(order_no.to_owned(), trade);
     }
 
-    /// Somebody opens the payment screen of an order.
+    /// Opens the payment page of an order.
     pub fn open(&self, order_no: &str, fen: i64) {
         self.pay(order_no, fen);
         self.book.lock().unwrap().trades.get_mut(order_no).unwrap().status = "WAIT_BUYER_PAY";
     }
 
-    /// The merchant gives some of it back without our asking.
+    /// Refunds a part at the provider, not through Yarrow.
     pub fn give_back_some(&self, order_no: &str, fen: i64) {
         self.book.lock().unwrap().trades.get_mut(order_no).unwrap().refunds.push(("some".to_owned(), fen));
     }
 
-    /// The merchant gives everything back without our asking.
+    /// Refunds everything at the provider, not through Yarrow.
     pub fn give_back(&self, order_no: &str) {
         let mut book = self.book.lock().unwrap();
         let trade = book.trades.get_mut(order_no).unwrap();
@@ -189,45 +187,45 @@ impl AlipayGateway {
         trade.status = "TRADE_CLOSED";
     }
 
-    pub fn be(&self, mood: Mood) {
+    pub fn be(&self, mood: GatewayMode) {
         self.book.lock().unwrap().mood = mood;
     }
 
-    /// The operations that were asked for so far, without `alipay.trade.`.
+    /// Returns the operations requested so far, without the prefix `alipay.trade.`.
     pub fn methods(&self) -> Vec<String> {
         self.book.lock().unwrap().methods.clone()
     }
 
-    /// Fen that went back for an order, by the provider's book.
+    /// Returns the fen refunded for an order at the provider.
     pub fn refunded(&self, order_no: &str) -> i64 {
         self.book.lock().unwrap().trades[order_no].refunded()
     }
 }
 
-impl Book {
-    fn answer(&mut self, request: &Received) -> Reply {
+impl TradeRegistry {
+    fn response(&mut self, request: &ReceivedRequest) -> Reply {
         let (app_id, method, content) = match proved(request) {
             Ok(proved) => proved,
-            // The driver takes this for a failure, and the test for one of the driver.
+            // The driver treats this as a failure, so a driver test fails.
             Err(fault) => return Reply::status(500).body(fault),
         };
         self.methods.push(method.trim_start_matches("alipay.trade.").to_owned());
         let object = match self.mood {
-            Mood::Busy => refusal("isp.call-limited"),
-            Mood::Refusing => refusal("ACQ.SELLER_BALANCE_NOT_ENOUGH"),
-            // Another app's trades are not there for this one.
+            GatewayMode::Busy => refusal("isp.call-limited"),
+            GatewayMode::Refusing => refusal("ACQ.SELLER_BALANCE_NOT_ENOUGH"),
+            // Trades of other apps are invisible to this one.
             _ if app_id != published()["alipay"]["app_id"] => refusal("ACQ.TRADE_NOT_EXIST"),
             _ => self.carry_out(&method, &content),
         };
         let key = format!("{}_response", method.replace('.', "_"));
         let signature = sign(&object.to_string());
         match self.mood {
-            Mood::Lost => Reply::reset(),
-            Mood::Tampered => {
+            GatewayMode::Lost => Reply::reset(),
+            GatewayMode::Tampered => {
                 let other = object.to_string().replace("10000", "10000 ");
                 Reply::json(format!(r#"{{"{key}":{other},"sign":"{signature}"}}"#))
             }
-            Mood::Unsigned => Reply::json(format!(r#"{{"{key}":{object}}}"#)),
+            GatewayMode::Unsigned => Reply::json(format!(r#"{{"{key}":{object}}}"#)),
             _ => Reply::json(format!(r#"{{"{key}":{object},"sign":"{signature}"}}"#)),
         }
     }
@@ -235,7 +233,7 @@ impl Book {
     fn carry_out(&mut self, method: &str, content: &Value) -> Value {
         let order_no = content["out_trade_no"].as_str().unwrap();
         let Some(trade) = self.trades.get_mut(order_no) else { return refusal("ACQ.TRADE_NOT_EXIST") };
-        let mut answer = json!({
+        let mut response = json!({
             "code": "10000", "msg": "Success", "out_trade_no": order_no, "trade_no": trade.trade_no,
         });
         let told = match method {
@@ -245,7 +243,7 @@ impl Book {
             "alipay.trade.query" => json!({
                 "trade_status": trade.status, "total_amount": yuan(trade.amount), "send_pay_date": "2026-01-02 03:04:05",
             }),
-            "alipay.trade.close" if trade.status != "WAIT_BUYER_PAY" || self.mood == Mood::Unclosable => {
+            "alipay.trade.close" if trade.status != "WAIT_BUYER_PAY" || self.mood == GatewayMode::Unclosable => {
                 return refusal("ACQ.TRADE_STATUS_ERROR");
             }
             "alipay.trade.close" => json!({}),
@@ -275,8 +273,8 @@ impl Book {
             }
             other => panic!("{other} is not asked for"),
         };
-        answer.as_object_mut().unwrap().extend(told.as_object().unwrap().clone());
-        answer
+        response.as_object_mut().unwrap().extend(told.as_object().unwrap().clone());
+        response
     }
 }
 
@@ -295,8 +293,8 @@ fn fen(yuan: &str) -> i64 {
     whole.parse::<i64>().unwrap() * 100 + part.parse::<i64>().unwrap()
 }
 
-/// The app, the operation and its content, if the request is signed by us over all its fields.
-fn proved(request: &Received) -> Result<(String, String, Value), &'static str> {
+/// Returns app, operation and content if the signature covers all fields.
+fn proved(request: &ReceivedRequest) -> Result<(String, String, Value), &'static str> {
     let mut fields = request.query();
     fields.extend(request.form());
     let value = |name: &str| fields.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
@@ -322,7 +320,7 @@ fn sign(text: &str) -> String {
     STANDARD.encode(signature)
 }
 
-/// The bytes of a PEM text.
+/// Decodes PEM to DER.
 fn der(pem: &Value) -> Vec<u8> {
     let lines = pem.as_str().unwrap().lines().filter(|line| !line.starts_with('-'));
     STANDARD.decode(lines.collect::<String>()).unwrap()

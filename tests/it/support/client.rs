@@ -1,11 +1,11 @@
-//! Requests as sentences, and answers that can be asked.
+//! A fluent HTTP client: requests, responses and assertions on them.
 
 use std::sync::LazyLock;
 
 use serde_json::Value;
 use ureq::http;
 
-/// A signed-in user, as a value.
+/// A signed-in user.
 #[derive(Clone, Debug)]
 pub struct Caller {
     pub user_id: String,
@@ -13,7 +13,7 @@ pub struct Caller {
     pub token: String,
 }
 
-/// What a request carries.
+/// A request body.
 #[derive(Clone, Debug)]
 pub enum Body {
     None,
@@ -70,13 +70,13 @@ impl Request {
         self
     }
 
-    /// Sends the request. Fails the test if no answer comes at all.
-    pub fn send(self) -> Answer {
+    /// Sends the request. Panics if there is no response.
+    pub fn send(self) -> Response {
         self.try_send().unwrap()
     }
 
-    /// Sends the request; an error if no answer comes, as when the server is killed.
-    pub fn try_send(self) -> Result<Answer, ureq::Error> {
+    /// Sends the request. Returns an error if there is no response, for example because the server was killed.
+    pub fn try_send(self) -> Result<Response, ureq::Error> {
         static AGENT: LazyLock<ureq::Agent> = LazyLock::new(|| {
             let config = ureq::Agent::config_builder()
                 .http_status_as_error(false)
@@ -100,7 +100,7 @@ impl Request {
             }
         };
         let (parts, mut body) = response.into_parts();
-        Ok(Answer { status: parts.status.as_u16(), headers: parts.headers, bytes: body.read_to_vec()? })
+        Ok(Response { status: parts.status.as_u16(), headers: parts.headers, bytes: body.read_to_vec()? })
     }
 }
 
@@ -110,39 +110,39 @@ fn encoded(pairs: &[(&str, &str)]) -> String {
     pairs.iter().map(|(name, value)| format!("{}={}", encode(name), encode(value))).collect::<Vec<_>>().join("&")
 }
 
-/// What came back.
+/// An HTTP response.
 #[derive(Debug)]
-pub struct Answer {
+pub struct Response {
     pub status: u16,
     pub headers: http::HeaderMap,
     pub bytes: Vec<u8>,
 }
 
-impl Answer {
-    /// Fails the test unless the status is this.
+impl Response {
+    /// Panics unless the status matches.
     #[track_caller]
     pub fn expect(self, status: u16) -> Self {
         assert_eq!(self.status, status, "{}", self.text());
         self
     }
 
-    /// Fails the test unless the answer is a problem with this status and code.
+    /// Panics unless the response is a problem with this status and code.
     #[track_caller]
     pub fn expect_problem(self, status: u16, code: &str) -> Self {
-        let answer = self.expect(status);
-        assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{}", answer.text());
-        let problem = answer.json();
+        let response = self.expect(status);
+        assert_eq!(response.header("content-type"), Some("application/problem+json"), "{}", response.text());
+        let problem = response.json();
         assert_eq!(problem["code"], code, "{problem}");
         assert_eq!(problem["status"], status, "{problem}");
-        assert_eq!(problem["requestId"].as_str(), answer.header("x-request-id"), "{problem}");
-        answer
+        assert_eq!(problem["requestId"].as_str(), response.header("x-request-id"), "{problem}");
+        response
     }
 
-    /// Fails the test unless the answer is `invalid_parameters` with exactly these fields and codes.
+    /// Panics unless the response is `invalid_parameters` with exactly these fields and codes.
     #[track_caller]
     pub fn expect_fields(self, fields: &[(&str, &str)]) -> Self {
-        let answer = self.expect_problem(422, "invalid_parameters");
-        let problem = answer.json();
+        let response = self.expect_problem(422, "invalid_parameters");
+        let problem = response.json();
         let mut found: Vec<_> = problem["errors"]
             .as_array()
             .unwrap()
@@ -153,7 +153,7 @@ impl Answer {
         found.sort_unstable();
         expected.sort_unstable();
         assert_eq!(found, expected, "{problem}");
-        answer
+        response
     }
 
     pub fn header(&self, name: &str) -> Option<&str> {

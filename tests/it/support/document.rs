@@ -1,27 +1,27 @@
-//! The API document of a running server, as a list of operations that tests can walk.
+//! The OpenAPI document of a running server as a list of operations.
 
 use serde_json::{Map, Value, json};
 
 use super::{
-    client::{Answer, Caller, Request},
+    client::{Caller, Request, Response},
     server::Server,
 };
 
-/// The document.
+/// An OpenAPI document.
 pub struct Document {
     pub value: Value,
     pub operations: Vec<Operation>,
 }
 
-/// One method on one path.
+/// A method on a path.
 #[derive(Clone, Debug)]
 pub struct Operation {
-    /// Upper case.
+    /// In upper case.
     pub method: String,
-    /// With `{name}` where parameters stand.
+    /// A template with `{name}` placeholders.
     pub path: String,
     pub needs_token: bool,
-    /// The key of an administrator, where only administrators may.
+    /// An administrator's API key, set if the operation requires one.
     pub key: Option<String>,
     pub parameters: Vec<Parameter>,
     pub value: Value,
@@ -30,13 +30,13 @@ pub struct Operation {
 #[derive(Clone, Debug)]
 pub struct Parameter {
     pub name: String,
-    pub place: Place,
+    pub location: ParameterLocation,
     pub is_required: bool,
     pub schema: Value,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ParameterLocation {
     Path,
     Query,
     Body,
@@ -55,12 +55,12 @@ impl Document {
             methods.into_iter().map(|(method, value)| Operation::new(&method, path, value, key)).collect()
         };
         let mut operations: Vec<_> = paths.iter().flat_map(of_path).collect();
-        // Whoever walks through all of them is not signed out before the end.
+        // Operations that end the session come last.
         operations.sort_by_key(Operation::is_farewell);
         Self { value, operations }
     }
 
-    /// What a reference leads to.
+    /// Resolves a `$ref`.
     pub fn resolve<'a>(&'a self, schema: &'a Value) -> &'a Value {
         match schema.get("$ref").and_then(Value::as_str) {
             Some(path) => self.value.pointer(path.strip_prefix('#').unwrap()).unwrap_or_else(|| panic!("no {path}")),
@@ -68,7 +68,7 @@ impl Document {
         }
     }
 
-    /// Whether the value is just what the schema says: nothing else in it, nothing missing, nothing of another kind.
+    /// Checks a value against a schema. Undocumented members are errors.
     pub fn fits(&self, schema: &Value, value: &Value) -> Result<(), String> {
         let schema = &self.whole(schema);
         if let Some(choices) = schema.get("oneOf").and_then(Value::as_array) {
@@ -99,7 +99,7 @@ impl Document {
             match properties.map(|properties| properties.get(name)) {
                 Some(Some(of_member)) => self.fits(of_member, member).map_err(|fault| format!("{name}: {fault}"))?,
                 Some(None) => return Err(format!("{name} is not documented")),
-                // Any members at all.
+                // Arbitrary members are allowed.
                 None => {}
             }
         }
@@ -109,7 +109,7 @@ impl Document {
         Ok(())
     }
 
-    /// The schema behind a reference, or of all the parts together.
+    /// Resolves references and merges `allOf`.
     fn whole(&self, schema: &Value) -> Value {
         let schema = self.resolve(schema);
         let Some(parts) = schema.get("allOf").and_then(Value::as_array) else { return schema.clone() };
@@ -121,42 +121,41 @@ impl Document {
         json!({ "type": "object", "properties": properties, "required": required })
     }
 
-    /// The operation of this name.
+    /// Finds an operation by name.
     #[track_caller]
     pub fn operation(&self, name: &str) -> &Operation {
         self.operations.iter().find(|operation| operation.name() == name).unwrap_or_else(|| panic!("no {name}"))
     }
 
-    /// Fails the test unless the answer is one that the document describes: its status, its headers, its body, and of
-    /// a problem its code.
+    /// Panics unless the document describes the response: status, headers, body and problem code.
     #[track_caller]
-    pub fn expect_described(&self, operation: &Operation, answer: &Answer) {
-        let what = format!("{}: {} {}", operation.name(), answer.status, answer.text());
-        let response = &operation.value["responses"][answer.status.to_string()];
-        assert!(response.is_object(), "{what}: no such status");
-        for name in answer.headers.keys().filter(|name| !OF_EVERY_MESSAGE.contains(&name.as_str())) {
-            let mut described = response["headers"].as_object().into_iter().flatten();
+    pub fn expect_described(&self, operation: &Operation, response: &Response) {
+        let what = format!("{}: {} {}", operation.name(), response.status, response.text());
+        let documented = &operation.value["responses"][response.status.to_string()];
+        assert!(documented.is_object(), "{what}: no such status");
+        for name in response.headers.keys().filter(|name| !OF_EVERY_MESSAGE.contains(&name.as_str())) {
+            let mut described = documented["headers"].as_object().into_iter().flatten();
             assert!(described.any(|(known, _)| known.eq_ignore_ascii_case(name.as_str())), "{what}: header {name}");
         }
-        for (name, header) in response["headers"].as_object().into_iter().flatten() {
+        for (name, header) in documented["headers"].as_object().into_iter().flatten() {
             let is_required = self.resolve(header)["required"] == true;
-            assert!(!is_required || answer.header(name).is_some(), "{what}: no header {name}");
+            assert!(!is_required || response.header(name).is_some(), "{what}: no header {name}");
         }
-        let content_type = answer.header("content-type").unwrap_or_default().split(';').next().unwrap().to_owned();
-        let schema = &response["content"][&content_type]["schema"];
-        assert_eq!(schema.is_object(), !answer.bytes.is_empty(), "{what}: {content_type}");
+        let content_type = response.header("content-type").unwrap_or_default().split(';').next().unwrap().to_owned();
+        let schema = &documented["content"][&content_type]["schema"];
+        assert_eq!(schema.is_object(), !response.bytes.is_empty(), "{what}: {content_type}");
         if !content_type.ends_with("json") {
             return;
         }
-        self.fits(schema, &answer.json()).unwrap_or_else(|fault| panic!("{what}: {fault}"));
+        self.fits(schema, &response.json()).unwrap_or_else(|fault| panic!("{what}: {fault}"));
         if content_type == "application/problem+json" {
-            let code = answer.json()["code"].as_str().unwrap().to_owned();
-            assert!(response["description"].as_str().unwrap().contains(&format!("`{code}`")), "{what}: no such code");
+            let code = response.json()["code"].as_str().unwrap().to_owned();
+            assert!(documented["description"].as_str().unwrap().contains(&format!("`{code}`")), "{what}: no such code");
         }
     }
 }
 
-/// Headers that are about the message and not about what is said.
+/// Headers that need no description.
 const OF_EVERY_MESSAGE: [&str; 7] =
     ["connection", "content-encoding", "content-length", "content-type", "date", "transfer-encoding", "vary"];
 
@@ -179,7 +178,7 @@ impl Operation {
         for parameter in places.filter(|parameter| parameter["in"] != "header") {
             parameters.push(Parameter {
                 name: parameter["name"].as_str().unwrap().to_owned(),
-                place: if parameter["in"] == "path" { Place::Path } else { Place::Query },
+                location: if parameter["in"] == "path" { ParameterLocation::Path } else { ParameterLocation::Query },
                 is_required: parameter["required"].as_bool().unwrap(),
                 schema: parameter["schema"].clone(),
             });
@@ -189,7 +188,7 @@ impl Operation {
         for (name, schema) in body["properties"].as_object().into_iter().flatten() {
             parameters.push(Parameter {
                 name: name.clone(),
-                place: Place::Body,
+                location: ParameterLocation::Body,
                 is_required: required.contains(&json!(name)),
                 schema: schema.clone(),
             });
@@ -200,7 +199,7 @@ impl Operation {
         Self { method: method.to_uppercase(), path: path.to_owned(), needs_token, key, parameters, value }
     }
 
-    /// `POST /auth/login`.
+    /// Returns the name, such as `POST /auth/login`.
     pub fn name(&self) -> String {
         format!("{} {}", self.method, self.path)
     }
@@ -209,7 +208,7 @@ impl Operation {
         self.method != "GET"
     }
 
-    /// Whether its caller is signed out or gone afterwards.
+    /// Returns true if the operation signs the caller out or deletes the account.
     pub fn is_farewell(&self) -> bool {
         const FAREWELLS: [&str; 5] = [
             "POST /auth/logout",
@@ -221,35 +220,35 @@ impl Operation {
         FAREWELLS.contains(&self.name().as_str())
     }
 
-    /// Whether the parameter says whom the request is about.
+    /// Returns true if the parameter identifies the user that the request is about.
     pub fn names_user(&self, parameter: &Parameter) -> bool {
         const ABOUT_OTHERS: [&str; 3] = [
-            // It is to become the caller's own.
+            // The address to add to the account.
             "/api/v1/account/address",
-            // A code goes there.
+            // The recipient of the code.
             "/auth/send-code",
-            // It is who the caller will be.
+            // The address to sign in with.
             "/auth/login",
         ];
         !ABOUT_OTHERS.contains(&self.path.as_str()) && (parameter.is_user_id() || parameter.is_phone_number())
     }
 
-    /// The path with this caller's own values in it.
+    /// Returns the path with the caller's own values.
     pub fn path_of(&self, caller: &Caller) -> String {
         let mut path = self.path.clone();
-        for parameter in self.parameters.iter().filter(|parameter| parameter.place == Place::Path) {
+        for parameter in self.parameters.iter().filter(|parameter| parameter.location == ParameterLocation::Path) {
             let value = parameter.value_of(caller);
             path = path.replace(&format!("{{{}}}", parameter.name), value.as_str().unwrap());
         }
         path
     }
 
-    /// The request of this caller with nothing but what the path needs.
+    /// Returns a request with path parameters only.
     pub fn bare(&self, server: &Server, caller: &Caller) -> Request {
         self.with_token(server.request(&self.method, &self.path_of(caller)), caller)
     }
 
-    /// Adds the token where one is needed.
+    /// Adds the token if the operation needs one.
     pub fn with_token(&self, request: Request, caller: &Caller) -> Request {
         match &self.key {
             Some(key) => request.token(key),
@@ -258,23 +257,23 @@ impl Operation {
         }
     }
 
-    /// Right values for the parameters that are required and not in the path.
+    /// Returns valid values for required parameters outside the path.
     pub fn required_values(&self, caller: &Caller) -> Map<String, Value> {
         self.values_of(caller, |parameter| parameter.is_required)
     }
 
-    /// The same, and one for a parameter of those of which there must be one: nothing is wrong with these.
+    /// Returns `required_values` plus one of several alternative parameters, which makes a valid request.
     pub fn right_values(&self, caller: &Caller) -> Map<String, Value> {
         self.values_of(caller, |parameter| parameter.is_required || self.choice() == Some(&parameter.name))
     }
 
     fn values_of(&self, caller: &Caller, is_wanted: impl Fn(&Parameter) -> bool) -> Map<String, Value> {
-        let elsewhere = self.parameters.iter().filter(|parameter| parameter.place != Place::Path);
+        let elsewhere = self.parameters.iter().filter(|parameter| parameter.location != ParameterLocation::Path);
         let wanted = elsewhere.filter(|parameter| is_wanted(parameter));
         wanted.map(|parameter| (parameter.name.clone(), parameter.value_of(caller))).collect()
     }
 
-    /// A parameter in whose place another may stand, while one must.
+    /// Returns one of the alternative parameters of which the operation requires at least one.
     pub fn choice(&self) -> Option<&'static str> {
         match self.path.as_str() {
             "/api/v1/account/address" => Some("email"),
@@ -288,7 +287,7 @@ impl Operation {
 }
 
 impl Parameter {
-    /// A right value: the caller's own where a caller is meant, else the document's example.
+    /// Returns a valid value: the caller's own if the parameter identifies a user, else the documented example.
     pub fn value_of(&self, caller: &Caller) -> Value {
         match self.name.as_str() {
             "userId" | "user_id" | "id" if self.is_user_id() => json!(caller.user_id),
@@ -298,7 +297,7 @@ impl Parameter {
         }
     }
 
-    /// Whether this names a user, who must be the caller.
+    /// Returns true if the parameter is a user id.
     pub fn is_user_id(&self) -> bool {
         self.schema["pattern"] == "^[0-9]{1,18}$"
     }

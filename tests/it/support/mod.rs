@@ -1,30 +1,30 @@
-//! What every test needs: a real server, callers as values, answers that are easy to ask.
+//! Test support: a real server, HTTP clients, fake providers and assertions.
 
 pub mod alipay;
-pub mod authority;
-pub mod bucket;
-pub mod calls;
+pub mod acme_server;
+pub mod fake_s3;
+pub mod model_requests;
 mod client;
-mod killing;
-pub mod mail;
+mod crashes;
+pub mod fake_smtp;
 mod operator;
 mod received;
 mod document;
-mod model;
-mod opened;
+mod fake_model;
+mod in_process;
 mod parallel;
 pub mod raw;
 mod server;
 pub mod tls;
-pub mod vendors;
-mod waiting;
+pub mod fake_provider;
+mod polling;
 
-pub use client::{Answer, Caller, Request};
-pub use document::{Document, Operation, Parameter, Place};
-pub use killing::{assert_sound, copy_of, count, cut_off, killed_after, started};
-pub use model::{Behaviour, Model};
-pub use opened::open_app;
-pub use operator::{Ended, install};
-pub use parallel::at_once;
+pub use client::{Caller, Request, Response};
+pub use crashes::{assert_sound, copy_directory, count, kill_after, kill_at_intervals, spawn_command};
+pub use document::{Document, Operation, Parameter, ParameterLocation};
+pub use fake_model::{FakeModel, ModelBehaviour};
+pub use in_process::open_app;
+pub use operator::{CommandOutput, install};
+pub use parallel::send_concurrently;
+pub use polling::{eventually, eventually_ok, eventually_some};
 pub use server::{Binary, Server, Setup, contents_of, kill, log_statement};
-pub use waiting::{eventually, found_eventually, settled};

@@ -1,4 +1,4 @@
-//! The operator: commands on the data directory of a running server, and credentials of administrators.
+//! Commands on a data directory, and administrator credentials.
 
 use std::{
     io::Write,
@@ -10,31 +10,31 @@ use serde_json::{Value, json};
 
 use super::server::{Binary, Server, Setup};
 
-/// A command that has ended.
-pub struct Ended(Output);
+/// The output and exit status of a command.
+pub struct CommandOutput(Output);
 
-impl Ended {
-    /// Runs a command on this data directory, with this on its standard input, answering in JSON.
+impl CommandOutput {
+    /// Runs a command with `--json` and this input on a data directory.
     pub fn run(directory: &Path, arguments: &[&str], input: &str) -> Self {
         Self::run_with(directory, &[], arguments, input)
     }
 
-    /// The same, with these settings by their environment variables.
+    /// Runs a command with settings given as environment variables.
     pub fn run_with(directory: &Path, settings: &[(&str, &str)], arguments: &[&str], input: &str) -> Self {
         let mut command = Binary::command();
         command.envs(settings.iter().copied());
         command.arg("--json").arg("--data-dir").arg(directory).args(arguments);
         let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = pipes.spawn().unwrap();
-        // A command that does not read its input may have ended before it was written.
+        // A command that does not read its input may have ended already.
         let _ = process.stdin.take().unwrap().write_all(input.as_bytes());
         Self(process.wait_with_output().unwrap())
     }
 
-    /// Fails the test unless the command ended with this exit code.
+    /// Panics unless the exit code matches.
     #[track_caller]
     pub fn expect(self, exit_code: i32) -> Self {
-        assert_eq!(self.0.status.code(), Some(exit_code), "{}{}", self.text(), self.complaint());
+        assert_eq!(self.0.status.code(), Some(exit_code), "{}{}", self.text(), self.stderr());
         self
     }
 
@@ -47,19 +47,19 @@ impl Ended {
         String::from_utf8_lossy(&self.0.stdout).into_owned()
     }
 
-    pub fn complaint(&self) -> String {
+    pub fn stderr(&self) -> String {
         String::from_utf8_lossy(&self.0.stderr).into_owned()
     }
 
-    /// The complaint as programs read it: the last line of all that was said.
+    /// Parses the last line of standard error as JSON.
     #[track_caller]
     pub fn problem(&self) -> Value {
-        let complaint = self.complaint();
+        let complaint = self.stderr();
         serde_json::from_str(complaint.lines().last().unwrap()).unwrap_or_else(|error| panic!("{error}: {complaint}"))
     }
 }
 
-/// Makes an installation at rest, as a first start does.
+/// Initializes a data directory as a first start does.
 pub fn install(directory: &Path) {
     let mut server = Setup::default().on(directory).with("BACKUP_EVERY", "0 s").start();
     assert_eq!(server.terminate(), Some(0));
@@ -67,31 +67,31 @@ pub fn install(directory: &Path) {
 
 impl Server {
     /// Runs a command beside this server.
-    pub fn command(&self, arguments: &[&str]) -> Ended {
-        Ended::run(self.directory(), arguments, "")
+    pub fn command(&self, arguments: &[&str]) -> CommandOutput {
+        CommandOutput::run(self.directory(), arguments, "")
     }
 
-    /// Runs a command beside this server, with these settings by their environment variables.
-    pub fn command_with(&self, settings: &[(&str, &str)], arguments: &[&str]) -> Ended {
-        Ended::run_with(self.directory(), settings, arguments, "")
+    /// Runs a command beside this server with settings given as environment variables.
+    pub fn command_with(&self, settings: &[(&str, &str)], arguments: &[&str]) -> CommandOutput {
+        CommandOutput::run_with(self.directory(), settings, arguments, "")
     }
 
-    /// Makes an API key.
+    /// Creates an API key.
     pub fn api_key(&self, label: &str) -> String {
-        let made = self.command(&["admin", "key", "create", label]).expect(0).json();
-        made["key"].as_str().unwrap().to_owned()
+        let created = self.command(&["admin", "key", "create", label]).expect(0).json();
+        created["key"].as_str().unwrap().to_owned()
     }
 
-    /// Makes an administrator, who signs in.
+    /// Creates an administrator and signs in.
     pub fn admin(&self, name: &str, password: &str) -> String {
         let arguments = ["admin", "create", name, "--password-stdin"];
-        Ended::run(self.directory(), &arguments, &format!("{password}\n")).expect(0);
+        CommandOutput::run(self.directory(), &arguments, &format!("{password}\n")).expect(0);
         let login = json!({ "name": name, "password": password });
         let session = self.post("/admin/login").json(&login).send().expect(200).json();
         session["token"].as_str().unwrap().to_owned()
     }
 
-    /// Gives coins to whoever has this phone number.
+    /// Grants coins to the user with this phone number.
     pub fn grant(&self, key: &str, phone_number: &str, coins: u32) {
         let body = json!({ "phoneNumber": phone_number, "coinCount": coins });
         self.post("/coin/increase/phone").token(key).json(&body).send().expect(200);

@@ -1,11 +1,11 @@
-//! Many callers at the same moment.
+//! Concurrent requests.
 
 use std::sync::Barrier;
 
-use super::client::{Answer, Request};
+use super::client::{Request, Response};
 
-/// Sends all requests at once, each from a thread of its own, and returns the answers in the same order.
-pub fn at_once(requests: Vec<Request>) -> Vec<Answer> {
+/// Sends all requests at once from separate threads. Returns the responses in the same order.
+pub fn send_concurrently(requests: Vec<Request>) -> Vec<Response> {
     let start = Barrier::new(requests.len());
     std::thread::scope(|scope| {
         let send = |request: Request| {

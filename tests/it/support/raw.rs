@@ -1,4 +1,4 @@
-//! Requests that no well-behaved client would send, byte by byte.
+//! Raw HTTP over a socket, for malformed or unusual requests.
 
 use std::{
     io::{BufRead, BufReader, ErrorKind, Read, Write},
@@ -9,17 +9,17 @@ use std::{
 use ureq::http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::{
-    client::{Answer, Request},
+    client::{Request, Response},
+    polling::eventually,
     server::Server,
-    waiting::eventually,
 };
 
 pub const HEALTH: &str = "GET /healthz HTTP/1.1\r\nhost: yarrow\r\n\r\n";
 
-/// A connection on which a test speaks HTTP by hand.
-pub struct Wire(pub TcpStream);
+/// A raw HTTP connection.
+pub struct RawConnection(pub TcpStream);
 
-impl Wire {
+impl RawConnection {
     pub fn to(server: &Server) -> Self {
         let stream = TcpStream::connect(server.address()).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
@@ -27,12 +27,12 @@ impl Wire {
         Self(stream)
     }
 
-    /// False if the other side has closed.
+    /// Returns false if the peer has closed the connection.
     pub fn send(&mut self, text: &str) -> bool {
         self.0.write_all(text.as_bytes()).is_ok()
     }
 
-    /// One answer, or one request, with a body of known length: its head and its body.
+    /// Reads one message with a `content-length`: head and body.
     pub fn receive(&mut self) -> Option<(String, Vec<u8>)> {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
@@ -49,7 +49,7 @@ impl Wire {
         Some((head, body))
     }
 
-    /// Whether health is answered; it is not where the other side has closed.
+    /// Returns true if a health check succeeds, false if the peer has closed the connection.
     pub fn is_healthy(&mut self) -> bool {
         self.send(HEALTH) && self.receive().is_some_and(|(head, _)| head.starts_with("http/1.1 200"))
     }
@@ -61,20 +61,20 @@ impl Wire {
         assert!(head.starts_with("http/1.1 200"), "{head}");
     }
 
-    /// Everything until the other side closes, and how long that took.
+    /// Reads until the peer closes. Returns the bytes and the duration.
     pub fn read_to_end(&mut self) -> (String, Duration) {
-        let begun = Instant::now();
+        let started_at = Instant::now();
         let mut received = Vec::new();
         match self.0.read_to_end(&mut received) {
             Err(error) if error.kind() != ErrorKind::ConnectionReset => panic!("the connection is not closed: {error}"),
-            _ => (String::from_utf8_lossy(&received).into_owned(), begun.elapsed()),
+            _ => (String::from_utf8_lossy(&received).into_owned(), started_at.elapsed()),
         }
     }
 }
 
-/// Sends a request and leaves before it is answered: meanwhile nobody can write. The server must have its metrics, by
-/// which it is known what it has noticed.
-pub fn leave_after(server: &mut Server, request: &str) {
+/// Sends a request and disconnects before the response, while another connection blocks writes. Needs the metrics
+/// listener.
+pub fn disconnect_after(server: &mut Server, request: &str) {
     let metrics = server.metrics();
     let has_left = || {
         let page = Request::new("GET", &metrics).send().expect(200).text();
@@ -84,7 +84,7 @@ pub fn leave_after(server: &mut Server, request: &str) {
     let database = server.database();
     database.execute_batch("begin immediate").unwrap();
     let before = Server::waiting_changes(&metrics);
-    let mut leaving = Wire::to(server);
+    let mut leaving = RawConnection::to(server);
     leaving.send(request);
     eventually("its change is queued", || Server::waiting_changes(&metrics) > before);
     drop(leaving);
@@ -92,17 +92,17 @@ pub fn leave_after(server: &mut Server, request: &str) {
     database.execute_batch("rollback").unwrap();
 }
 
-/// Sends the bytes and reads one answer. The request should say `connection: close`, unless it is broken anyway.
-pub fn exchange(address: SocketAddr, bytes: &[u8]) -> Answer {
+/// Sends bytes and reads one response. Well-formed requests should set `connection: close`.
+pub fn exchange(address: SocketAddr, bytes: &[u8]) -> Response {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    // The server may refuse before it has read everything: what it answered is still to be read.
+    // The server may respond before it has read everything.
     let _ = stream.write_all(bytes);
-    answer(stream)
+    response(stream)
 }
 
-/// Reads one answer.
-pub fn answer(stream: impl Read) -> Answer {
+/// Reads one response.
+pub fn response(stream: impl Read) -> Response {
     let mut reader = BufReader::new(stream);
     let (status, headers) = head(&mut reader);
     let mut body = Vec::new();
@@ -110,10 +110,10 @@ pub fn answer(stream: impl Read) -> Answer {
         Some(length) => reader.take(length).read_to_end(&mut body).unwrap(),
         None => reader.read_to_end(&mut body).unwrap(),
     };
-    Answer { status, headers, bytes: body }
+    Response { status, headers, bytes: body }
 }
 
-/// Reads the status line and the headers of an answer.
+/// Reads the status line and headers of a response.
 pub fn head(reader: &mut impl BufRead) -> (u16, HeaderMap) {
     let mut line = String::new();
     reader.read_line(&mut line).unwrap();

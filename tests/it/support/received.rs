@@ -1,4 +1,4 @@
-//! A request as a vendor of the tests received it: recorded, taken apart, and its signature checked.
+//! A request as the fake provider received it.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Read};
@@ -6,52 +6,52 @@ use std::net::TcpStream;
 
 use ring::{digest, hmac};
 
-/// A request as it arrived.
+/// A recorded request.
 #[derive(Clone, Debug)]
-pub struct Received {
+pub struct ReceivedRequest {
     pub method: String,
     /// Path and query, still encoded.
     pub target: String,
     /// In order of arrival, names in lower case.
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
-    /// Which connection it came on, counted from 0.
+    /// The index of the connection, starting at 0.
     pub connection: usize,
 }
 
-impl Received {
-    /// The first header of that lower-case name.
+impl ReceivedRequest {
+    /// Returns the first header with this lower-case name.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(candidate, _)| candidate == name).map(|(_, value)| value.as_str())
     }
 
-    /// The path without the query.
+    /// Returns the path without the query.
     pub fn path(&self) -> &str {
         self.target.split('?').next().unwrap_or_default()
     }
 
-    /// The decoded parameters of the address, in order of arrival.
+    /// Returns the decoded query parameters in order.
     pub fn query(&self) -> Vec<(String, String)> {
         parameters(self.target.split_once('?').map_or("", |(_, query)| query))
     }
 
-    /// A decoded parameter of the address.
+    /// Returns a decoded query parameter.
     pub fn parameter(&self, name: &str) -> Option<String> {
         self.query().into_iter().find(|(candidate, _)| candidate == name).map(|(_, value)| value)
     }
 
-    /// The decoded fields of a form body.
+    /// Returns the decoded fields of a form body.
     pub fn form(&self) -> Vec<(String, String)> {
         parameters(std::str::from_utf8(&self.body).expect("a form is text"))
     }
 
-    /// The body as JSON.
+    /// Parses the body as JSON.
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_slice(&self.body).expect("a JSON body")
     }
 
-    /// Checks an ACS3-HMAC-SHA256 signature the way the vendor does: by what was received and the list of signed
-    /// names, not by what the client meant to send. The error says what is wrong.
+    /// Verifies an ACS3-HMAC-SHA256 signature from the received request and its list of signed headers. The error says
+    /// what is wrong.
     pub fn check_acs3(&self, access_key_id: &str, access_key_secret: &str) -> Result<(), String> {
         let authorization = self.header("authorization").ok_or("no authorization")?;
         let members = authorization.strip_prefix("ACS3-HMAC-SHA256 ").ok_or("another algorithm")?;
@@ -104,9 +104,11 @@ impl Received {
     }
 }
 
-/// Reads a request but for its last byte, which stays in the socket: only so can the connection still be reset.
-/// The byte is known without being taken.
-pub(super) fn read_request(reader: &mut BufReader<TcpStream>, connection: usize) -> io::Result<Option<Received>> {
+/// Reads a request except for its last byte. It stays in the socket so that the connection can still be reset.
+pub(super) fn read_request(
+    reader: &mut BufReader<TcpStream>,
+    connection: usize,
+) -> io::Result<Option<ReceivedRequest>> {
     let mut line = String::new();
     if reader.read_line(&mut line)? == 0 {
         return Ok(None);
@@ -134,10 +136,10 @@ pub(super) fn read_request(reader: &mut BufReader<TcpStream>, connection: usize)
         reader.read_exact(&mut body[..last])?;
         reader.get_ref().peek(&mut body[last..])?;
     }
-    Ok(Some(Received { method, target, headers, body, connection }))
+    Ok(Some(ReceivedRequest { method, target, headers, body, connection }))
 }
 
-/// Reads a line up to and with its carriage return, leaving the line feed.
+/// Reads a line up to its carriage return and leaves the line feed.
 fn read_line_but_its_end(reader: &mut BufReader<TcpStream>, line: &mut String) -> io::Result<()> {
     let mut bytes = Vec::new();
     reader.read_until(b'\r', &mut bytes)?;

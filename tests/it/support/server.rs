@@ -1,4 +1,4 @@
-//! The real binary, serving a data directory of its own on a port of its own.
+//! The real binary, serving a data directory on a free port.
 
 use std::{
     io::{BufRead, BufReader},
@@ -12,15 +12,15 @@ use std::{
 use tempfile::TempDir;
 
 use super::{
-    client::{Answer, Caller, Request},
+    client::{Caller, Request, Response},
+    polling::{eventually, eventually_some},
     raw,
-    waiting::{eventually, found_eventually},
 };
 
-/// The longest that a view of the server may outlive a change by another process.
+/// The maximum age of a snapshot in the server.
 const SNAPSHOT_AGE: Duration = Duration::from_millis(50);
 
-/// How a server is to be started.
+/// The options of a server.
 #[derive(Clone, Default)]
 pub struct Setup {
     settings: Vec<(String, String)>,
@@ -29,25 +29,25 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Sets a setting by its environment variable, without the prefix: `AUTH_CODE_TRIES`.
+    /// Sets a setting by its environment variable without the prefix: `AUTH_CODE_TRIES`.
     pub fn with(mut self, variable: &str, value: impl ToString) -> Self {
         self.settings.push((format!("YARROW_{variable}"), value.to_string()));
         self
     }
 
-    /// Serves this directory and not a new one.
+    /// Uses this data directory instead of a new one.
     pub fn on(mut self, directory: &Path) -> Self {
         self.directory = Some(directory.to_owned());
         self
     }
 
-    /// Lets a shell run this first, in the process that becomes the server: `ulimit -n 64`.
+    /// Runs a shell command first, in the process that becomes the server: `ulimit -n 64`.
     pub fn after(mut self, prelude: &str) -> Self {
         self.prelude = Some(prelude.into());
         self
     }
 
-    /// Listens for whoever asks for the metrics.
+    /// Enables the metrics listener.
     pub fn with_metrics(self) -> Self {
         self.with("METRICS_LISTEN", "127.0.0.1:0")
     }
@@ -56,22 +56,22 @@ impl Setup {
         Server::start(self)
     }
 
-    /// The settings as the environment of a command has them.
+    /// Returns the settings as environment variables.
     pub fn variables(&self) -> Vec<(&str, &str)> {
         self.settings.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
     }
 }
 
-/// The program as an operator would call it.
+/// The program under test.
 pub struct Binary;
 
 impl Binary {
-    /// A command with none of this process's settings.
+    /// Returns a command without inherited settings.
     pub fn command() -> Command {
         Self::without_settings(Command::new(env!("CARGO_BIN_EXE_yarrow")))
     }
 
-    /// The same, behind what a shell does first.
+    /// Returns a command that runs after a shell command.
     pub fn command_after(prelude: &str) -> Command {
         let mut command = Self::without_settings(Command::new("sh"));
         command.arg("-c").arg(format!("{prelude} && exec \"$0\" \"$@\"")).arg(env!("CARGO_BIN_EXE_yarrow"));
@@ -88,27 +88,27 @@ impl Binary {
     }
 }
 
-/// A running server. It is killed when this is dropped.
+/// A running server. It is killed on drop.
 pub struct Server {
     process: Child,
     address: SocketAddr,
     directory: PathBuf,
-    temporary: Option<TempDir>,
+    temp_dir: Option<TempDir>,
     lines: Arc<Mutex<Vec<String>>>,
 }
 
 impl Server {
     fn start(setup: Setup) -> Self {
-        let temporary = setup.directory.is_none().then(|| tempfile::tempdir().unwrap());
-        let directory = setup.directory.unwrap_or_else(|| temporary.as_ref().unwrap().path().join("data"));
+        let temp_dir = setup.directory.is_none().then(|| tempfile::tempdir().unwrap());
+        let directory = setup.directory.unwrap_or_else(|| temp_dir.as_ref().unwrap().path().join("data"));
         let mut command = setup.prelude.as_deref().map_or_else(Binary::command, Binary::command_after);
         command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(&directory);
-        // One test machine asks for many codes; what is tested of the budgets sets them back.
+        // Raise the per-client limits: all requests come from one address. Tests of these limits lower them again.
         command.env("YARROW_AUTH_SENDS_PER_CLIENT_HOUR", "100000").env("YARROW_AUTH_SENDS_PER_CLIENT_DAY", "100000");
         command.envs(setup.settings);
         let mut process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let lines = collect(process.stderr.take().unwrap());
-        let mut server = Self { process, address: SocketAddr::from(([127, 0, 0, 1], 0)), directory, temporary, lines };
+        let mut server = Self { process, address: SocketAddr::from(([127, 0, 0, 1], 0)), directory, temp_dir, lines };
         let ready = server.wait_for_line("yarrow is listening on http");
         server.address = ready.rsplit("://").next().unwrap().trim().parse().unwrap();
         server
@@ -126,12 +126,12 @@ impl Server {
         self.process.id()
     }
 
-    /// The lines that the server has printed so far.
+    /// Returns the lines printed so far.
     pub fn lines(&self) -> Vec<String> {
         self.lines.lock().unwrap().clone()
     }
 
-    /// Waits for a line that contains this text. Fails the test if none comes or the server ends.
+    /// Waits for a line that contains this text. Panics if the server ends first.
     pub fn wait_for_line(&mut self, text: &str) -> String {
         let deadline = Instant::now() + Duration::from_mins(2);
         loop {
@@ -144,41 +144,41 @@ impl Server {
         }
     }
 
-    /// Where the metrics of a server are that was told to listen for them.
+    /// Returns the URL of the metrics.
     pub fn metrics(&mut self) -> String {
         let line = self.wait_for_line("metrics are at http://");
         line.split("metrics are at ").nth(1).unwrap().trim().to_owned()
     }
 
-    /// How many changes wait for the disk, by the metrics.
+    /// Returns the length of the writer queue from the metrics.
     pub fn waiting_changes(metrics: &str) -> u64 {
         let page = Request::new("GET", metrics).send().expect(200).text();
         let found = page.lines().find_map(|line| line.strip_prefix("yarrow_writer_queue "));
         found.unwrap().parse().unwrap()
     }
 
-    /// Bytes of memory that nothing but the process itself holds.
+    /// Returns the private memory of the process in bytes.
     pub fn memory(&self) -> u64 {
         self.memory_line("RssAnon:")
     }
 
-    /// Bytes that a line of the process's status tells.
+    /// Returns a size from the process status in bytes.
     fn memory_line(&self, name: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.process_id())).unwrap();
         let line = status.lines().find(|line| line.starts_with(name)).unwrap();
         line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
     }
 
-    /// How much more memory than before the process holds at the most while this is done, in bytes.
+    /// Returns by how many bytes the peak memory grows during `done`.
     pub fn memory_taken(&self, done: impl FnOnce(&Self)) -> u64 {
-        // Forgets the peak of before: proc(5).
+        // Resets the peak: proc(5).
         std::fs::write(format!("/proc/{}/clear_refs", self.process_id()), "5").unwrap();
         let before = self.memory_line("VmHWM:");
         done(self);
         self.memory_line("VmHWM:").saturating_sub(before)
     }
 
-    /// The codes that were sent to this number so far, as printed by the console driver.
+    /// Returns the codes sent to this number, from the console driver's output.
     pub fn sent_codes(&self, phone_number: &str) -> Vec<String> {
         let to = format!("SMS to +86{phone_number}: ");
         let lines = self.lines();
@@ -186,30 +186,30 @@ impl Server {
         texts.map(|text| text.chars().take_while(char::is_ascii_digit).collect()).collect()
     }
 
-    /// Waits until so many codes are printed, of which there are to be no more.
+    /// Waits for `count` codes and panics if there are more.
     pub fn expect_sent_codes(&self, phone_number: &str, count: usize) {
         eventually("the codes are printed", || self.sent_codes(phone_number).len() >= count);
         assert_eq!(self.sent_codes(phone_number).len(), count);
     }
 
-    /// Asks for a code and waits until it is printed.
+    /// Requests a code and waits for it.
     pub fn request_code(&self, phone_number: &str) -> String {
         let before = self.sent_codes(phone_number).len();
         self.post("/auth/send-code").form(&[("phoneNumber", phone_number)]).send().expect(200);
         self.printed_code(phone_number, before)
     }
 
-    /// Waits for the code that is printed after so many others.
+    /// Waits for the code after the first `before` ones.
     pub fn printed_code(&self, phone_number: &str, before: usize) -> String {
         let printed = || self.sent_codes(phone_number).get(before).cloned();
-        found_eventually(&format!("no code for {phone_number}"), printed)
+        eventually_some(&format!("no code for {phone_number}"), printed)
     }
 
-    /// Signs this number in by a code that is really sent.
+    /// Signs in with a real code.
     pub fn sign_in(&self, phone_number: &str) -> Caller {
         let code = self.request_code(phone_number);
-        let answer = self.post("/auth/login").form(&[("phoneNumber", phone_number), ("code", &code)]).send();
-        let signed_in = answer.expect(200).json();
+        let response = self.post("/auth/login").form(&[("phoneNumber", phone_number), ("code", &code)]).send();
+        let signed_in = response.expect(200).json();
         Caller {
             user_id: signed_in["userId"].as_str().unwrap().to_owned(),
             phone_number: phone_number.to_owned(),
@@ -217,7 +217,7 @@ impl Server {
         }
     }
 
-    /// The codes that were sent to this email address so far, as printed by the console driver.
+    /// Returns the codes sent to this email address, from the console driver's output.
     pub fn sent_email_codes(&self, email: &str) -> Vec<String> {
         let to = format!("Email to {email}: ");
         let lines = self.lines();
@@ -226,15 +226,15 @@ impl Server {
         texts.filter_map(|text| text.split_whitespace().find(is_code)).map(ToOwned::to_owned).collect()
     }
 
-    /// Asks for a code by email and waits until it is printed.
+    /// Requests a code by email and waits for it.
     pub fn request_email_code(&self, email: &str, purpose: &str) -> String {
         let before = self.sent_email_codes(email).len();
         let body = serde_json::json!({ "email": email, "purpose": purpose });
         self.post("/api/v1/auth/send-code").json(&body).send().expect(200);
-        found_eventually("a code by email", || self.sent_email_codes(email).get(before).cloned())
+        eventually_some("a code by email", || self.sent_email_codes(email).get(before).cloned())
     }
 
-    /// Signs this address in by a code that is really sent, as often as a test likes, and returns the answer.
+    /// Signs in by email, ignoring send limits, and returns the response.
     pub fn log_in_by_email(&self, email: &str) -> serde_json::Value {
         self.database().execute("delete from code_sends", []).unwrap();
         let code = self.request_email_code(email, "sign_in");
@@ -242,13 +242,13 @@ impl Server {
         self.post("/api/v1/auth/login").json(&body).send().expect(200).json()
     }
 
-    /// The same, when only the caller matters. It has no phone number.
+    /// Signs in by email. The caller has no phone number.
     pub fn sign_in_by_email(&self, email: &str) -> Caller {
-        let answer = self.log_in_by_email(email);
+        let response = self.log_in_by_email(email);
         Caller {
-            user_id: answer["user"]["id"].as_str().unwrap().to_owned(),
+            user_id: response["user"]["id"].as_str().unwrap().to_owned(),
             phone_number: String::new(),
-            token: answer["token"].as_str().unwrap().to_owned(),
+            token: response["token"].as_str().unwrap().to_owned(),
         }
     }
 
@@ -276,26 +276,25 @@ impl Server {
         Request::new(method, &format!("http://{}{path}", self.address))
     }
 
-    /// A connection of one's own to the database, beside the server.
+    /// Opens a separate connection to the database.
     pub fn database(&self) -> rusqlite::Connection {
         let connection = rusqlite::Connection::open(self.directory.join("yarrow.db")).unwrap();
         connection.busy_timeout(Duration::from_secs(10)).unwrap();
         connection
     }
 
-    /// Changes rows behind the server's back, and waits until no view of the server is older than the change.
-    /// This is how tests travel in time.
+    /// Changes rows directly and waits until no snapshot of the server is older. Tests move time this way.
     pub fn edit(&self, sql: &str) {
         self.database().execute_batch(sql).unwrap();
         std::thread::sleep(SNAPSHOT_AGE + Duration::from_millis(10));
     }
 
-    /// What is in the files of the data directory, but not in those of its directories: a backup may be made meanwhile.
-    pub fn kept_files(&self) -> Vec<Vec<u8>> {
+    /// Returns the contents of the files in the data directory, without subdirectories.
+    pub fn data_files(&self) -> Vec<Vec<u8>> {
         contents_of(&self.directory)
     }
 
-    /// The steps by which a query is answered.
+    /// Returns the steps of a query plan.
     pub fn query_plan(&self, sql: &str) -> Vec<String> {
         let database = self.database();
         let mut statement = database.prepare(&format!("explain query plan {sql}")).unwrap();
@@ -307,57 +306,56 @@ impl Server {
         steps
     }
 
-    /// The one value that a query finds.
+    /// Returns the single value of a query.
     pub fn value<T: rusqlite::types::FromSql>(&self, sql: &str) -> T {
         self.database().query_row(sql, [], |row| row.get(0)).unwrap()
     }
 
-    /// Signs this number in as often as a test likes, at once after another.
+    /// Signs in again, ignoring send limits.
     pub fn sign_in_again(&self, phone_number: &str) -> Caller {
         self.database().execute("delete from code_sends", []).unwrap();
         self.sign_in(phone_number)
     }
 
-    /// Sends bytes as they are over a connection of their own and reads one answer.
-    pub fn send_raw(&self, bytes: &[u8]) -> Answer {
+    /// Sends bytes over a new connection and reads one response.
+    pub fn send_raw(&self, bytes: &[u8]) -> Response {
         raw::exchange(self.address, bytes)
     }
 
-    /// Ends the process at once, as a crash would.
+    /// Kills the process.
     pub fn kill(mut self) -> PathBuf {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
-        // The directory outlives the server, for the next one.
-        if let Some(temporary) = self.temporary.take() {
-            let _ = temporary.keep();
+        // Keep the directory for the next server.
+        if let Some(temp_dir) = self.temp_dir.take() {
+            let _ = temp_dir.keep();
         }
         self.directory.clone()
     }
 
-    /// Ends the process at once, as a crash would, and starts another on the same directory.
+    /// Kills the process and starts another on the same directory.
     pub fn crash_and_restart(mut self, setup: Setup) -> Self {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
-        let temporary = self.temporary.take();
+        let temp_dir = self.temp_dir.take();
         let mut restarted = setup.on(&self.directory).start();
-        restarted.temporary = temporary;
+        restarted.temp_dir = temp_dir;
         restarted
     }
 
-    /// Tells the process to stop, as the system would, and does not wait for it.
+    /// Sends SIGTERM without waiting.
     pub fn ask_to_stop(&self) {
         let kill = Command::new("kill").arg("-TERM").arg(self.process.id().to_string()).status().unwrap();
         assert!(kill.success());
     }
 
-    /// Tells the process to stop, as the system would, and returns its exit code.
+    /// Sends SIGTERM and returns the exit code.
     pub fn terminate(&mut self) -> Option<i32> {
         self.ask_to_stop();
         self.wait_for_end()
     }
 
-    /// Ends a server at once that a tracer was started around: the tracer is the process that was started, and would
-    /// leave the server running.
+    /// Kills a server that runs under a tracer. Killing only the tracer would leave the server running.
     pub fn kill_traced(&mut self) {
         let children = format!("/proc/{0}/task/{0}/children", self.process_id());
         let children = std::fs::read_to_string(children).unwrap();
@@ -385,13 +383,13 @@ impl Drop for Server {
     }
 }
 
-/// What is in the files that lie in a directory itself.
+/// Returns the contents of the files in a directory, without subdirectories.
 pub fn contents_of(directory: &Path) -> Vec<Vec<u8>> {
     let paths = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     paths.filter(|path| path.is_file()).map(|path| std::fs::read(path).unwrap()).collect()
 }
 
-/// Ends a process at once.
+/// Kills a process.
 pub fn kill(process: u32) {
     let killed = Command::new("kill").arg("-KILL").arg(process.to_string()).status().unwrap();
     assert!(killed.success());
@@ -408,8 +406,8 @@ fn collect(stderr: impl std::io::Read + Send + 'static) -> Arc<Mutex<Vec<String>
     lines
 }
 
-/// The statement that puts requests into the network log: the rows of a query with the columns of the view
-/// `access_log` but its `id`.
+/// Returns a statement that inserts requests into the network log. The query returns the columns of the view
+/// `access_log` except `id`.
 pub fn log_statement(requests: &str) -> String {
     format!(
         "insert into access_log_blocks (first_entry, last_entry, first_at, last_at, entries) \

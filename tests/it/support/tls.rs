@@ -1,4 +1,4 @@
-//! Certificates of the tests' own, and a client that speaks TLS to a server on this machine whatever it calls itself.
+//! Test certificates and a TLS client that can use any server name.
 
 use std::{
     io::{self, Write},
@@ -15,22 +15,22 @@ use rustls::{
 };
 use tempfile::TempDir;
 
-use super::{client::Answer, raw};
+use super::{client::Response, raw};
 
-/// A certificate and its key as a server is told of them: two files.
+/// A certificate file and its key file.
 pub struct PemPair {
     directory: TempDir,
 }
 
 impl PemPair {
-    /// A pair for this name, signed by itself.
+    /// Creates a self-signed pair for this name.
     pub fn new(name: &str) -> Self {
         let pair = Self { directory: tempfile::tempdir().unwrap() };
         pair.renew(name);
         pair
     }
 
-    /// A pair whose certificate ends in so many days from now, or so many ago.
+    /// Creates a pair that expires in `days` days. Negative values lie in the past.
     pub fn ending_in(name: &str, days: i64) -> Self {
         let pair = Self { directory: tempfile::tempdir().unwrap() };
         let mut parameters = CertificateParams::new([name.to_owned()]).unwrap();
@@ -43,7 +43,7 @@ impl PemPair {
         pair
     }
 
-    /// Puts another certificate with another key in the place of the pair.
+    /// Replaces certificate and key.
     pub fn renew(&self, name: &str) {
         let CertifiedKey { cert, signing_key } = generate_simple_self_signed([name.to_owned()]).unwrap();
         std::fs::write(self.certificate(), cert.pem()).unwrap();
@@ -58,16 +58,16 @@ impl PemPair {
         self.directory.path().join("key.pem").to_str().unwrap().to_owned()
     }
 
-    /// The certificate, for whoever is to believe it.
+    /// Returns the certificate as a root to trust.
     pub fn root(&self) -> String {
         std::fs::read_to_string(self.certificate()).unwrap()
     }
 }
 
-/// A connection over which TLS is spoken.
+/// A TLS connection.
 pub type TlsStream = StreamOwned<ClientConnection, TcpStream>;
 
-/// Connects and shakes hands. An error if the certificate is not of this name, or not signed by this root.
+/// Connects. Fails if the certificate has another name or is not signed by this root.
 pub fn connect(address: SocketAddr, name: &str, root: &str) -> io::Result<TlsStream> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(root.as_bytes()).unwrap()).unwrap();
@@ -81,9 +81,9 @@ pub fn connect(address: SocketAddr, name: &str, root: &str) -> io::Result<TlsStr
     Ok(StreamOwned::new(connection, stream))
 }
 
-/// One GET over a connection of its own.
-pub fn get(address: SocketAddr, name: &str, root: &str, path: &str) -> io::Result<Answer> {
+/// Sends one GET over a new connection.
+pub fn get(address: SocketAddr, name: &str, root: &str, path: &str) -> io::Result<Response> {
     let mut stream = connect(address, name, root)?;
     write!(stream, "GET {path} HTTP/1.1\r\nhost: {name}\r\nconnection: close\r\n\r\n")?;
-    Ok(raw::answer(stream))
+    Ok(raw::response(stream))
 }

@@ -1,4 +1,4 @@
-//! Certificates by ACME, from an authority of the tests' own that checks what the protocol lets it check.
+//! Certificates by ACME, from the fake ACME server.
 
 use std::{
     net::SocketAddr,
@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 
 use crate::support::{
     Binary, Request, Server, Setup,
-    authority::{Authority, Behaviour, TOKEN},
+    acme_server::{AcmeServer, ModelBehaviour, TOKEN},
     eventually, tls,
 };
 
 const NAME: &str = "yarrow.test";
 
-fn setup(authority: &Authority) -> Setup {
+fn setup(authority: &AcmeServer) -> Setup {
     Setup::default()
         .with("SERVER_DOMAIN", NAME)
         .with("SERVER_REDIRECT_LISTEN", "127.0.0.1:0")
@@ -27,8 +27,8 @@ fn setup(authority: &Authority) -> Setup {
         .with("ACME_RETRY_AFTER", "1 s")
 }
 
-/// Starts a server and tells the authority where its names are to be looked at.
-fn start(authority: &Authority, setup: Setup) -> Server {
+/// Starts a server and tells the ACME server its address.
+fn start(authority: &AcmeServer, setup: Setup) -> Server {
     let mut server = setup.start();
     authority.look_at(redirects_at(&mut server));
     server
@@ -39,8 +39,8 @@ fn redirects_at(server: &mut Server) -> SocketAddr {
     line.rsplit("http://").next().unwrap().trim().parse().unwrap()
 }
 
-fn is_served(server: &Server, authority: &Authority) -> bool {
-    tls::get(server.address(), NAME, &authority.root(), "/healthz").is_ok_and(|answer| answer.status == 200)
+fn is_served(server: &Server, authority: &AcmeServer) -> bool {
+    tls::get(server.address(), NAME, &authority.root(), "/healthz").is_ok_and(|response| response.status == 200)
 }
 
 fn kept(directory: &Path) -> Vec<(String, u32)> {
@@ -56,8 +56,8 @@ fn kept(directory: &Path) -> Vec<(String, u32)> {
 }
 
 #[test]
-fn a_certificate_is_got_kept_and_not_asked_for_again() {
-    let authority = Authority::new(Behaviour::default());
+fn obtains_stores_and_reuses_a_certificate() {
+    let authority = AcmeServer::new(ModelBehaviour::default());
     let server = start(&authority, setup(&authority));
     eventually("a certificate comes", || is_served(&server, &authority));
     assert_eq!(authority.issued(), 1);
@@ -72,7 +72,7 @@ fn a_certificate_is_got_kept_and_not_asked_for_again() {
     assert_eq!(authority.complaints(), [""; 0]);
 }
 
-/// Everything below a directory, with who owns it.
+/// Returns everything below a directory with its owner.
 fn owners(directory: &Path) -> Vec<(PathBuf, u32)> {
     let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     let below = |path: PathBuf| if path.is_dir() { owners(&path) } else { Vec::new() };
@@ -82,15 +82,15 @@ fn owners(directory: &Path) -> Vec<(PathBuf, u32)> {
 }
 
 #[test]
-fn what_a_server_makes_that_root_starts_belongs_to_whose_directory_it_is() {
-    let temporary = tempfile::tempdir().unwrap();
-    let directory = temporary.path().join("data");
+fn files_created_by_root_belong_to_the_directorys_owner() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    let directory = temp_dir.path().join("data");
     std::fs::create_dir(&directory).unwrap();
-    // Who is not root can give nothing away, and makes everything as themselves.
+    // Without root, files belong to the current user.
     let own = directory.metadata().unwrap().uid();
     let owner = if own == 0 { 65534 } else { own };
     chown(&directory, Some(owner), None).unwrap();
-    let authority = Authority::new(Behaviour::default());
+    let authority = AcmeServer::new(ModelBehaviour::default());
     let server = start(&authority, setup(&authority).on(&directory));
     eventually("a certificate comes", || is_served(&server, &authority));
     let found = owners(&directory);
@@ -99,8 +99,8 @@ fn what_a_server_makes_that_root_starts_belongs_to_whose_directory_it_is() {
 }
 
 #[test]
-fn a_certificate_is_renewed_in_time_with_the_same_account() {
-    let authority = Authority::new(Behaviour { expired_certificates: 1, ..Behaviour::default() });
+fn renews_a_certificate_in_time_with_the_same_account() {
+    let authority = AcmeServer::new(ModelBehaviour { expired_certificates: 1, ..ModelBehaviour::default() });
     let server = start(&authority, setup(&authority));
     eventually("it is renewed", || is_served(&server, &authority));
     assert_eq!((authority.issued(), authority.accounts()), (2, 1));
@@ -108,12 +108,12 @@ fn a_certificate_is_renewed_in_time_with_the_same_account() {
 }
 
 #[test]
-fn an_attempt_that_fails_is_repeated_and_the_service_lives_meanwhile() {
-    let authority = Authority::new(Behaviour { failing_orders: 2, stale_nonces: 1, ..Behaviour::default() });
+fn retries_a_failed_attempt_while_the_service_runs() {
+    let authority = AcmeServer::new(ModelBehaviour { failing_orders: 2, stale_nonces: 1, ..ModelBehaviour::default() });
     let mut server = start(&authority, setup(&authority).with("SERVER_ADMIN_LISTEN", "127.0.0.1:0"));
     let line = server.wait_for_line("no certificate was got by ACME");
     assert!(line.contains("not today") && !line.contains("fault in the service"), "{line}");
-    // Without a certificate there are no handshakes; everything else runs.
+    // Without a certificate handshakes fail, and everything else works.
     let line = server.wait_for_line("yarrow serves /admin on http://");
     let inside = line.rsplit("http://").next().unwrap().trim().to_owned();
     Request::new("GET", &format!("http://{inside}/readyz")).send().expect(200);
@@ -123,8 +123,8 @@ fn an_attempt_that_fails_is_repeated_and_the_service_lives_meanwhile() {
     assert_eq!(server.terminate(), Some(0));
 }
 
-/// A server whose certificate was lost, with the place that a new one is written to before it takes its own.
-fn start_without_the_one_before(authority: &Authority, obstructed: bool) -> (Server, SocketAddr, PathBuf) {
+/// Starts a server whose certificate was lost. Returns the temporary path of the next one.
+fn start_without_the_one_before(authority: &AcmeServer, obstructed: bool) -> (Server, SocketAddr, PathBuf) {
     let server = start(authority, setup(authority));
     eventually("a certificate comes", || is_served(&server, authority));
     authority.look_away();
@@ -141,8 +141,8 @@ fn start_without_the_one_before(authority: &Authority, obstructed: bool) -> (Ser
 }
 
 #[test]
-fn nothing_is_asked_of_an_authority_while_its_certificate_could_not_be_written() {
-    let authority = Authority::new(Behaviour::default());
+fn requests_no_certificate_while_it_cannot_be_stored() {
+    let authority = AcmeServer::new(ModelBehaviour::default());
     let (mut server, address, unfinished) = start_without_the_one_before(&authority, true);
     authority.look_at(address);
     server.wait_for_line("no certificate was got by ACME");
@@ -154,8 +154,8 @@ fn nothing_is_asked_of_an_authority_while_its_certificate_could_not_be_written()
 }
 
 #[test]
-fn a_certificate_that_cannot_be_written_is_shown_and_no_other_is_asked_for() {
-    let authority = Authority::new(Behaviour::default());
+fn serves_a_certificate_that_cannot_be_stored_and_requests_no_other() {
+    let authority = AcmeServer::new(ModelBehaviour::default());
     let (mut server, address, unfinished) = start_without_the_one_before(&authority, false);
     let proof = format!("http://{address}/.well-known/acme-challenge/{TOKEN}");
     eventually("it is to prove its name", || Request::new("GET", &proof).send().status == 200);
@@ -173,8 +173,8 @@ fn a_certificate_that_cannot_be_written_is_shown_and_no_other_is_asked_for() {
     assert_eq!(authority.issued(), 2);
 }
 
-/// What a command says that is told of the same names and authority.
-fn said(server: &Server, authority: &Authority, arguments: &[&str], exit_code: i32) -> Value {
+/// Returns the certificate message of a command.
+fn message(server: &Server, authority: &AcmeServer, arguments: &[&str], exit_code: i32) -> Value {
     let mut command = Binary::command();
     command.args(arguments).args(["--json", "--listen", "127.0.0.1:0", "--data-dir"]).arg(server.directory());
     command.env("YARROW_SERVER_DOMAIN", NAME).env("YARROW_ACME_DIRECTORY", authority.directory());
@@ -184,15 +184,15 @@ fn said(server: &Server, authority: &Authority, arguments: &[&str], exit_code: i
 }
 
 #[test]
-fn a_certificate_that_ran_out_is_told_everywhere() {
-    let authority = Authority::new(Behaviour { expired_certificates: 1_000, ..Behaviour::default() });
+fn reports_an_expired_certificate_everywhere() {
+    let authority = AcmeServer::new(ModelBehaviour { expired_certificates: 1_000, ..ModelBehaviour::default() });
     let mut server = start(&authority, setup(&authority).with_metrics());
     let line = server.wait_for_line("showing the certificate got by ACME, which has expired");
     assert!(line.contains("WARN"), "{line}");
-    let doctor = said(&server, &authority, &["doctor"], 5);
+    let doctor = message(&server, &authority, &["doctor"], 5);
     let check = doctor["checks"].as_array().unwrap().iter().find(|check| check["group"] == "tls").unwrap();
     assert_eq!((&check["name"], &check["verdict"]), (&json!("validity"), &json!("fail")));
-    let alerts = said(&server, &authority, &["alerts", "list"], 0);
+    let alerts = message(&server, &authority, &["alerts", "list"], 0);
     let alert = alerts["items"].as_array().unwrap().iter().find(|item| item["rule"] == "certificate_expiring");
     assert_eq!(alert.unwrap()["firing"], true, "{alerts}");
     let page = Request::new("GET", &server.metrics()).send().expect(200).text();
@@ -200,8 +200,8 @@ fn a_certificate_that_ran_out_is_told_everywhere() {
 }
 
 #[test]
-fn a_certificate_of_another_authority_is_not_shown() {
-    let (trial, real) = (Authority::new(Behaviour::default()), Authority::new(Behaviour::default()));
+fn does_not_serve_a_certificate_of_another_authority() {
+    let (trial, real) = (AcmeServer::new(ModelBehaviour::default()), AcmeServer::new(ModelBehaviour::default()));
     let server = start(&trial, setup(&trial));
     eventually("a certificate comes", || is_served(&server, &trial));
     let mut server = server.crash_and_restart(setup(&real));

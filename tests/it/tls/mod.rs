@@ -1,4 +1,4 @@
-//! TLS of the service's own: the pair of files, the redirect beside it, and that a connection's limits hold under it.
+//! TLS: certificate files, the HTTPS redirect, and connection limits.
 
 mod acme;
 mod pebble;
@@ -28,7 +28,7 @@ fn connect(server: &Server, pair: &PemPair) -> TlsStream {
     tls::connect(server.address(), NAME, &pair.root()).unwrap()
 }
 
-/// Asks for health on a connection that stays open.
+/// Checks health on a connection that stays open.
 #[track_caller]
 fn expect_health(stream: &mut TlsStream) {
     stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: yarrow\r\n\r\n").unwrap();
@@ -42,16 +42,16 @@ fn expect_health(stream: &mut TlsStream) {
     assert!(received.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&received));
 }
 
-/// Reads until the other side has closed, in whatever way.
+/// Reads until the peer closes in any way.
 fn until_closed(stream: &mut impl Read) {
     let mut piece = [0; 4096];
     while matches!(stream.read(&mut piece), Ok(count) if count > 0) {}
 }
 
 fn duration_of(done: impl FnOnce()) -> Duration {
-    let begun = Instant::now();
+    let started_at = Instant::now();
     done();
-    begun.elapsed()
+    started_at.elapsed()
 }
 
 #[track_caller]
@@ -60,16 +60,16 @@ fn assert_between(took: Duration, least: u64, most: u64) {
 }
 
 #[test]
-fn a_pair_of_files_is_served() {
+fn serves_a_certificate_file() {
     let pair = PemPair::new(NAME);
     let mut server = with(&pair).start();
     assert!(server.wait_for_line("yarrow is listening on").contains("https://"));
-    let answer = tls::get(server.address(), NAME, &pair.root(), "/readyz").unwrap().expect(200);
-    assert_eq!(answer.json()["status"], "ready");
-    // Nobody else's certificate, and no other name.
+    let response = tls::get(server.address(), NAME, &pair.root(), "/readyz").unwrap().expect(200);
+    assert_eq!(response.json()["status"], "ready");
+    // Other roots and names are rejected.
     assert!(tls::get(server.address(), NAME, &PemPair::new(NAME).root(), "/readyz").is_err());
     assert!(tls::get(server.address(), "other.test", &pair.root(), "/readyz").is_err());
-    // What is not TLS is not answered.
+    // Plain HTTP gets no response.
     let mut plain = TcpStream::connect(server.address()).unwrap();
     plain.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
     let mut received = Vec::new();
@@ -84,26 +84,26 @@ fn a_pair_of_files_is_served() {
 }
 
 #[test]
-fn a_connection_keeps_its_limits_under_tls() {
+fn connection_limits_apply_under_tls() {
     let pair = PemPair::new(NAME);
     let setup = with(&pair).with("LIMITS_HEADER_TIMEOUT", "1 s").with("LIMITS_BODY_TIMEOUT", "1 s");
     let server = setup.clone().start();
 
-    // Nothing at all, and half a handshake.
-    let closed_after = |said: &[u8]| {
+    // No data, and half a handshake.
+    let closed_after = |message: &[u8]| {
         duration_of(|| {
             let mut stream = TcpStream::connect(server.address()).unwrap();
-            stream.write_all(said).unwrap();
+            stream.write_all(message).unwrap();
             until_closed(&mut stream);
         })
     };
     assert_between(closed_after(b""), 800, 8_000);
     assert_between(closed_after(&[22, 3, 1, 2, 0, 1, 0, 1, 0xfc]), 800, 8_000);
-    // A handshake, and then silence.
+    // A handshake, then silence.
     assert_between(duration_of(|| until_closed(&mut connect(&server, &pair))), 800, 8_000);
 
-    // A head a byte at a time.
-    let begun = Instant::now();
+    // A head byte by byte.
+    let started_at = Instant::now();
     let mut slow = connect(&server, &pair);
     let head = b"GET /healthz HTTP/1.1\r\nhost: yarrow\r\naccept: something quite long\r\n\r\n";
     for byte in head {
@@ -113,17 +113,17 @@ fn a_connection_keeps_its_limits_under_tls() {
         std::thread::sleep(Duration::from_millis(100));
     }
     until_closed(&mut slow);
-    assert_between(begun.elapsed(), 800, 8_000);
+    assert_between(started_at.elapsed(), 800, 8_000);
 
-    // A body that does not come is answered.
+    // An incomplete body gets a response.
     let mut unfinished = connect(&server, &pair);
     let head = "POST /auth/login HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{";
     unfinished.write_all(head.as_bytes()).unwrap();
-    let mut answer = [0; 12];
-    unfinished.read_exact(&mut answer).unwrap();
-    assert_eq!(&answer, b"HTTP/1.1 408");
+    let mut response = [0; 12];
+    unfinished.read_exact(&mut response).unwrap();
+    assert_eq!(&response, b"HTTP/1.1 408");
 
-    // A quiet client is not a slow one, and is let go in the end.
+    // An idle client is not slow, and is closed after the idle timeout.
     let server = setup.with("LIMITS_IDLE_TIMEOUT", "10 s").start();
     let mut idle = connect(&server, &pair);
     expect_health(&mut idle);
@@ -133,19 +133,19 @@ fn a_connection_keeps_its_limits_under_tls() {
 }
 
 #[test]
-fn an_idle_connection_does_not_hold_up_the_end() {
+fn an_idle_connection_does_not_delay_shutdown() {
     let pair = PemPair::new(NAME);
     let mut server = with(&pair).start();
     let mut idle = connect(&server, &pair);
     expect_health(&mut idle);
-    let begun = Instant::now();
+    let started_at = Instant::now();
     assert_eq!(server.terminate(), Some(0));
-    assert_between(begun.elapsed(), 0, 20_000);
+    assert_between(started_at.elapsed(), 0, 20_000);
     until_closed(&mut idle);
 }
 
 #[test]
-fn a_renewed_pair_is_shown_and_a_broken_one_is_not() {
+fn serves_a_renewed_certificate_and_ignores_a_broken_one() {
     let pair = PemPair::new(NAME);
     let mut server = with(&pair).start();
     let healthy = |root: &str| tls::get(server.address(), NAME, root, "/healthz").is_ok();
@@ -162,7 +162,7 @@ fn a_renewed_pair_is_shown_and_a_broken_one_is_not() {
     hang_up();
     eventually("the second pair is shown", || healthy(&second));
     assert!(!healthy(&first));
-    // What was open before goes on.
+    // Open connections continue.
     expect_health(&mut open);
 
     std::fs::write(pair.certificate(), "no certificate").unwrap();
@@ -170,7 +170,7 @@ fn a_renewed_pair_is_shown_and_a_broken_one_is_not() {
     std::thread::sleep(Duration::from_millis(300));
     assert!(healthy(&second));
 
-    // Without being told, within some seconds.
+    // Noticed within some seconds, without a signal.
     pair.renew(NAME);
     let third = pair.root();
     eventually("the third pair is shown", || healthy(&third));
@@ -178,7 +178,7 @@ fn a_renewed_pair_is_shown_and_a_broken_one_is_not() {
 }
 
 #[test]
-fn a_pair_that_has_expired_does_not_take_the_place_of_a_good_one() {
+fn an_expired_certificate_does_not_replace_a_valid_one() {
     let (pair, expired) = (PemPair::new(NAME), PemPair::ending_in(NAME, -1));
     let mut server = with(&pair).start();
     let root = pair.root();
@@ -191,7 +191,7 @@ fn a_pair_that_has_expired_does_not_take_the_place_of_a_good_one() {
 }
 
 #[test]
-fn a_hangup_ends_nothing_where_there_are_no_certificates() {
+fn a_hangup_without_certificates_is_ignored() {
     let server = Setup::default().start();
     let told = std::process::Command::new("kill").arg("-HUP").arg(server.process_id().to_string()).status();
     assert!(told.unwrap().success());
@@ -200,7 +200,7 @@ fn a_hangup_ends_nothing_where_there_are_no_certificates() {
 }
 
 #[test]
-fn the_plain_listener_sends_everybody_to_https_and_serves_nothing() {
+fn the_plain_listener_redirects_to_https() {
     let pair = PemPair::new(NAME);
     let mut server = with(&pair).with("SERVER_REDIRECT_LISTEN", "127.0.0.1:0").start();
     let line = server.wait_for_line("yarrow redirects to HTTPS on http://");
@@ -210,16 +210,16 @@ fn the_plain_listener_sends_everybody_to_https_and_serves_nothing() {
     for (method, path) in
         [("GET", "/docs/?a=b"), ("POST", "/auth/login"), ("GET", "/healthz"), ("PUT", "/user/profile")]
     {
-        let answer = plain(method, path).send().expect(308);
-        assert_eq!(answer.header("location").unwrap(), format!("https://127.0.0.1:{port}{path}"));
-        assert!(answer.bytes.is_empty());
+        let response = plain(method, path).send().expect(308);
+        assert_eq!(response.header("location").unwrap(), format!("https://127.0.0.1:{port}{path}"));
+        assert!(response.bytes.is_empty());
     }
     plain("GET", "/.well-known/acme-challenge/anything").send().expect(404);
     plain("GET", "/.well-known/acme-challenge/").send().expect(404);
 }
 
 #[test]
-fn what_cannot_be_served_stops_the_start_and_says_why() {
+fn an_unusable_certificate_prevents_the_start_with_a_reason() {
     let (pair, other) = (PemPair::new(NAME), PemPair::new(NAME));
     let directory = tempfile::tempdir().unwrap();
     let empty = directory.path().join("empty.pem");
@@ -229,9 +229,9 @@ fn what_cannot_be_served_stops_the_start_and_says_why() {
         command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(directory.path().join("data"));
         command.envs(settings.iter().map(|(name, value)| (format!("YARROW_{name}"), value)));
         let ended = command.output().unwrap();
-        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
-        assert_eq!(ended.status.code(), Some(3), "{said}");
-        assert!(said.contains(why), "{why} is not in: {said}");
+        let message = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert_eq!(ended.status.code(), Some(3), "{message}");
+        assert!(message.contains(why), "{why} is not in: {message}");
     };
     let (certificate, key) = (pair.certificate(), pair.key());
     refused(&pair_of(&certificate, &key)[..1], "needs server.tls_key");

@@ -1,5 +1,5 @@
-//! A certificate from Pebble, the test authority of those who run Let's Encrypt: it holds the client to the protocol as
-//! the real one does, with nonces and authorisations that fail now and then. From the Debian package `pebble`.
+//! A certificate from Pebble, Let's Encrypt's test server, which enforces the protocol and fails some nonces and
+//! authorizations. From the Debian package `pebble`.
 
 use std::{
     net::{SocketAddr, TcpListener},
@@ -9,13 +9,13 @@ use std::{
 use serde_json::json;
 
 use crate::support::{
-    Setup, found_eventually,
+    Setup, eventually_some,
     tls::{self, PemPair},
 };
 
 const NAME: &str = "yarrow.test";
 
-/// A process that ends with the test.
+/// A process that is killed on drop.
 struct Running(Child);
 
 impl Running {
@@ -38,7 +38,7 @@ fn free_port() -> u16 {
 
 #[test]
 #[ignore = "needs pebble and pebble-challtestsrv; run with `cargo test --test it pebble -- --ignored`"]
-fn pebble_gives_a_certificate_and_gives_it_again() {
+fn pebble_issues_and_reissues_a_certificate() {
     let directory = tempfile::tempdir().unwrap();
     let own = PemPair::new("localhost");
     let (directory_port, management_port, http_port) = (free_port(), free_port(), free_port());
@@ -65,9 +65,9 @@ fn pebble_gives_a_certificate_and_gives_it_again() {
             .env("PEBBLE_WFE_NONCEREJECT", "30"),
     );
     let management = SocketAddr::from(([127, 0, 0, 1], management_port));
-    let issuer = found_eventually("pebble starts", || {
-        let answer = tls::get(management, "localhost", &own.root(), "/roots/0").ok()?;
-        Some(answer.text()).filter(|text| text.contains("BEGIN CERTIFICATE"))
+    let issuer = eventually_some("pebble starts", || {
+        let response = tls::get(management, "localhost", &own.root(), "/roots/0").ok()?;
+        Some(response.text()).filter(|text| text.contains("BEGIN CERTIFICATE"))
     });
     let setup = || {
         Setup::default()
@@ -84,28 +84,28 @@ fn pebble_gives_a_certificate_and_gives_it_again() {
         let kept = kept.filter(|file| file.file_name().to_string_lossy().starts_with(NAME));
         kept.map(|file| std::fs::read(file.path()).unwrap()).collect::<Vec<_>>()
     };
-    let answers = |address| {
-        found_eventually("a certificate comes", || {
-            let answer = tls::get(address, NAME, &issuer, "/healthz").ok()?;
-            Some(answer).filter(|answer| answer.status == 200)
+    let responses = |address| {
+        eventually_some("a certificate comes", || {
+            let response = tls::get(address, NAME, &issuer, "/healthz").ok()?;
+            Some(response).filter(|response| response.status == 200)
         });
     };
     let mut server = setup().start();
-    answers(server.address());
+    responses(server.address());
     let first = certificates();
     assert_eq!(server.terminate(), Some(0));
-    // It is kept, and not asked for again.
+    // It is stored and not requested again.
     let mut server = setup().start();
-    answers(server.address());
+    responses(server.address());
     assert_eq!(certificates(), first);
     assert_eq!(server.terminate(), Some(0));
-    // Without it, the same account gets another one.
+    // If it is lost, the same account gets another one.
     for file in std::fs::read_dir(directory.path().join("data/acme")).unwrap().flatten() {
         if file.file_name().to_string_lossy().starts_with(NAME) {
             std::fs::remove_file(file.path()).unwrap();
         }
     }
     let server = setup().start();
-    answers(server.address());
+    responses(server.address());
     assert_ne!(certificates(), first);
 }

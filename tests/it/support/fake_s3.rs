@@ -1,4 +1,4 @@
-//! A bucket that speaks S3, in memory, and takes nothing that is not signed with its key.
+//! An in-memory S3 server that rejects unsigned requests.
 
 use std::{
     collections::BTreeMap,
@@ -15,45 +15,45 @@ use md5::{Digest as _, Md5};
 use ring::{digest, hmac};
 use yarrow::types::hex;
 
-use super::vendors::{Received, Reply, Vendor};
+use super::fake_provider::{FakeProvider, ReceivedRequest, Reply};
 
 pub const KEY_ID: &str = "AKIDEXAMPLE";
 pub const KEY: &str = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
 pub const REGION: &str = "eu-central-1";
 
-/// What is in it, by key.
+/// The stored objects by key.
 type Objects = Arc<Mutex<BTreeMap<String, Vec<u8>>>>;
 
-/// The server, the bucket in it, and what it is to fail at.
-pub struct Bucket {
-    pub vendor: Vendor,
+/// A running S3 server with one bucket.
+pub struct FakeS3 {
+    pub provider: FakeProvider,
     objects: Objects,
-    /// So many requests are answered 503.
+    /// The number of requests to fail with 503.
     faults: Arc<Mutex<u32>>,
     keeps_all: Arc<AtomicBool>,
     fault: Arc<Mutex<Fault>>,
 }
 
-/// What a bucket that is unwell does.
+/// A fault of the bucket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fault {
     #[default]
     None,
-    /// Of files that are sent whole it keeps half, and says that all is well.
+    /// Stores half of each object and reports success.
     StoresHalf,
-    /// Its lists end in the middle, and the answer says nothing of it.
+    /// Truncates listings without saying so.
     CutsLists,
-    /// Its lists are empty, whatever is in it.
+    /// Returns empty listings.
     ListsNothing,
-    /// It takes parts and does not put them together.
+    /// Accepts parts but does not complete multipart uploads.
     CompletesNothing,
-    /// It answers what is sent to it in so long a time, in milliseconds.
+    /// Delays responses to uploads by this many milliseconds.
     TakesLong(u64),
-    /// It answers what is sent to it with this status and code.
+    /// Rejects uploads with this status and code.
     Refuses(u16, &'static str),
 }
 
-impl Bucket {
+impl FakeS3 {
     pub fn new() -> Self {
         let (objects, faults, keeps_all) = (Objects::default(), Arc::new(Mutex::new(0)), Arc::<AtomicBool>::default());
         let fault = Arc::new(Mutex::new(Fault::None));
@@ -64,11 +64,11 @@ impl Bucket {
             keeps_all: Arc::clone(&keeps_all),
             fault: Arc::clone(&fault),
         };
-        let vendor = Vendor::answering(move |request| state.answer(request));
-        Self { vendor, objects, faults, keeps_all, fault }
+        let provider = FakeProvider::with_handler(move |request| state.response(request));
+        Self { provider, objects, faults, keeps_all, fault }
     }
 
-    /// Lets nobody delete anything.
+    /// Rejects all deletions.
     pub fn keep_all(&self) {
         self.keeps_all.store(true, Ordering::Relaxed);
     }
@@ -81,29 +81,29 @@ impl Bucket {
         self.objects.lock().unwrap().insert(key.into(), bytes.to_vec());
     }
 
-    /// Answers the next requests with 503.
+    /// Fails the next requests with 503.
     pub fn fail(&self, requests: u32) {
         *self.faults.lock().unwrap() = requests;
     }
 
-    /// Makes it unwell from now on, or well again.
-    pub fn suffer(&self, fault: Fault) {
+    /// Sets or clears the fault.
+    pub fn inject_fault(&self, fault: Fault) {
         *self.fault.lock().unwrap() = fault;
     }
 
-    /// The settings of a service that uses it, as a file.
+    /// Returns the contents of a configuration file that uses this bucket.
     pub fn settings(&self) -> String {
         format!(
             "[backup]\nevery = \"0 s\"\ns3_endpoint = \"{}\"\ns3_bucket = \"backups\"\ns3_region = \"{REGION}\"\n\
              s3_access_key_id = \"{KEY_ID}\"\ns3_secret_access_key = \"{KEY}\"\n",
-            self.vendor.url()
+            self.provider.url()
         )
     }
 }
 
 struct State {
     objects: Objects,
-    /// Parts by number, of the one upload that may be running.
+    /// The parts of the only multipart upload, by number.
     parts: BTreeMap<u16, Vec<u8>>,
     faults: Arc<Mutex<u32>>,
     keeps_all: Arc<AtomicBool>,
@@ -111,7 +111,7 @@ struct State {
 }
 
 impl State {
-    fn answer(&mut self, request: &Received) -> Reply {
+    fn response(&mut self, request: &ReceivedRequest) -> Reply {
         let mut faults = self.faults.lock().unwrap();
         if *faults > 0 {
             *faults -= 1;
@@ -206,7 +206,7 @@ fn document(text: String) -> Reply {
 }
 
 fn text_of(name: &str, content: &str) -> String {
-    // Some servers still name the namespace by which lists were once known, and some name none.
+    // Some servers return an old namespace, and some none.
     let namespace = match name {
         "ListBucketResult" => r#" xmlns="http://doc.s3.amazonaws.com/2006-03-01""#,
         "InitiateMultipartUploadResult" => "",
@@ -215,8 +215,8 @@ fn text_of(name: &str, content: &str) -> String {
     format!(r#"<?xml version="1.0" encoding="UTF-8"?><{name}{namespace}>{content}</{name}>"#)
 }
 
-/// Path and query, decoded.
-fn split(request: &Received) -> (String, Vec<(String, String)>) {
+/// Returns the decoded path and query.
+fn split(request: &ReceivedRequest) -> (String, Vec<(String, String)>) {
     let decoded = |text: &str| percent_encoding::percent_decode_str(text).decode_utf8().unwrap().into_owned();
     let (path, query) = request.target.split_once('?').unwrap_or((&request.target, ""));
     let pairs = query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
@@ -226,8 +226,8 @@ fn split(request: &Received) -> (String, Vec<(String, String)>) {
     (decoded(path), pairs.collect())
 }
 
-/// Whether the address carries the signature that our key makes of it: AWS Signature Version 4, in the query.
-fn is_signed(request: &Received) -> bool {
+/// Verifies the AWS Signature Version 4 in the query.
+fn is_signed(request: &ReceivedRequest) -> bool {
     let (path, query) = request.target.split_once('?').unwrap_or((&request.target, ""));
     let mut pairs: Vec<_> = query.split('&').map(str::to_owned).collect();
     let Some(position) = pairs.iter().position(|pair| pair.starts_with("X-Amz-Signature=")) else { return false };

@@ -1,5 +1,5 @@
-//! A certificate authority that speaks ACME (RFC 8555), for one name at a time. It checks what the protocol lets it
-//! check: signatures, nonces, addresses in signatures, accounts, proofs of names, requests for certificates.
+//! An ACME server (RFC 8555) for one name at a time. It checks signatures, nonces, URLs, accounts, challenges and
+//! certificate requests.
 
 use std::{
     collections::HashSet,
@@ -18,26 +18,26 @@ use serde_json::{Value, json};
 
 use super::{
     client::Request,
-    vendors::{Received, Reply, Vendor},
+    fake_provider::{FakeProvider, ReceivedRequest, Reply},
 };
 
-/// What its proofs are asked for by.
+/// The challenge token.
 pub const TOKEN: &str = "a-token-of-the-authority";
 
-/// What goes wrong, and how often.
+/// The faults to simulate, and how often.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Behaviour {
-    /// The first so many orders are answered 500.
+pub struct ModelBehaviour {
+    /// The number of orders that fail with 500.
     pub failing_orders: usize,
-    /// The first so many nonces are called stale.
+    /// The number of nonces that are rejected as stale.
     pub stale_nonces: usize,
-    /// The first so many certificates have expired long ago.
+    /// The number of certificates that are issued already expired.
     pub expired_certificates: usize,
 }
 
-/// The authority at work.
-pub struct Authority {
-    vendor: Vendor,
+/// A running ACME server.
+pub struct AcmeServer {
+    provider: FakeProvider,
     shared: Arc<Shared>,
 }
 
@@ -51,10 +51,10 @@ struct Shared {
 #[derive(Default)]
 struct State {
     base: String,
-    behaviour: Behaviour,
+    behaviour: ModelBehaviour,
     nonces: HashSet<String>,
     nonces_given: usize,
-    /// The keys of the accounts, in the order in which they came.
+    /// The account keys, in order of registration.
     accounts: Vec<Value>,
     contacts: Vec<String>,
     name: String,
@@ -64,43 +64,43 @@ struct State {
     complaints: Vec<String>,
 }
 
-/// A signed request whose signature is right.
+/// A request whose signature was verified.
 struct Signed {
     key: Value,
-    /// Nothing in a request that only fetches.
+    /// `None` for POST-as-GET.
     payload: Option<Value>,
 }
 
-impl Authority {
-    pub fn new(behaviour: Behaviour) -> Self {
+impl AcmeServer {
+    pub fn new(behaviour: ModelBehaviour) -> Self {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let root = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
         let state = Mutex::new(State { behaviour, ..State::default() });
         let shared = Arc::new(Shared { state, looks_at: Mutex::default(), told: Condvar::new(), root });
         let at_work = Arc::clone(&shared);
-        let vendor = Vendor::answering(move |request| at_work.answer(request));
-        shared.state.lock().unwrap().base = vendor.url();
-        Self { vendor, shared }
+        let provider = FakeProvider::with_handler(move |request| at_work.response(request));
+        shared.state.lock().unwrap().base = provider.url();
+        Self { provider, shared }
     }
 
-    /// The address of the directory, for the configuration.
+    /// Returns the directory URL.
     pub fn directory(&self) -> String {
-        format!("{}/directory", self.vendor.url())
+        format!("{}/directory", self.provider.url())
     }
 
-    /// The root certificate, for whoever is to believe in it.
+    /// Returns the root certificate as PEM.
     pub fn root(&self) -> String {
         self.shared.root.pem()
     }
 
-    /// Says where whoever claims a name is to be asked. Until then the authority waits.
+    /// Sets the address at which challenges are validated. Validation waits until it is set.
     pub fn look_at(&self, address: SocketAddr) {
         *self.shared.looks_at.lock().unwrap() = Some(address);
         self.shared.told.notify_all();
     }
 
-    /// Has it wait again until it is told where.
+    /// Makes validation wait for the next `look_at`.
     pub fn look_away(&self) {
         *self.shared.looks_at.lock().unwrap() = None;
     }
@@ -117,14 +117,14 @@ impl Authority {
         self.shared.state.lock().unwrap().contacts.clone()
     }
 
-    /// What was wrong with requests.
+    /// Returns the reasons for which requests were rejected.
     pub fn complaints(&self) -> Vec<String> {
         self.shared.state.lock().unwrap().complaints.clone()
     }
 }
 
 impl Shared {
-    fn answer(&self, request: &Received) -> Reply {
+    fn response(&self, request: &ReceivedRequest) -> Reply {
         let mut state = self.state.lock().unwrap();
         let reply = match self.reply(&mut state, request) {
             Ok(reply) => reply,
@@ -139,7 +139,7 @@ impl Shared {
         reply.header("replay-nonce", &nonce)
     }
 
-    fn reply(&self, state: &mut State, request: &Received) -> Result<Reply, String> {
+    fn reply(&self, state: &mut State, request: &ReceivedRequest) -> Result<Reply, String> {
         let base = state.base.clone();
         match (request.method.as_str(), request.path()) {
             ("GET", "/directory") => {
@@ -184,14 +184,14 @@ impl Shared {
         }
     }
 
-    /// What is found where the name is to be proved.
+    /// Fetches the challenge response.
     fn asked(&self, name: &str) -> Result<String, String> {
         let looks_at = self.looks_at.lock().unwrap();
         let waited = self.told.wait_timeout_while(looks_at, Duration::from_secs(20), |looks_at| looks_at.is_none());
         let address = waited.unwrap().0.ok_or("nobody said where to look")?;
         let url = format!("http://{address}/.well-known/acme-challenge/{TOKEN}");
-        let answer = Request::new("GET", &url).header("host", name).try_send().map_err(|error| error.to_string())?;
-        if answer.status == 200 { Ok(answer.text()) } else { Err(format!("status {}", answer.status)) }
+        let response = Request::new("GET", &url).header("host", name).try_send().map_err(|error| error.to_string())?;
+        if response.status == 200 { Ok(response.text()) } else { Err(format!("status {}", response.status)) }
     }
 
     fn finalize(&self, state: &mut State, payload: &Value) -> Result<Reply, String> {
@@ -214,8 +214,8 @@ impl Shared {
 }
 
 impl State {
-    /// Checks a request as RFC 8555, section 6, asks for.
-    fn opened(&mut self, request: &Received) -> Result<Signed, String> {
+    /// Verifies a request as RFC 8555, section 6, requires.
+    fn opened(&mut self, request: &ReceivedRequest) -> Result<Signed, String> {
         if request.header("content-type") != Some("application/jose+json") {
             return Err("another content type".into());
         }
@@ -304,7 +304,7 @@ impl State {
     }
 }
 
-/// A request for a certificate (RFC 2986), as far as it matters here. Its own signature was checked.
+/// A certificate request (RFC 2986) whose own signature was verified. Only the needed parts are parsed.
 struct SigningRequest {
     signed: Vec<u8>,
     /// An uncompressed point on the curve P-256.
@@ -318,7 +318,7 @@ impl SigningRequest {
         let signed = request[..request.len() - rest.len()].to_vec();
         let (_, signature) = element(rest)?;
         let (signature, _) = element(signature)?;
-        // Version and subject come before the key; the key is an algorithm and a string of bits.
+        // Version and subject precede the key. The key is an algorithm and a bit string.
         let (_, content) = element(content)?;
         let (_, content) = element(content)?;
         let (key, _) = element(content)?;
@@ -330,7 +330,7 @@ impl SigningRequest {
         Ok(Self { signed, key })
     }
 
-    /// Whether it asks for this name.
+    /// Returns true if the request is for this name.
     fn names(&self, name: &str) -> bool {
         self.signed.windows(name.len()).any(|window| window == name.as_bytes())
     }
@@ -346,7 +346,7 @@ impl PublicKeyData for SigningRequest {
     }
 }
 
-/// The content of the first element of DER, and what follows it.
+/// Splits off the first DER element: its content and the rest.
 fn element(bytes: &[u8]) -> Result<(&[u8], &[u8]), String> {
     let cut = || "the request for a certificate is cut off".to_owned();
     let first = usize::from(*bytes.get(1).ok_or_else(cut)?);
@@ -366,7 +366,7 @@ fn decoded(text: &Value) -> Result<Vec<u8>, String> {
     URL_SAFE_NO_PAD.decode(text.as_str().ok_or("no text")?).map_err(|error| error.to_string())
 }
 
-/// RFC 7638: the hash of the key's required members in the order of their names.
+/// Returns the RFC 7638 thumbprint: a hash of the key's required members in lexical order.
 fn thumbprint(key: &Value) -> String {
     let members = format!(r#"{{"crv":{},"kty":{},"x":{},"y":{}}}"#, key["crv"], key["kty"], key["x"], key["y"]);
     URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, members.as_bytes()))

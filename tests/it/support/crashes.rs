@@ -1,4 +1,4 @@
-//! Commands that are killed on their way, and what they leave.
+//! Starting, killing and checking commands in crash tests.
 
 use std::{
     path::Path,
@@ -11,16 +11,16 @@ use rusqlite::Connection;
 
 use super::server::Binary;
 
-/// Starts a command and says nothing of it.
-pub fn started(directory: &Path, arguments: &[&str]) -> Child {
+/// Starts a command and discards its output.
+pub fn spawn_command(directory: &Path, arguments: &[&str]) -> Child {
     let mut command = Binary::command();
     command.args(arguments).arg("--data-dir").arg(directory);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// Starts a command and kills it after a while; true if it was still running.
-pub fn killed_after(directory: &Path, arguments: &[&str], wait: Duration) -> bool {
-    let mut process = started(directory, arguments);
+/// Starts a command and kills it after `wait`. Returns true if it was still running.
+pub fn kill_after(directory: &Path, arguments: &[&str], wait: Duration) -> bool {
+    let mut process = spawn_command(directory, arguments);
     sleep(wait);
     let was_running = process.try_wait().unwrap().is_none();
     process.kill().unwrap();
@@ -28,10 +28,9 @@ pub fn killed_after(directory: &Path, arguments: &[&str], wait: Duration) -> boo
     was_running
 }
 
-/// Has a command that takes a `whole` when left alone cut off at `times` moments of its way, from its start on.
-/// `attempt` starts it, kills it after a while and says whether it was still running. Where it was not, the machine
-/// has become faster, and the moment comes sooner.
-pub fn cut_off(times: u32, mut whole: Duration, mut attempt: impl FnMut(Duration) -> bool) {
+/// Kills a command at `times` evenly spaced moments of its run. `attempt` starts and kills it, and returns true if it
+/// was still running. Otherwise `whole`, the expected duration, shrinks and the moment is retried.
+pub fn kill_at_intervals(times: u32, mut whole: Duration, mut attempt: impl FnMut(Duration) -> bool) {
     for moment in 0..times {
         while !attempt(whole * moment / times) {
             whole = whole * 2 / 3;
@@ -39,12 +38,12 @@ pub fn cut_off(times: u32, mut whole: Duration, mut attempt: impl FnMut(Duration
     }
 }
 
-/// Copies a data directory at rest.
-pub fn copy_of(directory: &Path, to: &Path) {
+/// Copies a data directory that no process is using.
+pub fn copy_directory(directory: &Path, to: &Path) {
     assert!(Command::new("cp").arg("-a").arg(directory).arg(to).status().unwrap().success());
 }
 
-/// Fails the test if something is wrong with the structure of a database, or refers to nothing.
+/// Panics if the integrity check or the foreign key check fails.
 pub fn assert_sound(database: &Connection) {
     let integrity: String = database.query_row("pragma integrity_check", [], |row| row.get(0)).unwrap();
     assert_eq!(integrity, "ok");
@@ -52,7 +51,7 @@ pub fn assert_sound(database: &Connection) {
     assert!(!dangling);
 }
 
-/// How many rows a table has.
+/// Returns the number of rows of a table.
 pub fn count(database: &Connection, table: &str) -> i64 {
     database.query_row(&format!("select count(*) from {table}"), [], |row| row.get(0)).unwrap()
 }

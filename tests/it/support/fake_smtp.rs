@@ -1,5 +1,4 @@
-//! A mail server of the tests' own: it speaks SMTP over a real socket, with STARTTLS, TLS and AUTH, keeps what it is
-//! handed, and fails at any step on demand.
+//! A fake SMTP server with STARTTLS, TLS and AUTH. It stores accepted messages and can fail at any step.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -16,22 +15,22 @@ use rustls::{
     pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer},
 };
 
-/// A message that was accepted.
+/// An accepted message.
 #[derive(Clone, Debug)]
 pub struct Mail {
     pub from: String,
     pub to: Vec<String>,
-    /// Headers and body as they came, the dots of transparency taken off.
+    /// Headers and body as received, without dot-stuffing.
     pub data: String,
-    /// The password that was shown, with its user name.
+    /// The user name and password that the client sent.
     pub credentials: Option<(String, String)>,
     pub was_encrypted: bool,
-    /// What the client called itself.
+    /// The name in the client's greeting.
     pub hello: String,
 }
 
 impl Mail {
-    /// The first header of that name, unfolded.
+    /// Returns the first header with this name, unfolded.
     pub fn header(&self, name: &str) -> Option<String> {
         let head = self.data.split("\r\n\r\n").next()?.replace("\r\n ", " ").replace("\r\n\t", " ");
         let prefix = format!("{}:", name.to_lowercase());
@@ -40,7 +39,7 @@ impl Mail {
             .map(|line| line[prefix.len()..].trim().to_owned())
     }
 
-    /// The decoded text of the part with this content type.
+    /// Returns the decoded text of the part with this content type.
     pub fn part(&self, content_type: &str) -> String {
         let start = self.data.find(&format!("Content-Type: {content_type}")).expect("a part of this type");
         let part = self.data[start..].split("\r\n--").next().expect("a part");
@@ -67,7 +66,7 @@ fn unquoted(body: &str) -> String {
     String::from_utf8(bytes).expect("UTF-8")
 }
 
-/// A place in the dialogue.
+/// A step of the dialogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     Greeting,
@@ -81,37 +80,37 @@ pub enum Step {
     Message,
 }
 
-/// What goes wrong there.
+/// A fault at a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trouble {
-    /// The server says no, with this status.
+pub enum SmtpFault {
+    /// Rejects with this status.
     Refuse(u16),
-    /// The connection is closed without a word.
+    /// Closes the connection without a reply.
     HangUp,
-    /// Nothing is said any more.
+    /// Stops responding.
     Silence,
 }
 
-/// What the server offers.
+/// The capabilities of the server.
 #[derive(Clone, Debug, Default)]
 pub struct Offer {
     pub starttls: bool,
-    /// TLS from the first byte.
+    /// Implicit TLS.
     pub tls: bool,
-    /// `PLAIN`, `LOGIN` or both, with the user and the password that are right.
+    /// `PLAIN`, `LOGIN` or both, with the valid user name and password.
     pub auth: Option<(&'static str, &'static str, &'static str)>,
-    pub trouble: Option<(Step, Trouble)>,
+    pub trouble: Option<(Step, SmtpFault)>,
 }
 
-/// A mail server at work.
-pub struct MailServer {
+/// A running SMTP server.
+pub struct FakeSmtpServer {
     address: SocketAddr,
     mails: Arc<Mutex<Vec<Mail>>>,
-    /// The certificate to trust, PEM.
+    /// The certificate to trust, as PEM.
     pub certificate: String,
 }
 
-impl MailServer {
+impl FakeSmtpServer {
     pub fn offering(offer: Offer) -> Self {
         let CertifiedKey { cert, signing_key } =
             generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
@@ -131,9 +130,9 @@ impl MailServer {
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (offer, kept, tls) = (offer.clone(), Arc::clone(&kept), Arc::clone(&tls));
-                // A client that goes away in the middle ends the conversation, which is all there is to do.
+                // A client that disconnects ends the conversation.
                 thread::spawn(move || {
-                    Conversation { offer, kept, tls, stream: None, said: Said::default() }.hold(stream)
+                    Conversation { offer, kept, tls, stream: None, message: Said::default() }.hold(stream)
                 });
             }
         });
@@ -192,7 +191,7 @@ struct Conversation {
     kept: Arc<Mutex<Vec<Mail>>>,
     tls: Arc<ServerConfig>,
     stream: Option<BufReader<Stream>>,
-    said: Said,
+    message: Said,
 }
 
 impl Conversation {
@@ -205,7 +204,7 @@ impl Conversation {
             let (verb, rest) = line.split_once(' ').unwrap_or((&line, ""));
             match verb.to_uppercase().as_str() {
                 "EHLO" => {
-                    rest.clone_into(&mut self.said.hello);
+                    rest.clone_into(&mut self.message.hello);
                     let extensions = self.extensions();
                     self.reply(Step::Hello, &extensions)?;
                 }
@@ -213,15 +212,15 @@ impl Conversation {
                     self.reply(Step::StartTls, "220 go ahead")?;
                     let Stream::Plain(plain) = self.stream.take()?.into_inner() else { return None };
                     self.stream = Some(BufReader::new(self.encrypted(plain)?));
-                    self.said = Said::default();
+                    self.message = Said::default();
                 }
                 "AUTH" => self.authenticate(rest)?,
                 "MAIL" => {
-                    self.said.from = between(rest);
+                    self.message.from = between(rest);
                     self.reply(Step::Sender, "250 fine")?;
                 }
                 "RCPT" => {
-                    self.said.to.push(between(rest));
+                    self.message.to.push(between(rest));
                     self.reply(Step::Recipient, "250 fine")?;
                 }
                 "DATA" => self.take_message()?,
@@ -268,7 +267,7 @@ impl Conversation {
         };
         let (_, user, password) = self.offer.auth?;
         if shown == (user.to_owned(), password.to_owned()) {
-            self.said.credentials = Some(shown);
+            self.message.credentials = Some(shown);
             self.reply(Step::Auth, "235 welcome")
         } else {
             self.say("535 5.7.8 authentication failed")
@@ -276,7 +275,7 @@ impl Conversation {
     }
 
     fn take_message(&mut self) -> Option<()> {
-        if self.offer.auth.is_some() && self.said.credentials.is_none() {
+        if self.offer.auth.is_some() && self.message.credentials.is_none() {
             return self.say("530 5.7.0 authentication required");
         }
         self.reply(Step::Data, "354 go on")?;
@@ -289,15 +288,15 @@ impl Conversation {
             data.push_str(line.strip_prefix('.').unwrap_or(&line));
             data.push_str("\r\n");
         }
-        let said = std::mem::take(&mut self.said);
+        let message = std::mem::take(&mut self.message);
         let was_encrypted = self.is_encrypted();
         let mail = Mail {
-            from: said.from,
-            to: said.to,
+            from: message.from,
+            to: message.to,
             data,
-            credentials: said.credentials,
+            credentials: message.credentials,
             was_encrypted,
-            hello: said.hello,
+            hello: message.hello,
         };
         self.reply(Step::Message, "250 taken")?;
         self.kept.lock().ok()?.push(mail);
@@ -310,16 +309,16 @@ impl Conversation {
         (read > 0).then(|| line.trim_end_matches(['\r', '\n']).to_owned())
     }
 
-    /// Says this, unless it is here that something goes wrong.
+    /// Sends a reply, or the fault of this step.
     fn reply(&mut self, step: Step, text: &str) -> Option<()> {
         match self.offer.trouble {
-            Some((at, Trouble::Refuse(status))) if at == step => {
+            Some((at, SmtpFault::Refuse(status))) if at == step => {
                 self.say(&format!("{status} no"))?;
-                // A refused message leaves the conversation open; a refused greeting does not.
+                // A rejected message keeps the conversation open. A rejected greeting ends it.
                 (step != Step::Greeting && step != Step::Data && step != Step::Message).then_some(())
             }
-            Some((at, Trouble::HangUp)) if at == step => None,
-            Some((at, Trouble::Silence)) if at == step => {
+            Some((at, SmtpFault::HangUp)) if at == step => None,
+            Some((at, SmtpFault::Silence)) if at == step => {
                 thread::sleep(Duration::from_secs(20));
                 None
             }

@@ -1,17 +1,17 @@
-//! Calls of a language model: as apps ask for them, as vendors answer, and what is kept of them.
+//! Requests that call a language model, and a fake provider for them.
 
 use std::io::{Read, Write};
 
 use serde_json::{Value, json};
 
 use super::{
-    Answer, Caller, Request, Server, Setup,
-    raw::Wire,
-    vendors::{Reply, Vendor},
+    Caller, Request, Response, Server, Setup,
+    fake_provider::{FakeProvider, Reply},
+    raw::RawConnection,
 };
 
 pub const PHONE: &str = "13800138000";
-/// On the default word list.
+/// A word on the default word list.
 pub const LISTED: &str = "赌博";
 
 pub fn ask(server: &Server, user: &Caller) -> Request {
@@ -36,34 +36,34 @@ pub fn chunks(texts: &[&str]) -> String {
     events.concat() + "data: [DONE]\n\n"
 }
 
-pub fn asking(vendor: &Vendor) -> Setup {
+pub fn with_model_provider(provider: &FakeProvider) -> Setup {
     Setup::default()
         .with("LLM_PROVIDER", "openai")
-        .with("LLM_BASE_URL", format!("{}/v1", vendor.url()))
+        .with("LLM_BASE_URL", format!("{}/v1", provider.url()))
         .with("LLM_MODEL", "first")
         .with("LLM_LONGEST_RETRY_WAIT", "1 s")
 }
 
-pub fn answering(text: &'static str) -> Vendor {
-    Vendor::answering(move |_| Reply::event_stream(chunks(&[text])))
+pub fn provider_streaming(text: &'static str) -> FakeProvider {
+    FakeProvider::with_handler(move |_| Reply::event_stream(chunks(&[text])))
 }
 
-/// Tokens spent and set aside over all.
-pub fn spending(server: &Server) -> (i64, i64) {
+/// Returns the spent and the reserved tokens of all users.
+pub fn budget_usage(server: &Server) -> (i64, i64) {
     let sql = "select tokens, reserved_tokens from model_spending where user_id = 0";
     server.database().query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap()
 }
 
-pub fn record(server: &Server, answer: &Answer) -> Value {
+pub fn record(server: &Server, response: &Response) -> Value {
     let key = server.api_key("looker");
-    let path = format!("/divination/records/trace/{}", answer.json()["traceId"].as_str().unwrap());
+    let path = format!("/divination/records/trace/{}", response.json()["traceId"].as_str().unwrap());
     server.get(&path).token(&key).send().expect(200).json()
 }
 
-/// Begins a call whose answer is a stream.
-fn begin_stream(server: &Server, user: &Caller, (path, body): (&str, &Value)) -> Wire {
+/// Sends a request for an event stream.
+fn begin_stream(server: &Server, user: &Caller, (path, body): (&str, &Value)) -> RawConnection {
     let body = body.to_string();
-    let mut wire = Wire::to(server);
+    let mut wire = RawConnection::to(server);
     let head = format!(
         "POST {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\naccept: text/event-stream\r\n\
          content-type: application/json\r\ncontent-length: {}\r\n\r\n",
@@ -74,9 +74,8 @@ fn begin_stream(server: &Server, user: &Caller, (path, body): (&str, &Value)) ->
     wire
 }
 
-/// Begins a call whose answer is a stream, and reads until so much of it was received. The client leaves with the
-/// connection that is given back.
-pub fn read_stream_until(server: &Server, user: &Caller, call: (&str, &Value), mark: &str) -> Wire {
+/// Sends a request for an event stream and reads until `mark`. Dropping the connection disconnects the client.
+pub fn read_stream_until(server: &Server, user: &Caller, call: (&str, &Value), mark: &str) -> RawConnection {
     let mut wire = begin_stream(server, user, call);
     let mut received = Vec::new();
     let mut buffer = [0; 1024];

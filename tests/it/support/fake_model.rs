@@ -1,4 +1,4 @@
-//! A language model's server that answers as a test tells it to.
+//! A fake language model server.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -9,27 +9,27 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::{server::Setup, waiting::settled};
+use super::{polling::eventually_ok, server::Setup};
 
-/// What the model does with a call.
+/// The behaviour of the model.
 #[derive(Clone, Debug)]
-pub enum Behaviour {
-    /// Streams these pieces and ends well.
+pub enum ModelBehaviour {
+    /// Streams these chunks and ends normally.
     Pieces(Vec<&'static str>),
-    /// Streams the first piece, waits until the gate is opened, then streams the rest.
+    /// Streams the first chunk, waits for `open_gate`, then streams the rest.
     Gated(Vec<&'static str>),
-    /// Says nothing at all until the gate is opened.
+    /// Sends nothing until `open_gate`.
     Silent,
-    /// Refuses with this status.
+    /// Fails with this status.
     Status(u16),
-    /// Answers 200 with something that is no completion.
+    /// Responds 200 with a body that is not a completion.
     Nonsense,
 }
 
-/// One call as it came.
+/// A recorded request.
 #[derive(Clone, Debug)]
 pub struct ModelCall {
-    /// Names in lower case.
+    /// Names are in lower case.
     pub headers: Vec<(String, String)>,
     pub body: Value,
 }
@@ -40,22 +40,22 @@ impl ModelCall {
     }
 }
 
-/// A running stub. Its threads end with the test's process.
+/// A running fake model. Its threads end with the test process.
 #[derive(Clone)]
-pub struct Model {
+pub struct FakeModel {
     address: SocketAddr,
     shared: Arc<Shared>,
 }
 
 struct Shared {
-    behaviour: Behaviour,
+    behaviour: ModelBehaviour,
     calls: Mutex<Vec<ModelCall>>,
     gate: Mutex<bool>,
     opened: Condvar,
 }
 
-impl Model {
-    pub fn start(behaviour: Behaviour) -> Self {
+impl FakeModel {
+    pub fn start(behaviour: ModelBehaviour) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let shared = Shared { behaviour, calls: Mutex::default(), gate: Mutex::new(false), opened: Condvar::new() };
@@ -64,14 +64,14 @@ impl Model {
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let shared = Arc::clone(&accepting);
-                // A caller who has left ends the call with an error, which is nothing to the stub.
+                // A client that disconnects causes a write error, which is ignored.
                 std::thread::spawn(move || shared.serve(stream));
             }
         });
         Self { address, shared }
     }
 
-    /// A server that asks this model.
+    /// Returns a setup that uses this model.
     pub fn setup(&self) -> Setup {
         Setup::default()
             .with("LLM_PROVIDER", "openai")
@@ -84,15 +84,15 @@ impl Model {
         self.shared.calls.lock().unwrap().clone()
     }
 
-    /// Waits until so many calls have come.
+    /// Waits for `count` requests.
     pub fn wait_for_calls(&self, count: usize) {
-        settled("so many calls come", || {
+        eventually_ok("so many calls come", || {
             let calls = self.calls();
             if calls.len() >= count { Ok(()) } else { Err((count, calls)) }
         });
     }
 
-    /// Lets the calls that wait, and all later ones, go on.
+    /// Releases waiting and later requests.
     pub fn open_gate(&self) {
         *self.shared.gate.lock().unwrap() = true;
         self.shared.opened.notify_all();
@@ -104,18 +104,18 @@ impl Shared {
         let Some(call) = read_call(&stream) else { return Ok(()) };
         self.calls.lock().unwrap().push(call);
         match &self.behaviour {
-            Behaviour::Pieces(pieces) => tell(&mut stream, pieces, || {}),
-            Behaviour::Gated(pieces) => tell(&mut stream, pieces, || self.wait()),
-            Behaviour::Silent => {
+            ModelBehaviour::Pieces(pieces) => tell(&mut stream, pieces, || {}),
+            ModelBehaviour::Gated(pieces) => tell(&mut stream, pieces, || self.wait()),
+            ModelBehaviour::Silent => {
                 self.wait();
                 tell(&mut stream, &["late"], || {})
             }
-            Behaviour::Status(status) => {
+            ModelBehaviour::Status(status) => {
                 let body = json!({ "error": { "message": "secret words of the vendor" } }).to_string();
                 let head = format!("HTTP/1.1 {status} Refused\r\ncontent-type: application/json\r\n");
                 write!(stream, "{head}content-length: {}\r\nconnection: close\r\n\r\n{body}", body.len())
             }
-            Behaviour::Nonsense => {
+            ModelBehaviour::Nonsense => {
                 write!(stream, "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nconnection: close\r\n\r\n<p>Hello</p>")
             }
         }
@@ -127,7 +127,7 @@ impl Shared {
     }
 }
 
-/// Streams the pieces, pausing after the first.
+/// Streams the chunks and pauses after the first.
 fn tell(stream: &mut TcpStream, pieces: &[&str], pause: impl FnOnce()) -> std::io::Result<()> {
     write!(stream, "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")?;
     let mut pause = Some(pause);

@@ -1,4 +1,4 @@
-//! The application without a door, for what none leads to.
+//! The application in the test process, for code that neither HTTP nor the command line reaches.
 
 use std::sync::Arc;
 
@@ -9,8 +9,7 @@ use yarrow::{
     providers::factory::Announce,
 };
 
-/// The application on a directory of its own, which lasts as long as the first of the two, with these settings by their
-/// environment variables without the prefix.
+/// Opens the application on a temporary directory. Settings are named by environment variable without the prefix.
 pub fn open_app(settings: &[(&str, &str)]) -> (TempDir, App) {
     let directory = tempfile::tempdir().unwrap();
     let flags = [("data_dir".to_owned(), directory.path().to_string_lossy().into_owned())].into();

@@ -1,15 +1,7 @@
-//! Vendors that never were: an HTTP server on a free port of this host that records what it is sent and answers
-//! by script, well or badly.
+//! A fake provider: an HTTP server on a free local port that records requests and responds by script.
 //!
-//! ```ignore
-//! let vendor = Vendor::playing([Reply::status(503), Reply::json(r#"{"Code":"OK"}"#)]);
-//! // ... point a driver at vendor.url() and call it ...
-//! assert_eq!(vendor.requests().len(), 2);
-//! ```
-//!
-//! A script is a list of replies, one a request in the order of arrival, or a function of the request. When a list
-//! is used up the vendor answers 599, which no driver takes for a success. Connections are kept open between
-//! requests unless a reply closes or breaks them. Dropping the vendor stops it.
+//! A script is a list of replies, one for each request, or a function of the request. After the last reply the provider
+//! responds 599. Connections are reused unless a reply closes or breaks them. Dropping the provider stops it.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -20,16 +12,16 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-pub use super::received::Received;
-use super::{received::read_request, waiting::eventually};
+pub use super::received::ReceivedRequest;
+use super::{polling::eventually, received::read_request};
 
-/// A vendor at work.
-pub struct Vendor {
+/// A running fake provider.
+pub struct FakeProvider {
     address: SocketAddr,
     shared: Arc<Shared>,
 }
 
-/// An answer, and what goes wrong with it.
+/// A scripted response and its faults.
 #[derive(Clone, Debug)]
 pub struct Reply {
     status: u16,
@@ -51,21 +43,21 @@ enum Framing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     None,
-    /// The connection is reset though the request arrived.
+    /// Resets the connection after the request arrived.
     Reset,
-    /// The connection ends after so many bytes of the body.
+    /// Closes the connection after this many body bytes.
     CutAfter(usize),
-    /// Nothing more is sent after so many bytes of the body, while the connection stays open.
+    /// Stops sending after this many body bytes and keeps the connection open.
     StallAfter(usize),
-    /// The body is repeated until the client goes away.
+    /// Repeats the body until the client disconnects.
     Endless,
 }
 
-/// A gate at which a script waits until a test opens it.
+/// A latch that blocks a script until the test opens it.
 #[derive(Clone, Default)]
-pub struct Gate(Arc<AtomicBool>);
+pub struct Latch(Arc<AtomicBool>);
 
-impl Gate {
+impl Latch {
     pub fn wait(&self) {
         while !self.0.load(Ordering::SeqCst) {
             thread::sleep(Duration::from_millis(5));
@@ -77,25 +69,25 @@ impl Gate {
     }
 }
 
-type Script = Box<dyn FnMut(&Received) -> Reply + Send>;
+type Script = Box<dyn FnMut(&ReceivedRequest) -> Reply + Send>;
 
 struct Shared {
     script: Mutex<Script>,
-    requests: Mutex<Vec<Received>>,
+    requests: Mutex<Vec<ReceivedRequest>>,
     connections: AtomicUsize,
     broken_writes: AtomicUsize,
     stopped: AtomicBool,
 }
 
-impl Vendor {
-    /// A vendor that gives these replies, one a request.
-    pub fn playing(replies: impl IntoIterator<Item = Reply>) -> Self {
+impl FakeProvider {
+    /// Responds with these replies in order.
+    pub fn with_replies(replies: impl IntoIterator<Item = Reply>) -> Self {
         let mut replies: VecDeque<Reply> = replies.into_iter().collect();
-        Self::answering(move |_| replies.pop_front().unwrap_or_else(|| Reply::status(599)))
+        Self::with_handler(move |_| replies.pop_front().unwrap_or_else(|| Reply::status(599)))
     }
 
-    /// A vendor that answers as the function says.
-    pub fn answering(script: impl FnMut(&Received) -> Reply + Send + 'static) -> Self {
+    /// Responds with the result of the function.
+    pub fn with_handler(script: impl FnMut(&ReceivedRequest) -> Reply + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("an address");
         let shared = Arc::new(Shared {
@@ -110,49 +102,49 @@ impl Vendor {
         Self { address, shared }
     }
 
-    /// An address at which nobody listens.
-    pub fn nowhere() -> String {
+    /// Returns a URL at which nothing listens.
+    pub fn unreachable_url() -> String {
         format!("http://{}", free_address())
     }
 
-    /// The base address, `http://127.0.0.1:port`.
+    /// Returns the base URL, `http://127.0.0.1:port`.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// What has arrived so far.
-    pub fn requests(&self) -> Vec<Received> {
+    /// Returns the requests received so far.
+    pub fn requests(&self) -> Vec<ReceivedRequest> {
         self.shared.requests.lock().expect("no panic in the vendor").clone()
     }
 
-    /// The one request that has arrived.
-    pub fn only_request(&self) -> Received {
+    /// Returns the only request received so far.
+    pub fn only_request(&self) -> ReceivedRequest {
         let mut requests = self.requests();
         assert_eq!(requests.len(), 1, "requests: {requests:#?}");
         requests.remove(0)
     }
 
-    /// Waits until the client has closed its side while a reply was being written.
-    pub fn expect_client_to_leave(&self) {
+    /// Waits until the client disconnects during a reply.
+    pub fn expect_client_disconnect(&self) {
         eventually("the client leaves", || self.shared.broken_writes.load(Ordering::SeqCst) > 0);
     }
 }
 
-/// An address at which nobody listens, and at which no other test will: they ask for ports of 127.0.0.1.
+/// Returns an address at which nothing listens. It is not 127.0.0.1, so no other test binds it.
 pub fn free_address() -> SocketAddr {
     TcpListener::bind("127.77.0.1:0").expect("a free port").local_addr().expect("an address")
 }
 
-impl Drop for Vendor {
+impl Drop for FakeProvider {
     fn drop(&mut self) {
         self.shared.stopped.store(true, Ordering::SeqCst);
-        // The listener waits for a connection and looks at the flag only when one comes.
+        // The listener checks the flag only after it accepts a connection.
         drop(TcpStream::connect(self.address));
     }
 }
 
 impl Reply {
-    /// An answer with this status and no body.
+    /// A response with this status and no body.
     pub fn status(status: u16) -> Self {
         Self {
             status,
@@ -165,68 +157,68 @@ impl Reply {
         }
     }
 
-    /// 200 with a JSON body.
+    /// A 200 response with a JSON body.
     pub fn json(body: impl Into<Vec<u8>>) -> Self {
         Self::status(200).header("content-type", "application/json").body(body)
     }
 
-    /// 200 with a stream of events.
+    /// A 200 response with an event stream.
     pub fn event_stream(body: impl Into<Vec<u8>>) -> Self {
         Self::status(200).header("content-type", "text/event-stream").body(body).in_chunks([256])
     }
 
-    /// No answer: the connection is reset after the request arrived.
+    /// No response: resets the connection after the request arrived.
     pub fn reset() -> Self {
         Self { fault: Fault::Reset, ..Self::status(200) }
     }
 
-    /// The same with another status.
+    /// Sets the status.
     pub fn with_status(self, status: u16) -> Self {
         Self { status, ..self }
     }
 
-    /// The same with one more header.
+    /// Adds a header.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// The same with this body.
+    /// Sets the body.
     pub fn body(self, body: impl Into<Vec<u8>>) -> Self {
         Self { body: body.into(), ..self }
     }
 
-    /// The body in chunks of these sizes, taken round and round.
+    /// Sends the body in chunks of these sizes, repeated.
     pub fn in_chunks(self, sizes: impl Into<Vec<usize>>) -> Self {
         Self { framing: Framing::Chunks(sizes.into()), ..self }
     }
 
-    /// The body without a length; the end of the connection ends it.
+    /// Sends the body without a length and closes the connection.
     pub fn until_close(self) -> Self {
         Self { framing: Framing::UntilClose, ..self }
     }
 
-    /// A wait before the head.
+    /// Delays the response head.
     pub fn after(self, delay: Duration) -> Self {
         Self { delay, ..self }
     }
 
-    /// A wait before each chunk of the body.
+    /// Pauses before each chunk of the body.
     pub fn with_pauses(self, pause: Duration) -> Self {
         Self { pause, ..self }
     }
 
-    /// The connection ends after so many bytes of the body, whatever the head promised.
+    /// Closes the connection after this many body bytes.
     pub fn cut_after(self, bytes: usize) -> Self {
         Self { fault: Fault::CutAfter(bytes), ..self }
     }
 
-    /// After so many bytes of the body nothing comes any more, and the connection stays open.
+    /// Stops sending after this many body bytes and keeps the connection open.
     pub fn stalled_after(self, bytes: usize) -> Self {
         Self { fault: Fault::StallAfter(bytes), ..self }
     }
 
-    /// The body comes again and again, in chunks, until the client goes away.
+    /// Repeats the body in chunks until the client disconnects.
     pub fn endless(self) -> Self {
         Self { fault: Fault::Endless, framing: Framing::Chunks(vec![4096]), ..self }
     }
@@ -246,7 +238,7 @@ impl Shared {
         }
     }
 
-    /// Serves one connection until either side has had enough. Errors of the connection end it like its close.
+    /// Serves one connection. Connection errors end it.
     fn serve(&self, stream: TcpStream, number: usize) {
         let mut reader = BufReader::with_capacity(1, stream);
         while let Ok(Some(request)) = read_request(&mut reader, number) {
@@ -259,17 +251,16 @@ impl Shared {
             if reply.fault == Fault::Reset {
                 return;
             }
-            // The byte that `read_request` leaves unread is taken only now: a connection that closes with unread
-            // bytes is reset by the system.
+            // Read the byte that `read_request` left: closing with unread bytes would reset the connection.
             let mut last = [0];
-            if stream.read_exact(&mut last).is_err() || !self.answer(stream, &reply) {
+            if stream.read_exact(&mut last).is_err() || !self.response(stream, &reply) {
                 return;
             }
         }
     }
 
-    /// Whether the connection may serve another request.
-    fn answer(&self, stream: &mut TcpStream, reply: &Reply) -> bool {
+    /// Sends a reply. Returns true if the connection can serve another request.
+    fn response(&self, stream: &mut TcpStream, reply: &Reply) -> bool {
         thread::sleep(reply.delay);
         let kept = reply.write(stream, &self.stopped);
         if kept.is_err() {
@@ -304,7 +295,7 @@ impl Reply {
             }
         }
         match (self.fault, &self.framing) {
-            (Fault::StallAfter(_), _) => wait_for_client_to_leave(stream),
+            (Fault::StallAfter(_), _) => wait_for_disconnect(stream),
             (Fault::CutAfter(_), _) | (_, Framing::UntilClose) => {
                 stream.shutdown(Shutdown::Both)?;
                 Ok(false)
@@ -332,8 +323,8 @@ impl Reply {
     }
 }
 
-/// Sends nothing until the client closes its side, which counts as its leaving.
-fn wait_for_client_to_leave(stream: &mut TcpStream) -> io::Result<bool> {
+/// Sends nothing until the client disconnects.
+fn wait_for_disconnect(stream: &mut TcpStream) -> io::Result<bool> {
     let mut nothing = [0];
     match stream.read(&mut nothing) {
         Ok(0) => Err(io::ErrorKind::BrokenPipe.into()),

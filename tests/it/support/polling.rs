@@ -1,0 +1,33 @@
+//! Polling for asynchronous effects.
+
+use std::{
+    fmt::Debug,
+    time::{Duration, Instant},
+};
+
+/// Polls until the condition holds.
+#[track_caller]
+pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    eventually_some(what, || holds().then_some(()));
+}
+
+/// Polls until there is a value.
+#[track_caller]
+pub fn eventually_some<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
+    eventually_ok(what, || find().ok_or(()))
+}
+
+/// Polls until `Ok`, and panics with the last error after a minute.
+#[track_caller]
+pub fn settled<T, E: Debug>(what: &str, mut ask: impl FnMut() -> Result<T, E>) -> T {
+    let deadline = Instant::now() + Duration::from_mins(1);
+    loop {
+        let started_at = Instant::now();
+        match ask() {
+            Ok(found) => return found,
+            Err(last) => assert!(Instant::now() < deadline, "waited in vain: {what}; {last:#?}"),
+        }
+        // Sleep as long as the check took, so that checks use half of the time at most.
+        std::thread::sleep(started_at.elapsed().max(Duration::from_millis(5)));
+    }
+}
