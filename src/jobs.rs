@@ -51,6 +51,8 @@ pub struct Schedule {
     backups: Duration,
     free_space_scrub: Duration,
     alerts: Duration,
+    /// True if the word list is compiled at the start and not by the first text.
+    compiles_words: bool,
 }
 
 impl Default for Schedule {
@@ -62,11 +64,18 @@ impl Default for Schedule {
             backups: Duration::from_secs(10),
             free_space_scrub: Duration::from_secs(2),
             alerts: Duration::from_secs(5),
+            compiles_words: true,
         }
     }
 }
 
 impl Schedule {
+    /// Leaves the word list to the first text, for tests that screen none.
+    #[must_use]
+    pub fn without_words(self) -> Self {
+        Self { compiles_words: false, ..self }
+    }
+
     /// Short intervals, for tests that wait for a job.
     pub fn fast() -> Self {
         let interval = Duration::from_millis(200);
@@ -259,8 +268,10 @@ fn look_at_alerts(app: &Arc<App>, schedule: Schedule, stopped: &Receiver<()>) {
 
 /// Compiles the word list at the start, which takes longer than everything else that a start has to do, and again
 /// when it has changed.
-fn keep_words_up(app: &Arc<App>, _: Schedule, stopped: &Receiver<()>) {
-    run("compiling the word list", || app.moderation.screen.in_force().map(drop));
+fn keep_words_up(app: &Arc<App>, schedule: Schedule, stopped: &Receiver<()>) {
+    if schedule.compiles_words {
+        run("compiling the word list", || app.moderation.screen.in_force().map(drop));
+    }
     every(stopped, WORDS_EVERY, WORDS_EVERY, "taking up changed words", || app.moderation.screen.keep_up());
 }
 

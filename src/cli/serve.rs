@@ -21,6 +21,9 @@ pub struct ServeArgs {
     /// Runs the background jobs at short intervals, for tests.
     #[arg(long, hide = true)]
     fast_jobs: bool,
+    /// Compiles the word list for the first text instead of at the start, for tests.
+    #[arg(long, hide = true)]
+    lazy_words: bool,
 }
 
 pub fn run(common: &Common, args: &ServeArgs) -> Result<()> {
@@ -29,5 +32,6 @@ pub fn run(common: &Common, args: &ServeArgs) -> Result<()> {
     let announce = announce();
     let app = Arc::new(App::open(config, OpenMode::Server, &announce)?);
     let schedule = if args.fast_jobs { Schedule::fast() } else { Schedule::default() };
+    let schedule = if args.lazy_words { schedule.without_words() } else { schedule };
     serve::run(&app, schedule, &announce)
 }

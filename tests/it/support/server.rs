@@ -5,7 +5,7 @@ use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::{Arc, Mutex},
+    sync::{Arc, LazyLock, Mutex},
     time::{Duration, Instant},
 };
 
@@ -13,6 +13,7 @@ use tempfile::TempDir;
 
 use super::{
     client::{Caller, Request, Response},
+    operator::install,
     polling::{eventually, eventually_some},
     raw,
 };
@@ -26,6 +27,7 @@ pub struct Setup {
     settings: Vec<(String, String)>,
     directory: Option<PathBuf>,
     prelude: Option<String>,
+    has_fast_jobs: bool,
 }
 
 impl Setup {
@@ -47,6 +49,12 @@ impl Setup {
         self
     }
 
+    /// Runs the background jobs at short intervals, for tests that wait for one.
+    pub fn with_fast_jobs(mut self) -> Self {
+        self.has_fast_jobs = true;
+        self
+    }
+
     /// Enables the metrics listener.
     pub fn with_metrics(self) -> Self {
         self.with("METRICS_LISTEN", "127.0.0.1:0")
@@ -54,6 +62,11 @@ impl Setup {
 
     pub fn start(self) -> Server {
         Server::start(self)
+    }
+
+    /// Returns false if the first start would depend on the settings.
+    fn can_use_template(&self) -> bool {
+        !self.settings.iter().any(|(name, _)| name.starts_with("YARROW_AUTH_SECRET_KEY"))
     }
 
     /// Returns the settings as environment variables.
@@ -100,9 +113,15 @@ pub struct Server {
 impl Server {
     fn start(setup: Setup) -> Self {
         let temp_dir = setup.directory.is_none().then(|| tempfile::tempdir().unwrap());
-        let directory = setup.directory.unwrap_or_else(|| temp_dir.as_ref().unwrap().path().join("data"));
+        let directory = setup.directory.clone().unwrap_or_else(|| temp_dir.as_ref().unwrap().path().join("data"));
+        if temp_dir.is_some() && setup.can_use_template() {
+            copy_template(&directory);
+        }
         let mut command = setup.prelude.as_deref().map_or_else(Binary::command, Binary::command_after);
-        command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(&directory);
+        command.args(["serve", "--lazy-words", "--listen", "127.0.0.1:0", "--data-dir"]).arg(&directory);
+        if setup.has_fast_jobs {
+            command.arg("--fast-jobs");
+        }
         // Raise the per-client limits: all requests come from one address. Tests of these limits lower them again.
         command.env("YARROW_AUTH_SENDS_PER_CLIENT_HOUR", "100000").env("YARROW_AUTH_SENDS_PER_CLIENT_DAY", "100000");
         command.envs(setup.settings);
@@ -393,6 +412,38 @@ pub fn contents_of(directory: &Path) -> Vec<Vec<u8>> {
 pub fn kill(process: u32) {
     let killed = Command::new("kill").arg("-KILL").arg(process.to_string()).status().unwrap();
     assert!(killed.success());
+}
+
+/// Copies a data directory that a first start initialized, which takes most of the time of a start.
+fn copy_template(to: &Path) {
+    static TEMPLATE: LazyLock<PathBuf> = LazyLock::new(template);
+    std::fs::create_dir(to).unwrap();
+    std::fs::set_permissions(to, std::fs::metadata(&*TEMPLATE).unwrap().permissions()).unwrap();
+    for entry in std::fs::read_dir(&*TEMPLATE).unwrap().map(Result::unwrap) {
+        if entry.file_type().unwrap().is_file() {
+            std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+        }
+    }
+}
+
+/// Returns a data directory that this build of the program initialized, and deletes those of former builds.
+fn template() -> PathBuf {
+    let parent = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let built = std::fs::metadata(env!("CARGO_BIN_EXE_yarrow")).unwrap().modified().unwrap();
+    let built = built.duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos();
+    let template = parent.join(format!("template-{built}"));
+    if !template.exists() {
+        for former in std::fs::read_dir(parent).unwrap().map(|entry| entry.unwrap().path()) {
+            if former.file_name().unwrap().to_string_lossy().starts_with("template-") {
+                let _ = std::fs::remove_dir_all(former);
+            }
+        }
+        let fresh = tempfile::tempdir_in(parent).unwrap();
+        install(&fresh.path().join("data"));
+        // Another process may have been faster.
+        let _ = std::fs::rename(fresh.path().join("data"), &template);
+    }
+    template
 }
 
 fn collect(stderr: impl std::io::Read + Send + 'static) -> Arc<Mutex<Vec<String>>> {
