@@ -6,14 +6,13 @@ use std::{fs::Permissions, os::unix::fs::PermissionsExt, sync::Arc};
 
 use clap::Args;
 
-use super::{Common, announce, start_logging};
+use super::{Common, announce, serve::ScheduleArgs, start_logging};
 use yarrow::{
     app::{App, OpenMode},
     config::{Config, Directory, EmailProvider, LlmProvider, ModerationProvider, PaymentGateway, SmsProvider, load},
     domain::operations::demo::{self, Made, PHONE_NUMBER},
     error::{Error, Result},
     http::serve,
-    jobs::Schedule,
     providers::factory::Announce,
 };
 
@@ -21,9 +20,12 @@ const CODE: &str = "246810";
 
 /// Run the service on temporary sample data and print commands to try
 #[derive(Debug, Args)]
-pub struct DemoArgs {}
+pub struct DemoArgs {
+    #[command(flatten)]
+    schedule: ScheduleArgs,
+}
 
-pub fn run(common: &Common, _: &DemoArgs) -> Result<()> {
+pub fn run(common: &Common, args: &DemoArgs) -> Result<()> {
     let owner_only = Permissions::from_mode(0o700);
     let directory = tempfile::Builder::new().permissions(owner_only).tempdir().map_err(Error::internal)?;
     let mut sources = common.sources();
@@ -45,7 +47,7 @@ pub fn run(common: &Common, _: &DemoArgs) -> Result<()> {
             print(&introduction(address, &directory_name, made));
         }
     });
-    serve::run(&app, Schedule::default(), &announce)
+    serve::run(&app, args.schedule.schedule(), &announce)
 }
 
 /// Replaces providers, backups and alerts by local ones.

@@ -18,12 +18,26 @@ use yarrow::{
 /// Prints its address on standard error when it is ready.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
-    /// Runs the background jobs at short intervals, for tests.
+    #[command(flatten)]
+    schedule: ScheduleArgs,
+}
+
+/// Hidden options for tests.
+#[derive(Debug, Args)]
+pub(super) struct ScheduleArgs {
+    /// Run the background jobs at short intervals
     #[arg(long, hide = true)]
     fast_jobs: bool,
-    /// Compiles the word list for the first text instead of at the start, for tests.
+    /// Compile the word list for the first text and not at the start
     #[arg(long, hide = true)]
     lazy_words: bool,
+}
+
+impl ScheduleArgs {
+    pub(super) fn schedule(&self) -> Schedule {
+        let schedule = if self.fast_jobs { Schedule::fast() } else { Schedule::default() };
+        if self.lazy_words { schedule.without_words() } else { schedule }
+    }
 }
 
 pub fn run(common: &Common, args: &ServeArgs) -> Result<()> {
@@ -31,7 +45,5 @@ pub fn run(common: &Common, args: &ServeArgs) -> Result<()> {
     start_logging(&config.log)?;
     let announce = announce();
     let app = Arc::new(App::open(config, OpenMode::Server, &announce)?);
-    let schedule = if args.fast_jobs { Schedule::fast() } else { Schedule::default() };
-    let schedule = if args.lazy_words { schedule.without_words() } else { schedule };
-    serve::run(&app, schedule, &announce)
+    serve::run(&app, args.schedule.schedule(), &announce)
 }

@@ -94,7 +94,7 @@ fn reports_damage_that_a_request_hits() {
 fn watched(directory: &Path) -> (Server, Caller, String) {
     let user = filled(directory);
     // One worker, whose connection is open before the file is touched.
-    let setup = Setup::default().with("SERVER_WORKERS", 1).with("BACKUP_EVERY", "0 s");
+    let setup = Setup::default().with_fast_jobs().with("SERVER_WORKERS", 1).with("BACKUP_EVERY", "0 s");
     let mut server = setup.with_metrics().on(directory).start();
     let metrics = server.metrics();
     (server, user, metrics)
@@ -115,7 +115,7 @@ fn reports_damage_even_if_nothing_can_be_read() {
     assert!(page.contains("\nyarrow_database_sound 0\n") && page.contains("yarrow_writer_queue"), "{page}");
     server.get("/readyz").send().expect(503);
     // Once, not at every evaluation.
-    sleep(Duration::from_secs(11));
+    sleep(Duration::from_secs(1));
     assert_eq!(server.lines().iter().filter(|line| line.contains("rule=\"database_damaged\"")).count(), 1);
 }
 
@@ -173,7 +173,9 @@ fn the_integrity_check_reports_damage_with_the_backup_to_restore() {
     let created = CommandOutput::run(&directory, &["backup", "create"], "").expect(0).json();
     let name = created["name"].as_str().unwrap();
     damage(&directory);
-    let setup = || Setup::default().with("DATABASE_CHECK_EVERY", "1 s").with("BACKUP_EVERY", "0 s").on(&directory);
+    let setup = || {
+        Setup::default().with_fast_jobs().with("DATABASE_CHECK_EVERY", "1 s").with("BACKUP_EVERY", "0 s").on(&directory)
+    };
     let mut server = setup().start();
     assert!(wait_until_ready_says(&server, "database", "damaged")["databaseCheckedAt"].is_string());
     let message = told_of_damage(&server).unwrap();
@@ -202,13 +204,13 @@ fn a_backup_reports_damage_and_keeps_the_good_ones() {
     let good = backups();
     damage(&directory);
     // By these settings the two oldest would be pruned.
-    let setup = Setup::default().with("BACKUP_KEEP_HOURLY", 1).with("BACKUP_KEEP_DAILY", 0);
+    let setup = Setup::default().with_fast_jobs().with("BACKUP_KEEP_HOURLY", 1).with("BACKUP_KEEP_DAILY", 0);
     let server = setup.with("DATABASE_CHECK_EVERY", "0 s").with("BACKUP_EVERY", "1 s").on(&directory).start();
     assert_eq!(wait_until_ready_says(&server, "backups", "failed")["database"], "damaged");
     assert!(server.lines().iter().any(|line| line.contains("ERROR") && line.contains("the database is damaged")));
     let message = told_of_damage(&server).unwrap();
     assert!(message.contains(good[0].trim_matches('"')), "{message}");
-    sleep(Duration::from_secs(11));
+    sleep(Duration::from_secs(3));
     assert_eq!(backups(), good);
 }
 

@@ -305,14 +305,14 @@ const LOG_AT_MOST: u64 = 72 << 20;
 #[test]
 fn the_wal_stays_small_under_constant_load() {
     // Each record takes more of the WAL than its length.
-    let through = |written: &AtomicU64| written.load(Ordering::Relaxed) * 30_000;
+    let through = |written: &AtomicU64| written.load(Ordering::Relaxed) * 60_000;
     // A backup or a check that reads retains the WAL. Both begin soon after the start.
     let setup = Setup::default().with("LIMITS_HISTORY_RECORDS", 1_000_000);
     let server = setup.with("BACKUP_EVERY", "0 s").with("DATABASE_CHECK_EVERY", "0 s").start();
     let user = server.sign_in("13800138000");
     let (stop, numbers, written) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
     scope(|scope| {
-        for _ in 0..8 {
+        for _ in 0..4 {
             scope.spawn(|| {
                 let mut connection = Tireless::new(&server, &user);
                 while !stop.load(Ordering::Relaxed) {
@@ -325,7 +325,7 @@ fn the_wal_stays_small_under_constant_load() {
                 let mut connection = Tireless::new(&server, &user);
                 while !stop.load(Ordering::Relaxed) {
                     let number = numbers.fetch_add(1, Ordering::Relaxed);
-                    let record = json!({ "localRecordId": number.to_string(), "aiResult": "x".repeat(30_000) });
+                    let record = json!({ "localRecordId": number.to_string(), "aiResult": "x".repeat(60_000) });
                     let saved = connection.send("POST /divination-history/save", &record.to_string(), 1);
                     written.fetch_add(saved as u64, Ordering::Relaxed);
                 }

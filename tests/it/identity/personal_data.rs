@@ -191,7 +191,7 @@ fn export_covers_every_table_with_user_data() {
 
 #[test]
 fn deletion_leaves_no_trace_in_the_files() {
-    let server = Setup::default().start();
+    let server = Setup::default().with_fast_jobs().start();
     let user = whole_person(&server);
     let code: String = server.value(&format!("select code from invite_codes where user_id = {}", user.user_id));
     let mut traces = traces_of(&user);
@@ -239,7 +239,7 @@ fn random_id(number: u64) -> String {
 
 #[test]
 fn scrubs_row_copies_left_by_sqlite() {
-    let server = Setup::default().start();
+    let server = Setup::default().with_fast_jobs().start();
     let (user, other) = (server.sign_in_by_email(EMAIL), server.sign_in(PHONE));
     let mut database = server.database();
     // As every connection of the service does.
@@ -273,7 +273,7 @@ fn restarts_a_scrub_after_a_crash() {
     let server = Setup::default().start();
     let user = person(&server);
     server.delete("/api/v1/account").by(&user).send().expect(204);
-    let server = server.crash_and_restart(Setup::default());
+    let server = server.crash_and_restart(Setup::default().with_fast_jobs());
     let is_cleared = "select (select value from settings where name = 'scrub_requested') \
                       is (select value from settings where name = 'scrub_completed')";
     eventually("a pass came", || server.value(is_cleared));
@@ -282,7 +282,7 @@ fn restarts_a_scrub_after_a_crash() {
 
 #[test]
 fn scrubs_what_operators_delete() {
-    let server = Setup::default().start();
+    let server = Setup::default().with_fast_jobs().start();
     let user = server.sign_in(PHONE);
     server.post("/feedback").by(&user).json(&json!({ "content": "a word" })).send().expect(201);
     server.edit(
@@ -313,7 +313,7 @@ fn scrubs_what_operators_delete() {
 /// A request sent before the deletion may arrive after it.
 #[test]
 fn rejects_requests_of_a_user_during_deletion() {
-    let mut server = Setup::default().with_metrics().start();
+    let mut server = Setup::default().with_fast_jobs().with_metrics().start();
     let metrics = server.metrics();
     let user = server.sign_in_by_email(EMAIL);
     // Nothing else is left to write.
@@ -354,7 +354,7 @@ fn rejects_requests_of_a_user_during_deletion() {
 
 #[test]
 fn deletion_accepts_no_body_and_no_parameters() {
-    let server = Setup::default().start();
+    let server = Setup::default().with_fast_jobs().start();
     let user = server.sign_in_by_email(EMAIL);
     let delete = || server.delete("/api/v1/account").by(&user);
     delete().json(&json!({ "confirm": false })).send().expect_fields(&[("confirm", "not_allowed")]);

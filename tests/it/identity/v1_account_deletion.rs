@@ -10,8 +10,8 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::support::{
-    Caller, FakeModel, ModelBehaviour, Request, Server, Setup, eventually, eventually_ok, kill, raw::RawConnection,
-    send_concurrently,
+    Caller, FakeModel, ModelBehaviour, Request, Server, Setup, copy_directory, eventually, eventually_ok, kill,
+    raw::RawConnection, send_concurrently,
 };
 
 pub(super) const EMAIL: &str = "li.ming@example.com";
@@ -102,7 +102,7 @@ fn count(server: &Server, sql: &str) -> i64 {
 
 #[test]
 fn deletion_leaves_no_trace_in_the_files() {
-    let server = Setup::default().start();
+    let server = Setup::default().with_fast_jobs().start();
     let stays = server.sign_in("13800138001");
     let user = person(&server);
     let traces = traces_of(&user);
@@ -146,7 +146,7 @@ fn remaining_rows_belong_to_an_anonymous_number() {
 
 #[test]
 fn a_long_read_delays_the_checkpoint_but_not_the_response() {
-    let server = Setup::default().start();
+    let server = Setup::default().with_fast_jobs().start();
     let user = person(&server);
     let traces = traces_of(&user);
     let reader = server.database();
@@ -248,7 +248,7 @@ fn concurrent_returns_restore_once() {
 
 #[test]
 fn deletes_accounts_that_have_only_a_phone_number() {
-    let server = Setup::default().start();
+    let server = Setup::default().with_fast_jobs().start();
     let user = server.sign_in(PHONE);
     server.grant(&server.api_key("shop"), PHONE, 7);
     delete(&server, &user).send().expect(204);
@@ -262,7 +262,7 @@ fn deletes_accounts_that_have_only_a_phone_number() {
 
 #[test]
 fn payments_after_deletion_go_to_review() {
-    let server = Setup::default().start();
+    let server = Setup::default().with_fast_jobs().start();
     let user = server.sign_in_by_email(EMAIL);
     let order = json!({ "amount": "6.00", "coinCount": 60 });
     let order = server.post("/payment/gateway/order").by(&user).json(&order).send().expect(201).json();
@@ -317,15 +317,20 @@ fn kills_leave_the_account_whole_or_deleted() {
     const LAST: u32 = 24;
     let (mut gone, mut whole) = (0, 0);
     let duration = {
-        let server = Setup::default().start();
+        let server = Setup::default().with_fast_jobs().start();
         let request = delete(&server, &person(&server));
         let started_at = Instant::now();
         request.send().expect(204);
         started_at.elapsed()
     };
+    let prepared = Setup::default().with_fast_jobs().start();
+    let user = person(&prepared);
+    let prepared = prepared.kill();
     for round in 0..=LAST {
-        let server = Setup::default().start();
-        let user = person(&server);
+        let temp_dir = tempfile::tempdir().unwrap();
+        let directory = temp_dir.path().join("data");
+        copy_directory(&prepared, &directory);
+        let server = Setup::default().with_fast_jobs().on(&directory).start();
         // The first request is killed immediately, and the last one completes.
         let blocker = (round == 0).then(|| server.database());
         if let Some(blocker) = &blocker {
@@ -342,8 +347,8 @@ fn kills_leave_the_account_whole_or_deleted() {
             asked.join().unwrap()
         });
         drop(blocker);
-        let directory = server.kill();
-        let restarted = Setup::default().on(&directory).start();
+        drop(server);
+        let restarted = Setup::default().with_fast_jobs().on(&directory).start();
         let is_gone = is_gone(&restarted, &user);
         assert!(is_gone || !was_answered, "an answered deletion was undone");
         if is_gone {
@@ -354,9 +359,8 @@ fn kills_leave_the_account_whole_or_deleted() {
             restarted.get("/api/v1/account").by(&user).send().expect(200);
         }
         restarted.command(&["ledger", "verify"]).expect(0);
-        drop(restarted);
-        std::fs::remove_dir_all(&directory).unwrap();
     }
+    std::fs::remove_dir_all(&prepared).unwrap();
     println!("gone {gone} times, whole {whole} times");
     assert!(gone > 0 && whole > 0, "gone {gone} times, whole {whole} times");
 }

@@ -179,7 +179,7 @@ fn expired_notifications_disappear_at_once() {
     gone(&fixture);
     // The job then removes it from the blocks, without a visible change.
     let directory = fixture.server.directory().to_owned();
-    fixture.server = fixture.server.crash_and_restart(Setup::default());
+    fixture.server = fixture.server.crash_and_restart(Setup::default().with_fast_jobs());
     let taken_out = "select count(*) from notifications where is_live = 0";
     eventually("both are taken out", || fixture.server.value::<i64>(taken_out) == 2);
     assert_eq!(fixture.server.value::<String>("select hex(kinds) from notification_blocks"), "0003", "{directory:?}");

@@ -245,7 +245,7 @@ fn a_slow_moderator_does_not_delay_others() {
 fn alerts_while_a_failing_moderator_is_active() {
     let (provider, webhook) =
         (FakeProvider::with_handler(|_| business(500)), FakeProvider::with_handler(|_| Reply::status(200)));
-    let setup = with_vendor(&provider).with("ALERTS_WEBHOOK_URL", webhook.url()).with_metrics();
+    let setup = with_vendor(&provider).with_fast_jobs().with("ALERTS_WEBHOOK_URL", webhook.url()).with_metrics();
     let mut server = setup.start();
     let metrics = server.metrics();
     let (user, key) = (server.sign_in(OWN), server.api_key("operator"));

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Caller, Server, Setup, eventually, eventually_ok, send_concurrently};
+use crate::support::{Caller, Server, Setup, eventually, send_concurrently, settled};
 
 const OWN: &str = "13800138000";
 
@@ -20,7 +20,7 @@ fn paid_order(server: &Server, user: &Caller) -> String {
 }
 
 fn wait_for_state(server: &Server, order_no: &str, state: &str) {
-    eventually_ok(state, || {
+    settled(state, || {
         let found = server.order_state(order_no);
         if found.0 == state { Ok(()) } else { Err(found) }
     });
@@ -86,7 +86,7 @@ fn queries_and_closes_silent_orders() {
             server.database().query_row(sql, [&abandoned], |row| Ok((row.get(0)?, row.get(1)?))).unwrap()
         };
         let expected = (i64::try_from(checks).unwrap(), age);
-        eventually_ok("the next question has its time", || {
+        settled("the next question has its time", || {
             let found = scheduled();
             if found == expected { Ok(()) } else { Err((found, expected)) }
         });
@@ -276,7 +276,7 @@ fn operators_list_orders_and_query_the_provider() {
 fn purged_orders_are_not_reported_missing() {
     let server = Setup::default().with("RETENTION_PAYMENT_RECORDS", "2 s").start();
     let user = server.sign_in(OWN);
-    let (eventually_ok, unknown) = (paid_order(&server, &user), paid_order(&server, &user));
+    let (settled, unknown) = (paid_order(&server, &user), paid_order(&server, &user));
     server.edit(&format!(
         "insert into payment_refunds (refund_no, order_no, amount_fen, state, reason, actor, asked_at, created_at) \
          values ('R1', '{unknown}', 100, 'requested', 'test', 'cli', unixepoch() * 1000, 1)"
@@ -286,7 +286,7 @@ fn purged_orders_are_not_reported_missing() {
     eventually("an order is old enough", || {
         server.command_with(&retention, &clear).expect(0).json()["deleted"]["payment_orders"] == 1
     });
-    assert_ne!(eventually_ok, unknown);
+    assert_ne!(settled, unknown);
     assert_eq!(server.value::<String>("select group_concat(order_no) from payment_orders"), unknown);
     report(&server, 0);
 }
@@ -298,7 +298,7 @@ fn does_not_purge_an_order_with_recent_activity() {
     let [credited, heard, refunded, settled] = [(); 4].map(|()| paid_order(&server, &user));
     server.command(&["payments", "refund", &refunded, "--amount", "1.00", "--reason", "test", "--yes"]).expect(0);
     server.edit(&format!("update payment_orders set state = 'review', reason = 'test' where order_no = '{settled}'"));
-    server.command(&["payments", "settle", &eventually_ok, "write-off", "--reason", "test", "--yes"]).expect(0);
+    server.command(&["payments", "settle", &settled, "write-off", "--reason", "test", "--yes"]).expect(0);
     server.edit(&format!(
         "update payment_orders set created_at = 1; \
          update payment_orders set credited_at = 1 where order_no <> '{credited}'; \

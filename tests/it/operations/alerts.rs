@@ -38,6 +38,7 @@ fn wait_for(server: &Server, webhook: &FakeProvider, rule: &str, event: &str) ->
 
 fn with_webhook(webhook: &FakeProvider) -> Setup {
     Setup::default()
+        .with_fast_jobs()
         .with("ALERTS_WEBHOOK_URL", format!("{}/hook?channel=ops", webhook.url()))
         .with("ALERTS_WEBHOOK_SECRET", SECRET)
         .with("BACKUP_EVERY", "0 s")
@@ -82,7 +83,7 @@ fn notifies_when_a_rule_fires_and_resolves() {
     server.edit("delete from code_sends");
     wait_for(&server, &webhook, "code_budget", "resolved");
     let fired = told(&webhook).iter().filter(|message| message["rule"] == "code_budget").count();
-    std::thread::sleep(Duration::from_secs(6));
+    std::thread::sleep(Duration::from_secs(1));
     assert_eq!(told(&webhook).iter().filter(|message| message["rule"] == "code_budget").count(), fired);
 }
 
@@ -153,9 +154,9 @@ fn a_failed_renewal_keeps_the_alert_of_the_active_certificate() {
     std::fs::copy(other.key(), pair.key()).unwrap();
     server.wait_for_line("a certificate cannot be taken; the one before stays");
     // Several evaluations of the rules.
-    std::thread::sleep(Duration::from_secs(6));
+    std::thread::sleep(Duration::from_secs(1));
     std::fs::remove_file(pair.key()).unwrap();
-    std::thread::sleep(Duration::from_secs(6));
+    std::thread::sleep(Duration::from_secs(1));
     let is_resolved = || {
         let mut of_rule = told(&webhook).into_iter().filter(|message| message["rule"] == "certificate_expiring");
         of_rule.any(|message| message["event"] == "resolved")
@@ -191,6 +192,7 @@ fn a_test_message_reports_delivery() {
 #[test]
 fn sends_alerts_by_mail() {
     let server = Setup::default()
+        .with_fast_jobs()
         .with("ALERTS_MAIL_TO", "ops@example.com")
         .with("ALERTS_DISK_FREE_PERCENT", 100)
         .with("BACKUP_EVERY", "0 s");

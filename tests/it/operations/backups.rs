@@ -136,8 +136,12 @@ fn only_the_owner_can_read_a_backup() {
 
 #[test]
 fn makes_and_prunes_scheduled_backups() {
-    let server =
-        Setup::default().with("BACKUP_EVERY", "1 s").with("BACKUP_KEEP_HOURLY", 1).with("BACKUP_KEEP_DAILY", 0).start();
+    let server = Setup::default()
+        .with_fast_jobs()
+        .with("BACKUP_EVERY", "1 s")
+        .with("BACKUP_KEEP_HOURLY", 1)
+        .with("BACKUP_KEEP_DAILY", 0)
+        .start();
     let mut names = std::collections::BTreeSet::new();
     eventually("a third backup", || {
         let found = listed(server.directory());
@@ -466,8 +470,11 @@ fn reports_missing_backups() {
 #[test]
 fn an_unreadable_backup_directory_is_a_failure() {
     let temp_dir = tempfile::tempdir().unwrap();
-    let server =
-        Setup::default().with("BACKUP_EVERY", "1 s").with("BACKUP_DIRECTORY", temp_dir.path().display()).start();
+    let server = Setup::default()
+        .with_fast_jobs()
+        .with("BACKUP_EVERY", "1 s")
+        .with("BACKUP_DIRECTORY", temp_dir.path().display())
+        .start();
     let state = || server.get("/readyz").send().expect(200).json()["backups"].clone();
     eventually("a backup", || state() == "current");
     std::fs::remove_dir_all(temp_dir.path()).unwrap();

@@ -34,7 +34,8 @@ fn limits_ignore_timestamps_in_the_future() {
 
 #[test]
 fn backups_and_checks_continue() {
-    let server = Setup::default().with("BACKUP_EVERY", "1 s").with("DATABASE_CHECK_EVERY", "1 s").start();
+    let server =
+        Setup::default().with_fast_jobs().with("BACKUP_EVERY", "1 s").with("DATABASE_CHECK_EVERY", "1 s").start();
     let ready = || server.get("/readyz").send().expect(200).json();
     let backup = eventually_some("a backup", || ready()["backupAt"].as_str().map(ToOwned::to_owned));
     let directory = server.directory().join("backups");
@@ -73,7 +74,7 @@ fn a_clock_days_ahead_prunes_no_backup() {
         let listed = CommandOutput::run(&directory, &["backup", "list"], "").expect(0).json();
         listed["total"].as_i64().unwrap()
     };
-    let setup = Setup::default().on(&directory).with("BACKUP_EVERY", "1 s");
+    let setup = Setup::default().with_fast_jobs().on(&directory).with("BACKUP_EVERY", "1 s");
     let mut server = setup.with("BACKUP_KEEP_HOURLY", 1).with("BACKUP_KEEP_DAILY", 0).start();
     server.wait_for_line("the clock is days ahead of when something was last deleted");
     assert!(count() > 4);

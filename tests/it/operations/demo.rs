@@ -25,7 +25,7 @@ struct Demonstration {
 impl Demonstration {
     fn start(temp_dir: &Path, settings: &[(&str, &str)]) -> Self {
         let mut command = Binary::command();
-        command.args(["demo", "--listen", "127.0.0.1:0"]).env("TMPDIR", temp_dir);
+        command.args(["demo", "--fast-jobs", "--listen", "127.0.0.1:0"]).env("TMPDIR", temp_dir);
         command.envs(settings.iter().copied()).stdin(Stdio::null()).stderr(Stdio::piped());
         let mut process = command.spawn().unwrap();
         let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();

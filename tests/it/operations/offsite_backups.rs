@@ -208,6 +208,7 @@ fn a_rejecting_bucket_keeps_the_backup_and_records_the_failure() {
 fn a_running_server_uploads_on_its_own() {
     let fixture = Fixture::new("");
     let mut server = Setup::default()
+        .with_fast_jobs()
         .on(&fixture.directory())
         .with("CONFIG", &fixture.settings)
         .with("BACKUP_EVERY", "1 hour")
@@ -221,7 +222,11 @@ fn a_running_server_uploads_on_its_own() {
 #[test]
 fn upload_records_dated_in_the_future_block_no_upload() {
     let fixture = Fixture::new("");
-    let setup = Setup::default().on(&fixture.directory()).with("CONFIG", &fixture.settings).with("BACKUP_EVERY", "1 s");
+    let setup = Setup::default()
+        .with_fast_jobs()
+        .on(&fixture.directory())
+        .with("CONFIG", &fixture.settings)
+        .with("BACKUP_EVERY", "1 s");
     let server = setup.start();
     let uploaded = || fixture.bucket.objects().into_keys().filter(|name| name.ends_with("-scheduled.db")).count();
     eventually("an upload is noted", || server.value("select count(*) = 1 from settings where name = 'backup.upload'"));
@@ -246,10 +251,14 @@ fn pauses_uploads_to_a_bucket_with_incomplete_listings() {
     assert!(refused.stderr().contains("did not store all of"), "{}", refused.stderr());
     let sent = || fixture.bucket.provider.requests().iter().filter(|request| request.method == "PUT").count();
     let before = sent();
-    let mut server =
-        Setup::default().on(&fixture.directory()).with("CONFIG", &fixture.settings).with("BACKUP_EVERY", "1 s").start();
+    let mut server = Setup::default()
+        .with_fast_jobs()
+        .on(&fixture.directory())
+        .with("CONFIG", &fixture.settings)
+        .with("BACKUP_EVERY", "1 s")
+        .start();
     // Several runs of the upload job.
-    std::thread::sleep(std::time::Duration::from_secs(12));
+    std::thread::sleep(std::time::Duration::from_secs(2));
     assert_eq!(sent(), before);
     assert_eq!(server.terminate(), Some(0));
     // Once listings are complete, the next upload succeeds.
@@ -344,8 +353,12 @@ fn rejects_a_file_with_too_many_parts_before_upload() {
 fn a_hanging_bucket_does_not_block_backups() {
     let fixture = Fixture::new("");
     fixture.bucket.inject_fault(Fault::TakesLong(600_000));
-    let server =
-        Setup::default().on(&fixture.directory()).with("CONFIG", &fixture.settings).with("BACKUP_EVERY", "1 s").start();
+    let server = Setup::default()
+        .with_fast_jobs()
+        .on(&fixture.directory())
+        .with("CONFIG", &fixture.settings)
+        .with("BACKUP_EVERY", "1 s")
+        .start();
     let is_asked = || fixture.bucket.provider.requests().iter().any(|request| request.method == "PUT");
     eventually("an upload hangs", is_asked);
     let count = || fixture.run(&["backup", "list"]).expect(0).json()["total"].as_i64().unwrap();

@@ -118,7 +118,7 @@ fn an_entry_in_the_future_keeps_no_other_in_the_network_log() {
 
 #[test]
 fn a_shutdown_does_not_wait_for_a_sweep() {
-    let mut server = Setup::default().with("BACKUP_EVERY", "0 s").start();
+    let mut server = Setup::default().with_fast_jobs().with("BACKUP_EVERY", "0 s").start();
     server.edit(
         "with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < 3000000) \
          insert into code_sends (address, client_network, sent_at) select '', '', n from numbers",

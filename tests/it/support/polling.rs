@@ -19,7 +19,7 @@ pub fn eventually_some<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T 
 
 /// Polls until `Ok`, and panics with the last error after a minute.
 #[track_caller]
-pub fn settled<T, E: Debug>(what: &str, mut ask: impl FnMut() -> Result<T, E>) -> T {
+pub fn eventually_ok<T, E: Debug>(what: &str, mut ask: impl FnMut() -> Result<T, E>) -> T {
     let deadline = Instant::now() + Duration::from_mins(1);
     loop {
         let started_at = Instant::now();
