@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Caller, Server, Setup, eventually, send_concurrently, settled};
+use crate::support::{Caller, Server, Setup, eventually, eventually_ok, send_concurrently};
 
 const OWN: &str = "13800138000";
 
@@ -20,7 +20,7 @@ fn paid_order(server: &Server, user: &Caller) -> String {
 }
 
 fn wait_for_state(server: &Server, order_no: &str, state: &str) {
-    settled(state, || {
+    eventually_ok(state, || {
         let found = server.order_state(order_no);
         if found.0 == state { Ok(()) } else { Err(found) }
     });
@@ -86,7 +86,7 @@ fn queries_and_closes_silent_orders() {
             server.database().query_row(sql, [&abandoned], |row| Ok((row.get(0)?, row.get(1)?))).unwrap()
         };
         let expected = (i64::try_from(checks).unwrap(), age);
-        settled("the next question has its time", || {
+        eventually_ok("the next question has its time", || {
             let found = scheduled();
             if found == expected { Ok(()) } else { Err((found, expected)) }
         });
