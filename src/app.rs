@@ -6,12 +6,12 @@ use crate::{
     certificate::{self, Validity},
     clock::Clock,
     concurrency::{
-        response_slots::Deliveries,
-        semaphore::{Shares, Slots},
+        response_slots::PerUserResponseSlots,
+        semaphore::{KeyedSemaphore, Semaphore},
     },
     config::Config,
     core::Core,
-    data_dir::{chown_new_files, demand_installation, demand_server_key, explain_damage, open_store},
+    data_dir::{chown_new_files, ensure_initialized, ensure_server_key, describe_damage, open_store},
     domain::{
         divination::model_calls::ModelCalls,
         identity::accounts::{export::Exports, send_code::CodeSender},
@@ -23,7 +23,7 @@ use crate::{
     error::{Error, Result},
     keys::{SANDBOX_KEY, ServerKey, kept_key},
     providers::{
-        breaker::Breaker,
+        breaker::CircuitBreaker,
         factory::{self, Announce},
         llm::models::Guarded,
         payment::sandbox::Sandbox,
@@ -66,18 +66,18 @@ impl OpenMode {
 pub struct App {
     pub core: Core,
     /// Requests that run at once. One whose body has not arrived does not run yet.
-    pub requests: Slots,
+    pub requests: Semaphore,
     /// Long bodies that have not arrived, by who sends them: whoever sends slowly must not make the service hold much.
-    pub long_bodies: Shares<String>,
+    pub long_bodies: KeyedSemaphore<String>,
     pub mailer: Arc<Mailer>,
     pub code_sender: CodeSender,
     pub model_calls: ModelCalls,
     pub payments: Payments,
     pub moderation: Arc<Moderation>,
     /// Password hashes at once, each of which takes its megabytes.
-    pub hashing: Slots,
+    pub hashing: Semaphore,
     /// The large answers that are being sent.
-    pub large_answers: Deliveries<UserId>,
+    pub large_answers: PerUserResponseSlots<UserId>,
     pub exports: Exports,
     /// What was told of alerts.
     pub told: alerts::Memory,
@@ -111,10 +111,10 @@ impl App {
     /// its schema is newer, or older and the mode may not migrate it; storage errors, when a part of it was lost too.
     pub fn open(config: Config, mode: OpenMode, announce: &Announce) -> Result<Self> {
         if mode == OpenMode::Attach {
-            demand_installation(&config)?;
+            ensure_initialized(&config)?;
         }
         let config = Arc::new(config);
-        Self::open_installation(&config, mode, announce).map_err(|error| explain_damage(&config, error))
+        Self::open_installation(&config, mode, announce).map_err(|error| describe_damage(&config, error))
     }
 
     fn open_installation(config: &Arc<Config>, mode: OpenMode, announce: &Announce) -> Result<Self> {
@@ -129,7 +129,7 @@ impl App {
         }
         let policy = if lock.is_some() { mode.policy() } else { SchemaPolicy::RequireCurrent };
         let store = open_store(config, &tuning(config), clock.clone(), policy)?;
-        demand_server_key(config, &store)?;
+        ensure_server_key(config, &store)?;
         let keys = ServerKey::of(config.auth.secret_key.as_ref(), &directory)?;
         if mode == OpenMode::Server {
             server_key::note_at_start(&store, &keys)?;
@@ -144,14 +144,14 @@ impl App {
         let mailer = Arc::new(Mailer::new(factory::email_sender(config, core.clock.clone(), announce)?));
         let sms = factory::sms_sender(config, core.clock.clone(), announce);
         Ok(Self {
-            requests: Slots::new(config.limits.requests),
-            long_bodies: Shares::new(LONG_BODIES),
+            requests: Semaphore::new(config.limits.requests),
+            long_bodies: KeyedSemaphore::new(LONG_BODIES),
             code_sender: CodeSender::new(core.clone(), sms, Arc::clone(&mailer)),
             mailer,
             model_calls: ModelCalls::new(core.clone(), Arc::clone(&moderation), factory::language_models(config)),
-            hashing: Slots::new(admins::HASHES_AT_ONCE),
+            hashing: Semaphore::new(admins::HASHES_AT_ONCE),
             exports: Exports::new(core.clone()),
-            large_answers: Deliveries::default(),
+            large_answers: PerUserResponseSlots::default(),
             access_log: Recorder::default(),
             told: alerts::Memory::default(),
             damage_explained: integrity::Watch::default(),
@@ -172,7 +172,7 @@ impl App {
     }
 
     /// What stands before each provider that there is.
-    pub fn breakers(&self) -> Vec<&Breaker> {
+    pub fn breakers(&self) -> Vec<&CircuitBreaker> {
         let others = [&self.code_sender.sms_breaker, &self.mailer.breaker, self.payments.breaker()];
         let moderation = self.moderation.external.breaker();
         others.into_iter().chain(moderation).chain(self.model_calls.models.all().map(Guarded::breaker)).collect()

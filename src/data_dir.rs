@@ -19,7 +19,7 @@ use crate::{
 ///
 /// # Errors
 /// `not_found`.
-pub fn demand_installation(config: &Config) -> Result<()> {
+pub fn ensure_initialized(config: &Config) -> Result<()> {
     let directory = &config.installation.data_dir.0;
     let mut parts = [DATABASE].into_iter().chain(KEYS).map(|name| directory.join(name).try_exists());
     // Files that cannot be inspected count as present; opening them reports the fault.
@@ -48,7 +48,7 @@ pub(crate) fn chown_new_files(directory: &Path) -> Result<()> {
 
 /// Rejects a server key other than the one the database was created with. A first start creates the key before it
 /// inserts the default words, so a database without words is an interrupted first start.
-pub(crate) fn demand_server_key(config: &Config, store: &Store) -> Result<()> {
+pub(crate) fn ensure_server_key(config: &Config, store: &Store) -> Result<()> {
     let path = config.installation.data_dir.0.join(SERVER_KEY);
     if config.auth.secret_key.is_some() || !words::are_seeded(store)? || path.exists() {
         return Ok(());
@@ -95,7 +95,7 @@ fn lost_how(config: &Config, directory: &Path) -> Option<&'static str> {
 }
 
 /// Adds the way to recover to an error about a damaged database. Files of other programs are left alone.
-pub(crate) fn explain_damage(config: &Config, error: Error) -> Error {
+pub(crate) fn describe_damage(config: &Config, error: Error) -> Error {
     let directory = &config.installation.data_dir.0;
     let is_ours = has_keys(directory) || error.code == Code::StorageFailed;
     match &error.source {

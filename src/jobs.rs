@@ -19,7 +19,7 @@ use crate::{
         operations::{alerts, backups, free_space_scrub, integrity, network_log, retention},
     },
     error::{Error, Result},
-    thread_priority::give_way,
+    thread_priority::lower_thread_priority,
 };
 
 /// How long an entry of the network log waits at most.
@@ -223,7 +223,7 @@ fn ask_about_payments(app: &Arc<App>, _: Schedule, stopped: &Receiver<()>) {
 /// Makes backups, and looks through the database where they do not, on a thread of its own: it takes long, and
 /// everybody else on this machine goes before it.
 fn make_backups(app: &Arc<App>, schedule: Schedule, stopped: &Receiver<()>) {
-    give_way();
+    lower_thread_priority();
     while goes_on(stopped, schedule.backups) {
         run("making a backup", || backups::run_if_due(app).map(drop));
         run("looking through the database", || integrity::check_if_due(app));
@@ -233,7 +233,7 @@ fn make_backups(app: &Arc<App>, schedule: Schedule, stopped: &Receiver<()>) {
 /// Uploads backups on a thread of its own: a bucket that is slow or hangs must hold up neither the next backup nor the
 /// look through the database.
 fn upload_backups(app: &Arc<App>, schedule: Schedule, stopped: &Receiver<()>) {
-    give_way();
+    lower_thread_priority();
     every(stopped, schedule.backups, schedule.backups, "uploading a backup", || {
         backups::offsite::upload_if_due(app).map(drop)
     });
@@ -241,7 +241,7 @@ fn upload_backups(app: &Arc<App>, schedule: Schedule, stopped: &Receiver<()>) {
 
 /// Scrubs free space on a thread of its own, because a pass reads the whole file.
 fn scrub_free_space(app: &Arc<App>, schedule: Schedule, stopped: &Receiver<()>) {
-    give_way();
+    lower_thread_priority();
     let mut rest = schedule.free_space_scrub;
     while goes_on(stopped, rest) {
         rest = schedule.free_space_scrub;

@@ -29,22 +29,22 @@ impl Counter {
 
 /// How values are distributed over fixed buckets. The last bucket takes what lies above all bounds.
 #[derive(Debug)]
-pub struct Distribution {
+pub struct Histogram {
     bounds: &'static [u64; 14],
     buckets: [Counter; 15],
     sum: Counter,
 }
 
-/// A distribution at one moment.
+/// The buckets and sum of a histogram at one moment.
 #[derive(Clone, Debug)]
-pub struct Distributed {
+pub struct HistogramSnapshot {
     pub bounds: &'static [u64; 14],
     /// One more than there are bounds.
     pub buckets: Vec<u64>,
     pub sum: u64,
 }
 
-impl Distribution {
+impl Histogram {
     pub fn new(bounds: &'static [u64; 14]) -> Self {
         Self { bounds, buckets: Default::default(), sum: Counter::default() }
     }
@@ -60,8 +60,8 @@ impl Distribution {
         self.add(microseconds(duration));
     }
 
-    pub fn get(&self) -> Distributed {
-        Distributed {
+    pub fn get(&self) -> HistogramSnapshot {
+        HistogramSnapshot {
             bounds: self.bounds,
             buckets: self.buckets.iter().map(Counter::get).collect(),
             sum: self.sum.get(),
@@ -79,11 +79,11 @@ mod tests {
 
     #[test]
     fn a_value_falls_into_the_first_bucket_that_holds_it() {
-        let distribution = Distribution::new(&SIZE_BOUNDS);
+        let histogram = Histogram::new(&SIZE_BOUNDS);
         for value in [1, 2, 3, 4, 512, 513, 9_999] {
-            distribution.add(value);
+            histogram.add(value);
         }
-        let found = distribution.get();
+        let found = histogram.get();
         assert_eq!(found.buckets, [1, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2]);
         assert_eq!(found.sum, 1 + 2 + 3 + 4 + 512 + 513 + 9_999);
     }

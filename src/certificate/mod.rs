@@ -19,7 +19,7 @@ use rustls::{
 pub use validity::Validity;
 
 use crate::{
-    concurrency::lock::locked,
+    concurrency::lock::lock_unpoisoned,
     config::Config,
     types::{hex, sha256_of_parts},
 };
@@ -156,11 +156,11 @@ pub struct Shown(Mutex<Option<Validity>>);
 
 impl Shown {
     pub fn note(&self, validity: Validity) {
-        *locked(&self.0) = Some(validity);
+        *lock_unpoisoned(&self.0) = Some(validity);
     }
 
     pub fn validity(&self) -> Option<Validity> {
-        *locked(&self.0)
+        *lock_unpoisoned(&self.0)
     }
 }
 

@@ -9,10 +9,10 @@ use super::{Common, check, cli_authority, print, progress_bar, record_audit, row
 use yarrow::{
     app::App,
     clock::Clock,
-    data_dir::demand_installation,
+    data_dir::ensure_initialized,
     domain::operations::backups::{self, Backup, Findings, Made, Occasion, Rehearsal, manifest::Checksum, offsite},
     error::{Code, Error, Result},
-    thread_priority::give_way,
+    thread_priority::lower_thread_priority,
     types::{counted, milliseconds},
 };
 
@@ -76,7 +76,7 @@ pub(super) fn show_progress(common: &Common) -> impl FnMut(&'static str, u64, u6
 fn create(common: &Common) -> Result<()> {
     let app = common.open()?;
     // Only after the open: a low priority while holding the write lock would delay the server.
-    give_way();
+    lower_thread_priority();
     let Made { backup, findings, took } = backups::create(&app, Occasion::Manual, &mut show_progress(common))?;
     record_audit(&app, "backup create", None, cli_authority(Some(backup.name.clone())))?;
     let uploaded = offsite::upload(&app, &mut show_progress(common));
@@ -114,7 +114,7 @@ fn list(common: &Common) -> Result<()> {
     let (config, now) = (common.load()?.config, Clock::default().now());
     // Backups can exist without a data directory. With neither, the directory is probably mistyped.
     if !config.backup_directory().is_dir() {
-        demand_installation(&config)?;
+        ensure_initialized(&config)?;
     }
     let listed = backups::list(&config)?;
     let found: Vec<_> =

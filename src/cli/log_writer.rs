@@ -11,7 +11,7 @@ use std::{
 };
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use yarrow::concurrency::lock::locked;
+use yarrow::concurrency::lock::lock_unpoisoned;
 
 /// `PIPE_BUF` of Linux. `poll` reports a pipe as writable only if it can take this many bytes.
 const CHUNK_BYTES: usize = 4096;
@@ -29,7 +29,7 @@ pub struct LogWriter {
 
 impl Write for LogWriter {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let mut dropped = locked(&DROPPED_LINES);
+        let mut dropped = lock_unpoisoned(&DROPPED_LINES);
         let wait = if *dropped > 0 { Duration::ZERO } else { MAX_WAIT };
         if !is_writable(wait) {
             *dropped += 1;

@@ -1,9 +1,9 @@
-//! Locks that outlive a panic.
+//! Locking a mutex that a panic may have poisoned.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Locks it, also after somebody panicked with it in hand: what is kept under a lock here is whole after every
-/// statement, and nobody is to fail for ever because somebody failed once.
-pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+/// Locks the mutex and ignores poisoning. Every critical section here leaves its data consistent after each statement,
+/// so one panic must not fail all later callers.
+pub fn lock_unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Synchronisation primitives: locks that survive a panic, and semaphores.
+//! Synchronization primitives: a lock that ignores poisoning, semaphores, and response slots.
 
 pub mod lock;
 pub mod response_slots;

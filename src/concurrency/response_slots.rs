@@ -1,8 +1,8 @@
-//! What is held until somebody has read it, at most one delivery for each of them.
+//! At most one large response in memory per user, held until its client has read it.
 //!
-//! While one is read, another is refused: two devices of a user that cut each other off would both come again, without
-//! end. Of one that nobody reads any more, another takes the place: a phone that lost its network does not say so. What
-//! is held is let go of then and there, whatever its connection is waiting for.
+//! A second request is rejected while the first response is being read: otherwise two devices of one user would abort
+//! each other forever. A response that nobody has read for 15 seconds is replaced, because a phone that lost its network
+//! does not close the connection; its memory is freed at once.
 
 use std::{
     collections::HashMap,
@@ -11,104 +11,104 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::concurrency::lock::locked;
+use crate::concurrency::lock::lock_unpoisoned;
 
-/// For how long nothing was taken of a delivery that nobody reads. The system takes more only once a third of its own
-/// buffer is free, some hundred KiB, which a phone on a slow network needs several seconds to read.
+/// Time without a read after which a response counts as stalled. The kernel accepts more only once a third of its send
+/// buffer (some hundred KiB) is free, which takes a phone on a slow network several seconds.
 const STALLED_AFTER: Duration = Duration::from_secs(15);
 
-/// What is under way, by whom it is for.
+/// The large responses being sent, by the key of their receiver.
 #[derive(Debug)]
-pub struct Deliveries<T: Eq + Hash>(Arc<Mutex<UnderWay<T>>>);
+pub struct PerUserResponseSlots<K: Eq + Hash>(Arc<Mutex<Active<K>>>);
 
-type UnderWay<T> = HashMap<T, Arc<Mutex<Held>>>;
+type Active<K> = HashMap<K, Arc<Mutex<Buffer>>>;
 
-/// Somebody's delivery, held until this is dropped or another takes its place.
+/// One response, held until it is dropped or superseded.
 #[derive(Debug)]
-pub struct Delivery<T: Eq + Hash> {
-    whose: T,
-    held: Arc<Mutex<Held>>,
-    under_way: Arc<Mutex<UnderWay<T>>>,
+pub struct ResponseSlot<K: Eq + Hash> {
+    key: K,
+    buffer: Arc<Mutex<Buffer>>,
+    active: Arc<Mutex<Active<K>>>,
 }
 
 #[derive(Debug)]
-struct Held {
-    /// Nothing once another delivery has taken the place.
+struct Buffer {
+    /// `None` once superseded.
     content: Option<Vec<u8>>,
     length: usize,
-    taken: usize,
-    last_taken: Instant,
+    read: usize,
+    last_read: Instant,
 }
 
-/// Another delivery has taken the place.
+/// Another response has replaced this stalled one.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("another delivery has taken the place of one that nobody read")]
+#[error("a newer response replaced this one, which was not being read")]
 pub struct Superseded;
 
-impl<T: Eq + Hash> Default for Deliveries<T> {
+impl<K: Eq + Hash> Default for PerUserResponseSlots<K> {
     fn default() -> Self {
         Self(Arc::default())
     }
 }
 
-impl<T: Eq + Hash + Clone> Deliveries<T> {
-    /// Begins a delivery.
+impl<K: Eq + Hash + Clone> PerUserResponseSlots<K> {
+    /// Stores a response for the key.
     ///
     /// # Errors
-    /// While another is read: how long it takes at least until that one counts as one that nobody reads.
-    pub fn begin(&self, whose: T, content: Vec<u8>, now: Instant) -> Result<Delivery<T>, Duration> {
-        let mut under_way = locked(&self.0);
-        if let Some(older) = under_way.get(&whose) {
-            locked(older).give_up(now)?;
+    /// The shortest time until the current response can count as stalled, if one is being read.
+    pub fn begin(&self, key: K, content: Vec<u8>, now: Instant) -> Result<ResponseSlot<K>, Duration> {
+        let mut active = lock_unpoisoned(&self.0);
+        if let Some(older) = active.get(&key) {
+            lock_unpoisoned(older).discard_if_stalled(now)?;
         }
         let length = content.len();
-        let held = Arc::new(Mutex::new(Held { content: Some(content), length, taken: 0, last_taken: now }));
-        under_way.insert(whose.clone(), Arc::clone(&held));
-        Ok(Delivery { whose, held, under_way: Arc::clone(&self.0) })
+        let buffer = Arc::new(Mutex::new(Buffer { content: Some(content), length, read: 0, last_read: now }));
+        active.insert(key.clone(), Arc::clone(&buffer));
+        Ok(ResponseSlot { key, buffer, active: Arc::clone(&self.0) })
     }
 }
 
-impl<T: Eq + Hash> Delivery<T> {
-    /// The next bytes, up to this many; none when all were taken. They are a copy, so that none of the rest is held by
-    /// whoever has them.
+impl<K: Eq + Hash> ResponseSlot<K> {
+    /// Copies up to `max` of the next bytes; returns an empty vector at the end. A copy, so that a caller never keeps
+    /// the whole buffer alive.
     ///
     /// # Errors
-    /// When another delivery has taken the place.
-    pub fn take(&self, most: usize, now: Instant) -> Result<Vec<u8>, Superseded> {
-        locked(&self.held).take(most, now)
+    /// [`Superseded`].
+    pub fn take(&self, max: usize, now: Instant) -> Result<Vec<u8>, Superseded> {
+        lock_unpoisoned(&self.buffer).take(max, now)
     }
 
-    /// How many bytes were not taken yet.
-    pub fn left(&self) -> usize {
-        let held = locked(&self.held);
-        held.length - held.taken
+    /// Returns the number of bytes not read yet.
+    pub fn remaining(&self) -> usize {
+        let buffer = lock_unpoisoned(&self.buffer);
+        buffer.length - buffer.read
     }
 }
 
-impl<T: Eq + Hash> Drop for Delivery<T> {
+impl<K: Eq + Hash> Drop for ResponseSlot<K> {
     fn drop(&mut self) {
-        let mut under_way = locked(&self.under_way);
-        if under_way.get(&self.whose).is_some_and(|held| Arc::ptr_eq(held, &self.held)) {
-            under_way.remove(&self.whose);
+        let mut active = lock_unpoisoned(&self.active);
+        if active.get(&self.key).is_some_and(|buffer| Arc::ptr_eq(buffer, &self.buffer)) {
+            active.remove(&self.key);
         }
     }
 }
 
-impl Held {
-    fn give_up(&mut self, now: Instant) -> Result<(), Duration> {
-        let left = STALLED_AFTER.saturating_sub(now.saturating_duration_since(self.last_taken));
-        if !left.is_zero() {
-            return Err(left);
+impl Buffer {
+    fn discard_if_stalled(&mut self, now: Instant) -> Result<(), Duration> {
+        let wait = STALLED_AFTER.saturating_sub(now.saturating_duration_since(self.last_read));
+        if !wait.is_zero() {
+            return Err(wait);
         }
         self.content = None;
         Ok(())
     }
 
-    fn take(&mut self, most: usize, now: Instant) -> Result<Vec<u8>, Superseded> {
+    fn take(&mut self, max: usize, now: Instant) -> Result<Vec<u8>, Superseded> {
         let content = self.content.as_ref().ok_or(Superseded)?;
-        let end = self.length.min(self.taken + most);
-        let piece = content[self.taken..end].to_vec();
-        (self.taken, self.last_taken) = (end, now);
+        let end = self.length.min(self.read + max);
+        let piece = content[self.read..end].to_vec();
+        (self.read, self.last_read) = (end, now);
         Ok(piece)
     }
 }
@@ -118,34 +118,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_delivery_is_taken_piece_by_piece_and_then_there_is_room_for_another() {
-        let (deliveries, now) = (Deliveries::default(), Instant::now());
-        let delivery = deliveries.begin("one", b"abcde".to_vec(), now).unwrap();
-        assert_eq!((delivery.take(3, now), delivery.left()), (Ok(b"abc".to_vec()), 2));
-        assert!(deliveries.begin("other", Vec::new(), now).is_ok());
-        assert_eq!((delivery.take(3, now), delivery.left()), (Ok(b"de".to_vec()), 0));
-        assert_eq!(delivery.take(3, now), Ok(Vec::new()));
-        assert_eq!(deliveries.begin("one", Vec::new(), now).unwrap_err(), STALLED_AFTER);
-        drop(delivery);
-        assert!(deliveries.begin("one", Vec::new(), now).is_ok());
+    fn dropping_a_read_response_frees_its_slot() {
+        let (slots, now) = (PerUserResponseSlots::default(), Instant::now());
+        let slot = slots.begin("one", b"abcde".to_vec(), now).unwrap();
+        assert_eq!((slot.take(3, now), slot.remaining()), (Ok(b"abc".to_vec()), 2));
+        assert!(slots.begin("other", Vec::new(), now).is_ok());
+        assert_eq!((slot.take(3, now), slot.remaining()), (Ok(b"de".to_vec()), 0));
+        assert_eq!(slot.take(3, now), Ok(Vec::new()));
+        assert_eq!(slots.begin("one", Vec::new(), now).unwrap_err(), STALLED_AFTER);
+        drop(slot);
+        assert!(slots.begin("one", Vec::new(), now).is_ok());
     }
 
     #[test]
-    fn a_delivery_that_nobody_reads_gives_way_and_one_that_is_read_does_not() {
-        let (deliveries, begun) = (Deliveries::default(), Instant::now());
+    fn only_a_stalled_response_is_replaced() {
+        let (slots, begun) = (PerUserResponseSlots::default(), Instant::now());
         let at = |seconds| begun + Duration::from_secs(seconds);
-        let older = deliveries.begin((), b"abcde".to_vec(), begun).unwrap();
+        let older = slots.begin((), b"abcde".to_vec(), begun).unwrap();
         assert!(older.take(1, at(9)).is_ok());
-        assert_eq!(deliveries.begin((), Vec::new(), at(18)).unwrap_err(), Duration::from_secs(6));
+        assert_eq!(slots.begin((), Vec::new(), at(18)).unwrap_err(), Duration::from_secs(6));
         assert!(older.take(1, at(21)).is_ok());
-        let newer = deliveries.begin((), b"fgh".to_vec(), at(36)).unwrap();
-        assert!(locked(&older.held).content.is_none(), "it is held although nobody gets it");
-        assert_eq!((older.take(1, at(36)), older.left()), (Err(Superseded), 3));
-        // The older one's end leaves the newer one in its place.
+        let newer = slots.begin((), b"fgh".to_vec(), at(36)).unwrap();
+        assert!(lock_unpoisoned(&older.buffer).content.is_none(), "a superseded response keeps its memory");
+        assert_eq!((older.take(1, at(36)), older.remaining()), (Err(Superseded), 3));
+        // Dropping the older slot keeps the newer one.
         drop(older);
-        assert!(deliveries.begin((), Vec::new(), at(39)).is_err());
+        assert!(slots.begin((), Vec::new(), at(39)).is_err());
         assert_eq!(newer.take(9, at(39)), Ok(b"fgh".to_vec()));
         drop(newer);
-        assert!(locked(&deliveries.0).is_empty());
+        assert!(lock_unpoisoned(&slots.0).is_empty());
     }
 }

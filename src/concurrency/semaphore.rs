@@ -1,4 +1,5 @@
-//! How many may do something at once: a slow vendor or a wave of password hashes must not take every thread there is.
+//! Semaphores that reject instead of waiting, so that a slow provider or a burst of password hashes cannot occupy every
+//! thread.
 
 use std::{
     collections::HashMap,
@@ -10,120 +11,119 @@ use std::{
 };
 
 use crate::{
-    concurrency::lock::locked,
+    concurrency::lock::lock_unpoisoned,
     error::{Code, Error, Result},
 };
 
-/// A number of places, each for one doer at a time.
+/// A counting semaphore.
 #[derive(Debug)]
-pub struct Slots {
-    most: u32,
-    taken: AtomicU32,
+pub struct Semaphore {
+    capacity: u32,
+    acquired: AtomicU32,
 }
 
-/// A place that is taken until this is dropped.
+/// A permit of a [`Semaphore`], released on drop.
 #[derive(Debug)]
-pub struct Slot<'slots>(&'slots AtomicU32);
+pub struct Permit<'semaphore>(&'semaphore AtomicU32);
 
-impl Slots {
-    pub fn new(most: u32) -> Self {
-        Self { most, taken: AtomicU32::new(0) }
+impl Semaphore {
+    pub fn new(capacity: u32) -> Self {
+        Self { capacity, acquired: AtomicU32::new(0) }
     }
 
-    /// How many places there are.
-    pub fn most(&self) -> u32 {
-        self.most
+    pub fn capacity(&self) -> u32 {
+        self.capacity
     }
 
-    /// Takes a place.
+    /// Acquires a permit.
     ///
     /// # Errors
-    /// `overloaded` when all are taken: waiting for one would hold a thread, which is what places are there to save.
-    pub fn enter(&self) -> Result<Slot<'_>> {
-        let before = self.taken.fetch_add(1, Ordering::Relaxed);
-        let slot = Slot(&self.taken);
-        if before < self.most {
-            Ok(slot)
+    /// `overloaded` if none is free. Waiting for one would occupy the thread that the semaphore is meant to save.
+    pub fn try_acquire(&self) -> Result<Permit<'_>> {
+        let before = self.acquired.fetch_add(1, Ordering::Relaxed);
+        let permit = Permit(&self.acquired);
+        if before < self.capacity {
+            Ok(permit)
         } else {
-            Err(Error::new(Code::Overloaded).detail("Too many are doing this now."))
+            Err(Error::new(Code::Overloaded).detail("Too many operations of this kind are running. Try again later."))
         }
     }
 }
 
-impl Drop for Slot<'_> {
+impl Drop for Permit<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// A number of places, of which nobody may take all. Clones are the same places.
+/// A semaphore that also limits how many permits one key may hold. Clones share the permits.
 #[derive(Clone, Debug)]
-pub struct Shares<T: Eq + Hash> {
-    most: u32,
-    taken: Arc<Mutex<Taken<T>>>,
+pub struct KeyedSemaphore<K: Eq + Hash> {
+    capacity: u32,
+    acquired: Arc<Mutex<Acquired<K>>>,
 }
 
-/// Somebody's place among others, taken until this is dropped.
+/// A permit of a [`KeyedSemaphore`] or [`KeyedMutex`], released on drop.
 #[derive(Debug)]
-pub struct Share<T: Eq + Hash> {
-    whose: T,
-    taken: Arc<Mutex<Taken<T>>>,
+pub struct KeyedPermit<K: Eq + Hash> {
+    key: K,
+    acquired: Arc<Mutex<Acquired<K>>>,
 }
 
 #[derive(Debug)]
-struct Taken<T> {
-    over_all: u32,
-    by: HashMap<T, u32>,
+struct Acquired<K> {
+    total: u32,
+    by_key: HashMap<K, u32>,
 }
 
-impl<T: Eq + Hash + Clone> Shares<T> {
-    pub fn new(most: u32) -> Self {
-        Self { most, taken: Arc::new(Mutex::new(Taken { over_all: 0, by: HashMap::new() })) }
+impl<K: Eq + Hash + Clone> KeyedSemaphore<K> {
+    pub fn new(capacity: u32) -> Self {
+        Self { capacity, acquired: Arc::new(Mutex::new(Acquired { total: 0, by_key: HashMap::new() })) }
     }
 
-    /// Takes a place. Nothing if all are taken, or as many by the same as they may have.
-    pub fn enter(&self, whose: T, most_each: u32) -> Option<Share<T>> {
-        let mut taken = locked(&self.taken);
-        let of_theirs = taken.by.get(&whose).copied().unwrap_or(0);
-        if taken.over_all >= self.most || of_theirs >= most_each {
+    /// Acquires a permit, or returns `None` if none is free or `key` already holds `max_per_key`.
+    pub fn try_acquire(&self, key: K, max_per_key: u32) -> Option<KeyedPermit<K>> {
+        let mut acquired = lock_unpoisoned(&self.acquired);
+        let of_key = acquired.by_key.get(&key).copied().unwrap_or(0);
+        if acquired.total >= self.capacity || of_key >= max_per_key {
             return None;
         }
-        taken.over_all += 1;
-        taken.by.insert(whose.clone(), of_theirs + 1);
-        Some(Share { whose, taken: Arc::clone(&self.taken) })
+        acquired.total += 1;
+        acquired.by_key.insert(key.clone(), of_key + 1);
+        Some(KeyedPermit { key, acquired: Arc::clone(&self.acquired) })
     }
 }
 
-impl<T: Eq + Hash> Drop for Share<T> {
+impl<K: Eq + Hash> Drop for KeyedPermit<K> {
     fn drop(&mut self) {
-        let mut taken = locked(&self.taken);
-        taken.over_all = taken.over_all.saturating_sub(1);
-        if let Some(count) = taken.by.get_mut(&self.whose) {
+        let mut acquired = lock_unpoisoned(&self.acquired);
+        acquired.total = acquired.total.saturating_sub(1);
+        if let Some(count) = acquired.by_key.get_mut(&self.key) {
             *count -= 1;
             if *count == 0 {
-                taken.by.remove(&self.whose);
+                acquired.by_key.remove(&self.key);
             }
         }
     }
 }
 
-/// One place for each of something, such as users.
+/// A mutex for each key, such as one per user.
 #[derive(Debug)]
-pub struct OneEach<T: Eq + Hash>(Shares<T>);
+pub struct KeyedMutex<K: Eq + Hash>(KeyedSemaphore<K>);
 
-impl<T: Eq + Hash + Clone> Default for OneEach<T> {
+impl<K: Eq + Hash + Clone> Default for KeyedMutex<K> {
     fn default() -> Self {
-        Self(Shares::new(u32::MAX))
+        Self(KeyedSemaphore::new(u32::MAX))
     }
 }
 
-impl<T: Eq + Hash + Clone> OneEach<T> {
-    /// Takes the place.
+impl<K: Eq + Hash + Clone> KeyedMutex<K> {
+    /// Locks the key until the permit is dropped.
     ///
     /// # Errors
-    /// `already_running` while it is taken.
-    pub fn enter(&self, whose: T) -> Result<Share<T>> {
-        self.0.enter(whose, 1).ok_or_else(|| Code::AlreadyRunning.into())
+    /// `already_running` if the key is locked.
+    pub fn try_acquire(&self, key: K) -> Result<KeyedPermit<K>> {
+        self.0.try_acquire(key, 1).ok_or_else(|| Code::AlreadyRunning.into())
     }
 }
 
@@ -133,35 +133,35 @@ mod tests {
     use crate::types::UserId;
 
     #[test]
-    fn a_place_is_free_again_when_its_taker_leaves() {
-        let slots = Slots::new(1);
-        let slot = slots.enter().unwrap();
-        assert_eq!(slots.enter().unwrap_err().code, Code::Overloaded);
-        drop(slot);
-        assert!(slots.enter().is_ok());
+    fn dropping_a_permit_releases_it() {
+        let semaphore = Semaphore::new(1);
+        let permit = semaphore.try_acquire().unwrap();
+        assert_eq!(semaphore.try_acquire().unwrap_err().code, Code::Overloaded);
+        drop(permit);
+        assert!(semaphore.try_acquire().is_ok());
     }
 
     #[test]
-    fn each_user_has_one_place() {
-        let places = OneEach::default();
-        let own = places.enter(UserId(1)).unwrap();
-        assert_eq!(places.enter(UserId(1)).unwrap_err().code, Code::AlreadyRunning);
-        assert!(places.enter(UserId(2)).is_ok());
-        drop(own);
-        assert!(places.enter(UserId(1)).is_ok());
+    fn a_keyed_mutex_locks_each_key_once() {
+        let mutex = KeyedMutex::default();
+        let first = mutex.try_acquire(UserId(1)).unwrap();
+        assert_eq!(mutex.try_acquire(UserId(1)).unwrap_err().code, Code::AlreadyRunning);
+        assert!(mutex.try_acquire(UserId(2)).is_ok());
+        drop(first);
+        assert!(mutex.try_acquire(UserId(1)).is_ok());
     }
 
     #[test]
-    fn nobody_takes_all_places_and_there_are_no_more_than_there_are() {
-        let places = Shares::new(3);
-        let enter = |whose: &'static str| places.enter(whose, 2);
-        let of_one = [enter("one"), enter("one")];
-        assert!(of_one.iter().all(Option::is_some) && enter("one").is_none());
-        let of_another = enter("another").unwrap();
-        assert!(enter("another").is_none() && enter("a third").is_none());
+    fn a_keyed_semaphore_limits_each_key_and_the_total() {
+        let semaphore = KeyedSemaphore::new(3);
+        let acquire = |key: &'static str| semaphore.try_acquire(key, 2);
+        let of_one = [acquire("one"), acquire("one")];
+        assert!(of_one.iter().all(Option::is_some) && acquire("one").is_none());
+        let of_another = acquire("another").unwrap();
+        assert!(acquire("another").is_none() && acquire("a third").is_none());
         drop(of_one);
-        assert!(enter("one").is_some() && enter("another").is_some());
+        assert!(acquire("one").is_some() && acquire("another").is_some());
         drop(of_another);
-        assert!(places.taken.lock().unwrap().by.is_empty());
+        assert!(semaphore.acquired.lock().unwrap().by_key.is_empty());
     }
 }

@@ -5,7 +5,7 @@ use std::{net::IpAddr, sync::Arc};
 use super::connection::StreamLimits;
 use crate::{
     app::App,
-    concurrency::semaphore::{Share, Shares},
+    concurrency::semaphore::{KeyedPermit, KeyedSemaphore},
     domain::identity::codes::client_network,
 };
 
@@ -16,13 +16,13 @@ pub struct ConnectionLimiter {
     most_per_network: u32,
     is_exempt: Arc<dyn Fn(IpAddr) -> bool + Send + Sync>,
     /// By the network that one subscriber has.
-    open: Shares<String>,
+    open: KeyedSemaphore<String>,
 }
 
 /// One open connection, counted until it is dropped.
 pub struct ConnectionPermit {
     pub peer: IpAddr,
-    _open: Share<String>,
+    _open: KeyedPermit<String>,
 }
 
 impl ConnectionLimiter {
@@ -33,14 +33,14 @@ impl ConnectionLimiter {
             limits: StreamLimits { head: limits.header_timeout, idle: limits.idle_timeout },
             most_per_network: limits.connections_per_client,
             is_exempt: Arc::new(move |peer| proxies.iter().any(|network| network.contains(&peer))),
-            open: Shares::new(limits.connections),
+            open: KeyedSemaphore::new(limits.connections),
         }
     }
 
     /// Counts a connection from this peer. Nothing, and the connection is closed, if there are too many.
     pub fn admit(&self, peer: IpAddr) -> Option<ConnectionPermit> {
         let most = if (self.is_exempt)(peer) { u32::MAX } else { self.most_per_network };
-        self.open.enter(client_network(peer), most).map(|open| ConnectionPermit { peer, _open: open })
+        self.open.try_acquire(client_network(peer), most).map(|open| ConnectionPermit { peer, _open: open })
     }
 }
 
@@ -54,7 +54,7 @@ mod tests {
     fn a_subscriber_is_one_peer_whatever_its_addresses() {
         let limits = StreamLimits { head: Duration::from_secs(1), idle: Duration::from_secs(1) };
         let door =
-            ConnectionLimiter { limits, most_per_network: 2, is_exempt: Arc::new(|_| false), open: Shares::new(10) };
+            ConnectionLimiter { limits, most_per_network: 2, is_exempt: Arc::new(|_| false), open: KeyedSemaphore::new(10) };
         let admit = |peer: &str| door.admit(peer.parse().unwrap());
         let visits: Vec<_> = ["2001:db8::1", "2001:db8::2:1"].into_iter().map(|peer| admit(peer).unwrap()).collect();
         assert!(admit("2001:db8:0:0:ffff::1").is_none());

@@ -12,7 +12,7 @@ use tempfile::SpooledTempFile;
 
 use super::openapi::headers::Header;
 use super::reply::{JSON, Reply, ReplyDescription};
-use crate::{concurrency::semaphore::Share, error::Error, types::UserId};
+use crate::{concurrency::semaphore::KeyedPermit, error::Error, types::UserId};
 
 /// Bytes read and sent at once.
 const PIECE: usize = 256 * 1024;
@@ -21,7 +21,7 @@ const PIECE: usize = 256 * 1024;
 pub struct Download {
     file: SpooledTempFile,
     /// Its user's place: taken until the document has been sent, or its client is gone.
-    _own: Share<UserId>,
+    _own: KeyedPermit<UserId>,
 }
 
 impl Download {
@@ -29,7 +29,7 @@ impl Download {
     ///
     /// # Errors
     /// `internal` when the file fails.
-    pub fn of(mut file: SpooledTempFile, own: Share<UserId>) -> Result<Self, Error> {
+    pub fn of(mut file: SpooledTempFile, own: KeyedPermit<UserId>) -> Result<Self, Error> {
         file.rewind().map_err(Error::internal)?;
         Ok(Self { file, _own: own })
     }

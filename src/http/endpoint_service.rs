@@ -110,7 +110,7 @@ impl EndpointSpec {
         let body =
             if takes_body(request.method()) { self.read_body(request, &caller, meta).await? } else { Bytes::new() };
         // Only now: whoever sends a body slowly must not take a place from those who have sent theirs.
-        let _place = self.app.requests.enter().map_err(|_| refused_for_now("Too many requests are running."))?;
+        let _place = self.app.requests.try_acquire().map_err(|_| refused_for_now("Too many requests are running."))?;
         let path = path_parameters(request, self.path).await?;
         let act = match &caller {
             Caller::Admin(identity) if self.access.is_audited() => {
@@ -156,7 +156,7 @@ impl EndpointSpec {
         let body = mem::take(request.body_mut());
         let room = || {
             let sender = caller.name().unwrap_or_else(|| client_network(meta.client));
-            let room = self.app.long_bodies.enter(sender, LONG_BODIES_OF_ONE);
+            let room = self.app.long_bodies.try_acquire(sender, LONG_BODIES_OF_ONE);
             room.ok_or_else(|| refused_for_now("Too many long bodies are on their way."))
         };
         let read = body::read(body, request.headers(), limit, room);

@@ -13,7 +13,7 @@ use crate::{
         request_context::RequestMeta,
         sse::SseSender,
     },
-    providers::{client::while_wanted, llm::Flow},
+    providers::{client::with_cancellation, llm::Flow},
 };
 
 /// Tokens as the provider counted them; null where it did not say.
@@ -93,7 +93,7 @@ where
     F: FnOnce(&mut dyn FnMut(&str) -> Flow) -> Result<CallRecord>,
 {
     events.send("meta", &json!({ "traceId": trace_id, "provider": app.model_calls.models.name(), "model": app.model_calls.models.model() }));
-    let outcome = while_wanted(events.wanted(), || {
+    let outcome = with_cancellation(events.wanted(), || {
         run(&mut |text| {
             // An empty piece only asks whether anybody is still there.
             let is_heard = events.is_heard() && (text.is_empty() || events.send("delta", &json!({ "text": text })));

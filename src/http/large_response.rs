@@ -16,7 +16,7 @@ use hyper::body::{Frame, SizeHint};
 use super::connection::PIECE;
 use crate::{
     app::App,
-    concurrency::response_slots::{Delivery, Superseded},
+    concurrency::response_slots::{ResponseSlot, Superseded},
     error::{Code, Error, Result},
     types::UserId,
 };
@@ -47,7 +47,7 @@ fn is_still_read(for_at_least: Duration) -> Error {
 
 /// The body of a large answer. It has nothing of what it was to send once another has taken its place, also while the
 /// connection has not asked it yet how it goes on.
-struct Large(Delivery<UserId>);
+struct Large(ResponseSlot<UserId>);
 
 impl HttpBody for Large {
     type Data = Bytes;
@@ -60,10 +60,10 @@ impl HttpBody for Large {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.0.left() == 0
+        self.0.remaining() == 0
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.0.left() as u64)
+        SizeHint::with_exact(self.0.remaining() as u64)
     }
 }

@@ -25,7 +25,7 @@ use crate::{
     app::App,
     domain::divination::model_calls::CallPermit,
     error::{Code, Error, Result},
-    providers::client::Wanted,
+    providers::client::CancellationCheck,
 };
 
 /// Events that wait for a slow reader before the sender waits too.
@@ -153,7 +153,7 @@ impl SseSender {
     }
 
     /// The same for the thread that waits for what is to be sent.
-    pub fn wanted(&self) -> Wanted {
+    pub fn wanted(&self) -> CancellationCheck {
         let (sender, entitlement) = (self.sender.clone(), Arc::clone(&self.entitlement));
         Arc::new(move || !sender.is_closed() && entitlement.holds())
     }

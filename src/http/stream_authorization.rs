@@ -11,7 +11,7 @@ use std::{
 };
 
 use super::request_context::RequestContext;
-use crate::{app::App, concurrency::lock::locked, domain::identity::tokens, types::Secret};
+use crate::{app::App, concurrency::lock::lock_unpoisoned, domain::identity::tokens, types::Secret};
 
 /// Interval between two checks of the token.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -45,7 +45,7 @@ impl StreamAuthorization {
     }
 
     fn is_to_be_looked_at(&self) -> bool {
-        let mut looked_at = locked(&self.looked_at);
+        let mut looked_at = lock_unpoisoned(&self.looked_at);
         let is_due = looked_at.elapsed() >= LOOK_EVERY;
         if is_due {
             *looked_at = Instant::now();

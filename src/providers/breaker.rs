@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use super::{Failure, FailureKind};
 use crate::{
-    concurrency::lock::locked,
-    metrics::{Counter, Distribution, SLOW_BOUNDS},
+    concurrency::lock::lock_unpoisoned,
+    metrics::{Counter, Histogram, SLOW_BOUNDS},
     types::milliseconds,
 };
 
@@ -20,18 +20,18 @@ pub const BREAKER_OPEN: &str = "breaker_open";
 
 /// A breaker for one provider, shared by all callers.
 #[derive(Debug)]
-pub struct Breaker {
+pub struct CircuitBreaker {
     provider: &'static str,
-    faults_to_open: u32,
+    threshold: u32,
     probe_after_millis: i64,
-    state: Mutex<State>,
-    tally: Tally,
+    state: Mutex<BreakerState>,
+    metrics: BreakerMetrics,
 }
 
 /// Counts of call outcomes since the start.
 #[derive(Debug)]
-pub struct Tally {
-    /// Successful calls.
+pub struct BreakerMetrics {
+    /// The vendor did what it was asked.
     pub answered: Counter,
     /// Calls that failed because of the provider or the network.
     pub failed: Counter,
@@ -42,21 +42,21 @@ pub struct Tally {
     /// The breaker was open.
     pub not_made: Counter,
     /// Microseconds that calls took.
-    pub durations: Distribution,
+    pub durations: Histogram,
 }
 
 /// The leave to make one call. Dropping it without a verdict counts as nothing and lets another probe through.
 #[derive(Debug)]
 #[must_use]
-pub struct Permit<'a> {
-    breaker: &'a Breaker,
+pub struct BreakerPermit<'a> {
+    breaker: &'a CircuitBreaker,
     probing: bool,
     begun: Instant,
 }
 
 /// The breaker's state as shown to operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Condition {
+pub enum BreakerState {
     /// Calls pass; so many faults have been counted in a row.
     Closed {
         /// Faults since the last answer.
@@ -71,27 +71,21 @@ pub enum Condition {
     },
 }
 
-#[derive(Debug)]
-enum State {
-    Closed { faults: u32 },
-    Open { since_millis: i64, probing: bool },
-}
-
-impl Breaker {
-    /// A closed breaker that opens after `faults_to_open` faults in a row and probes every `probe_after`.
-    pub fn new(provider: &'static str, faults_to_open: u32, probe_after: Duration) -> Self {
+impl CircuitBreaker {
+    /// A closed breaker that opens after `threshold` faults in a row and probes every `probe_after`.
+    pub fn new(provider: &'static str, threshold: u32, probe_after: Duration) -> Self {
         Self {
             provider,
-            faults_to_open: faults_to_open.max(1),
+            threshold: threshold.max(1),
             probe_after_millis: milliseconds(probe_after),
-            state: Mutex::new(State::Closed { faults: 0 }),
-            tally: Tally {
+            state: Mutex::new(BreakerState::Closed { faults: 0 }),
+            metrics: BreakerMetrics {
                 answered: Counter::default(),
                 failed: Counter::default(),
                 refused: Counter::default(),
                 cancelled: Counter::default(),
                 not_made: Counter::default(),
-                durations: Distribution::new(&SLOW_BOUNDS),
+                durations: Histogram::new(&SLOW_BOUNDS),
             },
         }
     }
@@ -101,14 +95,14 @@ impl Breaker {
         self.provider
     }
 
-    /// Returns the counts of call outcomes.
-    pub fn tally(&self) -> &Tally {
-        &self.tally
+    /// What came of the calls so far.
+    pub fn metrics(&self) -> &BreakerMetrics {
+        &self.metrics
     }
 
     /// Returns true if calls are rejected.
     pub fn is_open(&self) -> bool {
-        matches!(self.condition(), Condition::Open { .. })
+        matches!(self.state(), BreakerState::Open { .. })
     }
 
     /// Five faults in a row, a probe every 30 seconds.
@@ -117,37 +111,34 @@ impl Breaker {
     }
 
     /// Asks for leave to call. An open breaker answers `Busy` with code [`BREAKER_OPEN`] and the time left.
-    pub fn enter(&self, now_millis: i64) -> Result<Permit<'_>, Failure> {
-        let mut state = locked(&self.state);
+    pub fn try_acquire(&self, now_millis: i64) -> Result<BreakerPermit<'_>, Failure> {
+        let mut state = lock_unpoisoned(&self.state);
         match &mut *state {
-            State::Closed { .. } => Ok(Permit { breaker: self, probing: false, begun: Instant::now() }),
-            State::Open { since_millis, probing } => {
+            BreakerState::Closed { .. } => Ok(BreakerPermit { breaker: self, probing: false, begun: Instant::now() }),
+            BreakerState::Open { since_millis, probing } => {
                 *since_millis = (*since_millis).min(now_millis);
                 let left = self.probe_after_millis.saturating_sub(now_millis.saturating_sub(*since_millis));
                 if left > 0 || *probing {
-                    self.tally.not_made.add(1);
+                    self.metrics.not_made.add(1);
                     return Err(self.refusal(left));
                 }
                 *probing = true;
-                Ok(Permit { breaker: self, probing: true, begun: Instant::now() })
+                Ok(BreakerPermit { breaker: self, probing: true, begun: Instant::now() })
             }
         }
     }
 
     /// Calls through the breaker: acquires permission, calls, and records the outcome.
     pub fn run<T>(&self, clock: impl Fn() -> i64, call: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
-        let permit = self.enter(clock())?;
+        let permit = self.try_acquire(clock())?;
         let result = call();
         permit.record(result.as_ref().err(), clock());
         result
     }
 
-    /// Returns the breaker's state.
-    pub fn condition(&self) -> Condition {
-        match *locked(&self.state) {
-            State::Closed { faults } => Condition::Closed { faults },
-            State::Open { since_millis, probing } => Condition::Open { since_millis, probing },
-        }
+    /// Returns the current state.
+    pub fn state(&self) -> BreakerState {
+        *lock_unpoisoned(&self.state)
     }
 
     fn refusal(&self, left_millis: i64) -> Failure {
@@ -157,41 +148,41 @@ impl Breaker {
     }
 
     fn record_answer(&self, probing: bool) {
-        let mut state = locked(&self.state);
+        let mut state = lock_unpoisoned(&self.state);
         // A call that began before the breaker opened must not close it: only the probe may.
-        if probing || matches!(*state, State::Closed { .. }) {
-            *state = State::Closed { faults: 0 };
+        if probing || matches!(*state, BreakerState::Closed { .. }) {
+            *state = BreakerState::Closed { faults: 0 };
         }
     }
 
     fn record_fault(&self, probing: bool, now_millis: i64) {
-        let mut state = locked(&self.state);
+        let mut state = lock_unpoisoned(&self.state);
         match &mut *state {
-            State::Open { .. } if !probing => {}
-            State::Closed { faults } if !probing && *faults + 1 < self.faults_to_open => {
+            BreakerState::Open { .. } if !probing => {}
+            BreakerState::Closed { faults } if !probing && *faults + 1 < self.threshold => {
                 *faults += 1;
             }
-            _ => *state = State::Open { since_millis: now_millis, probing: false },
+            _ => *state = BreakerState::Open { since_millis: now_millis, probing: false },
         }
     }
 
     fn give_probe_back(&self) {
-        if let State::Open { probing, .. } = &mut *locked(&self.state) {
+        if let BreakerState::Open { probing, .. } = &mut *lock_unpoisoned(&self.state) {
             *probing = false;
         }
     }
 }
 
-impl Permit<'_> {
-    /// Records the outcome of the call: `None` for success.
+impl BreakerPermit<'_> {
+    /// Records what came of the call: `None` for success.
     pub fn record(mut self, failure: Option<&Failure>, now_millis: i64) {
-        let tally = &self.breaker.tally;
-        tally.durations.add_duration(self.begun.elapsed());
+        let metrics = &self.breaker.metrics;
+        metrics.durations.add_duration(self.begun.elapsed());
         match failure {
-            None => tally.answered.add(1),
-            Some(failure) if failure.is_fault_of_provider() => tally.failed.add(1),
-            Some(failure) if failure.kind == FailureKind::Cancelled => tally.cancelled.add(1),
-            Some(_) => tally.refused.add(1),
+            None => metrics.answered.add(1),
+            Some(failure) if failure.is_fault_of_provider() => metrics.failed.add(1),
+            Some(failure) if failure.kind == FailureKind::Cancelled => metrics.cancelled.add(1),
+            Some(_) => metrics.refused.add(1),
         }
         match failure {
             Some(failure) if failure.kind == FailureKind::Cancelled => return,
@@ -204,7 +195,7 @@ impl Permit<'_> {
     }
 }
 
-impl Drop for Permit<'_> {
+impl Drop for BreakerPermit<'_> {
     fn drop(&mut self) {
         if self.probing {
             self.breaker.give_probe_back();
@@ -222,90 +213,90 @@ mod tests {
         Failure::new(FailureKind::TimedOut, "x", "total_timeout")
     }
 
-    fn opened_at(now: i64) -> Breaker {
-        let breaker = Breaker::with_defaults("x");
+    fn opened_at(now: i64) -> CircuitBreaker {
+        let breaker = CircuitBreaker::with_defaults("x");
         for _ in 0..5 {
-            breaker.enter(now).unwrap().record(Some(&fault()), now);
+            breaker.try_acquire(now).unwrap().record(Some(&fault()), now);
         }
         breaker
     }
 
     #[test]
     fn five_faults_in_a_row_open_it() {
-        let breaker = Breaker::with_defaults("x");
+        let breaker = CircuitBreaker::with_defaults("x");
         for _ in 0..4 {
-            breaker.enter(0).unwrap().record(Some(&fault()), 0);
+            breaker.try_acquire(0).unwrap().record(Some(&fault()), 0);
         }
-        assert_eq!(breaker.condition(), Condition::Closed { faults: 4 });
-        breaker.enter(0).unwrap().record(Some(&fault()), 0);
-        let refusal = breaker.enter(10 * SECOND).unwrap_err();
+        assert_eq!(breaker.state(), BreakerState::Closed { faults: 4 });
+        breaker.try_acquire(0).unwrap().record(Some(&fault()), 0);
+        let refusal = breaker.try_acquire(10 * SECOND).unwrap_err();
         assert_eq!((refusal.kind, refusal.code.as_str()), (FailureKind::Busy, BREAKER_OPEN));
         assert_eq!(refusal.retry_after, Some(Duration::from_secs(20)));
     }
 
     #[test]
     fn an_answer_between_starts_the_count_again() {
-        let breaker = Breaker::with_defaults("x");
+        let breaker = CircuitBreaker::with_defaults("x");
         let refused = Failure::new(FailureKind::Refused, "x", "bad_number");
         for _ in 0..20 {
             for _ in 0..4 {
-                breaker.enter(0).unwrap().record(Some(&fault()), 0);
+                breaker.try_acquire(0).unwrap().record(Some(&fault()), 0);
             }
-            breaker.enter(0).unwrap().record(Some(&refused), 0);
+            breaker.try_acquire(0).unwrap().record(Some(&refused), 0);
         }
-        assert_eq!(breaker.condition(), Condition::Closed { faults: 0 });
+        assert_eq!(breaker.state(), BreakerState::Closed { faults: 0 });
     }
 
     #[test]
     fn one_probe_at_a_time_and_its_success_closes() {
         let breaker = opened_at(0);
-        assert!(breaker.enter(30 * SECOND - 1).is_err());
-        let probe = breaker.enter(30 * SECOND).unwrap();
-        assert!(breaker.enter(31 * SECOND).is_err());
+        assert!(breaker.try_acquire(30 * SECOND - 1).is_err());
+        let probe = breaker.try_acquire(30 * SECOND).unwrap();
+        assert!(breaker.try_acquire(31 * SECOND).is_err());
         probe.record(None, 31 * SECOND);
-        assert_eq!(breaker.condition(), Condition::Closed { faults: 0 });
+        assert_eq!(breaker.state(), BreakerState::Closed { faults: 0 });
     }
 
     #[test]
     fn a_failed_probe_waits_the_whole_time_again() {
         let breaker = opened_at(0);
-        breaker.enter(30 * SECOND).unwrap().record(Some(&fault()), 40 * SECOND);
-        assert!(breaker.enter(70 * SECOND - 1).is_err());
-        assert!(breaker.enter(70 * SECOND).is_ok());
+        breaker.try_acquire(30 * SECOND).unwrap().record(Some(&fault()), 40 * SECOND);
+        assert!(breaker.try_acquire(70 * SECOND - 1).is_err());
+        assert!(breaker.try_acquire(70 * SECOND).is_ok());
     }
 
     #[test]
     fn a_probe_without_a_verdict_is_given_back() {
         let breaker = opened_at(0);
-        drop(breaker.enter(30 * SECOND).unwrap());
+        drop(breaker.try_acquire(30 * SECOND).unwrap());
         let cancelled = Failure::new(FailureKind::Cancelled, "x", "cancelled");
-        breaker.enter(30 * SECOND).unwrap().record(Some(&cancelled), 30 * SECOND);
-        assert!(breaker.enter(30 * SECOND).is_ok());
-        assert_eq!((breaker.tally().cancelled.get(), breaker.tally().refused.get()), (1, 0));
+        breaker.try_acquire(30 * SECOND).unwrap().record(Some(&cancelled), 30 * SECOND);
+        assert!(breaker.try_acquire(30 * SECOND).is_ok());
+        assert_eq!((breaker.metrics().cancelled.get(), breaker.metrics().refused.get()), (1, 0));
     }
 
     #[test]
     fn calls_from_before_the_opening_change_nothing() {
-        let breaker = Breaker::with_defaults("x");
-        let (early_success, early_fault) = (breaker.enter(0).unwrap(), breaker.enter(0).unwrap());
+        let breaker = CircuitBreaker::with_defaults("x");
+        let (early_success, early_fault) = (breaker.try_acquire(0).unwrap(), breaker.try_acquire(0).unwrap());
         for _ in 0..5 {
-            breaker.enter(0).unwrap().record(Some(&fault()), 0);
+            breaker.try_acquire(0).unwrap().record(Some(&fault()), 0);
         }
         early_success.record(None, SECOND);
         early_fault.record(Some(&fault()), 20 * SECOND);
-        assert_eq!(breaker.condition(), Condition::Open { since_millis: 0, probing: false });
+        assert_eq!(breaker.state(), BreakerState::Open { since_millis: 0, probing: false });
     }
 
     #[test]
     fn a_clock_set_back_does_not_lock_it_for_years() {
         let breaker = opened_at(1_000_000 * SECOND);
-        assert!(breaker.enter(0).is_err());
-        assert!(breaker.enter(30 * SECOND).is_ok());
+        assert!(breaker.try_acquire(0).is_err());
+        assert!(breaker.try_acquire(30 * SECOND).is_ok());
     }
 
     #[test]
     fn running_a_call_records_it() {
-        let breaker = Breaker::new("x", 1, Duration::from_secs(30));
+        let breaker = CircuitBreaker::new("x", 1, Duration::from_secs(30));
         let result: Result<(), Failure> = breaker.run(|| 0, || Err(fault()));
         assert_eq!(result, Err(fault()));
         let refused = breaker.run(|| SECOND, || Ok(())).unwrap_err();

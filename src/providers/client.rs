@@ -10,7 +10,7 @@
 mod connecting;
 mod endpoint;
 mod trust;
-mod wanted;
+mod cancellation;
 
 use std::io::{self, Read};
 use std::time::Duration;
@@ -22,8 +22,8 @@ use ureq::{Agent, Body, Error, Timeout};
 use self::connecting::{MarkingConnector, MarkingResolver, NotConnected};
 pub use self::endpoint::Endpoint;
 pub use self::trust::Trust;
-pub use self::wanted::{LOOK_UP_EVERY, Wanted, to_its_end, while_wanted};
-use self::wanted::{Unwanted, pass_on};
+pub use self::cancellation::{CANCELLATION_POLL, CancellationCheck, uncancellable, with_cancellation};
+use self::cancellation::{Cancelled, pass_on};
 use super::{Failure, FailureKind};
 
 /// The code of the only time limit after which the provider certainly has not acted.
@@ -260,7 +260,7 @@ impl Pieces {
     /// bytes.
     pub fn read_all(mut self, mut body: Vec<u8>, limit: usize) -> Result<Vec<u8>, Failure> {
         let is_complete = self.read_up_to(&mut body, limit)?;
-        if is_complete { Ok(body) } else { Err(Failure::new(FailureKind::Nonsense, self.provider, "answer_too_large")) }
+        if is_complete { Ok(body) } else { Err(Failure::new(FailureKind::InvalidResponse, self.provider, "answer_too_large")) }
     }
 
     /// Appends to the body. Returns false if it exceeds `limit` bytes.
@@ -283,7 +283,7 @@ impl Pieces {
 /// Maps a transport error to a failure. The error's text may hold the address with its query, so it is dropped.
 fn failure_of(provider: &'static str, error: &Error) -> Failure {
     let (kind, code) = match error {
-        Error::Other(other) if other.is::<Unwanted>() => (FailureKind::Cancelled, "cancelled"),
+        Error::Other(other) if other.is::<Cancelled>() => (FailureKind::Cancelled, "cancelled"),
         Error::Other(other) => match other.downcast_ref::<NotConnected>() {
             Some(NotConnected::TimedOut) => (FailureKind::TimedOut, CONNECT_TIMEOUT),
             Some(NotConnected::NameNotFound) => (FailureKind::Unreachable, "name_not_found"),
@@ -296,7 +296,7 @@ fn failure_of(provider: &'static str, error: &Error) -> Failure {
         Error::Timeout(_) => (FailureKind::TimedOut, "total_timeout"),
         Error::Http(_) | Error::BadUri(_) => (FailureKind::Misconfigured, "request_not_sendable"),
         Error::Protocol(_) | Error::LargeResponseHeader(..) | Error::Decompress(..) | Error::BodyStalled => {
-            (FailureKind::Nonsense, "not_http")
+            (FailureKind::InvalidResponse, "not_http")
         }
         _ => (FailureKind::OutcomeUnknown, "connection_lost"),
     };
@@ -319,7 +319,7 @@ mod tests {
                 FailureKind::Unreachable,
                 "connect_failed",
             ),
-            (Error::LargeResponseHeader(9, 8), FailureKind::Nonsense, "not_http"),
+            (Error::LargeResponseHeader(9, 8), FailureKind::InvalidResponse, "not_http"),
         ];
         for (error, kind, code) in cases {
             let failure = failure_of("x", &error);

@@ -11,7 +11,7 @@ use crate::{
     config::{Config, EmailProvider, EmailTls, LlmProvider, ModerationProvider, SmsProvider},
     error::{Code, Error, Result},
     providers::{
-        breaker::Breaker,
+        breaker::CircuitBreaker,
         email::{self, EmailSender, smtp},
         llm::{
             models::{Guarded, Models},
@@ -105,7 +105,7 @@ pub fn text_moderator(config: &Config, clock: Clock) -> Option<Box<dyn TextModer
 
 /// The models that interpret, each behind its breaker.
 pub fn language_models(config: &Config) -> Models {
-    let breaker = |name| Breaker::new(name, config.llm.breaker_faults, config.llm.breaker_pause);
+    let breaker = |name| CircuitBreaker::new(name, config.llm.breaker_faults, config.llm.breaker_pause);
     let openai = |base_url: &str, api_key: &Option<SecretString>, model: &str, name| {
         let settings = openai::Settings {
             base_url: base_url.to_owned(),

@@ -67,10 +67,10 @@ pub enum FailureKind {
     ContentRefused,
     /// Key, rights, template, model name or balance: no request will pass until the operator acts.
     Misconfigured,
-    /// The response is invalid or incomplete.
-    Nonsense,
-    /// The provider ended normally with an unusable response: empty, far too long, or with an unknown finish reason.
-    /// The request may have caused it, so it says nothing about the provider's health.
+    /// The vendor answered something that cannot be understood, or not the whole of it.
+    InvalidResponse,
+    /// The vendor answered to an end of its own choice, and it is of no use: it says nothing, or far too much, or ended
+    /// for a reason nobody knows. It may be what was asked for, so that it says nothing of the vendor's health.
     Unusable,
     /// Our own caller went away and the call was dropped for it.
     Cancelled,
@@ -120,7 +120,7 @@ impl Failure {
             FailureKind::Refused
             | FailureKind::ContentRefused
             | FailureKind::Misconfigured
-            | FailureKind::Nonsense
+            | FailureKind::InvalidResponse
             | FailureKind::Unusable
             | FailureKind::Cancelled => false,
         }
@@ -136,7 +136,7 @@ impl Failure {
             | FailureKind::ContentRefused
             | FailureKind::Misconfigured => true,
             FailureKind::TimedOut => self.code == client::CONNECT_TIMEOUT,
-            FailureKind::OutcomeUnknown | FailureKind::Nonsense | FailureKind::Unusable | FailureKind::Cancelled => {
+            FailureKind::OutcomeUnknown | FailureKind::InvalidResponse | FailureKind::Unusable | FailureKind::Cancelled => {
                 false
             }
         }
@@ -151,7 +151,7 @@ impl Failure {
                 | FailureKind::TimedOut
                 | FailureKind::OutcomeUnknown
                 | FailureKind::Busy
-                | FailureKind::Nonsense
+                | FailureKind::InvalidResponse
         )
     }
 }
@@ -176,7 +176,7 @@ impl From<Failure> for Error {
             FailureKind::Unreachable | FailureKind::Busy | FailureKind::Cancelled => Code::ProviderUnavailable,
             FailureKind::RecipientLimited => Code::TooManyRequests,
             FailureKind::ContentRefused => Code::ContentRejected,
-            FailureKind::Refused | FailureKind::Misconfigured | FailureKind::Nonsense | FailureKind::Unusable => {
+            FailureKind::Refused | FailureKind::Misconfigured | FailureKind::InvalidResponse | FailureKind::Unusable => {
                 Code::ProviderFailed
             }
         };
@@ -195,7 +195,7 @@ impl fmt::Display for FailureKind {
             Self::Refused => "refused",
             Self::ContentRefused => "content refused",
             Self::Misconfigured => "misconfigured",
-            Self::Nonsense => "nonsense",
+            Self::InvalidResponse => "invalid response",
             Self::Unusable => "unusable",
             Self::Cancelled => "cancelled",
         })

@@ -320,7 +320,7 @@ fn in_namespace(root: &str, document: &str) -> String {
 }
 
 fn nonsense(code: &'static str) -> Failure {
-    Failure::new(FailureKind::Nonsense, NAME, code)
+    Failure::new(FailureKind::InvalidResponse, NAME, code)
 }
 
 fn unreadable() -> Failure {

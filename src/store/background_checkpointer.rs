@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    thread_priority::give_way,
+    thread_priority::lower_thread_priority,
 };
 
 /// The maximum number of passes over the WAL, and the number of pages that may remain for the writer.
@@ -125,7 +125,7 @@ struct CheckpointConnection {
 
 impl CheckpointConnection {
     fn open(path: &Path, tuning: &Tuning) -> Result<Self> {
-        give_way();
+        lower_thread_priority();
         let connection = connection::open_beside(path, tuning)?;
         let file = ManuallyDrop::new(File::open(path).map_err(Error::internal)?);
         Ok(Self { connection, file })

@@ -33,9 +33,9 @@ use super::{
 };
 use crate::{
     clock::Clock,
-    concurrency::lock::locked,
+    concurrency::lock::lock_unpoisoned,
     error::{Code, Error, Result},
-    metrics::{Counter, Distribution, SIZE_BOUNDS, SLOW_BOUNDS},
+    metrics::{Counter, Histogram, SIZE_BOUNDS, SLOW_BOUNDS},
 };
 
 pub(super) use checkpoint::{LogPages, checkpoint};
@@ -58,9 +58,9 @@ pub struct WriterLoad {
 #[derive(Debug)]
 pub struct WriterMetrics {
     /// Operations per commit.
-    pub operations: Distribution,
+    pub operations: Histogram,
     /// Microseconds from the start of a commit to its replies.
-    pub durations: Distribution,
+    pub durations: Histogram,
     /// Commits that failed.
     pub failures: Counter,
     /// Operations that found damage in the file, and commits that failed of it without such an operation.
@@ -99,8 +99,8 @@ impl Writer {
         let shared = Arc::new(Shared {
             queued: AtomicU64::new(0),
             metrics: WriterMetrics {
-                operations: Distribution::new(&SIZE_BOUNDS),
-                durations: Distribution::new(&SLOW_BOUNDS),
+                operations: Histogram::new(&SIZE_BOUNDS),
+                durations: Histogram::new(&SLOW_BOUNDS),
                 failures: Counter::default(),
                 damage_errors: Counter::default(),
             },
@@ -142,7 +142,7 @@ impl Writer {
     {
         let (reply, receiver) = oneshot::channel();
         let job = Box::new(Operation { kind, work: Some(operation), outcome: None, reply });
-        let Some(queue) = locked(&self.queue).clone() else {
+        let Some(queue) = lock_unpoisoned(&self.queue).clone() else {
             return Pending::ready(Err(busy("The service is stopping.")));
         };
         self.shared.queued.fetch_add(1, Ordering::Relaxed);
@@ -174,8 +174,8 @@ impl Writer {
     }
 
     pub(super) fn stop(&self) {
-        drop(locked(&self.queue).take());
-        if let Some(thread) = locked(&self.thread).take()
+        drop(lock_unpoisoned(&self.queue).take());
+        if let Some(thread) = lock_unpoisoned(&self.thread).take()
             && thread.join().is_err()
         {
             tracing::error!("the writer thread panicked");

@@ -1,8 +1,8 @@
 //! Sending email through the configured provider, behind its circuit breaker and a limit of concurrent messages.
 
 use crate::{
-    concurrency::semaphore::Slots,
-    providers::{breaker::Breaker, email::EmailSender},
+    concurrency::semaphore::Semaphore,
+    providers::{breaker::CircuitBreaker, email::EmailSender},
 };
 
 /// Messages handed to the mail server at once: a slow provider must leave threads for other work.
@@ -11,12 +11,12 @@ const CONCURRENT_MESSAGES: u32 = 32;
 /// The email provider with its breaker and permits.
 pub struct Mailer {
     pub sender: Box<dyn EmailSender>,
-    pub breaker: Breaker,
-    pub permits: Slots,
+    pub breaker: CircuitBreaker,
+    pub permits: Semaphore,
 }
 
 impl Mailer {
     pub fn new(sender: Box<dyn EmailSender>) -> Self {
-        Self { sender, breaker: Breaker::with_defaults("email"), permits: Slots::new(CONCURRENT_MESSAGES) }
+        Self { sender, breaker: CircuitBreaker::with_defaults("email"), permits: Semaphore::new(CONCURRENT_MESSAGES) }
     }
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{Moderation, Ruling, engine::ContentType, external::account_of, judge_locally};
-use crate::{concurrency::lock::locked, error::Result, providers::moderation::Judgement, types::UserId};
+use crate::{concurrency::lock::lock_unpoisoned, error::Result, providers::moderation::Judgement, types::UserId};
 
 /// Texts asked about at once, if the outside service takes as many.
 const AT_ONCE: u32 = 4;
@@ -66,10 +66,10 @@ pub fn compare_all(moderation: &Moderation, texts: &[Text]) -> Result<Vec<Compar
         for _ in (0..at_once).zip(texts) {
             scope.spawn(|| {
                 loop {
-                    let index = locked(&next).next();
+                    let index = lock_unpoisoned(&next).next();
                     let Some(index) = index else { return };
                     let compared = compare(moderation, &texts[index]);
-                    locked(&done).push((index, compared));
+                    lock_unpoisoned(&done).push((index, compared));
                 }
             });
         }

@@ -9,12 +9,12 @@ use std::{
 use super::engine::ContentType;
 use crate::{
     clock::Clock,
-    concurrency::{lock::locked, semaphore::Slots},
+    concurrency::{lock::lock_unpoisoned, semaphore::Semaphore},
     core::Core,
     providers::{
         Failure, FailureKind,
-        breaker::{Breaker, Condition},
-        client::to_its_end,
+        breaker::{BreakerState, CircuitBreaker},
+        client::uncancellable,
         moderation::{Judgement, Scene, TextModerator},
     },
     types::{Timestamp, UserId, hex},
@@ -31,8 +31,8 @@ pub const MODERATION: &str = "moderation";
 pub struct External {
     moderator: Option<Box<dyn TextModerator>>,
     clock: Clock,
-    breaker: Breaker,
-    asking: Slots,
+    breaker: CircuitBreaker,
+    asking: Semaphore,
     notes: Mutex<Notes>,
 }
 
@@ -61,8 +61,8 @@ pub struct Probe {
 
 impl External {
     pub fn new(moderator: Option<Box<dyn TextModerator>>, clock: Clock, calls: u32) -> Self {
-        let breaker = Breaker::with_defaults(MODERATION);
-        Self { moderator, clock, breaker, asking: Slots::new(calls), notes: Mutex::default() }
+        let breaker = CircuitBreaker::with_defaults(MODERATION);
+        Self { moderator, clock, breaker, asking: Semaphore::new(calls), notes: Mutex::default() }
     }
 
     pub fn is_configured(&self) -> bool {
@@ -76,24 +76,24 @@ impl External {
 
     /// Returns the limit of concurrent calls.
     pub fn calls(&self) -> u32 {
-        self.asking.most()
+        self.asking.capacity()
     }
 
     /// Returns the breaker of the service, if one is configured.
-    pub fn breaker(&self) -> Option<&Breaker> {
+    pub fn breaker(&self) -> Option<&CircuitBreaker> {
         self.is_configured().then_some(&self.breaker)
     }
 
-    pub fn condition(&self) -> Condition {
-        self.breaker.condition()
+    pub fn condition(&self) -> BreakerState {
+        self.breaker.state()
     }
 
     pub fn last_failure(&self) -> Option<NotedFailure> {
-        locked(&self.notes).last_failure.clone()
+        lock_unpoisoned(&self.notes).last_failure.clone()
     }
 
     pub fn last_answer_at(&self) -> Option<Timestamp> {
-        locked(&self.notes).last_answer_at
+        lock_unpoisoned(&self.notes).last_answer_at
     }
 
     /// Asks about a text. Blocks for some seconds at most, for each piece of a long one.
@@ -103,12 +103,12 @@ impl External {
         };
         // Before the breaker: our own load says nothing about the service.
         let _place =
-            self.asking.enter().map_err(|_| Failure::new(FailureKind::Busy, moderator.name(), "too_many_calls"))?;
+            self.asking.try_acquire().map_err(|_| Failure::new(FailureKind::Busy, moderator.name(), "too_many_calls"))?;
         self.breaker.run(
             || self.clock.now().0,
             || {
                 // Not cancelled when the client disconnects: that would count as a failure of the service.
-                let outcome = to_its_end(|| moderator.judge(scene(content_type), text, account));
+                let outcome = uncancellable(|| moderator.judge(scene(content_type), text, account));
                 // In here: what the breaker refuses was not asked, and did not fail.
                 self.note(outcome.as_ref().err());
                 outcome
@@ -119,7 +119,7 @@ impl External {
     /// Asks about a harmless text, past the breaker, unless that was done a moment ago. Nothing without a service.
     pub fn probe(&self) -> Option<Probe> {
         let moderator = self.moderator.as_ref()?;
-        let known = locked(&self.notes).probe.clone();
+        let known = lock_unpoisoned(&self.notes).probe.clone();
         if let Some(probe) = known.filter(|probe| probe.at.is_within(PROBE_HOLDS, self.clock.now())) {
             return Some(probe);
         }
@@ -133,13 +133,13 @@ impl External {
             Ok(_) => None,
         };
         let probe = Probe { at: self.clock.now(), took: begun.elapsed(), failure };
-        locked(&self.notes).probe = Some(probe.clone());
+        lock_unpoisoned(&self.notes).probe = Some(probe.clone());
         Some(probe)
     }
 
     fn note(&self, failure: Option<&Failure>) {
         let at = self.clock.now();
-        let mut notes = locked(&self.notes);
+        let mut notes = lock_unpoisoned(&self.notes);
         match failure {
             None => notes.last_answer_at = Some(at),
             Some(failure) => notes.last_failure = Some(NotedFailure { at, code: failure.code.clone() }),

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Mutex, time::Instant};
 
 use crate::{
-    concurrency::lock::locked,
+    concurrency::lock::lock_unpoisoned,
     error::{Code, Error, Result},
     store::sliding_window::HOUR,
     types::UserId,
@@ -26,7 +26,7 @@ impl Hours {
     /// # Errors
     /// `too_many_requests`, with the time until the user's hour is over.
     pub fn take(&self, user: UserId, texts: usize, allowed: u32, now: Instant) -> Result<()> {
-        let mut hours = locked(&self.0);
+        let mut hours = lock_unpoisoned(&self.0);
         // Evicts expired hours before the map grows.
         if hours.len() == hours.capacity() {
             hours.retain(|_, hour| !hour.is_over(now));

@@ -14,7 +14,7 @@ use std::{
 
 use super::engine::{ContentType, Engine, Match, Verdict, Word, normalise};
 use crate::{
-    concurrency::lock::locked,
+    concurrency::lock::lock_unpoisoned,
     domain::moderation::words::{self, Change, Changes},
     error::Result,
     store::Store,
@@ -60,7 +60,7 @@ impl Screen {
         if let Some(in_force) = self.peek() {
             return Ok(in_force);
         }
-        let _compiling = locked(&self.compiling);
+        let _compiling = lock_unpoisoned(&self.compiling);
         match self.peek() {
             Some(in_force) => Ok(in_force),
             None => self.compile(),
@@ -77,7 +77,7 @@ impl Screen {
         if self.take_up_few()? {
             return Ok(());
         }
-        let _compiling = locked(&self.compiling);
+        let _compiling = lock_unpoisoned(&self.compiling);
         // An earlier compilation may have read all changes.
         if self.take_up_few()? { Ok(()) } else { self.compile().map(drop) }
     }
@@ -88,7 +88,7 @@ impl Screen {
         if self.take_up_few()? {
             return Ok(());
         }
-        let _changing = locked(&self.changing);
+        let _changing = lock_unpoisoned(&self.changing);
         let Some(current) = self.peek() else { return Ok(()) };
         let change = self.store.read(|tx| words::state_in(tx, &normalise(word)))?;
         self.put(current.changed(current.version, vec![change]));
@@ -101,7 +101,7 @@ impl Screen {
         self.catch_up()?;
         match self.peek() {
             Some(current) if current.is_to_be_compiled() => {
-                let _compiling = locked(&self.compiling);
+                let _compiling = lock_unpoisoned(&self.compiling);
                 self.compile().map(drop)
             }
             _ => Ok(()),
@@ -110,7 +110,7 @@ impl Screen {
 
     /// Takes up what has changed. False if that was so much that the whole list has to be compiled.
     fn take_up_few(&self) -> Result<bool> {
-        let _changing = locked(&self.changing);
+        let _changing = lock_unpoisoned(&self.changing);
         // The first text will read the list as it is then.
         let Some(current) = self.peek() else { return Ok(true) };
         match self.changes_since(&current)? {
@@ -124,7 +124,7 @@ impl Screen {
     /// Compiles the stored list without blocking concurrent changes.
     fn compile(&self) -> Result<Arc<InForce>> {
         let fresh = InForce::compiled(&self.store)?;
-        let _changing = locked(&self.changing);
+        let _changing = lock_unpoisoned(&self.changing);
         let changed = match self.changes_since(&fresh)? {
             Changes::Nothing => fresh,
             Changes::Few(version, changes) => fresh.changed(version, changes),

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::{Moderation, Ruling, engine::ContentType, external::account_of, judge_locally, policy::Service};
 use crate::{
-    concurrency::lock::locked,
+    concurrency::lock::lock_unpoisoned,
     core::Core,
     domain::{Each, identity::users},
     error::{Error, Result},
@@ -71,7 +71,7 @@ impl Shadow {
         if self.share <= 0.0 || !self.is_drawn() {
             return;
         }
-        let mut waiting = locked(&self.waiting);
+        let mut waiting = lock_unpoisoned(&self.waiting);
         if waiting.len() < WAITING {
             let (text, ruling) = (text.to_owned(), ruling.clone());
             waiting.push_back(Sample { decided_by, content_type, text, user, ruling });
@@ -83,7 +83,7 @@ impl Shadow {
     }
 
     fn next(&self) -> Option<Sample> {
-        locked(&self.waiting).pop_front()
+        lock_unpoisoned(&self.waiting).pop_front()
     }
 }
 

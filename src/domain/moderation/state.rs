@@ -11,7 +11,7 @@ use super::{
 use crate::{
     domain::moderation::words::{self, Statistics},
     error::Result,
-    providers::breaker::Condition,
+    providers::breaker::BreakerState,
     types::Timestamp,
 };
 
@@ -26,7 +26,7 @@ pub struct Status {
     pub compiled_in: Duration,
     pub provider: &'static str,
     pub is_configured: bool,
-    pub breaker: Condition,
+    pub breaker: BreakerState,
     pub last_failure: Option<NotedFailure>,
     pub last_answer_at: Option<Timestamp>,
     pub shadow_share: f64,
@@ -41,7 +41,7 @@ pub struct Health {
     /// `None` if no external service is configured.
     pub external: Option<Probe>,
     /// While it is open the outside service is not asked about any text, whatever a probe says.
-    pub breaker: Condition,
+    pub breaker: BreakerState,
 }
 
 impl Health {
@@ -51,7 +51,7 @@ impl Health {
 
     /// Returns true if the external service is reachable; `None` if none is configured.
     pub fn external_is_healthy(&self) -> Option<bool> {
-        let is_open = matches!(self.breaker, Condition::Open { .. });
+        let is_open = matches!(self.breaker, BreakerState::Open { .. });
         self.external.as_ref().map(|probe| probe.failure.is_none() && !is_open)
     }
 }

@@ -18,7 +18,7 @@ use argon2::{
 
 use crate::{
     app::App,
-    concurrency::semaphore::Slot,
+    concurrency::semaphore::Permit,
     config,
     domain::identity::codes,
     error::{Code, Error, Fault, FieldCode, Result},
@@ -85,12 +85,12 @@ pub struct Admin {
     pub has_second_factor: bool,
 }
 
-fn hash(_: &Slot<'_>, password: &str) -> Result<String> {
+fn hash(_: &Permit<'_>, password: &str) -> Result<String> {
     let hash = Argon2::default().hash_password(password.as_bytes());
     hash.map(|hash| hash.to_string()).map_err(|error| Error::internal(error.to_string()))
 }
 
-fn verify(_: &Slot<'_>, hash: &str, password: &str) -> Result<bool> {
+fn verify(_: &Permit<'_>, hash: &str, password: &str) -> Result<bool> {
     let hash = PasswordHash::new(hash).map_err(|error| Error::internal(error.to_string()))?;
     Ok(Argon2::default().verify_password(password.as_bytes(), &hash).is_ok())
 }
@@ -101,7 +101,7 @@ fn verify(_: &Slot<'_>, hash: &str, password: &str) -> Result<bool> {
 /// `invalid_parameters` for an unfit name or password; `already_exists`.
 pub fn create(app: &App, name: &str, password: &str) -> Result<Admin> {
     let name = fit_name("name", name)?;
-    let password_hash = hash(&app.hashing.enter()?, fit_password(password)?)?;
+    let password_hash = hash(&app.hashing.try_acquire()?, fit_password(password)?)?;
     let insert = move |tx: &Write<'_>| {
         let id = tx.first(
             "insert into admins (name, password_hash, created_at) values (?1, ?2, ?3) \
@@ -120,7 +120,7 @@ pub fn create(app: &App, name: &str, password: &str) -> Result<Admin> {
 /// # Errors
 /// `invalid_parameters` for an unfit password; `not_found`.
 pub fn change_password(app: &App, name: &str, password: &str) -> Result<()> {
-    let password_hash = hash(&app.hashing.enter()?, fit_password(password)?)?;
+    let password_hash = hash(&app.hashing.try_acquire()?, fit_password(password)?)?;
     let name = name.to_owned();
     let update = move |tx: &Write<'_>| {
         let admin = id_of_in(tx, &name)?;
@@ -179,7 +179,7 @@ pub fn sign_in(app: &App, name: &str, password: &str, totp: Option<&str>, client
         networks::admit_in(tx, client)?;
         require_attempt_in(tx, &config.admin, &tried, &network)
     })?;
-    let permit = app.hashing.enter()?;
+    let permit = app.hashing.try_acquire()?;
     let begin =
         move |tx: &Write<'_>| Ok((reserve_in(tx, &config.admin, &tried, &network)?, password_of_in(tx, &tried)?));
     let (attempt, known) = app.store.write(begin).wait()?;
@@ -333,7 +333,7 @@ fn issue_in(tx: &Write<'_>, limits: &config::Admin, admin: i64) -> Result<Issued
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::concurrency::semaphore::Slots;
+    use crate::concurrency::semaphore::Semaphore;
 
     #[test]
     fn credentials_are_told_from_tokens_of_users() {
@@ -345,8 +345,8 @@ mod tests {
 
     #[test]
     fn nobody_has_a_hash_that_takes_the_work_and_fits_no_password() {
-        let hashing = Slots::new(HASHES_AT_ONCE);
-        let permit = hashing.enter().unwrap();
+        let hashing = Semaphore::new(HASHES_AT_ONCE);
+        let permit = hashing.try_acquire().unwrap();
         assert!(!verify(&permit, NOBODY, "").unwrap());
         let kept = hash(&permit, "correct horse battery").unwrap();
         assert!(kept.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"));

@@ -15,7 +15,7 @@ use std::{
 
 use crate::{
     app::App,
-    concurrency::lock::locked,
+    concurrency::lock::lock_unpoisoned,
     error::Result,
     store::{Pending, Read, Row, Write},
     types::{Listing, Page, Timestamp, UserId},
@@ -106,14 +106,14 @@ impl UnderWay {
 
     /// Whether nothing is under way.
     pub fn is_empty(&self) -> bool {
-        locked(&self.acts).is_empty()
+        lock_unpoisoned(&self.acts).is_empty()
     }
 }
 
 impl Undertaking {
     /// Counts it among what is not over, until [`Self::end`].
     pub fn begin(&self) {
-        locked(&self.under_way.acts).insert(self.number, Undecided { known: Arc::clone(&self.known), is_told: false });
+        lock_unpoisoned(&self.under_way.acts).insert(self.number, Undecided { known: Arc::clone(&self.known), is_told: false });
     }
 
     /// Writes down that it has begun, for what a crash must not hide.
@@ -121,7 +121,7 @@ impl Undertaking {
         let (act, number, under_way) = ((self.known)(BEGUN), self.number, Arc::clone(&self.under_way));
         app.store.write(move |tx| {
             record_in(tx, &act)?;
-            if let Some(undecided) = locked(&under_way.acts).get_mut(&number) {
+            if let Some(undecided) = lock_unpoisoned(&under_way.acts).get_mut(&number) {
                 undecided.is_told = true;
             }
             Ok(())
@@ -133,14 +133,14 @@ impl Undertaking {
         let (act, number, under_way) = ((self.known)(outcome), self.number, Arc::clone(&self.under_way));
         app.store.write(move |tx| {
             // Here and not by whoever waits for it: a stop that cuts them off is to find one row and not two.
-            locked(&under_way.acts).remove(&number);
+            lock_unpoisoned(&under_way.acts).remove(&number);
             record_in(tx, &act)
         })
     }
 
     /// It is over, and no row can be written of it.
     pub fn give_up(&self) {
-        locked(&self.under_way.acts).remove(&self.number);
+        lock_unpoisoned(&self.under_way.acts).remove(&self.number);
     }
 }
 
@@ -154,7 +154,7 @@ pub fn record_cut_off(app: &App) -> Result<()> {
     }
     let under_way = Arc::clone(&app.acts);
     let record = move |tx: &Write<'_>| {
-        let left = std::mem::take(&mut *locked(&under_way.acts));
+        let left = std::mem::take(&mut *lock_unpoisoned(&under_way.acts));
         left.values().filter(|act| !act.is_told).try_for_each(|act| record_in(tx, &(act.known)(BEGUN)))?;
         Ok(left.len())
     };

@@ -11,7 +11,7 @@ use std::{
 };
 
 use crate::{
-    app::App, concurrency::lock::locked, domain::operations::settings, error::Result, store::Read, types::Timestamp,
+    app::App, concurrency::lock::lock_unpoisoned, domain::operations::settings, error::Result, store::Read, types::Timestamp,
 };
 
 const BELIEVED_UNTIL: &str = "clock.believed_until";
@@ -29,7 +29,7 @@ pub struct Watch(Mutex<Option<Instant>>);
 impl Watch {
     /// For how long it was found far ahead; nothing once it is not.
     fn look(&self, is_far_ahead: bool) -> Option<Duration> {
-        let mut since = locked(&self.0);
+        let mut since = lock_unpoisoned(&self.0);
         *since = is_far_ahead.then(|| since.unwrap_or_else(Instant::now));
         since.map(|since| since.elapsed())
     }

@@ -25,7 +25,7 @@ use blocks::{Block, TOGETHER, Waiting};
 
 use crate::{
     app::App,
-    concurrency::lock::locked,
+    concurrency::lock::lock_unpoisoned,
     domain::operations::free_space_scrub,
     error::Result,
     store::{Read, Write},
@@ -59,7 +59,7 @@ pub struct Recorder {
 
 impl Recorder {
     pub fn record(&self, entry: &Entry<'_>) {
-        let mut waiting = locked(&self.waiting);
+        let mut waiting = lock_unpoisoned(&self.waiting);
         if waiting.entries() >= WAITING {
             self.dropped.fetch_add(1, Ordering::Relaxed);
             return;
@@ -80,7 +80,7 @@ impl Recorder {
     /// Says what the ids begin with that the service gives requests; what follows are eight hexadecimal digits. Entries
     /// take less room then.
     pub fn expect_ids(&self, start: &str) {
-        locked(&self.waiting).expect_ids(start);
+        lock_unpoisoned(&self.waiting).expect_ids(start);
     }
 }
 
@@ -114,7 +114,7 @@ fn write_blocks(app: &App, next: fn(&mut Waiting) -> Option<Block>) -> Result<us
         let mut blocks: Vec<Block> = Vec::new();
         while blocks.len() < TOGETHER
             && blocks.last().is_none_or(Block::is_full)
-            && let Some(block) = next(&mut locked(&app.access_log.waiting))
+            && let Some(block) = next(&mut lock_unpoisoned(&app.access_log.waiting))
         {
             blocks.push(block);
         }
@@ -125,7 +125,7 @@ fn write_blocks(app: &App, next: fn(&mut Waiting) -> Option<Block>) -> Result<us
         let shared = Arc::clone(&blocks);
         let receipt = app.store.write(move |tx| shared.iter().try_for_each(|block| blocks::insert_in(tx, block)));
         if let Err(error) = receipt.wait() {
-            let mut waiting = locked(&app.access_log.waiting);
+            let mut waiting = lock_unpoisoned(&app.access_log.waiting);
             Arc::unwrap_or_clone(blocks).into_iter().rev().for_each(|block| waiting.give_back(block));
             return Err(error);
         }

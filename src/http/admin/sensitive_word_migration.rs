@@ -23,7 +23,7 @@ use crate::{
         reply::Json,
         request_context::RequestContext,
     },
-    providers::breaker::Condition,
+    providers::breaker::BreakerState,
     types::{Timestamp, UserId, decimal_milliseconds},
 };
 
@@ -113,17 +113,17 @@ pub struct ModerationStatus {
     shadow_share: f64,
 }
 
-const fn shown(breaker: Condition) -> &'static str {
+const fn shown(breaker: BreakerState) -> &'static str {
     match breaker {
-        Condition::Closed { .. } => "closed",
-        Condition::Open { probing: false, .. } => "open",
-        Condition::Open { probing: true, .. } => "probing",
+        BreakerState::Closed { .. } => "closed",
+        BreakerState::Open { probing: false, .. } => "open",
+        BreakerState::Open { probing: true, .. } => "probing",
     }
 }
 
 impl From<Status> for ModerationStatus {
     fn from(status: Status) -> Self {
-        let failures = if let Condition::Closed { faults } = status.breaker { faults } else { 0 };
+        let failures = if let BreakerState::Closed { faults } = status.breaker { faults } else { 0 };
         Self {
             service: status.policy.service.name(),
             use_aliyun: status.policy.service == Service::External,

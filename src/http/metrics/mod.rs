@@ -130,7 +130,7 @@ fn add_providers(page: &mut Page, app: &App) {
     let breakers = app.breakers();
     let mut samples = page.counter("yarrow_provider_calls", "Calls to providers by what came of them");
     for breaker in &breakers {
-        let (tally, provider) = (breaker.tally(), breaker.provider());
+        let (tally, provider) = (breaker.metrics(), breaker.provider());
         for (outcome, count) in [
             ("answered", tally.answered.get()),
             ("failed", tally.failed.get()),
@@ -143,7 +143,7 @@ fn add_providers(page: &mut Page, app: &App) {
     }
     let mut samples = page.histogram("yarrow_provider_call_seconds", "Time for calls to providers");
     for breaker in &breakers {
-        samples = samples.seconds(&[("provider", breaker.provider())], &breaker.tally().durations.get());
+        samples = samples.seconds(&[("provider", breaker.provider())], &breaker.metrics().durations.get());
     }
     let mut samples = page.gauge("yarrow_provider_breaker_open", "1 while calls to a provider are not made");
     for breaker in &breakers {

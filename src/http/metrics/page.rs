@@ -11,7 +11,7 @@ use prometheus_client::{
 
 use crate::{
     error::{Error, Result},
-    metrics::Distributed,
+    metrics::HistogramSnapshot,
 };
 
 /// A label and its value.
@@ -40,7 +40,7 @@ enum Kind {
 enum Value {
     Whole(u64),
     Real(f64),
-    Distribution { sum: f64, count: u64, buckets: Vec<(f64, u64)> },
+    Histogram { sum: f64, count: u64, buckets: Vec<(f64, u64)> },
 }
 
 impl Page {
@@ -88,13 +88,13 @@ impl Samples<'_> {
         self.add(labels, Value::Real(value))
     }
 
-    /// A distribution of durations, shown in seconds.
-    pub fn seconds(self, labels: &[(&'static str, &str)], found: &Distributed) -> Self {
+    /// A histogram of durations, shown in seconds.
+    pub fn seconds(self, labels: &[(&'static str, &str)], found: &HistogramSnapshot) -> Self {
         self.buckets(labels, found.bounds, &found.buckets, found.sum, 1e6)
     }
 
-    /// A distribution of numbers.
-    pub fn sizes(self, labels: &[(&'static str, &str)], found: &Distributed) -> Self {
+    /// A histogram of numbers.
+    pub fn sizes(self, labels: &[(&'static str, &str)], found: &HistogramSnapshot) -> Self {
         self.buckets(labels, found.bounds, &found.buckets, found.sum, 1.0)
     }
 
@@ -110,7 +110,7 @@ impl Samples<'_> {
         let upper = bounds.iter().map(|bound| real(*bound) / scale).chain([f64::INFINITY]);
         let buckets: Vec<_> = upper.zip(buckets.iter().copied()).collect();
         let count = buckets.iter().map(|(_, count)| count).sum();
-        self.add(labels, Value::Distribution { sum: real(sum) / scale, count, buckets })
+        self.add(labels, Value::Histogram { sum: real(sum) / scale, count, buckets })
     }
 
     fn add(mut self, labels: &[(&'static str, &str)], value: Value) -> Self {
@@ -153,7 +153,7 @@ fn write(kind: Kind, value: &Value, encoder: &mut MetricEncoder<'_>) -> fmt::Res
     const NO_EXAMPLES: Option<&HashMap<usize, Exemplar<NoLabelSet, f64>>> = None;
     const NO_EXAMPLE: Option<&Exemplar<NoLabelSet, f64>> = None;
     match (kind, value) {
-        (_, Value::Distribution { sum, count, buckets }) => {
+        (_, Value::Histogram { sum, count, buckets }) => {
             encoder.encode_histogram(*sum, *count, buckets, NO_EXAMPLES)
         }
         (Kind::Counter, Value::Whole(value)) => encoder.encode_counter(value, NO_EXAMPLE),

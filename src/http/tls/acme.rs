@@ -26,7 +26,7 @@ use super::{certificates::Certificates, kept::Kept};
 use crate::{
     app::App,
     certificate::Certificate,
-    concurrency::lock::locked,
+    concurrency::lock::lock_unpoisoned,
     error::{Code, Error, Result},
     providers::authority::Authority,
     types::Timestamp,
@@ -44,15 +44,15 @@ pub struct Challenges(Arc<Mutex<HashMap<String, String>>>);
 
 impl Challenges {
     pub fn answer(&self, token: &str) -> Option<String> {
-        locked(&self.0).get(token).cloned()
+        lock_unpoisoned(&self.0).get(token).cloned()
     }
 
     fn put(&self, token: &str, answer: &str) {
-        locked(&self.0).insert(token.to_owned(), answer.to_owned());
+        lock_unpoisoned(&self.0).insert(token.to_owned(), answer.to_owned());
     }
 
     fn clear(&self) {
-        locked(&self.0).clear();
+        lock_unpoisoned(&self.0).clear();
     }
 }
 

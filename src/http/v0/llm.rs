@@ -30,7 +30,7 @@ use crate::{
         sse::{FinalEvent, SseResponse, SseSender, StartSignal, cut_off, stream_from_blocking_thread},
     },
     providers::{
-        client::while_wanted,
+        client::with_cancellation,
         llm::{Flow, Piece, Usage},
     },
     types::{PhoneNumber, UserId},
@@ -233,7 +233,7 @@ fn narrate(app: &App, meta: &RequestMeta, events: &SseSender, prepared: &Prepare
         };
         if is_heard { Flow::Continue } else { Flow::Stop }
     };
-    let outcome = while_wanted(events.wanted(), || chat::run(&app.model_calls, prepared, &mut sink));
+    let outcome = with_cancellation(events.wanted(), || chat::run(&app.model_calls, prepared, &mut sink));
     match (events.unless_ended(outcome), begun) {
         (Ok(answered), _) => {
             if chunks.were_ours {

@@ -113,7 +113,7 @@ pub async fn change_address(context: RequestContext, change: ChangeAddress) -> R
 /// Exports all stored data of the caller.
 pub async fn export(context: RequestContext, _: Nothing) -> Result<Download> {
     let user = context.user()?;
-    let own = context.app.exports.by_user.enter(user)?;
+    let own = context.app.exports.by_user.try_acquire(user)?;
     context
         .blocking(move |app| {
             let directory = &app.config.installation.data_dir.0;

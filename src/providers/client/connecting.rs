@@ -13,7 +13,7 @@ use ureq::{
     },
 };
 
-use super::wanted::Attentive;
+use super::cancellation::CancellableTransport;
 
 /// The reason why no connection was established; wrapped in the transport's own error type.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +57,7 @@ impl Connector for MarkingConnector {
 
     fn connect(&self, details: &ConnectionDetails<'_>, chained: Option<()>) -> Result<Option<Self::Out>, Error> {
         let connected = self.0.connect(details, chained).map_err(|error| NotConnected::mark(&error))?;
-        Ok(connected.map(|transport| Box::new(Attentive(transport)) as Self::Out))
+        Ok(connected.map(|transport| Box::new(CancellableTransport(transport)) as Self::Out))
     }
 }
 

@@ -292,7 +292,7 @@ impl Assembly {
 }
 
 fn nonsense(code: &str) -> Failure {
-    Failure::new(FailureKind::Nonsense, NAME, code)
+    Failure::new(FailureKind::InvalidResponse, NAME, code)
 }
 
 fn unusable(code: &str) -> Failure {

@@ -47,7 +47,7 @@ pub(super) fn begin(
         first.extend_from_slice(&buffer[..count]);
         let is_stream = match Form::of(&first) {
             Form::Open if count > 0 && first.len() > largest_answer => {
-                return Err(Failure::new(FailureKind::Nonsense, NAME, TOO_LARGE));
+                return Err(Failure::new(FailureKind::InvalidResponse, NAME, TOO_LARGE));
             }
             Form::Open if count > 0 => {
                 if sink(Piece::SIGN_OF_LIFE) == Flow::Stop {

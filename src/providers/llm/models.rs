@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::{Completion, Flow, LanguageModel, Piece, Request};
 use crate::providers::{
     Failure, FailureKind,
-    breaker::{Breaker, Condition},
+    breaker::{CircuitBreaker, BreakerState},
 };
 
 /// Documents at the beginning that are held back.
@@ -18,7 +18,7 @@ const LONGEST_BEGINNING: usize = 64;
 /// One model with its breaker.
 pub struct Guarded {
     model: Box<dyn LanguageModel>,
-    breaker: Breaker,
+    breaker: CircuitBreaker,
 }
 
 /// All models there are, in the order in which they are asked.
@@ -39,7 +39,7 @@ pub struct Asked {
 }
 
 impl Guarded {
-    pub fn new(model: Box<dyn LanguageModel>, breaker: Breaker) -> Self {
+    pub fn new(model: Box<dyn LanguageModel>, breaker: CircuitBreaker) -> Self {
         Self { model, breaker }
     }
 
@@ -53,11 +53,11 @@ impl Guarded {
         self.model.model()
     }
 
-    pub fn condition(&self) -> Condition {
-        self.breaker.condition()
+    pub fn breaker_state(&self) -> BreakerState {
+        self.breaker.state()
     }
 
-    pub fn breaker(&self) -> &Breaker {
+    pub fn breaker(&self) -> &CircuitBreaker {
         &self.breaker
     }
 
@@ -224,7 +224,7 @@ mod tests {
     }
 
     fn guarded(model: &std::sync::Arc<Scripted>) -> Guarded {
-        let breaker = Breaker::new(model.name, 1, Duration::from_secs(30));
+        let breaker = CircuitBreaker::new(model.name, 1, Duration::from_secs(30));
         Guarded::new(Box::new(std::sync::Arc::clone(model)), breaker)
     }
 
@@ -251,7 +251,7 @@ mod tests {
             assert!(ask(&models, None).result.is_ok());
         }
         assert_eq!(*first.asked.lock().unwrap(), 1);
-        assert!(matches!(models.all().next().unwrap().condition(), Condition::Open { .. }));
+        assert!(matches!(models.all().next().unwrap().breaker_state(), BreakerState::Open { .. }));
     }
 
     #[test]

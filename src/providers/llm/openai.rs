@@ -17,7 +17,7 @@ use super::form::Begun;
 use super::retry::{self, Advice};
 use super::streamed::StreamedAnswer;
 use super::{Completion, Flow, LanguageModel, Piece, Request, form, refusal};
-use crate::providers::client::{Answer, Client, Endpoint, LOOK_UP_EVERY, Limits, Post};
+use crate::providers::client::{Answer, Client, Endpoint, CANCELLATION_POLL, Limits, Post};
 use crate::providers::nonce::random_hex;
 use crate::providers::{Failure, FailureKind, clean_code};
 
@@ -241,7 +241,7 @@ impl OpenAi {
 fn wait(pause: Duration, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<(), Failure> {
     let begun = Instant::now();
     loop {
-        std::thread::sleep(pause.saturating_sub(begun.elapsed()).min(LOOK_UP_EVERY));
+        std::thread::sleep(pause.saturating_sub(begun.elapsed()).min(CANCELLATION_POLL));
         if sink(Piece::SIGN_OF_LIFE) == Flow::Stop {
             return Err(Failure::new(FailureKind::Cancelled, NAME, "cancelled"));
         }

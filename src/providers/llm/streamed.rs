@@ -78,7 +78,7 @@ impl StreamedAnswer {
 }
 
 fn too_long(_: TooLong) -> Failure {
-    Failure::new(FailureKind::Nonsense, NAME, TOO_LARGE)
+    Failure::new(FailureKind::InvalidResponse, NAME, TOO_LARGE)
 }
 
 #[cfg(test)]
@@ -126,7 +126,7 @@ mod tests {
             ("error_inside_stream", _) => {
                 assert_eq!(failure(result), (FailureKind::Busy, "server_error".into()));
             }
-            (_, None) => assert_eq!(failure(result), (FailureKind::Nonsense, "truncated".into()), "{name}"),
+            (_, None) => assert_eq!(failure(result), (FailureKind::InvalidResponse, "truncated".into()), "{name}"),
             (_, Some("content_filter")) => {
                 assert_eq!(failure(result).0, FailureKind::ContentRefused, "{name}");
             }
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn a_stream_cut_inside_a_line_is_truncated() {
         let failure = whole(&format!("{}data: {{\"choi", chunk("吉", ""))).err().unwrap();
-        assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Nonsense, "truncated"));
+        assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::InvalidResponse, "truncated"));
     }
 
     #[test]

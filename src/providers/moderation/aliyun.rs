@@ -175,7 +175,7 @@ impl Aliyun {
     fn judgement(&self, body: &[u8]) -> Result<Judgement, Failure> {
         let outcome = ErrorBody::parse(body);
         let nonsense = || {
-            Failure::new(FailureKind::Nonsense, NAME, "answer_not_understood")
+            Failure::new(FailureKind::InvalidResponse, NAME, "answer_not_understood")
                 .with_request_id(outcome.request_id.as_deref())
         };
         let code = outcome.clean_code().ok_or_else(nonsense)?;
@@ -286,7 +286,7 @@ fn kind_of_code(code: &str) -> FailureKind {
         "503" | "580" | "581" | "586" | "588" => FailureKind::Busy,
         "401" | "403" | "408" | "596" => FailureKind::Misconfigured,
         "400" => FailureKind::Refused,
-        _ => FailureKind::Nonsense,
+        _ => FailureKind::InvalidResponse,
     }
 }
 
@@ -394,7 +394,7 @@ mod tests {
             r#"{"Code":200,"Data":{"RiskLevel":null}}"#,
             r#"{"Code":200,"Data":{"RiskLevel":"none","Result":"x"}}"#,
         ] {
-            assert_eq!(driver.judgement(body.as_bytes()).unwrap_err().kind, FailureKind::Nonsense, "{body}");
+            assert_eq!(driver.judgement(body.as_bytes()).unwrap_err().kind, FailureKind::InvalidResponse, "{body}");
         }
     }
 
@@ -410,7 +410,7 @@ mod tests {
             ("503", FailureKind::Busy),
             ("586", FailureKind::Busy),
             ("588", FailureKind::Busy),
-            ("777", FailureKind::Nonsense),
+            ("777", FailureKind::InvalidResponse),
         ] {
             let failure = driver.judgement(format!(r#"{{"Code":{code},"RequestId":"R"}}"#).as_bytes()).unwrap_err();
             assert_eq!((failure.kind, failure.request_id.as_deref()), (kind, Some("R")), "{code}");

@@ -206,14 +206,14 @@ impl PaymentGateway for Alipay {
 }
 
 fn nonsense(code: &str) -> Failure {
-    Failure::new(FailureKind::Nonsense, PROVIDER, code)
+    Failure::new(FailureKind::InvalidResponse, PROVIDER, code)
 }
 
 /// Maps an unsigned error to a failure. A refusal by the gateway is believed, because it cannot sign for an application
 /// that it does not know. A refusal by a product is not.
 fn unsigned_refusal(answer: &Answer) -> Failure {
     let failure = refusal(PROVIDER, answer);
-    let kind = if failure.kind == FailureKind::Refused { FailureKind::Nonsense } else { failure.kind };
+    let kind = if failure.kind == FailureKind::Refused { FailureKind::InvalidResponse } else { failure.kind };
     Failure { kind, ..failure }
 }
 

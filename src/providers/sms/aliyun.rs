@@ -181,7 +181,7 @@ fn judge(answer: Answer) -> Result<Receipt, Failure> {
     // The request arrived and something was answered: if that cannot be read, the message may be on its way.
     let unreadable = || Failure::new(FailureKind::OutcomeUnknown, NAME, "answer_not_understood");
     let body = answer.read_all(LARGEST_ANSWER).map_err(|failure| match failure.kind {
-        FailureKind::Nonsense => unreadable(),
+        FailureKind::InvalidResponse => unreadable(),
         _ => failure,
     })?;
     judge_answer(&body, retry_after)
@@ -376,7 +376,7 @@ mod tests {
         for kind in [
             FailureKind::TimedOut,
             FailureKind::OutcomeUnknown,
-            FailureKind::Nonsense,
+            FailureKind::InvalidResponse,
             FailureKind::Refused,
             FailureKind::RecipientLimited,
             FailureKind::Misconfigured,

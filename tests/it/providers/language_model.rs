@@ -257,10 +257,10 @@ fn does_not_retry_after_the_first_byte() {
     let cases = [
         ("cut", Reply::event_stream(body.as_str()).cut_after(450), FailureKind::OutcomeUnknown, "connection_lost"),
         ("stalled", Reply::event_stream(body.as_str()).stalled_after(450), FailureKind::TimedOut, "idle_timeout"),
-        ("ended", Reply::event_stream(&body.as_bytes()[..450]), FailureKind::Nonsense, "truncated"),
-        ("ended", Reply::event_stream(&body.as_bytes()[..450]).until_close(), FailureKind::Nonsense, "truncated"),
-        ("broken", Reply::event_stream("data: {]\n\n"), FailureKind::Nonsense, "not_json"),
-        ("huge", Reply::event_stream("data: x".repeat(600)).endless(), FailureKind::Nonsense, "answer_too_large"),
+        ("ended", Reply::event_stream(&body.as_bytes()[..450]), FailureKind::InvalidResponse, "truncated"),
+        ("ended", Reply::event_stream(&body.as_bytes()[..450]).until_close(), FailureKind::InvalidResponse, "truncated"),
+        ("broken", Reply::event_stream("data: {]\n\n"), FailureKind::InvalidResponse, "not_json"),
+        ("huge", Reply::event_stream("data: x".repeat(600)).endless(), FailureKind::InvalidResponse, "answer_too_large"),
     ];
     for (name, reply, kind, code) in cases {
         let provider = FakeProvider::with_replies([reply, Reply::event_stream(body.as_str())]);
@@ -273,16 +273,16 @@ fn does_not_retry_after_the_first_byte() {
 #[test]
 fn rejects_invalid_responses() {
     let cases = [
-        ("no JSON", Reply::json("<html>"), FailureKind::Nonsense, "not_json"),
-        ("empty", Reply::json(""), FailureKind::Nonsense, "not_json"),
-        ("no choices", Reply::json(r#"{"choices":[]}"#), FailureKind::Nonsense, "empty_answer"),
+        ("no JSON", Reply::json("<html>"), FailureKind::InvalidResponse, "not_json"),
+        ("empty", Reply::json(""), FailureKind::InvalidResponse, "not_json"),
+        ("no choices", Reply::json(r#"{"choices":[]}"#), FailureKind::InvalidResponse, "empty_answer"),
         (
             "no text",
             Reply::json(r#"{"choices":[{"message":{"content":null},"finish_reason":"stop"}]}"#),
             FailureKind::Unusable,
             "empty_answer",
         ),
-        ("huge", Reply::json(" ".repeat(4096)).endless(), FailureKind::Nonsense, "answer_too_large"),
+        ("huge", Reply::json(" ".repeat(4096)).endless(), FailureKind::InvalidResponse, "answer_too_large"),
         ("cut", Reply::json(ANSWER).cut_after(40), FailureKind::OutcomeUnknown, "connection_lost"),
         ("error", Reply::json(r#"{"error":{"type":"server_error"}}"#), FailureKind::Busy, "server_error"),
     ];

@@ -14,7 +14,7 @@ use std::{
 use oneshot::AsyncReceiver;
 
 use crate::{
-    concurrency::lock::locked,
+    concurrency::lock::lock_unpoisoned,
     error::{Code, Error, Result},
     types::UserId,
 };
@@ -69,7 +69,7 @@ impl AdmissionQueue {
     /// # Errors
     /// `too_many_calls` when the user has enough calls running or waiting, `overloaded` when the queue is full.
     pub fn acquire(&self, user: UserId) -> Result<PermitFuture> {
-        let mut state = locked(&self.state);
+        let mut state = lock_unpoisoned(&self.state);
         if state.calls_by_user.get(&user).copied().unwrap_or(0) >= self.max_per_user {
             return Err(Code::TooManyCalls.into());
         }
@@ -92,7 +92,7 @@ impl AdmissionQueue {
 
     /// Returns the number of running and of waiting calls.
     pub fn running_and_waiting(&self) -> (u32, usize) {
-        let state = locked(&self.state);
+        let state = lock_unpoisoned(&self.state);
         (state.running, state.waiting.len())
     }
 }
@@ -120,7 +120,7 @@ impl Future for PermitFuture {
 impl Drop for PermitFuture {
     fn drop(&mut self) {
         if let PermitState::Queued { number, user, state, .. } = &self.0 {
-            let mut state = locked(state);
+            let mut state = lock_unpoisoned(state);
             // If the permit was granted meanwhile, the receiver holds it and releases it on drop.
             if let Some(index) = state.waiting.iter().position(|waiter| waiter.number == *number) {
                 state.waiting.remove(index);
@@ -133,7 +133,7 @@ impl Drop for PermitFuture {
 impl Drop for CallPermit {
     fn drop(&mut self) {
         let next = {
-            let mut state = locked(&self.state);
+            let mut state = lock_unpoisoned(&self.state);
             state.remove_call(self.user);
             let next = state.waiting.pop_front();
             if next.is_none() {

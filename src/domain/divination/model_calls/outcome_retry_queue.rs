@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use crate::{
-    concurrency::lock::locked,
+    concurrency::lock::lock_unpoisoned,
     error::{Code, Result},
     store::{Store, Write},
 };
@@ -28,7 +28,7 @@ struct QueuedOutcome {
 impl OutcomeRetryQueue {
     /// Queues a write for a later attempt. The write must be harmless if the first attempt did succeed.
     pub fn push(&self, store: impl Fn(&Write<'_>) -> Result<()> + Send + Sync + 'static) {
-        let mut queued = locked(&self.0);
+        let mut queued = lock_unpoisoned(&self.0);
         if queued.len() < CAPACITY {
             queued.push(QueuedOutcome { store: Arc::new(store), is_logged: false });
         }
@@ -36,14 +36,14 @@ impl OutcomeRetryQueue {
 
     /// Tries each queued write once; stops at the first that finds the disk or the write queue full.
     pub(super) fn retry(&self, store: &Store) {
-        let mut queued = std::mem::take(&mut *locked(&self.0)).into_iter();
+        let mut queued = std::mem::take(&mut *lock_unpoisoned(&self.0)).into_iter();
         while let Some(outcome) = queued.next() {
             let attempt = Arc::clone(&outcome.store);
             match store.write(move |tx| attempt(tx)).wait() {
                 Ok(()) => tracing::info!("stored the outcome of a model call after a retry"),
                 Err(error) if matches!(error.code, Code::StorageFull | Code::Overloaded) => {
                     tracing::debug!(%error, "cannot store the outcome of a model call yet");
-                    locked(&self.0).extend(std::iter::once(outcome).chain(queued));
+                    lock_unpoisoned(&self.0).extend(std::iter::once(outcome).chain(queued));
                     return;
                 }
                 // The failure may concern this outcome alone, so the others are still tried.
@@ -51,7 +51,7 @@ impl OutcomeRetryQueue {
                     if !outcome.is_logged {
                         tracing::warn!(%error, "cannot store the outcome of a model call");
                     }
-                    locked(&self.0).push(QueuedOutcome { is_logged: true, ..outcome });
+                    lock_unpoisoned(&self.0).push(QueuedOutcome { is_logged: true, ..outcome });
                 }
             }
         }

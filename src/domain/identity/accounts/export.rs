@@ -8,7 +8,7 @@ use std::io::{self, BufWriter, Write};
 use serde_json::{Value, json};
 
 use crate::{
-    concurrency::semaphore::{OneEach, Slots},
+    concurrency::semaphore::{KeyedMutex, Semaphore},
     core::Core,
     domain::{
         Each,
@@ -31,15 +31,15 @@ use crate::{
 /// Limits on exports: each is a long read, so only half of those may be exports, and one per user.
 pub struct Exports {
     pub core: Core,
-    pub running: Slots,
+    pub running: Semaphore,
     /// Users whose export is being made or downloaded.
-    pub by_user: OneEach<UserId>,
+    pub by_user: KeyedMutex<UserId>,
 }
 
 impl Exports {
     pub fn new(core: Core) -> Self {
-        let running = Slots::new(core.config.database.long_reads.div_ceil(2));
-        Self { core, running, by_user: OneEach::default() }
+        let running = Semaphore::new(core.config.database.long_reads.div_ceil(2));
+        Self { core, running, by_user: KeyedMutex::default() }
     }
 }
 
@@ -49,7 +49,7 @@ impl Exports {
 /// `not_found`; `overloaded` while too many exports are made; `storage_full` and `storage_failed` when it cannot be
 /// written there.
 pub fn export(exports: &Exports, user: UserId, out: &mut dyn Write) -> Result<()> {
-    let _place = exports.running.enter()?;
+    let _place = exports.running.try_acquire()?;
     let home = &exports.core.config.limits.time_zone;
     let mut out = BufWriter::new(out);
     exports.core.store.read(|tx| {

@@ -6,7 +6,7 @@ use std::{net::IpAddr, sync::Arc, time::Duration};
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::{
-    concurrency::semaphore::{Slot, Slots},
+    concurrency::semaphore::{Permit, Semaphore},
     core::Core,
     domain::{
         identity::{
@@ -18,7 +18,7 @@ use crate::{
     error::{Code, Error, Result},
     providers::{
         Failure, FailureKind,
-        breaker::Breaker,
+        breaker::CircuitBreaker,
         email::letter,
         sms::{CodeMessage, SmsSender},
     },
@@ -35,8 +35,8 @@ const CONCURRENT_MESSAGES: u32 = 32;
 pub struct CodeSender {
     pub core: Core,
     pub sms: Box<dyn SmsSender>,
-    pub sms_breaker: Breaker,
-    pub sms_permits: Slots,
+    pub sms_breaker: CircuitBreaker,
+    pub sms_permits: Semaphore,
     pub mailer: Arc<Mailer>,
     /// Counts of codes sent, accepted and refused.
     pub tally: Arc<codes::Tally>,
@@ -47,8 +47,8 @@ impl CodeSender {
         Self {
             core,
             sms,
-            sms_breaker: Breaker::with_defaults("sms"),
-            sms_permits: Slots::new(CONCURRENT_MESSAGES),
+            sms_breaker: CircuitBreaker::with_defaults("sms"),
+            sms_permits: Semaphore::new(CONCURRENT_MESSAGES),
             mailer,
             tally: Arc::default(),
         }
@@ -140,10 +140,10 @@ pub const fn code_digits(address: &Address) -> usize {
     }
 }
 
-fn slot<'sender>(sender: &'sender CodeSender, address: &Address) -> Result<Slot<'sender>> {
+fn slot<'sender>(sender: &'sender CodeSender, address: &Address) -> Result<Permit<'sender>> {
     match address {
-        Address::Phone(_) => sender.sms_permits.enter(),
-        Address::Email(_) => sender.mailer.permits.enter(),
+        Address::Phone(_) => sender.sms_permits.try_acquire(),
+        Address::Email(_) => sender.mailer.permits.try_acquire(),
     }
 }
 

@@ -26,13 +26,13 @@ use secrecy::ExposeSecret;
 
 use crate::{
     clock::Clock,
-    concurrency::semaphore::{OneEach, Slots},
+    concurrency::semaphore::{KeyedMutex, Semaphore},
     config::{Config, PaymentGateway as Choice},
     core::Core,
     error::{Code, Error, Result},
     providers::{
         Failure,
-        breaker::Breaker,
+        breaker::CircuitBreaker,
         payment::{
             PaymentGateway,
             alipay::{self, Alipay},
@@ -47,11 +47,11 @@ pub struct Payments {
     pub gateway: Arc<dyn PaymentGateway>,
     /// The other side of the gateway, where that is in this process. Never there beside a real one.
     sandbox: Option<Arc<Sandbox>>,
-    breaker: Breaker,
+    breaker: CircuitBreaker,
     /// Calls to the provider that users are waiting for.
-    calls: Slots,
+    calls: Semaphore,
     /// Orders about which it is being asked for their users.
-    asking: OneEach<String>,
+    asking: KeyedMutex<String>,
 }
 
 impl Payments {
@@ -71,12 +71,12 @@ impl Payments {
             }
             Choice::Alipay => (Arc::new(alipay_gateway(config, clock)?), None),
         };
-        let (breaker, calls) = (Breaker::with_defaults("payment"), Slots::new(config.payment.calls));
-        Ok(Self { core, gateway, sandbox, breaker, calls, asking: OneEach::default() })
+        let (breaker, calls) = (CircuitBreaker::with_defaults("payment"), Semaphore::new(config.payment.calls));
+        Ok(Self { core, gateway, sandbox, breaker, calls, asking: KeyedMutex::default() })
     }
 
     /// What guards the way to the provider.
-    pub fn breaker(&self) -> &Breaker {
+    pub fn breaker(&self) -> &CircuitBreaker {
         &self.breaker
     }
 

@@ -111,11 +111,11 @@ fn check_due_of(app: &App, channel: &str) -> Result<()> {
 
 /// The provider is asked, unless it answered a moment ago; true if what it says is not known yet.
 fn ask_unless_just_asked(app: &App, order_no: &str) -> Result<bool> {
-    let Ok(_asking) = app.payments.asking.enter(order_no.to_owned()) else { return Ok(true) };
+    let Ok(_asking) = app.payments.asking.try_acquire(order_no.to_owned()) else { return Ok(true) };
     if !take_question(app, order_no)? {
         return Ok(false);
     }
-    let is_unknown = match app.payments.calls.enter() {
+    let is_unknown = match app.payments.calls.try_acquire() {
         Ok(_slot) => ask_for_user(app, order_no)?,
         Err(_) => true,
     };

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Mutex, time::Duration};
 
 use super::AllTold;
-use crate::{concurrency::lock::locked, error::Result, types::Timestamp};
+use crate::{concurrency::lock::lock_unpoisoned, error::Result, types::Timestamp};
 
 /// How long after the first failed delivery the next is tried; it doubles with each.
 const FIRST_WAIT: Duration = Duration::from_secs(5);
@@ -27,7 +27,7 @@ pub(super) type Undelivered = BTreeMap<String, Attempts>;
 impl Memory {
     /// What was told, with what the database says once it can be read.
     pub(super) fn remembered(&self, read: impl FnOnce() -> Result<AllTold>) -> AllTold {
-        let mut memory = locked(&self.0);
+        let mut memory = lock_unpoisoned(&self.0);
         if memory.stored.is_none()
             && let Ok(stored) = read()
         {
@@ -39,23 +39,23 @@ impl Memory {
     }
 
     pub(super) fn remember(&self, told: &AllTold, undelivered: Undelivered) {
-        let mut memory = locked(&self.0);
+        let mut memory = lock_unpoisoned(&self.0);
         memory.told.clone_from(told);
         memory.undelivered = undelivered;
     }
 
     pub(super) fn undelivered(&self) -> Undelivered {
-        locked(&self.0).undelivered.clone()
+        lock_unpoisoned(&self.0).undelivered.clone()
     }
 
     /// Whether the database says something else. What was never read is not overwritten.
     pub(super) fn is_unstored(&self) -> bool {
-        let memory = locked(&self.0);
+        let memory = lock_unpoisoned(&self.0);
         memory.stored.as_ref().is_some_and(|stored| *stored != memory.told)
     }
 
     pub(super) fn note_stored(&self, told: AllTold) {
-        locked(&self.0).stored = Some(told);
+        lock_unpoisoned(&self.0).stored = Some(told);
     }
 }
 

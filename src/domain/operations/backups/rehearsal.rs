@@ -14,7 +14,7 @@ use super::{
 use crate::{
     clock::Clock,
     config::Config,
-    data_dir::demand_installation,
+    data_dir::ensure_initialized,
     domain::{
         money::ledger::verification,
         operations::server_key::{Standing, standing_in},
@@ -165,7 +165,7 @@ fn blaming(path: &Path, error: Error) -> Error {
 /// runs; `backup_unusable` for a damaged backup and for one of another installation; storage errors.
 pub fn restore_keys(config: &Config, path: &Path, now: Timestamp) -> Result<Vec<&'static str>> {
     let directory = &config.installation.data_dir.0;
-    demand_installation(config)?;
+    ensure_initialized(config)?;
     let _lock = lock_directory(directory)?.ok_or_else(|| in_use_error(directory))?;
     let copy = sound_copy(path, now).map_err(|error| blaming(path, error))?;
     demand_own_key(config, path, &copy, now)?;

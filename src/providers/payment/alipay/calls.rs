@@ -95,7 +95,7 @@ pub(super) fn http_failure(provider: &'static str, status: u16) -> Failure {
     let kind = match status {
         429 => FailureKind::Busy,
         500..=599 => FailureKind::OutcomeUnknown,
-        _ => FailureKind::Nonsense,
+        _ => FailureKind::InvalidResponse,
     };
     Failure::new(kind, provider, format!("http_{status}"))
 }

@@ -162,7 +162,7 @@ fn an_answer_about_something_else_is_nonsense() {
     ];
     for (reply, code) in cases {
         let failure = with(reply, |gateway| gateway.query(ORDER)).unwrap_err();
-        assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Nonsense, code));
+        assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::InvalidResponse, code));
     }
     let other = signed(r#"{"code":"10000","out_trade_no":"D2","fund_change":"Y"}"#);
     let failure = with(other, |gateway| gateway.refund(&refund_request())).unwrap_err();
@@ -185,13 +185,13 @@ fn faults_of_the_vendor_are_never_taken_for_an_answer() {
     let paid = vectors::text(&vectors::alipay()["responses"]["query_success"]["signed_substring"]).to_owned();
     let unknown = FailureKind::OutcomeUnknown;
     let cases = [
-        (Reply::Unsigned(paid.clone()), FailureKind::Nonsense, "answer_unsigned"),
-        (Reply::SignedByOther(paid), FailureKind::Nonsense, "answer_signature_invalid"),
-        (Reply::Raw(200, "<html>maintenance</html>".to_owned()), FailureKind::Nonsense, "answer_unreadable"),
-        (Reply::Raw(200, String::new()), FailureKind::Nonsense, "answer_unreadable"),
-        (Reply::Raw(200, "x".repeat(LONGEST_ANSWER_BYTES + 1)), FailureKind::Nonsense, "answer_too_large"),
+        (Reply::Unsigned(paid.clone()), FailureKind::InvalidResponse, "answer_unsigned"),
+        (Reply::SignedByOther(paid), FailureKind::InvalidResponse, "answer_signature_invalid"),
+        (Reply::Raw(200, "<html>maintenance</html>".to_owned()), FailureKind::InvalidResponse, "answer_unreadable"),
+        (Reply::Raw(200, String::new()), FailureKind::InvalidResponse, "answer_unreadable"),
+        (Reply::Raw(200, "x".repeat(LONGEST_ANSWER_BYTES + 1)), FailureKind::InvalidResponse, "answer_too_large"),
         (Reply::Raw(502, "<html>bad gateway</html>".to_owned()), unknown, "http_502"),
-        (Reply::Raw(302, String::new()), FailureKind::Nonsense, "http_302"),
+        (Reply::Raw(302, String::new()), FailureKind::InvalidResponse, "http_302"),
         (Reply::Cut("{\"alipay_trade".to_owned()), unknown, "connection_lost"),
         (Reply::HangUp, unknown, "connection_lost"),
     ];
@@ -225,7 +225,7 @@ fn errors_without_a_signature_are_errors_and_nothing_more() {
     let expected = (misconfigured, misconfigured, "isv.invalid-app-id".to_owned());
     assert_eq!(kinds(&Reply::Raw(200, gateway_level)), expected);
     let claim = r#"{"code":"40004","sub_code":"ACQ.TRADE_HAS_FINISHED"}"#.to_owned();
-    let expected = (FailureKind::Nonsense, FailureKind::OutcomeUnknown, "ACQ.TRADE_HAS_FINISHED".to_owned());
+    let expected = (FailureKind::InvalidResponse, FailureKind::OutcomeUnknown, "ACQ.TRADE_HAS_FINISHED".to_owned());
     assert_eq!(kinds(&Reply::Unsigned(claim)), expected);
     // An unsigned "not found" is not believed either: a paid order could be closed because of it.
     let absent = r#"{"code":"40004","sub_code":"ACQ.TRADE_NOT_EXIST"}"#.to_owned();

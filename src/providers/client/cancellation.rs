@@ -15,52 +15,53 @@ use ureq::{
     unversioned::transport::{self, Buffers, NextTimeout, Transport},
 };
 
-/// Interval between two checks for cancellation.
-pub const LOOK_UP_EVERY: Duration = Duration::from_millis(250);
+/// How long it goes unnoticed that nobody wants an answer any more.
+pub const CANCELLATION_POLL: Duration = Duration::from_millis(250);
 
-/// Returns true while the caller still waits for the result.
-pub type Wanted = Arc<dyn Fn() -> bool + Send + Sync>;
+/// Whether somebody still wants what a thread waits for.
+pub type CancellationCheck = Arc<dyn Fn() -> bool + Send + Sync>;
 
 thread_local! {
-    static WANTED: RefCell<Option<Wanted>> = const { RefCell::new(None) };
+    static CHECK: RefCell<Option<CancellationCheck>> = const { RefCell::new(None) };
 }
 
-/// Runs work whose blocking calls fail as cancelled soon after the caller disconnected.
-pub fn while_wanted<T>(is_wanted: Wanted, work: impl FnOnce() -> T) -> T {
+/// Does some work whose waiting for answers ends, as cancelled, soon after nobody wants it any more.
+pub fn with_cancellation<T>(is_wanted: CancellationCheck, work: impl FnOnce() -> T) -> T {
     waiting_for(Some(is_wanted), work)
 }
 
-/// Runs a part of such work without cancellation: it is short, and others depend on its outcome.
-pub fn to_its_end<T>(work: impl FnOnce() -> T) -> T {
+/// Does a part of such work that is to come to its end whoever wants it: it is short, and others look at what comes of
+/// it.
+pub fn uncancellable<T>(work: impl FnOnce() -> T) -> T {
     waiting_for(None, work)
 }
 
-fn waiting_for<T>(wanted: Option<Wanted>, work: impl FnOnce() -> T) -> T {
+fn waiting_for<T>(wanted: Option<CancellationCheck>, work: impl FnOnce() -> T) -> T {
     /// The work may panic, and its thread does other work after it.
-    struct Restored(Option<Wanted>);
+    struct Restored(Option<CancellationCheck>);
     impl Drop for Restored {
         fn drop(&mut self) {
-            WANTED.set(self.0.take());
+            CHECK.set(self.0.take());
         }
     }
-    let _restored = Restored(WANTED.replace(wanted));
+    let _restored = Restored(CHECK.replace(wanted));
     work()
 }
 
 /// Wraps work for another thread, with this thread's cancellation.
 pub(super) fn pass_on<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> T {
-    let wanted = WANTED.with_borrow(Clone::clone);
+    let wanted = CHECK.with_borrow(Clone::clone);
     move || {
-        WANTED.set(wanted);
+        CHECK.set(wanted);
         work()
     }
 }
 
 /// A connection that looks up now and then while it waits.
 #[derive(Debug)]
-pub(super) struct Attentive(pub(super) Box<dyn Transport>);
+pub(super) struct CancellableTransport(pub(super) Box<dyn Transport>);
 
-impl Transport for Attentive {
+impl Transport for CancellableTransport {
     fn buffers(&mut self) -> &mut dyn Buffers {
         self.0.buffers()
     }
@@ -70,20 +71,20 @@ impl Transport for Attentive {
     }
 
     fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, Error> {
-        let Some(is_wanted) = WANTED.with_borrow(Clone::clone) else { return self.0.await_input(timeout) };
+        let Some(is_wanted) = CHECK.with_borrow(Clone::clone) else { return self.0.await_input(timeout) };
         let begun = Instant::now();
         let limit = timeout.for_read();
         loop {
             let after = match limit.after {
-                transport::time::Duration::Exact(most) => most.saturating_sub(begun.elapsed()).min(LOOK_UP_EVERY),
-                transport::time::Duration::NotHappening => LOOK_UP_EVERY,
+                transport::time::Duration::Exact(most) => most.saturating_sub(begun.elapsed()).min(CANCELLATION_POLL),
+                transport::time::Duration::NotHappening => CANCELLATION_POLL,
             };
             if after.is_zero() {
                 return Err(Error::Timeout(limit.reason));
             }
             match self.0.await_input(NextTimeout { after: after.into(), per_read: None, ..limit }) {
                 Err(Error::Timeout(_)) if is_wanted() => {}
-                Err(Error::Timeout(_)) => return Err(Error::Other(Box::new(Unwanted))),
+                Err(Error::Timeout(_)) => return Err(Error::Other(Box::new(Cancelled))),
                 outcome => return outcome,
             }
         }
@@ -100,12 +101,12 @@ impl Transport for Attentive {
 
 /// The caller has disconnected.
 #[derive(Debug)]
-pub(super) struct Unwanted;
+pub(super) struct Cancelled;
 
-impl fmt::Display for Unwanted {
+impl fmt::Display for Cancelled {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("nobody waits for it")
     }
 }
 
-impl std::error::Error for Unwanted {}
+impl std::error::Error for Cancelled {}
