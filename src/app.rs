@@ -11,7 +11,7 @@ use crate::{
     },
     config::Config,
     core::Core,
-    data_dir::{chown_new_files, ensure_initialized, ensure_server_key, describe_damage, open_store},
+    data_dir::{chown_new_files, describe_damage, ensure_initialized, ensure_server_key, open_store},
     domain::{
         divination::model_calls::ModelCalls,
         identity::accounts::{export::Exports, send_code::CodeSender},

@@ -53,8 +53,12 @@ mod tests {
     #[test]
     fn a_subscriber_is_one_peer_whatever_its_addresses() {
         let limits = StreamLimits { head: Duration::from_secs(1), idle: Duration::from_secs(1) };
-        let door =
-            ConnectionLimiter { limits, most_per_network: 2, is_exempt: Arc::new(|_| false), open: KeyedSemaphore::new(10) };
+        let door = ConnectionLimiter {
+            limits,
+            most_per_network: 2,
+            is_exempt: Arc::new(|_| false),
+            open: KeyedSemaphore::new(10),
+        };
         let admit = |peer: &str| door.admit(peer.parse().unwrap());
         let visits: Vec<_> = ["2001:db8::1", "2001:db8::2:1"].into_iter().map(|peer| admit(peer).unwrap()).collect();
         assert!(admit("2001:db8:0:0:ffff::1").is_none());

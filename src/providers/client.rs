@@ -19,11 +19,11 @@ use ureq::config::Config;
 use ureq::http::{HeaderMap, Request, Response};
 use ureq::{Agent, Body, Error, Timeout};
 
+pub use self::cancellation::{CANCELLATION_POLL, CancellationCheck, uncancellable, with_cancellation};
+use self::cancellation::{Cancelled, pass_on};
 use self::connecting::{MarkingConnector, MarkingResolver, NotConnected};
 pub use self::endpoint::Endpoint;
 pub use self::trust::Trust;
-pub use self::cancellation::{CANCELLATION_POLL, CancellationCheck, uncancellable, with_cancellation};
-use self::cancellation::{Cancelled, pass_on};
 use super::{Failure, FailureKind};
 
 /// The code of the only time limit after which the provider certainly has not acted.
@@ -260,7 +260,11 @@ impl Pieces {
     /// bytes.
     pub fn read_all(mut self, mut body: Vec<u8>, limit: usize) -> Result<Vec<u8>, Failure> {
         let is_complete = self.read_up_to(&mut body, limit)?;
-        if is_complete { Ok(body) } else { Err(Failure::new(FailureKind::InvalidResponse, self.provider, "answer_too_large")) }
+        if is_complete {
+            Ok(body)
+        } else {
+            Err(Failure::new(FailureKind::InvalidResponse, self.provider, "answer_too_large"))
+        }
     }
 
     /// Appends to the body. Returns false if it exceeds `limit` bytes.

@@ -136,9 +136,10 @@ impl Failure {
             | FailureKind::ContentRefused
             | FailureKind::Misconfigured => true,
             FailureKind::TimedOut => self.code == client::CONNECT_TIMEOUT,
-            FailureKind::OutcomeUnknown | FailureKind::InvalidResponse | FailureKind::Unusable | FailureKind::Cancelled => {
-                false
-            }
+            FailureKind::OutcomeUnknown
+            | FailureKind::InvalidResponse
+            | FailureKind::Unusable
+            | FailureKind::Cancelled => false,
         }
     }
 
@@ -176,9 +177,10 @@ impl From<Failure> for Error {
             FailureKind::Unreachable | FailureKind::Busy | FailureKind::Cancelled => Code::ProviderUnavailable,
             FailureKind::RecipientLimited => Code::TooManyRequests,
             FailureKind::ContentRefused => Code::ContentRejected,
-            FailureKind::Refused | FailureKind::Misconfigured | FailureKind::InvalidResponse | FailureKind::Unusable => {
-                Code::ProviderFailed
-            }
+            FailureKind::Refused
+            | FailureKind::Misconfigured
+            | FailureKind::InvalidResponse
+            | FailureKind::Unusable => Code::ProviderFailed,
         };
         Self::new(code).retry_after(failure.retry_after).caused_by(failure)
     }

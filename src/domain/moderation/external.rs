@@ -102,8 +102,10 @@ impl External {
             return Err(Failure::new(FailureKind::Misconfigured, "none", "not_configured"));
         };
         // Before the breaker: our own load says nothing about the service.
-        let _place =
-            self.asking.try_acquire().map_err(|_| Failure::new(FailureKind::Busy, moderator.name(), "too_many_calls"))?;
+        let _place = self
+            .asking
+            .try_acquire()
+            .map_err(|_| Failure::new(FailureKind::Busy, moderator.name(), "too_many_calls"))?;
         self.breaker.run(
             || self.clock.now().0,
             || {

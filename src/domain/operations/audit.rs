@@ -113,7 +113,8 @@ impl UnderWay {
 impl Undertaking {
     /// Counts it among what is not over, until [`Self::end`].
     pub fn begin(&self) {
-        lock_unpoisoned(&self.under_way.acts).insert(self.number, Undecided { known: Arc::clone(&self.known), is_told: false });
+        lock_unpoisoned(&self.under_way.acts)
+            .insert(self.number, Undecided { known: Arc::clone(&self.known), is_told: false });
     }
 
     /// Writes down that it has begun, for what a crash must not hide.

@@ -11,7 +11,8 @@ use std::{
 };
 
 use crate::{
-    app::App, concurrency::lock::lock_unpoisoned, domain::operations::settings, error::Result, store::Read, types::Timestamp,
+    app::App, concurrency::lock::lock_unpoisoned, domain::operations::settings, error::Result, store::Read,
+    types::Timestamp,
 };
 
 const BELIEVED_UNTIL: &str = "clock.believed_until";

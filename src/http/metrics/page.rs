@@ -153,9 +153,7 @@ fn write(kind: Kind, value: &Value, encoder: &mut MetricEncoder<'_>) -> fmt::Res
     const NO_EXAMPLES: Option<&HashMap<usize, Exemplar<NoLabelSet, f64>>> = None;
     const NO_EXAMPLE: Option<&Exemplar<NoLabelSet, f64>> = None;
     match (kind, value) {
-        (_, Value::Histogram { sum, count, buckets }) => {
-            encoder.encode_histogram(*sum, *count, buckets, NO_EXAMPLES)
-        }
+        (_, Value::Histogram { sum, count, buckets }) => encoder.encode_histogram(*sum, *count, buckets, NO_EXAMPLES),
         (Kind::Counter, Value::Whole(value)) => encoder.encode_counter(value, NO_EXAMPLE),
         (Kind::Counter, Value::Real(value)) => encoder.encode_counter(value, NO_EXAMPLE),
         (_, Value::Whole(value)) => encoder.encode_gauge(value),

@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::{Completion, Flow, LanguageModel, Piece, Request};
 use crate::providers::{
     Failure, FailureKind,
-    breaker::{CircuitBreaker, BreakerState},
+    breaker::{BreakerState, CircuitBreaker},
 };
 
 /// Documents at the beginning that are held back.

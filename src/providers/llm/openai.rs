@@ -17,7 +17,7 @@ use super::form::Begun;
 use super::retry::{self, Advice};
 use super::streamed::StreamedAnswer;
 use super::{Completion, Flow, LanguageModel, Piece, Request, form, refusal};
-use crate::providers::client::{Answer, Client, Endpoint, CANCELLATION_POLL, Limits, Post};
+use crate::providers::client::{Answer, CANCELLATION_POLL, Client, Endpoint, Limits, Post};
 use crate::providers::nonce::random_hex;
 use crate::providers::{Failure, FailureKind, clean_code};
 

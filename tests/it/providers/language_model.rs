@@ -258,9 +258,19 @@ fn does_not_retry_after_the_first_byte() {
         ("cut", Reply::event_stream(body.as_str()).cut_after(450), FailureKind::OutcomeUnknown, "connection_lost"),
         ("stalled", Reply::event_stream(body.as_str()).stalled_after(450), FailureKind::TimedOut, "idle_timeout"),
         ("ended", Reply::event_stream(&body.as_bytes()[..450]), FailureKind::InvalidResponse, "truncated"),
-        ("ended", Reply::event_stream(&body.as_bytes()[..450]).until_close(), FailureKind::InvalidResponse, "truncated"),
+        (
+            "ended",
+            Reply::event_stream(&body.as_bytes()[..450]).until_close(),
+            FailureKind::InvalidResponse,
+            "truncated",
+        ),
         ("broken", Reply::event_stream("data: {]\n\n"), FailureKind::InvalidResponse, "not_json"),
-        ("huge", Reply::event_stream("data: x".repeat(600)).endless(), FailureKind::InvalidResponse, "answer_too_large"),
+        (
+            "huge",
+            Reply::event_stream("data: x".repeat(600)).endless(),
+            FailureKind::InvalidResponse,
+            "answer_too_large",
+        ),
     ];
     for (name, reply, kind, code) in cases {
         let provider = FakeProvider::with_replies([reply, Reply::event_stream(body.as_str())]);
