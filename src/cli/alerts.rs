@@ -40,29 +40,29 @@ fn list(common: &Common) -> Result<()> {
     let app = common.open()?;
     let condition = health::observe(&app)?;
     let findings = alerts::evaluate(&app, &condition);
-    let told = app.store.read(alerts::told_in)?;
+    let notified = app.store.read(alerts::told_in)?;
     let rows: Vec<_> = findings
         .into_iter()
         .map(|Finding { rule, is_firing, detail }| {
-            let told = told.get(&rule);
-            let is_firing = is_firing || told.is_some();
+            let notified = notified.get(&rule);
+            let is_firing = is_firing || notified.is_some();
             let detail = if is_firing { alerts::spelled_out(&app, &rule, detail) } else { String::new() };
-            (rule, is_firing, detail, told)
+            (rule, is_firing, detail, notified)
         })
         .collect();
     let items: Vec<_> = rows
         .iter()
-        .map(|(rule, is_firing, detail, told)| {
+        .map(|(rule, is_firing, detail, notified)| {
             json!({
                 "rule": rule, "firing": is_firing, "detail": is_firing.then_some(detail),
-                "since": told.map(alerts::Told::since), "toldAt": told.map(alerts::Told::at),
+                "since": notified.map(alerts::Told::since), "toldAt": notified.map(alerts::Told::at),
             })
         })
         .collect();
     common.output(&json!({ "items": items, "total": items.len() }), || {
-        let rows = rows.iter().map(|(rule, is_firing, detail, told)| {
+        let rows = rows.iter().map(|(rule, is_firing, detail, notified)| {
             let state = if *is_firing { "firing" } else { "quiet" };
-            row![rule, state, or_empty(told.map(alerts::Told::since)), detail]
+            row![rule, state, or_empty(notified.map(alerts::Told::since)), detail]
         });
         table(["rule", "state", "since", "detail"], rows)
     })
@@ -72,19 +72,19 @@ fn test(common: &Common) -> Result<()> {
     let app = common.open()?;
     let deliveries = alerts::test(&app)?;
     record_audit(&app, "alerts test", None, cli_authority(None))?;
-    let told: Vec<_> = deliveries
+    let results: Vec<_> = deliveries
         .iter()
         .map(|delivery| (delivery.channel, delivery.outcome.as_ref().err().map(ToString::to_string)))
         .collect();
-    let items: Vec<_> = told
+    let items: Vec<_> = results
         .iter()
         .map(|(channel, error)| json!({ "channel": channel, "delivered": error.is_none(), "error": error }))
         .collect();
     common.output(&json!({ "items": items }), || {
-        let rows = told.iter().map(|(channel, error)| row![channel, error.as_deref().unwrap_or("delivered")]);
+        let rows = results.iter().map(|(channel, error)| row![channel, error.as_deref().unwrap_or("delivered")]);
         table(["channel", "outcome"], rows)
     })?;
-    match told.iter().filter(|(_, error)| error.is_some()).count() {
+    match results.iter().filter(|(_, error)| error.is_some()).count() {
         0 => Ok(()),
         _ => Err(Error::new(Code::ProviderFailed).detail("A test message could not be delivered.")),
     }

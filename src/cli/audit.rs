@@ -32,8 +32,8 @@ pub fn run(common: &Common, args: AuditArgs) -> Result<()> {
     let filter = Filter { user, actor: args.actor, ..Filter::default() };
     let (from, to) = args.range.bounds(&app)?;
     let (from, to) = (from.unwrap_or(filter.from), to.unwrap_or(filter.to));
-    let found = audit::list(&app, &Filter { from, to, ..filter }, args.page.page())?;
-    common.output_page::<_, AuditRow>(args.page.page(), found, |found| table_of(&found.items))
+    let listing = audit::list(&app, &Filter { from, to, ..filter }, args.page.page())?;
+    common.output_page::<_, AuditRow>(args.page.page(), listing, |listing| table_of(&listing.items))
 }
 
 pub fn table_of(rows: &[Recorded]) -> String {

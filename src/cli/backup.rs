@@ -66,10 +66,10 @@ pub fn run(common: &Common, args: BackupArgs) -> Result<()> {
 /// Returns a progress callback that shows the current step and its position.
 pub(super) fn show_progress(common: &Common) -> impl FnMut(&'static str, u64, u64) {
     let bar = progress_bar(common, 0, "{msg:10} {bar:40} {pos}/{len}, {eta} left");
-    move |part, done, total| {
-        bar.set_message(part);
+    move |step, position, total| {
+        bar.set_message(step);
         bar.set_length(total);
-        bar.set_position(done);
+        bar.set_position(position);
     }
 }
 
@@ -134,11 +134,11 @@ fn list(common: &Common) -> Result<()> {
 }
 
 fn list_remote(common: &Common) -> Result<()> {
-    let found = offsite::demand_bucket(&common.load()?.config)?.list()?;
-    let json: Vec<_> = found.iter().map(|backup| to_json(backup, None)).collect();
+    let backups = offsite::demand_bucket(&common.load()?.config)?.list()?;
+    let json: Vec<_> = backups.iter().map(|backup| to_json(backup, None)).collect();
     common.output(&json!({ "items": json, "total": json.len() }), || {
         let rows =
-            found.iter().map(|backup| row![backup.name, backup.at, backup.occasion.name(), mebibytes(backup.bytes)]);
+            backups.iter().map(|backup| row![backup.name, backup.at, backup.occasion.name(), mebibytes(backup.bytes)]);
         table(["backup", "at", "occasion", "MiB"], rows)
     })
 }
@@ -146,18 +146,18 @@ fn list_remote(common: &Common) -> Result<()> {
 fn upload(common: &Common) -> Result<()> {
     let app = common.open()?;
     offsite::demand_bucket(&app.config)?;
-    let done = offsite::upload(&app, &mut show_progress(common))?.unwrap_or_default();
+    let outcome = offsite::upload(&app, &mut show_progress(common))?.unwrap_or_default();
     record_audit(&app, "backup upload", None, cli_authority(None))?;
     let names = |backups: &[Backup]| backups.iter().map(|backup| backup.name.clone()).collect::<Vec<_>>();
     let json = json!({
-        "uploaded": names(&done.uploaded), "deleted": names(&done.deleted), "notDeleted": done.not_deleted
+        "uploaded": names(&outcome.uploaded), "deleted": names(&outcome.deleted), "notDeleted": outcome.not_deleted
     });
     common.output(&json, || {
-        let rest = done.not_deleted.as_ref().map(|reason| format!("; some could not be deleted: {reason}"));
+        let rest = outcome.not_deleted.as_ref().map(|reason| format!("; some could not be deleted: {reason}"));
         format!(
             "{} uploaded, {} deleted from the bucket{}",
-            done.uploaded.len(),
-            done.deleted.len(),
+            outcome.uploaded.len(),
+            outcome.deleted.len(),
             rest.unwrap_or_default()
         )
     })
@@ -181,16 +181,16 @@ fn verify(common: &Common, file: Option<&str>) -> Result<()> {
         Err(error) if file.is_none() && error.code == Code::NotFound => {
             return Err(Error::new(Code::ChecksFailed).detail("There is no backup."));
         }
-        found => found?,
+        path => path?,
     };
-    let found = match backups::rehearse(&config, &path, &Clock::default(), &mut show_progress(common)) {
+    let rehearsal = match backups::rehearse(&config, &path, &Clock::default(), &mut show_progress(common)) {
         Err(error) if error.code == Code::BackupUnusable => return report_unusable(common, &path, error),
-        found => found?,
+        rehearsal => rehearsal?,
     };
     let Rehearsal { faults, checksum, ledger_entries, ledger_accounts, ledger_discrepancies, restored_in, took } =
-        &found;
+        &rehearsal;
     let json = json!({
-        "path": path, "sound": found.is_sound(), "checksum": checksum.name(), "structure": faults.structure,
+        "path": path, "sound": rehearsal.is_sound(), "checksum": checksum.name(), "structure": faults.structure,
         "danglingReferences": faults.dangling, "ledgerEntries": ledger_entries, "ledgerAccounts": ledger_accounts,
         "ledgerDiscrepancies": ledger_discrepancies, "restoredInMs": restored_in.as_millis(),
         "tookMs": took.as_millis(),
@@ -208,7 +208,7 @@ fn verify(common: &Common, file: Option<&str>) -> Result<()> {
         lines.push(format!("restored in {restored_in:.1?}, verified in {took:.1?}"));
         lines.join("\n")
     })?;
-    check(found.is_sound(), "The backup is damaged or inconsistent.")
+    check(rehearsal.is_sound(), "The backup is damaged or inconsistent.")
 }
 
 /// Reports a file that cannot be read as a failed check.

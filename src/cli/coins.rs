@@ -104,15 +104,15 @@ fn show(common: &Common, user: &User, balance: i64) -> Result<()> {
 
 pub fn repair(common: &Common, app: &App, command: &str) -> Result<()> {
     let by = cli_authority(None);
-    let done = coins::synchronise(app, &by)?;
+    let report = coins::synchronise(app, &by)?;
     record_audit(app, command, None, by)?;
-    let remaining = done.issues.len();
+    let remaining = report.issues.len();
     let counts = [
-        row!["checked", done.checked],
-        row!["created", done.created],
-        row!["repaired", done.repaired],
+        row!["checked", report.checked],
+        row!["created", report.created],
+        row!["repaired", report.repaired],
         row!["issues", remaining],
     ];
-    common.output(&CoinsSynchronised::from(done), || table(["accounts", ""], counts))?;
+    common.output(&CoinsSynchronised::from(report), || table(["accounts", ""], counts))?;
     check(remaining == 0, format!("{}.", counted(remaining, "issue remains", "issues remain")))
 }

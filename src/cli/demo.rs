@@ -37,14 +37,14 @@ pub fn run(common: &Common, args: &DemoArgs) -> Result<()> {
     start_logging(&config.log)?;
     let print = announce();
     let app = Arc::new(App::open(config, OpenMode::Server, &print)?);
-    let made = demo::seed(&app)?;
+    let seeded = demo::seed(&app)?;
     let directory_name = directory.path().display().to_string();
     let announce: Announce = Arc::new(move |line: &str| {
         print(line);
         if let Some((_, address)) = line.rsplit_once(' ')
             && line.contains("listening")
         {
-            print(&introduction(address, &directory_name, made));
+            print(&introduction(address, &directory_name, seeded));
         }
     });
     serve::run(&app, args.schedule.schedule(), &announce)
@@ -69,8 +69,8 @@ fn isolate(config: &mut Config) {
     }
 }
 
-fn introduction(address: &str, directory: &str, made: Made) -> String {
-    let Made { users, castings } = made;
+fn introduction(address: &str, directory: &str, seeded: Made) -> String {
+    let Made { users, castings } = seeded;
     format!(
         r#"
 A demonstration: {users} users with {castings} castings of the last four weeks, in {directory}.

@@ -38,10 +38,10 @@ pub fn run(common: &Common, args: FeedbackArgs) -> Result<()> {
 }
 
 fn list(common: &Common, app: &App, user: Option<UserId>, page: &PageArgs) -> Result<()> {
-    let found = feedback::list(app, &user.map_or(Filter::All, Filter::Of), page.page())?;
+    let listing = feedback::list(app, &user.map_or(Filter::All, Filter::Of), page.page())?;
     record_audit(app, "feedback list", user, cli_authority(None))?;
-    common.output_page::<_, AdminFeedback>(page.page(), found, |found| {
-        let rows = found.items.iter().map(|item| {
+    common.output_page::<_, AdminFeedback>(page.page(), listing, |listing| {
+        let rows = listing.items.iter().map(|item| {
             let author = item.user.map(|user| user.to_string()).or_else(|| item.phone_number.clone());
             let is_claimed = author.is_some() && !item.is_verified;
             row![item.id, item.created_at, or_empty(author) + if is_claimed { " (claimed)" } else { "" }, item.content]

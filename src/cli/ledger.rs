@@ -52,9 +52,9 @@ pub fn run(common: &Common, args: LedgerArgs) -> Result<()> {
 
 fn verify(common: &Common, app: &App) -> Result<()> {
     let bar = progress_bar(common, 0, "{bar:40} {pos}/{len} entries, {eta} left");
-    let report = ledger::verify(app, &mut |done, total| {
+    let report = ledger::verify(app, &mut |position, total| {
         bar.set_length(total.unsigned_abs());
-        bar.set_position(done.unsigned_abs());
+        bar.set_position(position.unsigned_abs());
     })?;
     bar.finish_and_clear();
     if report.suspended > 0 {
@@ -86,9 +86,9 @@ fn show_report(common: &Common, report: &Report) -> Result<()> {
         if report.is_consistent() {
             return format!("consistent: {totals}");
         }
-        let rows = report.discrepancies.iter().map(|found| {
-            let account = found.account.map(|(user, asset)| format!("{user} {}", asset.name()));
-            row![found.code, or_empty(account), found.detail]
+        let rows = report.discrepancies.iter().map(|discrepancy| {
+            let account = discrepancy.account.map(|(user, asset)| format!("{user} {}", asset.name()));
+            row![discrepancy.code, or_empty(account), discrepancy.detail]
         });
         let listed = table(["discrepancy", "account", "detail"], rows);
         let suspended = counted(report.suspended, "account was suspended", "accounts were suspended");
@@ -108,9 +108,9 @@ pub(super) fn show(common: &Common, app: &App, command: &str, who: &str, asset: 
         (Err(error), _) => return Err(error),
     };
     let account = app.store.read(|tx| ledger::account_in(tx, user, asset))?;
-    let found = ledger::entries(app, user, asset, page.page())?;
+    let listing = ledger::entries(app, user, asset, page.page())?;
     record_audit(app, command, Some(user), cli_authority(None))?;
-    let entries = found.items.iter().map(|entry| {
+    let entries = listing.items.iter().map(|entry| {
         json!({
             "seq": entry.seq, "sequence": entry.sequence, "delta": entry.delta, "balanceAfter": entry.balance_after,
             "kind": entry.kind.name(), "ref": entry.reference, "createdAt": entry.created_at,
@@ -118,10 +118,10 @@ pub(super) fn show(common: &Common, app: &App, command: &str, who: &str, asset: 
     });
     let json = json!({
         "userId": user, "asset": asset.name(), "balance": account.balance, "suspendedAt": account.suspended_at,
-        "items": entries.collect::<Vec<_>>(), "page": page.page, "size": page.size, "total": found.total,
+        "items": entries.collect::<Vec<_>>(), "page": page.page, "size": page.size, "total": listing.total,
     });
     common.output(&json, || {
-        let rows = found.items.iter().map(|entry| {
+        let rows = listing.items.iter().map(|entry| {
             let Entry { seq, sequence, created_at, kind, delta, balance_after, reference, .. } = entry;
             row![seq, sequence, created_at, kind.name(), delta, balance_after, or_empty(reference.as_ref())]
         });

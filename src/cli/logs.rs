@@ -127,10 +127,10 @@ impl RangeArgs {
 }
 
 fn list(common: &Common, app: &App, command: &str, user: Option<UserId>, filter: &Filter, page: Page) -> Result<()> {
-    let found = search::list(app, filter, page)?;
+    let listing = search::list(app, filter, page)?;
     record_audit(app, command, user, cli_authority(None))?;
-    common.output_page::<_, LoggedRequest>(page, found, |found| {
-        format!("{}\n{} of {}", table_of(&found.items), found.items.len(), found.total)
+    common.output_page::<_, LoggedRequest>(page, listing, |listing| {
+        format!("{}\n{} of {}", table_of(&listing.items), listing.items.len(), listing.total)
     })
 }
 

@@ -148,10 +148,10 @@ fn comparison(compared: &Comparison) -> String {
 }
 
 fn disagreements(common: &Common, app: &App, page: &PageArgs) -> Result<()> {
-    let found = shadow::disagreements(app, page.page())?;
+    let listing = shadow::disagreements(app, page.page())?;
     record_audit(app, "moderation disagreements", None, cli_authority(None))?;
-    common.output_page::<_, ShownDisagreement>(page.page(), found, |found| {
-        let rows = found.items.iter().map(|row| {
+    common.output_page::<_, ShownDisagreement>(page.page(), listing, |listing| {
+        let rows = listing.items.iter().map(|row| {
             let (refused_by, reasons) =
                 if row.local_allowed { ("external", &row.labels) } else { ("local", &row.words) };
             row![row.at, row.content_type, row.decided_by, refused_by, reasons.join(", "), row.masked_text]

@@ -127,9 +127,9 @@ fn text(given: &str, field: &str, limit: u32, faults: &mut Vec<FieldError>) -> S
 }
 
 fn list(common: &Common, app: &App, page: &PageArgs) -> Result<()> {
-    let found = notifications::list_sent(app, page.page())?;
-    common.output_page::<_, AdminNotification>(page.page(), found, |found| {
-        let rows = found.items.iter().map(|Sent { notification, recipients, readers }| {
+    let listing = notifications::list_sent(app, page.page())?;
+    common.output_page::<_, AdminNotification>(page.page(), listing, |listing| {
+        let rows = listing.items.iter().map(|Sent { notification, recipients, readers }| {
             let to = recipients.map_or_else(|| "all".to_owned(), |count| count.to_string());
             let Notification { id, created_at, kind, expires_at, title, .. } = notification;
             row![id, created_at, kind.name(), to, readers, or_empty(*expires_at), title]

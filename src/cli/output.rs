@@ -1,4 +1,4 @@
-//! How commands print their result, as text or as JSON, and the errors that they share.
+//! Prints results as text or JSON, and builds the errors that commands share.
 
 use std::{borrow::Cow, fmt::Display};
 

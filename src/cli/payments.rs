@@ -78,7 +78,7 @@ enum Action {
     Settle {
         /// Order number, or the provider's trade number
         order: String,
-        /// How to resolve the order
+        /// Decision about the order
         #[arg(value_enum)]
         decision: SettleDecision,
         /// Reason, for the audit
@@ -205,10 +205,10 @@ pub fn run(common: &Common, args: PaymentsArgs) -> Result<()> {
 fn list(common: &Common, app: &App, user: Option<&str>, state: Option<OrderState>, page: &PageArgs) -> Result<()> {
     let user = user.map(|who| find_user_id(app, who)).transpose()?;
     let filter = orders::Filter { user, state };
-    let found = orders::list(app, filter, page.page())?;
+    let listing = orders::list(app, filter, page.page())?;
     record_audit(app, "payments list", user, cli_authority(None))?;
-    common.output_page::<_, AdminOrder>(page.page(), found, |found| {
-        table(["order", "user", "yuan", "coins", "state", "reason", "created"], found.items.iter().map(order_row))
+    common.output_page::<_, AdminOrder>(page.page(), listing, |listing| {
+        table(["order", "user", "yuan", "coins", "state", "reason", "created"], listing.items.iter().map(order_row))
     })
 }
 
@@ -236,9 +236,9 @@ fn show(common: &Common, file: &OrderFile) -> Result<()> {
 }
 
 fn list_callbacks(common: &Common, app: &App, order_no: Option<String>, page: &PageArgs) -> Result<()> {
-    let found = callbacks::list(app, &callbacks::Filter { order_no, verdict: None }, page.page())?;
+    let listing = callbacks::list(app, &callbacks::Filter { order_no, verdict: None }, page.page())?;
     record_audit(app, "payments callbacks", None, cli_authority(None))?;
-    common.output_page::<_, AdminCallback>(page.page(), found, |found| callback_table(&found.items))
+    common.output_page::<_, AdminCallback>(page.page(), listing, |listing| callback_table(&listing.items))
 }
 
 fn query(common: &Common, app: &App, order_no: &str) -> Result<()> {
@@ -258,9 +258,9 @@ fn settle(common: &Common, app: &App, order_no: &str, decision: Decision, reason
     common.output(&AdminOrder::from(&order), || state_text(&order))
 }
 
-fn fresh<T>(answered: Answered<T>) -> Result<T> {
-    match answered {
-        Answered::Now(done) => Ok(done),
+fn fresh<T>(outcome: Answered<T>) -> Result<T> {
+    match outcome {
+        Answered::Now(value) => Ok(value),
         Answered::Before(_) => Err(Error::internal("a command has no idempotency key but got a replayed response")),
     }
 }
@@ -271,11 +271,11 @@ fn refund(common: &Common, app: &App, wish: Wish, reason: String) -> Result<()> 
     let wish = Wish { order_no: order.order_no, ..wish };
     // The provider may refund although this command is killed before it gets the reply.
     super::record_audit_start(app, "payments refund", Some(order.user), by.clone())?;
-    let done = fresh(refunds::refund(app, &wish, &by, Once::unkeyed(None))?)?;
-    record_audit(app, "payments refund", Some(done.order.user), by)?;
-    common.output(&OrderRefunded::from(&done), || {
-        let Refund { refund_no, amount, progress, .. } = &done.refund;
-        format!("refund {refund_no} of {amount} yuan: {}; {}", progress.name(), state_text(&done.order))
+    let refunded = fresh(refunds::refund(app, &wish, &by, Once::unkeyed(None))?)?;
+    record_audit(app, "payments refund", Some(refunded.order.user), by)?;
+    common.output(&OrderRefunded::from(&refunded), || {
+        let Refund { refund_no, amount, progress, .. } = &refunded.refund;
+        format!("refund {refund_no} of {amount} yuan: {}; {}", progress.name(), state_text(&refunded.order))
     })
 }
 
@@ -288,14 +288,14 @@ fn replay(common: &Common, app: &App, callback: i64) -> Result<()> {
 }
 
 fn sandbox_pay(common: &Common, app: &App, order_no: &str, rehearsal: &Rehearsal) -> Result<()> {
-    let done = sandbox::pay(app, order_no, rehearsal).map_err(name_missing("Order", order_no))?;
-    record_audit(app, "payments sandbox-pay", Some(done.order.user), cli_authority(None))?;
-    common.output(&Rehearsed::from(done.clone()), || {
-        let callback = done.answer.as_deref().map_or_else(
+    let rehearsed = sandbox::pay(app, order_no, rehearsal).map_err(name_missing("Order", order_no))?;
+    record_audit(app, "payments sandbox-pay", Some(rehearsed.order.user), cli_authority(None))?;
+    common.output(&Rehearsed::from(rehearsed.clone()), || {
+        let callback = rehearsed.answer.as_deref().map_or_else(
             || "callback lost".to_owned(),
             |response| format!("callback delivered, response `{response}`"),
         );
-        format!("{callback}; {}", state_text(&done.order))
+        format!("{callback}; {}", state_text(&rehearsed.order))
     })
 }
 
@@ -347,9 +347,9 @@ fn comma_separated(report: &Report) -> String {
 }
 
 fn report_text(report: &Report) -> String {
-    let differences = report.differences.iter().map(|found| {
-        let state = found.state.map_or("", OrderState::name);
-        row![found.code, found.order_no, state, found.coins_expected, found.coins_found]
+    let differences = report.differences.iter().map(|difference| {
+        let state = difference.state.map_or("", OrderState::name);
+        row![difference.code, difference.order_no, state, difference.coins_expected, difference.coins_found]
     });
     let differences = table(["difference", "order", "state", "coins expected", "coins found"], differences);
     format!("{}\n\n{differences}", table(COLUMNS.map(|(_, heading)| heading), report_rows(report)))

@@ -67,18 +67,18 @@ pub fn run(common: &Common, args: RecordsArgs) -> Result<()> {
     match args.action {
         Action::User { who, range, page } => {
             let (user, (from, to)) = (find_user(&app, &who)?.id, bounds(&app, &range)?);
-            let found = interpretation::list_of_user_between(&app, user, from, to, page.page())?;
-            print_page(common, &app, ("records user", Some(user)), page.page(), &found)
+            let listing = interpretation::list_of_user_between(&app, user, from, to, page.page())?;
+            print_page(common, &app, ("records user", Some(user)), page.page(), &listing)
         }
         Action::Show { trace } => show(common, &app, &trace),
         Action::Failed { page } => {
-            let found = interpretation::list_failed(&app, page.page())?;
-            print_page(common, &app, ("records failed", None), page.page(), &found)
+            let listing = interpretation::list_failed(&app, page.page())?;
+            print_page(common, &app, ("records failed", None), page.page(), &listing)
         }
         Action::Slow { duration_ms, page } => {
             let slow = Duration::from_millis(duration_ms.into());
-            let found = interpretation::list_slow(&app, slow, page.page())?;
-            print_page(common, &app, ("records slow", None), page.page(), &found)
+            let listing = interpretation::list_slow(&app, slow, page.page())?;
+            print_page(common, &app, ("records slow", None), page.page(), &listing)
         }
         Action::Count { user, range } => count(common, &app, user.as_deref(), &range),
     }
@@ -94,50 +94,50 @@ fn print_page(
     app: &App,
     (command, user): (&str, Option<UserId>),
     page: Page,
-    found: &Listing<CallRecord>,
+    listing: &Listing<CallRecord>,
 ) -> Result<()> {
     record_audit(app, command, user, cli_authority(None))?;
-    let items: Vec<_> = found.items.iter().map(json_of).collect();
-    common.output(&page_json(page, &items, found.total), || {
-        let rows = found.items.iter().map(|record| {
+    let items: Vec<_> = listing.items.iter().map(json_of).collect();
+    common.output(&page_json(page, &items, listing.total), || {
+        let rows = listing.items.iter().map(|record| {
             let (ms, fault) = (or_empty(record.duration_ms), or_empty(record.error_class.as_ref()));
             row![record.created_at, record.user, record.trace_id, record.status.name(), record.model, ms, fault]
         });
         let table = table(["at", "user", "trace", "status", "model", "ms", "error"], rows);
-        format!("{table}\n{} of {}", found.items.len(), found.total)
+        format!("{table}\n{} of {}", listing.items.len(), listing.total)
     })
 }
 
 fn show(common: &Common, app: &App, trace: &str) -> Result<()> {
-    let found = interpretation::find_by_trace(app, None, trace).map_err(name_missing("CallRecord", trace))?;
-    record_audit(app, "records show", Some(found.user), cli_authority(None))?;
-    let mut json = json_of(&found);
-    json["question"] = json!(found.question);
-    json["divinationData"] = json!(found.divination_data);
-    json["result"] = json!(found.result);
+    let record = interpretation::find_by_trace(app, None, trace).map_err(name_missing("Record", trace))?;
+    record_audit(app, "records show", Some(record.user), cli_authority(None))?;
+    let mut json = json_of(&record);
+    json["question"] = json!(record.question);
+    json["divinationData"] = json!(record.divination_data);
+    json["result"] = json!(record.result);
     common.output(&json, || {
         let or_none = |text: Option<String>| text.unwrap_or_else(|| "none".into());
         let number = |number: Option<i64>| or_none(number.map(|number| number.to_string()));
         let head = [
-            ("trace", found.trace_id.clone()),
-            ("user", found.user.to_string()),
-            ("at", found.created_at.to_string()),
-            ("status", found.status.name().to_owned()),
-            ("model", format!("{} ({})", found.model, found.provider)),
-            ("prompt version", found.prompt_version.clone()),
-            ("ms", number(found.duration_ms)),
-            ("ms to first token", number(found.first_token_ms)),
-            ("tokens in", number(found.prompt_tokens)),
-            ("tokens out", number(found.completion_tokens)),
-            ("cost", or_none(found.cost.map(|cost| cost.to_string()))),
-            ("finish reason", or_none(found.finish_reason.clone())),
-            ("error", or_none(found.error_class.clone())),
-            ("failover reason", or_none(found.failover.clone())),
-            ("question type", or_none(found.question_type.clone())),
-            ("question", found.question.clone()),
+            ("trace", record.trace_id.clone()),
+            ("user", record.user.to_string()),
+            ("at", record.created_at.to_string()),
+            ("status", record.status.name().to_owned()),
+            ("model", format!("{} ({})", record.model, record.provider)),
+            ("prompt version", record.prompt_version.clone()),
+            ("ms", number(record.duration_ms)),
+            ("ms to first token", number(record.first_token_ms)),
+            ("tokens in", number(record.prompt_tokens)),
+            ("tokens out", number(record.completion_tokens)),
+            ("cost", or_none(record.cost.map(|cost| cost.to_string()))),
+            ("finish reason", or_none(record.finish_reason.clone())),
+            ("error", or_none(record.error_class.clone())),
+            ("failover reason", or_none(record.failover.clone())),
+            ("question type", or_none(record.question_type.clone())),
+            ("question", record.question.clone()),
         ];
         let head = key_values("", head);
-        format!("{head}\n\n{}", found.result.as_deref().unwrap_or("No interpretation."))
+        format!("{head}\n\n{}", record.result.as_deref().unwrap_or("No interpretation."))
     })
 }
 

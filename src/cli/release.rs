@@ -60,9 +60,9 @@ pub fn run(common: &Common, args: ReleaseArgs) -> Result<()> {
             common.output(&AppRelease::from(published), || text)
         }
         Action::List { page } => {
-            let found = releases::list(&app, page.page())?;
-            common.output_page::<_, AppRelease>(page.page(), found, |found| {
-                let rows = found.items.iter().map(|release| {
+            let listing = releases::list(&app, page.page())?;
+            common.output_page::<_, AppRelease>(page.page(), listing, |listing| {
+                let rows = listing.items.iter().map(|release| {
                     let platform = release.platform.as_deref().unwrap_or("all");
                     let is_required = if release.is_required { "required" } else { "" };
                     let Release { version_code, version, published_at, notes, .. } = release;

@@ -38,19 +38,19 @@ fn sync_users(common: &Common, app: &App) -> Result<()> {
     let by = cli_authority(None);
     let total = u64::try_from(app.store.read(users::count_in)?).unwrap_or(0);
     let bar = progress_bar(common, total, "{bar:40} {pos}/{len} users, {eta} left");
-    let done = user_data::synchronise(app, &by, &mut |checked| bar.set_position(checked))?;
+    let report = user_data::synchronise(app, &by, &mut |checked| bar.set_position(checked))?;
     bar.finish_and_clear();
     record_audit(app, "sync users", None, by)?;
-    common.output(&UserDataSynchronised::from(done.clone()), || {
+    common.output(&UserDataSynchronised::from(report.clone()), || {
         let counts = [
-            row!["checked", done.checked],
-            row!["repaired", done.fixed],
-            row!["orphaned records deleted", done.orphans_deleted],
-            row!["need a decision", done.inconsistent],
+            row!["checked", report.checked],
+            row!["repaired", report.fixed],
+            row!["orphaned records deleted", report.orphans_deleted],
+            row!["need a decision", report.inconsistent],
         ];
-        let issues = done.issues.iter().map(|(user, issue)| row![user, issue.code, issue.detail]);
+        let issues = report.issues.iter().map(|(user, issue)| row![user, issue.code, issue.detail]);
         format!("{}\n{}", table(["users", ""], counts), table(["user", "issue", "detail"], issues))
     })?;
-    let users = counted(done.inconsistent, "user has", "users have");
-    check(done.inconsistent == 0, format!("{users} issues that need a decision."))
+    let users = counted(report.inconsistent, "user has", "users have");
+    check(report.inconsistent == 0, format!("{users} issues that need a decision."))
 }

@@ -109,26 +109,26 @@ fn attachment(common: &Common, app: &App, user: UserId, language: Locale) -> Res
 }
 
 fn validate(common: &Common, app: &App, user: UserId) -> Result<()> {
-    let found = user_data::validate(app, &Who::Id(user))?;
+    let report = user_data::validate(app, &Who::Id(user))?;
     record_audit(app, "users validate", Some(user), cli_authority(None))?;
-    common.output(&UserDataValidation::from(found.clone()), || match found.issues.as_slice() {
+    common.output(&UserDataValidation::from(report.clone()), || match report.issues.as_slice() {
         [] => "No issues.".to_owned(),
         issues => issue_table(issues),
     })?;
-    check_remaining(&found.issues)
+    check_remaining(&report.issues)
 }
 
 fn repair(common: &Common, app: &App, user: UserId, reason: Option<String>) -> Result<()> {
     let by = cli_authority(reason);
-    let done = user_data::fix(app, Who::Id(user), by.clone()).wait()?;
+    let report = user_data::fix(app, Who::Id(user), by.clone()).wait()?;
     record_audit(app, "users repair", Some(user), by)?;
-    common.output(&UserDataFix::from(done.clone()), || match (done.fixed.as_slice(), done.remaining.as_slice()) {
+    common.output(&UserDataFix::from(report.clone()), || match (report.fixed.as_slice(), report.remaining.as_slice()) {
         ([], []) => "No issues.".to_owned(),
         (fixed, remaining) => {
             format!("Repaired:\n{}\nNeed a decision:\n{}", issue_table(fixed), issue_table(remaining))
         }
     })?;
-    check_remaining(&done.remaining)
+    check_remaining(&report.remaining)
 }
 
 /// Fails with exit code 5 if issues remain.
@@ -136,7 +136,7 @@ fn check_remaining(issues: &[Issue]) -> Result<()> {
     check(issues.is_empty(), format!("{} found.", counted(issues.len(), "issue", "issues")))
 }
 
-fn issue_table(found: &[Issue]) -> String {
-    let rows = found.iter().map(|issue| row![issue.code, if issue.fixable { "yes" } else { "no" }, issue.detail]);
+fn issue_table(issues: &[Issue]) -> String {
+    let rows = issues.iter().map(|issue| row![issue.code, if issue.fixable { "yes" } else { "no" }, issue.detail]);
     table(["issue", "fixable", ""], rows)
 }

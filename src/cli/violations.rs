@@ -93,10 +93,10 @@ pub fn run(common: &Common, args: ViolationsArgs) -> Result<()> {
 }
 
 fn list(common: &Common, app: &App, filter: &Filter, page: Page) -> Result<()> {
-    let found = violations::list(app, filter, page)?;
+    let listing = violations::list(app, filter, page)?;
     record_audit(app, "violations list", filter.user, cli_authority(None))?;
-    common.output_page::<_, ShownViolation>(page, found, |found| {
-        let rows = found.items.iter().map(|row| {
+    common.output_page::<_, ShownViolation>(page, listing, |listing| {
+        let rows = listing.items.iter().map(|row| {
             let Recorded { id, at, user, content_type, violation_type, words, masked_text, provider } = row;
             row![id, at, user, content_type, violation_type, words.join(", "), masked_text, provider]
         });
@@ -105,10 +105,10 @@ fn list(common: &Common, app: &App, filter: &Filter, page: Page) -> Result<()> {
 }
 
 fn show(common: &Common, app: &App, id: i64) -> Result<()> {
-    let found = violations::find(app, id).map_err(name_missing("Violation", id))?;
-    record_audit(app, "violations show", Some(found.user), cli_authority(None))?;
-    common.output(&ShownViolation::from(found.clone()), || {
-        let Recorded { id, user, content_type, violation_type, words, masked_text, provider, at } = found;
+    let violation = violations::find(app, id).map_err(name_missing("Violation", id))?;
+    record_audit(app, "violations show", Some(violation.user), cli_authority(None))?;
+    common.output(&ShownViolation::from(violation.clone()), || {
+        let Recorded { id, user, content_type, violation_type, words, masked_text, provider, at } = violation;
         key_values(
             "",
             [
@@ -127,10 +127,10 @@ fn show(common: &Common, app: &App, id: i64) -> Result<()> {
 
 fn of_user(common: &Common, app: &App, who: &str) -> Result<()> {
     let user = find_user_id(app, who)?;
-    let found = violations::of_user(app, user).map_err(name_missing("User", who))?;
+    let counts = violations::of_user(app, user).map_err(name_missing("User", who))?;
     record_audit(app, "violations stats", Some(user), cli_authority(None))?;
-    common.output(&UserViolations::of(user, found.clone()), || {
-        let rows = found.types.iter().chain(&found.content_types);
+    common.output(&UserViolations::of(user, counts.clone()), || {
+        let rows = counts.types.iter().chain(&counts.content_types);
         table(["violations", ""], rows.map(|Count { name, count }| row![name, count]))
     })
 }

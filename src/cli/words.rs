@@ -160,13 +160,13 @@ fn add(common: &Common, app: &App, word: Word, force: bool) -> Result<()> {
 }
 
 fn list(common: &Common, app: &App, filter: &Filter, page: &PageArgs) -> Result<()> {
-    let found = listing::list(app, filter, page.page())?;
-    common.output_page::<_, ShownWord>(page.page(), found, |found| {
-        let rows = found.items.iter().map(|Listed { word, kind, by_sound, created_at }| {
+    let listing = listing::list(app, filter, page.page())?;
+    common.output_page::<_, ShownWord>(page.page(), listing, |listing| {
+        let rows = listing.items.iter().map(|Listed { word, kind, by_sound, created_at }| {
             row![word, kind, if *by_sound { "yes" } else { "" }, created_at]
         });
         let listed = table(["word", "type", "by sound", "added"], rows);
-        format!("{listed}\n{}", counted(found.total, "word", "words"))
+        format!("{listed}\n{}", counted(listing.total, "word", "words"))
     })
 }
 
@@ -181,7 +181,7 @@ fn import(common: &Common, app: &App, file: &Path, entry: &Entry<'_>, dry_run: b
     } else {
         let bar = progress(common, "adding", total);
         let progress = bar.clone();
-        let imported = listing::import(&app.moderation, words, move |done| progress.set_position(done as u64))?;
+        let imported = listing::import(&app.moderation, words, move |position| progress.set_position(position as u64))?;
         bar.finish_and_clear();
         record_audit(app, "words import", None, cli_authority(Some(counted(imported.added, "word", "words"))))?;
         Some(imported)
@@ -193,13 +193,13 @@ fn import(common: &Common, app: &App, file: &Path, entry: &Entry<'_>, dry_run: b
         "existing": imported.map(|imported| imported.existing), "skipped": rows.collect::<Vec<_>>(),
     });
     common.output(&json, || {
-        let done = imported.map_or_else(
+        let summary = imported.map_or_else(
             || format!("{} would be imported", counted(total, "word", "words")),
             |imported| {
                 format!("{} added, {} already listed", counted(imported.added, "word", "words"), imported.existing)
             },
         );
-        format!("{done}, {} skipped{}", counted(skipped.len(), "line", "lines"), reasons(&skipped))
+        format!("{summary}, {} skipped{}", counted(skipped.len(), "line", "lines"), reasons(&skipped))
     })?;
     if total == 0 && !skipped.is_empty() {
         let detail = "No line of the file is a valid word. The file must be UTF-8.";

@@ -130,12 +130,12 @@ pub fn text_of(sheet: &Sheet) -> String {
 
 fn header(sheet: &Sheet) -> String {
     let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".into());
-    let (kept, profile) = (&sheet.kept, &sheet.profile);
+    let (user, profile) = (&sheet.kept, &sheet.profile);
     let rows = [
-        row!["user", kept.id],
-        row!["phone number", or_none(&kept.phone_number)],
-        row!["email", or_none(&kept.email)],
-        row!["registered", kept.created_at],
+        row!["user", user.id],
+        row!["phone number", or_none(&user.phone_number)],
+        row!["email", or_none(&user.email)],
+        row!["registered", user.created_at],
         row!["nickname", profile.nickname],
         row!["gender", profile.gender.name()],
         row!["birthday", or_none(&profile.birthday)],
