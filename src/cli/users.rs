@@ -122,10 +122,12 @@ fn repair(common: &Common, app: &App, user: UserId, reason: Option<String>) -> R
     let by = cli_authority(reason);
     let report = user_data::fix(app, Who::Id(user), by.clone()).wait()?;
     record_audit(app, "users repair", Some(user), by)?;
-    common.output(&UserDataFix::from(report.clone()), || match (report.fixed.as_slice(), report.remaining.as_slice()) {
-        ([], []) => "No issues.".to_owned(),
-        (fixed, remaining) => {
-            format!("Repaired:\n{}\nNeed a decision:\n{}", issue_table(fixed), issue_table(remaining))
+    common.output(&UserDataFix::from(report.clone()), || {
+        match (report.fixed.as_slice(), report.remaining.as_slice()) {
+            ([], []) => "No issues.".to_owned(),
+            (fixed, remaining) => {
+                format!("Repaired:\n{}\nNeed a decision:\n{}", issue_table(fixed), issue_table(remaining))
+            }
         }
     })?;
     check_remaining(&report.remaining)
