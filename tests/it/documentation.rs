@@ -8,13 +8,14 @@ use yarrow::config::{DECLARATIONS, Declaration};
 use crate::{commands::below, support::Binary};
 
 /// Documents for operators and app developers.
-const DOCUMENTS: [&str; 21] = [
+const DOCUMENTS: [&str; 22] = [
     "README.md",
     "CONTRIBUTING.md",
     "docs/administration.md",
     "docs/api.md",
     "docs/architecture.md",
     "docs/backup-restore.md",
+    "docs/configuration.md",
     "docs/glossary.md",
     "docs/operating.md",
     "docs/performance.md",
