@@ -58,7 +58,7 @@ fn every_status_is_a_response() {
 fn rejects_a_response_one_byte_over_the_limit() {
     let provider = FakeProvider::with_replies([Reply::json("123")]);
     let failure = post(&provider, b"x").unwrap().read_all(2).unwrap_err();
-    assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Nonsense, "answer_too_large"));
+    assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::InvalidResponse, "answer_too_large"));
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn reads_an_endless_error_only_as_far_as_needed() {
 fn an_endless_head_is_not_http() {
     let provider = FakeProvider::with_replies([Reply::status(200).header("x-long", &"x".repeat(100_000))]);
     let failure = post(&provider, b"x").err().unwrap();
-    assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Nonsense, "not_http"));
+    assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::InvalidResponse, "not_http"));
 }
 
 #[test]
