@@ -172,7 +172,7 @@ fn fill_log(app: &App, rows: i64, users: i64, now: i64) -> Result<(), Failure> {
         let user = row / BURST % users + 1;
         // The first entries are past the retention.
         let came = if row < rows / OVERDUE { now - 200 * DAY } else { at(now, row, rows, 90)? };
-        app.access_log.record(&Entry {
+        app.network_log.record(&Entry {
             at: Timestamp(came),
             user: Some(UserId(user)),
             client: client_of(user),
@@ -183,10 +183,10 @@ fn fill_log(app: &App, rows: i64, users: i64, now: i64) -> Result<(), Failure> {
             request_id: &format!("{row:032x}"),
         });
         if row % FLUSHED == 0 {
-            network_log::flush(app)?;
+            network_log::flush(&app.network_log)?;
         }
     }
-    network_log::flush(app)?;
+    network_log::flush(&app.network_log)?;
     Ok(())
 }
 

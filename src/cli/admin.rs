@@ -104,13 +104,13 @@ pub fn run(common: &Common, args: AdminArgs) -> Result<()> {
 }
 
 fn create(common: &Common, app: &App, name: &str) -> Result<()> {
-    let admin = admins::create(app, name, &first_line()?).map_err(name_taken(name))?;
+    let admin = admins::create(&app.admins, name, &first_line()?).map_err(name_taken(name))?;
     record_audit(app, "admin create", None, cli_authority(Some(admin.name.clone())))?;
     common.output(&json!({ "name": admin.name, "createdAt": admin.created_at }), || format!("created `{}`", admin.name))
 }
 
 fn change_password(common: &Common, app: &App, name: &str) -> Result<()> {
-    admins::change_password(app, name, &first_line()?)?;
+    admins::change_password(&app.admins, name, &first_line()?)?;
     record_audit(app, "admin password", None, cli_authority(Some(name.to_owned())))?;
     common.output(&json!({ "name": name, "changed": true }), || format!("changed the password of `{name}`"))
 }

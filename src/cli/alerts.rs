@@ -6,8 +6,8 @@ use serde_json::json;
 use super::{Common, cli_authority, or_empty, record_audit, row, table};
 use yarrow::{
     domain::operations::{
-        alerts::{self, Finding},
-        health,
+        alerts::{self, ActiveAlert, Finding},
+        health::HealthSnapshot,
     },
     error::{Code, Error, Result},
 };
@@ -38,15 +38,15 @@ pub fn run(common: &Common, args: &AlertsArgs) -> Result<()> {
 
 fn list(common: &Common) -> Result<()> {
     let app = common.open()?;
-    let condition = health::observe(&app)?;
-    let findings = alerts::evaluate(&app, &condition);
-    let notified = app.store.read(alerts::told_in)?;
+    let snapshot = HealthSnapshot::collect(&app.health)?;
+    let findings = alerts::evaluate(&app.health, &snapshot);
+    let active = app.store.read(alerts::active_in)?;
     let rows: Vec<_> = findings
         .into_iter()
         .map(|Finding { rule, is_firing, detail }| {
-            let notified = notified.get(&rule);
+            let notified = active.get(&rule);
             let is_firing = is_firing || notified.is_some();
-            let detail = if is_firing { alerts::spelled_out(&app, &rule, detail) } else { String::new() };
+            let detail = if is_firing { alerts::with_advice(&app, &rule, detail) } else { String::new() };
             (rule, is_firing, detail, notified)
         })
         .collect();
@@ -55,14 +55,14 @@ fn list(common: &Common) -> Result<()> {
         .map(|(rule, is_firing, detail, notified)| {
             json!({
                 "rule": rule, "firing": is_firing, "detail": is_firing.then_some(detail),
-                "since": notified.map(alerts::Told::since), "toldAt": notified.map(alerts::Told::at),
+                "since": notified.map(ActiveAlert::since), "toldAt": notified.map(ActiveAlert::notified_at),
             })
         })
         .collect();
     common.output(&json!({ "items": items, "total": items.len() }), || {
         let rows = rows.iter().map(|(rule, is_firing, detail, notified)| {
             let state = if *is_firing { "firing" } else { "quiet" };
-            row![rule, state, or_empty(notified.map(alerts::Told::since)), detail]
+            row![rule, state, or_empty(notified.map(ActiveAlert::since)), detail]
         });
         table(["rule", "state", "since", "detail"], rows)
     })
@@ -70,7 +70,7 @@ fn list(common: &Common) -> Result<()> {
 
 fn test(common: &Common) -> Result<()> {
     let app = common.open()?;
-    let deliveries = alerts::test(&app)?;
+    let deliveries = app.alerts.send_test()?;
     record_audit(&app, "alerts test", None, cli_authority(None))?;
     let results: Vec<_> = deliveries
         .iter()

@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::{Common, PageArgs, RangeArgs, find_user_id, or_empty, row, table};
 use yarrow::{
-    domain::operations::audit::{self, Filter, Recorded},
+    domain::operations::audit::{self, Filter, StoredAuditEvent},
     error::Result,
     http::responses::AuditRow,
 };
@@ -36,10 +36,10 @@ pub fn run(common: &Common, args: AuditArgs) -> Result<()> {
     common.output_page::<_, AuditRow>(args.page.page(), listing, |listing| table_of(&listing.items))
 }
 
-pub fn table_of(rows: &[Recorded]) -> String {
-    let rows = rows.iter().map(|Recorded { at, act, .. }| {
-        let (user, reason) = (or_empty(act.user), or_empty(act.reason.as_ref()));
-        row![at, act.actor, act.action, user, act.outcome, reason, act.request_id]
+pub fn table_of(rows: &[StoredAuditEvent]) -> String {
+    let rows = rows.iter().map(|StoredAuditEvent { at, event, .. }| {
+        let (user, reason) = (or_empty(event.user), or_empty(event.reason.as_ref()));
+        row![at, event.actor, event.action, user, event.outcome, reason, event.request_id]
     });
     table(["at", "actor", "action", "user", "outcome", "reason", "request"], rows)
 }

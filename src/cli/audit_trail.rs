@@ -4,7 +4,7 @@ use yarrow::{
     app::App,
     domain::{
         money::ledger::Authority,
-        operations::audit::{self, Act, BEGUN},
+        operations::audit::{self, AuditEvent, STARTED},
     },
     error::Result,
     types::UserId,
@@ -23,11 +23,11 @@ pub fn record_audit(app: &App, command: &str, user: Option<UserId>, by: Authorit
 
 /// Records that a command starts. Needed where the change may happen although the command is killed meanwhile.
 pub fn record_audit_start(app: &App, command: &str, user: Option<UserId>, by: Authority) -> Result<()> {
-    record_outcome(app, command, user, by, BEGUN)
+    record_outcome(app, command, user, by, STARTED)
 }
 
 fn record_outcome(app: &App, command: &str, user: Option<UserId>, by: Authority, outcome: u16) -> Result<()> {
-    let act = Act {
+    let event = AuditEvent {
         actor: by.actor,
         action: format!("yarrow {command}"),
         user,
@@ -36,5 +36,5 @@ fn record_outcome(app: &App, command: &str, user: Option<UserId>, by: Authority,
         client_ip: None,
         request_id: by.request_id,
     };
-    audit::record(app, act).wait()
+    audit::record(app, event).wait()
 }

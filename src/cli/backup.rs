@@ -10,7 +10,7 @@ use yarrow::{
     app::App,
     clock::Clock,
     data_dir::ensure_initialized,
-    domain::operations::backups::{self, Backup, Findings, Made, Occasion, Rehearsal, manifest::Checksum, offsite},
+    domain::operations::backups::{self, Backup, Findings, CreatedBackup, Occasion, RestoreTest, manifest::Checksum, offsite},
     error::{Code, Error, Result},
     thread_priority::lower_thread_priority,
     types::{counted, milliseconds},
@@ -77,9 +77,9 @@ fn create(common: &Common) -> Result<()> {
     let app = common.open()?;
     // Only after the open: a low priority while holding the write lock would delay the server.
     lower_thread_priority();
-    let Made { backup, findings, took } = backups::create(&app, Occasion::Manual, &mut show_progress(common))?;
+    let CreatedBackup { backup, findings, took } = backups::create(&app.backups, Occasion::Manual, &mut show_progress(common))?;
     record_audit(&app, "backup create", None, cli_authority(Some(backup.name.clone())))?;
-    let uploaded = offsite::upload(&app, &mut show_progress(common));
+    let uploaded = offsite::upload(&app.backups, &mut show_progress(common));
     let mut json = to_json(&backup, Some(&findings));
     json["tookMs"] = json!(milliseconds(took));
     common.output(&json, || format!("{}\n{}", backup.path.display(), summary(&findings)))?;
@@ -134,7 +134,7 @@ fn list(common: &Common) -> Result<()> {
 }
 
 fn list_remote(common: &Common) -> Result<()> {
-    let backups = offsite::demand_bucket(&common.load()?.config)?.list()?;
+    let backups = offsite::require_bucket(&common.load()?.config)?.list()?;
     let json: Vec<_> = backups.iter().map(|backup| to_json(backup, None)).collect();
     common.output(&json!({ "items": json, "total": json.len() }), || {
         let rows =
@@ -145,8 +145,8 @@ fn list_remote(common: &Common) -> Result<()> {
 
 fn upload(common: &Common) -> Result<()> {
     let app = common.open()?;
-    offsite::demand_bucket(&app.config)?;
-    let outcome = offsite::upload(&app, &mut show_progress(common))?.unwrap_or_default();
+    offsite::require_bucket(&app.config)?;
+    let outcome = offsite::upload(&app.backups, &mut show_progress(common))?.unwrap_or_default();
     record_audit(&app, "backup upload", None, cli_authority(None))?;
     let names = |backups: &[Backup]| backups.iter().map(|backup| backup.name.clone()).collect::<Vec<_>>();
     let json = json!({
@@ -165,7 +165,7 @@ fn upload(common: &Common) -> Result<()> {
 
 fn fetch(common: &Common, name: &str) -> Result<()> {
     let config = common.load()?.config;
-    let path = offsite::demand_bucket(&config)?.fetch(&config, name, &mut show_progress(common))?;
+    let path = offsite::require_bucket(&config)?.fetch(&config, name, &mut show_progress(common))?;
     common.output(&json!({ "path": path }), || path.display().to_string())
 }
 
@@ -183,14 +183,14 @@ fn verify(common: &Common, file: Option<&str>) -> Result<()> {
         }
         path => path?,
     };
-    let rehearsal = match backups::rehearse(&config, &path, &Clock::default(), &mut show_progress(common)) {
+    let test = match backups::test_restore(&config, &path, &Clock::default(), &mut show_progress(common)) {
         Err(error) if error.code == Code::BackupUnusable => return report_unusable(common, &path, error),
-        rehearsal => rehearsal?,
+        test => test?,
     };
-    let Rehearsal { faults, checksum, ledger_entries, ledger_accounts, ledger_discrepancies, restored_in, took } =
-        &rehearsal;
+    let RestoreTest { faults, checksum, ledger_entries, ledger_accounts, ledger_discrepancies, restored_in, took } =
+        &test;
     let json = json!({
-        "path": path, "sound": rehearsal.is_sound(), "checksum": checksum.name(), "structure": faults.structure,
+        "path": path, "sound": test.is_sound(), "checksum": checksum.name(), "structure": faults.structure,
         "danglingReferences": faults.dangling, "ledgerEntries": ledger_entries, "ledgerAccounts": ledger_accounts,
         "ledgerDiscrepancies": ledger_discrepancies, "restoredInMs": restored_in.as_millis(),
         "tookMs": took.as_millis(),
@@ -208,7 +208,7 @@ fn verify(common: &Common, file: Option<&str>) -> Result<()> {
         lines.push(format!("restored in {restored_in:.1?}, verified in {took:.1?}"));
         lines.join("\n")
     })?;
-    check(rehearsal.is_sound(), "The backup is damaged or inconsistent.")
+    check(test.is_sound(), "The backup is damaged or inconsistent.")
 }
 
 /// Reports a file that cannot be read as a failed check.

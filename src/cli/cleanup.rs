@@ -62,7 +62,7 @@ pub fn run(common: &Common, args: &CleanupArgs) -> Result<()> {
     let total = counted(total, "row", "rows");
     confirm(args.yes, &format!("{}\nMake a backup and delete {total}?", rows(&census.delete)))?;
     record_audit_start(&app, command, None, cli_authority(None))?;
-    let cleared = purge::clear(&app, target, &mut |_, _, _| ())?;
+    let cleared = purge::clear(&app.backups, target, &mut |_, _, _| ())?;
     record_audit(&app, command, None, cli_authority(None))?;
     common.output(&DataCleared::from(cleared.clone()), || {
         let counts = tables(["deleted", "kept"], &cleared.deleted, &cleared.kept);

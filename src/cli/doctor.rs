@@ -13,7 +13,7 @@ use super::{Common, announce, cli_authority, record_audit, row, start_logging, t
 use yarrow::{
     app::{App, OpenMode},
     domain::operations::{
-        doctor::{self, Check, Verdict},
+        doctor::{self, Check, Services, Verdict},
         preflight, server_key,
     },
     error::{Error, Result},
@@ -43,10 +43,11 @@ pub fn run(common: &Common, args: &DoctorArgs) -> Result<()> {
         accept_key(&opened)?;
     }
     let bar = if common.json { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
-    let checks = doctor::examine(&loaded.config, &opened, &mut |group| bar.set_message(group));
+    let services = opened.as_ref().map(services_of);
+    let checks = doctor::examine(&loaded.config, services, &mut |group| bar.set_message(group));
     bar.finish_and_clear();
     if let Some(path) = &args.bundle {
-        let bundle = doctor::bundle(&opened, &checks, &loaded.shown)?;
+        let bundle = doctor::bundle(services.ok(), &checks, &loaded.shown)?;
         write_private(path, &format!("{bundle:#}\n"))?;
     }
     let count = |verdict| checks.iter().filter(|check| check.verdict == verdict).count();
@@ -57,6 +58,10 @@ pub fn run(common: &Common, args: &DoctorArgs) -> Result<()> {
         format!("{findings}\n{passed} passed, {}, {failed} failed", counted(warned, "warning", "warnings"))
     })?;
     super::check(failed == 0, format!("{} failed.", counted(failed, "check", "checks")))
+}
+
+fn services_of(app: &App) -> Services<'_> {
+    Services { core: &app.core, health: &app.health, payments: &app.payments }
 }
 
 fn accept_key(opened: &Result<App>) -> Result<()> {

@@ -10,7 +10,7 @@ use yarrow::{
     config::{Config, DECLARATIONS, Loaded, Sources, load, load_and_examine},
     domain::{
         identity::users::{self, Address, User},
-        operations::audit::LONGEST_REASON,
+        operations::audit::MAX_REASON,
     },
     error::{Code, Error, Result},
     types::{EmailAddress, Page, PhoneNumber, Timestamp, UserId, in_order},
@@ -170,7 +170,7 @@ pub fn parse_reason(text: &str) -> Result<String, String> {
     let text = text.trim();
     match text.chars().count() {
         0 => Err("must not be empty".into()),
-        1..=LONGEST_REASON => Ok(text.to_owned()),
-        _ => Err(format!("must be at most {LONGEST_REASON} characters")),
+        1..=MAX_REASON => Ok(text.to_owned()),
+        _ => Err(format!("must be at most {MAX_REASON} characters")),
     }
 }

@@ -174,7 +174,7 @@ pub fn run(common: &Common, args: PaymentsArgs) -> Result<()> {
     match args.action {
         Action::List { user, state, page } => list(common, &app, user.as_deref(), state, &page),
         Action::Show { order } => {
-            let file = orders::file(&app, &order).map_err(name_missing("Order", &order))?;
+            let file = orders::file(&app.payments, &order).map_err(name_missing("Order", &order))?;
             record_audit(&app, "payments show", Some(file.order.user), cli_authority(None))?;
             show(common, &file)
         }
@@ -242,7 +242,7 @@ fn list_callbacks(common: &Common, app: &App, order_no: Option<String>, page: &P
 }
 
 fn query(common: &Common, app: &App, order_no: &str) -> Result<()> {
-    let inquiry = reconcile::inquire(app, order_no).map_err(name_missing("Order", order_no))?;
+    let inquiry = reconcile::inquire(&app.payments, order_no).map_err(name_missing("Order", order_no))?;
     record_audit(app, "payments query", Some(inquiry.order.user), cli_authority(None))?;
     common.output(&OrderInquiry::from(inquiry.clone()), || {
         let status = inquiry.trade.as_ref().map_or("no trade", |trade| trade.status.name());
@@ -252,8 +252,8 @@ fn query(common: &Common, app: &App, order_no: &str) -> Result<()> {
 
 fn settle(common: &Common, app: &App, order_no: &str, decision: Decision, reason: String) -> Result<()> {
     let by = cli_authority(Some(reason));
-    let order_no = orders::find(app, order_no).map_err(name_missing("Order", order_no))?.order_no;
-    let order = fresh(decisions::settle(app, &order_no, decision, by.clone(), Once::unkeyed(None)).wait()?)?;
+    let order_no = orders::find(&app.payments, order_no).map_err(name_missing("Order", order_no))?.order_no;
+    let order = fresh(decisions::settle(&app.payments, &order_no, decision, by.clone(), Once::unkeyed(None)).wait()?)?;
     record_audit(app, "payments settle", Some(order.user), by)?;
     common.output(&AdminOrder::from(&order), || state_text(&order))
 }
@@ -267,11 +267,11 @@ fn fresh<T>(outcome: Answered<T>) -> Result<T> {
 
 fn refund(common: &Common, app: &App, wish: Wish, reason: String) -> Result<()> {
     let by = cli_authority(Some(reason));
-    let order = orders::find(app, &wish.order_no).map_err(name_missing("Order", &wish.order_no))?;
+    let order = orders::find(&app.payments, &wish.order_no).map_err(name_missing("Order", &wish.order_no))?;
     let wish = Wish { order_no: order.order_no, ..wish };
     // The provider may refund although this command is killed before it gets the reply.
     super::record_audit_start(app, "payments refund", Some(order.user), by.clone())?;
-    let refunded = fresh(refunds::refund(app, &wish, &by, Once::unkeyed(None))?)?;
+    let refunded = fresh(refunds::refund(&app.payments, &wish, &by, Once::unkeyed(None))?)?;
     record_audit(app, "payments refund", Some(refunded.order.user), by)?;
     common.output(&OrderRefunded::from(&refunded), || {
         let Refund { refund_no, amount, progress, .. } = &refunded.refund;
@@ -281,14 +281,14 @@ fn refund(common: &Common, app: &App, wish: Wish, reason: String) -> Result<()> 
 
 fn replay(common: &Common, app: &App, callback: i64) -> Result<()> {
     let receipt =
-        callbacks::replay(app, callback).and_then(Pending::wait).map_err(name_missing("Callback", callback))?;
+        callbacks::replay(&app.payments, callback).and_then(Pending::wait).map_err(name_missing("Callback", callback))?;
     record_audit(app, "payments replay", None, cli_authority(None))?;
     let text = format!("{} {}", receipt.verdict.name(), or_empty(receipt.reason.as_ref()));
     common.output(&CallbackReceipt::from(receipt), || text.trim().to_owned())
 }
 
 fn sandbox_pay(common: &Common, app: &App, order_no: &str, rehearsal: &Rehearsal) -> Result<()> {
-    let rehearsed = sandbox::pay(app, order_no, rehearsal).map_err(name_missing("Order", order_no))?;
+    let rehearsed = sandbox::pay(&app.payments, order_no, rehearsal).map_err(name_missing("Order", order_no))?;
     record_audit(app, "payments sandbox-pay", Some(rehearsed.order.user), cli_authority(None))?;
     common.output(&Rehearsed::from(rehearsed.clone()), || {
         let callback = rehearsed.answer.as_deref().map_or_else(
@@ -302,7 +302,7 @@ fn sandbox_pay(common: &Common, app: &App, order_no: &str, rehearsal: &Rehearsal
 fn print_report(common: &Common, app: &App, from: &str, to: &str, csv: bool) -> Result<()> {
     let (from, to) = (parse_time(app, "from", from)?, parse_time(app, "to", to)?);
     in_order(("from", from), ("to", to))?;
-    let report = report::report(app, from, to)?;
+    let report = report::report(&app.payments, from, to)?;
     record_audit(app, "payments report", None, cli_authority(None))?;
     if csv && !common.json {
         print(&comma_separated(&report))?;

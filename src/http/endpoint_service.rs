@@ -28,14 +28,14 @@ use crate::{
     config::{self, Limits},
     domain::{
         identity::codes::client_network,
-        operations::audit::{Act, Known, Undertaking},
+        operations::audit::{AuditEvent, DescribeEvent, PendingAudit},
     },
     error::{Code, Error, Result},
     store,
     types::sha256_of_parts,
 };
 
-/// Long bodies of one sender that may be on their way at once; see [`App::long_bodies`].
+/// Long bodies of one sender that may be on their way at once; see [`RequestLimits::long_bodies`](crate::app::RequestLimits::long_bodies).
 const LONG_BODIES_OF_ONE: u32 = 16;
 
 /// Answers the requests of one endpoint. Clones are the same door.
@@ -110,12 +110,12 @@ impl EndpointSpec {
         let body =
             if takes_body(request.method()) { self.read_body(request, &caller, meta).await? } else { Bytes::new() };
         // Only now: whoever sends a body slowly must not take a place from those who have sent theirs.
-        let _place = self.app.requests.try_acquire().map_err(|_| refused_for_now("Too many requests are running."))?;
+        let _place = self.app.limits.requests.try_acquire().map_err(|_| refused_for_now("Too many requests are running."))?;
         let path = path_parameters(request, self.path).await?;
         let act = match &caller {
             Caller::Admin(identity) if self.access.is_audited() => {
                 let action = format!("{} {}", request.method(), self.path);
-                Some(Arc::new(self.app.acts.undertake(known(meta, identity.actor(), action))))
+                Some(Arc::new(self.app.audits.prepare(known(meta, identity.actor(), action))))
             }
             _ => None,
         };
@@ -130,7 +130,7 @@ impl EndpointSpec {
         };
         let doing = self.task.begin(context, path, request.uri())?;
         let answer = match act {
-            Some(act) => see_through(Arc::clone(&self.app), act, doing).await?,
+            Some(act) => see_through(act, doing).await?,
             None => doing.await?,
         };
         match meta.user.get() {
@@ -156,7 +156,7 @@ impl EndpointSpec {
         let body = mem::take(request.body_mut());
         let room = || {
             let sender = caller.name().unwrap_or_else(|| client_network(meta.client));
-            let room = self.app.long_bodies.try_acquire(sender, LONG_BODIES_OF_ONE);
+            let room = self.app.limits.long_bodies.try_acquire(sender, LONG_BODIES_OF_ONE);
             room.ok_or_else(|| refused_for_now("Too many long bodies are on their way."))
         };
         let read = body::read(body, request.headers(), limit, room);
@@ -168,9 +168,9 @@ impl EndpointSpec {
 }
 
 /// What is known of what an administrator asks for, while it is done.
-fn known(meta: &Arc<RequestMeta>, actor: String, action: String) -> Known {
+fn known(meta: &Arc<RequestMeta>, actor: String, action: String) -> DescribeEvent {
     let meta = Arc::clone(meta);
-    Arc::new(move |outcome| Act {
+    Arc::new(move |outcome| AuditEvent {
         actor: actor.clone(),
         action: action.clone(),
         user: meta.subject.get().copied(),
@@ -184,15 +184,14 @@ fn known(meta: &Arc<RequestMeta>, actor: String, action: String) -> Known {
 /// Waits for what an administrator asks for and for its row: the answer does not leave before that. Both go on by
 /// themselves when the client leaves, because what was begun is done all the same.
 async fn see_through(
-    app: Arc<App>,
-    act: Arc<Undertaking>,
+    act: Arc<PendingAudit>,
     doing: BoxFuture<'static, Result<Response<Body>>>,
 ) -> Result<Response<Body>> {
     act.begin();
     let seen_through = tokio::spawn(async move {
         let outcome = unless_panicked(AssertUnwindSafe(doing).catch_unwind().await);
         let status = outcome.as_ref().map_or_else(|error| reply::status(error.code), Response::status);
-        act.end(&app, status.as_u16()).await.inspect_err(|_| act.give_up())?;
+        act.finish(status.as_u16()).await.inspect_err(|_| act.abandon())?;
         outcome
     });
     seen_through.await.map_err(Error::internal)?

@@ -117,7 +117,7 @@ pub async fn admit(app: &App, access: Access, headers: &HeaderMap, meta: &Reques
 async fn admit_admin(app: &App, access: Access, token: &str, meta: &RequestMeta) -> Result<Caller> {
     let standing = app.store.read(|tx| {
         admins::networks::admit_in(tx, meta.client)?;
-        admins::standing_in(tx, &app.config.admin, token)
+        admins::authenticate_in(tx, &app.config.admin, token)
     })?;
     let Some(standing) = standing else { return Err(unauthenticated()) };
     if standing.is_use_due {

@@ -36,7 +36,7 @@ pub fn is_large(answer: &Response<Body>) -> bool {
 pub async fn one_at_a_time(app: &App, user: UserId, answer: Response<Body>) -> Result<Response<Body>> {
     let (parts, body) = answer.into_parts();
     let content = body.collect().await.map_err(Error::internal)?.to_bytes();
-    let delivery = app.large_answers.begin(user, content.into(), Instant::now()).map_err(is_still_read)?;
+    let delivery = app.limits.large_answers.begin(user, content.into(), Instant::now()).map_err(is_still_read)?;
     Ok(Response::from_parts(parts, Body::new(Large(delivery))))
 }
 

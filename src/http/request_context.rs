@@ -20,7 +20,7 @@ use crate::{
         money::ledger::Authority,
         operations::{
             admins::Identity,
-            audit::Undertaking,
+            audit::PendingAudit,
             idempotency::{self, Answered, Claim, Once},
         },
     },
@@ -109,7 +109,7 @@ pub struct RequestContext {
     pub headers: HeaderMap,
     pub repeatable: Option<Box<Repeatable>>,
     /// What an administrator begins by it, if it is one whose calls are written down.
-    pub act: Option<Arc<Undertaking>>,
+    pub act: Option<Arc<PendingAudit>>,
     /// The body as it came, for operations that read it themselves.
     pub body: Bytes,
 }
@@ -203,7 +203,7 @@ impl RequestContext {
     /// Storage errors.
     pub async fn tell_beginning(&self) -> Result<()> {
         match &self.act {
-            Some(act) => self.committed(act.tell(&self.app)).await,
+            Some(act) => self.committed(act.record_start()).await,
             None => Ok(()),
         }
     }

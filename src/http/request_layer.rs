@@ -65,7 +65,7 @@ struct Shared {
 impl RequestLayer {
     pub fn new(app: Arc<App>, router: Router, requests: Arc<RequestMetrics>) -> Result<Self> {
         let ids = RequestIds::new()?;
-        app.access_log.expect_ids(&ids.prefix);
+        app.network_log.expect_ids(&ids.prefix);
         let shared = Shared { app, ids, requests };
         Ok(Self { shared: Arc::new(shared), router: Arc::new(router) })
     }
@@ -164,7 +164,7 @@ impl Shared {
         let route = meta.route.get().copied();
         self.requests.record(method, route, status, duration);
         let method = method_name(method);
-        self.app.access_log.record(&Entry {
+        self.app.network_log.record(&Entry {
             at: self.app.clock.now(),
             user: meta.user.get().copied(),
             client: meta.client,

@@ -38,7 +38,7 @@ use super::{
 };
 use crate::{
     app::App,
-    domain::{divination::crash_recovery, operations::audit},
+    domain::divination::crash_recovery,
     error::{Error, Result},
     jobs::{self, Schedule},
     providers::factory::Announce,
@@ -82,7 +82,7 @@ pub fn run(app: &Arc<App>, schedule: Schedule, announce: &Announce) -> Result<()
     runtime.shutdown_timeout(Duration::from_secs(1));
     drop(jobs);
     // What still runs now ends with the process.
-    let (recorded, closed) = (audit::record_cut_off(app), crash_recovery::close_interrupted(app));
+    let (recorded, closed) = (app.audits.record_interrupted(), crash_recovery::close_interrupted(app));
     app.store.close();
     outcome.and(recorded).and(closed)
 }
@@ -144,7 +144,7 @@ async fn listen(app: &Arc<App>, announce: &Announce) -> Result<()> {
 }
 
 async fn acts_are_over(app: &App) {
-    while !app.acts.is_empty() {
+    while !app.audits.is_empty() {
         tokio::time::sleep(LOOK_UP_EVERY).await;
     }
 }

@@ -24,7 +24,11 @@ use super::{
 use crate::{
     domain::{
         money::ledger,
-        operations::{backups, health, integrity},
+        operations::{
+            backups,
+            health::{self, HealthSnapshot},
+            integrity,
+        },
     },
     error::{Code, Error, Result},
     types::Timestamp,
@@ -89,7 +93,7 @@ pub struct Readiness {
 
 pub async fn readiness(context: RequestContext, _: Nothing) -> Result<Json<Readiness>> {
     // It asks the file system, which may be slow.
-    let condition = context.blocking(health::observe).await?;
+    let condition = context.blocking(|app| HealthSnapshot::collect(&app.health)).await?;
     // An empty change shows that the writer lives and can have the database. It writes nothing: a full disk is no
     // reason to stop serving those who read.
     context.committed(context.app.store.write(|_| Ok(()))).await?;
@@ -102,10 +106,10 @@ pub async fn readiness(context: RequestContext, _: Nothing) -> Result<Json<Readi
         ledger_verified_at: condition.ledger.map(ledger::Verification::at),
         accounts_suspended: condition.accounts_suspended,
         database: condition.integrity.name(),
-        database_checked_at: condition.integrity.last.as_ref().map(integrity::Check::at),
-        backups: condition.backup_state(&context.app).name(),
-        backup_at: condition.backups.last.as_ref().map(backups::Remembered::at),
-        disk: if condition.is_disk_low(&context.app) { "low" } else { "ok" },
+        database_checked_at: condition.integrity.last.as_ref().map(integrity::IntegrityCheck::at),
+        backups: condition.backup_state(&context.app.config).name(),
+        backup_at: condition.backups.last.as_ref().map(backups::LastBackup::at),
+        disk: if condition.is_disk_low(&context.app.config) { "low" } else { "ok" },
     }))
 }
 

@@ -18,7 +18,7 @@ use crate::{
             soundness::{Soundness, soundness_in},
             verification,
         },
-        operations::{free_space_scrub, lease::SoleRun},
+        operations::{free_space_scrub, lease::Lease},
     },
     error::{Code, Result},
     store::{Pending, Read, Write},
@@ -116,10 +116,10 @@ pub fn fix(core: &Core, who: Who, by: Authority) -> Pending<Fix> {
 /// # Errors
 /// `already_running`.
 pub fn synchronise(app: &App, by: &Authority, progress: &mut dyn FnMut(u64)) -> Result<Synchronised> {
-    SoleRun::of(app, SYNC, |run| synchronise_all(app, by, run, progress))
+    Lease::hold(app, SYNC, |run| synchronise_all(app, by, run, progress))
 }
 
-fn synchronise_all(app: &App, by: &Authority, run: &SoleRun, progress: &mut dyn FnMut(u64)) -> Result<Synchronised> {
+fn synchronise_all(app: &App, by: &Authority, run: &Lease, progress: &mut dyn FnMut(u64)) -> Result<Synchronised> {
     let mut done = Synchronised::default();
     let odd = Odd::of_everybody(app, SLICE)?;
     let mut last = UserId(0);
@@ -133,7 +133,7 @@ fn synchronise_all(app: &App, by: &Authority, run: &SoleRun, progress: &mut dyn 
                 settle(app, by, validation, &mut done)?;
             }
         }
-        run.go_on(app)?;
+        run.renew(app)?;
         progress(done.checked);
     }
     done.orphans_deleted = delete_orphans(app, run)?;
@@ -160,14 +160,14 @@ fn settle(core: &Core, by: &Authority, validation: Validation, done: &mut Synchr
 }
 
 /// Deletes castings whose user is gone: their deletion was meant to take them along.
-fn delete_orphans(app: &App, run: &SoleRun) -> Result<u64> {
+fn delete_orphans(app: &App, run: &Lease) -> Result<u64> {
     let (mut deleted, mut looked_at) = (0, 0);
     let mut last = UserId(0);
     while let Some(owner) = app.store.read(|tx| history::next_owner_in(tx, last))? {
         last = owner;
         looked_at += 1;
         if looked_at % SLICE == 0 {
-            run.go_on(app)?;
+            run.renew(app)?;
         }
         if app.store.read(|tx| users::find_kept_in(tx, owner))?.is_some() {
             continue;

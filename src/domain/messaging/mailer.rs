@@ -1,5 +1,7 @@
 //! Sending email through the configured provider, behind its circuit breaker and a limit of concurrent messages.
 
+use std::sync::Arc;
+
 use crate::{
     concurrency::semaphore::Semaphore,
     providers::{breaker::CircuitBreaker, email::EmailSender},
@@ -11,12 +13,12 @@ const CONCURRENT_MESSAGES: u32 = 32;
 /// The email provider with its breaker and permits.
 pub struct Mailer {
     pub sender: Box<dyn EmailSender>,
-    pub breaker: CircuitBreaker,
+    pub breaker: Arc<CircuitBreaker>,
     pub permits: Semaphore,
 }
 
 impl Mailer {
     pub fn new(sender: Box<dyn EmailSender>) -> Self {
-        Self { sender, breaker: CircuitBreaker::with_defaults("email"), permits: Semaphore::new(CONCURRENT_MESSAGES) }
+        Self { sender, breaker: Arc::new(CircuitBreaker::with_defaults("email")), permits: Semaphore::new(CONCURRENT_MESSAGES) }
     }
 }

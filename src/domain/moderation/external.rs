@@ -2,7 +2,7 @@
 //! health.
 
 use std::{
-    sync::Mutex,
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
@@ -31,7 +31,7 @@ pub const MODERATION: &str = "moderation";
 pub struct External {
     moderator: Option<Box<dyn TextModerator>>,
     clock: Clock,
-    breaker: CircuitBreaker,
+    breaker: Arc<CircuitBreaker>,
     asking: Semaphore,
     notes: Mutex<Notes>,
 }
@@ -61,7 +61,7 @@ pub struct Probe {
 
 impl External {
     pub fn new(moderator: Option<Box<dyn TextModerator>>, clock: Clock, calls: u32) -> Self {
-        let breaker = CircuitBreaker::with_defaults(MODERATION);
+        let breaker = Arc::new(CircuitBreaker::with_defaults(MODERATION));
         Self { moderator, clock, breaker, asking: Semaphore::new(calls), notes: Mutex::default() }
     }
 
@@ -80,7 +80,7 @@ impl External {
     }
 
     /// Returns the breaker of the service, if one is configured.
-    pub fn breaker(&self) -> Option<&CircuitBreaker> {
+    pub fn breaker(&self) -> Option<&Arc<CircuitBreaker>> {
         self.is_configured().then_some(&self.breaker)
     }
 

@@ -6,7 +6,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use crate::{
-    app::App,
+    core::Core,
     domain::{
         identity::{
             tokens,
@@ -19,7 +19,7 @@ use crate::{
         operations::{
             confirmations::{self, Census, Demand},
             idempotency::{Answered, Once},
-            lease::SoleRun,
+            lease::Lease,
         },
     },
     error::{Code, Error, Result},
@@ -72,17 +72,17 @@ pub struct Synchronised {
     pub issues: Vec<Discrepancy>,
 }
 
-pub fn balance(app: &App, user: UserId) -> Result<i64> {
-    ledger::balance(app, user, Asset::Coin)
+pub fn balance(core: &Core, user: UserId) -> Result<i64> {
+    ledger::balance(core, user, Asset::Coin)
 }
 
 /// Takes the price of one use.
 ///
 /// # Errors
 /// `insufficient_coins`, `account_inconsistent`; those of [`Once::run_in`].
-pub fn consume(app: &App, user: UserId, once: Once<Consumed>) -> Pending<Answered<Consumed>> {
-    let price = i64::from(app.config.coins.consume);
-    app.store.write_without_savepoint(move |tx| once.run_in(tx, |tx| consume_in(tx, user, price)))
+pub fn consume(core: &Core, user: UserId, once: Once<Consumed>) -> Pending<Answered<Consumed>> {
+    let price = i64::from(core.config.coins.consume);
+    core.store.write_without_savepoint(move |tx| once.run_in(tx, |tx| consume_in(tx, user, price)))
 }
 
 pub fn consume_in(tx: &Write<'_>, user: UserId, price: i64) -> Result<Consumed> {
@@ -95,9 +95,9 @@ pub fn consume_in(tx: &Write<'_>, user: UserId, price: i64) -> Result<Consumed> 
 ///
 /// # Errors
 /// `step_up_required` for an owner who did not prove a code lately; `confirmation_required`; `account_inconsistent`.
-pub fn reset(app: &App, user: UserId, by: ResetBy, once: Once<i64>) -> Pending<Answered<i64>> {
-    let config = Arc::clone(&app.config);
-    app.store.write(move |tx| {
+pub fn reset(core: &Core, user: UserId, by: ResetBy, once: Once<i64>) -> Pending<Answered<i64>> {
+    let config = Arc::clone(&core.config);
+    core.store.write(move |tx| {
         once.run_in(tx, |tx| match &by {
             ResetBy::Owner { token } => {
                 tokens::require_recent_sign_in_in(tx, &config.auth, token.reveal())?;
@@ -117,8 +117,8 @@ pub fn reset(app: &App, user: UserId, by: ResetBy, once: Once<i64>) -> Pending<A
 ///
 /// # Errors
 /// `balance_too_large`, `account_inconsistent`.
-pub fn increase(app: &App, user: UserId, coins: i64, by: Authority, once: Once<i64>) -> Pending<Answered<i64>> {
-    app.store.write(move |tx| once.run_in(tx, |tx| increase_in(tx, user, coins, &by)))
+pub fn increase(core: &Core, user: UserId, coins: i64, by: Authority, once: Once<i64>) -> Pending<Answered<i64>> {
+    core.store.write(move |tx| once.run_in(tx, |tx| increase_in(tx, user, coins, &by)))
 }
 
 pub fn increase_in(tx: &Write<'_>, user: UserId, coins: i64, by: &Authority) -> Result<i64> {
@@ -150,41 +150,41 @@ pub fn open_in(tx: &Write<'_>, key: &ServerKey, user: UserId, address: &Address,
 ///
 /// # Errors
 /// `already_running`.
-pub fn synchronise(app: &App, by: &Authority) -> Result<Synchronised> {
-    SoleRun::of(app, SYNC, |run| synchronise_all(app, by, run))
+pub fn synchronise(core: &Core, by: &Authority) -> Result<Synchronised> {
+    Lease::hold(core, SYNC, |run| synchronise_all(core, by, run))
 }
 
-fn synchronise_all(app: &App, by: &Authority, run: &SoleRun) -> Result<Synchronised> {
+fn synchronise_all(core: &Core, by: &Authority, run: &Lease) -> Result<Synchronised> {
     let mut done = Synchronised::default();
     let mut last = UserId(0);
     loop {
         let run = run.clone();
         let slice = move |tx: &Write<'_>| {
-            run.go_on_in(tx)?;
+            run.renew_in(tx)?;
             open_missing_in(tx, last)
         };
-        let (users, created) = app.store.write(slice).wait()?;
+        let (users, created) = core.store.write(slice).wait()?;
         let Some(&highest) = users.last() else { break };
         last = highest;
         done.checked += users.len() as u64;
         done.created += created;
     }
     let mut goes_on = Ok(());
-    let report = ledger::verify(app, &mut |_, _| {
+    let report = ledger::verify(core, &mut |_, _| {
         if goes_on.is_ok() {
-            goes_on = run.go_on(app);
+            goes_on = run.renew(core);
         }
     })?;
     goes_on?;
     let mut repaired = BTreeSet::new();
-    let suspended = app.store.read(|tx| ledger::verification::suspended_accounts_in(tx, Asset::Coin))?;
+    let suspended = core.store.read(|tx| ledger::verification::suspended_accounts_in(tx, Asset::Coin))?;
     for user in suspended {
         let (authority, run) = (by.clone(), run.clone());
         let repair = move |tx: &Write<'_>| {
-            run.go_on_in(tx)?;
+            run.renew_in(tx)?;
             ledger::verification::repair_in(tx, &authority, user, Asset::Coin)
         };
-        if matches!(app.store.write(repair).wait()?, Repair::Repaired { .. }) {
+        if matches!(core.store.write(repair).wait()?, Repair::Repaired { .. }) {
             done.repaired += 1;
             repaired.insert(user);
         }
@@ -194,7 +194,7 @@ fn synchronise_all(app: &App, by: &Authority, run: &SoleRun) -> Result<Synchroni
     };
     let unlisted = report.discrepancies_found - report.discrepancies.len() as u64;
     done.issues = report.discrepancies.iter().filter(|found| !is_repaired(found)).cloned().collect();
-    ledger::verification::remember(app, &report, unlisted + done.issues.len() as u64)?;
+    ledger::verification::remember(core, &report, unlisted + done.issues.len() as u64)?;
     Ok(done)
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::{
-    app::App,
+    core::Core,
     config,
     domain::{
         identity::users,
@@ -85,11 +85,11 @@ pub struct Redeemed {
 }
 
 /// The user's code, made now if this is the first question for it.
-pub fn find(app: &App, user: UserId) -> Pending<Invite> {
-    let (key, window) = (app.keys.clone(), app.config.points.invite_window);
-    match app.store.read(|tx| find_in(tx, &key, user, window)) {
+pub fn find(core: &Core, user: UserId) -> Pending<Invite> {
+    let (key, window) = (core.keys.clone(), core.config.points.invite_window);
+    match core.store.read(|tx| find_in(tx, &key, user, window)) {
         Ok(Some(invite)) => Pending::ready(Ok(invite)),
-        Ok(None) => app.store.write(move |tx| {
+        Ok(None) => core.store.write(move |tx| {
             users::require_in(tx, user)?;
             make_code_in(tx, user)?;
             find_in(tx, &key, user, window)?.ok_or_else(|| Code::NotFound.into())
@@ -102,9 +102,9 @@ pub fn find(app: &App, user: UserId) -> Pending<Invite> {
 ///
 /// # Errors
 /// Those of [`redeem_in`] and of [`Once::run_in`].
-pub fn redeem(app: &App, user: UserId, code: InviteCode, once: Once<Redeemed>) -> Pending<Answered<Redeemed>> {
-    let (key, config) = (app.keys.clone(), Arc::clone(&app.config));
-    app.store.write(move |tx| once.run_in(tx, |tx| redeem_in(tx, &key, &config.points, user, &code)))
+pub fn redeem(core: &Core, user: UserId, code: InviteCode, once: Once<Redeemed>) -> Pending<Answered<Redeemed>> {
+    let (key, config) = (core.keys.clone(), Arc::clone(&core.config));
+    core.store.write(move |tx| once.run_in(tx, |tx| redeem_in(tx, &key, &config.points, user, &code)))
 }
 
 /// Redeems somebody's code for a user and gives both their points. When it fails, nothing has changed.

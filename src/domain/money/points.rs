@@ -4,7 +4,7 @@
 //! an account was deleted, and an operator's correction. No request names an amount.
 
 use crate::{
-    app::App,
+    core::Core,
     domain::money::ledger::{
         self, Asset, Authority, Entry, Kind, Posting, Repair,
         changes::{self, Changed},
@@ -17,8 +17,8 @@ use crate::{
 /// The most that one correction adds or takes.
 pub const LARGEST_ADJUSTMENT: i64 = 1_000_000;
 
-pub fn balance(app: &App, user: UserId) -> Result<i64> {
-    ledger::balance(app, user, Asset::Point)
+pub fn balance(core: &Core, user: UserId) -> Result<i64> {
+    ledger::balance(core, user, Asset::Point)
 }
 
 pub fn balance_in(tx: &Read<'_>, user: UserId) -> Result<i64> {
@@ -26,8 +26,8 @@ pub fn balance_in(tx: &Read<'_>, user: UserId) -> Result<i64> {
 }
 
 /// A piece of the user's entries, newest first.
-pub fn entries(app: &App, user: UserId, span: Span) -> Result<Slice<Entry>> {
-    ledger::entries_in_span(app, user, Asset::Point, span)
+pub fn entries(core: &Core, user: UserId, span: Span) -> Result<Slice<Entry>> {
+    ledger::entries_in_span(core, user, Asset::Point, span)
 }
 
 /// Takes the price of a casting and says what is left. A free casting leaves no entry.
@@ -87,8 +87,8 @@ pub fn restore_in(tx: &Write<'_>, user: UserId, points: i64, parking: &str) -> R
 ///
 /// # Errors
 /// `insufficient_points`, `balance_too_large`, `account_inconsistent`.
-pub fn adjust(app: &App, user: UserId, points: i64, by: Authority) -> Pending<i64> {
-    app.store.write(move |tx| adjust_in(tx, user, points, &by))
+pub fn adjust(core: &Core, user: UserId, points: i64, by: Authority) -> Pending<i64> {
+    core.store.write(move |tx| adjust_in(tx, user, points, &by))
 }
 
 pub fn adjust_in(tx: &Write<'_>, user: UserId, points: i64, by: &Authority) -> Result<i64> {
@@ -104,6 +104,6 @@ pub fn adjust_in(tx: &Write<'_>, user: UserId, points: i64, by: &Authority) -> R
 }
 
 /// Takes a wrong balance from the entries again and opens the account.
-pub fn repair(app: &App, user: UserId, by: Authority) -> Pending<Repair> {
-    app.store.write(move |tx| ledger::verification::repair_in(tx, &by, user, Asset::Point))
+pub fn repair(core: &Core, user: UserId, by: Authority) -> Pending<Repair> {
+    core.store.write(move |tx| ledger::verification::repair_in(tx, &by, user, Asset::Point))
 }

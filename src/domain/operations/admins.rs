@@ -1,8 +1,8 @@
-//! The people and programs that operate the service: named accounts with a password, and keys with a label.
+//! Administrators: accounts with a password, and API keys with a label.
 //!
-//! There is none until the command line makes one. A password is kept as Argon2id, whose work is bounded twice: by
-//! how often may be tried, and by how many hashes run at once. A try is counted before the password is looked at, so
-//! that many tries at once are not one try.
+//! Only the command line creates them. Passwords are stored as Argon2id hashes. Its cost is bounded by a limit on
+//! attempts and by a semaphore. An attempt is counted before the password is checked, so that parallel attempts count
+//! separately.
 
 pub mod keys;
 pub mod networks;
@@ -17,9 +17,9 @@ use argon2::{
 };
 
 use crate::{
-    app::App,
-    concurrency::semaphore::Permit,
+    concurrency::semaphore::{Permit, Semaphore},
     config,
+    core::Core,
     domain::identity::codes,
     error::{Code, Error, Fault, FieldCode, Result},
     store::{
@@ -31,20 +31,32 @@ use crate::{
 
 const SESSION_PREFIX: &str = "ys_";
 const KEY_PREFIX: &str = "yk_";
-/// Characters of a prefix and 256 bits.
+/// A prefix and 256 bits in base64.
 const CREDENTIAL_LENGTH: usize = 46;
-const SHORTEST_PASSWORD: usize = 12;
-const LONGEST_PASSWORD: usize = 256;
+const MIN_PASSWORD: usize = 12;
+const MAX_PASSWORD: usize = 256;
 /// Each hash takes 19 MiB.
-pub const HASHES_AT_ONCE: u32 = 4;
-/// How exactly it is known when a credential was last used.
-const USE_NOTED_EVERY: Duration = Duration::from_mins(1);
+const CONCURRENT_HASHES: u32 = 4;
+/// The precision of the stored time of a credential's last use.
+const LAST_USE_INTERVAL: Duration = Duration::from_mins(1);
 
-/// What a password is compared with when there is no such administrator, so that the answer takes as long.
-const NOBODY: &str =
+/// The hash that is checked for unknown names, so that the response takes as long.
+const DUMMY_HASH: &str =
     "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
-/// Who operates.
+/// The service that hashes and checks administrators' passwords.
+pub struct Administrators {
+    pub core: Core,
+    hashing: Semaphore,
+}
+
+impl Administrators {
+    pub fn new(core: Core) -> Self {
+        Self { core, hashing: Semaphore::new(CONCURRENT_HASHES) }
+    }
+}
+
+/// An authenticated administrator or API key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Identity {
     Account { id: i64, name: String },
@@ -61,30 +73,31 @@ impl Identity {
     }
 }
 
-/// A credential that is good.
+/// The owner of a valid credential.
 #[derive(Clone, Debug)]
-pub struct Standing {
+pub struct ValidCredential {
     pub identity: Identity,
-    /// Its last use is worth noting, by [`note_use`].
+    /// The stored time of its last use is old; see [`note_use`].
     pub is_use_due: bool,
 }
 
-/// A credential that was just made, for its owner.
+/// A new session.
 #[derive(Clone, Debug)]
-pub struct Issued {
+pub struct IssuedSession {
     pub token: Secret,
     pub expires_at: Timestamp,
 }
 
+/// An administrator's account.
 #[derive(Clone, Debug)]
 pub struct Admin {
     pub id: i64,
     pub name: String,
     pub created_at: Timestamp,
-    /// Signs in with a second factor.
     pub has_second_factor: bool,
 }
 
+/// Hashes a password. Takes the permit as proof that few hashes run at once.
 fn hash(_: &Permit<'_>, password: &str) -> Result<String> {
     let hash = Argon2::default().hash_password(password.as_bytes());
     hash.map(|hash| hash.to_string()).map_err(|error| Error::internal(error.to_string()))
@@ -95,13 +108,13 @@ fn verify(_: &Permit<'_>, hash: &str, password: &str) -> Result<bool> {
     Ok(Argon2::default().verify_password(password.as_bytes(), &hash).is_ok())
 }
 
-/// Makes an administrator. Blocks on the hash.
+/// Creates an administrator. Blocks on the hash.
 ///
 /// # Errors
-/// `invalid_parameters` for an unfit name or password; `already_exists`.
-pub fn create(app: &App, name: &str, password: &str) -> Result<Admin> {
-    let name = fit_name("name", name)?;
-    let password_hash = hash(&app.hashing.try_acquire()?, fit_password(password)?)?;
+/// `invalid_parameters` for an invalid name or password; `already_exists`.
+pub fn create(admins: &Administrators, name: &str, password: &str) -> Result<Admin> {
+    let name = valid_name("name", name)?;
+    let password_hash = hash(&admins.hashing.try_acquire()?, valid_password(password)?)?;
     let insert = move |tx: &Write<'_>| {
         let id = tx.first(
             "insert into admins (name, password_hash, created_at) values (?1, ?2, ?3) \
@@ -112,27 +125,27 @@ pub fn create(app: &App, name: &str, password: &str) -> Result<Admin> {
         let id = id.ok_or(Code::AlreadyExists)?;
         Ok(Admin { id, name, created_at: tx.now, has_second_factor: false })
     };
-    app.store.write(insert).wait()
+    admins.core.store.write(insert).wait()
 }
 
-/// Gives an administrator another password and ends their sessions. Blocks on the hash.
+/// Changes an administrator's password and ends their sessions. Blocks on the hash.
 ///
 /// # Errors
-/// `invalid_parameters` for an unfit password; `not_found`.
-pub fn change_password(app: &App, name: &str, password: &str) -> Result<()> {
-    let password_hash = hash(&app.hashing.try_acquire()?, fit_password(password)?)?;
+/// `invalid_parameters` for an invalid password; `not_found`.
+pub fn change_password(admins: &Administrators, name: &str, password: &str) -> Result<()> {
+    let password_hash = hash(&admins.hashing.try_acquire()?, valid_password(password)?)?;
     let name = name.to_owned();
     let update = move |tx: &Write<'_>| {
         let admin = id_of_in(tx, &name)?;
         tx.execute("update admins set password_hash = ?2 where id = ?1", (admin, &password_hash))?;
         tx.execute("delete from admin_tokens where admin_id = ?1", [admin]).map(drop)
     };
-    app.store.write(update).wait()
+    admins.core.store.write(update).wait()
 }
 
-/// The administrators by name.
-pub fn list(app: &App) -> Result<Vec<Admin>> {
-    app.store.read(|tx| {
+/// Lists the administrators by name.
+pub fn list(core: &Core) -> Result<Vec<Admin>> {
+    core.store.read(|tx| {
         tx.all(
             "select id, name, created_at, exists (select 1 from admin_second_factors \
              where admin_id = admins.id and confirmed_at is not null) from admins order by name",
@@ -149,64 +162,73 @@ pub fn list(app: &App) -> Result<Vec<Admin>> {
     })
 }
 
-/// Ends an administrator: the account, its password and its sessions. What they did stays in the audit.
+/// Deletes an administrator with their sessions. Their audit rows stay.
 ///
 /// # Errors
 /// `not_found`.
-pub fn remove(app: &App, name: &str) -> Pending<()> {
+pub fn remove(core: &Core, name: &str) -> Pending<()> {
     let name = name.to_owned();
-    app.store.write(move |tx| match tx.execute("delete from admins where name = ?1", [&name])? {
+    core.store.write(move |tx| match tx.execute("delete from admins where name = ?1", [&name])? {
         1 => Ok(()),
         _ => Err(Code::NotFound.into()),
     })
 }
 
-/// Ends a session. A key is none, and is only ended by [`keys::revoke`].
-pub fn sign_out(app: &App, token: &Secret) -> Pending<()> {
+/// Ends a session. API keys are ended by [`keys::revoke`] only.
+pub fn sign_out(core: &Core, token: &Secret) -> Pending<()> {
     let hash = sha256(token.reveal());
-    app.store.write(move |tx| tx.execute("delete from admin_tokens where token_sha256 = ?1", [hash]).map(drop))
+    core.store.write(move |tx| tx.execute("delete from admin_tokens where token_sha256 = ?1", [hash]).map(drop))
 }
 
-/// Exchanges name, password and, where there is one, a code of the second factor for a session. Blocks on the hash.
+/// Starts a session by name, password and, if the administrator has a second factor, its code. Blocks on the hash.
 ///
 /// # Errors
-/// `too_many_requests` after some failures of this name or this client; `invalid_credentials`, whichever is wrong;
-/// `totp_required` when only the code is missing, which is no failure; `address_not_allowed`.
-pub fn sign_in(app: &App, name: &str, password: &str, totp: Option<&str>, client: IpAddr) -> Result<Issued> {
-    let (config, tried, network) = (Arc::clone(&app.config), name.to_owned(), codes::client_network(client));
-    // Before a place is taken: those who may not try any more must not keep others from it.
-    app.store.read(|tx| {
+/// `too_many_requests` after several failures of this name or client; `invalid_credentials`; `totp_required` if only the
+/// code is missing, which does not count as a failure; `address_not_allowed`.
+pub fn sign_in(
+    admins: &Administrators,
+    name: &str,
+    password: &str,
+    totp: Option<&str>,
+    client: IpAddr,
+) -> Result<IssuedSession> {
+    let core = &admins.core;
+    let (config, owned_name, network) = (Arc::clone(&core.config), name.to_owned(), codes::client_network(client));
+    // Checked before a permit is taken, so that blocked clients do not starve others.
+    core.store.read(|tx| {
         networks::admit_in(tx, client)?;
-        require_attempt_in(tx, &config.admin, &tried, &network)
+        require_attempt_in(tx, &config.admin, &owned_name, &network)
     })?;
-    let permit = app.hashing.try_acquire()?;
-    let begin =
-        move |tx: &Write<'_>| Ok((reserve_in(tx, &config.admin, &tried, &network)?, password_of_in(tx, &tried)?));
-    let (attempt, known) = app.store.write(begin).wait()?;
-    let hash = known.as_ref().map_or(NOBODY, |(_, hash)| hash);
+    let permit = admins.hashing.try_acquire()?;
+    let reserve = move |tx: &Write<'_>| {
+        let attempt = reserve_attempt_in(tx, &config.admin, &owned_name, &network)?;
+        Ok((attempt, password_of_in(tx, &owned_name)?))
+    };
+    let (attempt, account) = core.store.write(reserve).wait()?;
+    let hash = account.as_ref().map_or(DUMMY_HASH, |(_, hash)| hash);
     let is_right = verify(&permit, hash, password)?;
-    let Some((admin, _)) = known.filter(|_| is_right) else { return Err(Code::InvalidCredentials.into()) };
-    let (config, keys, totp) = (Arc::clone(&app.config), app.keys.clone(), totp.map(ToOwned::to_owned));
+    let Some((admin, _)) = account.filter(|_| is_right) else { return Err(Code::InvalidCredentials.into()) };
+    let (config, keys, totp) = (Arc::clone(&core.config), core.keys.clone(), totp.map(ToOwned::to_owned));
     let finish = move |tx: &Write<'_>| {
-        let proved = second_factor::prove_in(tx, &keys, admin, totp.as_deref());
+        let proof = second_factor::verify_in(tx, &keys, admin, totp.as_deref());
         let forget = || tx.execute("delete from admin_attempts where id = ?1", [attempt]);
-        match proved {
-            // A client that asks for the code only when it is needed has failed at nothing.
+        match proof {
+            // Clients may ask for the code only when it is needed, so this is not a failure.
             Err(error) if error.code == Code::TotpRequired => forget().and_then(|_| Err(error.keeping_changes())),
             Err(error) => Err(error),
             Ok(()) => forget().and_then(|_| issue_in(tx, &config.admin, admin)),
         }
     };
-    app.store.write(finish).wait()
+    core.store.write(finish).wait()
 }
 
-/// Returns true for the credential of an administrator. A user's token is shorter.
+/// Returns true for an administrator's Bearer token. A user's begins with the user's number.
 pub fn is_credential(token: &str) -> bool {
     token.len() == CREDENTIAL_LENGTH && (token.starts_with(SESSION_PREFIX) || token.starts_with(KEY_PREFIX))
 }
 
-/// Says whom a credential speaks for, in one point query. Nothing for one that is no good.
-pub fn standing_in(tx: &Read<'_>, limits: &config::Admin, token: &str) -> Result<Option<Standing>> {
+/// Finds the owner of a credential in one point query. Returns nothing if it is invalid.
+pub fn authenticate_in(tx: &Read<'_>, limits: &config::Admin, token: &str) -> Result<Option<ValidCredential>> {
     let hash = sha256(token);
     if token.starts_with(KEY_PREFIX) {
         return tx.first(
@@ -215,7 +237,7 @@ pub fn standing_in(tx: &Read<'_>, limits: &config::Admin, token: &str) -> Result
             |row| {
                 let identity = Identity::Key { id: row.get(0)?, label: row.get(1)? };
                 let last_used_at: Option<i64> = row.get(2)?;
-                Ok(Standing { identity, is_use_due: is_use_due(tx.now, last_used_at) })
+                Ok(ValidCredential { identity, is_use_due: is_use_due(tx.now, last_used_at) })
             },
         );
     }
@@ -227,15 +249,15 @@ pub fn standing_in(tx: &Read<'_>, limits: &config::Admin, token: &str) -> Result
         (hash, tx.now.0, idle_since.0),
         |row| {
             let identity = Identity::Account { id: row.get(0)?, name: row.get(1)? };
-            Ok(Standing { identity, is_use_due: is_use_due(tx.now, row.get(2)?) })
+            Ok(ValidCredential { identity, is_use_due: is_use_due(tx.now, row.get(2)?) })
         },
     )
 }
 
-/// Notes that a credential was used just now.
-pub fn note_use(app: &App, token: &str) -> Pending<()> {
+/// Stores the time of a credential's use.
+pub fn note_use(core: &Core, token: &str) -> Pending<()> {
     let (hash, is_key) = (sha256(token), token.starts_with(KEY_PREFIX));
-    app.store.write(move |tx| {
+    core.store.write(move |tx| {
         let sql = if is_key {
             "update api_keys set last_used_at = ?2 where key_sha256 = ?1"
         } else {
@@ -245,7 +267,7 @@ pub fn note_use(app: &App, token: &str) -> Pending<()> {
     })
 }
 
-/// Deletes up to `limit` sessions that have expired and as many tries that count no longer.
+/// Deletes up to `limit` expired sessions, and as many attempts that no longer count.
 pub fn delete_expired_in(tx: &Write<'_>, attempts_window: Duration, limit: u32) -> Result<usize> {
     let attempts_end = tx.now.minus(attempts_window.max(Duration::from_hours(24)));
     let sessions = tx.execute(
@@ -262,7 +284,7 @@ pub fn delete_expired_in(tx: &Write<'_>, attempts_window: Duration, limit: u32) 
 }
 
 fn is_use_due(now: Timestamp, last_used_at: Option<i64>) -> bool {
-    last_used_at.is_none_or(|at| now >= Timestamp(at).plus(USE_NOTED_EVERY))
+    last_used_at.is_none_or(|at| now >= Timestamp(at).plus(LAST_USE_INTERVAL))
 }
 
 fn id_of_in(tx: &Read<'_>, name: &str) -> Result<i64> {
@@ -270,21 +292,21 @@ fn id_of_in(tx: &Read<'_>, name: &str) -> Result<i64> {
     id.ok_or_else(|| Error::new(Code::NotFound).detail(format!("There is no administrator `{name}`.")))
 }
 
-/// Texts lose the spaces around them at every door, and so does the password when it is sent to sign in.
-fn fit_password(password: &str) -> Result<&str> {
+/// Validates a password. Trims it, as the sign-in does with every text.
+fn valid_password(password: &str) -> Result<&str> {
     let password = password.trim();
-    if (SHORTEST_PASSWORD..=LONGEST_PASSWORD).contains(&password.chars().count()) {
+    if (MIN_PASSWORD..=MAX_PASSWORD).contains(&password.chars().count()) {
         return Ok(password);
     }
-    let message = format!("must have {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters");
+    let message = format!("must have {MIN_PASSWORD} to {MAX_PASSWORD} characters");
     Err(Error::field("password", Fault::new(FieldCode::OutOfRange, message)))
 }
 
-/// A name that stands in audit rows and on command lines.
-fn fit_name(field: &str, name: &str) -> Result<String> {
-    let is_fit = |character: char| character.is_alphanumeric() || "-_.@".contains(character);
+/// Validates a name, which appears in audit rows and on command lines.
+fn valid_name(field: &str, name: &str) -> Result<String> {
+    let is_valid = |character: char| character.is_alphanumeric() || "-_.@".contains(character);
     let name = name.trim();
-    if (1..=64).contains(&name.chars().count()) && name.chars().all(is_fit) {
+    if (1..=64).contains(&name.chars().count()) && name.chars().all(is_valid) {
         return Ok(name.to_owned());
     }
     let message = "must be 1 to 64 letters, digits, or any of - _ . @";
@@ -295,8 +317,8 @@ fn random_credential(prefix: &str) -> Result<Secret> {
     Ok(Secret::from_text(format!("{prefix}{}", Secret::random()?.reveal())))
 }
 
-/// Counts a try before it is known how it ends.
-fn reserve_in(tx: &Write<'_>, limits: &config::Admin, name: &str, client_network: &str) -> Result<i64> {
+/// Counts an attempt before its outcome is known.
+fn reserve_attempt_in(tx: &Write<'_>, limits: &config::Admin, name: &str, client_network: &str) -> Result<i64> {
     require_attempt_in(tx, limits, name, client_network)?;
     tx.one(
         "insert into admin_attempts (name, client_network, tried_at) values (?1, ?2, ?3) returning id",
@@ -305,7 +327,7 @@ fn reserve_in(tx: &Write<'_>, limits: &config::Admin, name: &str, client_network
     )
 }
 
-/// Refuses one more try than are allowed by this name, or from this network.
+/// Rejects the attempt if this name or network has reached its limit.
 fn require_attempt_in(tx: &Read<'_>, limits: &config::Admin, name: &str, client_network: &str) -> Result<()> {
     let by_name = "select tried_at from admin_attempts where name = ?1 and tried_at <= ?3 order by tried_at desc limit 1 offset ?2";
     let by_client = "select tried_at from admin_attempts where client_network = ?1 and tried_at <= ?3 order by tried_at desc limit 1 offset ?2";
@@ -319,7 +341,7 @@ fn password_of_in(tx: &Read<'_>, name: &str) -> Result<Option<(i64, String)>> {
     tx.first("select id, password_hash from admins where name = ?1", [name], |row| Ok((row.get(0)?, row.get(1)?)))
 }
 
-fn issue_in(tx: &Write<'_>, limits: &config::Admin, admin: i64) -> Result<Issued> {
+fn issue_in(tx: &Write<'_>, limits: &config::Admin, admin: i64) -> Result<IssuedSession> {
     let token = random_credential(SESSION_PREFIX)?;
     let expires_at = tx.now.plus(limits.session_lifetime);
     tx.execute(
@@ -327,7 +349,7 @@ fn issue_in(tx: &Write<'_>, limits: &config::Admin, admin: i64) -> Result<Issued
          values (?1, ?2, ?3, ?4, ?4)",
         (sha256(token.reveal()), admin, expires_at.0, tx.now.0),
     )?;
-    Ok(Issued { token, expires_at })
+    Ok(IssuedSession { token, expires_at })
 }
 
 #[cfg(test)]
@@ -336,7 +358,7 @@ mod tests {
     use crate::concurrency::semaphore::Semaphore;
 
     #[test]
-    fn credentials_are_told_from_tokens_of_users() {
+    fn distinguishes_credentials_from_user_tokens() {
         assert!(is_credential(random_credential(SESSION_PREFIX).unwrap().reveal()));
         assert!(is_credential(random_credential(KEY_PREFIX).unwrap().reveal()));
         assert!(!is_credential(Secret::random().unwrap().reveal()));
@@ -344,13 +366,13 @@ mod tests {
     }
 
     #[test]
-    fn nobody_has_a_hash_that_takes_the_work_and_fits_no_password() {
-        let hashing = Semaphore::new(HASHES_AT_ONCE);
+    fn dummy_hash_costs_the_same_and_matches_no_password() {
+        let hashing = Semaphore::new(CONCURRENT_HASHES);
         let permit = hashing.try_acquire().unwrap();
-        assert!(!verify(&permit, NOBODY, "").unwrap());
-        let kept = hash(&permit, "correct horse battery").unwrap();
-        assert!(kept.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"));
-        assert!(verify(&permit, &kept, "correct horse battery").unwrap());
-        assert!(!verify(&permit, &kept, "correct horse batteries").unwrap());
+        assert!(!verify(&permit, DUMMY_HASH, "").unwrap());
+        let stored = hash(&permit, "correct horse battery").unwrap();
+        assert!(stored.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"));
+        assert!(verify(&permit, &stored, "correct horse battery").unwrap());
+        assert!(!verify(&permit, &stored, "correct horse batteries").unwrap());
     }
 }

@@ -1,184 +1,221 @@
-//! Alerts: a few rules about the installation, and telling somebody once when one begins to hold, now and then while
-//! it does, and once when it holds no longer.
+//! Alerts: rules about the installation, with a notification when a rule starts firing, reminders while it fires, and
+//! one when it is resolved.
 //!
-//! What was told is remembered in the database, so a restart repeats nothing. A message that could not be delivered is
-//! tried again, less and less often.
+//! The database remembers active alerts, so a restart repeats no notification. A notification that could not be delivered
+//! is retried with backoff.
 
 mod delivery;
-mod memory;
 mod rules;
+mod state;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
 use self::{
     delivery::{MAIL, deliver, send},
-    memory::Attempts,
-    rules::{UNKNOWN, unreadable},
+    rules::{HEALTH_UNKNOWN, unreadable},
+    state::{AlertState, DeliveryBackoff},
 };
 use crate::{
-    app::App,
     config::EmailProvider,
-    domain::operations::{health, settings},
+    core::Core,
+    domain::{
+        messaging::mailer::Mailer,
+        operations::{
+            health::{Health, HealthSnapshot},
+            settings,
+        },
+    },
     error::{Code, Error, Result},
     store::Read,
     types::{Timestamp, named},
 };
 
-pub use delivery::Delivery;
-pub use memory::Memory;
-pub use rules::{Finding, evaluate, spelled_out};
+pub use delivery::DeliveryResult;
+pub use rules::{Finding, evaluate, with_advice};
 
-const TOLD: &str = "alerts.told";
+const ACTIVE: &str = "alerts.active";
 
 named! {
-    /// Why somebody is told.
+    /// The reason for a notification.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum Event {
+    pub enum AlertEvent {
         Firing = "firing",
-        /// It still holds.
+        /// The rule still fires.
         Reminder = "reminder",
         Resolved = "resolved",
-        /// Somebody wants to know whether messages arrive.
+        /// An operator tests the delivery.
         Test = "test",
     }
 }
 
-/// A message to whoever is responsible.
+/// A notification to the operators.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message {
-    pub event: Event,
+pub struct AlertMessage {
+    pub event: AlertEvent,
     pub rule: String,
     pub detail: String,
-    /// Since when the rule holds.
+    /// When the rule started firing.
     pub since: Timestamp,
 }
 
-/// A rule that holds, as it is remembered.
+/// A firing rule of which the operators were notified.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Told {
+pub struct ActiveAlert {
     /// Milliseconds since 1970.
     since: i64,
-    at: i64,
+    /// Milliseconds since 1970.
+    notified_at: i64,
     pub detail: String,
 }
 
-impl Told {
+impl ActiveAlert {
     pub fn since(&self) -> Timestamp {
         Timestamp(self.since)
     }
 
-    pub fn at(&self) -> Timestamp {
-        Timestamp(self.at)
+    pub fn notified_at(&self) -> Timestamp {
+        Timestamp(self.notified_at)
     }
 }
 
-/// The rules that hold and were told, by name.
-pub type AllTold = BTreeMap<String, Told>;
+/// The active alerts by rule.
+pub type ActiveAlerts = BTreeMap<String, ActiveAlert>;
 
-/// Looks at all rules and tells what has changed.
-///
-/// # Errors
-/// Storage errors. A message that could not be delivered is logged and tried again.
-pub fn run(app: &App) -> Result<()> {
-    let now = app.clock.now();
-    let findings = match health::observe(app) {
-        Ok(condition) => evaluate(app, &condition),
-        Err(error) if error.code == Code::Overloaded => return Err(error),
-        // What the other rules are about cannot be read.
-        Err(error) => vec![unreadable(app, &error)],
-    };
-    let mut told = app.told.remembered(|| app.store.read(told_in));
-    let messages = due(&told, &findings, now, app.config.alerts.remind_after);
-    let mut undelivered = app.told.undelivered();
-    undelivered.retain(|rule, _| messages.iter().any(|message| message.rule == *rule));
-    for mut message in messages {
-        let attempts = undelivered.entry(message.rule.clone()).or_insert_with(|| Attempts::none(message.since));
-        if attempts.are_enough(now) {
-            continue;
+/// The service that notifies operators.
+pub struct Alerts {
+    core: Core,
+    health: Arc<Health>,
+    mailer: Arc<Mailer>,
+    state: AlertState,
+}
+
+impl Alerts {
+    pub fn new(core: Core, health: Arc<Health>, mailer: Arc<Mailer>) -> Self {
+        Self { core, health, mailer, state: AlertState::default() }
+    }
+
+    /// Evaluates all rules and sends the notifications that are due.
+    ///
+    /// # Errors
+    /// Storage errors. A failed delivery is logged and retried.
+    pub fn run(&self) -> Result<()> {
+        let core = &self.core;
+        let now = core.clock.now();
+        let findings = match HealthSnapshot::collect(&self.health) {
+            Ok(snapshot) => evaluate(&self.health, &snapshot),
+            Err(error) if error.code == Code::Overloaded => return Err(error),
+            Err(error) => vec![unreadable(core, &error)],
+        };
+        let mut active = self.state.active(|| core.store.read(active_in));
+        let messages = due_messages(&active, &findings, now, core.config.alerts.remind_after);
+        self.deliver_due(&mut active, messages, now);
+        if !self.state.is_unstored() {
+            return Ok(());
         }
-        message.since = attempts.since;
-        message.detail = spelled_out(app, &message.rule, message.detail);
-        if deliver(app, &message) {
-            undelivered.remove(&message.rule);
-            apply(&mut told, &message, now);
-        } else {
-            attempts.add(now);
+        let stored = active.clone();
+        core.store.write(move |tx| settings::put_json_in(tx, ACTIVE, &stored)).wait()?;
+        self.state.mark_stored(active);
+        Ok(())
+    }
+
+    /// Sends the messages whose backoff has passed and applies those that were delivered.
+    fn deliver_due(&self, active: &mut ActiveAlerts, messages: Vec<AlertMessage>, now: Timestamp) {
+        let mut undelivered = self.state.undelivered();
+        undelivered.retain(|rule, _| messages.iter().any(|message| message.rule == *rule));
+        for mut message in messages {
+            let backoff = undelivered.entry(message.rule.clone()).or_insert_with(|| DeliveryBackoff::new(message.since));
+            if backoff.is_waiting(now) {
+                continue;
+            }
+            message.since = backoff.since;
+            message.detail = with_advice(&self.core, &message.rule, message.detail);
+            if deliver(self, &message) {
+                undelivered.remove(&message.rule);
+                apply(active, &message, now);
+            } else {
+                backoff.record_failure(now);
+            }
         }
+        self.state.update(active, undelivered);
     }
-    app.told.remember(&told, undelivered);
-    if !app.told.is_unstored() {
-        return Ok(());
-    }
-    let stored = told.clone();
-    app.store.write(move |tx| settings::put_json_in(tx, TOLD, &stored)).wait()?;
-    app.told.note_stored(told);
-    Ok(())
-}
 
-/// Sends a message by every way that is configured, whatever the rules say.
-///
-/// # Errors
-/// `configuration` when none is.
-pub fn test(app: &App) -> Result<Vec<Delivery>> {
-    let detail = "This is a test: alerts of this installation arrive here.".to_owned();
-    let message = Message { event: Event::Test, rule: "test".into(), detail, since: app.clock.now() };
-    let mut deliveries = send(app, &message);
-    if app.config.email.provider == EmailProvider::Console {
-        for mail in deliveries.iter_mut().filter(|delivery| delivery.channel == MAIL) {
-            let detail = "email.provider is `console`: mail is printed and goes to nobody.";
-            mail.outcome = Err(Error::new(Code::Configuration).detail(detail));
+    /// Sends a test message through every configured channel.
+    ///
+    /// # Errors
+    /// `configuration` when no channel is configured.
+    pub fn send_test(&self) -> Result<Vec<DeliveryResult>> {
+        let detail = "This is a test: alerts of this installation arrive here.".to_owned();
+        let since = self.core.clock.now();
+        let message = AlertMessage { event: AlertEvent::Test, rule: "test".into(), detail, since };
+        let mut results = send(self, &message);
+        if self.core.config.email.provider == EmailProvider::Console {
+            for mail in results.iter_mut().filter(|result| result.channel == MAIL) {
+                let detail = "email.provider is `console`: mail is printed and not sent.";
+                mail.outcome = Err(Error::new(Code::Configuration).detail(detail));
+            }
         }
+        if results.is_empty() {
+            let detail = "No alert can be sent: set alerts.webhook_url or alerts.mail_to.";
+            return Err(Error::new(Code::Configuration).detail(detail));
+        }
+        Ok(results)
     }
-    if deliveries.is_empty() {
-        let detail = "Nobody is told: neither alerts.webhook_url nor alerts.mail_to is set.";
-        return Err(Error::new(Code::Configuration).detail(detail));
-    }
-    Ok(deliveries)
 }
 
-/// What was told and not taken back.
-pub fn told_in(tx: &Read<'_>) -> Result<AllTold> {
-    Ok(settings::find_json_in(tx, TOLD)?.unwrap_or_default())
+
+/// Returns the stored active alerts.
+pub fn active_in(tx: &Read<'_>) -> Result<ActiveAlerts> {
+    Ok(settings::find_json_in(tx, ACTIVE)?.unwrap_or_default())
 }
 
-/// What is due about the rules that were looked at, and about those that nobody looks at any more.
-fn due(told: &AllTold, findings: &[Finding], now: Timestamp, remind_after: Duration) -> Vec<Message> {
-    // Whoever could read the condition looked at every rule that there is.
-    let is_readable = findings.iter().any(|finding| finding.rule == UNKNOWN && !finding.is_firing);
-    let is_looked_at = |rule: &String| findings.iter().any(|finding| finding.rule == *rule);
-    let gone = told.keys().filter(|rule| is_readable && !is_looked_at(rule)).map(|rule| Finding {
+/// Returns the messages that are due, including those for rules that no longer exist.
+fn due_messages(
+    active: &ActiveAlerts,
+    findings: &[Finding],
+    now: Timestamp,
+    remind_after: Duration,
+) -> Vec<AlertMessage> {
+    // Without a health snapshot only one rule was evaluated, so the others are not gone.
+    let are_all_evaluated = findings.iter().any(|finding| finding.rule == HEALTH_UNKNOWN && !finding.is_firing);
+    let is_evaluated = |rule: &String| findings.iter().any(|finding| finding.rule == *rule);
+    let gone = active.keys().filter(|rule| are_all_evaluated && !is_evaluated(rule)).map(|rule| Finding {
         rule: rule.clone(),
         is_firing: false,
-        detail: "It is no longer looked at.".to_owned(),
+        detail: "This rule no longer exists.".to_owned(),
     });
     let findings = findings.iter().cloned().chain(gone);
-    findings.filter_map(|finding| due_of(told.get(&finding.rule), &finding, now, remind_after)).collect()
+    findings.filter_map(|finding| due_message(active.get(&finding.rule), &finding, now, remind_after)).collect()
 }
 
-/// The message that is due about one rule.
-fn due_of(told: Option<&Told>, finding: &Finding, now: Timestamp, remind_after: Duration) -> Option<Message> {
+/// Returns the message that is due for one rule.
+fn due_message(
+    active: Option<&ActiveAlert>,
+    finding: &Finding,
+    now: Timestamp,
+    remind_after: Duration,
+) -> Option<AlertMessage> {
     let message = |event, since| {
         let Finding { rule, detail, .. } = finding.clone();
-        Some(Message { event, rule, detail, since })
+        Some(AlertMessage { event, rule, detail, since })
     };
-    match (told, finding.is_firing) {
-        (None, true) => message(Event::Firing, now),
-        (Some(told), true) if !remind_after.is_zero() && !told.at().is_within(remind_after, now) => {
-            message(Event::Reminder, told.since())
+    match (active, finding.is_firing) {
+        (None, true) => message(AlertEvent::Firing, now),
+        (Some(alert), true) if !remind_after.is_zero() && !alert.notified_at().is_within(remind_after, now) => {
+            message(AlertEvent::Reminder, alert.since())
         }
-        (Some(told), false) => message(Event::Resolved, told.since()),
+        (Some(alert), false) => message(AlertEvent::Resolved, alert.since()),
         _ => None,
     }
 }
 
-fn apply(told: &mut AllTold, message: &Message, now: Timestamp) {
-    if message.event == Event::Resolved {
-        told.remove(&message.rule);
+fn apply(active: &mut ActiveAlerts, message: &AlertMessage, now: Timestamp) {
+    if message.event == AlertEvent::Resolved {
+        active.remove(&message.rule);
     } else {
-        let kept = Told { since: message.since.0, at: now.0, detail: message.detail.clone() };
-        told.insert(message.rule.clone(), kept);
+        let alert = ActiveAlert { since: message.since.0, notified_at: now.0, detail: message.detail.clone() };
+        active.insert(message.rule.clone(), alert);
     }
 }
 
@@ -193,47 +230,48 @@ mod tests {
     }
 
     #[test]
-    fn somebody_is_told_once_then_now_and_then_then_that_it_is_over() {
-        let mut told = AllTold::new();
-        let mut look = |minutes: i64, is_firing| {
+    fn notifies_once_then_reminds_then_resolves() {
+        let mut active = ActiveAlerts::new();
+        let mut evaluate = |minutes: i64, is_firing| {
             let now = Timestamp(minutes * 60_000);
-            let message = due_of(told.get("disk_low"), &finding(is_firing), now, HOUR)?;
-            apply(&mut told, &message, now);
+            let message = due_message(active.get("disk_low"), &finding(is_firing), now, HOUR)?;
+            apply(&mut active, &message, now);
             Some((message.event, message.since.0 / 60_000))
         };
-        assert_eq!(look(0, false), None);
-        assert_eq!(look(1, true), Some((Event::Firing, 1)));
-        assert_eq!(look(2, true), None);
-        assert_eq!(look(60, true), None);
-        assert_eq!(look(61, true), Some((Event::Reminder, 1)));
-        assert_eq!(look(62, true), None);
-        assert_eq!(look(121, true), Some((Event::Reminder, 1)));
-        assert_eq!(look(122, false), Some((Event::Resolved, 1)));
-        assert_eq!(look(123, false), None);
-        assert_eq!(look(124, true), Some((Event::Firing, 124)));
+        assert_eq!(evaluate(0, false), None);
+        assert_eq!(evaluate(1, true), Some((AlertEvent::Firing, 1)));
+        assert_eq!(evaluate(2, true), None);
+        assert_eq!(evaluate(60, true), None);
+        assert_eq!(evaluate(61, true), Some((AlertEvent::Reminder, 1)));
+        assert_eq!(evaluate(62, true), None);
+        assert_eq!(evaluate(121, true), Some((AlertEvent::Reminder, 1)));
+        assert_eq!(evaluate(122, false), Some((AlertEvent::Resolved, 1)));
+        assert_eq!(evaluate(123, false), None);
+        assert_eq!(evaluate(124, true), Some((AlertEvent::Firing, 124)));
     }
 
     #[test]
-    fn rules_that_are_gone_are_over_unless_nothing_could_be_read() {
-        let told = AllTold::from([("provider_down:llm".into(), Told { since: 1, at: 1, detail: String::new() })]);
-        let known = [Finding { rule: UNKNOWN.into(), ..finding(false) }, finding(false)];
-        let messages = due(&told, &known, Timestamp(2), HOUR);
+    fn resolves_removed_rules_unless_the_health_is_unknown() {
+        let alert = ActiveAlert { since: 1, notified_at: 1, detail: String::new() };
+        let active = ActiveAlerts::from([("provider_down:llm".into(), alert)]);
+        let readable = [Finding { rule: HEALTH_UNKNOWN.into(), ..finding(false) }, finding(false)];
+        let messages = due_messages(&active, &readable, Timestamp(2), HOUR);
         assert_eq!(
             messages.iter().map(|message| (message.rule.as_str(), message.event)).collect::<Vec<_>>(),
-            [("provider_down:llm", Event::Resolved)]
+            [("provider_down:llm", AlertEvent::Resolved)]
         );
-        let unknown = [Finding { rule: UNKNOWN.into(), ..finding(true) }];
-        let messages = due(&told, &unknown, Timestamp(2), HOUR);
+        let unknown = [Finding { rule: HEALTH_UNKNOWN.into(), ..finding(true) }];
+        let messages = due_messages(&active, &unknown, Timestamp(2), HOUR);
         assert_eq!(
             messages.iter().map(|message| (message.rule.as_str(), message.event)).collect::<Vec<_>>(),
-            [(UNKNOWN, Event::Firing)]
+            [(HEALTH_UNKNOWN, AlertEvent::Firing)]
         );
     }
 
     #[test]
-    fn reminders_can_be_switched_off() {
-        let told = Told { since: 0, at: 0, detail: String::new() };
-        let never = due_of(Some(&told), &finding(true), Timestamp(i64::MAX), Duration::ZERO);
-        assert_eq!(never, None);
+    fn sends_no_reminders_if_they_are_switched_off() {
+        let alert = ActiveAlert { since: 0, notified_at: 0, detail: String::new() };
+        let message = due_message(Some(&alert), &finding(true), Timestamp(i64::MAX), Duration::ZERO);
+        assert_eq!(message, None);
     }
 }

@@ -1,9 +1,7 @@
-//! What administrators saw and changed: one row a call or command, never changed and never deleted.
+//! The audit: one row for every admin request and command, never changed and never deleted.
 //!
-//! Changes of balances are written down a second time, with the balances, in the ledger's own chain.
-//!
-//! A row is written when an act is over. What a stop of the service cuts off is over for nobody, and may be done all the
-//! same: so acts under way are known, and those that are left at the end get their row then.
+//! Changes of balances also enter the ledger's hash chain. A row is normally written when its request ends. Requests in
+//! flight are tracked, so that a stop of the service still writes a row for each that it interrupts.
 
 use std::{
     collections::BTreeMap,
@@ -14,55 +12,53 @@ use std::{
 };
 
 use crate::{
-    app::App,
     concurrency::lock::lock_unpoisoned,
+    core::Core,
     error::Result,
     store::{Pending, Read, Row, Write},
     types::{Listing, Page, Timestamp, UserId},
 };
 
-/// The columns in the order in which [`row_of`] reads them.
+/// Selects the columns that [`audit_row`] reads.
 macro_rules! select_audit {
     ($rest:literal) => {
         concat!("select id, at, actor, action, user_id, reason, outcome, client_ip, request_id from audit ", $rest)
     };
 }
 
-/// The outcome of what has begun, and may be done although nobody hears of it: 202.
-pub const BEGUN: u16 = 202;
+/// The status of a request that has started and whose outcome may never be known: 202.
+pub const STARTED: u16 = 202;
 /// Characters of a reason.
-pub const LONGEST_REASON: usize = 200;
+pub const MAX_REASON: usize = 200;
 
-/// Something that an administrator did.
+/// An action of an administrator or a command.
 #[derive(Clone, Debug)]
-pub struct Act {
+pub struct AuditEvent {
     /// `admin:NAME`, `key:LABEL` or `cli`.
     pub actor: String,
     /// Method and route template, or the command.
     pub action: String,
-    /// Whom it was about, if it was about one user.
+    /// The user concerned, if it is one user.
     pub user: Option<UserId>,
     pub reason: Option<String>,
-    /// The answer's status; 200 for a command that was done. [`BEGUN`] for what began and may be done.
+    /// The response's status, 200 for a successful command, or [`STARTED`].
     pub outcome: u16,
     pub client_ip: Option<String>,
     pub request_id: String,
 }
 
-/// An act as it is kept.
+/// A stored audit event.
 #[derive(Clone, Debug)]
-pub struct Recorded {
+pub struct StoredAuditEvent {
     pub id: i64,
     pub at: Timestamp,
-    pub act: Act,
+    pub event: AuditEvent,
 }
 
-/// Which rows are asked for. The range is half-open.
+/// A filter on audit rows. The time range is half-open.
 #[derive(Clone, Debug)]
 pub struct Filter {
-    /// Only what was about this user.
     pub user: Option<UserId>,
-    /// Only what this actor did.
     pub actor: Option<String>,
     pub from: Timestamp,
     pub to: Timestamp,
@@ -74,175 +70,198 @@ impl Default for Filter {
     }
 }
 
-/// Something that an administrator has begun, and what is known of it so far: with this outcome.
-pub type Known = Arc<dyn Fn(u16) -> Act + Send + Sync>;
+/// Describes a request as far as it is known, with the given outcome.
+pub type DescribeEvent = Arc<dyn Fn(u16) -> AuditEvent + Send + Sync>;
 
-/// Acts that are not over.
-#[derive(Default)]
-pub struct UnderWay {
+/// The audited requests that have not ended.
+pub struct InFlightAudits {
+    core: Core,
     next_number: AtomicU64,
-    acts: Mutex<BTreeMap<u64, Undecided>>,
+    audits: Mutex<BTreeMap<u64, InFlight>>,
 }
 
-struct Undecided {
-    known: Known,
-    /// A row says that it began.
-    is_told: bool,
+struct InFlight {
+    describe: DescribeEvent,
+    /// A row with [`STARTED`] is written.
+    is_start_recorded: bool,
 }
 
-/// An act of which a row is to be written. Dropping it ends nothing: what it began may go on.
-pub struct Undertaking {
+/// An audited request. Dropping it does not end it, because its work may continue.
+pub struct PendingAudit {
     number: u64,
-    known: Known,
-    under_way: Arc<UnderWay>,
+    describe: DescribeEvent,
+    in_flight: Arc<InFlightAudits>,
 }
 
-impl UnderWay {
-    /// Something that is about to begin.
-    pub fn undertake(self: &Arc<Self>, known: Known) -> Undertaking {
+impl InFlightAudits {
+    pub fn new(core: Core) -> Self {
+        Self { core, next_number: AtomicU64::new(0), audits: Mutex::default() }
+    }
+
+    /// Prepares the audit of a request. [`PendingAudit::begin`] starts tracking it.
+    pub fn prepare(self: &Arc<Self>, describe: DescribeEvent) -> PendingAudit {
         let number = self.next_number.fetch_add(1, Ordering::Relaxed);
-        Undertaking { number, known, under_way: Arc::clone(self) }
+        PendingAudit { number, describe, in_flight: Arc::clone(self) }
     }
 
-    /// Whether nothing is under way.
     pub fn is_empty(&self) -> bool {
-        lock_unpoisoned(&self.acts).is_empty()
+        lock_unpoisoned(&self.audits).is_empty()
+    }
+
+    /// Writes a row for each request that the stop of the server interrupts.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn record_interrupted(self: &Arc<Self>) -> Result<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        let in_flight = Arc::clone(self);
+        let record = move |tx: &Write<'_>| {
+            let left = std::mem::take(&mut *lock_unpoisoned(&in_flight.audits));
+            let unrecorded = left.values().filter(|audit| !audit.is_start_recorded);
+            unrecorded.map(|audit| (audit.describe)(STARTED)).try_for_each(|event| record_in(tx, &event))?;
+            Ok(left.len())
+        };
+        let interrupted = self.core.store.write(record).wait()?;
+        if interrupted > 0 {
+            tracing::warn!(interrupted, "the stop interrupted requests of administrators; see the audit rows with status 202");
+        }
+        Ok(())
     }
 }
 
-impl Undertaking {
-    /// Counts it among what is not over, until [`Self::end`].
+impl PendingAudit {
+    /// Tracks the request until [`Self::finish`] or [`Self::abandon`].
     pub fn begin(&self) {
-        lock_unpoisoned(&self.under_way.acts)
-            .insert(self.number, Undecided { known: Arc::clone(&self.known), is_told: false });
+        let entry = InFlight { describe: Arc::clone(&self.describe), is_start_recorded: false };
+        lock_unpoisoned(&self.in_flight.audits).insert(self.number, entry);
     }
 
-    /// Writes down that it has begun, for what a crash must not hide.
-    pub fn tell(&self, app: &App) -> Pending<()> {
-        let (act, number, under_way) = ((self.known)(BEGUN), self.number, Arc::clone(&self.under_way));
-        app.store.write(move |tx| {
-            record_in(tx, &act)?;
-            if let Some(undecided) = lock_unpoisoned(&under_way.acts).get_mut(&number) {
-                undecided.is_told = true;
+    /// Writes a row that the request has started, for work that a crash must not hide.
+    pub fn record_start(&self) -> Pending<()> {
+        let (event, number, in_flight) = ((self.describe)(STARTED), self.number, Arc::clone(&self.in_flight));
+        self.in_flight.core.store.write(move |tx| {
+            record_in(tx, &event)?;
+            if let Some(audit) = lock_unpoisoned(&in_flight.audits).get_mut(&number) {
+                audit.is_start_recorded = true;
             }
             Ok(())
         })
     }
 
-    /// Writes down what came of it.
-    pub fn end(&self, app: &App, outcome: u16) -> Pending<()> {
-        let (act, number, under_way) = ((self.known)(outcome), self.number, Arc::clone(&self.under_way));
-        app.store.write(move |tx| {
-            // Here and not by whoever waits for it: a stop that cuts them off is to find one row and not two.
-            lock_unpoisoned(&under_way.acts).remove(&number);
-            record_in(tx, &act)
+    /// Writes the row with the request's outcome.
+    pub fn finish(&self, outcome: u16) -> Pending<()> {
+        let (event, number, in_flight) = ((self.describe)(outcome), self.number, Arc::clone(&self.in_flight));
+        self.in_flight.core.store.write(move |tx| {
+            // Removed inside the write, so that a stop in between writes one row and not two.
+            lock_unpoisoned(&in_flight.audits).remove(&number);
+            record_in(tx, &event)
         })
     }
 
-    /// It is over, and no row can be written of it.
-    pub fn give_up(&self) {
-        lock_unpoisoned(&self.under_way.acts).remove(&self.number);
+    /// Stops tracking the request without a row, because none can be written.
+    pub fn abandon(&self) {
+        lock_unpoisoned(&self.in_flight.audits).remove(&self.number);
     }
 }
 
-/// Writes down what is still under way, of which nobody will hear any more. For the end of a server.
-///
-/// # Errors
-/// Storage errors.
-pub fn record_cut_off(app: &App) -> Result<()> {
-    if app.acts.is_empty() {
-        return Ok(());
-    }
-    let under_way = Arc::clone(&app.acts);
-    let record = move |tx: &Write<'_>| {
-        let left = std::mem::take(&mut *lock_unpoisoned(&under_way.acts));
-        left.values().filter(|act| !act.is_told).try_for_each(|act| record_in(tx, &(act.known)(BEGUN)))?;
-        Ok(left.len())
-    };
-    let left = app.store.write(record).wait()?;
-    if left > 0 {
-        tracing::warn!(left, "what administrators had begun was cut off by the stop of the service");
-    }
-    Ok(())
+/// Writes an audit row.
+pub fn record(core: &Core, event: AuditEvent) -> Pending<()> {
+    core.store.write(move |tx| record_in(tx, &event))
 }
 
-/// Writes an act down.
-pub fn record(app: &App, act: Act) -> Pending<()> {
-    app.store.write(move |tx| record_in(tx, &act))
-}
-
-pub fn record_in(tx: &Write<'_>, act: &Act) -> Result<()> {
+pub fn record_in(tx: &Write<'_>, event: &AuditEvent) -> Result<()> {
     tx.execute(
         "insert into audit (at, actor, action, user_id, reason, outcome, client_ip, request_id) \
          values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         (
             tx.now.0,
-            &act.actor,
-            &act.action,
-            act.user.map(|user| user.0),
-            &act.reason,
-            act.outcome,
-            &act.client_ip,
-            &act.request_id,
+            &event.actor,
+            &event.action,
+            event.user.map(|user| user.0),
+            &event.reason,
+            event.outcome,
+            &event.client_ip,
+            &event.request_id,
         ),
     )
     .map(drop)
 }
 
-/// Rows, newest first.
-pub fn list(app: &App, filter: &Filter, page: Page) -> Result<Listing<Recorded>> {
-    app.store.read(|tx| list_in(tx, filter, page))
+/// Lists audit rows, newest first.
+pub fn list(core: &Core, filter: &Filter, page: Page) -> Result<Listing<StoredAuditEvent>> {
+    core.store.read(|tx| list_in(tx, filter, page))
 }
 
-pub fn list_in(tx: &Read<'_>, filter: &Filter, page: Page) -> Result<Listing<Recorded>> {
-    let Filter { user, actor, from, to } = filter;
-    let (size, offset) = (page.size, page.offset());
-    // One statement for each index, so that none has to be chosen by guessing.
-    match (user, actor) {
-        (Some(user), actor) => Ok(Listing {
-            items: tx.all(
-                select_audit!(
-                    "where user_id = ?1 and (?2 is null or actor = ?2) and at >= ?3 and at < ?4 \
-                     order by id desc limit ?5 offset ?6"
-                ),
-                (user.0, actor, from.0, to.0, size, offset),
-                row_of,
-            )?,
-            total: tx.one(
-                "select count(*) from audit where user_id = ?1 and (?2 is null or actor = ?2) and at >= ?3 and at < ?4",
-                (user.0, actor, from.0, to.0),
-                |row| row.get(0),
-            )?,
-        }),
-        (None, Some(actor)) => Ok(Listing {
-            items: tx.all(
-                select_audit!("where actor = ?1 and at >= ?2 and at < ?3 order by id desc limit ?4 offset ?5"),
-                (actor, from.0, to.0, size, offset),
-                row_of,
-            )?,
-            total: tx.one(
-                "select count(*) from audit where actor = ?1 and at >= ?2 and at < ?3",
-                (actor, from.0, to.0),
-                |row| row.get(0),
-            )?,
-        }),
-        (None, None) => Ok(Listing {
-            items: tx.all(
-                select_audit!("where at >= ?1 and at < ?2 order by at desc, id desc limit ?3 offset ?4"),
-                (from.0, to.0, size, offset),
-                row_of,
-            )?,
-            total: tx.one("select count(*) from audit where at >= ?1 and at < ?2", (from.0, to.0), |row| row.get(0))?,
-        }),
+pub fn list_in(tx: &Read<'_>, filter: &Filter, page: Page) -> Result<Listing<StoredAuditEvent>> {
+    // One statement for each index, so that the planner has no choice.
+    match (filter.user, &filter.actor) {
+        (Some(user), actor) => list_of_user_in(tx, user, actor.as_deref(), filter, page),
+        (None, Some(actor)) => list_of_actor_in(tx, actor, filter, page),
+        (None, None) => list_of_time_in(tx, filter, page),
     }
 }
 
-fn row_of(row: &Row<'_>) -> rusqlite::Result<Recorded> {
+fn list_of_user_in(
+    tx: &Read<'_>,
+    user: UserId,
+    actor: Option<&str>,
+    filter: &Filter,
+    page: Page,
+) -> Result<Listing<StoredAuditEvent>> {
+    let (from, to) = (filter.from.0, filter.to.0);
+    Ok(Listing {
+        items: tx.all(
+            select_audit!(
+                "where user_id = ?1 and (?2 is null or actor = ?2) and at >= ?3 and at < ?4 \
+                 order by id desc limit ?5 offset ?6"
+            ),
+            (user.0, actor, from, to, page.size, page.offset()),
+            audit_row,
+        )?,
+        total: tx.one(
+            "select count(*) from audit where user_id = ?1 and (?2 is null or actor = ?2) and at >= ?3 and at < ?4",
+            (user.0, actor, from, to),
+            |row| row.get(0),
+        )?,
+    })
+}
+
+fn list_of_actor_in(tx: &Read<'_>, actor: &str, filter: &Filter, page: Page) -> Result<Listing<StoredAuditEvent>> {
+    let (from, to) = (filter.from.0, filter.to.0);
+    Ok(Listing {
+        items: tx.all(
+            select_audit!("where actor = ?1 and at >= ?2 and at < ?3 order by id desc limit ?4 offset ?5"),
+            (actor, from, to, page.size, page.offset()),
+            audit_row,
+        )?,
+        total: tx.one(
+            "select count(*) from audit where actor = ?1 and at >= ?2 and at < ?3",
+            (actor, from, to),
+            |row| row.get(0),
+        )?,
+    })
+}
+
+fn list_of_time_in(tx: &Read<'_>, filter: &Filter, page: Page) -> Result<Listing<StoredAuditEvent>> {
+    let (from, to) = (filter.from.0, filter.to.0);
+    Ok(Listing {
+        items: tx.all(
+            select_audit!("where at >= ?1 and at < ?2 order by at desc, id desc limit ?3 offset ?4"),
+            (from, to, page.size, page.offset()),
+            audit_row,
+        )?,
+        total: tx.one("select count(*) from audit where at >= ?1 and at < ?2", (from, to), |row| row.get(0))?,
+    })
+}
+
+fn audit_row(row: &Row<'_>) -> rusqlite::Result<StoredAuditEvent> {
     let user: Option<i64> = row.get(4)?;
-    Ok(Recorded {
+    Ok(StoredAuditEvent {
         id: row.get(0)?,
         at: Timestamp(row.get(1)?),
-        act: Act {
+        event: AuditEvent {
             actor: row.get(2)?,
             action: row.get(3)?,
             user: user.map(UserId),

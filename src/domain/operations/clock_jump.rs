@@ -1,9 +1,9 @@
-//! Whether the clock is believed by what destroys for good because so much time has passed.
+//! A guard against deleting data because the clock jumped ahead.
 //!
-//! A machine whose battery is empty, or whose time server is wrong, may be years ahead for a minute, and a minute is
-//! enough to delete everything that is kept for a time. So it is remembered until when such work was done. When the
-//! clock is days beyond that, either nothing ran for so long or the clock is ahead, and nobody here can tell which.
-//! Then it has to stay so for an hour in which somebody may put it right; what is to be deleted can wait for that.
+//! A dead battery or a wrong time server can set the clock years ahead for a minute, which is enough to delete
+//! everything past its retention. The database remembers until when the clock was trusted. If the clock is more than
+//! two days past that, either the service was off for so long or the clock is wrong. Deletion then waits until the
+//! service has run for an hour, so that an operator can correct the clock.
 
 use std::{
     sync::Mutex,
@@ -11,57 +11,69 @@ use std::{
 };
 
 use crate::{
-    app::App, concurrency::lock::lock_unpoisoned, domain::operations::settings, error::Result, store::Read,
-    types::Timestamp,
+    concurrency::lock::lock_unpoisoned, core::Core, domain::operations::settings, error::Result, store::Read, types::Timestamp,
 };
 
-const BELIEVED_UNTIL: &str = "clock.believed_until";
-/// So far the clock may be beyond what is remembered.
-const STRIDE: Duration = Duration::from_hours(48);
-/// So long it has to stay so while this process runs.
-const PATIENCE: Duration = Duration::from_hours(1);
-/// What is remembered need be no newer than this.
-const NOTED_EVERY: Duration = Duration::from_mins(10);
+const TRUSTED_UNTIL: &str = "clock.trusted_until";
+/// A larger step of the clock is a jump.
+const MAX_STEP: Duration = Duration::from_hours(48);
+/// The running time after which a jumped clock is trusted.
+const WAIT_AFTER_JUMP: Duration = Duration::from_hours(1);
+/// The stored time is updated this often.
+const STORE_INTERVAL: Duration = Duration::from_mins(10);
 
-/// Since when this process finds the clock far ahead.
+/// The guard of one process.
+pub struct ClockGuard {
+    pub core: Core,
+    jump: Jump,
+}
+
+/// The moment at which this process first saw the clock too far ahead.
 #[derive(Debug, Default)]
-pub struct Watch(Mutex<Option<Instant>>);
+struct Jump(Mutex<Option<Instant>>);
 
-impl Watch {
-    /// For how long it was found far ahead; nothing once it is not.
-    fn look(&self, is_far_ahead: bool) -> Option<Duration> {
+impl Jump {
+    /// Returns how long the clock has been too far ahead, or nothing if it is not.
+    fn update(&self, is_ahead: bool) -> Option<Duration> {
         let mut since = lock_unpoisoned(&self.0);
-        *since = is_far_ahead.then(|| since.unwrap_or_else(Instant::now));
+        *since = is_ahead.then(|| since.unwrap_or_else(Instant::now));
         since.map(|since| since.elapsed())
     }
 }
 
-/// Whether something may be deleted because it is old.
-///
-/// # Errors
-/// Storage errors.
-pub fn is_believed(app: &App) -> Result<bool> {
-    let now = app.clock.now();
-    let until = app.store.read(believed_until_in)?;
-    let waited = app.clock_watch.look(is_far_ahead(until, now));
-    if waited.is_some_and(|waited| waited < PATIENCE) {
-        let last = until.unwrap_or_default();
-        tracing::warn!(%now, %last, "the clock is days ahead of when something was last deleted: nothing is for an hour");
-        return Ok(false);
+impl ClockGuard {
+    pub fn new(core: Core) -> Self {
+        Self { core, jump: Jump::default() }
     }
-    if until.is_none_or(|until| !until.is_within(NOTED_EVERY, now)) {
-        app.store.write(move |tx| settings::put_in(tx, BELIEVED_UNTIL, &now.0.to_string())).wait()?;
+
+    /// Returns true if data may be deleted because of its age.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn is_trusted(&self) -> Result<bool> {
+        let store = &self.core.store;
+        let now = self.core.clock.now();
+        let until = store.read(trusted_until_in)?;
+        let ahead_for = self.jump.update(is_far_ahead(until, now));
+        if ahead_for.is_some_and(|duration| duration < WAIT_AFTER_JUMP) {
+            let trusted_until = until.unwrap_or_default();
+            tracing::warn!(%now, %trusted_until, "the clock jumped ahead by days: deletion by age is paused for an hour");
+            return Ok(false);
+        }
+        if until.is_none_or(|until| !until.is_within(STORE_INTERVAL, now)) {
+            store.write(move |tx| settings::put_in(tx, TRUSTED_UNTIL, &now.0.to_string())).wait()?;
+        }
+        Ok(true)
     }
-    Ok(true)
 }
 
-fn believed_until_in(tx: &Read<'_>) -> Result<Option<Timestamp>> {
-    Ok(settings::find_in(tx, BELIEVED_UNTIL)?.and_then(|until| until.parse().ok()).map(Timestamp))
+fn trusted_until_in(tx: &Read<'_>) -> Result<Option<Timestamp>> {
+    Ok(settings::find_in(tx, TRUSTED_UNTIL)?.and_then(|until| until.parse().ok()).map(Timestamp))
 }
 
-/// What was never remembered is of an installation that has nothing old yet.
+/// Returns false if no time is stored: a new installation has nothing old to delete.
 fn is_far_ahead(until: Option<Timestamp>, now: Timestamp) -> bool {
-    until.is_some_and(|until| now > until.plus(STRIDE))
+    until.is_some_and(|until| now > until.plus(MAX_STEP))
 }
 
 #[cfg(test)]
@@ -69,21 +81,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn days_are_a_jump_and_hours_are_not() {
+    fn only_steps_of_more_than_two_days_are_jumps() {
         let until = Some(Timestamp(0));
-        assert!(!is_far_ahead(until, Timestamp(0).plus(STRIDE)));
-        assert!(is_far_ahead(until, Timestamp(1).plus(STRIDE)));
+        assert!(!is_far_ahead(until, Timestamp(0).plus(MAX_STEP)));
+        assert!(is_far_ahead(until, Timestamp(1).plus(MAX_STEP)));
         assert!(!is_far_ahead(None, Timestamp(i64::MAX)));
-        assert!(!is_far_ahead(Some(Timestamp(i64::MAX)), Timestamp(0)), "a clock that was put right is believed");
+        assert!(!is_far_ahead(Some(Timestamp(i64::MAX)), Timestamp(0)), "a corrected clock is trusted");
     }
 
     #[test]
-    fn a_clock_that_was_put_right_has_to_wait_anew() {
-        let watch = Watch::default();
-        let first = watch.look(true).unwrap();
-        assert!(watch.look(true).unwrap() >= first);
-        let begun = Instant::now();
-        assert_eq!(watch.look(false), None);
-        assert!(watch.look(true).unwrap() <= begun.elapsed());
+    fn correcting_the_clock_restarts_the_wait() {
+        let jump = Jump::default();
+        let first = jump.update(true).unwrap();
+        assert!(jump.update(true).unwrap() >= first);
+        let corrected_at = Instant::now();
+        assert_eq!(jump.update(false), None);
+        assert!(jump.update(true).unwrap() <= corrected_at.elapsed());
     }
 }

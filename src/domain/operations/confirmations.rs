@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use crate::{
-    app::App,
+    core::Core,
     error::{Code, Confirmation, Error, Result},
     store::{Pending, Write},
     types::{Secret, sha256},
@@ -38,8 +38,8 @@ pub struct Demand {
 ///
 /// # Errors
 /// `confirmation_required` without a token and for one that is not good for this.
-pub fn require(app: &App, demand: Demand) -> Pending<()> {
-    app.store.write(move |tx| require_in(tx, demand))
+pub fn require(core: &Core, demand: Demand) -> Pending<()> {
+    core.store.write(move |tx| require_in(tx, demand))
 }
 
 pub fn require_in(tx: &Write<'_>, demand: Demand) -> Result<()> {

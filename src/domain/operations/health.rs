@@ -1,45 +1,69 @@
-//! How the installation is, in numbers: what metrics, readiness, alerts and `yarrow doctor` all say the same about.
+//! The health of the installation as metrics, readiness, alerts and `yarrow doctor` report it.
+
+use std::sync::Arc;
 
 use crate::{
-    app::App,
+    certificate::{self, Validity},
+    config::Config,
+    core::Core,
     domain::{
         identity::codes,
         moderation::policy::{self, Service},
         money::{ledger::verification, payments::orders},
-        operations::{backups, integrity},
+        operations::{
+            backups::{self, BackupStatus},
+            integrity::{IntegrityChecker, IntegrityStatus},
+        },
     },
     error::Result,
+    providers::breaker::CircuitBreaker,
     store::files::{database_size, disk_space},
     types::{Timestamp, named},
 };
 
+/// The sources of health information beside the database.
+pub struct Health {
+    pub core: Core,
+    pub integrity: Arc<IntegrityChecker>,
+    /// The circuit breakers of the configured providers.
+    pub breakers: Vec<Arc<CircuitBreaker>>,
+    /// The certificate that this process serves.
+    pub served_certificate: Arc<certificate::Shown>,
+}
+
+impl Health {
+    /// Returns the validity of the served certificate; in a process that serves none, of the configured files.
+    pub fn certificate_validity(&self) -> Option<Validity> {
+        self.served_certificate.validity().or_else(|| certificate::validity(&self.core.config).ok().flatten())
+    }
+}
+
 /// The installation at one moment.
 #[derive(Clone, Debug)]
-pub struct Condition {
+pub struct HealthSnapshot {
     pub at: Timestamp,
-    /// Bytes of the database with its log.
+    /// Bytes of the database and its write-ahead log.
     pub database_bytes: u64,
-    /// Bytes free on the disk of the data directory, and of how many.
+    /// Free bytes on the disk of the data directory.
     pub disk_free: u64,
     pub disk_total: u64,
-    /// The last verification of the ledger, if there was one.
+    /// The last verification of the ledger.
     pub ledger: Option<verification::Verification>,
-    /// Accounts that are closed because they disagree with their entries.
+    /// Accounts suspended because they disagree with their ledger entries.
     pub accounts_suspended: i64,
-    /// What is known of the database file.
-    pub integrity: integrity::Standing,
-    pub backups: backups::Standing,
-    pub offsite: backups::Standing,
-    /// Who decides about texts.
+    pub integrity: IntegrityStatus,
+    pub backups: BackupStatus,
+    pub offsite: BackupStatus,
+    /// The service that decides about texts.
     pub moderated_by: Service,
-    /// Orders that a person must look at.
+    /// Orders that need a decision by an operator.
     pub payments_in_review: i64,
     /// Codes sent in the last 24 hours.
     pub codes_sent: u64,
 }
 
 named! {
-    /// What is known of the ledger.
+    /// The state of the ledger.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum LedgerState {
         Consistent = "consistent",
@@ -50,22 +74,47 @@ named! {
 }
 
 named! {
-    /// What is known of the backups.
+    /// The state of the backups.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum BackupState {
         Current = "current",
-        /// The last one is older than it should be.
+        /// The last backup is older than configured.
         Old = "old",
         /// The last attempt failed.
         Failed = "failed",
-        /// There has been no time for one yet.
+        /// No backup was made yet.
         None = "none",
-        /// None are made without somebody asking.
+        /// Scheduled backups are switched off.
         Off = "off",
     }
 }
 
-impl Condition {
+impl HealthSnapshot {
+    /// Collects a snapshot with a few point queries and one file system call.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn collect(health: &Health) -> Result<Self> {
+        let store = &health.core.store;
+        let (disk_free, disk_total) = disk_space(&health.core.config.installation.data_dir.0)?;
+        store.read(|tx| {
+            Ok(Self {
+                at: tx.now,
+                database_bytes: database_size(store.path()),
+                disk_free,
+                disk_total,
+                ledger: verification::last_in(tx)?,
+                accounts_suspended: verification::suspended_in(tx)?,
+                integrity: health.integrity.status_in(tx)?,
+                backups: backups::status_in(tx)?,
+                offsite: backups::offsite::status_in(tx)?,
+                moderated_by: policy::current_in(tx)?.service,
+                payments_in_review: orders::in_review_in(tx)?,
+                codes_sent: codes::spent_in(tx)?,
+            })
+        })
+    }
+
     pub fn ledger_state(&self) -> LedgerState {
         match self.ledger {
             _ if self.accounts_suspended > 0 => LedgerState::Inconsistent,
@@ -75,72 +124,47 @@ impl Condition {
         }
     }
 
-    /// How the backups are, by the rules of this configuration.
-    pub fn backup_state(&self, app: &App) -> BackupState {
-        let rules = &app.config.backup;
-        let oldest_allowed = rules.every.saturating_mul(rules.missed.max(1));
+    pub fn backup_state(&self, config: &Config) -> BackupState {
+        let rules = &config.backup;
+        let max_age = rules.every.saturating_mul(rules.missed.max(1));
         match &self.backups {
             _ if rules.every.is_zero() => BackupState::Off,
-            backups::Standing { failure: Some(_), .. } => BackupState::Failed,
-            backups::Standing { last: None, .. } => BackupState::None,
-            backups::Standing { last: Some(last), .. } if self.at > last.at().plus(oldest_allowed) => BackupState::Old,
-            backups::Standing { .. } => BackupState::Current,
+            BackupStatus { failure: Some(_), .. } => BackupState::Failed,
+            BackupStatus { last: None, .. } => BackupState::None,
+            BackupStatus { last: Some(last), .. } if self.at > last.at().plus(max_age) => BackupState::Old,
+            BackupStatus { .. } => BackupState::Current,
         }
     }
 
-    /// Whether less of the disk is free than what is an alert.
-    pub fn is_disk_low(&self, app: &App) -> bool {
-        self.disk_free_percent() < u64::from(app.config.alerts.disk_free_percent)
+    /// Returns true if the free share of the disk is below the alert's threshold.
+    pub fn is_disk_low(&self, config: &Config) -> bool {
+        self.disk_free_percent() < u64::from(config.alerts.disk_free_percent)
     }
 
-    /// The free share of the disk, in percent.
     pub fn disk_free_percent(&self) -> u64 {
         free_percent(self.disk_free, self.disk_total)
     }
 }
 
-/// The free share of a disk, in percent.
+/// Returns the free share of a disk in percent.
 pub fn free_percent(free: u64, total: u64) -> u64 {
     free.saturating_mul(100).checked_div(total).unwrap_or(100)
 }
 
-/// Looks how the installation is. A handful of point queries and a question to the file system.
-///
-/// # Errors
-/// Storage errors.
-pub fn observe(app: &App) -> Result<Condition> {
-    let (disk_free, disk_total) = disk_space(&app.config.installation.data_dir.0)?;
-    app.store.read(|tx| {
-        Ok(Condition {
-            at: tx.now,
-            database_bytes: database_size(app.store.path()),
-            disk_free,
-            disk_total,
-            ledger: verification::last_in(tx)?,
-            accounts_suspended: verification::suspended_in(tx)?,
-            integrity: integrity::standing_in(tx, app)?,
-            backups: backups::standing_in(tx)?,
-            offsite: backups::offsite::standing_in(tx)?,
-            moderated_by: policy::current_in(tx)?.service,
-            payments_in_review: orders::in_review_in(tx)?,
-            codes_sent: codes::spent_in(tx)?,
-        })
-    })
-}
-
-/// What somebody is told of a damaged database.
-pub fn damage(fault: Option<&str>) -> String {
+/// Describes damage of the database.
+pub fn damage_detail(fault: Option<&str>) -> String {
     format!("The database is damaged ({}).", fault.unwrap_or("a request met it"))
 }
 
-/// What there is to put in the place of a damaged database. Reads backups until one is sound.
-pub fn way_out(app: &App) -> String {
-    let listed = backups::list(&app.config).unwrap_or_default();
-    match backups::newest_sound(&listed, app.clock.now()) {
-        Some(sound) => format!(
-            "The newest backup that was found sound is of {}: stop the service, then `yarrow restore {}`.",
-            sound.at, sound.name
+/// Describes how to replace a damaged database. Reads backups until it finds a sound one.
+pub fn recovery_advice(core: &Core) -> String {
+    let listed = backups::list(&core.config).unwrap_or_default();
+    match backups::newest_sound(&listed, core.clock.now()) {
+        Some(backup) => format!(
+            "The newest sound backup is of {}: stop the service, then run `yarrow restore {}`.",
+            backup.at, backup.name
         ),
-        None => "There is no sound backup here; see `yarrow restore --help` if there is one elsewhere.".to_owned(),
+        None => "There is no sound backup on this machine. See `yarrow restore --help` to restore one from elsewhere."
+            .to_owned(),
     }
 }

@@ -1,8 +1,8 @@
-//! Whether the database file is whole: what was found when all of it was last looked through.
+//! Integrity checks of the database file.
 //!
-//! A file is damaged by a disk, or by somebody who copied over it, and a start reads only a little of it. So the pages
-//! that nobody asks for are looked through once a day, away from everybody else, and by every backup in its copy.
-//! Whoever meets damage while serving is refused, is counted, and causes a check.
+//! A failing disk or a careless copy can damage pages that nobody reads for months. A background job therefore checks
+//! the whole file once a day, and every backup checks its copy. A request that meets damage is refused and counted; a
+//! check then follows within ten minutes.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -13,60 +13,56 @@ use serde::{Deserialize, Serialize};
 
 use super::settings;
 use crate::{
-    app::App,
+    core::Core,
     error::Result,
     store::{self, Read},
     types::Timestamp,
 };
 
-const LAST: &str = "database.check";
-/// How long a check is good for once somebody has met damage that it did not see.
-const GOOD_FOR_AFTER_DAMAGE: Duration = Duration::from_mins(10);
+const LAST_CHECK: &str = "database.check";
+/// The longest time until the next check once a request has met damage that the last check did not find.
+const MAX_WAIT_AFTER_DAMAGE: Duration = Duration::from_mins(10);
 
-/// What was found when the whole file was last looked through.
+/// The result of a check of the whole file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Check {
+pub struct IntegrityCheck {
     /// Milliseconds since 1970.
     at: i64,
-    /// The first fault, in the words of the database engine.
+    /// The first fault, as the database engine reported it.
     pub fault: Option<String>,
 }
 
-impl Check {
+impl IntegrityCheck {
     pub fn at(&self) -> Timestamp {
         Timestamp(self.at)
     }
 }
 
-/// How often damage was met in this process, as of its last check.
-#[derive(Debug, Default)]
-pub struct Watch(AtomicU64);
-
-/// What is known of the database file.
+/// The known state of the database file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
-    pub last: Option<Check>,
-    /// Damage was met that no check has explained yet.
-    pub is_unexplained: bool,
-    /// The file or its log was deleted, or another has its name.
-    pub is_gone: bool,
+pub struct IntegrityStatus {
+    pub last: Option<IntegrityCheck>,
+    /// A request has met damage since the last check.
+    pub has_unexplained_damage: bool,
+    /// The file or its log was deleted or replaced.
+    pub is_file_missing: bool,
 }
 
-impl Standing {
+impl IntegrityStatus {
     pub fn is_damaged(&self) -> bool {
-        self.is_unexplained || self.fault().is_some()
+        self.has_unexplained_damage || self.fault().is_some()
     }
 
-    /// What is wrong, as far as that was looked for.
+    /// The fault, if one is known.
     pub fn fault(&self) -> Option<&str> {
-        if self.is_gone {
-            Some("the file or its log is not in its place")
+        if self.is_file_missing {
+            Some("the file or its log was deleted or replaced")
         } else {
             self.last.as_ref()?.fault.as_deref()
         }
     }
 
-    /// The stable name of what is known.
+    /// The stable name of the state.
     pub fn name(&self) -> &'static str {
         match self.last {
             _ if self.is_damaged() => "damaged",
@@ -76,56 +72,71 @@ impl Standing {
     }
 }
 
-/// What is known of the file.
-pub fn standing_in(tx: &Read<'_>, app: &App) -> Result<Standing> {
-    let last = settings::find_json_in(tx, LAST)?;
-    let is_unexplained = app.store.damage_errors() > app.damage_explained.0.load(Ordering::Relaxed);
-    Ok(Standing { last, is_unexplained, is_gone: !app.store.has_original_files() })
+/// The service that checks the database file.
+pub struct IntegrityChecker {
+    pub core: Core,
+    /// The store's count of damaged reads that the last check has explained.
+    explained_damage: AtomicU64,
 }
 
-/// Checks the file if that was not done for as long as is configured, or since somebody met damage.
-///
-/// # Errors
-/// Storage errors.
-pub fn check_if_due(app: &App) -> Result<()> {
-    let every = app.config.database.check_every;
-    if every.is_zero() {
-        return Ok(());
+impl IntegrityChecker {
+    pub fn new(core: Core) -> Self {
+        Self { core, explained_damage: AtomicU64::new(0) }
     }
-    let Standing { last, is_unexplained, .. } = app.store.read(|tx| standing_in(tx, app))?;
-    let good_for = if is_unexplained { every.min(GOOD_FOR_AFTER_DAMAGE) } else { every };
-    if last.is_some_and(|last| last.at().is_within(good_for, app.clock.now())) {
-        return Ok(());
-    }
-    check(app)
-}
 
-/// Looks through the whole file and remembers what was found. Blocks for as long as that takes.
-///
-/// # Errors
-/// Storage errors. Damage is none: it is what is looked for.
-pub fn check(app: &App) -> Result<()> {
-    let met_before = app.store.damage_errors();
-    let faults = match app.store.structure_faults() {
-        Err(error) if store::is_damage(&error) => vec![error.to_string()],
-        faults => faults?,
-    };
-    // What was found is told now. What somebody met in what had already been looked through is not.
-    let explained = if faults.is_empty() { met_before } else { app.store.damage_errors() };
-    if let Some(fault) = faults.first() {
-        tracing::error!(fault, faults = faults.len(), "the database is damaged: restore a backup");
+    /// Returns what is known of the file without reading it.
+    pub fn status_in(&self, tx: &Read<'_>) -> Result<IntegrityStatus> {
+        let store = &self.core.store;
+        Ok(IntegrityStatus {
+            last: settings::find_json_in(tx, LAST_CHECK)?,
+            has_unexplained_damage: store.damage_errors() > self.explained_damage.load(Ordering::Relaxed),
+            is_file_missing: !store.has_original_files(),
+        })
     }
-    // What cannot be written down stays unexplained, and so told.
-    remember(app, faults.into_iter().next())?;
-    app.damage_explained.0.store(explained, Ordering::Relaxed);
-    Ok(())
-}
 
-/// Remembers that the file was looked through, and what was wrong with it.
-///
-/// # Errors
-/// Storage errors.
-pub fn remember(app: &App, fault: Option<String>) -> Result<()> {
-    let found = Check { at: app.clock.now().0, fault };
-    app.store.write(move |tx| settings::put_json_in(tx, LAST, &found)).wait()
+    /// Checks the file if the last check is older than configured, or if damage was met since.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn check_if_due(&self) -> Result<()> {
+        let every = self.core.config.database.check_every;
+        if every.is_zero() {
+            return Ok(());
+        }
+        let status = self.core.store.read(|tx| self.status_in(tx))?;
+        let interval = if status.has_unexplained_damage { every.min(MAX_WAIT_AFTER_DAMAGE) } else { every };
+        let now = self.core.clock.now();
+        if status.last.is_some_and(|last| last.at().is_within(interval, now)) { Ok(()) } else { self.check() }
+    }
+
+    /// Reads the whole file and stores the result.
+    ///
+    /// # Errors
+    /// Storage errors. Damage is not an error: the result reports it.
+    pub fn check(&self) -> Result<()> {
+        let store = &self.core.store;
+        let met_before = store.damage_errors();
+        let faults = match store.structure_faults() {
+            Err(error) if store::is_damage(&error) => vec![error.to_string()],
+            faults => faults?,
+        };
+        // A check without faults explains nothing that requests met while it ran.
+        let explained = if faults.is_empty() { met_before } else { store.damage_errors() };
+        if let Some(fault) = faults.first() {
+            tracing::error!(fault, faults = faults.len(), "the database is damaged: restore a backup");
+        }
+        // If storing the result fails, the damage stays unexplained and so reported.
+        self.store_result(faults.into_iter().next())?;
+        self.explained_damage.store(explained, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Stores the result of a check made now.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn store_result(&self, fault: Option<String>) -> Result<()> {
+        let check = IntegrityCheck { at: self.core.clock.now().0, fault };
+        self.core.store.write(move |tx| settings::put_json_in(tx, LAST_CHECK, &check)).wait()
+    }
 }

@@ -24,7 +24,7 @@ use std::{
 use blocks::{Block, TOGETHER, Waiting};
 
 use crate::{
-    app::App,
+    core::Core,
     concurrency::lock::lock_unpoisoned,
     domain::operations::free_space_scrub,
     error::Result,
@@ -48,16 +48,20 @@ pub struct Entry<'request> {
     pub request_id: &'request str,
 }
 
-/// Entries on their way to the store.
-#[derive(Default)]
-pub struct Recorder {
+/// The network log of a server, with the entries that are not stored yet.
+pub struct NetworkLog {
+    pub core: Core,
     waiting: Mutex<Waiting>,
     dropped: AtomicU64,
     /// Who is woken when some blocks are full.
     writer: OnceLock<Thread>,
 }
 
-impl Recorder {
+impl NetworkLog {
+    pub fn new(core: Core) -> Self {
+        Self { core, waiting: Mutex::default(), dropped: AtomicU64::new(0), writer: OnceLock::new() }
+    }
+
     pub fn record(&self, entry: &Entry<'_>) {
         let mut waiting = lock_unpoisoned(&self.waiting);
         if waiting.entries() >= WAITING {
@@ -88,14 +92,14 @@ impl Recorder {
 ///
 /// # Errors
 /// Storage errors; what could not be written waits for the next time.
-pub fn flush(app: &App) -> Result<usize> {
-    let dropped = app.access_log.dropped.swap(0, Ordering::Relaxed);
+pub fn flush(log: &NetworkLog) -> Result<usize> {
+    let dropped = log.dropped.swap(0, Ordering::Relaxed);
     if dropped > 0 {
         tracing::warn!(dropped, "network log entries came faster than the disk took them");
     }
-    let written = write_blocks(app, Waiting::pop)?;
+    let written = write_blocks(log, Waiting::pop)?;
     // Who waits for the disk is parked too, and what woke them may have been full blocks.
-    Ok(written + flush_full(app)?)
+    Ok(written + flush_full(log)?)
 }
 
 /// The same for the blocks that are full. The busier the service is the sooner they are, and a few at a time hold up
@@ -103,18 +107,18 @@ pub fn flush(app: &App) -> Result<usize> {
 ///
 /// # Errors
 /// As [`flush`].
-pub fn flush_full(app: &App) -> Result<usize> {
-    write_blocks(app, Waiting::pop_full)
+pub fn flush_full(log: &NetworkLog) -> Result<usize> {
+    write_blocks(log, Waiting::pop_full)
 }
 
 /// Writes some blocks at a time, up to one that is not full: what comes in meanwhile can wait.
-fn write_blocks(app: &App, next: fn(&mut Waiting) -> Option<Block>) -> Result<usize> {
+fn write_blocks(log: &NetworkLog, next: fn(&mut Waiting) -> Option<Block>) -> Result<usize> {
     let mut written = 0;
     loop {
         let mut blocks: Vec<Block> = Vec::new();
         while blocks.len() < TOGETHER
             && blocks.last().is_none_or(Block::is_full)
-            && let Some(block) = next(&mut lock_unpoisoned(&app.access_log.waiting))
+            && let Some(block) = next(&mut lock_unpoisoned(&log.waiting))
         {
             blocks.push(block);
         }
@@ -123,9 +127,9 @@ fn write_blocks(app: &App, next: fn(&mut Waiting) -> Option<Block>) -> Result<us
         written += blocks.len();
         let blocks = Arc::new(blocks);
         let shared = Arc::clone(&blocks);
-        let receipt = app.store.write(move |tx| shared.iter().try_for_each(|block| blocks::insert_in(tx, block)));
+        let receipt = log.core.store.write(move |tx| shared.iter().try_for_each(|block| blocks::insert_in(tx, block)));
         if let Err(error) = receipt.wait() {
-            let mut waiting = lock_unpoisoned(&app.access_log.waiting);
+            let mut waiting = lock_unpoisoned(&log.waiting);
             Arc::unwrap_or_clone(blocks).into_iter().rev().for_each(|block| waiting.give_back(block));
             return Err(error);
         }
@@ -180,8 +184,8 @@ pub fn delete_older_in(tx: &Write<'_>, age: Duration) -> Result<usize> {
 ///
 /// # Errors
 /// Storage errors; what was deleted by then stays deleted.
-pub fn clean_up(app: &App, age: Duration) -> Result<usize> {
-    let deleted = free_space_scrub::delete_in_batches(app, move |tx| delete_older_in(tx, age))?;
-    free_space_scrub::delete_in_batches(app, pieces::delete_empty_in)?;
+pub fn clean_up(core: &Core, age: Duration) -> Result<usize> {
+    let deleted = free_space_scrub::delete_in_batches(core, move |tx| delete_older_in(tx, age))?;
+    free_space_scrub::delete_in_batches(core, pieces::delete_empty_in)?;
     Ok(deleted)
 }

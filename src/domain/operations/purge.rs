@@ -9,13 +9,13 @@
 //! payments leaves what is younger than the law or a dispute may ask for.
 
 use crate::{
-    app::App,
+    core::Core,
     domain::{
         identity::codes,
         messaging::feedback,
         money::{ledger, payments::retention},
         operations::{
-            backups::{self, Occasion},
+            backups::{self, Backups, Occasion},
             confirmations::Census,
             free_space_scrub, network_log,
         },
@@ -71,9 +71,9 @@ pub struct Cleared {
 ///
 /// # Errors
 /// Storage errors.
-pub fn dry_run(app: &App, target: Target) -> Result<Census> {
-    let floor = app.clock.now().minus(app.config.retention.payment_records);
-    app.store.read(|tx| {
+pub fn dry_run(core: &Core, target: Target) -> Result<Census> {
+    let floor = core.clock.now().minus(core.config.retention.payment_records);
+    core.store.read(|tx| {
         Ok(match target {
             Target::All => {
                 let mut census = Census::default();
@@ -94,18 +94,19 @@ pub fn dry_run(app: &App, target: Target) -> Result<Census> {
 ///
 /// # Errors
 /// Those of the backup, and nothing is cleared then; storage errors.
-pub fn clear(app: &App, target: Target, progress: backups::Progress<'_>) -> Result<Cleared> {
-    let kept = dry_run(app, target)?.keep;
-    let floor = app.clock.now().minus(app.config.retention.payment_records);
+pub fn clear(backups: &Backups, target: Target, progress: backups::Progress<'_>) -> Result<Cleared> {
+    let core = &backups.core;
+    let kept = dry_run(core, target)?.keep;
+    let floor = core.clock.now().minus(core.config.retention.payment_records);
     let finished = |tx: &Read<'_>, last: Option<&_>| retention::finished_after_in(tx, floor, last, SLICE);
     let (deleted, backup) = match target {
-        Target::All => clear_everything(app, progress)?,
+        Target::All => clear_everything(backups, progress)?,
         Target::VerificationCodes => {
-            clear_held(app, "codes", progress, |tx, last| codes::kept_after_in(tx, last, SLICE), codes::clear_in)?
+            clear_held(backups, "codes", progress, |tx, last| codes::kept_after_in(tx, last, SLICE), codes::clear_in)?
         }
-        Target::PaymentRecords => clear_held(app, "payment_orders", progress, finished, retention::delete_in)?,
+        Target::PaymentRecords => clear_held(backups, "payment_orders", progress, finished, retention::delete_in)?,
         Target::Feedback => {
-            clear_held(app, "feedback", progress, |tx, last| feedback::after_in(tx, last, SLICE), feedback::clear_in)?
+            clear_held(backups, "feedback", progress, |tx, last| feedback::after_in(tx, last, SLICE), feedback::clear_in)?
         }
     };
     Ok(Cleared { deleted, kept, backup })
@@ -114,21 +115,21 @@ pub fn clear(app: &App, target: Target, progress: backups::Progress<'_>) -> Resu
 /// How many rows of which tables are gone, and which backup has them.
 type Gone = (Vec<(String, i64)>, String);
 
-fn clear_everything(app: &App, progress: backups::Progress<'_>) -> Result<Gone> {
-    let (made, deleted) = backups::create_before(app, Occasion::BeforeCleanup, progress, empty_all_in)?;
+fn clear_everything(backups: &Backups, progress: backups::Progress<'_>) -> Result<Gone> {
+    let (made, deleted) = backups::create_before(backups, Occasion::BeforeCleanup, progress, empty_all_in)?;
     Ok((deleted, made.backup.name))
 }
 
 /// Makes a backup and deletes what it holds of a table, slice by slice, as far as that is still as it was.
 fn clear_held<Held: Clone + Send + 'static>(
-    app: &App,
+    backups: &Backups,
     table: &str,
     progress: backups::Progress<'_>,
     next: impl Fn(&Read<'_>, Option<&Held>) -> Result<Vec<Held>>,
     delete: fn(&Write<'_>, &[Held]) -> Result<usize>,
 ) -> Result<Gone> {
-    let backup = backups::create(app, Occasion::BeforeCleanup, progress)?.backup;
-    let copy = DatabaseCopy::open(&backup.path, app.clock.now())?;
+    let backup = backups::create(backups, Occasion::BeforeCleanup, progress)?.backup;
+    let copy = DatabaseCopy::open(&backup.path, backups.core.clock.now())?;
     let (mut deleted, mut last) = (0, None);
     loop {
         let rows = copy.read(|tx| next(tx, last.as_ref()))?;
@@ -137,7 +138,7 @@ fn clear_held<Held: Clone + Send + 'static>(
             return Ok((vec![(table.to_owned(), deleted)], backup.name));
         }
         let delete = move |tx: &Write<'_>| free_space_scrub::request_if_deleted_in(tx, delete(tx, &rows)?);
-        deleted += i64::try_from(app.store.write(delete).wait()?).unwrap_or(0);
+        deleted += i64::try_from(backups.core.store.write(delete).wait()?).unwrap_or(0);
     }
 }
 

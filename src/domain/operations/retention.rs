@@ -1,34 +1,42 @@
-//! Deleting what has been kept long enough, in slices small enough that nobody waits for them.
+//! Deletes data past its retention, in slices small enough that no other write waits long.
 
 use crate::{
-    app::App,
+    core::Core,
     domain::{
         divination::{budget, history, model_calls},
         identity::{codes, known_emails, tokens},
         messaging::{feedback, notifications},
         moderation::{shadow, violations},
-        operations::{admins, clock_jump, free_space_scrub, idempotency, network_log},
+        operations::{admins, clock_jump::ClockGuard, free_space_scrub, idempotency, network_log},
     },
     error::{Error, Result},
     store::Write,
 };
 
-/// Rows deleted by one operation, so that the writer is never held for long.
+/// Rows deleted by one write.
 const SLICE: u32 = 200;
 
-/// Deletes everything that is past its retention and says how many rows that were.
+/// Deletes everything past its retention and returns the number of rows.
 ///
 /// # Errors
-/// Storage errors, after all else was deleted.
-pub fn sweep(app: &App) -> Result<usize> {
-    sweep_while(app, &|| true)
+/// Storage errors, after all other tables were swept.
+pub fn sweep(core: &Core) -> Result<usize> {
+    sweep_while(core, &|| true)
 }
 
-fn sweep_while(app: &App, goes_on: &dyn Fn() -> bool) -> Result<usize> {
-    let retention = app.config.retention.clone();
-    let zone = app.config.limits.time_zone.clone();
-    let attempts_window = app.config.admin.attempts_window;
-    let mut sweep = Sweep { app, goes_on, deleted: 0, failure: None };
+/// Sweeps if the clock is trusted, until `is_running` returns false. The next sweep continues.
+///
+/// # Errors
+/// As [`sweep`].
+pub fn sweep_if_clock_trusted(clock: &ClockGuard, is_running: &dyn Fn() -> bool) -> Result<usize> {
+    if clock.is_trusted()? { sweep_while(&clock.core, is_running) } else { Ok(0) }
+}
+
+fn sweep_while(core: &Core, is_running: &dyn Fn() -> bool) -> Result<usize> {
+    let retention = core.config.retention.clone();
+    let zone = core.config.limits.time_zone.clone();
+    let attempts_window = core.config.admin.attempts_window;
+    let mut sweep = Sweep { core, is_running, deleted: 0, first_failure: None };
     sweep.expired_codes();
     sweep.in_slices(move |tx| codes::delete_old_sends_in(tx, retention.code_sends, SLICE));
     sweep.in_slices(|tx| tokens::delete_expired_in(tx, SLICE));
@@ -44,65 +52,54 @@ fn sweep_while(app: &App, goes_on: &dyn Fn() -> bool) -> Result<usize> {
     sweep.in_slices(move |tx| admins::delete_expired_in(tx, attempts_window, SLICE));
     sweep.in_slices(move |tx| network_log::delete_older_in(tx, retention.access_log));
     sweep.in_slices(network_log::pieces::delete_empty_in);
-    sweep.end()
+    sweep.finish()
 }
 
-/// The same without anybody asking, and so only while the clock is believed. Between two slices it is asked whether to
-/// go on: what is left then is left to the next sweep.
-///
-/// # Errors
-/// As [`sweep`].
-pub fn sweep_if_believed(app: &App, goes_on: &dyn Fn() -> bool) -> Result<usize> {
-    if clock_jump::is_believed(app)? { sweep_while(app, goes_on) } else { Ok(0) }
-}
-
-/// What was deleted so far. A table that cannot be swept, because a page of it is damaged, keeps nobody from the
-/// others.
-struct Sweep<'app> {
-    app: &'app App,
-    goes_on: &'app dyn Fn() -> bool,
+/// A sweep over all tables. A table that fails, because a page is damaged, does not stop the others.
+struct Sweep<'run> {
+    core: &'run Core,
+    is_running: &'run dyn Fn() -> bool,
     deleted: usize,
-    /// The first.
-    failure: Option<Error>,
+    first_failure: Option<Error>,
 }
 
 impl Sweep<'_> {
     fn expired_codes(&mut self) {
-        let outcome = delete_expired_codes(self.app, &mut self.deleted, self.goes_on);
-        self.note(outcome);
+        let outcome = delete_expired_codes(self.core, &mut self.deleted, self.is_running);
+        self.record(outcome);
     }
 
     fn in_slices(&mut self, delete: impl Fn(&Write<'_>) -> Result<usize> + Clone + Send + 'static) {
-        let outcome = free_space_scrub::delete_counted_in_batches(self.app, &mut self.deleted, self.goes_on, delete);
-        self.note(outcome);
+        let outcome = free_space_scrub::delete_counted_in_batches(self.core, &mut self.deleted, self.is_running, delete);
+        self.record(outcome);
     }
 
-    fn note(&mut self, outcome: Result<()>) {
+    fn record(&mut self, outcome: Result<()>) {
         if let Err(error) = outcome {
-            tracing::error!(%error, "some of what is past its retention could not be deleted");
-            self.failure.get_or_insert(error);
+            tracing::error!(%error, "some rows past their retention could not be deleted");
+            self.first_failure.get_or_insert(error);
         }
     }
 
-    fn end(self) -> Result<usize> {
+    fn finish(self) -> Result<usize> {
         if self.deleted > 0 {
             tracing::info!(deleted = self.deleted, "deleted rows past their retention");
         }
-        self.failure.map_or(Ok(self.deleted), Err)
+        self.first_failure.map_or(Ok(self.deleted), Err)
     }
 }
 
-/// Looks for them where nobody waits for it.
-fn delete_expired_codes(app: &App, deleted: &mut usize, goes_on: &dyn Fn() -> bool) -> Result<()> {
+/// Searches for expired codes in reads, because no index lists them and a write must not take long.
+fn delete_expired_codes(core: &Core, deleted: &mut usize, is_running: &dyn Fn() -> bool) -> Result<()> {
     let mut last = None;
-    while goes_on() {
-        let expired = app.store.read(|tx| codes::expired_after_in(tx, last.as_ref(), SLICE))?;
+    while is_running() {
+        let expired = core.store.read(|tx| codes::expired_after_in(tx, last.as_ref(), SLICE))?;
         last = expired.last().cloned();
         if last.is_none() {
             return Ok(());
         }
         let delete = move |tx: &Write<'_>| free_space_scrub::request_if_deleted_in(tx, codes::clear_in(tx, &expired)?);
-        *deleted += app.store.write(delete).wait()?;
+        *deleted += core.store.write(delete).wait()?;
     }
     Ok(())
 }

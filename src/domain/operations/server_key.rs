@@ -1,11 +1,11 @@
-//! Under which key the database was filled: a fingerprint of it is kept, so that another key is noticed.
+//! The fingerprint of the server key under which the database was filled.
 //!
-//! What is kept as an HMAC or sealed under one key means nothing under another: parked points are not given back, a
-//! bonus is given again, second factors fail. None of that fails loudly, and whoever lost the old key has to go on, so
-//! another key stops nothing; it is told by the log and by `yarrow doctor` until somebody takes it for good.
+//! HMACs and sealed values made under one key are useless under another: parked points are not returned, a bonus is paid
+//! twice, second factors fail. None of that fails loudly. A different key still does not stop the server, because the
+//! old one may be lost; the log and `yarrow doctor` report it until an operator accepts the new key.
 
 use crate::{
-    app::App,
+    core::Core,
     domain::operations::settings,
     error::Result,
     keys::ServerKey,
@@ -14,56 +14,54 @@ use crate::{
 
 const FINGERPRINT: &str = "auth.key_fingerprint";
 
-/// What a key is to a database.
+/// The relation of a key to the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// The one under which it was filled.
-    Own,
-    /// No server has run on it that would have noted one.
+pub enum KeyMatch {
+    Same,
+    /// No server has recorded a key yet.
     Unknown,
-    /// It was filled under another.
-    Other,
+    Different,
 }
 
-/// What this key is to the database.
-pub fn standing_in(tx: &Read<'_>, key: &ServerKey) -> Result<Standing> {
+/// Compares a key with the recorded fingerprint.
+pub fn compare_in(tx: &Read<'_>, key: &ServerKey) -> Result<KeyMatch> {
     Ok(match settings::find_in(tx, FINGERPRINT)? {
-        None => Standing::Unknown,
-        Some(known) if known == key.fingerprint() => Standing::Own,
-        Some(_) => Standing::Other,
+        None => KeyMatch::Unknown,
+        Some(recorded) if recorded == key.fingerprint() => KeyMatch::Same,
+        Some(_) => KeyMatch::Different,
     })
 }
 
-/// Notes the key of a server that starts, if none was noted before, and warns of another one.
+/// Records the key of the first server, and warns if a later one has another.
 ///
 /// # Errors
 /// Storage errors.
-pub fn note_at_start(store: &Store, key: &ServerKey) -> Result<()> {
-    match store.read(|tx| standing_in(tx, key))? {
-        Standing::Own => Ok(()),
-        Standing::Unknown => keep(store, key),
-        Standing::Other => {
+pub fn check_at_start(store: &Store, key: &ServerKey) -> Result<()> {
+    match store.read(|tx| compare_in(tx, key))? {
+        KeyMatch::Same => Ok(()),
+        KeyMatch::Unknown => record(store, key),
+        KeyMatch::Different => {
             tracing::warn!(
-                "the server key is not the one under which this database was filled: parked points, spent bonuses, \
-                 second factors and live codes of before are not recognised. Put the former key back, or take this \
-                 one for good by `yarrow doctor --accept-key`"
+                "the server key is not the one of this database: parked points, spent bonuses, second factors and \
+                 pending codes are not recognised. Restore the former key, or accept this one with \
+                 `yarrow doctor --accept-key`"
             );
             Ok(())
         }
     }
 }
 
-/// Takes the key that is there for the one of this database from now on; true if it was another.
+/// Records the present key as the database's. Returns true if another was recorded.
 ///
 /// # Errors
 /// Storage errors.
-pub fn accept(app: &App) -> Result<bool> {
-    let standing = app.store.read(|tx| standing_in(tx, &app.keys))?;
-    keep(&app.store, &app.keys)?;
-    Ok(standing == Standing::Other)
+pub fn accept(core: &Core) -> Result<bool> {
+    let matching = core.store.read(|tx| compare_in(tx, &core.keys))?;
+    record(&core.store, &core.keys)?;
+    Ok(matching == KeyMatch::Different)
 }
 
-fn keep(store: &Store, key: &ServerKey) -> Result<()> {
+fn record(store: &Store, key: &ServerKey) -> Result<()> {
     let fingerprint = key.fingerprint();
     store.write(move |tx| settings::put_in(tx, FINGERPRINT, &fingerprint)).wait()
 }

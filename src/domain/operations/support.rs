@@ -24,7 +24,7 @@ use crate::{
             payments::{order::Order, orders},
         },
         operations::{
-            audit::{self, Recorded},
+            audit::{self, StoredAuditEvent},
             network_log::search::{self, Logged},
         },
     },
@@ -62,7 +62,7 @@ pub struct Sheet {
     pub notices_unread: usize,
     pub requests: Vec<Logged>,
     /// What administrators saw and changed of the user.
-    pub audit: Vec<Recorded>,
+    pub audit: Vec<StoredAuditEvent>,
 }
 
 /// Reads the page. Blocks for as long as that takes.

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use crate::{
     config::Limits,
-    domain::operations::audit::{self, Filter, Recorded},
+    domain::operations::audit::{self, Filter, StoredAuditEvent},
     error::{Fault, FieldCode, Result},
     http::{
         body::RawValue,
@@ -56,18 +56,18 @@ pub struct AuditRow {
     request_id: String,
 }
 
-impl From<Recorded> for AuditRow {
-    fn from(Recorded { id, at, act }: Recorded) -> Self {
+impl From<StoredAuditEvent> for AuditRow {
+    fn from(StoredAuditEvent { id, at, event }: StoredAuditEvent) -> Self {
         Self {
             id: id.to_string(),
             at,
-            actor: act.actor,
-            action: act.action,
-            user_id: act.user,
-            reason: act.reason,
-            outcome: act.outcome,
-            client_ip: act.client_ip,
-            request_id: act.request_id,
+            actor: event.actor,
+            action: event.action,
+            user_id: event.user,
+            reason: event.reason,
+            outcome: event.outcome,
+            client_ip: event.client_ip,
+            request_id: event.request_id,
         }
     }
 }

@@ -68,6 +68,6 @@ async fn confirmed(context: RequestContext, clear: Clear, target: Target) -> Res
     let demand = Demand { actor, action: target.name().to_owned(), token, census };
     context.committed(confirmations::require(&context.app, demand)).await?;
     context.tell_beginning().await?;
-    let cleared = context.blocking(move |app| purge::clear(app, target, &mut |_, _, _| ())).await?;
+    let cleared = context.blocking(move |app| purge::clear(&app.backups, target, &mut |_, _, _| ())).await?;
     Ok(Json(cleared.into()))
 }

@@ -217,7 +217,7 @@ pub struct AdminOrderFile {
 }
 
 pub async fn show(context: RequestContext, of: OfOrder) -> Result<Json<AdminOrderFile>> {
-    let file = orders::file(&context.app, &of.order_no.0)?;
+    let file = orders::file(&context.app.payments, &of.order_no.0)?;
     context.meta.subject.get_or_init(|| file.order.user);
     Ok(Json(AdminOrderFile {
         balance: ledger::balance(&context.app, file.order.user, Asset::Coin)?,
@@ -267,7 +267,7 @@ impl From<Inquiry> for OrderInquiry {
 }
 
 pub async fn query(context: RequestContext, of: OfOrder) -> Result<Json<OrderInquiry>> {
-    let inquiry = context.blocking(move |app| reconcile::inquire(app, &of.order_no.0)).await?;
+    let inquiry = context.blocking(move |app| reconcile::inquire(&app.payments, &of.order_no.0)).await?;
     context.meta.subject.get_or_init(|| inquiry.order.user);
     Ok(Json(inquiry.into()))
 }
@@ -275,10 +275,10 @@ pub async fn query(context: RequestContext, of: OfOrder) -> Result<Json<OrderInq
 pub async fn settle(context: RequestContext, settle: Settle) -> Result<Replayable<AdminOrder>> {
     let by = context.authority(Some(settle.reason.0))?;
     let OrderNo(order_no) = settle.order_no;
-    let user = orders::find(&context.app, &order_no)?.user;
+    let user = orders::find(&context.app.payments, &order_no)?.user;
     context.meta.subject.get_or_init(|| user);
     let decision = settle.decision;
-    let operation = |app: &App, once| decisions::settle(app, &order_no, decision, by, once);
+    let operation = |app: &App, once| decisions::settle(&app.payments, &order_no, decision, by, once);
     context.respond_once(StatusCode::OK, |order: &Order| AdminOrder::from(order), operation).await
 }
 
@@ -301,6 +301,6 @@ pub async fn sandbox_pay(context: RequestContext, pay: SandboxPay) -> Result<Jso
     let is_set = |flag: Option<Flag>| flag.is_some_and(|Flag(flag)| flag);
     let delivery = if is_set(pay.lost) { Delivery::Lost } else { Delivery::Here };
     let rehearsal = Rehearsal { late: is_set(pay.late), delivery };
-    let done = context.blocking(move |app| sandbox::pay(app, &pay.order_no.0, &rehearsal)).await?;
+    let done = context.blocking(move |app| sandbox::pay(&app.payments, &pay.order_no.0, &rehearsal)).await?;
     Ok(Json(done.into()))
 }

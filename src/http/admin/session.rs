@@ -37,7 +37,7 @@ pub struct AdminSession {
 pub async fn login(context: RequestContext, Login { name, password, totp }: Login) -> Result<Json<AdminSession>> {
     let client = context.meta.client;
     let totp = totp.map(|code| code.of_digits(admins::second_factor::DIGITS));
-    let sign_in = move |app: &App| admins::sign_in(app, &name.0, &password.0, totp.as_deref(), client);
+    let sign_in = move |app: &App| admins::sign_in(&app.admins, &name.0, &password.0, totp.as_deref(), client);
     let issued = context.blocking(sign_in).await?;
     Ok(Json(AdminSession { token: issued.token.reveal().to_owned(), expires_at: issued.expires_at }))
 }

@@ -18,9 +18,9 @@ pub use self::requests::RequestMetrics;
 use crate::{
     app::App,
     domain::operations::{
-        backups::{Failed, Remembered},
-        health::{self, Condition},
-        integrity::Check,
+        backups::{BackupFailure, LastBackup},
+        health::HealthSnapshot,
+        integrity::IntegrityCheck,
     },
     error::{Code, Error, Result},
     types::Timestamp,
@@ -62,7 +62,7 @@ impl Metrics {
 }
 
 fn page_of(sources: &Metrics) -> Result<String> {
-    let condition = match health::observe(&sources.app) {
+    let condition = match HealthSnapshot::collect(&sources.app.health) {
         Err(error) if error.code == Code::Overloaded => return Err(error),
         observed => observed.inspect_err(|error| tracing::warn!(%error, "some metrics could not be read")).ok(),
     };
@@ -118,18 +118,18 @@ fn add_store(page: &mut Page, app: &App) {
     page.gauge("yarrow_wal_bytes", "Size of the write-ahead log").whole(&[], pressure.log_bytes);
 }
 
-fn add_files(page: &mut Page, condition: &Condition) {
+fn add_files(page: &mut Page, condition: &HealthSnapshot) {
     page.gauge("yarrow_database_bytes", "Size of the database file").whole(&[], condition.database_bytes);
     page.gauge("yarrow_database_checked_timestamp_seconds", "When the file was last looked through; 0 for never")
-        .real(&[], seconds(condition.integrity.last.as_ref().map(Check::at)));
+        .real(&[], seconds(condition.integrity.last.as_ref().map(IntegrityCheck::at)));
     page.gauge("yarrow_disk_free_bytes", "What is free on the disk of the data directory")
         .whole(&[], condition.disk_free);
 }
 
 fn add_providers(page: &mut Page, app: &App) {
-    let breakers = app.breakers();
+    let breakers = &app.health.breakers;
     let mut samples = page.counter("yarrow_provider_calls", "Calls to providers by what came of them");
-    for breaker in &breakers {
+    for breaker in breakers {
         let (tally, provider) = (breaker.metrics(), breaker.provider());
         for (outcome, count) in [
             ("answered", tally.answered.get()),
@@ -142,11 +142,11 @@ fn add_providers(page: &mut Page, app: &App) {
         }
     }
     let mut samples = page.histogram("yarrow_provider_call_seconds", "Time for calls to providers");
-    for breaker in &breakers {
+    for breaker in breakers {
         samples = samples.seconds(&[("provider", breaker.provider())], &breaker.metrics().durations.get());
     }
     let mut samples = page.gauge("yarrow_provider_breaker_open", "1 while calls to a provider are not made");
-    for breaker in &breakers {
+    for breaker in breakers {
         samples = samples.whole(&[("provider", breaker.provider())], u64::from(breaker.is_open()));
     }
 }
@@ -162,13 +162,13 @@ fn add_codes(page: &mut Page, app: &App) {
 
 /// Adds nothing if no certificate is served.
 fn add_certificate(page: &mut Page, app: &App) {
-    if let Some(validity) = app.certificate_validity() {
+    if let Some(validity) = app.health.certificate_validity() {
         page.gauge("yarrow_certificate_expiry_timestamp_seconds", "When the certificate that is shown ends")
             .real(&[], seconds(Some(validity.until)));
     }
 }
 
-fn add_ledger(page: &mut Page, condition: &Condition) {
+fn add_ledger(page: &mut Page, condition: &HealthSnapshot) {
     let last = condition.ledger.as_ref();
     page.gauge("yarrow_ledger_verified_timestamp_seconds", "When the ledger was last verified; 0 for never")
         .real(&[], seconds(last.map(|verification| verification.at())));
@@ -181,24 +181,24 @@ fn add_ledger(page: &mut Page, condition: &Condition) {
         .whole(&[("state", "inconsistent")], suspended);
 }
 
-fn add_backups(page: &mut Page, condition: &Condition) {
+fn add_backups(page: &mut Page, condition: &HealthSnapshot) {
     let (last, failure) = (condition.backups.last.as_ref(), condition.backups.failure.as_ref());
     page.gauge("yarrow_backup_timestamp_seconds", "When the last backup was made; 0 for never")
-        .real(&[], seconds(last.map(Remembered::at)));
+        .real(&[], seconds(last.map(LastBackup::at)));
     page.gauge("yarrow_backup_bytes", "Size of the last backup").whole(&[], last.map_or(0, |backup| backup.bytes));
     page.gauge("yarrow_backup_duration_seconds", "Time that the last backup took")
         .real(&[], last.map_or(0.0, |backup| real(backup.took_ms) / 1000.0));
     page.gauge("yarrow_backup_sound", "0 when the last backup was found inconsistent")
         .whole(&[], u64::from(last.is_none_or(|backup| backup.is_sound)));
     page.gauge("yarrow_backup_uploaded_timestamp_seconds", "When a backup was last uploaded; 0 for never")
-        .real(&[], seconds(condition.offsite.last.as_ref().map(Remembered::at)));
+        .real(&[], seconds(condition.offsite.last.as_ref().map(LastBackup::at)));
     page.gauge(
         "yarrow_backup_upload_failed_timestamp_seconds",
         "When an upload failed since the last one; 0 if none did",
     )
-    .real(&[], seconds(condition.offsite.failure.as_ref().map(Failed::at)));
+    .real(&[], seconds(condition.offsite.failure.as_ref().map(BackupFailure::at)));
     page.gauge("yarrow_backup_failed_timestamp_seconds", "When a backup failed since the last one; 0 if none did")
-        .real(&[], seconds(failure.map(Failed::at)));
+        .real(&[], seconds(failure.map(BackupFailure::at)));
 }
 
 fn seconds(at: Option<Timestamp>) -> f64 {

@@ -40,7 +40,7 @@ impl Tls {
     /// `configuration` for PEM files that are none; storage errors when what ACME left cannot be read.
     pub fn open(app: &Arc<App>) -> Result<Option<Self>> {
         let server = &app.config.server;
-        let certificates = Arc::new(Certificates::new(&app.certificate_shown));
+        let certificates = Arc::new(Certificates::new(&app.health.served_certificate));
         let challenges = Challenges::default();
         let renewal: Renewal = match PemFiles::of(&app.config) {
             Some(files) => {

@@ -94,10 +94,10 @@ pub async fn place_order(context: RequestContext, package: Package) -> Result<Un
 async fn placed(context: RequestContext, package: Package) -> Result<Saved<PaymentOrder>> {
     let user = context.acting_for(&Claims::of_user(package.user_id))?;
     let (Amount(amount), Coins(coin_count)) = (package.amount, package.coin_count);
-    let Placed { order, is_new } = context.committed(orders::create(&context.app, user, amount, coin_count)).await?;
+    let Placed { order, is_new } = context.committed(orders::create(&context.app.payments, user, amount, coin_count)).await?;
     // A signature by RSA is too much work for a worker.
     let (order, order_string) =
-        context.blocking(move |app| orders::order_string(app, &order).map(|string| (order, string))).await?;
+        context.blocking(move |app| orders::order_string(&app.payments, &order).map(|string| (order, string))).await?;
     let Order { order_no, amount, coin_count, state, expires_at, .. } = order;
     let (amount, status) = (amount.to_string(), state.name());
     let resource = PaymentOrder { order_no, amount, coin_count, status, order_string, expires_at };
@@ -106,7 +106,7 @@ async fn placed(context: RequestContext, package: Package) -> Result<Saved<Payme
 
 /// The provider's report. Answered with one word, whatever happens, because the provider understands nothing else.
 pub async fn notify(context: RequestContext, _: NotificationForm) -> Result<Word> {
-    let pending = callbacks::receive(&context.app, context.body.to_vec());
+    let pending = callbacks::receive(&context.app.payments, context.body.to_vec());
     let receipt = match tokio::time::timeout(context.app.config.limits.notify_timeout, pending).await {
         Ok(receipt) => receipt?,
         Err(_) => return Ok(Word::Fail),
@@ -140,7 +140,7 @@ pub async fn update_balance(context: RequestContext, result: PaymentClaim) -> Re
     }
     let user = context.acting_for(&Claims::of_user(result.user_id))?;
     let hint = hint(&result);
-    Ok(Confirmed(context.blocking(move |app| reconcile::confirm(app, user, &hint)).await?))
+    Ok(Confirmed(context.blocking(move |app| reconcile::confirm(&app.payments, user, &hint)).await?))
 }
 
 fn hint(result: &PaymentClaim) -> Hint {
@@ -156,15 +156,15 @@ fn hint(result: &PaymentClaim) -> Hint {
 async fn settle_by_hand(context: RequestContext, result: PaymentClaim) -> Result<Confirmed> {
     let hint = hint(&result);
     let by = context.authority(result.reason.map(|Reason(reason)| reason))?;
-    let order = orders::find(&context.app, &result.order_no.0)?;
+    let order = orders::find(&context.app.payments, &result.order_no.0)?;
     if result.user_id.is_some_and(|claimed| claimed != order.user) {
         return Err(Error::field("userId", Fault::new(FieldCode::UnknownValue, "must be whose order it is")));
     }
     reconcile::compare(&order, &hint)?;
     context.meta.subject.get_or_init(|| order.user);
-    let pending = decisions::settle(&context.app, &order.order_no, Decision::Credit, by, Once::unkeyed(None));
+    let pending = decisions::settle(&context.app.payments, &order.order_no, Decision::Credit, by, Once::unkeyed(None));
     context.committed(pending).await?;
-    let order = orders::find(&context.app, &order.order_no)?;
+    let order = orders::find(&context.app.payments, &order.order_no)?;
     let balance = coins::balance(&context.app, order.user)?;
     Ok(Confirmed(Confirmation { order, balance, is_pending: false }))
 }

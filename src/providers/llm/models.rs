@@ -4,7 +4,7 @@
 //! the primary is at fault or refuses every caller. Two models are never called at once. The outcome names the model
 //! that answered and the reason for a failover.
 
-use std::time::Instant;
+use std::{sync::Arc, time::Instant};
 
 use super::{Completion, Flow, LanguageModel, Piece, Request};
 use crate::providers::{
@@ -18,7 +18,7 @@ const LONGEST_BEGINNING: usize = 64;
 /// One model with its breaker.
 pub struct Guarded {
     model: Box<dyn LanguageModel>,
-    breaker: CircuitBreaker,
+    breaker: Arc<CircuitBreaker>,
 }
 
 /// All models there are, in the order in which they are asked.
@@ -40,7 +40,7 @@ pub struct Asked {
 
 impl Guarded {
     pub fn new(model: Box<dyn LanguageModel>, breaker: CircuitBreaker) -> Self {
-        Self { model, breaker }
+        Self { model, breaker: Arc::new(breaker) }
     }
 
     /// The driver's name.
@@ -57,7 +57,7 @@ impl Guarded {
         self.breaker.state()
     }
 
-    pub fn breaker(&self) -> &CircuitBreaker {
+    pub fn breaker(&self) -> &Arc<CircuitBreaker> {
         &self.breaker
     }
 

@@ -513,7 +513,7 @@ fn a_purge_during_verification_is_consistent() {
         let mut is_cleared = false;
         let report = ledger::verify(&app, &mut |_, _| {
             if !is_cleared {
-                purge::clear(&app, Target::All, &mut |_, _, _| ()).unwrap();
+                purge::clear(&app.backups, Target::All, &mut |_, _, _| ()).unwrap();
                 posted.into_iter().for_each(post);
             }
             is_cleared = true;
@@ -522,6 +522,6 @@ fn a_purge_during_verification_is_consistent() {
         assert!(is_cleared && report.is_consistent(), "{report:?}");
         let expected = i64::from(posted.is_some());
         assert_eq!((report.entries, report.accounts), (expected, expected));
-        purge::clear(&app, Target::All, &mut |_, _, _| ()).unwrap();
+        purge::clear(&app.backups, Target::All, &mut |_, _, _| ()).unwrap();
     }
 }

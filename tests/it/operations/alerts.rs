@@ -67,7 +67,7 @@ fn notifies_when_a_rule_fires_and_resolves() {
     let started_at: BTreeSet<_> = of_budget.map(|message| message["since"].to_string()).collect();
     assert_eq!(started_at.len(), 1, "all attempts say since when the rule holds: {started_at:?}");
     assert!(
-        message["detail"].as_str().unwrap().starts_with("2500 verification codes of a budget of 5000"),
+        message["detail"].as_str().unwrap().starts_with("2500 of at most 5000 verification codes"),
         "{message}"
     );
     let request = webhook.requests().into_iter().next_back().unwrap();
@@ -127,8 +127,8 @@ fn an_unreadable_condition_is_not_reported_as_damage() {
 fn resolves_a_rule_that_no_longer_exists() {
     let webhook = FakeProvider::with_handler(|_| Reply::status(200));
     let server = with_webhook(&webhook).start();
-    let told = r#"{"backup_upload_failed":{"since":1700000000000,"at":1700000000000,"detail":"No bucket."}}"#;
-    server.edit(&format!("insert into settings (name, value, updated_at) values ('alerts.told', '{told}', 1)"));
+    let told = r#"{"backup_upload_failed":{"since":1700000000000,"notified_at":1700000000000,"detail":"No bucket."}}"#;
+    server.edit(&format!("insert into settings (name, value, updated_at) values ('alerts.active', '{told}', 1)"));
     // The server reads the delivered alerts once, at the start.
     let server = server.crash_and_restart(with_webhook(&webhook));
     let message = wait_for(&server, &webhook, "backup_upload_failed", "resolved");

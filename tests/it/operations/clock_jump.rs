@@ -57,7 +57,7 @@ fn backups_and_checks_continue() {
 
 /// Makes the clock appear to be three days ahead.
 const LONG_AGO: &str = "insert into settings (name, value, updated_at) \
-     values ('clock.believed_until', unixepoch() * 1000 - 3 * 86400000, 1) \
+     values ('clock.trusted_until', unixepoch() * 1000 - 3 * 86400000, 1) \
      on conflict (name) do update set value = excluded.value";
 
 #[test]
@@ -78,7 +78,7 @@ fn a_clock_days_ahead_prunes_no_backup() {
     let mut server = setup.with("BACKUP_KEEP_HOURLY", 1).with("BACKUP_KEEP_DAILY", 0).start();
     server.wait_for_line("the clock is days ahead of when something was last deleted");
     assert!(count() > 4);
-    server.edit("update settings set value = unixepoch() * 1000 where name = 'clock.believed_until'");
+    server.edit("update settings set value = unixepoch() * 1000 where name = 'clock.trusted_until'");
     eventually("the rules hold again", || count() == 2);
 }
 
@@ -88,13 +88,13 @@ fn a_clock_days_ahead_deletes_nothing_by_age() {
     let database = rusqlite::Connection::open(directory.path().join("yarrow.db")).unwrap();
     let old = "insert into code_sends (address, client_network, sent_at) values ('old', '192.0.2.1', 1)";
     database.execute_batch(&format!("{old}; {LONG_AGO}")).unwrap();
-    assert_eq!(retention::sweep_if_believed(&app, &|| true).unwrap(), 0);
+    assert_eq!(retention::sweep_if_clock_trusted(&app.clock_guard, &|| true).unwrap(), 0);
     // A repeated sweep deletes nothing either. A corrected clock is trusted at once.
-    assert_eq!(retention::sweep_if_believed(&app, &|| true).unwrap(), 0);
+    assert_eq!(retention::sweep_if_clock_trusted(&app.clock_guard, &|| true).unwrap(), 0);
     database
-        .execute_batch("update settings set value = unixepoch() * 1000 where name = 'clock.believed_until'")
+        .execute_batch("update settings set value = unixepoch() * 1000 where name = 'clock.trusted_until'")
         .unwrap();
-    assert_eq!(retention::sweep_if_believed(&app, &|| true).unwrap(), 1);
+    assert_eq!(retention::sweep_if_clock_trusted(&app.clock_guard, &|| true).unwrap(), 1);
     // An explicit sweep deletes in any case.
     database.execute_batch(&format!("{old}; {LONG_AGO}")).unwrap();
     assert_eq!(retention::sweep(&app).unwrap(), 1);

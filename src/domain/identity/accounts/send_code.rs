@@ -35,7 +35,7 @@ const CONCURRENT_MESSAGES: u32 = 32;
 pub struct CodeSender {
     pub core: Core,
     pub sms: Box<dyn SmsSender>,
-    pub sms_breaker: CircuitBreaker,
+    pub sms_breaker: Arc<CircuitBreaker>,
     pub sms_permits: Semaphore,
     pub mailer: Arc<Mailer>,
     /// Counts of codes sent, accepted and refused.
@@ -47,7 +47,7 @@ impl CodeSender {
         Self {
             core,
             sms,
-            sms_breaker: CircuitBreaker::with_defaults("sms"),
+            sms_breaker: Arc::new(CircuitBreaker::with_defaults("sms")),
             sms_permits: Semaphore::new(CONCURRENT_MESSAGES),
             mailer,
             tally: Arc::default(),

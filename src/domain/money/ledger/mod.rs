@@ -16,7 +16,7 @@ use std::ops::Range;
 use serde_json::json;
 
 use crate::{
-    app::App,
+    core::Core,
     domain::Each,
     error::{Code, Error, Result},
     store::{Read, Row, Write},
@@ -192,13 +192,13 @@ pub fn account_in(tx: &Read<'_>, user: UserId, asset: Asset) -> Result<Account> 
 }
 
 /// The balance, for whoever may see it.
-pub fn balance(app: &App, user: UserId, asset: Asset) -> Result<i64> {
-    app.store.read(|tx| Ok(account_in(tx, user, asset)?.balance))
+pub fn balance(core: &Core, user: UserId, asset: Asset) -> Result<i64> {
+    core.store.read(|tx| Ok(account_in(tx, user, asset)?.balance))
 }
 
 /// The account's entries, newest first.
-pub fn entries(app: &App, user: UserId, asset: Asset, page: Page) -> Result<Listing<Entry>> {
-    app.store.read(|tx| {
+pub fn entries(core: &Core, user: UserId, asset: Asset, page: Page) -> Result<Listing<Entry>> {
+    core.store.read(|tx| {
         let items = tx.all(
             select_entries!("where user_id = ?1 and asset = ?2 order by sequence desc limit ?3 offset ?4"),
             (user.0, asset.name(), page.size, page.offset()),
@@ -210,8 +210,8 @@ pub fn entries(app: &App, user: UserId, asset: Asset, page: Page) -> Result<List
 }
 
 /// A piece of the account's entries, newest first.
-pub fn entries_in_span(app: &App, user: UserId, asset: Asset, span: Span) -> Result<Slice<Entry>> {
-    let rows = app.store.read(|tx| {
+pub fn entries_in_span(core: &Core, user: UserId, asset: Asset, span: Span) -> Result<Slice<Entry>> {
+    let rows = core.store.read(|tx| {
         tx.all(
             select_entries!("where user_id = ?1 and asset = ?2 and sequence < ?3 order by sequence desc limit ?4"),
             (user.0, asset.name(), span.upper_bound(), span.rows_to_read()),

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Account, Asset, Authority, Kind, changes, changes::Changed, last_number_in};
 use crate::{
-    app::App,
+    core::Core,
     domain::operations::settings,
     error::{Error, Result},
     store::{Read, Row, Store, Write, backup::DatabaseCopy},
@@ -107,12 +107,12 @@ pub type Progress<'watcher> = &'watcher mut dyn FnMut(i64, i64);
 ///
 /// # Errors
 /// Storage errors. Discrepancies are no error but what the report is for.
-pub fn verify(app: &App, progress: Progress<'_>) -> Result<Report> {
-    let mut report = inspect(&app.store, progress)?;
+pub fn verify(core: &Core, progress: Progress<'_>) -> Result<Report> {
+    let mut report = inspect(&core.store, progress)?;
     for &(user, asset) in &report.suspects {
-        report.suspended += u64::from(app.store.write(move |tx| suspend_if_wrong_in(tx, user, asset)).wait()?);
+        report.suspended += u64::from(core.store.write(move |tx| suspend_if_wrong_in(tx, user, asset)).wait()?);
     }
-    remember(app, &report, report.discrepancies_found)?;
+    remember(core, &report, report.discrepancies_found)?;
     if !report.is_consistent() {
         tracing::error!(discrepancies = report.discrepancies_found, "the ledger is not consistent");
     }
@@ -139,26 +139,26 @@ pub fn inspect_copy(copy: &DatabaseCopy, progress: Progress<'_>) -> Result<Repor
 ///
 /// # Errors
 /// As [`verify`].
-pub fn verify_if_due(app: &App) -> Result<bool> {
-    let last = app.store.read(last_in)?;
-    if last.is_some_and(|last| last.at().is_within(DAY, app.clock.now())) {
+pub fn verify_if_due(core: &Core) -> Result<bool> {
+    let last = core.store.read(last_in)?;
+    if last.is_some_and(|last| last.at().is_within(DAY, core.clock.now())) {
         return Ok(false);
     }
-    verify(app, &mut |_, _| ()).map(|_| true)
+    verify(core, &mut |_, _| ()).map(|_| true)
 }
 
 /// Remembers when the ledger was verified and how many discrepancies are left.
 ///
 /// # Errors
 /// Storage errors.
-pub fn remember(app: &App, report: &Report, discrepancies: u64) -> Result<()> {
+pub fn remember(core: &Core, report: &Report, discrepancies: u64) -> Result<()> {
     let (emptied, accounts) = (report.emptied, u64::try_from(report.accounts).unwrap_or(0));
     let put = move |tx: &Write<'_>| {
         // What was wrong with a ledger that was emptied since says nothing of this one.
         let is_of_this = emptied_in(tx)? == emptied;
         if is_of_this { put_in(tx, Verification { at: tx.now.0, discrepancies, accounts }) } else { Ok(()) }
     };
-    app.store.write(put).wait()
+    core.store.write(put).wait()
 }
 
 fn put_in(tx: &Write<'_>, verification: Verification) -> Result<()> {

@@ -5,9 +5,10 @@
 //! another app or receiver changes nothing, and is kept like any other: it may be all that is known of somebody's
 //! money.
 
+use crate::domain::money::payments::Payments;
 use crate::{
-    app::App,
-    domain::money::payments::settle::{self, Outcome, Verdict},
+    core::Core,
+        domain::money::payments::settle::{self, Outcome, Verdict},
     error::{Code, Error, Result},
     providers::payment::{Notification, Rejection},
     store::{Pending, Read, Row, Write},
@@ -86,8 +87,8 @@ named! {
 }
 
 /// Judges a notification, carries out what it means, and keeps it: all of that or nothing.
-pub fn receive(app: &App, form: Vec<u8>) -> Pending<Receipt> {
-    judge(app, form, None)
+pub fn receive(payments: &Payments, form: Vec<u8>) -> Pending<Receipt> {
+    judge(payments, form, None)
 }
 
 /// Judges a kept callback again, as if it had just come in. For after a restore, or when the reason for refusing it
@@ -95,25 +96,25 @@ pub fn receive(app: &App, form: Vec<u8>) -> Pending<Receipt> {
 ///
 /// # Errors
 /// `not_found`.
-pub fn replay(app: &App, id: i64) -> Result<Pending<Receipt>> {
-    let kept = app.store.read(|tx| find_in(tx, id))?;
-    Ok(judge(app, kept.form, Some(id)))
+pub fn replay(payments: &Payments, id: i64) -> Result<Pending<Receipt>> {
+    let kept = payments.core.store.read(|tx| find_in(tx, id))?;
+    Ok(judge(payments, kept.form, Some(id)))
 }
 
 /// Kept callbacks, newest first.
-pub fn list(app: &App, filter: &Filter, page: Page) -> Result<Listing<Callback>> {
-    app.store.read(|tx| list_in(tx, filter, page))
+pub fn list(core: &Core, filter: &Filter, page: Page) -> Result<Listing<Callback>> {
+    core.store.read(|tx| list_in(tx, filter, page))
 }
 
-fn judge(app: &App, form: Vec<u8>, replay_of: Option<i64>) -> Pending<Receipt> {
-    let gateway = &app.payments.gateway;
+fn judge(payments: &Payments, form: Vec<u8>, replay_of: Option<i64>) -> Pending<Receipt> {
+    let gateway = &payments.gateway;
     let channel = gateway.name();
-    let kept_at_most = app.config.payment.refused_callbacks;
+    let kept_at_most = payments.core.config.payment.refused_callbacks;
     match gateway.read_notification(&form) {
         Ok(notification) => {
-            app.store.write(move |tx| take_in(tx, Message { channel, form: &form, replay_of }, &notification))
+            payments.core.store.write(move |tx| take_in(tx, Message { channel, form: &form, replay_of }, &notification))
         }
-        Err(rejection) => app
+        Err(rejection) => payments.core
             .store
             .write(move |tx| refuse_in(tx, Message { channel, form: &form, replay_of }, &rejection, kept_at_most)),
     }

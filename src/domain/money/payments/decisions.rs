@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
+use crate::domain::money::payments::Payments;
 use crate::{
-    app::App,
-    domain::{
+        domain::{
         money::{
             ledger::Authority,
             payments::{
@@ -52,14 +52,14 @@ named! {
 /// credited before, its user is gone, no coins are owed, no money is there, or a refund of it is open, so that nobody
 /// can say where the money is; those of posting to the ledger.
 pub fn settle(
-    app: &App,
+    payments: &Payments,
     order_no: &str,
     decision: Decision,
     by: Authority,
     once: Once<Order>,
 ) -> Pending<Answered<Order>> {
-    let (order_no, gateway) = (order_no.to_owned(), Arc::clone(&app.payments.gateway));
-    app.store.write(move |tx| once.run_in(tx, |tx| settle_in(tx, gateway.as_ref(), &order_no, decision, &by)))
+    let (order_no, gateway) = (order_no.to_owned(), Arc::clone(&payments.gateway));
+    payments.core.store.write(move |tx| once.run_in(tx, |tx| settle_in(tx, gateway.as_ref(), &order_no, decision, &by)))
 }
 
 fn settle_in(

@@ -47,7 +47,7 @@ pub struct Payments {
     pub gateway: Arc<dyn PaymentGateway>,
     /// The other side of the gateway, where that is in this process. Never there beside a real one.
     sandbox: Option<Arc<Sandbox>>,
-    breaker: CircuitBreaker,
+    breaker: Arc<CircuitBreaker>,
     /// Calls to the provider that users are waiting for.
     calls: Semaphore,
     /// Orders about which it is being asked for their users.
@@ -71,12 +71,12 @@ impl Payments {
             }
             Choice::Alipay => (Arc::new(alipay_gateway(config, clock)?), None),
         };
-        let (breaker, calls) = (CircuitBreaker::with_defaults("payment"), Semaphore::new(config.payment.calls));
+        let (breaker, calls) = (Arc::new(CircuitBreaker::with_defaults("payment")), Semaphore::new(config.payment.calls));
         Ok(Self { core, gateway, sandbox, breaker, calls, asking: KeyedMutex::default() })
     }
 
     /// What guards the way to the provider.
-    pub fn breaker(&self) -> &CircuitBreaker {
+    pub fn breaker(&self) -> &Arc<CircuitBreaker> {
         &self.breaker
     }
 

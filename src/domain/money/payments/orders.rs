@@ -4,9 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
 
+use crate::domain::money::payments::Payments;
 use crate::{
-    app::App,
-    domain::{
+    core::Core,
+        domain::{
         Each,
         money::{
             ledger::{self, Asset, Entry, Kind},
@@ -41,13 +42,13 @@ pub struct Placed {
 ///
 /// # Errors
 /// `unknown_package` for a pair that is not in the price list.
-pub fn create(app: &App, user: UserId, amount: Fen, coin_count: u32) -> Pending<Placed> {
-    let config = Arc::clone(&app.config);
+pub fn create(payments: &Payments, user: UserId, amount: Fen, coin_count: u32) -> Pending<Placed> {
+    let config = Arc::clone(&payments.core.config);
     if !config.payment.packages.contains(amount, coin_count) {
         return Pending::ready(Err(Code::UnknownPackage.into()));
     }
-    let gateway = Arc::clone(&app.payments.gateway);
-    app.store.write(move |tx| {
+    let gateway = Arc::clone(&payments.gateway);
+    payments.core.store.write(move |tx| {
         let (channel, app_id) = (gateway.name(), gateway.app_id());
         let settings = &config.payment;
         let made_since = tx.now.minus(settings.order_reuse);
@@ -67,15 +68,15 @@ pub fn create(app: &App, user: UserId, amount: Fen, coin_count: u32) -> Pending<
 }
 
 /// The string that the app hands to the provider's payment screen.
-pub fn order_string(app: &App, order: &Order) -> Result<String> {
-    Ok(app.payments.gateway.order_string(&order.request())?)
+pub fn order_string(payments: &Payments, order: &Order) -> Result<String> {
+    Ok(payments.gateway.order_string(&order.request())?)
 }
 
 /// An order by its number, or by the provider's.
-pub fn find(app: &App, number: &str) -> Result<Order> {
-    app.store.read(|tx| match find_maybe_in(tx, number)? {
+pub fn find(payments: &Payments, number: &str) -> Result<Order> {
+    payments.core.store.read(|tx| match find_maybe_in(tx, number)? {
         Some(order) => Ok(order),
-        None => find_by_trade_in(tx, app.payments.gateway.name(), number)?.ok_or_else(|| Code::NotFound.into()),
+        None => find_by_trade_in(tx, payments.gateway.name(), number)?.ok_or_else(|| Code::NotFound.into()),
     })
 }
 
@@ -91,20 +92,20 @@ pub struct OrderFile {
 }
 
 /// An order with its refunds, notifications and ledger entries.
-pub fn file(app: &App, number: &str) -> Result<OrderFile> {
-    let order = find(app, number)?;
+pub fn file(payments: &Payments, number: &str) -> Result<OrderFile> {
+    let order = find(payments, number)?;
     let filter = callbacks::Filter { order_no: Some(order.order_no.clone()), verdict: None };
     Ok(OrderFile {
-        refunds: refunds::of_order(app, &order.order_no)?,
-        callbacks: callbacks::list(app, &filter, Page { number: 1, size: 20 })?.items,
-        entries: app.store.read(|tx| entries_in(tx, &order))?,
+        refunds: refunds::of_order(&payments.core, &order.order_no)?,
+        callbacks: callbacks::list(&payments.core, &filter, Page { number: 1, size: 20 })?.items,
+        entries: payments.core.store.read(|tx| entries_in(tx, &order))?,
         order,
     })
 }
 
 /// Orders, newest first.
-pub fn list(app: &App, filter: Filter, page: Page) -> Result<Listing<Order>> {
-    app.store.read(|tx| list_in(tx, filter, page))
+pub fn list(core: &Core, filter: Filter, page: Page) -> Result<Listing<Order>> {
+    core.store.read(|tx| list_in(tx, filter, page))
 }
 
 /// How many orders a person must look at.

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
+use crate::domain::money::payments::Payments;
 use crate::{
-    app::App,
-    domain::money::{
+        domain::money::{
         coins,
         payments::{
             order::Order,
@@ -55,15 +55,15 @@ pub struct Confirmation {
 ///
 /// # Errors
 /// `not_found`; `order_state` for an order of another gateway; those of the provider.
-pub fn inquire(app: &App, order_no: &str) -> Result<Inquiry> {
-    let order = orders::find(app, order_no)?;
-    order.demand_gateway(app.payments.gateway.name())?;
-    let trade = match app.payments.ask(&app.clock, |gateway| gateway.query(&order.order_no))? {
+pub fn inquire(payments: &Payments, order_no: &str) -> Result<Inquiry> {
+    let order = orders::find(payments, order_no)?;
+    order.demand_gateway(payments.gateway.name())?;
+    let trade = match payments.ask(&payments.core.clock, |gateway| gateway.query(&order.order_no))? {
         TradeState::NotFound => return Ok(Inquiry { order, trade: None, outcome: Verdict::Unchanged.into() }),
         TradeState::Found(trade) => trade,
     };
     let answered = trade.clone();
-    let (order, outcome) = app.store.write(move |tx| settle_by_answer_in(tx, &answered)).wait()?;
+    let (order, outcome) = payments.core.store.write(move |tx| settle_by_answer_in(tx, &answered)).wait()?;
     Ok(Inquiry { order, trade: Some(trade), outcome })
 }
 
@@ -71,35 +71,35 @@ pub fn inquire(app: &App, order_no: &str) -> Result<Inquiry> {
 ///
 /// # Errors
 /// `not_found` for an order that is not the user's; `invalid_parameters` for a hint that does not fit the order.
-pub fn confirm(app: &App, user: UserId, hint: &Hint) -> Result<Confirmation> {
-    let order = app.store.read(|tx| orders::find_own_in(tx, user, &hint.order_no))?;
+pub fn confirm(payments: &Payments, user: UserId, hint: &Hint) -> Result<Confirmation> {
+    let order = payments.core.store.read(|tx| orders::find_own_in(tx, user, &hint.order_no))?;
     compare(&order, hint)?;
     let is_open = matches!(order.state, OrderState::Created | OrderState::Paid | OrderState::Closed);
-    let is_pending = is_open && ask_unless_just_asked(app, &order.order_no)?;
-    let order = app.store.read(|tx| orders::find_own_in(tx, user, &hint.order_no))?;
-    Ok(Confirmation { is_pending, balance: coins::balance(app, user)?, order })
+    let is_pending = is_open && ask_unless_just_asked(payments, &order.order_no)?;
+    let order = payments.core.store.read(|tx| orders::find_own_in(tx, user, &hint.order_no))?;
+    Ok(Confirmation { is_pending, balance: coins::balance(&payments.core, user)?, order })
 }
 
 /// Asks about the orders and refunds of which nothing was heard for too long. Blocks on the provider.
-pub fn check_due(app: &App) -> Result<()> {
-    let own = app.payments.gateway.name();
+pub fn check_due(payments: &Payments) -> Result<()> {
+    let own = payments.gateway.name();
     // A provider that cannot be reached keeps nothing waiting that is not its own.
     for channel in CHANNELS.into_iter().filter(|channel| *channel != own) {
-        check_due_of(app, channel)?;
+        check_due_of(payments, channel)?;
     }
-    check_due_of(app, own)?;
-    refunds::ask_about_open(app)
+    check_due_of(payments, own)?;
+    refunds::ask_about_open(payments)
 }
 
-fn check_due_of(app: &App, channel: &str) -> Result<()> {
-    let payment = &app.config.payment;
+fn check_due_of(payments: &Payments, channel: &str) -> Result<()> {
+    let payment = &payments.core.config.payment;
     let latest =
         payment.checks.iter().copied().fold(settle::CREDIT_AGAIN_AFTER.max(payment.order_lifetime), Duration::max);
-    for order in app.store.read(|tx| orders::due_in(tx, channel, latest, SLICE))? {
+    for order in payments.core.store.read(|tx| orders::due_in(tx, channel, latest, SLICE))? {
         let order_no = order.order_no.clone();
-        if let Err(error) = check(app, order) {
+        if let Err(error) = check(payments, order) {
             tracing::warn!(%error, order_no, "an order could not be checked");
-            app.store.write(move |tx| postpone_in(tx, &order_no)).wait()?;
+            payments.core.store.write(move |tx| postpone_in(tx, &order_no)).wait()?;
             // The next ones would hear the same.
             if error.code == Code::ProviderUnavailable {
                 break;
@@ -110,25 +110,25 @@ fn check_due_of(app: &App, channel: &str) -> Result<()> {
 }
 
 /// The provider is asked, unless it answered a moment ago; true if what it says is not known yet.
-fn ask_unless_just_asked(app: &App, order_no: &str) -> Result<bool> {
-    let Ok(_asking) = app.payments.asking.try_acquire(order_no.to_owned()) else { return Ok(true) };
-    if !take_question(app, order_no)? {
+fn ask_unless_just_asked(payments: &Payments, order_no: &str) -> Result<bool> {
+    let Ok(_asking) = payments.asking.try_acquire(order_no.to_owned()) else { return Ok(true) };
+    if !take_question(payments, order_no)? {
         return Ok(false);
     }
-    let is_unknown = match app.payments.calls.try_acquire() {
-        Ok(_slot) => ask_for_user(app, order_no)?,
+    let is_unknown = match payments.calls.try_acquire() {
+        Ok(_slot) => ask_for_user(payments, order_no)?,
         Err(_) => true,
     };
     if is_unknown {
         let order_no = order_no.to_owned();
-        app.store.write(move |tx| orders::give_question_back_in(tx, &order_no)).wait()?;
+        payments.core.store.write(move |tx| orders::give_question_back_in(tx, &order_no)).wait()?;
     }
     Ok(is_unknown)
 }
 
 /// The provider is asked; true if it could not be.
-fn ask_for_user(app: &App, order_no: &str) -> Result<bool> {
-    match inquire(app, order_no) {
+fn ask_for_user(payments: &Payments, order_no: &str) -> Result<bool> {
+    match inquire(payments, order_no) {
         Ok(_) => Ok(false),
         Err(error) if is_failure_of_provider(error.code) => {
             tracing::warn!(%error, order_no, "the provider could not be asked about an order");
@@ -144,9 +144,9 @@ const fn is_failure_of_provider(code: Code) -> bool {
 }
 
 /// Limits how often a user's app can have the provider asked about one order.
-fn take_question(app: &App, order_no: &str) -> Result<bool> {
-    let (order_no, wait) = (order_no.to_owned(), app.config.payment.ask_again_after);
-    app.store.write(move |tx| orders::take_question_in(tx, &order_no, tx.now.minus(wait))).wait()
+fn take_question(payments: &Payments, order_no: &str) -> Result<bool> {
+    let (order_no, wait) = (order_no.to_owned(), payments.core.config.payment.ask_again_after);
+    payments.core.store.write(move |tx| orders::take_question_in(tx, &order_no, tx.now.minus(wait))).wait()
 }
 
 /// Makes sure that the hint fits the order.
@@ -180,28 +180,28 @@ fn settle_by_answer_in(tx: &Write<'_>, trade: &Trade) -> Result<(Order, Outcome)
     Ok((orders::find_in(tx, &trade.order_no)?, outcome))
 }
 
-fn check(app: &App, order: Order) -> Result<()> {
+fn check(payments: &Payments, order: Order) -> Result<()> {
     if order.state == OrderState::Paid {
         let order_no = order.order_no;
-        return app.store.write(move |tx| credit_again_in(tx, &order_no)).wait();
+        return payments.core.store.write(move |tx| credit_again_in(tx, &order_no)).wait();
     }
-    let can_be_asked = order.channel == app.payments.gateway.name();
-    let order = if can_be_asked { inquire(app, &order.order_no)?.order } else { order };
+    let can_be_asked = order.channel == payments.gateway.name();
+    let order = if can_be_asked { inquire(payments, &order.order_no)?.order } else { order };
     if order.state != OrderState::Created {
         return Ok(());
     }
-    match next_check(app, &order) {
-        Some(at) => schedule(app, &order.order_no, at).wait(),
+    match next_check(payments, &order) {
+        Some(at) => schedule(payments, &order.order_no, at).wait(),
         // Whoever has not opened the payment screen yet still can, which the provider cannot forbid.
-        None if app.clock.now() < order.expires_at => schedule(app, &order.order_no, order.expires_at).wait(),
-        None if order.is_known_to(app.payments.gateway.as_ref()) => close(app, &order),
-        None => give_up(app, order).wait(),
+        None if payments.core.clock.now() < order.expires_at => schedule(payments, &order.order_no, order.expires_at).wait(),
+        None if order.is_known_to(payments.gateway.as_ref()) => close(payments, &order),
+        None => give_up(payments, order).wait(),
     }
 }
 
 /// Nobody will ever say whether the order was paid. Where money is real, that is for a person to find out.
-fn give_up(app: &App, order: Order) -> Pending<()> {
-    app.store.write(move |tx| {
+fn give_up(payments: &Payments, order: Order) -> Pending<()> {
+    payments.core.store.write(move |tx| {
         let order = orders::find_in(tx, &order.order_no)?;
         if order.state != OrderState::Created {
             return Ok(());
@@ -223,16 +223,16 @@ fn credit_again_in(tx: &Write<'_>, order_no: &str) -> Result<()> {
 }
 
 /// The next age at which the provider is asked, if there is one. Ages that passed while nobody asked count as asked.
-fn next_check(app: &App, order: &Order) -> Option<Timestamp> {
-    let now = app.clock.now();
+fn next_check(payments: &Payments, order: &Order) -> Option<Timestamp> {
+    let now = payments.core.clock.now();
     // An order that a clock dated that was ahead is asked about as if it were made now.
     let begun = order.created_at.min(now);
-    app.config.payment.checks.iter().map(|age| begun.plus(*age)).find(|at| *at > now)
+    payments.core.config.payment.checks.iter().map(|age| begun.plus(*age)).find(|at| *at > now)
 }
 
-fn schedule(app: &App, order_no: &str, at: Timestamp) -> Pending<()> {
+fn schedule(payments: &Payments, order_no: &str, at: Timestamp) -> Pending<()> {
     let order_no = order_no.to_owned();
-    app.store.write(move |tx| {
+    payments.core.store.write(move |tx| {
         let order = orders::find_in(tx, &order_no)?;
         if order.state != OrderState::Created {
             return Ok(());
@@ -242,8 +242,8 @@ fn schedule(app: &App, order_no: &str, at: Timestamp) -> Pending<()> {
 }
 
 /// Closes the order at the provider first, so that it cannot be paid there while it is closed here.
-fn close(app: &App, order: &Order) -> Result<()> {
-    match app.payments.ask(&app.clock, |gateway| gateway.close(&order.order_no))? {
+fn close(payments: &Payments, order: &Order) -> Result<()> {
+    match payments.ask(&payments.core.clock, |gateway| gateway.close(&order.order_no))? {
         CloseOutcome::Closed | CloseOutcome::NotFound => {
             let order_no = order.order_no.clone();
             let close = move |tx: &Write<'_>| {
@@ -253,10 +253,10 @@ fn close(app: &App, order: &Order) -> Result<()> {
                 }
                 Ok(())
             };
-            app.store.write(close).wait()
+            payments.core.store.write(close).wait()
         }
         // It was paid or closed between the question and now, or the provider contradicts itself for longer than that.
-        CloseOutcome::NotClosable => schedule(app, &order.order_no, app.clock.now().plus(AFTER_A_FAILURE)).wait(),
+        CloseOutcome::NotClosable => schedule(payments, &order.order_no, payments.core.clock.now().plus(AFTER_A_FAILURE)).wait(),
     }
 }
 

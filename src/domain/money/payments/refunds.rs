@@ -11,9 +11,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::domain::money::payments::Payments;
 use crate::{
-    app::App,
-    domain::{
+    core::Core,
+        domain::{
         money::{
             ledger::Authority,
             payments::{order::Order, orders},
@@ -107,24 +108,24 @@ pub struct Refunded {
 /// `not_found`; `order_state` for an order without that much money; `idempotency_key_reused` for a number or a key that
 /// was used for another refund; `invalid_parameters`; those of the provider, after which the same refund may be asked
 /// for again.
-pub fn refund(app: &App, wish: &Wish, by: &Authority, once: Once<Refunded>) -> Result<Answered<Refunded>> {
-    if let Some(kept) = once.answered_before(app)? {
+pub fn refund(payments: &Payments, wish: &Wish, by: &Authority, once: Once<Refunded>) -> Result<Answered<Refunded>> {
+    if let Some(kept) = once.answered_before(&payments.core)? {
         return Ok(Answered::Before(kept));
     }
-    let refunded = give_back(app, wish, by)?;
+    let refunded = give_back(payments, wish, by)?;
     let told = move |tx: &Write<'_>| note_told_in(tx, &refunded.refund.refund_no).map(|()| refunded);
-    app.store.write(move |tx| once.run_in(tx, told)).wait()
+    payments.core.store.write(move |tx| once.run_in(tx, told)).wait()
 }
 
-fn give_back(app: &App, wish: &Wish, by: &Authority) -> Result<Refunded> {
+fn give_back(payments: &Payments, wish: &Wish, by: &Authority) -> Result<Refunded> {
     check(wish)?;
     let (wish, authority) = (wish.clone(), by.clone());
-    let gateway = Arc::clone(&app.payments.gateway);
-    let refund = app.store.write(move |tx| request_in(tx, &wish, gateway.as_ref(), &authority)).wait()?;
+    let gateway = Arc::clone(&payments.gateway);
+    let refund = payments.core.store.write(move |tx| request_in(tx, &wish, gateway.as_ref(), &authority)).wait()?;
     if refund.progress == Progress::Requested {
-        carrying_out::carry_out(app, &refund, by)?;
+        carrying_out::carry_out(payments, &refund, by)?;
     }
-    let refunded = app.store.read(|tx| {
+    let refunded = payments.core.store.read(|tx| {
         let refund = find_in(tx, &refund.refund_no)?.ok_or(Code::NotFound)?;
         Ok(Refunded { order: orders::find_in(tx, &refund.order_no)?, refund })
     })?;
@@ -137,8 +138,8 @@ fn give_back(app: &App, wish: &Wish, by: &Authority) -> Result<Refunded> {
 }
 
 /// The refunds of an order, oldest first.
-pub fn of_order(app: &App, order_no: &str) -> Result<Vec<Refund>> {
-    app.store.read(|tx| of_order_in(tx, order_no))
+pub fn of_order(core: &Core, order_no: &str) -> Result<Vec<Refund>> {
+    core.store.read(|tx| of_order_in(tx, order_no))
 }
 
 /// The refunds of an order, oldest first.

@@ -5,9 +5,9 @@
 
 use std::{collections::BTreeMap, ops::Range};
 
+use crate::domain::money::payments::Payments;
 use crate::{
-    app::App,
-    domain::money::{
+        domain::money::{
         ledger::{self, Asset, Kind},
         payments::{order::Order, orders, retention},
     },
@@ -72,15 +72,15 @@ pub struct Report {
 
 /// Reads all orders made in `[from, to)` and compares them with the ledger, and the other way round: what was given
 /// and taken back in that time for orders that are not there. Blocks for as long as that takes.
-pub fn report(app: &App, from: Timestamp, to: Timestamp) -> Result<Report> {
+pub fn report(payments: &Payments, from: Timestamp, to: Timestamp) -> Result<Report> {
     let mut report = Report { from, to, days: BTreeMap::new(), total: Sums::default(), differences: Vec::new() };
     // Ids are above 0, so this is the place before the first order of `from`.
     let mut last = (from, 0);
     loop {
-        let read = app.store.read(|tx| {
+        let read = payments.core.store.read(|tx| {
             let slice = orders::made_between_in(tx, last, to, SLICE)?;
             for order in &slice {
-                report.add_in(tx, app, order)?;
+                report.add_in(tx, payments, order)?;
             }
             Ok(slice.last().map(|order| (order.created_at, order.id)))
         })?;
@@ -89,14 +89,14 @@ pub fn report(app: &App, from: Timestamp, to: Timestamp) -> Result<Report> {
             None => break,
         }
     }
-    report.look_for_orphans(app)?;
+    report.look_for_orphans(payments)?;
     Ok(report)
 }
 
 impl Report {
-    fn add_in(&mut self, tx: &Read<'_>, app: &App, order: &Order) -> Result<()> {
+    fn add_in(&mut self, tx: &Read<'_>, payments: &Payments, order: &Order) -> Result<()> {
         let coins = Coins::of_in(tx, order)?;
-        let day = app.config.limits.time_zone.today(order.created_at);
+        let day = payments.core.config.limits.time_zone.today(order.created_at);
         self.days.entry(day).or_default().add(order, coins);
         self.total.add(order, coins);
         self.differences.extend(difference(order, coins));
@@ -105,13 +105,13 @@ impl Report {
 
     /// Looks through the ledger for coins of orders that are not there: whoever could post an entry without an order
     /// would be seen in no order.
-    fn look_for_orphans(&mut self, app: &App) -> Result<()> {
-        let (time, last) = ((self.from, self.to), app.store.read(ledger::last_number_in)?);
+    fn look_for_orphans(&mut self, payments: &Payments) -> Result<()> {
+        let (time, last) = ((self.from, self.to), payments.core.store.read(ledger::last_number_in)?);
         let mut first = 1;
         while first <= last {
             let numbers = first..first + PIECE;
             first = numbers.end;
-            self.differences.extend(app.store.read(|tx| orphans_in(tx, time, numbers))?);
+            self.differences.extend(payments.core.store.read(|tx| orphans_in(tx, time, numbers))?);
         }
         Ok(())
     }

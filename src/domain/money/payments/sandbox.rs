@@ -3,9 +3,9 @@
 //! A rehearsed payment takes the same way as a real one: a signed notification, judged like any other. Delivering it
 //! may be left out, to see that a lost one loses nothing.
 
+use crate::domain::money::payments::Payments;
 use crate::{
-    app::App,
-    domain::money::payments::{callbacks, order::Order, orders},
+        domain::money::payments::{callbacks, order::Order, orders},
     error::{Code, Error, Result},
     providers::{
         Failure, FailureKind,
@@ -49,12 +49,12 @@ pub struct Rehearsed {
 ///
 /// # Errors
 /// `order_state` where there is no sandbox or the order cannot be paid; `not_found`; those of the delivery.
-pub fn pay(app: &App, order_no: &str, rehearsal: &Rehearsal) -> Result<Rehearsed> {
-    let Some(sandbox) = &app.payments.sandbox else {
+pub fn pay(payments: &Payments, order_no: &str, rehearsal: &Rehearsal) -> Result<Rehearsed> {
+    let Some(sandbox) = &payments.sandbox else {
         return Err(Error::new(Code::OrderState).detail("The gateway is not the sandbox: nothing can be rehearsed."));
     };
-    let order = orders::find(app, order_no)?;
-    let order_string = orders::order_string(app, &order)?;
+    let order = orders::find(payments, order_no)?;
+    let order_string = orders::order_string(payments, &order)?;
     let paid = if rehearsal.late { sandbox.pay_late(&order_string) } else { sandbox.pay(&order_string) };
     let form = match paid {
         Err(failure) if failure.code == "ACQ.TRADE_HAS_SUCCESS" => sandbox.notification(&order.order_no),
@@ -62,11 +62,11 @@ pub fn pay(app: &App, order_no: &str, rehearsal: &Rehearsal) -> Result<Rehearsed
     };
     let form = form.map_err(|failure| refused(&failure))?;
     let answer = match &rehearsal.delivery {
-        Delivery::Here => Some(callbacks::receive(app, form.into_bytes()).wait()?.word().name().to_owned()),
+        Delivery::Here => Some(callbacks::receive(payments, form.into_bytes()).wait()?.word().name().to_owned()),
         Delivery::To(address) => Some(delivery::deliver(address, &form)?),
         Delivery::Lost => None,
     };
-    Ok(Rehearsed { order: orders::find(app, &order.order_no)?, answer })
+    Ok(Rehearsed { order: orders::find(payments, &order.order_no)?, answer })
 }
 
 fn refused(failure: &Failure) -> Error {

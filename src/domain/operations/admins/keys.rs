@@ -1,13 +1,14 @@
-//! API keys, for programs: made by the command line, known by a label, and ended there.
+//! API keys for programs, managed by the command line under a label.
 
-use super::{KEY_PREFIX, fit_name, random_credential};
+use super::{KEY_PREFIX, valid_name, random_credential};
 use crate::{
-    app::App,
+    core::Core,
     error::{Code, Result},
     store::{Pending, Write},
     types::{Secret, Timestamp, sha256},
 };
 
+/// An API key, without its secret.
 #[derive(Clone, Debug)]
 pub struct ApiKey {
     pub id: i64,
@@ -17,29 +18,29 @@ pub struct ApiKey {
     pub revoked_at: Option<Timestamp>,
 }
 
-/// Makes a key for a program. It is shown this once.
+/// Creates a key and returns its secret, which is not stored.
 ///
 /// # Errors
-/// `invalid_parameters` for an unfit label; `already_exists`, also when the key of this label was revoked.
-pub fn create(app: &App, label: &str) -> Result<Secret> {
-    let label = fit_name("label", label)?;
+/// `invalid_parameters` for an invalid label; `already_exists`, also for a revoked key.
+pub fn create(core: &Core, label: &str) -> Result<Secret> {
+    let label = valid_name("label", label)?;
     let key = random_credential(KEY_PREFIX)?;
     let hash = sha256(key.reveal());
     let insert = move |tx: &Write<'_>| {
-        let made = tx.execute(
+        let inserted = tx.execute(
             "insert into api_keys (label, key_sha256, created_at) values (?1, ?2, ?3) \
              on conflict (label) do nothing",
             (&label, hash, tx.now.0),
         )?;
-        if made == 1 { Ok(()) } else { Err(Code::AlreadyExists.into()) }
+        if inserted == 1 { Ok(()) } else { Err(Code::AlreadyExists.into()) }
     };
-    app.store.write(insert).wait()?;
+    core.store.write(insert).wait()?;
     Ok(key)
 }
 
-/// The keys by label, revoked ones too.
-pub fn list(app: &App) -> Result<Vec<ApiKey>> {
-    app.store.read(|tx| {
+/// Lists the keys by label, including revoked ones.
+pub fn list(core: &Core) -> Result<Vec<ApiKey>> {
+    core.store.read(|tx| {
         tx.all("select id, label, created_at, last_used_at, revoked_at from api_keys order by label", (), |row| {
             Ok(ApiKey {
                 id: row.get(0)?,
@@ -52,13 +53,13 @@ pub fn list(app: &App) -> Result<Vec<ApiKey>> {
     })
 }
 
-/// Ends a key. It works for nothing from the moment this is on disk.
+/// Revokes a key as soon as the write is on disk.
 ///
 /// # Errors
-/// `not_found` when no live key has the label.
-pub fn revoke(app: &App, label: &str) -> Pending<()> {
+/// `not_found` when no active key has the label.
+pub fn revoke(core: &Core, label: &str) -> Pending<()> {
     let label = label.to_owned();
-    app.store.write(move |tx| {
+    core.store.write(move |tx| {
         let revoked = tx.execute(
             "update api_keys set revoked_at = ?2 where label = ?1 and revoked_at is null",
             (&label, tx.now.0),

@@ -1,14 +1,14 @@
-//! The networks from which administrators may call. Empty means everywhere, as long as nobody says otherwise.
+//! The networks from which administrators may call. An empty list allows every network.
 //!
-//! The list is kept in the database and not in the configuration, so that it can be changed while the service runs,
-//! and so that whoever has locked themselves out gets back in from the server's own command line.
+//! The list is in the database and not in the configuration, so that it can change while the service runs. An
+//! administrator who is lock_unpoisoned out can change it with the command line.
 
 use std::net::IpAddr;
 
 use ipnet::IpNet;
 
 use crate::{
-    app::App,
+    core::Core,
     domain::operations::settings,
     error::{Code, Error, Result},
     store::{Pending, Read},
@@ -16,14 +16,14 @@ use crate::{
 
 const SETTING: &str = "admin.networks";
 
-/// The list as it is.
-pub fn list(app: &App) -> Result<Vec<IpNet>> {
-    app.store.read(list_in)
+/// Returns the list.
+pub fn list(core: &Core) -> Result<Vec<IpNet>> {
+    core.store.read(list_in)
 }
 
-/// Adds a network. Nothing changes if it is there.
-pub fn allow(app: &App, network: IpNet) -> Pending<Vec<IpNet>> {
-    change(app, move |networks| {
+/// Adds a network if it is not on the list.
+pub fn allow(core: &Core, network: IpNet) -> Pending<Vec<IpNet>> {
+    change(core, move |networks| {
         if !networks.contains(&network) {
             networks.push(network);
         }
@@ -31,26 +31,26 @@ pub fn allow(app: &App, network: IpNet) -> Pending<Vec<IpNet>> {
     })
 }
 
-/// Takes a network off the list. Without the last one, administrators may call from everywhere.
+/// Removes a network. Removing the last one allows every network.
 ///
 /// # Errors
 /// `not_found` when it is not on the list.
-pub fn disallow(app: &App, network: IpNet) -> Pending<Vec<IpNet>> {
-    change(app, move |networks| match networks.iter().position(|known| *known == network) {
-        Some(place) => {
-            networks.remove(place);
+pub fn disallow(core: &Core, network: IpNet) -> Pending<Vec<IpNet>> {
+    change(core, move |networks| match networks.iter().position(|listed| *listed == network) {
+        Some(index) => {
+            networks.remove(index);
             Ok(())
         }
         None => Err(Code::NotFound.into()),
     })
 }
 
-/// Empties the list, whatever is in it: administrators may call from everywhere.
-pub fn allow_all(app: &App) -> Pending<()> {
-    app.store.write(|tx| settings::put_in(tx, SETTING, ""))
+/// Empties the list even if it is unreadable, which allows every network.
+pub fn allow_all(core: &Core) -> Pending<()> {
+    core.store.write(|tx| settings::put_in(tx, SETTING, ""))
 }
 
-/// Lets a client through that is on the list, or everybody while there is none.
+/// Accepts a client in a listed network, or any client if the list is empty.
 ///
 /// # Errors
 /// `address_not_allowed`.
@@ -62,8 +62,8 @@ pub fn admit_in(tx: &Read<'_>, client: IpAddr) -> Result<()> {
     Err(Code::AddressNotAllowed.into())
 }
 
-fn change(app: &App, edit: impl FnOnce(&mut Vec<IpNet>) -> Result<()> + Send + 'static) -> Pending<Vec<IpNet>> {
-    app.store.write(move |tx| {
+fn change(core: &Core, edit: impl FnOnce(&mut Vec<IpNet>) -> Result<()> + Send + 'static) -> Pending<Vec<IpNet>> {
+    core.store.write(move |tx| {
         let mut networks = list_in(tx)?;
         edit(&mut networks)?;
         let text: Vec<_> = networks.iter().map(ToString::to_string).collect();
@@ -73,8 +73,8 @@ fn change(app: &App, edit: impl FnOnce(&mut Vec<IpNet>) -> Result<()> + Send + '
 }
 
 fn list_in(tx: &Read<'_>) -> Result<Vec<IpNet>> {
-    let kept = settings::find_in(tx, SETTING)?.unwrap_or_default();
-    let networks = kept.split(',').filter(|text| !text.is_empty());
-    // A list that cannot be read must not open the door.
+    let stored = settings::find_in(tx, SETTING)?.unwrap_or_default();
+    let networks = stored.split(',').filter(|text| !text.is_empty());
+    // An unreadable list allows nobody.
     networks.map(|text| text.parse().map_err(Error::internal)).collect()
 }

@@ -1,19 +1,19 @@
-//! The sessions of administrators as somebody looks at them from outside: who is signed in, and an end to it.
+//! Lists and ends the sessions of administrators.
 
 use crate::{
-    app::App,
+    core::Core,
     error::{Code, Result},
     store::Pending,
     types::{Timestamp, hex},
 };
 
-/// Bytes of a session's hash that name it. They prove nothing.
-const NAME_BYTES: u8 = 6;
+/// Bytes of the token's hash that form the session's id.
+const ID_BYTES: u8 = 6;
 
-/// A session that has not expired.
+/// An active session.
 #[derive(Clone, Debug)]
-pub struct Session {
-    /// Names the session for [`end`]; no credential.
+pub struct AdminSession {
+    /// Identifies the session for [`end`]. It is not a credential.
     pub id: String,
     pub admin: String,
     pub created_at: Timestamp,
@@ -21,11 +21,11 @@ pub struct Session {
     pub expires_at: Timestamp,
 }
 
-/// The sessions that are good now, the latest used first.
-pub fn list(app: &App) -> Result<Vec<Session>> {
-    let idle = app.config.admin.session_idle;
-    let now = app.clock.now();
-    app.store.read(|tx| {
+/// Lists active sessions, most recently used first.
+pub fn list(core: &Core) -> Result<Vec<AdminSession>> {
+    let idle = core.config.admin.session_idle;
+    let now = core.clock.now();
+    core.store.read(|tx| {
         tx.all(
             "select admin_tokens.token_sha256, admins.name, admin_tokens.created_at, admin_tokens.last_used_at, \
              admin_tokens.expires_at from admin_tokens join admins on admins.id = admin_tokens.admin_id \
@@ -34,8 +34,8 @@ pub fn list(app: &App) -> Result<Vec<Session>> {
             (now.0, now.minus(idle).0),
             |row| {
                 let hash: Vec<u8> = row.get(0)?;
-                Ok(Session {
-                    id: hex(hash.get(..usize::from(NAME_BYTES)).unwrap_or_default()),
+                Ok(AdminSession {
+                    id: hex(hash.get(..usize::from(ID_BYTES)).unwrap_or_default()),
                     admin: row.get(1)?,
                     created_at: Timestamp(row.get(2)?),
                     last_used_at: Timestamp(row.get(3)?),
@@ -46,17 +46,17 @@ pub fn list(app: &App) -> Result<Vec<Session>> {
     })
 }
 
-/// Ends the session of this id, or every session of the administrator of this name, and says how many that were.
+/// Ends the session with this id, or all sessions of the administrator with this name. Returns their number.
 ///
 /// # Errors
 /// `not_found` when there is none.
-pub fn end(app: &App, which: &str) -> Pending<usize> {
-    let which = which.to_owned();
-    app.store.write(move |tx| {
+pub fn end(core: &Core, id_or_name: &str) -> Pending<usize> {
+    let id_or_name = id_or_name.to_owned();
+    core.store.write(move |tx| {
         let ended = tx.execute(
             "delete from admin_tokens where lower(hex(substr(token_sha256, 1, ?2))) = ?1 \
              or admin_id = (select id from admins where name = ?1)",
-            (&which, NAME_BYTES),
+            (&id_or_name, ID_BYTES),
         )?;
         if ended > 0 { Ok(ended) } else { Err(Code::NotFound.into()) }
     })

@@ -1,11 +1,11 @@
-//! How a message goes out: by the log, by a webhook and by mail.
+//! Delivery of alert messages by log, webhook and mail.
 
 use secrecy::ExposeSecret;
 use serde_json::json;
 
-use super::{Event, Message};
+use super::{AlertEvent, AlertMessage, Alerts};
 use crate::{
-    app::App,
+    core::Core,
     error::{Error, Result},
     providers::{email::letter, webhook::Webhook},
     types::Locale,
@@ -13,66 +13,66 @@ use crate::{
 
 pub(super) const MAIL: &str = "mail";
 
-/// A way by which messages go out, and what came of the last one.
+/// The outcome of sending a message through one channel.
 #[derive(Debug)]
-pub struct Delivery {
+pub struct DeliveryResult {
     pub channel: &'static str,
     pub outcome: Result<()>,
 }
 
-/// Sends a message and says whether anybody has it. The log always has.
-pub(super) fn deliver(app: &App, message: &Message) -> bool {
+/// Logs and sends a message. Returns true if a channel delivered it or none is configured.
+pub(super) fn deliver(alerts: &Alerts, message: &AlertMessage) -> bool {
     let (rule, event) = (&message.rule, message.event.name());
-    if message.event == Event::Resolved {
+    if message.event == AlertEvent::Resolved {
         tracing::info!(rule, event, detail = message.detail, "alert");
     } else {
         tracing::warn!(rule, event, detail = message.detail, "alert");
     }
-    let deliveries = send(app, message);
-    for Delivery { channel, outcome } in &deliveries {
+    let results = send(alerts, message);
+    for DeliveryResult { channel, outcome } in &results {
         if let Err(error) = outcome {
             tracing::warn!(%error, channel, rule, "an alert could not be delivered");
         }
     }
-    deliveries.is_empty() || deliveries.iter().any(|delivery| delivery.outcome.is_ok())
+    results.is_empty() || results.iter().any(|result| result.outcome.is_ok())
 }
 
-/// Sends a message by every way that is configured.
-pub(super) fn send(app: &App, message: &Message) -> Vec<Delivery> {
-    let alerts = &app.config.alerts;
-    let mut deliveries = Vec::new();
-    if let Some(url) = &alerts.webhook_url {
-        let webhook = Webhook::new(url.expose_secret(), alerts.webhook_secret.as_ref());
-        let outcome = webhook.send(&as_json(app, message)).map_err(Error::from);
-        deliveries.push(Delivery { channel: "webhook", outcome });
+/// Sends a message through every configured channel.
+pub(super) fn send(alerts: &Alerts, message: &AlertMessage) -> Vec<DeliveryResult> {
+    let (core, mailer) = (&alerts.core, &alerts.mailer);
+    let settings = &core.config.alerts;
+    let mut results = Vec::new();
+    if let Some(url) = &settings.webhook_url {
+        let webhook = Webhook::new(url.expose_secret(), settings.webhook_secret.as_ref());
+        let outcome = webhook.send(&as_json(core, message)).map_err(Error::from);
+        results.push(DeliveryResult { channel: "webhook", outcome });
     }
-    for address in &alerts.mail_to {
-        let letter = letter::plain(address.clone(), Locale::English, &subject(message), &as_text(app, message));
-        let outcome =
-            app.mailer.breaker.run(|| app.clock.now().0, || app.mailer.sender.send(&letter)).map_err(Error::from);
-        deliveries.push(Delivery { channel: MAIL, outcome });
+    for address in &settings.mail_to {
+        let letter = letter::plain(address.clone(), Locale::English, &subject(message), &as_text(core, message));
+        let outcome = mailer.breaker.run(|| core.clock.now().0, || mailer.sender.send(&letter)).map_err(Error::from);
+        results.push(DeliveryResult { channel: MAIL, outcome });
     }
-    deliveries
+    results
 }
 
-fn subject(message: &Message) -> String {
+fn subject(message: &AlertMessage) -> String {
     format!("Yarrow: {} {}", message.rule, message.event.name())
 }
 
-fn as_text(app: &App, message: &Message) -> String {
-    let installation = app.config.server.public_url.as_deref().unwrap_or("an installation without a public address");
-    let Message { event, rule, detail, since } = message;
+fn as_text(core: &Core, message: &AlertMessage) -> String {
+    let installation = core.config.server.public_url.as_deref().unwrap_or("an installation without a public address");
+    let AlertMessage { event, rule, detail, since } = message;
     format!("{detail}\n\nRule {rule}: {}, since {since}, at {installation}.", event.name())
 }
 
-fn as_json(app: &App, message: &Message) -> String {
+fn as_json(core: &Core, message: &AlertMessage) -> String {
     json!({
         "event": message.event.name(),
         "rule": message.rule,
         "detail": message.detail,
         "since": message.since,
-        "at": app.clock.now(),
-        "installation": app.config.server.public_url,
+        "at": core.clock.now(),
+        "installation": core.config.server.public_url,
     })
     .to_string()
 }

@@ -1,27 +1,28 @@
-//! The rules, and what is said of one that holds.
+//! The alert rules and their texts.
 
 use crate::{
-    app::App,
+    config::Config,
+    core::Core,
     domain::{
         moderation::{external::MODERATION, policy::Service},
-        operations::health::{self, BackupState, Condition, LedgerState},
+        operations::health::{self, BackupState, Health, HealthSnapshot, LedgerState},
     },
     error::Error,
     store,
     types::{Timestamp, counted},
 };
 
-const DAMAGED: &str = "database_damaged";
-/// The rule that holds while the condition cannot be read, and so nothing is known of the others.
-pub(super) const UNKNOWN: &str = "condition_unknown";
+const DATABASE_DAMAGED: &str = "database_damaged";
+/// The rule that fires while no health snapshot can be taken, so that no other rule can be evaluated.
+pub(super) const HEALTH_UNKNOWN: &str = "condition_unknown";
 
-/// A rule, and whether it holds.
+/// The evaluation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The stable name, with the provider where there are several: `provider_down:sms`.
     pub rule: String,
     pub is_firing: bool,
-    /// What is the matter, for people. No personal data.
+    /// The problem in words, without personal data.
     pub detail: String,
 }
 
@@ -31,114 +32,113 @@ impl Finding {
     }
 }
 
-/// Every rule, and whether it holds now.
-pub fn evaluate(app: &App, condition: &Condition) -> Vec<Finding> {
-    let mut findings = providers_down(app, condition);
+/// Evaluates every rule.
+pub fn evaluate(health: &Health, snapshot: &HealthSnapshot) -> Vec<Finding> {
+    let config = &health.core.config;
+    let mut findings = providers_down(health, snapshot);
     findings.extend([
-        payments_in_review(condition),
-        ledger_mismatch(condition),
-        database_damaged(condition),
-        Finding::new(UNKNOWN, false, String::new()),
-        disk_low(app, condition),
-        backup_old(app, condition),
+        payments_in_review(snapshot),
+        ledger_mismatch(snapshot),
+        database_damaged(snapshot),
+        Finding::new(HEALTH_UNKNOWN, false, String::new()),
+        disk_low(config, snapshot),
+        backup_old(config, snapshot),
     ]);
-    findings.extend(backup_upload_failed(app, condition));
-    findings.extend(certificate_expiring(app, condition.at));
-    findings.push(code_budget(app, condition));
+    findings.extend(backup_upload_failed(config, snapshot));
+    findings.extend(certificate_expiring(health, snapshot.at));
+    findings.push(code_budget(config, snapshot));
     findings
 }
 
-/// What is known when the condition cannot be read. Only damage is a reason to put a backup in the database's place.
-pub(super) fn unreadable(app: &App, error: &Error) -> Finding {
-    let why = error.explained();
-    let (rule, detail) = if store::is_damage(error) || !app.store.has_original_files() {
-        (DAMAGED, health::damage(Some(&why)))
+/// Returns the finding for a failed health snapshot. Only damage calls for a restore.
+pub(super) fn unreadable(core: &Core, error: &Error) -> Finding {
+    let cause = error.explained();
+    let (rule, detail) = if store::is_damage(error) || !core.store.has_original_files() {
+        (DATABASE_DAMAGED, health::damage_detail(Some(&cause)))
     } else {
-        (UNKNOWN, format!("How the installation is cannot be read ({why}); see `yarrow doctor`."))
+        (HEALTH_UNKNOWN, format!("The health of the installation cannot be read ({cause}). Run `yarrow doctor`."))
     };
     Finding::new(rule, true, detail)
 }
 
-/// What is said of a rule that holds, with what takes time to find out: it is asked for when somebody is told.
-pub fn spelled_out(app: &App, rule: &str, detail: String) -> String {
-    if rule == DAMAGED { format!("{detail} {}", health::way_out(app)) } else { detail }
+/// Adds advice that is slow to compute, so it is only added to messages that are sent or shown.
+pub fn with_advice(core: &Core, rule: &str, detail: String) -> String {
+    if rule == DATABASE_DAMAGED { format!("{detail} {}", health::recovery_advice(core)) } else { detail }
 }
 
-/// A service that no longer decides about texts is not asked, so that nobody would see that it is back.
-fn providers_down(app: &App, condition: &Condition) -> Vec<Finding> {
-    let is_used = |name: &str| name != MODERATION || condition.moderated_by == Service::External;
+/// An external moderator that is switched off does not fire: it gets no calls, so its recovery would go unseen.
+fn providers_down(health: &Health, snapshot: &HealthSnapshot) -> Vec<Finding> {
+    let is_used = |name: &str| name != MODERATION || snapshot.moderated_by == Service::External;
     let finding = |name: &str, is_open| {
-        let detail = format!("The provider for {name} has failed several times in a row; it is not called.");
+        let detail = format!("Calls to the {name} provider are paused because several failed in a row.");
         Finding::new(&format!("provider_down:{name}"), is_open, detail)
     };
-    app.breakers()
-        .into_iter()
-        .map(|breaker| finding(breaker.provider(), breaker.is_open() && is_used(breaker.provider())))
-        .collect()
+    let breakers = health.breakers.iter();
+    breakers.map(|breaker| finding(breaker.provider(), breaker.is_open() && is_used(breaker.provider()))).collect()
 }
 
-fn payments_in_review(condition: &Condition) -> Finding {
-    let review = condition.payments_in_review;
+fn payments_in_review(snapshot: &HealthSnapshot) -> Finding {
+    let review = snapshot.payments_in_review;
     let payments = counted(review, "payment needs", "payments need");
     let detail = format!("{payments} a decision; see `yarrow payments list --state review`.");
     Finding::new("payments_in_review", review > 0, detail)
 }
 
-fn ledger_mismatch(condition: &Condition) -> Finding {
-    let discrepancies = condition.ledger.map_or(0, |verification| verification.discrepancies);
-    let closed = condition.accounts_suspended;
+fn ledger_mismatch(snapshot: &HealthSnapshot) -> Finding {
+    let discrepancies = snapshot.ledger.map_or(0, |verification| verification.discrepancies);
     let discrepancies = counted(discrepancies, "discrepancy", "discrepancies");
-    let closed = counted(closed, "account is closed", "accounts are closed");
-    let detail = format!("The ledger has {discrepancies}, {closed}; see `yarrow ledger verify`.");
-    Finding::new("ledger_mismatch", condition.ledger_state() == LedgerState::Inconsistent, detail)
+    let suspended = counted(snapshot.accounts_suspended, "account is suspended", "accounts are suspended");
+    let detail = format!("The ledger has {discrepancies}, and {suspended}. Run `yarrow ledger verify`.");
+    Finding::new("ledger_mismatch", snapshot.ledger_state() == LedgerState::Inconsistent, detail)
 }
 
-fn database_damaged(condition: &Condition) -> Finding {
-    let (is_damaged, fault) = (condition.integrity.is_damaged(), condition.integrity.fault());
-    Finding::new(DAMAGED, is_damaged, health::damage(fault))
+fn database_damaged(snapshot: &HealthSnapshot) -> Finding {
+    let (is_damaged, fault) = (snapshot.integrity.is_damaged(), snapshot.integrity.fault());
+    Finding::new(DATABASE_DAMAGED, is_damaged, health::damage_detail(fault))
 }
 
-fn disk_low(app: &App, condition: &Condition) -> Finding {
-    let percent = condition.disk_free_percent();
-    let detail = format!("{percent} % of the disk are free, which are {} MiB.", condition.disk_free >> 20);
-    Finding::new("disk_low", condition.is_disk_low(app), detail)
+fn disk_low(config: &Config, snapshot: &HealthSnapshot) -> Finding {
+    let percent = snapshot.disk_free_percent();
+    let detail = format!(
+        "Only {percent} % ({} MiB) of the disk of the data directory are free. Free some space.",
+        snapshot.disk_free >> 20
+    );
+    Finding::new("disk_low", snapshot.is_disk_low(config), detail)
 }
 
-fn backup_old(app: &App, condition: &Condition) -> Finding {
-    let state = condition.backup_state(app);
+fn backup_old(config: &Config, snapshot: &HealthSnapshot) -> Finding {
+    let state = snapshot.backup_state(config);
     let is_old = matches!(state, BackupState::Old | BackupState::Failed);
-    Finding::new("backup_old", is_old, backup_detail(state, condition))
+    Finding::new("backup_old", is_old, backup_detail(state, snapshot))
 }
 
-fn backup_detail(state: BackupState, condition: &Condition) -> String {
-    let last = condition.backups.last.as_ref().map_or_else(|| "never".to_owned(), |last| last.at().to_string());
-    match (state, &condition.backups.failure) {
+fn backup_detail(state: BackupState, snapshot: &HealthSnapshot) -> String {
+    let last = snapshot.backups.last.as_ref().map_or_else(|| "never".to_owned(), |last| last.at().to_string());
+    match (state, &snapshot.backups.failure) {
         (BackupState::Failed, Some(failure)) => {
-            format!("The last backup failed ({}); the last good one was made {last}.", failure.code)
+            format!("The last backup failed ({}). The last successful backup: {last}.", failure.code)
         }
-        _ => format!("The last backup was made {last}."),
+        _ => format!("Backups are overdue. The last one: {last}."),
     }
 }
 
-/// Nothing where backups stay on this machine.
-fn backup_upload_failed(app: &App, condition: &Condition) -> Option<Finding> {
-    app.config.backup.s3_endpoint.as_ref()?;
-    let failure = condition.offsite.failure.as_ref();
-    let why = failure.map_or_else(String::new, |failure| failure.detail.clone());
-    let detail = format!("Backups cannot be uploaded: {why}");
-    Some(Finding::new("backup_upload_failed", failure.is_some(), detail))
+/// Returns nothing if no bucket is configured.
+fn backup_upload_failed(config: &Config, snapshot: &HealthSnapshot) -> Option<Finding> {
+    config.backup.s3_endpoint.as_ref()?;
+    let failure = snapshot.offsite.failure.as_ref();
+    let cause = failure.map_or_else(String::new, |failure| failure.detail.clone());
+    Some(Finding::new("backup_upload_failed", failure.is_some(), format!("Backups cannot be uploaded: {cause}")))
 }
 
-/// Whether the certificate that is shown ends soon, whatever a renewal made of the files: it is shown on until they are
-/// right again.
-fn certificate_expiring(app: &App, now: Timestamp) -> Option<Finding> {
-    let validity = app.certificate_validity()?;
-    let detail = format!("The certificate that is shown is good until {}; see `yarrow doctor`.", validity.until);
+/// Evaluates the served certificate: the files may already hold a renewed one that cannot be loaded.
+fn certificate_expiring(health: &Health, now: Timestamp) -> Option<Finding> {
+    let validity = health.certificate_validity()?;
+    let detail = format!("The TLS certificate expires at {}. Run `yarrow doctor`.", validity.until);
     Some(Finding::new("certificate_expiring", validity.ends_soon(now), detail))
 }
 
-fn code_budget(app: &App, condition: &Condition) -> Finding {
-    let (sent, budget) = (condition.codes_sent, u64::from(app.config.auth.sends_per_day));
-    let detail = format!("{sent} verification codes of a budget of {budget} were sent in 24 hours.");
+fn code_budget(config: &Config, snapshot: &HealthSnapshot) -> Finding {
+    let (sent, budget) = (snapshot.codes_sent, u64::from(config.auth.sends_per_day));
+    let detail = format!("{sent} of at most {budget} verification codes were sent in the last 24 hours.");
     Finding::new("code_budget", budget > 0 && sent >= budget.div_ceil(2), detail)
 }

@@ -1,4 +1,4 @@
-//! The certificate: in files that somebody else renews, or got and renewed by the service itself.
+//! Checks of the TLS certificate, from files or from ACME.
 
 use super::{Check, Installation, Verdict};
 use crate::certificate::{AcmeFiles, Certificate, PemFiles};
@@ -7,33 +7,33 @@ const GROUP: &str = "tls";
 
 pub(super) fn certificate(installation: &Installation<'_>) -> Vec<Check> {
     match (PemFiles::of(installation.config), AcmeFiles::of(installation.config)) {
-        (Some(files), _) => in_files(installation, &files),
-        (None, Some(files)) => vec![got_by_acme(installation, &files)],
+        (Some(files), _) => from_files(installation, &files),
+        (None, Some(files)) => vec![from_acme(installation, &files)],
         (None, None) => Vec::new(),
     }
 }
 
-fn in_files(installation: &Installation<'_>, files: &PemFiles) -> Vec<Check> {
+fn from_files(installation: &Installation<'_>, files: &PemFiles) -> Vec<Check> {
     match files.read() {
         Ok(certificate) => vec![
-            Check::new(GROUP, "files", Verdict::Pass, "certificate and key belong together"),
+            Check::new(GROUP, "files", Verdict::Pass, "the key matches the certificate"),
             validity(installation, &certificate),
         ],
         Err(faults) => faults
             .into_iter()
             .map(|fault| {
-                let (setting, why) = fault.split_once(": ").unwrap_or(("files", &fault));
-                Check::new(GROUP, setting, Verdict::Fail, why)
+                let (setting, detail) = fault.split_once(": ").unwrap_or(("files", &fault));
+                Check::new(GROUP, setting, Verdict::Fail, detail)
             })
             .collect(),
     }
 }
 
-fn got_by_acme(installation: &Installation<'_>, files: &AcmeFiles) -> Check {
+fn from_acme(installation: &Installation<'_>, files: &AcmeFiles) -> Check {
     let failed = |detail: String| Check::new(GROUP, "validity", Verdict::Fail, detail);
     match files.read() {
         Ok(Some(certificate)) => validity(installation, &certificate),
-        Ok(None) => failed("none was got by ACME yet: the log of the running server says why".into()),
+        Ok(None) => failed("ACME has issued no certificate yet: see the log of the server".into()),
         Err(fault) => failed(fault),
     }
 }

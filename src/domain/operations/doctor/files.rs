@@ -1,17 +1,16 @@
-//! What stands on the disk: who may read it, whether there is room, and whether there are backups.
+//! Checks of file permissions, free space and backups.
 
 use std::{
     os::unix::fs::{MetadataExt, PermissionsExt},
     path::Path,
 };
 
-use super::{Check, Installation, Verdict};
+use super::{Check, Installation, Services, Verdict};
 use crate::{
-    app::App,
     config::Config,
     domain::operations::{
-        backups,
-        health::{self, BackupState},
+        backups::{self, Backup},
+        health::{self, BackupState, HealthSnapshot},
     },
     error::Result,
     keys::KEYS,
@@ -24,36 +23,35 @@ pub(super) fn permissions(config: &Config) -> Vec<Check> {
     const GROUP: &str = "permissions";
     let directory = &config.installation.data_dir.0;
     let files = [DATABASE].into_iter().chain(KEYS).map(|name| directory.join(name)).filter(|path| path.exists());
-    let mut checks: Vec<_> =
-        [directory.clone()].into_iter().chain(files).map(|path| privacy_of(GROUP, &path)).collect();
-    checks.push(written_to(GROUP, "data directory", directory));
+    let mut checks: Vec<_> = [directory.clone()].into_iter().chain(files).map(|path| privacy(GROUP, &path)).collect();
+    checks.push(is_writable(GROUP, "data directory", directory));
     let backups = config.backup_directory();
     if backups.is_dir() {
-        checks.push(written_to(GROUP, "backup directory", &backups));
+        checks.push(is_writable(GROUP, "backup directory", &backups));
     }
     checks
 }
 
-fn written_to(group: &'static str, name: &str, directory: &Path) -> Check {
+fn is_writable(group: &'static str, name: &str, directory: &Path) -> Check {
     match tempfile::Builder::new().prefix(".doctor-").tempfile_in(directory) {
         Ok(_) => Check::new(group, name, Verdict::Pass, "can be written to"),
         Err(error) => Check::new(group, name, Verdict::Fail, format!("cannot be written to: {error}")),
     }
 }
 
-fn privacy_of(group: &'static str, path: &Path) -> Check {
+fn privacy(group: &'static str, path: &Path) -> Check {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let (others, neighbours) = match std::fs::metadata(path) {
+    let (of_others, of_group) = match std::fs::metadata(path) {
         Err(error) => return Check::new(group, name, Verdict::Fail, error.to_string()),
         Ok(metadata) => {
             let mode = metadata.permissions().mode();
             (mode & 0o007, mode & 0o070)
         }
     };
-    match (others, neighbours) {
-        (0, 0) => Check::new(group, name, Verdict::Pass, "for its owner only"),
-        (0, _) => Check::new(group, name, Verdict::Warn, "its group may enter: chmod g-rwx"),
-        _ => Check::new(group, name, Verdict::Fail, "everybody may enter: chmod go-rwx"),
+    match (of_others, of_group) {
+        (0, 0) => Check::new(group, name, Verdict::Pass, "accessible by its owner only"),
+        (0, _) => Check::new(group, name, Verdict::Warn, "accessible by its group: chmod g-rwx"),
+        _ => Check::new(group, name, Verdict::Fail, "accessible by everybody: chmod go-rwx"),
     }
 }
 
@@ -85,52 +83,52 @@ pub(super) fn disk(config: &Config) -> Result<Vec<Check>> {
 
 pub(super) fn backups(installation: &Installation<'_>) -> Result<Vec<Check>> {
     let config = installation.config;
-    let mut checks: Vec<_> = installation.app.map(age).transpose()?.into_iter().collect();
+    let mut checks: Vec<_> = installation.services().map(age).transpose()?.into_iter().collect();
     let listed = backups::list(config)?;
     if let Some(newest) = listed.first() {
-        let count = listed.len();
-        let check = |verdict, detail: String| Check::new(BACKUPS, "newest", verdict, detail);
-        checks.push(match backups::findings(&newest.path, installation.clock.now()) {
-            Ok(Some(findings)) if findings.is_sound() => {
-                check(Verdict::Pass, format!("{}, found sound; {count} are kept", newest.name))
-            }
-            Ok(Some(_)) => check(Verdict::Fail, format!("{} was found inconsistent", newest.name)),
-            _ => check(Verdict::Fail, format!("{} cannot be read", newest.name)),
-        });
-        checks.push(place(config));
-    } else if let Some(remembered) = remembered(installation)? {
-        let detail = format!("{remembered} is not in {}, nor any other", config.backup_directory().display());
+        checks.push(newest_backup(installation, newest, listed.len()));
+        checks.push(location(config));
+    } else if let Some(name) = last_recorded(installation)? {
+        let detail = format!("{name} is missing in {}, and there is no other", config.backup_directory().display());
         checks.push(Check::new(BACKUPS, "newest", Verdict::Fail, detail));
     }
     Ok(checks)
 }
 
-/// The name of the last backup that was made, as the database remembers it.
-fn remembered(installation: &Installation<'_>) -> Result<Option<String>> {
-    let Some(app) = installation.app else { return Ok(None) };
-    Ok(app.store.read(backups::standing_in)?.last.map(|last| last.name))
+fn newest_backup(installation: &Installation<'_>, newest: &Backup, count: usize) -> Check {
+    let check = |verdict, detail: String| Check::new(BACKUPS, "newest", verdict, detail);
+    match backups::findings(&newest.path, installation.clock.now()) {
+        Ok(Some(findings)) if findings.is_sound() => check(Verdict::Pass, format!("{}, sound; {count} in all", newest.name)),
+        Ok(Some(_)) => check(Verdict::Fail, format!("{} is inconsistent", newest.name)),
+        _ => check(Verdict::Fail, format!("{} cannot be read", newest.name)),
+    }
 }
 
-/// How old the last backup is, as the database remembers it.
-fn age(app: &App) -> Result<Check> {
-    let condition = health::observe(app)?;
-    let last = condition.backups.last.as_ref().map_or_else(|| "never".to_owned(), |last| last.at().to_string());
-    let (verdict, detail) = match condition.backup_state(app) {
+/// Returns the name of the last backup that the database recorded.
+fn last_recorded(installation: &Installation<'_>) -> Result<Option<String>> {
+    let Some(services) = installation.services() else { return Ok(None) };
+    Ok(services.core.store.read(backups::status_in)?.last.map(|last| last.name))
+}
+
+fn age(services: Services<'_>) -> Result<Check> {
+    let health = HealthSnapshot::collect(services.health)?;
+    let last = health.backups.last.as_ref().map_or_else(|| "never".to_owned(), |last| last.at().to_string());
+    let (verdict, detail) = match health.backup_state(&services.core.config) {
         BackupState::Current => (Verdict::Pass, format!("last: {last}")),
         BackupState::Off => {
-            (Verdict::Warn, format!("backup.every is 0 s: none is made unless asked for; last: {last}"))
+            (Verdict::Warn, format!("backup.every is 0 s: there are no scheduled backups; last: {last}"))
         }
-        BackupState::None => (Verdict::Warn, "none was made yet: a running server makes one".to_owned()),
+        BackupState::None => (Verdict::Warn, "none yet: the running server will make one".to_owned()),
         BackupState::Old => (Verdict::Fail, format!("last: {last}; is the server running?")),
         BackupState::Failed => {
-            let why = condition.backups.failure.as_ref().map_or("", |failure| failure.detail.as_str());
-            (Verdict::Fail, format!("the last one failed: {why} Last good one: {last}"))
+            let cause = health.backups.failure.as_ref().map_or("", |failure| failure.detail.as_str());
+            (Verdict::Fail, format!("the last one failed: {cause} Last successful one: {last}"))
         }
     };
     Ok(Check::new(BACKUPS, "age", verdict, detail))
 }
 
-fn place(config: &Config) -> Check {
+fn location(config: &Config) -> Check {
     let device = |path: &Path| std::fs::metadata(path).ok().map(|metadata| metadata.dev());
     let is_apart = device(&config.installation.data_dir.0) != device(&config.backup_directory());
     Check::holds(

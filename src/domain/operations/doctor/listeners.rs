@@ -1,4 +1,4 @@
-//! Where the service listens: whether each address can be had, or is had by the server that runs here.
+//! Checks that the service can listen, or listens, on each configured address.
 
 use std::{
     io::ErrorKind,
@@ -13,7 +13,7 @@ use super::{Check, Installation, Verdict};
 use crate::{domain::operations::preflight, store::lock::LOCK};
 
 const GROUP: &str = "listeners";
-/// A socket that listens, as the kernel writes it.
+/// The state of a listening socket in `/proc/net/tcp`.
 const LISTENING: &str = "0A";
 
 pub(super) fn listeners(installation: &Installation<'_>) -> Vec<Check> {
@@ -23,32 +23,32 @@ pub(super) fn listeners(installation: &Installation<'_>) -> Vec<Check> {
     let check = |(setting, address): (&'static str, SocketAddr)| {
         let collision = collisions.iter().find(|(colliding, _)| *colliding == setting);
         let (verdict, detail) =
-            collision.map_or_else(|| judge(address, &server), |(_, fault)| (Verdict::Fail, fault.clone()));
+            collision.map_or_else(|| check_address(address, &server), |(_, fault)| (Verdict::Fail, fault.clone()));
         Check::new(GROUP, setting, verdict, detail)
     };
     config.listeners().into_iter().map(check).collect()
 }
 
-fn judge(address: SocketAddr, server: &Server) -> (Verdict, String) {
+fn check_address(address: SocketAddr, server: &Server) -> (Verdict, String) {
     match bind(address) {
         Ok(_) if address.port() == 0 => (Verdict::Pass, format!("{address}: a free port")),
         Ok(_) => (Verdict::Pass, format!("{address} is free")),
         Err(error) if error.kind() == ErrorKind::AddrInUse => match server {
-            Server::Unknown => (Verdict::Warn, format!("{address} is taken; whether by this service cannot be told")),
+            Server::Unknown => (Verdict::Warn, format!("{address} is in use, maybe by this service")),
             Server::Process(process) if listens_on(*process, address.port()) => {
                 (Verdict::Pass, format!("{address}: the running server listens"))
             }
-            _ => (Verdict::Fail, format!("{address} is taken by another program")),
+            _ => (Verdict::Fail, format!("{address} is in use by another program")),
         },
-        // Whoever examines may be somebody else than who serves.
+        // The server may run as another user than this command.
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            (Verdict::Warn, format!("{address}: may be listened on by others than this user only"))
+            (Verdict::Warn, format!("{address}: this user may not listen there"))
         }
-        Err(error) => (Verdict::Fail, format!("{address} cannot be listened on: {error}")),
+        Err(error) => (Verdict::Fail, format!("cannot listen on {address}: {error}")),
     }
 }
 
-/// Listens as the server does: "everywhere" is meant to work on machines without IPv6 too.
+/// Binds as the server does: `[::]` falls back to IPv4 on machines without IPv6.
 fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
     match TcpListener::bind(address) {
         Err(error) if error.kind() != ErrorKind::AddrInUse && address.ip() == Ipv6Addr::UNSPECIFIED => {
@@ -58,52 +58,51 @@ fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
     }
 }
 
-/// Who serves a data directory.
+/// The server that runs on a data directory.
 enum Server {
-    Nobody,
+    None,
     Process(u32),
-    /// This system does not tell.
+    /// This system has no `/proc/locks`.
     Unknown,
 }
 
-/// The process that holds the lock of the directory.
+/// Finds the process that holds the directory's lock.
 fn server_of(directory: &Path) -> Server {
     let Ok(locks) = std::fs::read_to_string("/proc/locks") else { return Server::Unknown };
-    let Ok(lock) = std::fs::metadata(directory.join(LOCK)) else { return Server::Nobody };
-    holder(&locks, lock.dev(), lock.ino()).map_or(Server::Nobody, Server::Process)
+    let Ok(lock) = std::fs::metadata(directory.join(LOCK)) else { return Server::None };
+    lock_holder(&locks, lock.dev(), lock.ino()).map_or(Server::None, Server::Process)
 }
 
-/// The process that holds the lock of a file, by the kernel's table. Another disk may have a file by the same number,
-/// so the one on this device goes first; what some file systems call their device, the table calls otherwise.
-fn holder(locks: &str, device: u64, inode: u64) -> Option<u32> {
+/// Returns the process that locks an inode according to `/proc/locks`. Prefers the lock on this device, but accepts
+/// another, because some file systems report a different device number there.
+fn lock_holder(locks: &str, device: u64, inode: u64) -> Option<u32> {
     let device = format!("{:02x}:{:02x}", major(device), minor(device));
     // `1: FLOCK ADVISORY WRITE <process> <device>:<inode> …`
     let holders = locks.lines().filter_map(|line| {
         let fields: Vec<_> = line.split_whitespace().collect();
-        let (its_device, its_inode) = fields.get(5)?.rsplit_once(':')?;
+        let (lock_device, lock_inode) = fields.get(5)?.rsplit_once(':')?;
         let process = fields.get(4)?.parse().ok()?;
-        (its_inode.parse() == Ok(inode)).then_some((its_device != device, process))
+        (lock_inode.parse() == Ok(inode)).then_some((lock_device != device, process))
     });
-    holders.min_by_key(|(is_elsewhere, _)| *is_elsewhere).map(|(_, process)| process)
+    holders.min_by_key(|(is_other_device, _)| *is_other_device).map(|(_, process)| process)
 }
 
-/// Whether one of the process's sockets listens on this port. Files of a process that may not be looked at are taken
-/// for what is looked for.
+/// Returns true if a socket of the process listens on this port, or if its sockets may not be read.
 fn listens_on(process: u32, port: u16) -> bool {
-    let sockets = ["/proc/net/tcp", "/proc/net/tcp6"].map(|table| std::fs::read_to_string(table).unwrap_or_default());
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|table| std::fs::read_to_string(table).unwrap_or_default());
     let sockets: Vec<_> =
-        sockets.iter().flat_map(|table| table.lines()).filter_map(|line| socket(line, port)).collect();
+        tables.iter().flat_map(|table| table.lines()).filter_map(|line| listening_socket(line, port)).collect();
     let Ok(files) = std::fs::read_dir(format!("/proc/{process}/fd")) else { return true };
     let mut links = files.flatten().filter_map(|file| std::fs::read_link(file.path()).ok());
     links.any(|link| sockets.iter().any(|socket| link.as_os_str() == socket.as_str()))
 }
 
-/// The name of the socket in this line of the kernel's table, if it listens on the port.
-fn socket(line: &str, port: u16) -> Option<String> {
+/// Returns the name of the socket in a line of `/proc/net/tcp` if it listens on the port.
+fn listening_socket(line: &str, port: u16) -> Option<String> {
     let fields: Vec<_> = line.split_whitespace().collect();
-    let (_, its_port) = fields.get(1)?.rsplit_once(':')?;
-    let is_it = u16::from_str_radix(its_port, 16) == Ok(port) && *fields.get(3)? == LISTENING;
-    is_it.then(|| Some(format!("socket:[{}]", fields.get(9)?)))?
+    let (_, local_port) = fields.get(1)?.rsplit_once(':')?;
+    let is_match = u16::from_str_radix(local_port, 16) == Ok(port) && *fields.get(3)? == LISTENING;
+    is_match.then(|| Some(format!("socket:[{}]", fields.get(9)?)))?
 }
 
 #[cfg(test)]
@@ -111,13 +110,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lock_on_this_device_goes_before_one_by_the_same_number() {
+    fn prefers_the_lock_on_the_same_device() {
         let locks = "1: FLOCK  ADVISORY  WRITE 11 00:2a:77 0 EOF\n2: POSIX  ADVISORY  WRITE 12 fe:01:78 0 EOF\n\
                      3: FLOCK  ADVISORY  WRITE 13 fe:01:77 0 EOF\n";
         let device = rustix::fs::makedev(0xfe, 1);
-        assert_eq!(holder(locks, device, 77), Some(13));
-        assert_eq!(holder(locks, device, 78), Some(12));
-        assert_eq!(holder(locks, rustix::fs::makedev(8, 0), 78), Some(12), "another name of the same device");
-        assert_eq!(holder(locks, device, 79), None);
+        assert_eq!(lock_holder(locks, device, 77), Some(13));
+        assert_eq!(lock_holder(locks, device, 78), Some(12));
+        assert_eq!(lock_holder(locks, rustix::fs::makedev(8, 0), 78), Some(12), "another number for the same device");
+        assert_eq!(lock_holder(locks, device, 79), None);
     }
 }

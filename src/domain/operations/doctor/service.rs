@@ -1,4 +1,4 @@
-//! What the service is told and whom it talks to: configuration, clock, providers, the proxy before it.
+//! Checks of the configuration, the clock, the providers and the reverse proxy.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -26,7 +26,7 @@ use crate::{
     types::counted,
 };
 
-/// Requests that are looked at for who they say they come from.
+/// The newest requests whose client addresses are checked.
 const REQUESTS: u32 = 200;
 const PROVIDERS: &str = "providers";
 
@@ -34,7 +34,8 @@ pub(super) fn configuration(config: &Config) -> Vec<Check> {
     const GROUP: &str = "configuration";
     let public_url = config.server.public_url.as_deref().map(without_secrets);
     let is_mailed = !config.alerts.mail_to.is_empty() && config.email.provider != EmailProvider::Console;
-    let is_told = config.alerts.webhook_url.is_some() || is_mailed;
+    let has_alert_channel = config.alerts.webhook_url.is_some() || is_mailed;
+    let accounts = counted(config.auth.review_accounts.len(), "signs in with a fixed code", "sign in with a fixed code");
     let mut checks = vec![
         Check::new(GROUP, "settings", Verdict::Pass, "all are valid"),
         Check::holds(
@@ -47,63 +48,65 @@ pub(super) fn configuration(config: &Config) -> Vec<Check> {
             GROUP,
             "review accounts",
             (config.auth.review_accounts.is_empty(), "none"),
-            (
-                Verdict::Warn,
-                counted(config.auth.review_accounts.len(), "signs in with a fixed code", "sign in with a fixed code"),
-            ),
+            (Verdict::Warn, accounts),
         ),
         Check::holds(
             GROUP,
             "alerts",
-            (is_told, "somebody is told"),
-            (Verdict::Warn, "nobody is told: set alerts.webhook_url, or alerts.mail_to and a mail server"),
+            (has_alert_channel, "operators are notified"),
+            (Verdict::Warn, "nobody is notified: set alerts.webhook_url, or alerts.mail_to and a mail server"),
         ),
         Check::holds(
             GROUP,
             "metrics",
             (config.metrics.listen.is_none_or(|address| address.ip().is_loopback()), "not reachable from outside"),
-            (Verdict::Warn, "metrics.listen is no loopback address: see to it that not everybody can reach it"),
+            (Verdict::Warn, "metrics.listen is not a loopback address: make sure that a firewall protects it"),
         ),
     ];
+    checks.extend(drivers(config));
+    checks
+}
+
+/// Warns of each provider that is only meant for development.
+fn drivers(config: &Config) -> [Check; 4] {
     let drivers = [
         ("sms", config.sms.provider == SmsProvider::Console, "codes are printed and not sent"),
         ("email", config.email.provider == EmailProvider::Console, "messages are printed and not sent"),
         ("llm", config.llm.provider == LlmProvider::Builtin, "the offline interpreter answers"),
         ("payment", config.payment.gateway == PaymentGateway::Sandbox, "payments cost nothing"),
     ];
-    checks.extend(drivers.map(|(name, is_for_development, meaning)| {
+    drivers.map(|(name, is_for_development, meaning)| {
         let otherwise = (Verdict::Warn, format!("the driver for development: {meaning}"));
-        Check::holds(GROUP, format!("{name} driver"), (!is_for_development, "a real one"), otherwise)
-    }));
-    checks
+        Check::holds("configuration", format!("{name} driver"), (!is_for_development, "for production"), otherwise)
+    })
 }
 
 pub(super) fn clock(installation: &Installation<'_>) -> Result<Vec<Check>> {
     const GROUP: &str = "clock";
-    /// When this program did not exist yet.
-    const BEFORE: i64 = 1_760_000_000_000;
+    /// A time before the first version of this program.
+    const TOO_EARLY: i64 = 1_760_000_000_000;
     const TOLERANCE: i64 = 60_000;
     let now = installation.clock.now();
     let mut checks = vec![Check::holds(
         GROUP,
         "time",
-        (now.0 > BEFORE, now.to_string()),
-        (Verdict::Fail, format!("it is {now}, which cannot be: set the clock")),
+        (now.0 > TOO_EARLY, now.to_string()),
+        (Verdict::Fail, format!("{now} is in the past: set the clock")),
     )];
-    if let Some(app) = installation.app {
-        let latest = app.store.read(network_log::latest_in)?;
+    if let Some(services) = installation.services() {
+        let latest = services.core.store.read(network_log::latest_in)?;
         let is_behind = latest.is_some_and(|latest| latest.0 > now.0 + TOLERANCE);
         checks.push(Check::holds(
             GROUP,
             "direction",
             (!is_behind, "goes forward"),
-            (Verdict::Fail, "requests are on record from later than now: the clock was set back"),
+            (Verdict::Fail, "the network log has later requests: the clock was set back"),
         ));
     }
     Ok(checks)
 }
 
-/// The providers are built anew from the configuration, because asking them needs no database.
+/// Probes the providers. They are built from the configuration, so that this works without a database.
 pub(super) fn providers(installation: &Installation<'_>) -> Vec<Check> {
     let (config, clock) = (installation.config, &installation.clock);
     let silent: Announce = Arc::new(|_| ());
@@ -130,27 +133,27 @@ pub(super) fn providers(installation: &Installation<'_>) -> Vec<Check> {
     checks
 }
 
-/// A service that nobody switched to is probed as well: it is what one would switch to.
+/// Probes a configured external moderator even if it does not decide, because an operator may switch to it.
 fn moderation(installation: &Installation<'_>) -> Check {
     let check = |verdict, detail: String| Check::new(PROVIDERS, "moderation", verdict, detail);
     let (config, clock) = (installation.config, installation.clock.clone());
     let moderator = factory::text_moderator(config, clock.clone());
     let external = External::new(moderator, clock, config.moderation.calls);
-    let policy = installation.app.map(|app| policy::current(app));
+    let policy = installation.services().map(|services| services.core.store.read(policy::current_in));
     let decides = policy.is_some_and(|policy| policy.is_ok_and(|policy| policy.service == Service::External));
     match external.probe().map(|probe| probe.failure) {
         Some(None) => check(Verdict::Pass, format!("{} answers", external.name())),
         Some(Some(code)) => check(Verdict::Fail, format!("{}: {code}", external.name())),
-        None if decides => check(Verdict::Fail, "an outside service is to decide, and none is configured".into()),
+        None if decides => check(Verdict::Fail, "an external moderator is to decide, but none is configured".into()),
         None => check(Verdict::Pass, "the local word list decides".into()),
     }
 }
 
-/// The sandbox keeps its books in the database; without that it is not asked.
+/// Probes the payment gateway. The sandbox needs the database.
 fn payment(installation: &Installation<'_>) -> Option<Check> {
     let ask = |gateway: &dyn Gateway| probed("payment", gateway.name(), gateway.query("yarrow_doctor").map(drop));
-    match (installation.app, installation.config.payment.gateway) {
-        (Some(app), _) => Some(ask(app.payments.gateway.as_ref())),
+    match (installation.services(), installation.config.payment.gateway) {
+        (Some(services), _) => Some(ask(services.payments.gateway.as_ref())),
         (None, PaymentGateway::Sandbox) => None,
         (None, PaymentGateway::Alipay) => {
             let clock = installation.clock.clone();
@@ -172,29 +175,26 @@ fn probed(name: &str, driver: &str, outcome: Result<(), Failure>) -> Check {
 pub(super) fn proxy(installation: &Installation<'_>) -> Result<Vec<Check>> {
     const GROUP: &str = "proxy";
     let trusted = &installation.config.server.trusted_proxies;
-    let everybody = trusted.iter().any(|network| network.prefix_len() == 0);
+    let trusts_everybody = trusted.iter().any(|network| network.prefix_len() == 0);
     let mut checks = vec![Check::holds(
         GROUP,
         "trusted proxies",
-        (!everybody, counted(trusted.len(), "network", "networks")),
-        (Verdict::Fail, "everybody is trusted, so that every client can pretend to be another: name the proxy"),
+        (!trusts_everybody, counted(trusted.len(), "network", "networks")),
+        (Verdict::Fail, "every client is trusted and can fake its address: list only the proxy"),
     )];
-    let Some(app) = installation.app else { return Ok(checks) };
-    let clients = app.store.read(|tx| network_log::recent_clients_in(tx, REQUESTS))?;
+    let Some(services) = installation.services() else { return Ok(checks) };
+    let clients = services.core.store.read(|tx| network_log::recent_clients_in(tx, REQUESTS))?;
     let from_proxy = clients.iter().filter(|client| is_trusted(trusted, client)).count();
-    if app.config.server.public_url.is_some() && !clients.is_empty() {
+    if installation.config.server.public_url.is_some() && !clients.is_empty() {
+        let count = clients.len();
+        let detail = format!(
+            "{from_proxy} of the last {count} requests seem to come from the proxy itself: does it send X-Forwarded-For?"
+        );
         checks.push(Check::holds(
             GROUP,
             "client addresses",
-            (2 * from_proxy <= clients.len(), format!("of the last {} requests", clients.len())),
-            (
-                Verdict::Warn,
-                format!(
-                    "{from_proxy} of the last {} requests seem to come from the proxy itself: \
-                     does it send X-Forwarded-For?",
-                    clients.len()
-                ),
-            ),
+            (2 * from_proxy <= count, format!("of the last {count} requests")),
+            (Verdict::Warn, detail),
         ));
     }
     Ok(checks)

@@ -12,7 +12,7 @@ use super::{
     search::Filter,
 };
 use crate::{
-    app::App,
+    core::Core,
     error::Result,
     store::{Read, Row, Write},
     types::{Timestamp, UserId},
@@ -57,16 +57,16 @@ pub(super) struct Span {
 ///
 /// # Errors
 /// Storage errors. A piece that was begun is made anew the next time.
-pub fn make(app: &App) -> Result<bool> {
-    let Some(draft) = app.store.read(draft_in)? else { return Ok(false) };
+pub fn make(core: &Core) -> Result<bool> {
+    let Some(draft) = core.store.read(draft_in)? else { return Ok(false) };
     let Draft { piece, first, last, counts } = draft;
     let (first_at, last_at) = (counts.first_at, counts.last_at);
     for slice in counts.rows(piece).chunks(SLICE) {
         let slice = slice.to_vec();
-        app.store.write(move |tx| insert_subjects_in(tx, &slice)).wait()?;
+        core.store.write(move |tx| insert_subjects_in(tx, &slice)).wait()?;
     }
     // The piece counts from here on; rows without their piece are looked at by nobody.
-    app.store
+    core.store
         .write(move |tx| {
             tx.execute(
                 "insert into access_log_pieces (id, first_entry, last_entry, first_at, last_at) \

@@ -9,7 +9,7 @@ use super::{
     pieces::{Span, Subject, spans_in},
 };
 use crate::{
-    app::App,
+    core::Core,
     domain::Each,
     error::Result,
     store::Read,
@@ -87,8 +87,8 @@ impl Logged {
 ///
 /// # Errors
 /// Storage errors.
-pub fn list(app: &App, filter: &Filter, page: Page) -> Result<Listing<Logged>> {
-    app.store.read(|tx| list_in(tx, filter, page))
+pub fn list(core: &Core, filter: &Filter, page: Page) -> Result<Listing<Logged>> {
+    core.store.read(|tx| list_in(tx, filter, page))
 }
 
 pub fn list_in(tx: &Read<'_>, filter: &Filter, page: Page) -> Result<Listing<Logged>> {

@@ -14,7 +14,7 @@ use super::{
     search::Filter,
 };
 use crate::{
-    app::App,
+    core::Core,
     config::Suspicion,
     error::{Error, Fault, FieldCode, Result},
     types::{Page, Timestamp, in_order},
@@ -97,8 +97,8 @@ pub fn on_page<T>(all: Vec<T>, page: Page) -> impl Iterator<Item = T> {
 ///
 /// # Errors
 /// Storage errors.
-pub fn count(app: &App, from: Timestamp, to: Timestamp) -> Result<Vec<Tally>> {
-    let mut tallies = tally(app, from, to)?;
+pub fn count(core: &Core, from: Timestamp, to: Timestamp) -> Result<Vec<Tally>> {
+    let mut tallies = tally(core, from, to)?;
     tallies.sort_by(|one, other| other.requests.cmp(&one.requests).then_with(|| one.client_ip.cmp(&other.client_ip)));
     Ok(tallies)
 }
@@ -107,10 +107,10 @@ pub fn count(app: &App, from: Timestamp, to: Timestamp) -> Result<Vec<Tally>> {
 ///
 /// # Errors
 /// Storage errors.
-pub fn suspicious(app: &App, from: Timestamp, to: Timestamp) -> Result<Vec<Suspect>> {
-    let thresholds = &app.config.suspicion;
+pub fn suspicious(core: &Core, from: Timestamp, to: Timestamp) -> Result<Vec<Suspect>> {
+    let thresholds = &core.config.suspicion;
     let mut suspects: Vec<_> =
-        tally(app, from, to)?.into_iter().filter_map(|tally| suspect(tally, thresholds)).collect();
+        tally(core, from, to)?.into_iter().filter_map(|tally| suspect(tally, thresholds)).collect();
     suspects
         .sort_by(|one, other| other.score.cmp(&one.score).then_with(|| other.tally.requests.cmp(&one.tally.requests)));
     Ok(suspects)
@@ -143,9 +143,9 @@ struct Counting {
     in_minute: u64,
 }
 
-fn tally(app: &App, from: Timestamp, to: Timestamp) -> Result<Vec<Tally>> {
+fn tally(core: &Core, from: Timestamp, to: Timestamp) -> Result<Vec<Tally>> {
     let filter = Filter { from, to, ..Filter::default() };
-    let mut spans = app.store.read(|tx| spans_in(tx, &filter))?;
+    let mut spans = core.store.read(|tx| spans_in(tx, &filter))?;
     // Oldest first, so that minutes come in their order.
     spans.reverse();
     let mut counted: HashMap<String, Counting> = HashMap::new();
@@ -153,7 +153,7 @@ fn tally(app: &App, from: Timestamp, to: Timestamp) -> Result<Vec<Tally>> {
         let mut first = span.first;
         loop {
             let last = span.last.min(first.saturating_add(PIECE - 1));
-            let seen = app.store.read(|tx| {
+            let seen = core.store.read(|tx| {
                 each_in(tx, first, last, |_, entry| {
                     if filter.has_time(entry.at) {
                         take(&mut counted, entry);

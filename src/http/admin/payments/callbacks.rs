@@ -115,6 +115,6 @@ impl From<Receipt> for CallbackReceipt {
 }
 
 pub async fn replay(context: RequestContext, of: OfCallback) -> Result<Json<CallbackReceipt>> {
-    let receipt = context.committed(callbacks::replay(&context.app, of.id.0)?).await?;
+    let receipt = context.committed(callbacks::replay(&context.app.payments, of.id.0)?).await?;
     Ok(Json(receipt.into()))
 }

@@ -92,9 +92,9 @@ pub async fn refund(context: RequestContext, refund: GiveBack) -> Result<Replaya
         amount: refund.amount.map(|Repayment(amount)| amount),
         refund_no: refund_no.or_else(|| context.repeatable.as_ref().map(|repeatable| number_of(&by.actor, repeatable))),
     };
-    let user = orders::find(&context.app, &wish.order_no)?.user;
+    let user = orders::find(&context.app.payments, &wish.order_no)?.user;
     context.meta.subject.get_or_init(|| user);
-    let operation = move |app: &App, once| refunds::refund(app, &wish, &by, once);
+    let operation = move |app: &App, once| refunds::refund(&app.payments, &wish, &by, once);
     context.blocking_once(StatusCode::OK, |done: &Refunded| done.into(), operation).await
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     config::Limits,
-    domain::operations::audit::LONGEST_REASON,
+    domain::operations::audit::MAX_REASON,
     error::{Fault, FieldCode, Result},
     http::{
         body::RawValue,
@@ -66,7 +66,7 @@ texts! {
     /// The device's own label.
     DeviceName(|_| 64), clean_line, false, "Ming's phone";
     /// An administrator's reason.
-    Reason(|_| LONGEST_REASON), clean, false, "compensation for a failed cast";
+    Reason(|_| MAX_REASON), clean, false, "compensation for a failed cast";
     FeedbackText(|limits| limits.feedback as usize), clean, false, "请加上小六壬。";
     NotificationTitle(|limits| limits.notification_title as usize), clean, false, "六十四卦全新解读";
     NotificationText(|limits| limits.notification_text as usize), clean, false, "更新后即可使用。";

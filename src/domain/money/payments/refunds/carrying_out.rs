@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use super::{Refund, find_in, unheard_of_in};
+use crate::domain::money::payments::Payments;
 use crate::{
-    app::App,
-    domain::money::{
+        domain::money::{
         ledger::Authority,
         payments::{
             orders,
@@ -28,11 +28,11 @@ const ASK_AFTER: Duration = Duration::from_secs(10);
 const ASK_AGAIN_AFTER: Duration = Duration::from_mins(10);
 
 /// Asks what became of refunds whose outcome is unknown.
-pub fn ask_about_open(app: &App) -> Result<()> {
-    let gateway = app.payments.gateway.as_ref();
-    let open = app.store.read(|tx| unheard_of_in(tx, gateway, tx.now.minus(ASK_AGAIN_AFTER)))?;
+pub fn ask_about_open(payments: &Payments) -> Result<()> {
+    let gateway = payments.gateway.as_ref();
+    let open = payments.core.store.read(|tx| unheard_of_in(tx, gateway, tx.now.minus(ASK_AGAIN_AFTER)))?;
     for refund in open {
-        if let Err(error) = carry_out(app, &refund, &refund.authority()) {
+        if let Err(error) = carry_out(payments, &refund, &refund.authority()) {
             tracing::warn!(%error, refund_no = refund.refund_no, "a refund is still open");
         }
     }
@@ -40,33 +40,33 @@ pub fn ask_about_open(app: &App) -> Result<()> {
 }
 
 /// Asks the provider for the money's return, or first what became of an earlier request, and writes the outcome down.
-pub(super) fn carry_out(app: &App, refund: &Refund, by: &Authority) -> Result<()> {
-    let may_have_happened = refund.failure.is_some() || !refund.asked_at.is_within(ASK_AFTER, app.clock.now());
+pub(super) fn carry_out(payments: &Payments, refund: &Refund, by: &Authority) -> Result<()> {
+    let may_have_happened = refund.failure.is_some() || !refund.asked_at.is_within(ASK_AFTER, payments.core.clock.now());
     let number = refund.refund_no.clone();
-    if !app.store.write(move |tx| note_asked_in(tx, &number)).wait()? {
+    if !payments.core.store.write(move |tx| note_asked_in(tx, &number)).wait()? {
         // It ended since it was read. What was refused may have been returned in another way by now.
         return Ok(());
     }
-    let done = if may_have_happened { became_of(app, refund) } else { Ok(None) };
+    let done = if may_have_happened { became_of(payments, refund) } else { Ok(None) };
     let done = match done {
-        Ok(None) => request(app, refund),
+        Ok(None) => request(payments, refund),
         // Repeating it moves nothing, and tells how much went back in all.
-        Ok(Some(known)) => Ok(request(app, refund).ok().flatten().or(Some(known))),
+        Ok(Some(known)) => Ok(request(payments, refund).ok().flatten().or(Some(known))),
         unknown => unknown,
     };
     let (number, authority) = (refund.refund_no.clone(), by.clone());
     match done {
-        Ok(Some(done)) => app.store.write(move |tx| succeed_in(tx, &number, done, &authority)).wait(),
+        Ok(Some(done)) => payments.core.store.write(move |tx| succeed_in(tx, &number, done, &authority)).wait(),
         Ok(None) => {
-            app.store.write(move |tx| note_failure_in(tx, &number, "unconfirmed")).wait()?;
+            payments.core.store.write(move |tx| note_failure_in(tx, &number, "unconfirmed")).wait()?;
             Err(Error::new(Code::ProviderTimeout).detail(still_open("The provider took it.", refund)))
         }
         Err(Undone::Refused(Failure { code, .. })) => {
-            app.store.write(move |tx| note_refusal_in(tx, &number, &code)).wait()
+            payments.core.store.write(move |tx| note_refusal_in(tx, &number, &code)).wait()
         }
         Err(Undone::Unknown(failure)) => {
             let code = failure.code.clone();
-            app.store.write(move |tx| note_failure_in(tx, &number, &code)).wait()?;
+            payments.core.store.write(move |tx| note_failure_in(tx, &number, &code)).wait()?;
             let error = Error::from(failure);
             let detail = still_open(&error.detail, refund);
             Err(error.detail(detail))
@@ -98,28 +98,28 @@ struct Done {
 }
 
 /// Whether a refund that was asked for before took effect.
-fn became_of(app: &App, refund: &Refund) -> Result<Option<Done>, Undone> {
-    let asked = app.payments.ask(&app.clock, |gateway| gateway.query_refund(&refund.order_no, &refund.refund_no));
+fn became_of(payments: &Payments, refund: &Refund) -> Result<Option<Done>, Undone> {
+    let asked = payments.ask(&payments.core.clock, |gateway| gateway.query_refund(&refund.order_no, &refund.refund_no));
     let state = asked.map_err(Undone::Unknown)?;
     Ok(matches!(state, RefundState::Succeeded { .. }).then_some(Done { total: None }))
 }
 
 /// Asks for the money's return.
-fn request(app: &App, refund: &Refund) -> Result<Option<Done>, Undone> {
+fn request(payments: &Payments, refund: &Refund) -> Result<Option<Done>, Undone> {
     let request = RefundRequest {
         order_no: refund.order_no.clone(),
         refund_no: refund.refund_no.clone(),
         amount: refund.amount,
         reason: refund.reason.clone(),
     };
-    let asked = app.payments.ask(&app.clock, |gateway| gateway.refund(&request)).map_err(|failure| {
+    let asked = payments.ask(&payments.core.clock, |gateway| gateway.refund(&request)).map_err(|failure| {
         let is_refused = failure.is_certainly_not_accepted() && !failure.is_retryable();
         if is_refused { Undone::Refused(failure) } else { Undone::Unknown(failure) }
     });
     match asked? {
         RefundOutcome::Moved { total } => Ok(Some(Done { total })),
         // A repetition is answered so, too: then the provider knows the refund by now.
-        RefundOutcome::Unconfirmed { total } => Ok(became_of(app, refund)?.map(|_| Done { total })),
+        RefundOutcome::Unconfirmed { total } => Ok(became_of(payments, refund)?.map(|_| Done { total })),
     }
 }
 

@@ -1,0 +1,90 @@
+//! Restore tests: a restore into a temporary directory that is checked and deleted.
+
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use super::{
+    Progress, ensure_known_schema, lock_backups,
+    manifest::{self, Checksum},
+    restoring::blame_backup,
+};
+use crate::{
+    clock::Clock,
+    config::Config,
+    domain::money::ledger::verification,
+    error::{Code, Error, Result},
+    store::{
+        self, SCHEMA_VERSION, Store, Tuning, SchemaPolicy,
+        backup::{DatabaseCopy, Faults},
+        files::{DATABASE, database_size, ensure_free_space},
+    },
+};
+
+pub(super) const DIRECTORY_PREFIX: &str = ".restore-test-";
+
+/// The result of a restore test.
+#[derive(Clone, Debug)]
+pub struct RestoreTest {
+    /// The faults that the database engine found.
+    pub faults: Faults,
+    pub checksum: Checksum,
+    pub ledger_entries: i64,
+    pub ledger_accounts: i64,
+    pub ledger_discrepancies: u64,
+    /// The time that a restore would take.
+    pub restored_in: Duration,
+    /// The time with all checks.
+    pub took: Duration,
+}
+
+impl RestoreTest {
+    pub fn is_sound(&self) -> bool {
+        self.faults == Faults::default() && self.checksum != Checksum::Wrong && self.ledger_discrepancies == 0
+    }
+}
+
+/// Restores a backup into a temporary directory, opens it as a server would, and checks it.
+///
+/// # Errors
+/// `not_found`; `data_directory_unusable` for a newer schema; `backup_unusable` for a file that is not a backup and for
+/// damage that stops the checks; storage errors. Other faults are part of the result.
+pub fn test_restore(config: &Config, path: &Path, clock: &Clock, progress: Progress<'_>) -> Result<RestoreTest> {
+    test_copy(config, path, clock, progress).map_err(|error| blame_backup(path, error))
+}
+
+fn test_copy(config: &Config, path: &Path, clock: &Clock, progress: Progress<'_>) -> Result<RestoreTest> {
+    let started = Instant::now();
+    let copy = DatabaseCopy::open(path, clock.now())?;
+    let version = copy.schema_version()?;
+    ensure_known_schema(path, version)?;
+    let _lock = lock_backups(&config.backup_directory())?;
+    progress("reading", 0, 1);
+    let checksum = manifest::verify(path)?;
+    let directory = tempfile::Builder::new().prefix(DIRECTORY_PREFIX).tempdir_in(config.backup_directory());
+    let directory = directory.map_err(|error| Error::new(Code::StorageFailed).caused_by(error))?;
+    // A migration keeps a copy of the old file and may write the whole database to the log.
+    let copies = if version < SCHEMA_VERSION { 3 } else { 1 };
+    ensure_free_space(directory.path(), database_size(path) * copies + config.backup.free_space.0)?;
+    store::restore::restore(&copy, directory.path(), "before", &mut |done, total| progress("restoring", done, total))?;
+    let tuning = Tuning { cache_kib: 8192, slow: Duration::MAX, ..Tuning::SMALL };
+    let database = directory.path().join(DATABASE);
+    let store = Store::open(&database, &tuning, clock.clone(), SchemaPolicy::Migrate)?;
+    let restored_in = started.elapsed();
+    let report = verification::inspect(&store, &mut |done, total| {
+        progress("verifying", u64::try_from(done).unwrap_or(0), u64::try_from(total).unwrap_or(0));
+    })?;
+    store.close();
+    drop(store);
+    let faults = DatabaseCopy::open(&database, clock.now())?.faults()?;
+    Ok(RestoreTest {
+        faults,
+        checksum,
+        ledger_entries: report.entries,
+        ledger_accounts: report.accounts,
+        ledger_discrepancies: report.discrepancies_found,
+        restored_in,
+        took: started.elapsed(),
+    })
+}

@@ -1,0 +1,140 @@
+//! Restoring a backup, or only its keys, into the data directory.
+
+use std::{
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use super::{
+    Progress, database_path, ensure_known_schema,
+    manifest::{self, Checksum},
+};
+use crate::{
+    config::Config,
+    data_dir::ensure_initialized,
+    domain::operations::server_key::{self, KeyMatch},
+    error::{Code, Error, Result},
+    keys::{SERVER_KEY, ServerKey},
+    store::{
+        self,
+        backup::DatabaseCopy,
+        files::{database_size, ensure_free_space},
+        lock::{in_use_error, lock_directory},
+    },
+    types::Timestamp,
+};
+
+/// The result of a restore.
+#[derive(Clone, Debug)]
+pub struct Restored {
+    /// The directory to which the former files were moved.
+    pub aside: Option<PathBuf>,
+    pub took: Duration,
+}
+
+/// Replaces the database of the data directory by a backup. The former files are moved aside.
+///
+/// # Errors
+/// `data_directory_unusable` while a server runs and for a newer schema; `not_found`; `backup_unusable` for a damaged
+/// backup and for another program's file. Nothing is changed then.
+pub fn restore(config: &Config, path: &Path, now: Timestamp, progress: Progress<'_>) -> Result<Restored> {
+    restore_copy(config, path, now, progress).map_err(|error| blame_backup(path, error))
+}
+
+fn restore_copy(config: &Config, path: &Path, now: Timestamp, progress: Progress<'_>) -> Result<Restored> {
+    let started = Instant::now();
+    let directory = &config.installation.data_dir.0;
+    let _lock = lock_directory(directory)?.ok_or_else(|| in_use_error(directory))?;
+    store::restore::finish(directory, true)?;
+    progress("checking", 0, 1);
+    let copy = open_sound(path, now)?;
+    ensure_server_key(config, path, &copy)?;
+    ensure_free_space(directory, database_size(path))?;
+    let had_database = database_path(config).exists();
+    let aside = format!("before-restore-{}", now.to_string().replace(['-', ':'], ""));
+    store::restore::restore(&copy, directory, &aside, &mut |done, total| progress("restoring", done, total))?;
+    Ok(Restored { aside: had_database.then(|| directory.join(aside)), took: started.elapsed() })
+}
+
+/// Restores the keys that are missing in the data directory, and returns their names. The database stays as it is.
+///
+/// # Errors
+/// `not_found` if the file does not exist or has no missing key; `data_directory_unusable` while a server runs;
+/// `backup_unusable` for a damaged backup and for one of another installation; storage errors.
+pub fn restore_keys(config: &Config, path: &Path, now: Timestamp) -> Result<Vec<&'static str>> {
+    let directory = &config.installation.data_dir.0;
+    ensure_initialized(config)?;
+    let _lock = lock_directory(directory)?.ok_or_else(|| in_use_error(directory))?;
+    let copy = open_sound(path, now).map_err(|error| blame_backup(path, error))?;
+    ensure_same_key(config, path, &copy, now)?;
+    let restored = store::restore::restore_keys(&copy, directory)?;
+    if restored.is_empty() {
+        let detail = format!("{} carries no key that is missing in {}.", path.display(), directory.display());
+        return Err(Error::new(Code::NotFound).detail(detail));
+    }
+    Ok(restored)
+}
+
+/// Opens a backup and checks all of it.
+fn open_sound(path: &Path, now: Timestamp) -> Result<DatabaseCopy> {
+    let copy = DatabaseCopy::open(path, now)?;
+    ensure_known_schema(path, copy.schema_version()?)?;
+    if let Some(first) = copy.faults()?.structure.first() {
+        return Err(damaged(path, first));
+    }
+    if manifest::verify(path)? == Checksum::Wrong {
+        let manifest = manifest::path_of(path);
+        let cause =
+            format!("its checksum differs from {}. Remove that file to restore it unchecked", manifest.display());
+        return Err(damaged(path, &cause));
+    }
+    Ok(copy)
+}
+
+fn damaged(path: &Path, cause: &str) -> Error {
+    Error::new(Code::BackupUnusable).detail(format!("{} is damaged: {cause}.", path.display()))
+}
+
+/// Reports damage that the database engine met as damage of the backup, the only file that was read.
+pub(super) fn blame_backup(path: &Path, error: Error) -> Error {
+    match &error.source {
+        Some(source) if store::is_damage(&error) => damaged(path, &source.to_string()),
+        _ => error,
+    }
+}
+
+/// Rejects a backup whose server key is known to differ from the one of the present database.
+fn ensure_same_key(config: &Config, path: &Path, copy: &DatabaseCopy, now: Timestamp) -> Result<()> {
+    let (key_path, database) = (config.installation.data_dir.0.join(SERVER_KEY), database_path(config));
+    let attached = copy.contents()?;
+    let Some(key) = attached.get(SERVER_KEY).filter(|_| !key_path.exists() && database.exists()) else {
+        return Ok(());
+    };
+    let key = ServerKey::from_bytes(key);
+    // An unreadable database does not prevent the restore of keys: opening it reports the fault.
+    let matching = DatabaseCopy::open(&database, now)
+        .and_then(|database| database.read(|tx| server_key::compare_in(tx, &key)));
+    if !matches!(matching, Ok(KeyMatch::Different)) {
+        return Ok(());
+    }
+    let detail = format!(
+        "{} carries the {SERVER_KEY} of another installation: {} was filled under another key.",
+        path.display(),
+        database.display()
+    );
+    Err(Error::new(Code::BackupUnusable).detail(detail))
+}
+
+/// Rejects a restore after which there would be no server key.
+fn ensure_server_key(config: &Config, path: &Path, copy: &DatabaseCopy) -> Result<()> {
+    let key_path = config.installation.data_dir.0.join(SERVER_KEY);
+    if config.auth.secret_key.is_some() || key_path.exists() || copy.contents()?.contains_key(SERVER_KEY) {
+        return Ok(());
+    }
+    let detail = format!(
+        "{} carries no {SERVER_KEY}: put its {SERVER_KEY} at {} first, or set auth.secret_key.",
+        path.display(),
+        key_path.display()
+    );
+    Err(Error::new(Code::BackupUnusable).detail(detail))
+}

@@ -1,0 +1,107 @@
+//! Checks of the database, the server key and the ledger.
+
+use super::{Check, Installation, Services, Verdict};
+use crate::{
+    domain::{
+        money::ledger::verification,
+        operations::{
+            health::{self, HealthSnapshot},
+            server_key::{self, KeyMatch},
+        },
+    },
+    error::Result,
+    store::SCHEMA_VERSION,
+    types::counted,
+};
+
+pub(super) fn database(installation: &Installation<'_>) -> Result<Vec<Check>> {
+    const GROUP: &str = "database";
+    const LARGE_LOG: u64 = 256 << 20;
+    let services = match &installation.services {
+        Ok(services) => services,
+        Err(error) => return Ok(vec![Check::new(GROUP, "opening", Verdict::Fail, error.explained())]),
+    };
+    let store = &services.core.store;
+    let faults = store.faults()?;
+    let log_bytes = store.writer_load().log_bytes;
+    let dangling = counted(faults.dangling, "row refers to a missing row", "rows refer to a missing row");
+    Ok(vec![
+        structure(services, &faults.structure),
+        Check::holds(GROUP, "references", (faults.dangling == 0, "all refer to existing rows"), (Verdict::Fail, dangling)),
+        schema(services)?,
+        Check::holds(
+            GROUP,
+            "write-ahead log",
+            (log_bytes < LARGE_LOG, format!("{} MiB", log_bytes >> 20)),
+            (Verdict::Warn, format!("{} MiB: a long read has kept it from being truncated", log_bytes >> 20)),
+        ),
+    ])
+}
+
+fn structure(services: &Services<'_>, faults: &[String]) -> Check {
+    if faults.is_empty() {
+        return Check::new("database", "structure", Verdict::Pass, "sound");
+    }
+    let damage = health::damage_detail(Some(&faults.join("; ")));
+    let advice = health::recovery_advice(services.core);
+    Check::new("database", "structure", Verdict::Fail, format!("{damage} {advice}"))
+}
+
+/// Compares the schema with the program's: a missing trigger or index shows nowhere else.
+fn schema(services: &Services<'_>) -> Result<Check> {
+    let faults = services.core.store.schema_faults()?;
+    Ok(Check::holds(
+        "database",
+        "schema",
+        (faults.is_empty(), format!("version {SCHEMA_VERSION}")),
+        (Verdict::Fail, format!("{}: restore a backup, or recreate it as in schema.sql", faults.join(", "))),
+    ))
+}
+
+pub(super) fn keys(installation: &Installation<'_>) -> Result<Vec<Check>> {
+    let Some(services) = installation.services() else { return Ok(Vec::new()) };
+    let core = services.core;
+    let (verdict, detail) = match core.store.read(|tx| server_key::compare_in(tx, &core.keys))? {
+        KeyMatch::Same => (Verdict::Pass, "the key of this database"),
+        KeyMatch::Unknown => (Verdict::Pass, "will be recorded at the next start"),
+        KeyMatch::Different => (
+            Verdict::Fail,
+            "not the key of this database: parked points, spent bonuses and second factors are not recognised. \
+             Restore the former key, or accept this one with `yarrow doctor --accept-key`",
+        ),
+    };
+    Ok(vec![Check::new("keys", "server key", verdict, detail)])
+}
+
+pub(super) fn ledger(installation: &Installation<'_>) -> Result<Vec<Check>> {
+    const GROUP: &str = "ledger";
+    let Some(services) = installation.services() else { return Ok(Vec::new()) };
+    let report = verification::inspect(&services.core.store, &mut |_, _| ())?;
+    let health = HealthSnapshot::collect(services.health)?;
+    let (found, suspended) = (report.discrepancies_found, health.accounts_suspended);
+    let verified = health.ledger.map_or_else(|| "not yet".to_owned(), |last| last.at().to_string());
+    let review = health.payments_in_review;
+    let agreeing = counted(report.entries, "entry agrees", "entries agree");
+    let discrepancies = counted(found, "discrepancy", "discrepancies");
+    Ok(vec![
+        Check::holds(
+            GROUP,
+            "entries",
+            (found == 0, format!("{agreeing} with every balance and the audit chain")),
+            (Verdict::Fail, format!("{discrepancies}; run `yarrow ledger verify`")),
+        ),
+        Check::holds(
+            GROUP,
+            "accounts",
+            (suspended == 0, "none is suspended"),
+            (Verdict::Fail, format!("{suspended} suspended; run `yarrow sync users`")),
+        ),
+        Check::new(GROUP, "daily verification", Verdict::Pass, format!("last: {verified}")),
+        Check::holds(
+            GROUP,
+            "payments",
+            (review == 0, "none needs a decision"),
+            (Verdict::Warn, format!("{review} need a decision; see `yarrow payments list --state review`")),
+        ),
+    ])
+}
