@@ -11,7 +11,7 @@ use crate::{
     },
     config::Config,
     core::Core,
-    data_dir::{ensure_initialized, ensure_server_key, describe_damage, chown_new_files, open_store},
+    data_dir::{chown_new_files, describe_damage, ensure_initialized, ensure_server_key, open_store},
     domain::{
         divination::model_calls::ModelCalls,
         identity::accounts::{export::Exports, send_code::CodeSender},
@@ -32,7 +32,7 @@ use crate::{
         payment::sandbox::Sandbox,
     },
     store::{
-        Store, Tuning, SchemaPolicy,
+        SchemaPolicy, Store, Tuning,
         lock::{lock_directory, lock_for_server},
         restore,
     },

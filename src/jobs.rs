@@ -272,7 +272,9 @@ fn update_word_list(app: &App, schedule: Schedule, stopped: &Receiver<()>) {
 
 /// Sends samples to the external moderator on a thread of its own, because it may hang.
 fn moderate_samples(app: &App, _: Schedule, stopped: &Receiver<()>) {
-    every(stopped, SHADOW_INTERVAL, SHADOW_INTERVAL, "shadow moderation", || shadow::ask_about_samples(&app.moderation));
+    every(stopped, SHADOW_INTERVAL, SHADOW_INTERVAL, "shadow moderation", || {
+        shadow::ask_about_samples(&app.moderation)
+    });
 }
 
 /// Runs a job once. A failure or panic is logged and does not end the thread.

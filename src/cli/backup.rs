@@ -10,7 +10,9 @@ use yarrow::{
     app::App,
     clock::Clock,
     data_dir::ensure_initialized,
-    domain::operations::backups::{self, Backup, Findings, CreatedBackup, Occasion, RestoreTest, manifest::Checksum, offsite},
+    domain::operations::backups::{
+        self, Backup, CreatedBackup, Findings, Occasion, RestoreTest, manifest::Checksum, offsite,
+    },
     error::{Code, Error, Result},
     thread_priority::lower_thread_priority,
     types::{counted, milliseconds},
@@ -77,7 +79,8 @@ fn create(common: &Common) -> Result<()> {
     let app = common.open()?;
     // Only after the open: a low priority while holding the write lock would delay the server.
     lower_thread_priority();
-    let CreatedBackup { backup, findings, took } = backups::create(&app.backups, Occasion::Manual, &mut show_progress(common))?;
+    let CreatedBackup { backup, findings, took } =
+        backups::create(&app.backups, Occasion::Manual, &mut show_progress(common))?;
     record_audit(&app, "backup create", None, cli_authority(Some(backup.name.clone())))?;
     let uploaded = offsite::upload(&app.backups, &mut show_progress(common));
     let mut json = to_json(&backup, Some(&findings));

@@ -280,8 +280,9 @@ fn refund(common: &Common, app: &App, wish: Wish, reason: String) -> Result<()> 
 }
 
 fn replay(common: &Common, app: &App, callback: i64) -> Result<()> {
-    let receipt =
-        callbacks::replay(&app.payments, callback).and_then(Pending::wait).map_err(name_missing("Callback", callback))?;
+    let receipt = callbacks::replay(&app.payments, callback)
+        .and_then(Pending::wait)
+        .map_err(name_missing("Callback", callback))?;
     record_audit(app, "payments replay", None, cli_authority(None))?;
     let text = format!("{} {}", receipt.verdict.name(), or_empty(receipt.reason.as_ref()));
     common.output(&CallbackReceipt::from(receipt), || text.trim().to_owned())

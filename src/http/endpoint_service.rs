@@ -110,7 +110,8 @@ impl EndpointSpec {
         let body =
             if takes_body(request.method()) { self.read_body(request, &caller, meta).await? } else { Bytes::new() };
         // Only now: whoever sends a body slowly must not take a place from those who have sent theirs.
-        let _place = self.app.limits.requests.try_acquire().map_err(|_| refused_for_now("Too many requests are running."))?;
+        let _place =
+            self.app.limits.requests.try_acquire().map_err(|_| refused_for_now("Too many requests are running."))?;
         let path = path_parameters(request, self.path).await?;
         let act = match &caller {
             Caller::Admin(identity) if self.access.is_audited() => {

@@ -19,6 +19,10 @@ pub struct Mailer {
 
 impl Mailer {
     pub fn new(sender: Box<dyn EmailSender>) -> Self {
-        Self { sender, breaker: Arc::new(CircuitBreaker::with_defaults("email")), permits: Semaphore::new(CONCURRENT_MESSAGES) }
+        Self {
+            sender,
+            breaker: Arc::new(CircuitBreaker::with_defaults("email")),
+            permits: Semaphore::new(CONCURRENT_MESSAGES),
+        }
     }
 }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::{
-    core::Core,
     config,
+    core::Core,
     domain::{
         identity::users,
         money::{

@@ -125,7 +125,8 @@ impl Alerts {
         let mut undelivered = self.state.undelivered();
         undelivered.retain(|rule, _| messages.iter().any(|message| message.rule == *rule));
         for mut message in messages {
-            let backoff = undelivered.entry(message.rule.clone()).or_insert_with(|| DeliveryBackoff::new(message.since));
+            let backoff =
+                undelivered.entry(message.rule.clone()).or_insert_with(|| DeliveryBackoff::new(message.since));
             if backoff.is_waiting(now) {
                 continue;
             }
@@ -163,7 +164,6 @@ impl Alerts {
         Ok(results)
     }
 }
-
 
 /// Returns the stored active alerts.
 pub fn active_in(tx: &Read<'_>) -> Result<ActiveAlerts> {

@@ -125,7 +125,10 @@ impl InFlightAudits {
         };
         let interrupted = self.core.store.write(record).wait()?;
         if interrupted > 0 {
-            tracing::warn!(interrupted, "the stop interrupted requests of administrators; see the audit rows with status 202");
+            tracing::warn!(
+                interrupted,
+                "the stop interrupted requests of administrators; see the audit rows with status 202"
+            );
         }
         Ok(())
     }

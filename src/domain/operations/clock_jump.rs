@@ -11,7 +11,8 @@ use std::{
 };
 
 use crate::{
-    concurrency::lock::lock_unpoisoned, core::Core, domain::operations::settings, error::Result, store::Read, types::Timestamp,
+    concurrency::lock::lock_unpoisoned, core::Core, domain::operations::settings, error::Result, store::Read,
+    types::Timestamp,
 };
 
 const TRUSTED_UNTIL: &str = "clock.trusted_until";

@@ -24,8 +24,8 @@ use std::{
 use blocks::{Block, TOGETHER, Waiting};
 
 use crate::{
-    core::Core,
     concurrency::lock::lock_unpoisoned,
+    core::Core,
     domain::operations::free_space_scrub,
     error::Result,
     store::{Read, Write},

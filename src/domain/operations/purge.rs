@@ -105,9 +105,13 @@ pub fn clear(backups: &Backups, target: Target, progress: backups::Progress<'_>)
             clear_held(backups, "codes", progress, |tx, last| codes::kept_after_in(tx, last, SLICE), codes::clear_in)?
         }
         Target::PaymentRecords => clear_held(backups, "payment_orders", progress, finished, retention::delete_in)?,
-        Target::Feedback => {
-            clear_held(backups, "feedback", progress, |tx, last| feedback::after_in(tx, last, SLICE), feedback::clear_in)?
-        }
+        Target::Feedback => clear_held(
+            backups,
+            "feedback",
+            progress,
+            |tx, last| feedback::after_in(tx, last, SLICE),
+            feedback::clear_in,
+        )?,
     };
     Ok(Cleared { deleted, kept, backup })
 }

@@ -70,7 +70,8 @@ impl Sweep<'_> {
     }
 
     fn in_slices(&mut self, delete: impl Fn(&Write<'_>) -> Result<usize> + Clone + Send + 'static) {
-        let outcome = free_space_scrub::delete_counted_in_batches(self.core, &mut self.deleted, self.is_running, delete);
+        let outcome =
+            free_space_scrub::delete_counted_in_batches(self.core, &mut self.deleted, self.is_running, delete);
         self.record(outcome);
     }
 

@@ -94,7 +94,8 @@ pub async fn place_order(context: RequestContext, package: Package) -> Result<Un
 async fn placed(context: RequestContext, package: Package) -> Result<Saved<PaymentOrder>> {
     let user = context.acting_for(&Claims::of_user(package.user_id))?;
     let (Amount(amount), Coins(coin_count)) = (package.amount, package.coin_count);
-    let Placed { order, is_new } = context.committed(orders::create(&context.app.payments, user, amount, coin_count)).await?;
+    let Placed { order, is_new } =
+        context.committed(orders::create(&context.app.payments, user, amount, coin_count)).await?;
     // A signature by RSA is too much work for a worker.
     let (order, order_string) =
         context.blocking(move |app| orders::order_string(&app.payments, &order).map(|string| (order, string))).await?;

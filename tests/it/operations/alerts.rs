@@ -66,10 +66,7 @@ fn notifies_when_a_rule_fires_and_resolves() {
     let of_budget = told(&webhook).into_iter().filter(|message| message["rule"] == "code_budget");
     let started_at: BTreeSet<_> = of_budget.map(|message| message["since"].to_string()).collect();
     assert_eq!(started_at.len(), 1, "all attempts say since when the rule holds: {started_at:?}");
-    assert!(
-        message["detail"].as_str().unwrap().starts_with("2500 of at most 5000 verification codes"),
-        "{message}"
-    );
+    assert!(message["detail"].as_str().unwrap().starts_with("2500 of at most 5000 verification codes"), "{message}");
     let request = webhook.requests().into_iter().next_back().unwrap();
     assert_eq!(request.target, "/hook?channel=ops");
     let key = hmac::Key::new(hmac::HMAC_SHA256, SECRET.as_bytes());

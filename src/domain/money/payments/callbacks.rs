@@ -8,7 +8,7 @@
 use crate::domain::money::payments::Payments;
 use crate::{
     core::Core,
-        domain::money::payments::settle::{self, Outcome, Verdict},
+    domain::money::payments::settle::{self, Outcome, Verdict},
     error::{Code, Error, Result},
     providers::payment::{Notification, Rejection},
     store::{Pending, Read, Row, Write},
@@ -114,7 +114,8 @@ fn judge(payments: &Payments, form: Vec<u8>, replay_of: Option<i64>) -> Pending<
         Ok(notification) => {
             payments.core.store.write(move |tx| take_in(tx, Message { channel, form: &form, replay_of }, &notification))
         }
-        Err(rejection) => payments.core
+        Err(rejection) => payments
+            .core
             .store
             .write(move |tx| refuse_in(tx, Message { channel, form: &form, replay_of }, &rejection, kept_at_most)),
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::domain::money::payments::Payments;
 use crate::{
-        domain::{
+    domain::{
         money::{
             ledger::Authority,
             payments::{

@@ -71,7 +71,8 @@ impl Payments {
             }
             Choice::Alipay => (Arc::new(alipay_gateway(config, clock)?), None),
         };
-        let (breaker, calls) = (Arc::new(CircuitBreaker::with_defaults("payment")), Semaphore::new(config.payment.calls));
+        let (breaker, calls) =
+            (Arc::new(CircuitBreaker::with_defaults("payment")), Semaphore::new(config.payment.calls));
         Ok(Self { core, gateway, sandbox, breaker, calls, asking: KeyedMutex::default() })
     }
 

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::domain::money::payments::Payments;
 use crate::{
     core::Core,
-        domain::{
+    domain::{
         Each,
         money::{
             ledger::{self, Asset, Entry, Kind},

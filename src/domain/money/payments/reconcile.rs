@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::domain::money::payments::Payments;
 use crate::{
-        domain::money::{
+    domain::money::{
         coins,
         payments::{
             order::Order,
@@ -193,7 +193,9 @@ fn check(payments: &Payments, order: Order) -> Result<()> {
     match next_check(payments, &order) {
         Some(at) => schedule(payments, &order.order_no, at).wait(),
         // Whoever has not opened the payment screen yet still can, which the provider cannot forbid.
-        None if payments.core.clock.now() < order.expires_at => schedule(payments, &order.order_no, order.expires_at).wait(),
+        None if payments.core.clock.now() < order.expires_at => {
+            schedule(payments, &order.order_no, order.expires_at).wait()
+        }
         None if order.is_known_to(payments.gateway.as_ref()) => close(payments, &order),
         None => give_up(payments, order).wait(),
     }
@@ -256,7 +258,9 @@ fn close(payments: &Payments, order: &Order) -> Result<()> {
             payments.core.store.write(close).wait()
         }
         // It was paid or closed between the question and now, or the provider contradicts itself for longer than that.
-        CloseOutcome::NotClosable => schedule(payments, &order.order_no, payments.core.clock.now().plus(AFTER_A_FAILURE)).wait(),
+        CloseOutcome::NotClosable => {
+            schedule(payments, &order.order_no, payments.core.clock.now().plus(AFTER_A_FAILURE)).wait()
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::domain::money::payments::Payments;
 use crate::{
     core::Core,
-        domain::{
+    domain::{
         money::{
             ledger::Authority,
             payments::{order::Order, orders},

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, ops::Range};
 
 use crate::domain::money::payments::Payments;
 use crate::{
-        domain::money::{
+    domain::money::{
         ledger::{self, Asset, Kind},
         payments::{order::Order, orders, retention},
     },

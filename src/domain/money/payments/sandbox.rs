@@ -5,7 +5,7 @@
 
 use crate::domain::money::payments::Payments;
 use crate::{
-        domain::money::payments::{callbacks, order::Order, orders},
+    domain::money::payments::{callbacks, order::Order, orders},
     error::{Code, Error, Result},
     providers::{
         Failure, FailureKind,

@@ -1,6 +1,6 @@
 //! API keys for programs, managed by the command line under a label.
 
-use super::{KEY_PREFIX, valid_name, random_credential};
+use super::{KEY_PREFIX, random_credential, valid_name};
 use crate::{
     core::Core,
     error::{Code, Result},

@@ -16,7 +16,7 @@ use crate::{
     domain::money::ledger::verification,
     error::{Code, Error, Result},
     store::{
-        self, SCHEMA_VERSION, Store, Tuning, SchemaPolicy,
+        self, SCHEMA_VERSION, SchemaPolicy, Store, Tuning,
         backup::{DatabaseCopy, Faults},
         files::{DATABASE, database_size, ensure_free_space},
     },

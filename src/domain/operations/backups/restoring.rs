@@ -112,8 +112,8 @@ fn ensure_same_key(config: &Config, path: &Path, copy: &DatabaseCopy, now: Times
     };
     let key = ServerKey::from_bytes(key);
     // An unreadable database does not prevent the restore of keys: opening it reports the fault.
-    let matching = DatabaseCopy::open(&database, now)
-        .and_then(|database| database.read(|tx| server_key::compare_in(tx, &key)));
+    let matching =
+        DatabaseCopy::open(&database, now).and_then(|database| database.read(|tx| server_key::compare_in(tx, &key)));
     if !matches!(matching, Ok(KeyMatch::Different)) {
         return Ok(());
     }

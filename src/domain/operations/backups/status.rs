@@ -2,13 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    core::Core,
-    domain::operations::settings,
-    error::Result,
-    store::Read,
-    types::Timestamp,
-};
+use crate::{core::Core, domain::operations::settings, error::Result, store::Read, types::Timestamp};
 
 pub(super) const LAST_BACKUP: &str = "backup.last";
 pub(super) const LAST_FAILURE: &str = "backup.failure";

@@ -27,7 +27,12 @@ pub(super) fn database(installation: &Installation<'_>) -> Result<Vec<Check>> {
     let dangling = counted(faults.dangling, "row refers to a missing row", "rows refer to a missing row");
     Ok(vec![
         structure(services, &faults.structure),
-        Check::holds(GROUP, "references", (faults.dangling == 0, "all refer to existing rows"), (Verdict::Fail, dangling)),
+        Check::holds(
+            GROUP,
+            "references",
+            (faults.dangling == 0, "all refer to existing rows"),
+            (Verdict::Fail, dangling),
+        ),
         schema(services)?,
         Check::holds(
             GROUP,

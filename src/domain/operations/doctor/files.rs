@@ -98,7 +98,9 @@ pub(super) fn backups(installation: &Installation<'_>) -> Result<Vec<Check>> {
 fn newest_backup(installation: &Installation<'_>, newest: &Backup, count: usize) -> Check {
     let check = |verdict, detail: String| Check::new(BACKUPS, "newest", verdict, detail);
     match backups::findings(&newest.path, installation.clock.now()) {
-        Ok(Some(findings)) if findings.is_sound() => check(Verdict::Pass, format!("{}, sound; {count} in all", newest.name)),
+        Ok(Some(findings)) if findings.is_sound() => {
+            check(Verdict::Pass, format!("{}, sound; {count} in all", newest.name))
+        }
         Ok(Some(_)) => check(Verdict::Fail, format!("{} is inconsistent", newest.name)),
         _ => check(Verdict::Fail, format!("{} cannot be read", newest.name)),
     }

@@ -35,7 +35,8 @@ pub(super) fn configuration(config: &Config) -> Vec<Check> {
     let public_url = config.server.public_url.as_deref().map(without_secrets);
     let is_mailed = !config.alerts.mail_to.is_empty() && config.email.provider != EmailProvider::Console;
     let has_alert_channel = config.alerts.webhook_url.is_some() || is_mailed;
-    let accounts = counted(config.auth.review_accounts.len(), "signs in with a fixed code", "sign in with a fixed code");
+    let accounts =
+        counted(config.auth.review_accounts.len(), "signs in with a fixed code", "sign in with a fixed code");
     let mut checks = vec![
         Check::new(GROUP, "settings", Verdict::Pass, "all are valid"),
         Check::holds(

@@ -14,8 +14,8 @@ use super::{
     search::Filter,
 };
 use crate::{
-    core::Core,
     config::Suspicion,
+    core::Core,
     error::{Error, Fault, FieldCode, Result},
     types::{Page, Timestamp, in_order},
 };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{Refund, find_in, unheard_of_in};
 use crate::domain::money::payments::Payments;
 use crate::{
-        domain::money::{
+    domain::money::{
         ledger::Authority,
         payments::{
             orders,
@@ -41,7 +41,8 @@ pub fn ask_about_open(payments: &Payments) -> Result<()> {
 
 /// Asks the provider for the money's return, or first what became of an earlier request, and writes the outcome down.
 pub(super) fn carry_out(payments: &Payments, refund: &Refund, by: &Authority) -> Result<()> {
-    let may_have_happened = refund.failure.is_some() || !refund.asked_at.is_within(ASK_AFTER, payments.core.clock.now());
+    let may_have_happened =
+        refund.failure.is_some() || !refund.asked_at.is_within(ASK_AFTER, payments.core.clock.now());
     let number = refund.refund_no.clone();
     if !payments.core.store.write(move |tx| note_asked_in(tx, &number)).wait()? {
         // It ended since it was read. What was refused may have been returned in another way by now.
