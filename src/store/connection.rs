@@ -31,7 +31,7 @@ impl Tuning {
         Self { mmap_size: 0, cache_kib: 1024, readers: 2, queue: 64, commit_size: 64, slow: Duration::from_secs(1) };
 }
 
-/// How long a connection waits for a lock of another process.
+/// Timeout for a lock of another process.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Prepared statements that each connection caches: more than the program has, so that none is prepared twice.

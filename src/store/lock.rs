@@ -11,7 +11,7 @@ use crate::error::{Code, Error, Result};
 
 /// The lock file of a data directory.
 pub const LOCK: &str = "yarrow.lock";
-/// How long a server waits for a command that is opening the database, and how often it retries.
+/// Timeout for the lock of a command that is opening the database, and the interval between attempts.
 const OPENING_WAIT: Duration = Duration::from_secs(2);
 const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 

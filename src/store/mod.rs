@@ -69,7 +69,7 @@ pub const SNAPSHOT_AGE: Duration = Duration::from_millis(50);
 /// The time limit of one read outside the worker threads, because it blocks the reuse of the WAL.
 const LONG_READ_LIMIT: Duration = Duration::from_secs(30);
 
-/// How often the writer checks whether a preparation was cancelled.
+/// Interval at which the writer checks for a cancelled preparation.
 const CANCELLATION_POLL: Duration = Duration::from_millis(50);
 
 /// The database of one data directory. Clones share it.

@@ -31,11 +31,11 @@ const PAGES_UNTIL_RETRY: i64 = 1_000;
 const PATIENT_ATTEMPTS: u32 = 6;
 /// The WAL keeps its size, because overwriting syncs faster than appending. Above this size it is truncated when free.
 pub(super) const LOG_TRUNCATED_ABOVE: u64 = 64 << 20;
-/// How long the writer waits for readers to leave the WAL: longer than a sticky snapshot lives, too short to notice.
+/// Timeout for readers to leave the WAL: longer than a sticky snapshot lives, too short to notice.
 pub(super) const RESTART_WAIT: Duration = Duration::from_millis(100);
 /// The same after [`PATIENT_ATTEMPTS`] and for repeated attempts to truncate. Busy workers end their snapshots sooner.
 pub(super) const RESTART_WAIT_BRIEFLY: Duration = Duration::from_millis(10);
-/// How long a busy reader needs to notice a new commit.
+/// Interval between attempts while readers release their snapshots.
 const READER_POLL: Duration = Duration::from_millis(1);
 /// Attempts to truncate the WAL at shutdown if an operation requested it.
 const SHUTDOWN_ATTEMPTS: u32 = 50;
