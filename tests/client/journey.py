@@ -1,4 +1,4 @@
-"""A user of each generation, by nothing but the generated client. Ends with status 1 at the first surprise."""
+"""Uses both API versions with the generated client. Exits with status 1 at the first unexpected response."""
 
 import os
 import re
@@ -68,7 +68,7 @@ WAIT_SECONDS = 30
 
 
 class Service:
-    """The program, serving a new data directory, with what it prints."""
+    """A running server on a new data directory, and its output."""
 
     def __init__(self, program, directory, settings=None):
         self.program, self.directory, self.lines = program, directory, []
@@ -96,7 +96,7 @@ class Service:
         raise AssertionError(f"no line with {pattern!r} in {self.lines}")
 
     def code(self, pattern):
-        """The code of the newest message, which is forgotten so that the next one is another."""
+        """Returns the code of the newest message and removes the message."""
         code = self.wait_for(pattern)
         self.lines.clear()
         return code
@@ -113,7 +113,7 @@ class Service:
 
 
 def done(endpoint, kind, *arguments, status=HTTPStatus.OK, **named):
-    """Calls an endpoint of the client and returns what the client made of the answer, which is of this kind."""
+    """Calls an endpoint and returns the parsed response, which must have this type."""
     response = endpoint.sync_detailed(*arguments, **named)
     assert response.status_code == status, f"{endpoint.__name__}: {response.status_code} {response.content!r}"
     assert kind is None or isinstance(response.parsed, kind), f"{endpoint.__name__}: {response.parsed!r}"
@@ -247,7 +247,7 @@ def leave_and_return(service, client):
     points = done(get_api_v1_account, models.Account, client=client).points
     done(delete_api_v1_account, None, client=client, status=HTTPStatus.NO_CONTENT)
     refused(get_api_v1_account, 401, "unauthenticated", client=client)
-    # Until another message may be sent to the address.
+    # Wait until the address may get another message.
     time.sleep(1.1)
     back = log_in(service, EMAIL)
     assert back.is_new_user and back.restored and back.points_restored == points and back.points_granted == 0, back

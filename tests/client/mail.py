@@ -1,6 +1,6 @@
-"""Signing in by codes that a mail server of somebody else's making (aiosmtpd) took, by each way of encrypting.
+"""Signs in with codes sent through a real mail server (aiosmtpd), with each kind of encryption.
 
-The generated client asks for the code; what the server was handed is read with Python's own email package.
+The generated client requests the code, and Python's email package reads the message.
 """
 
 import email
@@ -26,7 +26,7 @@ SUBJECTS = {"zh": "验证码", "en": "code"}
 
 
 class Mailbox:
-    """Keeps what the server took, and how."""
+    """Records accepted messages and their connections."""
 
     def __init__(self):
         self.taken = []
@@ -45,13 +45,13 @@ class Mailbox:
 
 
 class MailServer(Controller):
-    """Listens on a port that the system chooses."""
+    """Listens on a free port."""
 
     def __init__(self, mailbox, **settings):
         super().__init__(mailbox, hostname="127.0.0.1", port=0, **settings)
 
     def _trigger_server(self):
-        # It greets itself once it listens, and knows only now where.
+        # The controller connects to itself after listening, when the port is known.
         self.port = self.server.sockets[0].getsockname()[1]
         super()._trigger_server()
 
@@ -61,7 +61,7 @@ def authenticate(server, session, envelope, mechanism, data):
 
 
 def certificate(directory):
-    """A certificate for localhost that vouches for itself."""
+    """Creates a self-signed certificate for localhost."""
     key, chain = os.path.join(directory, "key.pem"), os.path.join(directory, "chain.pem")
     names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-addext", "basicConstraints=CA:FALSE"]
     make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-keyout", key, "-out", chain, *names]
@@ -79,7 +79,7 @@ def controller(mode, mailbox, context):
             guarded = {"require_starttls": True, "auth_required": True, "authenticator": authenticate}
             return MailServer(mailbox, tls_context=context, **guarded)
         case "tls":
-            # Encrypted from the first byte on: passwords may be shown, although no STARTTLS came before.
+            # Implicit TLS allows AUTH without STARTTLS.
             guarded = {"auth_required": True, "auth_require_tls": False, "authenticator": authenticate}
             return MailServer(mailbox, ssl_context=context, **guarded)
 
@@ -125,7 +125,7 @@ def ask(service, mailbox, mode, language, count):
 
 
 def main():
-    # It advises against what is tested here.
+    # aiosmtpd warns about the configuration under test.
     warnings.filterwarnings("ignore", module="aiosmtpd")
     logging.getLogger("mail.log").setLevel(logging.ERROR)
     with tempfile.TemporaryDirectory() as directory:

@@ -5,8 +5,8 @@
 use serde_json::{Map, Value, json};
 
 use crate::{
-    endpoint_access::{Access, promised},
-    invalid_input::{Way, texts, ways},
+    endpoint_access::{Access, expected_access},
+    invalid_input::{Location, locations, texts},
     support::{Caller, Document, Operation, Parameter, ParameterLocation, Request, Response, Server, Setup},
 };
 
@@ -14,7 +14,7 @@ const PASSWORD: &str = "correct horse battery staple";
 
 /// The caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Who {
+enum CallerKind {
     Nobody,
     BadToken,
     SignedOut,
@@ -23,7 +23,14 @@ enum Who {
     Key,
 }
 
-const EVERYBODY: [Who; 6] = [Who::Nobody, Who::BadToken, Who::SignedOut, Who::User, Who::Admin, Who::Key];
+const EVERYBODY: [CallerKind; 6] = [
+    CallerKind::Nobody,
+    CallerKind::BadToken,
+    CallerKind::SignedOut,
+    CallerKind::User,
+    CallerKind::Admin,
+    CallerKind::Key,
+];
 
 /// The expected outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,26 +43,30 @@ enum Verdict {
 }
 
 /// Returns the outcome that the contract requires.
-fn verdict(operation: &Operation, who: Who, names_other: bool) -> Verdict {
-    let access = promised(operation);
+fn verdict(operation: &Operation, who: CallerKind, names_other: bool) -> Verdict {
+    let access = expected_access(operation);
     // Anyone may send feedback, but administrators are not users.
-    if operation.path == "/feedback" && matches!(who, Who::Admin | Who::Key) {
+    if operation.path == "/feedback" && matches!(who, CallerKind::Admin | CallerKind::Key) {
         return Verdict::Forbidden;
     }
     // An API key has no session to end.
-    if operation.path == "/admin/logout" && who == Who::Key {
+    if operation.path == "/admin/logout" && who == CallerKind::Key {
         return Verdict::Forbidden;
     }
     let proved = match who {
-        Who::Nobody => None,
-        Who::BadToken | Who::SignedOut if access != Access::TokenHolder => return Verdict::Unauthenticated,
+        CallerKind::Nobody => None,
+        CallerKind::BadToken | CallerKind::SignedOut if access != Access::TokenHolder => {
+            return Verdict::Unauthenticated;
+        }
         who => Some(who),
     };
     match (access, proved) {
         (Access::TokenHolder, _) | (Access::Anyone, None) => Verdict::LetIn,
         (_, None) => Verdict::Unauthenticated,
-        (Access::Admin, Some(Who::User)) | (Access::OwnUser, Some(Who::Admin | Who::Key)) => Verdict::Forbidden,
-        (Access::OwnUser | Access::OwnUserOrAdmin | Access::Anyone, Some(Who::User)) if names_other => {
+        (Access::Admin, Some(CallerKind::User)) | (Access::OwnUser, Some(CallerKind::Admin | CallerKind::Key)) => {
+            Verdict::Forbidden
+        }
+        (Access::OwnUser | Access::OwnUserOrAdmin | Access::Anyone, Some(CallerKind::User)) if names_other => {
             Verdict::NotYours
         }
         _ => Verdict::LetIn,
@@ -94,28 +105,28 @@ impl Fixture {
     }
 
     /// Adds the credential. Callers that were signed out or deleted are replaced.
-    fn by(&self, who: Who, operation: &Operation, request: Request) -> Request {
+    fn by(&self, who: CallerKind, operation: &Operation, request: Request) -> Request {
         let key = || self.document.operations.iter().find_map(|operation| operation.key.clone()).unwrap();
         match who {
-            Who::Nobody => request,
-            Who::BadToken => request.token(&format!("{}x", self.user.token)),
-            Who::SignedOut => request.by(&self.signed_out),
-            Who::User if operation.is_farewell() => request.by(&self.server.sign_in_again("13800138009")),
-            Who::User => request.by(&self.user),
-            Who::Admin if operation.path == "/admin/logout" => {
+            CallerKind::Nobody => request,
+            CallerKind::BadToken => request.token(&format!("{}x", self.user.token)),
+            CallerKind::SignedOut => request.by(&self.signed_out),
+            CallerKind::User if operation.ends_session() => request.by(&self.server.sign_in_again("13800138009")),
+            CallerKind::User => request.by(&self.user),
+            CallerKind::Admin if operation.path == "/admin/logout" => {
                 // The test has used wrong passwords before.
                 self.server.database().execute("delete from admin_attempts", []).unwrap();
                 let login = json!({ "name": "root", "password": PASSWORD });
                 let session = self.server.post("/admin/login").json(&login).send().expect(200).json();
                 request.token(session["token"].as_str().unwrap())
             }
-            Who::Admin => request.token(&self.admin),
-            Who::Key => request.token(&key()),
+            CallerKind::Admin => request.token(&self.admin),
+            CallerKind::Key => request.token(&key()),
         }
     }
 
     /// Returns a request with required values and one more parameter with somebody's value, in this location.
-    fn request(&self, operation: &Operation, named: Option<&Parameter>, whose: &Caller, way: Way) -> Request {
+    fn request(&self, operation: &Operation, named: Option<&Parameter>, whose: &Caller, way: Location) -> Request {
         let mut values = operation.required_values(&self.user);
         let mut path = operation.path_of(&self.user);
         match named {
@@ -127,13 +138,13 @@ impl Fixture {
     }
 }
 
-fn placed(request: Request, values: &Map<String, Value>, way: Way) -> Request {
+fn placed(request: Request, values: &Map<String, Value>, way: Location) -> Request {
     let pairs = texts(values);
     let pairs: Vec<_> = pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     match way {
-        Way::Json => request.json(&Value::Object(values.clone())),
-        Way::Form => request.form(&pairs),
-        Way::Query => request.query(&pairs),
+        Location::Json => request.json(&Value::Object(values.clone())),
+        Location::Form => request.form(&pairs),
+        Location::Query => request.query(&pairs),
     }
 }
 
@@ -144,11 +155,11 @@ fn every_caller_gets_the_contracts_access_in_every_parameter_location() {
     for operation in &fixture.document.operations {
         let naming = operation.parameters.iter().filter(|parameter| operation.names_user(parameter)).map(Some);
         for named in std::iter::once(None).chain(naming) {
-            for (way, who) in ways(operation).flat_map(|way| EVERYBODY.map(|who| (way, who))) {
+            for (way, who) in locations(operation).flat_map(|way| EVERYBODY.map(|who| (way, who))) {
                 for whose in [&fixture.user, &fixture.other] {
                     let names_other = named.is_some() && whose.user_id == fixture.other.user_id;
                     if named.is_none() && whose.user_id == fixture.other.user_id
-                        || names_other && operation.is_farewell()
+                        || names_other && operation.ends_session()
                     {
                         continue;
                     }
@@ -162,7 +173,7 @@ fn every_caller_gets_the_contracts_access_in_every_parameter_location() {
         }
     }
     println!("{calls} calls");
-    assert!(calls > 2_500, "only {calls} calls: the document has become small");
+    assert!(calls > 2_500, "only {calls} calls: the document has shrunk");
     assert_no_fault(&fixture.server);
 }
 
@@ -194,8 +205,9 @@ fn resources_of_other_users_are_not_found() {
     let cast = json!({ "question": "何时启程？", "method": "three_coins" });
     let session = server.post("/api/v1/sessions").by(user).json(&cast).send().expect(201).json();
     let session = session["id"].as_str().unwrap();
-    let tell = json!({ "audience": "users", "userIds": [user.user_id], "title": "…", "body": "…" });
-    let told = server.post("/admin/notifications").token(&fixture.admin).json(&tell).send().expect(201).json();
+    let stream_chunks = json!({ "audience": "users", "userIds": [user.user_id], "title": "…", "body": "…" });
+    let reported =
+        server.post("/admin/notifications").token(&fixture.admin).json(&stream_chunks).send().expect(201).json();
     let ask = json!({ "question": "何时启程？", "divinationData": { "lines": [7, 8, 8, 8, 7, 6] } });
     let record = server.post("/divination/enhanced").by(user).json(&ask).send().expect(200).json();
     let package = [("amount", "6.00"), ("coinCount", "60")];
@@ -207,7 +219,7 @@ fn resources_of_other_users_are_not_found() {
         server.get(&format!("/api/v1/sessions/{session}")),
         server.post(&format!("/api/v1/sessions/{session}/interpretation")),
         server.delete(&format!("/api/v1/sessions/{session}")),
-        server.patch(&format!("/api/v1/notifications/{}/read", told["id"].as_str().unwrap())),
+        server.patch(&format!("/api/v1/notifications/{}/read", reported["id"].as_str().unwrap())),
         server.get(&format!("/divination/records/trace/{}", record["traceId"].as_str().unwrap())),
         server.post("/payment/update-balance").json(&hint),
         server.delete(&format!("/api/v1/auth/tokens/{device}")),

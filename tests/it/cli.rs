@@ -157,7 +157,7 @@ fn reports_unknown_names_conflicts_and_unreadable_values_together() {
         "payment.alipay_public_key: ",
         "server.admin_listen: ",
     ] {
-        assert_eq!(message.matches(&format!("\n{fault}")).count(), 1, "{fault} is not once in:\n{message}");
+        assert_eq!(message.matches(&format!("\n{fault}")).count(), 1, "{fault} does not occur exactly once in:\n{message}");
     }
     // Checks that depend on an unreadable value are skipped.
     assert!(!message.contains("auth.default_region"), "{message}");
@@ -431,15 +431,15 @@ fn healthcheck_returns_an_exit_code() {
     assert!(stderr(&ill).contains(&address) && !stderr(&ill).contains("provider"), "{}", stderr(&ill));
     let ill = run(&["healthcheck", "--json", "--listen", &address]);
     assert_code(&ill, 1);
-    let told: Value = serde_json::from_str(&stdout(&ill)).unwrap();
-    assert_eq!((&told["ready"], &told["status"]), (&json!(false), &Value::Null));
-    assert!(told["error"].as_str().unwrap().contains(&address), "{told}");
+    let reported: Value = serde_json::from_str(&stdout(&ill)).unwrap();
+    assert_eq!((&reported["ready"], &reported["status"]), (&json!(false), &Value::Null));
+    assert!(reported["error"].as_str().unwrap().contains(&address), "{reported}");
     let unready = FakeProvider::with_handler(|_| Reply::status(503));
     let address = unready.url().replace("http://", "");
     let ill = run(&["healthcheck", "--json", "--listen", &address]);
     assert_code(&ill, 1);
-    let told: Value = serde_json::from_str(&stdout(&ill)).unwrap();
-    assert_eq!((&told["ready"], &told["status"]), (&json!(false), &json!(503)));
+    let reported: Value = serde_json::from_str(&stdout(&ill)).unwrap();
+    assert_eq!((&reported["ready"], &reported["status"]), (&json!(false), &json!(503)));
     assert_code(&run(&["healthcheck", "--listen", "nowhere"]), 3);
     assert_code(&run(&["healthcheck", "--no-such-flag"]), 2);
 }
@@ -557,11 +557,11 @@ fn logs_contain_no_personal_data() {
 
     let phone = [("phoneNumber", PHONE)];
     let save = json!({ "localRecordId": "r-1", "phoneNumber": PHONE, "question": QUESTION, "aiResult": QUESTION });
-    let asked = json!({ "question": QUESTION, "divinationData": { "note": QUESTION } });
+    let requested = json!({ "question": QUESTION, "divinationData": { "note": QUESTION } });
     let name = json!({ "nickname": NICKNAME, "signature": QUESTION });
     server.put("/user/profile").by(&user).json(&name).send().expect(200);
     server.post("/divination-history/save").by(&user).json(&save).send().expect(201);
-    server.post("/divination/enhanced").by(&user).json(&asked).send().expect(200);
+    server.post("/divination/enhanced").by(&user).json(&requested).send().expect(200);
     server.get(&format!("/divination-history/count/{PHONE}")).by(&user).send().expect(200);
     server.post("/divination-history/get").by(&user).form(&phone).send().expect(200);
     server.post("/auth/validate-token").form(&[("token", &user.token)]).send().expect(200);
@@ -599,7 +599,7 @@ fn logs_contain_no_personal_data() {
     assert_eq!(server.terminate(), Some(0));
     let lines = server.lines();
     assert!(lines.iter().any(|line| line.contains("could not be served")), "{lines:#?}");
-    assert!(lines.iter().all(|line| !line.contains('\u{1b}')), "the log is coloured, and nobody sees it");
+    assert!(lines.iter().all(|line| !line.contains('\u{1b}')), "the log is coloured but not shown in a terminal");
     let of_development = |line: &&String| !line.starts_with("SMS to ");
     let secrets = [PHONE, "GREET", "13712345678", &code, &user.token, secret, QUESTION, NICKNAME];
     for line in lines.iter().filter(of_development) {
@@ -620,9 +620,9 @@ fn logs_contain_no_personal_data() {
 
 #[test]
 fn prints_build_information() {
-    let told = run(&["version", "--json"]);
-    assert_code(&told, 0);
-    let facts: Value = serde_json::from_slice(&told.stdout).unwrap();
+    let reported = run(&["version", "--json"]);
+    assert_code(&reported, 0);
+    let facts: Value = serde_json::from_slice(&reported.stdout).unwrap();
     assert_eq!(facts["version"], env!("CARGO_PKG_VERSION"));
     assert!(facts["compiler"].as_str().unwrap().starts_with("rustc 1."), "{facts}");
     assert!(facts["sqlite"].as_str().unwrap().starts_with("3."), "{facts}");
@@ -696,9 +696,12 @@ fn asks_for_confirmation_in_a_terminal() {
         let before: i64 = server.value(left);
         assert!(before > 0, "{arguments}");
         for typed in ["n\n", "\n", "yess\n"] {
-            let asked = typed_to(server.directory(), arguments, typed);
-            assert_code(&asked, 2);
-            assert!(stdout(&asked).contains("[y/N]") && stdout(&asked).contains("Nothing was changed."), "{arguments}");
+            let requested = typed_to(server.directory(), arguments, typed);
+            assert_code(&requested, 2);
+            assert!(
+                stdout(&requested).contains("[y/N]") && stdout(&requested).contains("Nothing was changed."),
+                "{arguments}"
+            );
             assert_eq!(server.value::<i64>(left), before, "{arguments} after {typed:?}");
         }
         assert_code(&typed_to(server.directory(), arguments, "Yes\n"), 0);

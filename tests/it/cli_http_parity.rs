@@ -10,7 +10,7 @@ use crate::support::{Binary, Document, Setup};
 /// An endpoint, its command and the operation that both call; or two operations, first the endpoint's.
 ///
 /// Missing endpoints, unknown commands and operations that are not called fail the test.
-const TWINS: &[(&str, &str, &str)] = &[
+const COUNTERPARTS: &[(&str, &str, &str)] = &[
     ("GET /user/profile", "users show", "profile::find support::show"),
     ("GET /coin/balance", "coins balance", "coins::balance"),
     ("GET /coin/balance/phone", "coins balance", "coins::balance"),
@@ -144,22 +144,22 @@ fn every_administrator_endpoint_has_its_command() {
         })
         .map(super::support::Operation::name)
         .collect();
-    let known: BTreeSet<_> = TWINS.iter().map(|(endpoint, ..)| (*endpoint).to_owned()).collect();
-    assert_eq!(endpoints, known, "an endpoint for administrators needs its command, and a row on this page");
+    let known: BTreeSet<_> = COUNTERPARTS.iter().map(|(endpoint, ..)| (*endpoint).to_owned()).collect();
+    assert_eq!(endpoints, known, "an administrator endpoint needs a command and a row in this table");
 }
 
 #[test]
 fn endpoint_and_command_call_the_same_operation() {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut strangers = Vec::new();
-    for (endpoint, command, operations) in TWINS {
+    for (endpoint, command, operations) in COUNTERPARTS {
         let words: Vec<_> = command.split(' ').collect();
         let help = Binary::command().args(&words).arg("--help").output().unwrap();
         let usage = String::from_utf8(help.stdout).unwrap();
         assert!(help.status.success() && usage.contains(&format!("yarrow {command}")), "{endpoint}: {usage}");
         let (over_http, by_command) = operations.split_once(' ').unwrap_or((operations, operations));
-        let doors = [(module_of_endpoint(endpoint), over_http), (Path::new("cli").join(words[0]), by_command)];
-        for (module, operation) in doors {
+        let modules = [(module_of_endpoint(endpoint), over_http), (Path::new("cli").join(words[0]), by_command)];
+        for (module, operation) in modules {
             let text = text_of(&sources.join(&module));
             if !calls(&text, operation) {
                 strangers.push(format!("{endpoint}: src/{} never calls {operation}", module.display()));

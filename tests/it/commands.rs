@@ -56,16 +56,16 @@ fn escapes_terminal_sequences_in_user_texts() {
     let response = server.post("/divination/enhanced").by(&user).json(&record).send().expect(200).json();
     let trace = response["traceId"].as_str().unwrap();
     // As stored before such characters were rejected.
-    for kept in ["feedback set content", "users set nickname", "interpretations set question"] {
-        server.database().execute(&format!("update {kept} = ?1"), [text]).unwrap();
+    for stored in ["feedback set content", "users set nickname", "interpretations set question"] {
+        server.database().execute(&format!("update {stored} = ?1"), [text]).unwrap();
     }
     for arguments in [["feedback", "list", ""], ["records", "show", trace], ["users", "show", "13800138000"]] {
         for flag in ["", "--json"] {
             let given = [&arguments[..], &[flag]].concat().into_iter().filter(|argument| !argument.is_empty());
             let output = Binary::command().arg("--data-dir").arg(server.directory()).args(given).output().unwrap();
             let shown = String::from_utf8(output.stdout).unwrap();
-            let acts = |character: char| character != '\n' && (character.is_control() || character == '\u{202e}');
-            assert!(!shown.contains(acts), "{arguments:?}: {shown:?}");
+            let events = |character: char| character != '\n' && (character.is_control() || character == '\u{202e}');
+            assert!(!shown.contains(events), "{arguments:?}: {shown:?}");
             assert!(shown.contains("hello"), "{arguments:?}: {shown:?}");
         }
     }
@@ -390,7 +390,7 @@ fn every_command_works_beside_a_busy_server() {
                 failures.push(format!("{line}: the audit says the opposite of what was promised"));
             } else if code == 0 && serde_json::from_slice::<Value>(&output.stdout).is_err() {
                 failures.push(format!("{line}: no JSON: {message}"));
-            } else if code != 0 && !is_told_in_json(&output) {
+            } else if code != 0 && !is_json_problem(&output) {
                 failures.push(format!("{line}: fails without a sentence: {message}"));
             }
         }
@@ -402,7 +402,7 @@ fn every_command_works_beside_a_busy_server() {
 }
 
 /// Returns true if the last line of standard error is a problem with code and detail.
-fn is_told_in_json(output: &Output) -> bool {
+fn is_json_problem(output: &Output) -> bool {
     let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
     let problem: Option<Value> = complaint.lines().last().and_then(|line| serde_json::from_str(line).ok());
     let is_text = |problem: &Value, name: &str| problem[name].as_str().is_some_and(|text| !text.is_empty());
@@ -418,7 +418,7 @@ fn covers_every_command() {
         LINES.iter().any(|(line, _)| is_it(line)) || ELSEWHERE.contains(&command)
     };
     let left_out: Vec<_> = all.iter().filter(|command| !is_tried(command)).collect();
-    assert!(left_out.is_empty(), "these commands are tried by no line of this page: {left_out:?}");
+    assert!(left_out.is_empty(), "commands without a line in this test: {left_out:?}");
 }
 
 #[test]

@@ -181,7 +181,7 @@ fn concurrent_uses_spend_no_more_than_the_balance() {
         .map(|response| response.json()["balance"].as_i64().unwrap())
         .collect();
     left.sort_unstable();
-    assert_eq!(left, (0..37).collect::<Vec<_>>(), "a balance was told twice");
+    assert_eq!(left, (0..37).collect::<Vec<_>>(), "a balance was returned twice");
     assert_ledger_is_sound(&server);
 }
 
@@ -369,8 +369,9 @@ fn an_invite_redeemed_by_a_hundred_respects_its_limit() {
     let server = Setup::default().start();
     let host = server.sign_in(PHONE);
     let code = server.get("/api/v1/invite").by(&host).send().expect(200).json()["code"].clone();
-    let guests: Vec<_> = (0..CALLERS).map(|guest| server.sign_in(&format!("1390013{guest:04}"))).collect();
-    let redeem = |guest: usize| server.post("/api/v1/invite/redeem").by(&guests[guest]).json(&json!({ "code": code }));
+    let invitees: Vec<_> = (0..CALLERS).map(|invitee| server.sign_in(&format!("1390013{invitee:04}"))).collect();
+    let redeem =
+        |invitee: usize| server.post("/api/v1/invite/redeem").by(&invitees[invitee]).json(&json!({ "code": code }));
     let (counted, _) = statuses(redeem);
     assert_eq!(counted, BTreeMap::from([(200, CALLERS)]));
     // A second round rewards nobody again.

@@ -60,7 +60,7 @@ fn wait_until_ready_says(server: &Server, what: &str, state: &str) -> Value {
 }
 
 /// Returns the detail of the damage alert if it fires.
-fn told_of_damage(server: &Server) -> Option<String> {
+fn damage_alert(server: &Server) -> Option<String> {
     let listed = server.command(&["alerts", "list"]).expect(0).json();
     let rule =
         listed["items"].as_array().unwrap().iter().find(|item| item["rule"] == "database_damaged").unwrap().clone();
@@ -160,8 +160,8 @@ fn a_removed_wal_stops_writes_and_loses_nothing_acknowledged() {
     // The last network log entries cannot be written.
     assert_eq!(server.terminate(), Some(1));
     let server = Setup::default().on(&directory).start();
-    let kept = server.post("/divination-history/get").by(&user).send().expect(200).json();
-    let is_kept = |id: &str| kept["items"].as_array().unwrap().iter().any(|item| item["localRecordId"] == id);
+    let stored = server.post("/divination-history/get").by(&user).send().expect(200).json();
+    let is_kept = |id: &str| stored["items"].as_array().unwrap().iter().any(|item| item["localRecordId"] == id);
     assert_eq!((is_kept("before"), is_kept("after")), (true, false));
 }
 
@@ -178,7 +178,7 @@ fn the_integrity_check_reports_damage_with_the_backup_to_restore() {
     };
     let mut server = setup().start();
     assert!(wait_until_ready_says(&server, "database", "damaged")["databaseCheckedAt"].is_string());
-    let message = told_of_damage(&server).unwrap();
+    let message = damage_alert(&server).unwrap();
     assert!(message.contains(&format!("`yarrow restore {name}`")) && message.contains("is damaged"), "{message}");
     let found = server.command(&["doctor"]).expect(5).json();
     assert!(found.to_string().contains(&format!("`yarrow restore {name}`")), "{found:#}");
@@ -186,7 +186,7 @@ fn the_integrity_check_reports_damage_with_the_backup_to_restore() {
     CommandOutput::run(&directory, &["restore", name, "--yes"], "").expect(0);
     let server = setup().start();
     wait_until_ready_says(&server, "database", "sound");
-    assert_eq!(told_of_damage(&server), None);
+    assert_eq!(damage_alert(&server), None);
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn a_backup_reports_damage_and_keeps_the_good_ones() {
     let server = setup.with("DATABASE_CHECK_EVERY", "0 s").with("BACKUP_EVERY", "1 s").on(&directory).start();
     assert_eq!(wait_until_ready_says(&server, "backups", "failed")["database"], "damaged");
     assert!(server.lines().iter().any(|line| line.contains("ERROR") && line.contains("the database is damaged")));
-    let message = told_of_damage(&server).unwrap();
+    let message = damage_alert(&server).unwrap();
     assert!(message.contains(good[0].trim_matches('"')), "{message}");
     sleep(Duration::from_secs(3));
     assert_eq!(backups(), good);
@@ -272,18 +272,22 @@ fn a_damaged_wal_loses_only_the_commits_after_the_damage() {
     let integrity: String = server.value("pragma integrity_check");
     assert_eq!(integrity, "ok");
     server.post("/divination-history/save").by(&user).json(&json!({ "localRecordId": "after" })).send().expect(201);
-    let kept: Vec<i64> = {
+    let stored: Vec<i64> = {
         let database = server.database();
         let mut rows = database.prepare("select sequence from history order by sequence").unwrap();
         rows.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
     };
-    assert!(kept.len() > 1 && kept.len() <= 41, "{kept:?}");
-    assert_eq!(kept, (1..=i64::try_from(kept.len()).unwrap()).collect::<Vec<_>>(), "what is kept is not a beginning");
+    assert!(stored.len() > 1 && stored.len() <= 41, "{stored:?}");
+    assert_eq!(
+        stored,
+        (1..=i64::try_from(stored.len()).unwrap()).collect::<Vec<_>>(),
+        "the stored text is not a beginning"
+    );
     server.command(&["ledger", "verify"]).expect(0);
 }
 
 /// Runs the program as an unprivileged user, because permissions do not bind root.
-fn as_nobody(directory: &Path, arguments: &[&str]) -> Output {
+fn as_unprivileged(directory: &Path, arguments: &[&str]) -> Output {
     let is_root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
     let mut command = if is_root {
         // The program may be in a directory that only root can enter.
@@ -317,7 +321,7 @@ fn a_read_only_directory_is_reported() {
     let before = std::fs::read(database(&directory)).unwrap();
     let serve = ["serve", "--listen", "127.0.0.1:0"];
     for arguments in [&serve[..], &["coins", "balance", "13800138000"]] {
-        let output = as_nobody(&directory, arguments);
+        let output = as_unprivileged(&directory, arguments);
         let message = assert_refused(&output, 6);
         assert!(
             message.contains("data directory") && message.to_lowercase().contains("permission"),
@@ -328,7 +332,7 @@ fn a_read_only_directory_is_reported() {
     let fresh = temp_dir.path().join("closed");
     std::fs::create_dir(&fresh).unwrap();
     set_mode(&fresh, 0o555);
-    assert_refused(&as_nobody(&fresh, &serve), 6);
+    assert_refused(&as_unprivileged(&fresh, &serve), 6);
     assert!(std::fs::read_dir(&fresh).unwrap().next().is_none());
     assert!(std::fs::read(database(&directory)).unwrap() == before);
     set_mode(&directory, 0o755);
@@ -379,10 +383,10 @@ fn traced_a_failing_sync_ends_the_server_before_it_acknowledges() {
         assert_ne!(server.wait_for_end(), Some(0));
         drop(server);
         let server = Setup::default().on(&directory).start();
-        let kept = Connection::open(database(&directory)).unwrap();
+        let stored = Connection::open(database(&directory)).unwrap();
         for id in &acknowledged {
             let found = "select count(*) from history where local_record_id = ?1";
-            assert_eq!(kept.query_row(found, [id], |row| row.get::<_, i64>(0)), Ok(1), "{id}");
+            assert_eq!(stored.query_row(found, [id], |row| row.get::<_, i64>(0)), Ok(1), "{id}");
         }
         assert_eq!(server.value::<String>("pragma integrity_check"), "ok");
     }
@@ -407,7 +411,7 @@ fn traced_a_failing_write_is_rejected_and_later_ones_succeed() {
     assert_eq!(statuses.last().unwrap().1, 201);
     for (number, status) in statuses {
         let found = format!("select count(*) from history where local_record_id = 'write-{number}'");
-        assert_eq!(server.value::<i64>(&found), i64::from(status == 201), "{number} was answered {status}");
+        assert_eq!(server.value::<i64>(&found), i64::from(status == 201), "{number} got status {status}");
     }
     assert_eq!(server.value::<String>("pragma integrity_check"), "ok");
     server.kill_traced();
@@ -463,7 +467,7 @@ fn a_damaged_file_prevents_the_start_and_names_the_remedy() {
     std::fs::remove_file(&path).unwrap();
     let message = refusal(&directory);
     assert!(message.contains("is missing") && message.contains(&format!("`yarrow restore {name}`")), "{message}");
-    assert!(!path.exists(), "a new one was made");
+    assert!(!path.exists(), "a new key was created");
     CommandOutput::run(&directory, &["restore", name, "--yes"], "").expect(0);
     Setup::default().on(&directory).start();
 }
@@ -497,8 +501,8 @@ fn a_large_write_is_not_held_in_memory() {
     server.edit(&fill);
     taken("clearing everything", &|server| {
         let clear = || server.delete("/admin/data-cleanup/all").token(&key);
-        let asked = clear().send().expect(428).json();
-        clear().form(&[("confirm", asked["confirm"].as_str().unwrap())]).send().expect(200);
+        let requested = clear().send().expect(428).json();
+        clear().form(&[("confirm", requested["confirm"].as_str().unwrap())]).send().expect(200);
     });
     assert_eq!(server.value::<i64>("select count(*) from users"), 0);
 }

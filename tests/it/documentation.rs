@@ -54,12 +54,12 @@ fn every_documented_setting_exists() {
     for name in DOCUMENTS {
         let text = document(name);
         for found in setting.captures_iter(&text).map(|found| found.get(1).unwrap().as_str()) {
-            assert!(default_of(found).is_some() || NO_SETTINGS.contains(&found), "{name}: there is no setting {found}");
+            assert!(default_of(found).is_some() || NO_SETTINGS.contains(&found), "{name}: setting {found} does not exist");
             named += 1;
         }
         for found in variable.find_iter(&text).map(|found| found.as_str()) {
             let is_known = variables.contains(found.strip_suffix("_FILE").unwrap_or(found)) || found == "YARROW_CONFIG";
-            assert!(is_known, "{name}: there is no variable {found}");
+            assert!(is_known, "{name}: variable {found} does not exist");
             named += 1;
         }
     }
@@ -75,10 +75,10 @@ fn documented_limits_match_the_defaults() {
     for row in rows {
         let cells: Vec<_> = row.trim_matches('|').split(" | ").collect();
         let settings: Vec<_> = cells[1].split('`').skip(1).step_by(2).collect();
-        let told = cells[2].trim_end_matches(" each");
-        let told = if told == "none" { vec![""; settings.len()] } else { told.split(", ").collect() };
+        let reported = cells[2].trim_end_matches(" each");
+        let reported = if reported == "none" { vec![""; settings.len()] } else { reported.split(", ").collect() };
         let defaults: Vec<_> = settings.iter().map(|setting| default_of(setting).unwrap_or("no setting")).collect();
-        assert_eq!(told, defaults, "{row}");
+        assert_eq!(reported, defaults, "{row}");
     }
 }
 
@@ -91,7 +91,7 @@ fn code_in(text: &str) -> Vec<String> {
 }
 
 /// Returns the error in a command line, in which capitals are placeholders.
-fn misspelt(line: &str, commands: &[String]) -> Option<String> {
+fn command_error(line: &str, commands: &[String]) -> Option<String> {
     let mut path = String::new();
     let mut rest = line.split(' ').peekable();
     let leads_on =
@@ -125,14 +125,15 @@ fn every_documented_command_exists() {
             let line = line[1].replace(['[', ']'], "");
             // The first belongs to another command. In the second, `sudo` names the user.
             if !line.starts_with("help ") && !line.starts_with("yarrow ") {
-                assert_eq!(misspelt(line.trim(), &commands), None, "{name}: yarrow {line}");
+                assert_eq!(command_error(line.trim(), &commands), None, "{name}: yarrow {line}");
                 checked += 1;
             }
         }
     }
     assert!(checked > 80, "{checked}");
     assert!(
-        misspelt("coins grand 1 2", &commands).is_some() && misspelt("coins grant 1 2 --why x", &commands).is_some()
+        command_error("coins grand 1 2", &commands).is_some()
+            && command_error("coins grant 1 2 --why x", &commands).is_some()
     );
 }
 
@@ -161,9 +162,9 @@ fn every_guarantee_in_the_security_policy_has_its_test() {
     for row in rows {
         let cell = row.trim_end_matches('|').rsplit('|').next().unwrap();
         let named: Vec<_> = cell.split('`').skip(1).step_by(2).collect();
-        assert!(!named.is_empty(), "no test stands behind: {row}");
+        assert!(!named.is_empty(), "no test is named in: {row}");
         for name in named {
-            assert!(tests.contains(name), "there is no test {name}, which stands behind: {row}");
+            assert!(tests.contains(name), "test {name} does not exist, named in: {row}");
         }
     }
 }
@@ -207,7 +208,7 @@ fn every_fuzz_target_has_its_program_and_is_run() {
         entries.map(|entry| entry.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned()).collect()
     };
     let (targets, seeds) = (names("fuzz_targets"), names("seeds"));
-    assert_eq!(targets, seeds, "`fuzz/run` goes through the seeds");
+    assert_eq!(targets, seeds, "`fuzz/run` runs the seeds");
     let manifest = fs::read_to_string(fuzz.join("Cargo.toml")).unwrap();
     for target in targets {
         assert!(manifest.contains(&format!("path = \"fuzz_targets/{target}.rs\"")), "{target} is not built");

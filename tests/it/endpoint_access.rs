@@ -34,7 +34,7 @@ impl Access {
 }
 
 /// The expected access. Endpoints missing here and rows without an endpoint fail the test.
-const PROMISED: &[(&str, Access)] = &[
+const EXPECTED: &[(&str, Access)] = &[
     ("POST /auth/send-code", Anyone),
     ("POST /auth/login", Anyone),
     ("POST /auth/validate-token", TokenHolder),
@@ -166,10 +166,10 @@ const PROMISED: &[(&str, Access)] = &[
     ("GET /docs/{file}", Anyone),
 ];
 
-pub fn promised(operation: &Operation) -> Access {
+pub fn expected_access(operation: &Operation) -> Access {
     let name = operation.name();
-    let row = PROMISED.iter().find(|(promised, _)| *promised == name);
-    row.unwrap_or_else(|| panic!("{name} is served but promised to nobody")).1
+    let row = EXPECTED.iter().find(|(expected_access, _)| *expected_access == name);
+    row.unwrap_or_else(|| panic!("{name} is served but has no expected access")).1
 }
 
 /// Starts a server with two users.
@@ -205,11 +205,11 @@ fn expect_well_formed(response: &Response, registry: &BTreeSet<String>, what: &s
 fn every_endpoint_has_its_expected_access() {
     let (_server, _, _, document) = fixture();
     let served: BTreeSet<_> = document.operations.iter().map(Operation::name).collect();
-    let promised: BTreeSet<_> = PROMISED.iter().map(|(name, _)| (*name).to_owned()).collect();
-    assert_eq!(served, promised);
+    let expected_access: BTreeSet<_> = EXPECTED.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(served, expected_access);
     for operation in &document.operations {
-        assert_eq!(operation.needs_token, self::promised(operation).needs_token(), "{}", operation.name());
-        assert_eq!(operation.key.is_some(), self::promised(operation) == Admin, "{}", operation.name());
+        assert_eq!(operation.needs_token, self::expected_access(operation).needs_token(), "{}", operation.name());
+        assert_eq!(operation.key.is_some(), self::expected_access(operation) == Admin, "{}", operation.name());
     }
 }
 
@@ -219,7 +219,7 @@ fn only_public_endpoints_work_without_a_token() {
     let registry = registry(&document);
     for operation in &document.operations {
         let response = server.request(&operation.method, &operation.path_of(&user)).send();
-        match promised(operation) {
+        match expected_access(operation) {
             OwnUser | OwnUserOrAdmin | Admin => {
                 expect_well_formed(&response, &registry, &operation.name());
                 assert_eq!((response.status, &response.json()["code"]), (401, &Value::from("unauthenticated")));
@@ -251,7 +251,7 @@ fn rejects_a_bad_token_even_where_none_is_needed() {
         format!("Bearer {}", expired.token),
         format!("Bearer {}", other.token),
     ];
-    let guarded = document.operations.iter().filter(|operation| promised(operation) != TokenHolder);
+    let guarded = document.operations.iter().filter(|operation| expected_access(operation) != TokenHolder);
     for (number, operation) in guarded.enumerate() {
         // All bad tokens on one endpoint, and one of them in turn on each other endpoint.
         let chosen = if number == 0 { &bad[..] } else { &bad[number % bad.len()..][..1] };
@@ -270,7 +270,7 @@ fn rejects_a_bad_token_even_where_none_is_needed() {
 fn a_user_may_use_every_user_endpoint() {
     let (server, stays, _, document) = fixture();
     for (number, operation) in document.operations.iter().enumerate() {
-        let leaves = operation.is_farewell().then(|| server.sign_in(&format!("13900139{number:03}")));
+        let leaves = operation.ends_session().then(|| server.sign_in(&format!("13900139{number:03}")));
         let user = leaves.as_ref().unwrap_or(&stays);
         let request = server.request(&operation.method, &operation.path_of(user)).by(user);
         let values = operation.required_values(user);
@@ -301,7 +301,9 @@ fn a_user_may_use_every_user_endpoint() {
             "POST /auth/send-code" => response.status == 429,
             "POST /coin/consume" | "POST /coin/consume/phone" | "POST /api/v1/sessions" => response.status == 402,
             "POST /admin/login" => response.status == 401 && response.json()["code"] == "invalid_credentials",
-            _ if promised(operation) == Admin => response.status == 403 && response.json()["code"] == "forbidden",
+            _ if expected_access(operation) == Admin => {
+                response.status == 403 && response.json()["code"] == "forbidden"
+            }
             _ => matches!(response.status, 200 | 201 | 204),
         };
         assert!(fine, "{}: {} {}", operation.name(), response.status, response.text());
@@ -311,13 +313,13 @@ fn a_user_may_use_every_user_endpoint() {
 #[test]
 fn rejects_other_users_whether_or_not_they_exist() {
     let (server, user, other, document) = fixture();
-    let nobody = Caller { user_id: "999999".into(), phone_number: "13800138099".into(), token: String::new() };
+    let no_one = Caller { user_id: "999999".into(), phone_number: "13800138099".into(), token: String::new() };
     let registry = registry(&document);
     let mut refused = 0;
-    for operation in document.operations.iter().filter(|operation| promised(operation).is_for_users()) {
+    for operation in document.operations.iter().filter(|operation| expected_access(operation).is_for_users()) {
         for parameter in operation.parameters.iter().filter(|parameter| operation.names_user(parameter)) {
             let mut responses = Vec::new();
-            for named in [&other, &nobody] {
+            for named in [&other, &no_one] {
                 let mut values = operation.required_values(&user);
                 let path = match parameter.location {
                     ParameterLocation::Path => operation.path_of(named),
@@ -346,14 +348,14 @@ fn rejects_other_users_whether_or_not_they_exist() {
             assert_eq!(responses[0]["code"], "not_yours");
         }
     }
-    assert!(refused > 30, "only {refused} refusals: the document names no users any more");
+    assert!(refused > 30, "only {refused} rejections: the document has lost its user parameters");
 }
 
 #[test]
 fn the_token_of_a_deleted_user_is_invalid() {
     let (server, user, _, document) = fixture();
     server.edit(&format!("pragma foreign_keys = on; delete from users where id = {}", user.user_id));
-    for operation in document.operations.iter().filter(|operation| promised(operation).is_for_users()) {
+    for operation in document.operations.iter().filter(|operation| expected_access(operation).is_for_users()) {
         operation.bare(&server, &user).send().expect_problem(401, "unauthenticated");
     }
 }
@@ -404,7 +406,7 @@ fn other_spellings_of_a_path_bypass_nothing() {
                 let what = format!("{} {variant}", operation.method);
                 let is_value = may_be_value && response.status == 422;
                 // An administrators' path may have a longer one with a value.
-                let is_closed = promised(operation) == Admin && response.status == 403;
+                let is_closed = expected_access(operation) == Admin && response.status == 403;
                 assert!(
                     is_value || is_closed || matches!(response.status, 400 | 401 | 404 | 405),
                     "{what}: {}",
@@ -507,5 +509,5 @@ fn every_response_has_a_request_id_and_a_network_log_entry() {
     });
     let with_values: i64 = server
         .value("select count(*) from access_log where route like '%138001%' or route like '%' || char(63) || '%'");
-    assert_eq!(with_values, 0, "the network log holds paths or queries");
+    assert_eq!(with_values, 0, "the network log contains paths or queries");
 }

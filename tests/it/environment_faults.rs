@@ -16,7 +16,7 @@ use serde_json::json;
 use crate::support::{Binary, Caller, Response, Server, Setup, eventually};
 
 /// Runs a server that must fail to start.
-fn start_in_vain(directory: &Path) -> Output {
+fn failing_start(directory: &Path) -> Output {
     let mut command = Binary::command();
     command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(directory);
     command.output().unwrap()
@@ -49,14 +49,14 @@ fn assert_reads_go_on(server: &Server, user: &Caller) {
     server.get("/user/profile").by(user).send().expect(200);
     server.get("/healthz").send().expect(200);
     // A write waits five seconds for another process.
-    assert!(started_at.elapsed() < Duration::from_secs(4), "reading waited {:?}", started_at.elapsed());
+    assert!(started_at.elapsed() < Duration::from_secs(4), "reading took {:?}", started_at.elapsed());
 }
 
 #[test]
 fn a_second_server_on_a_directory_fails_and_the_first_continues() {
     let server = Setup::default().start();
     let user = server.sign_in("13800138000");
-    assert_unusable(&start_in_vain(server.directory()), "another server is running on it");
+    assert_unusable(&failing_start(server.directory()), "another server is running on it");
     save(&server, &user, "r-1").expect(201);
 }
 
@@ -78,7 +78,7 @@ fn rejects_a_newer_schema_without_changes() {
     let database = Connection::open(directory.join("yarrow.db")).unwrap();
     database.pragma_update(None, "user_version", 9_999).unwrap();
     drop(database);
-    assert_unusable(&start_in_vain(&directory), "schema version 9999");
+    assert_unusable(&failing_start(&directory), "schema version 9999");
     let database = Connection::open(directory.join("yarrow.db")).unwrap();
     assert_eq!(database.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0)), Ok(9_999));
 }
@@ -91,7 +91,7 @@ fn rejects_the_database_of_another_program_without_changes() {
     theirs.execute_batch("create table theirs (id integer); insert into theirs values (1);").unwrap();
     drop(theirs);
     let before = std::fs::read(&path).unwrap();
-    assert_unusable(&start_in_vain(temp_dir.path()), "was not made by Yarrow");
+    assert_unusable(&failing_start(temp_dir.path()), "was not made by Yarrow");
     assert!(std::fs::read(&path).unwrap() == before, "the file was changed");
 }
 
@@ -101,7 +101,7 @@ fn rejects_a_file_that_is_no_database_without_changes() {
     let path = temp_dir.path().join("yarrow.db");
     let text = "This was never a database. ".repeat(400);
     std::fs::write(&path, &text).unwrap();
-    assert_unusable(&start_in_vain(temp_dir.path()), "was not made by Yarrow");
+    assert_unusable(&failing_start(temp_dir.path()), "was not made by Yarrow");
     assert!(std::fs::read_to_string(&path).unwrap() == text, "the file was changed");
 }
 
@@ -110,7 +110,7 @@ fn rejects_a_data_directory_that_is_a_file() {
     let temp_dir = tempfile::tempdir().unwrap();
     let path = temp_dir.path().join("data");
     std::fs::write(&path, "").unwrap();
-    assert_unusable(&start_in_vain(&path), "data directory");
+    assert_unusable(&failing_start(&path), "data directory");
 }
 
 /// Raises the file size limit of a running process, like freeing space.
@@ -218,7 +218,7 @@ fn a_full_queue_rejects_at_once_and_reads_continue() {
                 scope.spawn(move || save_one(number))
             })
             .collect();
-        eventually("one finds the queue full", || waiting.iter().any(ScopedJoinHandle::is_finished));
+        eventually("a write finds the queue full", || waiting.iter().any(ScopedJoinHandle::is_finished));
         let started_at = Instant::now();
         let refused = save(&server, &user, "late").expect_problem(503, "overloaded");
         // Queued writes time out after five seconds.
@@ -257,7 +257,7 @@ fn changes_of_another_process_are_visible_within_a_second_under_load() {
             assert_eq!(changed, 1);
             let started_at = Instant::now();
             let shown = || server.get("/user/profile").by(&user).send().expect(200).json()["nickname"].clone();
-            eventually("the change is seen", || shown() == name.as_str());
+            eventually("the change is visible", || shown() == name.as_str());
             late.extend(Some(started_at.elapsed()).filter(|time| *time > Duration::from_secs(1)));
             sleep(Duration::from_millis(50));
         }
@@ -268,12 +268,12 @@ fn changes_of_another_process_are_visible_within_a_second_under_load() {
 }
 
 /// A connection under constant use, so that the server's workers never park.
-struct Tireless {
+struct BusyConnection {
     stream: TcpStream,
     token: String,
 }
 
-impl Tireless {
+impl BusyConnection {
     fn new(server: &Server, user: &Caller) -> Self {
         Self { stream: TcpStream::connect(server.address()).unwrap(), token: user.token.clone() }
     }
@@ -314,7 +314,7 @@ fn the_wal_stays_small_under_constant_load() {
     scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                let mut connection = Tireless::new(&server, &user);
+                let mut connection = BusyConnection::new(&server, &user);
                 while !stop.load(Ordering::Relaxed) {
                     connection.send("GET /user/profile", "", 50);
                 }
@@ -322,7 +322,7 @@ fn the_wal_stays_small_under_constant_load() {
         }
         for _ in 0..6 {
             scope.spawn(|| {
-                let mut connection = Tireless::new(&server, &user);
+                let mut connection = BusyConnection::new(&server, &user);
                 while !stop.load(Ordering::Relaxed) {
                     let number = numbers.fetch_add(1, Ordering::Relaxed);
                     let record = json!({ "localRecordId": number.to_string(), "aiResult": "x".repeat(60_000) });
@@ -338,9 +338,9 @@ fn the_wal_stays_small_under_constant_load() {
         stop.store(true, Ordering::Relaxed);
     });
     let through = through(&written);
-    assert!(through >= 2 * LOG_AT_MOST, "only {through} bytes were written: too little to prove anything");
+    assert!(through >= 2 * LOG_AT_MOST, "only {through} bytes were written, which proves nothing");
     let size = std::fs::metadata(server.directory().join("yarrow.db-wal")).unwrap().len();
-    assert!(size < LOG_AT_MOST, "{through} bytes went through the log and it has grown to {size}");
+    assert!(size < LOG_AT_MOST, "{through} bytes were written and the WAL has grown to {size}");
 }
 
 #[test]

@@ -83,10 +83,10 @@ fn a_notification_reports_all_errors() {
 #[test]
 fn reports_a_missing_administrator_field_with_the_others() {
     let fixture = Fixture::new();
-    let asked = |path, fields: &[(&str, &str)]| drop(fixture.by_admin(path, &json!({})).expect_fields(fields));
-    asked("/coin/reset", &[("userId", "required"), ("reason", "required")]);
-    asked("/coin/reset/phone", &[("phoneNumber", "required"), ("reason", "required")]);
-    asked("/payment/update-balance", &[("orderNo", "required"), ("reason", "required")]);
+    let requested = |path, fields: &[(&str, &str)]| drop(fixture.by_admin(path, &json!({})).expect_fields(fields));
+    requested("/coin/reset", &[("userId", "required"), ("reason", "required")]);
+    requested("/coin/reset/phone", &[("phoneNumber", "required"), ("reason", "required")]);
+    requested("/payment/update-balance", &[("orderNo", "required"), ("reason", "required")]);
     fixture.read("/coin/balance").send().expect_fields(&[("userId", "required")]);
     fixture.read("/coin/balance/phone").send().expect_fields(&[("phoneNumber", "required")]);
     fixture.read("/user/profile").send().expect_fields(&[("id", "required")]);

@@ -51,7 +51,7 @@ fn every_fuzz_target_holds_for_changed_seeds() {
     getrandom::fill(&mut start).unwrap();
     let mut numbers = Numbers(u64::from_ne_bytes(start));
     for (name, target) in properties::TARGETS {
-        assert!(fuzz.join("fuzz_targets").join(name).with_extension("rs").is_file(), "{name} is no target");
+        assert!(fuzz.join("fuzz_targets").join(name).with_extension("rs").is_file(), "{name} is not a target");
         let seeds: Vec<_> =
             fs::read_dir(fuzz.join("seeds").join(name)).unwrap().map(|seed| seed.unwrap().path()).collect();
         assert!(!seeds.is_empty(), "{name} has no seeds");
@@ -59,7 +59,7 @@ fn every_fuzz_target_holds_for_changed_seeds() {
             let mut tried = seed.clone();
             for round in 0..ROUNDS {
                 let outcome = catch_unwind(AssertUnwindSafe(|| target(&tried)));
-                assert!(outcome.is_ok(), "{name} breaks with {:?}", String::from_utf8_lossy(&tried));
+                assert!(outcome.is_ok(), "{name} fails with {:?}", String::from_utf8_lossy(&tried));
                 tried = numbers.change(if round % 8 == 0 { &seed } else { &tried });
                 tried.truncate(4096);
             }

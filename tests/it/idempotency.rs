@@ -68,7 +68,7 @@ fn every_moving_endpoint_replays_repeated_requests() {
     let settle = |reason: &str| json!({ "decision": "dismiss", "reason": reason });
     let refund = |amount: &str| json!({ "amount": amount, "reason": "test" });
     let (by_id, by_phone) = (json!({ "userId": user.user_id }), json!({ "phoneNumber": OWN }));
-    let doors = [
+    let modules = [
         ("/coin/consume", "", &user.token, json!({}), by_id.clone()),
         ("/coin/consume/phone", "", &user.token, json!({}), by_phone.clone()),
         ("/coin/increase/phone", "", &operator, grant(5), grant(6)),
@@ -79,13 +79,13 @@ fn every_moving_endpoint_replays_repeated_requests() {
         ("/coin/reset", "", &user.token, json!({}), by_id),
         ("/coin/reset/phone", "", &user.token, json!({}), by_phone),
     ];
-    for (path, order_no, token, body, other) in &doors {
+    for (path, order_no, token, body, other) in &modules {
         let request = server.post(&path.replace("{orderNo}", order_no)).token(token).header("idempotency-key", "k");
         let before = moved();
         let first = request.clone().json(body).send();
         assert!([200, 201].contains(&first.status), "{path}: {}", first.text());
         let after = moved();
-        assert!(after != before || path.contains("settle") || path.ends_with("reset/phone"), "{path} moved nothing");
+        assert!(after != before || path.contains("settle") || path.ends_with("reset/phone"), "{path} changed nothing");
         let second = request.clone().json(body).send();
         assert_eq!((second.status, &second.bytes), (first.status, &first.bytes), "{path}");
         assert!(!is_replayed(&first) && is_replayed(&second), "{path}");
@@ -101,7 +101,7 @@ fn every_moving_endpoint_replays_repeated_requests() {
     let paths = document["paths"].as_object().unwrap().iter();
     let documented = paths.filter(|(_, methods)| methods.as_object().unwrap().values().any(takes_key));
     let documented: BTreeSet<_> = documented.map(|(path, _)| path.as_str()).collect();
-    assert_eq!(documented, doors.iter().map(|door| door.0).collect());
+    assert_eq!(documented, modules.iter().map(|endpoint| endpoint.0).collect());
 }
 
 #[test]
@@ -208,8 +208,8 @@ fn a_kill_between_commit_and_response_leaves_one_effect() {
         user.token
     );
     stream.write_all(request.as_bytes()).unwrap();
-    let kept = "select count(*) > 0 from idempotency_keys";
-    eventually("the request had an effect", || database.query_row(kept, [], |row| row.get(0)).unwrap());
+    let stored = "select count(*) > 0 from idempotency_keys";
+    eventually("the request had an effect", || database.query_row(stored, [], |row| row.get(0)).unwrap());
     drop(database);
     // The response was not read, whether it was sent or not.
     let directory = server.kill();

@@ -8,13 +8,13 @@ use crate::support::{Caller, Document, Operation, Parameter, ParameterLocation, 
 
 /// The location of a client's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Location {
     Query,
     Form,
     Json,
 }
 
-const WAYS: [Way; 3] = [Way::Query, Way::Form, Way::Json];
+const WAYS: [Location; 3] = [Location::Query, Location::Form, Location::Json];
 
 struct Fixture {
     server: Server,
@@ -47,26 +47,26 @@ impl Fixture {
     }
 
     /// Returns a request that is valid except for this value. Queries and forms contain the JSON as text.
-    fn with(&self, operation: &Operation, name: &str, value: &str, way: Way) -> Request {
+    fn with(&self, operation: &Operation, name: &str, value: &str, way: Location) -> Request {
         let mut values = operation.right_values(&self.user);
         values.remove(name);
         let request = operation.bare(&self.server, &self.user);
         match way {
-            Way::Json => request.raw_json(&json_with(&values, name, value)),
-            Way::Query | Way::Form => {
+            Location::Json => request.raw_json(&json_with(&values, name, value)),
+            Location::Query | Location::Form => {
                 let mut pairs = texts(&values);
                 pairs.push((name.to_owned(), text_of(value)));
                 let pairs: Vec<_> = pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-                if way == Way::Query { request.query(&pairs) } else { request.form(&pairs) }
+                if way == Location::Query { request.query(&pairs) } else { request.form(&pairs) }
             }
         }
     }
 }
 
 /// Returns the locations that an operation accepts.
-pub fn ways(operation: &Operation) -> impl Iterator<Item = Way> {
+pub fn locations(operation: &Operation) -> impl Iterator<Item = Location> {
     let takes_body = operation.takes_body();
-    WAYS.into_iter().filter(move |way| takes_body || *way == Way::Query)
+    WAYS.into_iter().filter(move |way| takes_body || *way == Location::Query)
 }
 
 /// Returns a JSON object of these values and one raw member.
@@ -132,9 +132,9 @@ fn reports_missing_required_parameters() {
 fn an_empty_parameter_is_missing_or_an_empty_text() {
     let fixture = Fixture::new();
     for (operation, parameter) in fixture.parameters() {
-        for way in ways(operation) {
+        for way in locations(operation) {
             for value in [r#""""#, r#"" ""#, r#"" \t\n ""#, "null"] {
-                if value == "null" && way != Way::Json {
+                if value == "null" && way != Location::Json {
                     continue;
                 }
                 let what = format!("{} {} {value} as {way:?}", operation.name(), parameter.name);
@@ -167,7 +167,7 @@ fn rejects_values_of_another_type() {
         };
         let takes_truth = parameter.schema["type"].as_array().is_some_and(|types| types.contains(&json!("boolean")));
         for value in wrong.into_iter().filter(|value| !(takes_truth && ["true", "false"].contains(value))) {
-            let response = fixture.with(operation, &parameter.name, value, Way::Json).send();
+            let response = fixture.with(operation, &parameter.name, value, Location::Json).send();
             let what = format!("{} {} {value}", operation.name(), parameter.name);
             let is_object = value.contains('{') && parameter.schema["items"]["type"] == "object";
             expect_bad(
@@ -188,7 +188,7 @@ fn rejects_values_that_are_too_long() {
         let Some(limit) = parameter.schema["maxLength"].as_u64() else { continue };
         let too_long = Value::from("x".repeat(usize::try_from(limit).unwrap() + 1)).to_string();
         // Values too long for a request line are not sent in one.
-        for way in ways(operation).filter(|way| *way != Way::Query || limit < 1_000) {
+        for way in locations(operation).filter(|way| *way != Location::Query || limit < 1_000) {
             let what = format!("{} {} as {way:?}", operation.name(), parameter.name);
             let response = fixture.with(operation, &parameter.name, &too_long, way).send();
             expect_bad(&response, parameter, &["too_long"], &what);
@@ -198,7 +198,7 @@ fn rejects_values_that_are_too_long() {
     assert!(refused > 20, "only {refused}");
 }
 
-fn expect_no_fault(way: Way) {
+fn expect_no_fault(way: Location) {
     let fixture = Fixture::new();
     let absurd = [
         "-1",
@@ -222,7 +222,7 @@ fn expect_no_fault(way: Way) {
         r#""１２""#,
     ];
     for (operation, parameter) in fixture.parameters() {
-        if !ways(operation).any(|possible| possible == way) {
+        if !locations(operation).any(|possible| possible == way) {
             continue;
         }
         for value in absurd {
@@ -235,17 +235,17 @@ fn expect_no_fault(way: Way) {
 
 #[test]
 fn absurd_query_values_cause_no_internal_error() {
-    expect_no_fault(Way::Query);
+    expect_no_fault(Location::Query);
 }
 
 #[test]
 fn absurd_form_values_cause_no_internal_error() {
-    expect_no_fault(Way::Form);
+    expect_no_fault(Location::Form);
 }
 
 #[test]
 fn absurd_json_values_cause_no_internal_error() {
-    expect_no_fault(Way::Json);
+    expect_no_fault(Location::Json);
 }
 
 #[test]
@@ -318,7 +318,7 @@ fn rejects_nul_and_lone_surrogates_everywhere() {
     let characters = ["invalid_character", "invalid_format", "unknown_value", "invalid_type"];
     for (operation, parameter) in fixture.parameters() {
         let is_list = parameter.schema["type"] == "array";
-        for way in ways(operation) {
+        for way in locations(operation) {
             for text in [r#""a\u0000b""#, r#""\u0000""#] {
                 let response = fixture.with(operation, &parameter.name, text, way).send();
                 let what = format!("{} {} {text} as {way:?}", operation.name(), parameter.name);
@@ -330,13 +330,13 @@ fn rejects_nul_and_lone_surrogates_everywhere() {
         }
         for half in [r#""\ud800""#, r#""a\udc00b""#, r#""\ude00\ud83d""#] {
             let value = if is_list { format!("[{half}]") } else { half.to_owned() };
-            let response = fixture.with(operation, &parameter.name, &value, Way::Json).send();
+            let response = fixture.with(operation, &parameter.name, &value, Location::Json).send();
             let what = format!("{} {} {value}", operation.name(), parameter.name);
             expect_bad(&response, parameter, &["invalid_character"], &what);
         }
         if takes_anything(parameter) {
             for inside in [r#"{"a":["\u0000"]}"#, r#"{"\u0000":1}"#, r#"[["\ud800"]]"#, r#"{"\udc00":1}"#] {
-                let response = fixture.with(operation, &parameter.name, inside, Way::Json).send();
+                let response = fixture.with(operation, &parameter.name, inside, Location::Json).send();
                 let what = format!("{} {} {inside}", operation.name(), parameter.name);
                 expect_bad(&response, parameter, &["invalid_character"], &what);
             }
@@ -350,7 +350,7 @@ fn reads_the_same_request_alike_in_every_location() {
     for operation in fixture.document.operations.iter().filter(|operation| operation.takes_body()) {
         // Writing twice has different effects, so writes are made invalid in the same way.
         for parameter in operation.parameters.iter().filter(|parameter| !takes_anything(parameter)) {
-            let problems: Vec<_> = ways(operation)
+            let problems: Vec<_> = locations(operation)
                 .map(|way| {
                     let mut problem = fixture.with(operation, &parameter.name, r#""a\u0000""#, way).send().json();
                     problem["requestId"].take();
@@ -494,14 +494,14 @@ fn path_values_are_compared_with_other_locations() {
         let another = if parameter.is_phone_number() { "13800138099" } else { "99999" };
         let is_own = operation.key.is_none() && operation.names_user(parameter);
         let (status, code) = if is_own { (403, "not_yours") } else { (400, "conflicting_parameter") };
-        for way in ways(operation) {
+        for way in locations(operation) {
             let same = text_of(&parameter.value_of(&fixture.user).to_string());
             let send = |value: &str| {
                 let request = operation.bare(&fixture.server, &fixture.user);
                 match way {
-                    Way::Json => request.json(&json!({ name: value })),
-                    Way::Form => request.form(&[(name, value)]),
-                    Way::Query => request.query(&[(name, value)]),
+                    Location::Json => request.json(&json!({ name: value })),
+                    Location::Form => request.form(&[(name, value)]),
+                    Location::Query => request.query(&[(name, value)]),
                 }
                 .send()
             };
@@ -676,9 +676,9 @@ fn limits_body_sizes() {
         for chunked in [false, true] {
             let what = format!("{} with {limit} bytes, chunked: {chunked}", operation.name());
             // A caller that deletes the account needs a new one.
-            let leaver = (operation.name() == "DELETE /api/v1/account")
+            let deleted_caller = (operation.name() == "DELETE /api/v1/account")
                 .then(|| fixture.server.sign_in(if chunked { "13800138001" } else { "13800138002" }).token);
-            let token = leaver.as_deref().unwrap_or(fixture.token(operation));
+            let token = deleted_caller.as_deref().unwrap_or(fixture.token(operation));
             let larger = with_body(&fixture, operation, token, limit + 1, chunked);
             assert_eq!(larger.status, 413, "{what} and one more: {}", larger.text());
             assert_eq!(larger.json()["code"], "body_too_large", "{what}");
@@ -770,7 +770,7 @@ fn no_bad_input_causes_an_internal_error_in_the_log() {
     let fixture = Fixture::new();
     for (operation, parameter) in fixture.parameters() {
         for value in ["{}", "[]", "1e999", r#""\u0000""#, r#""\ud800""#] {
-            fixture.with(operation, &parameter.name, value, Way::Json).send();
+            fixture.with(operation, &parameter.name, value, Location::Json).send();
         }
     }
     let faults: Vec<_> = fixture.server.lines().into_iter().filter(|line| line.contains("ERROR")).collect();

@@ -73,14 +73,14 @@ fn the_metrics_listener_has_the_same_limits_and_its_own_count() {
     assert_eq!(response, "");
     assert_between(started_at.elapsed(), 800, 8_000);
     // A full listener does not affect the other.
-    let mut crowd: Vec<_> = (0..20).map(|_| RawConnection::to(&server)).collect();
-    crowd.iter_mut().for_each(RawConnection::expect_health);
+    let mut run_clients: Vec<_> = (0..20).map(|_| RawConnection::to(&server)).collect();
+    run_clients.iter_mut().for_each(RawConnection::expect_health);
     let mut page = connect();
     assert!(page.send("GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n"));
-    assert!(page.receive().expect("no answer").0.starts_with("http/1.1 200"));
+    assert!(page.receive().expect("no response").0.starts_with("http/1.1 200"));
     for (request, status) in [("GET /healthz", "404"), ("POST /metrics", "405")] {
         assert!(page.send(&format!("{request} HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n")));
-        assert!(page.receive().expect("no answer").0.starts_with(&format!("http/1.1 {status}")), "{request}");
+        assert!(page.receive().expect("no response").0.starts_with(&format!("http/1.1 {status}")), "{request}");
     }
 }
 
@@ -117,7 +117,7 @@ fn responds_to_an_incomplete_and_a_slow_body() {
         "POST /auth/login HTTP/1.1\r\nhost: yarrow\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n";
     let started_at = Instant::now();
     assert!(wire.send(head) && wire.send("{\"code\":"));
-    let (head, body) = wire.receive().expect("no answer");
+    let (head, body) = wire.receive().expect("no response");
     assert_between(started_at.elapsed(), 800, 20_000);
     assert!(head.starts_with("http/1.1 408"), "{head}");
     assert!(String::from_utf8(body).unwrap().contains("\"request_timeout\""));
@@ -165,7 +165,7 @@ fn closes_connections_over_the_limit_and_serves_the_others() {
         wire.expect_health();
     }
     drop(open.pop());
-    eventually("its place is free", || RawConnection::to(&server).is_healthy());
+    eventually("its permit is released", || RawConnection::to(&server).is_healthy());
 }
 
 #[test]
@@ -220,7 +220,7 @@ fn a_slow_body_takes_no_request_permit() {
     }
     for wire in &mut slow {
         assert!(wire.send("}"));
-        wire.receive().expect("no answer");
+        wire.receive().expect("no response");
     }
 }
 
@@ -239,7 +239,7 @@ fn limits_slow_large_bodies_by_sender() {
         );
         wire
     };
-    let status = |wire: &mut RawConnection| wire.receive().expect("no answer").0[9..12].to_owned();
+    let status = |wire: &mut RawConnection| wire.receive().expect("no response").0[9..12].to_owned();
     let is_answered = |wire: &RawConnection| {
         wire.0.set_nonblocking(true).unwrap();
         let is_answered = wire.0.peek(&mut [0]).is_ok();
@@ -247,7 +247,7 @@ fn limits_slow_large_bodies_by_sender() {
         is_answered
     };
     let mut wires: Vec<_> = (0..18).map(|_| begin(&user)).collect();
-    eventually("two are refused", || wires.iter().filter(|wire| is_answered(wire)).count() == 2);
+    eventually("two are rejected", || wires.iter().filter(|wire| is_answered(wire)).count() == 2);
     let (mut refused, mut slow): (Vec<_>, Vec<_>) = wires.drain(..).partition(is_answered);
     for wire in &mut refused {
         assert!(wire.send(end));
@@ -270,7 +270,7 @@ fn limits_slow_large_bodies_by_sender() {
     assert_eq!(status(&mut slow[0]), "201");
     assert_eq!(save(&user), "200");
     drop(slow);
-    eventually("all places are free", || {
+    eventually("all permits are released", || {
         let mut wires: Vec<_> = (0..16).map(|_| begin(&user)).collect();
         wires.iter_mut().all(|wire| wire.send(end) && status(wire) == "200")
     });
@@ -293,12 +293,12 @@ fn a_body_in_tiny_chunks_uses_no_more_memory() {
     }
     for _ in 0..20 {
         let grown = server.memory().saturating_sub(before);
-        assert!(grown < 4 * 8 * PIECES as u64, "8 bodies of {PIECES} bytes make it hold {grown}");
+        assert!(grown < 4 * 8 * PIECES as u64, "8 bodies of {PIECES} bytes use {grown}");
         sleep(Duration::from_millis(100));
     }
     for wire in &mut wires {
         assert!(wire.send("0\r\n\r\n"));
-        let (head, body) = wire.receive().expect("no answer");
+        let (head, body) = wire.receive().expect("no response");
         assert!(head.starts_with("http/1.1 400"), "{head}");
         assert!(String::from_utf8(body).unwrap().contains("invalid_json"));
     }
@@ -361,7 +361,7 @@ fn limits_a_user_to_one_large_response_at_a_time() {
     expect_beginning(&leaving);
     list(&user).send().expect(503);
     drop(leaving);
-    eventually("the place is free again", || list(&user).send().status == 200);
+    eventually("the permit is released again", || list(&user).send().status == 200);
 }
 
 #[test]
@@ -384,7 +384,7 @@ fn an_unread_large_response_yields_its_slot() {
         });
         assert!(started_at.elapsed() < Duration::from_secs(40), "{:?}", started_at.elapsed());
         let grown = server.memory().saturating_sub(before);
-        assert!(grown < 2 * length, "{} connections make it hold {grown}", wires.len());
+        assert!(grown < 2 * length, "{} connections use {grown}", wires.len());
     }
     assert!(wires.len() > 10, "{}", wires.len());
     // The client notices the truncation.
@@ -426,12 +426,12 @@ impl FakeModel {
     fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}/v1", listener.local_addr().unwrap());
-        let (told, calls) = channel();
+        let (reported, calls) = channel();
         spawn(move || {
             for stream in listener.incoming() {
                 let (pieces, to_send) = channel();
                 let stream = stream.unwrap();
-                if told.send(pieces).is_err() {
+                if reported.send(pieces).is_err() {
                     return;
                 }
                 spawn(move || answer_in_pieces(stream, to_send));
@@ -447,7 +447,7 @@ impl FakeModel {
 
     /// Waits for the next call.
     fn next_call(&self) -> Sender<Piece> {
-        self.calls.recv_timeout(Duration::from_secs(10)).expect("the model was not asked")
+        self.calls.recv_timeout(Duration::from_secs(10)).expect("the model was not called")
     }
 }
 
@@ -493,7 +493,7 @@ fn a_shutdown_completes_running_requests_and_accepts_no_new_ones() {
     call.send(Piece::Text("行")).unwrap();
     server.ask_to_stop();
     assert_eq!(idle.read_to_end().0, "");
-    assert!(TcpStream::connect(server.address()).is_err(), "a new connection was taken");
+    assert!(TcpStream::connect(server.address()).is_err(), "a new connection was accepted");
     sleep(Duration::from_millis(500));
     assert!(!running.is_finished());
     call.send(Piece::Text("则吉")).unwrap();
@@ -516,12 +516,12 @@ fn a_shutdown_waits_no_longer_than_configured() {
     let started_at = Instant::now();
     assert_eq!(server.terminate(), Some(0));
     assert_between(started_at.elapsed(), 900, 20_000);
-    assert!(running.join().unwrap(), "the request was answered");
+    assert!(running.join().unwrap(), "the request completed");
 }
 
 /// Waits until the server accepts no new connections.
 fn wait_until_closed(server: &Server) {
-    eventually("no connection is taken", || TcpStream::connect(server.address()).is_err());
+    eventually("no connection is accepted", || TcpStream::connect(server.address()).is_err());
 }
 
 #[test]
@@ -537,7 +537,7 @@ fn a_second_signal_ends_the_wait() {
     wait_until_closed(&server);
     assert_eq!(server.terminate(), Some(0));
     assert_between(started_at.elapsed(), 0, 40_000);
-    assert!(running.join().unwrap(), "the request was answered");
+    assert!(running.join().unwrap(), "the request completed");
 }
 
 #[test]
@@ -580,9 +580,9 @@ fn read_until(wire: &mut RawConnection, text: &str) -> String {
     let mut piece = [0; 4096];
     while !String::from_utf8_lossy(&received).contains(text) {
         let count = wire.0.read(&mut piece).unwrap_or_else(|error| {
-            panic!("{error} before {text:?} came: {}", String::from_utf8_lossy(&received));
+            panic!("{error} before {text:?}: {}", String::from_utf8_lossy(&received));
         });
-        assert!(count > 0, "closed before {text:?} came: {}", String::from_utf8_lossy(&received));
+        assert!(count > 0, "closed before {text:?}: {}", String::from_utf8_lossy(&received));
         received.extend_from_slice(&piece[..count]);
     }
     String::from_utf8_lossy(&received).into_owned()
@@ -626,7 +626,7 @@ fn a_slow_response_leaves_its_connection_usable() {
     sleep(Duration::from_millis(7_500));
     call.send(Piece::Text("则吉")).unwrap();
     call.send(Piece::End).unwrap();
-    let (head, _) = wire.receive().expect("no answer");
+    let (head, _) = wire.receive().expect("no response");
     assert!(head.starts_with("http/1.1 200"), "{head}");
     sleep(Duration::from_millis(400));
     wire.expect_health();
@@ -689,7 +689,7 @@ fn an_unread_long_response_uses_little_server_memory() {
         wire.0.read_exact(&mut [0; 12]).unwrap();
     }
     let grown = server.memory().saturating_sub(before);
-    assert!(grown < 100 * length as u64 / 10, "100 answers of {length} bytes make it hold {grown}");
+    assert!(grown < 100 * length as u64 / 10, "100 responses of {length} bytes use {grown}");
     // A client that continues gets the whole.
     let mut rest = vec![0; length];
     wires[0].0.read_exact(&mut rest).unwrap();
@@ -713,7 +713,7 @@ fn head_returns_the_headers_of_get_without_a_body() {
 fn a_disconnect_releases_the_connection() {
     let server = Setup::default().with("LIMITS_CONNECTIONS", 8).start();
     for _ in 0..20 {
-        eventually("six places are free", || {
+        eventually("six slots are released", || {
             let mut open: Vec<_> = (0..6).map(|_| RawConnection::to(&server)).collect();
             open.iter_mut().all(RawConnection::is_healthy)
         });

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    invalid_input::{Way, texts, ways},
+    invalid_input::{Location, locations, texts},
     support::{Document, Operation, Parameter, ParameterLocation, Request, Response, Server, Setup, eventually},
 };
 
@@ -54,16 +54,16 @@ impl Fixture {
     }
 
     /// Returns a request to the endpoint with marked values in this location.
-    fn request(&self, operation: &Operation, way: Way) -> Request {
+    fn request(&self, operation: &Operation, way: Location) -> Request {
         let parameters = operation.parameters.iter().filter(|parameter| parameter.location != ParameterLocation::Path);
         let values: Map<_, _> = parameters.map(|parameter| (parameter.name.clone(), self.marked(parameter))).collect();
         let request = self.server.request(&operation.method, &operation.path_of(&self.user));
         let pairs = texts(&values);
         let pairs: Vec<_> = pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         match way {
-            Way::Json => request.json(&Value::Object(values)),
-            Way::Form => request.form(&pairs),
-            Way::Query => request.query(&pairs),
+            Location::Json => request.json(&Value::Object(values)),
+            Location::Form => request.form(&pairs),
+            Location::Query => request.query(&pairs),
         }
     }
 
@@ -102,8 +102,8 @@ impl Fixture {
 fn walk(level: &str) {
     let fixture = Fixture::at(level);
     let (mut calls, server) = (0, &fixture.server);
-    for operation in fixture.document.operations.iter().filter(|operation| !operation.is_farewell()) {
-        for way in ways(operation) {
+    for operation in fixture.document.operations.iter().filter(|operation| !operation.ends_session()) {
+        for way in locations(operation) {
             let request = fixture.request(operation, way);
             let credential = operation.key.as_deref().unwrap_or(&fixture.user.token);
             for request in [request.clone().token(credential), request.clone(), request.clone().token(BAD_TOKEN)] {
@@ -177,8 +177,8 @@ fn an_unknown_method_is_repeated_nowhere() {
     assert!(!response.text().contains(&method), "{}", response.text());
     let logged = "select count(*) > 0 from access_log where method = 'OTHER'";
     eventually("the request is in the network log as one with another method", || server.value(logged));
-    let told = Request::new("GET", &metrics).send().expect(200).text();
-    assert!(!told.contains(&method), "{told}");
+    let reported = Request::new("GET", &metrics).send().expect(200).text();
+    assert!(!reported.contains(&method), "{reported}");
     assert!(server.lines().iter().all(|line| !line.contains(&method)));
 }
 
@@ -218,7 +218,7 @@ fn assert_alike(what: &str, count: u32, mut call: impl FnMut(bool, u32, u32) -> 
         }
         found.push((distance, one, other));
     }
-    panic!("{what}: known and unknown are told apart by the time of the answer: {found:?}");
+    panic!("{what}: known and unknown differ in response time: {found:?}");
 }
 
 fn timed(request: Request, status: u16) -> Duration {
@@ -241,7 +241,7 @@ fn address(is_known: bool, attempt: u32, turn: u32) -> String {
 }
 
 /// Starts a server that knows half of the numbers and addresses, without client limits.
-fn acquainted(count: u32) -> Server {
+fn server_knowing_half(count: u32) -> Server {
     let server = Setup::default().with("AUTH_SENDS_PER_DAY", 10_000_000).start();
     let mut database = server.database();
     let known = database.transaction().unwrap();
@@ -254,7 +254,7 @@ fn acquainted(count: u32) -> Server {
 }
 
 fn compare_numbers(count: u32) {
-    let server = acquainted(count);
+    let server = server_knowing_half(count);
     let ask = |number: &str| server.post("/auth/send-code").form(&[("phoneNumber", number)]);
     assert_alike("a code to a number", count, |known, attempt, turn| timed(ask(&number(known, attempt, turn)), 200));
     let guess = |number: &str| server.post("/auth/login").form(&[("phoneNumber", number), ("code", "000000")]);
@@ -262,7 +262,7 @@ fn compare_numbers(count: u32) {
 }
 
 fn compare_addresses(count: u32) {
-    let server = acquainted(count);
+    let server = server_knowing_half(count);
     let post = |path: &str, body: Value| server.post(path).json(&body);
     assert_alike("a code to an address", count, |known, attempt, turn| {
         let body = json!({ "email": address(known, attempt, turn) });
@@ -315,7 +315,7 @@ fn known_and_unknown_administrators_take_the_same_time() {
 }
 
 /// Returns the response without its per-request parts.
-fn essence(response: &Response, named: &str) -> (u16, Vec<(String, String)>, String) {
+fn stable_parts(response: &Response, named: &str) -> (u16, Vec<(String, String)>, String) {
     // Only their presence is compared: the values depend on time and input length.
     let differs = ["date", "x-request-id", "content-length", "retry-after"];
     let headers = response.headers.iter().map(|(name, value)| {
@@ -340,7 +340,7 @@ fn known_and_unknown_addresses_get_the_same_status_headers_and_body() {
     server.edit("delete from code_sends");
     let (known_email, unknown_email) = (EMAIL.to_owned(), "reed.heron@example.com".to_owned());
     let alike = |named: [&str; 2], request: &dyn Fn(&str) -> Request| {
-        let [known, unknown] = named.map(|named| essence(&request(named).send(), named));
+        let [known, unknown] = named.map(|named| stable_parts(&request(named).send(), named));
         assert_eq!(known, unknown);
     };
     let numbers = [known_number.as_str(), unknown_number.as_str()];

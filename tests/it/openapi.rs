@@ -49,10 +49,10 @@ fn every_reference_resolves_and_every_component_is_used() {
     assert!(!references.is_empty());
     for reference in &references {
         let found = document.value.pointer(reference.strip_prefix('#').unwrap());
-        assert!(found.is_some(), "{reference} leads nowhere");
+        assert!(found.is_some(), "{reference} does not resolve");
     }
     for name in document.value["components"]["schemas"].as_object().unwrap().keys() {
-        assert!(references.contains(&format!("#/components/schemas/{name}")), "{name} is not used");
+        assert!(references.contains(&format!("#/components/schemas/{name}")), "{name} is unused");
     }
 }
 
@@ -64,7 +64,7 @@ fn every_operation_is_described() {
         let (name, value) = (operation.name(), &operation.value);
         let id = value["operationId"].as_str().unwrap_or_else(|| panic!("{name} has no operationId"));
         assert!(id.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{id}");
-        assert!(ids.insert(id), "{id} is there twice");
+        assert!(ids.insert(id), "{id} occurs twice");
         assert!(!value["summary"].as_str().unwrap().is_empty(), "{name}");
         assert!(!value["tags"].as_array().unwrap().is_empty(), "{name}");
         for scheme in value["security"].as_array().unwrap() {

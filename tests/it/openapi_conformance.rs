@@ -37,7 +37,7 @@ impl Fixture {
 }
 
 /// A user with data of every kind.
-struct Life {
+struct FullUser {
     user: Caller,
     session: String,
     trace: String,
@@ -47,10 +47,10 @@ struct Life {
 }
 
 fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_else(|| panic!("{value} is no text")).to_owned()
+    value.as_str().unwrap_or_else(|| panic!("{value} is not a text")).to_owned()
 }
 
-fn live(fixture: &Fixture) -> Life {
+fn live(fixture: &Fixture) -> FullUser {
     let Fixture { server, key, .. } = fixture;
     let mut user = server.sign_in_by_email(EMAIL);
     let token = user.token.clone();
@@ -63,8 +63,8 @@ fn live(fixture: &Fixture) -> Life {
     let profile = json!({ "nickname": "青山", "gender": "female", "birthday": "1990-05-17" });
     fixture.call("PATCH /api/v1/account", &token, profile, 200);
     fixture.call("PUT /user/nickname", &token, json!({ "nickname": "赌博" }), 422);
-    let told = json!({ "notifications": { "promotion": false }, "locale": "zh", "timeZone": "Asia/Shanghai" });
-    fixture.call("PATCH /api/v1/preferences", &token, told, 200);
+    let reported = json!({ "notifications": { "promotion": false }, "locale": "zh", "timeZone": "Asia/Shanghai" });
+    fixture.call("PATCH /api/v1/preferences", &token, reported, 200);
 
     let cast =
         json!({ "question": "何时启程？", "questionType": "travel", "method": "manual", "lines": [7, 8, 9, 6, 7, 8] });
@@ -106,10 +106,12 @@ fn live(fixture: &Fixture) -> Life {
     );
 
     let page = json!({ "type": "open_route", "route": "points", "params": { "a": [1] } });
-    let tell = json!({ "audience": "all", "title": "…", "body": "…", "payload": page, "expiresAt": "2100-01-01" });
-    let notification = text(&fixture.call("POST /admin/notifications", key, tell, 201)["id"]);
-    let tell = json!({ "audience": "users", "userIds": [user.user_id], "title": "…", "body": "…", "kind": "system" });
-    fixture.call("POST /admin/notifications", key, tell, 201);
+    let stream_chunks =
+        json!({ "audience": "all", "title": "…", "body": "…", "payload": page, "expiresAt": "2100-01-01" });
+    let notification = text(&fixture.call("POST /admin/notifications", key, stream_chunks, 201)["id"]);
+    let stream_chunks =
+        json!({ "audience": "users", "userIds": [user.user_id], "title": "…", "body": "…", "kind": "system" });
+    fixture.call("POST /admin/notifications", key, stream_chunks, 201);
     fixture.call("GET /notifications/latest", &token, json!({}), 200);
     let read = server.patch(&format!("/api/v1/notifications/{notification}/read")).by(&user);
     fixture.send("PATCH /api/v1/notifications/{id}/read", read, 200);
@@ -130,11 +132,11 @@ fn live(fixture: &Fixture) -> Life {
     fixture.call("POST /auth/validate-token", "nobody's", json!({}), 200);
     fixture.call("POST /auth/validate-token", &inviter.token, json!({}), 200);
     let device = text(&fixture.call("GET /api/v1/auth/tokens", &token, json!({}), 200)["items"][0]["id"]);
-    Life { user, session, trace, order, notification, device }
+    FullUser { user, session, trace, order, notification, device }
 }
 
 /// Returns the path of an operation for this user's data.
-fn path_of(operation: &Operation, life: &Life) -> String {
+fn path_of(operation: &Operation, life: &FullUser) -> String {
     let id = match operation.path.as_str() {
         path if path.contains("/sessions/") => &life.session,
         path if path.contains("/tokens/") => &life.device,
@@ -176,7 +178,7 @@ fn every_read_matches_its_documentation() {
 fn every_response_to_minimal_data_matches_its_documentation() {
     let fixture = Fixture::new();
     let user = fixture.server.sign_in(PHONE);
-    for operation in fixture.document.operations.iter().filter(|operation| !operation.is_farewell()) {
+    for operation in fixture.document.operations.iter().filter(|operation| !operation.ends_session()) {
         let values = Value::Object(operation.right_values(&user));
         let request = operation.bare(&fixture.server, &user);
         let response = if operation.takes_body() { request.json(&values).send() } else { request.send() };
@@ -219,7 +221,7 @@ fn wrong(operation: &Operation, server: &Server, user: &Caller) -> Vec<Response>
 #[test]
 fn every_error_matches_its_documentation() {
     let fixture = Fixture::new();
-    for operation in fixture.document.operations.iter().filter(|operation| !operation.is_farewell()) {
+    for operation in fixture.document.operations.iter().filter(|operation| !operation.ends_session()) {
         let user = fixture.server.sign_in_again(PHONE);
         for response in wrong(operation, &fixture.server, &user) {
             fixture.document.expect_described(operation, &response);

@@ -51,7 +51,7 @@ fn exchange(stream: &mut TcpStream, request: &[u8]) -> Option<u16> {
 
 /// The responses to the clients in a period.
 #[derive(Debug, Default)]
-struct Told {
+struct Outcomes {
     done: AtomicU64,
     refused: AtomicU64,
     /// The total latency of rejections in microseconds.
@@ -60,20 +60,20 @@ struct Told {
 }
 
 /// Lets this many clients save new records as fast as possible. Returns saved records a second.
-fn crowd(server: &Server, user: &Caller, callers: usize, time: Duration) -> (f64, Told) {
-    let told = crowd_until(server, user, callers, || sleep(time));
-    let rate = f64::from(u32::try_from(told.done.load(Ordering::Relaxed)).unwrap()) / time.as_secs_f64();
-    (rate, told)
+fn run_clients(server: &Server, user: &Caller, callers: usize, time: Duration) -> (f64, Outcomes) {
+    let reported = run_clients_until(server, user, callers, || sleep(time));
+    let rate = f64::from(u32::try_from(reported.done.load(Ordering::Relaxed)).unwrap()) / time.as_secs_f64();
+    (rate, reported)
 }
 
 /// Runs clients until the end.
-fn crowd_until(server: &Server, user: &Caller, callers: usize, ended: impl FnOnce()) -> Told {
+fn run_clients_until(server: &Server, user: &Caller, callers: usize, ended: impl FnOnce()) -> Outcomes {
     /// Continues across runs, because saving an existing record is different.
     static NUMBERS: AtomicU64 = AtomicU64::new(0);
-    let (stop, told) = (AtomicBool::new(false), Told::default());
+    let (stop, reported) = (AtomicBool::new(false), Outcomes::default());
     scope(|scope| {
         for _ in 0..callers {
-            let (stop, told) = (&stop, &told);
+            let (stop, reported) = (&stop, &reported);
             let work = move || {
                 while !stop.load(Ordering::Relaxed) {
                     let Ok(mut stream) = TcpStream::connect(server.address()) else { continue };
@@ -90,15 +90,15 @@ fn crowd_until(server: &Server, user: &Caller, callers: usize, ended: impl FnOnc
                         );
                         let started_at = Instant::now();
                         match exchange(&mut stream, request.as_bytes()) {
-                            Some(201) => drop(told.done.fetch_add(1, Ordering::Relaxed)),
+                            Some(201) => drop(reported.done.fetch_add(1, Ordering::Relaxed)),
                             Some(503) => {
-                                told.refused.fetch_add(1, Ordering::Relaxed);
+                                reported.refused.fetch_add(1, Ordering::Relaxed);
                                 let waited = u64::try_from(started_at.elapsed().as_micros()).unwrap();
-                                told.waited.fetch_add(waited, Ordering::Relaxed);
+                                reported.waited.fetch_add(waited, Ordering::Relaxed);
                                 // At least half of `Retry-After`: an impatient client.
                                 sleep(Duration::from_millis(20));
                             }
-                            Some(status) => told.other.lock().unwrap().push(status),
+                            Some(status) => reported.other.lock().unwrap().push(status),
                             None => break,
                         }
                     }
@@ -109,7 +109,7 @@ fn crowd_until(server: &Server, user: &Caller, callers: usize, ended: impl FnOnc
         ended();
         stop.store(true, Ordering::Relaxed);
     });
-    told
+    reported
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn long_ten_times_the_load_keeps_the_throughput() {
     let (user, key) = (server.sign_in("13800138000"), server.api_key("tests"));
     let slowest = Mutex::new(Duration::ZERO);
     let over = AtomicBool::new(false);
-    let (peak, before, goodput, told) = scope(|scope| {
+    let (peak, before, throughput, reported) = scope(|scope| {
         scope.spawn(|| {
             // Monitoring, administration and reads are served throughout.
             while !over.load(Ordering::Relaxed) {
@@ -135,23 +135,23 @@ fn long_ten_times_the_load_keeps_the_throughput() {
                 sleep(Duration::from_millis(100));
             }
         });
-        crowd(&server, &user, BUSY, Duration::from_secs(3));
-        let (peak, _) = crowd(&server, &user, BUSY, Duration::from_secs(15));
+        run_clients(&server, &user, BUSY, Duration::from_secs(3));
+        let (peak, _) = run_clients(&server, &user, BUSY, Duration::from_secs(15));
         let before = server.memory();
-        let (goodput, told) = crowd(&server, &user, TOO_MANY, Duration::from_secs(15));
+        let (throughput, reported) = run_clients(&server, &user, TOO_MANY, Duration::from_secs(15));
         over.store(true, Ordering::Relaxed);
-        (peak, before, goodput, told)
+        (peak, before, throughput, reported)
     });
-    let refused = told.refused.load(Ordering::Relaxed);
+    let refused = reported.refused.load(Ordering::Relaxed);
     let grown = server.memory().saturating_sub(before) >> 10;
     println!(
-        "{peak:.0} saves a second by {BUSY}, {goodput:.0} by {TOO_MANY}; {refused} refused, after {} µs each; three \
+        "{peak:.0} saves a second by {BUSY}, {throughput:.0} by {TOO_MANY}; {refused} refused, after {} µs each; three \
          calls of others took {:?} at most; {grown} KiB more memory",
-        told.waited.load(Ordering::Relaxed) / refused.max(1),
+        reported.waited.load(Ordering::Relaxed) / refused.max(1),
         slowest.lock().unwrap(),
     );
-    assert!(goodput >= 0.8 * peak, "{goodput} of {peak}");
-    assert!(told.other.lock().unwrap().is_empty(), "{told:?}");
+    assert!(throughput >= 0.8 * peak, "{throughput} of {peak}");
+    assert!(reported.other.lock().unwrap().is_empty(), "{reported:?}");
     assert!(grown < 64 << 10, "{grown} KiB");
     assert!(*slowest.lock().unwrap() < Duration::from_secs(10));
     server.command(&["ledger", "verify"]).expect(0);
@@ -232,7 +232,7 @@ fn a_flood_by_one_user_does_not_affect_others() {
         let (through, is_through) = channel::<()>();
         // It ends with its sender.
         let flood = scope.spawn(|| {
-            crowd_until(&server, &loud, 100, move || {
+            run_clients_until(&server, &loud, 100, move || {
                 let _ = is_through.recv();
             })
         });
@@ -266,8 +266,8 @@ fn rejections_count_towards_the_hourly_limit() {
     let statuses: Vec<_> = (0..20).map(|_| say(&server, &loud)).collect();
     assert!(statuses[..3].iter().all(|status| *status == 422), "{statuses:?}");
     assert!(statuses[3..].iter().all(|status| *status == 429), "{statuses:?}");
-    let kept: String = server.value("select count(*) || ' ' || max(length(masked_text)) from violations");
-    assert_eq!(kept, "3 1002");
+    let stored: String = server.value("select count(*) || ' ' || max(length(masked_text)) from violations");
+    assert_eq!(stored, "3 1002");
     assert_eq!(server.value::<i64>("select count(*) from violations where masked_text like '…卦%卦**象%象…'"), 3);
     // For every screened text.
     let question = json!({ "question": "问", "method": "three_coins" });
@@ -302,7 +302,7 @@ fn keeps_the_newest_violations_of_a_user() {
             assert_eq!(say(&server, &loud), 422, "{hour}");
         }
     }
-    let kept = format!("select count(*) || ' ' || min(id) from violations where user_id = {}", loud.user_id);
-    assert_eq!(server.value::<String>(&kept), "5 9");
+    let stored = format!("select count(*) || ' ' || min(id) from violations where user_id = {}", loud.user_id);
+    assert_eq!(server.value::<String>(&stored), "5 9");
     assert_eq!(server.value::<i64>("select count(*) from violations"), 6);
 }

@@ -93,7 +93,7 @@ fn every_query_here_occurs_in_the_operations() {
     let by_index: Vec<_> = BY_THE_RIGHT_INDEX.iter().map(|(query, _)| *query).collect();
     let listed = [BOUNDED, IN_ORDER, COUNTED, COUNTED_OF_A_USER, &by_index].concat();
     let strangers: Vec<_> = listed.iter().filter(|query| !is_asked(query)).collect();
-    assert!(strangers.is_empty(), "nothing in src asks these: {strangers:#?}");
+    assert!(strangers.is_empty(), "no operation uses these: {strangers:#?}");
 }
 
 /// Checks that each query has a one-step plan of this kind.

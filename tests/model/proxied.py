@@ -1,4 +1,4 @@
-"""What the service makes of LiteLLM's proxy: whole answers, streams, a conversation, a refusal, and a second model."""
+"""Uses LiteLLM's proxy: whole responses, streams, a conversation, an error and the fallback model."""
 
 import json
 import os
@@ -13,14 +13,14 @@ import urllib.request
 WAIT_SECONDS = 120
 KEY = "sk-of-the-proxy"
 TEXT = "屯卦：万事起头难，宜守不宜进。"
-# The proxy answers `oracle` with the text, and `busy` with an error of too many requests.
+# The proxy responds with the text for `oracle`, and with a rate limit error for `busy`.
 MODELS = {"oracle": TEXT, "busy": "litellm.RateLimitError"}
 QUESTION = {"question": "今年换工作合适吗？", "divinationData": {"lines": [7, 8, 8, 8, 7, 6]}}
 CONVERSATION = {"messages": [{"role": "user", "content": "屯卦说什么？"}]}
 
 
 def until(what, attempt):
-    """What the attempt comes to, once it comes to anything."""
+    """Retries until there is a result."""
     deadline = time.monotonic() + WAIT_SECONDS
     while (found := attempt()) is None:
         assert time.monotonic() < deadline, f"{what}: nothing for {WAIT_SECONDS} seconds"
@@ -66,7 +66,7 @@ def start_proxy(directory):
 
 
 class Service:
-    """The program, asking this model of the proxy, with somebody signed in."""
+    """A running server that uses this model of the proxy, with a signed-in user."""
 
     def __init__(self, program, directory, base_url, model, fallback=None):
         self.log_path = os.path.join(directory, f"{model}-{fallback}.log")

@@ -129,7 +129,7 @@ fn opens_the_circuit_breaker_and_retries_later() {
         ask(&server, &user).send().expect_problem(503, "provider_unavailable");
     }
     is_well.store(true, std::sync::atomic::Ordering::SeqCst);
-    eventually("the provider is tried", || ask(&server, &user).send().status == 200);
+    eventually("the provider is called", || ask(&server, &user).send().status == 200);
     assert_eq!(provider.requests().len(), 5);
 }
 
@@ -149,8 +149,8 @@ fn one_user_cannot_open_the_circuit_breaker_for_others() {
         (format!("data: {error}\n\n"), 502),
     ];
     for (response, status) in responses {
-        let told = std::sync::Arc::new(std::sync::Mutex::new(response.clone()));
-        let telling = std::sync::Arc::clone(&told);
+        let reported = std::sync::Arc::new(std::sync::Mutex::new(response.clone()));
+        let telling = std::sync::Arc::clone(&reported);
         let provider = FakeProvider::with_handler(move |_| Reply::event_stream(telling.lock().unwrap().as_str()));
         let server = with_model_provider(&provider).start();
         let (user, other) = (server.sign_in(PHONE), server.sign_in(OTHER));
@@ -158,7 +158,7 @@ fn one_user_cannot_open_the_circuit_breaker_for_others() {
             let refused = chat(&server, &user).send();
             assert_eq!(refused.status, status, "{response}: {}", refused.text());
         }
-        *told.lock().unwrap() = chunks(&["吉"]);
+        *reported.lock().unwrap() = chunks(&["吉"]);
         chat(&server, &other).send().expect(200);
     }
 }
@@ -179,11 +179,11 @@ fn silent_streams_send_heartbeats() {
     let server = model.setup().with("LLM_HEARTBEAT", "50 ms").start();
     let user = server.sign_in(PHONE);
     scope(|scope| {
-        let told = scope.spawn(|| streamed(ask(&server, &user)).send());
+        let reported = scope.spawn(|| streamed(ask(&server, &user)).send());
         model.wait_for_calls(1);
         sleep(Duration::from_secs(3));
         model.open_gate();
-        let text = told.join().unwrap().expect(200).text();
+        let text = reported.join().unwrap().expect(200).text();
         assert!(text.matches(": heartbeat\n\n").count() >= 3 && text.contains("event: done"), "{text}");
     });
 }
@@ -278,7 +278,7 @@ fn retries_writing_an_outcome_that_failed() {
     assert_eq!(failed.json()["traceId"], server.value::<String>("select trace_id from interpretations"));
     assert_eq!(server.value::<String>("select status from interpretations"), "running");
     server.edit("drop trigger refused");
-    eventually("the record is finished", || server.value::<String>("select status from interpretations") != "running");
+    eventually("the record is complete", || server.value::<String>("select status from interpretations") != "running");
     assert_eq!(server.value::<String>("select status || ' ' || result from interpretations"), "succeeded 吉");
     assert_eq!(server.value::<i64>("select sum(calls) from model_usage"), 1);
 }
@@ -302,8 +302,8 @@ fn a_panicking_call_is_closed() {
     let question = Question { question_type: None, question: "Why?".to_owned(), divination_data: None, locale };
     let prepared = interpretation::prepare(&app.model_calls, UserId(1), question).unwrap();
     let mut run = || interpretation::run(&app.model_calls, &prepared, &mut |_| panic!("expected by this test"));
-    let told = catch_unwind(AssertUnwindSafe(&mut run)).expect("the panic was passed on");
-    assert_eq!(told.unwrap_err().code.name(), "internal");
+    let reported = catch_unwind(AssertUnwindSafe(&mut run)).expect("the panic was propagated");
+    assert_eq!(reported.unwrap_err().code.name(), "internal");
     let text = |sql: &str| -> String { database.query_row(sql, [], |row| row.get(0)).unwrap() };
     assert_eq!(text("select status || ' ' || error_class from interpretations"), "failed panicked");
     assert_eq!(text("select outcome || ' ' || calls from model_usage"), "failed 1");
@@ -373,10 +373,10 @@ fn streams_report_a_shutdown() {
         let mut server = model.setup().with("LIMITS_DRAIN_TIMEOUT", "1 s").start();
         let user = server.sign_in(PHONE);
         let request = streamed(if is_chat { chat(&server, &user) } else { ask(&server, &user) });
-        let told = std::thread::spawn(move || request.try_send());
+        let reported = std::thread::spawn(move || request.try_send());
         model.wait_for_calls(1);
         assert_eq!(server.terminate(), Some(0));
-        let text = told.join().unwrap().unwrap().text();
+        let text = reported.join().unwrap().unwrap().text();
         let last = text.trim_end().rsplit("\n\n").next().unwrap();
         assert!(last.starts_with(expected) && last.contains("overloaded"), "{text}");
         assert!(last.contains("\"retryAfter\":"), "{text}");

@@ -130,9 +130,9 @@ fn accepts_a_response_in_the_other_form_without_loss() {
     assert!(documents.iter().all(|document| document["model"] == "m-2026"), "{text}");
     let last = documents.last().unwrap();
     assert_eq!((&last["choices"][0]["finish_reason"], &last["usage"]), (&json!("length"), &usage), "{text}");
-    let told: String =
+    let reported: String =
         documents.iter().filter_map(|document| document["choices"][0]["delta"]["content"].as_str()).collect();
-    assert_eq!(told, "大吉");
+    assert_eq!(reported, "大吉");
 }
 
 #[test]
@@ -150,9 +150,9 @@ fn marks_truncated_interpretations_everywhere() {
         let session = format!("/api/v1/sessions/{}", created["id"].as_str().unwrap());
         // While streaming, and from the store.
         for _ in 0..2 {
-            let told =
+            let reported =
                 server.post(&format!("{session}/interpretation")).by(&user).header("accept", "text/event-stream");
-            let text = told.send().expect(200).text();
+            let text = reported.send().expect(200).text();
             let done = text.split("event: done\ndata: ").nth(1).unwrap().lines().next().unwrap();
             assert_eq!(serde_json::from_str::<Value>(done).unwrap()["finishReason"], expected, "{text}");
         }

@@ -26,15 +26,15 @@ struct Screening {
 impl Screening {
     fn start() -> Self {
         let body = Arc::new(Mutex::new(String::new()));
-        let told = Arc::clone(&body);
-        let provider = FakeProvider::with_handler(move |_| Reply::event_stream(told.lock().unwrap().as_str()));
+        let reported = Arc::clone(&body);
+        let provider = FakeProvider::with_handler(move |_| Reply::event_stream(reported.lock().unwrap().as_str()));
         let server = with_model_provider(&provider).with("MODERATION_SCREEN_ANSWERS", true).start();
         let user = server.sign_in(PHONE);
         Self { server, user, body, _vendor: provider }
     }
 
     /// Returns the interpretation of a response in chunks of this size, or `None` if it is withheld.
-    fn told_in_pieces_of(&self, size: usize, response: &str) -> Option<String> {
+    fn interpret_in_chunks(&self, size: usize, response: &str) -> Option<String> {
         let characters: Vec<char> = response.chars().collect();
         let pieces: Vec<String> = characters.chunks(size).map(|piece| piece.iter().collect()).collect();
         *self.body.lock().unwrap() = chunks(&pieces.iter().map(String::as_str).collect::<Vec<_>>());
@@ -59,11 +59,11 @@ fn finds_an_allowed_phrase_across_chunks() {
     // In this order, so that the phrase is active once the word is.
     screening.server.command(&["words", "allow", "example.com.au"]).expect(0);
     screening.server.command(&["words", "add", "example.com", "--type", "ads"]).expect(0);
-    eventually("the words are in force", || screening.told_in_pieces_of(1_000, "看 example.com 吧").is_none());
+    eventually("the words are active", || screening.interpret_in_chunks(1_000, "看 example.com 吧").is_none());
     for response in [remembered, unfinished, endless, named, named_late] {
         for size in [1, 2, 3, 7, 8, 100, 1_000] {
             assert_eq!(
-                screening.told_in_pieces_of(size, &response).as_deref(),
+                screening.interpret_in_chunks(size, &response).as_deref(),
                 Some(response.as_str()),
                 "{size}: {response}"
             );
@@ -80,7 +80,7 @@ fn finds_listed_words_at_any_chunk_boundary() {
     let screening = Screening::start();
     for response in [within, across, late, at_the_end] {
         for size in [1, 2, 3, 7, 100, 1_000] {
-            assert_eq!(screening.told_in_pieces_of(size, &response), None, "{size}: {response}");
+            assert_eq!(screening.interpret_in_chunks(size, &response), None, "{size}: {response}");
         }
     }
 }
@@ -89,9 +89,9 @@ fn finds_listed_words_at_any_chunk_boundary() {
 fn masks_stored_text_of_a_withheld_response_beyond_the_judged_part() {
     let response = format!("{}赌博{}加微信{}", "卦".repeat(100), "卦".repeat(45), "卦".repeat(100));
     let screening = Screening::start();
-    assert_eq!(screening.told_in_pieces_of(1_000, &response), None);
-    let kept: String = screening.server.value("select words || masked_text from violations");
-    assert!(kept.starts_with(r#"["赌博"]"#) && !kept.contains("微信") && kept.contains("***"), "{kept}");
+    assert_eq!(screening.interpret_in_chunks(1_000, &response), None);
+    let stored: String = screening.server.value("select words || masked_text from violations");
+    assert!(stored.starts_with(r#"["赌博"]"#) && !stored.contains("微信") && stored.contains("***"), "{stored}");
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn a_screened_stream_ends_at_a_disconnect_during_reasoning() {
     let listener =
         read_stream_until(&server, &user, ("/divination/enhanced", &json!({ "question": "问" })), "event: meta");
     // The stream begins before the model is called.
-    eventually("the model is asked", || provider.requests().len() == 1);
+    eventually("the model is called", || provider.requests().len() == 1);
     drop(listener);
     eventually("the call ends", || server.value::<String>("select status from interpretations") != "running");
     assert_eq!(server.value::<String>("select status from interpretations"), "cancelled");
@@ -147,7 +147,7 @@ fn screened_streams_send_whole_sentences_and_stop_before_a_listed_word() {
     let server = with_model_provider(&provider).with("MODERATION_SCREEN_ANSWERS", true).start();
     let user = server.sign_in(PHONE);
     let text = streamed(ask(&server, &user)).send().expect(200).text();
-    let told: String = text
+    let reported: String = text
         .split("event: delta\ndata: ")
         .skip(1)
         .map(|event| {
@@ -155,7 +155,7 @@ fn screened_streams_send_whole_sentences_and_stop_before_a_listed_word() {
             data["text"].as_str().unwrap().to_owned()
         })
         .collect();
-    assert_eq!(told, "屯卦难。宜守。");
+    assert_eq!(reported, "屯卦难。宜守。");
     assert!(text.contains("content_rejected") && text.contains("event: error"), "{text}");
     let conversation = json!({ "messages": [{ "role": "user", "content": "你好" }], "stream": true });
     let text = server.post("/llm/chat").by(&user).json(&conversation).send().expect(200).text();

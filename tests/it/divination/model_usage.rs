@@ -46,8 +46,8 @@ fn charges_and_records_usage_reported_by_a_failed_call() {
         let failed = ask(&server, &user).send();
         assert!(failed.status >= 422, "{name}: {}", failed.text());
         assert_eq!(budget_usage(&server), (2_050, 0), "{name}");
-        let kept = "select prompt_tokens || ' ' || completion_tokens || ' ' || cost_micros || ' ' || status from ";
-        assert_eq!(server.value::<String>(&format!("{kept} interpretations")), "50 2000 2050000 failed", "{name}");
+        let stored = "select prompt_tokens || ' ' || completion_tokens || ' ' || cost_micros || ' ' || status from ";
+        assert_eq!(server.value::<String>(&format!("{stored} interpretations")), "50 2000 2050000 failed", "{name}");
         let counted = "select prompt_tokens || ' ' || completion_tokens from model_usage";
         assert_eq!(server.value::<String>(counted), "50 2000", "{name}");
     }
@@ -104,7 +104,7 @@ fn estimates_usage_of_the_first_model_in_addition_to_the_fallback() {
     let estimated = charged(&first, &second);
     assert!((20_200..21_500).contains(&estimated), "{estimated}");
     let both = charged(&first, &uncounted);
-    assert_eq!(both - estimated + 100, estimated - 20_000 - 100 + 1, "what the first thought is charged once");
+    assert_eq!(both - estimated + 100, estimated - 20_000 - 100 + 1, "what the first reasoning is charged once");
     // A first model that did nothing costs nothing.
     assert_eq!(charged(&busy, &second), 100);
 }
@@ -122,8 +122,8 @@ fn charges_usage_of_a_withheld_response() {
     let user = server.sign_in(PHONE);
     ask(&server, &user).send().expect_problem(422, "content_rejected");
     assert_eq!(budget_usage(&server), (8_010, 0));
-    let kept = "select prompt_tokens || ' ' || completion_tokens || ' ' || error_class from interpretations";
-    assert_eq!(server.value::<String>(kept), "5000 3010 answer withheld");
+    let stored = "select prompt_tokens || ' ' || completion_tokens || ' ' || error_class from interpretations";
+    assert_eq!(server.value::<String>(stored), "5000 3010 answer withheld");
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn charges_output_before_a_disconnect() {
     assert_eq!(server.value::<String>("select status from interpretations"), "cancelled");
     assert_eq!(server.value::<Option<i64>>("select prompt_tokens from interpretations"), None);
     let charged: i64 = server.value("select tokens from model_spending where user_id = 0");
-    assert!(charged > 100, "the instructions alone are more: {charged}");
+    assert!(charged > 100, "the prompt alone costs more: {charged}");
     assert_eq!(server.value::<i64>("select reserved_tokens from model_spending where user_id = 0"), 0);
 }
 
@@ -171,9 +171,9 @@ fn charges_an_attempt_that_was_lost_and_retried() {
     // The usage of both attempts is unknown.
     let (status, (lost_twice, set_aside)) = spent(vec![Reply::reset(), Reply::reset()]);
     assert!(status >= 500 && lost_twice > 0 && set_aside == 0, "{status} {lost_twice} {set_aside}");
-    let told = || Reply::event_stream(chunks(&["吉"]));
-    assert_eq!(spent(vec![Reply::reset(), told()]), (200, (100 + lost_twice / 2, 0)));
+    let reported = || Reply::event_stream(chunks(&["吉"]));
+    assert_eq!(spent(vec![Reply::reset(), reported()]), (200, (100 + lost_twice / 2, 0)));
     // A rejected attempt costs nothing.
-    assert_eq!(spent(vec![Reply::status(503), told()]), (200, (100, 0)));
+    assert_eq!(spent(vec![Reply::status(503), reported()]), (200, (100, 0)));
     assert_eq!(spent(vec![Reply::reset(), Reply::status(503)]), (503, (lost_twice / 2, 0)));
 }

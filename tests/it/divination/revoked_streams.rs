@@ -26,11 +26,11 @@ fn an_interpretation_ends_with_its_token() {
         let server = model.setup().start();
         let user = server.sign_in(PHONE);
         scope(|scope| {
-            let told = scope.spawn(|| streamed(ask(&server, &user)).send().expect(200).text());
+            let reported = scope.spawn(|| streamed(ask(&server, &user)).send().expect(200).text());
             model.wait_for_calls(1);
             let started_at = Instant::now();
             sign_out(&server, &user);
-            let text = told.join().unwrap();
+            let text = reported.join().unwrap();
             assert!(started_at.elapsed() < SOON, "{:?}", started_at.elapsed());
             assert!(text.contains("event: error") && text.contains("\"unauthenticated\""), "{text}");
             assert!(!text.contains("event: done") && !text.contains('二'), "{text}");
@@ -47,11 +47,11 @@ fn a_conversation_ends_with_its_token() {
     let user = server.sign_in(PHONE);
     let conversation = json!({ "messages": [{ "role": "user", "content": "你好" }], "stream": true });
     scope(|scope| {
-        let told = scope.spawn(|| server.post("/llm/chat").by(&user).json(&conversation).send().text());
+        let reported = scope.spawn(|| server.post("/llm/chat").by(&user).json(&conversation).send().text());
         model.wait_for_calls(1);
         let started_at = Instant::now();
         sign_out(&server, &user);
-        let text = told.join().unwrap();
+        let text = reported.join().unwrap();
         assert!(started_at.elapsed() < SOON, "{:?}", started_at.elapsed());
         assert!(text.contains("\"unauthenticated\"") && !text.contains("[DONE]") && !text.contains('二'), "{text}");
     });
@@ -63,13 +63,13 @@ fn a_stream_continues_after_a_token_refresh() {
     let server = model.setup().with("AUTH_TOKEN_GRACE", "0 s").start();
     let user = server.sign_in(PHONE);
     scope(|scope| {
-        let told = scope.spawn(|| streamed(ask(&server, &user)).send().expect(200).text());
+        let reported = scope.spawn(|| streamed(ask(&server, &user)).send().expect(200).text());
         model.wait_for_calls(1);
         let renewed = server.post("/auth/refresh-token").form(&[("token", &user.token)]).send().expect(200).json();
         assert_ne!(renewed["token"], user.token.as_str());
         // After the next check.
         std::thread::sleep(Duration::from_millis(2_500));
         model.open_gate();
-        assert!(told.join().unwrap().contains("event: done"));
+        assert!(reported.join().unwrap().contains("event: done"));
     });
 }

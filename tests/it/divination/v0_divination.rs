@@ -209,11 +209,11 @@ fn limits_stored_records_without_a_session() {
         let message = json!({ "messages": [{ "role": "user", "content": "你好" }] });
         server.post("/llm/chat").by(&user).json(&message).send().expect(200);
     }
-    let kept: String = server.value(&format!(
+    let stored: String = server.value(&format!(
         "select group_concat(question, ' ' order by id) from interpretations where user_id = {}",
         user.user_id
     ));
-    assert_eq!(kept, "何时启程？ 问3 问4 问5 问6");
+    assert_eq!(stored, "何时启程？ 问3 问4 问5 问6");
     assert_eq!(server.value::<i64>("select count(*) from chats"), 4);
     assert_eq!(server.value::<i64>("select count(*) from interpretations"), 6);
     assert!(server.get(&session).by(&user).send().expect(200).json()["interpretation"]["result"].is_string());
@@ -355,7 +355,7 @@ fn limits_concurrent_calls_overall() {
 #[track_caller]
 fn expect_failure(server: &Server, user: &Caller, status: u16, code: &str) {
     let problem = ask(server, user, &simple()).send().expect_problem(status, code);
-    assert!(!problem.text().contains("secret words of the vendor"), "{}", problem.text());
+    assert!(!problem.text().contains("secret words of the provider"), "{}", problem.text());
     let record = record(server, user, &problem.json()["traceId"]);
     assert_eq!((&record["status"], &record["result"]), (&json!("failed"), &Value::Null));
     assert!(record["durationMs"].is_i64() && record["errorClass"].is_string(), "{record}");
@@ -468,7 +468,7 @@ fn a_disconnect_cancels_the_call_and_releases_its_permit() {
     assert_eq!(ended(&server), "cancelled");
     model.open_gate();
     // The permit is released after the record is written.
-    eventually("the place is free", || ask(&server, &user, &simple()).send().status == 200);
+    eventually("the permit is released", || ask(&server, &user, &simple()).send().status == 200);
 }
 
 #[test]

@@ -371,8 +371,8 @@ fn limits_deleted_records_to_the_record_limit() {
         }
         assert_eq!(deactivate_all(&server, &user), json!({ "deactivated": 2 }));
     }
-    let kept = "select group_concat(local_record_id) from (select local_record_id from history order by sequence)";
-    assert_eq!(server.value::<String>(kept), "b1,a2,b2");
+    let stored = "select group_concat(local_record_id) from (select local_record_id from history order by sequence)";
+    assert_eq!(server.value::<String>(stored), "b1,a2,b2");
     save_id(&server, &user, "b1").expect(201);
     assert_eq!(ids(&list(&server, &user, &json!({}))), ["b1"]);
 }

@@ -63,9 +63,9 @@ fn loses_nothing_of_a_long_beginning() {
     let provider = FakeProvider::with_handler(move |_| Reply::event_stream(stream.as_str()));
     let server = with_model_provider(&provider).start();
     let user = server.sign_in(PHONE);
-    let told = data(&ask(&server, &user, &streamed("你好")).send().expect(200).text());
+    let reported = data(&ask(&server, &user, &streamed("你好")).send().expect(200).text());
     let sent: Vec<_> = chunks.iter().map(Value::to_string).chain(["[DONE]".to_owned()]).collect();
-    assert_eq!(told, sent);
+    assert_eq!(reported, sent);
 }
 
 #[test]
@@ -137,15 +137,15 @@ fn sets_user_and_model_of_a_request_itself() {
     );
     let own = messages[0]["content"].as_str().unwrap();
     assert_eq!(messages[0]["role"], "system");
-    let told = own.lines().last().unwrap();
+    let reported = own.lines().last().unwrap();
     assert_eq!(
-        serde_json::from_str::<Value>(told).unwrap(),
+        serde_json::from_str::<Value>(reported).unwrap(),
         json!({ "nickname": "青山", "gender": "female", "age": "30-39" })
     );
 
     let reference = sent["user"].as_str().unwrap();
     assert!(reference.len() == 32 && reference != "somebody", "{reference}");
-    assert_eq!(requests[1].json()["user"], reference, "one user is one user");
+    assert_eq!(requests[1].json()["user"], reference, "one user is counted once");
     let everything = format!("{:?} {sent}", requests[0].headers);
     for secret in [PHONE, &user.token, "1990-05-17"] {
         assert!(!everything.contains(secret), "{everything}");

@@ -589,14 +589,14 @@ fn a_snapshot_shares_no_value_with_remaining_rows() {
     for (index, name) in names.iter().enumerate().filter(|(_, name)| !kinds.contains(&name.as_str())) {
         let value: rusqlite::types::Value = row.get(index).unwrap();
         if let rusqlite::types::Value::Integer(number) = value {
-            assert!((0..100).contains(&number), "{name} is {number}, which tells it apart");
+            assert!((0..100).contains(&number), "{name} is {number}, which identifies the session");
             continue;
         }
         let value = text(&value);
         let part = value.split(' ').next().unwrap();
         let is_same = |other: &str| other.contains(part) || other.contains(&part.replace('.', ""));
         let found: Vec<_> = values.iter().filter(|(_, other)| is_same(other)).collect();
-        assert!(found.is_empty(), "{name} {value} is also in {found:?}");
+        assert!(found.is_empty(), "{name} {value} also occurs in {found:?}");
         compared += 1;
     }
     assert_eq!(compared, 3, "{names:?}");
@@ -654,7 +654,7 @@ fn interprets_a_session_as_a_stream() {
     let (server, user) = fixture(100);
     let session = created(&server, &user, &manual("788976"));
     let stream = || interpret(&server, &user, &session).header("accept", "text/event-stream").send().expect(200);
-    let told = |response: &Response| {
+    let reported = |response: &Response| {
         assert_eq!(response.header("content-type"), Some("text/event-stream"));
         let events = events(&response.text());
         let names: Vec<_> = events.iter().map(|(name, _)| name.as_str()).collect();
@@ -665,11 +665,11 @@ fn interprets_a_session_as_a_stream() {
         assert_eq!((&done["result"], &done["traceId"]), (&json!(pieces), &events[0].1["traceId"]));
         done
     };
-    let first = told(&stream());
-    assert_eq!(told(&stream()), first);
+    let first = reported(&stream());
+    assert_eq!(reported(&stream()), first);
     assert_eq!(interpret(&server, &user, &session).send().expect(200).json(), first);
-    let nobody = server.post(&format!("/api/v1/sessions/{}/interpretation", "0".repeat(32)));
-    nobody.by(&user).header("accept", "text/event-stream").send().expect_problem(404, "not_found");
+    let no_one = server.post(&format!("/api/v1/sessions/{}/interpretation", "0".repeat(32)));
+    no_one.by(&user).header("accept", "text/event-stream").send().expect_problem(404, "not_found");
 }
 
 #[test]
@@ -781,7 +781,7 @@ fn keeps_the_newest_attempts_of_a_session() {
         user.user_id, session["id"]
     );
     server.edit(&fill.replace('"', "'"));
-    let kept = || -> (i64, i64) {
+    let stored = || -> (i64, i64) {
         let calls = server.value("select count(*) from session_calls");
         assert_eq!(server.value::<i64>("select count(*) from interpretations"), calls);
         (calls, server.value("select count(*) from interpretations where trace_id = 'old-60'"))
@@ -789,6 +789,6 @@ fn keeps_the_newest_attempts_of_a_session() {
     // Pruning deletes a few more than arrive, and none of the newest.
     for expected in [45, 30, 21, 21] {
         interpret(&server, &user, &session).send().expect_problem(502, "provider_failed");
-        assert_eq!(kept(), (expected, 1));
+        assert_eq!(stored(), (expected, 1));
     }
 }

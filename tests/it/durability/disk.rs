@@ -170,7 +170,7 @@ enum Naming {
 
 /// Which unsynced data survives.
 #[derive(Clone, Copy, Debug)]
-pub enum Luck {
+pub enum Survival {
     /// Nothing.
     None,
     /// Everything, as after a mere process kill.
@@ -283,15 +283,15 @@ impl Disk {
     }
 
     /// Returns the files after a power failure. File systems journal names: a prefix of their changes survives.
-    pub fn after_power_failure(&self, luck: Luck) -> BTreeMap<String, Vec<u8>> {
+    pub fn after_power_failure(&self, luck: Survival) -> BTreeMap<String, Vec<u8>> {
         let mut random = Random(match luck {
-            Luck::Some(seed) => seed,
-            Luck::None | Luck::All => 1,
+            Survival::Some(seed) => seed,
+            Survival::None | Survival::All => 1,
         });
         let arrived = match luck {
-            Luck::None => 0,
-            Luck::All => self.pending_names.len(),
-            Luck::Some(_) => random.below(self.pending_names.len() + 1),
+            Survival::None => 0,
+            Survival::All => self.pending_names.len(),
+            Survival::Some(_) => random.below(self.pending_names.len() + 1),
         };
         let mut names = self.synced_names.clone();
         for naming in &self.pending_names[..arrived] {
@@ -299,10 +299,10 @@ impl Disk {
         }
         // On some disks nearly everything survives.
         let odds = random.below(5);
-        let mut is_lucky = || match luck {
-            Luck::None => false,
-            Luck::All => true,
-            Luck::Some(_) => random.below(4) < odds,
+        let mut survives = || match luck {
+            Survival::None => false,
+            Survival::All => true,
+            Survival::Some(_) => random.below(4) < odds,
         };
         let mut contents = BTreeMap::new();
         for (path, file) in names {
@@ -310,8 +310,8 @@ impl Disk {
             let mut content = file.synced.clone();
             for change in &file.pending {
                 match change {
-                    Change::Truncate(_) if !is_lucky() => {}
-                    change => change.apply(&mut content, &mut is_lucky),
+                    Change::Truncate(_) if !survives() => {}
+                    change => change.apply(&mut content, &mut survives),
                 }
             }
             contents.insert(path, content);

@@ -65,7 +65,7 @@ fn survive(rounds: u64) {
     let count = oracle.acknowledged().len();
     println!("{rounds} kills, {count} effects acknowledged, {repeated} requests cut off and asked for again");
     assert!(count as u64 > rounds * 3, "only {count} effects: the load was too small to prove anything");
-    assert!(repeated > 0, "no request with a key was cut off");
+    assert!(repeated > 0, "no request with a key was interrupted");
 }
 
 /// Returns a varying lifetime, from before the first commits to after a checkpoint.

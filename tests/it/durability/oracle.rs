@@ -76,29 +76,29 @@ impl Oracle {
                     let newest = newest.entry(id).or_insert(*version);
                     *newest = (*newest).max(*version);
                 }
-                Effect::Used { key } => assert!(stored.uses.contains(key), "the use {key} is gone"),
-                Effect::Cast { id } => assert!(stored.sessions.contains(id), "the session {id} is gone"),
-                Effect::Sent { id } => assert!(stored.notifications.contains(id), "the notification {id} is gone"),
+                Effect::Used { key } => assert!(stored.uses.contains(key), "the use {key} is missing"),
+                Effect::Cast { id } => assert!(stored.sessions.contains(id), "the session {id} is missing"),
+                Effect::Sent { id } => assert!(stored.notifications.contains(id), "the notification {id} is missing"),
                 Effect::Read { id, read_at } => {
-                    assert_eq!(stored.reads.get(id), Some(read_at), "{id} is not read any more, or since later");
+                    assert_eq!(stored.reads.get(id), Some(read_at), "{id} is unread, or has a later read time");
                 }
                 Effect::Credited { order_no } => assert!(stored.credited.contains(order_no), "{order_no} is unpaid"),
                 Effect::SignedIn { token } => {
                     let digest = ring::digest::digest(&ring::digest::SHA256, token.as_bytes());
-                    assert!(stored.tokens.contains(digest.as_ref()), "a token is gone");
+                    assert!(stored.tokens.contains(digest.as_ref()), "a token is missing");
                 }
                 Effect::Interpreted { trace_id } => {
-                    assert!(stored.interpretations.contains(trace_id), "the interpretation {trace_id} is gone");
+                    assert!(stored.interpretations.contains(trace_id), "the interpretation {trace_id} is missing");
                 }
             }
         }
         for (id, version) in newest {
-            let found = stored.records.get(id).unwrap_or_else(|| panic!("the record {id} is gone"));
-            assert!(*found >= version, "the record {id} holds version {found} and {version} was acknowledged");
+            let found = stored.records.get(id).unwrap_or_else(|| panic!("the record {id} is missing"));
+            assert!(*found >= version, "the record {id} has version {found}, and {version} was acknowledged");
         }
         for (id, version) in &stored.records {
             let newest = sent.get(id).unwrap_or_else(|| panic!("{id} was never sent"));
-            assert!(version <= newest, "the record {id} holds version {version}, which was never sent");
+            assert!(version <= newest, "the record {id} has version {version}, which was never sent");
         }
     }
 }
@@ -153,7 +153,7 @@ where
 }
 
 /// Queries for half-finished operations. They must return no rows.
-const HALVES: [(&str, &str); 8] = [
+const HALF_DONE: [(&str, &str); 8] = [
     (
         "a balance that its entries do not make",
         "select user_id from balances where balance <> (select coalesce(sum(delta), 0) from ledger_entries e \
@@ -198,7 +198,7 @@ const HALVES: [(&str, &str); 8] = [
 fn assert_whole(database: &Connection) {
     support::assert_sound(database);
     let finds = |sql: &str| database.prepare(sql).unwrap().query([]).unwrap().next().unwrap().is_some();
-    for (what, sql) in HALVES {
+    for (what, sql) in HALF_DONE {
         assert!(!finds(sql), "{what}");
     }
 }

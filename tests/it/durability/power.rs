@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, path::Path, thread::scope};
 use rusqlite::Connection;
 
 use super::{
-    disk::{Disk, Event, Luck, Random, events},
+    disk::{Disk, Event, Random, Survival, events},
     oracle::{Effect, Oracle},
     workload::{Client, Fixture},
 };
@@ -30,7 +30,7 @@ struct Recording {
 fn record_first_start(steps: usize) -> Recording {
     let temp_dir = tempfile::tempdir().unwrap();
     let directory = temp_dir.path().join("data");
-    record(&directory, steps, |server| Fixture::without_means(server, CLIENTS), |_| {})
+    record(&directory, steps, |server| Fixture::without_balances(server, CLIENTS), |_| {})
 }
 
 /// Records clients with coins and points that save large records first and then do other things.
@@ -93,7 +93,7 @@ fn answered(bytes: &[u8]) -> Vec<String> {
 struct Failure<'a> {
     recording: &'a Recording,
     number: usize,
-    luck: Luck,
+    luck: Survival,
 }
 
 impl Failure<'_> {
@@ -123,15 +123,15 @@ impl Failure<'_> {
         if acknowledged.is_empty() {
             return;
         }
-        let key = std::fs::read(directory.join("secret.key")).expect("the key of the server is gone");
-        assert!(key == self.recording.key, "the key of the server is another");
+        let key = std::fs::read(directory.join("secret.key")).expect("the server key is missing");
+        assert!(key == self.recording.key, "the server key differs");
         let database = Connection::open(directory.join("yarrow.db")).unwrap();
         self.recording.oracle.check(&database, acknowledged.values());
     }
 }
 
 /// Fails at every sync and as many other moments, up to `most`.
-fn fail_everywhere(recording: &Recording, at_most: usize) {
+fn fail_at_every_sync(recording: &Recording, at_most: usize) {
     let effects = recording.oracle.acknowledged();
     let is_point = |event: &&Event| matches!(event, Event::SyncBegins { .. } | Event::SyncEnds { .. } | Event::Sent(_));
     let points = recording.events.iter().filter(is_point).count();
@@ -151,8 +151,11 @@ fn fail_everywhere(recording: &Recording, at_most: usize) {
         if !is_chosen {
             continue;
         }
-        for luck in [Luck::None, Luck::Some(seeds.below(usize::MAX) as u64), Luck::Some(seeds.below(usize::MAX) as u64)]
-        {
+        for luck in [
+            Survival::None,
+            Survival::Some(seeds.below(usize::MAX) as u64),
+            Survival::Some(seeds.below(usize::MAX) as u64),
+        ] {
             failures += 1;
             Failure { recording, number, luck }.check(&disk, &acknowledged, failures % 40 == 0);
         }
@@ -164,9 +167,9 @@ fn fail_everywhere(recording: &Recording, at_most: usize) {
         recording.events.len(),
         acknowledged.len()
     );
-    assert_eq!(acknowledged.len(), effects.len(), "answers that are not in the trace");
-    assert!(lossy > 10, "there was nothing to lose");
-    Failure { recording, number: recording.events.len(), luck: Luck::All }.check(&disk, &acknowledged, true);
+    assert_eq!(acknowledged.len(), effects.len(), "acknowledgements are missing in the trace");
+    assert!(lossy > 10, "no unsynced data existed");
+    Failure { recording, number: recording.events.len(), luck: Survival::All }.check(&disk, &acknowledged, true);
 }
 
 /// Fails when each response leaves, with maximum loss. The acknowledged effect must survive.
@@ -181,9 +184,9 @@ fn fail_at_every_answer(recording: &Recording) {
             continue;
         }
         acknowledged.extend(known.into_iter().map(|id| (id.clone(), effects[&id].clone())));
-        Failure { recording, number, luck: Luck::None }.check(&disk, &acknowledged, false);
+        Failure { recording, number, luck: Survival::None }.check(&disk, &acknowledged, false);
     }
-    assert_eq!(acknowledged.len(), effects.len(), "answers that are not in the trace");
+    assert_eq!(acknowledged.len(), effects.len(), "acknowledgements are missing in the trace");
     println!("{} answers, each of them true at the moment that it left", acknowledged.len());
 }
 
@@ -203,26 +206,26 @@ fn traced_detects_a_missing_sync() {
     let is_of_log = |event: &Event| matches!(event, Event::SyncEnds { path, .. } if path.ends_with("-wal"));
     recording.events.retain(|event| !is_of_log(event));
     let proof = std::panic::AssertUnwindSafe(|| fail_at_every_answer(&recording));
-    assert!(std::panic::catch_unwind(proof).is_err(), "a log that was never synced passed");
+    assert!(std::panic::catch_unwind(proof).is_err(), "an unsynced WAL passed the check");
 }
 
 /// Needs `strace`.
 #[test]
 #[ignore = "needs strace; run with `cargo test --test it -- --ignored traced_`"]
 fn traced_acknowledged_writes_survive_power_failures() {
-    fail_everywhere(&record_first_start(6), 60);
-    fail_everywhere(&record_load(0, 25), 80);
+    fail_at_every_sync(&record_first_start(6), 60);
+    fail_at_every_sync(&record_load(0, 25), 80);
     // Enough for a checkpoint and a WAL restart.
-    fail_everywhere(&record_load(40, 10), 30);
+    fail_at_every_sync(&record_load(40, 10), 30);
 }
 
 /// Part of the long group.
 #[test]
 #[ignore = "takes minutes; run with `cargo test --test it -- --ignored long_`"]
 fn long_acknowledged_writes_survive_a_power_failure_at_every_sync() {
-    fail_everywhere(&record_first_start(20), usize::MAX);
+    fail_at_every_sync(&record_first_start(20), usize::MAX);
     let load = record_load(0, 100);
     fail_at_every_answer(&load);
-    fail_everywhere(&load, usize::MAX);
-    fail_everywhere(&record_load(60, 60), 1_500);
+    fail_at_every_sync(&load, usize::MAX);
+    fail_at_every_sync(&record_load(60, 60), 1_500);
 }

@@ -9,7 +9,7 @@ const FIXED_CODE: &str = "246810";
 const LINES: [u8; 6] = [7, 8, 8, 8, 7, 6];
 
 /// The server is gone.
-pub struct Gone;
+pub struct ServerGone;
 
 /// Users with a fixed code, an API key, and balances to spend.
 pub struct Fixture {
@@ -40,7 +40,7 @@ impl Fixture {
     }
 
     /// Signs the users in without balances.
-    pub fn without_means(server: &Server, clients: usize) -> Self {
+    pub fn without_balances(server: &Server, clients: usize) -> Self {
         Self { users: Self::sign_in(server, clients), key: String::new() }
     }
 
@@ -81,13 +81,13 @@ impl Client<'_> {
     }
 
     /// Repeats the unanswered request, then sends the next one.
-    pub fn step(&mut self) -> Result<(), Gone> {
+    pub fn step(&mut self) -> Result<(), ServerGone> {
         self.repeat()?;
         match self.oracle.next() % 9 {
             2..=6 if self.key.is_empty() => self.save(),
             0 => self.interpret(),
             1 => self.sign_in(),
-            2 => self.be_told_and_read(),
+            2 => self.send_and_read(),
             3 => self.pay(),
             4 | 5 => self.once("/coin/consume"),
             6 => self.once("/api/v1/sessions"),
@@ -96,19 +96,19 @@ impl Client<'_> {
     }
 
     /// Repeats the unanswered request with the same key.
-    pub fn repeat(&mut self) -> Result<(), Gone> {
+    pub fn repeat(&mut self) -> Result<(), ServerGone> {
         match self.unanswered.clone() {
             Some((path, key)) => self.with_key(path, key),
             None => Ok(()),
         }
     }
 
-    fn once(&mut self, path: &'static str) -> Result<(), Gone> {
+    fn once(&mut self, path: &'static str) -> Result<(), ServerGone> {
         let key = format!("key-{}", self.oracle.next());
         self.with_key(path, key)
     }
 
-    fn with_key(&mut self, path: &'static str, key: String) -> Result<(), Gone> {
+    fn with_key(&mut self, path: &'static str, key: String) -> Result<(), ServerGone> {
         *self.unanswered = Some((path, key.clone()));
         let cast = json!({ "question": "何时启程？", "method": "manual", "lines": LINES });
         let body = if path == "/coin/consume" { json!({}) } else { cast };
@@ -130,15 +130,15 @@ impl Client<'_> {
     }
 
     /// Sends a request with its own id, which identifies the response in a trace.
-    fn send(&self, request: Request) -> Result<(String, Response), Gone> {
+    fn send(&self, request: Request) -> Result<(String, Response), ServerGone> {
         let request_id = format!("work-{}-", self.oracle.next());
-        let response = request.header("x-request-id", &request_id).try_send().map_err(|_| Gone)?;
+        let response = request.header("x-request-id", &request_id).try_send().map_err(|_| ServerGone)?;
         assert!(response.status < 500, "{}", response.text());
         Ok((request_id, response))
     }
 
     /// Saves a record. Some are large, and every third is saved again.
-    fn save(&self) -> Result<(), Gone> {
+    fn save(&self) -> Result<(), ServerGone> {
         let number = self.oracle.next();
         let id = format!("record-{number}");
         for version in 1..=(if number.is_multiple_of(3) { 2 } else { 1 }) {
@@ -153,7 +153,7 @@ impl Client<'_> {
     }
 
     /// Saves a record of many pages.
-    pub fn save_large(&self) -> Result<(), Gone> {
+    pub fn save_large(&self) -> Result<(), ServerGone> {
         let id = format!("large-{}", self.oracle.next());
         self.oracle.will_save(&id, 1);
         let text = "x".repeat(60_000);
@@ -165,7 +165,7 @@ impl Client<'_> {
         Ok(())
     }
 
-    fn interpret(&self) -> Result<(), Gone> {
+    fn interpret(&self) -> Result<(), ServerGone> {
         let ask = json!({ "question": "何时启程？", "divinationData": { "lines": LINES } });
         let (request_id, response) = self.send(self.post("/divination/enhanced").json(&ask))?;
         // A user may have two running calls, and an interrupted one may still run.
@@ -175,7 +175,7 @@ impl Client<'_> {
         Ok(())
     }
 
-    fn sign_in(&self) -> Result<(), Gone> {
+    fn sign_in(&self) -> Result<(), ServerGone> {
         let phone_number = self.user.phone_number.as_str();
         self.send(self.server.post("/auth/send-code").form(&[("phoneNumber", phone_number)]))?;
         let login = self.server.post("/auth/login").form(&[("phoneNumber", phone_number), ("code", FIXED_CODE)]);
@@ -184,7 +184,7 @@ impl Client<'_> {
         Ok(())
     }
 
-    fn be_told_and_read(&self) -> Result<(), Gone> {
+    fn send_and_read(&self) -> Result<(), ServerGone> {
         let body = json!({ "audience": "users", "userIds": [self.user.user_id], "title": "…", "body": "…" });
         let (request_id, response) = self.send(self.server.post("/admin/notifications").token(self.key).json(&body))?;
         let id = text(&response.expect(201).json()["id"]);
@@ -196,7 +196,7 @@ impl Client<'_> {
         Ok(())
     }
 
-    fn pay(&self) -> Result<(), Gone> {
+    fn pay(&self) -> Result<(), ServerGone> {
         let package = [("amount", "6.00"), ("coinCount", "60")];
         let order = self.server.get("/payment/gateway/order").by(self.user).query(&package);
         let (_, response) = self.send(order)?;
@@ -210,5 +210,5 @@ impl Client<'_> {
 }
 
 fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_else(|| panic!("{value} is no text")).to_owned()
+    value.as_str().unwrap_or_else(|| panic!("{value} is not a text")).to_owned()
 }

@@ -79,7 +79,7 @@ fn reports_and_leaves_issues_that_need_a_decision() {
     let user = server.sign_in("13800138000");
     server.grant(&key, "13800138000", 60);
     server.edit("insert into users (phone_number, created_at) values ('+8613800138000', 1)");
-    let twin: i64 = server.value("select max(id) from users");
+    let counterpart: i64 = server.value("select max(id) from users");
     server.edit(
         "insert into ledger_entries (user_id, asset, sequence, delta, balance_after, kind, created_at) \
          select user_id, 'coin', 3, 5, 65, 'adjust', 1 from ledger_entries limit 1",
@@ -91,7 +91,7 @@ fn reports_and_leaves_issues_that_need_a_decision() {
     assert_eq!(by_phone["userId"], user.user_id);
     let fixed = post(&server, &key, "fix/13800138000", &json!({})).expect(200).json();
     assert_eq!((codes(&fixed["fixed"]), fixed["remaining"].as_array().unwrap().len()), (vec![], 2));
-    let other = get(&server, &key, &format!("validate/user/{twin}")).expect(200).json();
+    let other = get(&server, &key, &format!("validate/user/{counterpart}")).expect(200).json();
     assert_eq!(codes(&other["issues"]), [("duplicate_phone".into(), false), ("account_missing".into(), true)]);
     assert_eq!(server.value::<i64>("select count(*) from users"), 2);
     assert_eq!(server.value::<i64>("select count(*) from ledger_entries"), 2);
@@ -113,23 +113,24 @@ fn reports_duplicate_numbers_in_any_spelling_on_both_accounts() {
         "+86013800138000",
     ] {
         server.edit(&format!("insert into users (phone_number, created_at) values ('{spelling}', 1)"));
-        let twin: i64 = server.value("select max(id) from users");
+        let counterpart: i64 = server.value("select max(id) from users");
         server.command(&["coins", "repair"]).expect(0);
         let duplicate = [("duplicate_phone".to_owned(), false)];
-        for path in [format!("validate/user/{}", user.user_id), format!("validate/user/{twin}")] {
+        for path in [format!("validate/user/{}", user.user_id), format!("validate/user/{counterpart}")] {
             let found = get(&server, &key, &path).expect(200).json();
             assert_eq!(codes(&found["issues"]), duplicate, "{spelling}: {found}");
         }
         let by_phone = get(&server, &key, "validate/phone/13800138000").expect(200).json();
         assert_eq!((&by_phone["userId"], codes(&by_phone["issues"])), (&json!(user.user_id), duplicate.to_vec()));
-        let batch =
-            post(&server, &key, "validate/batch", &json!({ "userIds": [user.user_id, twin] })).expect(200).json();
+        let batch = post(&server, &key, "validate/batch", &json!({ "userIds": [user.user_id, counterpart] }))
+            .expect(200)
+            .json();
         assert_eq!(batch["inconsistent"], 2, "{spelling}");
         let fixed = post(&server, &key, "fix/13800138000", &json!({})).expect(200).json();
         assert_eq!((codes(&fixed["fixed"]), codes(&fixed["remaining"])), (vec![], duplicate.to_vec()), "{spelling}");
         let everybody = post(&server, &key, "sync", &json!({})).expect(200).json();
         assert_eq!(everybody["inconsistent"], 2, "{spelling}: {everybody}");
-        server.edit(&format!("delete from users where id = {twin}"));
+        server.edit(&format!("delete from users where id = {counterpart}"));
     }
     // Another number is no duplicate, and a single one is repaired.
     server.edit("insert into users (phone_number, created_at) values ('+86 139-0013-9000', 1)");
@@ -249,7 +250,7 @@ fn a_sync_stops_after_losing_its_lease() {
     let find_mark = "select coalesce((select value from settings where name = 'user_data.sync'), '')";
     std::thread::scope(|scope| {
         let stalled = scope.spawn(|| post(&server, &key, "sync", &json!({})));
-        eventually("it runs", || !server.value::<String>(find_mark).is_empty());
+        eventually("it is running", || !server.value::<String>(find_mark).is_empty());
         // Another run took the lease because this one stalled.
         let take = "update settings set value = (unixepoch() * 1000) || ' another' where name = 'user_data.sync'";
         server.database().execute(take, []).unwrap();
@@ -387,7 +388,7 @@ fn operators_export_and_delete_accounts_like_their_owners() {
     assert_eq!(serde_json::from_slice::<Value>(&written).unwrap()["history"][0]["localRecordId"], "r-1");
     let refused = server.command(&arguments).expect(1).stderr();
     assert_eq!(refused.matches("File exists").count(), 1, "{refused}");
-    assert_eq!(std::fs::read(&file).unwrap(), written, "a file that is there stays as it is");
+    assert_eq!(std::fs::read(&file).unwrap(), written, "an existing file is unchanged");
 
     server.command(&["users", "erase", &user.user_id]).expect(2);
     server.get("/api/v1/account").by(&user).send().expect(200);

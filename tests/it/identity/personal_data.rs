@@ -22,7 +22,7 @@ const MORE_TEXTS: [&str; 8] = [
 ];
 
 /// Tables with user rows and their location in the export. The test compares row counts.
-const TOLD: [(&str, &str); 17] = [
+const EXPORTED: [(&str, &str); 17] = [
     ("users", "account"),
     ("tokens", "devices"),
     ("violations", "violations"),
@@ -43,7 +43,7 @@ const TOLD: [(&str, &str); 17] = [
 ];
 
 /// Tables with user rows that the export covers differently or not at all, with the reason.
-const OTHERWISE: [(&str, &str); 8] = [
+const EXCEPTIONS: [(&str, &str); 8] = [
     ("balances", "told as the balances of the account"),
     ("ledger_entries", "told as points and coins, which are counted together below"),
     ("access_log", "told as requests, which go on being written"),
@@ -73,8 +73,8 @@ fn whole_person(server: &Server) -> Caller {
     server.post("/llm/chat").by(&user).json(&chat).send().expect(200);
     let feedback = json!({ "content": MORE_TEXTS[2] });
     server.post("/feedback").by(&user).json(&feedback).send().expect(201);
-    let wishes = json!({ "locale": "zh", "timeZone": MORE_TEXTS[6] });
-    server.patch("/api/v1/preferences").by(&user).json(&wishes).send().expect(200);
+    let hopeful_fields = json!({ "locale": "zh", "timeZone": MORE_TEXTS[6] });
+    server.patch("/api/v1/preferences").by(&user).json(&hopeful_fields).send().expect(200);
     let key = server.api_key("notices");
     let notify = |body: Value| server.post("/admin/notifications").token(&key).json(&body).send().expect(201).json();
     let read = |sent: Value| {
@@ -133,8 +133,8 @@ fn rows_of(server: &Server, user: &Caller) -> Vec<(String, i64)> {
     found
 }
 
-fn length(told: &Value, member: &str) -> i64 {
-    match &told[member] {
+fn length(reported: &Value, member: &str) -> i64 {
+    match &reported[member] {
         Value::Array(items) => i64::try_from(items.len()).unwrap(),
         Value::Object(_) => 1,
         other => panic!("{member} is {other}"),
@@ -152,37 +152,37 @@ fn export_covers_every_table_with_user_data() {
     let last = "select count(*) from access_log where request_id = 'the-last'";
     eventually("the last request is in the log", || server.value::<i64>(last) == 1);
     let rows = rows_of(&server, &user);
-    let told = export(&server, &user);
+    let reported = export(&server, &user);
     let names: HashSet<_> = rows.iter().map(|(table, _)| table.as_str()).collect();
-    for (table, _) in TOLD.iter().chain(&OTHERWISE) {
-        assert!(names.contains(table), "the person has nothing in {table}");
+    for (table, _) in EXPORTED.iter().chain(&EXCEPTIONS) {
+        assert!(names.contains(table), "the user has no row in {table}");
     }
     let of = |table: &str| rows.iter().find(|(known, _)| known == table).unwrap().1;
     for (table, count) in &rows {
-        let Some((_, member)) = TOLD.iter().find(|(known, _)| known == table) else {
-            let is_reasoned = OTHERWISE.iter().any(|(known, _)| known == table);
-            assert!(is_reasoned, "{table} has {count} rows of the user, and the export does not tell of them");
+        let Some((_, member)) = EXPORTED.iter().find(|(known, _)| known == table) else {
+            let is_reasoned = EXCEPTIONS.iter().any(|(known, _)| known == table);
+            assert!(is_reasoned, "{table} has {count} rows of the user that the export does not contain");
             continue;
         };
         match *member {
             "invites" => {}
-            _ => assert_eq!(length(&told, member), *count, "{table}: {}", told[member]),
+            _ => assert_eq!(length(&reported, member), *count, "{table}: {}", reported[member]),
         }
     }
-    assert_eq!(length(&told, "points") + length(&told, "coins"), of("ledger_entries"));
-    let requests = length(&told, "requests");
+    assert_eq!(length(&reported, "points") + length(&reported, "coins"), of("ledger_entries"));
+    let requests = length(&reported, "requests");
     assert!((1..=of("access_log")).contains(&requests), "{requests} of {}", of("access_log"));
-    assert!(told["requests"][0]["clientIp"] == "127.0.0.1", "{}", told["requests"][0]);
-    let invites = &told["invites"];
+    assert!(reported["requests"][0]["clientIp"] == "127.0.0.1", "{}", reported["requests"][0]);
+    let invites = &reported["invites"];
     assert!(invites["own"]["code"].is_string() && invites["redeemedAt"].is_string(), "{invites}");
     assert_eq!((&invites["own"]["invited"], invites["acceptedAt"].as_array().unwrap().len()), (&json!(1), 1));
-    let session = &told["sessions"][0];
+    let session = &reported["sessions"][0];
     assert_eq!((&session["question"], &session["traceIds"].as_array().unwrap().len()), (&json!(MORE_TEXTS[0]), &1));
     assert!(session["interpretedAt"].is_string() && session["lines"].as_array().unwrap().len() == 6, "{session}");
-    let notice = &told["notifications"][0];
+    let notice = &reported["notifications"][0];
     assert_eq!((&notice["title"], &notice["body"]), (&json!(MORE_TEXTS[3]), &json!(MORE_TEXTS[4])));
     assert!(notice["readAt"].is_string(), "{notice}");
-    let text = told.to_string();
+    let text = reported.to_string();
     for known in TEXTS.iter().chain(&MORE_TEXTS) {
         assert!(text.contains(known), "{known}");
     }
@@ -263,7 +263,7 @@ fn scrubs_row_copies_left_by_sqlite() {
     let theirs: Vec<_> = (0..8_000).step_by(8).map(random_id).collect();
     assert_eq!(found_of_32_bytes(&server, &theirs), theirs.len());
     server.delete("/api/v1/account").by(&user).send().expect(204);
-    eventually("none of them is found", || found_of_32_bytes(&server, &theirs) == 0);
+    eventually("no text is found", || found_of_32_bytes(&server, &theirs) == 0);
     assert_eq!(server.value::<String>("pragma integrity_check"), "ok");
     assert_eq!(server.value::<i64>("select count(*) from history"), 7_000);
 }
@@ -276,7 +276,7 @@ fn restarts_a_scrub_after_a_crash() {
     let server = server.crash_and_restart(Setup::default().with_fast_jobs());
     let is_cleared = "select (select value from settings where name = 'scrub_requested') \
                       is (select value from settings where name = 'scrub_completed')";
-    eventually("a pass came", || server.value(is_cleared));
+    eventually("a scrub ran", || server.value(is_cleared));
     expect_no_trace(server.directory(), &traces_of(&user));
 }
 

@@ -20,7 +20,7 @@ fn log_in(server: &Server, phone_number: &str, code: &str) -> Request {
 }
 
 /// Moves all sends into the past.
-fn let_pass(server: &Server, seconds: u64) {
+fn age_sends(server: &Server, seconds: u64) {
     server.edit(&format!("update code_sends set sent_at = sent_at - {seconds} * 1000"));
 }
 
@@ -66,7 +66,7 @@ fn expect_wait(response: Response, seconds: u64) {
 }
 
 /// Returns the response without its per-request parts.
-fn essence(response: &Response) -> (u16, Vec<String>, Value) {
+fn stable_parts(response: &Response) -> (u16, Vec<String>, Value) {
     let mut body = response.json();
     if let Some(body) = body.as_object_mut() {
         body.remove("requestId");
@@ -83,7 +83,7 @@ fn sends_a_code_and_returns_its_terms() {
     let server = Setup::default().start();
     let sent = ask(&server, "+86 138-0013-8000").send().expect(200).json();
     assert_eq!(sent, json!({ "phoneNumber": PHONE, "expiresIn": 300, "resendAfter": 60 }));
-    let_pass(&server, MINUTE);
+    age_sends(&server, MINUTE);
     let code = server.request_code(PHONE);
     assert!(code.len() == 6 && code.bytes().all(|byte| byte.is_ascii_digit()), "{code}");
 }
@@ -92,8 +92,8 @@ fn sends_a_code_and_returns_its_terms() {
 fn stores_codes_as_hashes_only() {
     let server = Setup::default().start();
     let code = server.request_code(PHONE);
-    let kept: Vec<u8> = server.value("select code_hmac from codes");
-    assert_eq!(kept.len(), 32);
+    let stored: Vec<u8> = server.value("select code_hmac from codes");
+    assert_eq!(stored.len(), 32);
     for bytes in server.data_files() {
         assert!(!bytes.windows(6).any(|window| window == code.as_bytes()), "the code is in a file");
     }
@@ -135,9 +135,9 @@ fn limits_an_address_to_one_code_a_minute() {
     ask(&server, PHONE).send().expect(200);
     expect_wait(ask(&server, PHONE).send(), MINUTE);
     ask(&server, "13800138001").send().expect(200);
-    let_pass(&server, 40);
+    age_sends(&server, 40);
     expect_wait(ask(&server, PHONE).send(), 20);
-    let_pass(&server, 20);
+    age_sends(&server, 20);
     server.request_code(PHONE);
     server.expect_sent_codes(PHONE, 2);
 }
@@ -147,11 +147,11 @@ fn limits_an_address_to_five_codes_an_hour() {
     let server = Setup::default().start();
     for _ in 0..5 {
         ask(&server, PHONE).send().expect(200);
-        let_pass(&server, 5 * MINUTE);
+        age_sends(&server, 5 * MINUTE);
     }
     // The oldest of the five was sent 25 minutes ago.
     expect_wait(ask(&server, PHONE).send(), 35 * MINUTE);
-    let_pass(&server, 35 * MINUTE);
+    age_sends(&server, 35 * MINUTE);
     ask(&server, PHONE).send().expect(200);
     expect_wait(ask(&server, PHONE).send(), 5 * MINUTE);
 }
@@ -161,10 +161,10 @@ fn limits_an_address_to_ten_codes_a_day() {
     let server = Setup::default().start();
     for _ in 0..10 {
         ask(&server, PHONE).send().expect(200);
-        let_pass(&server, 2 * HOUR);
+        age_sends(&server, 2 * HOUR);
     }
     expect_wait(ask(&server, PHONE).send(), 4 * HOUR);
-    let_pass(&server, 4 * HOUR);
+    age_sends(&server, 4 * HOUR);
     ask(&server, PHONE).send().expect(200);
 }
 
@@ -204,7 +204,7 @@ fn limits_clients_an_hour_by_ipv6_network() {
     expect_wait(from(&server, "2001:db8:1:2:ffff:ffff:ffff:ffff", "13800138090"), HOUR);
     from(&server, "2001:db8:1:3::1", "13800138091").expect(200);
     from(&server, "203.0.113.1", "13800138092").expect(200);
-    let_pass(&server, HOUR);
+    age_sends(&server, HOUR);
     from(&server, "2001:db8:1:2::1", "13800138093").expect(200);
 }
 
@@ -213,7 +213,7 @@ fn limits_clients_a_day() {
     let server = Setup::default().with("AUTH_SENDS_PER_CLIENT_DAY", 3).start();
     for number in 0..3 {
         from(&server, "203.0.113.1", &format!("138001380{number:02}")).expect(200);
-        let_pass(&server, 2 * HOUR);
+        age_sends(&server, 2 * HOUR);
     }
     expect_wait(from(&server, "203.0.113.1", "13800138090"), 18 * HOUR);
     from(&server, "203.0.113.2", "13800138091").expect(200);
@@ -228,7 +228,7 @@ fn limits_sends_overall() {
         from(&server, &format!("203.0.113.{number}"), &format!("138001380{number:02}")).expect(200);
     }
     expect_wait(from(&server, "203.0.113.9", "13800138090"), DAY);
-    let_pass(&server, DAY);
+    age_sends(&server, DAY);
     from(&server, "203.0.113.9", "13800138090").expect(200);
 }
 
@@ -245,10 +245,10 @@ fn limits_survive_a_crash() {
 fn known_and_unknown_numbers_get_the_same_response() {
     let server = Setup::default().start();
     let known = server.sign_in(PHONE).phone_number;
-    let_pass(&server, HOUR);
+    age_sends(&server, HOUR);
     let unknown = "13800138001";
     let blank = |number: &str, response: &Response| {
-        let (status, headers, body) = essence(response);
+        let (status, headers, body) = stable_parts(response);
         (status, headers, body.to_string().replace(number, "NUMBER"))
     };
     let sent = [&known, unknown].map(|number| blank(number, &ask(&server, number).send()));
@@ -316,7 +316,7 @@ fn first_sign_in_creates_an_account_and_later_ones_find_it() {
     let expected = HashSet::from(["userId", "phoneNumber", "token", "expiresAt", "isNewUser"]);
     assert_eq!(HashSet::from_iter(members), expected);
 
-    let_pass(&server, HOUR);
+    age_sends(&server, HOUR);
     let code = server.request_code(PHONE);
     let second = log_in(&server, PHONE, &code).send().expect(200).json();
     assert_eq!(second["isNewUser"], false);
@@ -341,30 +341,30 @@ fn stores_tokens_as_hashes_only() {
 #[test]
 fn rejects_all_bad_codes_alike() {
     let server = Setup::default().start();
-    let unknown = essence(&log_in(&server, "13800138009", "123456").send().expect_problem(401, "invalid_code"));
+    let unknown = stable_parts(&log_in(&server, "13800138009", "123456").send().expect_problem(401, "invalid_code"));
 
     let code = server.request_code(PHONE);
-    let wrong_one = essence(&log_in(&server, PHONE, &wrong(&code)).send());
+    let wrong_one = stable_parts(&log_in(&server, PHONE, &wrong(&code)).send());
     assert_eq!(wrong_one, unknown);
-    let shorter = essence(&log_in(&server, PHONE, &code[..5]).send());
+    let shorter = stable_parts(&log_in(&server, PHONE, &code[..5]).send());
     assert_eq!(shorter, unknown);
 
     server.edit("update codes set expires_at = expires_at - 300000");
-    let expired = essence(&log_in(&server, PHONE, &code).send());
+    let expired = stable_parts(&log_in(&server, PHONE, &code).send());
     assert_eq!(expired, unknown);
 
-    let_pass(&server, HOUR);
+    age_sends(&server, HOUR);
     let code = server.request_code(PHONE);
     log_in(&server, PHONE, &code).send().expect(200);
-    let used = essence(&log_in(&server, PHONE, &code).send());
+    let used = stable_parts(&log_in(&server, PHONE, &code).send());
     assert_eq!(used, unknown);
 
-    let_pass(&server, HOUR);
+    age_sends(&server, HOUR);
     let code = server.request_code(PHONE);
     for _ in 0..5 {
         log_in(&server, PHONE, &wrong(&code)).send().expect_problem(401, "invalid_code");
     }
-    let dead = essence(&log_in(&server, PHONE, &code).send());
+    let dead = stable_parts(&log_in(&server, PHONE, &code).send());
     assert_eq!(dead, unknown);
 }
 
@@ -393,7 +393,7 @@ fn rejects_the_code_of_another_number() {
 fn a_new_code_replaces_the_old_one() {
     let server = Setup::default().start();
     let old = server.request_code(PHONE);
-    let_pass(&server, MINUTE);
+    age_sends(&server, MINUTE);
     let new = server.request_code(PHONE);
     if old != new {
         log_in(&server, PHONE, &old).send().expect_problem(401, "invalid_code");
@@ -483,8 +483,8 @@ fn review_accounts_get_no_message_and_have_no_limit() {
 #[test]
 fn review_accounts_get_the_usual_response() {
     let server = with_review_account().start();
-    let review = essence(&ask(&server, PHONE).send());
-    let (status, headers, body) = essence(&ask(&server, "13800138001").send());
+    let review = stable_parts(&ask(&server, PHONE).send());
+    let (status, headers, body) = stable_parts(&ask(&server, "13800138001").send());
     assert_eq!((status, headers), (review.0, review.1));
     assert_eq!(body["expiresIn"], review.2["expiresIn"]);
 }
@@ -679,25 +679,25 @@ fn after_grace(server: &Server) {
 #[test]
 fn reusing_a_replaced_token_after_the_grace_period_revokes_the_device() {
     let server = Setup::default().start();
-    let bystander = server.sign_in("13800138001");
-    type Way = (&'static str, fn(&Server, &str));
-    let ways: [Way; 3] = [
+    let other_device = server.sign_in("13800138001");
+    type Location = (&'static str, fn(&Server, &str));
+    let locations: [Location; 3] = [
         ("as the Bearer token", |server, token| expect_dead(server, token)),
         ("to be refreshed", |server, token| {
             refresh(server, token).send().expect_problem(401, "unauthenticated");
         }),
         ("to be validated", |server, token| assert_eq!(validate(server, token), json!({ "valid": false }))),
     ];
-    for (way, show) in ways {
+    for (way, show) in locations {
         let stolen = server.sign_in_again(PHONE).token;
         let successor = refreshed(&server, &stolen);
         after_grace(&server);
         expect_works(&server, &successor);
         show(&server, &stolen);
         let response = server.get("/user/profile").token(&successor).send();
-        assert_eq!(response.status, 401, "the successor lives although its predecessor was shown {way}");
+        assert_eq!(response.status, 401, "the successor is valid although its predecessor was reused {way}");
     }
-    expect_works(&server, &bystander.token);
+    expect_works(&server, &other_device.token);
 }
 
 #[test]

@@ -225,14 +225,14 @@ fn rejects_control_characters() {
     let post = |path: &str, body: Value| server.post(path).by(&user).json(&body).send();
     let ask = |kind: &str, question: &str| json!({ "questionType": kind, "question": question });
     for (path, status) in [("/divination/enhanced", 200), ("/divination-history/save", 201)] {
-        let mut asked = ask("a\u{202e}b", "何时启程？\n\t明年？");
-        asked["localRecordId"] = json!("r-1");
-        post(path, asked.clone()).expect_fields(&[("questionType", "invalid_character")]);
-        asked["questionType"] = json!("career");
-        post(path, asked).expect(status);
-        let mut asked = ask("career", "何时\u{1b}[2J启程？");
-        asked["localRecordId"] = json!("r-2");
-        post(path, asked).expect_fields(&[("question", "invalid_character")]);
+        let mut requested = ask("a\u{202e}b", "何时启程？\n\t明年？");
+        requested["localRecordId"] = json!("r-1");
+        post(path, requested.clone()).expect_fields(&[("questionType", "invalid_character")]);
+        requested["questionType"] = json!("career");
+        post(path, requested).expect(status);
+        let mut requested = ask("career", "何时\u{1b}[2J启程？");
+        requested["localRecordId"] = json!("r-2");
+        post(path, requested).expect_fields(&[("question", "invalid_character")]);
     }
     post("/feedback", json!({ "content": "a\r\nb\u{8}" })).expect_fields(&[("content", "invalid_character")]);
     post("/feedback", json!({ "content": "a\r\nb" })).expect(201);

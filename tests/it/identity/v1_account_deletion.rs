@@ -280,11 +280,11 @@ fn a_model_call_running_during_deletion_stores_nothing() {
     let user = server.sign_in_by_email(EMAIL);
     let ask = json!({ "question": "the-question", "divinationData": "the-casting" });
     scope(|scope| {
-        let asked = scope.spawn(|| server.post("/divination/enhanced").by(&user).json(&ask).send());
+        let requested = scope.spawn(|| server.post("/divination/enhanced").by(&user).json(&ask).send());
         model.wait_for_calls(1);
         delete(&server, &user).send().expect(204);
         model.open_gate();
-        asked.join().unwrap().expect_problem(404, "not_found");
+        requested.join().unwrap().expect_problem(404, "not_found");
     });
     assert_eq!(
         server.value::<String>("select status || question || coalesce(result, '') from interpretations"),
@@ -338,19 +338,19 @@ fn kills_leave_the_account_whole_or_deleted() {
         }
         let was_answered = scope(|scope| {
             let request = delete(&server, &user);
-            let asked = scope.spawn(move || request.try_send().is_ok_and(|response| response.status == 204));
+            let requested = scope.spawn(move || request.try_send().is_ok_and(|response| response.status == 204));
             sleep(duration * round / LAST);
             if round == LAST {
-                eventually("the last is answered", || asked.is_finished());
+                eventually("the last is answered", || requested.is_finished());
             }
             kill(server.process_id());
-            asked.join().unwrap()
+            requested.join().unwrap()
         });
         drop(blocker);
         drop(server);
         let restarted = Setup::default().with_fast_jobs().on(&directory).start();
         let is_gone = is_gone(&restarted, &user);
-        assert!(is_gone || !was_answered, "an answered deletion was undone");
+        assert!(is_gone || !was_answered, "an acknowledged deletion was undone");
         if is_gone {
             gone += 1;
             expect_no_trace(restarted.directory(), &traces_of(&user));
@@ -380,20 +380,20 @@ fn the_export_contains_all_stored_data() {
     let other = server.sign_in("13800138001");
     server.post("/divination-history/save").by(&other).json(&json!({ "localRecordId": "theirs" })).send().expect(201);
     let user = person(&server);
-    let told = export(&server, &user);
-    assert_eq!((&told["account"]["email"], &told["account"]["phoneNumber"]), (&json!(EMAIL), &json!(PHONE)));
-    assert_eq!((&told["account"]["points"], &told["account"]["coins"]), (&json!(100), &json!(4)));
-    assert_eq!(told["devices"].as_array().unwrap().len(), 1);
-    let text = told.to_string();
+    let reported = export(&server, &user);
+    assert_eq!((&reported["account"]["email"], &reported["account"]["phoneNumber"]), (&json!(EMAIL), &json!(PHONE)));
+    assert_eq!((&reported["account"]["points"], &reported["account"]["coins"]), (&json!(100), &json!(4)));
+    assert_eq!(reported["devices"].as_array().unwrap().len(), 1);
+    let text = reported.to_string();
     // Rejected texts are stored masked.
     for known in TEXTS {
         assert!(text.contains(known), "{known}");
     }
     assert!(!text.contains("theirs") && !text.contains(&user.token));
-    assert_eq!(told["history"].as_array().unwrap().len(), 20);
-    assert_eq!(told["history"][3]["jsonData"]["text"], TEXTS[3]);
+    assert_eq!(reported["history"].as_array().unwrap().len(), 20);
+    assert_eq!(reported["history"][3]["jsonData"]["text"], TEXTS[3]);
     let kinds = |asset: &str| -> Vec<_> {
-        told[asset].as_array().unwrap().iter().map(|entry| entry["kind"].as_str().unwrap().to_owned()).collect()
+        reported[asset].as_array().unwrap().iter().map(|entry| entry["kind"].as_str().unwrap().to_owned()).collect()
     };
     assert_eq!(
         (kinds("points"), kinds("coins")),
@@ -406,22 +406,22 @@ fn the_export_contains_all_stored_data() {
 fn the_export_uses_the_ids_of_the_api() {
     let server = Setup::default().start();
     let (user, key) = (server.sign_in_by_email(EMAIL), server.api_key("tests"));
-    let tell = |audience: Value| {
+    let stream_chunks = |audience: Value| {
         let mut notification = json!({ "title": "…", "body": "…" });
         notification.as_object_mut().unwrap().extend(audience.as_object().unwrap().clone());
         server.post("/admin/notifications").token(&key).json(&notification).send().expect(201).json()["id"].clone()
     };
-    let own = tell(json!({ "audience": "users", "userIds": [user.user_id] }));
-    let broadcast = tell(json!({ "audience": "all" }));
+    let own = stream_chunks(json!({ "audience": "users", "userIds": [user.user_id] }));
+    let broadcast = stream_chunks(json!({ "audience": "all" }));
     let path = format!("/api/v1/notifications/{}/read", broadcast.as_str().unwrap());
     server.patch(&path).by(&user).send().expect(200);
     server.patch("/api/v1/notifications/mark-all-read").by(&user).send().expect(200);
     let feedback = server.post("/feedback").by(&user).json(&json!({ "content": "…" })).send().expect(201).json();
-    let told = export(&server, &user);
-    let ids: Vec<_> = told["notifications"].as_array().unwrap().iter().map(|item| &item["id"]).collect();
+    let reported = export(&server, &user);
+    let ids: Vec<_> = reported["notifications"].as_array().unwrap().iter().map(|item| &item["id"]).collect();
     assert_eq!(ids, [&own, &broadcast]);
-    assert_eq!(told["feedback"][0]["id"], feedback["id"]);
-    assert_eq!(told["notificationMarks"][0]["through"], broadcast);
+    assert_eq!(reported["feedback"][0]["id"], feedback["id"]);
+    assert_eq!(reported["notificationMarks"][0]["through"], broadcast);
 }
 
 /// Saves `count` records of 60,000 bytes.
@@ -449,7 +449,7 @@ fn limits_a_user_to_one_export_at_a_time() {
     let other = server.sign_in(PHONE);
     assert_eq!(export(&server, &other)["account"]["phoneNumber"], PHONE);
     drop(slow);
-    eventually("the client's leaving", || again().status == 200);
+    eventually("the client's disconnect", || again().status == 200);
 }
 
 #[test]
@@ -457,8 +457,8 @@ fn sends_an_export_of_many_megabytes() {
     let server = Setup::default().start();
     let user = server.sign_in_by_email(EMAIL);
     save_large(&server, &user, 200);
-    let told = export(&server, &user);
-    let history = told["history"].as_array().unwrap();
+    let reported = export(&server, &user);
+    let history = reported["history"].as_array().unwrap();
     assert_eq!(history.len(), 200);
     assert!(history.iter().all(|record| record["jsonData"].as_str().unwrap().len() == 60_000));
 }

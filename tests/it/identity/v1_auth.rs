@@ -29,7 +29,7 @@ fn devices(server: &Server, token: &str) -> Vec<Value> {
 }
 
 /// Returns the response without its per-request parts.
-fn essence(response: &Response) -> (u16, Vec<String>, Value) {
+fn stable_parts(response: &Response) -> (u16, Vec<String>, Value) {
     let mut body = response.json();
     body.as_object_mut().unwrap().remove("requestId");
     let mut headers: Vec<_> = response.headers.keys().map(ToString::to_string).collect();
@@ -96,13 +96,13 @@ fn known_and_unknown_addresses_get_the_same_responses() {
     server.edit("delete from code_sends");
     let known = ask(&server, EMAIL).send();
     let unknown = ask(&server, "nobody@example.com").send();
-    let mut expected = essence(&known);
+    let mut expected = stable_parts(&known);
     expected.2["email"] = json!("nobody@example.com");
-    assert_eq!(essence(&unknown), expected);
+    assert_eq!(stable_parts(&unknown), expected);
     let code = "00000000";
     assert_eq!(
-        essence(&log_in(&server, EMAIL, code).send()),
-        essence(&log_in(&server, "nobody@example.com", code).send())
+        stable_parts(&log_in(&server, EMAIL, code).send()),
+        stable_parts(&log_in(&server, "nobody@example.com", code).send())
     );
 }
 
@@ -238,7 +238,7 @@ fn records_the_last_use_of_a_device_by_the_hour() {
     let at_first = last_use();
     server.edit("update tokens set last_used_at = last_used_at - 3600001");
     server.get("/api/v1/account").by(&user).send().expect(200);
-    let noted = eventually_some("the use is noted", || Some(last_use()).filter(|noted| *noted >= at_first));
+    let noted = eventually_some("the use is recorded", || Some(last_use()).filter(|noted| *noted >= at_first));
     server.get("/api/v1/account").by(&user).send().expect(200);
     server.get("/api/v1/account").by(&user).send().expect(200);
     assert_eq!(last_use(), noted);

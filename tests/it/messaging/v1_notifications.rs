@@ -26,7 +26,7 @@ impl Fixture {
         self.send(&json!({ "audience": "all", "title": title, "body": "…" }))
     }
 
-    fn tell(&self, user: &Caller, title: &str) -> String {
+    fn stream_chunks(&self, user: &Caller, title: &str) -> String {
         self.send(&json!({ "audience": "users", "userIds": [user.user_id], "title": title, "body": "…" }))
     }
 
@@ -90,7 +90,7 @@ fn reading_a_notification_is_idempotent() {
 fn mark_all_read_keeps_the_first_read_time() {
     let fixture = Fixture::new();
     let ids: Vec<_> = (0..5).map(|number| fixture.broadcast(&number.to_string())).collect();
-    let own = fixture.tell(&fixture.user, "own");
+    let own = fixture.stream_chunks(&fixture.user, "own");
     let first = fixture.read(&fixture.user, &ids[2]).expect(200).json();
     assert_eq!(fixture.unread(&fixture.user), 5);
     let a_moment = || std::thread::sleep(std::time::Duration::from_millis(5));
@@ -121,7 +121,7 @@ fn mark_all_read_keeps_the_first_read_time() {
 fn hides_notifications_of_other_users() {
     let fixture = Fixture::new();
     let other = fixture.server.sign_in("13800138001");
-    let id = fixture.tell(&other, "theirs");
+    let id = fixture.stream_chunks(&other, "theirs");
     assert_eq!(fixture.titles(&other), ["theirs"]);
     assert_eq!(fixture.titles(&fixture.user), [""; 0]);
     let foreign = fixture.read(&fixture.user, &id).expect_problem(404, "not_found").json();
@@ -181,7 +181,7 @@ fn expired_notifications_disappear_at_once() {
     let directory = fixture.server.directory().to_owned();
     fixture.server = fixture.server.crash_and_restart(Setup::default().with_fast_jobs());
     let taken_out = "select count(*) from notifications where is_live = 0";
-    eventually("both are taken out", || fixture.server.value::<i64>(taken_out) == 2);
+    eventually("both are removed", || fixture.server.value::<i64>(taken_out) == 2);
     assert_eq!(fixture.server.value::<String>("select hex(kinds) from notification_blocks"), "0003", "{directory:?}");
     gone(&fixture);
 }
@@ -212,7 +212,7 @@ fn pages_are_stable_while_more_arrives() {
     for number in 0..25 {
         let title = format!("{number}");
         if number % 3 == 0 {
-            fixture.tell(&fixture.user, &title)
+            fixture.stream_chunks(&fixture.user, &title)
         } else {
             fixture.broadcast(&title)
         };
@@ -283,7 +283,7 @@ fn a_hundred_concurrent_reads_count_once() {
 fn a_hundred_concurrent_mark_all_requests_count_once() {
     let fixture = Fixture::new();
     let ids: Vec<_> = (0..3).map(|number| fixture.broadcast(&number.to_string())).collect();
-    fixture.tell(&fixture.user, "own");
+    fixture.stream_chunks(&fixture.user, "own");
     // Half of them mark all, the others one notification.
     let requests = (0..100).map(|number| match number % 4 {
         0 | 1 => fixture.server.request("PATCH", "/api/v1/notifications/mark-all-read"),
@@ -408,7 +408,7 @@ fn keeps_the_newest_direct_notifications_of_a_user() {
         json!({ "audience": "users", "userIds": [fixture.user.user_id, other.user_id], "title": "both", "body": "b" });
     fixture.send(&both);
     for number in 0..5 {
-        fixture.tell(&fixture.user, &number.to_string());
+        fixture.stream_chunks(&fixture.user, &number.to_string());
     }
     fixture.broadcast("all");
     assert_eq!(fixture.titles(&fixture.user), ["all", "4", "3", "2"]);
@@ -450,7 +450,7 @@ fn the_old_api_shows_broadcasts_without_a_token() {
     assert_eq!(all().send().expect(200).json(), json!({ "items": [] }));
     let id = fixture.broadcast("one");
     fixture.broadcast("two");
-    fixture.tell(&fixture.user, "own");
+    fixture.stream_chunks(&fixture.user, "own");
     assert_eq!(latest().send().expect(200).json()["notification"]["title"], "two");
     assert_eq!(titles(&all().send().expect(200).json()), ["two", "one"]);
     assert_eq!(titles(&all().token(&fixture.key).send().expect(200).json()), ["two", "one"]);

@@ -58,11 +58,11 @@ fn checks_use_the_current_list_during_concurrent_changes() {
                 assert!(allowed(&format!("去{word}吗")), "{word} was removed, round {round}");
             }
         }
-        1 => (0..3).for_each(|_| assert!(!allowed(&format!("一起{LISTED}吧")), "a word nobody touches is lost")),
-        _ => (0..3).for_each(|_| assert!(allowed("今年换工作合适吗"), "an innocent text is refused")),
+        1 => (0..3).for_each(|_| assert!(!allowed(&format!("一起{LISTED}吧")), "an unrelated word is lost")),
+        _ => (0..3).for_each(|_| assert!(allowed("今年换工作合适吗"), "an innocent text is rejected")),
     });
     let recorded = usize::try_from(violations(&server)).unwrap();
-    assert_eq!(recorded, refusals.load(Ordering::Relaxed), "each refusal is on record once");
+    assert_eq!(recorded, refusals.load(Ordering::Relaxed), "each rejection is recorded once");
     let figures = server.get("/admin/sensitive-words/statistics").token(&key).send().expect(200).json();
     let stored: i64 = server.value("select count(*) from words");
     assert_eq!(figures["total"], stored);

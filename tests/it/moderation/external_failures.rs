@@ -64,8 +64,8 @@ fn for_each_failure(run: impl Fn(&str, FakeProvider, usize) + Sync) {
         for _ in 0..4 {
             scope.spawn(|| {
                 loop {
-                    let Some((name, reply, asked)) = cases.lock().unwrap().pop() else { return };
-                    run(name, FakeProvider::with_handler(move |_| reply.clone()), asked);
+                    let Some((name, reply, requested)) = cases.lock().unwrap().pop() else { return };
+                    run(name, FakeProvider::with_handler(move |_| reply.clone()), requested);
                 }
             });
         }
@@ -74,7 +74,7 @@ fn for_each_failure(run: impl Fn(&str, FakeProvider, usize) + Sync) {
 
 #[test]
 fn with_fallback_the_local_list_decides_and_the_response_says_so() {
-    for_each_failure(|name, provider, asked| {
+    for_each_failure(|name, provider, requested| {
         let server = with_vendor(&provider).start();
         let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
         switch(&server, &key, true).expect(200);
@@ -83,7 +83,7 @@ fn with_fallback_the_local_list_decides_and_the_response_says_so() {
         assert!(started_at.elapsed() < Duration::from_secs(10), "{name}: {:?}", started_at.elapsed());
         let expected = json!({ "allowed": true, "contentType": "question", "provider": "local", "degraded": true });
         assert_eq!(response, expected, "{name}");
-        assert_eq!(provider.requests().len(), asked, "{name}");
+        assert_eq!(provider.requests().len(), requested, "{name}");
         let response = check(&server, &user, &format!("一起{LISTED}吧")).expect(200).json();
         assert_eq!((&response["allowed"], &response["degraded"]), (&json!(false), &json!(true)), "{name}");
         assert_eq!(server.value::<String>("select provider from violations"), "local", "{name}");
@@ -231,7 +231,7 @@ fn a_slow_moderator_does_not_delay_others() {
             scope.spawn(|| check(&server, &user, "好吗").expect(200));
             scope.spawn(|| server.put("/user/nickname").by(&user).form(&[("nickname", "青山")]).send().expect(200));
         }
-        eventually("a text is judged", || !provider.requests().is_empty());
+        eventually("a text is checked", || !provider.requests().is_empty());
         for _ in 0..10 {
             let started_at = Instant::now();
             server.get("/user/profile").by(&other).send().expect(200);
@@ -249,9 +249,9 @@ fn alerts_while_a_failing_moderator_is_active() {
     let mut server = setup.start();
     let metrics = server.metrics();
     let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
-    let is_told = |event: &str| {
-        let told = webhook.requests().iter().map(ReceivedRequest::json).collect::<Vec<_>>();
-        told.iter().any(|message| message["rule"] == "provider_down:moderation" && message["event"] == event)
+    let is_reported = |event: &str| {
+        let reported = webhook.requests().iter().map(ReceivedRequest::json).collect::<Vec<_>>();
+        reported.iter().any(|message| message["rule"] == "provider_down:moderation" && message["event"] == event)
     };
     switch(&server, &key, true).expect(200);
     for _ in 0..5 {
@@ -264,8 +264,8 @@ fn alerts_while_a_failing_moderator_is_active() {
     ] {
         assert!(page.lines().any(|found| found == line), "{line}: {page}");
     }
-    eventually("it is told that the service is down", || is_told("firing"));
+    eventually("the failing service is reported", || is_reported("firing"));
     // With the breaker open, only a probe notices the recovery.
     switch(&server, &key, false).expect(200);
-    eventually("it is told that this is over", || is_told("resolved"));
+    eventually("the recovery is reported", || is_reported("resolved"));
 }

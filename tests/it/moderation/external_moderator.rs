@@ -445,16 +445,16 @@ fn skips_samples_of_deleted_users() {
     let (leaves, stays) = (server.sign_in(OWN), server.sign_in("13800138001"));
     let key = server.api_key("operator");
     check(&server, &leaves, "一问微信").expect(200);
-    eventually("the first is asked about", || !provider.requests().is_empty());
+    eventually("the first is sampled", || !provider.requests().is_empty());
     check(&server, &leaves, "二问微信").expect(200);
     server.delete("/api/v1/account").by(&leaves).send().expect(204);
     gate.wait();
     // Samples are processed in order.
     check(&server, &stays, "三问微信").expect(200);
-    let kept = wait_for_disagreements(&server, &key, 1);
-    assert_eq!((&kept["total"], &kept["items"][0]["maskedText"]), (&json!(1), &json!("三问**")));
-    let asked: Vec<_> = provider.requests().iter().map(content_of).collect();
-    assert_eq!(asked, ["一问微信", "三问微信"]);
+    let stored = wait_for_disagreements(&server, &key, 1);
+    assert_eq!((&stored["total"], &stored["items"][0]["maskedText"]), (&json!(1), &json!("三问**")));
+    let requested: Vec<_> = provider.requests().iter().map(content_of).collect();
+    assert_eq!(requested, ["一问微信", "三问微信"]);
     server.delete("/api/v1/account").by(&stays).send().expect(204);
     assert_eq!(get(&server, &key, "disagreements")["total"], 0);
 }
@@ -515,7 +515,7 @@ fn a_casting_waiting_for_the_moderator_blocks_no_worker() {
         let casts: Vec<_> = (0..8)
             .map(|_| scope.spawn(|| server.post("/api/v1/sessions").by(&user).json(&cast).send().status))
             .collect();
-        eventually("a casting is judged", || !provider.requests().is_empty());
+        eventually("a casting is checked", || !provider.requests().is_empty());
         std::thread::sleep(Duration::from_millis(300));
         // More castings wait than there are workers, and other requests are served.
         for _ in 0..5 {
@@ -592,10 +592,10 @@ fn limits_moderator_calls_of_a_user_an_hour() {
 #[test]
 fn returns_an_interpretation_completed_during_the_check() {
     let model = provider_streaming("泽雷随");
-    let mut asked = 0;
+    let mut requested = 0;
     let provider = FakeProvider::with_handler(move |request| {
-        asked += 1;
-        judged(request, "微信").after(Duration::from_secs(if asked == 1 { 5 } else { 0 }))
+        requested += 1;
+        judged(request, "微信").after(Duration::from_secs(if requested == 1 { 5 } else { 0 }))
     });
     let setup = with_vendor(&provider).with("LLM_PROVIDER", "openai").with("LLM_MODEL", "first");
     let setup = setup.with("LLM_BASE_URL", format!("{}/v1", model.url())).with("MODERATION_TIMEOUT", "20 s");
@@ -611,7 +611,7 @@ fn returns_an_interpretation_completed_during_the_check() {
     switch(&server, &key, true).expect(200);
     std::thread::scope(|scope| {
         let slow = scope.spawn(interpret);
-        eventually("the question is judged", || provider.requests().len() == 1);
+        eventually("the question is checked", || provider.requests().len() == 1);
         let quick = interpret();
         assert_eq!(slow.join().unwrap()["traceId"], quick["traceId"]);
     });

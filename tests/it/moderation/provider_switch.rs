@@ -19,7 +19,7 @@ fn a_thousand_switches_under_load_cause_no_wrong_or_lost_response() {
     // On a slow machine the load lasts longer.
     let server = setup.with("MODERATION_TEXTS_PER_USER_HOUR", 1_000_000).start();
     let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
-    let (is_over, asked) = (AtomicBool::new(false), [AtomicUsize::new(0), AtomicUsize::new(0)]);
+    let (is_over, requested) = (AtomicBool::new(false), [AtomicUsize::new(0), AtomicUsize::new(0)]);
     let refused = AtomicUsize::new(0);
     let load = |round: usize| {
         let mut slowest = Duration::ZERO;
@@ -43,7 +43,7 @@ fn a_thousand_switches_under_load_cause_no_wrong_or_lost_response() {
             };
             assert_eq!((&response["allowed"], &response["degraded"]), (&json!(expected), &json!(false)), "{response}");
             assert!(is_local || response["provider"] == "aliyun", "{response}");
-            asked[usize::from(is_local)].fetch_add(1, Ordering::Relaxed);
+            requested[usize::from(is_local)].fetch_add(1, Ordering::Relaxed);
             refused.fetch_add(usize::from(!expected), Ordering::Relaxed);
         }
         slowest
@@ -59,12 +59,12 @@ fn a_thousand_switches_under_load_cause_no_wrong_or_lost_response() {
         is_over.store(true, Ordering::Relaxed);
         callers.into_iter().map(|caller| caller.join().unwrap()).max().unwrap()
     });
-    let asked = asked.map(|count| count.load(Ordering::Relaxed));
+    let requested = requested.map(|count| count.load(Ordering::Relaxed));
     println!(
         "{FLIPS} flips; {} and {} texts were judged outside and here; the slowest took {slowest:?}",
-        asked[0], asked[1]
+        requested[0], requested[1]
     );
-    assert!(asked.iter().all(|&count| count > 20), "{asked:?}");
+    assert!(requested.iter().all(|&count| count > 20), "{requested:?}");
     assert!(slowest < Duration::from_secs(20), "{slowest:?}");
     // Every rejection is recorded exactly once.
     let refusals: i64 = server.value("select count(*) from violations");

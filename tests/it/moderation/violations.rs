@@ -99,7 +99,7 @@ fn filters_work_alone_and_combined() {
     assert_eq!(total(&[("endTime", &yesterday), ("userId", &user.user_id)]), 0);
     let page = list(&server, &key, &[("size", "2"), ("page", "2")]);
     assert_eq!((page["items"].as_array().unwrap().len(), &page["page"], &page["size"]), (2, &json!(2), &json!(2)));
-    assert_eq!(page["items"][1]["userId"], other.user_id, "the oldest comes last");
+    assert_eq!(page["items"][1]["userId"], other.user_id, "the oldest is last");
     let bad = [("contentType", "poem"), ("startTime", "soon"), ("size", "0")];
     let response = server.get("/admin/violations/list").token(&key).query(&bad).send();
     response.expect_fields(&[

@@ -113,7 +113,7 @@ fn a_test_shows_matches_and_positions() {
     assert_eq!((&found["word"], &found["type"]), (&json!(LISTED), &json!("gambling")));
     assert_eq!((&found["start"], &found["end"], &found["text"]), (&json!(3), &json!(6), &json!("賭\u{200b}博")));
     assert_eq!(tested["maskedText"], "😀来 *** 吧");
-    assert_eq!(violations(&server), 0, "a test is no violation");
+    assert_eq!(violations(&server), 0, "a test is not a violation");
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn a_command_changes_the_list_of_a_running_server_within_a_second() {
     let mut late = Vec::new();
     let mut within_a_second = |text: &str, expected: bool| {
         let started_at = Instant::now();
-        eventually("the change is in force", || refused(text) == expected);
+        eventually("the change is active", || refused(text) == expected);
         late.extend(Some(started_at.elapsed()).filter(|time| *time > Duration::from_secs(1)));
     };
     assert!(!refused("去蓬莱仙山"));
@@ -351,7 +351,7 @@ fn a_hundred_thousand_words_delay_nobody() {
         let mut imported_at = None;
         // During the import, the recompilation and for a while after.
         while seen_at.is_none_or(|seen: Instant| seen.elapsed() < Duration::from_millis(500)) {
-            assert!(started_at.elapsed() < Duration::from_secs(90), "the list is not taken up");
+            assert!(started_at.elapsed() < Duration::from_secs(90), "the list is not compiled");
             let sent = Instant::now();
             check(&server, &user, "今年换工作合适吗").expect(200);
             times.push(sent.elapsed());

@@ -88,7 +88,7 @@ impl Fixture {
     }
 
     /// Moves the order past all scheduled queries except the last.
-    fn pass_the_last_check(&self) {
+    fn age_before_last_query(&self) {
         let days_ago = "created_at = created_at - 172800000, expires_at = expires_at - 172800000";
         self.server
             .edit(&format!("update payment_orders set {days_ago}, next_check_at = 1 where next_check_at is not null"));
@@ -108,8 +108,8 @@ fn finds_a_paid_order_by_query() {
     let paid = json!({ "orderNo": order_no, "status": "credited", "balance": 60 });
     assert_eq!(fixture.hint(&order_no), paid);
     assert_eq!(fixture.hint(&order_no), paid);
-    let asked = fixture.ask(&order_no);
-    assert_eq!((&asked["trade"]["status"], &asked["verdict"]), (&json!("TRADE_SUCCESS"), &json!("unchanged")));
+    let requested = fixture.ask(&order_no);
+    assert_eq!((&requested["trade"]["status"], &requested["verdict"]), (&json!("TRADE_SUCCESS"), &json!("unchanged")));
     assert!(fixture.provider.methods().iter().all(|method| method == "query"), "{:?}", fixture.provider.methods());
     assert_eq!(fixture.coins(), 60);
 }
@@ -250,9 +250,9 @@ fn repeating_an_unresolved_refund_continues_it() {
         fixture.server.post(&path).token(&fixture.key).json(&body).send()
     };
     fixture.provider.be(GatewayMode::Lost);
-    let told = refund("1.50").expect_problem(504, "provider_timeout").json();
+    let reported = refund("1.50").expect_problem(504, "provider_timeout").json();
     let number: String = fixture.server.value("select refund_no from payment_refunds");
-    assert!(told["detail"].as_str().unwrap().contains(&number), "{told}");
+    assert!(reported["detail"].as_str().unwrap().contains(&number), "{reported}");
     fixture.provider.be(GatewayMode::Well);
     let other = refund("2.00").expect_problem(409, "order_state").json();
     assert!(other["detail"].as_str().unwrap().contains(&number), "{other}");
@@ -352,7 +352,7 @@ fn does_not_query_refunds_of_another_gateway() {
 fn counts_external_refunds_with_a_refund_whose_response_was_lost() {
     let fixture = Fixture::new();
     let order_no = fixture.credited_order();
-    fixture.provider.give_back_some(&order_no, 200);
+    fixture.provider.refund_part_externally(&order_no, 200);
     fixture.provider.be(GatewayMode::Lost);
     assert!(fixture.refund(&order_no, "1.00", "R1").status >= 500);
     fixture.provider.be(GatewayMode::Well);
@@ -369,9 +369,9 @@ fn external_refunds_during_review_are_visible() {
     fixture.server.edit("update payment_orders set user_id = 999");
     fixture.provider.pay(&order_no, 600);
     assert_eq!(fixture.ask(&order_no)["order"]["reason"], "user_gone");
-    fixture.provider.give_back(&order_no);
-    let asked = fixture.ask(&order_no);
-    assert_eq!((&asked["order"]["state"], &asked["order"]["refunded"]), (&json!("review"), &json!("6.00")));
+    fixture.provider.refund_externally(&order_no);
+    let requested = fixture.ask(&order_no);
+    assert_eq!((&requested["order"]["state"], &requested["order"]["refunded"]), (&json!("review"), &json!("6.00")));
     fixture.server.command(&["payments", "settle", &order_no, "write-off", "--reason", "returned", "--yes"]).expect(0);
     assert_eq!(fixture.server.order_state(&order_no), ("refunded".to_owned(), 600));
 }
@@ -401,9 +401,9 @@ fn an_external_refund_claws_back_the_coins() {
     let fixture = Fixture::new();
     let order_no = fixture.credited_order();
     // Somebody refunded it in the provider's console.
-    fixture.provider.give_back(&order_no);
-    let asked = fixture.ask(&order_no);
-    assert_eq!((&asked["verdict"], &asked["order"]["state"]), (&json!("refunded"), &json!("refunded")));
+    fixture.provider.refund_externally(&order_no);
+    let requested = fixture.ask(&order_no);
+    assert_eq!((&requested["verdict"], &requested["order"]["state"]), (&json!("refunded"), &json!("refunded")));
     assert_eq!(fixture.coins(), 0);
 }
 
@@ -413,7 +413,7 @@ fn pauses_after_failing_to_close_an_order() {
     let order_no = fixture.order();
     fixture.provider.open(&order_no, 600);
     fixture.provider.be(GatewayMode::Unclosable);
-    fixture.pass_the_last_check();
+    fixture.age_before_last_query();
     eventually("the pause", || {
         let is_far_off = "select next_check_at > unixepoch() * 1000 + 30000 from payment_orders";
         fixture.provider.methods().contains(&"close".to_owned()) && fixture.server.value::<bool>(is_far_off)
@@ -442,14 +442,14 @@ fn refunds_the_excess_over_the_price_too() {
     fixture.report(0);
     // The user sees the full amount.
     let export = fixture.server.get("/api/v1/account/export").by(&fixture.user).send().expect(200).json();
-    let told = &export["orders"][0];
+    let reported = &export["orders"][0];
     assert_eq!(
-        (&told["paid"], &told["coinsReturned"], &told["coinsWrittenOff"]),
+        (&reported["paid"], &reported["coinsReturned"], &reported["coinsWrittenOff"]),
         (&json!("7.00"), &json!(0), &json!(0))
     );
-    assert!(told["expiresAt"].is_string(), "{told}");
-    assert_eq!(told["refunds"].as_array().unwrap().len(), 1);
-    let refund = &told["refunds"][0];
+    assert!(reported["expiresAt"].is_string(), "{reported}");
+    assert_eq!(reported["refunds"].as_array().unwrap().len(), 1);
+    let refund = &reported["refunds"][0];
     assert_eq!((&refund["amount"], &refund["state"]), (&json!("7.00"), &json!("succeeded")));
     assert!(refund["createdAt"].is_string() && refund["finishedAt"].is_string(), "{refund}");
 }
@@ -517,7 +517,7 @@ fn a_refund_before_the_payment_report_implies_the_payment() {
     let fixture = Fixture::new();
     let order_no = fixture.order();
     fixture.provider.pay(&order_no, 600);
-    fixture.provider.give_back(&order_no);
+    fixture.provider.refund_externally(&order_no);
     let returned =
         [("trade_status", "TRADE_CLOSED"), ("refund_fee", "6.00"), ("gmt_refund", "2026-01-02 03:05:05.000")];
     assert_eq!(fixture.notify(&order_no, &returned), "success");
@@ -654,7 +654,7 @@ fn an_order_of_a_replaced_app_is_not_closed_as_unpaid() {
     let genuine = "select group_concat(order_no || ' ' || reason) from payment_callbacks where is_genuine = 1";
     assert_eq!(fixture.server.value::<String>(genuine), format!("{order_no} wrong_app"));
     assert_eq!(fixture.server.value::<i64>("select count(*) from payment_callbacks"), 2);
-    fixture.pass_the_last_check();
+    fixture.age_before_last_query();
     eventually("the review", || fixture.server.order_state(&order_no).0 == "review");
     assert_eq!(fixture.order_file(&order_no)["order"]["reason"], "not_configured");
     assert!(!fixture.provider.methods().contains(&"close".to_owned()), "{:?}", fixture.provider.methods());
@@ -662,8 +662,8 @@ fn an_order_of_a_replaced_app_is_not_closed_as_unpaid() {
     assert_ne!(fixture.order(), order_no);
     let setup = fixture.provider.setup();
     let fixture = fixture.restarted(setup);
-    let asked = fixture.ask(&order_no);
-    assert_eq!((&asked["verdict"], &asked["order"]["reason"]), (&json!("credited"), &Value::Null));
+    let requested = fixture.ask(&order_no);
+    assert_eq!((&requested["verdict"], &requested["order"]["reason"]), (&json!("credited"), &Value::Null));
     assert_eq!(fixture.coins(), 60);
 }
 
@@ -677,7 +677,7 @@ fn orders_of_an_unconfigured_gateway_are_resolved() {
     let unheard = fixture.order();
     let fixture = fixture.restarted(Setup::default());
     fixture.server.edit("update balances set suspended_at = null");
-    fixture.pass_the_last_check();
+    fixture.age_before_last_query();
     let state = |fixture: &Fixture, order_no: &str| fixture.server.order_state(order_no).0;
     eventually("the credit", || state(&fixture, &paid) == "credited");
     eventually("the review", || state(&fixture, &unheard) == "review");
@@ -688,7 +688,7 @@ fn orders_of_an_unconfigured_gateway_are_resolved() {
     let rehearsed = fixture.order();
     let setup = fixture.provider.setup();
     let fixture = fixture.restarted(setup);
-    fixture.pass_the_last_check();
+    fixture.age_before_last_query();
     eventually("the end", || state(&fixture, &rehearsed) == "closed");
 }
 

@@ -60,8 +60,8 @@ impl Fixture {
     }
 
     /// Returns fields that a user might try to raise a balance with.
-    fn wishes(&self) -> Map<String, Value> {
-        let wishes = json!({
+    fn hopeful_fields(&self) -> Map<String, Value> {
+        let hopeful_fields = json!({
             "userId": self.user.user_id, "user_id": self.user.user_id, "phoneNumber": OWN, "phone_number": OWN,
             "coinCount": 1_000_000, "amount": "6.00", "orderNo": self.order_no, "order_no": self.order_no,
             "tradeNo": "2026010222001400000000000001", "status": "success", "trade_status": "TRADE_SUCCESS",
@@ -72,16 +72,16 @@ impl Fixture {
             "decision": "credit", "refundNo": "R1", "late": true, "lost": true, "confirm": "yes", "bonus": 1_000_000,
             "daysToKeep": 1,
         });
-        wishes.as_object().unwrap().clone()
+        hopeful_fields.as_object().unwrap().clone()
     }
 
     /// Returns bodies for an operation: empty, hopeful fields, required fields, both, and each parameter with absurd
     /// values.
     fn bodies(&self, operation: &Operation) -> Vec<Map<String, Value>> {
         let required = operation.required_values(&self.user);
-        let mut both = self.wishes();
+        let mut both = self.hopeful_fields();
         both.extend(required.clone());
-        let mut bodies = vec![Map::new(), self.wishes(), required.clone(), both];
+        let mut bodies = vec![Map::new(), self.hopeful_fields(), required.clone(), both];
         for parameter in operation.parameters.iter().filter(|parameter| parameter.location != ParameterLocation::Path) {
             for absurd in [json!(-1), json!(1_000_000), json!("9007199254740991")] {
                 let mut body = required.clone();
@@ -126,7 +126,7 @@ fn no_request_of_a_user_raises_a_balance() {
     let (mut calls, mut before) = (0, fixture.balances());
     for operation in &document.operations {
         let name = operation.name();
-        if operation.is_farewell() {
+        if operation.ends_session() {
             fixture.user = fixture.server.sign_in_again(OWN);
         }
         for request in fixture.requests(operation) {

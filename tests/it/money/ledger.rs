@@ -124,7 +124,7 @@ fn long_sequences_of_operations_match_the_model() {
                 if pays {
                     model.post(index, "consume", -3);
                 } else {
-                    assert_eq!(dump(&database), before, "a refused operation left a trace, seed {seed}");
+                    assert_eq!(dump(&database), before, "a rejected operation left a trace, seed {seed}");
                 }
                 keys.push((index, key, response.status, response.bytes));
             }
@@ -145,14 +145,14 @@ fn long_sequences_of_operations_match_the_model() {
             8 => {
                 let body = json!({ "phoneNumber": user.phone_number, "coinCount": random.below(2) * 2_000_000 });
                 server.post("/coin/increase/phone").token(&operator).json(&body).send().expect(422);
-                assert_eq!(dump(&database), before, "a refused operation left a trace, seed {seed}");
+                assert_eq!(dump(&database), before, "a rejected operation left a trace, seed {seed}");
             }
             _ => {
                 let other = &users[(index + 1) % 3];
                 let foreign = [("userId", other.user_id.as_str())];
                 server.post("/coin/consume").by(user).form(&foreign).send().expect(403);
                 server.post("/coin/increase/phone").by(user).form(&[("coinCount", "1")]).send().expect(403);
-                assert_eq!(dump(&database), before, "a refused operation left a trace, seed {seed}");
+                assert_eq!(dump(&database), before, "a rejected operation left a trace, seed {seed}");
             }
         }
         compare(&database, &model, &users, seed);
@@ -280,8 +280,8 @@ fn a_purged_ledger_is_consistent() {
     tamper(&server, "update balances set balance = 1000 where user_id = 1");
     server.command(&["ledger", "verify"]).expect(5);
     server.command(&["cleanup", "all", "--yes"]).expect(0);
-    let told = || server.get("/readyz").send().expect(200).json();
-    eventually("the new ledger", || told()["ledger"] == "consistent" && told()["accountsSuspended"] == 0);
+    let reported = || server.get("/readyz").send().expect(200).json();
+    eventually("the new ledger", || reported()["ledger"] == "consistent" && reported()["accountsSuspended"] == 0);
 }
 
 #[test]
@@ -479,7 +479,7 @@ fn a_final_failure_rolls_back_and_keeps_its_response() {
     };
     assert_eq!(try_once().unwrap_err().code.name(), "insufficient_coins");
     assert_eq!(ledger::balance(&app, UserId(1), Asset::Coin).unwrap(), 0);
-    let Answered::Before(kept) = try_once().unwrap() else { panic!("the failure was not kept") };
+    let Answered::Before(kept) = try_once().unwrap() else { panic!("the failure was not stored") };
     assert_eq!(kept, Kept { status: 402, body: b"insufficient_coins".to_vec() });
     assert!(ledger::verify(&app, &mut |_, _| ()).unwrap().is_consistent());
 }

@@ -69,13 +69,13 @@ fn queries_and_closes_silent_orders() {
     let user = server.sign_in(OWN);
     let lost = order(&server, &user);
     server.command(&["payments", "sandbox-pay", &lost, "--lost"]).expect(0);
-    let let_pass = |order_no: &str, time: i64| {
+    let age_sends = |order_no: &str, time: i64| {
         server.edit(&format!(
             "update payment_orders set created_at = created_at - {time}, expires_at = expires_at - {time}, \
              next_check_at = next_check_at - {time} where order_no = '{order_no}'"
         ));
     };
-    let_pass(&lost, MINUTE);
+    age_sends(&lost, MINUTE);
     wait_for_state(&server, &lost, "credited");
     assert_eq!(server.coins(&user), 60);
     let abandoned = order(&server, &user);
@@ -90,7 +90,7 @@ fn queries_and_closes_silent_orders() {
             let found = scheduled();
             if found == expected { Ok(()) } else { Err((found, expected)) }
         });
-        let_pass(&abandoned, age - passed);
+        age_sends(&abandoned, age - passed);
         passed = age;
     }
     wait_for_state(&server, &abandoned, "closed");
@@ -236,9 +236,9 @@ fn limits_the_number_of_stored_unsigned_notifications() {
     for number in 0..20 {
         assert_eq!(server.notify(&format!("out_trade_no={number}")), "fail");
     }
-    let kept: i64 =
+    let stored: i64 =
         server.database().query_row("select count(*) from payment_callbacks", [], |row| row.get(0)).unwrap();
-    assert_eq!(kept, 5);
+    assert_eq!(stored, 5);
 }
 
 #[test]
@@ -258,11 +258,11 @@ fn operators_list_orders_and_query_the_provider() {
     get("/admin/payments?status=created&state=review").expect_problem(400, "conflicting_parameter");
     get("/admin/payments?status=paying").expect_fields(&[("status", "unknown_value")]);
     assert_eq!(server.command(&["payments", "list"]).expect(0).json()["items"][0]["status"], "created");
-    let asked = server.post(&format!("{path}/query")).token(&key).send().expect(200).json();
-    assert_eq!((&asked["trade"], &asked["verdict"]), (&Value::Null, &json!("unchanged")));
+    let requested = server.post(&format!("{path}/query")).token(&key).send().expect(200).json();
+    assert_eq!((&requested["trade"], &requested["verdict"]), (&Value::Null, &json!("unchanged")));
     server.post(&format!("{path}/sandbox-pay")).token(&key).form(&[("lost", "true")]).send().expect(200);
-    let asked = server.post(&format!("{path}/query")).token(&key).send().expect(200).json();
-    assert_eq!((&asked["trade"]["status"], &asked["verdict"]), (&json!("TRADE_SUCCESS"), &json!("credited")));
+    let requested = server.post(&format!("{path}/query")).token(&key).send().expect(200).json();
+    assert_eq!((&requested["trade"]["status"], &requested["verdict"]), (&json!("TRADE_SUCCESS"), &json!("credited")));
     let file = get(&path).expect(200).json();
     assert_eq!((&file["balance"], &file["entries"][0]["kind"]), (&json!(60), &json!("topup")));
     let report = get("/admin/payments/report?startTime=2020-01-01&endTime=2100-01-01").expect(200).json();

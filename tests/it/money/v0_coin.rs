@@ -177,19 +177,19 @@ fn an_administrator_resets_with_a_reason() {
     let who = [("userId", user.user_id.as_str())];
     server.post("/coin/reset").token(&key).form(&who).send().expect_fields(&[("reason", "required")]);
     let with_reason = [who[0], ("reason", "chargeback")];
-    let asked = server.post("/coin/reset").token(&key).form(&with_reason).send();
-    let asked = asked.expect_problem(428, "confirmation_required").json();
-    assert_eq!((&asked["wouldDelete"], server.coins(&user)), (&json!({ "coins": 5 }), 5));
-    let token = asked["confirm"].as_str().unwrap();
+    let requested = server.post("/coin/reset").token(&key).form(&with_reason).send();
+    let requested = requested.expect_problem(428, "confirmation_required").json();
+    assert_eq!((&requested["wouldDelete"], server.coins(&user)), (&json!({ "coins": 5 }), 5));
+    let token = requested["confirm"].as_str().unwrap();
     // The confirmation covers only this user's balance.
     let other = server.sign_in(OTHER);
     let of_other = [("userId", other.user_id.as_str()), with_reason[1], ("confirm", token)];
     server.post("/coin/reset").token(&key).form(&of_other).send().expect_problem(428, "confirmation_required");
     // A different loss needs a new confirmation.
     server.command(&["coins", "grant", who[0].1, "1"]).expect(0);
-    let told = server.post("/coin/reset").token(&key).form(&[who[0], with_reason[1], ("confirm", token)]).send();
-    let told = told.expect_problem(428, "confirmation_required").json();
-    let token = told["confirm"].as_str().unwrap();
+    let reported = server.post("/coin/reset").token(&key).form(&[who[0], with_reason[1], ("confirm", token)]).send();
+    let reported = reported.expect_problem(428, "confirmation_required").json();
+    let token = reported["confirm"].as_str().unwrap();
     let confirmed = [who[0], with_reason[1], ("confirm", token)];
     let reset = || server.post("/coin/reset").token(&key).form(&confirmed).header("idempotency-key", "reset-1").send();
     assert_eq!(reset().expect(200).json()["balance"], 0);
@@ -214,18 +214,18 @@ fn an_administrator_reset_keeps_coins_received_after_the_preview() {
         server.grant(&key, OWN, round);
         let reset = server.post("/coin/reset/phone").token(&key);
         let pairs = [("phoneNumber", OWN), ("reason", "chargeback")];
-        let asked = reset.clone().form(&pairs).send().expect_problem(428, "confirmation_required").json();
-        let told = asked["wouldDelete"]["coins"].as_i64().unwrap();
-        let confirmed = [pairs[0], pairs[1], ("confirm", asked["confirm"].as_str().unwrap())];
+        let requested = reset.clone().form(&pairs).send().expect_problem(428, "confirmation_required").json();
+        let reported = requested["wouldDelete"]["coins"].as_i64().unwrap();
+        let confirmed = [pairs[0], pairs[1], ("confirm", requested["confirm"].as_str().unwrap())];
         let increase = json!({ "phoneNumber": OWN, "coinCount": 1000 });
         let increase = server.post("/coin/increase/phone").token(&key).json(&increase);
         let responses = send_concurrently(vec![increase, reset.form(&confirmed)]);
         if responses[1].status == 200 {
             let newest = "select balance_before from ledger_audit where action = 'reset' order by id desc limit 1";
-            assert_eq!(server.value::<i64>(newest), told);
+            assert_eq!(server.value::<i64>(newest), reported);
         } else {
             let anew = responses[1].json();
-            assert_eq!((responses[1].status, &anew["wouldDelete"]["coins"]), (428, &json!(told + 1000)));
+            assert_eq!((responses[1].status, &anew["wouldDelete"]["coins"]), (428, &json!(reported + 1000)));
         }
         server.command(&["coins", "reset", &user.user_id, "--reason", "the next round", "--yes"]).expect(0);
     }

@@ -68,7 +68,7 @@ fn returns_an_open_order_for_a_quarter_of_an_hour() {
     let server = Setup::default().start();
     let user = server.sign_in(OWN);
     let order_no = || order(&server, &user, "6.00", 60)["orderNo"].clone();
-    let let_pass = |minutes: u32| {
+    let age_sends = |minutes: u32| {
         let time = minutes * 60_000;
         server.edit(&format!(
             "update payment_orders set created_at = created_at - {time}, expires_at = expires_at - {time}, \
@@ -76,9 +76,9 @@ fn returns_an_open_order_for_a_quarter_of_an_hour() {
         ));
     };
     let first = order_no();
-    let_pass(14);
+    age_sends(14);
     assert_eq!(order_no(), first);
-    let_pass(1);
+    age_sends(1);
     let second = order_no();
     assert_ne!(second, first);
     assert_eq!(order_no(), second);
@@ -102,8 +102,8 @@ fn notifications_go_to_the_public_url() {
         .with("SERVER_PUBLIC_URL", "https://app.example.com")
         .start();
     let order = order(&server, &server.sign_in(OWN), "6.00", 60);
-    let told = order["orderString"].as_str().unwrap();
-    assert!(told.contains("notify_url=https%3A%2F%2Fapp.example.com%2Fpayment%2Fnotify&"), "{told}");
+    let reported = order["orderString"].as_str().unwrap();
+    assert!(reported.contains("notify_url=https%3A%2F%2Fapp.example.com%2Fpayment%2Fnotify&"), "{reported}");
 }
 
 #[test]
@@ -157,11 +157,11 @@ fn every_published_notification_has_the_expected_effect() {
         };
         assert_eq!(found, expected, "{name}");
         assert_eq!(responses[0], responses[1], "{name}");
-        let kept: i64 = server
+        let stored: i64 = server
             .database()
             .query_row("select count(*) from payment_callbacks where form = cast(?1 as blob)", [form], |row| row.get(0))
             .unwrap();
-        assert_eq!(kept, 2, "{name}");
+        assert_eq!(stored, 2, "{name}");
     }
 }
 

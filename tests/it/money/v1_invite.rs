@@ -32,7 +32,7 @@ fn remove(server: &Server, user: &Caller) {
 #[test]
 fn a_code_rewards_both_users() {
     let server = Setup::default().start();
-    let (host, guest) = (server.sign_in(&phone(0)), server.sign_in(&phone(1)));
+    let (host, invitee) = (server.sign_in(&phone(0)), server.sign_in(&phone(1)));
     let before = invite(&server, &host);
     let code = before["code"].as_str().unwrap();
     assert_eq!(code.len(), 8);
@@ -42,19 +42,19 @@ fn a_code_rewards_both_users() {
     assert!(before["redeemedAt"].is_null() && before["redeemableUntil"].is_string());
     // As people type it.
     let written = format!(" {}-{} ", code[..4].to_lowercase(), &code[4..]);
-    let redeemed = redeem(&server, &guest, &written).expect(200).json();
+    let redeemed = redeem(&server, &invitee, &written).expect(200).json();
     assert_eq!(redeemed, json!({ "pointsGranted": 20, "balance": 20 }));
-    assert_eq!((points(&server, &host), points(&server, &guest)), (20, 20));
+    assert_eq!((points(&server, &host), points(&server, &invitee)), (20, 20));
     let after = invite(&server, &host);
     assert_eq!((&after["code"], &after["invited"], &after["rewarded"]), (&json!(code), &json!(1), &json!(1)));
-    assert!(invite(&server, &guest)["redeemedAt"].is_string());
+    assert!(invite(&server, &invitee)["redeemedAt"].is_string());
     let kind = |user: &Caller| {
         let entry = server.get("/api/v1/points/ledger").by(user).send().expect(200).json()["items"][0].clone();
         // The reference is a keyed hash of the invited user's address.
         assert!(entry["ref"].is_null(), "{entry}");
         entry["kind"].clone()
     };
-    assert_eq!((kind(&host), kind(&guest)), (json!("invite_bonus"), json!("invitee_bonus")));
+    assert_eq!((kind(&host), kind(&invitee)), (json!("invite_bonus"), json!("invitee_bonus")));
     server.command(&["ledger", "verify"]).expect(0);
 }
 
@@ -81,7 +81,7 @@ fn each_user_redeems_once_and_never_their_own_code() {
 #[test]
 fn only_new_users_redeem() {
     let server = Setup::default().start();
-    let (host, guest) = (server.sign_in(&phone(0)), server.sign_in(&phone(1)));
+    let (host, invitee) = (server.sign_in(&phone(0)), server.sign_in(&phone(1)));
     let code = code(&server, &host);
     let age = |days: i64, seconds: i64| {
         let registered =
@@ -89,9 +89,9 @@ fn only_new_users_redeem() {
         server.edit(&registered);
     };
     age(7, 1);
-    redeem(&server, &guest, &code).expect_problem(409, "invite_expired");
+    redeem(&server, &invitee, &code).expect_problem(409, "invite_expired");
     age(7, -60);
-    redeem(&server, &guest, &code).expect(200);
+    redeem(&server, &invitee, &code).expect(200);
 }
 
 #[test]
@@ -100,8 +100,8 @@ fn limits_rewarded_invites() {
     let host = server.sign_in(&phone(0));
     let own = code(&server, &host);
     for number in 1..=3 {
-        let guest = server.sign_in(&phone(number));
-        assert_eq!(redeem(&server, &guest, &own).expect(200).json()["pointsGranted"], 20);
+        let invitee = server.sign_in(&phone(number));
+        assert_eq!(redeem(&server, &invitee, &own).expect(200).json()["pointsGranted"], 20);
     }
     let after = invite(&server, &host);
     assert_eq!((&after["invited"], &after["rewarded"]), (&json!(3), &json!(2)));
@@ -157,24 +157,24 @@ fn changing_addresses_earns_nothing() {
 #[test]
 fn deleting_and_registering_again_earns_nothing() {
     let server = Setup::default().start();
-    let (host, guest) = (server.sign_in(&phone(0)), server.sign_in(&phone(1)));
+    let (host, invitee) = (server.sign_in(&phone(0)), server.sign_in(&phone(1)));
     let own = code(&server, &host);
-    redeem(&server, &guest, &own).expect(200);
-    remove(&server, &guest);
+    redeem(&server, &invitee, &own).expect(200);
+    remove(&server, &invitee);
     let again = server.sign_in_again(&phone(1));
-    assert_ne!(again.user_id, guest.user_id);
+    assert_ne!(again.user_id, invitee.user_id);
     redeem(&server, &again, &own).expect_problem(409, "already_invited");
     assert_eq!((points(&server, &host), points(&server, &again)), (20, 0));
     let number = phone(1);
-    let kept: i64 = server
+    let stored: i64 = server
         .value(&format!("select count(*) from invite_addresses where cast(address_hmac as text) like '%{number}%'"));
-    assert_eq!(kept, 0);
+    assert_eq!(stored, 0);
 }
 
 #[test]
 fn parallel_redemptions_count_once() {
     let server = Setup::default().start();
-    let (host, guest) = (server.sign_in(&phone(0)), server.sign_in(&phone(1)));
+    let (host, invitee) = (server.sign_in(&phone(0)), server.sign_in(&phone(1)));
     // Concurrent first requests create one code.
     let codes: Vec<_> = send_concurrently((0..20).map(|_| server.get("/api/v1/invite").by(&host)).collect())
         .into_iter()
@@ -182,11 +182,11 @@ fn parallel_redemptions_count_once() {
         .collect();
     assert!(codes.iter().all(|code| *code == codes[0]));
     let body = json!({ "code": codes[0] });
-    let request = || server.post("/api/v1/invite/redeem").by(&guest).json(&body);
+    let request = || server.post("/api/v1/invite/redeem").by(&invitee).json(&body);
     let responses = send_concurrently((0..30).map(|_| request()).collect());
     assert_eq!(responses.iter().filter(|response| response.status == 200).count(), 1);
     assert_eq!(responses.iter().filter(|response| response.status == 409).count(), 29);
-    assert_eq!((points(&server, &host), points(&server, &guest)), (20, 20));
+    assert_eq!((points(&server, &host), points(&server, &invitee)), (20, 20));
 
     let another = server.sign_in(&phone(2));
     let keyed = || server.post("/api/v1/invite/redeem").by(&another).json(&body).header("idempotency-key", "a");
@@ -198,16 +198,16 @@ fn parallel_redemptions_count_once() {
 #[test]
 fn rewards_nobody_while_the_inviters_account_is_locked() {
     let server = Setup::default().start();
-    let (host, guest) = (server.sign_in(&phone(0)), server.sign_in(&phone(1)));
+    let (host, invitee) = (server.sign_in(&phone(0)), server.sign_in(&phone(1)));
     let own = code(&server, &host);
     server.command(&["points", "adjust", &phone(0), "5", "--reason", "test"]).expect(0);
     server.edit("update balances set suspended_at = 1 where asset = 'point'");
-    redeem(&server, &guest, &own).expect_problem(503, "account_inconsistent");
-    assert_eq!(points(&server, &guest), 0);
-    assert!(invite(&server, &guest)["redeemedAt"].is_null());
+    redeem(&server, &invitee, &own).expect_problem(503, "account_inconsistent");
+    assert_eq!(points(&server, &invitee), 0);
+    assert!(invite(&server, &invitee)["redeemedAt"].is_null());
     server.edit("update balances set suspended_at = null");
-    redeem(&server, &guest, &own).expect(200);
-    assert_eq!((points(&server, &host), points(&server, &guest)), (25, 20));
+    redeem(&server, &invitee, &own).expect(200);
+    assert_eq!((points(&server, &host), points(&server, &invitee)), (25, 20));
 }
 
 #[test]
@@ -294,8 +294,9 @@ fn a_locked_invitee_account_costs_the_inviter_nothing() {
     let server = Setup::default().start();
     let host = server.sign_in_by_email("host@example.com");
     let own = code(&server, &host);
-    let guest = server.sign_in_by_email("guest@example.com");
-    server.edit(&format!("update balances set suspended_at = 1 where asset = 'point' and user_id = {}", guest.user_id));
+    let invitee = server.sign_in_by_email("guest@example.com");
+    server
+        .edit(&format!("update balances set suspended_at = 1 where asset = 'point' and user_id = {}", invitee.user_id));
     let came = log_in(&server, "guest@example.com", &own).expect(200).json();
     assert_eq!(came["invite"]["refusal"], "account_inconsistent");
     // The inviter's reward, posted first, is rolled back too.

@@ -108,7 +108,7 @@ fn audits_operations_interrupted_by_a_shutdown() {
     };
     let waiting = compare("cut-off");
     std::thread::spawn(move || waiting.try_send());
-    eventually("the vendor is asked", || !provider.requests().is_empty());
+    eventually("the provider is called", || !provider.requests().is_empty());
     compare("refused").json(&json!({})).send().expect(422);
     let started_at = Instant::now();
     assert_eq!(server.terminate(), Some(0));

@@ -27,13 +27,13 @@ fn clear(server: &Server, key: &str, what: &str, confirm: Option<&str>) -> Respo
 }
 
 /// Requests a purge and returns the preview.
-fn asked(server: &Server, key: &str, what: &str) -> Value {
+fn requested(server: &Server, key: &str, what: &str) -> Value {
     clear(server, key, what, None).expect_problem(428, "confirmation_required").json()
 }
 
 /// Requests and confirms a purge and returns the result.
 fn cleared(server: &Server, key: &str, what: &str) -> Value {
-    let token = asked(server, key, what)["confirm"].as_str().unwrap().to_owned();
+    let token = requested(server, key, what)["confirm"].as_str().unwrap().to_owned();
     clear(server, key, what, Some(&token)).expect(200).json()
 }
 
@@ -44,7 +44,7 @@ fn purges_codes_after_confirmation_and_keeps_limits() {
     let user = server.sign_in("13800138000");
     server.request_code("13800138001");
     server.request_code("13800138002");
-    let problem = asked(&server, &key, "verification-codes");
+    let problem = requested(&server, &key, "verification-codes");
     assert_eq!(problem["wouldDelete"], json!({ "codes": 2 }));
     assert!(problem["expiresAt"].is_string());
     assert_eq!(server.value::<i64>("select count(*) from codes"), 2);
@@ -65,13 +65,13 @@ fn purges_codes_after_confirmation_and_keeps_limits() {
 fn a_confirmation_is_bound_to_action_and_administrator_and_used_once() {
     let server = Setup::default().start();
     let (key, other) = (server.api_key("tests"), server.api_key("others"));
-    let token = asked(&server, &key, "verification-codes")["confirm"].as_str().unwrap().to_owned();
+    let token = requested(&server, &key, "verification-codes")["confirm"].as_str().unwrap().to_owned();
     clear(&server, &key, "payment-records", Some(&token)).expect_problem(428, "confirmation_required");
     clear(&server, &other, "verification-codes", Some(&token)).expect_problem(428, "confirmation_required");
     clear(&server, &key, "verification-codes", Some("yes")).expect_problem(428, "confirmation_required");
     clear(&server, &key, "verification-codes", Some(&token)).expect(200);
     clear(&server, &key, "verification-codes", Some(&token)).expect_problem(428, "confirmation_required");
-    let token = asked(&server, &key, "verification-codes")["confirm"].as_str().unwrap().to_owned();
+    let token = requested(&server, &key, "verification-codes")["confirm"].as_str().unwrap().to_owned();
     server.edit("update confirmations set expires_at = expires_at - 600000");
     clear(&server, &key, "verification-codes", Some(&token)).expect_problem(428, "confirmation_required");
 }
@@ -99,7 +99,7 @@ fn keeps_recent_and_open_payment_records() {
     age(&paid, 1100);
     age(&open, 1100);
     age(&young, 1000);
-    let problem = asked(&server, &key, "payment-records");
+    let problem = requested(&server, &key, "payment-records");
     assert_eq!(problem["wouldDelete"], json!({ "payment_orders": 1 }));
     assert_eq!(problem["wouldKeep"], json!({ "payment_orders": 2 }));
     let done = cleared(&server, &key, "payment-records");
@@ -140,7 +140,7 @@ fn purging_everything_keeps_operators_audit_and_a_working_service() {
     server.post("/coin/consume").by(&user).send().expect(200);
     server.post("/divination-history/save").by(&user).json(&json!({ "localRecordId": "r-1" })).send().expect(201);
     server.post("/divination/enhanced").by(&user).json(&json!({ "question": "何时启程？" })).send().expect(200);
-    let token = asked(&server, &key, "all")["confirm"].as_str().unwrap().to_owned();
+    let token = requested(&server, &key, "all")["confirm"].as_str().unwrap().to_owned();
     let done = clear(&server, &key, "all", Some(&token)).expect(200).json();
     assert_eq!((&done["deleted"]["users"], &done["deleted"]["history"]), (&json!(1), &json!(1)));
     assert_eq!(done["deleted"]["ledger_entries"], 2);
@@ -176,7 +176,7 @@ fn purging_everything_keeps_operators_audit_and_a_working_service() {
 fn a_hundred_concurrent_confirmations_purge_once() {
     let server = Setup::default().start();
     let key = server.api_key("tests");
-    let token = asked(&server, &key, "verification-codes")["confirm"].as_str().unwrap().to_owned();
+    let token = requested(&server, &key, "verification-codes")["confirm"].as_str().unwrap().to_owned();
     let request =
         || server.request("DELETE", "/admin/data-cleanup/verification-codes").token(&key).form(&[("confirm", &token)]);
     let responses = crate::support::send_concurrently((0..100).map(|_| request()).collect());
@@ -194,7 +194,7 @@ fn purges_nothing_without_a_backup() {
     let backups = server.directory().join("backups");
     drop(std::fs::remove_dir_all(&backups));
     std::fs::write(&backups, "in the way").unwrap();
-    let token = asked(&server, &key, "verification-codes")["confirm"].as_str().unwrap().to_owned();
+    let token = requested(&server, &key, "verification-codes")["confirm"].as_str().unwrap().to_owned();
     let failed = clear(&server, &key, "verification-codes", Some(&token));
     assert!(failed.status >= 500, "{}", failed.text());
     assert_eq!(server.value::<i64>("select count(*) from codes"), 1);
@@ -247,7 +247,7 @@ fn filled() -> Server {
 }
 
 /// Purges while `write` is called with increasing numbers. Returns the backup made before.
-fn cleared_while(server: &Server, write: impl Fn(u32) + Sync, clear: impl FnOnce() -> Value) -> Connection {
+fn purge_while(server: &Server, write: impl Fn(u32) + Sync, clear: impl FnOnce() -> Value) -> Connection {
     let (stop, written) = (AtomicBool::new(false), AtomicU32::new(0));
     let done = scope(|scope| {
         let writing = scope.spawn(|| {
@@ -278,7 +278,7 @@ fn held(server: &Server, backup: &Connection, sql: &str) -> BTreeSet<String> {
         statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
     };
     let (before, after) = (texts(backup), texts(&server.database()));
-    assert!(!before.is_empty() && !after.is_empty(), "nothing was written before or after: this proves nothing");
+    assert!(!before.is_empty() && !after.is_empty(), "nothing was written before or after, which proves nothing");
     before.union(&after).cloned().collect()
 }
 
@@ -295,7 +295,7 @@ fn assert_no_feedback_is_lost(what: &str, clear: impl FnOnce(&Server) -> Value) 
             status => assert_eq!(status, 503, "{}", response.text()),
         }
     };
-    let backup = cleared_while(&server, write, || clear(&server));
+    let backup = purge_while(&server, write, || clear(&server));
     let held = held(&server, &backup, "select content from feedback");
     let taken = taken.into_inner().unwrap();
     let lost: Vec<_> = taken.difference(&held).collect();
@@ -325,7 +325,7 @@ fn a_purge_of_codes_loses_no_concurrent_code() {
         sent.fetch_add(1, Ordering::Relaxed);
     };
     let clear = || server.command(&["cleanup", "verification-codes", "--yes"]).expect(0).json();
-    let backup = cleared_while(&server, ask, clear);
+    let backup = purge_while(&server, ask, clear);
     assert_eq!(held(&server, &backup, "select hex(code_hmac) from codes").len(), sent.into_inner());
 }
 
@@ -348,7 +348,7 @@ fn keeps_an_order_with_activity_after_the_backup() {
         ));
     };
     let clear = || server.command(&["cleanup", "payment-records", "--yes"]).expect(0).json();
-    let backup = cleared_while(&server, receive, clear);
+    let backup = purge_while(&server, receive, clear);
     let received = held(&server, &backup, "select notify_id from payment_callbacks");
     let newest: String = server.value("select notify_id from payment_callbacks order by id desc limit 1");
     let newest: usize = newest.strip_prefix("n-").unwrap().parse().unwrap();
@@ -404,7 +404,7 @@ fn killed_purges_leave_a_sound_database() {
 }
 
 /// Takes the backup lock, so that a purge waits until this is dropped.
-fn hold_backups(directory: &Path) -> File {
+fn lock_backups(directory: &Path) -> File {
     let backups = directory.join("backups");
     std::fs::create_dir_all(&backups).unwrap();
     let lock = File::create(backups.join("backup.lock")).unwrap();
@@ -413,7 +413,7 @@ fn hold_backups(directory: &Path) -> File {
 }
 
 /// Returns the audit events of purges, oldest first: `yarrow cleanup all 200`.
-fn clearings(directory: &Path) -> Vec<String> {
+fn purge_events(directory: &Path) -> Vec<String> {
     let database = Connection::open(directory.join("yarrow.db")).unwrap();
     let sql = "select action || ' ' || outcome from audit where action like '%cleanup%' and outcome <> 428 order by id";
     let mut statement = database.prepare(sql).unwrap();
@@ -426,22 +426,22 @@ fn audits_a_purge_before_it_starts() {
     let directory = temp_dir.path().join("data");
     install(&directory);
     for what in ["all", "verification-codes", "payment-records", "feedback"] {
-        let _held = hold_backups(&directory);
+        let _held = lock_backups(&directory);
         let mut process = spawn_command(&directory, &["cleanup", what, "--yes"]);
         let started_at = format!("yarrow cleanup {what} 202");
-        eventually("the beginning is written down", || clearings(&directory).last() == Some(&started_at));
+        eventually("the start is audited", || purge_events(&directory).last() == Some(&started_at));
         process.kill().unwrap();
         process.wait().unwrap();
     }
     CommandOutput::run(&directory, &["cleanup", "expired", "--yes"], "").expect(0);
-    assert_eq!(clearings(&directory)[4..], ["yarrow cleanup expired 202", "yarrow cleanup expired 200"]);
+    assert_eq!(purge_events(&directory)[4..], ["yarrow cleanup expired 202", "yarrow cleanup expired 200"]);
     CommandOutput::run(&directory, &["cleanup", "all", "--yes"], "").expect(0);
-    assert_eq!(clearings(&directory)[6..], ["yarrow cleanup all 202", "yarrow cleanup all 200"]);
+    assert_eq!(purge_events(&directory)[6..], ["yarrow cleanup all 202", "yarrow cleanup all 200"]);
 }
 
 /// Confirms a purge over HTTP and returns once it has begun.
-fn begin_clearing(server: &Server, key: &str, what: &str) -> RawConnection {
-    let token = asked(server, key, what)["confirm"].as_str().unwrap().to_owned();
+fn begin_purge(server: &Server, key: &str, what: &str) -> RawConnection {
+    let token = requested(server, key, what)["confirm"].as_str().unwrap().to_owned();
     let mut wire = RawConnection::to(server);
     assert!(wire.send(&format!(
         "DELETE /admin/data-cleanup/{what}?confirm={token} HTTP/1.1\r\nhost: yarrow\r\nauthorization: Bearer {key}\r\n\
@@ -458,12 +458,12 @@ fn audits_a_purge_over_http_before_and_after() {
         ("DELETE /admin/data-cleanup/verification-codes 202", "DELETE /admin/data-cleanup/verification-codes 200");
     let key = server.api_key("tests");
     cleared(&server, &key, "verification-codes");
-    assert_eq!(clearings(server.directory()), [started_at, done]);
-    let _held = hold_backups(server.directory());
-    let _waiting = begin_clearing(&server, &key, "verification-codes");
-    eventually("the beginning is written down", || clearings(server.directory()).len() == 3);
+    assert_eq!(purge_events(server.directory()), [started_at, done]);
+    let _held = lock_backups(server.directory());
+    let _waiting = begin_purge(&server, &key, "verification-codes");
+    eventually("the start is audited", || purge_events(server.directory()).len() == 3);
     let directory = server.kill();
-    assert_eq!(clearings(&directory)[2..], [started_at]);
+    assert_eq!(purge_events(&directory)[2..], [started_at]);
     std::fs::remove_dir_all(directory.parent().unwrap()).unwrap();
 }
 
@@ -471,14 +471,14 @@ fn audits_a_purge_over_http_before_and_after() {
 fn a_shutdown_waits_for_an_operation_whose_client_disconnected() {
     let mut server = Setup::default().with("BACKUP_EVERY", "0 s").start();
     server.request_code("13800138001");
-    let held = hold_backups(server.directory());
-    drop(begin_clearing(&server, &server.api_key("hasty"), "verification-codes"));
+    let held = lock_backups(server.directory());
+    drop(begin_purge(&server, &server.api_key("hasty"), "verification-codes"));
     server.ask_to_stop();
     sleep(Duration::from_millis(700));
     drop(held);
     assert_eq!(server.wait_for_end(), Some(0));
     assert_eq!(server.value::<i64>("select count(*) from codes"), 0);
-    let rows = clearings(server.directory());
+    let rows = purge_events(server.directory());
     assert_eq!(rows.last().map(String::as_str), Some("DELETE /admin/data-cleanup/verification-codes 200"), "{rows:?}");
 }
 
@@ -487,19 +487,19 @@ fn a_shutdown_does_not_wait_for_the_backup_of_a_purge() {
     let mut server = Setup::default().with("LIMITS_DRAIN_TIMEOUT", "300 ms").with("BACKUP_EVERY", "0 s").start();
     let (user, key) = (server.sign_in("13800138000"), server.api_key("tests"));
     // A key file that never ends blocks the backup that reads it.
-    let kept = server.directory().join("sandbox.key");
-    std::fs::remove_file(&kept).unwrap();
-    assert!(Command::new("mkfifo").arg(&kept).status().unwrap().success());
-    let _waiting = begin_clearing(&server, &key, "all");
+    let stored = server.directory().join("sandbox.key");
+    std::fs::remove_file(&stored).unwrap();
+    assert!(Command::new("mkfifo").arg(&stored).status().unwrap().success());
+    let _waiting = begin_purge(&server, &key, "all");
     let database = server.database();
     database.busy_timeout(Duration::ZERO).unwrap();
-    eventually("nobody else may write", || database.execute_batch("begin immediate; rollback").is_err());
+    eventually("writes are blocked", || database.execute_batch("begin immediate; rollback").is_err());
     let started_at = Instant::now();
     assert_eq!(server.terminate(), Some(0));
     assert!(started_at.elapsed() < Duration::from_secs(6), "{:?}", started_at.elapsed());
     let left: String = server.value("select group_concat(phone_number) from users");
     assert_eq!(left, user.phone_number);
-    let rows = clearings(server.directory());
+    let rows = purge_events(server.directory());
     // The start, once.
     assert_eq!(rows, ["DELETE /admin/data-cleanup/all 202"]);
 }

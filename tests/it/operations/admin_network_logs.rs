@@ -37,7 +37,7 @@ fn shift(database: &Connection, by_ms: i64, condition: &str) {
 fn wait_for_pieces(database: &Connection, pieces: i64) {
     let count =
         || database.query_row("select count(*) from access_log_pieces", [], |row| row.get::<_, i64>(0)).unwrap();
-    eventually("pieces are made", || count() >= pieces);
+    eventually("segments are complete", || count() >= pieces);
 }
 
 /// Returns ids and total from plain SQL.
@@ -110,9 +110,9 @@ fn every_search_returns_the_matching_entries_page_by_page() {
     shift(&database, 4_000_000_000, "first_entry > 10000 and first_entry <= 20000");
     database.execute("update access_log_pieces set last_at = last_at + 4000000000 where id = 2", []).unwrap();
     // The maximum number of callers in a segment, and more.
-    let crowd = "insert into access_log_subjects (piece, subject, entries) select 1, 'ip:' || i, 1 from \
+    let run_clients = "insert into access_log_subjects (piece, subject, entries) select 1, 'ip:' || i, 1 from \
                  (with recursive n (i) as (select 1 union all select i + 1 from n where i < 60000) select i from n)";
-    database.execute(crowd, []).unwrap();
+    database.execute(run_clients, []).unwrap();
     let now: i64 = database.query_row("select max(at) from access_log where id > 20000", [], |row| row.get(0)).unwrap();
     let keep = (now - cut) / days;
     let deleted = server.request("DELETE", "/admin/network-logs/cleanup").token(&key);

@@ -148,8 +148,8 @@ fn load_on_the_public_listener_does_not_block_administrators() {
     let line = server.wait_for_line("yarrow serves /admin on http://");
     let address = line.rsplit("http://").next().unwrap().trim().to_owned();
     let key = server.api_key("tests");
-    let mut crowd: Vec<_> = (0..20).map(|_| RawConnection::to(&server)).collect();
-    crowd.iter_mut().for_each(RawConnection::expect_health);
+    let mut run_clients: Vec<_> = (0..20).map(|_| RawConnection::to(&server)).collect();
+    run_clients.iter_mut().for_each(RawConnection::expect_health);
     assert_eq!(RawConnection::to(&server).read_to_end().0, "", "there was room for one more");
     Request::new("GET", &format!("http://{address}/admin/payments")).token(&key).send().expect(200);
 }

@@ -22,8 +22,8 @@ fn an_administrator_signs_in_and_operates() {
     sync(&server, &token).expect(200);
     server.put("/user/profile").token(&token).send().expect_problem(403, "forbidden");
     let database = server.database();
-    let kept: String = database.query_row("select password_hash from admins", [], |row| row.get(0)).unwrap();
-    assert!(kept.starts_with("$argon2id$"), "{kept}");
+    let stored: String = database.query_row("select password_hash from admins", [], |row| row.get(0)).unwrap();
+    assert!(stored.starts_with("$argon2id$"), "{stored}");
     let hash: Vec<u8> = database.query_row("select token_sha256 from admin_tokens", [], |row| row.get(0)).unwrap();
     assert_eq!(hash.len(), 32);
 }

@@ -23,14 +23,14 @@ use crate::support::{
 const SECRET: &str = "a secret between the two of us";
 
 /// Returns the messages that the webhook received.
-fn told(webhook: &FakeProvider) -> Vec<Value> {
+fn reported(webhook: &FakeProvider) -> Vec<Value> {
     webhook.requests().iter().map(|request| serde_json::from_slice(&request.body).unwrap()).collect()
 }
 
 /// Waits for a message of this rule and event.
 fn wait_for(server: &Server, webhook: &FakeProvider, rule: &str, event: &str) -> Value {
     eventually_ok(&format!("{rule} {event} is told"), || {
-        let all = told(webhook);
+        let all = reported(webhook);
         let found = all.iter().rev().find(|message| message["rule"] == rule && message["event"] == event);
         found.cloned().ok_or_else(|| (all.clone(), server.lines()))
     })
@@ -60,12 +60,12 @@ fn notifies_when_a_rule_fires_and_resolves() {
     // Delivery fails at first and is retried until it succeeds.
     wait_for(&server, &webhook, "code_budget", "firing");
     is_broken.store(false, Ordering::SeqCst);
-    let before = told(&webhook).len();
-    eventually("it is told again", || told(&webhook).len() > before);
+    let before = reported(&webhook).len();
+    eventually("it is sent again", || reported(&webhook).len() > before);
     let message = wait_for(&server, &webhook, "code_budget", "firing");
-    let of_budget = told(&webhook).into_iter().filter(|message| message["rule"] == "code_budget");
+    let of_budget = reported(&webhook).into_iter().filter(|message| message["rule"] == "code_budget");
     let started_at: BTreeSet<_> = of_budget.map(|message| message["since"].to_string()).collect();
-    assert_eq!(started_at.len(), 1, "all attempts say since when the rule holds: {started_at:?}");
+    assert_eq!(started_at.len(), 1, "all attempts have the same start: {started_at:?}");
     assert!(message["detail"].as_str().unwrap().starts_with("2500 of at most 5000 verification codes"), "{message}");
     let request = webhook.requests().into_iter().next_back().unwrap();
     assert_eq!(request.target, "/hook?channel=ops");
@@ -79,9 +79,9 @@ fn notifies_when_a_rule_fires_and_resolves() {
 
     server.edit("delete from code_sends");
     wait_for(&server, &webhook, "code_budget", "resolved");
-    let fired = told(&webhook).iter().filter(|message| message["rule"] == "code_budget").count();
+    let fired = reported(&webhook).iter().filter(|message| message["rule"] == "code_budget").count();
     std::thread::sleep(Duration::from_secs(1));
-    assert_eq!(told(&webhook).iter().filter(|message| message["rule"] == "code_budget").count(), fired);
+    assert_eq!(reported(&webhook).iter().filter(|message| message["rule"] == "code_budget").count(), fired);
 }
 
 #[test]
@@ -117,15 +117,15 @@ fn an_unreadable_condition_is_not_reported_as_damage() {
     assert!(!message["detail"].as_str().unwrap().contains("restore"), "{message}");
     server.edit("delete from settings where name = 'backup.last'");
     wait_for(&server, &webhook, "condition_unknown", "resolved");
-    assert!(told(&webhook).iter().all(|message| message["rule"] != "database_damaged"));
+    assert!(reported(&webhook).iter().all(|message| message["rule"] != "database_damaged"));
 }
 
 #[test]
 fn resolves_a_rule_that_no_longer_exists() {
     let webhook = FakeProvider::with_handler(|_| Reply::status(200));
     let server = with_webhook(&webhook).start();
-    let told = r#"{"backup_upload_failed":{"since":1700000000000,"notified_at":1700000000000,"detail":"No bucket."}}"#;
-    server.edit(&format!("insert into settings (name, value, updated_at) values ('alerts.active', '{told}', 1)"));
+    let reported = r#"{"backup_upload_failed":{"since":1700000000000,"notified_at":1700000000000,"detail":"No bucket."}}"#;
+    server.edit(&format!("insert into settings (name, value, updated_at) values ('alerts.active', '{reported}', 1)"));
     // The server reads the delivered alerts once, at the start.
     let server = server.crash_and_restart(with_webhook(&webhook));
     let message = wait_for(&server, &webhook, "backup_upload_failed", "resolved");
@@ -155,14 +155,14 @@ fn a_failed_renewal_keeps_the_alert_of_the_active_certificate() {
     std::fs::remove_file(pair.key()).unwrap();
     std::thread::sleep(Duration::from_secs(1));
     let is_resolved = || {
-        let mut of_rule = told(&webhook).into_iter().filter(|message| message["rule"] == "certificate_expiring");
+        let mut of_rule = reported(&webhook).into_iter().filter(|message| message["rule"] == "certificate_expiring");
         of_rule.any(|message| message["event"] == "resolved")
     };
-    assert!(!is_resolved(), "{:?}", told(&webhook));
+    assert!(!is_resolved(), "{:?}", reported(&webhook));
     assert_eq!(expiry(), shown);
     pair.renew("yarrow.test");
     wait_for(&server, &webhook, "certificate_expiring", "resolved");
-    eventually("the new end is told", || expiry().is_some_and(|line| Some(line) != shown));
+    eventually("the new expiry is exported", || expiry().is_some_and(|line| Some(line) != shown));
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn a_test_message_reports_delivery() {
     let arguments = ["alerts", "test", "--config", configuration.to_str().unwrap()];
     let done = CommandOutput::run(&directory, &arguments, "").expect(0).json();
     assert_eq!(done["items"][0]["delivered"], true, "{done}");
-    assert_eq!(told(&webhook)[0]["event"], "test");
+    assert_eq!(reported(&webhook)[0]["event"], "test");
     let refused = CommandOutput::run(&directory, &arguments, "").expect(1).json();
     assert_eq!(refused["items"][0]["delivered"], false, "{refused}");
     assert!(refused["items"][0]["error"].as_str().unwrap().contains("http_403"), "{refused}");

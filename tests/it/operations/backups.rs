@@ -117,7 +117,7 @@ fn a_backup_under_load_contains_everything_acknowledged_before() {
     let verified = server.command(&["backup", "verify"]).expect(0).json();
     assert_eq!(verified["sound"], true, "{verified}");
     assert_eq!(verified["checksum"], "right", "{verified}");
-    assert_eq!(files(path.parent().unwrap()).len(), 3, "the rehearsal left something");
+    assert_eq!(files(path.parent().unwrap()).len(), 3, "the rehearsal left a file");
     let audit = server.command(&["audit", "--actor", "cli"]).expect(0).json();
     assert_eq!(audit["items"][0]["action"], "yarrow backup create", "{audit}");
 }
@@ -353,8 +353,11 @@ fn the_manifest_is_deleted_with_its_backup() {
     run(&directory, &["backup", "prune", "--config", configuration.to_str().unwrap()]).expect(0);
     let left = files(&backups);
     assert_eq!(left.len(), 2 + 2 * 2, "{left:?}");
-    let kept = listed(&directory);
-    assert!(kept.iter().all(|backup| left.contains(&format!("{}.json", backup["name"].as_str().unwrap()))), "{left:?}");
+    let stored = listed(&directory);
+    assert!(
+        stored.iter().all(|backup| left.contains(&format!("{}.json", backup["name"].as_str().unwrap()))),
+        "{left:?}"
+    );
 }
 
 #[test]

@@ -26,7 +26,7 @@ fn limits_ignore_timestamps_in_the_future() {
     let sign_in = |password: &str| {
         server.post("/admin/login").json(&json!({ "name": "alice", "password": password })).send().status
     };
-    eventually("too many tries", || sign_in("wrong") == 429);
+    eventually("too many attempts", || sign_in("wrong") == 429);
     assert_eq!(sign_in("correct horse battery staple"), 429);
     server.edit(&format!("update admin_attempts set tried_at = tried_at + {AHEAD}"));
     assert_eq!(sign_in("correct horse battery staple"), 200);
@@ -79,7 +79,7 @@ fn a_clock_days_ahead_prunes_no_backup() {
     server.wait_for_line("the clock is days ahead of when something was last deleted");
     assert!(count() > 4);
     server.edit("update settings set value = unixepoch() * 1000 where name = 'clock.trusted_until'");
-    eventually("the rules hold again", || count() == 2);
+    eventually("the rules apply again", || count() == 2);
 }
 
 #[test]

@@ -44,8 +44,8 @@ fn a_command_rejects_a_mistyped_directory_and_creates_none() {
             assert!(message.contains(&expected) && message.contains("yarrow serve"), "{arguments:?}: {message}");
         }
     }
-    assert!(!temp_dir.path().join("no").exists(), "a directory was made");
-    assert_eq!(std::fs::read_dir(&empty).unwrap().count(), 0, "something was made in the directory");
+    assert!(!temp_dir.path().join("no").exists(), "a directory was created");
+    assert_eq!(std::fs::read_dir(&empty).unwrap().count(), 0, "a file was created in the directory");
 }
 
 /// Returns the reason why `doctor` could not open the database.
@@ -109,7 +109,7 @@ fn a_lost_server_key_is_not_regenerated() {
     CommandOutput::run(&directory, &["users", "show", PHONE], "").expect(1);
     let found = CommandOutput::run(&directory, &["doctor"], "").expect(5).json();
     assert!(opening(&found).contains("secret.key is missing"), "{found:#}");
-    assert!(!path.exists(), "another key was made");
+    assert!(!path.exists(), "another key was created");
 
     // A configured key needs no file, and the backup contains the lost one.
     drop(Setup::default().on(&directory).with("AUTH_SECRET_KEY", "k".repeat(32)).start());
@@ -234,10 +234,10 @@ fn reports_a_changed_server_key_until_accepted() {
     let directory = temp_dir.path().join("data");
     let start = |key: &str| Setup::default().on(&directory).with("AUTH_SECRET_KEY", key.repeat(32)).start();
     let warning = "not the one under which this database was filled";
-    let is_told = |server: &crate::support::Server| server.lines().iter().any(|line| line.contains(warning));
-    assert!(!is_told(&start("a")));
-    assert!(!is_told(&start("a")));
-    assert!(is_told(&start("b")), "and the service runs");
+    let is_reported = |server: &crate::support::Server| server.lines().iter().any(|line| line.contains(warning));
+    assert!(!is_reported(&start("a")));
+    assert!(!is_reported(&start("a")));
+    assert!(is_reported(&start("b")), "and the service runs");
     let doctor = |arguments: &[&str], exit_code: i32| {
         let mut command = Binary::command();
         command.args(["doctor", "--json", "--listen", "127.0.0.1:0", "--data-dir"]).arg(&directory).args(arguments);
@@ -249,8 +249,8 @@ fn reports_a_changed_server_key_until_accepted() {
     };
     assert_eq!(doctor(&[], 5), "fail");
     assert_eq!(doctor(&["--accept-key"], 0), "pass");
-    assert!(!is_told(&start("b")));
-    assert!(is_told(&start("a")));
+    assert!(!is_reported(&start("b")));
+    assert!(is_reported(&start("a")));
 }
 
 #[test]

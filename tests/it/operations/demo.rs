@@ -31,9 +31,9 @@ impl Demonstration {
         let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
         let mut line_with = |text: &str| lines.by_ref().map(Result::unwrap).find(|line| line.contains(text)).unwrap();
         let address = line_with("yarrow is listening on http://").rsplit("http://").next().unwrap().parse().unwrap();
-        let told = line_with(" castings of the last four weeks, in ");
-        let directory = PathBuf::from(told.rsplit(" in ").next().unwrap().trim_end_matches('.'));
-        assert!(directory.starts_with(temp_dir), "{told}");
+        let reported = line_with(" castings of the last four weeks, in ");
+        let directory = PathBuf::from(reported.rsplit(" in ").next().unwrap().trim_end_matches('.'));
+        assert!(directory.starts_with(temp_dir), "{reported}");
         Self { process, address, directory, _lines: lines }
     }
 
@@ -75,8 +75,8 @@ fn serves_its_instructions_and_leaves_nothing_behind() {
     let own = temp_dir.path().join("own");
     let demonstration = Demonstration::start(temp_dir.path(), &[("YARROW_DATA_DIR", own.to_str().unwrap())]);
     let mode = demonstration.directory.metadata().unwrap().permissions().mode();
-    assert_eq!(mode & 0o777, 0o700, "the keys in it are for nobody else");
-    assert!(!own.exists(), "a demonstration must not write into somebody's data");
+    assert_eq!(mode & 0o777, 0o700, "the keys in it are private");
+    assert!(!own.exists(), "a demonstration must not write into an existing data directory");
     let interpreted = demonstration.interpret();
     assert_eq!(interpreted["provider"], "builtin", "{interpreted}");
     // The seeded users are plausible.
@@ -127,7 +127,7 @@ fn reaches_no_configured_provider() {
     };
     // The second backup follows the upload of the first.
     eventually("two backups", || created(&demonstration.directory.join("backups")) + created(&backups) > 1);
-    assert!(!backups.exists(), "a demonstration must not write into somebody's backups");
+    assert!(!backups.exists(), "a demonstration must not write into existing backups");
     let reached: Vec<_> = outside.requests().into_iter().map(|request| request.target).collect();
     assert!(reached.is_empty(), "{reached:?}");
     demonstration.terminate();

@@ -258,9 +258,9 @@ fn removes_secrets_in_urls_from_bundles() {
     }
     let ended = command.output().unwrap();
     assert_eq!(ended.status.code(), Some(0), "{}", String::from_utf8_lossy(&ended.stderr));
-    let told = String::from_utf8(ended.stdout).unwrap() + &std::fs::read_to_string(&bundle).unwrap();
-    assert!(!told.contains("hunter2"), "{told}");
-    assert!(told.contains("https://****@example.com/?api_key=****&region=****"), "{told}");
+    let reported = String::from_utf8(ended.stdout).unwrap() + &std::fs::read_to_string(&bundle).unwrap();
+    assert!(!reported.contains("hunter2"), "{reported}");
+    assert!(reported.contains("https://****@example.com/?api_key=****&region=****"), "{reported}");
 }
 
 #[test]

@@ -74,8 +74,8 @@ fn an_unread_log_blocks_nobody() {
     assert_eq!(process.wait().unwrap().code(), Some(0));
     let lines = reader.join().unwrap();
     let lost = lines.split("lines are missing lost=").nth(1).and_then(|rest| rest.lines().next()).unwrap();
-    let told = lines.matches("auth_failed").count();
-    assert!(told < 1_001 && told + lost.parse::<usize>().unwrap() >= 1_001, "{told} and {lost}");
+    let reported = lines.matches("auth_failed").count();
+    assert!(reported < 1_001 && reported + lost.parse::<usize>().unwrap() >= 1_001, "{reported} and {lost}");
 }
 
 fn fail_in_both_ways(server: &Server) {

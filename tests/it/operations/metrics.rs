@@ -55,7 +55,7 @@ fn counts_every_request_by_route_and_status() {
     assert_eq!(found[&format!("yarrow_request_duration_seconds_count{labels}")], "6");
     let last = "yarrow_request_duration_seconds_bucket{le=\"+Inf\",method=\"GET\",route=\"/user/profile\"}";
     assert_eq!(found[last], "6");
-    assert!(!Request::new("GET", &url).send().text().contains(PHONE), "a number of a user is on the page");
+    assert!(!Request::new("GET", &url).send().text().contains(PHONE), "a user's number is on the page");
 }
 
 #[test]

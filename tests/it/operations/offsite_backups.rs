@@ -90,7 +90,7 @@ fn uploads_a_large_backup_in_parts_despite_faults() {
     assert!(bytes.len() > 17 << 20);
     let stored = fixture.bucket.objects();
     assert_eq!(stored.len(), 2);
-    assert!(stored.values().any(|object| *object == bytes), "what is there is not what was sent");
+    assert!(stored.values().any(|object| *object == bytes), "the uploaded file differs");
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn rejects_a_backup_changed_in_the_bucket() {
     let refused = fixture.run_on(&elsewhere, &["backup", "fetch", name]).expect(1);
     assert!(refused.stderr().contains("The size or checksum of the downloaded"), "{}", refused.stderr());
     let left = std::fs::read_dir(elsewhere.join("backups")).unwrap().flatten().count();
-    assert_eq!(left, 1, "only the lock is there");
+    assert_eq!(left, 1, "only the lock remains");
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn a_rejecting_bucket_keeps_the_backup_and_records_the_failure() {
     let upload =
         alerts["items"].as_array().unwrap().iter().find(|item| item["rule"] == "backup_upload_failed").unwrap();
     assert_eq!(upload["firing"], true, "{alerts}");
-    assert!(!refused.stderr().contains("wrongXUtn"), "a secret was told");
+    assert!(!refused.stderr().contains("wrongXUtn"), "a secret was printed");
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn upload_records_dated_in_the_future_block_no_upload() {
         .with("BACKUP_EVERY", "1 s");
     let server = setup.start();
     let uploaded = || fixture.bucket.objects().into_keys().filter(|name| name.ends_with("-scheduled.db")).count();
-    eventually("an upload is noted", || server.value("select count(*) = 1 from settings where name = 'backup.upload'"));
+    eventually("an upload is recorded", || server.value("select count(*) = 1 from settings where name = 'backup.upload'"));
     let ahead = "'$.at', 4070908800000, '$.name', 'yarrow-20990101T000000.000Z-scheduled.db'";
     let failed = r#"{"at":4070908800000,"code":"provider_failed","detail":""}"#;
     server.edit(&format!(
@@ -237,7 +237,7 @@ fn upload_records_dated_in_the_future_block_no_upload() {
          insert into settings (name, value, updated_at) values ('backup.upload_failure', '{failed}', 1)"
     ));
     let before = uploaded();
-    eventually("the next backup goes up", || uploaded() > before);
+    eventually("the next backup is uploaded", || uploaded() > before);
     let alerts = fixture.run(&["alerts", "list"]).expect(0).json();
     let upload = alerts["items"].as_array().unwrap().iter().find(|item| item["rule"] == "backup_upload_failed");
     assert_eq!(upload.unwrap()["firing"], false, "{alerts}");
@@ -315,9 +315,9 @@ fn reports_errors_of_the_bucket() {
     fixture.run(&["backup", "create"]).expect(0);
     for (status, code) in [(507, "QuotaExceeded"), (500, "InternalError")] {
         fixture.bucket.inject_fault(Fault::Refuses(status, code));
-        let told = fixture.run(&["backup", "create"]).expect(1);
-        assert!(told.stderr().contains(code), "{}", told.stderr());
-        assert!(!told.stderr().contains("in time"), "{}", told.stderr());
+        let reported = fixture.run(&["backup", "create"]).expect(1);
+        assert!(reported.stderr().contains(code), "{}", reported.stderr());
+        assert!(!reported.stderr().contains("in time"), "{}", reported.stderr());
     }
 }
 

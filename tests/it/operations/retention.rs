@@ -82,7 +82,7 @@ fn every_retention_setting_applies() {
     CommandOutput::run(server.directory(), &arguments, "").expect(0);
     for (name, _, _, count) in KEPT {
         let left: i64 = server.value(&format!("select count(*) from {count}"));
-        assert_eq!(left, 1, "retention.{name}: the older of two rows goes, the younger stays");
+        assert_eq!(left, 1, "retention.{name}: the older of two rows is deleted, the younger stays");
     }
     assert_eq!(server.terminate(), Some(0));
 }
@@ -128,7 +128,7 @@ fn a_shutdown_does_not_wait_for_a_sweep() {
     let started_at = Instant::now();
     assert_eq!(server.terminate(), Some(0));
     let took = started_at.elapsed();
-    assert!(left(&server) > 0, "there was too little to delete for this test to say anything");
+    assert!(left(&server) > 0, "there was too little to delete, which proves nothing");
     assert!(took < Duration::from_secs(5), "{took:?}");
     assert_eq!(server.value::<String>("pragma integrity_check"), "ok");
     let failed: Vec<_> = server.lines().into_iter().filter(|line| line.contains("ERROR")).collect();
@@ -147,7 +147,7 @@ fn deletes_expired_codes_and_keeps_the_others_between_them() {
     );
     CommandOutput::run(server.directory(), &["cleanup", "expired", "--yes"], "").expect(0);
     let left = "select count(*) = 500 and max(cast(address as integer) % 2) = 0 from codes";
-    assert!(server.value::<bool>(left), "those that expired a day ago go, and no others");
+    assert!(server.value::<bool>(left), "those that expired a day ago are deleted, and no others");
 }
 
 #[test]
@@ -158,5 +158,5 @@ fn covers_every_retention_setting() {
     // Payment records are only purged on request, and this setting is the minimum age.
     let names = names.filter(|name| *name != "payment_records");
     let left_out: Vec<_> = names.filter(|name| !KEPT.iter().any(|(known, ..)| known == name)).collect();
-    assert!(left_out.is_empty(), "no test holds these settings: {left_out:?}");
+    assert!(left_out.is_empty(), "settings without a test: {left_out:?}");
 }

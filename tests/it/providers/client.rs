@@ -20,7 +20,7 @@ fn client() -> Client {
 }
 
 fn post(provider: &FakeProvider, body: &[u8]) -> Result<Answer, Failure> {
-    let headers = [("content-type", "application/x-www-form-urlencoded"), ("host", "vendor.example:8443")];
+    let headers = [("content-type", "application/x-www-form-urlencoded"), ("host", "provider.example:8443")];
     client().post(&Post {
         url: &format!("{}/a?b=c", provider.url()),
         headers: &headers,
@@ -42,7 +42,7 @@ fn a_form_arrives_byte_for_byte() {
     let form = [("Service", "a"), ("Text", "卦 x+y")].map(|(name, value)| (name.to_owned(), value.to_owned()));
     assert_eq!(request.form(), form);
     assert_eq!(request.headers.iter().filter(|(name, _)| name == "host").count(), 1);
-    assert_eq!(request.header("host"), Some("vendor.example:8443"));
+    assert_eq!(request.header("host"), Some("provider.example:8443"));
     assert_eq!(request.header("accept-encoding"), Some("identity"));
 }
 

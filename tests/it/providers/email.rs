@@ -199,8 +199,8 @@ fn an_unused_address_is_unreachable() {
 fn distinguishes_invalid_settings() {
     let server = FakeSmtpServer::offering(Offer::default());
     let fault = |settings: Settings| Smtp::new(settings, Box::new(|| NOW)).err().unwrap();
-    let nobody = Settings { from: "nobody".into(), ..settings(&server, Encryption::None) };
-    assert!(fault(nobody).starts_with("email.from"));
+    let no_one = Settings { from: "nobody".into(), ..settings(&server, Encryption::None) };
+    assert!(fault(no_one).starts_with("email.from"));
     for no_certificate in ["-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "/etc/mail/ca.pem"] {
         let settings = Settings { ca: Some(no_certificate.into()), ..settings(&server, Encryption::Tls) };
         assert!(fault(settings).starts_with("email.ca"), "{no_certificate}");

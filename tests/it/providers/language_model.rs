@@ -116,12 +116,12 @@ fn ignores_blank_lines_before_a_response() {
 fn ignores_a_byte_order_mark_before_a_response() {
     for sizes in [vec![1], vec![5_000]] {
         let provider = FakeProvider::with_replies([Reply::json(format!("\u{feff}\n{ANSWER}")).in_chunks(sizes)]);
-        let mut told = String::new();
+        let mut reported = String::new();
         let result = OpenAi::new(settings(&provider)).converse(&request(false), &mut |piece| {
-            told.push_str(piece.document.unwrap_or_default());
+            reported.push_str(piece.document.unwrap_or_default());
             Flow::Continue
         });
-        assert_eq!((result.unwrap().text.as_str(), told.as_str()), ("大吉", ANSWER));
+        assert_eq!((result.unwrap().text.as_str(), reported.as_str()), ("大吉", ANSWER));
     }
 }
 

@@ -81,7 +81,7 @@ fn retries_throttling_once_with_another_nonce() {
         request.check_acs3(KEY_ID, SECRET).unwrap();
     }
     assert_ne!(requests[0].header("x-acs-signature-nonce"), requests[1].header("x-acs-signature-nonce"));
-    assert_ne!(requests[0].connection, requests[1].connection, "a message must not travel on a kept connection");
+    assert_ne!(requests[0].connection, requests[1].connection, "a message must not be sent on a reused connection");
 }
 
 #[test]

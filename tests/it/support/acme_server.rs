@@ -43,8 +43,8 @@ pub struct AcmeServer {
 
 struct Shared {
     state: Mutex<State>,
-    looks_at: Mutex<Option<SocketAddr>>,
-    told: Condvar,
+    address_to_validate: Mutex<Option<SocketAddr>>,
+    reported: Condvar,
     root: CertifiedIssuer<'static, KeyPair>,
 }
 
@@ -77,7 +77,7 @@ impl AcmeServer {
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let root = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
         let state = Mutex::new(State { behaviour, ..State::default() });
-        let shared = Arc::new(Shared { state, looks_at: Mutex::default(), told: Condvar::new(), root });
+        let shared = Arc::new(Shared { state, address_to_validate: Mutex::default(), reported: Condvar::new(), root });
         let at_work = Arc::clone(&shared);
         let provider = FakeProvider::with_handler(move |request| at_work.response(request));
         shared.state.lock().unwrap().base = provider.url();
@@ -95,14 +95,14 @@ impl AcmeServer {
     }
 
     /// Sets the address at which challenges are validated. Validation waits until it is set.
-    pub fn look_at(&self, address: SocketAddr) {
-        *self.shared.looks_at.lock().unwrap() = Some(address);
-        self.shared.told.notify_all();
+    pub fn set_address(&self, address: SocketAddr) {
+        *self.shared.address_to_validate.lock().unwrap() = Some(address);
+        self.shared.reported.notify_all();
     }
 
     /// Makes validation wait for the next `look_at`.
-    pub fn look_away(&self) {
-        *self.shared.looks_at.lock().unwrap() = None;
+    pub fn forget_address(&self) {
+        *self.shared.address_to_validate.lock().unwrap() = None;
     }
 
     pub fn issued(&self) -> usize {
@@ -167,7 +167,7 @@ impl Shared {
             "/order/1" => Ok(Reply::json(state.order_object().to_string())),
             "/authorization/1" => Ok(Reply::json(state.authorization_object().to_string())),
             "/challenge/1" => {
-                let found = self.asked(&state.name)?;
+                let found = self.requested(&state.name)?;
                 let expected = format!("{TOKEN}.{}", thumbprint(&key));
                 state.is_proved = found == expected;
                 if !state.is_proved {
@@ -185,10 +185,13 @@ impl Shared {
     }
 
     /// Fetches the challenge response.
-    fn asked(&self, name: &str) -> Result<String, String> {
-        let looks_at = self.looks_at.lock().unwrap();
-        let waited = self.told.wait_timeout_while(looks_at, Duration::from_secs(20), |looks_at| looks_at.is_none());
-        let address = waited.unwrap().0.ok_or("nobody said where to look")?;
+    fn requested(&self, name: &str) -> Result<String, String> {
+        let address_to_validate = self.address_to_validate.lock().unwrap();
+        let waited =
+            self.reported.wait_timeout_while(address_to_validate, Duration::from_secs(20), |address_to_validate| {
+                address_to_validate.is_none()
+            });
+        let address = waited.unwrap().0.ok_or("no address was set")?;
         let url = format!("http://{address}/.well-known/acme-challenge/{TOKEN}");
         let response = Request::new("GET", &url).header("host", name).try_send().map_err(|error| error.to_string())?;
         if response.status == 200 { Ok(response.text()) } else { Err(format!("status {}", response.status)) }
@@ -230,9 +233,9 @@ impl State {
         let key = match (&protected["jwk"], protected["kid"].as_str()) {
             (key @ Value::Object(_), None) if request.path() == "/account" => key.clone(),
             (Value::Null, Some(account)) => {
-                let number = account.strip_prefix(&format!("{}/account/", self.base)).ok_or("whose account?")?;
-                let place: usize = number.parse().map_err(|_| "whose account?")?;
-                self.accounts.get(place).cloned().ok_or("whose account?")?
+                let number = account.strip_prefix(&format!("{}/account/", self.base)).ok_or("unknown account")?;
+                let place: usize = number.parse().map_err(|_| "unknown account")?;
+                self.accounts.get(place).cloned().ok_or("unknown account")?
             }
             _ => return Err("neither an account nor a new key, or both".into()),
         };

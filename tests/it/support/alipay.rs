@@ -175,12 +175,12 @@ impl AlipayGateway {
     }
 
     /// Refunds a part at the provider, not through Yarrow.
-    pub fn give_back_some(&self, order_no: &str, fen: i64) {
+    pub fn refund_part_externally(&self, order_no: &str, fen: i64) {
         self.book.lock().unwrap().trades.get_mut(order_no).unwrap().refunds.push(("some".to_owned(), fen));
     }
 
     /// Refunds everything at the provider, not through Yarrow.
-    pub fn give_back(&self, order_no: &str) {
+    pub fn refund_externally(&self, order_no: &str) {
         let mut book = self.book.lock().unwrap();
         let trade = book.trades.get_mut(order_no).unwrap();
         trade.refunds.push(("console".to_owned(), trade.amount - trade.refunded()));
@@ -236,7 +236,7 @@ impl TradeRegistry {
         let mut response = json!({
             "code": "10000", "msg": "Success", "out_trade_no": order_no, "trade_no": trade.trade_no,
         });
-        let told = match method {
+        let reported = match method {
             "alipay.trade.query" if trade.status == "WAIT_BUYER_PAY" => json!({
                 "trade_status": trade.status, "total_amount": yuan(trade.amount),
             }),
@@ -271,16 +271,16 @@ impl TradeRegistry {
                     None => json!({}),
                 }
             }
-            other => panic!("{other} is not asked for"),
+            other => panic!("unsupported operation {other}"),
         };
-        response.as_object_mut().unwrap().extend(told.as_object().unwrap().clone());
+        response.as_object_mut().unwrap().extend(reported.as_object().unwrap().clone());
         response
     }
 }
 
 fn refusal(sub_code: &str) -> Value {
     let code = if sub_code == "isp.call-limited" { "40005" } else { "40004" };
-    json!({ "code": code, "msg": "Failed", "sub_code": sub_code, "sub_msg": "secret words of the vendor" })
+    json!({ "code": code, "msg": "Failed", "sub_code": sub_code, "sub_msg": "secret words of the provider" })
 }
 
 fn yuan(fen: i64) -> String {

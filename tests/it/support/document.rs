@@ -56,7 +56,7 @@ impl Document {
         };
         let mut operations: Vec<_> = paths.iter().flat_map(of_path).collect();
         // Operations that end the session come last.
-        operations.sort_by_key(Operation::is_farewell);
+        operations.sort_by_key(Operation::ends_session);
         Self { value, operations }
     }
 
@@ -209,15 +209,15 @@ impl Operation {
     }
 
     /// Returns true if the operation signs the caller out or deletes the account.
-    pub fn is_farewell(&self) -> bool {
-        const FAREWELLS: [&str; 5] = [
+    pub fn ends_session(&self) -> bool {
+        const ENDING: [&str; 5] = [
             "POST /auth/logout",
             "POST /auth/refresh-token",
             "POST /api/v1/auth/logout",
             "POST /api/v1/auth/refresh",
             "DELETE /api/v1/account",
         ];
-        FAREWELLS.contains(&self.name().as_str())
+        ENDING.contains(&self.name().as_str())
     }
 
     /// Returns true if the parameter identifies the user that the request is about.

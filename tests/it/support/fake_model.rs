@@ -86,7 +86,7 @@ impl FakeModel {
 
     /// Waits for `count` requests.
     pub fn wait_for_calls(&self, count: usize) {
-        eventually_ok("so many calls come", || {
+        eventually_ok("the calls arrive", || {
             let calls = self.calls();
             if calls.len() >= count { Ok(()) } else { Err((count, calls)) }
         });
@@ -104,14 +104,14 @@ impl Shared {
         let Some(call) = read_call(&stream) else { return Ok(()) };
         self.calls.lock().unwrap().push(call);
         match &self.behaviour {
-            ModelBehaviour::Pieces(pieces) => tell(&mut stream, pieces, || {}),
-            ModelBehaviour::Gated(pieces) => tell(&mut stream, pieces, || self.wait()),
+            ModelBehaviour::Pieces(pieces) => stream_chunks(&mut stream, pieces, || {}),
+            ModelBehaviour::Gated(pieces) => stream_chunks(&mut stream, pieces, || self.wait()),
             ModelBehaviour::Silent => {
                 self.wait();
-                tell(&mut stream, &["late"], || {})
+                stream_chunks(&mut stream, &["late"], || {})
             }
             ModelBehaviour::Status(status) => {
-                let body = json!({ "error": { "message": "secret words of the vendor" } }).to_string();
+                let body = json!({ "error": { "message": "secret words of the provider" } }).to_string();
                 let head = format!("HTTP/1.1 {status} Refused\r\ncontent-type: application/json\r\n");
                 write!(stream, "{head}content-length: {}\r\nconnection: close\r\n\r\n{body}", body.len())
             }
@@ -128,7 +128,7 @@ impl Shared {
 }
 
 /// Streams the chunks and pauses after the first.
-fn tell(stream: &mut TcpStream, pieces: &[&str], pause: impl FnOnce()) -> std::io::Result<()> {
+fn stream_chunks(stream: &mut TcpStream, pieces: &[&str], pause: impl FnOnce()) -> std::io::Result<()> {
     write!(stream, "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")?;
     let mut pause = Some(pause);
     for piece in pieces {

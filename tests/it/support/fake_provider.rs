@@ -114,7 +114,7 @@ impl FakeProvider {
 
     /// Returns the requests received so far.
     pub fn requests(&self) -> Vec<ReceivedRequest> {
-        self.shared.requests.lock().expect("no panic in the vendor").clone()
+        self.shared.requests.lock().expect("no panic in the provider").clone()
     }
 
     /// Returns the only request received so far.
@@ -126,7 +126,7 @@ impl FakeProvider {
 
     /// Waits until the client disconnects during a reply.
     pub fn expect_client_disconnect(&self) {
-        eventually("the client leaves", || self.shared.broken_writes.load(Ordering::SeqCst) > 0);
+        eventually("the client disconnects", || self.shared.broken_writes.load(Ordering::SeqCst) > 0);
     }
 }
 
@@ -244,7 +244,7 @@ impl Shared {
         while let Ok(Some(request)) = read_request(&mut reader, number) {
             let reply = {
                 let mut script = self.script.lock().expect("no panic in the script");
-                self.requests.lock().expect("no panic in the vendor").push(request.clone());
+                self.requests.lock().expect("no panic in the provider").push(request.clone());
                 script(&request)
             };
             let stream = reader.get_mut();
@@ -262,11 +262,11 @@ impl Shared {
     /// Sends a reply. Returns true if the connection can serve another request.
     fn response(&self, stream: &mut TcpStream, reply: &Reply) -> bool {
         thread::sleep(reply.delay);
-        let kept = reply.write(stream, &self.stopped);
-        if kept.is_err() {
+        let stored = reply.write(stream, &self.stopped);
+        if stored.is_err() {
             self.broken_writes.fetch_add(1, Ordering::SeqCst);
         }
-        kept.unwrap_or(false)
+        stored.unwrap_or(false)
     }
 }
 

@@ -155,8 +155,8 @@ impl State {
                 Reply::status(200).header("etag", &format!("\"part-{number}\""))
             }
             ("PUT", ..) => {
-                let kept = if fault == Fault::StoresHalf { request.body.len() / 2 } else { request.body.len() };
-                self.objects.lock().unwrap().insert(key, request.body[..kept].to_vec());
+                let stored = if fault == Fault::StoresHalf { request.body.len() / 2 } else { request.body.len() };
+                self.objects.lock().unwrap().insert(key, request.body[..stored].to_vec());
                 Reply::status(200).header("etag", "\"whole\"")
             }
             ("POST", _, Some(_), _) => xml("InitiateMultipartUploadResult", "<UploadId>one</UploadId>"),

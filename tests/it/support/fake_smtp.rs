@@ -125,14 +125,14 @@ impl FakeSmtpServer {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("an address");
         let mails: Arc<Mutex<Vec<Mail>>> = Arc::default();
-        let kept = Arc::clone(&mails);
+        let stored = Arc::clone(&mails);
         let tls = Arc::new(tls);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (offer, kept, tls) = (offer.clone(), Arc::clone(&kept), Arc::clone(&tls));
+                let (offer, stored, tls) = (offer.clone(), Arc::clone(&stored), Arc::clone(&tls));
                 // A client that disconnects ends the conversation.
                 thread::spawn(move || {
-                    Conversation { offer, kept, tls, stream: None, message: Said::default() }.hold(stream)
+                    Conversation { offer, stored, tls, stream: None, message: Reply::default() }.hold(stream)
                 });
             }
         });
@@ -179,7 +179,7 @@ impl Write for Stream {
 }
 
 #[derive(Default)]
-struct Said {
+struct Reply {
     hello: String,
     from: String,
     to: Vec<String>,
@@ -188,10 +188,10 @@ struct Said {
 
 struct Conversation {
     offer: Offer,
-    kept: Arc<Mutex<Vec<Mail>>>,
+    stored: Arc<Mutex<Vec<Mail>>>,
     tls: Arc<ServerConfig>,
     stream: Option<BufReader<Stream>>,
-    message: Said,
+    message: Reply,
 }
 
 impl Conversation {
@@ -212,7 +212,7 @@ impl Conversation {
                     self.reply(Step::StartTls, "220 go ahead")?;
                     let Stream::Plain(plain) = self.stream.take()?.into_inner() else { return None };
                     self.stream = Some(BufReader::new(self.encrypted(plain)?));
-                    self.message = Said::default();
+                    self.message = Reply::default();
                 }
                 "AUTH" => self.authenticate(rest)?,
                 "MAIL" => {
@@ -299,7 +299,7 @@ impl Conversation {
             hello: message.hello,
         };
         self.reply(Step::Message, "250 taken")?;
-        self.kept.lock().ok()?.push(mail);
+        self.stored.lock().ok()?.push(mail);
         Some(())
     }
 

@@ -25,7 +25,7 @@ pub fn eventually_ok<T, E: Debug>(what: &str, mut ask: impl FnMut() -> Result<T,
         let started_at = Instant::now();
         match ask() {
             Ok(found) => return found,
-            Err(last) => assert!(Instant::now() < deadline, "waited in vain: {what}; {last:#?}"),
+            Err(last) => assert!(Instant::now() < deadline, "timed out: {what}; {last:#?}"),
         }
         // Sleep as long as the check took, so that checks use half of the time at most.
         std::thread::sleep(started_at.elapsed().max(Duration::from_millis(5)));

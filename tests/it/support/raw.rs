@@ -57,7 +57,7 @@ impl RawConnection {
     #[track_caller]
     pub fn expect_health(&mut self) {
         assert!(self.send(HEALTH));
-        let (head, _) = self.receive().expect("no answer");
+        let (head, _) = self.receive().expect("no response");
         assert!(head.starts_with("http/1.1 200"), "{head}");
     }
 
@@ -80,7 +80,7 @@ pub fn disconnect_after(server: &mut Server, request: &str) {
         let page = Request::new("GET", &metrics).send().expect(200).text();
         page.lines().any(|line| line.starts_with("yarrow_requests_total{") && line.contains("status=\"499\""))
     };
-    assert!(!has_left(), "somebody left before");
+    assert!(!has_left(), "a client disconnected before");
     let database = server.database();
     database.execute_batch("begin immediate").unwrap();
     let before = Server::waiting_changes(&metrics);
@@ -117,7 +117,7 @@ pub fn response(stream: impl Read) -> Response {
 pub fn head(reader: &mut impl BufRead) -> (u16, HeaderMap) {
     let mut line = String::new();
     reader.read_line(&mut line).unwrap();
-    let status = line.split(' ').nth(1).unwrap_or_else(|| panic!("no answer, but {line:?}")).parse().unwrap();
+    let status = line.split(' ').nth(1).unwrap_or_else(|| panic!("no response, but {line:?}")).parse().unwrap();
     let mut headers = HeaderMap::new();
     loop {
         let mut line = String::new();

@@ -30,7 +30,7 @@ fn setup(authority: &AcmeServer) -> Setup {
 /// Starts a server and tells the ACME server its address.
 fn start(authority: &AcmeServer, setup: Setup) -> Server {
     let mut server = setup.start();
-    authority.look_at(redirects_at(&mut server));
+    authority.set_address(redirects_at(&mut server));
     server
 }
 
@@ -43,7 +43,7 @@ fn is_served(server: &Server, authority: &AcmeServer) -> bool {
     tls::get(server.address(), NAME, &authority.root(), "/healthz").is_ok_and(|response| response.status == 200)
 }
 
-fn kept(directory: &Path) -> Vec<(String, u32)> {
+fn stored(directory: &Path) -> Vec<(String, u32)> {
     let files = std::fs::read_dir(directory.join("acme")).unwrap().map(Result::unwrap);
     let mut files: Vec<_> = files
         .map(|file| {
@@ -59,15 +59,15 @@ fn kept(directory: &Path) -> Vec<(String, u32)> {
 fn obtains_stores_and_reuses_a_certificate() {
     let authority = AcmeServer::new(ModelBehaviour::default());
     let server = start(&authority, setup(&authority));
-    eventually("a certificate comes", || is_served(&server, &authority));
+    eventually("a certificate is issued", || is_served(&server, &authority));
     assert_eq!(authority.issued(), 1);
     assert_eq!(authority.contacts(), ["mailto:operator@yarrow.test"]);
-    let files = kept(server.directory());
+    let files = stored(server.directory());
     assert!(files.iter().all(|(_, mode)| *mode == 0o600) && files.len() == 2, "{files:?}");
     assert!(files[0].0.starts_with("account-") && files[1].0.starts_with(NAME), "{files:?}");
 
     let server = server.crash_and_restart(setup(&authority));
-    eventually("the kept certificate is shown", || is_served(&server, &authority));
+    eventually("the stored certificate is served", || is_served(&server, &authority));
     assert_eq!(authority.issued(), 1);
     assert_eq!(authority.complaints(), [""; 0]);
 }
@@ -92,10 +92,10 @@ fn files_created_by_root_belong_to_the_directorys_owner() {
     chown(&directory, Some(owner), None).unwrap();
     let authority = AcmeServer::new(ModelBehaviour::default());
     let server = start(&authority, setup(&authority).on(&directory));
-    eventually("a certificate comes", || is_served(&server, &authority));
+    eventually("a certificate is issued", || is_served(&server, &authority));
     let found = owners(&directory);
     assert!(found.iter().all(|(_, found)| *found == owner), "{owner}: {found:?}");
-    assert_eq!(kept(&directory).len(), 2);
+    assert_eq!(stored(&directory).len(), 2);
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn retries_a_failed_attempt_while_the_service_runs() {
     let line = server.wait_for_line("yarrow serves /admin on http://");
     let inside = line.rsplit("http://").next().unwrap().trim().to_owned();
     Request::new("GET", &format!("http://{inside}/readyz")).send().expect(200);
-    eventually("a certificate comes", || is_served(&server, &authority));
+    eventually("a certificate is issued", || is_served(&server, &authority));
     assert_eq!(authority.issued(), 1);
     assert_eq!(authority.complaints(), [""; 0]);
     assert_eq!(server.terminate(), Some(0));
@@ -126,9 +126,9 @@ fn retries_a_failed_attempt_while_the_service_runs() {
 /// Starts a server whose certificate was lost. Returns the temporary path of the next one.
 fn start_without_the_one_before(authority: &AcmeServer, obstructed: bool) -> (Server, SocketAddr, PathBuf) {
     let server = start(authority, setup(authority));
-    eventually("a certificate comes", || is_served(&server, authority));
-    authority.look_away();
-    let (certificate, _) = kept(server.directory()).pop().unwrap();
+    eventually("a certificate is issued", || is_served(&server, authority));
+    authority.forget_address();
+    let (certificate, _) = stored(server.directory()).pop().unwrap();
     let certificate = server.directory().join("acme").join(certificate);
     let unfinished = certificate.with_extension("unfinished");
     std::fs::remove_file(certificate).unwrap();
@@ -144,13 +144,13 @@ fn start_without_the_one_before(authority: &AcmeServer, obstructed: bool) -> (Se
 fn requests_no_certificate_while_it_cannot_be_stored() {
     let authority = AcmeServer::new(ModelBehaviour::default());
     let (mut server, address, unfinished) = start_without_the_one_before(&authority, true);
-    authority.look_at(address);
+    authority.set_address(address);
     server.wait_for_line("no certificate was got by ACME");
     sleep(Duration::from_secs(3));
     assert_eq!((authority.issued(), is_served(&server, &authority)), (1, false));
     std::fs::remove_dir(unfinished).unwrap();
-    eventually("a certificate comes", || is_served(&server, &authority));
-    assert_eq!((authority.issued(), kept(server.directory()).len()), (2, 2));
+    eventually("a certificate is issued", || is_served(&server, &authority));
+    assert_eq!((authority.issued(), stored(server.directory()).len()), (2, 2));
 }
 
 #[test]
@@ -158,18 +158,18 @@ fn serves_a_certificate_that_cannot_be_stored_and_requests_no_other() {
     let authority = AcmeServer::new(ModelBehaviour::default());
     let (mut server, address, unfinished) = start_without_the_one_before(&authority, false);
     let proof = format!("http://{address}/.well-known/acme-challenge/{TOKEN}");
-    eventually("it is to prove its name", || Request::new("GET", &proof).send().status == 200);
+    eventually("a challenge is validated", || Request::new("GET", &proof).send().status == 200);
     std::fs::create_dir(&unfinished).unwrap();
-    authority.look_at(address);
-    eventually("the certificate is shown", || is_served(&server, &authority));
+    authority.set_address(address);
+    eventually("the certificate is served", || is_served(&server, &authority));
     server.wait_for_line("the certificate got by ACME cannot be kept");
     sleep(Duration::from_secs(3));
     assert_eq!((authority.issued(), is_served(&server, &authority)), (2, true));
-    assert_eq!(kept(server.directory()).len(), 2, "an account, and what is in the way");
+    assert_eq!(stored(server.directory()).len(), 2, "an account, and an obstacle");
     std::fs::remove_dir(&unfinished).unwrap();
-    eventually("it is kept", || kept(server.directory()).len() == 2 && !unfinished.exists());
+    eventually("it is stored", || stored(server.directory()).len() == 2 && !unfinished.exists());
     let server = server.crash_and_restart(setup(&authority));
-    eventually("the kept certificate is shown", || is_served(&server, &authority));
+    eventually("the stored certificate is served", || is_served(&server, &authority));
     assert_eq!(authority.issued(), 2);
 }
 
@@ -203,9 +203,9 @@ fn reports_an_expired_certificate_everywhere() {
 fn does_not_serve_a_certificate_of_another_authority() {
     let (trial, real) = (AcmeServer::new(ModelBehaviour::default()), AcmeServer::new(ModelBehaviour::default()));
     let server = start(&trial, setup(&trial));
-    eventually("a certificate comes", || is_served(&server, &trial));
+    eventually("a certificate is issued", || is_served(&server, &trial));
     let mut server = server.crash_and_restart(setup(&real));
-    real.look_at(redirects_at(&mut server));
-    eventually("the other one gives one", || is_served(&server, &real));
+    real.set_address(redirects_at(&mut server));
+    eventually("the other one responds", || is_served(&server, &real));
     assert_eq!((trial.issued(), real.issued()), (1, 1));
 }

@@ -151,8 +151,8 @@ fn serves_a_renewed_certificate_and_ignores_a_broken_one() {
     let healthy = |root: &str| tls::get(server.address(), NAME, root, "/healthz").is_ok();
     let first = pair.root();
     let hang_up = || {
-        let told = std::process::Command::new("kill").arg("-HUP").arg(server.process_id().to_string()).status();
-        assert!(told.unwrap().success());
+        let reported = std::process::Command::new("kill").arg("-HUP").arg(server.process_id().to_string()).status();
+        assert!(reported.unwrap().success());
     };
     let mut open = connect(&server, &pair);
     expect_health(&mut open);
@@ -160,7 +160,7 @@ fn serves_a_renewed_certificate_and_ignores_a_broken_one() {
     pair.renew(NAME);
     let second = pair.root();
     hang_up();
-    eventually("the second pair is shown", || healthy(&second));
+    eventually("the second pair is served", || healthy(&second));
     assert!(!healthy(&first));
     // Open connections continue.
     expect_health(&mut open);
@@ -173,7 +173,7 @@ fn serves_a_renewed_certificate_and_ignores_a_broken_one() {
     // Noticed within some seconds, without a signal.
     pair.renew(NAME);
     let third = pair.root();
-    eventually("the third pair is shown", || healthy(&third));
+    eventually("the third pair is served", || healthy(&third));
     server.wait_for_line("a certificate cannot be taken; the one before stays");
 }
 
@@ -184,8 +184,8 @@ fn an_expired_certificate_does_not_replace_a_valid_one() {
     let root = pair.root();
     std::fs::copy(expired.key(), pair.key()).unwrap();
     std::fs::copy(expired.certificate(), pair.certificate()).unwrap();
-    let told = std::process::Command::new("kill").arg("-HUP").arg(server.process_id().to_string()).status();
-    assert!(told.unwrap().success());
+    let reported = std::process::Command::new("kill").arg("-HUP").arg(server.process_id().to_string()).status();
+    assert!(reported.unwrap().success());
     server.wait_for_line("the one before is good still");
     assert!(tls::get(server.address(), NAME, &root, "/healthz").is_ok());
 }
@@ -193,8 +193,8 @@ fn an_expired_certificate_does_not_replace_a_valid_one() {
 #[test]
 fn a_hangup_without_certificates_is_ignored() {
     let server = Setup::default().start();
-    let told = std::process::Command::new("kill").arg("-HUP").arg(server.process_id().to_string()).status();
-    assert!(told.unwrap().success());
+    let reported = std::process::Command::new("kill").arg("-HUP").arg(server.process_id().to_string()).status();
+    assert!(reported.unwrap().success());
     std::thread::sleep(Duration::from_millis(200));
     server.get("/healthz").send().expect(200);
 }

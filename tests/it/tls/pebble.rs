@@ -80,12 +80,12 @@ fn pebble_issues_and_reissues_a_certificate() {
             .with("ACME_RETRY_AFTER", "1 s")
     };
     let certificates = || {
-        let kept = std::fs::read_dir(directory.path().join("data/acme")).unwrap().flatten();
-        let kept = kept.filter(|file| file.file_name().to_string_lossy().starts_with(NAME));
-        kept.map(|file| std::fs::read(file.path()).unwrap()).collect::<Vec<_>>()
+        let stored = std::fs::read_dir(directory.path().join("data/acme")).unwrap().flatten();
+        let stored = stored.filter(|file| file.file_name().to_string_lossy().starts_with(NAME));
+        stored.map(|file| std::fs::read(file.path()).unwrap()).collect::<Vec<_>>()
     };
     let responses = |address| {
-        eventually_some("a certificate comes", || {
+        eventually_some("a certificate is issued", || {
             let response = tls::get(address, NAME, &issuer, "/healthz").ok()?;
             Some(response).filter(|response| response.status == 200)
         });
