@@ -157,7 +157,11 @@ fn reports_unknown_names_conflicts_and_unreadable_values_together() {
         "payment.alipay_public_key: ",
         "server.admin_listen: ",
     ] {
-        assert_eq!(message.matches(&format!("\n{fault}")).count(), 1, "{fault} does not occur exactly once in:\n{message}");
+        assert_eq!(
+            message.matches(&format!("\n{fault}")).count(),
+            1,
+            "{fault} does not occur exactly once in:\n{message}"
+        );
     }
     // Checks that depend on an unreadable value are skipped.
     assert!(!message.contains("auth.default_region"), "{message}");

@@ -54,7 +54,10 @@ fn every_documented_setting_exists() {
     for name in DOCUMENTS {
         let text = document(name);
         for found in setting.captures_iter(&text).map(|found| found.get(1).unwrap().as_str()) {
-            assert!(default_of(found).is_some() || NO_SETTINGS.contains(&found), "{name}: setting {found} does not exist");
+            assert!(
+                default_of(found).is_some() || NO_SETTINGS.contains(&found),
+                "{name}: setting {found} does not exist"
+            );
             named += 1;
         }
         for found in variable.find_iter(&text).map(|found| found.as_str()) {

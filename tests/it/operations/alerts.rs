@@ -124,7 +124,8 @@ fn an_unreadable_condition_is_not_reported_as_damage() {
 fn resolves_a_rule_that_no_longer_exists() {
     let webhook = FakeProvider::with_handler(|_| Reply::status(200));
     let server = with_webhook(&webhook).start();
-    let reported = r#"{"backup_upload_failed":{"since":1700000000000,"notified_at":1700000000000,"detail":"No bucket."}}"#;
+    let reported =
+        r#"{"backup_upload_failed":{"since":1700000000000,"notified_at":1700000000000,"detail":"No bucket."}}"#;
     server.edit(&format!("insert into settings (name, value, updated_at) values ('alerts.active', '{reported}', 1)"));
     // The server reads the delivered alerts once, at the start.
     let server = server.crash_and_restart(with_webhook(&webhook));

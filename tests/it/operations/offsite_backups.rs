@@ -229,7 +229,9 @@ fn upload_records_dated_in_the_future_block_no_upload() {
         .with("BACKUP_EVERY", "1 s");
     let server = setup.start();
     let uploaded = || fixture.bucket.objects().into_keys().filter(|name| name.ends_with("-scheduled.db")).count();
-    eventually("an upload is recorded", || server.value("select count(*) = 1 from settings where name = 'backup.upload'"));
+    eventually("an upload is recorded", || {
+        server.value("select count(*) = 1 from settings where name = 'backup.upload'")
+    });
     let ahead = "'$.at', 4070908800000, '$.name', 'yarrow-20990101T000000.000Z-scheduled.db'";
     let failed = r#"{"at":4070908800000,"code":"provider_failed","detail":""}"#;
     server.edit(&format!(
