@@ -1,7 +1,7 @@
-//! Coins: the balance that casts are paid with in the first generation.
+//! Coins: the balance that pays for castings in the old API.
 //!
-//! The price is the service's own; nothing in a request can name one. A user's own calls only ever lower a balance:
-//! what raises one is a payment, an administrator, or the grant of a new account.
+//! The price comes from the configuration, never from a request. Users can only lower their balance. Payments,
+//! operators and the signup bonus raise it.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -28,47 +28,47 @@ use crate::{
     types::{Secret, UserId},
 };
 
-/// The most that one increase adds.
+/// The largest increase in one request.
 pub const LARGEST_INCREASE: i64 = 1_000_000;
 
-/// Users looked at by one operation of a synchronisation.
+/// Users processed in one write of a repair.
 const SLICE: u32 = 500;
 const SYNC: &str = "coins.sync";
 
-/// A use that was paid.
+/// A paid use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Consumed {
     pub consumed: i64,
     pub balance: i64,
 }
 
-/// Who sets a balance to zero.
+/// The caller of a reset.
 #[derive(Clone, Debug)]
 pub enum ResetBy {
-    /// The owner, who must have proved a code a short while ago.
+    /// The user, who needs a recent sign-in by code.
     Owner { token: Secret },
-    /// An administrator.
+    /// An operator.
     Admin(Authority, Asked),
 }
 
-/// How an administrator was asked whether they mean it.
+/// The way in which an operator confirms a reset.
 #[derive(Clone, Debug)]
 pub enum Asked {
-    /// At a terminal.
+    /// Confirmed at a terminal.
     Already,
-    /// By the refusal of the same request, which told what would be gone and gave this token.
+    /// By the token of a first request, which was refused with what would be deleted.
     ByRefusal { token: Option<String> },
 }
 
-/// What a synchronisation did.
+/// The result of a repair.
 #[derive(Clone, Debug, Default)]
 pub struct Synchronised {
     pub checked: u64,
-    /// Accounts that users lacked.
+    /// Accounts created for users without one.
     pub created: u64,
-    /// Accounts whose cached balance was taken from the ledger again.
+    /// Accounts whose balance was recomputed from the ledger.
     pub repaired: u64,
-    /// What is wrong and was not repaired.
+    /// Discrepancies that were not repaired.
     pub issues: Vec<Discrepancy>,
 }
 
@@ -76,7 +76,7 @@ pub fn balance(core: &Core, user: UserId) -> Result<i64> {
     ledger::balance(core, user, Asset::Coin)
 }
 
-/// Takes the price of one use.
+/// Charges the price of one use.
 ///
 /// # Errors
 /// `insufficient_coins`, `account_inconsistent`; those of [`Once::run_in`].
@@ -91,10 +91,10 @@ pub fn consume_in(tx: &Write<'_>, user: UserId, price: i64) -> Result<Consumed> 
     Ok(Consumed { consumed: price, balance: entry.balance_after })
 }
 
-/// Sets the balance to zero. One that is zero already stays as it is. Answers the balance, which is zero.
+/// Sets the balance to zero and returns zero.
 ///
 /// # Errors
-/// `step_up_required` for an owner who did not prove a code lately; `confirmation_required`; `account_inconsistent`.
+/// `step_up_required` for a user without a recent sign-in by code; `confirmation_required`; `account_inconsistent`.
 pub fn reset(core: &Core, user: UserId, by: ResetBy, once: Once<i64>) -> Pending<Answered<i64>> {
     let config = Arc::clone(&core.config);
     core.store.write(move |tx| {
@@ -113,7 +113,7 @@ pub fn reset(core: &Core, user: UserId, by: ResetBy, once: Once<i64>) -> Pending
     })
 }
 
-/// Adds coins by an administrator's will. Answers the balance.
+/// Adds coins and returns the balance.
 ///
 /// # Errors
 /// `balance_too_large`, `account_inconsistent`.
@@ -131,12 +131,12 @@ pub fn increase_in(tx: &Write<'_>, user: UserId, coins: i64, by: &Authority) -> 
     Ok(after)
 }
 
-/// Opens the account of a new user with the coins that new users get.
+/// Creates the account of a new user and posts the signup bonus.
 pub fn open_in(tx: &Write<'_>, key: &ServerKey, user: UserId, address: &Address, initial: u32) -> Result<()> {
     if initial == 0 {
         return ledger::open_account_in(tx, user, Asset::Coin).map(drop);
     }
-    // By address and not by user, so that deleting an account and signing in again earns nothing.
+    // By address and not by user, so that deleting an account and signing in again earns no second bonus.
     let hmac = key.authenticate(&["signup_bonus", "coin", address.as_str()]);
     let reference = format!("address:{}", Secret::from_bytes(&hmac).reveal());
     let delta = i64::from(initial);
@@ -145,8 +145,8 @@ pub fn open_in(tx: &Write<'_>, key: &ServerKey, user: UserId, address: &Address,
     if is_new { Ok(()) } else { ledger::open_account_in(tx, user, Asset::Coin).map(drop) }
 }
 
-/// Makes the accounts that users lack, compares every account with the ledger, and takes wrong balances from the
-/// ledger again. The ledger itself is never touched. Blocks for as long as that takes.
+/// Creates missing accounts, compares every account with the ledger, and recomputes wrong balances. Never changes
+/// ledger entries. Blocks.
 ///
 /// # Errors
 /// `already_running`.
@@ -207,8 +207,8 @@ fn open_missing_in(tx: &Write<'_>, after: UserId) -> Result<(Vec<UserId>, u64)> 
     Ok((users, created))
 }
 
-/// What must be confirmed. Counted in the write that resets, so that nothing comes in between: another balance is
-/// another loss, for which no earlier token is good.
+/// Returns the confirmation that a reset needs. It names the balance of this transaction, so a token for another
+/// balance is not accepted.
 fn demand_in(tx: &Write<'_>, user: UserId, by: &Authority, token: Option<String>) -> Result<Demand> {
     let balance = ledger::account_in(tx, user, Asset::Coin)?.balance;
     let census = Census { delete: vec![("coins".into(), balance)], keep: Vec::new() };

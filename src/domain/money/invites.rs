@@ -1,8 +1,8 @@
-//! Invites: a user's code, and what it earns both sides when a new user redeems it.
+//! Invites: a user's code, and the points that both sides earn when a new user redeems it.
 //!
-//! An address redeems once for ever and earns a limited number of rewards for ever: both are kept under its HMAC, so
-//! that deleting an account and registering again earns nothing. A redemption checks everything before it changes
-//! anything, so that a sign-in that carries a bad code can go on without it.
+//! An address can redeem only once and earns a limited number of rewards. Both are stored under its HMAC, so that
+//! deleting an account and registering again earns nothing. A redemption checks everything before it changes anything,
+//! so that a sign-in can continue after a rejected code.
 
 use std::sync::Arc;
 
@@ -25,11 +25,11 @@ use crate::{
     types::{Timestamp, UserId, hex, random_text},
 };
 
-/// Digits and letters that are not taken for one another, in writing or aloud.
+/// Digits and letters that are not confused with each other in writing or speech.
 const ALPHABET: &[u8; 30] = b"23456789ABCDEFGHJKMNPQRSTVWXYZ";
 const LENGTH: usize = 8;
 
-/// Why a code earns nothing.
+/// The errors of a redemption that a sign-in ignores.
 pub const REFUSALS: [Code; 6] = [
     Code::UnknownInvite,
     Code::OwnInvite,
@@ -39,15 +39,15 @@ pub const REFUSALS: [Code; 6] = [
     Code::BalanceTooLarge,
 ];
 
-/// A code as it is compared.
+/// A normalized invite code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InviteCode(String);
 
 impl InviteCode {
-    /// Reads a code as people write it: small letters, spaces and hyphens are no difference.
+    /// Parses a code. Ignores case, spaces and hyphens.
     ///
     /// # Errors
-    /// `invalid_format` for what cannot be a code.
+    /// `invalid_format`.
     pub fn parse(text: &str) -> Result<Self, Fault> {
         let code: String = text.chars().filter(|letter| !matches!(letter, ' ' | '-')).collect();
         let code = code.to_ascii_uppercase();
@@ -57,34 +57,34 @@ impl InviteCode {
         Err(Fault::new(FieldCode::InvalidFormat, "must be an invite code of 8 letters and digits"))
     }
 
-    /// A new code, each equally likely.
+    /// Returns a uniformly random code.
     fn random() -> Result<Self> {
         random_text(LENGTH, ALPHABET).map(Self)
     }
 }
 
-/// A user's own code, and what it has brought.
+/// A user's code with its statistics.
 #[derive(Clone, Debug)]
 pub struct Invite {
     pub code: String,
     /// Users who redeemed it.
     pub invited: i64,
-    /// How many earned its owner points, under earlier accounts too.
+    /// Rewarded invites, including those of earlier accounts.
     pub rewarded: i64,
     /// When the user redeemed a code.
     pub redeemed_at: Option<Timestamp>,
-    /// Until when the user can redeem one.
+    /// The end of the time in which the user can redeem a code.
     pub redeemable_until: Timestamp,
 }
 
-/// A code that was redeemed.
+/// The result of a redemption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Redeemed {
     pub points_granted: i64,
     pub balance: i64,
 }
 
-/// The user's code, made now if this is the first question for it.
+/// Returns the user's code, and creates it at the first request.
 pub fn find(core: &Core, user: UserId) -> Pending<Invite> {
     let (key, window) = (core.keys.clone(), core.config.points.invite_window);
     match core.store.read(|tx| find_in(tx, &key, user, window)) {
@@ -98,7 +98,7 @@ pub fn find(core: &Core, user: UserId) -> Pending<Invite> {
     }
 }
 
-/// Redeems somebody's code for a user.
+/// Redeems another user's code.
 ///
 /// # Errors
 /// Those of [`redeem_in`] and of [`Once::run_in`].
@@ -107,12 +107,12 @@ pub fn redeem(core: &Core, user: UserId, code: InviteCode, once: Once<Redeemed>)
     core.store.write(move |tx| once.run_in(tx, |tx| redeem_in(tx, &key, &config.points, user, &code)))
 }
 
-/// Redeems somebody's code for a user and gives both their points. When it fails, nothing has changed.
+/// Redeems another user's code and posts points to both. Changes nothing if it fails.
 ///
 /// # Errors
 /// `unknown_invite`, `own_invite`, `invite_expired` for a user who registered too long ago, `already_invited` for one
-/// who redeemed a code before, under this account or an earlier one; `account_inconsistent` while the account of the
-/// code's owner is closed.
+/// who redeemed a code before, also under an earlier account; `account_inconsistent` if the owner's account is
+/// suspended.
 pub fn redeem_in(
     tx: &Write<'_>,
     key: &ServerKey,
@@ -134,7 +134,7 @@ pub fn redeem_in(
     let host = Standing::of_in(tx, key, owner)?;
     let reference = format!("invite:{}", hex(standing.addresses.first().ok_or(Code::NotFound)?));
     let is_rewarded = rules.invite_bonus > 0 && host.rewarded < i64::from(rules.rewarded_invites);
-    // The owner's account may be closed and the new user's may not: what can fail comes first.
+    // Posted first, because the owner's account may be suspended. The new user's cannot be.
     if is_rewarded {
         post_in(tx, owner, rules.invite_bonus, Kind::InviteBonus, &reference)?;
     }
@@ -148,7 +148,7 @@ pub fn redeem_in(
     Ok(Redeemed { points_granted: i64::from(rules.invitee_bonus), balance: points::balance_in(tx, user)? })
 }
 
-/// The user's code and what it brought, whose code they redeemed, and who redeemed theirs: when, and not who.
+/// Exports the user's code and statistics, and the times of redemptions without the other users.
 pub fn export_in(tx: &Read<'_>, user: UserId) -> Result<Value> {
     let code = "select code, invited, rewarded, created_at from invite_codes where user_id = ?1";
     let own = tx.first(code, [user.0], |row| {
@@ -164,7 +164,7 @@ pub fn export_in(tx: &Read<'_>, user: UserId) -> Result<Value> {
     Ok(json!({ "own": own, "redeemedAt": redeemed_at_in(tx, user)?, "acceptedAt": accepted_at }))
 }
 
-/// Keeps what a user who is leaving has had, under every address that they leave with. The code goes with the user.
+/// Stores the history of a user who deletes their account under each of their addresses, and deletes the code.
 pub fn leave_in(tx: &Write<'_>, key: &ServerKey, user: UserId) -> Result<()> {
     let standing = Standing::of_in(tx, key, user)?;
     standing.keep_if_any_in(tx, standing.has_redeemed, standing.rewarded)?;
@@ -173,11 +173,10 @@ pub fn leave_in(tx: &Write<'_>, key: &ServerKey, user: UserId) -> Result<()> {
     tx.execute("update invites set inviter_id = null where inviter_id = ?1", [user.0]).map(drop)
 }
 
-/// What a user has had of invites: under this account, whatever addresses it had, and under earlier ones with any of
-/// the addresses that it has now.
+/// A user's invite history: under this account, and under earlier accounts with the same addresses.
 pub struct Standing {
     registered_at: Timestamp,
-    /// HMACs.
+    /// HMACs of the user's addresses.
     addresses: Vec<[u8; 32]>,
     has_redeemed: bool,
     /// Invites that earned points.
@@ -205,7 +204,7 @@ impl Standing {
         Ok(standing)
     }
 
-    /// Remembers it under the addresses that the user has now, too.
+    /// Stores the history under the user's present addresses as well.
     pub fn follow_in(&self, tx: &Write<'_>, key: &ServerKey, user: UserId) -> Result<()> {
         let now = Self::of_in(tx, key, user)?;
         now.keep_if_any_in(tx, self.has_redeemed || now.has_redeemed, self.rewarded.max(now.rewarded))
@@ -240,7 +239,7 @@ fn find_in(tx: &Read<'_>, key: &ServerKey, user: UserId, window: std::time::Dura
     Ok(Some(Invite { code, invited, rewarded, redeemed_at, redeemable_until }))
 }
 
-/// Makes the user's code, unless another call was faster.
+/// Creates the user's code unless a parallel request did.
 fn make_code_in(tx: &Write<'_>, user: UserId) -> Result<()> {
     users::find_in(tx, user)?;
     loop {
@@ -292,7 +291,7 @@ mod tests {
         let codes: Vec<_> = (0..500).map(|_| InviteCode::random().unwrap().0).collect();
         assert!(codes.iter().all(|code| InviteCode::parse(code) == Ok(InviteCode(code.clone()))));
         let all = codes.concat();
-        // 4000 letters, some 133 of each: a count this far off comes by chance never.
+        // 4000 letters, about 133 of each: random codes never deviate this far.
         for letter in ALPHABET {
             let count = all.bytes().filter(|found| found == letter).count();
             assert!((40..250).contains(&count), "{} came {count} times", char::from(*letter));

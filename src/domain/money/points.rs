@@ -1,7 +1,7 @@
-//! Points: the balance that castings of the current generation are paid with.
+//! Points: the balance that pays for castings in the current API.
 //!
-//! What raises a balance is the service's own: the bonus of a new account, the two of an invite, what was parked when
-//! an account was deleted, and an operator's correction. No request names an amount.
+//! Only the service raises a balance: by bonuses, by restoring parked points, and by an operator's correction. No user
+//! request names an amount.
 
 use crate::{
     core::Core,
@@ -14,7 +14,7 @@ use crate::{
     types::{Slice, Span, UserId},
 };
 
-/// The most that one correction adds or takes.
+/// The largest correction, up or down.
 pub const LARGEST_ADJUSTMENT: i64 = 1_000_000;
 
 pub fn balance(core: &Core, user: UserId) -> Result<i64> {
@@ -25,12 +25,12 @@ pub fn balance_in(tx: &Read<'_>, user: UserId) -> Result<i64> {
     Ok(ledger::account_in(tx, user, Asset::Point)?.balance)
 }
 
-/// A piece of the user's entries, newest first.
+/// Returns a page of the user's entries by cursor, newest first.
 pub fn entries(core: &Core, user: UserId, span: Span) -> Result<Slice<Entry>> {
     ledger::entries_in_span(core, user, Asset::Point, span)
 }
 
-/// Takes the price of a casting and says what is left. A free casting leaves no entry.
+/// Charges the price of a casting and returns the balance. A free casting writes no entry.
 ///
 /// # Errors
 /// `insufficient_points`, `account_inconsistent`.
@@ -43,7 +43,7 @@ pub fn charge_cast_in(tx: &Write<'_>, user: UserId, price: u32, reference: Strin
     Ok(ledger::post_in(tx, posting)?.balance_after)
 }
 
-/// Gives the bonus of a new account, once for each user, and says how many points it was.
+/// Posts the signup bonus once for each user, and returns the points granted.
 ///
 /// # Errors
 /// `account_inconsistent`.
@@ -57,7 +57,7 @@ pub fn grant_signup_bonus_in(tx: &Write<'_>, user: UserId, bonus: u32) -> Result
     Ok(if is_new { delta } else { 0 })
 }
 
-/// Takes the whole balance out of an account that is about to end and says how much it was. `parking` names the event.
+/// Takes the whole balance of an account that is about to be deleted, and returns it. `parking` names the event.
 ///
 /// # Errors
 /// `account_inconsistent`.
@@ -73,17 +73,17 @@ pub fn park_in(tx: &Write<'_>, user: UserId, parking: &str) -> Result<i64> {
     Ok(account.balance)
 }
 
-/// Gives back what was parked under this name.
+/// Restores the points parked under this name.
 ///
 /// # Errors
-/// `already_posted` when it was given back before; `balance_too_large`, `account_inconsistent`.
+/// `already_posted` if they were restored before; `balance_too_large`, `account_inconsistent`.
 pub fn restore_in(tx: &Write<'_>, user: UserId, points: i64, parking: &str) -> Result<()> {
     let reference = Some(format!("parking:{parking}"));
     let posting = Posting { user, asset: Asset::Point, delta: points, kind: Kind::Restored, reference };
     ledger::post_in(tx, posting).map(drop)
 }
 
-/// Adds points by an operator's will, or takes them when `points` is below zero. Answers the balance.
+/// Corrects the balance by a number of points, up or down, and returns it.
 ///
 /// # Errors
 /// `insufficient_points`, `balance_too_large`, `account_inconsistent`.
@@ -103,7 +103,7 @@ pub fn adjust_in(tx: &Write<'_>, user: UserId, points: i64, by: &Authority) -> R
     Ok(after)
 }
 
-/// Takes a wrong balance from the entries again and opens the account.
+/// Recomputes a wrong balance from the entries and reactivates the account.
 pub fn repair(core: &Core, user: UserId, by: Authority) -> Pending<Repair> {
     core.store.write(move |tx| ledger::verification::repair_in(tx, &by, user, Asset::Point))
 }

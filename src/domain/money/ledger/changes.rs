@@ -1,8 +1,7 @@
-//! The audit ledger: what people and repairs did to accounts, in a chain of hashes.
+//! The audit ledger: manual changes and repairs of accounts in a hash chain.
 //!
-//! Each row's hash covers the row and the hash of the row before it, so that a row cannot be changed, taken out or
-//! put in between without every later hash being wrong. The last row has none after it, so which one that is, is
-//! remembered elsewhere.
+//! Each row's hash covers the row and the previous hash, so that a changed, removed or inserted row breaks the chain.
+//! The last row has no successor, so its number is stored in the settings.
 
 use serde_json::json;
 
@@ -16,7 +15,7 @@ use crate::{
 
 const LAST: &str = "ledger.audit_last";
 
-/// Who changes an account, and why: what the audit ledger needs to know beside the change itself.
+/// The operator or job that changes an account, and its reason.
 #[derive(Clone, Debug)]
 pub struct Authority {
     /// `admin:NAME`, `key:LABEL`, `user:ID`, `cli`, or the name of a job.
@@ -25,7 +24,7 @@ pub struct Authority {
     pub request_id: String,
 }
 
-/// A change of an account by a person or a repair.
+/// A row of the audit ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     pub id: i64,
@@ -42,7 +41,7 @@ pub struct Change {
     pub(super) hash: Vec<u8>,
 }
 
-/// What is written down: the action, whose account, and its balance before and after.
+/// The account, action and balances of a change to be recorded.
 #[derive(Clone, Copy, Debug)]
 pub struct Changed<'action> {
     pub action: &'action str,
@@ -52,7 +51,7 @@ pub struct Changed<'action> {
     pub balance_after: i64,
 }
 
-/// Writes a change down as the next link of the chain.
+/// Appends a change to the chain.
 pub fn record_in(tx: &Write<'_>, authority: &Authority, changed: Changed<'_>) -> Result<()> {
     let last = tx.first("select id, hash from ledger_audit order by id desc limit 1", (), |row| {
         Ok((row.get::<i64>(0)?, row.get::<Vec<u8>>(1)?))
@@ -77,17 +76,17 @@ pub fn record_in(tx: &Write<'_>, authority: &Authority, changed: Changed<'_>) ->
     insert_in(tx, &change)
 }
 
-/// The number of the last row that was written, as far as that is remembered.
+/// Returns the number of the last row written.
 pub(super) fn last_written_in(tx: &Read<'_>) -> Result<i64> {
     settings::number_in(tx, LAST)
 }
 
-/// Forgets the last row: the ledger was emptied with everything else, and its rows are counted anew.
+/// Resets the chain after a purge of the whole ledger.
 pub fn begin_anew_in(tx: &Write<'_>) -> Result<()> {
     settings::put_in(tx, LAST, "0")
 }
 
-/// What was done to a user's accounts, newest first.
+/// Lists the changes of a user's accounts, newest first.
 pub fn of_user_in(tx: &Read<'_>, user: UserId, page: Page) -> Result<Listing<Change>> {
     let items = tx.all(
         "select id, actor, action, user_id, asset, reason, balance_before, balance_after, request_id, created_at, \
@@ -99,7 +98,7 @@ pub fn of_user_in(tx: &Read<'_>, user: UserId, page: Page) -> Result<Listing<Cha
     Ok(Listing { items, total: tx.one(count, [user.0], |row| row.get(0))? })
 }
 
-/// What people and repairs did to a user's accounts, the oldest first. Who they were is not the user's to know.
+/// Exports the changes of a user's accounts, oldest first, without their actors.
 pub fn export_changes_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     tx.each(
         "select action, asset, reason, balance_before, balance_after, created_at from ledger_audit \
@@ -118,7 +117,7 @@ pub fn export_changes_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<
     )
 }
 
-/// The next links of the chain after this one, in order.
+/// Returns the rows after this id, in order.
 pub(super) fn after_in(tx: &Read<'_>, id: i64, limit: u32) -> Result<Vec<Change>> {
     tx.all(
         "select id, actor, action, user_id, asset, reason, balance_before, balance_after, request_id, created_at, \
@@ -128,13 +127,13 @@ pub(super) fn after_in(tx: &Read<'_>, id: i64, limit: u32) -> Result<Vec<Change>
     )
 }
 
-/// What the first row has in place of a row before it.
+/// The previous hash of the first row.
 pub(super) fn first_link() -> Vec<u8> {
     vec![0; 32]
 }
 
 impl Change {
-    /// The SHA-256 over the contents as a JSON array, which keeps the parts apart whatever they contain.
+    /// Returns the SHA-256 of the fields as a JSON array, which separates them whatever they contain.
     pub(super) fn hash_of_contents(&self) -> Result<Vec<u8>> {
         let contents = serde_json::to_string(&(
             &self.previous_hash,

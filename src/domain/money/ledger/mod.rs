@@ -1,11 +1,10 @@
-//! The ledger: what users have of each asset, and every entry by which they came to have it.
+//! The ledger: the balances of users and every entry behind them.
 //!
-//! An entry is never changed and never deleted; a correction is another entry. The balance is a cache of the entries,
-//! moved by one guarded update, so that there is nothing between reading and writing it for anybody to race with.
-//! What people and repairs do to accounts is written down a second time, chained by hashes; see [`changes`].
+//! Entries are never changed or deleted; a correction is another entry. The balance is a cache of the entries. Manual
+//! changes are also recorded in a hash chain; see [`changes`].
 //!
-//! The surprise: an account that disagrees with its entries takes no posting at all, not even a credit, because each
-//! one would write over the evidence.
+//! The surprise: an account that disagrees with its entries accepts no posting, not even a credit, because each posting
+//! would destroy evidence.
 
 pub mod changes;
 pub mod soundness;
@@ -26,7 +25,7 @@ use crate::{
 pub use changes::{Authority, Change, export_changes_in};
 pub use verification::{Discrepancy, Progress, Repair, Report, Verification, verify, verify_if_due};
 
-/// The columns in the order in which [`entry_of`] reads them.
+/// Selects the columns that [`entry_of`] reads.
 macro_rules! select_entries {
     ($rest:literal) => {
         concat!(
@@ -36,11 +35,11 @@ macro_rules! select_entries {
     };
 }
 
-/// The largest balance: whole numbers up to here are exact in clients whose numbers are floats.
+/// The largest balance. JavaScript numbers are exact up to here.
 pub const LARGEST_BALANCE: i64 = (1 << 53) - 1;
 
 named! {
-    /// What is counted.
+    /// A currency of the ledger.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
     pub enum Asset {
         Coin = "coin",
@@ -49,7 +48,7 @@ named! {
 }
 
 impl Asset {
-    /// What a caller without enough of it is told.
+    /// Returns the error code for a balance that is too small.
     const fn insufficient(self) -> Code {
         match self {
             Self::Coin => Code::InsufficientCoins,
@@ -59,7 +58,7 @@ impl Asset {
 }
 
 named! {
-    /// Why a balance changed.
+    /// The reason for an entry.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum Kind {
         Topup = "topup",
@@ -76,27 +75,27 @@ named! {
     }
 }
 
-/// A change of a balance that is to be made.
+/// A change of a balance to be posted.
 #[derive(Clone, Debug)]
 pub struct Posting {
     pub user: UserId,
     pub asset: Asset,
-    /// What is added; below zero what is taken. Never zero.
+    /// The amount added, or taken if negative. Never zero.
     pub delta: i64,
     pub kind: Kind,
-    /// The business event, such as `order:2026…`: a second posting of this kind for it is refused. Without one, the
-    /// entry is its own event.
+    /// The business event, such as `order:2026…`. Another posting of this kind and reference is rejected. Without a
+    /// reference, every posting counts.
     pub reference: Option<String>,
 }
 
-/// A change that was made.
+/// A posted change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Number among all entries, from 1 without gaps.
+    /// The number among all entries, from 1 without gaps.
     pub seq: i64,
     pub user: UserId,
     pub asset: Asset,
-    /// Number among the account's entries, from 1 without gaps.
+    /// The number among the account's entries, from 1 without gaps.
     pub sequence: i64,
     pub delta: i64,
     pub balance_after: i64,
@@ -105,18 +104,18 @@ pub struct Entry {
     pub created_at: Timestamp,
 }
 
-/// What a user has of one asset.
+/// A user's account of one asset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
     pub balance: i64,
-    /// Number of the account's last entry; 0 without one.
+    /// The number of the account's last entry, or 0.
     pub last_sequence: i64,
-    /// Since when nothing is posted, because the account was found to disagree with its entries.
+    /// When the account was suspended because it disagrees with its entries.
     pub suspended_at: Option<Timestamp>,
 }
 
 impl Account {
-    /// The balance after a change.
+    /// Returns the balance after a change.
     fn after(&self, asset: Asset, delta: i64) -> Result<i64> {
         if self.suspended_at.is_some() {
             return Err(Code::AccountInconsistent.into());
@@ -129,12 +128,11 @@ impl Account {
     }
 }
 
-/// Posts a change: one entry, and the balance after it.
+/// Posts a change: writes an entry and updates the balance.
 ///
 /// # Errors
-/// `insufficient_coins` or `insufficient_points` when the balance would fall below zero; `already_posted` for an
-/// event that was posted before; `balance_too_large`; `account_inconsistent` for an account that is closed until it
-/// is repaired. Nothing has changed then, nor if the entry's number is taken: it is inserted first.
+/// `insufficient_coins` or `insufficient_points` if the balance would fall below zero; `already_posted` for a known
+/// reference; `balance_too_large`; `account_inconsistent` for a suspended account. Nothing is changed then.
 pub fn post_in(tx: &Write<'_>, posting: Posting) -> Result<Entry> {
     let Posting { user, asset, delta, kind, reference } = posting;
     if delta == 0 {
@@ -163,10 +161,10 @@ pub fn post_in(tx: &Write<'_>, posting: Posting) -> Result<Entry> {
     Ok(Entry { seq, user, asset, sequence, delta, balance_after, kind, reference, created_at })
 }
 
-/// Posts a change for an event, or finds that it was posted before; true if it is new.
+/// Posts a change unless its reference was posted before. Returns the entry and true if it is new.
 ///
 /// # Errors
-/// Those of [`post_in`] without `already_posted`; `internal` for a posting without a reference.
+/// Those of [`post_in`] except `already_posted`; `internal` for a posting without a reference.
 pub fn post_once_in(tx: &Write<'_>, posting: Posting) -> Result<(Entry, bool)> {
     let Some(reference) = &posting.reference else {
         return Err(Error::internal("a posting that counts once needs a reference"));
@@ -177,7 +175,7 @@ pub fn post_once_in(tx: &Write<'_>, posting: Posting) -> Result<(Entry, bool)> {
     }
 }
 
-/// The entry of this kind for this event.
+/// Finds the entry with this kind and reference.
 pub fn find_by_reference_in(tx: &Read<'_>, asset: Asset, kind: Kind, reference: &str) -> Result<Option<Entry>> {
     tx.first(
         select_entries!("where asset = ?1 and kind = ?2 and ref = ?3"),
@@ -186,17 +184,17 @@ pub fn find_by_reference_in(tx: &Read<'_>, asset: Asset, kind: Kind, reference: 
     )
 }
 
-/// The account as it stands. A user who never had any of the asset has none of it.
+/// Returns the account, with a zero balance if there is none.
 pub fn account_in(tx: &Read<'_>, user: UserId, asset: Asset) -> Result<Account> {
     Ok(find_account_in(tx, user, asset)?.unwrap_or_default())
 }
 
-/// The balance, for whoever may see it.
+/// Returns the balance.
 pub fn balance(core: &Core, user: UserId, asset: Asset) -> Result<i64> {
     core.store.read(|tx| Ok(account_in(tx, user, asset)?.balance))
 }
 
-/// The account's entries, newest first.
+/// Lists the account's entries, newest first.
 pub fn entries(core: &Core, user: UserId, asset: Asset, page: Page) -> Result<Listing<Entry>> {
     core.store.read(|tx| {
         let items = tx.all(
@@ -204,12 +202,12 @@ pub fn entries(core: &Core, user: UserId, asset: Asset, page: Page) -> Result<Li
             (user.0, asset.name(), page.size, page.offset()),
             entry_of,
         )?;
-        // Sequences have no gaps, so the last one is how many there are.
+        // Sequences have no gaps, so the last one is the count.
         Ok(Listing { items, total: account_in(tx, user, asset)?.last_sequence })
     })
 }
 
-/// A piece of the account's entries, newest first.
+/// Returns a page of the account's entries by cursor, newest first.
 pub fn entries_in_span(core: &Core, user: UserId, asset: Asset, span: Span) -> Result<Slice<Entry>> {
     let rows = core.store.read(|tx| {
         tx.all(
@@ -221,7 +219,7 @@ pub fn entries_in_span(core: &Core, user: UserId, asset: Asset, span: Span) -> R
     Ok(span.slice(rows, |entry| entry.sequence))
 }
 
-/// The entries of these kinds that were made in `[from, to)` and have a number in `numbers`, in their order.
+/// Returns the entries of these kinds, time range and numbers, in order.
 pub fn entries_between_in(
     tx: &Read<'_>,
     asset: Asset,
@@ -239,13 +237,12 @@ pub fn entries_between_in(
     )
 }
 
-/// The number of the last entry; 0 if there is none.
+/// Returns the number of the last entry, or 0.
 pub fn last_number_in(tx: &Read<'_>) -> Result<i64> {
     tx.one("select coalesce(max(seq), 0) from ledger_entries", (), |row| row.get(0))
 }
 
-/// The account's entries, oldest first. References other than of castings and orders hold keyed hashes, which are for
-/// the service to compare and mean nothing to anybody else.
+/// Exports the account's entries, oldest first. Omits references that are keyed hashes.
 pub fn export_in(tx: &Read<'_>, user: UserId, asset: Asset, each: Each<'_>) -> Result<()> {
     let sql = select_entries!("where user_id = ?1 and asset = ?2 order by sequence");
     tx.each(sql, (user.0, asset.name()), |row| {
@@ -262,7 +259,7 @@ pub fn export_in(tx: &Read<'_>, user: UserId, asset: Asset, each: Each<'_>) -> R
     })
 }
 
-/// Makes the user's account if there is none; true if it was made.
+/// Creates the account if there is none. Returns true if it is new.
 pub fn open_account_in(tx: &Write<'_>, user: UserId, asset: Asset) -> Result<bool> {
     let made = tx.execute(
         "insert into balances (user_id, asset, balance, last_sequence) values (?1, ?2, 0, 0) \

@@ -1,4 +1,4 @@
-//! Whether one account agrees with its entries, without changing anything.
+//! The consistency check of one account.
 
 use super::{
     Asset,
@@ -6,24 +6,24 @@ use super::{
 };
 use crate::{error::Result, store::Read, types::UserId};
 
-/// What an account is worth.
+/// The consistency of an account with its entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Soundness {
     Sound,
-    /// There is no account and no entry.
+    /// It has no balance and no entries.
     Missing,
-    /// The cached balance, or the number of entries in it, is not what the entries say.
+    /// The balance or the last sequence differs from the entries.
     Wrong {
         balance: i64,
         entries: i128,
     },
-    /// It is right and closed.
+    /// It is consistent but suspended.
     Suspended,
     /// The entries contradict each other.
     Broken(Vec<Discrepancy>),
 }
 
-/// Reads all entries of the account.
+/// Checks the account. Reads all its entries.
 pub fn soundness_in(tx: &Read<'_>, user: UserId, asset: Asset) -> Result<Soundness> {
     let account = super::find_account_in(tx, user, asset)?;
     let (entries, discrepancies) = verification::read_account_in(tx, user, asset)?;

@@ -1,9 +1,9 @@
-//! Proving the ledger: whether entries, balances and the audit chain say the same.
+//! Verifies that entries, balances and the audit chain agree.
 //!
-//! What only a person can have done has its row in the audit chain. The whole ledger is read once, in pieces, so that
-//! no read pins the log for long. That is sound because entries are only ever appended: the last piece, the balances
-//! and the audit chain are read in one snapshot. Only clearing everything takes entries away, and says so here: whoever
-//! reads meanwhile begins anew.
+//! Each manual entry must have a row in the audit chain. The verification reads the ledger in batches, so that no
+//! snapshot blocks checkpoints for long. That is consistent because entries are only appended, and because one snapshot
+//! covers the last batch, the balances and the audit chain. Only a purge removes entries; a running verification then
+//! starts again.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -22,25 +22,25 @@ use crate::{
     types::{Timestamp, UserId},
 };
 
-/// Entries in one piece.
+/// Entries in one batch.
 const PIECE: u32 = 50_000;
-/// Discrepancies that are kept; further ones are counted.
+/// Discrepancies listed in a report. Further ones are only counted.
 const LISTED: usize = 1_000;
 const DAY: Duration = Duration::from_hours(24);
 const LAST_VERIFICATION: &str = "ledger.verification";
-/// How often the ledger was emptied.
+/// The number of purges of the ledger.
 const EMPTIED: &str = "ledger.emptied";
 
-/// One thing that is wrong.
+/// A fault in the ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Discrepancy {
     pub code: &'static str,
-    /// Whose account it is in, if it is in one.
+    /// The account, if the fault is in one.
     pub account: Option<(UserId, Asset)>,
     pub detail: String,
 }
 
-/// What a verification found.
+/// The result of a verification.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     pub entries: i64,
@@ -50,11 +50,11 @@ pub struct Report {
     /// The first thousand discrepancies.
     pub discrepancies: Vec<Discrepancy>,
     pub discrepancies_found: u64,
-    /// Accounts that were closed because of it.
+    /// Accounts suspended by this verification.
     pub suspended: u64,
     /// Accounts with a discrepancy.
     pub suspects: BTreeSet<(UserId, Asset)>,
-    /// How often the ledger had been emptied before.
+    /// The number of purges before the verification.
     emptied: i64,
 }
 
@@ -72,13 +72,13 @@ impl Report {
     }
 }
 
-/// The last verification, as it is remembered.
+/// The stored summary of the last verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verification {
     /// Milliseconds since 1970.
     at: i64,
     pub discrepancies: u64,
-    /// Accounts that were looked at.
+    /// Accounts verified.
     #[serde(default)]
     pub accounts: u64,
 }
@@ -89,24 +89,24 @@ impl Verification {
     }
 }
 
-/// What came of repairing an account.
+/// The result of repairing an account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Repair {
     /// There was nothing to repair.
     Sound,
-    /// The cached balance was taken from the entries again, and the account is open.
+    /// The balance was recomputed from the entries, and the account is active again.
     Repaired { before: i64, after: i64 },
-    /// The entries themselves are wrong: only a backup can tell what they were. The account is closed.
+    /// The entries contradict each other, so only a backup can help. The account is suspended.
     Broken(Vec<Discrepancy>),
 }
 
-/// Told now and then how many entries of how many were read.
+/// A callback that receives the number of entries read and the total.
 pub type Progress<'watcher> = &'watcher mut dyn FnMut(i64, i64);
 
-/// Verifies the whole ledger, closes the accounts that are not consistent, and remembers the outcome.
+/// Verifies the whole ledger, suspends inconsistent accounts, and stores the summary.
 ///
 /// # Errors
-/// Storage errors. Discrepancies are no error but what the report is for.
+/// Storage errors. Discrepancies are part of the report.
 pub fn verify(core: &Core, progress: Progress<'_>) -> Result<Report> {
     let mut report = inspect(&core.store, progress)?;
     for &(user, asset) in &report.suspects {
@@ -119,7 +119,7 @@ pub fn verify(core: &Core, progress: Progress<'_>) -> Result<Report> {
     Ok(report)
 }
 
-/// Reads the whole ledger of a store and changes nothing.
+/// Verifies the whole ledger without changing anything.
 ///
 /// # Errors
 /// Storage errors.
@@ -127,7 +127,7 @@ pub fn inspect(store: &Store, progress: Progress<'_>) -> Result<Report> {
     walk(|walk| store.read(|tx| walk.read_piece_in(tx)), store.read(last_number_in)?, progress)
 }
 
-/// Reads the whole ledger of a copy of the database.
+/// Verifies the ledger of a copy of the database.
 ///
 /// # Errors
 /// Storage errors.
@@ -135,7 +135,7 @@ pub fn inspect_copy(copy: &DatabaseCopy, progress: Progress<'_>) -> Result<Repor
     walk(|walk| copy.read(|tx| walk.read_piece_in(tx)), copy.read(last_number_in)?, progress)
 }
 
-/// Verifies the ledger once a day; true if it was done now.
+/// Verifies the ledger if the last verification is older than a day. Returns true if it did.
 ///
 /// # Errors
 /// As [`verify`].
@@ -147,14 +147,14 @@ pub fn verify_if_due(core: &Core) -> Result<bool> {
     verify(core, &mut |_, _| ()).map(|_| true)
 }
 
-/// Remembers when the ledger was verified and how many discrepancies are left.
+/// Stores the summary of a verification with the number of remaining discrepancies.
 ///
 /// # Errors
 /// Storage errors.
 pub fn remember(core: &Core, report: &Report, discrepancies: u64) -> Result<()> {
     let (emptied, accounts) = (report.emptied, u64::try_from(report.accounts).unwrap_or(0));
     let put = move |tx: &Write<'_>| {
-        // What was wrong with a ledger that was emptied since says nothing of this one.
+        // A report on a purged ledger is obsolete.
         let is_of_this = emptied_in(tx)? == emptied;
         if is_of_this { put_in(tx, Verification { at: tx.now.0, discrepancies, accounts }) } else { Ok(()) }
     };
@@ -165,13 +165,12 @@ fn put_in(tx: &Write<'_>, verification: Verification) -> Result<()> {
     settings::put_json_in(tx, LAST_VERIFICATION, &verification)
 }
 
-/// The last verification, if there was one.
+/// Returns the summary of the last verification.
 pub fn last_in(tx: &Read<'_>) -> Result<Option<Verification>> {
     settings::find_json_in(tx, LAST_VERIFICATION)
 }
 
-/// Remembers that nothing is wrong with a ledger that was just emptied, whatever was found in it before, and tells
-/// whoever is reading it.
+/// Resets the summary after a purge, and makes running verifications start again.
 pub fn begin_anew_in(tx: &Write<'_>) -> Result<()> {
     settings::increase_in(tx, EMPTIED)?;
     put_in(tx, Verification { at: tx.now.0, discrepancies: 0, accounts: 0 })
@@ -181,19 +180,19 @@ fn emptied_in(tx: &Read<'_>) -> Result<i64> {
     settings::number_in(tx, EMPTIED)
 }
 
-/// How many accounts are closed.
+/// Counts the suspended accounts.
 pub fn suspended_in(tx: &Read<'_>) -> Result<i64> {
     tx.one("select count(*) from balances where suspended_at is not null", (), |row| row.get(0))
 }
 
-/// The users whose account of this asset is closed.
+/// Returns the users whose account of this asset is suspended.
 pub fn suspended_accounts_in(tx: &Read<'_>, asset: Asset) -> Result<Vec<UserId>> {
     tx.all("select user_id from balances where suspended_at is not null and asset = ?1", [asset.name()], |row| {
         row.get(0).map(UserId)
     })
 }
 
-/// Takes the cached balance from the entries again, if the entries agree among themselves, and opens the account.
+/// Recomputes the balance from the entries if they are consistent, and reactivates the account.
 pub fn repair_in(tx: &Write<'_>, authority: &Authority, user: UserId, asset: Asset) -> Result<Repair> {
     let account = super::find_account_in(tx, user, asset)?;
     let (entries, discrepancies) = read_account_in(tx, user, asset)?;
@@ -226,7 +225,7 @@ fn walk(mut piece: impl FnMut(&mut Walk) -> Result<bool>, total: i64, progress: 
     Ok(walk.report)
 }
 
-/// Closes the account if it still disagrees with its entries; true if that is new.
+/// Suspends the account if it still disagrees with its entries. Returns true if it was active.
 fn suspend_if_wrong_in(tx: &Write<'_>, user: UserId, asset: Asset) -> Result<bool> {
     let account = super::account_in(tx, user, asset)?;
     let (entries, discrepancies) = read_account_in(tx, user, asset)?;
@@ -259,7 +258,7 @@ pub(super) fn read_account_in(tx: &Read<'_>, user: UserId, asset: Asset) -> Resu
     Ok((entries, discrepancies))
 }
 
-/// An entry, as much of it as takes part in the arithmetic.
+/// The fields of an entry that a verification needs.
 struct Line {
     seq: i64,
     user: UserId,
@@ -267,19 +266,19 @@ struct Line {
     sequence: i64,
     delta: i64,
     balance_after: i64,
-    /// The row of the audit chain that it must have: only a person makes such an entry.
+    /// The audit row that a manual entry must have.
     audited_as: Option<Audited>,
 }
 
-/// What an entry and its row in the audit chain say alike: whose account, its balance before and after, and when.
+/// The fields that an entry shares with its audit row: user, asset, balance before and after, and time.
 type Audited = (UserId, Asset, i64, i64, Timestamp);
 
-/// What the entries of one account that were read so far come to.
+/// The running totals of an account's entries.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Entries {
     pub sequence: i64,
     balance_after: i64,
-    /// Wider than a balance, so that no forged delta can make it overflow.
+    /// Wider than a balance, so that a forged delta cannot overflow it.
     pub sum: i128,
 }
 
@@ -305,19 +304,20 @@ impl Entries {
     }
 }
 
-/// A verification on its way through the ledger.
+/// The state of a running verification.
 #[derive(Default)]
 struct Walk {
     last_seq: i64,
-    /// Those whose cached balances were not found yet.
+    /// Accounts whose balance has not been compared yet.
     accounts: HashMap<(UserId, Asset), Entries>,
-    /// Entries whose rows in the audit chain were not found yet, by what those say. Few: a person made each.
+    /// Manual entries whose audit row has not been found yet, with their number.
     unaudited: BTreeMap<Audited, i64>,
     report: Report,
 }
 
 impl Walk {
-    /// Reads the next piece; after the last one everything else, in the same snapshot. True when that was done.
+    /// Reads the next batch. After the last one, compares balances and the audit chain in the same snapshot and returns
+    /// true.
     fn read_piece_in(&mut self, tx: &Read<'_>) -> Result<bool> {
         let emptied = emptied_in(tx)?;
         if self.report.emptied != emptied {
@@ -343,7 +343,7 @@ impl Walk {
     }
 
     fn take(&mut self, line: &Line) {
-        // What is missing at the ledger's start shows in the accounts.
+        // A gap at the start of the ledger shows in the accounts.
         if self.last_seq != 0 && line.seq != self.last_seq + 1 {
             let detail = format!("entry {} comes after entry {}", line.seq, self.last_seq);
             self.report.note(Discrepancy { code: "entries_missing", account: None, detail });

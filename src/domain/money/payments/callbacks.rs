@@ -1,9 +1,8 @@
-//! Everything that comes in as a notification: kept as it came, judged, and acknowledged once that is on disk.
+//! Payment callbacks: every notification is stored as received, processed, and acknowledged once it is on disk.
 //!
-//! Anybody can post here, so what the provider did not sign is kept up to a number only. A genuine report is kept in
-//! the transaction of what it changed; if that fails, the provider sends it again. One that is signed and meant for
-//! another app or receiver changes nothing, and is kept like any other: it may be all that is known of somebody's
-//! money.
+//! Anybody can post here, so only a limited number of unsigned notifications is stored. A genuine one is stored in the
+//! transaction of its effects; if that fails, the provider sends it again. A signed notification for another app or
+//! receiver has no effect but is stored as well, because it may be the only trace of a payment.
 
 use crate::domain::money::payments::Payments;
 use crate::{
@@ -15,7 +14,7 @@ use crate::{
     types::{Listing, Page, Timestamp, named},
 };
 
-/// The columns in the order in which [`callback_of`] reads them.
+/// Selects the columns that [`callback_of`] reads.
 macro_rules! select_callbacks {
     ($rest:literal) => {
         concat!(
@@ -26,35 +25,34 @@ macro_rules! select_callbacks {
     };
 }
 
-/// A notification as it is kept.
+/// A stored callback.
 #[derive(Clone, Debug)]
 pub struct Callback {
     pub id: i64,
     pub received_at: Timestamp,
     pub channel: String,
-    /// The provider signed it.
+    /// True if the provider's signature is valid.
     pub is_genuine: bool,
     pub verdict: String,
     pub reason: Option<String>,
-    /// As the message claims; proved if it is genuine.
+    /// As the notification claims. Proven only if it is genuine.
     pub order_no: Option<String>,
     pub trade_no: Option<String>,
     pub notify_id: Option<String>,
-    /// The callback of which this is another judgement.
+    /// The callback that this one processed again.
     pub replay_of: Option<i64>,
-    /// The body, to the byte.
+    /// The exact body.
     pub form: Vec<u8>,
 }
 
-/// Which callbacks are asked for.
+/// A filter on callbacks.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     pub order_no: Option<String>,
-    /// Only those with this verdict.
     pub verdict: Option<Verdict>,
 }
 
-/// What came of a notification.
+/// The result of processing a callback.
 #[derive(Clone, Debug)]
 pub struct Receipt {
     pub id: i64,
@@ -64,35 +62,34 @@ pub struct Receipt {
 }
 
 impl Receipt {
-    /// Whether the provider is told `success`.
+    /// Returns true if the provider need not send it again.
     pub const fn is_acknowledged(&self) -> bool {
         self.verdict.is_acknowledged()
     }
 
-    /// What the provider is told.
+    /// Returns the response to the provider.
     pub const fn word(&self) -> Word {
         if self.is_acknowledged() { Word::Success } else { Word::Fail }
     }
 }
 
 named! {
-    /// What a provider is answered with.
+    /// A response to a provider.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Word {
-        /// It is on disk.
+        /// The callback is on disk.
         Success = "success",
-        /// It is to be sent again.
+        /// The provider shall send it again.
         Fail = "fail",
     }
 }
 
-/// Judges a notification, carries out what it means, and keeps it: all of that or nothing.
+/// Processes and stores a notification in one transaction.
 pub fn receive(payments: &Payments, form: Vec<u8>) -> Pending<Receipt> {
     judge(payments, form, None)
 }
 
-/// Judges a kept callback again, as if it had just come in. For after a restore, or when the reason for refusing it
-/// is gone.
+/// Processes a stored callback again, after a restore or once the reason of its rejection is fixed.
 ///
 /// # Errors
 /// `not_found`.
@@ -101,7 +98,7 @@ pub fn replay(payments: &Payments, id: i64) -> Result<Pending<Receipt>> {
     Ok(judge(payments, kept.form, Some(id)))
 }
 
-/// Kept callbacks, newest first.
+/// Lists stored callbacks, newest first.
 pub fn list(core: &Core, filter: &Filter, page: Page) -> Result<Listing<Callback>> {
     core.store.read(|tx| list_in(tx, filter, page))
 }
@@ -121,7 +118,7 @@ fn judge(payments: &Payments, form: Vec<u8>, replay_of: Option<i64>) -> Pending<
     }
 }
 
-/// What came in, before anything is made of it.
+/// A notification before it is processed.
 #[derive(Clone, Copy)]
 struct Message<'form> {
     channel: &'static str,
@@ -184,7 +181,7 @@ fn find_in(tx: &Read<'_>, id: i64) -> Result<Callback> {
 fn list_in(tx: &Read<'_>, filter: &Filter, page: Page) -> Result<Listing<Callback>> {
     let (size, offset) = (page.size, page.offset());
     let verdict = filter.verdict.map(Verdict::name);
-    // Callbacks about one order are few; all others are walked by number or verdict, newest first.
+    // An order has few callbacks, so they need no index by verdict.
     if let Some(order_no) = &filter.order_no {
         return Ok(Listing {
             items: tx.all(

@@ -1,7 +1,7 @@
-//! What a person decides about an order under review: the only ways out of it.
+//! Decisions of operators, the only way for an order to leave review.
 //!
-//! A decision is refused that the facts contradict: coins are not given twice, nor to nobody, and money that is there
-//! is not forgotten. What the person says beyond that is believed, and audited.
+//! A decision that contradicts the recorded facts is rejected: coins are not credited twice or to a deleted user, and a
+//! received payment is not ignored. Beyond that the operator's statement is trusted and audited.
 
 use std::sync::Arc;
 
@@ -28,29 +28,26 @@ use crate::{
 };
 
 named! {
-    /// How a person lets an order out of review.
+    /// An operator's decision about an order in review.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Decision {
-        /// The user gets the coins, less those for money that went back.
+        /// Credits the coins, less those for refunded money.
         Credit = "credit",
-        /// The order stays as it is: none of the coins that are missing are asked for. Not for money that bought
-        /// nothing.
+        /// Writes off the coins that could not be taken back. Rejected if a payment bought nothing.
         Dismiss = "dismiss",
-        /// The coins that are owed are taken back, as many as there are. The order stays under review while any are
-        /// missing.
+        /// Takes back owed coins, as many as the balance allows. The order stays in review while some are missing.
         Collect = "collect",
-        /// All money that is left went back without us, as the person knows from elsewhere; the coins are taken back
-        /// for it.
+        /// Records that the remaining money was refunded outside this service, and takes back the coins.
         ReturnedElsewhere = "returned-elsewhere",
     }
 }
 
-/// Lets an order out of review.
+/// Applies a decision to an order in review.
 ///
 /// # Errors
-/// `not_found`; `order_state` for an order that is not under review or for which the decision means nothing: it was
-/// credited before, its user is gone, no coins are owed, no money is there, or a refund of it is open, so that nobody
-/// can say where the money is; those of posting to the ledger.
+/// `not_found`; `order_state` for an order that is not in review or that the decision does not fit: it is credited
+/// already, its user is deleted, it owes no coins, nothing was paid, or a refund is open; those of posting to the
+/// ledger.
 pub fn settle(
     payments: &Payments,
     order_no: &str,
@@ -76,7 +73,7 @@ fn settle_in(
     match decision {
         Decision::Credit => refunds::end_open_in(tx, gateway, &order, "credited")?,
         Decision::ReturnedElsewhere => refunds::end_open_in(tx, gateway, &order, "returned_elsewhere")?,
-        // Whatever becomes of an open refund, coins can be collected or let go.
+        // These concern coins only, so an open refund does not matter.
         Decision::Collect | Decision::Dismiss => {}
     }
     let before = Order { settled_at: Some(tx.now), ..order };

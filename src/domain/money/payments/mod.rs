@@ -1,11 +1,11 @@
-//! Payment: orders of coins, and the one way in which money becomes coins.
+//! Payments: orders of coins, and the only way in which money becomes coins.
 //!
-//! Only two things credit: a notification that the provider signed, and the provider's answer to our own question.
-//! What a user's app says about a payment is a hint to ask. Both end in [`settle`], in one transaction with the
-//! ledger entry. A job asks about orders of which nothing was heard, so that a lost notification loses nobody's money.
+//! Only two things credit an order: a notification signed by the provider, and the provider's response to a query. A
+//! claim by the user's app only triggers a query. Both end in [`settle`], in one transaction with the ledger entry. A
+//! job queries orders without a notification, so a lost notification loses no money.
 //!
-//! The surprise: an order stays payable after it was closed, and after its user is gone, because the provider may
-//! take money late. Such money is credited, or left to a person; it is never ignored.
+//! The surprise: a closed order, or one of a deleted user, can still be paid, because the provider may accept money
+//! late. Such a payment is credited or goes to review. It is never ignored.
 
 pub mod callbacks;
 pub mod decisions;
@@ -41,24 +41,24 @@ use crate::{
     },
 };
 
-/// The gateway of this installation, and what guards the way to it.
+/// The payment service: the gateway with its breaker and limits.
 pub struct Payments {
     pub core: Core,
     pub gateway: Arc<dyn PaymentGateway>,
-    /// The other side of the gateway, where that is in this process. Never there beside a real one.
+    /// The simulated provider behind the sandbox gateway.
     sandbox: Option<Arc<Sandbox>>,
     breaker: Arc<CircuitBreaker>,
-    /// Calls to the provider that users are waiting for.
+    /// Permits for provider calls that users wait for.
     calls: Semaphore,
-    /// Orders about which it is being asked for their users.
+    /// Orders with a running query for their user.
     asking: KeyedMutex<String>,
 }
 
 impl Payments {
-    /// Builds the gateway that is configured. `sandbox_key` gives the key of this installation's sandbox.
+    /// Builds the configured gateway. `sandbox_key` provides the sandbox's signing key.
     ///
     /// # Errors
-    /// `configuration` with everything that is wrong with the gateway's settings.
+    /// `configuration` with all faults of the gateway's settings.
     pub fn open(core: Core, sandbox_key: impl FnOnce() -> Result<Vec<u8>>) -> Result<Self> {
         let (config, store, clock) = (&core.config, &core.store, core.clock.clone());
         let clock = Box::new(move || clock.now().0);
@@ -76,12 +76,12 @@ impl Payments {
         Ok(Self { core, gateway, sandbox, breaker, calls, asking: KeyedMutex::default() })
     }
 
-    /// What guards the way to the provider.
+    /// The gateway's circuit breaker.
     pub fn breaker(&self) -> &Arc<CircuitBreaker> {
         &self.breaker
     }
 
-    /// Asks the provider, unless it has been failing.
+    /// Calls the provider through the breaker.
     fn ask<T>(
         &self,
         clock: &Clock,
@@ -91,10 +91,10 @@ impl Payments {
     }
 }
 
-/// The gateway that takes money.
+/// Builds the Alipay gateway.
 ///
 /// # Errors
-/// `configuration` with everything that is wrong with its settings.
+/// `configuration` with all faults of its settings.
 pub fn alipay_gateway(config: &Config, clock: Box<dyn Fn() -> i64 + Send + Sync>) -> Result<Alipay> {
     let payment = &config.payment;
     let private_key = payment.private_key.as_ref().map_or("", |key| key.expose_secret());

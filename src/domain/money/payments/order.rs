@@ -1,4 +1,4 @@
-//! An order: what is known of it, and what follows from that for the coins.
+//! An order and the rules for its coins.
 
 use crate::{
     domain::money::ledger::{Entry, Kind},
@@ -7,49 +7,49 @@ use crate::{
     types::{Fen, Timestamp, UserId},
 };
 
-/// An order as it is kept.
+/// A stored order.
 #[derive(Clone, Debug)]
 pub struct Order {
     pub id: i64,
     pub order_no: String,
     pub user: UserId,
-    /// The gateway that it was made with.
+    /// The name of the gateway.
     pub channel: String,
-    /// The provider's app that it was made for; nothing for orders from before that was kept.
+    /// The provider's app id.
     pub app_id: Option<String>,
     pub amount: Fen,
     pub coin_count: u32,
     pub state: OrderState,
-    /// Why a person must look, or how a person settled it.
+    /// The reason for the review, or the operator's reason for its decision.
     pub reason: Option<String>,
-    /// The provider's number, once money came in.
+    /// The provider's number of the payment.
     pub trade_no: Option<String>,
-    /// All money that came in, which need not be the price.
+    /// The amount paid, which may differ from the price.
     pub paid: Fen,
-    /// All money that went back.
+    /// The total refunded.
     pub refunded: Fen,
-    /// Coins taken back for it.
+    /// Coins taken back for refunds.
     pub coins_returned: i64,
-    /// Coins that should have been taken back and that a person let go.
+    /// Coins that an operator wrote off instead of taking them back.
     pub coins_written_off: i64,
-    /// Ledger entries by which coins were taken back.
+    /// The number of ledger entries that took coins back.
     pub returns: u32,
-    /// Times that the provider was asked on schedule.
+    /// The number of scheduled queries.
     pub checks: u32,
     pub next_check_at: Option<Timestamp>,
     pub created_at: Timestamp,
-    /// When the order string ends.
+    /// When the order string expires.
     pub expires_at: Timestamp,
     pub paid_at: Option<Timestamp>,
     pub credited_at: Option<Timestamp>,
     pub closed_at: Option<Timestamp>,
     pub refunded_at: Option<Timestamp>,
-    /// When a person last decided about it.
+    /// When an operator last decided about it.
     pub settled_at: Option<Timestamp>,
 }
 
 impl Order {
-    /// As much as the rule about trade reports needs.
+    /// Returns what the settlement rule needs.
     pub fn view(&self) -> OrderView<'_> {
         OrderView {
             channel: &self.channel,
@@ -62,22 +62,22 @@ impl Order {
         }
     }
 
-    /// What can go back at most: what came in, as far as that is known.
+    /// Returns the amount that can be refunded in total: the amount paid, or the price if that is unknown.
     pub fn returnable(&self) -> Fen {
         if self.paid_at.is_some() { self.paid } else { self.amount }
     }
 
-    /// The business event of its credit in the ledger.
+    /// Returns the ledger reference of the credit.
     pub fn credit_reference(&self) -> String {
         format!("order:{}", self.order_no)
     }
 
-    /// The business event of the `number`th time that coins are taken back.
+    /// Returns the ledger reference of the `number`th claw-back.
     pub fn return_reference(&self, number: u32) -> String {
         format!("order:{}/refund:{number}", self.order_no)
     }
 
-    /// Whether the entry is this order's: its user's, under one of the references that the order gave out.
+    /// Returns true if the ledger entry belongs to this order, by user and reference.
     pub fn is_named_by(&self, entry: &Entry) -> bool {
         let Some(reference) = entry.reference.as_deref().filter(|_| entry.user == self.user) else { return false };
         match entry.kind {
@@ -87,8 +87,8 @@ impl Order {
         }
     }
 
-    /// Coins that belong to money that went back, over all. A part of a coin stays with the user. What came in above
-    /// the price bought nothing, and less than the price bought all of them, if a person said so.
+    /// Returns the coins bought with the refunded money, rounded down. Money above the price bought nothing. If less
+    /// than the price was paid and an operator credited the order, that money bought all coins.
     pub fn coins_for(&self, refunded: Fen) -> i64 {
         let bought_by = self.amount.min(self.returnable()).as_fen();
         let kept = self.returnable().as_fen() - refunded.as_fen();
@@ -97,7 +97,7 @@ impl Order {
         i64::try_from(exact).unwrap_or(i64::MAX)
     }
 
-    /// Coins that are still to be taken back for the money that went back.
+    /// Returns the coins still to be taken back for refunds.
     pub fn coins_owed(&self) -> i64 {
         match self.credited_at {
             Some(_) => self.coins_for(self.refunded) - self.coins_returned - self.coins_written_off,
@@ -105,13 +105,13 @@ impl Order {
         }
     }
 
-    /// Whether the gateway knows of the order, if it was ever paid.
+    /// Returns true if the gateway belongs to the order's channel and app.
     pub(super) fn is_known_to(&self, gateway: &dyn PaymentGateway) -> bool {
         let is_app = |made_for: &String| made_for == gateway.app_id();
         self.channel == gateway.name() && self.app_id.as_ref().is_none_or(is_app)
     }
 
-    /// A gateway for another app knows nothing of the order, and its refusals say nothing.
+    /// Rejects an order of another app: the gateway does not know it, so its refusals mean nothing.
     ///
     /// # Errors
     /// `order_state`.
@@ -126,7 +126,7 @@ impl Order {
         }
     }
 
-    /// Another gateway knows nothing of the order, and its refusals say nothing.
+    /// Rejects an order of another gateway, which does not know it.
     ///
     /// # Errors
     /// `order_state`.
@@ -138,7 +138,7 @@ impl Order {
         Err(Error::new(Code::OrderState).detail(detail))
     }
 
-    /// What the gateway signs. The same text each time, but for a signature that is random by its nature.
+    /// Returns the request that the gateway signs, the same each time.
     pub fn request(&self) -> OrderRequest {
         OrderRequest {
             order_no: self.order_no.clone(),

@@ -1,4 +1,4 @@
-//! Orders: what a user is about to buy, at the price of that moment, and how far it came.
+//! Orders of coin packages, at the price at the time of the order.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,21 +24,21 @@ use crate::{
     types::{Fen, Listing, Page, Timestamp, UserId, random_digits},
 };
 
-/// Which orders are asked for.
+/// A filter on orders.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Filter {
     pub user: Option<UserId>,
     pub state: Option<OrderState>,
 }
 
-/// An order, and whether it was made just now.
+/// An order, with a flag that tells whether it is new.
 #[derive(Clone, Debug)]
 pub struct Placed {
     pub order: Order,
     pub is_new: bool,
 }
 
-/// The user's open order for this package; a new one if there is none or it is too old.
+/// Returns the user's recent open order for this package, or creates one.
 ///
 /// # Errors
 /// `unknown_package` for a pair that is not in the price list.
@@ -67,12 +67,12 @@ pub fn create(payments: &Payments, user: UserId, amount: Fen, coin_count: u32) -
     })
 }
 
-/// The string that the app hands to the provider's payment screen.
+/// Returns the string that the app passes to the provider's SDK.
 pub fn order_string(payments: &Payments, order: &Order) -> Result<String> {
     Ok(payments.gateway.order_string(&order.request())?)
 }
 
-/// An order by its number, or by the provider's.
+/// Finds an order by its number or by the provider's.
 pub fn find(payments: &Payments, number: &str) -> Result<Order> {
     payments.core.store.read(|tx| match find_maybe_in(tx, number)? {
         Some(order) => Ok(order),
@@ -80,18 +80,18 @@ pub fn find(payments: &Payments, number: &str) -> Result<Order> {
     })
 }
 
-/// Everything that is known of an order.
+/// An order with everything recorded about it.
 #[derive(Clone, Debug)]
 pub struct OrderFile {
     pub order: Order,
     pub refunds: Vec<Refund>,
-    /// The newest notifications about it.
+    /// The newest callbacks.
     pub callbacks: Vec<Callback>,
-    /// What it did to the user's coins.
+    /// The ledger entries of its coins.
     pub entries: Vec<Entry>,
 }
 
-/// An order with its refunds, notifications and ledger entries.
+/// Returns an order with its refunds, callbacks and ledger entries.
 pub fn file(payments: &Payments, number: &str) -> Result<OrderFile> {
     let order = find(payments, number)?;
     let filter = callbacks::Filter { order_no: Some(order.order_no.clone()), verdict: None };
@@ -103,12 +103,12 @@ pub fn file(payments: &Payments, number: &str) -> Result<OrderFile> {
     })
 }
 
-/// Orders, newest first.
+/// Lists orders, newest first.
 pub fn list(core: &Core, filter: Filter, page: Page) -> Result<Listing<Order>> {
     core.store.read(|tx| list_in(tx, filter, page))
 }
 
-/// How many orders a person must look at.
+/// Counts the orders in review.
 pub fn in_review_in(tx: &Read<'_>) -> Result<i64> {
     tx.one("select count(*) from payment_orders where state = 'review'", (), |row| row.get(0))
 }
@@ -117,12 +117,12 @@ pub fn find_in(tx: &Read<'_>, order_no: &str) -> Result<Order> {
     find_maybe_in(tx, order_no)?.ok_or_else(|| Code::NotFound.into())
 }
 
-/// The order, if it is this user's.
+/// Finds an order of this user.
 pub fn find_own_in(tx: &Read<'_>, user: UserId, order_no: &str) -> Result<Order> {
     find_maybe_in(tx, order_no)?.filter(|order| order.user == user).ok_or_else(|| Code::NotFound.into())
 }
 
-/// The ledger entries of the order's credit and of the coins taken back for it.
+/// Returns the ledger entries of the order's credit and claw-backs.
 pub fn entries_in(tx: &Read<'_>, order: &Order) -> Result<Vec<Entry>> {
     let credit = ledger::find_by_reference_in(tx, Asset::Coin, Kind::Topup, &order.credit_reference())?;
     let mut entries: Vec<_> = credit.into_iter().collect();
@@ -133,7 +133,7 @@ pub fn entries_in(tx: &Read<'_>, order: &Order) -> Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// Selects whole orders. Only the end of the statement differs from one question to the next.
+/// Selects the columns that [`order_of`] reads.
 macro_rules! select_orders {
     ($rest:literal) => {
         concat!(
@@ -153,7 +153,7 @@ pub(super) fn find_by_trade_in(tx: &Read<'_>, channel: &str, trade_no: &str) -> 
     tx.first(select_orders!("where channel = ?1 and trade_no = ?2"), (channel, trade_no), order_of)
 }
 
-/// Stores what changed of an order. What it is an order of never changes.
+/// Stores the mutable columns of an order.
 pub(super) fn store_in(tx: &Write<'_>, order: &Order) -> Result<()> {
     let changed = tx.execute(
         "update payment_orders set state = ?2, reason = ?3, trade_no = ?4, refunded_fen = ?5, coins_returned = ?6, \
@@ -181,7 +181,7 @@ pub(super) fn store_in(tx: &Write<'_>, order: &Order) -> Result<()> {
     if changed == 1 { Ok(()) } else { Err(Error::internal("an order that was just read is gone")) }
 }
 
-/// Notes that the user has the provider asked; false if that was a moment ago.
+/// Records a query on behalf of the user. Returns false if the last one was too recent.
 pub(super) fn take_question_in(tx: &Write<'_>, order_no: &str, not_since: Timestamp) -> Result<bool> {
     let taken = tx.execute(
         "update payment_orders set asked_at = ?2 where order_no = ?1 and \
@@ -191,13 +191,13 @@ pub(super) fn take_question_in(tx: &Write<'_>, order_no: &str, not_since: Timest
     Ok(taken == 1)
 }
 
-/// The provider could not be asked, so that it may be at once.
+/// Allows another query at once, because the provider could not be reached.
 pub(super) fn give_question_back_in(tx: &Write<'_>, order_no: &str) -> Result<()> {
     tx.execute("update payment_orders set asked_at = null where order_no = ?1", [order_no]).map(drop)
 }
 
-/// Orders of a gateway about which the provider is to be asked now. No question lies further ahead than `latest`, but
-/// for what a clock that was ahead has left.
+/// Returns the orders of a gateway whose query is due. A time beyond `latest` was set while the clock was ahead, so it
+/// is due as well.
 pub(super) fn due_in(tx: &Read<'_>, channel: &str, latest: Duration, limit: u32) -> Result<Vec<Order>> {
     let mut due = tx.all(
         select_orders!("where channel = ?1 and next_check_at <= ?2 order by next_check_at limit ?3"),
@@ -212,7 +212,7 @@ pub(super) fn due_in(tx: &Read<'_>, channel: &str, latest: Duration, limit: u32)
     Ok(due)
 }
 
-/// The orders made before `to` that follow the place `after` (a time and an id), in the order in which they were made.
+/// Returns the orders created before `to` and after the cursor `after` (a time and an id), oldest first.
 pub(super) fn made_between_in(tx: &Read<'_>, after: (Timestamp, i64), to: Timestamp, limit: u32) -> Result<Vec<Order>> {
     tx.all(
         select_orders!("where (created_at, id) > (?1, ?2) and created_at < ?3 order by created_at, id limit ?4"),
@@ -253,7 +253,7 @@ fn list_in(tx: &Read<'_>, filter: Filter, page: Page) -> Result<Listing<Order>> 
                 order_of,
             )?,
             total: tx.one(
-                // The plus: a user has few orders, a state has most of all.
+                // The plus keeps the planner on the user's index: a user has few orders, a state has most of all.
                 "select count(*) from payment_orders where user_id = ?1 and +state = ?2",
                 (user, state),
                 count,
@@ -262,7 +262,7 @@ fn list_in(tx: &Read<'_>, filter: Filter, page: Page) -> Result<Listing<Order>> 
     })
 }
 
-/// The user's orders with the money that went back for them, oldest first.
+/// Exports the user's orders with their refunds, oldest first.
 pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     tx.each(select_orders!("where user_id = ?1 order by id"), [user.0], |row| {
         let order = order_of(row)?;
@@ -289,7 +289,7 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     })
 }
 
-/// An order that a clock dated that was ahead is not it: it would be returned for as long as that clock was ahead.
+/// Finds a reusable order. Skips orders with a future time: after a clock correction they would be reused for too long.
 fn find_open_in(
     tx: &Write<'_>,
     user: UserId,
@@ -308,7 +308,7 @@ fn find_open_in(
     )
 }
 
-/// The day, then 16 random digits: a number that nobody guesses and that sorts where people look for it.
+/// Returns the day and 16 random digits: hard to guess and sorted by day.
 fn new_order_no(day: &str) -> Result<String> {
     Ok(format!("{day}{}", random_digits(16)?.reveal()))
 }

@@ -1,5 +1,5 @@
-//! Asking the provider: because the user's app says that it paid, because an operator wants to know, or because
-//! nothing was heard of an order for too long.
+//! Queries to the payment provider: on a user's request, on an operator's, or by the job for orders without
+//! notification.
 
 use std::time::Duration;
 
@@ -19,21 +19,21 @@ use crate::{
     types::{Fen, Timestamp, UserId},
 };
 
-/// How long it is until the provider is asked again that could not be asked, or whose answers do not go together.
+/// The wait after the provider could not be reached or gave contradicting responses.
 const AFTER_A_FAILURE: Duration = Duration::from_mins(1);
-/// Orders that one run of the job asks about.
+/// Orders queried in one run of the job.
 const SLICE: u32 = 50;
 
-/// What the provider said, and what it led to.
+/// The provider's response and its effect.
 #[derive(Clone, Debug)]
 pub struct Inquiry {
     pub order: Order,
-    /// Nothing if the provider knows of no payment screen that was opened.
+    /// Nothing if the user has not opened the payment screen.
     pub trade: Option<Trade>,
     pub outcome: Outcome,
 }
 
-/// What a user's app says about a payment: which order it means, and what it believes of it.
+/// A claim of the user's app about a payment.
 #[derive(Clone, Debug)]
 pub struct Hint {
     pub order_no: String,
@@ -42,16 +42,16 @@ pub struct Hint {
     pub coin_count: Option<u32>,
 }
 
-/// Where a user's order stands.
+/// The state of a user's order after a query.
 #[derive(Clone, Debug)]
 pub struct Confirmation {
     pub order: Order,
     pub balance: i64,
-    /// The provider could not be asked; it will be.
+    /// The provider could not be reached; the job will query it.
     pub is_pending: bool,
 }
 
-/// Asks the provider about an order and settles it by the answer. Blocks on the provider.
+/// Queries an order at the provider and applies the response. Blocks on the provider.
 ///
 /// # Errors
 /// `not_found`; `order_state` for an order of another gateway; those of the provider.
@@ -67,10 +67,10 @@ pub fn inquire(payments: &Payments, order_no: &str) -> Result<Inquiry> {
     Ok(Inquiry { order, trade: Some(trade), outcome })
 }
 
-/// Takes a user's hint: has the provider asked, and says where the order then stands. Blocks on the provider.
+/// Queries the order that a user claims to have paid, and returns its state. Blocks on the provider.
 ///
 /// # Errors
-/// `not_found` for an order that is not the user's; `invalid_parameters` for a hint that does not fit the order.
+/// `not_found` for another user's order; `invalid_parameters` for a claim that does not match the order.
 pub fn confirm(payments: &Payments, user: UserId, hint: &Hint) -> Result<Confirmation> {
     let order = payments.core.store.read(|tx| orders::find_own_in(tx, user, &hint.order_no))?;
     compare(&order, hint)?;
@@ -80,10 +80,10 @@ pub fn confirm(payments: &Payments, user: UserId, hint: &Hint) -> Result<Confirm
     Ok(Confirmation { is_pending, balance: coins::balance(&payments.core, user)?, order })
 }
 
-/// Asks about the orders and refunds of which nothing was heard for too long. Blocks on the provider.
+/// Queries orders and refunds that are due. Blocks on the provider.
 pub fn check_due(payments: &Payments) -> Result<()> {
     let own = payments.gateway.name();
-    // A provider that cannot be reached keeps nothing waiting that is not its own.
+    // Orders of other gateways first: they need no provider, so an outage must not delay them.
     for channel in CHANNELS.into_iter().filter(|channel| *channel != own) {
         check_due_of(payments, channel)?;
     }
@@ -100,7 +100,7 @@ fn check_due_of(payments: &Payments, channel: &str) -> Result<()> {
         if let Err(error) = check(payments, order) {
             tracing::warn!(%error, order_no, "an order could not be checked");
             payments.core.store.write(move |tx| postpone_in(tx, &order_no)).wait()?;
-            // The next ones would hear the same.
+            // The breaker is open, so the next query would fail, too.
             if error.code == Code::ProviderUnavailable {
                 break;
             }
@@ -109,7 +109,7 @@ fn check_due_of(payments: &Payments, channel: &str) -> Result<()> {
     Ok(())
 }
 
-/// The provider is asked, unless it answered a moment ago; true if what it says is not known yet.
+/// Queries the order unless that was done a moment ago. Returns true if the result is still unknown.
 fn ask_unless_just_asked(payments: &Payments, order_no: &str) -> Result<bool> {
     let Ok(_asking) = payments.asking.try_acquire(order_no.to_owned()) else { return Ok(true) };
     if !take_question(payments, order_no)? {
@@ -126,7 +126,7 @@ fn ask_unless_just_asked(payments: &Payments, order_no: &str) -> Result<bool> {
     Ok(is_unknown)
 }
 
-/// The provider is asked; true if it could not be.
+/// Queries the order. Returns true if the provider could not be reached.
 fn ask_for_user(payments: &Payments, order_no: &str) -> Result<bool> {
     match inquire(payments, order_no) {
         Ok(_) => Ok(false),
@@ -143,13 +143,13 @@ const fn is_failure_of_provider(code: Code) -> bool {
     matches!(code, Code::ProviderFailed | Code::ProviderTimeout | Code::ProviderUnavailable | Code::TooManyRequests)
 }
 
-/// Limits how often a user's app can have the provider asked about one order.
+/// Limits how often a user can trigger a query of one order.
 fn take_question(payments: &Payments, order_no: &str) -> Result<bool> {
     let (order_no, wait) = (order_no.to_owned(), payments.core.config.payment.ask_again_after);
     payments.core.store.write(move |tx| orders::take_question_in(tx, &order_no, tx.now.minus(wait))).wait()
 }
 
-/// Makes sure that the hint fits the order.
+/// Compares a claim with the order.
 ///
 /// # Errors
 /// `invalid_parameters`.
@@ -167,7 +167,7 @@ pub fn compare(order: &Order, hint: &Hint) -> Result<()> {
     if wrong.is_empty() { Ok(()) } else { Err(Error::fields(wrong)) }
 }
 
-/// An answer about our own order that does not fit the order is for a person: nobody sent it by mistake.
+/// Applies a response to a query. A response that does not match the order goes to review, because it cannot be spam.
 fn settle_by_answer_in(tx: &Write<'_>, trade: &Trade) -> Result<(Order, Outcome)> {
     let outcome = settle::apply_in(tx, trade)?;
     let order = orders::find_in(tx, &trade.order_no)?;
@@ -192,7 +192,7 @@ fn check(payments: &Payments, order: Order) -> Result<()> {
     }
     match next_check(payments, &order) {
         Some(at) => schedule(payments, &order.order_no, at).wait(),
-        // Whoever has not opened the payment screen yet still can, which the provider cannot forbid.
+        // The user may still open the payment screen, which the provider cannot prevent.
         None if payments.core.clock.now() < order.expires_at => {
             schedule(payments, &order.order_no, order.expires_at).wait()
         }
@@ -201,7 +201,7 @@ fn check(payments: &Payments, order: Order) -> Result<()> {
     }
 }
 
-/// Nobody will ever say whether the order was paid. Where money is real, that is for a person to find out.
+/// Ends an order whose provider can no longer be queried: with review where real money may be involved.
 fn give_up(payments: &Payments, order: Order) -> Pending<()> {
     payments.core.store.write(move |tx| {
         let order = orders::find_in(tx, &order.order_no)?;
@@ -224,10 +224,10 @@ fn credit_again_in(tx: &Write<'_>, order_no: &str) -> Result<()> {
     Ok(())
 }
 
-/// The next age at which the provider is asked, if there is one. Ages that passed while nobody asked count as asked.
+/// Returns the time of the next scheduled query. Times that passed while the service was off are skipped.
 fn next_check(payments: &Payments, order: &Order) -> Option<Timestamp> {
     let now = payments.core.clock.now();
-    // An order that a clock dated that was ahead is asked about as if it were made now.
+    // An order with a future time, from a clock that was ahead, counts as created now.
     let begun = order.created_at.min(now);
     payments.core.config.payment.checks.iter().map(|age| begun.plus(*age)).find(|at| *at > now)
 }
@@ -243,7 +243,7 @@ fn schedule(payments: &Payments, order_no: &str, at: Timestamp) -> Pending<()> {
     })
 }
 
-/// Closes the order at the provider first, so that it cannot be paid there while it is closed here.
+/// Closes the order at the provider first, so that it cannot be paid there once it is closed here.
 fn close(payments: &Payments, order: &Order) -> Result<()> {
     match payments.ask(&payments.core.clock, |gateway| gateway.close(&order.order_no))? {
         CloseOutcome::Closed | CloseOutcome::NotFound => {
@@ -257,7 +257,7 @@ fn close(payments: &Payments, order: &Order) -> Result<()> {
             };
             payments.core.store.write(close).wait()
         }
-        // It was paid or closed between the question and now, or the provider contradicts itself for longer than that.
+        // It was paid or closed after the query, or the provider contradicts itself.
         CloseOutcome::NotClosable => {
             schedule(payments, &order.order_no, payments.core.clock.now().plus(AFTER_A_FAILURE)).wait()
         }

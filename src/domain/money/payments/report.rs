@@ -1,7 +1,6 @@
-//! The reconciliation report: what was ordered, paid, credited and returned in a time, day by day, and every order
-//! whose money and coins do not agree.
+//! The reconciliation report: daily sums of a period, and every order whose money and coins disagree.
 //!
-//! The coins are asked of the ledger and the money of the orders, so that a fault in one shows against the other.
+//! Coins come from the ledger and money from the orders, so that a fault in either shows.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -17,22 +16,22 @@ use crate::{
     types::{Date, Fen, Timestamp},
 };
 
-/// Orders that are read at once; the snapshot is let go between.
+/// Orders read in one snapshot.
 const SLICE: u32 = 500;
-/// Ledger entries that are looked through at once.
+/// Ledger entries read in one snapshot.
 const PIECE: i64 = 50_000;
 
-/// Numbers and sums over orders. Money is in fen.
+/// Counts and sums over orders. Money is in fen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
     pub orders: u64,
-    /// Orders for which money came in.
+    /// Orders with a payment.
     pub paid: u64,
-    /// Orders whose coins were given.
+    /// Orders with a credit.
     pub credited: u64,
-    /// Orders of which some or all money went back.
+    /// Orders with a refund.
     pub refunded: u64,
-    /// Orders that can still be paid, or whose credit waits.
+    /// Orders that can still be paid, or whose credit is pending.
     pub open: u64,
     pub closed: u64,
     pub in_review: u64,
@@ -43,38 +42,38 @@ pub struct Sums {
     pub coins_written_off: i64,
 }
 
-/// An order whose money and coins do not agree, or an entry whose order is not there.
+/// An order whose money and coins disagree, or a ledger entry without an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// `credit_missing`, `credit_unpaid`, `credit_wrong`, `returns_wrong`, `coins_owed`, `refund_unpaid` where more
-    /// money went back than came in, or `order_missing` for coins that were given or taken back for no order.
+    /// `credit_missing`, `credit_unpaid`, `credit_wrong`, `returns_wrong`, `coins_owed`, `refund_unpaid` (more refunded
+    /// than paid), or `order_missing` for a ledger entry without an order.
     pub code: &'static str,
-    /// As the entry names it, where there is no such order; empty if it names none.
+    /// For an entry without an order, the number in its reference, or empty.
     pub order_no: String,
-    /// Nothing where there is no such order.
+    /// Nothing for an entry without an order.
     pub state: Option<OrderState>,
-    /// What the money says that the ledger should hold.
+    /// The coins that the ledger should hold according to the money.
     pub coins_expected: i64,
-    /// What it holds.
+    /// The coins that the ledger holds.
     pub coins_found: i64,
 }
 
-/// The report over the orders made in `[from, to)`.
+/// The report on the orders created in `[from, to)`.
 #[derive(Clone, Debug)]
 pub struct Report {
     pub from: Timestamp,
     pub to: Timestamp,
-    /// By the day on which the orders were made, where the service is at home.
+    /// By the day of creation in the configured time zone.
     pub days: BTreeMap<Date, Sums>,
     pub total: Sums,
     pub differences: Vec<Difference>,
 }
 
-/// Reads all orders made in `[from, to)` and compares them with the ledger, and the other way round: what was given
-/// and taken back in that time for orders that are not there. Blocks for as long as that takes.
+/// Compares all orders created in `[from, to)` with the ledger, and the ledger entries of that time with the orders.
+/// Blocks.
 pub fn report(payments: &Payments, from: Timestamp, to: Timestamp) -> Result<Report> {
     let mut report = Report { from, to, days: BTreeMap::new(), total: Sums::default(), differences: Vec::new() };
-    // Ids are above 0, so this is the place before the first order of `from`.
+    // Ids start at 1, so this cursor precedes the first order of `from`.
     let mut last = (from, 0);
     loop {
         let read = payments.core.store.read(|tx| {
@@ -103,8 +102,7 @@ impl Report {
         Ok(())
     }
 
-    /// Looks through the ledger for coins of orders that are not there: whoever could post an entry without an order
-    /// would be seen in no order.
+    /// Searches the ledger for payment entries without an order, which the orders cannot show.
     fn look_for_orphans(&mut self, payments: &Payments) -> Result<()> {
         let (time, last) = ((self.from, self.to), payments.core.store.read(ledger::last_number_in)?);
         let mut first = 1;
@@ -117,7 +115,7 @@ impl Report {
     }
 }
 
-/// What entries with these numbers have no order for.
+/// Returns the entries with these numbers that have no order.
 fn orphans_in(tx: &Read<'_>, time: (Timestamp, Timestamp), numbers: Range<i64>) -> Result<Vec<Difference>> {
     let (mut orphans, cleared_until) = (Vec::new(), retention::cleared_until_in(tx)?);
     for entry in ledger::entries_between_in(tx, Asset::Coin, [Kind::Topup, Kind::Refund], time, numbers)? {
@@ -128,7 +126,7 @@ fn orphans_in(tx: &Read<'_>, time: (Timestamp, Timestamp), numbers: Range<i64>) 
             Some(order) => order.is_named_by(&entry),
             None => false,
         };
-        // The order of an older one may have been cleared.
+        // The order of an older entry may have been purged.
         if !is_known && entry.created_at > cleared_until {
             let (code, order_no, coins_found) = ("order_missing", order_no.to_owned(), entry.delta);
             orphans.push(Difference { code, order_no, state: None, coins_expected: 0, coins_found });
@@ -155,7 +153,7 @@ impl Sums {
     }
 }
 
-/// What the ledger says of an order.
+/// The coins of an order according to the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Coins {
     credited: i64,

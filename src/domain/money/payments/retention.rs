@@ -1,4 +1,4 @@
-//! How long payment records are kept: as long as the law or a dispute may ask for them.
+//! The purge of payment records after the retention that law and disputes require.
 
 use crate::{
     domain::operations::{confirmations::Census, settings},
@@ -7,10 +7,10 @@ use crate::{
     types::Timestamp,
 };
 
-/// Up to when orders may have been cleared.
+/// The setting that stores the newest activity of any purged order.
 const CLEARED_UNTIL: &str = "payments.cleared_until";
 
-/// Orders that may go: nobody's money can be in them any more.
+/// Selects orders that can be purged: no money can be pending.
 macro_rules! is_over {
     () => {
         "state in ('credited', 'closed', 'refunded') and not exists (select 1 from payment_refunds as refund \
@@ -18,7 +18,7 @@ macro_rules! is_over {
     };
 }
 
-/// When the newest of what is known of an order happened.
+/// The time of the newest activity of an order.
 macro_rules! newest {
     () => {
         "max(created_at, coalesce(credited_at, 0), coalesce(closed_at, 0), coalesce(refunded_at, 0), \
@@ -30,15 +30,14 @@ macro_rules! newest {
     };
 }
 
-/// The newest moment of the orders that were cleared. What the ledger tells of orders before it need not have one any
-/// more.
+/// Returns the newest activity of any purged order. Ledger entries up to then may have no order.
 pub fn cleared_until_in(tx: &Read<'_>) -> Result<Timestamp> {
     let text = settings::find_in(tx, CLEARED_UNTIL)?;
     let moment = text.map(|text| text.parse().map_err(Error::internal)).transpose()?;
     Ok(moment.map_or(Timestamp(i64::MIN), Timestamp))
 }
 
-/// Counts the finished orders that are old enough to go, and all that stay.
+/// Counts the orders that a purge deletes and keeps.
 pub fn census_in(tx: &Read<'_>, floor: Timestamp) -> Result<Census> {
     let orders: i64 = tx.one("select count(*) from payment_orders", (), |row| row.get(0))?;
     let old: i64 = tx.one(
@@ -56,7 +55,7 @@ pub fn census_in(tx: &Read<'_>, floor: Timestamp) -> Result<Census> {
     Ok(Census { delete: vec![(table(), old)], keep: vec![(table(), orders - old)] })
 }
 
-/// A finished order, and how much belongs to it: what tells whether something has come in about it since.
+/// A purgeable order with a fingerprint that shows later changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finished {
     id: i64,
@@ -68,7 +67,7 @@ pub struct Finished {
     callbacks: i64,
     refunds: i64,
     refunds_done: i64,
-    /// When something last happened about it.
+    /// The time of the newest activity.
     newest: i64,
 }
 
@@ -80,10 +79,10 @@ const FINISHED: &str = concat!(
     newest!()
 );
 
-/// Up to `limit` finished orders that are old enough to go, behind one.
+/// Returns up to `limit` purgeable orders after a cursor.
 ///
-/// An order that is open or in review, or has an open refund, is never old enough: somebody's money may be in it. One
-/// about which something happened lately is as young as that.
+/// Open orders, orders in review and orders with an open refund are never purgeable. The age counts from the newest
+/// activity.
 pub fn finished_after_in(
     tx: &Read<'_>,
     floor: Timestamp,
@@ -98,8 +97,8 @@ pub fn finished_after_in(
     tx.all(&sql, (after.map_or(i64::MIN, |order| order.id), floor.0, limit), finished_of)
 }
 
-/// Deletes those of the orders that are still as they were, with what came in about them, and says how many. What the
-/// coins of an order did to a balance stays in the ledger.
+/// Deletes the orders that have not changed, with their callbacks and refunds, and returns their number. Ledger entries
+/// stay.
 pub fn delete_in(tx: &Write<'_>, orders: &[Finished]) -> Result<usize> {
     let sql = format!("select {FINISHED} from payment_orders where id = ?1");
     let (mut unchanged, before) = (Vec::new(), cleared_until_in(tx)?);

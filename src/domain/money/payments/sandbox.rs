@@ -1,7 +1,7 @@
-//! Rehearsing payments with the gateway inside the process: the buyer's side, and the provider's books.
+//! Test payments through the sandbox gateway, which simulates the buyer and the provider.
 //!
-//! A rehearsed payment takes the same way as a real one: a signed notification, judged like any other. Delivering it
-//! may be left out, to see that a lost one loses nothing.
+//! A test payment takes the path of a real one: a signed notification, processed like any other. Its delivery can be
+//! skipped, to test a lost notification.
 
 use crate::domain::money::payments::Payments;
 use crate::{
@@ -17,38 +17,38 @@ use crate::{
     store::{Read, Row, Store, Write},
 };
 
-/// How a payment is rehearsed.
+/// The options of a test payment.
 #[derive(Clone, Debug, Default)]
 pub struct Rehearsal {
-    /// The buyer pays although the time for it has passed, as can happen at a real provider.
+    /// Pays after the order has expired, as can happen with a real provider.
     pub late: bool,
     pub delivery: Delivery,
 }
 
-/// How the notification gets to where it is judged.
+/// The delivery of the notification.
 #[derive(Clone, Debug, Default)]
 pub enum Delivery {
-    /// By this process, through the same operation as the endpoint.
+    /// In this process, through the operation behind the endpoint.
     #[default]
     Here,
-    /// By HTTP to this address.
+    /// By HTTP to this URL.
     To(String),
-    /// It is lost.
+    /// Not delivered.
     Lost,
 }
 
-/// What came of a rehearsal.
+/// The result of a test payment.
 #[derive(Clone, Debug)]
 pub struct Rehearsed {
     pub order: Order,
-    /// What the notification was answered with; nothing if it was lost.
+    /// The response to the notification; nothing if it was not delivered.
     pub answer: Option<String>,
 }
 
-/// Pays an order in the sandbox, or reports a payment again that was made before.
+/// Pays an order in the sandbox, or delivers the notification of an earlier payment again.
 ///
 /// # Errors
-/// `order_state` where there is no sandbox or the order cannot be paid; `not_found`; those of the delivery.
+/// `order_state` without a sandbox or if the order cannot be paid; `not_found`; those of the delivery.
 pub fn pay(payments: &Payments, order_no: &str, rehearsal: &Rehearsal) -> Result<Rehearsed> {
     let Some(sandbox) = &payments.sandbox else {
         return Err(Error::new(Code::OrderState).detail("The gateway is not the sandbox: nothing can be rehearsed."));
@@ -73,7 +73,7 @@ fn refused(failure: &Failure) -> Error {
     Error::new(Code::OrderState).detail(format!("The sandbox refuses the payment: {}.", failure.code))
 }
 
-/// The sandbox's trades, in a table of their own.
+/// The simulated provider's trades, in their own table.
 pub struct Books {
     store: Store,
 }

@@ -1,8 +1,8 @@
-//! What a proved trade report does to an order, in one transaction with what it does to the ledger.
+//! Applies verified trade reports to orders and the ledger, in one transaction.
 //!
-//! [`judge`] decides; here it is carried out. Notifications, questions to the provider and refunds of our own all end
-//! here, in any order and any number of times: money is counted by totals and coins by references, so that nothing
-//! counts twice. Coins that can no longer be taken back leave the order to a person, never a balance below zero.
+//! [`judge`] decides; this module applies the decision. Callbacks, query responses and refunds all end here, in any
+//! order and any number of times. Money is recorded as totals and coins by reference, so nothing counts twice. If coins
+//! cannot be taken back, the order goes to review; a balance never falls below zero.
 
 use crate::{
     domain::{
@@ -21,21 +21,21 @@ use crate::{
     types::{Fen, Timestamp, named},
 };
 
-/// How long a credit waits that the account cannot take before it is tried again.
+/// The retry interval of a credit that the account rejects.
 pub(super) const CREDIT_AGAIN_AFTER: std::time::Duration = std::time::Duration::from_mins(10);
 
-/// Why a person must look at an order that was made for an app or with a gateway that is not configured, so that nobody
-/// could be asked whether it was paid. What the provider then says of it settles it after all.
+/// The review reason of an order whose app or gateway is no longer configured, so that it cannot be queried. A later
+/// report by the provider still settles the order.
 pub(super) const NOT_CONFIGURED: &str = "not_configured";
-/// Why a person must look at an order whose trade has paid another one.
+/// The review reason of an order whose trade has already paid another order.
 const TRADE_OF_ANOTHER: &str = "trade_of_another_order";
 
 named! {
-    /// What a report led to.
+    /// The effect of a report.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Verdict {
         Credited = "credited",
-        /// The money is there; the account takes no posting at the moment.
+        /// The payment is recorded, but the account rejects postings for now.
         Paid = "paid",
         Closed = "closed",
         Refunded = "refunded",
@@ -46,13 +46,13 @@ named! {
 }
 
 impl Verdict {
-    /// Whether the provider is told `success`; otherwise it sends the report again.
+    /// Returns true if the response is `success`. Otherwise the provider sends the report again.
     pub const fn is_acknowledged(self) -> bool {
         !matches!(self, Self::Rejected)
     }
 }
 
-/// What a report led to, and why where that needs words.
+/// The effect of a report, with a reason if it needs one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
     pub verdict: Verdict,
@@ -65,7 +65,7 @@ impl From<Verdict> for Outcome {
     }
 }
 
-/// Carries out what a report means for the order that it names.
+/// Applies a report to its order.
 pub fn apply_in(tx: &Write<'_>, trade: &Trade) -> Result<Outcome> {
     let order = orders::find_maybe_in(tx, &trade.order_no)?.map(as_now_answered);
     let judgement = judge(trade, order.as_ref().map(Order::view).as_ref());
@@ -83,7 +83,7 @@ pub fn apply_in(tx: &Write<'_>, trade: &Trade) -> Result<Outcome> {
         Judgement::Credit => credit_paid_in(tx, with_facts_of(order, trade, tx.now)),
         Judgement::Close => close_in(tx, order),
         Judgement::Refund { total, full } => {
-            // The report of a refund of ours may be faster than the provider's answer to whoever asked for it.
+            // The callback of our own refund may arrive before the response to the refund request.
             let by = refunds::authority_for_in(tx, &order, total)?;
             let told = by.as_ref().map_or(ToldBy::Report, ToldBy::Refund);
             refund_in(tx, with_facts_of(order, trade, tx.now), total, full, told)
@@ -106,12 +106,12 @@ pub fn apply_in(tx: &Write<'_>, trade: &Trade) -> Result<Outcome> {
     }
 }
 
-/// Whether the order has been told before that this came in. What a person made of it stays as they left it.
+/// Returns true if this payment is already recorded on the order. Operators' decisions about it are kept.
 pub(super) fn is_known_of(order: &Order, trade: &Trade) -> bool {
     order.paid_at.is_some() && order.trade_no.as_ref() == Some(&trade.trade_no) && order.paid == trade.amount
 }
 
-/// Records that money came in for an order that changes in nothing else by it, however far the order is.
+/// Records a payment that has no other effect on the order.
 fn note_payment_in(tx: &Write<'_>, order: Order, trade: &Trade) -> Result<()> {
     if !trade.is_paid() || order.paid_at.is_some() || is_trade_of_another_in(tx, &order, trade)? {
         return Ok(());
@@ -119,7 +119,7 @@ fn note_payment_in(tx: &Write<'_>, order: Order, trade: &Trade) -> Result<()> {
     orders::store_in(tx, &with_facts_of(order, trade, tx.now))
 }
 
-/// An order as it was before it was left to a person because its provider could not be asked.
+/// Reopens an order that went to review only because its provider was not configured.
 fn as_now_answered(order: Order) -> Order {
     if order.state == OrderState::Review && order.reason.as_deref() == Some(NOT_CONFIGURED) {
         return Order { state: OrderState::Created, reason: None, ..order };
@@ -127,12 +127,11 @@ fn as_now_answered(order: Order) -> Order {
     order
 }
 
-/// A person looks at the order already.
 const fn under_review() -> Outcome {
     Outcome { verdict: Verdict::Review, reason: Some(ReviewReason::OrderUnderReview.name()) }
 }
 
-/// Credits an order whose money is there, or leaves it for later or for a person.
+/// Credits a paid order. If the account rejects the posting, the credit is retried or the order goes to review.
 pub fn credit_paid_in(tx: &Write<'_>, order: Order) -> Result<Outcome> {
     if is_user_gone_in(tx, &order)? {
         return review_in(tx, order, "user_gone");
@@ -157,35 +156,34 @@ pub fn credit_paid_in(tx: &Write<'_>, order: Order) -> Result<Outcome> {
     }
 }
 
-/// Closes an order that was not paid.
+/// Closes an unpaid order.
 pub fn close_in(tx: &Write<'_>, order: Order) -> Result<Outcome> {
     enter_in(tx, Order { closed_at: Some(tx.now), ..order }, OrderState::Closed)?;
     Ok(Verdict::Closed.into())
 }
 
-/// Leaves the order to a person. What is known of it stays.
+/// Moves the order to review.
 pub fn review_in(tx: &Write<'_>, order: Order, reason: &'static str) -> Result<Outcome> {
     tracing::warn!(order_no = order.order_no, reason, "a payment order needs a person");
     enter_in(tx, Order { reason: Some(reason.to_owned()), ..order }, OrderState::Review)?;
     Ok(Outcome { verdict: Verdict::Review, reason: Some(reason) })
 }
 
-/// Leaves an order to a person whose provider says of it what cannot be so. Money that came in for it came in all the
-/// same.
+/// Moves an order with a contradicting report to review. A payment in the report is still recorded.
 pub fn review_rejected_in(tx: &Write<'_>, order: Order, trade: &Trade, reason: &'static str) -> Result<Outcome> {
     let is_its_own = !is_trade_of_another_in(tx, &order, trade)?;
     let order = if is_its_own { with_facts_of(order, trade, tx.now) } else { order };
     review_in(tx, order, reason)
 }
 
-/// By what it is known that money went back.
+/// The source of the information about a refund.
 #[derive(Clone, Copy)]
 pub enum ToldBy<'told> {
     /// The provider's report.
     Report,
-    /// The answer to a refund that an administrator asked for.
+    /// The response to an operator's refund.
     Refund(&'told Authority),
-    /// An administrator, who settles an order under review by it.
+    /// An operator's decision about an order in review.
     Settlement(&'told Authority),
 }
 
@@ -198,8 +196,7 @@ impl<'told> ToldBy<'told> {
     }
 }
 
-/// Records that `total` went back in all, and takes back the coins that belong to it. A report lets no order out of
-/// review.
+/// Records the total refunded and takes back the coins. A provider's report does not end a review.
 pub fn refund_in(tx: &Write<'_>, order: Order, total: Fen, full: bool, told: ToldBy<'_>) -> Result<Outcome> {
     let refunded = Order { refunded: total, refunded_at: Some(tx.now), ..order };
     let (order, missing) = take_coins_back_in(tx, refunded, told.administrator())?;
@@ -220,14 +217,13 @@ pub fn refund_in(tx: &Write<'_>, order: Order, total: Fen, full: bool, told: Tol
     Ok(Verdict::Refunded.into())
 }
 
-/// One payment pays one order, whatever the provider's reports say.
+/// Returns true if the trade has already paid another order.
 fn is_trade_of_another_in(tx: &Write<'_>, order: &Order, trade: &Trade) -> Result<bool> {
     let other = orders::find_by_trade_in(tx, trade.channel, &trade.trade_no)?;
     Ok(other.is_some_and(|other| other.order_no != order.order_no))
 }
 
-/// The order with what a genuine report says about its own trade, if money came in by that. Another trade's facts are
-/// not its own.
+/// Returns the order with the payment data of its own trade. Ignores another trade and an unpaid one.
 fn with_facts_of(order: Order, trade: &Trade, now: Timestamp) -> Order {
     let has_another = order.trade_no.as_ref().is_some_and(|known| *known != trade.trade_no) && order.paid_at.is_some();
     if has_another || !trade.is_paid() {
@@ -235,7 +231,7 @@ fn with_facts_of(order: Order, trade: &Trade, now: Timestamp) -> Order {
     }
     let paid_at = order.paid_at.or(trade.paid_at.map(Timestamp)).or(Some(now));
     let total = trade.refunded.as_ref().and_then(|refunded| refunded.total);
-    // Before the credit no coins depend on it, so it can be recorded while a person looks.
+    // Before the credit no coins depend on it, so it can be recorded during a review.
     let refunded = match (order.credited_at, total) {
         (None, Some(total)) if total <= trade.amount => total.max(order.refunded),
         _ => order.refunded,
@@ -243,7 +239,7 @@ fn with_facts_of(order: Order, trade: &Trade, now: Timestamp) -> Order {
     Order { trade_no: Some(trade.trade_no.clone()), paid: trade.amount, paid_at, refunded, ..order }
 }
 
-/// Takes back as many of the coins that are owed as there are. The reason if some are missing.
+/// Takes back owed coins, as many as the balance allows. Returns a reason if some are missing.
 pub(super) fn take_coins_back_in(
     tx: &Write<'_>,
     order: Order,
@@ -274,7 +270,7 @@ pub(super) fn take_coins_back_in(
     Ok((Order { returns, coins_returned: order.coins_returned + taken, ..order }, missing))
 }
 
-/// The balance after the credit.
+/// Posts the credit and returns the balance after it.
 pub(super) fn post_credit_in(tx: &Write<'_>, order: &Order) -> Result<i64> {
     let posting = Posting {
         user: order.user,
@@ -299,8 +295,7 @@ pub(super) fn record_in(
     changes::record_in(tx, by, changed)
 }
 
-/// Whether a person must look for other money than that of the order's own trade, which none of what becomes of that
-/// settles.
+/// Returns true if the review is about another trade's money, so that refunds of the order's own trade do not end it.
 pub(super) fn is_about_another_trade(order: &Order) -> bool {
     let reason = order.reason.as_deref();
     reason == Some(ReviewReason::SecondTrade.name()) || reason == Some(TRADE_OF_ANOTHER)
@@ -314,7 +309,7 @@ pub(super) fn is_user_gone_in(tx: &Write<'_>, order: &Order) -> Result<bool> {
     }
 }
 
-/// Where an order stands by what is known of it.
+/// Returns the state that follows from the recorded payment, credit and refunds.
 pub(super) fn state_of_facts(order: &Order) -> OrderState {
     if order.refunded > Fen::ZERO && order.refunded >= order.returnable() {
         OrderState::Refunded
@@ -325,7 +320,7 @@ pub(super) fn state_of_facts(order: &Order) -> OrderState {
     }
 }
 
-/// Stores the order in a state that it may enter. Unless its credit waits, nothing is to be done about it any more.
+/// Stores the order in a new state. Clears the scheduled query unless a credit is pending.
 pub(super) fn enter_in(tx: &Write<'_>, order: Order, state: OrderState) -> Result<()> {
     if !may_become(order.state, state) {
         let detail = format!("an order cannot become {} after {}", state.name(), order.state.name());
@@ -335,7 +330,7 @@ pub(super) fn enter_in(tx: &Write<'_>, order: Order, state: OrderState) -> Resul
     orders::store_in(tx, &Order { state, next_check_at, ..order })
 }
 
-/// States only move forward, but for `review`, which is entered from everywhere and left by a person.
+/// States only move forward, except for `review`: any state can enter it, and an operator ends it.
 const fn may_become(from: OrderState, to: OrderState) -> bool {
     use OrderState::{Closed, Created, Credited, Paid, Refunded, Review};
     match from {

@@ -1,5 +1,4 @@
-//! Asking the provider for a refund, and for what became of one: for whoever asked, and by the job for what stayed
-//! open.
+//! Executes refunds at the provider, for the request of an operator and by the job for refunds with unknown outcome.
 
 use std::time::Duration;
 
@@ -22,12 +21,12 @@ use crate::{
     types::Fen,
 };
 
-/// The provider knows what became of a refund some seconds after it was asked for it, not at once.
+/// The provider knows the outcome of a refund only seconds after the request.
 const ASK_AFTER: Duration = Duration::from_secs(10);
-/// How often the provider is asked about a refund whose outcome is unknown.
+/// The interval of queries for a refund with unknown outcome.
 const ASK_AGAIN_AFTER: Duration = Duration::from_mins(10);
 
-/// Asks what became of refunds whose outcome is unknown.
+/// Queries refunds with unknown outcome.
 pub fn ask_about_open(payments: &Payments) -> Result<()> {
     let gateway = payments.gateway.as_ref();
     let open = payments.core.store.read(|tx| unheard_of_in(tx, gateway, tx.now.minus(ASK_AGAIN_AFTER)))?;
@@ -39,19 +38,19 @@ pub fn ask_about_open(payments: &Payments) -> Result<()> {
     Ok(())
 }
 
-/// Asks the provider for the money's return, or first what became of an earlier request, and writes the outcome down.
+/// Requests a refund at the provider, after checking whether an earlier request succeeded, and stores the outcome.
 pub(super) fn carry_out(payments: &Payments, refund: &Refund, by: &Authority) -> Result<()> {
     let may_have_happened =
         refund.failure.is_some() || !refund.asked_at.is_within(ASK_AFTER, payments.core.clock.now());
     let number = refund.refund_no.clone();
     if !payments.core.store.write(move |tx| note_asked_in(tx, &number)).wait()? {
-        // It ended since it was read. What was refused may have been returned in another way by now.
+        // It ended meanwhile. Repeating a refused refund could pay twice, if it was refunded elsewhere.
         return Ok(());
     }
     let done = if may_have_happened { became_of(payments, refund) } else { Ok(None) };
     let done = match done {
         Ok(None) => request(payments, refund),
-        // Repeating it moves nothing, and tells how much went back in all.
+        // Repeating the request moves no money and returns the total refunded.
         Ok(Some(known)) => Ok(request(payments, refund).ok().flatten().or(Some(known))),
         unknown => unknown,
     };
@@ -82,30 +81,29 @@ fn still_open(why: &str, refund: &Refund) -> String {
     )
 }
 
-/// Why a refund is not known to have been done.
+/// The reason why a refund is not known to have succeeded.
 enum Undone {
-    /// The provider will not do it.
+    /// The provider refused it.
     Refused(Failure),
-    /// It may have been done, or may be done yet. A question about it that fails says nothing of the refund, whatever
-    /// it fails of.
+    /// It may have succeeded or may still. A failed query says nothing about the refund.
     Unknown(Failure),
 }
 
-/// The money moved.
+/// A successful refund.
 #[derive(Clone, Copy)]
 struct Done {
-    /// All that went back for the order so far, if the provider said so.
+    /// The total refunded for the order, if the provider returned it.
     total: Option<Fen>,
 }
 
-/// Whether a refund that was asked for before took effect.
+/// Queries whether an earlier request succeeded.
 fn became_of(payments: &Payments, refund: &Refund) -> Result<Option<Done>, Undone> {
     let asked = payments.ask(&payments.core.clock, |gateway| gateway.query_refund(&refund.order_no, &refund.refund_no));
     let state = asked.map_err(Undone::Unknown)?;
     Ok(matches!(state, RefundState::Succeeded { .. }).then_some(Done { total: None }))
 }
 
-/// Asks for the money's return.
+/// Requests the refund.
 fn request(payments: &Payments, refund: &Refund) -> Result<Option<Done>, Undone> {
     let request = RefundRequest {
         order_no: refund.order_no.clone(),
@@ -119,12 +117,12 @@ fn request(payments: &Payments, refund: &Refund) -> Result<Option<Done>, Undone>
     });
     match asked? {
         RefundOutcome::Moved { total } => Ok(Some(Done { total })),
-        // A repetition is answered so, too: then the provider knows the refund by now.
+        // The provider also responds so to a repeated request; then a query finds the refund.
         RefundOutcome::Unconfirmed { total } => Ok(became_of(payments, refund)?.map(|_| Done { total })),
     }
 }
 
-/// False if the refund is not open any more.
+/// Returns false if the refund is no longer open.
 fn note_asked_in(tx: &Write<'_>, refund_no: &str) -> Result<bool> {
     let asked = tx.execute(
         "update payment_refunds set asked_at = ?2 where refund_no = ?1 and state = 'requested'",
@@ -133,7 +131,7 @@ fn note_asked_in(tx: &Write<'_>, refund_no: &str) -> Result<bool> {
     Ok(asked == 1)
 }
 
-/// The provider will not do it.
+/// Stores that the provider refused the refund.
 pub(super) fn note_refusal_in(tx: &Write<'_>, refund_no: &str, code: &str) -> Result<()> {
     tx.execute(
         "update payment_refunds set failure = ?2, state = 'refused', finished_at = ?3 \
@@ -143,7 +141,7 @@ pub(super) fn note_refusal_in(tx: &Write<'_>, refund_no: &str, code: &str) -> Re
     .map(drop)
 }
 
-/// It may have been done all the same, and is asked about again.
+/// Stores the code of a failure after which the outcome is unknown.
 fn note_failure_in(tx: &Write<'_>, refund_no: &str, code: &str) -> Result<()> {
     tx.execute(
         "update payment_refunds set failure = ?2 where refund_no = ?1 and state = 'requested'",
@@ -152,8 +150,8 @@ fn note_failure_in(tx: &Write<'_>, refund_no: &str, code: &str) -> Result<()> {
     .map(drop)
 }
 
-/// Marks the refund as done and carries its sum over to the order, unless a notification was faster. That the money
-/// went is more than a refusal, which another request under the same number may have got in the meantime.
+/// Stores the success and adds the amount to the order, unless a callback did so already. Success overrides a refusal
+/// that a parallel request under the same number received.
 fn succeed_in(tx: &Write<'_>, refund_no: &str, done: Done, by: &Authority) -> Result<()> {
     let changed = tx.execute(
         "update payment_refunds set state = 'succeeded', failure = null, finished_at = ?2 \
@@ -170,11 +168,11 @@ fn succeed_in(tx: &Write<'_>, refund_no: &str, done: Done, by: &Authority) -> Re
         [&refund.order_no],
         |row| row.get(0),
     )?;
-    // The provider also knows of what was returned without us.
+    // The provider's total includes refunds made outside this service.
     let told = done.total.unwrap_or(Fen::ZERO);
     let total = Fen::from_fen(sum).map_err(Error::internal)?.max(told).min(order.returnable());
     let full = total == order.returnable();
-    // A notification may have told the sum already; it lets nothing out of review.
+    // A callback may have recorded the total already. It does not end a review.
     if total < order.refunded || (total == order.refunded && !(full && order.state == OrderState::Review)) {
         return Ok(());
     }
