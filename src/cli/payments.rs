@@ -14,11 +14,11 @@ use yarrow::{
             callbacks::{self, Callback},
             decisions::{self, Decision},
             order::Order,
-            orders::{self, OrderFile},
+            orders::{self, OrderDetails},
             reconcile,
-            refunds::{self, Refund, Wish},
+            refunds::{self, Refund, RefundRequestSpec},
             report::{self, Report},
-            sandbox::{self, Delivery, Rehearsal},
+            sandbox::{self, Delivery, TestPayment},
         },
         operations::idempotency::{Answered, Once},
     },
@@ -187,7 +187,7 @@ pub fn run(common: &Common, args: PaymentsArgs) -> Result<()> {
         Action::Refund { order, amount, number, reason, yes } => {
             let sum = amount.map_or_else(|| "the remaining amount".to_owned(), |amount| format!("{amount} yuan"));
             confirm(yes, &format!("Refund {sum} of order {order}?"))?;
-            refund(common, &app, Wish { order_no: order, amount, refund_no: number }, reason)
+            refund(common, &app, RefundRequestSpec { order_no: order, amount, refund_no: number }, reason)
         }
         Action::Replay { callback } => replay(common, &app, callback),
         Action::Report { from, to, csv } => print_report(common, &app, &from, &to, csv),
@@ -197,7 +197,7 @@ pub fn run(common: &Common, args: PaymentsArgs) -> Result<()> {
                 None if lost => Delivery::Lost,
                 None => Delivery::Here,
             };
-            sandbox_pay(common, &app, &order, &Rehearsal { late, delivery })
+            sandbox_pay(common, &app, &order, &TestPayment { late, delivery })
         }
     }
 }
@@ -212,7 +212,7 @@ fn list(common: &Common, app: &App, user: Option<&str>, state: Option<OrderState
     })
 }
 
-fn show(common: &Common, file: &OrderFile) -> Result<()> {
+fn show(common: &Common, file: &OrderDetails) -> Result<()> {
     let json = json!({
         "order": AdminOrder::from(&file.order), "refunds": http_rows::<_, AdminRefund>(&file.refunds),
         "callbacks": http_rows::<_, AdminCallback>(&file.callbacks), "entries": http_rows::<_, OrderEntry>(&file.entries),
@@ -265,13 +265,13 @@ fn fresh<T>(outcome: Answered<T>) -> Result<T> {
     }
 }
 
-fn refund(common: &Common, app: &App, wish: Wish, reason: String) -> Result<()> {
+fn refund(common: &Common, app: &App, spec: RefundRequestSpec, reason: String) -> Result<()> {
     let by = cli_authority(Some(reason));
-    let order = orders::find(&app.payments, &wish.order_no).map_err(name_missing("Order", &wish.order_no))?;
-    let wish = Wish { order_no: order.order_no, ..wish };
+    let order = orders::find(&app.payments, &spec.order_no).map_err(name_missing("Order", &spec.order_no))?;
+    let spec = RefundRequestSpec { order_no: order.order_no, ..spec };
     // The provider may refund although this command is killed before it gets the reply.
     super::record_audit_start(app, "payments refund", Some(order.user), by.clone())?;
-    let refunded = fresh(refunds::refund(&app.payments, &wish, &by, Once::unkeyed(None))?)?;
+    let refunded = fresh(refunds::refund(&app.payments, &spec, &by, Once::unkeyed(None))?)?;
     record_audit(app, "payments refund", Some(refunded.order.user), by)?;
     common.output(&OrderRefunded::from(&refunded), || {
         let Refund { refund_no, amount, progress, .. } = &refunded.refund;
@@ -288,7 +288,7 @@ fn replay(common: &Common, app: &App, callback: i64) -> Result<()> {
     common.output(&CallbackReceipt::from(receipt), || text.trim().to_owned())
 }
 
-fn sandbox_pay(common: &Common, app: &App, order_no: &str, rehearsal: &Rehearsal) -> Result<()> {
+fn sandbox_pay(common: &Common, app: &App, order_no: &str, rehearsal: &TestPayment) -> Result<()> {
     let rehearsed = sandbox::pay(&app.payments, order_no, rehearsal).map_err(name_missing("Order", order_no))?;
     record_audit(app, "payments sandbox-pay", Some(rehearsed.order.user), cli_authority(None))?;
     common.output(&Rehearsed::from(rehearsed.clone()), || {

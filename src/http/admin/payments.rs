@@ -22,7 +22,7 @@ use crate::{
             order::Order,
             orders,
             reconcile::{self, Inquiry},
-            sandbox::{self, Delivery, Rehearsal},
+            sandbox::{self, Delivery, TestPayment},
             settle::{Outcome, Verdict},
         },
     },
@@ -291,8 +291,8 @@ pub struct Rehearsed {
     answer: Option<String>,
 }
 
-impl From<sandbox::Rehearsed> for Rehearsed {
-    fn from(done: sandbox::Rehearsed) -> Self {
+impl From<sandbox::TestPaymentResult> for Rehearsed {
+    fn from(done: sandbox::TestPaymentResult) -> Self {
         Self { order: done.order.into(), answer: done.answer }
     }
 }
@@ -300,7 +300,7 @@ impl From<sandbox::Rehearsed> for Rehearsed {
 pub async fn sandbox_pay(context: RequestContext, pay: SandboxPay) -> Result<Json<Rehearsed>> {
     let is_set = |flag: Option<Flag>| flag.is_some_and(|Flag(flag)| flag);
     let delivery = if is_set(pay.lost) { Delivery::Lost } else { Delivery::Here };
-    let rehearsal = Rehearsal { late: is_set(pay.late), delivery };
-    let done = context.blocking(move |app| sandbox::pay(&app.payments, &pay.order_no.0, &rehearsal)).await?;
+    let payment = TestPayment { late: is_set(pay.late), delivery };
+    let done = context.blocking(move |app| sandbox::pay(&app.payments, &pay.order_no.0, &payment)).await?;
     Ok(Json(done.into()))
 }

@@ -17,8 +17,8 @@ use crate::{
                 callbacks::{self, Word},
                 decisions::{self, Decision},
                 order::Order,
-                orders::{self, Placed},
-                reconcile::{self, Confirmation, Hint},
+                orders::{self, PlacedOrder},
+                reconcile::{self, Confirmation, ClaimedPayment},
             },
         },
         operations::idempotency::Once,
@@ -94,7 +94,7 @@ pub async fn place_order(context: RequestContext, package: Package) -> Result<Un
 async fn placed(context: RequestContext, package: Package) -> Result<Saved<PaymentOrder>> {
     let user = context.acting_for(&Claims::of_user(package.user_id))?;
     let (Amount(amount), Coins(coin_count)) = (package.amount, package.coin_count);
-    let Placed { order, is_new } =
+    let PlacedOrder { order, is_new } =
         context.committed(orders::create(&context.app.payments, user, amount, coin_count)).await?;
     // A signature by RSA is too much work for a worker.
     let (order, order_string) =
@@ -140,12 +140,12 @@ pub async fn update_balance(context: RequestContext, result: PaymentClaim) -> Re
         return settle_by_hand(context, result).await;
     }
     let user = context.acting_for(&Claims::of_user(result.user_id))?;
-    let hint = hint(&result);
-    Ok(Confirmed(context.blocking(move |app| reconcile::confirm(&app.payments, user, &hint)).await?))
+    let claim = claimed_payment(&result);
+    Ok(Confirmed(context.blocking(move |app| reconcile::confirm(&app.payments, user, &claim)).await?))
 }
 
-fn hint(result: &PaymentClaim) -> Hint {
-    Hint {
+fn claimed_payment(result: &PaymentClaim) -> ClaimedPayment {
+    ClaimedPayment {
         order_no: result.order_no.0.clone(),
         trade_no: result.trade_no.as_ref().map(|OrderNo(number)| number.clone()),
         amount: result.amount.as_ref().map(|Amount(amount)| *amount),
@@ -155,13 +155,13 @@ fn hint(result: &PaymentClaim) -> Hint {
 
 /// An administrator knows what the provider cannot say: an order under review is credited, for a reason.
 async fn settle_by_hand(context: RequestContext, result: PaymentClaim) -> Result<Confirmed> {
-    let hint = hint(&result);
+    let claim = claimed_payment(&result);
     let by = context.authority(result.reason.map(|Reason(reason)| reason))?;
     let order = orders::find(&context.app.payments, &result.order_no.0)?;
     if result.user_id.is_some_and(|claimed| claimed != order.user) {
         return Err(Error::field("userId", Fault::new(FieldCode::UnknownValue, "must be whose order it is")));
     }
-    reconcile::compare(&order, &hint)?;
+    reconcile::check_claim(&order, &claim)?;
     context.meta.subject.get_or_init(|| order.user);
     let pending = decisions::settle(&context.app.payments, &order.order_no, Decision::Credit, by, Once::unkeyed(None));
     context.committed(pending).await?;

@@ -314,7 +314,7 @@ fn does_not_query_refunds_of_another_app() {
     for number in ["R1", "R2"] {
         let refused = fixture.refund(&order_no, "1.50", number).expect_problem(409, "order_state").json();
         let app_id: String = fixture.server.value("select app_id from payment_orders");
-        let detail = format!("The order was made for the app `{app_id}`, which is not configured.");
+        let detail = format!("The order belongs to the app `{app_id}`, which is not configured.");
         assert_eq!(refused["detail"], detail);
     }
     // The job queries orders first, then refunds.

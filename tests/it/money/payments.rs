@@ -307,7 +307,7 @@ fn does_not_purge_an_order_with_recent_activity() {
     ));
     server.command(&["cleanup", "payment-records", "--yes"]).expect(0);
     assert_eq!(server.value::<i64>("select count(*) from payment_orders"), 4);
-    let later = "select count(*) from settings where name = 'payments.cleared_until'";
+    let later = "select count(*) from settings where name = 'payments.purged_until'";
     assert_eq!(server.value::<i64>(later), 0);
     // Old ones are purged too.
     server.edit(
@@ -316,7 +316,7 @@ fn does_not_purge_an_order_with_recent_activity() {
     );
     server.command(&["cleanup", "payment-records", "--yes"]).expect(0);
     assert_eq!(server.value::<i64>("select count(*) from payment_orders"), 0);
-    assert_eq!(server.value::<String>("select value from settings where name = 'payments.cleared_until'"), "1");
+    assert_eq!(server.value::<String>("select value from settings where name = 'payments.purged_until'"), "1");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::{
     types::{Listing, Page, Timestamp, named},
 };
 
-/// Selects the columns that [`callback_of`] reads.
+/// Selects the columns that [`callback_row`] reads.
 macro_rules! select_callbacks {
     ($rest:literal) => {
         concat!(
@@ -98,7 +98,7 @@ pub fn replay(payments: &Payments, id: i64) -> Result<Pending<Receipt>> {
     Ok(judge(payments, kept.form, Some(id)))
 }
 
-/// Lists stored callbacks, newest first.
+/// Lists stored callbacks, last_activity first.
 pub fn list(core: &Core, filter: &Filter, page: Page) -> Result<Listing<Callback>> {
     core.store.read(|tx| list_in(tx, filter, page))
 }
@@ -106,15 +106,15 @@ pub fn list(core: &Core, filter: &Filter, page: Page) -> Result<Listing<Callback
 fn judge(payments: &Payments, form: Vec<u8>, replay_of: Option<i64>) -> Pending<Receipt> {
     let gateway = &payments.gateway;
     let channel = gateway.name();
-    let kept_at_most = payments.core.config.payment.refused_callbacks;
+    let max_rejected = payments.core.config.payment.refused_callbacks;
     match gateway.read_notification(&form) {
         Ok(notification) => {
-            payments.core.store.write(move |tx| take_in(tx, Message { channel, form: &form, replay_of }, &notification))
+            payments.core.store.write(move |tx| apply_and_store_in(tx, Message { channel, form: &form, replay_of }, &notification))
         }
         Err(rejection) => payments
             .core
             .store
-            .write(move |tx| refuse_in(tx, Message { channel, form: &form, replay_of }, &rejection, kept_at_most)),
+            .write(move |tx| store_rejected_in(tx, Message { channel, form: &form, replay_of }, &rejection, max_rejected)),
     }
 }
 
@@ -126,7 +126,7 @@ struct Message<'form> {
     replay_of: Option<i64>,
 }
 
-fn take_in(tx: &Write<'_>, message: Message<'_>, notification: &Notification) -> Result<Receipt> {
+fn apply_and_store_in(tx: &Write<'_>, message: Message<'_>, notification: &Notification) -> Result<Receipt> {
     let trade = &notification.trade;
     let Outcome { verdict, reason } = settle::apply_in(tx, trade)?;
     let reason = reason.map(ToOwned::to_owned);
@@ -135,14 +135,14 @@ fn take_in(tx: &Write<'_>, message: Message<'_>, notification: &Notification) ->
     Ok(Receipt { id, verdict, reason, order_no: Some(trade.order_no.clone()) })
 }
 
-fn refuse_in(tx: &Write<'_>, message: Message<'_>, rejection: &Rejection, kept_at_most: u32) -> Result<Receipt> {
+fn store_rejected_in(tx: &Write<'_>, message: Message<'_>, rejection: &Rejection, max_rejected: u32) -> Result<Receipt> {
     let reason = rejection.reason.to_string();
     let names = [rejection.order_no.clone(), rejection.trade_no.clone(), rejection.notify_id.clone()];
     let id = insert_in(tx, message, rejection.is_genuine, Verdict::Rejected, Some(&reason), &names)?;
     tx.execute(
         "delete from payment_callbacks where is_genuine = 0 and id <= (select id from payment_callbacks \
          where is_genuine = 0 order by id desc limit 1 offset ?1)",
-        [kept_at_most],
+        [max_rejected],
     )?;
     Ok(Receipt { id, verdict: Verdict::Rejected, reason: Some(reason), order_no: rejection.order_no.clone() })
 }
@@ -175,7 +175,7 @@ fn insert_in(
 }
 
 fn find_in(tx: &Read<'_>, id: i64) -> Result<Callback> {
-    tx.first(select_callbacks!("where id = ?1"), [id], callback_of)?.ok_or_else(|| Error::from(Code::NotFound))
+    tx.first(select_callbacks!("where id = ?1"), [id], callback_row)?.ok_or_else(|| Error::from(Code::NotFound))
 }
 
 fn list_in(tx: &Read<'_>, filter: &Filter, page: Page) -> Result<Listing<Callback>> {
@@ -189,7 +189,7 @@ fn list_in(tx: &Read<'_>, filter: &Filter, page: Page) -> Result<Listing<Callbac
                     "where order_no = ?1 and (?2 is null or verdict = ?2) order by id desc limit ?3 offset ?4"
                 ),
                 (order_no, verdict, size, offset),
-                callback_of,
+                callback_row,
             )?,
             total: tx.one(
                 "select count(*) from payment_callbacks where order_no = ?1 and (?2 is null or verdict = ?2)",
@@ -200,7 +200,7 @@ fn list_in(tx: &Read<'_>, filter: &Filter, page: Page) -> Result<Listing<Callbac
     }
     let Some(verdict) = verdict else {
         return Ok(Listing {
-            items: tx.all(select_callbacks!("order by id desc limit ?1 offset ?2"), (size, offset), callback_of)?,
+            items: tx.all(select_callbacks!("order by id desc limit ?1 offset ?2"), (size, offset), callback_row)?,
             total: tx.one("select count(*) from payment_callbacks", (), |row| row.get(0))?,
         });
     };
@@ -208,13 +208,13 @@ fn list_in(tx: &Read<'_>, filter: &Filter, page: Page) -> Result<Listing<Callbac
         items: tx.all(
             select_callbacks!("where verdict = ?1 order by id desc limit ?2 offset ?3"),
             (verdict, size, offset),
-            callback_of,
+            callback_row,
         )?,
         total: tx.one("select count(*) from payment_callbacks where verdict = ?1", [verdict], |row| row.get(0))?,
     })
 }
 
-fn callback_of(row: &Row<'_>) -> rusqlite::Result<Callback> {
+fn callback_row(row: &Row<'_>) -> rusqlite::Result<Callback> {
     Ok(Callback {
         id: row.get(0)?,
         received_at: Timestamp(row.get(1)?),

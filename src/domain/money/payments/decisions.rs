@@ -14,8 +14,8 @@ use crate::{
                 order::Order,
                 orders, refunds,
                 settle::{
-                    ToldBy, enter_in, is_about_another_trade, is_user_gone_in, post_credit_in, record_in, refund_in,
-                    review_in, state_of_facts, take_coins_back_in,
+                    RefundSource, set_state_in, is_about_another_trade, is_user_gone_in, post_credit_in, record_in, refund_in,
+                    review_in, settled_state, claw_back_in,
                 },
             },
         },
@@ -68,7 +68,7 @@ fn settle_in(
 ) -> Result<Order> {
     let order = orders::find_in(tx, order_no)?;
     if order.state != OrderState::Review {
-        return Err(wrong_state(format!("The order is {}, not under review.", order.state.name())));
+        return Err(wrong_state(format!("The order is {}, not in review.", order.state.name())));
     }
     match decision {
         Decision::Credit => refunds::end_open_in(tx, gateway, &order, "credited")?,
@@ -80,67 +80,66 @@ fn settle_in(
     let order = before.clone();
     let order = Order { reason: Some(by.reason.clone()), ..order };
     match decision {
-        Decision::Credit => credit_by_hand_in(tx, order, by)?,
-        Decision::Collect => collect_in(tx, before, by)?,
+        Decision::Credit => credit_manually_in(tx, order, by)?,
+        Decision::Collect => claw_back_owed_in(tx, before, by)?,
         Decision::ReturnedElsewhere if order.paid_at.is_none() || order.refunded >= order.paid => {
-            return Err(wrong_state("No money of this order's is there that could have been returned."));
+            return Err(wrong_state("The order has no money left that could have been refunded."));
         }
         Decision::ReturnedElsewhere => {
             let all = order.paid;
-            refund_in(tx, order, all, true, ToldBy::Settlement(by))?;
+            refund_in(tx, order, all, true, RefundSource::Settlement(by))?;
         }
-        Decision::Dismiss if state_of_facts(&order) == OrderState::Closed && order.paid_at.is_some() => {
+        Decision::Dismiss if settled_state(&order) == OrderState::Closed && order.paid_at.is_some() => {
             return Err(wrong_state(
-                "The money is there and bought nothing: credit the order, return the money, or say that it was returned \
-                 elsewhere.",
+                "The payment bought nothing: credit the order, refund it, or record that it was refunded elsewhere.",
             ));
         }
         Decision::Dismiss => {
             let coins_written_off = order.coins_written_off + order.coins_owed().max(0);
-            let (state, closed_at) = match state_of_facts(&order) {
+            let (state, closed_at) = match settled_state(&order) {
                 OrderState::Closed => (OrderState::Closed, order.closed_at.or(Some(tx.now))),
                 state => (state, order.closed_at),
             };
-            enter_in(tx, Order { coins_written_off, closed_at, ..order }, state)?;
+            set_state_in(tx, Order { coins_written_off, closed_at, ..order }, state)?;
         }
     }
     orders::find_in(tx, order_no)
 }
 
-fn collect_in(tx: &Write<'_>, order: Order, by: &Authority) -> Result<()> {
+fn claw_back_owed_in(tx: &Write<'_>, order: Order, by: &Authority) -> Result<()> {
     if order.coins_owed() == 0 {
-        return Err(wrong_state("No coins are owed."));
+        return Err(wrong_state("The order owes no coins."));
     }
-    let (order, missing) = take_coins_back_in(tx, order, Some(by))?;
+    let (order, missing) = claw_back_in(tx, order, Some(by))?;
     match missing {
         Some(reason) if reason == Code::AccountInconsistent.name() => Err(Code::AccountInconsistent.into()),
-        _ if is_about_another_trade(&order) => enter_in(tx, order, OrderState::Review),
+        _ if is_about_another_trade(&order) => set_state_in(tx, order, OrderState::Review),
         Some(reason) => review_in(tx, order, reason).map(drop),
         None => {
-            let state = state_of_facts(&order);
+            let state = settled_state(&order);
             let order = Order { reason: Some(by.reason.clone()), ..order };
-            enter_in(tx, order, state)
+            set_state_in(tx, order, state)
         }
     }
 }
 
-fn credit_by_hand_in(tx: &Write<'_>, order: Order, by: &Authority) -> Result<()> {
+fn credit_manually_in(tx: &Write<'_>, order: Order, by: &Authority) -> Result<()> {
     if order.credited_at.is_some() {
-        return Err(wrong_state("The order was credited before; it can only be dismissed."));
+        return Err(wrong_state("The order is credited already; it can only be written off."));
     }
     if is_user_gone_in(tx, &order)? {
-        return Err(wrong_state("The user is gone: return the money."));
+        return Err(wrong_state("The user is deleted: refund the payment."));
     }
     let after = post_credit_in(tx, &order)?;
     let before = after - i64::from(order.coin_count);
     record_in(tx, &order, "settle_payment", by, before, after)?;
     let credited = Order { credited_at: Some(tx.now), ..order };
-    let (order, missing) = take_coins_back_in(tx, credited, Some(by))?;
+    let (order, missing) = claw_back_in(tx, credited, Some(by))?;
     if missing.is_some() {
-        return Err(Error::internal("coins that were just given could not be taken back"));
+        return Err(Error::internal("coins that were just credited could not be taken back"));
     }
-    let state = state_of_facts(&order);
-    enter_in(tx, order, state)
+    let state = settled_state(&order);
+    set_state_in(tx, order, state)
 }
 
 fn wrong_state(detail: impl Into<std::borrow::Cow<'static, str>>) -> Error {

@@ -78,7 +78,7 @@ impl Order {
     }
 
     /// Returns true if the ledger entry belongs to this order, by user and reference.
-    pub fn is_named_by(&self, entry: &Entry) -> bool {
+    pub fn owns_entry(&self, entry: &Entry) -> bool {
         let Some(reference) = entry.reference.as_deref().filter(|_| entry.user == self.user) else { return false };
         match entry.kind {
             Kind::Topup => reference == self.credit_reference(),
@@ -106,7 +106,7 @@ impl Order {
     }
 
     /// Returns true if the gateway belongs to the order's channel and app.
-    pub(super) fn is_known_to(&self, gateway: &dyn PaymentGateway) -> bool {
+    pub(super) fn belongs_to(&self, gateway: &dyn PaymentGateway) -> bool {
         let is_app = |made_for: &String| made_for == gateway.app_id();
         self.channel == gateway.name() && self.app_id.as_ref().is_none_or(is_app)
     }
@@ -115,11 +115,11 @@ impl Order {
     ///
     /// # Errors
     /// `order_state`.
-    pub(super) fn demand_app(&self, gateway: &dyn PaymentGateway) -> Result<()> {
-        self.demand_gateway(gateway.name())?;
+    pub(super) fn require_app(&self, gateway: &dyn PaymentGateway) -> Result<()> {
+        self.require_gateway(gateway.name())?;
         match &self.app_id {
-            Some(app_id) if !self.is_known_to(gateway) => {
-                let detail = format!("The order was made for the app `{app_id}`, which is not configured.");
+            Some(app_id) if !self.belongs_to(gateway) => {
+                let detail = format!("The order belongs to the app `{app_id}`, which is not configured.");
                 Err(Error::new(Code::OrderState).detail(detail))
             }
             _ => Ok(()),
@@ -130,11 +130,11 @@ impl Order {
     ///
     /// # Errors
     /// `order_state`.
-    pub(super) fn demand_gateway(&self, name: &str) -> Result<()> {
+    pub(super) fn require_gateway(&self, name: &str) -> Result<()> {
         if self.channel == name {
             return Ok(());
         }
-        let detail = format!("The order was made with the gateway `{}`, which is not configured.", self.channel);
+        let detail = format!("The order belongs to the gateway `{}`, which is not configured.", self.channel);
         Err(Error::new(Code::OrderState).detail(detail))
     }
 

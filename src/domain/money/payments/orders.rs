@@ -33,7 +33,7 @@ pub struct Filter {
 
 /// An order, with a flag that tells whether it is new.
 #[derive(Clone, Debug)]
-pub struct Placed {
+pub struct PlacedOrder {
     pub order: Order,
     pub is_new: bool,
 }
@@ -42,7 +42,7 @@ pub struct Placed {
 ///
 /// # Errors
 /// `unknown_package` for a pair that is not in the price list.
-pub fn create(payments: &Payments, user: UserId, amount: Fen, coin_count: u32) -> Pending<Placed> {
+pub fn create(payments: &Payments, user: UserId, amount: Fen, coin_count: u32) -> Pending<PlacedOrder> {
     let config = Arc::clone(&payments.core.config);
     if !config.payment.packages.contains(amount, coin_count) {
         return Pending::ready(Err(Code::UnknownPackage.into()));
@@ -53,7 +53,7 @@ pub fn create(payments: &Payments, user: UserId, amount: Fen, coin_count: u32) -
         let settings = &config.payment;
         let made_since = tx.now.minus(settings.order_reuse);
         if let Some(order) = find_open_in(tx, user, (channel, app_id), amount, coin_count, made_since)? {
-            return Ok(Placed { order, is_new: false });
+            return Ok(PlacedOrder { order, is_new: false });
         }
         let next_check_at = settings.checks.first().map(|age| tx.now.plus(*age).0);
         let expires_at = tx.now.plus(settings.order_lifetime);
@@ -63,7 +63,7 @@ pub fn create(payments: &Payments, user: UserId, amount: Fen, coin_count: u32) -
              created_at, expires_at, app_id) values (?1, ?2, ?3, ?4, ?5, 'created', ?6, ?7, ?8, ?9)",
             (&order_no, user.0, channel, amount.as_fen(), coin_count, next_check_at, tx.now.0, expires_at.0, app_id),
         )?;
-        Ok(Placed { order: find_in(tx, &order_no)?, is_new: true })
+        Ok(PlacedOrder { order: find_in(tx, &order_no)?, is_new: true })
     })
 }
 
@@ -82,20 +82,20 @@ pub fn find(payments: &Payments, number: &str) -> Result<Order> {
 
 /// An order with everything recorded about it.
 #[derive(Clone, Debug)]
-pub struct OrderFile {
+pub struct OrderDetails {
     pub order: Order,
     pub refunds: Vec<Refund>,
-    /// The newest callbacks.
+    /// The last_activity callbacks.
     pub callbacks: Vec<Callback>,
     /// The ledger entries of its coins.
     pub entries: Vec<Entry>,
 }
 
 /// Returns an order with its refunds, callbacks and ledger entries.
-pub fn file(payments: &Payments, number: &str) -> Result<OrderFile> {
+pub fn file(payments: &Payments, number: &str) -> Result<OrderDetails> {
     let order = find(payments, number)?;
     let filter = callbacks::Filter { order_no: Some(order.order_no.clone()), verdict: None };
-    Ok(OrderFile {
+    Ok(OrderDetails {
         refunds: refunds::of_order(&payments.core, &order.order_no)?,
         callbacks: callbacks::list(&payments.core, &filter, Page { number: 1, size: 20 })?.items,
         entries: payments.core.store.read(|tx| entries_in(tx, &order))?,
@@ -103,7 +103,7 @@ pub fn file(payments: &Payments, number: &str) -> Result<OrderFile> {
     })
 }
 
-/// Lists orders, newest first.
+/// Lists orders, last_activity first.
 pub fn list(core: &Core, filter: Filter, page: Page) -> Result<Listing<Order>> {
     core.store.read(|tx| list_in(tx, filter, page))
 }
@@ -133,7 +133,7 @@ pub fn entries_in(tx: &Read<'_>, order: &Order) -> Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// Selects the columns that [`order_of`] reads.
+/// Selects the columns that [`order_row`] reads.
 macro_rules! select_orders {
     ($rest:literal) => {
         concat!(
@@ -146,11 +146,11 @@ macro_rules! select_orders {
 }
 
 pub fn find_maybe_in(tx: &Read<'_>, order_no: &str) -> Result<Option<Order>> {
-    tx.first(select_orders!("where order_no = ?1"), [order_no], order_of)
+    tx.first(select_orders!("where order_no = ?1"), [order_no], order_row)
 }
 
 pub(super) fn find_by_trade_in(tx: &Read<'_>, channel: &str, trade_no: &str) -> Result<Option<Order>> {
-    tx.first(select_orders!("where channel = ?1 and trade_no = ?2"), (channel, trade_no), order_of)
+    tx.first(select_orders!("where channel = ?1 and trade_no = ?2"), (channel, trade_no), order_row)
 }
 
 /// Stores the mutable columns of an order.
@@ -178,11 +178,11 @@ pub(super) fn store_in(tx: &Write<'_>, order: &Order) -> Result<()> {
             order.settled_at.map(|at| at.0),
         ),
     )?;
-    if changed == 1 { Ok(()) } else { Err(Error::internal("an order that was just read is gone")) }
+    if changed == 1 { Ok(()) } else { Err(Error::internal("an order that was just read is missing")) }
 }
 
 /// Records a query on behalf of the user. Returns false if the last one was too recent.
-pub(super) fn take_question_in(tx: &Write<'_>, order_no: &str, not_since: Timestamp) -> Result<bool> {
+pub(super) fn claim_query_in(tx: &Write<'_>, order_no: &str, not_since: Timestamp) -> Result<bool> {
     let taken = tx.execute(
         "update payment_orders set asked_at = ?2 where order_no = ?1 and \
          (asked_at is null or asked_at <= ?3 or asked_at > ?2)",
@@ -192,7 +192,7 @@ pub(super) fn take_question_in(tx: &Write<'_>, order_no: &str, not_since: Timest
 }
 
 /// Allows another query at once, because the provider could not be reached.
-pub(super) fn give_question_back_in(tx: &Write<'_>, order_no: &str) -> Result<()> {
+pub(super) fn release_query_in(tx: &Write<'_>, order_no: &str) -> Result<()> {
     tx.execute("update payment_orders set asked_at = null where order_no = ?1", [order_no]).map(drop)
 }
 
@@ -202,12 +202,12 @@ pub(super) fn due_in(tx: &Read<'_>, channel: &str, latest: Duration, limit: u32)
     let mut due = tx.all(
         select_orders!("where channel = ?1 and next_check_at <= ?2 order by next_check_at limit ?3"),
         (channel, tx.now.0, limit),
-        order_of,
+        order_row,
     )?;
     due.extend(tx.all(
         select_orders!("where channel = ?1 and next_check_at > ?2 order by next_check_at limit ?3"),
         (channel, tx.now.plus(latest).0, limit),
-        order_of,
+        order_row,
     )?);
     Ok(due)
 }
@@ -217,7 +217,7 @@ pub(super) fn made_between_in(tx: &Read<'_>, after: (Timestamp, i64), to: Timest
     tx.all(
         select_orders!("where (created_at, id) > (?1, ?2) and created_at < ?3 order by created_at, id limit ?4"),
         (after.0.0, after.1, to.0, limit),
-        order_of,
+        order_row,
     )
 }
 
@@ -227,14 +227,14 @@ fn list_in(tx: &Read<'_>, filter: Filter, page: Page) -> Result<Listing<Order>> 
     let count = |row: &Row<'_>| row.get(0);
     Ok(match (user, state) {
         (None, None) => Listing {
-            items: tx.all(select_orders!("order by id desc limit ?1 offset ?2"), (size, offset), order_of)?,
+            items: tx.all(select_orders!("order by id desc limit ?1 offset ?2"), (size, offset), order_row)?,
             total: tx.one("select count(*) from payment_orders", (), count)?,
         },
         (Some(user), None) => Listing {
             items: tx.all(
                 select_orders!("where user_id = ?1 order by id desc limit ?2 offset ?3"),
                 (user, size, offset),
-                order_of,
+                order_row,
             )?,
             total: tx.one("select count(*) from payment_orders where user_id = ?1", [user], count)?,
         },
@@ -242,7 +242,7 @@ fn list_in(tx: &Read<'_>, filter: Filter, page: Page) -> Result<Listing<Order>> 
             items: tx.all(
                 select_orders!("where state = ?1 order by id desc limit ?2 offset ?3"),
                 (state, size, offset),
-                order_of,
+                order_row,
             )?,
             total: tx.one("select count(*) from payment_orders where state = ?1", [state], count)?,
         },
@@ -250,7 +250,7 @@ fn list_in(tx: &Read<'_>, filter: Filter, page: Page) -> Result<Listing<Order>> 
             items: tx.all(
                 select_orders!("where user_id = ?1 and state = ?2 order by id desc limit ?3 offset ?4"),
                 (user, state, size, offset),
-                order_of,
+                order_row,
             )?,
             total: tx.one(
                 // The plus keeps the planner on the user's index: a user has few orders, a state has most of all.
@@ -265,7 +265,7 @@ fn list_in(tx: &Read<'_>, filter: Filter, page: Page) -> Result<Listing<Order>> 
 /// Exports the user's orders with their refunds, oldest first.
 pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     tx.each(select_orders!("where user_id = ?1 order by id"), [user.0], |row| {
-        let order = order_of(row)?;
+        let order = order_row(row)?;
         let refunds = refunds::of_order_in(tx, &order.order_no)?;
         each(json!({
             "orderNo": order.order_no,
@@ -304,7 +304,7 @@ fn find_open_in(
              and created_at <= ?5 and channel = ?6 and app_id = ?7 order by created_at desc limit 1"
         ),
         (user.0, amount.as_fen(), coin_count, made_since.0, tx.now.0, channel, app_id),
-        order_of,
+        order_row,
     )
 }
 
@@ -317,7 +317,7 @@ fn day_of(now: Timestamp) -> String {
     now.to_string().chars().filter(char::is_ascii_digit).take(8).collect()
 }
 
-fn order_of(row: &Row<'_>) -> rusqlite::Result<Order> {
+fn order_row(row: &Row<'_>) -> rusqlite::Result<Order> {
     let fen = |index| -> rusqlite::Result<Fen> {
         let amount: i64 = row.get(index)?;
         Fen::from_fen(amount).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(index, amount))

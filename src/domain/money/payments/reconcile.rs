@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The wait after the provider could not be reached or gave contradicting responses.
-const AFTER_A_FAILURE: Duration = Duration::from_mins(1);
+const RETRY_AFTER: Duration = Duration::from_mins(1);
 /// Orders queried in one run of the job.
 const SLICE: u32 = 50;
 
@@ -35,7 +35,7 @@ pub struct Inquiry {
 
 /// A claim of the user's app about a payment.
 #[derive(Clone, Debug)]
-pub struct Hint {
+pub struct ClaimedPayment {
     pub order_no: String,
     pub trade_no: Option<String>,
     pub amount: Option<Fen>,
@@ -57,7 +57,7 @@ pub struct Confirmation {
 /// `not_found`; `order_state` for an order of another gateway; those of the provider.
 pub fn inquire(payments: &Payments, order_no: &str) -> Result<Inquiry> {
     let order = orders::find(payments, order_no)?;
-    order.demand_gateway(payments.gateway.name())?;
+    order.require_gateway(payments.gateway.name())?;
     let trade = match payments.ask(&payments.core.clock, |gateway| gateway.query(&order.order_no))? {
         TradeState::NotFound => return Ok(Inquiry { order, trade: None, outcome: Verdict::Unchanged.into() }),
         TradeState::Found(trade) => trade,
@@ -71,12 +71,12 @@ pub fn inquire(payments: &Payments, order_no: &str) -> Result<Inquiry> {
 ///
 /// # Errors
 /// `not_found` for another user's order; `invalid_parameters` for a claim that does not match the order.
-pub fn confirm(payments: &Payments, user: UserId, hint: &Hint) -> Result<Confirmation> {
-    let order = payments.core.store.read(|tx| orders::find_own_in(tx, user, &hint.order_no))?;
-    compare(&order, hint)?;
+pub fn confirm(payments: &Payments, user: UserId, claim: &ClaimedPayment) -> Result<Confirmation> {
+    let order = payments.core.store.read(|tx| orders::find_own_in(tx, user, &claim.order_no))?;
+    check_claim(&order, claim)?;
     let is_open = matches!(order.state, OrderState::Created | OrderState::Paid | OrderState::Closed);
-    let is_pending = is_open && ask_unless_just_asked(payments, &order.order_no)?;
-    let order = payments.core.store.read(|tx| orders::find_own_in(tx, user, &hint.order_no))?;
+    let is_pending = is_open && query_unless_recent(payments, &order.order_no)?;
+    let order = payments.core.store.read(|tx| orders::find_own_in(tx, user, &claim.order_no))?;
     Ok(Confirmation { is_pending, balance: coins::balance(&payments.core, user)?, order })
 }
 
@@ -88,17 +88,17 @@ pub fn check_due(payments: &Payments) -> Result<()> {
         check_due_of(payments, channel)?;
     }
     check_due_of(payments, own)?;
-    refunds::ask_about_open(payments)
+    refunds::query_open(payments)
 }
 
 fn check_due_of(payments: &Payments, channel: &str) -> Result<()> {
     let payment = &payments.core.config.payment;
     let latest =
-        payment.checks.iter().copied().fold(settle::CREDIT_AGAIN_AFTER.max(payment.order_lifetime), Duration::max);
+        payment.checks.iter().copied().fold(settle::CREDIT_RETRY_AFTER.max(payment.order_lifetime), Duration::max);
     for order in payments.core.store.read(|tx| orders::due_in(tx, channel, latest, SLICE))? {
         let order_no = order.order_no.clone();
         if let Err(error) = check(payments, order) {
-            tracing::warn!(%error, order_no, "an order could not be checked");
+            tracing::warn!(%error, order_no, "an order could not be queried at the provider");
             payments.core.store.write(move |tx| postpone_in(tx, &order_no)).wait()?;
             // The breaker is open, so the next query would fail, too.
             if error.code == Code::ProviderUnavailable {
@@ -110,28 +110,28 @@ fn check_due_of(payments: &Payments, channel: &str) -> Result<()> {
 }
 
 /// Queries the order unless that was done a moment ago. Returns true if the result is still unknown.
-fn ask_unless_just_asked(payments: &Payments, order_no: &str) -> Result<bool> {
+fn query_unless_recent(payments: &Payments, order_no: &str) -> Result<bool> {
     let Ok(_asking) = payments.asking.try_acquire(order_no.to_owned()) else { return Ok(true) };
-    if !take_question(payments, order_no)? {
+    if !claim_query(payments, order_no)? {
         return Ok(false);
     }
     let is_unknown = match payments.calls.try_acquire() {
-        Ok(_slot) => ask_for_user(payments, order_no)?,
+        Ok(_slot) => query_for_user(payments, order_no)?,
         Err(_) => true,
     };
     if is_unknown {
         let order_no = order_no.to_owned();
-        payments.core.store.write(move |tx| orders::give_question_back_in(tx, &order_no)).wait()?;
+        payments.core.store.write(move |tx| orders::release_query_in(tx, &order_no)).wait()?;
     }
     Ok(is_unknown)
 }
 
 /// Queries the order. Returns true if the provider could not be reached.
-fn ask_for_user(payments: &Payments, order_no: &str) -> Result<bool> {
+fn query_for_user(payments: &Payments, order_no: &str) -> Result<bool> {
     match inquire(payments, order_no) {
         Ok(_) => Ok(false),
-        Err(error) if is_failure_of_provider(error.code) => {
-            tracing::warn!(%error, order_no, "the provider could not be asked about an order");
+        Err(error) if is_provider_failure(error.code) => {
+            tracing::warn!(%error, order_no, "the provider could not be reached for an order");
             Ok(true)
         }
         Err(error) if error.code == Code::OrderState => Ok(false),
@@ -139,31 +139,31 @@ fn ask_for_user(payments: &Payments, order_no: &str) -> Result<bool> {
     }
 }
 
-const fn is_failure_of_provider(code: Code) -> bool {
+const fn is_provider_failure(code: Code) -> bool {
     matches!(code, Code::ProviderFailed | Code::ProviderTimeout | Code::ProviderUnavailable | Code::TooManyRequests)
 }
 
 /// Limits how often a user can trigger a query of one order.
-fn take_question(payments: &Payments, order_no: &str) -> Result<bool> {
+fn claim_query(payments: &Payments, order_no: &str) -> Result<bool> {
     let (order_no, wait) = (order_no.to_owned(), payments.core.config.payment.ask_again_after);
-    payments.core.store.write(move |tx| orders::take_question_in(tx, &order_no, tx.now.minus(wait))).wait()
+    payments.core.store.write(move |tx| orders::claim_query_in(tx, &order_no, tx.now.minus(wait))).wait()
 }
 
 /// Compares a claim with the order.
 ///
 /// # Errors
 /// `invalid_parameters`.
-pub fn compare(order: &Order, hint: &Hint) -> Result<()> {
+pub fn check_claim(order: &Order, claim: &ClaimedPayment) -> Result<()> {
     let mut wrong = Vec::new();
     let mut demand = |holds: bool, field: &str| {
         if !holds {
-            wrong.push(Fault::new(FieldCode::UnknownValue, "is not the order's").in_field(field));
+            wrong.push(Fault::new(FieldCode::UnknownValue, "does not match the order").in_field(field));
         }
     };
-    demand(hint.amount.is_none_or(|amount| amount == order.amount), "amount");
-    demand(hint.coin_count.is_none_or(|count| count == order.coin_count), "coinCount");
+    demand(claim.amount.is_none_or(|amount| amount == order.amount), "amount");
+    demand(claim.coin_count.is_none_or(|count| count == order.coin_count), "coinCount");
     let is_trade = |claimed: &String| order.trade_no.as_ref().is_none_or(|known| known == claimed);
-    demand(hint.trade_no.as_ref().is_none_or(is_trade), "tradeNo");
+    demand(claim.trade_no.as_ref().is_none_or(is_trade), "tradeNo");
     if wrong.is_empty() { Ok(()) } else { Err(Error::fields(wrong)) }
 }
 
@@ -173,7 +173,7 @@ fn settle_by_answer_in(tx: &Write<'_>, trade: &Trade) -> Result<(Order, Outcome)
     let order = orders::find_in(tx, &trade.order_no)?;
     let outcome = match (outcome.verdict, order.state) {
         (Verdict::Rejected, OrderState::Review) => Outcome { verdict: Verdict::Review, ..outcome },
-        (Verdict::Rejected, _) if settle::is_known_of(&order, trade) => Verdict::Unchanged.into(),
+        (Verdict::Rejected, _) if settle::is_payment_recorded(&order, trade) => Verdict::Unchanged.into(),
         (Verdict::Rejected, _) => settle::review_rejected_in(tx, order, trade, outcome.reason.unwrap_or("rejected"))?,
         _ => outcome,
     };
@@ -183,7 +183,7 @@ fn settle_by_answer_in(tx: &Write<'_>, trade: &Trade) -> Result<(Order, Outcome)
 fn check(payments: &Payments, order: Order) -> Result<()> {
     if order.state == OrderState::Paid {
         let order_no = order.order_no;
-        return payments.core.store.write(move |tx| credit_again_in(tx, &order_no)).wait();
+        return payments.core.store.write(move |tx| retry_credit_in(tx, &order_no)).wait();
     }
     let can_be_asked = order.channel == payments.gateway.name();
     let order = if can_be_asked { inquire(payments, &order.order_no)?.order } else { order };
@@ -196,13 +196,13 @@ fn check(payments: &Payments, order: Order) -> Result<()> {
         None if payments.core.clock.now() < order.expires_at => {
             schedule(payments, &order.order_no, order.expires_at).wait()
         }
-        None if order.is_known_to(payments.gateway.as_ref()) => close(payments, &order),
-        None => give_up(payments, order).wait(),
+        None if order.belongs_to(payments.gateway.as_ref()) => close(payments, &order),
+        None => end_unreachable(payments, order).wait(),
     }
 }
 
 /// Ends an order whose provider can no longer be queried: with review where real money may be involved.
-fn give_up(payments: &Payments, order: Order) -> Pending<()> {
+fn end_unreachable(payments: &Payments, order: Order) -> Pending<()> {
     payments.core.store.write(move |tx| {
         let order = orders::find_in(tx, &order.order_no)?;
         if order.state != OrderState::Created {
@@ -216,7 +216,7 @@ fn give_up(payments: &Payments, order: Order) -> Pending<()> {
     })
 }
 
-fn credit_again_in(tx: &Write<'_>, order_no: &str) -> Result<()> {
+fn retry_credit_in(tx: &Write<'_>, order_no: &str) -> Result<()> {
     let order = orders::find_in(tx, order_no)?;
     if order.state == OrderState::Paid {
         settle::credit_paid_in(tx, order)?;
@@ -259,7 +259,7 @@ fn close(payments: &Payments, order: &Order) -> Result<()> {
         }
         // It was paid or closed after the query, or the provider contradicts itself.
         CloseOutcome::NotClosable => {
-            schedule(payments, &order.order_no, payments.core.clock.now().plus(AFTER_A_FAILURE)).wait()
+            schedule(payments, &order.order_no, payments.core.clock.now().plus(RETRY_AFTER)).wait()
         }
     }
 }
@@ -269,5 +269,5 @@ fn postpone_in(tx: &Write<'_>, order_no: &str) -> Result<()> {
     if order.next_check_at.is_none() {
         return Ok(());
     }
-    orders::store_in(tx, &Order { next_check_at: Some(tx.now.plus(AFTER_A_FAILURE)), ..order })
+    orders::store_in(tx, &Order { next_check_at: Some(tx.now.plus(RETRY_AFTER)), ..order })
 }

@@ -3,9 +3,9 @@
 //! The refund number makes a refund happen once, here and at the provider. If the provider's response is lost, the
 //! number is queried before anything is repeated.
 
-mod carrying_out;
+mod execution;
 
-pub(super) use carrying_out::ask_about_open;
+pub(super) use execution::query_open;
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use crate::{
     types::{Fen, Timestamp, named, random_hex},
 };
 
-/// Selects the columns that [`refund_of`] reads.
+/// Selects the columns that [`refund_row`] reads.
 macro_rules! select_refunds {
     ($rest:literal) => {
         concat!(
@@ -85,7 +85,7 @@ impl Refund {
 
 /// A requested refund.
 #[derive(Clone, Debug)]
-pub struct Wish {
+pub struct RefundRequestSpec {
     pub order_no: String,
     /// Defaults to the remaining amount.
     pub amount: Option<Fen>,
@@ -106,22 +106,22 @@ pub struct Refunded {
 /// # Errors
 /// `not_found`; `order_state` for an order without that much money; `idempotency_key_reused` for a number or key of
 /// another refund; `invalid_parameters`; those of the provider, after which the same request can be repeated.
-pub fn refund(payments: &Payments, wish: &Wish, by: &Authority, once: Once<Refunded>) -> Result<Answered<Refunded>> {
+pub fn refund(payments: &Payments, spec: &RefundRequestSpec, by: &Authority, once: Once<Refunded>) -> Result<Answered<Refunded>> {
     if let Some(kept) = once.answered_before(&payments.core)? {
         return Ok(Answered::Before(kept));
     }
-    let refunded = give_back(payments, wish, by)?;
-    let told = move |tx: &Write<'_>| note_told_in(tx, &refunded.refund.refund_no).map(|()| refunded);
+    let refunded = execute_request(payments, spec, by)?;
+    let told = move |tx: &Write<'_>| mark_reported_in(tx, &refunded.refund.refund_no).map(|()| refunded);
     payments.core.store.write(move |tx| once.run_in(tx, told)).wait()
 }
 
-fn give_back(payments: &Payments, wish: &Wish, by: &Authority) -> Result<Refunded> {
-    check(wish)?;
-    let (wish, authority) = (wish.clone(), by.clone());
+fn execute_request(payments: &Payments, spec: &RefundRequestSpec, by: &Authority) -> Result<Refunded> {
+    check(spec)?;
+    let (spec, authority) = (spec.clone(), by.clone());
     let gateway = Arc::clone(&payments.gateway);
-    let refund = payments.core.store.write(move |tx| request_in(tx, &wish, gateway.as_ref(), &authority)).wait()?;
+    let refund = payments.core.store.write(move |tx| request_in(tx, &spec, gateway.as_ref(), &authority)).wait()?;
     if refund.progress == Progress::Requested {
-        carrying_out::carry_out(payments, &refund, by)?;
+        execution::execute(payments, &refund, by)?;
     }
     let refunded = payments.core.store.read(|tx| {
         let refund = find_in(tx, &refund.refund_no)?.ok_or(Code::NotFound)?;
@@ -129,7 +129,7 @@ fn give_back(payments: &Payments, wish: &Wish, by: &Authority) -> Result<Refunde
     })?;
     match (&refunded.refund.failure, refunded.refund.progress) {
         (Some(code), Progress::Refused) => {
-            Err(Error::new(Code::ProviderFailed).detail(format!("The provider refuses the refund: {code}.")))
+            Err(Error::new(Code::ProviderFailed).detail(format!("The provider refused the refund: {code}.")))
         }
         _ => Ok(refunded),
     }
@@ -141,25 +141,25 @@ pub fn of_order(core: &Core, order_no: &str) -> Result<Vec<Refund>> {
 }
 
 pub(super) fn of_order_in(tx: &Read<'_>, order_no: &str) -> Result<Vec<Refund>> {
-    tx.all(select_refunds!("where order_no = ?1 order by created_at"), [order_no], refund_of)
+    tx.all(select_refunds!("where order_no = ?1 order by created_at"), [order_no], refund_row)
 }
 
 /// Rejects a zero amount.
 ///
 /// # Errors
 /// `out_of_range`.
-pub fn must_be_some(amount: Fen) -> Result<(), Fault> {
+pub fn require_positive(amount: Fen) -> Result<(), Fault> {
     if amount == Fen::ZERO { Err(Fault::new(FieldCode::OutOfRange, "must be more than 0")) } else { Ok(()) }
 }
 
-fn check(wish: &Wish) -> Result<()> {
-    if let Some(amount) = wish.amount {
-        must_be_some(amount).map_err(|fault| Error::field("amount", fault))?;
+fn check(spec: &RefundRequestSpec) -> Result<()> {
+    if let Some(amount) = spec.amount {
+        require_positive(amount).map_err(|fault| Error::field("amount", fault))?;
     }
     let is_number = |number: &String| {
         (1..=64).contains(&number.len()) && number.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     };
-    if !wish.refund_no.as_ref().is_none_or(is_number) {
+    if !spec.refund_no.as_ref().is_none_or(is_number) {
         let fault = Fault::new(FieldCode::InvalidFormat, "must be 1 to 64 letters, digits or `_`");
         return Err(Error::field("refundNo", fault));
     }
@@ -172,15 +172,15 @@ fn new_number() -> Result<String> {
 
 /// Stores the intent or finds an existing refund. An order has one open refund at a time. A repeated request without a
 /// number continues the open refund, or gets the one that succeeded since.
-fn request_in(tx: &Write<'_>, wish: &Wish, gateway: &dyn PaymentGateway, by: &Authority) -> Result<Refund> {
-    let order = orders::find_in(tx, &wish.order_no)?;
-    let named = wish.refund_no.as_deref().map(|number| find_in(tx, number)).transpose()?.flatten();
+fn request_in(tx: &Write<'_>, spec: &RefundRequestSpec, gateway: &dyn PaymentGateway, by: &Authority) -> Result<Refund> {
+    let order = orders::find_in(tx, &spec.order_no)?;
+    let named = spec.refund_no.as_deref().map(|number| find_in(tx, number)).transpose()?.flatten();
     if let Some(known) = &named {
-        if known.order_no != order.order_no || wish.amount.is_some_and(|amount| amount != known.amount) {
+        if known.order_no != order.order_no || spec.amount.is_some_and(|amount| amount != known.amount) {
             return Err(Code::IdempotencyKeyReused.into());
         }
         if known.progress == Progress::Requested {
-            order.demand_app(gateway)?;
+            order.require_app(gateway)?;
         }
         if known.progress != Progress::Refused {
             return Ok(known.clone());
@@ -189,30 +189,30 @@ fn request_in(tx: &Write<'_>, wish: &Wish, gateway: &dyn PaymentGateway, by: &Au
     let left = order.returnable().checked_sub(order.refunded).unwrap_or(Fen::ZERO);
     // Without an amount, the request means the remaining money. Nothing remains after a success, or if a callback has
     // already counted the open refund.
-    let is_wished = |known: &Refund| match wish.amount {
+    let is_wished = |known: &Refund| match spec.amount {
         Some(amount) => amount == known.amount,
         None => left == Fen::ZERO || (known.progress == Progress::Requested && left == known.amount),
     };
-    if wish.refund_no.is_none()
-        && let Some(done) = untold_in(tx, &order.order_no)?.into_iter().find(is_wished)
+    if spec.refund_no.is_none()
+        && let Some(done) = unreported_in(tx, &order.order_no)?.into_iter().find(is_wished)
     {
         return Ok(done);
     }
-    order.demand_app(gateway)?;
+    order.require_app(gateway)?;
     if let Some(open) = open_in(tx, &order.order_no)? {
-        if wish.refund_no.is_none() && is_wished(&open) {
+        if spec.refund_no.is_none() && is_wished(&open) {
             return Ok(open);
         }
-        return Err(not_done_yet(&open));
+        return Err(open_refund_error(&open));
     }
     if order.paid_at.is_none() {
-        return Err(Error::new(Code::OrderState).detail("No money came in for this order."));
+        return Err(Error::new(Code::OrderState).detail("The order was not paid."));
     }
-    let amount = wish.amount.or(named.as_ref().map(|refused| refused.amount)).unwrap_or(left);
+    let amount = spec.amount.or(named.as_ref().map(|refused| refused.amount)).unwrap_or(left);
     if amount > left || amount == Fen::ZERO {
-        return Err(Error::new(Code::OrderState).detail(format!("Of this order {left} yuan can be returned.")));
+        return Err(Error::new(Code::OrderState).detail(format!("At most {left} yuan of this order can be refunded.")));
     }
-    let refund_no = wish.refund_no.clone().map_or_else(new_number, Ok)?;
+    let refund_no = spec.refund_no.clone().map_or_else(new_number, Ok)?;
     // A refused number may be requested again. The provider executes it once at most.
     tx.execute(
         "insert into payment_refunds (refund_no, order_no, amount_fen, state, reason, actor, asked_at, created_at) \
@@ -221,20 +221,20 @@ fn request_in(tx: &Write<'_>, wish: &Wish, gateway: &dyn PaymentGateway, by: &Au
          finished_at = null",
         (&refund_no, &order.order_no, amount.as_fen(), &by.reason, &by.actor, tx.now.0),
     )?;
-    find_in(tx, &refund_no)?.ok_or_else(|| Error::internal("a refund that was just stored is gone"))
+    find_in(tx, &refund_no)?.ok_or_else(|| Error::internal("a refund that was just stored is missing"))
 }
 
 /// Returns the successful refunds that no response has reported yet, oldest first.
-fn untold_in(tx: &Read<'_>, order_no: &str) -> Result<Vec<Refund>> {
+fn unreported_in(tx: &Read<'_>, order_no: &str) -> Result<Vec<Refund>> {
     tx.all(
         select_refunds!("where order_no = ?1 and state = 'succeeded' and told_at is null order by created_at"),
         [order_no],
-        refund_of,
+        refund_row,
     )
 }
 
 /// Records that a response reports the refund.
-fn note_told_in(tx: &Write<'_>, refund_no: &str) -> Result<()> {
+fn mark_reported_in(tx: &Write<'_>, refund_no: &str) -> Result<()> {
     tx.execute("update payment_refunds set told_at = coalesce(told_at, ?2) where refund_no = ?1", (refund_no, tx.now.0))
         .map(drop)
 }
@@ -246,14 +246,14 @@ fn note_told_in(tx: &Write<'_>, refund_no: &str) -> Result<()> {
 /// `order_state` for a refund that may still succeed.
 pub(super) fn end_open_in(tx: &Write<'_>, gateway: &dyn PaymentGateway, order: &Order, reason: &str) -> Result<()> {
     match open_in(tx, &order.order_no)? {
-        Some(open) if order.is_known_to(gateway) => Err(not_done_yet(&open)),
-        Some(open) => carrying_out::note_refusal_in(tx, &open.refund_no, reason),
+        Some(open) if order.belongs_to(gateway) => Err(open_refund_error(&open)),
+        Some(open) => execution::store_refusal_in(tx, &open.refund_no, reason),
         None => Ok(()),
     }
 }
 
-fn not_done_yet(open: &Refund) -> Error {
-    let detail = format!("The refund {} of {} yuan is not done yet.", open.refund_no, open.amount);
+fn open_refund_error(open: &Refund) -> Error {
+    let detail = format!("The refund {} of {} yuan is still open.", open.refund_no, open.amount);
     Error::new(Code::OrderState).detail(detail)
 }
 
@@ -262,12 +262,12 @@ fn open_in(tx: &Read<'_>, order_no: &str) -> Result<Option<Refund>> {
     tx.first(
         select_refunds!("where order_no = ?1 and state = 'requested' order by created_at limit 1"),
         [order_no],
-        refund_of,
+        refund_row,
     )
 }
 
 /// Returns open refunds of this gateway that were not queried since, oldest query first.
-fn unheard_of_in(tx: &Read<'_>, gateway: &dyn PaymentGateway, since: Timestamp) -> Result<Vec<Refund>> {
+fn due_for_query_in(tx: &Read<'_>, gateway: &dyn PaymentGateway, since: Timestamp) -> Result<Vec<Refund>> {
     tx.all(
         select_refunds!(
             "where state = 'requested' and (asked_at <= ?1 or asked_at > ?2) and exists (select 1 \
@@ -276,7 +276,7 @@ fn unheard_of_in(tx: &Read<'_>, gateway: &dyn PaymentGateway, since: Timestamp) 
              order by asked_at limit 50"
         ),
         (since.0, tx.now.0, gateway.name(), gateway.app_id()),
-        refund_of,
+        refund_row,
     )
 }
 
@@ -288,10 +288,10 @@ pub(super) fn authority_for_in(tx: &Read<'_>, order: &Order, total: Fen) -> Resu
 }
 
 fn find_in(tx: &Read<'_>, refund_no: &str) -> Result<Option<Refund>> {
-    tx.first(select_refunds!("where refund_no = ?1"), [refund_no], refund_of)
+    tx.first(select_refunds!("where refund_no = ?1"), [refund_no], refund_row)
 }
 
-fn refund_of(row: &Row<'_>) -> rusqlite::Result<Refund> {
+fn refund_row(row: &Row<'_>) -> rusqlite::Result<Refund> {
     let amount: i64 = row.get(2)?;
     Ok(Refund {
         refund_no: row.get(0)?,

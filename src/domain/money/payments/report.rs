@@ -19,7 +19,7 @@ use crate::{
 /// Orders read in one snapshot.
 const SLICE: u32 = 500;
 /// Ledger entries read in one snapshot.
-const PIECE: i64 = 50_000;
+const ENTRIES_PER_READ: i64 = 50_000;
 
 /// Counts and sums over orders. Money is in fen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -88,7 +88,7 @@ pub fn report(payments: &Payments, from: Timestamp, to: Timestamp) -> Result<Rep
             None => break,
         }
     }
-    report.look_for_orphans(payments)?;
+    report.find_orphans(payments)?;
     Ok(report)
 }
 
@@ -103,11 +103,11 @@ impl Report {
     }
 
     /// Searches the ledger for payment entries without an order, which the orders cannot show.
-    fn look_for_orphans(&mut self, payments: &Payments) -> Result<()> {
+    fn find_orphans(&mut self, payments: &Payments) -> Result<()> {
         let (time, last) = ((self.from, self.to), payments.core.store.read(ledger::last_number_in)?);
         let mut first = 1;
         while first <= last {
-            let numbers = first..first + PIECE;
+            let numbers = first..first + ENTRIES_PER_READ;
             first = numbers.end;
             self.differences.extend(payments.core.store.read(|tx| orphans_in(tx, time, numbers))?);
         }
@@ -117,13 +117,13 @@ impl Report {
 
 /// Returns the entries with these numbers that have no order.
 fn orphans_in(tx: &Read<'_>, time: (Timestamp, Timestamp), numbers: Range<i64>) -> Result<Vec<Difference>> {
-    let (mut orphans, cleared_until) = (Vec::new(), retention::cleared_until_in(tx)?);
+    let (mut orphans, cleared_until) = (Vec::new(), retention::purged_until_in(tx)?);
     for entry in ledger::entries_between_in(tx, Asset::Coin, [Kind::Topup, Kind::Refund], time, numbers)? {
         let reference = entry.reference.as_deref().unwrap_or_default();
         let order_no = reference.strip_prefix("order:").unwrap_or(reference);
         let order_no = order_no.split('/').next().unwrap_or_default();
         let is_known = match orders::find_maybe_in(tx, order_no)? {
-            Some(order) => order.is_named_by(&entry),
+            Some(order) => order.owns_entry(&entry),
             None => false,
         };
         // The order of an older entry may have been purged.

@@ -7,19 +7,19 @@ use crate::{
     types::Timestamp,
 };
 
-/// The setting that stores the newest activity of any purged order.
-const CLEARED_UNTIL: &str = "payments.cleared_until";
+/// The setting that stores the last_activity activity of any purged order.
+const PURGED_UNTIL: &str = "payments.purged_until";
 
 /// Selects orders that can be purged: no money can be pending.
-macro_rules! is_over {
+macro_rules! is_finished {
     () => {
         "state in ('credited', 'closed', 'refunded') and not exists (select 1 from payment_refunds as refund \
          where refund.order_no = payment_orders.order_no and refund.state = 'requested')"
     };
 }
 
-/// The time of the newest activity of an order.
-macro_rules! newest {
+/// The time of the last_activity activity of an order.
+macro_rules! last_activity {
     () => {
         "max(created_at, coalesce(credited_at, 0), coalesce(closed_at, 0), coalesce(refunded_at, 0), \
          coalesce(settled_at, 0), \
@@ -30,9 +30,9 @@ macro_rules! newest {
     };
 }
 
-/// Returns the newest activity of any purged order. Ledger entries up to then may have no order.
-pub fn cleared_until_in(tx: &Read<'_>) -> Result<Timestamp> {
-    let text = settings::find_in(tx, CLEARED_UNTIL)?;
+/// Returns the last_activity activity of any purged order. Ledger entries up to then may have no order.
+pub fn purged_until_in(tx: &Read<'_>) -> Result<Timestamp> {
+    let text = settings::find_in(tx, PURGED_UNTIL)?;
     let moment = text.map(|text| text.parse().map_err(Error::internal)).transpose()?;
     Ok(moment.map_or(Timestamp(i64::MIN), Timestamp))
 }
@@ -43,9 +43,9 @@ pub fn census_in(tx: &Read<'_>, floor: Timestamp) -> Result<Census> {
     let old: i64 = tx.one(
         concat!(
             "select count(*) from payment_orders where created_at < ?1 and ",
-            is_over!(),
+            is_finished!(),
             " and ",
-            newest!(),
+            last_activity!(),
             " < ?1"
         ),
         [floor.0],
@@ -57,7 +57,7 @@ pub fn census_in(tx: &Read<'_>, floor: Timestamp) -> Result<Census> {
 
 /// A purgeable order with a fingerprint that shows later changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finished {
+pub struct PurgeableOrder {
     id: i64,
     order_no: String,
     state: String,
@@ -67,50 +67,50 @@ pub struct Finished {
     callbacks: i64,
     refunds: i64,
     refunds_done: i64,
-    /// The time of the newest activity.
-    newest: i64,
+    /// The time of the last_activity activity.
+    last_activity: i64,
 }
 
-const FINISHED: &str = concat!(
+const PURGEABLE_COLUMNS: &str = concat!(
     "id, order_no, state, refunded_fen, coins_returned, coins_written_off, \
      (select count(*) from payment_callbacks as callback where callback.order_no = payment_orders.order_no), \
      (select count(*) from payment_refunds as refund where refund.order_no = payment_orders.order_no), \
      (select count(finished_at) from payment_refunds as refund where refund.order_no = payment_orders.order_no), ",
-    newest!()
+    last_activity!()
 );
 
 /// Returns up to `limit` purgeable orders after a cursor.
 ///
-/// Open orders, orders in review and orders with an open refund are never purgeable. The age counts from the newest
+/// Open orders, orders in review and orders with an open refund are never purgeable. The age counts from the last_activity
 /// activity.
 pub fn finished_after_in(
     tx: &Read<'_>,
     floor: Timestamp,
-    after: Option<&Finished>,
+    after: Option<&PurgeableOrder>,
     limit: u32,
-) -> Result<Vec<Finished>> {
+) -> Result<Vec<PurgeableOrder>> {
     let sql = format!(
-        "select {FINISHED} from payment_orders where id > ?1 and created_at < ?2 and {} and {} < ?2 order by id limit ?3",
-        is_over!(),
-        newest!()
+        "select {PURGEABLE_COLUMNS} from payment_orders where id > ?1 and created_at < ?2 and {} and {} < ?2 order by id limit ?3",
+        is_finished!(),
+        last_activity!()
     );
-    tx.all(&sql, (after.map_or(i64::MIN, |order| order.id), floor.0, limit), finished_of)
+    tx.all(&sql, (after.map_or(i64::MIN, |order| order.id), floor.0, limit), purgeable_order)
 }
 
 /// Deletes the orders that have not changed, with their callbacks and refunds, and returns their number. Ledger entries
 /// stay.
-pub fn delete_in(tx: &Write<'_>, orders: &[Finished]) -> Result<usize> {
-    let sql = format!("select {FINISHED} from payment_orders where id = ?1");
-    let (mut unchanged, before) = (Vec::new(), cleared_until_in(tx)?);
+pub fn delete_in(tx: &Write<'_>, orders: &[PurgeableOrder]) -> Result<usize> {
+    let sql = format!("select {PURGEABLE_COLUMNS} from payment_orders where id = ?1");
+    let (mut unchanged, before) = (Vec::new(), purged_until_in(tx)?);
     let mut until = before;
     for order in orders {
-        if tx.first(&sql, [order.id], finished_of)?.as_ref() == Some(order) {
+        if tx.first(&sql, [order.id], purgeable_order)?.as_ref() == Some(order) {
             unchanged.push(&order.order_no);
-            until = until.max(Timestamp(order.newest));
+            until = until.max(Timestamp(order.last_activity));
         }
     }
     if until > before {
-        settings::put_in(tx, CLEARED_UNTIL, &until.0.to_string())?;
+        settings::put_in(tx, PURGED_UNTIL, &until.0.to_string())?;
     }
     for sql in [
         "delete from payment_callbacks where order_no = ?1",
@@ -123,8 +123,8 @@ pub fn delete_in(tx: &Write<'_>, orders: &[Finished]) -> Result<usize> {
     Ok(unchanged.len())
 }
 
-fn finished_of(row: &Row<'_>) -> rusqlite::Result<Finished> {
-    Ok(Finished {
+fn purgeable_order(row: &Row<'_>) -> rusqlite::Result<PurgeableOrder> {
+    Ok(PurgeableOrder {
         id: row.get(0)?,
         order_no: row.get(1)?,
         state: row.get(2)?,
@@ -134,6 +134,6 @@ fn finished_of(row: &Row<'_>) -> rusqlite::Result<Finished> {
         callbacks: row.get(6)?,
         refunds: row.get(7)?,
         refunds_done: row.get(8)?,
-        newest: row.get(9)?,
+        last_activity: row.get(9)?,
     })
 }

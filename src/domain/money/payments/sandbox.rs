@@ -19,7 +19,7 @@ use crate::{
 
 /// The options of a test payment.
 #[derive(Clone, Debug, Default)]
-pub struct Rehearsal {
+pub struct TestPayment {
     /// Pays after the order has expired, as can happen with a real provider.
     pub late: bool,
     pub delivery: Delivery,
@@ -39,7 +39,7 @@ pub enum Delivery {
 
 /// The result of a test payment.
 #[derive(Clone, Debug)]
-pub struct Rehearsed {
+pub struct TestPaymentResult {
     pub order: Order,
     /// The response to the notification; nothing if it was not delivered.
     pub answer: Option<String>,
@@ -49,28 +49,28 @@ pub struct Rehearsed {
 ///
 /// # Errors
 /// `order_state` without a sandbox or if the order cannot be paid; `not_found`; those of the delivery.
-pub fn pay(payments: &Payments, order_no: &str, rehearsal: &Rehearsal) -> Result<Rehearsed> {
+pub fn pay(payments: &Payments, order_no: &str, payment: &TestPayment) -> Result<TestPaymentResult> {
     let Some(sandbox) = &payments.sandbox else {
-        return Err(Error::new(Code::OrderState).detail("The gateway is not the sandbox: nothing can be rehearsed."));
+        return Err(Error::new(Code::OrderState).detail("Test payments need the sandbox gateway."));
     };
     let order = orders::find(payments, order_no)?;
     let order_string = orders::order_string(payments, &order)?;
-    let paid = if rehearsal.late { sandbox.pay_late(&order_string) } else { sandbox.pay(&order_string) };
+    let paid = if payment.late { sandbox.pay_late(&order_string) } else { sandbox.pay(&order_string) };
     let form = match paid {
         Err(failure) if failure.code == "ACQ.TRADE_HAS_SUCCESS" => sandbox.notification(&order.order_no),
         paid => paid,
     };
     let form = form.map_err(|failure| refused(&failure))?;
-    let answer = match &rehearsal.delivery {
+    let answer = match &payment.delivery {
         Delivery::Here => Some(callbacks::receive(payments, form.into_bytes()).wait()?.word().name().to_owned()),
         Delivery::To(address) => Some(delivery::deliver(address, &form)?),
         Delivery::Lost => None,
     };
-    Ok(Rehearsed { order: orders::find(payments, &order.order_no)?, answer })
+    Ok(TestPaymentResult { order: orders::find(payments, &order.order_no)?, answer })
 }
 
 fn refused(failure: &Failure) -> Error {
-    Error::new(Code::OrderState).detail(format!("The sandbox refuses the payment: {}.", failure.code))
+    Error::new(Code::OrderState).detail(format!("The sandbox refused the payment: {}.", failure.code))
 }
 
 /// The simulated provider's trades, in their own table.

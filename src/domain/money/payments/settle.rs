@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// The retry interval of a credit that the account rejects.
-pub(super) const CREDIT_AGAIN_AFTER: std::time::Duration = std::time::Duration::from_mins(10);
+pub(super) const CREDIT_RETRY_AFTER: std::time::Duration = std::time::Duration::from_mins(10);
 
 /// The review reason of an order whose app or gateway is no longer configured, so that it cannot be queried. A later
 /// report by the provider still settles the order.
@@ -67,7 +67,7 @@ impl From<Verdict> for Outcome {
 
 /// Applies a report to its order.
 pub fn apply_in(tx: &Write<'_>, trade: &Trade) -> Result<Outcome> {
-    let order = orders::find_maybe_in(tx, &trade.order_no)?.map(as_now_answered);
+    let order = orders::find_maybe_in(tx, &trade.order_no)?.map(reopen_unconfigured);
     let judgement = judge(trade, order.as_ref().map(Order::view).as_ref());
     let Some(order) = order else {
         return Ok(Outcome { verdict: Verdict::Rejected, reason: Some(RejectReason::UnknownOrder.name()) });
@@ -80,25 +80,25 @@ pub fn apply_in(tx: &Write<'_>, trade: &Trade) -> Result<Outcome> {
         };
     }
     match judgement {
-        Judgement::Credit => credit_paid_in(tx, with_facts_of(order, trade, tx.now)),
+        Judgement::Credit => credit_paid_in(tx, with_payment_of(order, trade, tx.now)),
         Judgement::Close => close_in(tx, order),
         Judgement::Refund { total, full } => {
             // The callback of our own refund may arrive before the response to the refund request.
             let by = refunds::authority_for_in(tx, &order, total)?;
-            let told = by.as_ref().map_or(ToldBy::Report, ToldBy::Refund);
-            refund_in(tx, with_facts_of(order, trade, tx.now), total, full, told)
+            let told = by.as_ref().map_or(RefundSource::Report, RefundSource::Refund);
+            refund_in(tx, with_payment_of(order, trade, tx.now), total, full, told)
         }
         Judgement::Nothing => {
-            note_payment_in(tx, order, trade)?;
+            record_payment_in(tx, order, trade)?;
             Ok(Verdict::Unchanged.into())
         }
         Judgement::Review(ReviewReason::OrderUnderReview) => {
-            note_payment_in(tx, order, trade)?;
+            record_payment_in(tx, order, trade)?;
             Ok(under_review())
         }
-        Judgement::Review(reason) => review_in(tx, with_facts_of(order, trade, tx.now), reason.name()),
+        Judgement::Review(reason) => review_in(tx, with_payment_of(order, trade, tx.now), reason.name()),
         Judgement::Reject(reason) => {
-            if reason == RejectReason::WrongAmount && trade.is_paid() && !is_known_of(&order, trade) {
+            if reason == RejectReason::WrongAmount && trade.is_paid() && !is_payment_recorded(&order, trade) {
                 review_rejected_in(tx, order, trade, reason.name())?;
             }
             Ok(Outcome { verdict: Verdict::Rejected, reason: Some(reason.name()) })
@@ -107,20 +107,20 @@ pub fn apply_in(tx: &Write<'_>, trade: &Trade) -> Result<Outcome> {
 }
 
 /// Returns true if this payment is already recorded on the order. Operators' decisions about it are kept.
-pub(super) fn is_known_of(order: &Order, trade: &Trade) -> bool {
+pub(super) fn is_payment_recorded(order: &Order, trade: &Trade) -> bool {
     order.paid_at.is_some() && order.trade_no.as_ref() == Some(&trade.trade_no) && order.paid == trade.amount
 }
 
 /// Records a payment that has no other effect on the order.
-fn note_payment_in(tx: &Write<'_>, order: Order, trade: &Trade) -> Result<()> {
+fn record_payment_in(tx: &Write<'_>, order: Order, trade: &Trade) -> Result<()> {
     if !trade.is_paid() || order.paid_at.is_some() || is_trade_of_another_in(tx, &order, trade)? {
         return Ok(());
     }
-    orders::store_in(tx, &with_facts_of(order, trade, tx.now))
+    orders::store_in(tx, &with_payment_of(order, trade, tx.now))
 }
 
 /// Reopens an order that went to review only because its provider was not configured.
-fn as_now_answered(order: Order) -> Order {
+fn reopen_unconfigured(order: Order) -> Order {
     if order.state == OrderState::Review && order.reason.as_deref() == Some(NOT_CONFIGURED) {
         return Order { state: OrderState::Created, reason: None, ..order };
     }
@@ -139,13 +139,13 @@ pub fn credit_paid_in(tx: &Write<'_>, order: Order) -> Result<Outcome> {
     match post_credit_in(tx, &order) {
         Ok(_) => {
             let credited = Order { credited_at: Some(tx.now), ..order };
-            let (order, _) = take_coins_back_in(tx, credited, None)?;
-            enter_in(tx, order, OrderState::Credited)?;
+            let (order, _) = claw_back_in(tx, credited, None)?;
+            set_state_in(tx, order, OrderState::Credited)?;
             Ok(Verdict::Credited.into())
         }
         Err(error) if error.code == Code::AccountInconsistent => {
             let reason = Some(Code::AccountInconsistent.name());
-            let next_check_at = Some(tx.now.plus(CREDIT_AGAIN_AFTER));
+            let next_check_at = Some(tx.now.plus(CREDIT_RETRY_AFTER));
             orders::store_in(tx, &Order { state: OrderState::Paid, next_check_at, ..order })?;
             Ok(Outcome { verdict: Verdict::Paid, reason })
         }
@@ -158,27 +158,27 @@ pub fn credit_paid_in(tx: &Write<'_>, order: Order) -> Result<Outcome> {
 
 /// Closes an unpaid order.
 pub fn close_in(tx: &Write<'_>, order: Order) -> Result<Outcome> {
-    enter_in(tx, Order { closed_at: Some(tx.now), ..order }, OrderState::Closed)?;
+    set_state_in(tx, Order { closed_at: Some(tx.now), ..order }, OrderState::Closed)?;
     Ok(Verdict::Closed.into())
 }
 
 /// Moves the order to review.
 pub fn review_in(tx: &Write<'_>, order: Order, reason: &'static str) -> Result<Outcome> {
-    tracing::warn!(order_no = order.order_no, reason, "a payment order needs a person");
-    enter_in(tx, Order { reason: Some(reason.to_owned()), ..order }, OrderState::Review)?;
+    tracing::warn!(order_no = order.order_no, reason, "a payment order needs the decision of an operator; see `yarrow payments list --state review`");
+    set_state_in(tx, Order { reason: Some(reason.to_owned()), ..order }, OrderState::Review)?;
     Ok(Outcome { verdict: Verdict::Review, reason: Some(reason) })
 }
 
 /// Moves an order with a contradicting report to review. A payment in the report is still recorded.
 pub fn review_rejected_in(tx: &Write<'_>, order: Order, trade: &Trade, reason: &'static str) -> Result<Outcome> {
     let is_its_own = !is_trade_of_another_in(tx, &order, trade)?;
-    let order = if is_its_own { with_facts_of(order, trade, tx.now) } else { order };
+    let order = if is_its_own { with_payment_of(order, trade, tx.now) } else { order };
     review_in(tx, order, reason)
 }
 
 /// The source of the information about a refund.
 #[derive(Clone, Copy)]
-pub enum ToldBy<'told> {
+pub enum RefundSource<'told> {
     /// The provider's report.
     Report,
     /// The response to an operator's refund.
@@ -187,7 +187,7 @@ pub enum ToldBy<'told> {
     Settlement(&'told Authority),
 }
 
-impl<'told> ToldBy<'told> {
+impl<'told> RefundSource<'told> {
     fn administrator(self) -> Option<&'told Authority> {
         match self {
             Self::Report => None,
@@ -197,23 +197,23 @@ impl<'told> ToldBy<'told> {
 }
 
 /// Records the total refunded and takes back the coins. A provider's report does not end a review.
-pub fn refund_in(tx: &Write<'_>, order: Order, total: Fen, full: bool, told: ToldBy<'_>) -> Result<Outcome> {
+pub fn refund_in(tx: &Write<'_>, order: Order, total: Fen, full: bool, told: RefundSource<'_>) -> Result<Outcome> {
     let refunded = Order { refunded: total, refunded_at: Some(tx.now), ..order };
-    let (order, missing) = take_coins_back_in(tx, refunded, told.administrator())?;
+    let (order, missing) = claw_back_in(tx, refunded, told.administrator())?;
     let is_settled = match told {
-        ToldBy::Report => false,
-        ToldBy::Refund(_) => !is_about_another_trade(&order),
-        ToldBy::Settlement(_) => true,
+        RefundSource::Report => false,
+        RefundSource::Refund(_) => !is_about_another_trade(&order),
+        RefundSource::Settlement(_) => true,
     };
     if order.state == OrderState::Review && !is_settled {
-        enter_in(tx, order, OrderState::Review)?;
+        set_state_in(tx, order, OrderState::Review)?;
         return Ok(under_review());
     }
     if let Some(reason) = missing {
         return review_in(tx, order, reason);
     }
     let state = if full { OrderState::Refunded } else { order.state };
-    enter_in(tx, order, state)?;
+    set_state_in(tx, order, state)?;
     Ok(Verdict::Refunded.into())
 }
 
@@ -224,7 +224,7 @@ fn is_trade_of_another_in(tx: &Write<'_>, order: &Order, trade: &Trade) -> Resul
 }
 
 /// Returns the order with the payment data of its own trade. Ignores another trade and an unpaid one.
-fn with_facts_of(order: Order, trade: &Trade, now: Timestamp) -> Order {
+fn with_payment_of(order: Order, trade: &Trade, now: Timestamp) -> Order {
     let has_another = order.trade_no.as_ref().is_some_and(|known| *known != trade.trade_no) && order.paid_at.is_some();
     if has_another || !trade.is_paid() {
         return order;
@@ -240,7 +240,7 @@ fn with_facts_of(order: Order, trade: &Trade, now: Timestamp) -> Order {
 }
 
 /// Takes back owed coins, as many as the balance allows. Returns a reason if some are missing.
-pub(super) fn take_coins_back_in(
+pub(super) fn claw_back_in(
     tx: &Write<'_>,
     order: Order,
     by: Option<&Authority>,
@@ -310,7 +310,7 @@ pub(super) fn is_user_gone_in(tx: &Write<'_>, order: &Order) -> Result<bool> {
 }
 
 /// Returns the state that follows from the recorded payment, credit and refunds.
-pub(super) fn state_of_facts(order: &Order) -> OrderState {
+pub(super) fn settled_state(order: &Order) -> OrderState {
     if order.refunded > Fen::ZERO && order.refunded >= order.returnable() {
         OrderState::Refunded
     } else if order.credited_at.is_some() {
@@ -321,7 +321,7 @@ pub(super) fn state_of_facts(order: &Order) -> OrderState {
 }
 
 /// Stores the order in a new state. Clears the scheduled query unless a credit is pending.
-pub(super) fn enter_in(tx: &Write<'_>, order: Order, state: OrderState) -> Result<()> {
+pub(super) fn set_state_in(tx: &Write<'_>, order: Order, state: OrderState) -> Result<()> {
     if !may_become(order.state, state) {
         let detail = format!("an order cannot become {} after {}", state.name(), order.state.name());
         return Err(Error::internal(detail));

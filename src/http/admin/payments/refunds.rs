@@ -87,14 +87,14 @@ impl From<&Refunded> for OrderRefunded {
 pub async fn refund(context: RequestContext, refund: GiveBack) -> Result<Replayable<OrderRefunded>> {
     let by = context.authority(Some(refund.reason.0))?;
     let refund_no = refund.refund_no.map(|OrderNo(number)| number);
-    let wish = refunds::Wish {
+    let spec = refunds::RefundRequestSpec {
         order_no: refund.order_no.0,
         amount: refund.amount.map(|Repayment(amount)| amount),
         refund_no: refund_no.or_else(|| context.repeatable.as_ref().map(|repeatable| number_of(&by.actor, repeatable))),
     };
-    let user = orders::find(&context.app.payments, &wish.order_no)?.user;
+    let user = orders::find(&context.app.payments, &spec.order_no)?.user;
     context.meta.subject.get_or_init(|| user);
-    let operation = move |app: &App, once| refunds::refund(&app.payments, &wish, &by, once);
+    let operation = move |app: &App, once| refunds::refund(&app.payments, &spec, &by, once);
     context.blocking_once(StatusCode::OK, |done: &Refunded| done.into(), operation).await
 }
 
@@ -110,7 +110,7 @@ pub struct Repayment(Fen);
 impl Parameter for Repayment {
     fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
         let Amount(amount) = Amount::read(value, rules)?;
-        refunds::must_be_some(amount).map(|()| Self(amount))
+        refunds::require_positive(amount).map(|()| Self(amount))
     }
 
     fn schema(limits: &Limits) -> Value {

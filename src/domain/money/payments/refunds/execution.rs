@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use super::{Refund, find_in, unheard_of_in};
+use super::{Refund, find_in, due_for_query_in};
 use crate::domain::money::payments::Payments;
 use crate::{
     domain::money::{
         ledger::Authority,
         payments::{
             orders,
-            settle::{self, ToldBy},
+            settle::{self, RefundSource},
         },
     },
     error::{Code, Error, Result},
@@ -22,32 +22,32 @@ use crate::{
 };
 
 /// The provider knows the outcome of a refund only seconds after the request.
-const ASK_AFTER: Duration = Duration::from_secs(10);
+const QUERY_DELAY: Duration = Duration::from_secs(10);
 /// The interval of queries for a refund with unknown outcome.
-const ASK_AGAIN_AFTER: Duration = Duration::from_mins(10);
+const QUERY_INTERVAL: Duration = Duration::from_mins(10);
 
 /// Queries refunds with unknown outcome.
-pub fn ask_about_open(payments: &Payments) -> Result<()> {
+pub fn query_open(payments: &Payments) -> Result<()> {
     let gateway = payments.gateway.as_ref();
-    let open = payments.core.store.read(|tx| unheard_of_in(tx, gateway, tx.now.minus(ASK_AGAIN_AFTER)))?;
+    let open = payments.core.store.read(|tx| due_for_query_in(tx, gateway, tx.now.minus(QUERY_INTERVAL)))?;
     for refund in open {
-        if let Err(error) = carry_out(payments, &refund, &refund.authority()) {
-            tracing::warn!(%error, refund_no = refund.refund_no, "a refund is still open");
+        if let Err(error) = execute(payments, &refund, &refund.authority()) {
+            tracing::warn!(%error, refund_no = refund.refund_no, "the outcome of a refund is still unknown");
         }
     }
     Ok(())
 }
 
 /// Requests a refund at the provider, after checking whether an earlier request succeeded, and stores the outcome.
-pub(super) fn carry_out(payments: &Payments, refund: &Refund, by: &Authority) -> Result<()> {
+pub(super) fn execute(payments: &Payments, refund: &Refund, by: &Authority) -> Result<()> {
     let may_have_happened =
-        refund.failure.is_some() || !refund.asked_at.is_within(ASK_AFTER, payments.core.clock.now());
+        refund.failure.is_some() || !refund.asked_at.is_within(QUERY_DELAY, payments.core.clock.now());
     let number = refund.refund_no.clone();
-    if !payments.core.store.write(move |tx| note_asked_in(tx, &number)).wait()? {
+    if !payments.core.store.write(move |tx| mark_queried_in(tx, &number)).wait()? {
         // It ended meanwhile. Repeating a refused refund could pay twice, if it was refunded elsewhere.
         return Ok(());
     }
-    let done = if may_have_happened { became_of(payments, refund) } else { Ok(None) };
+    let done = if may_have_happened { query_outcome(payments, refund) } else { Ok(None) };
     let done = match done {
         Ok(None) => request(payments, refund),
         // Repeating the request moves no money and returns the total refunded.
@@ -58,15 +58,15 @@ pub(super) fn carry_out(payments: &Payments, refund: &Refund, by: &Authority) ->
     match done {
         Ok(Some(done)) => payments.core.store.write(move |tx| succeed_in(tx, &number, done, &authority)).wait(),
         Ok(None) => {
-            payments.core.store.write(move |tx| note_failure_in(tx, &number, "unconfirmed")).wait()?;
-            Err(Error::new(Code::ProviderTimeout).detail(still_open("The provider took it.", refund)))
+            payments.core.store.write(move |tx| store_failure_in(tx, &number, "unconfirmed")).wait()?;
+            Err(Error::new(Code::ProviderTimeout).detail(still_open("The provider accepted it.", refund)))
         }
-        Err(Undone::Refused(Failure { code, .. })) => {
-            payments.core.store.write(move |tx| note_refusal_in(tx, &number, &code)).wait()
+        Err(RefundFailure::Refused(Failure { code, .. })) => {
+            payments.core.store.write(move |tx| store_refusal_in(tx, &number, &code)).wait()
         }
-        Err(Undone::Unknown(failure)) => {
+        Err(RefundFailure::Unknown(failure)) => {
             let code = failure.code.clone();
-            payments.core.store.write(move |tx| note_failure_in(tx, &number, &code)).wait()?;
+            payments.core.store.write(move |tx| store_failure_in(tx, &number, &code)).wait()?;
             let error = Error::from(failure);
             let detail = still_open(&error.detail, refund);
             Err(error.detail(detail))
@@ -74,15 +74,15 @@ pub(super) fn carry_out(payments: &Payments, refund: &Refund, by: &Authority) ->
     }
 }
 
-fn still_open(why: &str, refund: &Refund) -> String {
+fn still_open(reason: &str, refund: &Refund) -> String {
     format!(
-        "{why} The refund {} of {} yuan is not done yet: it is asked about again, and the same request goes on with it.",
+        "{reason} The refund {} of {} yuan is still open and will be checked again. Repeat the request to continue it.",
         refund.refund_no, refund.amount
     )
 }
 
 /// The reason why a refund is not known to have succeeded.
-enum Undone {
+enum RefundFailure {
     /// The provider refused it.
     Refused(Failure),
     /// It may have succeeded or may still. A failed query says nothing about the refund.
@@ -91,20 +91,20 @@ enum Undone {
 
 /// A successful refund.
 #[derive(Clone, Copy)]
-struct Done {
+struct RefundSuccess {
     /// The total refunded for the order, if the provider returned it.
     total: Option<Fen>,
 }
 
 /// Queries whether an earlier request succeeded.
-fn became_of(payments: &Payments, refund: &Refund) -> Result<Option<Done>, Undone> {
+fn query_outcome(payments: &Payments, refund: &Refund) -> Result<Option<RefundSuccess>, RefundFailure> {
     let asked = payments.ask(&payments.core.clock, |gateway| gateway.query_refund(&refund.order_no, &refund.refund_no));
-    let state = asked.map_err(Undone::Unknown)?;
-    Ok(matches!(state, RefundState::Succeeded { .. }).then_some(Done { total: None }))
+    let state = asked.map_err(RefundFailure::Unknown)?;
+    Ok(matches!(state, RefundState::Succeeded { .. }).then_some(RefundSuccess { total: None }))
 }
 
 /// Requests the refund.
-fn request(payments: &Payments, refund: &Refund) -> Result<Option<Done>, Undone> {
+fn request(payments: &Payments, refund: &Refund) -> Result<Option<RefundSuccess>, RefundFailure> {
     let request = RefundRequest {
         order_no: refund.order_no.clone(),
         refund_no: refund.refund_no.clone(),
@@ -113,17 +113,17 @@ fn request(payments: &Payments, refund: &Refund) -> Result<Option<Done>, Undone>
     };
     let asked = payments.ask(&payments.core.clock, |gateway| gateway.refund(&request)).map_err(|failure| {
         let is_refused = failure.is_certainly_not_accepted() && !failure.is_retryable();
-        if is_refused { Undone::Refused(failure) } else { Undone::Unknown(failure) }
+        if is_refused { RefundFailure::Refused(failure) } else { RefundFailure::Unknown(failure) }
     });
     match asked? {
-        RefundOutcome::Moved { total } => Ok(Some(Done { total })),
+        RefundOutcome::Moved { total } => Ok(Some(RefundSuccess { total })),
         // The provider also responds so to a repeated request; then a query finds the refund.
-        RefundOutcome::Unconfirmed { total } => Ok(became_of(payments, refund)?.map(|_| Done { total })),
+        RefundOutcome::Unconfirmed { total } => Ok(query_outcome(payments, refund)?.map(|_| RefundSuccess { total })),
     }
 }
 
 /// Returns false if the refund is no longer open.
-fn note_asked_in(tx: &Write<'_>, refund_no: &str) -> Result<bool> {
+fn mark_queried_in(tx: &Write<'_>, refund_no: &str) -> Result<bool> {
     let asked = tx.execute(
         "update payment_refunds set asked_at = ?2 where refund_no = ?1 and state = 'requested'",
         (refund_no, tx.now.0),
@@ -132,7 +132,7 @@ fn note_asked_in(tx: &Write<'_>, refund_no: &str) -> Result<bool> {
 }
 
 /// Stores that the provider refused the refund.
-pub(super) fn note_refusal_in(tx: &Write<'_>, refund_no: &str, code: &str) -> Result<()> {
+pub(super) fn store_refusal_in(tx: &Write<'_>, refund_no: &str, code: &str) -> Result<()> {
     tx.execute(
         "update payment_refunds set failure = ?2, state = 'refused', finished_at = ?3 \
          where refund_no = ?1 and state = 'requested'",
@@ -142,7 +142,7 @@ pub(super) fn note_refusal_in(tx: &Write<'_>, refund_no: &str, code: &str) -> Re
 }
 
 /// Stores the code of a failure after which the outcome is unknown.
-fn note_failure_in(tx: &Write<'_>, refund_no: &str, code: &str) -> Result<()> {
+fn store_failure_in(tx: &Write<'_>, refund_no: &str, code: &str) -> Result<()> {
     tx.execute(
         "update payment_refunds set failure = ?2 where refund_no = ?1 and state = 'requested'",
         (refund_no, code),
@@ -152,7 +152,7 @@ fn note_failure_in(tx: &Write<'_>, refund_no: &str, code: &str) -> Result<()> {
 
 /// Stores the success and adds the amount to the order, unless a callback did so already. Success overrides a refusal
 /// that a parallel request under the same number received.
-fn succeed_in(tx: &Write<'_>, refund_no: &str, done: Done, by: &Authority) -> Result<()> {
+fn succeed_in(tx: &Write<'_>, refund_no: &str, done: RefundSuccess, by: &Authority) -> Result<()> {
     let changed = tx.execute(
         "update payment_refunds set state = 'succeeded', failure = null, finished_at = ?2 \
          where refund_no = ?1 and state <> 'succeeded'",
@@ -169,12 +169,12 @@ fn succeed_in(tx: &Write<'_>, refund_no: &str, done: Done, by: &Authority) -> Re
         |row| row.get(0),
     )?;
     // The provider's total includes refunds made outside this service.
-    let told = done.total.unwrap_or(Fen::ZERO);
-    let total = Fen::from_fen(sum).map_err(Error::internal)?.max(told).min(order.returnable());
+    let reported = done.total.unwrap_or(Fen::ZERO);
+    let total = Fen::from_fen(sum).map_err(Error::internal)?.max(reported).min(order.returnable());
     let full = total == order.returnable();
     // A callback may have recorded the total already. It does not end a review.
     if total < order.refunded || (total == order.refunded && !(full && order.state == OrderState::Review)) {
         return Ok(());
     }
-    settle::refund_in(tx, order, total, full, ToldBy::Refund(by)).map(drop)
+    settle::refund_in(tx, order, total, full, RefundSource::Refund(by)).map(drop)
 }
