@@ -18,7 +18,7 @@ use crate::{
                 decisions::{self, Decision},
                 order::Order,
                 orders::{self, PlacedOrder},
-                reconcile::{self, Confirmation, ClaimedPayment},
+                reconcile::{self, ClaimedPayment, Confirmation},
             },
         },
         operations::idempotency::Once,

@@ -108,13 +108,13 @@ fn judge(payments: &Payments, form: Vec<u8>, replay_of: Option<i64>) -> Pending<
     let channel = gateway.name();
     let max_rejected = payments.core.config.payment.refused_callbacks;
     match gateway.read_notification(&form) {
-        Ok(notification) => {
-            payments.core.store.write(move |tx| apply_and_store_in(tx, Message { channel, form: &form, replay_of }, &notification))
-        }
-        Err(rejection) => payments
+        Ok(notification) => payments
             .core
             .store
-            .write(move |tx| store_rejected_in(tx, Message { channel, form: &form, replay_of }, &rejection, max_rejected)),
+            .write(move |tx| apply_and_store_in(tx, Message { channel, form: &form, replay_of }, &notification)),
+        Err(rejection) => payments.core.store.write(move |tx| {
+            store_rejected_in(tx, Message { channel, form: &form, replay_of }, &rejection, max_rejected)
+        }),
     }
 }
 
@@ -135,7 +135,12 @@ fn apply_and_store_in(tx: &Write<'_>, message: Message<'_>, notification: &Notif
     Ok(Receipt { id, verdict, reason, order_no: Some(trade.order_no.clone()) })
 }
 
-fn store_rejected_in(tx: &Write<'_>, message: Message<'_>, rejection: &Rejection, max_rejected: u32) -> Result<Receipt> {
+fn store_rejected_in(
+    tx: &Write<'_>,
+    message: Message<'_>,
+    rejection: &Rejection,
+    max_rejected: u32,
+) -> Result<Receipt> {
     let reason = rejection.reason.to_string();
     let names = [rejection.order_no.clone(), rejection.trade_no.clone(), rejection.notify_id.clone()];
     let id = insert_in(tx, message, rejection.is_genuine, Verdict::Rejected, Some(&reason), &names)?;

@@ -14,8 +14,8 @@ use crate::{
                 order::Order,
                 orders, refunds,
                 settle::{
-                    RefundSource, set_state_in, is_about_another_trade, is_user_gone_in, post_credit_in, record_in, refund_in,
-                    review_in, settled_state, claw_back_in,
+                    RefundSource, claw_back_in, is_about_another_trade, is_user_gone_in, post_credit_in, record_in,
+                    refund_in, review_in, set_state_in, settled_state,
                 },
             },
         },

@@ -106,7 +106,12 @@ pub struct Refunded {
 /// # Errors
 /// `not_found`; `order_state` for an order without that much money; `idempotency_key_reused` for a number or key of
 /// another refund; `invalid_parameters`; those of the provider, after which the same request can be repeated.
-pub fn refund(payments: &Payments, spec: &RefundRequestSpec, by: &Authority, once: Once<Refunded>) -> Result<Answered<Refunded>> {
+pub fn refund(
+    payments: &Payments,
+    spec: &RefundRequestSpec,
+    by: &Authority,
+    once: Once<Refunded>,
+) -> Result<Answered<Refunded>> {
     if let Some(kept) = once.answered_before(&payments.core)? {
         return Ok(Answered::Before(kept));
     }
@@ -172,7 +177,12 @@ fn new_number() -> Result<String> {
 
 /// Stores the intent or finds an existing refund. An order has one open refund at a time. A repeated request without a
 /// number continues the open refund, or gets the one that succeeded since.
-fn request_in(tx: &Write<'_>, spec: &RefundRequestSpec, gateway: &dyn PaymentGateway, by: &Authority) -> Result<Refund> {
+fn request_in(
+    tx: &Write<'_>,
+    spec: &RefundRequestSpec,
+    gateway: &dyn PaymentGateway,
+    by: &Authority,
+) -> Result<Refund> {
     let order = orders::find_in(tx, &spec.order_no)?;
     let named = spec.refund_no.as_deref().map(|number| find_in(tx, number)).transpose()?.flatten();
     if let Some(known) = &named {

@@ -164,7 +164,11 @@ pub fn close_in(tx: &Write<'_>, order: Order) -> Result<Outcome> {
 
 /// Moves the order to review.
 pub fn review_in(tx: &Write<'_>, order: Order, reason: &'static str) -> Result<Outcome> {
-    tracing::warn!(order_no = order.order_no, reason, "a payment order needs the decision of an operator; see `yarrow payments list --state review`");
+    tracing::warn!(
+        order_no = order.order_no,
+        reason,
+        "a payment order needs the decision of an operator; see `yarrow payments list --state review`"
+    );
     set_state_in(tx, Order { reason: Some(reason.to_owned()), ..order }, OrderState::Review)?;
     Ok(Outcome { verdict: Verdict::Review, reason: Some(reason) })
 }

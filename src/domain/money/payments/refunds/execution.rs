@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Refund, find_in, due_for_query_in};
+use super::{Refund, due_for_query_in, find_in};
 use crate::domain::money::payments::Payments;
 use crate::{
     domain::money::{
