@@ -175,7 +175,7 @@ pub fn screening(data: &[u8]) {
     assert_eq!(normalise(&normalise(text)), normalise(text));
     let characters: Vec<char> = text.chars().collect();
     for content_type in ContentType::ALL {
-        let matches = engine.check(content_type, text).matches;
+        let matches = engine.check(content_type, text);
         assert_eq!(mask(text, &matches).chars().count(), characters.len());
         for found in matches {
             assert_eq!(characters[found.start..found.end].iter().collect::<String>(), found.text);
@@ -195,7 +195,7 @@ pub fn time(data: &[u8]) {
 /// Every line of a word list is a word, skipped with a reason, or empty.
 pub fn word_list(data: &[u8]) {
     let lines = data.split(|byte| matches!(byte, b'\n' | b'\r')).count();
-    let (words, skipped) = words::parse(data, &words::Entry::default(), |_| {});
+    let (words, skipped) = words::parse(data, &words::ImportOptions::default(), |_| {});
     assert!(words.len() + skipped.len() <= lines);
     assert!(words.iter().all(|word| !word.text.trim().is_empty()));
 }

@@ -16,7 +16,7 @@ use crate::{
         divination::model_calls::ModelCalls,
         identity::accounts::{export::Exports, send_code::CodeSender},
         messaging::mailer::Mailer,
-        moderation::{Moderation, external::External, hourly::Hours, screen::Screen, shadow::Shadow, words},
+        moderation::{Moderation, words},
         money::payments::Payments,
         operations::{
             admins::Administrators, alerts::Alerts, audit::InFlightAudits, backups::Backups, clock_jump::ClockGuard,
@@ -149,7 +149,7 @@ impl App {
         let mailer = Arc::new(Mailer::new(factory::email_sender(config, core.clock.clone(), announce)?));
         let sms = factory::sms_sender(config, core.clock.clone(), announce);
         let code_sender = CodeSender::new(core.clone(), sms, Arc::clone(&mailer));
-        let moderation = Arc::new(build_moderation(&core));
+        let moderation = Arc::new(Moderation::new(core.clone(), factory::text_moderator(config, core.clock.clone())));
         let model_calls = ModelCalls::new(core.clone(), Arc::clone(&moderation), factory::language_models(config));
         let integrity = Arc::new(IntegrityChecker::new(core.clone()));
         let clock_guard = Arc::new(ClockGuard::new(core.clone()));
@@ -224,17 +224,5 @@ fn tuning(config: &Config) -> Tuning {
         queue: config.database.write_queue as usize,
         commit_size: config.database.commit_size as usize,
         slow: config.limits.slow_query,
-    }
-}
-
-fn build_moderation(core: &Core) -> Moderation {
-    let settings = &core.config.moderation;
-    let moderator = factory::text_moderator(&core.config, core.clock.clone());
-    Moderation {
-        core: core.clone(),
-        screen: Screen::new(core.store.clone()),
-        external: External::new(moderator, core.clock.clone(), settings.calls),
-        hours: Hours::default(),
-        shadow: Shadow::new(settings.shadow_share),
     }
 }

@@ -14,7 +14,7 @@ use crate::{
     app::App,
     domain::{
         messaging::notifications,
-        moderation::shadow,
+        moderation::shadow_mode,
         money::{ledger, payments},
         operations::{backups, free_space_scrub, network_log, retention},
     },
@@ -265,15 +265,15 @@ fn send_alerts(app: &App, schedule: Schedule, stopped: &Receiver<()>) {
 /// Compiles the word list at the start, which takes longer than the rest of the start, and after each change.
 fn update_word_list(app: &App, schedule: Schedule, stopped: &Receiver<()>) {
     if schedule.compiles_words {
-        run("word list", || app.moderation.screen.in_force().map(drop));
+        run("word list", || app.moderation.word_list.get().map(drop));
     }
-    every(stopped, WORD_LIST_INTERVAL, WORD_LIST_INTERVAL, "word list", || app.moderation.screen.keep_up());
+    every(stopped, WORD_LIST_INTERVAL, WORD_LIST_INTERVAL, "word list", || app.moderation.word_list.refresh_and_recompile());
 }
 
 /// Sends samples to the external moderator on a thread of its own, because it may hang.
 fn moderate_samples(app: &App, _: Schedule, stopped: &Receiver<()>) {
     every(stopped, SHADOW_INTERVAL, SHADOW_INTERVAL, "shadow moderation", || {
-        shadow::ask_about_samples(&app.moderation)
+        shadow_mode::process_samples(&app.moderation)
     });
 }
 

@@ -7,10 +7,10 @@ use super::{Common, PageArgs, check, choice::choice, cli_authority, record_audit
 use yarrow::{
     app::App,
     domain::moderation::{
-        compare::{self, Comparison, Opinion, Text},
+        compare::{self, ComparedText, Comparison, TimedRuling},
         engine::ContentType,
         policy::{self, Service},
-        shadow, state,
+        shadow_mode, status,
     },
     error::Result,
     http::responses::{ShownDisagreement, TextTested},
@@ -53,7 +53,7 @@ enum Action {
         #[command(flatten)]
         page: PageArgs,
     },
-    /// Probe both services; exit 5 if a configured one fails
+    /// ProbeResult both services; exit 5 if a configured one fails
     Health,
 }
 
@@ -68,7 +68,7 @@ pub fn run(common: &Common, args: ModerationArgs) -> Result<()> {
     match args.action {
         Action::Status => status(common, &app),
         Action::Switch { to } => {
-            let before = policy::switch(&app.moderation, to).wait()?;
+            let before = policy::switch(&app, &app.moderation.external, to).wait()?;
             let change = format!("{} to {}", before.service.name(), to.name());
             record_audit(&app, "moderation switch", None, cli_authority(Some(change)))?;
             status(common, &app)
@@ -88,12 +88,12 @@ pub fn run(common: &Common, args: ModerationArgs) -> Result<()> {
 }
 
 fn status(common: &Common, app: &App) -> Result<()> {
-    let status = state::status(&app.moderation)?;
+    let status = status::current(&app.moderation)?;
     let json = json!({
         "service": status.policy.service.name(), "useAliyun": status.policy.service == Service::External,
         "enableFallback": status.policy.falls_back, "wordCount": status.words.total,
         "allowedPhrases": status.words.allowed_phrases, "version": status.words.version,
-        "provider": status.provider, "configured": status.is_configured, "shadowShare": status.shadow_share,
+        "provider": status.provider, "configured": status.is_configured, "shadowShare": status.sample_rate,
     });
     common.output(&json, || {
         let fallback = if status.policy.falls_back { "on" } else { "off" };
@@ -102,13 +102,13 @@ fn status(common: &Common, app: &App) -> Result<()> {
             row!["fallback", fallback],
             row!["external moderator", status.provider],
             row!["words", status.words.total],
-            row!["shadow sample rate", status.shadow_share],
+            row!["shadow sample rate", status.sample_rate],
         ];
         table(["moderation", ""], rows)
     })
 }
 
-fn opinion(opinion: &Opinion, content_type: ContentType) -> Value {
+fn opinion(opinion: &TimedRuling, content_type: ContentType) -> Value {
     let mut json = json!(TextTested::of(content_type, opinion.ruling.clone()));
     json["found"] = json!(opinion.ruling.found);
     json["durationMs"] = json!(decimal_milliseconds(opinion.took));
@@ -116,7 +116,7 @@ fn opinion(opinion: &Opinion, content_type: ContentType) -> Value {
 }
 
 fn compare(common: &Common, app: &App, texts: Vec<String>, content_type: ContentType) -> Result<()> {
-    let texts: Vec<_> = texts.into_iter().map(|content| Text { content, content_type, user: None }).collect();
+    let texts: Vec<_> = texts.into_iter().map(|content| ComparedText { content, content_type, user: None }).collect();
     let compared = compare::compare_all(&app.moderation, &texts)?;
     let one = |compared: &Comparison| {
         let external = match &compared.external {
@@ -133,7 +133,7 @@ fn compare(common: &Common, app: &App, texts: Vec<String>, content_type: Content
 }
 
 fn comparison(compared: &Comparison) -> String {
-    let verdict = |opinion: &Opinion| {
+    let verdict = |opinion: &TimedRuling| {
         let ruling = &opinion.ruling;
         let verdict = if ruling.allowed { "allows" } else { "refuses" };
         [verdict.to_owned(), ruling.found.join(", "), format!("{:.1} ms", opinion.took.as_secs_f64() * 1e3)]
@@ -148,7 +148,7 @@ fn comparison(compared: &Comparison) -> String {
 }
 
 fn disagreements(common: &Common, app: &App, page: &PageArgs) -> Result<()> {
-    let listing = shadow::disagreements(app, page.page())?;
+    let listing = shadow_mode::disagreements(app, page.page())?;
     record_audit(app, "moderation disagreements", None, cli_authority(None))?;
     common.output_page::<_, ShownDisagreement>(page.page(), listing, |listing| {
         let rows = listing.items.iter().map(|row| {
@@ -161,7 +161,7 @@ fn disagreements(common: &Common, app: &App, page: &PageArgs) -> Result<()> {
 }
 
 fn health(common: &Common, app: &App) -> Result<()> {
-    let health = state::health(&app.moderation)?;
+    let health = status::check_health(&app.moderation)?;
     let probe = health.external.as_ref();
     let failure = probe.and_then(|probe| probe.failure.clone());
     let json = json!({

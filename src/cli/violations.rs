@@ -11,7 +11,7 @@ use yarrow::{
     app::App,
     domain::moderation::{
         engine::ContentType,
-        violations::{self, Count, DAYS_TO_KEEP, FREQUENT_DAYS, FREQUENT_THRESHOLD, Filter, Recorded, Violator},
+        violations::{self, NameCount, DAYS_TO_KEEP, FREQUENT_DAYS, FREQUENT_THRESHOLD, ViolationQuery, ViolationRecord, Violator},
     },
     error::Result,
     http::responses::{FrequentViolator, ShownViolation, UserViolations, ViolationCount},
@@ -48,7 +48,7 @@ enum Action {
         /// Violation id, from `yarrow violations list`
         id: i64,
     },
-    /// Count violations by type and list frequent violators
+    /// NameCount violations by type and list frequent violators
     Stats {
         /// Only of this user: id, phone number or email address
         #[arg(long, value_name = "WHO")]
@@ -76,7 +76,7 @@ pub fn run(common: &Common, args: ViolationsArgs) -> Result<()> {
     match args.action {
         Action::List { user, content_type, kind, range, page } => {
             let (from, to) = range.bounds(&app)?;
-            let filter = Filter {
+            let filter = ViolationQuery {
                 user: user.map(|who| find_user_id(&app, &who)).transpose()?,
                 content_type: content_type.map(|kind| kind.name().to_owned()),
                 violation_type: kind,
@@ -92,12 +92,12 @@ pub fn run(common: &Common, args: ViolationsArgs) -> Result<()> {
     }
 }
 
-fn list(common: &Common, app: &App, filter: &Filter, page: Page) -> Result<()> {
+fn list(common: &Common, app: &App, filter: &ViolationQuery, page: Page) -> Result<()> {
     let listing = violations::list(app, filter, page)?;
     record_audit(app, "violations list", filter.user, cli_authority(None))?;
     common.output_page::<_, ShownViolation>(page, listing, |listing| {
         let rows = listing.items.iter().map(|row| {
-            let Recorded { id, at, user, content_type, violation_type, words, masked_text, provider } = row;
+            let ViolationRecord { id, at, user, content_type, violation_type, words, masked_text, provider } = row;
             row![id, at, user, content_type, violation_type, words.join(", "), masked_text, provider]
         });
         table(["id", "at", "user", "content type", "type", "words", "masked text", "detected by"], rows)
@@ -108,7 +108,7 @@ fn show(common: &Common, app: &App, id: i64) -> Result<()> {
     let violation = violations::find(app, id).map_err(name_missing("Violation", id))?;
     record_audit(app, "violations show", Some(violation.user), cli_authority(None))?;
     common.output(&ShownViolation::from(violation.clone()), || {
-        let Recorded { id, user, content_type, violation_type, words, masked_text, provider, at } = violation;
+        let ViolationRecord { id, user, content_type, violation_type, words, masked_text, provider, at } = violation;
         key_values(
             "",
             [
@@ -131,7 +131,7 @@ fn of_user(common: &Common, app: &App, who: &str) -> Result<()> {
     record_audit(app, "violations stats", Some(user), cli_authority(None))?;
     common.output(&UserViolations::of(user, counts.clone()), || {
         let rows = counts.types.iter().chain(&counts.content_types);
-        table(["violations", ""], rows.map(|Count { name, count }| row![name, count]))
+        table(["violations", ""], rows.map(|NameCount { name, count }| row![name, count]))
     })
 }
 
@@ -144,7 +144,7 @@ fn statistics(common: &Common, app: &App, days: u32, threshold: u32) -> Result<(
         "frequentViolators": http_rows::<_, FrequentViolator>(&frequent.items),
     });
     common.output(&json, || {
-        let kinds = table(["type", "violations"], types.iter().map(|Count { name, count }| row![name, count]));
+        let kinds = table(["type", "violations"], types.iter().map(|NameCount { name, count }| row![name, count]));
         let rows = frequent.items.iter().map(|Violator { user, count, last_at }| row![user, count, last_at]);
         format!("{kinds}\n{}", table(["user", "violations", "last"], rows))
     })

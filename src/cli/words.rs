@@ -12,8 +12,8 @@ use yarrow::{
     domain::moderation::{
         self,
         engine::{ContentType, Word},
-        listing, state,
-        words::{self, Entry, Filter, Listed, Skipped, UNTYPED},
+        word_list, status,
+        words::{self, ImportOptions, SkippedLine, UNTYPED, WordEntry, WordQuery},
     },
     error::{Code, Error, Result},
     http::responses::{ShownWord, TextTested},
@@ -129,16 +129,16 @@ pub fn run(common: &Common, args: WordsArgs) -> Result<()> {
             add(common, &app, word, force)
         }
         Action::Remove { word } => {
-            let removed = listing::remove(&app.moderation, word)?;
+            let removed = word_list::remove(&app.moderation, word)?;
             record_audit(&app, "words remove", None, cli_authority(None))?;
             common.output(&json!({ "word": removed.word, "type": removed.kind, "removed": true }), || {
                 format!("removed {} ({})", removed.word, removed.kind)
             })
         }
-        Action::List { kind, search, page } => list(common, &app, &Filter { kind, part: search }, &page),
+        Action::List { kind, search, page } => list(common, &app, &WordQuery { kind, part: search }, &page),
         Action::Import { file, kind, force, by_sound, dry_run } => {
             let longest = app.config.limits.word as usize;
-            import(common, &app, &file, &Entry { kind: kind.trim(), longest, force, by_sound }, dry_run)
+            import(common, &app, &file, &ImportOptions { kind: kind.trim(), max_length: longest, force, by_sound }, dry_run)
         }
         Action::Export { format } => export(common, &app, format),
         Action::Test { text, content_type } => test(common, &app, &text, content_type),
@@ -148,7 +148,7 @@ pub fn run(common: &Common, args: WordsArgs) -> Result<()> {
 }
 
 fn add(common: &Common, app: &App, word: Word, force: bool) -> Result<()> {
-    let added = listing::add(&app.moderation, word, force)?;
+    let added = word_list::add(&app.moderation, word, force)?;
     if added.is_new {
         record_audit(app, "words add", None, cli_authority(None))?;
     }
@@ -159,10 +159,10 @@ fn add(common: &Common, app: &App, word: Word, force: bool) -> Result<()> {
     })
 }
 
-fn list(common: &Common, app: &App, filter: &Filter, page: &PageArgs) -> Result<()> {
-    let listing = listing::list(app, filter, page.page())?;
+fn list(common: &Common, app: &App, filter: &WordQuery, page: &PageArgs) -> Result<()> {
+    let listing = word_list::list(app, filter, page.page())?;
     common.output_page::<_, ShownWord>(page.page(), listing, |listing| {
-        let rows = listing.items.iter().map(|Listed { word, kind, by_sound, created_at }| {
+        let rows = listing.items.iter().map(|WordEntry { word, kind, by_sound, created_at }| {
             row![word, kind, if *by_sound { "yes" } else { "" }, created_at]
         });
         let listed = table(["word", "type", "by sound", "added"], rows);
@@ -170,7 +170,7 @@ fn list(common: &Common, app: &App, filter: &Filter, page: &PageArgs) -> Result<
     })
 }
 
-fn import(common: &Common, app: &App, file: &Path, entry: &Entry<'_>, dry_run: bool) -> Result<()> {
+fn import(common: &Common, app: &App, file: &Path, entry: &ImportOptions<'_>, dry_run: bool) -> Result<()> {
     let bytes = read(file)?;
     let bar = progress(common, "reading", bytes.len());
     let (words, skipped) = words::parse(&bytes, entry, |read| bar.set_position(read as u64));
@@ -181,7 +181,7 @@ fn import(common: &Common, app: &App, file: &Path, entry: &Entry<'_>, dry_run: b
     } else {
         let bar = progress(common, "adding", total);
         let progress = bar.clone();
-        let imported = listing::import(&app.moderation, words, move |position| progress.set_position(position as u64))?;
+        let imported = word_list::import(&app.moderation, words, move |position| progress.set_position(position as u64))?;
         bar.finish_and_clear();
         record_audit(app, "words import", None, cli_authority(Some(counted(imported.added, "word", "words"))))?;
         Some(imported)
@@ -208,7 +208,7 @@ fn import(common: &Common, app: &App, file: &Path, entry: &Entry<'_>, dry_run: b
     Ok(())
 }
 
-fn reasons(skipped: &[Skipped]) -> String {
+fn reasons(skipped: &[SkippedLine]) -> String {
     let lines =
         skipped.iter().map(|skipped| format!("\n  line {}: {}: {}", skipped.line, skipped.text, skipped.reason));
     lines.collect::<Vec<_>>().concat()
@@ -232,20 +232,20 @@ fn progress(common: &Common, verb: &str, length: usize) -> ProgressBar {
 }
 
 fn export(common: &Common, app: &App, format: Format) -> Result<()> {
-    let all = listing::all(app)?;
+    let all = word_list::all(app)?;
     let json = all.iter().map(|word| json!({ "word": word.text, "type": word.kind, "bySound": word.by_sound }));
     common.output(&json.collect::<Vec<_>>(), || {
         let lines = all.iter().map(|word| match format {
-            Format::Csv => words::written(word),
-            Format::Text => words::quoted(&word.text),
+            Format::Csv => words::to_csv_line(word),
+            Format::Text => words::csv_field(&word.text),
         });
-        let heading = matches!(format, Format::Csv).then(|| words::HEADING.to_owned());
+        let heading = matches!(format, Format::Csv).then(|| words::CSV_HEADER.to_owned());
         heading.into_iter().chain(lines).collect::<Vec<_>>().join("\n")
     })
 }
 
 fn test(common: &Common, app: &App, text: &str, content_type: ContentType) -> Result<()> {
-    let ruling = moderation::judge_locally(&app.moderation, content_type, text)?;
+    let ruling = moderation::moderate_locally(&app.moderation, content_type, text)?;
     common.output(&TextTested::of(content_type, ruling.clone()), || {
         if ruling.allowed {
             return "allowed".to_owned();
@@ -259,7 +259,7 @@ fn test(common: &Common, app: &App, text: &str, content_type: ContentType) -> Re
 }
 
 fn statistics(common: &Common, app: &App) -> Result<()> {
-    let state = state::status(&app.moderation)?;
+    let state = status::current(&app.moderation)?;
     let types = state.words.kinds.iter().map(|kind| json!({ "type": kind.kind, "count": kind.count }));
     let json = json!({
         "total": state.words.total, "types": types.collect::<Vec<_>>(), "allowedPhrases": state.words.allowed_phrases,
@@ -281,14 +281,14 @@ fn statistics(common: &Common, app: &App) -> Result<()> {
 
 fn allow(common: &Common, app: &App, phrase: Option<String>, remove: bool) -> Result<()> {
     let Some(phrase) = phrase else {
-        let allowed = listing::allowed(app)?;
+        let allowed = word_list::allowed_phrases(app)?;
         return common.output(&json!({ "items": allowed }), || allowed.join("\n"));
     };
     let phrase = phrase.trim().to_owned();
     let changed = if remove {
-        listing::disallow(&app.moderation, phrase.clone()).map(|()| true)?
+        word_list::disallow(&app.moderation, phrase.clone()).map(|()| true)?
     } else {
-        listing::allow(&app.moderation, phrase.clone())?
+        word_list::allow(&app.moderation, phrase.clone())?
     };
     if changed {
         record_audit(app, if remove { "words allow --remove" } else { "words allow" }, None, cli_authority(None))?;

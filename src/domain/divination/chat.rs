@@ -97,7 +97,7 @@ pub fn prepare(calls: &ModelCalls, user: UserId, conversation: Conversation) -> 
     calls.core.store.read(|tx| hourly_limit::check_in(tx, user, LimitedCall::Chat, allowed))?;
     let last = conversation.messages.last().map(|message| message.content.as_str()).unwrap_or_default();
     let field = Field { name: "messages", content_type: ContentType::Question, text: last };
-    if let Some(refusal) = moderation::screen(&calls.moderation, user, &[field]) {
+    if let Some(refusal) = moderation::check_fields(&calls.moderation, user, &[field]) {
         return refusal.record::<PreparedChat>(&calls.core).wait();
     }
     let profile = calls.core.store.read(|tx| users::profile_in(tx, user))?;

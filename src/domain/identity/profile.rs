@@ -26,7 +26,7 @@ pub fn change(moderation: &Moderation, user: UserId, change: ProfileChange) -> P
         .into_iter()
         .filter_map(|(name, content_type, text)| Some(Field { name, content_type, text: text? }))
         .collect();
-    if let Some(refusal) = moderation::screen(moderation, user, &fields) {
+    if let Some(refusal) = moderation::check_fields(moderation, user, &fields) {
         return refusal.record(&moderation.core);
     }
     moderation.core.store.write(move |tx| users::change_profile_in(tx, user, &change))

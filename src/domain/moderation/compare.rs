@@ -1,69 +1,71 @@
-//! Asking both services about the same texts, side by side. Nothing is decided by it and nothing is remembered.
+//! Compares the rulings of both services on the same texts. Stores nothing.
 
 use std::{
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
-use super::{Moderation, Ruling, engine::ContentType, external::account_of, judge_locally};
+use super::{
+    check::moderate_locally, engine::ContentType, external_moderator::account_of, ruling::Ruling, service::Moderation,
+};
 use crate::{concurrency::lock::lock_unpoisoned, error::Result, providers::moderation::Judgement, types::UserId};
 
-/// Texts asked about at once, if the outside service takes as many.
-const AT_ONCE: u32 = 4;
+/// The most texts that are moderated concurrently.
+const CONCURRENCY: u32 = 4;
 
-/// A text to ask about.
+/// A text to compare.
 #[derive(Clone, Debug)]
-pub struct Text {
+pub struct ComparedText {
     pub content: String,
     pub content_type: ContentType,
     pub user: Option<UserId>,
 }
 
-/// The verdict of one service.
+/// The ruling of one service, and its duration.
 #[derive(Clone, Debug)]
-pub struct Opinion {
+pub struct TimedRuling {
     pub ruling: Ruling,
     pub took: Duration,
 }
 
-/// The verdicts of both services.
+/// The rulings of both services.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    pub local: Opinion,
-    /// The code of the failure, if the outside service has no opinion.
-    pub external: Result<Opinion, String>,
+    pub local: TimedRuling,
+    /// The ruling, or the code of the failure.
+    pub external: Result<TimedRuling, String>,
 }
 
 impl Comparison {
-    /// `None` unless there are two verdicts.
+    /// Returns whether the services agree; `None` if the external moderator failed.
     pub fn agree(&self) -> Option<bool> {
         self.external.as_ref().ok().map(|external| external.ruling.allowed == self.local.ruling.allowed)
     }
 }
 
-/// Asks both services. Blocks on the outside one.
-pub fn compare(moderation: &Moderation, text: &Text) -> Result<Comparison> {
+/// Compares one text. Blocks on the external moderator.
+pub fn compare(moderation: &Moderation, text: &ComparedText) -> Result<Comparison> {
     let begun = Instant::now();
-    let ruling = judge_locally(moderation, text.content_type, &text.content)?;
-    let local = Opinion { ruling, took: begun.elapsed() };
+    let ruling = moderate_locally(moderation, text.content_type, &text.content)?;
+    let local = TimedRuling { ruling, took: begun.elapsed() };
     let account = text.user.map(|user| account_of(&moderation.core, user));
     let begun = Instant::now();
     let external = &moderation.external;
-    let judged = external.ask(text.content_type, &text.content, account.as_deref());
-    let opinion = |judged: Judgement| Opinion {
-        ruling: Ruling::of_judgement(external.name(), &text.content, &judged),
+    let verdict = external.moderate(text.content_type, &text.content, account.as_deref());
+    let timed = |verdict: Judgement| TimedRuling {
+        ruling: Ruling::from_verdict(external.name(), &text.content, &verdict),
         took: begun.elapsed(),
     };
-    Ok(Comparison { local, external: judged.map(opinion).map_err(|failure| failure.code) })
+    Ok(Comparison { local, external: verdict.map(timed).map_err(|failure| failure.code) })
 }
 
-/// Asks both services about many texts, some of them at once, and answers in their order.
-pub fn compare_all(moderation: &Moderation, texts: &[Text]) -> Result<Vec<Comparison>> {
+/// Compares many texts, some of them concurrently, and returns the results in their order.
+pub fn compare_all(moderation: &Moderation, texts: &[ComparedText]) -> Result<Vec<Comparison>> {
     let next = Mutex::new(0..texts.len());
     let done = Mutex::new(Vec::with_capacity(texts.len()));
-    let at_once = AT_ONCE.min(moderation.external.calls());
+    let threads = CONCURRENCY.min(moderation.external.max_calls());
     std::thread::scope(|scope| {
-        for _ in (0..at_once).zip(texts) {
+        for _ in (0..threads).zip(texts) {
             scope.spawn(|| {
                 loop {
                     let index = lock_unpoisoned(&next).next();

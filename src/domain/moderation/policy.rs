@@ -1,9 +1,9 @@
-//! The moderation policy: two switches in the database that select the service and the fallback.
+//! The moderation policy: two switches in the database.
 //!
-//! Both are read for every text in one statement. So a change by any process applies from the next text on, and one
-//! text is judged by one policy.
+//! Each text reads both in one statement. A change by any process therefore applies to the next text, and one text is
+//! never decided by two policies.
 
-use super::Moderation;
+use super::external_moderator::ExternalModerator;
 use crate::{
     core::Core,
     domain::operations::settings,
@@ -16,10 +16,10 @@ const SERVICE: &str = "moderation.service";
 const FALLBACK: &str = "moderation.fallback";
 
 named! {
-    /// The deciding service.
+    /// The service that decides.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Service {
-        /// The outside service that is configured.
+        /// The external moderator.
         External = "external",
         /// The word list.
         Local = "local",
@@ -29,12 +29,12 @@ named! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
     pub service: Service,
-    /// True if the local list decides when the external service fails.
+    /// The word list decides when the external moderator fails.
     pub falls_back: bool,
 }
 
 impl Service {
-    /// The one that does not decide.
+    /// Returns the service that does not decide.
     pub const fn other(self) -> Self {
         match self {
             Self::Local => Self::External,
@@ -43,7 +43,7 @@ impl Service {
     }
 }
 
-/// The policy that holds now. Without any flip: the local list decides.
+/// Returns the current policy. By default the word list decides.
 pub fn current(core: &Core) -> Result<Policy> {
     core.store.read(current_in)
 }
@@ -56,23 +56,23 @@ pub fn current_in(tx: &Read<'_>) -> Result<Policy> {
     })
 }
 
-/// Selects the deciding service and returns the previous policy.
+/// Selects the service that decides, and returns the policy before the change.
 ///
 /// # Errors
-/// `not_configured` if no external service is set up.
-pub fn switch(moderation: &Moderation, service: Service) -> Pending<Policy> {
-    if service == Service::External && !moderation.external.is_configured() {
-        let detail = "No outside service is configured: set `moderation.provider` and its keys first.";
+/// `not_configured` if no external moderator is configured.
+pub fn switch(core: &Core, external: &ExternalModerator, service: Service) -> Pending<Policy> {
+    if service == Service::External && !external.is_configured() {
+        let detail = "No external moderator is configured. Set `moderation.provider` and its keys first.";
         return Pending::ready(Err(Error::new(Code::NotConfigured).detail(detail)));
     }
-    moderation.core.store.write(move |tx| {
+    core.store.write(move |tx| {
         let before = current_in(tx)?;
         settings::put_in(tx, SERVICE, service.name())?;
         Ok(before)
     })
 }
 
-/// Enables or disables the fallback and returns the previous policy.
+/// Turns the fallback on or off, and returns the policy before the change.
 pub fn set_fallback(core: &Core, falls_back: bool) -> Pending<Policy> {
     core.store.write(move |tx| {
         let before = current_in(tx)?;

@@ -1,7 +1,7 @@
-//! Violations: refused texts with their users and reasons, masked.
+//! Violations: rejected texts, with their users, types and masked matches.
 //!
-//! A row is deleted with its user's account. It never holds the text as sent, and no more of it than shows its subject.
-//! The refusals of a user per hour are limited, and only each user's newest rows are kept.
+//! A violation never holds the original text, and only an excerpt of the masked one. Deleting an account clears its texts.
+//! The number of violations of a user has an hourly limit, and only the newest are kept.
 
 use std::time::Duration;
 
@@ -18,17 +18,17 @@ use crate::{
     types::{Listing, Page, Timestamp, UserId},
 };
 
-/// Default age in days at which a cleanup deletes records.
+/// The default retention of a cleanup, in days.
 pub const DAYS_TO_KEEP: u32 = 180;
-/// Default window and count for frequent violators.
+/// The default window and count from which a user is a frequent violator.
 pub const FREQUENT_DAYS: u32 = 30;
 pub const FREQUENT_THRESHOLD: u32 = 3;
 
-/// Rows deleted by one operation, so that the writer is never held for long.
-const SLICE: u32 = 500;
+/// Rows deleted in one transaction, so that the writer is never blocked for long.
+const BATCH: u32 = 500;
 const DAY: i64 = 24 * 60 * 60 * 1_000;
 
-/// A refusal to be remembered.
+/// A violation to be recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     pub user: UserId,
@@ -37,13 +37,13 @@ pub struct Violation {
     pub violation_type: String,
     pub words: Vec<String>,
     pub masked_text: String,
-    /// The service that refused.
+    /// The service that rejected the text.
     pub provider: &'static str,
 }
 
 /// A stored violation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recorded {
+pub struct ViolationRecord {
     pub id: i64,
     pub user: UserId,
     pub content_type: String,
@@ -54,9 +54,9 @@ pub struct Recorded {
     pub at: Timestamp,
 }
 
-/// Filters for violations. The times are a half-open range.
+/// A query for violations. The times are a half-open range.
 #[derive(Clone, Debug, Default)]
-pub struct Filter {
+pub struct ViolationQuery {
     pub user: Option<UserId>,
     pub content_type: Option<String>,
     pub violation_type: Option<String>,
@@ -64,24 +64,24 @@ pub struct Filter {
     pub to: Option<Timestamp>,
 }
 
-/// A number of violations by kind.
+/// The number of violations with this type or content type.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Count {
+pub struct NameCount {
     pub name: String,
     pub count: i64,
 }
 
-/// A user's refusals in figures.
+/// Statistics about a user's violations.
 #[derive(Clone, Debug)]
-pub struct OfUser {
+pub struct ViolationSummary {
     pub total: i64,
-    pub types: Vec<Count>,
-    pub content_types: Vec<Count>,
+    pub types: Vec<NameCount>,
+    pub content_types: Vec<NameCount>,
     pub first_at: Option<Timestamp>,
     pub last_at: Option<Timestamp>,
 }
 
-/// A user with many violations.
+/// A frequent violator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violator {
     pub user: UserId,
@@ -89,17 +89,17 @@ pub struct Violator {
     pub last_at: Timestamp,
 }
 
-/// Refuses a user of whom so many texts were refused in the last hour. What a model answered them is not their doing.
+/// Rejects a user with `allowed` violations in the last hour. Violations of model answers do not count.
 ///
 /// # Errors
 /// `too_many_requests`.
-pub fn require_open_in(tx: &Read<'_>, user: UserId, allowed: u32) -> Result<()> {
+pub fn check_rate_limit_in(tx: &Read<'_>, user: UserId, allowed: u32) -> Result<()> {
     let newest_first = "select created_at from violations where user_id = ?1 and created_at <= ?3 \
                         and content_type <> 'answer' order by created_at desc limit 1 offset ?2";
     sliding_window::require_open_in(tx, &[Window { newest_first, key: user.0, allowed, length: HOUR }])
 }
 
-/// Remembers a refusal, and keeps of its user's only the newest `kept`.
+/// Records a violation, and deletes those beyond the user's newest `kept`.
 pub fn record_in(tx: &Write<'_>, violation: &Violation, kept: u32) -> Result<()> {
     users::require_in(tx, violation.user)?;
     tx.execute(
@@ -115,10 +115,10 @@ pub fn record_in(tx: &Write<'_>, violation: &Violation, kept: u32) -> Result<()>
             tx.now.0,
         ),
     )?;
-    make_room_in(tx, violation.user, kept)
+    delete_surplus_in(tx, violation.user, kept)
 }
 
-fn make_room_in(tx: &Write<'_>, user: UserId, kept: u32) -> Result<()> {
+fn delete_surplus_in(tx: &Write<'_>, user: UserId, kept: u32) -> Result<()> {
     tx.execute(
         "delete from violations where id in (select id from violations where user_id = ?1 \
          order by created_at desc, id desc limit ?2 offset ?3)",
@@ -127,26 +127,26 @@ fn make_room_in(tx: &Write<'_>, user: UserId, kept: u32) -> Result<()> {
     .map(drop)
 }
 
-/// One page of refusals, newest first.
-pub fn list(core: &Core, filter: &Filter, page: Page) -> Result<Listing<Recorded>> {
-    core.store.read(|tx| list_in(tx, filter, page))
+/// Returns a page of violations, newest first.
+pub fn list(core: &Core, query: &ViolationQuery, page: Page) -> Result<Listing<ViolationRecord>> {
+    core.store.read(|tx| list_in(tx, query, page))
 }
 
-/// One refusal.
+/// Returns the violation with this id.
 ///
 /// # Errors
 /// `not_found`.
-pub fn find(core: &Core, id: i64) -> Result<Recorded> {
+pub fn find(core: &Core, id: i64) -> Result<ViolationRecord> {
     let sql = "select id, user_id, content_type, violation_type, words, masked_text, provider, created_at \
                from violations where id = ?1";
-    core.store.read(|tx| tx.first(sql, [id], row_of)?.ok_or_else(|| Code::NotFound.into()))
+    core.store.read(|tx| tx.first(sql, [id], violation_of)?.ok_or_else(|| Code::NotFound.into()))
 }
 
-/// Returns statistics of a user's violations. Records may outlive their user.
+/// Returns statistics about a user's violations, also for a deleted user who has some.
 ///
 /// # Errors
-/// `not_found` if there is neither a record nor a user.
-pub fn of_user(core: &Core, user: UserId) -> Result<OfUser> {
+/// `not_found` if neither the user nor a violation exists.
+pub fn of_user(core: &Core, user: UserId) -> Result<ViolationSummary> {
     core.store.read(|tx| {
         let sums = "select count(*), min(created_at), max(created_at) from violations where user_id = ?1";
         let (total, first, last): (i64, Option<i64>, Option<i64>) =
@@ -161,7 +161,7 @@ pub fn of_user(core: &Core, user: UserId) -> Result<OfUser> {
             );
             tx.all(&sql, [user.0], count_of)
         };
-        Ok(OfUser {
+        Ok(ViolationSummary {
             total,
             types: by("violation_type")?,
             content_types: by("content_type")?,
@@ -171,19 +171,19 @@ pub fn of_user(core: &Core, user: UserId) -> Result<OfUser> {
     })
 }
 
-/// Counts violations by type, most frequent first.
-pub fn types(core: &Core) -> Result<Vec<Count>> {
+/// Returns the number of violations by type, most frequent first.
+pub fn types(core: &Core) -> Result<Vec<NameCount>> {
     let sql = "select violation_type, count(*) from violations group by violation_type \
                order by count(*) desc, violation_type";
     core.store.read(|tx| tx.all(sql, (), count_of))
 }
 
-/// Users with at least `threshold` refusals in the last `days`, the worst first. What a model answered them is not
-/// their doing.
+/// Returns users with at least `threshold` violations in the last `days`, most first. Violations of model answers do
+/// not count.
 pub fn frequent(core: &Core, days: u32, threshold: u32, page: Page) -> Result<Listing<Violator>> {
     core.store.read(|tx| {
         let since = tx.now.0.saturating_sub(i64::from(days).saturating_mul(DAY));
-        // The plus: the index by time has all that is asked for, that by user would be read from end to end.
+        // The `+` makes the planner use the index by time, which covers the query, instead of scanning the index by user.
         let grouped = "select user_id, count(*) as found, max(created_at) as last from violations \
                      where created_at >= ?1 and content_type <> 'answer' group by +user_id having count(*) >= ?2";
         let items = tx.all(
@@ -196,17 +196,17 @@ pub fn frequent(core: &Core, days: u32, threshold: u32, page: Page) -> Result<Li
     })
 }
 
-/// Deletes violations older than `days_to_keep` and returns their number. Blocks; works in small slices.
+/// Deletes violations older than `days_to_keep` days, and returns their number. Blocks.
 pub fn clean_up(core: &Core, days_to_keep: u32) -> Result<u64> {
     let age = Duration::from_hours(24) * days_to_keep;
-    Ok(free_space_scrub::delete_in_batches(core, move |tx| delete_older_in(tx, age, SLICE))? as u64)
+    Ok(free_space_scrub::delete_in_batches(core, move |tx| delete_older_in(tx, age, BATCH))? as u64)
 }
 
-/// Deletes up to `slice` violations older than `age` and returns the number deleted.
-pub fn delete_older_in(tx: &Write<'_>, age: Duration, slice: u32) -> Result<usize> {
+/// Deletes up to `limit` violations older than `age`, and returns their number.
+pub fn delete_older_in(tx: &Write<'_>, age: Duration, limit: u32) -> Result<usize> {
     tx.execute(
         "delete from violations where id in (select id from violations where created_at < ?1 limit ?2)",
-        (tx.now.minus(age).0, slice),
+        (tx.now.minus(age).0, limit),
     )
 }
 
@@ -218,13 +218,13 @@ pub fn older_than(core: &Core, days_to_keep: u32) -> Result<i64> {
     })
 }
 
-fn list_in(tx: &Read<'_>, filter: &Filter, page: Page) -> Result<Listing<Recorded>> {
-    let condition = filter.condition();
-    let user = filter.user.map(|user| user.0);
-    let (from, to) = (filter.from.map(|from| from.0), filter.to.map(|to| to.0));
+fn list_in(tx: &Read<'_>, query: &ViolationQuery, page: Page) -> Result<Listing<ViolationRecord>> {
+    let condition = query.condition();
+    let user = query.user.map(|user| user.0);
+    let (from, to) = (query.from.map(|from| from.0), query.to.map(|to| to.0));
     let total = tx.one(
         &format!("select count(*) from violations where {condition}"),
-        (user, &filter.violation_type, &filter.content_type, from, to),
+        (user, &query.violation_type, &query.content_type, from, to),
         |row| row.get(0),
     )?;
     let items = tx.all(
@@ -232,32 +232,31 @@ fn list_in(tx: &Read<'_>, filter: &Filter, page: Page) -> Result<Listing<Recorde
             "select id, user_id, content_type, violation_type, words, masked_text, provider, created_at \
              from violations where {condition} order by created_at desc, id desc limit ?6 offset ?7"
         ),
-        (user, &filter.violation_type, &filter.content_type, from, to, page.size, page.offset()),
-        row_of,
+        (user, &query.violation_type, &query.content_type, from, to, page.size, page.offset()),
+        violation_of,
     )?;
     Ok(Listing { items, total })
 }
 
-impl Filter {
-    /// Builds the condition from the given filters only, so that each set of filters is its own statement and uses the
-    /// index that serves it. With both a type and a content type, the index of the type is better: nearly all
-    /// violations have one content type.
+impl ViolationQuery {
+    /// Builds the condition. Each set of filters gets its own statement, so that the planner picks the right index. With
+    /// both a type and a content type it must use the index by type, because nearly all violations share a content type.
     fn condition(&self) -> String {
-        let of_content = if self.violation_type.is_some() { "+content_type = ?3" } else { "content_type = ?3" };
+        let content_term = if self.violation_type.is_some() { "+content_type = ?3" } else { "content_type = ?3" };
         let terms = [
             (self.user.is_some(), "user_id = ?1", "?1 is null"),
             (self.violation_type.is_some(), "violation_type = ?2", "?2 is null"),
-            (self.content_type.is_some(), of_content, "?3 is null"),
+            (self.content_type.is_some(), content_term, "?3 is null"),
             (self.from.is_some(), "created_at >= ?4", "?4 is null"),
             (self.to.is_some(), "created_at < ?5", "?5 is null"),
         ];
-        terms.map(|(is_given, compared, absent)| if is_given { compared } else { absent }).join(" and ")
+        terms.map(|(is_set, compared, absent)| if is_set { compared } else { absent }).join(" and ")
     }
 }
 
-fn row_of(row: &Row<'_>) -> rusqlite::Result<Recorded> {
+fn violation_of(row: &Row<'_>) -> rusqlite::Result<ViolationRecord> {
     let words: String = row.get(4)?;
-    Ok(Recorded {
+    Ok(ViolationRecord {
         id: row.get(0)?,
         user: UserId(row.get(1)?),
         content_type: row.get(2)?,
@@ -269,16 +268,16 @@ fn row_of(row: &Row<'_>) -> rusqlite::Result<Recorded> {
     })
 }
 
-fn count_of(row: &Row<'_>) -> rusqlite::Result<Count> {
-    Ok(Count { name: row.get(0)?, count: row.get(1)? })
+fn count_of(row: &Row<'_>) -> rusqlite::Result<NameCount> {
+    Ok(NameCount { name: row.get(0)?, count: row.get(1)? })
 }
 
-/// Takes the texts out of the user's violations. That there were some stays known, for the statistics.
+/// Clears the texts of the user's violations. The rows stay for the statistics.
 pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
     tx.execute("update violations set words = '[]', masked_text = '' where user_id = ?1", [user.0]).map(drop)
 }
 
-/// Exports the user's violations.
+/// Exports the user's violations without the words that matched.
 pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     tx.each(
         "select content_type, violation_type, masked_text, created_at from violations where user_id = ?1 order by id",

@@ -6,7 +6,7 @@ use crate::{
         divination::{budget, history, model_calls},
         identity::{codes, known_emails, tokens},
         messaging::{feedback, notifications},
-        moderation::{shadow, violations},
+        moderation::{shadow_mode, violations},
         operations::{admins, clock_jump::ClockGuard, free_space_scrub, idempotency, network_log},
     },
     error::{Error, Result},
@@ -47,7 +47,7 @@ fn sweep_while(core: &Core, is_running: &dyn Fn() -> bool) -> Result<usize> {
     sweep.in_slices(|tx| model_calls::hourly_limit::delete_old_in(tx, SLICE));
     sweep.in_slices(move |tx| notifications::delete_expired_in(tx, retention.expired_notifications, SLICE));
     sweep.in_slices(move |tx| violations::delete_older_in(tx, retention.violations, SLICE));
-    sweep.in_slices(move |tx| shadow::delete_older_in(tx, retention.violations, SLICE));
+    sweep.in_slices(move |tx| shadow_mode::delete_older_in(tx, retention.violations, SLICE));
     sweep.in_slices(|tx| feedback::forget_clients_in(tx, SLICE));
     sweep.in_slices(move |tx| admins::delete_expired_in(tx, attempts_window, SLICE));
     sweep.in_slices(move |tx| network_log::delete_older_in(tx, retention.access_log));

@@ -55,7 +55,7 @@ pub struct Sheet {
     pub castings: i64,
     pub records: Vec<CallRecord>,
     /// Texts that were refused, masked as they are kept.
-    pub violations: Vec<violations::Recorded>,
+    pub violations: Vec<violations::ViolationRecord>,
     pub violations_total: i64,
     /// What the user was told in the app.
     pub notices: Vec<Received>,
@@ -76,7 +76,7 @@ pub fn show(app: &App, user: UserId) -> Result<Sheet> {
     let devices = tokens::list_devices(app, user, None)?;
     let records = interpretation::list_of_user(app, user, page)?.items;
     let orders = orders::list(app, orders::Filter { user: Some(user), state: None }, page)?.items;
-    let refused = violations::Filter { user: Some(user), ..violations::Filter::default() };
+    let refused = violations::ViolationQuery { user: Some(user), ..violations::ViolationQuery::default() };
     let refused = violations::list(app, &refused, page)?;
     let notices = notifications::list(app, user, Span { before: None, limit: SHOWN })?.items;
     let notices_unread = notifications::unread_count(app, &app.store.read(|tx| users::find_in(tx, user))?)?;

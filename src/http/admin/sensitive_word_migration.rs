@@ -9,11 +9,11 @@ pub use self::batch::compare as batch_compare;
 
 use crate::{
     domain::moderation::{
-        compare::{self, Comparison, Opinion, Text},
+        compare::{self, ComparedText, Comparison, TimedRuling},
         engine::ContentType,
         policy::{self, Service},
-        shadow::{self, Disagreement},
-        state::{self, Status},
+        shadow_mode::{self, Disagreement},
+        status::{self, ModerationOverview},
     },
     error::Result,
     http::{
@@ -121,8 +121,8 @@ const fn shown(breaker: BreakerState) -> &'static str {
     }
 }
 
-impl From<Status> for ModerationStatus {
-    fn from(status: Status) -> Self {
+impl From<ModerationOverview> for ModerationStatus {
+    fn from(status: ModerationOverview) -> Self {
         let failures = if let BreakerState::Closed { faults } = status.breaker { faults } else { 0 };
         Self {
             service: status.policy.service.name(),
@@ -132,7 +132,7 @@ impl From<Status> for ModerationStatus {
                 word_count: status.words.total,
                 allowed_phrases: status.words.allowed_phrases,
                 version: status.words.version,
-                version_in_force: status.version_in_force,
+                version_in_force: status.active_version,
                 memory_bytes: status.memory_bytes,
             },
             external: ExternalService {
@@ -141,20 +141,20 @@ impl From<Status> for ModerationStatus {
                 breaker: shown(status.breaker),
                 failures,
                 last_failure: status.last_failure.map(|failure| ServiceFailure { at: failure.at, code: failure.code }),
-                last_answer_at: status.last_answer_at,
+                last_answer_at: status.last_success_at,
             },
-            shadow_share: status.shadow_share,
+            shadow_share: status.sample_rate,
         }
     }
 }
 
 pub async fn status(context: RequestContext, _: Nothing) -> Result<Json<ModerationStatus>> {
-    Ok(Json(context.blocking(|app| state::status(&app.moderation)).await?.into()))
+    Ok(Json(context.blocking(|app| status::current(&app.moderation)).await?.into()))
 }
 
 pub async fn switch(context: RequestContext, to: Switch) -> Result<Json<ModerationStatus>> {
     let service = if to.use_aliyun.0 { Service::External } else { Service::Local };
-    let before = context.committed(policy::switch(&context.app.moderation, service)).await?;
+    let before = context.committed(policy::switch(&context.app, &context.app.moderation.external, service)).await?;
     context.meta.reason.get_or_init(|| format!("{} to {}", before.service.name(), service.name()));
     status(context, Nothing).await
 }
@@ -189,7 +189,7 @@ pub struct ServiceOpinion {
 }
 
 impl ServiceOpinion {
-    fn of(opinion: Opinion) -> Self {
+    fn of(opinion: TimedRuling) -> Self {
         let ruling = opinion.ruling;
         Self {
             available: true,
@@ -232,7 +232,7 @@ pub struct TextCompared {
 impl From<Comparison> for TextCompared {
     fn from(compared: Comparison) -> Self {
         let agree = compared.agree();
-        let milliseconds = |opinion: &Opinion| opinion.took.as_secs_f64() * 1e3;
+        let milliseconds = |opinion: &TimedRuling| opinion.took.as_secs_f64() * 1e3;
         let durations = Durations {
             local_ms: milliseconds(&compared.local),
             external_ms: compared.external.as_ref().ok().map(milliseconds),
@@ -244,7 +244,7 @@ impl From<Comparison> for TextCompared {
 
 pub async fn compare(context: RequestContext, of: Compare) -> Result<Json<TextCompared>> {
     let content_type = of.content_type.unwrap_or(ContentType::Question);
-    let text = Text { content: of.content.0, content_type, user: of.user_id };
+    let text = ComparedText { content: of.content.0, content_type, user: of.user_id };
     Ok(Json(context.blocking(move |app| compare::compare(&app.moderation, &text)).await?.into()))
 }
 
@@ -291,7 +291,7 @@ pub struct ModerationHealth {
 }
 
 pub async fn check_health(context: RequestContext, _: Nothing) -> Result<Json<ModerationHealth>> {
-    let health = context.blocking(|app| state::health(&app.moderation)).await?;
+    let health = context.blocking(|app| status::check_health(&app.moderation)).await?;
     let probe = health.external.as_ref();
     Ok(Json(ModerationHealth {
         healthy: health.is_healthy(),
@@ -355,6 +355,6 @@ pub async fn disagreements(
     of: ListDisagreements,
 ) -> Result<Json<NumberedPage<ShownDisagreement>>> {
     let page = page(&context, of.page, of.size);
-    let found = shadow::disagreements(&context.app, page)?;
+    let found = shadow_mode::disagreements(&context.app, page)?;
     Ok(NumberedPage::of(page, found))
 }

@@ -7,8 +7,8 @@ use crate::{
     domain::moderation::{
         self, Ruling,
         engine::{ContentType, Match, Word},
-        listing, state,
-        words::{self, Listed, UNTYPED},
+        word_list, status,
+        words::{self, UNTYPED, WordEntry},
     },
     error::{Error, Result},
     http::{
@@ -72,7 +72,7 @@ pub async fn add(context: RequestContext, add: AddWord) -> Result<Saved<WordAdde
         by_sound: add.by_sound.is_none_or(|Flag(by_sound)| by_sound),
     };
     let (added, statistics) = context
-        .blocking(move |app| Ok((listing::add(&app.moderation, word, force)?, listing::statistics(app)?)))
+        .blocking(move |app| Ok((word_list::add(&app.moderation, word, force)?, word_list::statistics(app)?)))
         .await?;
     let is_new = added.is_new;
     let resource = WordAdded { word: added.word, r#type: added.kind, created: is_new, total: statistics.total };
@@ -110,7 +110,7 @@ pub struct WordRemoved {
 pub async fn remove(context: RequestContext, remove: RemoveWord) -> Result<Json<WordRemoved>> {
     let ListedWord(word) = remove.word;
     let (removed, statistics) =
-        context.blocking(move |app| Ok((listing::remove(&app.moderation, word)?, listing::statistics(app)?))).await?;
+        context.blocking(move |app| Ok((word_list::remove(&app.moderation, word)?, word_list::statistics(app)?))).await?;
     Ok(Json(WordRemoved { word: removed.word, r#type: removed.kind, removed: true, total: statistics.total }))
 }
 
@@ -129,17 +129,17 @@ pub struct ShownWord {
     created_at: Timestamp,
 }
 
-impl From<Listed> for ShownWord {
-    fn from(listed: Listed) -> Self {
-        let Listed { word, kind, by_sound, created_at } = listed;
+impl From<WordEntry> for ShownWord {
+    fn from(listed: WordEntry) -> Self {
+        let WordEntry { word, kind, by_sound, created_at } = listed;
         Self { word, r#type: kind, by_sound, created_at }
     }
 }
 
 pub async fn list(context: RequestContext, of: ListWords) -> Result<Json<NumberedPage<ShownWord>>> {
     let page = page(&context, of.page, of.size);
-    let filter = words::Filter { kind: of.kind.map(|Label(kind)| kind), part: of.part.map(|ListedWord(part)| part) };
-    let found = context.blocking(move |app| listing::list(app, &filter, page)).await?;
+    let filter = words::WordQuery { kind: of.kind.map(|Label(kind)| kind), part: of.part.map(|ListedWord(part)| part) };
+    let found = context.blocking(move |app| word_list::list(app, &filter, page)).await?;
     Ok(NumberedPage::of(page, found))
 }
 
@@ -180,14 +180,14 @@ pub struct WordStatistics {
 }
 
 pub async fn statistics(context: RequestContext, _: Nothing) -> Result<Json<WordStatistics>> {
-    let state = context.blocking(|app| state::status(&app.moderation)).await?;
+    let state = context.blocking(|app| status::current(&app.moderation)).await?;
     let types = state.words.kinds.into_iter();
     Ok(Json(WordStatistics {
         total: state.words.total,
         types: types.map(|kind| WordsOfType { r#type: kind.kind, count: kind.count }).collect(),
         allowed_phrases: state.words.allowed_phrases,
         version: state.words.version,
-        version_in_force: state.version_in_force,
+        version_in_force: state.active_version,
         changed_at: state.words.changed_at,
         memory_bytes: state.memory_bytes,
         compile_ms: state.compiled_in.as_secs_f64() * 1e3,
@@ -252,7 +252,7 @@ impl TextTested {
 
 async fn test(context: &RequestContext, content_type: ContentType, of: TestText) -> Result<Json<TextTested>> {
     let ruling =
-        context.judged(move |app| moderation::judge_locally(&app.moderation, content_type, &of.content.0)).await?;
+        context.judged(move |app| moderation::moderate_locally(&app.moderation, content_type, &of.content.0)).await?;
     Ok(Json(TextTested::of(content_type, ruling)))
 }
 

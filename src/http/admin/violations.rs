@@ -8,7 +8,9 @@ use crate::{
     config::Limits,
     domain::moderation::{
         engine::ContentType,
-        violations::{self, Count, DAYS_TO_KEEP, FREQUENT_DAYS, FREQUENT_THRESHOLD, Filter, Recorded, Violator},
+        violations::{
+            self, DAYS_TO_KEEP, FREQUENT_DAYS, FREQUENT_THRESHOLD, NameCount, ViolationQuery, ViolationRecord, Violator,
+        },
     },
     error::{Fault, Result},
     http::{
@@ -80,8 +82,8 @@ pub struct ShownViolation {
     created_at: Timestamp,
 }
 
-impl From<Recorded> for ShownViolation {
-    fn from(recorded: Recorded) -> Self {
+impl From<ViolationRecord> for ShownViolation {
+    fn from(recorded: ViolationRecord) -> Self {
         Self {
             id: recorded.id.to_string(),
             user_id: recorded.user,
@@ -100,7 +102,7 @@ pub async fn list(context: RequestContext, of: ListViolations) -> Result<Json<Nu
     if let Some(user) = of.user_id {
         context.meta.subject.get_or_init(|| user);
     }
-    let filter = Filter {
+    let filter = ViolationQuery {
         user: of.user_id,
         content_type: of.content_type.map(|content_type| content_type.name().to_owned()),
         violation_type: of.violation_type.map(|Label(kind)| kind),
@@ -127,8 +129,8 @@ pub struct ViolationCount {
     count: i64,
 }
 
-impl From<Count> for ViolationCount {
-    fn from(count: Count) -> Self {
+impl From<NameCount> for ViolationCount {
+    fn from(count: NameCount) -> Self {
         Self { r#type: count.name, count: count.count }
     }
 }
@@ -150,7 +152,7 @@ pub struct UserViolations {
 }
 
 impl UserViolations {
-    pub fn of(user_id: UserId, found: violations::OfUser) -> Self {
+    pub fn of(user_id: UserId, found: violations::ViolationSummary) -> Self {
         Self {
             user_id,
             total: found.total,

@@ -54,12 +54,12 @@ pub async fn check_question(context: RequestContext, ask: CheckQuestion) -> Resu
     // An administrator only tries what a question would meet with.
     let accused = user.filter(|_| !is_admin);
     let judge = move |app: &App| {
-        accused.map_or(Ok(()), |user| moderation::require_open(&app.moderation, user, 1))?;
-        moderation::judge(&app.moderation, ContentType::Question, &question, user)
+        accused.map_or(Ok(()), |user| moderation::check_rate_limits(&app.moderation, user, 1))?;
+        moderation::moderate(&app.moderation, ContentType::Question, &question, user)
     };
     let ruling = context.judged(judge).await?;
     if let Some(user) = accused.filter(|_| !ruling.allowed) {
-        context.committed(moderation::remember(&context.app, user, ContentType::Question, &ruling)).await?;
+        context.committed(moderation::record_violation(&context.app, user, ContentType::Question, &ruling)).await?;
     }
     Ok(Json(QuestionChecked {
         allowed: ruling.allowed,

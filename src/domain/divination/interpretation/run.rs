@@ -70,7 +70,7 @@ fn begin(
     core.store.read(|tx| hourly_limit::check_in(tx, user, LimitedCall::Interpretation, allowed))?;
     let facts = hexagram::read(&question.divination_data.as_ref().map(JsonText::content).unwrap_or_default());
     let fields = Field::of_question(&question.question, question.question_type.as_deref());
-    if let Some(refusal) = moderation::screen(&calls.moderation, user, &fields) {
+    if let Some(refusal) = moderation::check_fields(&calls.moderation, user, &fields) {
         return refusal.record::<PreparedInterpretation>(core).wait();
     }
     let trace_id = model_calls::new_trace_id()?;

@@ -110,7 +110,7 @@ impl<'run> AnswerScreen<'run> {
         }
         // The external moderator is called once for all sentences at hand. The word list screens each by itself, as it would
         // in a slow stream.
-        let screens_all = segment.is_some() && moderation::asks_outside(&self.moderation.core);
+        let screens_all = segment.is_some() && moderation::is_external_active(&self.moderation.core);
         while let Some(next) = segment {
             let next = if screens_all { next.extended(&self.unscreened, is_complete) } else { next };
             if !self.screen_segment(&next) {

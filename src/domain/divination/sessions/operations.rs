@@ -65,7 +65,7 @@ pub fn cast(
         Err(error) => return Pending::ready(Err(error)),
     }
     let fields = Field::of_question(&draft.question, draft.question_type.as_deref());
-    if let Some(refusal) = moderation::screen(moderation, user, &fields) {
+    if let Some(refusal) = moderation::check_fields(moderation, user, &fields) {
         return refusal.record(core);
     }
     let new = match random_hex::<16>().and_then(|id| Ok((id, draft.casting.lines()?))) {

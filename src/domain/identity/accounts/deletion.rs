@@ -19,7 +19,7 @@ use crate::{
             preferences, tokens, users,
         },
         messaging::{feedback, notifications},
-        moderation::{shadow, violations},
+        moderation::{shadow_mode, violations},
         money::invites,
         operations::{free_space_scrub, idempotency},
     },
@@ -93,7 +93,7 @@ fn erase_in(tx: &Write<'_>, key: &ServerKey, home: &TimeZone, id: UserId, answer
     history::erase_user_in(tx, id)?;
     interpretation::erase_user_in(tx, id)?;
     violations::erase_user_in(tx, id)?;
-    shadow::erase_user_in(tx, id)?;
+    shadow_mode::erase_user_in(tx, id)?;
     idempotency::erase_user_in(tx, answers)?;
     users::delete_in(tx, id)?;
     tx.truncate_wal_after_commit();

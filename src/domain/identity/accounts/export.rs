@@ -15,7 +15,7 @@ use crate::{
         divination::{budget, chat, history, interpretation, sessions},
         identity::{preferences, tokens, users},
         messaging::{feedback, notifications},
-        moderation::{shadow, violations},
+        moderation::{shadow_mode, violations},
         money::{
             invites,
             ledger::{self, Asset},
@@ -72,7 +72,7 @@ pub fn export(exports: &Exports, user: UserId, out: &mut dyn Write) -> Result<()
         document.list("notificationMarks", |each| notifications::export_marks_in(tx, user, each))?;
         document.list("feedback", |each| feedback::export_in(tx, user, each))?;
         document.list("violations", |each| violations::export_in(tx, user, each))?;
-        document.list("disagreements", |each| shadow::export_in(tx, user, each))?;
+        document.list("disagreements", |each| shadow_mode::export_in(tx, user, each))?;
         document.list("requests", |each| network_log::search::export_in(tx, user, each))?;
         document.end()
     })

@@ -79,13 +79,6 @@ pub struct Engine {
     allowed_view: View,
 }
 
-/// The matches in a text.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Verdict {
-    /// All words found, by place, longer ones first where several begin; they may overlap.
-    pub matches: Vec<Match>,
-}
-
 /// A word found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Match {
@@ -97,12 +90,6 @@ pub struct Match {
     pub end: usize,
     /// The original text between the offsets.
     pub text: String,
-}
-
-impl Verdict {
-    pub fn allowed(&self) -> bool {
-        self.matches.is_empty()
-    }
 }
 
 impl Engine {
@@ -134,7 +121,7 @@ impl Engine {
     }
 
     /// Screens a text. Takes time in proportion to its length, and allocates only for suspicious texts.
-    pub fn check(&self, content_type: ContentType, text: &str) -> Verdict {
+    pub fn check(&self, content_type: ContentType, text: &str) -> Vec<Match> {
         let (mut found, is_twofold) = self.suspected(content_type, text);
         if is_twofold && let Some(other) = emoji_letters::without_letters(text) {
             found.extend(self.suspected(content_type, &other).0);
@@ -178,10 +165,10 @@ impl Engine {
         found
     }
 
-    fn verdict(&self, text: &str, mut found: Vec<Found>) -> Verdict {
+    fn verdict(&self, text: &str, mut found: Vec<Found>) -> Vec<Match> {
         found.sort_unstable_by(|left, right| self.order(left, right));
         found.dedup_by(|later, kept| later.word == kept.word && later.span == kept.span);
-        Verdict { matches: self.described(text, &found) }
+        self.described(text, &found)
     }
 
     /// By place and then by text, since the numbers of the words depend on the order of the list.

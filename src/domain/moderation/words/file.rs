@@ -1,51 +1,54 @@
-//! Word list files: one word per line, with an optional type and sound option, separated by commas or tabs, quoted as
-//! in CSV where needed.
+//! Word lists as CSV or tab-separated files: a word, and optionally its type and whether it also matches by sound.
 //!
-//! Lines that cannot be words are skipped and reported; nothing else fails an import.
+//! An invalid line is skipped and reported with its number; it never stops an import.
 
 use std::collections::HashSet;
 
-use super::{UNTYPED, check};
+use super::entry::{UNTYPED, check};
 use crate::domain::moderation::engine::{Word, normalise};
 
-/// The longest name of a type.
-const LONGEST_KIND: usize = 64;
-/// A file from a spreadsheet begins with this mark.
+/// The maximum length of a type's name.
+const MAX_KIND_LENGTH: usize = 64;
+/// Spreadsheets write this mark at the start of a file.
 const BYTE_ORDER_MARK: &str = "\u{feff}";
-/// The names of the fields.
-pub const HEADING: &str = "word,type,bySound";
+/// The header line of an export.
+pub const CSV_HEADER: &str = "word,type,bySound";
 
-const SEVERAL_SEPARATORS: &str = "has several commas or tabs: a word with one in it is quoted";
+const TOO_MANY_FIELDS: &str = "has too many fields; quote a word that contains a comma or tab";
 
-/// Options for reading a list.
+/// The options of an import.
 #[derive(Clone, Debug)]
-pub struct Entry<'settings> {
-    /// The type of words that name none.
+pub struct ImportOptions<'settings> {
+    /// The type of words without one.
     pub kind: &'settings str,
-    /// Characters of a word.
-    pub longest: usize,
-    /// Take words of one letter too.
+    /// The maximum length of a word in characters.
+    pub max_length: usize,
+    /// Accepts words of a single letter.
     pub force: bool,
-    /// Find those by their sound too of which the file does not say.
+    /// Whether a word matches by sound if the file does not say.
     pub by_sound: bool,
 }
 
-/// A line that was left out.
+/// A line that was skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Skipped {
+pub struct SkippedLine {
     pub line: usize,
     pub text: String,
     pub reason: String,
 }
 
-impl Default for Entry<'_> {
+impl Default for ImportOptions<'_> {
     fn default() -> Self {
-        Self { kind: UNTYPED, longest: 50, force: false, by_sound: false }
+        Self { kind: UNTYPED, max_length: 50, force: false, by_sound: false }
     }
 }
 
-/// Reads a list. Calls `progress` with the bytes read so far.
-pub fn parse(bytes: &[u8], entry: &Entry<'_>, mut progress: impl FnMut(usize)) -> (Vec<Word>, Vec<Skipped>) {
+/// Parses a list. Calls `progress` with the number of bytes read so far.
+pub fn parse(
+    bytes: &[u8],
+    options: &ImportOptions<'_>,
+    mut progress: impl FnMut(usize),
+) -> (Vec<Word>, Vec<SkippedLine>) {
     let (mut words, mut skipped, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
     let mut read = 0;
     for (index, raw) in lines(bytes).enumerate() {
@@ -54,7 +57,7 @@ pub fn parse(bytes: &[u8], entry: &Entry<'_>, mut progress: impl FnMut(usize)) -
             progress(read);
         }
         let mut skip = |text: &str, reason: &str| {
-            skipped.push(Skipped { line: index + 1, text: text.to_owned(), reason: reason.to_owned() });
+            skipped.push(SkippedLine { line: index + 1, text: text.to_owned(), reason: reason.to_owned() });
         };
         let Ok(line) = str::from_utf8(raw) else {
             skip(&String::from_utf8_lossy(raw), "is not UTF-8");
@@ -64,9 +67,11 @@ pub fn parse(bytes: &[u8], entry: &Entry<'_>, mut progress: impl FnMut(usize)) -
         if line.is_empty() || line.starts_with('#') || is_header(index, line) {
             continue;
         }
-        match word_of(line, entry) {
+        match parse_word(line, options) {
             Err(reason) => skip(line, &reason),
-            Ok(word) if !seen.insert(normalise(&word.text)) => skip(line, "is compared as an earlier line"),
+            Ok(word) if !seen.insert(normalise(&word.text)) => {
+                skip(line, "has the same normal form as an earlier line")
+            }
             Ok(word) => words.push(word),
         }
     }
@@ -74,19 +79,19 @@ pub fn parse(bytes: &[u8], entry: &Entry<'_>, mut progress: impl FnMut(usize)) -
     (words, skipped)
 }
 
-/// Lines, however they end: in `\n`, `\r\n` or `\r`.
+/// Splits lines that end in `\n`, `\r\n` or `\r`.
 fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let lines = bytes.split(|&byte| byte == b'\n');
     lines.flat_map(|line| line.strip_suffix(b"\r").unwrap_or(line).split(|&byte| byte == b'\r'))
 }
 
-/// A line of the list.
-pub fn written(word: &Word) -> String {
-    format!("{},{},{}", quoted(&word.text), quoted(&word.kind), word.by_sound)
+/// Formats a word as a CSV line.
+pub fn to_csv_line(word: &Word) -> String {
+    format!("{},{},{}", csv_field(&word.text), csv_field(&word.kind), word.by_sound)
 }
 
-/// A field as CSV wants it.
-pub fn quoted(field: &str) -> String {
+/// Quotes a CSV field if necessary.
+pub fn csv_field(field: &str) -> String {
     if field.contains(['"', ',', '\t', '\n', '\r']) || field.starts_with('#') || field.trim() != field {
         format!("\"{}\"", field.replace('"', "\"\""))
     } else {
@@ -95,38 +100,38 @@ pub fn quoted(field: &str) -> String {
 }
 
 fn is_header(index: usize, line: &str) -> bool {
-    let Ok(Line { word, kind, by_sound }) = fields(line) else { return false };
-    let mut named = [Some(word), kind, by_sound].into_iter().flatten().zip(HEADING.split(','));
+    let Ok(Line { word, kind, by_sound }) = split_fields(line) else { return false };
+    let mut named = [Some(word), kind, by_sound].into_iter().flatten().zip(CSV_HEADER.split(','));
     index == 0 && named.all(|(field, name)| field.trim().eq_ignore_ascii_case(name))
 }
 
-fn word_of(line: &str, entry: &Entry<'_>) -> Result<Word, String> {
-    let Line { word, kind, by_sound } = fields(line)?;
+fn parse_word(line: &str, options: &ImportOptions<'_>) -> Result<Word, String> {
+    let Line { word, kind, by_sound } = split_fields(line)?;
     let text = word.trim();
-    let kind = kind.as_deref().map(str::trim).filter(|kind| !kind.is_empty()).unwrap_or(entry.kind);
+    let kind = kind.as_deref().map(str::trim).filter(|kind| !kind.is_empty()).unwrap_or(options.kind);
     if text.contains('\0') {
         return Err("must not contain NUL".into());
     }
-    check(text, entry.longest, entry.force).map_err(|fault| fault.message)?;
-    if kind.chars().count() > LONGEST_KIND {
-        return Err(format!("its type must be at most {LONGEST_KIND} characters long"));
+    check(text, options.max_length, options.force).map_err(|fault| fault.message)?;
+    if kind.chars().count() > MAX_KIND_LENGTH {
+        return Err(format!("its type must be at most {MAX_KIND_LENGTH} characters long"));
     }
     let by_sound = match by_sound.as_deref().map(str::trim) {
-        None | Some("") => entry.by_sound,
-        Some(said) => said.to_ascii_lowercase().parse().map_err(|_| SEVERAL_SEPARATORS)?,
+        None | Some("") => options.by_sound,
+        Some(text) => text.to_ascii_lowercase().parse().map_err(|_| TOO_MANY_FIELDS)?,
     };
     Ok(Word { text: text.to_owned(), kind: kind.to_owned(), by_sound })
 }
 
-/// The fields of a line, unquoted.
+/// The unquoted fields of a line.
 struct Line {
     word: String,
     kind: Option<String>,
     by_sound: Option<String>,
 }
 
-/// A word, its type, and whether it is found by its sound.
-fn fields(line: &str) -> Result<Line, String> {
+/// Splits a line into its fields.
+fn split_fields(line: &str) -> Result<Line, String> {
     let separator = separator_of(line);
     let (mut fields, mut rest) = (Vec::new(), Some(line));
     while let Some(text) = rest {
@@ -136,10 +141,10 @@ fn fields(line: &str) -> Result<Line, String> {
     }
     let mut fields = fields.into_iter();
     let line = Line { word: fields.next().unwrap_or_default(), kind: fields.next(), by_sound: fields.next() };
-    if fields.next().is_some() { Err(SEVERAL_SEPARATORS.into()) } else { Ok(line) }
+    if fields.next().is_some() { Err(TOO_MANY_FIELDS.into()) } else { Ok(line) }
 }
 
-/// A tab if there is one before anything is quoted, else a comma.
+/// Returns the separator of a line: a tab if one occurs outside quotes, otherwise a comma.
 fn separator_of(line: &str) -> char {
     let plain = match line.strip_prefix('"').and_then(quoted_field) {
         Some((_, rest)) => rest,
@@ -149,7 +154,7 @@ fn separator_of(line: &str) -> char {
     if plain[..end].contains('\t') { '\t' } else { ',' }
 }
 
-/// Parses the field at the start and returns the text after its separator.
+/// Returns the first field, and the text after its separator.
 fn next_field(text: &str, separator: char) -> Result<(String, Option<&str>), String> {
     let Some(inside) = text.trim_start_matches(' ').strip_prefix('"') else {
         return Ok(text
@@ -160,11 +165,11 @@ fn next_field(text: &str, separator: char) -> Result<(String, Option<&str>), Str
     match rest.trim_start_matches(' ').strip_prefix(separator) {
         Some(rest) => Ok((field, Some(rest))),
         None if rest.trim().is_empty() => Ok((field, None)),
-        None => Err("has something between a quoted field and the next".into()),
+        None => Err("has text after a csv_field field".into()),
     }
 }
 
-/// Parses a quoted field and returns the text after its closing quote.
+/// Returns the content of a quoted field, and the text after its closing mark.
 fn quoted_field(text: &str) -> Option<(String, &str)> {
     let mut field = String::new();
     let mut rest = text;
@@ -188,7 +193,7 @@ mod tests {
     type Pairs = Vec<(String, String)>;
 
     fn read(text: &[u8]) -> (Pairs, Vec<(usize, String)>) {
-        let (words, skipped) = parse(text, &Entry::default(), |_| {});
+        let (words, skipped) = parse(text, &ImportOptions::default(), |_| {});
         let words = words.into_iter().map(|word| (word.text, word.kind)).collect();
         (words, skipped.into_iter().map(|skipped| (skipped.line, skipped.reason)).collect())
     }
@@ -198,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_lines_commas_tabs_and_quotes_are_read() {
+    fn reads_plain_lines_commas_tabs_and_quotes() {
         let text = "\u{feff}word,type\r\n# a comment\n赌博\n刷单,fraud\r\n代开发票\tads\n\"a,b \"\"c\"\"\",\"other kind\"\n\nfree money\n";
         let (words, skipped) = read(text.as_bytes());
         let expected = pairs(&[
@@ -212,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_word_is_skipped_with_its_line() {
+    fn skips_invalid_words_with_their_lines() {
         let mut text =
             format!("ok\n*,other\n赌\n{}\n\"open\n賭 博\n赌博\nfree,money,ads\n", "长".repeat(51)).into_bytes();
         text.extend(b"\xc4\xe3\xba\xc3\n");
@@ -224,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_heading_may_be_quoted_and_lines_may_end_as_they_like() {
+    fn accepts_quoted_headers_and_any_line_ending() {
         for heading in [
             "\"word\",\"type\"",
             "Word,Type",
@@ -241,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comma_stands_in_a_word_only_if_that_is_quoted() {
+    fn commas_in_words_need_quotes() {
         for line in ["a,b,\"x\"", "a,b,x", "\"a\",b,c", "ab,c,true,d", "ab,\"c\" d"] {
             let (words, skipped) = read(line.as_bytes());
             assert_eq!((words, skipped.len()), (Vec::new(), 1), "{line}");
@@ -251,22 +256,22 @@ mod tests {
     }
 
     #[test]
-    fn a_file_says_of_each_word_whether_it_is_found_by_its_sound() {
+    fn reads_the_sound_flag_of_each_word() {
         for by_sound in [false, true] {
-            let entry = Entry { by_sound, ..Entry::default() };
-            let list = format!("{HEADING}\n赌博,ads,true\n刷单,ads,FALSE\n代开发票,ads,\n迷药\n");
-            let (words, skipped) = parse(list.as_bytes(), &entry, |_| {});
+            let options = ImportOptions { by_sound, ..ImportOptions::default() };
+            let list = format!("{CSV_HEADER}\n赌博,ads,true\n刷单,ads,FALSE\n代开发票,ads,\n迷药\n");
+            let (words, skipped) = parse(list.as_bytes(), &options, |_| {});
             let flags: Vec<_> = words.iter().map(|word| word.by_sound).collect();
             assert_eq!((flags, skipped.len()), (vec![true, false, by_sound, by_sound], 0));
-            let list: Vec<_> = words.iter().map(written).collect();
-            assert_eq!(parse(list.join("\n").as_bytes(), &Entry::default(), |_| {}).0, words);
+            let list: Vec<_> = words.iter().map(to_csv_line).collect();
+            assert_eq!(parse(list.join("\n").as_bytes(), &ImportOptions::default(), |_| {}).0, words);
         }
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn reads_what_it_writes() {
         for word in ["赌博", "a,b", "say \"hi\"", "#tag", "free money"] {
-            let (words, _) = read(format!("{},ads\n", quoted(word)).as_bytes());
+            let (words, _) = read(format!("{},ads\n", csv_field(word)).as_bytes());
             assert_eq!(words, pairs(&[(word, "ads")]));
         }
     }
@@ -278,19 +283,19 @@ mod tests {
 
         proptest! {
             #[test]
-            fn every_line_is_a_word_a_reason_or_nothing(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
-                let (words, skipped) = parse(&bytes, &Entry::default(), |_| {});
+            fn each_line_yields_at_most_one_word_or_reason(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+                let (words, skipped) = parse(&bytes, &ImportOptions::default(), |_| {});
                 let lines = lines(&bytes).count();
                 prop_assert!(words.len() + skipped.len() <= lines);
                 prop_assert!(skipped.iter().all(|skipped| (1..=lines).contains(&skipped.line)));
             }
 
             #[test]
-            fn what_is_exported_is_imported(text in "[\u{4e00}-\u{9fa5}a-z\",#\t]{2,20}", kind in "[a-z,\" ]{1,10}") {
-                let first = parse(format!("{},{}", quoted(&text), quoted(&kind)).as_bytes(), &Entry::default(), |_| {}).0;
+            fn imports_what_it_exports(text in "[\u{4e00}-\u{9fa5}a-z\",#\t]{2,20}", kind in "[a-z,\" ]{1,10}") {
+                let first = parse(format!("{},{}", csv_field(&text), csv_field(&kind)).as_bytes(), &ImportOptions::default(), |_| {}).0;
                 for word in first {
-                    let line = format!("{},{}", quoted(&word.text), quoted(&word.kind));
-                    let again = parse(line.as_bytes(), &Entry::default(), |_| {}).0;
+                    let line = format!("{},{}", csv_field(&word.text), csv_field(&word.kind));
+                    let again = parse(line.as_bytes(), &ImportOptions::default(), |_| {}).0;
                     prop_assert_eq!(again.len(), 1, "{}", line);
                     prop_assert_eq!((&again[0].text, &again[0].kind), (&word.text, &word.kind));
                 }

@@ -4,7 +4,7 @@ use crate::{
     config::Config,
     core::Core,
     domain::{
-        moderation::{external::MODERATION, policy::Service},
+        moderation::{external_moderator::MODERATION, policy::Service},
         operations::health::{self, BackupState, Health, HealthSnapshot, LedgerState},
     },
     error::Error,

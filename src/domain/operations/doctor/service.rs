@@ -10,7 +10,7 @@ use crate::{
     config::{Config, EmailProvider, LlmProvider, PaymentGateway, SmsProvider, without_secrets},
     domain::{
         moderation::{
-            external::External,
+            external_moderator::ExternalModerator,
             policy::{self, Service},
         },
         money::payments::alipay_gateway,
@@ -139,7 +139,7 @@ fn moderation(installation: &Installation<'_>) -> Check {
     let check = |verdict, detail: String| Check::new(PROVIDERS, "moderation", verdict, detail);
     let (config, clock) = (installation.config, installation.clock.clone());
     let moderator = factory::text_moderator(config, clock.clone());
-    let external = External::new(moderator, clock, config.moderation.calls);
+    let external = ExternalModerator::new(moderator, clock, config.moderation.calls);
     let policy = installation.services().map(|services| services.core.store.read(policy::current_in));
     let decides = policy.is_some_and(|policy| policy.is_ok_and(|policy| policy.service == Service::External));
     match external.probe().map(|probe| probe.failure) {

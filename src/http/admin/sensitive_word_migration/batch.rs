@@ -8,7 +8,7 @@ use super::TextCompared;
 use crate::{
     config::Limits,
     domain::moderation::{
-        compare::{self, Text},
+        compare::{self, ComparedText},
         engine::ContentType,
     },
     error::{Fault, FieldCode, Result},
@@ -82,7 +82,7 @@ impl Parameters for BatchCompare {
 }
 
 /// One text of a batch, in JSON.
-pub struct BatchItem(Text);
+pub struct BatchItem(ComparedText);
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -115,7 +115,7 @@ impl ObjectParameter for BatchItem {
         match (content, content_type, user) {
             (Ok(content), Ok(content_type), Ok(user)) => {
                 let content_type = content_type.unwrap_or(ContentType::Question);
-                Ok(Self(Text { content, content_type, user }))
+                Ok(Self(ComparedText { content, content_type, user }))
             }
             _ => Err(faults),
         }

@@ -1,0 +1,201 @@
+//! The decision on one text, and what is recorded of a rejected one.
+
+use std::ops::Range;
+
+use super::{
+    engine::{Match, mask},
+    violations::Violation,
+};
+use crate::{
+    domain::moderation::engine::ContentType,
+    providers::moderation::{Finding, Judgement},
+    types::UserId,
+};
+
+/// The name of the word list among the providers.
+pub const LOCAL: &str = "local";
+/// The violation type of a rejection without a word or a label.
+const OTHER: &str = "other";
+/// The most characters of a rejected text, and the most words found in it, that are recorded.
+const MAX_EXCERPT: usize = 1_000;
+const MAX_WORDS: usize = 50;
+
+/// The decision on one text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ruling {
+    pub allowed: bool,
+    /// `local`, or the name of the external moderator.
+    pub provider: &'static str,
+    /// The word list decided because the external moderator failed.
+    pub degraded: bool,
+    /// The type of the first match; empty if the text is allowed.
+    pub violation_type: String,
+    /// The listed words that were found, or the labels of the external moderator.
+    pub found: Vec<String>,
+    pub matches: Vec<Match>,
+    /// The text with its matches masked, or fully masked if the external moderator does not locate all of them.
+    pub masked_text: String,
+}
+
+impl Ruling {
+    /// The ruling for these matches of the word list.
+    pub(super) fn from_matches(text: &str, matches: Vec<Match>) -> Self {
+        let mut found: Vec<String> = Vec::new();
+        for matched in &matches {
+            if !found.contains(&matched.word) {
+                found.push(matched.word.clone());
+            }
+        }
+        Self {
+            allowed: matches.is_empty(),
+            provider: LOCAL,
+            degraded: false,
+            violation_type: matches.first().map(|found| found.kind.clone()).unwrap_or_default(),
+            found,
+            masked_text: mask(text, &matches),
+            matches,
+        }
+    }
+
+    /// The ruling for the verdict of an external moderator.
+    pub(super) fn from_verdict(provider: &'static str, text: &str, verdict: &Judgement) -> Self {
+        if !verdict.is_refused {
+            return Self {
+                allowed: true,
+                provider,
+                degraded: false,
+                violation_type: String::new(),
+                found: Vec::new(),
+                matches: Vec::new(),
+                masked_text: text.to_owned(),
+            };
+        }
+        let (matches, is_complete) = locate(text, &verdict.findings);
+        Self {
+            allowed: false,
+            provider,
+            degraded: false,
+            violation_type: verdict.findings.first().map_or(OTHER, |found| found.kind).to_owned(),
+            found: verdict.findings.iter().map(|found| found.label.clone()).collect(),
+            masked_text: if is_complete { mask(text, &matches) } else { "*".repeat(text.chars().count()) },
+            matches,
+        }
+    }
+
+    /// Restricts the ruling to matches that overlap a part of the text, given in bytes. The masked text stays whole. A
+    /// rejection by an external moderator stays, because it does not locate all of its findings.
+    pub(super) fn restricted_to(self, text: &str, part: &Range<usize>) -> Self {
+        if self.allowed || self.provider != LOCAL {
+            return self;
+        }
+        let (begin, end) = (text[..part.start].chars().count(), text[..part.end].chars().count());
+        let overlaps = |found: &Match| found.end > begin && found.start < end;
+        let matches = self.matches.into_iter().filter(overlaps).collect();
+        Self { degraded: self.degraded, masked_text: self.masked_text, ..Self::from_matches(text, matches) }
+    }
+
+    /// The record of this rejection.
+    pub(super) fn into_violation(mut self, user: UserId, content_type: ContentType) -> Violation {
+        let first = self.matches.iter().map(|found| found.start).min().unwrap_or(0);
+        self.found.truncate(MAX_WORDS);
+        Violation {
+            user,
+            content_type: content_type.name(),
+            violation_type: self.violation_type,
+            words: self.found,
+            masked_text: excerpt(self.masked_text, first),
+            provider: self.provider,
+        }
+    }
+}
+
+/// Cuts a long masked text to the surroundings of one character.
+fn excerpt(masked_text: String, center: usize) -> String {
+    let length = masked_text.chars().count();
+    if length <= MAX_EXCERPT {
+        return masked_text;
+    }
+    let begin = center.saturating_sub(MAX_EXCERPT / 2).min(length - MAX_EXCERPT);
+    let ellipsis = |is_cut: bool| is_cut.then_some('…');
+    let excerpt = masked_text.chars().skip(begin).take(MAX_EXCERPT);
+    ellipsis(begin > 0).into_iter().chain(excerpt).chain(ellipsis(begin + MAX_EXCERPT < length)).collect()
+}
+
+/// Locates the words that the external moderator names, ignoring case. Also returns whether they explain the whole
+/// verdict: there are findings, each names words, and each word occurs in the text.
+fn locate(text: &str, findings: &[Finding]) -> (Vec<Match>, bool) {
+    let letters: Vec<char> = text.chars().collect();
+    let lower_text: Vec<char> = letters.iter().copied().map(lower).collect();
+    let (mut matches, mut is_complete) = (Vec::new(), !findings.is_empty());
+    for finding in findings {
+        is_complete &= !finding.words.is_empty();
+        for word in &finding.words {
+            let word: Vec<char> = word.chars().map(lower).collect();
+            let starts = occurrences(&word, &lower_text);
+            is_complete &= !starts.is_empty();
+            matches.extend(starts.into_iter().map(|start| Match {
+                word: finding.label.clone(),
+                kind: finding.kind.to_owned(),
+                start,
+                end: start + word.len(),
+                text: letters[start..start + word.len()].iter().collect(),
+            }));
+        }
+    }
+    matches.sort_by_key(|found| (found.start, found.end));
+    (matches, is_complete)
+}
+
+/// Lowers a character to exactly one character, so that offsets stay valid.
+fn lower(character: char) -> char {
+    character.to_lowercase().next().unwrap_or(character)
+}
+
+fn occurrences(word: &[char], text: &[char]) -> Vec<usize> {
+    if word.is_empty() {
+        return Vec::new();
+    }
+    text.windows(word.len()).enumerate().filter(|(_, part)| *part == word).map(|(start, _)| start).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(words: &[&str]) -> Judgement {
+        let words = words.iter().map(|&word| word.to_owned()).collect();
+        let finding = Finding { label: "contraband_gambling".into(), kind: "gambling", confidence: None, words };
+        Judgement { is_refused: true, findings: vec![finding] }
+    }
+
+    #[test]
+    fn masks_located_words_or_the_whole_text() {
+        let named = Ruling::from_verdict("aliyun", "一起赌博吧，赌博", &verdict(&["赌博"]));
+        assert_eq!((named.masked_text.as_str(), named.matches.len()), ("一起**吧，**", 2));
+        assert_eq!((named.violation_type.as_str(), named.found), ("gambling", vec!["contraband_gambling".to_owned()]));
+        let other_case = Ruling::from_verdict("aliyun", "坏词 SecretWord 高危", &verdict(&["坏词", "SECRETWORD"]));
+        assert_eq!((other_case.masked_text.as_str(), other_case.matches.len()), ("** ********** 高危", 2));
+        for words in [&[][..], &[""], &["赌博", "没有"], &["赌愽"]] {
+            let unnamed = Ruling::from_verdict("aliyun", "一起赌博吧", &verdict(words));
+            assert_eq!(unnamed.masked_text, "*****", "{words:?}");
+        }
+        let mut partly = verdict(&["赌博"]);
+        partly.findings.extend(verdict(&[]).findings);
+        assert_eq!(Ruling::from_verdict("aliyun", "一起赌博吧", &partly).masked_text, "*****");
+        let unexplained = Ruling::from_verdict("aliyun", "x", &Judgement { is_refused: true, findings: Vec::new() });
+        assert!(!unexplained.allowed && unexplained.violation_type == "other" && unexplained.masked_text == "*");
+    }
+
+    #[test]
+    fn excerpt_surrounds_the_first_match() {
+        let (head, tail) = ("卦".repeat(600), "象".repeat(900));
+        for (text, around, expected) in [
+            (format!("{head}**{tail}"), 600, format!("…{}**{}…", "卦".repeat(500), "象".repeat(498))),
+            (format!("**{tail}{tail}"), 0, format!("**{tail}{}…", "象".repeat(98))),
+            (format!("{tail}**"), 900, format!("{tail}**")),
+            (format!("{tail}{tail}**"), 1_800, format!("…{tail}{}**", "象".repeat(98))),
+        ] {
+            assert_eq!(excerpt(text, around), expected);
+        }
+    }
+}

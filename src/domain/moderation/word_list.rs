@@ -1,0 +1,101 @@
+//! Operations on the word list. A change is stored and active in this process when the operation returns.
+//!
+//! They block on the disk and on the update of the active list; nothing else waits for them.
+
+use super::{engine::Word, service::Moderation};
+use crate::{
+    core::Core,
+    domain::moderation::words::{self, WordEntry, WordListStatistics, WordQuery},
+    error::{Error, Result},
+    types::{Listing, Page},
+};
+
+/// An added word, or the equal word that was listed already.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddedWord {
+    pub word: String,
+    pub kind: String,
+    pub is_new: bool,
+}
+
+/// The result of an import.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImportResult {
+    pub added: usize,
+    /// Words that were listed already; they keep their types.
+    pub existing: usize,
+}
+
+/// Adds a word. If a listed word has the same normal form, returns that word instead.
+///
+/// # Errors
+/// `invalid_parameters` for an invalid word; see [`words::check`].
+pub fn add(moderation: &Moderation, word: Word, force: bool) -> Result<AddedWord> {
+    words::check(&word.text, moderation.core.config.limits.word as usize, force)
+        .map_err(|fault| Error::field("word", fault))?;
+    let stored = word.clone();
+    let existing = moderation.core.store.write(move |tx| words::add_in(tx, &stored)).wait()?;
+    moderation.word_list.apply_change_of(&word.text)?;
+    Ok(match existing {
+        None => AddedWord { word: word.text, kind: word.kind, is_new: true },
+        Some(listed) => AddedWord { word: listed.word, kind: listed.kind, is_new: false },
+    })
+}
+
+/// Removes the word with the same normal form, and returns it.
+///
+/// # Errors
+/// `not_found`.
+pub fn remove(moderation: &Moderation, text: String) -> Result<WordEntry> {
+    let removed = moderation.core.store.write(move |tx| words::remove_in(tx, &text)).wait()?;
+    moderation.word_list.apply_change_of(&removed.word)?;
+    Ok(removed)
+}
+
+/// Adds all these words or none. Calls `progress` with the number of stored words, from the writer's thread.
+pub fn import(
+    moderation: &Moderation,
+    words: Vec<Word>,
+    mut progress: impl FnMut(usize) + Send + 'static,
+) -> Result<ImportResult> {
+    let total = words.len();
+    let words = words::sorted_by_normal_form(words);
+    let added = moderation.core.store.write(move |tx| words::add_many_in(tx, &words, &mut progress)).wait()?;
+    moderation.word_list.refresh()?;
+    Ok(ImportResult { added, existing: total - added })
+}
+
+/// Allows a phrase: a listed word inside it is no match. Returns false if it was allowed already.
+pub fn allow(moderation: &Moderation, phrase: String) -> Result<bool> {
+    words::check(&phrase, moderation.core.config.limits.word as usize, true)
+        .map_err(|fault| Error::field("phrase", fault))?;
+    let is_new = moderation.core.store.write(move |tx| words::allow_in(tx, &phrase)).wait()?;
+    moderation.word_list.refresh()?;
+    Ok(is_new)
+}
+
+/// Removes an allowed phrase.
+///
+/// # Errors
+/// `not_found`.
+pub fn disallow(moderation: &Moderation, phrase: String) -> Result<()> {
+    moderation.core.store.write(move |tx| words::disallow_in(tx, &phrase)).wait()?;
+    moderation.word_list.refresh()
+}
+
+pub fn list(core: &Core, query: &WordQuery, page: Page) -> Result<Listing<WordEntry>> {
+    core.store.read(|tx| words::list_in(tx, query, page))
+}
+
+pub fn allowed_phrases(core: &Core) -> Result<Vec<String>> {
+    core.store.read(words::allowed_in)
+}
+
+/// Returns all words, for an export.
+pub fn all(core: &Core) -> Result<Vec<Word>> {
+    core.store.read(|tx| words::all_in(tx).map(|(_, words, _)| words))
+}
+
+pub fn statistics(core: &Core) -> Result<WordListStatistics> {
+    core.store.read(words::statistics_in)
+}

@@ -1,0 +1,81 @@
+//! The change log of the word list.
+
+use crate::{
+    domain::moderation::engine::Word,
+    error::Result,
+    store::{Read, Write},
+};
+
+/// Changes that are logged one by one. A process that missed more reloads the whole list.
+const LOGGED_CHANGES: i64 = 1_000;
+
+/// One change of the list.
+#[derive(Clone, Debug)]
+pub enum Change {
+    Added(Word),
+    /// The normal form of the removed word.
+    Removed(String),
+}
+
+/// The changes of the list since a version.
+#[derive(Clone, Debug)]
+pub enum Changes {
+    None,
+    /// The current version, and the changes that led to it.
+    Few(i64, Vec<Change>),
+    /// Too many to be listed: the list must be reloaded.
+    Many,
+}
+
+/// Returns the current version of the list.
+pub fn version_in(tx: &Read<'_>) -> Result<i64> {
+    tx.one("select coalesce(max(version), 0) from word_changes", (), |row| row.get(0))
+}
+
+/// Returns the changes after this version.
+pub fn changes_since_in(tx: &Read<'_>, version: i64) -> Result<Changes> {
+    let sql =
+        "select version, action, folded, word, type, by_sound from word_changes where version > ?1 order by version";
+    let rows = tx.all(sql, [version], |row| {
+        let change = match row.get::<String>(1)?.as_str() {
+            "added" => Some(Change::Added(Word { text: row.get(3)?, kind: row.get(4)?, by_sound: row.get(5)? })),
+            "removed" => Some(Change::Removed(row.get(2)?)),
+            _ => None,
+        };
+        Ok((row.get::<i64>(0)?, change))
+    })?;
+    let (Some(first), Some(last)) = (rows.first().map(|row| row.0), rows.last().map(|row| row.0)) else {
+        return Ok(Changes::None);
+    };
+    let is_gapless = first == version + 1 && last - version == i64::try_from(rows.len()).unwrap_or(i64::MAX);
+    let changes: Option<Vec<_>> = rows.into_iter().map(|(_, change)| change).collect();
+    Ok(changes.filter(|_| is_gapless).map_or(Changes::Many, |changes| Changes::Few(last, changes)))
+}
+
+/// Returns the change that leads to the current state of the word with this normal form, whatever its state was before.
+pub fn state_in(tx: &Read<'_>, folded: &str) -> Result<Change> {
+    let sql = "select word, type, by_sound from words where folded = ?1";
+    let word =
+        tx.first(sql, [folded], |row| Ok(Word { text: row.get(0)?, kind: row.get(1)?, by_sound: row.get(2)? }))?;
+    Ok(word.map_or_else(|| Change::Removed(folded.to_owned()), Change::Added))
+}
+
+pub(super) fn note_many_in(tx: &Write<'_>) -> Result<()> {
+    note_in(tx, "many", "", None)
+}
+
+pub(super) fn note_in(tx: &Write<'_>, action: &str, folded: &str, word: Option<&Word>) -> Result<()> {
+    tx.execute(
+        "insert into word_changes (at, action, folded, word, type, by_sound) values (?1, ?2, ?3, ?4, ?5, ?6)",
+        (
+            tx.now.0,
+            action,
+            folded,
+            word.map(|word| &word.text),
+            word.map(|word| &word.kind),
+            word.map(|word| word.by_sound),
+        ),
+    )?;
+    let oldest = version_in(tx)? - LOGGED_CHANGES;
+    tx.execute("delete from word_changes where version <= ?1", [oldest]).map(drop)
+}

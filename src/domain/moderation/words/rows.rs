@@ -1,0 +1,252 @@
+//! Rows of words and allowed phrases.
+
+use super::{
+    changes::{note_in, note_many_in, version_in},
+    entry::UNTYPED,
+};
+use crate::{
+    domain::{
+        moderation::engine::{Word, normalise},
+        operations::settings,
+    },
+    error::{Code, Error, Result},
+    store::{Read, Row, Store, Write},
+    types::{Listing, Page, Timestamp},
+};
+
+const DEFAULT_WORDS: &str = include_str!("../../../../assets/words.tsv");
+const DEFAULT_ALLOWED: &str = include_str!("../../../../assets/allowed-words.tsv");
+const SEEDED: &str = "words.seeded";
+/// A stored word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WordEntry {
+    pub word: String,
+    pub kind: String,
+    pub by_sound: bool,
+    pub created_at: Timestamp,
+}
+
+/// A query for words.
+#[derive(Clone, Debug, Default)]
+pub struct WordQuery {
+    pub kind: Option<String>,
+    /// A part of the word, in any spelling.
+    pub part: Option<String>,
+}
+
+/// The number of words of a type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KindCount {
+    pub kind: String,
+    pub count: i64,
+}
+
+/// Statistics about the word list.
+#[derive(Clone, Debug)]
+pub struct WordListStatistics {
+    pub total: i64,
+    pub kinds: Vec<KindCount>,
+    pub allowed_phrases: i64,
+    pub version: i64,
+    pub changed_at: Option<Timestamp>,
+}
+
+/// Returns true if the database has got the default list.
+pub fn are_seeded(store: &Store) -> Result<bool> {
+    store.read(|tx| Ok(settings::find_in(tx, SEEDED)?.is_some()))
+}
+
+/// Adds the default list to a new database.
+pub fn seed(store: &Store) -> Result<()> {
+    if are_seeded(store)? {
+        return Ok(());
+    }
+    store.write(|tx| if settings::find_in(tx, SEEDED)?.is_none() { seed_in(tx) } else { Ok(()) }).wait()
+}
+
+fn seed_in(tx: &Write<'_>) -> Result<()> {
+    for line in lines(DEFAULT_WORDS) {
+        let (text, kind) = line.split_once('\t').unwrap_or((line, UNTYPED));
+        insert_in(tx, &Word { text: text.to_owned(), kind: kind.to_owned(), by_sound: true })?;
+    }
+    for phrase in lines(DEFAULT_ALLOWED) {
+        insert_allowed_in(tx, phrase)?;
+    }
+    note_many_in(tx)?;
+    settings::put_in(tx, SEEDED, "true")
+}
+
+/// Adds a word. If a word with the same normal form exists, returns that word instead.
+pub fn add_in(tx: &Write<'_>, word: &Word) -> Result<Option<WordEntry>> {
+    if insert_in(tx, word)? {
+        note_in(tx, "added", &normalise(&word.text), Some(word))?;
+        return Ok(None);
+    }
+    find_in(tx, &word.text).map(Some)
+}
+
+/// A word with its normal form.
+pub struct NormalisedWord {
+    folded: String,
+    word: Word,
+}
+
+/// Computes normal forms and sorts the words in the order in which they are stored. Done before the transaction, which
+/// blocks all other writes.
+pub fn sorted_by_normal_form(words: Vec<Word>) -> Vec<NormalisedWord> {
+    let normalise_word = |word: Word| NormalisedWord { folded: normalise(&word.text), word };
+    let mut sorted_by_normal_form: Vec<_> = words.into_iter().map(normalise_word).collect();
+    sorted_by_normal_form.sort_by(|left, right| left.folded.cmp(&right.folded));
+    sorted_by_normal_form
+}
+
+/// Adds many words and returns the number of new ones. Calls `progress` with the number of processed words.
+pub fn add_many_in(tx: &Write<'_>, words: &[NormalisedWord], mut progress: impl FnMut(usize)) -> Result<usize> {
+    let mut added = 0;
+    for (index, NormalisedWord { folded, word }) in words.iter().enumerate() {
+        added += usize::from(insert_folded_in(tx, folded, word)?);
+        if index % 256 == 0 {
+            progress(index);
+        }
+    }
+    if added > 0 {
+        note_many_in(tx)?;
+    }
+    progress(words.len());
+    Ok(added)
+}
+
+/// Removes the word with the same normal form, and returns it.
+///
+/// # Errors
+/// `not_found`.
+pub fn remove_in(tx: &Write<'_>, text: &str) -> Result<WordEntry> {
+    let listed = find_in(tx, text)?;
+    let folded = normalise(text);
+    tx.execute("delete from words where folded = ?1", [&folded])?;
+    note_in(tx, "removed", &folded, None)?;
+    Ok(listed)
+}
+
+/// Allows a phrase. Returns false if a phrase with the same normal form exists.
+pub fn allow_in(tx: &Write<'_>, phrase: &str) -> Result<bool> {
+    if !find_allowed_in(tx, phrase)?.is_empty() {
+        return Ok(false);
+    }
+    insert_allowed_in(tx, phrase)?;
+    note_many_in(tx)?;
+    Ok(true)
+}
+
+/// Removes an allowed phrase, in any spelling.
+///
+/// # Errors
+/// `not_found`.
+pub fn disallow_in(tx: &Write<'_>, phrase: &str) -> Result<()> {
+    let found = find_allowed_in(tx, phrase)?;
+    if found.is_empty() {
+        return Err(Error::new(Code::NotFound).detail("This phrase is not among the allowed phrases."));
+    }
+    for stored in found {
+        tx.execute("delete from allowed_phrases where phrase = ?1", [stored])?;
+    }
+    note_many_in(tx)
+}
+
+/// Returns the allowed phrases with the same normal form. Compares with all phrases, because administrators add them and
+/// they are few.
+fn find_allowed_in(tx: &Read<'_>, phrase: &str) -> Result<Vec<String>> {
+    let folded = normalise(phrase);
+    Ok(allowed_in(tx)?.into_iter().filter(|stored| normalise(stored) == folded).collect())
+}
+
+/// Returns the word with the same normal form.
+///
+/// # Errors
+/// `not_found`.
+pub fn find_in(tx: &Read<'_>, text: &str) -> Result<WordEntry> {
+    let sql = "select word, type, by_sound, created_at from words where folded = ?1";
+    let found = tx.first(sql, [normalise(text)], entry_of)?;
+    found.ok_or_else(|| Error::new(Code::NotFound).detail("This word is not on the list."))
+}
+
+/// Returns a page of words, ordered by normal form.
+pub fn list_in(tx: &Read<'_>, query: &WordQuery, page: Page) -> Result<Listing<WordEntry>> {
+    // Each filter gets its own statement, so that a type is found by its index. `instr` and not `like`, because a wildcard
+    // is a plain character here.
+    let condition = match (&query.kind, &query.part) {
+        (None, None) => "?1 is null and ?2 is null and ?3 is null",
+        (Some(_), None) => "type = ?1 and ?2 is null and ?3 is null",
+        (None, Some(_)) => "?1 is null and (instr(word, ?2) > 0 or instr(folded, ?3) > 0)",
+        (Some(_), Some(_)) => "type = ?1 and (instr(word, ?2) > 0 or instr(folded, ?3) > 0)",
+    };
+    // An empty normal form would match every word.
+    let folded = query.part.as_deref().map(normalise).filter(|folded| !folded.is_empty());
+    let items = tx.all(
+        &format!(
+            "select word, type, by_sound, created_at from words where {condition} order by folded limit ?4 offset ?5"
+        ),
+        (&query.kind, &query.part, &folded, page.size, page.offset()),
+        entry_of,
+    )?;
+    let count = format!("select count(*) from words where {condition}");
+    Ok(Listing { items, total: tx.one(&count, (&query.kind, &query.part, &folded), |row| row.get(0))? })
+}
+
+/// Returns the allowed phrases.
+pub fn allowed_in(tx: &Read<'_>) -> Result<Vec<String>> {
+    tx.all("select phrase from allowed_phrases order by phrase", [], |row| row.get(0))
+}
+
+/// Returns the version, all words and the allowed phrases.
+pub fn all_in(tx: &Read<'_>) -> Result<(i64, Vec<Word>, Vec<String>)> {
+    let words = tx.all("select word, type, by_sound from words order by folded", [], |row| {
+        Ok(Word { text: row.get(0)?, kind: row.get(1)?, by_sound: row.get(2)? })
+    })?;
+    Ok((version_in(tx)?, words, allowed_in(tx)?))
+}
+
+/// Returns statistics about the word list.
+pub fn statistics_in(tx: &Read<'_>) -> Result<WordListStatistics> {
+    let kinds = tx.all("select type, count(*) from words group by type order by count(*) desc, type", (), |row| {
+        Ok(KindCount { kind: row.get(0)?, count: row.get(1)? })
+    })?;
+    Ok(WordListStatistics {
+        total: kinds.iter().map(|kind| kind.count).sum(),
+        kinds,
+        allowed_phrases: tx.one("select count(*) from allowed_phrases", (), |row| row.get(0))?,
+        version: version_in(tx)?,
+        changed_at: tx
+            .first("select at from word_changes order by version desc limit 1", (), |row| row.get(0))?
+            .map(Timestamp),
+    })
+}
+
+fn insert_in(tx: &Write<'_>, word: &Word) -> Result<bool> {
+    insert_folded_in(tx, &normalise(&word.text), word)
+}
+
+fn insert_folded_in(tx: &Write<'_>, folded: &str, word: &Word) -> Result<bool> {
+    let added = tx.execute(
+        "insert into words (folded, word, type, by_sound, created_at) values (?1, ?2, ?3, ?4, ?5) \
+         on conflict (folded) do nothing",
+        (folded, &word.text, &word.kind, word.by_sound, tx.now.0),
+    )?;
+    Ok(added > 0)
+}
+
+fn insert_allowed_in(tx: &Write<'_>, phrase: &str) -> Result<()> {
+    tx.execute(
+        "insert into allowed_phrases (phrase, created_at) values (?1, ?2) on conflict (phrase) do nothing",
+        (phrase, tx.now.0),
+    )
+    .map(drop)
+}
+
+fn entry_of(row: &Row<'_>) -> rusqlite::Result<WordEntry> {
+    Ok(WordEntry { word: row.get(0)?, kind: row.get(1)?, by_sound: row.get(2)?, created_at: Timestamp(row.get(3)?) })
+}
+
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'))
+}
