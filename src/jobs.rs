@@ -267,7 +267,9 @@ fn update_word_list(app: &App, schedule: Schedule, stopped: &Receiver<()>) {
     if schedule.compiles_words {
         run("word list", || app.moderation.word_list.get().map(drop));
     }
-    every(stopped, WORD_LIST_INTERVAL, WORD_LIST_INTERVAL, "word list", || app.moderation.word_list.refresh_and_recompile());
+    every(stopped, WORD_LIST_INTERVAL, WORD_LIST_INTERVAL, "word list", || {
+        app.moderation.word_list.refresh_and_recompile()
+    });
 }
 
 /// Sends samples to the external moderator on a thread of its own, because it may hang.

@@ -11,7 +11,9 @@ use yarrow::{
     app::App,
     domain::moderation::{
         engine::ContentType,
-        violations::{self, NameCount, DAYS_TO_KEEP, FREQUENT_DAYS, FREQUENT_THRESHOLD, ViolationQuery, ViolationRecord, Violator},
+        violations::{
+            self, DAYS_TO_KEEP, FREQUENT_DAYS, FREQUENT_THRESHOLD, NameCount, ViolationQuery, ViolationRecord, Violator,
+        },
     },
     error::Result,
     http::responses::{FrequentViolator, ShownViolation, UserViolations, ViolationCount},

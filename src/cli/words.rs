@@ -12,7 +12,7 @@ use yarrow::{
     domain::moderation::{
         self,
         engine::{ContentType, Word},
-        word_list, status,
+        status, word_list,
         words::{self, ImportOptions, SkippedLine, UNTYPED, WordEntry, WordQuery},
     },
     error::{Code, Error, Result},
@@ -138,7 +138,13 @@ pub fn run(common: &Common, args: WordsArgs) -> Result<()> {
         Action::List { kind, search, page } => list(common, &app, &WordQuery { kind, part: search }, &page),
         Action::Import { file, kind, force, by_sound, dry_run } => {
             let longest = app.config.limits.word as usize;
-            import(common, &app, &file, &ImportOptions { kind: kind.trim(), max_length: longest, force, by_sound }, dry_run)
+            import(
+                common,
+                &app,
+                &file,
+                &ImportOptions { kind: kind.trim(), max_length: longest, force, by_sound },
+                dry_run,
+            )
         }
         Action::Export { format } => export(common, &app, format),
         Action::Test { text, content_type } => test(common, &app, &text, content_type),
@@ -181,7 +187,8 @@ fn import(common: &Common, app: &App, file: &Path, entry: &ImportOptions<'_>, dr
     } else {
         let bar = progress(common, "adding", total);
         let progress = bar.clone();
-        let imported = word_list::import(&app.moderation, words, move |position| progress.set_position(position as u64))?;
+        let imported =
+            word_list::import(&app.moderation, words, move |position| progress.set_position(position as u64))?;
         bar.finish_and_clear();
         record_audit(app, "words import", None, cli_authority(Some(counted(imported.added, "word", "words"))))?;
         Some(imported)

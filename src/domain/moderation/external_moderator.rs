@@ -101,8 +101,10 @@ impl ExternalModerator {
             return Err(Failure::new(FailureKind::Misconfigured, "none", "not_configured"));
         };
         // Before the circuit breaker, because our own limit says nothing about the provider.
-        let _permit =
-            self.permits.try_acquire().map_err(|_| Failure::new(FailureKind::Busy, moderator.name(), "too_many_calls"))?;
+        let _permit = self
+            .permits
+            .try_acquire()
+            .map_err(|_| Failure::new(FailureKind::Busy, moderator.name(), "too_many_calls"))?;
         self.breaker.run(
             || self.clock.now().0,
             || {

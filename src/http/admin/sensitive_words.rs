@@ -7,7 +7,7 @@ use crate::{
     domain::moderation::{
         self, Ruling,
         engine::{ContentType, Match, Word},
-        word_list, status,
+        status, word_list,
         words::{self, UNTYPED, WordEntry},
     },
     error::{Error, Result},
@@ -109,8 +109,9 @@ pub struct WordRemoved {
 
 pub async fn remove(context: RequestContext, remove: RemoveWord) -> Result<Json<WordRemoved>> {
     let ListedWord(word) = remove.word;
-    let (removed, statistics) =
-        context.blocking(move |app| Ok((word_list::remove(&app.moderation, word)?, word_list::statistics(app)?))).await?;
+    let (removed, statistics) = context
+        .blocking(move |app| Ok((word_list::remove(&app.moderation, word)?, word_list::statistics(app)?)))
+        .await?;
     Ok(Json(WordRemoved { word: removed.word, r#type: removed.kind, removed: true, total: statistics.total }))
 }
 
