@@ -34,7 +34,7 @@ impl Workload {
             Self::Crowd => "balance, 2 000 clients",
             Self::SaveAlone => "save, one client",
             Self::Consume => "coin consume",
-            Self::KeyedConsume => "coin consume, keyed",
+            Self::KeyedConsume => "coin consume, with_key",
             Self::KeyedAtRandom => "consume, random keys",
             Self::Save => "durable history save",
             Self::Mix => "90% reads, 10% saves",

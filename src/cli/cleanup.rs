@@ -7,7 +7,7 @@ use super::{Common, cli_authority, confirm, record_audit, record_audit_start, ro
 use yarrow::{
     app::App,
     domain::operations::{
-        purge::{self, Target},
+        purge::{self, PurgeTarget},
         retention,
     },
     error::{Code, Error, Result},
@@ -48,21 +48,21 @@ pub fn run(common: &Common, args: &CleanupArgs) -> Result<()> {
     let app = common.open()?;
     let (target, command) = match args.target {
         CleanupTarget::Expired => return delete_expired(common, &app, args),
-        CleanupTarget::All => (Target::All, "cleanup all"),
-        CleanupTarget::VerificationCodes => (Target::VerificationCodes, "cleanup verification-codes"),
-        CleanupTarget::PaymentRecords => (Target::PaymentRecords, "cleanup payment-records"),
-        CleanupTarget::Feedback => (Target::Feedback, "cleanup feedback"),
+        CleanupTarget::All => (PurgeTarget::All, "cleanup all"),
+        CleanupTarget::VerificationCodes => (PurgeTarget::VerificationCodes, "cleanup verification-codes"),
+        CleanupTarget::PaymentRecords => (PurgeTarget::PaymentRecords, "cleanup payment-records"),
+        CleanupTarget::Feedback => (PurgeTarget::Feedback, "cleanup feedback"),
     };
-    let census = purge::dry_run(&app, target)?;
+    let preview = purge::dry_run(&app, target)?;
     if args.dry_run {
-        let json = json!({ "wouldDelete": object(&census.delete), "wouldKeep": object(&census.keep) });
-        return common.output(&json, || tables(["would delete", "would keep"], &census.delete, &census.keep));
+        let json = json!({ "wouldDelete": object(&preview.delete), "wouldKeep": object(&preview.keep) });
+        return common.output(&json, || tables(["would delete", "would keep"], &preview.delete, &preview.keep));
     }
-    let total: i64 = census.delete.iter().map(|(_, rows)| rows).sum();
+    let total: i64 = preview.delete.iter().map(|(_, rows)| rows).sum();
     let total = counted(total, "row", "rows");
-    confirm(args.yes, &format!("{}\nMake a backup and delete {total}?", rows(&census.delete)))?;
+    confirm(args.yes, &format!("{}\nMake a backup and delete {total}?", rows(&preview.delete)))?;
     record_audit_start(&app, command, None, cli_authority(None))?;
-    let cleared = purge::clear(&app.backups, target, &mut |_, _, _| ())?;
+    let cleared = purge::run(&app.backups, target, &mut |_, _, _| ())?;
     record_audit(&app, command, None, cli_authority(None))?;
     common.output(&DataCleared::from(cleared.clone()), || {
         let counts = tables(["deleted", "kept"], &cleared.deleted, &cleared.kept);

@@ -8,8 +8,8 @@ use yarrow::{
     app::App,
     domain::{
         identity::users::User,
-        money::coins::{self, Asked, LARGEST_INCREASE, ResetBy},
-        operations::idempotency::{Answered, Once},
+        money::coins::{self, ResetConfirmation, LARGEST_INCREASE, ResetBy},
+        operations::idempotency::{IdempotentOutcome, IdempotentRequest},
     },
     error::{Error, Result},
     http::responses::CoinsSynchronised,
@@ -73,15 +73,15 @@ pub fn run(common: &Common, args: CoinsArgs) -> Result<()> {
         }
         Action::Grant { who, coins, reason } => {
             let (user, by) = (find_user(&app, &who)?, cli_authority(reason));
-            let balance = wait_for_balance(coins::increase(&app, user.id, coins, by.clone(), Once::unkeyed(None)))?;
+            let balance = wait_for_balance(coins::increase(&app, user.id, coins, by.clone(), IdempotentRequest::without_key(None)))?;
             record_audit(&app, "coins grant", Some(user.id), by)?;
             show(common, &user, balance)
         }
         Action::Reset { who, reason, yes } => {
             let (user, by) = (find_user(&app, &who)?, cli_authority(Some(reason)));
             confirm(yes, &format!("Set the balance of user {} to 0?", user.id))?;
-            let reset_by = ResetBy::Admin(by.clone(), Asked::Already);
-            let balance = wait_for_balance(coins::reset(&app, user.id, reset_by, Once::unkeyed(None)))?;
+            let reset_by = ResetBy::Admin(by.clone(), ResetConfirmation::AtTerminal);
+            let balance = wait_for_balance(coins::reset(&app, user.id, reset_by, IdempotentRequest::without_key(None)))?;
             record_audit(&app, "coins reset", Some(user.id), by)?;
             show(common, &user, balance)
         }
@@ -89,10 +89,10 @@ pub fn run(common: &Common, args: CoinsArgs) -> Result<()> {
     }
 }
 
-fn wait_for_balance(pending: Pending<Answered<i64>>) -> Result<i64> {
+fn wait_for_balance(pending: Pending<IdempotentOutcome<i64>>) -> Result<i64> {
     match pending.wait()? {
-        Answered::Now(balance) => Ok(balance),
-        Answered::Before(_) => Err(Error::internal("a command has no idempotency key but got a replayed response")),
+        IdempotentOutcome::Fresh(balance) => Ok(balance),
+        IdempotentOutcome::Replayed(_) => Err(Error::internal("a command has no idempotency key but got a replayed response")),
     }
 }
 

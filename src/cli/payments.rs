@@ -20,7 +20,7 @@ use yarrow::{
             report::{self, Report},
             sandbox::{self, Delivery, TestPayment},
         },
-        operations::idempotency::{Answered, Once},
+        operations::idempotency::{IdempotentOutcome, IdempotentRequest},
     },
     error::{Error, Result},
     http::responses::{
@@ -253,15 +253,15 @@ fn query(common: &Common, app: &App, order_no: &str) -> Result<()> {
 fn settle(common: &Common, app: &App, order_no: &str, decision: Decision, reason: String) -> Result<()> {
     let by = cli_authority(Some(reason));
     let order_no = orders::find(&app.payments, order_no).map_err(name_missing("Order", order_no))?.order_no;
-    let order = fresh(decisions::settle(&app.payments, &order_no, decision, by.clone(), Once::unkeyed(None)).wait()?)?;
+    let order = fresh(decisions::settle(&app.payments, &order_no, decision, by.clone(), IdempotentRequest::without_key(None)).wait()?)?;
     record_audit(app, "payments settle", Some(order.user), by)?;
     common.output(&AdminOrder::from(&order), || state_text(&order))
 }
 
-fn fresh<T>(outcome: Answered<T>) -> Result<T> {
+fn fresh<T>(outcome: IdempotentOutcome<T>) -> Result<T> {
     match outcome {
-        Answered::Now(value) => Ok(value),
-        Answered::Before(_) => Err(Error::internal("a command has no idempotency key but got a replayed response")),
+        IdempotentOutcome::Fresh(value) => Ok(value),
+        IdempotentOutcome::Replayed(_) => Err(Error::internal("a command has no idempotency key but got a replayed response")),
     }
 }
 
@@ -271,7 +271,7 @@ fn refund(common: &Common, app: &App, spec: RefundRequestSpec, reason: String) -
     let spec = RefundRequestSpec { order_no: order.order_no, ..spec };
     // The provider may refund although this command is killed before it gets the reply.
     super::record_audit_start(app, "payments refund", Some(order.user), by.clone())?;
-    let refunded = fresh(refunds::refund(&app.payments, &spec, &by, Once::unkeyed(None))?)?;
+    let refunded = fresh(refunds::refund(&app.payments, &spec, &by, IdempotentRequest::without_key(None))?)?;
     record_audit(app, "payments refund", Some(refunded.order.user), by)?;
     common.output(&OrderRefunded::from(&refunded), || {
         let Refund { refund_no, amount, progress, .. } = &refunded.refund;

@@ -15,7 +15,7 @@ use super::openapi::{
     schemas::{one_of_names, reference, reference_to, schemas},
 };
 use crate::{
-    domain::operations::idempotency::Kept,
+    domain::operations::idempotency::StoredResponse,
     error::{Code, Error, FieldCode},
     types::Timestamp,
 };
@@ -235,14 +235,14 @@ impl<T: ToSchema> Reply for Listed<T> {
 /// A resource as it is answered now, or the answer that the same request got before.
 pub enum Replayable<T> {
     Now(StatusCode, T),
-    Before(Kept),
+    Before(StoredResponse),
 }
 
 impl<T: Serialize + ToSchema> Reply for Replayable<T> {
     fn into_response(self) -> Result<Response<Body>, Error> {
         match self {
             Self::Now(status, resource) => json_response(status, JSON, &resource),
-            Self::Before(Kept { status, body }) => {
+            Self::Before(StoredResponse { status, body }) => {
                 let status = StatusCode::from_u16(status).map_err(Error::internal)?;
                 let content_type = if status.is_success() { JSON } else { PROBLEM };
                 let mut response = response_with(status, content_type, body);
@@ -258,15 +258,15 @@ impl<T: Serialize + ToSchema> Reply for Replayable<T> {
 }
 
 /// A resource as it is kept for the same request: what [`Replayable::Now`] sends.
-pub fn kept_resource<T: Serialize>(status: StatusCode, resource: &T) -> Result<Kept, Error> {
+pub fn kept_resource<T: Serialize>(status: StatusCode, resource: &T) -> Result<StoredResponse, Error> {
     let body = serde_json::to_vec(resource).map_err(Error::internal)?;
-    Ok(Kept { status: status.as_u16(), body })
+    Ok(StoredResponse { status: status.as_u16(), body })
 }
 
 /// A problem as it is kept for the same request: what [`problem`] sends.
-pub fn kept_problem(error: &Error, request_id: &str) -> Result<Kept, Error> {
+pub fn kept_problem(error: &Error, request_id: &str) -> Result<StoredResponse, Error> {
     let body = serde_json::to_vec(&Problem::of(error, request_id)).map_err(Error::internal)?;
-    Ok(Kept { status: status(error.code).as_u16(), body })
+    Ok(StoredResponse { status: status(error.code).as_u16(), body })
 }
 
 // What follows is split in two where it can be: what depends on the type is in the program once for each.

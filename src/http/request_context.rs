@@ -21,7 +21,7 @@ use crate::{
         operations::{
             admins::Identity,
             audit::PendingAudit,
-            idempotency::{self, Answered, Claim, Once},
+            idempotency::{self, IdempotentOutcome, Claim, IdempotentRequest},
         },
     },
     error::{Code, Error, Fault, FieldCode, FieldError, Result},
@@ -304,7 +304,7 @@ impl RequestContext {
         T: 'static,
         W: Serialize,
         S: Fn(&T) -> W + Clone + Send + 'static,
-        O: FnOnce(&App, Once<T>) -> Pending<Answered<T>>,
+        O: FnOnce(&App, IdempotentRequest<T>) -> Pending<IdempotentOutcome<T>>,
     {
         let once = self.once(status, shown.clone())?;
         Ok(replayable(status, &shown, self.committed(operation(&self.app, once)).await?))
@@ -319,7 +319,7 @@ impl RequestContext {
         T: Send + 'static,
         W: Serialize,
         S: Fn(&T) -> W + Clone + Send + 'static,
-        O: FnOnce(&App, Once<T>) -> Pending<Answered<T>> + Send + 'static,
+        O: FnOnce(&App, IdempotentRequest<T>) -> Pending<IdempotentOutcome<T>> + Send + 'static,
     {
         let once = self.once(status, shown.clone())?;
         Ok(replayable(status, &shown, self.screened(move |app| operation(app, once)).await?))
@@ -334,14 +334,14 @@ impl RequestContext {
         T: Send + 'static,
         W: Serialize,
         S: Fn(&T) -> W + Clone + Send + 'static,
-        O: FnOnce(&App, Once<T>) -> Result<Answered<T>> + Send + 'static,
+        O: FnOnce(&App, IdempotentRequest<T>) -> Result<IdempotentOutcome<T>> + Send + 'static,
     {
         let once = self.once(status, shown.clone())?;
         Ok(replayable(status, &shown, self.blocking(move |app| operation(app, once)).await?))
     }
 
     /// What an operation needs to answer the same request once.
-    fn once<T, W, S>(&self, status: StatusCode, shown: S) -> Result<Once<T>>
+    fn once<T, W, S>(&self, status: StatusCode, shown: S) -> Result<IdempotentRequest<T>>
     where
         W: Serialize,
         S: Fn(&T) -> W + Send + 'static,
@@ -350,9 +350,9 @@ impl RequestContext {
             Caller::User(ref user) => Some(user.id),
             Caller::Anonymous | Caller::Admin(_) => None,
         };
-        let Some(claim) = self.claim()? else { return Ok(Once::unkeyed(asker)) };
+        let Some(claim) = self.claim()? else { return Ok(IdempotentRequest::without_key(asker)) };
         let request_id = self.meta.request_id.clone();
-        Ok(Once::keyed(asker, claim, move |outcome| match outcome {
+        Ok(IdempotentRequest::with_key(asker, claim, move |outcome| match outcome {
             Ok(done) => kept_resource(status, &shown(done)),
             Err(error) => kept_problem(error, &request_id),
         }))
@@ -427,9 +427,9 @@ async fn away(job: Box<dyn FnOnce() + Send>) -> Result<()> {
     tokio::task::spawn_blocking(job).await.map_err(Error::internal)
 }
 
-fn replayable<T, W>(status: StatusCode, shown: impl Fn(&T) -> W, answered: Answered<T>) -> Replayable<W> {
+fn replayable<T, W>(status: StatusCode, shown: impl Fn(&T) -> W, answered: IdempotentOutcome<T>) -> Replayable<W> {
     match answered {
-        Answered::Now(done) => Replayable::Now(status, shown(&done)),
-        Answered::Before(kept) => Replayable::Before(kept),
+        IdempotentOutcome::Fresh(done) => Replayable::Now(status, shown(&done)),
+        IdempotentOutcome::Replayed(kept) => Replayable::Before(kept),
     }
 }

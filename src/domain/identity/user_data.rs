@@ -15,7 +15,7 @@ use crate::{
         identity::users::{self, Kept},
         money::ledger::{
             self, Asset, Authority,
-            soundness::{Soundness, soundness_in},
+            consistency::{AccountConsistency, consistency_in},
             verification,
         },
         operations::{free_space_scrub, lease::Lease},
@@ -250,23 +250,23 @@ fn validate_email_in(tx: &Read<'_>, kept: &Kept, issues: &mut Vec<Issue>) -> Res
 
 fn validate_account_in(tx: &Read<'_>, user: UserId, asset: Asset, issues: &mut Vec<Issue>) -> Result<()> {
     let name = asset.name();
-    match soundness_in(tx, user, asset)? {
-        Soundness::Missing if asset == Asset::Coin => {
+    match consistency_in(tx, user, asset)? {
+        AccountConsistency::Missing if asset == Asset::Coin => {
             issues.push(Issue::fixable("account_missing", format!("there is no {name} account")));
         }
         // Whoever never had a point has no account for points.
-        Soundness::Sound | Soundness::Missing => {}
-        Soundness::Wrong { balance, entries } => {
+        AccountConsistency::Sound | AccountConsistency::Missing => {}
+        AccountConsistency::Wrong { balance, entries } => {
             let detail = format!("the {name} balance is {balance}; the ledger's entries sum to {entries}");
             issues.push(Issue::fixable("balance_wrong", detail));
         }
-        Soundness::Suspended => {
+        AccountConsistency::Suspended => {
             issues.push(Issue::fixable(
                 "account_suspended",
                 format!("the {name} account is closed although it is right"),
             ));
         }
-        Soundness::Broken(discrepancies) => issues.extend(
+        AccountConsistency::Broken(discrepancies) => issues.extend(
             discrepancies
                 .into_iter()
                 .map(|found| Issue::open("ledger_broken", format!("{name}: {}: {}", found.code, found.detail))),
@@ -292,9 +292,9 @@ fn fix_in(tx: &Write<'_>, rules: &PhoneRules, user: UserId, by: &Authority) -> R
         users::respell_in(tx, user, phone_number.as_deref(), email.as_deref())?;
     }
     for asset in Asset::ALL {
-        match soundness_in(tx, user, asset)? {
-            Soundness::Missing if asset == Asset::Coin => drop(ledger::open_account_in(tx, user, asset)?),
-            Soundness::Wrong { .. } | Soundness::Suspended => {
+        match consistency_in(tx, user, asset)? {
+            AccountConsistency::Missing if asset == Asset::Coin => drop(ledger::open_account_in(tx, user, asset)?),
+            AccountConsistency::Wrong { .. } | AccountConsistency::Suspended => {
                 drop(verification::repair_in(tx, by, user, asset)?);
             }
             _ => {}

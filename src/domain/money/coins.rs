@@ -14,11 +14,11 @@ use crate::{
         },
         money::ledger::{
             self, Asset, Authority, Discrepancy, Kind, Posting, Repair,
-            changes::{self, Changed},
+            changes::{self, NewAccountChange},
         },
         operations::{
-            confirmations::{self, Census, Demand},
-            idempotency::{Answered, Once},
+            confirmations::{self, DeletionPreview, ConfirmationRequest},
+            idempotency::{IdempotentOutcome, IdempotentRequest},
             lease::Lease,
         },
     },
@@ -32,7 +32,7 @@ use crate::{
 pub const LARGEST_INCREASE: i64 = 1_000_000;
 
 /// Users processed in one write of a repair.
-const SLICE: u32 = 500;
+const USERS_PER_WRITE: u32 = 500;
 const SYNC: &str = "coins.sync";
 
 /// A paid use.
@@ -48,16 +48,16 @@ pub enum ResetBy {
     /// The user, who needs a recent sign-in by code.
     Owner { token: Secret },
     /// An operator.
-    Admin(Authority, Asked),
+    Admin(Authority, ResetConfirmation),
 }
 
 /// The way in which an operator confirms a reset.
 #[derive(Clone, Debug)]
-pub enum Asked {
+pub enum ResetConfirmation {
     /// Confirmed at a terminal.
-    Already,
+    AtTerminal,
     /// By the token of a first request, which was refused with what would be deleted.
-    ByRefusal { token: Option<String> },
+    ByToken { token: Option<String> },
 }
 
 /// The result of a repair.
@@ -79,8 +79,8 @@ pub fn balance(core: &Core, user: UserId) -> Result<i64> {
 /// Charges the price of one use.
 ///
 /// # Errors
-/// `insufficient_coins`, `account_inconsistent`; those of [`Once::run_in`].
-pub fn consume(core: &Core, user: UserId, once: Once<Consumed>) -> Pending<Answered<Consumed>> {
+/// `insufficient_coins`, `account_inconsistent`; those of [`IdempotentRequest::run_in`].
+pub fn consume(core: &Core, user: UserId, once: IdempotentRequest<Consumed>) -> Pending<IdempotentOutcome<Consumed>> {
     let price = i64::from(core.config.coins.consume);
     core.store.write_without_savepoint(move |tx| once.run_in(tx, |tx| consume_in(tx, user, price)))
 }
@@ -95,7 +95,7 @@ pub fn consume_in(tx: &Write<'_>, user: UserId, price: i64) -> Result<Consumed> 
 ///
 /// # Errors
 /// `step_up_required` for a user without a recent sign-in by code; `confirmation_required`; `account_inconsistent`.
-pub fn reset(core: &Core, user: UserId, by: ResetBy, once: Once<i64>) -> Pending<Answered<i64>> {
+pub fn reset(core: &Core, user: UserId, by: ResetBy, once: IdempotentRequest<i64>) -> Pending<IdempotentOutcome<i64>> {
     let config = Arc::clone(&core.config);
     core.store.write(move |tx| {
         once.run_in(tx, |tx| match &by {
@@ -103,9 +103,9 @@ pub fn reset(core: &Core, user: UserId, by: ResetBy, once: Once<i64>) -> Pending
                 tokens::require_recent_sign_in_in(tx, &config.auth, token.reveal())?;
                 reset_in(tx, user, None)
             }
-            ResetBy::Admin(authority, asked) => {
-                if let Asked::ByRefusal { token } = asked {
-                    confirmations::require_in(tx, demand_in(tx, user, authority, token.clone())?)?;
+            ResetBy::Admin(authority, confirmation) => {
+                if let ResetConfirmation::ByToken { token } = confirmation {
+                    confirmations::require_in(tx, confirmation_request_in(tx, user, authority, token.clone())?)?;
                 }
                 reset_in(tx, user, Some(authority))
             }
@@ -117,7 +117,7 @@ pub fn reset(core: &Core, user: UserId, by: ResetBy, once: Once<i64>) -> Pending
 ///
 /// # Errors
 /// `balance_too_large`, `account_inconsistent`.
-pub fn increase(core: &Core, user: UserId, coins: i64, by: Authority, once: Once<i64>) -> Pending<Answered<i64>> {
+pub fn increase(core: &Core, user: UserId, coins: i64, by: Authority, once: IdempotentRequest<i64>) -> Pending<IdempotentOutcome<i64>> {
     core.store.write(move |tx| once.run_in(tx, |tx| increase_in(tx, user, coins, &by)))
 }
 
@@ -151,10 +151,10 @@ pub fn open_in(tx: &Write<'_>, key: &ServerKey, user: UserId, address: &Address,
 /// # Errors
 /// `already_running`.
 pub fn synchronise(core: &Core, by: &Authority) -> Result<Synchronised> {
-    Lease::hold(core, SYNC, |run| synchronise_all(core, by, run))
+    Lease::hold(core, SYNC, |run| repair_all(core, by, run))
 }
 
-fn synchronise_all(core: &Core, by: &Authority, run: &Lease) -> Result<Synchronised> {
+fn repair_all(core: &Core, by: &Authority, run: &Lease) -> Result<Synchronised> {
     let mut done = Synchronised::default();
     let mut last = UserId(0);
     loop {
@@ -199,7 +199,7 @@ fn synchronise_all(core: &Core, by: &Authority, run: &Lease) -> Result<Synchroni
 }
 
 fn open_missing_in(tx: &Write<'_>, after: UserId) -> Result<(Vec<UserId>, u64)> {
-    let users = users::ids_after_in(tx, after, SLICE)?;
+    let users = users::ids_after_in(tx, after, USERS_PER_WRITE)?;
     let mut created = 0;
     for user in &users {
         created += u64::from(ledger::open_account_in(tx, *user, Asset::Coin)?);
@@ -209,10 +209,10 @@ fn open_missing_in(tx: &Write<'_>, after: UserId) -> Result<(Vec<UserId>, u64)> 
 
 /// Returns the confirmation that a reset needs. It names the balance of this transaction, so a token for another
 /// balance is not accepted.
-fn demand_in(tx: &Write<'_>, user: UserId, by: &Authority, token: Option<String>) -> Result<Demand> {
+fn confirmation_request_in(tx: &Write<'_>, user: UserId, by: &Authority, token: Option<String>) -> Result<ConfirmationRequest> {
     let balance = ledger::account_in(tx, user, Asset::Coin)?.balance;
-    let census = Census { delete: vec![("coins".into(), balance)], keep: Vec::new() };
-    Ok(Demand { actor: by.actor.clone(), action: format!("coin reset {user} from {balance}"), token, census })
+    let preview = DeletionPreview { delete: vec![("coins".into(), balance)], keep: Vec::new() };
+    Ok(ConfirmationRequest { actor: by.actor.clone(), action: format!("coin reset {user} from {balance}"), token, preview })
 }
 
 fn reset_in(tx: &Write<'_>, user: UserId, by: Option<&Authority>) -> Result<i64> {
@@ -230,6 +230,6 @@ fn reset_in(tx: &Write<'_>, user: UserId, by: Option<&Authority>) -> Result<i64>
     Ok(0)
 }
 
-const fn changed(action: &str, user: UserId, balance_before: i64, balance_after: i64) -> Changed<'_> {
-    Changed { action, user, asset: Asset::Coin, balance_before, balance_after }
+const fn changed(action: &str, user: UserId, balance_before: i64, balance_after: i64) -> NewAccountChange<'_> {
+    NewAccountChange { action, user, asset: Asset::Coin, balance_before, balance_after }
 }

@@ -17,7 +17,7 @@ use crate::{
             ledger::{self, Asset, Kind, Posting},
             points,
         },
-        operations::idempotency::{Answered, Once},
+        operations::idempotency::{IdempotentOutcome, IdempotentRequest},
     },
     error::{Code, Fault, FieldCode, Result},
     keys::ServerKey,
@@ -91,7 +91,7 @@ pub fn find(core: &Core, user: UserId) -> Pending<Invite> {
         Ok(Some(invite)) => Pending::ready(Ok(invite)),
         Ok(None) => core.store.write(move |tx| {
             users::require_in(tx, user)?;
-            make_code_in(tx, user)?;
+            create_code_in(tx, user)?;
             find_in(tx, &key, user, window)?.ok_or_else(|| Code::NotFound.into())
         }),
         Err(error) => Pending::ready(Err(error)),
@@ -101,8 +101,8 @@ pub fn find(core: &Core, user: UserId) -> Pending<Invite> {
 /// Redeems another user's code.
 ///
 /// # Errors
-/// Those of [`redeem_in`] and of [`Once::run_in`].
-pub fn redeem(core: &Core, user: UserId, code: InviteCode, once: Once<Redeemed>) -> Pending<Answered<Redeemed>> {
+/// Those of [`redeem_in`] and of [`IdempotentRequest::run_in`].
+pub fn redeem(core: &Core, user: UserId, code: InviteCode, once: IdempotentRequest<Redeemed>) -> Pending<IdempotentOutcome<Redeemed>> {
     let (key, config) = (core.keys.clone(), Arc::clone(&core.config));
     core.store.write(move |tx| once.run_in(tx, |tx| redeem_in(tx, &key, &config.points, user, &code)))
 }
@@ -121,19 +121,19 @@ pub fn redeem_in(
     code: &InviteCode,
 ) -> Result<Redeemed> {
     let owner = owner_in(tx, code)?.ok_or(Code::UnknownInvite)?;
-    let standing = Standing::of_in(tx, key, user)?;
+    let history = InviteHistory::load_in(tx, key, user)?;
     if owner == user {
         return Err(Code::OwnInvite.into());
     }
-    if tx.now >= standing.registered_at.plus(rules.invite_window) {
+    if tx.now >= history.registered_at.plus(rules.invite_window) {
         return Err(Code::InviteExpired.into());
     }
-    if standing.has_redeemed {
+    if history.has_redeemed {
         return Err(Code::AlreadyInvited.into());
     }
-    let host = Standing::of_in(tx, key, owner)?;
-    let reference = format!("invite:{}", hex(standing.addresses.first().ok_or(Code::NotFound)?));
-    let is_rewarded = rules.invite_bonus > 0 && host.rewarded < i64::from(rules.rewarded_invites);
+    let owner_history = InviteHistory::load_in(tx, key, owner)?;
+    let reference = format!("invite:{}", hex(history.addresses.first().ok_or(Code::NotFound)?));
+    let is_rewarded = rules.invite_bonus > 0 && owner_history.rewarded < i64::from(rules.rewarded_invites);
     // Posted first, because the owner's account may be suspended. The new user's cannot be.
     if is_rewarded {
         post_in(tx, owner, rules.invite_bonus, Kind::InviteBonus, &reference)?;
@@ -143,8 +143,8 @@ pub fn redeem_in(
     }
     insert_in(tx, user, owner)?;
     count_in(tx, owner, is_rewarded)?;
-    standing.keep_in(tx, true, standing.rewarded)?;
-    host.keep_in(tx, host.has_redeemed, host.rewarded + i64::from(is_rewarded))?;
+    history.store_in(tx, true, history.rewarded)?;
+    owner_history.store_in(tx, owner_history.has_redeemed, owner_history.rewarded + i64::from(is_rewarded))?;
     Ok(Redeemed { points_granted: i64::from(rules.invitee_bonus), balance: points::balance_in(tx, user)? })
 }
 
@@ -165,16 +165,16 @@ pub fn export_in(tx: &Read<'_>, user: UserId) -> Result<Value> {
 }
 
 /// Stores the history of a user who deletes their account under each of their addresses, and deletes the code.
-pub fn leave_in(tx: &Write<'_>, key: &ServerKey, user: UserId) -> Result<()> {
-    let standing = Standing::of_in(tx, key, user)?;
-    standing.keep_if_any_in(tx, standing.has_redeemed, standing.rewarded)?;
+pub fn archive_in(tx: &Write<'_>, key: &ServerKey, user: UserId) -> Result<()> {
+    let history = InviteHistory::load_in(tx, key, user)?;
+    history.store_if_any_in(tx, history.has_redeemed, history.rewarded)?;
     tx.execute("delete from invite_codes where user_id = ?1", [user.0])?;
     tx.execute("delete from invites where invitee_id = ?1", [user.0])?;
     tx.execute("update invites set inviter_id = null where inviter_id = ?1", [user.0]).map(drop)
 }
 
 /// A user's invite history: under this account, and under earlier accounts with the same addresses.
-pub struct Standing {
+pub struct InviteHistory {
     registered_at: Timestamp,
     /// HMACs of the user's addresses.
     addresses: Vec<[u8; 32]>,
@@ -183,38 +183,38 @@ pub struct Standing {
     rewarded: i64,
 }
 
-impl Standing {
-    pub fn of_in(tx: &Read<'_>, key: &ServerKey, user: UserId) -> Result<Self> {
+impl InviteHistory {
+    pub fn load_in(tx: &Read<'_>, key: &ServerKey, user: UserId) -> Result<Self> {
         let rewarded = "select rewarded from invite_codes where user_id = ?1";
         let rewarded = tx.first(rewarded, [user.0], |row| row.get(0))?.unwrap_or(0);
         let has_redeemed = redeemed_at_in(tx, user)?.is_some();
         let user = users::find_in(tx, user)?;
         let addresses = user.addresses().map(|address| key.authenticate(&["invite", address.as_str()])).collect();
-        let mut standing = Self { registered_at: user.created_at, addresses, has_redeemed, rewarded };
-        for address in &standing.addresses {
+        let mut history = Self { registered_at: user.created_at, addresses, has_redeemed, rewarded };
+        for address in &history.addresses {
             let kept = tx.first(
                 "select has_redeemed, rewarded from invite_addresses where address_hmac = ?1",
                 [address],
                 |row| Ok((row.get::<bool>(0)?, row.get::<i64>(1)?)),
             )?;
             let (has_redeemed, rewarded) = kept.unwrap_or_default();
-            standing.has_redeemed |= has_redeemed;
-            standing.rewarded = standing.rewarded.max(rewarded);
+            history.has_redeemed |= has_redeemed;
+            history.rewarded = history.rewarded.max(rewarded);
         }
-        Ok(standing)
+        Ok(history)
     }
 
     /// Stores the history under the user's present addresses as well.
-    pub fn follow_in(&self, tx: &Write<'_>, key: &ServerKey, user: UserId) -> Result<()> {
-        let now = Self::of_in(tx, key, user)?;
-        now.keep_if_any_in(tx, self.has_redeemed || now.has_redeemed, self.rewarded.max(now.rewarded))
+    pub fn carry_over_in(&self, tx: &Write<'_>, key: &ServerKey, user: UserId) -> Result<()> {
+        let now = Self::load_in(tx, key, user)?;
+        now.store_if_any_in(tx, self.has_redeemed || now.has_redeemed, self.rewarded.max(now.rewarded))
     }
 
-    fn keep_if_any_in(&self, tx: &Write<'_>, has_redeemed: bool, rewarded: i64) -> Result<()> {
-        if has_redeemed || rewarded > 0 { self.keep_in(tx, has_redeemed, rewarded) } else { Ok(()) }
+    fn store_if_any_in(&self, tx: &Write<'_>, has_redeemed: bool, rewarded: i64) -> Result<()> {
+        if has_redeemed || rewarded > 0 { self.store_in(tx, has_redeemed, rewarded) } else { Ok(()) }
     }
 
-    fn keep_in(&self, tx: &Write<'_>, has_redeemed: bool, rewarded: i64) -> Result<()> {
+    fn store_in(&self, tx: &Write<'_>, has_redeemed: bool, rewarded: i64) -> Result<()> {
         tx.execute_each(
             "insert into invite_addresses (address_hmac, has_redeemed, rewarded) values (?1, ?2, ?3) \
              on conflict (address_hmac) do update set has_redeemed = excluded.has_redeemed, rewarded = excluded.rewarded",
@@ -234,13 +234,13 @@ fn find_in(tx: &Read<'_>, key: &ServerKey, user: UserId, window: std::time::Dura
         Ok((row.get(0)?, row.get(1)?))
     })?;
     let Some((code, invited)) = row else { return Ok(None) };
-    let Standing { registered_at, rewarded, .. } = Standing::of_in(tx, key, user)?;
+    let InviteHistory { registered_at, rewarded, .. } = InviteHistory::load_in(tx, key, user)?;
     let (redeemed_at, redeemable_until) = (redeemed_at_in(tx, user)?, registered_at.plus(window));
     Ok(Some(Invite { code, invited, rewarded, redeemed_at, redeemable_until }))
 }
 
 /// Creates the user's code unless a parallel request did.
-fn make_code_in(tx: &Write<'_>, user: UserId) -> Result<()> {
+fn create_code_in(tx: &Write<'_>, user: UserId) -> Result<()> {
     users::find_in(tx, user)?;
     loop {
         let InviteCode(code) = InviteCode::random()?;

@@ -7,7 +7,7 @@ use crate::{
     core::Core,
     domain::money::ledger::{
         self, Asset, Authority, Entry, Kind, Posting, Repair,
-        changes::{self, Changed},
+        changes::{self, NewAccountChange},
     },
     error::{Code, Error, Result},
     store::{Pending, Read, Write},
@@ -98,7 +98,7 @@ pub fn adjust_in(tx: &Write<'_>, user: UserId, points: i64, by: &Authority) -> R
     let posting = Posting { user, asset: Asset::Point, delta: points, kind: Kind::Adjust, reference: None };
     let after = ledger::post_in(tx, posting)?.balance_after;
     let changed =
-        Changed { action: "adjust", user, asset: Asset::Point, balance_before: after - points, balance_after: after };
+        NewAccountChange { action: "adjust", user, asset: Asset::Point, balance_before: after - points, balance_after: after };
     changes::record_in(tx, by, changed)?;
     Ok(after)
 }

@@ -15,64 +15,64 @@ use crate::{
 /// How long a token is good for.
 const LIFETIME: Duration = Duration::from_mins(10);
 /// Tokens that nobody used, deleted at once.
-const SLICE: u32 = 100;
+const BATCH: u32 = 100;
 
 /// How much would be gone and how much would stay, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Census {
+pub struct DeletionPreview {
     pub delete: Vec<(String, i64)>,
     pub keep: Vec<(String, i64)>,
 }
 
 /// Somebody who wants something, and perhaps shows that they were told what it means.
 #[derive(Clone, Debug)]
-pub struct Demand {
+pub struct ConfirmationRequest {
     pub actor: String,
     /// What is wanted, and of whom if it is about one user.
     pub action: String,
     pub token: Option<String>,
-    pub census: Census,
+    pub preview: DeletionPreview,
 }
 
 /// Makes sure that the action was announced: takes the token of an earlier request, or refuses with a new one.
 ///
 /// # Errors
 /// `confirmation_required` without a token and for one that is not good for this.
-pub fn require(core: &Core, demand: Demand) -> Pending<()> {
-    core.store.write(move |tx| require_in(tx, demand))
+pub fn require(core: &Core, request: ConfirmationRequest) -> Pending<()> {
+    core.store.write(move |tx| require_in(tx, request))
 }
 
-pub fn require_in(tx: &Write<'_>, demand: Demand) -> Result<()> {
-    if take_in(tx, &demand)? {
+pub fn require_in(tx: &Write<'_>, request: ConfirmationRequest) -> Result<()> {
+    if redeem_token_in(tx, &request)? {
         return Ok(());
     }
-    let confirmation = announce_in(tx, demand)?;
+    let confirmation = issue_token_in(tx, request)?;
     let mut error = Error::new(Code::ConfirmationRequired).keeping_changes();
     error.confirmation = Some(confirmation);
     Err(error)
 }
 
-fn take_in(tx: &Write<'_>, demand: &Demand) -> Result<bool> {
-    let Some(token) = &demand.token else { return Ok(false) };
+fn redeem_token_in(tx: &Write<'_>, request: &ConfirmationRequest) -> Result<bool> {
+    let Some(token) = &request.token else { return Ok(false) };
     let deleted = tx.execute(
         "delete from confirmations where token_sha256 = ?1 and actor = ?2 and action = ?3 and expires_at > ?4",
-        (sha256(token), &demand.actor, &demand.action, tx.now.0),
+        (sha256(token), &request.actor, &request.action, tx.now.0),
     )?;
     Ok(deleted == 1)
 }
 
-fn announce_in(tx: &Write<'_>, demand: Demand) -> Result<Confirmation> {
+fn issue_token_in(tx: &Write<'_>, request: ConfirmationRequest) -> Result<Confirmation> {
     tx.execute(
         "delete from confirmations where token_sha256 in \
          (select token_sha256 from confirmations where expires_at <= ?1 order by expires_at limit ?2)",
-        (tx.now.0, SLICE),
+        (tx.now.0, BATCH),
     )?;
     let token = Secret::random()?;
     let expires_at = tx.now.plus(LIFETIME);
     tx.execute(
         "insert into confirmations (token_sha256, actor, action, expires_at) values (?1, ?2, ?3, ?4)",
-        (sha256(token.reveal()), &demand.actor, &demand.action, expires_at.0),
+        (sha256(token.reveal()), &request.actor, &request.action, expires_at.0),
     )?;
-    let Census { delete, keep } = demand.census;
+    let DeletionPreview { delete, keep } = request.preview;
     Ok(Confirmation { token, expires_at, would_delete: delete, would_keep: keep })
 }

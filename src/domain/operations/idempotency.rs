@@ -1,8 +1,8 @@
-//! Doing what a request asks for once, however often the request comes.
+//! Idempotency keys: a repeated request gets the stored response of the first.
 //!
-//! A client that got no answer sends its request again with the same `Idempotency-Key` and gets the first answer. The
-//! answer is stored in the transaction of what it answers, so that a crash leaves both or neither. Because one thread
-//! writes, a copy of a request never meets its first one half done: it waits behind it and gets its answer.
+//! A client that got no response repeats its request with the same `Idempotency-Key`. The response is stored in the
+//! transaction of its effect, so that a crash leaves both or neither. A single thread writes, so a repeated request
+//! waits for the first and never runs beside it.
 
 use std::time::Duration;
 
@@ -16,109 +16,108 @@ use crate::{
     types::{Timestamp, UserId},
 };
 
-/// A request that carries a key.
+/// An idempotency key with the request that carries it.
 #[derive(Clone, Debug)]
 pub struct Claim {
-    /// Whose key it is: two callers may choose the same one. Users are named by [`user`].
+    /// The caller, because two callers may choose the same key. Users are named by [`user`].
     pub caller: String,
     /// The path of the endpoint, such as `/coin/consume`. Only POST requests have keys.
     pub route: String,
     pub key: String,
-    /// Tells whether a second request with the key asks for the same.
+    /// Detects another request with the same key.
     pub request_sha256: [u8; 32],
     pub kept_for: Duration,
 }
 
-/// An answer as it was given.
+/// A stored response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct StoredResponse {
     pub status: u16,
     pub body: Vec<u8>,
 }
 
-/// What a request is answered with.
+/// The outcome of an idempotent request.
 #[derive(Clone, Debug)]
-pub enum Answered<T> {
-    /// It was done now.
-    Now(T),
-    /// It was done before; this was the answer.
-    Before(Kept),
+pub enum IdempotentOutcome<T> {
+    /// The request was executed now.
+    Fresh(T),
+    /// The request was executed before, with this response.
+    Replayed(StoredResponse),
 }
 
-/// Renders an outcome as its answer.
-type Render<T> = Box<dyn FnOnce(Result<&T, &Error>) -> Result<Kept> + Send>;
+/// Renders an outcome as a response.
+type Render<T> = Box<dyn FnOnce(Result<&T, &Error>) -> Result<StoredResponse> + Send>;
 
-/// Whether an effect is to happen once at most, and how its answer is kept.
-pub struct Once<T> {
-    /// The user who asks for the effect, if it is one.
-    asker: Option<UserId>,
-    kept: Option<(Claim, Render<T>)>,
+/// A request that is executed once at most if it has a key.
+pub struct IdempotentRequest<T> {
+    /// The user who makes the request, if it is a user.
+    user: Option<UserId>,
+    key: Option<(Claim, Render<T>)>,
 }
 
-impl<T> Once<T> {
-    /// For callers that never repeat themselves, and requests without a key.
-    pub fn unkeyed(asker: Option<UserId>) -> Self {
-        Self { asker, kept: None }
+impl<T> IdempotentRequest<T> {
+    /// For commands, and for requests without a key.
+    pub fn without_key(user: Option<UserId>) -> Self {
+        Self { user, key: None }
     }
 
-    /// Keeps what `render` makes of the outcome under the claim's key.
-    pub fn keyed(
-        asker: Option<UserId>,
+    /// Stores the response that `render` makes of the outcome under the claim's key.
+    pub fn with_key(
+        user: Option<UserId>,
         claim: Claim,
-        render: impl FnOnce(Result<&T, &Error>) -> Result<Kept> + Send + 'static,
+        render: impl FnOnce(Result<&T, &Error>) -> Result<StoredResponse> + Send + 'static,
     ) -> Self {
-        Self { asker, kept: Some((claim, Box::new(render))) }
+        Self { user, key: Some((claim, Box::new(render))) }
     }
 
-    /// The key, if there is one.
+    /// Returns the key, if there is one.
     pub fn key(&self) -> Option<&str> {
-        self.kept.as_ref().map(|(claim, _)| claim.key.as_str())
+        self.key.as_ref().map(|(claim, _)| claim.key.as_str())
     }
 
-    /// The answer that the same request got before, for operations that have something to do before their write.
+    /// Returns the stored response, for operations that call a provider before their write.
     ///
     /// # Errors
-    /// `idempotency_key_reused` if the key came with another request; `not_found` if what was made is deleted.
-    pub fn answered_before(&self, core: &Core) -> Result<Option<Kept>> {
-        let Some((claim, _)) = &self.kept else { return Ok(None) };
+    /// `idempotency_key_reused` if the key came with another request; `not_found` if the created resource was deleted.
+    pub fn stored_response(&self, core: &Core) -> Result<Option<StoredResponse>> {
+        let Some((claim, _)) = &self.key else { return Ok(None) };
         let found = core.store.read(|tx| find_in(tx, claim))?;
-        found.filter(|row| row.is_live).map(|row| row.answer_to(claim)).transpose()
+        found.filter(|row| row.is_live).map(|row| row.response_for(claim)).transpose()
     }
 
-    /// Runs `effect` if who asks for it is still there, and unless the same request was answered before.
+    /// Runs `effect` unless the request was executed before.
     ///
-    /// An effect that fails is undone, with all that the write did before it. If it would fail the same way again (the
-    /// balance is too small), the failure is kept as the answer; any other failure leaves the key free for another
-    /// try.
+    /// A failed effect is rolled back. If it would fail the same way again (the balance is too small), the failure is
+    /// stored as the response. Any other failure leaves the key free for another attempt.
     ///
     /// # Errors
-    /// Those of the effect; `unauthenticated` for a user who has left; `idempotency_key_reused` if the key came with
-    /// another request; `not_found` if what the request made has been deleted since.
-    pub fn run_in(self, tx: &Write<'_>, effect: impl FnOnce(&Write<'_>) -> Result<T>) -> Result<Answered<T>> {
-        if let Some(asker) = self.asker {
-            users::require_in(tx, asker)?;
+    /// Those of the effect; `unauthenticated` for a deleted user; `idempotency_key_reused` if the key came with another
+    /// request; `not_found` if the created resource was deleted.
+    pub fn run_in(self, tx: &Write<'_>, effect: impl FnOnce(&Write<'_>) -> Result<T>) -> Result<IdempotentOutcome<T>> {
+        if let Some(user) = self.user {
+            users::require_in(tx, user)?;
         }
-        let Some((claim, render)) = self.kept else { return effect(tx).map(Answered::Now) };
+        let Some((claim, render)) = self.key else { return effect(tx).map(IdempotentOutcome::Fresh) };
         let found = find_in(tx, &claim)?;
-        let is_taken = found.is_some();
+        let has_row = found.is_some();
         if let Some(row) = found.filter(|row| row.is_live) {
-            return row.answer_to(&claim).map(Answered::Before);
+            return row.response_for(&claim).map(IdempotentOutcome::Replayed);
         }
-        // Only now an answer whose time is over is taken away: an effect that fails changes nothing.
-        let keep = |answer| {
-            if is_taken {
+        // Deletes an expired row only now, because a failed effect must change nothing.
+        let store = |response| {
+            if has_row {
                 delete_in(tx, &claim)?;
             }
-            insert_in(tx, &claim, answer)
+            insert_in(tx, &claim, response)
         };
         match effect(tx) {
-            Ok(done) => {
-                keep(&render(Ok(&done))?)?;
-                Ok(Answered::Now(done))
+            Ok(value) => {
+                store(&render(Ok(&value))?)?;
+                Ok(IdempotentOutcome::Fresh(value))
             }
             Err(error) if is_final(error.code) => {
                 tx.undo()?;
-                keep(&render(Err(&error))?)?;
+                store(&render(Err(&error))?)?;
                 Err(error.keeping_changes())
             }
             Err(error) => Err(error),
@@ -126,13 +125,12 @@ impl<T> Once<T> {
     }
 }
 
-/// How a user is named as the owner of keys.
+/// Returns the caller's name of a user.
 pub fn user(user: UserId) -> String {
     format!("user:{user}")
 }
 
-/// Forgets what a request and its answer said, because what they told of, made at that moment, is deleted. The key
-/// stays used; a later request that it was used for again is another one.
+/// Erases a stored response because the resource created at that moment is deleted. The key stays used.
 pub fn forget_in(tx: &Write<'_>, caller: &str, route: &str, key: &str, at: Timestamp) -> Result<()> {
     tx.execute(
         "update idempotency_keys set body = x'', request_sha256 = zeroblob(32) \
@@ -142,33 +140,31 @@ pub fn forget_in(tx: &Write<'_>, caller: &str, route: &str, key: &str, at: Times
     .map(drop)
 }
 
-/// Whose answers are to be deleted, and where they are: no index has keys by their caller, so all are looked through,
-/// for longer than a write may hold up the others.
+/// The stored responses that concern a user. They are searched in a read, because no index lists keys by caller and a
+/// write must not take long.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct UserResponses {
     user: UserId,
     ids: Vec<i64>,
-    /// Answers to others that say who the user is.
-    naming: Vec<i64>,
-    /// The newest of all keys at that moment, 0 without any.
+    /// Responses to administrators that contain the user's phone number.
+    identifying: Vec<i64>,
+    /// The newest id at the time of the search, or 0.
     newest: i64,
 }
 
-/// Looks for the answers to the user's requests, and for those to administrators that say who the user is.
-pub fn find_user_in(tx: &Read<'_>, leaving: UserId) -> Result<Found> {
-    let ids = tx.all("select id from idempotency_keys where caller = ?1", [user(leaving)], |row| row.get(0))?;
+/// Searches the responses to the user, and those to administrators that identify the user.
+pub fn find_user_in(tx: &Read<'_>, user_id: UserId) -> Result<UserResponses> {
+    let ids = tx.all("select id from idempotency_keys where caller = ?1", [user(user_id)], |row| row.get(0))?;
     let newest = tx.one("select coalesce(max(id), 0) from idempotency_keys", (), |row| row.get(0))?;
     let others = tx.all("select id from idempotency_keys where caller not like 'user:%'", (), |row| row.get(0))?;
-    Ok(Found { user: leaving, ids, naming: naming_in(tx, leaving, others)?, newest })
+    Ok(UserResponses { user: user_id, ids, identifying: identifying_in(tx, user_id, others)?, newest })
 }
 
-/// Deletes the answers to the user's requests, and forgets what others said of who the user is: those that were found,
-/// and those given since.
-pub fn erase_user_in(tx: &Write<'_>, found: &Found) -> Result<()> {
-    let Found { user: leaving, ids, naming, newest } = found;
-    let caller = user(*leaving);
-    // Ids go on from the newest while that is there, and may begin anew once it has gone. Asked for before anything is
-    // deleted here, because the newest may be one of these.
+/// Deletes the responses to the user and erases those that identify the user, including those stored after the search.
+pub fn erase_user_in(tx: &Write<'_>, found: &UserResponses) -> Result<()> {
+    let UserResponses { user: user_id, ids, identifying, newest } = found;
+    let caller = user(*user_id);
+    // Ids continue after the newest row, and start again if that was deleted. Read before this function deletes it.
     let since = "select coalesce(max(id), 0) from idempotency_keys where id = ?1";
     let since: i64 = tx.one(since, [newest], |row| row.get(0))?;
     for id in ids {
@@ -177,37 +173,35 @@ pub fn erase_user_in(tx: &Write<'_>, found: &Found) -> Result<()> {
     tx.execute("delete from idempotency_keys where id >= ?1 and caller = ?2", (since, &caller))?;
     let others = "select id from idempotency_keys where id >= ?1 and caller not like 'user:%'";
     let mut candidates: Vec<i64> = tx.all(others, [since], |row| row.get(0))?;
-    candidates.extend(naming);
-    // Looked at again, because another answer may have the id by now.
-    for id in naming_in(tx, *leaving, candidates)? {
+    candidates.extend(identifying);
+    // Checked again, because another response may have taken the id since.
+    for id in identifying_in(tx, *user_id, candidates)? {
         let forget = "update idempotency_keys set body = x'', request_sha256 = zeroblob(32) where id = ?1";
         tx.execute(forget, [id])?;
     }
     Ok(())
 }
 
-/// Which of these answers are nobody's own and say who the user is.
-fn naming_in(tx: &Read<'_>, user: UserId, ids: Vec<i64>) -> Result<Vec<i64>> {
-    let mut naming = Vec::new();
+/// Filters the ids of responses to administrators that identify the user.
+fn identifying_in(tx: &Read<'_>, user: UserId, ids: Vec<i64>) -> Result<Vec<i64>> {
+    let mut identifying = Vec::new();
     for id in ids {
         let body = "select body from idempotency_keys where id = ?1 and caller not like 'user:%'";
         let body: Option<Vec<u8>> = tx.first(body, [id], |row| row.get(0))?;
-        if body.is_some_and(|body| says_who_is(&body, user)) {
-            naming.push(id);
+        if body.is_some_and(|body| identifies(&body, user)) {
+            identifying.push(id);
         }
     }
-    Ok(naming)
+    Ok(identifying)
 }
 
-/// Whether an answer tells the user's phone number, or one that was theirs. By the mere id nobody is found who has
-/// left.
-fn says_who_is(body: &[u8], user: UserId) -> bool {
-    let Ok(answer) = serde_json::from_slice::<Value>(body) else { return false };
-    answer["userId"] == user.to_string() && !answer["phoneNumber"].is_null()
+/// Returns true if a response contains the user's phone number. The id alone identifies nobody once the user is deleted.
+fn identifies(body: &[u8], user: UserId) -> bool {
+    let Ok(response) = serde_json::from_slice::<Value>(body) else { return false };
+    response["userId"] == user.to_string() && !response["phoneNumber"].is_null()
 }
 
-/// Deletes up to `limit` answers that are older than `age`, or that a clock left that was ahead by more than that:
-/// nobody gets those any more.
+/// Deletes up to `limit` responses older than `age`, or dated further ahead than `age` by a wrong clock.
 pub fn delete_older_in(tx: &Write<'_>, age: Duration, limit: u32) -> Result<usize> {
     tx.execute(
         "delete from idempotency_keys where id in (select id from idempotency_keys order by id limit ?2) \
@@ -216,28 +210,28 @@ pub fn delete_older_in(tx: &Write<'_>, age: Duration, limit: u32) -> Result<usiz
     )
 }
 
-/// Failures that are the answer to the request, and not an accident on the way to one.
+/// Returns true for failures that a repeated request would get again.
 const fn is_final(code: Code) -> bool {
     matches!(code, Code::InsufficientCoins | Code::InsufficientPoints | Code::BalanceTooLarge)
 }
 
-/// What is kept under a key.
+/// A row of the table.
 struct Row {
-    /// Its time is not over, although the row may still be there after it.
+    /// False once the retention is over, although the row may still exist.
     is_live: bool,
     request_sha256: [u8; 32],
-    kept: Kept,
+    response: StoredResponse,
 }
 
 impl Row {
-    fn answer_to(self, claim: &Claim) -> Result<Kept> {
-        if self.kept.body.is_empty() {
-            return Err(Error::new(Code::NotFound).detail("What this request made has been deleted since."));
+    fn response_for(self, claim: &Claim) -> Result<StoredResponse> {
+        if self.response.body.is_empty() {
+            return Err(Error::new(Code::NotFound).detail("The resource that this request created has been deleted."));
         }
         if self.request_sha256 != claim.request_sha256 {
             return Err(Code::IdempotencyKeyReused.into());
         }
-        Ok(self.kept)
+        Ok(self.response)
     }
 }
 
@@ -248,9 +242,9 @@ fn find_in(tx: &Read<'_>, claim: &Claim) -> Result<Option<Row>> {
         (&claim.caller, &claim.route, &claim.key),
         |row| {
             let created_at = Timestamp(row.get(0)?);
-            let kept = Kept { status: row.get(2)?, body: row.get(3)? };
+            let response = StoredResponse { status: row.get(2)?, body: row.get(3)? };
             let is_live = created_at.is_near(claim.kept_for, tx.now);
-            Ok(Row { is_live, request_sha256: row.get(1)?, kept })
+            Ok(Row { is_live, request_sha256: row.get(1)?, response })
         },
     )
 }
@@ -263,11 +257,11 @@ fn delete_in(tx: &Write<'_>, claim: &Claim) -> Result<()> {
     .map(drop)
 }
 
-fn insert_in(tx: &Write<'_>, claim: &Claim, kept: &Kept) -> Result<()> {
+fn insert_in(tx: &Write<'_>, claim: &Claim, response: &StoredResponse) -> Result<()> {
     tx.execute(
         "insert into idempotency_keys (caller, route, key, request_sha256, status, body, created_at) \
          values (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        (&claim.caller, &claim.route, &claim.key, claim.request_sha256, kept.status, &kept.body, tx.now.0),
+        (&claim.caller, &claim.route, &claim.key, claim.request_sha256, response.status, &response.body, tx.now.0),
     )
     .map(drop)
 }
@@ -290,14 +284,14 @@ mod tests {
         }
     }
 
-    /// The keys that are left of two users', when one leaves who was looked for before `since`.
-    fn left_after(since: impl FnOnce(&Write<'_>) -> Result<()> + Send + 'static) -> String {
+    /// Deletes one of two users, running `since` between search and deletion. Returns the remaining keys.
+    fn keys_after_erasure(since: impl FnOnce(&Write<'_>) -> Result<()> + Send + 'static) -> String {
         let directory = tempfile::tempdir().unwrap();
         let store =
             Store::open(&directory.path().join("yarrow.db"), &Tuning::SMALL, Clock::default(), SchemaPolicy::Migrate)
                 .unwrap();
         let keep =
-            |tx: &Write<'_>, caller, key| insert_in(tx, &claim(caller, key), &Kept { status: 200, body: vec![1] });
+            |tx: &Write<'_>, caller, key| insert_in(tx, &claim(caller, key), &StoredResponse { status: 200, body: vec![1] });
         let before = store.write(move |tx| {
             keep(tx, UserId(1), "b")?;
             keep(tx, UserId(2), "a")
@@ -317,16 +311,16 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_leaves_no_answer_whenever_it_was_given() {
-        assert_eq!(left_after(|_| Ok(())), "user:2a user:2d");
-        let all_swept = |tx: &Write<'_>| tx.execute("delete from idempotency_keys", ()).map(drop);
-        assert_eq!(left_after(all_swept), "user:2d");
-        let newest_gone = |tx: &Write<'_>| tx.execute("delete from idempotency_keys where key = 'a'", ()).map(drop);
-        assert_eq!(left_after(newest_gone), "user:2d");
-        let answered_anew = |tx: &Write<'_>| {
+    fn erases_responses_stored_before_and_after_the_search() {
+        assert_eq!(keys_after_erasure(|_| Ok(())), "user:2a user:2d");
+        let all_deleted = |tx: &Write<'_>| tx.execute("delete from idempotency_keys", ()).map(drop);
+        assert_eq!(keys_after_erasure(all_deleted), "user:2d");
+        let newest_deleted = |tx: &Write<'_>| tx.execute("delete from idempotency_keys where key = 'a'", ()).map(drop);
+        assert_eq!(keys_after_erasure(newest_deleted), "user:2d");
+        let repeated = |tx: &Write<'_>| {
             delete_in(tx, &claim(UserId(1), "b"))?;
-            insert_in(tx, &claim(UserId(1), "b"), &Kept { status: 200, body: vec![2] })
+            insert_in(tx, &claim(UserId(1), "b"), &StoredResponse { status: 200, body: vec![2] })
         };
-        assert_eq!(left_after(answered_anew), "user:2a user:2d");
+        assert_eq!(keys_after_erasure(repeated), "user:2a user:2d");
     }
 }

@@ -5,7 +5,7 @@
 //! leave some of it, because rows refer to each other; so it is one transaction that begins before the backup does. It
 //! is done whole or not at all, and for as long as both take nothing else is written.
 //!
-//! The surprise: clearing codes leaves the record of what was sent, because budgets are counted from it, and clearing
+//! The surprise: clearing codes leaves the record of what was sent, because budgets are counts from it, and clearing
 //! payments leaves what is younger than the law or a dispute may ask for.
 
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
         money::{ledger, payments::retention},
         operations::{
             backups::{self, Backups, Occasion},
-            confirmations::Census,
+            confirmations::DeletionPreview,
             free_space_scrub, network_log,
         },
     },
@@ -26,12 +26,12 @@ use crate::{
 };
 
 /// Rows deleted by one operation.
-const SLICE: u32 = 500;
+const BATCH: u32 = 500;
 
 /// What `all` leaves: who operates the service, what they did and confirmed, its words, releases and settings; the
 /// sandbox's books, which are the provider's side and not ours; and the number that tells whoever remembers tokens that
 /// these are gone.
-const KEPT: [&str; 11] = [
+const PRESERVED_TABLES: [&str; 11] = [
     "settings",
     "words",
     "word_changes",
@@ -48,8 +48,8 @@ const KEPT: [&str; 11] = [
 named! {
     /// What is to be cleared, by what the action is called in confirmations and in file names.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum Target {
-        /// Everything but what `KEPT` names. The ledger goes with it.
+    pub enum PurgeTarget {
+        /// Everything but what `PRESERVED_TABLES` names. The ledger goes with it.
         All = "cleanup all",
         /// The codes that are live. Budgets for sending stay.
         VerificationCodes = "cleanup verification-codes",
@@ -61,7 +61,7 @@ named! {
 
 /// What was cleared, what stayed, and which backup has it.
 #[derive(Clone, Debug)]
-pub struct Cleared {
+pub struct PurgeResult {
     pub deleted: Vec<(String, i64)>,
     pub kept: Vec<(String, i64)>,
     pub backup: String,
@@ -71,21 +71,21 @@ pub struct Cleared {
 ///
 /// # Errors
 /// Storage errors.
-pub fn dry_run(core: &Core, target: Target) -> Result<Census> {
+pub fn dry_run(core: &Core, target: PurgeTarget) -> Result<DeletionPreview> {
     let floor = core.clock.now().minus(core.config.retention.payment_records);
     core.store.read(|tx| {
         Ok(match target {
-            Target::All => {
-                let mut census = Census::default();
+            PurgeTarget::All => {
+                let mut preview = DeletionPreview::default();
                 for table in tx.tables()? {
-                    let (kept, counted) = (is_kept(&table), counted_in(tx, table)?);
-                    if kept { census.keep.push(counted) } else { census.delete.push(counted) }
+                    let (kept, counts) = (is_preserved(&table), row_count_in(tx, table)?);
+                    if kept { preview.keep.push(counts) } else { preview.delete.push(counts) }
                 }
-                census
+                preview
             }
-            Target::VerificationCodes => single("codes", codes::count_in(tx)?),
-            Target::PaymentRecords => retention::census_in(tx, floor)?,
-            Target::Feedback => single("feedback", feedback::count_in(tx)?),
+            PurgeTarget::VerificationCodes => single("codes", codes::count_in(tx)?),
+            PurgeTarget::PaymentRecords => retention::preview_in(tx, floor)?,
+            PurgeTarget::Feedback => single("feedback", feedback::count_in(tx)?),
         })
     })
 }
@@ -94,44 +94,44 @@ pub fn dry_run(core: &Core, target: Target) -> Result<Census> {
 ///
 /// # Errors
 /// Those of the backup, and nothing is cleared then; storage errors.
-pub fn clear(backups: &Backups, target: Target, progress: backups::Progress<'_>) -> Result<Cleared> {
+pub fn run(backups: &Backups, target: PurgeTarget, progress: backups::Progress<'_>) -> Result<PurgeResult> {
     let core = &backups.core;
     let kept = dry_run(core, target)?.keep;
     let floor = core.clock.now().minus(core.config.retention.payment_records);
-    let finished = |tx: &Read<'_>, last: Option<&_>| retention::finished_after_in(tx, floor, last, SLICE);
+    let finished = |tx: &Read<'_>, last: Option<&_>| retention::finished_after_in(tx, floor, last, BATCH);
     let (deleted, backup) = match target {
-        Target::All => clear_everything(backups, progress)?,
-        Target::VerificationCodes => {
-            clear_held(backups, "codes", progress, |tx, last| codes::kept_after_in(tx, last, SLICE), codes::clear_in)?
+        PurgeTarget::All => purge_all(backups, progress)?,
+        PurgeTarget::VerificationCodes => {
+            purge_table(backups, "codes", progress, |tx, last| codes::kept_after_in(tx, last, BATCH), codes::clear_in)?
         }
-        Target::PaymentRecords => clear_held(backups, "payment_orders", progress, finished, retention::delete_in)?,
-        Target::Feedback => clear_held(
+        PurgeTarget::PaymentRecords => purge_table(backups, "payment_orders", progress, finished, retention::delete_in)?,
+        PurgeTarget::Feedback => purge_table(
             backups,
             "feedback",
             progress,
-            |tx, last| feedback::after_in(tx, last, SLICE),
+            |tx, last| feedback::after_in(tx, last, BATCH),
             feedback::clear_in,
         )?,
     };
-    Ok(Cleared { deleted, kept, backup })
+    Ok(PurgeResult { deleted, kept, backup })
 }
 
 /// How many rows of which tables are gone, and which backup has them.
-type Gone = (Vec<(String, i64)>, String);
+type Deleted = (Vec<(String, i64)>, String);
 
-fn clear_everything(backups: &Backups, progress: backups::Progress<'_>) -> Result<Gone> {
-    let (made, deleted) = backups::create_before(backups, Occasion::BeforeCleanup, progress, empty_all_in)?;
+fn purge_all(backups: &Backups, progress: backups::Progress<'_>) -> Result<Deleted> {
+    let (made, deleted) = backups::create_before(backups, Occasion::BeforeCleanup, progress, truncate_all_in)?;
     Ok((deleted, made.backup.name))
 }
 
 /// Makes a backup and deletes what it holds of a table, slice by slice, as far as that is still as it was.
-fn clear_held<Held: Clone + Send + 'static>(
+fn purge_table<BackedUpRow: Clone + Send + 'static>(
     backups: &Backups,
     table: &str,
     progress: backups::Progress<'_>,
-    next: impl Fn(&Read<'_>, Option<&Held>) -> Result<Vec<Held>>,
-    delete: fn(&Write<'_>, &[Held]) -> Result<usize>,
-) -> Result<Gone> {
+    next: impl Fn(&Read<'_>, Option<&BackedUpRow>) -> Result<Vec<BackedUpRow>>,
+    delete: fn(&Write<'_>, &[BackedUpRow]) -> Result<usize>,
+) -> Result<Deleted> {
     let backup = backups::create(backups, Occasion::BeforeCleanup, progress)?.backup;
     let copy = DatabaseCopy::open(&backup.path, backups.core.clock.now())?;
     let (mut deleted, mut last) = (0, None);
@@ -146,24 +146,24 @@ fn clear_held<Held: Clone + Send + 'static>(
     }
 }
 
-fn is_kept(table: &str) -> bool {
-    KEPT.contains(&table) || table.starts_with("admin_")
+fn is_preserved(table: &str) -> bool {
+    PRESERVED_TABLES.contains(&table) || table.starts_with("admin_")
 }
 
-fn empty_all_in(tx: &Write<'_>) -> Result<Vec<(String, i64)>> {
-    let tables: Vec<_> = tx.tables()?.into_iter().filter(|table| !is_kept(table)).collect();
-    let counted: Result<Vec<_>> = tables.iter().map(|table| counted_in(tx, table.clone())).collect();
-    let counted = counted?;
+fn truncate_all_in(tx: &Write<'_>) -> Result<Vec<(String, i64)>> {
+    let tables: Vec<_> = tx.tables()?.into_iter().filter(|table| !is_preserved(table)).collect();
+    let counts: Result<Vec<_>> = tables.iter().map(|table| row_count_in(tx, table.clone())).collect();
+    let counts = counts?;
     tx.empty(&tables)?;
     ledger::changes::begin_anew_in(tx)?;
     ledger::verification::begin_anew_in(tx)?;
     free_space_scrub::request_in(tx)?;
-    Ok(counted)
+    Ok(counts)
 }
 
-/// What is in a table, by its name, and how much of it. Requests are counted, and not the rows that hold thousands
+/// What is in a table, by its name, and how much of it. Requests are counts, and not the rows that hold thousands
 /// each.
-fn counted_in(tx: &Read<'_>, table: String) -> Result<(String, i64)> {
+fn row_count_in(tx: &Read<'_>, table: String) -> Result<(String, i64)> {
     if table == network_log::BLOCKS {
         return Ok((network_log::ENTRIES.to_owned(), network_log::count_in(tx)?));
     }
@@ -171,6 +171,6 @@ fn counted_in(tx: &Read<'_>, table: String) -> Result<(String, i64)> {
     Ok((table, rows))
 }
 
-fn single(table: &str, rows: i64) -> Census {
-    Census { delete: vec![(table.to_owned(), rows)], keep: Vec::new() }
+fn single(table: &str, rows: i64) -> DeletionPreview {
+    DeletionPreview { delete: vec![(table.to_owned(), rows)], keep: Vec::new() }
 }

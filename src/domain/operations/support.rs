@@ -20,7 +20,7 @@ use crate::{
         messaging::notifications::{self, Received},
         moderation::violations,
         money::{
-            ledger::{self, Account, Asset, Change, Entry, changes},
+            ledger::{self, Account, Asset, AccountChange, Entry, changes},
             payments::{order::Order, orders},
         },
         operations::{
@@ -50,7 +50,7 @@ pub struct Sheet {
     /// The last entries of both ledgers, newest first.
     pub entries: Vec<Entry>,
     /// What people and repairs did to the accounts.
-    pub changes: Vec<Change>,
+    pub changes: Vec<AccountChange>,
     pub orders: Vec<Order>,
     pub castings: i64,
     pub records: Vec<CallRecord>,

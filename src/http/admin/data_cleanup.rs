@@ -7,8 +7,8 @@ use utoipa::ToSchema;
 
 use crate::{
     domain::operations::{
-        confirmations::{self, Demand},
-        purge::{self, Cleared, Target},
+        confirmations::{self, ConfirmationRequest},
+        purge::{self, PurgeResult, PurgeTarget},
     },
     error::Result,
     http::{
@@ -38,36 +38,36 @@ pub struct DataCleared {
     backup: String,
 }
 
-impl From<Cleared> for DataCleared {
-    fn from(cleared: Cleared) -> Self {
-        let Cleared { deleted, kept, backup } = cleared;
+impl From<PurgeResult> for DataCleared {
+    fn from(cleared: PurgeResult) -> Self {
+        let PurgeResult { deleted, kept, backup } = cleared;
         Self { deleted: deleted.into_iter().collect(), kept: kept.into_iter().collect(), backup }
     }
 }
 
 pub async fn clear_all(context: RequestContext, clear: Clear) -> Result<Json<DataCleared>> {
-    confirmed(context, clear, Target::All).await
+    confirmed(context, clear, PurgeTarget::All).await
 }
 
 pub async fn clear_codes(context: RequestContext, clear: Clear) -> Result<Json<DataCleared>> {
-    confirmed(context, clear, Target::VerificationCodes).await
+    confirmed(context, clear, PurgeTarget::VerificationCodes).await
 }
 
 pub async fn clear_payments(context: RequestContext, clear: Clear) -> Result<Json<DataCleared>> {
-    confirmed(context, clear, Target::PaymentRecords).await
+    confirmed(context, clear, PurgeTarget::PaymentRecords).await
 }
 
 pub async fn clear_feedback(context: RequestContext, clear: Clear) -> Result<Json<DataCleared>> {
-    confirmed(context, clear, Target::Feedback).await
+    confirmed(context, clear, PurgeTarget::Feedback).await
 }
 
-async fn confirmed(context: RequestContext, clear: Clear, target: Target) -> Result<Json<DataCleared>> {
+async fn confirmed(context: RequestContext, clear: Clear, target: PurgeTarget) -> Result<Json<DataCleared>> {
     let actor = context.admin()?.actor();
-    let census = context.blocking(move |app| purge::dry_run(app, target)).await?;
+    let preview = context.blocking(move |app| purge::dry_run(app, target)).await?;
     let token = clear.confirm.map(|Credential(token)| token);
-    let demand = Demand { actor, action: target.name().to_owned(), token, census };
+    let demand = ConfirmationRequest { actor, action: target.name().to_owned(), token, preview };
     context.committed(confirmations::require(&context.app, demand)).await?;
     context.tell_beginning().await?;
-    let cleared = context.blocking(move |app| purge::clear(&app.backups, target, &mut |_, _, _| ())).await?;
+    let cleared = context.blocking(move |app| purge::run(&app.backups, target, &mut |_, _, _| ())).await?;
     Ok(Json(cleared.into()))
 }

@@ -10,7 +10,7 @@ use crate::{
     domain::{
         identity::users::User,
         money::{
-            coins::{self, Asked, Consumed, LARGEST_INCREASE, ResetBy},
+            coins::{self, ResetConfirmation, Consumed, LARGEST_INCREASE, ResetBy},
             ledger::{Asset, Discrepancy},
         },
     },
@@ -105,7 +105,7 @@ pub async fn reset(context: RequestContext, of: Reset) -> Result<Replayable<Coin
     let by = if context.is_admin() {
         let token = of.confirm.map(|Credential(token)| token);
         let authority = context.authority(of.reason.map(|Reason(reason)| reason))?;
-        ResetBy::Admin(authority, Asked::ByRefusal { token })
+        ResetBy::Admin(authority, ResetConfirmation::ByToken { token })
     } else {
         ResetBy::Owner { token: context.bearer().ok_or(Code::Unauthenticated)? }
     };

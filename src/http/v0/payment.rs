@@ -21,7 +21,7 @@ use crate::{
                 reconcile::{self, ClaimedPayment, Confirmation},
             },
         },
-        operations::idempotency::Once,
+        operations::idempotency::IdempotentRequest,
     },
     error::{Error, Fault, FieldCode, Result},
     http::{
@@ -105,7 +105,7 @@ async fn placed(context: RequestContext, package: Package) -> Result<Saved<Payme
     Ok(Saved { resource, is_new })
 }
 
-/// The provider's report. Answered with one word, whatever happens, because the provider understands nothing else.
+/// The provider's report. IdempotentOutcome with one word, whatever happens, because the provider understands nothing else.
 pub async fn notify(context: RequestContext, _: NotificationForm) -> Result<Word> {
     let pending = callbacks::receive(&context.app.payments, context.body.to_vec());
     let receipt = match tokio::time::timeout(context.app.config.limits.notify_timeout, pending).await {
@@ -163,7 +163,7 @@ async fn settle_by_hand(context: RequestContext, result: PaymentClaim) -> Result
     }
     reconcile::check_claim(&order, &claim)?;
     context.meta.subject.get_or_init(|| order.user);
-    let pending = decisions::settle(&context.app.payments, &order.order_no, Decision::Credit, by, Once::unkeyed(None));
+    let pending = decisions::settle(&context.app.payments, &order.order_no, Decision::Credit, by, IdempotentRequest::without_key(None));
     context.committed(pending).await?;
     let order = orders::find(&context.app.payments, &order.order_no)?;
     let balance = coins::balance(&context.app, order.user)?;

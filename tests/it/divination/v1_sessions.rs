@@ -295,13 +295,13 @@ fn parallel_casts_spend_no_more_than_the_balance() {
 #[test]
 fn a_repeated_request_casts_once() {
     let (server, user) = fixture(35);
-    let keyed = |body: &Value| cast(&server, &user, body).header("idempotency-key", "a");
-    let responses = send_concurrently((0..20).map(|_| keyed(&simple())).collect());
+    let with_key = |body: &Value| cast(&server, &user, body).header("idempotency-key", "a");
+    let responses = send_concurrently((0..20).map(|_| with_key(&simple())).collect());
     let first: Vec<_> = responses.iter().filter(|response| response.header("idempotency-replayed").is_none()).collect();
     assert_eq!(first.len(), 1);
     assert!(responses.iter().all(|response| response.status == 201 && response.bytes == first[0].bytes));
     assert_eq!(points(&server, &user), 25);
-    keyed(&manual("788976")).send().expect_problem(422, "idempotency_key_reused");
+    with_key(&manual("788976")).send().expect_problem(422, "idempotency_key_reused");
     // Replays ignore later changes of the word list.
     server.command(&["words", "add", "换工作"]).expect(0);
     let server = server.crash_and_restart(Setup::default());
@@ -313,10 +313,10 @@ fn a_repeated_request_casts_once() {
 #[test]
 fn the_key_of_a_deleted_session_does_not_reveal_it() {
     let (server, user) = fixture(35);
-    let keyed = || cast(&server, &user, &simple()).header("idempotency-key", "a");
-    let session = keyed().send().expect(201).json();
+    let with_key = || cast(&server, &user, &simple()).header("idempotency-key", "a");
+    let session = with_key().send().expect(201).json();
     delete(&server, &user, &session).expect(204);
-    let again = keyed().send().expect_problem(404, "not_found");
+    let again = with_key().send().expect_problem(404, "not_found");
     assert!(!again.text().contains(QUESTION));
     assert_eq!(points(&server, &user), 25);
     assert_eq!(server.value::<i64>("select length(body) from idempotency_keys"), 0);
@@ -325,15 +325,15 @@ fn the_key_of_a_deleted_session_does_not_reveal_it() {
 #[test]
 fn deleting_a_session_keeps_later_responses_under_its_key() {
     let (server, user) = fixture(100);
-    let keyed = || cast(&server, &user, &simple()).header("idempotency-key", "a");
-    let first = keyed().send().expect(201).json();
+    let with_key = || cast(&server, &user, &simple()).header("idempotency-key", "a");
+    let first = with_key().send().expect(201).json();
     server.edit("update idempotency_keys set created_at = created_at - 73 * 3600000");
-    let second = keyed().send().expect(201).json();
+    let second = with_key().send().expect(201).json();
     assert_ne!(first["id"], second["id"]);
     delete(&server, &user, &first).expect(204);
-    assert_eq!(keyed().send().expect(201).json()["id"], second["id"]);
+    assert_eq!(with_key().send().expect(201).json()["id"], second["id"]);
     delete(&server, &user, &second).expect(204);
-    keyed().send().expect(404);
+    with_key().send().expect(404);
 }
 
 #[test]

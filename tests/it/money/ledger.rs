@@ -449,7 +449,7 @@ fn a_final_failure_rolls_back_and_keeps_its_response() {
     use yarrow::{
         domain::{
             money::ledger::{self, Asset, Kind, Posting},
-            operations::idempotency::{Answered, Claim, Kept, Once},
+            operations::idempotency::{IdempotentOutcome, Claim, Kept, IdempotentRequest},
         },
         error::{Error, Result},
         types::UserId,
@@ -468,7 +468,7 @@ fn a_final_failure_rolls_back_and_keeps_its_response() {
         let render = |outcome: Result<&(), &Error>| {
             Ok(Kept { status: 402, body: outcome.unwrap_err().code.name().as_bytes().to_vec() })
         };
-        let once = Once::keyed(None, claim.clone(), render);
+        let once = IdempotentRequest::with_key(None, claim.clone(), render);
         let effect = move |tx: &yarrow::store::Write<'_>| {
             once.run_in(tx, |tx| {
                 ledger::post_in(tx, posting(5))?;
@@ -479,7 +479,7 @@ fn a_final_failure_rolls_back_and_keeps_its_response() {
     };
     assert_eq!(try_once().unwrap_err().code.name(), "insufficient_coins");
     assert_eq!(ledger::balance(&app, UserId(1), Asset::Coin).unwrap(), 0);
-    let Answered::Before(kept) = try_once().unwrap() else { panic!("the failure was not stored") };
+    let IdempotentOutcome::Replayed(kept) = try_once().unwrap() else { panic!("the failure was not stored") };
     assert_eq!(kept, Kept { status: 402, body: b"insufficient_coins".to_vec() });
     assert!(ledger::verify(&app, &mut |_, _| ()).unwrap().is_consistent());
 }
@@ -513,7 +513,7 @@ fn a_purge_during_verification_is_consistent() {
         let mut is_cleared = false;
         let report = ledger::verify(&app, &mut |_, _| {
             if !is_cleared {
-                purge::clear(&app.backups, Target::All, &mut |_, _, _| ()).unwrap();
+                purge::run(&app.backups, Target::All, &mut |_, _, _| ()).unwrap();
                 posted.into_iter().for_each(post);
             }
             is_cleared = true;
@@ -522,6 +522,6 @@ fn a_purge_during_verification_is_consistent() {
         assert!(is_cleared && report.is_consistent(), "{report:?}");
         let expected = i64::from(posted.is_some());
         assert_eq!((report.entries, report.accounts), (expected, expected));
-        purge::clear(&app.backups, Target::All, &mut |_, _, _| ()).unwrap();
+        purge::run(&app.backups, Target::All, &mut |_, _, _| ()).unwrap();
     }
 }

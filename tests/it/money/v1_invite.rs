@@ -50,7 +50,7 @@ fn a_code_rewards_both_users() {
     assert!(invite(&server, &invitee)["redeemedAt"].is_string());
     let kind = |user: &Caller| {
         let entry = server.get("/api/v1/points/ledger").by(user).send().expect(200).json()["items"][0].clone();
-        // The reference is a keyed hash of the invited user's address.
+        // The reference is a with_key hash of the invited user's address.
         assert!(entry["ref"].is_null(), "{entry}");
         entry["kind"].clone()
     };
@@ -189,8 +189,8 @@ fn parallel_redemptions_count_once() {
     assert_eq!((points(&server, &host), points(&server, &invitee)), (20, 20));
 
     let another = server.sign_in(&phone(2));
-    let keyed = || server.post("/api/v1/invite/redeem").by(&another).json(&body).header("idempotency-key", "a");
-    let responses = send_concurrently((0..10).map(|_| keyed()).collect());
+    let with_key = || server.post("/api/v1/invite/redeem").by(&another).json(&body).header("idempotency-key", "a");
+    let responses = send_concurrently((0..10).map(|_| with_key()).collect());
     assert!(responses.iter().all(|response| response.status == 200 && response.bytes == responses[0].bytes));
     assert_eq!(points(&server, &host), 40);
 }

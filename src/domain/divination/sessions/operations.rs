@@ -16,7 +16,7 @@ use crate::{
         money::points,
         operations::{
             free_space_scrub,
-            idempotency::{Answered, Once},
+            idempotency::{IdempotentOutcome, IdempotentRequest},
         },
     },
     error::Result,
@@ -50,18 +50,18 @@ pub struct NewSession {
 ///
 /// # Errors
 /// `content_rejected` if moderation rejects the question; `insufficient_points`, `account_inconsistent`; those of
-/// [`Once::run_in`].
+/// [`IdempotentRequest::run_in`].
 pub fn cast(
     moderation: &Moderation,
     user: UserId,
     draft: SessionDraft,
-    once: Once<NewSession>,
-) -> Pending<Answered<NewSession>> {
+    once: IdempotentRequest<NewSession>,
+) -> Pending<IdempotentOutcome<NewSession>> {
     let core = &moderation.core;
     // A replay comes before the screening, whose ruling may have changed since.
-    match once.answered_before(core) {
+    match once.stored_response(core) {
         Ok(None) => {}
-        Ok(Some(stored)) => return Pending::ready(Ok(Answered::Before(stored))),
+        Ok(Some(stored)) => return Pending::ready(Ok(IdempotentOutcome::Replayed(stored))),
         Err(error) => return Pending::ready(Err(error)),
     }
     let fields = Field::of_question(&draft.question, draft.question_type.as_deref());

@@ -73,7 +73,7 @@ impl EraseBy {
 }
 
 /// Days that stay are those of `home`.
-fn erase_in(tx: &Write<'_>, key: &ServerKey, home: &TimeZone, id: UserId, answers: &idempotency::Found) -> Result<()> {
+fn erase_in(tx: &Write<'_>, key: &ServerKey, home: &TimeZone, id: UserId, answers: &idempotency::UserResponses) -> Result<()> {
     let user = users::find_in(tx, id)?;
     if let Some(email) = &user.email {
         known_emails::park_in(tx, Mark::of(key, email), id)?;
@@ -83,7 +83,7 @@ fn erase_in(tx: &Write<'_>, key: &ServerKey, home: &TimeZone, id: UserId, answer
     }
     // Each session leaves its anonymous snapshot, which says whether it was interpreted: before the records go.
     sessions::erase_user_in(tx, home, id)?;
-    invites::leave_in(tx, key, id)?;
+    invites::archive_in(tx, key, id)?;
     notifications::erase_user_in(tx, id)?;
     preferences::erase_user_in(tx, id)?;
     feedback::erase_user_in(tx, id, user.phone_number.as_ref())?;

@@ -114,9 +114,9 @@ pub fn change_address(
         if before.as_ref() == Some(&address) {
             return Ok((users::find_in(tx, user)?, Welcome::default()));
         }
-        let invited = invites::Standing::of_in(tx, &key, user)?;
+        let invited = invites::InviteHistory::load_in(tx, &key, user)?;
         let changed = users::change_address_in(tx, user, &address).map_err(keeping_the_code_used)?;
-        invited.follow_in(tx, &key, user)?;
+        invited.carry_over_in(tx, &key, user)?;
         if let Some(before) = &before {
             codes::erase_in(tx, &Recipient::of(&key, before.as_str()))?;
             tokens::revoke_others_in(tx, user, token.reveal())?;

@@ -26,7 +26,7 @@ pub struct Authority {
 
 /// A row of the audit ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct AccountChange {
     pub id: i64,
     pub actor: String,
     pub action: String,
@@ -43,7 +43,7 @@ pub struct Change {
 
 /// The account, action and balances of a change to be recorded.
 #[derive(Clone, Copy, Debug)]
-pub struct Changed<'action> {
+pub struct NewAccountChange<'action> {
     pub action: &'action str,
     pub user: UserId,
     pub asset: Asset,
@@ -52,12 +52,12 @@ pub struct Changed<'action> {
 }
 
 /// Appends a change to the chain.
-pub fn record_in(tx: &Write<'_>, authority: &Authority, changed: Changed<'_>) -> Result<()> {
+pub fn record_in(tx: &Write<'_>, authority: &Authority, changed: NewAccountChange<'_>) -> Result<()> {
     let last = tx.first("select id, hash from ledger_audit order by id desc limit 1", (), |row| {
         Ok((row.get::<i64>(0)?, row.get::<Vec<u8>>(1)?))
     })?;
     let (last_id, previous_hash) = last.unwrap_or((0, first_link()));
-    let mut change = Change {
+    let mut change = AccountChange {
         id: last_id + 1,
         actor: authority.actor.clone(),
         action: changed.action.to_owned(),
@@ -87,7 +87,7 @@ pub fn begin_anew_in(tx: &Write<'_>) -> Result<()> {
 }
 
 /// Lists the changes of a user's accounts, newest first.
-pub fn of_user_in(tx: &Read<'_>, user: UserId, page: Page) -> Result<Listing<Change>> {
+pub fn of_user_in(tx: &Read<'_>, user: UserId, page: Page) -> Result<Listing<AccountChange>> {
     let items = tx.all(
         "select id, actor, action, user_id, asset, reason, balance_before, balance_after, request_id, created_at, \
          previous_hash, hash from ledger_audit where user_id = ?1 order by id desc limit ?2 offset ?3",
@@ -118,7 +118,7 @@ pub fn export_changes_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<
 }
 
 /// Returns the rows after this id, in order.
-pub(super) fn after_in(tx: &Read<'_>, id: i64, limit: u32) -> Result<Vec<Change>> {
+pub(super) fn after_in(tx: &Read<'_>, id: i64, limit: u32) -> Result<Vec<AccountChange>> {
     tx.all(
         "select id, actor, action, user_id, asset, reason, balance_before, balance_after, request_id, created_at, \
          previous_hash, hash from ledger_audit where id > ?1 order by id limit ?2",
@@ -132,7 +132,7 @@ pub(super) fn first_link() -> Vec<u8> {
     vec![0; 32]
 }
 
-impl Change {
+impl AccountChange {
     /// Returns the SHA-256 of the fields as a JSON array, which separates them whatever they contain.
     pub(super) fn hash_of_contents(&self) -> Result<Vec<u8>> {
         let contents = serde_json::to_string(&(
@@ -152,7 +152,7 @@ impl Change {
     }
 }
 
-fn insert_in(tx: &Write<'_>, change: &Change) -> Result<()> {
+fn insert_in(tx: &Write<'_>, change: &AccountChange) -> Result<()> {
     tx.execute(
         "insert into ledger_audit (id, actor, action, user_id, asset, reason, balance_before, balance_after, \
          request_id, created_at, previous_hash, hash) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
@@ -174,8 +174,8 @@ fn insert_in(tx: &Write<'_>, change: &Change) -> Result<()> {
     .map(drop)
 }
 
-fn change_of(row: &Row<'_>) -> rusqlite::Result<Change> {
-    Ok(Change {
+fn change_of(row: &Row<'_>) -> rusqlite::Result<AccountChange> {
+    Ok(AccountChange {
         id: row.get(0)?,
         actor: row.get(1)?,
         action: row.get(2)?,

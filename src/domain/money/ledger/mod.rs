@@ -7,7 +7,7 @@
 //! would destroy evidence.
 
 pub mod changes;
-pub mod soundness;
+pub mod consistency;
 pub mod verification;
 
 use std::ops::Range;
@@ -22,7 +22,7 @@ use crate::{
     types::{Listing, Page, Slice, Span, Timestamp, UserId, named},
 };
 
-pub use changes::{Authority, Change, export_changes_in};
+pub use changes::{Authority, AccountChange, export_changes_in};
 pub use verification::{Discrepancy, Progress, Repair, Report, Verification, verify, verify_if_due};
 
 /// Selects the columns that [`entry_of`] reads.

@@ -13,7 +13,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{Account, Asset, Authority, Kind, changes, changes::Changed, last_number_in};
+use super::{Account, Asset, Authority, Kind, changes, changes::NewAccountChange, last_number_in};
 use crate::{
     core::Core,
     domain::operations::settings,
@@ -212,7 +212,7 @@ pub fn repair_in(tx: &Write<'_>, authority: &Authority, user: UserId, asset: Ass
          last_sequence = excluded.last_sequence, suspended_at = null",
         (user.0, asset.name(), after, entries.sequence),
     )?;
-    let changed = Changed { action: "repair", user, asset, balance_before: before.balance, balance_after: after };
+    let changed = NewAccountChange { action: "repair", user, asset, balance_before: before.balance, balance_after: after };
     changes::record_in(tx, authority, changed)?;
     Ok(Repair::Repaired { before: before.balance, after })
 }

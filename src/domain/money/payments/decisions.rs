@@ -19,7 +19,7 @@ use crate::{
                 },
             },
         },
-        operations::idempotency::{Answered, Once},
+        operations::idempotency::{IdempotentOutcome, IdempotentRequest},
     },
     error::{Code, Error, Result},
     providers::payment::{OrderState, PaymentGateway},
@@ -53,8 +53,8 @@ pub fn settle(
     order_no: &str,
     decision: Decision,
     by: Authority,
-    once: Once<Order>,
-) -> Pending<Answered<Order>> {
+    once: IdempotentRequest<Order>,
+) -> Pending<IdempotentOutcome<Order>> {
     let (order_no, gateway) = (order_no.to_owned(), Arc::clone(&payments.gateway));
     payments.core.store.write(move |tx| once.run_in(tx, |tx| settle_in(tx, gateway.as_ref(), &order_no, decision, &by)))
 }

@@ -19,7 +19,7 @@ use crate::{
             ledger::Authority,
             payments::{order::Order, orders},
         },
-        operations::idempotency::{Answered, Once},
+        operations::idempotency::{IdempotentOutcome, IdempotentRequest},
     },
     error::{Code, Error, Fault, FieldCode, Result},
     providers::payment::PaymentGateway,
@@ -110,10 +110,10 @@ pub fn refund(
     payments: &Payments,
     spec: &RefundRequestSpec,
     by: &Authority,
-    once: Once<Refunded>,
-) -> Result<Answered<Refunded>> {
-    if let Some(kept) = once.answered_before(&payments.core)? {
-        return Ok(Answered::Before(kept));
+    once: IdempotentRequest<Refunded>,
+) -> Result<IdempotentOutcome<Refunded>> {
+    if let Some(kept) = once.stored_response(&payments.core)? {
+        return Ok(IdempotentOutcome::Replayed(kept));
     }
     let refunded = execute_request(payments, spec, by)?;
     let told = move |tx: &Write<'_>| mark_reported_in(tx, &refunded.refund.refund_no).map(|()| refunded);

@@ -1,7 +1,7 @@
 //! The purge of payment records after the retention that law and disputes require.
 
 use crate::{
-    domain::operations::{confirmations::Census, settings},
+    domain::operations::{confirmations::DeletionPreview, settings},
     error::{Error, Result},
     store::{Read, Row, Write},
     types::Timestamp,
@@ -38,7 +38,7 @@ pub fn purged_until_in(tx: &Read<'_>) -> Result<Timestamp> {
 }
 
 /// Counts the orders that a purge deletes and keeps.
-pub fn census_in(tx: &Read<'_>, floor: Timestamp) -> Result<Census> {
+pub fn preview_in(tx: &Read<'_>, floor: Timestamp) -> Result<DeletionPreview> {
     let orders: i64 = tx.one("select count(*) from payment_orders", (), |row| row.get(0))?;
     let old: i64 = tx.one(
         concat!(
@@ -52,7 +52,7 @@ pub fn census_in(tx: &Read<'_>, floor: Timestamp) -> Result<Census> {
         |row| row.get(0),
     )?;
     let table = || "payment_orders".to_owned();
-    Ok(Census { delete: vec![(table(), old)], keep: vec![(table(), orders - old)] })
+    Ok(DeletionPreview { delete: vec![(table(), old)], keep: vec![(table(), orders - old)] })
 }
 
 /// A purgeable order with a fingerprint that shows later changes.

@@ -10,7 +10,7 @@ use crate::{
         money::{
             ledger::{
                 self, Asset, Authority, Kind, Posting,
-                changes::{self, Changed},
+                changes::{self, NewAccountChange},
             },
             payments::{order::Order, orders, refunds},
         },
@@ -295,7 +295,7 @@ pub(super) fn record_in(
     after: i64,
 ) -> Result<()> {
     let changed =
-        Changed { action, user: order.user, asset: Asset::Coin, balance_before: before, balance_after: after };
+        NewAccountChange { action, user: order.user, asset: Asset::Coin, balance_before: before, balance_after: after };
     changes::record_in(tx, by, changed)
 }
 

@@ -8,7 +8,7 @@ use crate::{error::Result, store::Read, types::UserId};
 
 /// The consistency of an account with its entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Soundness {
+pub enum AccountConsistency {
     Sound,
     /// It has no balance and no entries.
     Missing,
@@ -24,17 +24,17 @@ pub enum Soundness {
 }
 
 /// Checks the account. Reads all its entries.
-pub fn soundness_in(tx: &Read<'_>, user: UserId, asset: Asset) -> Result<Soundness> {
+pub fn consistency_in(tx: &Read<'_>, user: UserId, asset: Asset) -> Result<AccountConsistency> {
     let account = super::find_account_in(tx, user, asset)?;
     let (entries, discrepancies) = verification::read_account_in(tx, user, asset)?;
     Ok(match account {
-        _ if !discrepancies.is_empty() => Soundness::Broken(discrepancies),
-        None if entries.sequence == 0 => Soundness::Missing,
-        None => Soundness::Wrong { balance: 0, entries: entries.sum },
+        _ if !discrepancies.is_empty() => AccountConsistency::Broken(discrepancies),
+        None if entries.sequence == 0 => AccountConsistency::Missing,
+        None => AccountConsistency::Wrong { balance: 0, entries: entries.sum },
         Some(account) if !entries.agrees_with(&account) => {
-            Soundness::Wrong { balance: account.balance, entries: entries.sum }
+            AccountConsistency::Wrong { balance: account.balance, entries: entries.sum }
         }
-        Some(account) if account.suspended_at.is_some() => Soundness::Suspended,
-        Some(_) => Soundness::Sound,
+        Some(account) if account.suspended_at.is_some() => AccountConsistency::Suspended,
+        Some(_) => AccountConsistency::Sound,
     })
 }
