@@ -8,7 +8,7 @@ use yarrow::{
     app::App,
     domain::{
         identity::users::User,
-        money::coins::{self, ResetConfirmation, LARGEST_INCREASE, ResetBy},
+        money::coins::{self, LARGEST_INCREASE, ResetBy, ResetConfirmation},
         operations::idempotency::{IdempotentOutcome, IdempotentRequest},
     },
     error::{Error, Result},
@@ -73,7 +73,13 @@ pub fn run(common: &Common, args: CoinsArgs) -> Result<()> {
         }
         Action::Grant { who, coins, reason } => {
             let (user, by) = (find_user(&app, &who)?, cli_authority(reason));
-            let balance = wait_for_balance(coins::increase(&app, user.id, coins, by.clone(), IdempotentRequest::without_key(None)))?;
+            let balance = wait_for_balance(coins::increase(
+                &app,
+                user.id,
+                coins,
+                by.clone(),
+                IdempotentRequest::without_key(None),
+            ))?;
             record_audit(&app, "coins grant", Some(user.id), by)?;
             show(common, &user, balance)
         }
@@ -81,7 +87,8 @@ pub fn run(common: &Common, args: CoinsArgs) -> Result<()> {
             let (user, by) = (find_user(&app, &who)?, cli_authority(Some(reason)));
             confirm(yes, &format!("Set the balance of user {} to 0?", user.id))?;
             let reset_by = ResetBy::Admin(by.clone(), ResetConfirmation::AtTerminal);
-            let balance = wait_for_balance(coins::reset(&app, user.id, reset_by, IdempotentRequest::without_key(None)))?;
+            let balance =
+                wait_for_balance(coins::reset(&app, user.id, reset_by, IdempotentRequest::without_key(None)))?;
             record_audit(&app, "coins reset", Some(user.id), by)?;
             show(common, &user, balance)
         }
@@ -92,7 +99,9 @@ pub fn run(common: &Common, args: CoinsArgs) -> Result<()> {
 fn wait_for_balance(pending: Pending<IdempotentOutcome<i64>>) -> Result<i64> {
     match pending.wait()? {
         IdempotentOutcome::Fresh(balance) => Ok(balance),
-        IdempotentOutcome::Replayed(_) => Err(Error::internal("a command has no idempotency key but got a replayed response")),
+        IdempotentOutcome::Replayed(_) => {
+            Err(Error::internal("a command has no idempotency key but got a replayed response"))
+        }
     }
 }
 

@@ -253,7 +253,10 @@ fn query(common: &Common, app: &App, order_no: &str) -> Result<()> {
 fn settle(common: &Common, app: &App, order_no: &str, decision: Decision, reason: String) -> Result<()> {
     let by = cli_authority(Some(reason));
     let order_no = orders::find(&app.payments, order_no).map_err(name_missing("Order", order_no))?.order_no;
-    let order = fresh(decisions::settle(&app.payments, &order_no, decision, by.clone(), IdempotentRequest::without_key(None)).wait()?)?;
+    let order = fresh(
+        decisions::settle(&app.payments, &order_no, decision, by.clone(), IdempotentRequest::without_key(None))
+            .wait()?,
+    )?;
     record_audit(app, "payments settle", Some(order.user), by)?;
     common.output(&AdminOrder::from(&order), || state_text(&order))
 }
@@ -261,7 +264,9 @@ fn settle(common: &Common, app: &App, order_no: &str, decision: Decision, reason
 fn fresh<T>(outcome: IdempotentOutcome<T>) -> Result<T> {
     match outcome {
         IdempotentOutcome::Fresh(value) => Ok(value),
-        IdempotentOutcome::Replayed(_) => Err(Error::internal("a command has no idempotency key but got a replayed response")),
+        IdempotentOutcome::Replayed(_) => {
+            Err(Error::internal("a command has no idempotency key but got a replayed response"))
+        }
     }
 }
 

@@ -21,7 +21,7 @@ use crate::{
         operations::{
             admins::Identity,
             audit::PendingAudit,
-            idempotency::{self, IdempotentOutcome, Claim, IdempotentRequest},
+            idempotency::{self, Claim, IdempotentOutcome, IdempotentRequest},
         },
     },
     error::{Code, Error, Fault, FieldCode, FieldError, Result},

@@ -17,7 +17,7 @@ use crate::{
             changes::{self, NewAccountChange},
         },
         operations::{
-            confirmations::{self, DeletionPreview, ConfirmationRequest},
+            confirmations::{self, ConfirmationRequest, DeletionPreview},
             idempotency::{IdempotentOutcome, IdempotentRequest},
             lease::Lease,
         },
@@ -117,7 +117,13 @@ pub fn reset(core: &Core, user: UserId, by: ResetBy, once: IdempotentRequest<i64
 ///
 /// # Errors
 /// `balance_too_large`, `account_inconsistent`.
-pub fn increase(core: &Core, user: UserId, coins: i64, by: Authority, once: IdempotentRequest<i64>) -> Pending<IdempotentOutcome<i64>> {
+pub fn increase(
+    core: &Core,
+    user: UserId,
+    coins: i64,
+    by: Authority,
+    once: IdempotentRequest<i64>,
+) -> Pending<IdempotentOutcome<i64>> {
     core.store.write(move |tx| once.run_in(tx, |tx| increase_in(tx, user, coins, &by)))
 }
 
@@ -209,10 +215,20 @@ fn open_missing_in(tx: &Write<'_>, after: UserId) -> Result<(Vec<UserId>, u64)> 
 
 /// Returns the confirmation that a reset needs. It names the balance of this transaction, so a token for another
 /// balance is not accepted.
-fn confirmation_request_in(tx: &Write<'_>, user: UserId, by: &Authority, token: Option<String>) -> Result<ConfirmationRequest> {
+fn confirmation_request_in(
+    tx: &Write<'_>,
+    user: UserId,
+    by: &Authority,
+    token: Option<String>,
+) -> Result<ConfirmationRequest> {
     let balance = ledger::account_in(tx, user, Asset::Coin)?.balance;
     let preview = DeletionPreview { delete: vec![("coins".into(), balance)], keep: Vec::new() };
-    Ok(ConfirmationRequest { actor: by.actor.clone(), action: format!("coin reset {user} from {balance}"), token, preview })
+    Ok(ConfirmationRequest {
+        actor: by.actor.clone(),
+        action: format!("coin reset {user} from {balance}"),
+        token,
+        preview,
+    })
 }
 
 fn reset_in(tx: &Write<'_>, user: UserId, by: Option<&Authority>) -> Result<i64> {

@@ -102,7 +102,12 @@ pub fn find(core: &Core, user: UserId) -> Pending<Invite> {
 ///
 /// # Errors
 /// Those of [`redeem_in`] and of [`IdempotentRequest::run_in`].
-pub fn redeem(core: &Core, user: UserId, code: InviteCode, once: IdempotentRequest<Redeemed>) -> Pending<IdempotentOutcome<Redeemed>> {
+pub fn redeem(
+    core: &Core,
+    user: UserId,
+    code: InviteCode,
+    once: IdempotentRequest<Redeemed>,
+) -> Pending<IdempotentOutcome<Redeemed>> {
     let (key, config) = (core.keys.clone(), Arc::clone(&core.config));
     core.store.write(move |tx| once.run_in(tx, |tx| redeem_in(tx, &key, &config.points, user, &code)))
 }

@@ -97,8 +97,13 @@ pub fn adjust_in(tx: &Write<'_>, user: UserId, points: i64, by: &Authority) -> R
     }
     let posting = Posting { user, asset: Asset::Point, delta: points, kind: Kind::Adjust, reference: None };
     let after = ledger::post_in(tx, posting)?.balance_after;
-    let changed =
-        NewAccountChange { action: "adjust", user, asset: Asset::Point, balance_before: after - points, balance_after: after };
+    let changed = NewAccountChange {
+        action: "adjust",
+        user,
+        asset: Asset::Point,
+        balance_before: after - points,
+        balance_after: after,
+    };
     changes::record_in(tx, by, changed)?;
     Ok(after)
 }

@@ -290,8 +290,9 @@ mod tests {
         let store =
             Store::open(&directory.path().join("yarrow.db"), &Tuning::SMALL, Clock::default(), SchemaPolicy::Migrate)
                 .unwrap();
-        let keep =
-            |tx: &Write<'_>, caller, key| insert_in(tx, &claim(caller, key), &StoredResponse { status: 200, body: vec![1] });
+        let keep = |tx: &Write<'_>, caller, key| {
+            insert_in(tx, &claim(caller, key), &StoredResponse { status: 200, body: vec![1] })
+        };
         let before = store.write(move |tx| {
             keep(tx, UserId(1), "b")?;
             keep(tx, UserId(2), "a")

@@ -104,7 +104,9 @@ pub fn run(backups: &Backups, target: PurgeTarget, progress: backups::Progress<'
         PurgeTarget::VerificationCodes => {
             purge_table(backups, "codes", progress, |tx, last| codes::kept_after_in(tx, last, BATCH), codes::clear_in)?
         }
-        PurgeTarget::PaymentRecords => purge_table(backups, "payment_orders", progress, finished, retention::delete_in)?,
+        PurgeTarget::PaymentRecords => {
+            purge_table(backups, "payment_orders", progress, finished, retention::delete_in)?
+        }
         PurgeTarget::Feedback => purge_table(
             backups,
             "feedback",

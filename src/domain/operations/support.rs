@@ -20,7 +20,7 @@ use crate::{
         messaging::notifications::{self, Received},
         moderation::violations,
         money::{
-            ledger::{self, Account, Asset, AccountChange, Entry, changes},
+            ledger::{self, Account, AccountChange, Asset, Entry, changes},
             payments::{order::Order, orders},
         },
         operations::{

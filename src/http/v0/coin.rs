@@ -10,7 +10,7 @@ use crate::{
     domain::{
         identity::users::User,
         money::{
-            coins::{self, ResetConfirmation, Consumed, LARGEST_INCREASE, ResetBy},
+            coins::{self, Consumed, LARGEST_INCREASE, ResetBy, ResetConfirmation},
             ledger::{Asset, Discrepancy},
         },
     },

@@ -163,7 +163,13 @@ async fn settle_by_hand(context: RequestContext, result: PaymentClaim) -> Result
     }
     reconcile::check_claim(&order, &claim)?;
     context.meta.subject.get_or_init(|| order.user);
-    let pending = decisions::settle(&context.app.payments, &order.order_no, Decision::Credit, by, IdempotentRequest::without_key(None));
+    let pending = decisions::settle(
+        &context.app.payments,
+        &order.order_no,
+        Decision::Credit,
+        by,
+        IdempotentRequest::without_key(None),
+    );
     context.committed(pending).await?;
     let order = orders::find(&context.app.payments, &order.order_no)?;
     let balance = coins::balance(&context.app, order.user)?;

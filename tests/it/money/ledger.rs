@@ -449,7 +449,7 @@ fn a_final_failure_rolls_back_and_keeps_its_response() {
     use yarrow::{
         domain::{
             money::ledger::{self, Asset, Kind, Posting},
-            operations::idempotency::{IdempotentOutcome, Claim, Kept, IdempotentRequest},
+            operations::idempotency::{Claim, IdempotentOutcome, IdempotentRequest, Kept},
         },
         error::{Error, Result},
         types::UserId,

@@ -73,7 +73,13 @@ impl EraseBy {
 }
 
 /// Days that stay are those of `home`.
-fn erase_in(tx: &Write<'_>, key: &ServerKey, home: &TimeZone, id: UserId, answers: &idempotency::UserResponses) -> Result<()> {
+fn erase_in(
+    tx: &Write<'_>,
+    key: &ServerKey,
+    home: &TimeZone,
+    id: UserId,
+    answers: &idempotency::UserResponses,
+) -> Result<()> {
     let user = users::find_in(tx, id)?;
     if let Some(email) = &user.email {
         known_emails::park_in(tx, Mark::of(key, email), id)?;

@@ -22,7 +22,7 @@ use crate::{
     types::{Listing, Page, Slice, Span, Timestamp, UserId, named},
 };
 
-pub use changes::{Authority, AccountChange, export_changes_in};
+pub use changes::{AccountChange, Authority, export_changes_in};
 pub use verification::{Discrepancy, Progress, Repair, Report, Verification, verify, verify_if_due};
 
 /// Selects the columns that [`entry_of`] reads.

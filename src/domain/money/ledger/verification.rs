@@ -212,7 +212,8 @@ pub fn repair_in(tx: &Write<'_>, authority: &Authority, user: UserId, asset: Ass
          last_sequence = excluded.last_sequence, suspended_at = null",
         (user.0, asset.name(), after, entries.sequence),
     )?;
-    let changed = NewAccountChange { action: "repair", user, asset, balance_before: before.balance, balance_after: after };
+    let changed =
+        NewAccountChange { action: "repair", user, asset, balance_before: before.balance, balance_after: after };
     changes::record_in(tx, authority, changed)?;
     Ok(Repair::Repaired { before: before.balance, after })
 }
