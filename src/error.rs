@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use crate::types::{Secret, Timestamp, named};
+use crate::types::{Secret, Timestamp, named_enum};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -100,7 +100,7 @@ codes! {
         "The data directory is in use, was made by a newer version, or has yet to be migrated from an older one.";
 }
 
-named! {
+named_enum! {
     /// The fault of one field.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum FieldCode {

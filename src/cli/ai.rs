@@ -13,7 +13,7 @@ use yarrow::{
         model_calls::{CallReport, test_call},
     },
     error::{Error, Fault, FieldCode, Result},
-    types::{Date, Micros},
+    types::{Date, MicroAmount},
 };
 
 /// Length of the longest bar, in characters.
@@ -57,7 +57,7 @@ struct Sums {
     calls: u64,
     prompt_tokens: u64,
     completion_tokens: u64,
-    cost: Micros,
+    cost: MicroAmount,
     duration_ms: u64,
 }
 

@@ -15,7 +15,7 @@ use yarrow::{
     },
     error::{Code, Error, Result},
     thread_priority::lower_thread_priority,
-    types::{counted, milliseconds},
+    types::{milliseconds, pluralize},
 };
 
 /// Create, list, verify, upload and prune backups
@@ -98,12 +98,12 @@ fn summary(findings: &Findings) -> String {
 }
 
 fn dangling(references: u64) -> String {
-    counted(references, "dangling reference", "dangling references")
+    pluralize(references, "dangling reference", "dangling references")
 }
 
 fn ledger_summary(entries: i64, accounts: i64, discrepancies: u64) -> String {
-    let (entries, accounts) = (counted(entries, "entry", "entries"), counted(accounts, "account", "accounts"));
-    format!("ledger: {entries}, {accounts}, {}", counted(discrepancies, "discrepancy", "discrepancies"))
+    let (entries, accounts) = (pluralize(entries, "entry", "entries"), pluralize(accounts, "account", "accounts"));
+    format!("ledger: {entries}, {accounts}, {}", pluralize(discrepancies, "discrepancy", "discrepancies"))
 }
 
 fn to_json(backup: &Backup, findings: Option<&Findings>) -> Value {

@@ -5,7 +5,7 @@ macro_rules! choice {
     ($type:ty) => {{
         use clap::builder::{PossibleValuesParser, TypedValueParser};
         PossibleValuesParser::new(<$type>::ALL.map(<$type>::name))
-            .try_map(|name| <$type>::named(&name).ok_or("is not a possible value"))
+            .try_map(|name| <$type>::from_name(&name).ok_or("is not a possible value"))
     }};
 }
 

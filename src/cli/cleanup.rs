@@ -12,7 +12,7 @@ use yarrow::{
     },
     error::{Code, Error, Result},
     http::responses::DataCleared,
-    types::counted,
+    types::pluralize,
 };
 
 /// Delete whole categories of data, after a backup
@@ -59,7 +59,7 @@ pub fn run(common: &Common, args: &CleanupArgs) -> Result<()> {
         return common.output(&json, || tables(["would delete", "would keep"], &preview.delete, &preview.keep));
     }
     let total: i64 = preview.delete.iter().map(|(_, rows)| rows).sum();
-    let total = counted(total, "row", "rows");
+    let total = pluralize(total, "row", "rows");
     confirm(args.yes, &format!("{}\nMake a backup and delete {total}?", rows(&preview.delete)))?;
     record_audit_start(&app, command, None, cli_authority(None))?;
     let cleared = purge::run(&app.backups, target, &mut |_, _, _| ())?;
@@ -78,7 +78,7 @@ fn delete_expired(common: &Common, app: &App, args: &CleanupArgs) -> Result<()> 
     record_audit_start(app, "cleanup expired", None, cli_authority(None))?;
     let deleted = retention::sweep(app)?;
     record_audit(app, "cleanup expired", None, cli_authority(None))?;
-    common.output(&json!({ "deleted": deleted }), || format!("{} deleted", counted(deleted, "row", "rows")))
+    common.output(&json!({ "deleted": deleted }), || format!("{} deleted", pluralize(deleted, "row", "rows")))
 }
 
 fn object(counts: &[(String, i64)]) -> Value {

@@ -14,7 +14,7 @@ use yarrow::{
     error::{Error, Result},
     http::responses::CoinsSynchronised,
     store::Pending,
-    types::{PhoneNumber, counted},
+    types::{PhoneNumber, pluralize},
 };
 
 /// Show and change coin balances
@@ -123,5 +123,5 @@ pub fn repair(common: &Common, app: &App, command: &str) -> Result<()> {
         row!["issues", remaining],
     ];
     common.output(&CoinsSynchronised::from(report), || table(["accounts", ""], counts))?;
-    check(remaining == 0, format!("{}.", counted(remaining, "issue remains", "issues remain")))
+    check(remaining == 0, format!("{}.", pluralize(remaining, "issue remains", "issues remain")))
 }

@@ -18,7 +18,7 @@ use yarrow::{
     },
     error::{Error, Result},
     store::files::{create_private, file_error},
-    types::counted,
+    types::pluralize,
 };
 
 /// Check the installation; exit 5 if a check fails
@@ -55,9 +55,9 @@ pub fn run(common: &Common, args: &DoctorArgs) -> Result<()> {
     let json = json!({ "checks": checks, "passed": passed, "warned": warned, "failed": failed });
     common.output(&json, || {
         let findings = table(["group", "check", "result", "detail"], checks.iter().map(row));
-        format!("{findings}\n{passed} passed, {}, {failed} failed", counted(warned, "warning", "warnings"))
+        format!("{findings}\n{passed} passed, {}, {failed} failed", pluralize(warned, "warning", "warnings"))
     })?;
-    super::check(failed == 0, format!("{} failed.", counted(failed, "check", "checks")))
+    super::check(failed == 0, format!("{} failed.", pluralize(failed, "check", "checks")))
 }
 
 fn services_of(app: &App) -> Services<'_> {

@@ -12,7 +12,7 @@ use yarrow::{
     domain::money::ledger::{self, Asset, Entry, Report},
     error::{Code, Result},
     http::responses::LedgerIssue,
-    types::{UserId, counted},
+    types::{UserId, pluralize},
 };
 
 /// Verify the ledger of coins and points, or print an account
@@ -58,11 +58,11 @@ fn verify(common: &Common, app: &App) -> Result<()> {
     })?;
     bar.finish_and_clear();
     if report.suspended > 0 {
-        let suspended = format!("{} suspended", counted(report.suspended, "account", "accounts"));
+        let suspended = format!("{} suspended", pluralize(report.suspended, "account", "accounts"));
         record_audit(app, "ledger verify", None, cli_authority(Some(suspended)))?;
     }
     show_report(common, &report)?;
-    let discrepancies = counted(report.discrepancies_found, "discrepancy", "discrepancies");
+    let discrepancies = pluralize(report.discrepancies_found, "discrepancy", "discrepancies");
     check(report.is_consistent(), format!("The ledger has {discrepancies}."))
 }
 
@@ -78,9 +78,9 @@ fn show_report(common: &Common, report: &Report) -> Result<()> {
     });
     common.output(&json, || {
         let totals = [
-            counted(report.entries, "entry", "entries"),
-            counted(report.accounts, "account", "accounts"),
-            counted(report.changes, "audit row", "audit rows"),
+            pluralize(report.entries, "entry", "entries"),
+            pluralize(report.accounts, "account", "accounts"),
+            pluralize(report.changes, "audit row", "audit rows"),
         ]
         .join(", ");
         if report.is_consistent() {
@@ -91,7 +91,7 @@ fn show_report(common: &Common, report: &Report) -> Result<()> {
             row![discrepancy.code, or_empty(account), discrepancy.detail]
         });
         let listed = table(["discrepancy", "account", "detail"], rows);
-        let suspended = counted(report.suspended, "account was suspended", "accounts were suspended");
+        let suspended = pluralize(report.suspended, "account was suspended", "accounts were suspended");
         format!("{listed}\n{totals}; {suspended}")
     })
 }

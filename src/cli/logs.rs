@@ -19,7 +19,7 @@ use yarrow::{
     },
     error::Result,
     http::responses::{ClientCount, LoggedRequest, SuspiciousClient},
-    types::{Page, Timestamp, UserId, counted},
+    types::{PageRequest, Timestamp, UserId, pluralize},
 };
 
 /// Search the network log, find suspicious addresses, delete old entries
@@ -126,7 +126,14 @@ impl RangeArgs {
     }
 }
 
-fn list(common: &Common, app: &App, command: &str, user: Option<UserId>, filter: &Filter, page: Page) -> Result<()> {
+fn list(
+    common: &Common,
+    app: &App,
+    command: &str,
+    user: Option<UserId>,
+    filter: &Filter,
+    page: PageRequest,
+) -> Result<()> {
     let listing = search::list(app, filter, page)?;
     record_audit(app, command, user, cli_authority(None))?;
     common.output_page::<_, LoggedRequest>(page, listing, |listing| {
@@ -143,7 +150,7 @@ pub fn table_of(entries: &[Logged]) -> String {
     table(["at", "user", "address", "request", "status", "ms", "request id"], rows)
 }
 
-fn count(common: &Common, app: &App, range: &RangeArgs, page: Page) -> Result<()> {
+fn count(common: &Common, app: &App, range: &RangeArgs, page: PageRequest) -> Result<()> {
     let (from, to) = range.window(app, tallies::COUNTED)?;
     let all = tallies::count(app, from, to)?;
     record_audit(app, "logs count", None, cli_authority(None))?;
@@ -154,7 +161,7 @@ fn count(common: &Common, app: &App, range: &RangeArgs, page: Page) -> Result<()
     })
 }
 
-fn suspicious(common: &Common, app: &App, range: &RangeArgs, page: Page) -> Result<()> {
+fn suspicious(common: &Common, app: &App, range: &RangeArgs, page: PageRequest) -> Result<()> {
     let (from, to) = range.window(app, tallies::SUSPECTED)?;
     let all = tallies::suspicious(app, from, to)?;
     record_audit(app, "logs suspicious", None, cli_authority(None))?;
@@ -175,7 +182,7 @@ fn clean_up(common: &Common, app: &App, days_to_keep: Option<u32>, yes: bool) ->
     let deleted = network_log::clean_up(app, age)?;
     record_audit(app, "logs cleanup", None, cli_authority(None))?;
     common.output(&json!({ "deleted": deleted, "before": before }), || {
-        format!("{} deleted", counted(deleted, "entry", "entries"))
+        format!("{} deleted", pluralize(deleted, "entry", "entries"))
     })
 }
 
@@ -183,7 +190,7 @@ fn clean_up(common: &Common, app: &App, days_to_keep: Option<u32>, yes: bool) ->
 fn output_counts<R, T: From<R> + Serialize>(
     common: &Common,
     (from, to): (Timestamp, Timestamp),
-    page: Page,
+    page: PageRequest,
     all: Vec<R>,
     text: impl FnOnce(&[R]) -> String,
 ) -> Result<()> {

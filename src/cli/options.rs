@@ -13,7 +13,7 @@ use yarrow::{
         operations::audit::MAX_REASON,
     },
     error::{Code, Error, Result},
-    types::{EmailAddress, Page, PhoneNumber, Timestamp, UserId, in_order},
+    types::{EmailAddress, PageRequest, PhoneNumber, Timestamp, UserId, ensure_ordered},
 };
 
 /// The heading of the options that every command accepts.
@@ -98,7 +98,7 @@ impl FromArgMatches for SettingFlags {
 /// The page of a list.
 #[derive(Debug, Args)]
 pub struct PageArgs {
-    /// Page number, from 1
+    /// PageRequest number, from 1
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub page: u32,
     /// Rows per page, 1 to 10000
@@ -107,8 +107,8 @@ pub struct PageArgs {
 }
 
 impl PageArgs {
-    pub fn page(&self) -> Page {
-        Page { number: self.page, size: self.size }
+    pub fn page(&self) -> PageRequest {
+        PageRequest { number: self.page, size: self.size }
     }
 }
 
@@ -129,7 +129,7 @@ impl RangeArgs {
             |option, text: &Option<String>| text.as_deref().map(|text| parse_time(app, option, text)).transpose();
         let (from, to) = (parse("from", &self.from)?, parse("to", &self.to)?);
         if let Some((from, to)) = from.zip(to) {
-            in_order(("from", from), ("to", to))?;
+            ensure_ordered(("from", from), ("to", to))?;
         }
         Ok((from, to))
     }

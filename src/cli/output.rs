@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{Common, print};
 use yarrow::{
     error::{Code, Error, Result},
-    types::{Listing, Page},
+    types::{PageRequest, Paginated},
 };
 
 impl Common {
@@ -24,9 +24,9 @@ impl Common {
     /// Prints a page of a list. Its JSON is that of the HTTP API, with each row as a `T`.
     pub fn output_page<R, T: From<R> + Serialize>(
         &self,
-        page: Page,
-        listing: Listing<R>,
-        text: impl FnOnce(&Listing<R>) -> String,
+        page: PageRequest,
+        listing: Paginated<R>,
+        text: impl FnOnce(&Paginated<R>) -> String,
     ) -> Result<()> {
         if !self.json {
             return print(&text(&listing));
@@ -42,7 +42,7 @@ pub fn http_rows<R: Clone, T: From<R>>(rows: &[R]) -> Vec<T> {
 }
 
 /// Returns a page of a list in the JSON of the HTTP API.
-pub fn page_json(page: Page, items: &[impl Serialize], total: i64) -> Value {
+pub fn page_json(page: PageRequest, items: &[impl Serialize], total: i64) -> Value {
     json!({ "items": items, "page": page.number, "size": page.size, "total": total })
 }
 

@@ -29,7 +29,7 @@ use yarrow::{
     },
     providers::payment::OrderState,
     store::Pending,
-    types::{Fen, counted, in_order},
+    types::{Fen, ensure_ordered, pluralize},
 };
 
 /// List, settle, refund and reconcile payment orders
@@ -307,7 +307,7 @@ fn sandbox_pay(common: &Common, app: &App, order_no: &str, rehearsal: &TestPayme
 
 fn print_report(common: &Common, app: &App, from: &str, to: &str, csv: bool) -> Result<()> {
     let (from, to) = (parse_time(app, "from", from)?, parse_time(app, "to", to)?);
-    in_order(("from", from), ("to", to))?;
+    ensure_ordered(("from", from), ("to", to))?;
     let report = report::report(&app.payments, from, to)?;
     record_audit(app, "payments report", None, cli_authority(None))?;
     if csv && !common.json {
@@ -315,7 +315,7 @@ fn print_report(common: &Common, app: &App, from: &str, to: &str, csv: bool) -> 
     } else {
         common.output(&PaymentReport::from(&report), || report_text(&report))?;
     }
-    let orders = counted(report.differences.len(), "order", "orders");
+    let orders = pluralize(report.differences.len(), "order", "orders");
     check(report.differences.is_empty(), format!("Money and coins disagree for {orders}."))
 }
 

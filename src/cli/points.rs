@@ -12,7 +12,7 @@ use yarrow::{
     },
     error::Result,
     http::responses::LedgerIssue,
-    types::counted,
+    types::pluralize,
 };
 
 /// Show and change point balances
@@ -87,7 +87,7 @@ fn repair(common: &Common, app: &App, who: &str, reason: Option<String>) -> Resu
         Repair::Sound => format!("{balance}; nothing to repair"),
         Repair::Repaired { before, after } => format!("{after}; the wrong balance was {before}"),
         Repair::Broken(found) => {
-            let discrepancies = counted(found.len(), "discrepancy", "discrepancies");
+            let discrepancies = pluralize(found.len(), "discrepancy", "discrepancies");
             format!("the entries have {discrepancies}; the account stays suspended")
         }
     })?;

@@ -13,7 +13,7 @@ use yarrow::{
     app::App,
     domain::divination::interpretation::{self, CallRecord},
     error::Result,
-    types::{Listing, Page, Timestamp, UserId},
+    types::{PageRequest, Paginated, Timestamp, UserId},
 };
 
 /// Show the records of interpretations by the language model
@@ -93,8 +93,8 @@ fn print_page(
     common: &Common,
     app: &App,
     (command, user): (&str, Option<UserId>),
-    page: Page,
-    listing: &Listing<CallRecord>,
+    page: PageRequest,
+    listing: &Paginated<CallRecord>,
 ) -> Result<()> {
     record_audit(app, command, user, cli_authority(None))?;
     let items: Vec<_> = listing.items.iter().map(json_of).collect();

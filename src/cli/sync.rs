@@ -8,7 +8,7 @@ use yarrow::{
     domain::identity::{user_data, users},
     error::Result,
     http::responses::UserDataSynchronised,
-    types::counted,
+    types::pluralize,
 };
 
 /// Check and repair the data of all users
@@ -51,6 +51,6 @@ fn sync_users(common: &Common, app: &App) -> Result<()> {
         let issues = report.issues.iter().map(|(user, issue)| row![user, issue.code, issue.detail]);
         format!("{}\n{}", table(["users", ""], counts), table(["user", "issue", "detail"], issues))
     })?;
-    let users = counted(report.inconsistent, "user has", "users have");
+    let users = pluralize(report.inconsistent, "user has", "users have");
     check(report.inconsistent == 0, format!("{users} issues that need a decision."))
 }

@@ -18,7 +18,7 @@ use yarrow::{
     },
     error::Result,
     http::responses::{ModelAttachment, UserDataFix, UserDataValidation},
-    types::{Locale, UserId, counted},
+    types::{Locale, UserId, pluralize},
 };
 
 /// Show, check, repair, export and delete a user
@@ -135,7 +135,7 @@ fn repair(common: &Common, app: &App, user: UserId, reason: Option<String>) -> R
 
 /// Fails with exit code 5 if issues remain.
 fn check_remaining(issues: &[Issue]) -> Result<()> {
-    check(issues.is_empty(), format!("{} found.", counted(issues.len(), "issue", "issues")))
+    check(issues.is_empty(), format!("{} found.", pluralize(issues.len(), "issue", "issues")))
 }
 
 fn issue_table(issues: &[Issue]) -> String {

@@ -17,7 +17,7 @@ use yarrow::{
     },
     error::Result,
     http::responses::{FrequentViolator, ShownViolation, UserViolations, ViolationCount},
-    types::{Page, counted},
+    types::{PageRequest, pluralize},
 };
 
 /// List and count texts refused by moderation; delete old records
@@ -55,7 +55,7 @@ enum Action {
         /// Only of this user: id, phone number or email address
         #[arg(long, value_name = "WHO")]
         user: Option<String>,
-        /// Number of days in which frequent violators are counted
+        /// Number of days in which frequent violators are pluralize
         #[arg(long, default_value_t = FREQUENT_DAYS, value_parser = clap::value_parser!(u32).range(1..))]
         days: u32,
         /// Number of violations that make a frequent violator
@@ -94,7 +94,7 @@ pub fn run(common: &Common, args: ViolationsArgs) -> Result<()> {
     }
 }
 
-fn list(common: &Common, app: &App, filter: &ViolationQuery, page: Page) -> Result<()> {
+fn list(common: &Common, app: &App, filter: &ViolationQuery, page: PageRequest) -> Result<()> {
     let listing = violations::list(app, filter, page)?;
     record_audit(app, "violations list", filter.user, cli_authority(None))?;
     common.output_page::<_, ShownViolation>(page, listing, |listing| {
@@ -139,7 +139,7 @@ fn of_user(common: &Common, app: &App, who: &str) -> Result<()> {
 
 fn statistics(common: &Common, app: &App, days: u32, threshold: u32) -> Result<()> {
     let types = violations::types(app)?;
-    let frequent = violations::frequent(app, days, threshold, Page { number: 1, size: 50 })?;
+    let frequent = violations::frequent(app, days, threshold, PageRequest { number: 1, size: 50 })?;
     record_audit(app, "violations stats", None, cli_authority(None))?;
     let json = json!({
         "types": http_rows::<_, ViolationCount>(&types), "days": days, "threshold": threshold,
@@ -154,12 +154,12 @@ fn statistics(common: &Common, app: &App, days: u32, threshold: u32) -> Result<(
 
 fn clean_up(common: &Common, app: &App, days_to_keep: u32, yes: bool) -> Result<()> {
     let old = violations::older_than(app, days_to_keep)?;
-    let (records, days) = (counted(old, "record", "records"), counted(days_to_keep, "day", "days"));
+    let (records, days) = (pluralize(old, "record", "records"), pluralize(days_to_keep, "day", "days"));
     confirm(yes, &format!("Delete {records} older than {days}?"))?;
     record_audit_start(app, "violations cleanup", None, cli_authority(None))?;
     let deleted = violations::clean_up(app, days_to_keep)?;
     record_audit(app, "violations cleanup", None, cli_authority(Some(format!("older than {days}: {deleted}"))))?;
     common.output(&json!({ "deleted": deleted, "daysToKeep": days_to_keep }), || {
-        format!("{} deleted", counted(deleted, "record", "records"))
+        format!("{} deleted", pluralize(deleted, "record", "records"))
     })
 }

@@ -17,7 +17,7 @@ use yarrow::{
     },
     error::{Code, Error, Result},
     http::responses::{ShownWord, TextTested},
-    types::counted,
+    types::pluralize,
 };
 
 /// Edit and test the local word list
@@ -172,7 +172,7 @@ fn list(common: &Common, app: &App, filter: &WordQuery, page: &PageArgs) -> Resu
             row![word, kind, if *by_sound { "yes" } else { "" }, created_at]
         });
         let listed = table(["word", "type", "by sound", "added"], rows);
-        format!("{listed}\n{}", counted(listing.total, "word", "words"))
+        format!("{listed}\n{}", pluralize(listing.total, "word", "words"))
     })
 }
 
@@ -190,7 +190,7 @@ fn import(common: &Common, app: &App, file: &Path, entry: &ImportOptions<'_>, dr
         let imported =
             word_list::import(&app.moderation, words, move |position| progress.set_position(position as u64))?;
         bar.finish_and_clear();
-        record_audit(app, "words import", None, cli_authority(Some(counted(imported.added, "word", "words"))))?;
+        record_audit(app, "words import", None, cli_authority(Some(pluralize(imported.added, "word", "words"))))?;
         Some(imported)
     };
     let rows =
@@ -201,12 +201,12 @@ fn import(common: &Common, app: &App, file: &Path, entry: &ImportOptions<'_>, dr
     });
     common.output(&json, || {
         let summary = imported.map_or_else(
-            || format!("{} would be imported", counted(total, "word", "words")),
+            || format!("{} would be imported", pluralize(total, "word", "words")),
             |imported| {
-                format!("{} added, {} already listed", counted(imported.added, "word", "words"), imported.existing)
+                format!("{} added, {} already listed", pluralize(imported.added, "word", "words"), imported.existing)
             },
         );
-        format!("{summary}, {} skipped{}", counted(skipped.len(), "line", "lines"), reasons(&skipped))
+        format!("{summary}, {} skipped{}", pluralize(skipped.len(), "line", "lines"), reasons(&skipped))
     })?;
     if total == 0 && !skipped.is_empty() {
         let detail = "No line of the file is a valid word. The file must be UTF-8.";

@@ -9,7 +9,7 @@ use super::{
     Bytes, Declaration, Directory, EmailProvider, EmailTls, LlmProvider, LogFormat, ModerationProvider, Packages,
     PaymentGateway, S3Addressing, SmsProvider, TokenPrice, declare, sources, values,
 };
-use crate::types::{EmailAddress, Micros, Region, TimeZone};
+use crate::types::{EmailAddress, MicroAmount, Region, TimeZone};
 
 declare::settings! {
     /// The installation itself.
@@ -222,11 +222,11 @@ declare::settings! {
             "Currency of the prices, as it is shown.";
         tokens_per_day: Option<u64> = "", no flag,
             "Tokens a day over all, in and out; then 503 `budget_spent`. Warnings are logged at 50 and 80 %.";
-        cost_per_day: Option<Micros> = "", no flag,
+        cost_per_day: Option<MicroAmount> = "", no flag,
             "Money a day over all.";
         user_tokens_per_day: Option<u64> = "", no flag,
             "Tokens a day for one user.";
-        user_cost_per_day: Option<Micros> = "", no flag,
+        user_cost_per_day: Option<MicroAmount> = "", no flag,
             "Money a day for one user.";
     }
 

@@ -12,7 +12,7 @@ use jiff::{Span, SpanRelativeTo};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::masking::without_secrets;
-use crate::types::{EmailAddress, Fen, Micros, Region, TimeZone, named};
+use crate::types::{EmailAddress, Fen, MicroAmount, Region, TimeZone, named_enum};
 
 /// A value before its type is known. The environment only has text; a file also has lists and tables.
 #[derive(Clone, Debug)]
@@ -69,7 +69,7 @@ plain! {
     u16, "number", "is not a whole number from 0 to 65535", ToString::to_string;
     u32, "number", "is not a whole number", ToString::to_string;
     u64, "number", "is not a whole number", ToString::to_string;
-    Micros, "amount", "is not an amount with at most six decimals, such as 12.50", quoted;
+    MicroAmount, "amount", "is not an amount with at most six decimals, such as 12.50", quoted;
     f64, "number", "is not a number", ToString::to_string;
     bool, "true or false", "is neither true nor false", ToString::to_string;
     SocketAddr, "address:port", "is not an address with a port, such as 127.0.0.1:8080", quoted;
@@ -287,9 +287,9 @@ impl Setting for Packages {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TokenPrice {
     /// For a million tokens of requests.
-    pub prompt: Micros,
+    pub prompt: MicroAmount,
     /// For a million tokens of answers.
-    pub completion: Micros,
+    pub completion: MicroAmount,
 }
 
 impl Setting for TokenPrice {
@@ -312,7 +312,7 @@ impl Setting for TokenPrice {
 /// Settings that are one of a few words.
 macro_rules! choice {
     ($($(#[$doc:meta])* $name:ident { $variant:ident = $word:literal $(, $other:ident = $other_word:literal)* })*) => {$(
-        named! {
+        named_enum! {
             $(#[$doc])*
             #[derive(Clone, Copy, Debug, PartialEq, Eq)]
             pub enum $name { $variant = $word, $($other = $other_word,)* }
@@ -323,7 +323,7 @@ macro_rules! choice {
 
             fn read(raw: &Raw) -> Result<Self, String> {
                 let text = text(raw)?;
-                Self::named(text).ok_or_else(|| format!("`{text}` is not one of: {}", Self::SHAPE))
+                Self::from_name(text).ok_or_else(|| format!("`{text}` is not one of: {}", Self::SHAPE))
             }
 
             fn show(&self) -> String {

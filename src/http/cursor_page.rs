@@ -21,7 +21,7 @@ use crate::{
         reply::Json,
         request_context::RequestContext,
     },
-    types::{Cursor, Slice, Span, clean},
+    types::{Cursor, CursorRange, CursorSlice, clean},
 };
 
 const EXAMPLE: &str = "AAAAAAAAACp9k2fQx1m0bY4sVwT7uLpH";
@@ -50,7 +50,7 @@ impl CursorList {
     pub fn page<T, W>(
         &self,
         context: &RequestContext,
-        slice: Slice<T>,
+        slice: CursorSlice<T>,
         shown: impl Fn(T) -> W,
     ) -> Result<Json<CursorPage<W>>> {
         let user = context.user()?;
@@ -60,8 +60,8 @@ impl CursorList {
 }
 
 /// The piece that the caller asks for, with the default for a limit that was not named.
-pub fn span(context: &RequestContext, before: Option<i64>, limit: Option<PageSize>) -> Span {
-    Span { before, limit: limit.map_or(context.app.config.limits.page_size, |PageSize(limit)| limit) }
+pub fn span(context: &RequestContext, before: Option<i64>, limit: Option<PageSize>) -> CursorRange {
+    CursorRange { before, limit: limit.map_or(context.app.config.limits.page_size, |PageSize(limit)| limit) }
 }
 
 /// A piece of a list, newest first, and the cursor for the next piece, if there is one.

@@ -13,7 +13,7 @@ use utoipa::{
 
 use crate::{
     http::reply::Json,
-    types::{Listing, Page},
+    types::{PageRequest, Paginated},
 };
 
 /// One page of a list, with how many there are on all pages.
@@ -27,7 +27,7 @@ pub struct NumberedPage<T> {
 
 impl<T> NumberedPage<T> {
     /// The answer for a page, each item as it is shown.
-    pub fn of<S>(page: Page, found: Listing<S>) -> Json<Self>
+    pub fn of<S>(page: PageRequest, found: Paginated<S>) -> Json<Self>
     where
         T: From<S>,
     {
@@ -39,7 +39,7 @@ impl<T> NumberedPage<T> {
 // Written out, because the derived name would be the same for every kind of item.
 impl<T: ToSchema> ToSchema for NumberedPage<T> {
     fn name() -> Cow<'static, str> {
-        format!("{}Page", T::name()).into()
+        format!("{}PageRequest", T::name()).into()
     }
 
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {

@@ -60,13 +60,13 @@ impl Serialize for Cursor {
 
 /// The piece of a list that is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
+pub struct CursorRange {
     /// Returns only rows before this position; `None` for the newest.
     pub before: Option<i64>,
     pub limit: u32,
 }
 
-impl Span {
+impl CursorRange {
     /// Returns the exclusive upper bound of positions.
     pub fn upper_bound(self) -> i64 {
         self.before.unwrap_or(i64::MAX)
@@ -78,18 +78,18 @@ impl Span {
     }
 
     /// Makes a piece of the rows that were read, newest first.
-    pub fn slice<T>(self, mut rows: Vec<T>, position: impl Fn(&T) -> i64) -> Slice<T> {
+    pub fn slice<T>(self, mut rows: Vec<T>, position: impl Fn(&T) -> i64) -> CursorSlice<T> {
         let limit = self.limit as usize;
         let has_more = rows.len() > limit;
         rows.truncate(limit);
         let next = rows.last().map(position).filter(|_| has_more);
-        Slice { items: rows, next }
+        CursorSlice { items: rows, next }
     }
 }
 
 /// A page of a list, newest first, and the position before which the next one starts, if there is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Slice<T> {
+pub struct CursorSlice<T> {
     pub items: Vec<T>,
     pub next: Option<i64>,
 }
@@ -123,7 +123,7 @@ mod tests {
             let mut before = None;
             let mut read = Vec::new();
             loop {
-                let span = Span { before, limit };
+                let span = CursorRange { before, limit };
                 let all = (1..=newest).rev().filter(|row| *row < span.upper_bound());
                 let slice = span.slice(all.take(span.rows_to_read() as usize).collect(), |row| *row);
                 prop_assert!(slice.items.len() <= limit as usize);

@@ -3,33 +3,33 @@
 //! A function that takes one of these need not validate it again. Nothing here uses the store, the network or the
 //! clock.
 
-mod counted;
+mod pluralize;
 mod credential;
 mod cursor;
 mod email;
 mod fen;
 mod json;
-mod micros;
-mod named;
+mod micro_amount;
+mod named_enum;
 mod phone;
 mod text;
 mod time;
 
 use serde::Serialize;
 
-pub use counted::counted;
 pub use credential::{
     Secret, fill_random, hex, random_bytes, random_digits, random_hex, random_text, sha256, sha256_of_parts,
 };
-pub use cursor::{Cursor, Slice, Span};
+pub use cursor::{Cursor, CursorRange, CursorSlice};
 pub use email::EmailAddress;
 pub use fen::{Fen, InvalidAmount};
 pub use json::JsonText;
-pub use micros::{Micros, NoAmount};
-pub(crate) use named::named;
+pub use micro_amount::{InvalidMicroAmount, MicroAmount};
+pub(crate) use named_enum::named_enum;
 pub use phone::{PhoneNumber, PhoneRules, Region};
+pub use pluralize::pluralize;
 pub use text::{clean, clean_as_sent, clean_line, clean_lines, is_invisible};
-pub use time::{Date, TimeZone, Timestamp, WrittenTime, decimal_milliseconds, in_order, milliseconds};
+pub use time::{Date, TimeInput, TimeZone, Timestamp, decimal_milliseconds, ensure_ordered, milliseconds};
 
 /// A user's id. Serialised as a decimal string, because some clients' numbers are floats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -47,7 +47,7 @@ impl std::fmt::Display for UserId {
     }
 }
 
-named! {
+named_enum! {
     /// The languages the service speaks to its users, by their two-letter codes.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Locale {
@@ -58,12 +58,12 @@ named! {
 
 /// One page of a numbered list: `number` counts from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Page {
+pub struct PageRequest {
     pub number: u32,
     pub size: u32,
 }
 
-impl Page {
+impl PageRequest {
     pub fn offset(self) -> i64 {
         i64::from(self.number - 1) * i64::from(self.size)
     }
@@ -77,7 +77,7 @@ impl Page {
 
 /// A page's rows and how many rows there are on all pages.
 #[derive(Clone, Debug)]
-pub struct Listing<T> {
+pub struct Paginated<T> {
     pub items: Vec<T>,
     pub total: i64,
 }

@@ -48,18 +48,18 @@ impl Timestamp {
     /// # Errors
     /// `invalid_format`.
     pub fn parse(text: &str, zone: &TimeZone) -> Result<Self, Fault> {
-        WrittenTime::parse(text)?.in_zone(zone)
+        TimeInput::parse(text)?.in_zone(zone)
     }
 }
 
 /// A time as it was written: a point in time, or what clocks show somewhere.
 #[derive(Clone, Copy, Debug)]
-pub enum WrittenTime {
+pub enum TimeInput {
     At(Timestamp),
-    OfClock(civil::DateTime),
+    Local(civil::DateTime),
 }
 
-impl WrittenTime {
+impl TimeInput {
     /// Reads what [`Timestamp::parse`] does, before it is known where.
     ///
     /// # Errors
@@ -72,12 +72,12 @@ impl WrittenTime {
         } else if let Ok(timestamp) = text.parse::<jiff::Timestamp>() {
             Some(at(timestamp))
         } else if let Ok(date_time) = civil::DateTime::strptime("%Y-%m-%d %H:%M:%S", text) {
-            Some(Self::OfClock(date_time))
+            Some(Self::Local(date_time))
         } else {
             let date = civil::Date::strptime("%Y-%m-%d", text).ok();
-            date.map(|date| Self::OfClock(date.to_datetime(civil::Time::midnight())))
+            date.map(|date| Self::Local(date.to_datetime(civil::Time::midnight())))
         };
-        written.ok_or_else(no_time)
+        written.ok_or_else(time_fault)
     }
 
     /// The point in time that it is in a zone.
@@ -87,15 +87,15 @@ impl WrittenTime {
     pub fn in_zone(self, zone: &TimeZone) -> Result<Timestamp, Fault> {
         match self {
             Self::At(timestamp) => Ok(timestamp),
-            Self::OfClock(date_time) => {
-                let timestamp = zone.0.to_timestamp(date_time).map_err(|_| no_time())?;
+            Self::Local(date_time) => {
+                let timestamp = zone.0.to_timestamp(date_time).map_err(|_| time_fault())?;
                 Ok(Timestamp(timestamp.as_millisecond()))
             }
         }
     }
 }
 
-fn no_time() -> Fault {
+fn time_fault() -> Fault {
     let message = "must be RFC 3339, `yyyy-MM-dd HH:mm:ss`, `yyyy-MM-dd` or milliseconds since 1970";
     Fault::new(FieldCode::InvalidFormat, message)
 }
@@ -104,7 +104,7 @@ fn no_time() -> Fault {
 ///
 /// # Errors
 /// `invalid_parameters`, for the end.
-pub fn in_order(start: (&str, Timestamp), end: (&str, Timestamp)) -> Result<()> {
+pub fn ensure_ordered(start: (&str, Timestamp), end: (&str, Timestamp)) -> Result<()> {
     if start.1 <= end.1 {
         return Ok(());
     }

@@ -8,7 +8,7 @@ use yarrow::{
     app::App,
     domain::operations::admins::sessions,
     error::{Code, Result},
-    types::counted,
+    types::pluralize,
 };
 
 /// List and end sessions of administrators
@@ -64,6 +64,6 @@ fn end(common: &Common, app: &App, which: &str, yes: bool) -> Result<()> {
     let ended = sessions::end(app, which).wait().map_err(with_detail(Code::NotFound, detail))?;
     record_audit(app, "admin sessions end", None, cli_authority(Some(which.to_owned())))?;
     common.output(&json!({ "which": which, "ended": ended }), || {
-        format!("{} ended", counted(ended, "session", "sessions"))
+        format!("{} ended", pluralize(ended, "session", "sessions"))
     })
 }

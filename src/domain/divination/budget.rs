@@ -14,7 +14,7 @@ use crate::{
     error::{Code, Error, Result},
     providers::llm::{Request, Usage, offline},
     store::{Read, Row, Write},
-    types::{Date, Micros, TimeZone, Timestamp, UserId},
+    types::{Date, MicroAmount, TimeZone, Timestamp, UserId},
 };
 
 /// The user id of the row that counts all users.
@@ -28,7 +28,7 @@ const RETENTION_DAYS: i64 = 35;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
     pub tokens: u64,
-    pub cost: Micros,
+    pub cost: MicroAmount,
 }
 
 impl Amount {
@@ -56,7 +56,7 @@ pub struct CallUsage {
     pub outcome: &'static str,
     pub prompt_tokens: u64,
     pub completion_tokens: u64,
-    pub cost: Micros,
+    pub cost: MicroAmount,
     pub duration_ms: i64,
     /// The amount charged to the budgets: as the provider counted, or estimated.
     pub charged: Amount,
@@ -76,7 +76,7 @@ pub struct BudgetWarning {
 #[derive(Clone, Copy, Debug)]
 struct Limits {
     tokens: Option<u64>,
-    cost: Option<Micros>,
+    cost: Option<MicroAmount>,
 }
 
 /// The calls of one day with equal kind, provider, model and outcome.
@@ -90,7 +90,7 @@ pub struct UsageRow {
     pub calls: u64,
     pub prompt_tokens: u64,
     pub completion_tokens: u64,
-    pub cost: Micros,
+    pub cost: MicroAmount,
     pub duration_ms: u64,
 }
 
@@ -104,7 +104,7 @@ impl CallUsage {
             outcome: "interrupted",
             prompt_tokens: 0,
             completion_tokens: 0,
-            cost: Micros::default(),
+            cost: MicroAmount::default(),
             duration_ms: 0,
             charged: Amount::default(),
         }
@@ -141,12 +141,12 @@ pub fn max_usage(settings: &config::Llm, provider: &str, model: &str, request: &
 /// Returns the tokens with their cost, which is zero for a model without a price.
 pub fn amount(settings: &config::Llm, model: &str, prompt_tokens: u64, completion_tokens: u64) -> Amount {
     let TokenPrice { prompt, completion } = settings.prices.get(model).copied().unwrap_or_default();
-    let cost = prompt.of_tokens(prompt_tokens).plus(completion.of_tokens(completion_tokens));
+    let cost = prompt.cost_of(prompt_tokens).plus(completion.cost_of(completion_tokens));
     Amount { tokens: prompt_tokens.saturating_add(completion_tokens), cost }
 }
 
 /// Returns the cost of the usage that a provider reported; `None` for a model without a price.
-pub fn cost(settings: &config::Llm, model: &str, usage: Usage) -> Option<Micros> {
+pub fn cost(settings: &config::Llm, model: &str, usage: Usage) -> Option<MicroAmount> {
     settings
         .prices
         .contains_key(model)
@@ -346,7 +346,7 @@ fn stored(number: u64) -> i64 {
 }
 
 fn amount_of(row: &Row<'_>) -> rusqlite::Result<Amount> {
-    Ok(Amount { tokens: unsigned(row.get(0)?), cost: Micros::from_stored(row.get(1)?) })
+    Ok(Amount { tokens: unsigned(row.get(0)?), cost: MicroAmount::from_stored(row.get(1)?) })
 }
 
 fn usage_of(row: &Row<'_>) -> rusqlite::Result<UsageRow> {
@@ -359,7 +359,7 @@ fn usage_of(row: &Row<'_>) -> rusqlite::Result<UsageRow> {
         calls: unsigned(row.get(5)?),
         prompt_tokens: unsigned(row.get(6)?),
         completion_tokens: unsigned(row.get(7)?),
-        cost: Micros::from_stored(row.get(8)?),
+        cost: MicroAmount::from_stored(row.get(8)?),
         duration_ms: unsigned(row.get(9)?),
     })
 }

@@ -26,7 +26,7 @@ use crate::{
     error::Result,
     providers::llm::{Flow, Message, Piece, Request, Role, Usage},
     store::{Read, Write, sliding_window::PURGE_BATCH},
-    types::{Date, Locale, Micros, TimeZone, Timestamp, UserId},
+    types::{Date, Locale, MicroAmount, TimeZone, Timestamp, UserId},
 };
 
 const CALL_KIND: &str = "chat";
@@ -268,7 +268,7 @@ fn finish_in(tx: &Write<'_>, trace_id: &str, outcome: &Outcome) -> Result<bool> 
             &outcome.model,
             prompt_tokens,
             completion_tokens,
-            outcome.cost.map(Micros::as_i64),
+            outcome.cost.map(MicroAmount::as_i64),
             &outcome.failover,
             outcome.first_token_ms(),
             outcome.duration_ms(),

@@ -16,7 +16,7 @@ use crate::{
     domain::{Each, operations::free_space_scrub},
     error::{Code, Result},
     store::{Pending, Read, Row, Write},
-    types::{JsonText, Page, Timestamp, UserId},
+    types::{JsonText, PageRequest, Timestamp, UserId},
 };
 
 pub use orphans::{delete_orphans_in, next_owner_in};
@@ -102,10 +102,10 @@ pub fn list(
     core: &Core,
     user: UserId,
     question_type: Option<&str>,
-    page: Option<Page>,
+    page: Option<PageRequest>,
     mut each: impl FnMut(HistoryRecord<'_>) -> Result<ControlFlow<()>>,
 ) -> Result<i64> {
-    let page = page.unwrap_or(Page { number: 1, size: UNPAGED });
+    let page = page.unwrap_or(PageRequest { number: 1, size: UNPAGED });
     core.store.read(|tx| {
         let mut found = 0;
         let ended = tx.each_until(

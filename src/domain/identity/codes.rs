@@ -21,14 +21,14 @@ use crate::{
         Read, Write,
         sliding_window::{self, HOUR, Window},
     },
-    types::{Secret, named},
+    types::{Secret, named_enum},
 };
 
 pub use seen::{KeptCode, LiveCode, SentCode, clear_in, count_in, expired_after_in, kept_after_in, live_in, sent_in};
 
 const DAY: Duration = Duration::from_hours(24);
 
-named! {
+named_enum! {
     /// What a code is for. A code for one purpose is no use for another.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Purpose {

@@ -9,10 +9,10 @@ use crate::{
     domain::identity::users,
     error::Result,
     store::{Pending, Read, Row, Write},
-    types::{Locale, TimeZone, Timestamp, UserId, named},
+    types::{Locale, TimeZone, Timestamp, UserId, named_enum},
 };
 
-named! {
+named_enum! {
     /// The kinds of notification.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Kind {
@@ -147,7 +147,7 @@ fn preferences_of(row: &Row<'_>) -> rusqlite::Result<Preferences> {
         account: row.get(0)?,
         activity: row.get(1)?,
         promotion: row.get(2)?,
-        locale: locale.and_then(|name| Locale::named(&name)),
+        locale: locale.and_then(|name| Locale::from_name(&name)),
         time_zone: time_zone.and_then(|name| name.parse().ok()),
         updated_at: Some(Timestamp(row.get(5)?)),
     })

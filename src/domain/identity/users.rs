@@ -5,7 +5,7 @@ mod kept;
 use crate::{
     error::{Code, Fault, FieldCode, Result},
     store::{Read, Row, Write},
-    types::{Date, EmailAddress, PhoneNumber, Timestamp, UserId, named},
+    types::{Date, EmailAddress, PhoneNumber, Timestamp, UserId, named_enum},
 };
 
 pub use kept::{Kept, count_in, find_by_stored_email_in, find_kept_in, respell_in, spelled_between_in, spelled_in};
@@ -61,7 +61,7 @@ pub struct Profile {
     pub signature: String,
 }
 
-named! {
+named_enum! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Gender {
         Unknown = "unknown",
@@ -221,7 +221,7 @@ fn profile_of(row: &Row<'_>, id: UserId) -> rusqlite::Result<Profile> {
     Ok(Profile {
         id,
         nickname: row.get(0)?,
-        gender: row.get_parsed(1, Gender::named)?,
+        gender: row.get_parsed(1, Gender::from_name)?,
         birthday: row.get(2)?,
         signature: row.get(3)?,
     })

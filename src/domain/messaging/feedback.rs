@@ -21,7 +21,7 @@ use crate::{
         Pending, Read, Row, Write,
         sliding_window::{self, HOUR, Window},
     },
-    types::{Listing, Page, PhoneNumber, Timestamp, UserId},
+    types::{PageRequest, Paginated, PhoneNumber, Timestamp, UserId},
 };
 
 const CLIENT_KEPT: Duration = Duration::from_hours(24);
@@ -94,14 +94,14 @@ pub fn submit(core: &Core, author: Author, content: String) -> Pending<Feedback>
 }
 
 /// Feedback, newest first.
-pub fn list(core: &Core, filter: &Filter, page: Page) -> Result<Listing<Feedback>> {
+pub fn list(core: &Core, filter: &Filter, page: PageRequest) -> Result<Paginated<Feedback>> {
     let (size, offset) = (page.size, page.offset());
     core.store.read(|tx| match filter {
-        Filter::All => Ok(Listing {
+        Filter::All => Ok(Paginated {
             items: tx.all(select_feedback!("order by id desc limit ?1 offset ?2"), (size, offset), feedback_of)?,
             total: count_in(tx)?,
         }),
-        Filter::Of(user) => Ok(Listing {
+        Filter::Of(user) => Ok(Paginated {
             items: tx.all(
                 select_feedback!("where user_id = ?1 order by id desc limit ?2 offset ?3"),
                 (user.0, size, offset),

@@ -9,7 +9,7 @@ use crate::{
     core::Core,
     error::{Code, Error, Fault, FieldCode, Result},
     store::{Pending, Read, Row},
-    types::{Listing, Page, Timestamp, clean},
+    types::{PageRequest, Paginated, Timestamp, clean},
 };
 
 /// The columns in the order in which [`release_of`] reads them.
@@ -153,14 +153,14 @@ pub fn publish(core: &Core, draft: Draft) -> Pending<Release> {
 }
 
 /// All releases, those with the highest version code first.
-pub fn list(core: &Core, page: Page) -> Result<Listing<Release>> {
+pub fn list(core: &Core, page: PageRequest) -> Result<Paginated<Release>> {
     core.store.read(|tx| {
         let items = tx.all(
             select_releases!("order by version_code desc, id desc limit ?1 offset ?2"),
             (page.size, page.offset()),
             release_of,
         )?;
-        Ok(Listing { items, total: tx.one("select count(*) from releases", (), |row| row.get(0))? })
+        Ok(Paginated { items, total: tx.one("select count(*) from releases", (), |row| row.get(0))? })
     })
 }
 

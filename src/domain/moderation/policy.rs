@@ -9,13 +9,13 @@ use crate::{
     domain::operations::settings,
     error::{Code, Error, Result},
     store::{Pending, Read},
-    types::named,
+    types::named_enum,
 };
 
 const SERVICE: &str = "moderation.service";
 const FALLBACK: &str = "moderation.fallback";
 
-named! {
+named_enum! {
     /// The service that decides.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Service {
@@ -51,7 +51,7 @@ pub fn current(core: &Core) -> Result<Policy> {
 pub fn current_in(tx: &Read<'_>) -> Result<Policy> {
     let [service, fallback] = settings::find_two_in(tx, [SERVICE, FALLBACK])?;
     Ok(Policy {
-        service: service.as_deref().and_then(Service::named).unwrap_or(Service::Local),
+        service: service.as_deref().and_then(Service::from_name).unwrap_or(Service::Local),
         falls_back: fallback.as_deref() != Some("off"),
     })
 }

@@ -16,7 +16,7 @@ use crate::{
     domain::{Each, identity::users},
     error::{Error, Result},
     store::{Read, Row, Write},
-    types::{Listing, Page, Timestamp, UserId},
+    types::{PageRequest, Paginated, Timestamp, UserId},
 };
 
 /// A stored text on which the services disagree.
@@ -138,7 +138,7 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
 }
 
 /// Lists disagreements, newest first.
-pub fn disagreements(core: &Core, page: Page) -> Result<Listing<Disagreement>> {
+pub fn disagreements(core: &Core, page: PageRequest) -> Result<Paginated<Disagreement>> {
     core.store.read(|tx| {
         let items = tx.all(
             "select id, content_type, decided_by, local_allowed, external_allowed, words, labels, masked_text, \
@@ -146,7 +146,7 @@ pub fn disagreements(core: &Core, page: Page) -> Result<Listing<Disagreement>> {
             (page.size, page.offset()),
             row_of,
         )?;
-        Ok(Listing { items, total: tx.one("select count(*) from disagreements", (), |row| row.get(0))? })
+        Ok(Paginated { items, total: tx.one("select count(*) from disagreements", (), |row| row.get(0))? })
     })
 }
 

@@ -15,7 +15,7 @@ use crate::{
         Read, Row, Write,
         sliding_window::{self, HOUR, PURGE_BATCH, Window},
     },
-    types::{Listing, Page, Timestamp, UserId},
+    types::{PageRequest, Paginated, Timestamp, UserId},
 };
 
 /// The default retention of a cleanup, in days.
@@ -128,7 +128,7 @@ fn delete_surplus_in(tx: &Write<'_>, user: UserId, kept: u32) -> Result<()> {
 }
 
 /// Returns a page of violations, newest first.
-pub fn list(core: &Core, query: &ViolationQuery, page: Page) -> Result<Listing<ViolationRecord>> {
+pub fn list(core: &Core, query: &ViolationQuery, page: PageRequest) -> Result<Paginated<ViolationRecord>> {
     core.store.read(|tx| list_in(tx, query, page))
 }
 
@@ -180,7 +180,7 @@ pub fn types(core: &Core) -> Result<Vec<NameCount>> {
 
 /// Returns users with at least `threshold` violations in the last `days`, most first. Violations of model answers do
 /// not count.
-pub fn frequent(core: &Core, days: u32, threshold: u32, page: Page) -> Result<Listing<Violator>> {
+pub fn frequent(core: &Core, days: u32, threshold: u32, page: PageRequest) -> Result<Paginated<Violator>> {
     core.store.read(|tx| {
         let since = tx.now.0.saturating_sub(i64::from(days).saturating_mul(DAY));
         // The `+` makes the planner use the index by time, which covers the query, instead of scanning the index by user.
@@ -192,7 +192,7 @@ pub fn frequent(core: &Core, days: u32, threshold: u32, page: Page) -> Result<Li
             |row| Ok(Violator { user: UserId(row.get(0)?), count: row.get(1)?, last_at: Timestamp(row.get(2)?) }),
         )?;
         let total = tx.one(&format!("select count(*) from ({grouped})"), (since, threshold), |row| row.get(0))?;
-        Ok(Listing { items, total })
+        Ok(Paginated { items, total })
     })
 }
 
@@ -218,7 +218,7 @@ pub fn older_than(core: &Core, days_to_keep: u32) -> Result<i64> {
     })
 }
 
-fn list_in(tx: &Read<'_>, query: &ViolationQuery, page: Page) -> Result<Listing<ViolationRecord>> {
+fn list_in(tx: &Read<'_>, query: &ViolationQuery, page: PageRequest) -> Result<Paginated<ViolationRecord>> {
     let condition = query.condition();
     let user = query.user.map(|user| user.0);
     let (from, to) = (query.from.map(|from| from.0), query.to.map(|to| to.0));
@@ -235,7 +235,7 @@ fn list_in(tx: &Read<'_>, query: &ViolationQuery, page: Page) -> Result<Listing<
         (user, &query.violation_type, &query.content_type, from, to, page.size, page.offset()),
         violation_of,
     )?;
-    Ok(Listing { items, total })
+    Ok(Paginated { items, total })
 }
 
 impl ViolationQuery {

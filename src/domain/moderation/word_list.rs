@@ -7,7 +7,7 @@ use crate::{
     core::Core,
     domain::moderation::words::{self, WordEntry, WordListStatistics, WordQuery},
     error::{Error, Result},
-    types::{Listing, Page},
+    types::{PageRequest, Paginated},
 };
 
 /// An added word, or the equal word that was listed already.
@@ -83,7 +83,7 @@ pub fn disallow(moderation: &Moderation, phrase: String) -> Result<()> {
     moderation.word_list.refresh()
 }
 
-pub fn list(core: &Core, query: &WordQuery, page: Page) -> Result<Listing<WordEntry>> {
+pub fn list(core: &Core, query: &WordQuery, page: PageRequest) -> Result<Paginated<WordEntry>> {
     core.store.read(|tx| words::list_in(tx, query, page))
 }
 

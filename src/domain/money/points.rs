@@ -11,7 +11,7 @@ use crate::{
     },
     error::{Code, Error, Result},
     store::{Pending, Read, Write},
-    types::{Slice, Span, UserId},
+    types::{CursorRange, CursorSlice, UserId},
 };
 
 /// The largest correction, up or down.
@@ -26,7 +26,7 @@ pub fn balance_in(tx: &Read<'_>, user: UserId) -> Result<i64> {
 }
 
 /// Returns a page of the user's entries by cursor, newest first.
-pub fn entries(core: &Core, user: UserId, span: Span) -> Result<Slice<Entry>> {
+pub fn entries(core: &Core, user: UserId, span: CursorRange) -> Result<CursorSlice<Entry>> {
     ledger::entries_in_span(core, user, Asset::Point, span)
 }
 

@@ -29,7 +29,7 @@ use crate::{
     },
     error::{Code, Error, Result},
     store::Read,
-    types::{Timestamp, named},
+    types::{Timestamp, named_enum},
 };
 
 pub use delivery::DeliveryResult;
@@ -37,7 +37,7 @@ pub use rules::{Finding, evaluate, with_advice};
 
 const ACTIVE: &str = "alerts.active";
 
-named! {
+named_enum! {
     /// The reason for a notification.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum AlertEvent {

@@ -16,7 +16,7 @@ use crate::{
     core::Core,
     error::Result,
     store::{Pending, Read, Row, Write},
-    types::{Listing, Page, Timestamp, UserId},
+    types::{PageRequest, Paginated, Timestamp, UserId},
 };
 
 /// Selects the columns that [`audit_row`] reads.
@@ -193,11 +193,11 @@ pub fn record_in(tx: &Write<'_>, event: &AuditEvent) -> Result<()> {
 }
 
 /// Lists audit rows, newest first.
-pub fn list(core: &Core, filter: &Filter, page: Page) -> Result<Listing<StoredAuditEvent>> {
+pub fn list(core: &Core, filter: &Filter, page: PageRequest) -> Result<Paginated<StoredAuditEvent>> {
     core.store.read(|tx| list_in(tx, filter, page))
 }
 
-pub fn list_in(tx: &Read<'_>, filter: &Filter, page: Page) -> Result<Listing<StoredAuditEvent>> {
+pub fn list_in(tx: &Read<'_>, filter: &Filter, page: PageRequest) -> Result<Paginated<StoredAuditEvent>> {
     // One statement for each index, so that the planner has no choice.
     match (filter.user, &filter.actor) {
         (Some(user), actor) => list_of_user_in(tx, user, actor.as_deref(), filter, page),
@@ -211,10 +211,10 @@ fn list_of_user_in(
     user: UserId,
     actor: Option<&str>,
     filter: &Filter,
-    page: Page,
-) -> Result<Listing<StoredAuditEvent>> {
+    page: PageRequest,
+) -> Result<Paginated<StoredAuditEvent>> {
     let (from, to) = (filter.from.0, filter.to.0);
-    Ok(Listing {
+    Ok(Paginated {
         items: tx.all(
             select_audit!(
                 "where user_id = ?1 and (?2 is null or actor = ?2) and at >= ?3 and at < ?4 \
@@ -231,9 +231,14 @@ fn list_of_user_in(
     })
 }
 
-fn list_of_actor_in(tx: &Read<'_>, actor: &str, filter: &Filter, page: Page) -> Result<Listing<StoredAuditEvent>> {
+fn list_of_actor_in(
+    tx: &Read<'_>,
+    actor: &str,
+    filter: &Filter,
+    page: PageRequest,
+) -> Result<Paginated<StoredAuditEvent>> {
     let (from, to) = (filter.from.0, filter.to.0);
-    Ok(Listing {
+    Ok(Paginated {
         items: tx.all(
             select_audit!("where actor = ?1 and at >= ?2 and at < ?3 order by id desc limit ?4 offset ?5"),
             (actor, from, to, page.size, page.offset()),
@@ -247,9 +252,9 @@ fn list_of_actor_in(tx: &Read<'_>, actor: &str, filter: &Filter, page: Page) -> 
     })
 }
 
-fn list_of_time_in(tx: &Read<'_>, filter: &Filter, page: Page) -> Result<Listing<StoredAuditEvent>> {
+fn list_of_time_in(tx: &Read<'_>, filter: &Filter, page: PageRequest) -> Result<Paginated<StoredAuditEvent>> {
     let (from, to) = (filter.from.0, filter.to.0);
-    Ok(Listing {
+    Ok(Paginated {
         items: tx.all(
             select_audit!("where at >= ?1 and at < ?2 order by at desc, id desc limit ?3 offset ?4"),
             (from, to, page.size, page.offset()),

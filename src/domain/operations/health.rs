@@ -18,7 +18,7 @@ use crate::{
     error::Result,
     providers::breaker::CircuitBreaker,
     store::files::{database_size, disk_space},
-    types::{Timestamp, named},
+    types::{Timestamp, named_enum},
 };
 
 /// The sources of health information beside the database.
@@ -62,7 +62,7 @@ pub struct HealthSnapshot {
     pub codes_sent: u64,
 }
 
-named! {
+named_enum! {
     /// The state of the ledger.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum LedgerState {
@@ -73,7 +73,7 @@ named! {
     }
 }
 
-named! {
+named_enum! {
     /// The state of the backups.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum BackupState {

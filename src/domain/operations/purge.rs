@@ -22,7 +22,7 @@ use crate::{
     },
     error::Result,
     store::{Read, Write, backup::DatabaseCopy},
-    types::named,
+    types::named_enum,
 };
 
 /// Rows deleted by one operation.
@@ -45,7 +45,7 @@ const PRESERVED_TABLES: [&str; 11] = [
     "token_changes",
 ];
 
-named! {
+named_enum! {
     /// What is to be cleared, by what the action is called in confirmations and in file names.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum PurgeTarget {

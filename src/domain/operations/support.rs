@@ -31,7 +31,7 @@ use crate::{
     error::{Code, Result},
     keys::ServerKey,
     store::Read,
-    types::{Page, Span, UserId},
+    types::{CursorRange, PageRequest, UserId},
 };
 
 /// Rows of each kind.
@@ -70,7 +70,7 @@ pub struct Sheet {
 /// # Errors
 /// `not_found`.
 pub fn show(app: &App, user: UserId) -> Result<Sheet> {
-    let page = Page { number: 1, size: SHOWN };
+    let page = PageRequest { number: 1, size: SHOWN };
     let issues = user_data::validate(app, &Who::Id(user))?.issues;
     let castings = history::count(app, user)?;
     let devices = tokens::list_devices(app, user, None)?;
@@ -78,7 +78,7 @@ pub fn show(app: &App, user: UserId) -> Result<Sheet> {
     let orders = orders::list(app, orders::Filter { user: Some(user), state: None }, page)?.items;
     let refused = violations::ViolationQuery { user: Some(user), ..violations::ViolationQuery::default() };
     let refused = violations::list(app, &refused, page)?;
-    let notices = notifications::list(app, user, Span { before: None, limit: SHOWN })?.items;
+    let notices = notifications::list(app, user, CursorRange { before: None, limit: SHOWN })?.items;
     let notices_unread = notifications::unread_count(app, &app.store.read(|tx| users::find_in(tx, user))?)?;
     let mut entries = Vec::new();
     for asset in Asset::ALL {

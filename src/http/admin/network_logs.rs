@@ -24,7 +24,7 @@ use crate::{
         reply::Json,
         request_context::RequestContext,
     },
-    types::{Page, Timestamp, UserId, decimal_milliseconds},
+    types::{PageRequest, Timestamp, UserId, decimal_milliseconds},
 };
 
 parameters! {
@@ -149,7 +149,11 @@ pub async fn list_failed(context: RequestContext, of: Within) -> Result<Json<Num
     list(&context, filter, page(&context, of.page, of.size)).await
 }
 
-async fn list(context: &RequestContext, filter: Filter, page: Page) -> Result<Json<NumberedPage<LoggedRequest>>> {
+async fn list(
+    context: &RequestContext,
+    filter: Filter,
+    page: PageRequest,
+) -> Result<Json<NumberedPage<LoggedRequest>>> {
     let found = context.blocking(move |app| search::list(app, &filter, page)).await?;
     Ok(NumberedPage::of(page, found))
 }

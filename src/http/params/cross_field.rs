@@ -7,7 +7,7 @@ use crate::{
     config::Limits,
     error::{Error, Fault, Result},
     http::body::RawValue,
-    types::{Timestamp, in_order},
+    types::{Timestamp, ensure_ordered},
 };
 
 /// A value whose fault counts only in some combinations with other fields.
@@ -67,7 +67,7 @@ pub fn required_time_range(
 fn time_range(start: Option<Moment>, end: Option<Moment>) -> Result<TimeRange> {
     let time = |moment: Option<Moment>| moment.map(|Moment(time)| time);
     let range = TimeRange { start: time(start), end: time(end) };
-    in_order(("startTime", range.from()), ("endTime", range.to()))?;
+    ensure_ordered(("startTime", range.from()), ("endTime", range.to()))?;
     Ok(range)
 }
 

@@ -26,7 +26,7 @@ use crate::{
     domain::identity::users::{self, Gender},
     error::{Fault, FieldCode, Result},
     http::{body::RawValue, request_context::RequestContext},
-    types::{EmailAddress, Page, PhoneNumber, Secret, Timestamp, UserId, clean_as_sent},
+    types::{EmailAddress, PageRequest, PhoneNumber, Secret, Timestamp, UserId, clean_as_sent},
 };
 
 impl Parameter for UserId {
@@ -142,8 +142,8 @@ impl Parameter for PageSize {
 }
 
 /// The page that was asked for, with the defaults for what was not.
-pub fn page(context: &RequestContext, number: Option<PageNumber>, size: Option<PageSize>) -> Page {
-    Page {
+pub fn page(context: &RequestContext, number: Option<PageNumber>, size: Option<PageSize>) -> PageRequest {
+    PageRequest {
         number: number.map_or(1, |PageNumber(number)| number),
         size: size.map_or(context.app.config.limits.page_size, |PageSize(size)| size),
     }

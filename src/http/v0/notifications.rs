@@ -7,7 +7,7 @@ use crate::{
     domain::messaging::notifications,
     error::Result,
     http::{params::Nothing, reply::Json, request_context::RequestContext, v1::notifications::Notification},
-    types::Span,
+    types::CursorRange,
 };
 
 /// The newest broadcast, or nothing.
@@ -30,7 +30,7 @@ pub struct AllNotifications {
 pub async fn all(context: RequestContext, _: Nothing) -> Result<Json<AllNotifications>> {
     let limit = context.app.config.limits.page_size_max;
     let found = match context.user() {
-        Ok(user) => notifications::list(&context.app, user, Span { before: None, limit })?.items,
+        Ok(user) => notifications::list(&context.app, user, CursorRange { before: None, limit })?.items,
         Err(_) => notifications::all_broadcasts(&context.app, limit)?,
     };
     Ok(Json(AllNotifications { items: found.into_iter().map(Into::into).collect() }))

@@ -109,7 +109,7 @@ pub struct RawSwitches(BTreeMap<String, Value>);
 fn switches(_: &Rules<'_>, sent: Option<RawSwitches>) -> Result<Switches> {
     let (mut switches, mut faults) = (Switches::default(), Vec::new());
     for (name, value) in sent.map(|RawSwitches(sent)| sent).unwrap_or_default() {
-        let outcome = match (Kind::named(&name), value.as_bool()) {
+        let outcome = match (Kind::from_name(&name), value.as_bool()) {
             (None, _) => Err(Fault::new(FieldCode::UnknownValue, "is no kind of notification")),
             (Some(_), None) => Err(Fault::new(FieldCode::InvalidType, "must be true or false")),
             (Some(Kind::System), Some(false)) => {
@@ -179,7 +179,7 @@ impl Parameter for Locale {
         let name = text(value)?.trim().to_ascii_lowercase();
         // A regional variant means its language: `zh-CN`, `en_GB`.
         let language = name.split(['-', '_']).next().unwrap_or_default();
-        Self::named(language).ok_or_else(|| Fault::new(FieldCode::UnknownValue, "must be zh or en"))
+        Self::from_name(language).ok_or_else(|| Fault::new(FieldCode::UnknownValue, "must be zh or en"))
     }
 
     fn schema(_: &Limits) -> Value {

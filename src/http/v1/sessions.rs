@@ -31,7 +31,7 @@ use crate::{
         request_context::RequestContext,
         sse::JsonOrStream,
     },
-    types::{Cursor, TimeZone, Timestamp, WrittenTime, clean},
+    types::{Cursor, TimeInput, TimeZone, Timestamp, clean},
 };
 
 const SESSIONS: CursorList = CursorList("sessions");
@@ -344,11 +344,11 @@ impl Parameter for CastLine {
 }
 
 /// A time that may have to be read in a zone that is not known yet.
-pub struct CastAt(WrittenTime);
+pub struct CastAt(TimeInput);
 
 impl Parameter for CastAt {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        WrittenTime::parse(&text(value)?).map(Self)
+        TimeInput::parse(&text(value)?).map(Self)
     }
 
     fn schema(_: &Limits) -> Value {

@@ -22,7 +22,7 @@ use std::time::Duration;
 pub use chat::with_the_answer_only;
 
 use super::Failure;
-use crate::types::named;
+use crate::types::named_enum;
 
 /// Answers requests.
 pub trait LanguageModel: Send + Sync {
@@ -116,7 +116,7 @@ pub struct Message {
     pub content: String,
 }
 
-named! {
+named_enum! {
     /// The speaker of a message, under the protocols' names.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Role {

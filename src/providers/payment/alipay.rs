@@ -223,7 +223,7 @@ fn trade_of(answer: &Answer, order_no: &str) -> Result<Trade, Failure> {
     if answer.trans_currency.as_deref().is_some_and(|currency| !matches!(currency, "" | "CNY")) {
         return Err(nonsense("wrong_currency"));
     }
-    let status = answer.trade_status.as_deref().and_then(TradeStatus::named).ok_or_else(incomplete)?;
+    let status = answer.trade_status.as_deref().and_then(TradeStatus::from_name).ok_or_else(incomplete)?;
     let amount = answer.total_amount.as_deref().and_then(|text| Fen::parse(text).ok()).ok_or_else(incomplete)?;
     let paid_at = answer.send_pay_date.as_deref().and_then(shanghai_milliseconds);
     Ok(Trade {

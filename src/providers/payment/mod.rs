@@ -24,7 +24,7 @@ use std::fmt;
 
 use crate::{
     providers::Failure,
-    types::{Fen, named},
+    types::{Fen, named_enum},
 };
 
 pub use notification::{MAX_NOTIFICATION_BYTES, Rejection, RejectionReason};
@@ -81,7 +81,7 @@ pub struct OrderRequest {
     pub now: i64,
 }
 
-named! {
+named_enum! {
     /// The state of a trade at the provider, under the provider's names.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
     pub enum TradeStatus {

@@ -168,7 +168,7 @@ impl NotificationReader {
             order_no: required(fields, "out_trade_no", 64)?.to_owned(),
             trade_no: required(fields, "trade_no", 64)?.to_owned(),
             amount: amount(required(fields, "total_amount", 16)?, "total_amount")?,
-            status: TradeStatus::named(status).ok_or(RejectionReason::UnknownStatus)?,
+            status: TradeStatus::from_name(status).ok_or(RejectionReason::UnknownStatus)?,
             paid_at: value("gmt_payment").and_then(shanghai_milliseconds),
             refunded: refunded(fields)?,
         };

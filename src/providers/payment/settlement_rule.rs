@@ -7,9 +7,9 @@
 //! `TRADE_SUCCESS`, and a full one is `TRADE_CLOSED`, like an unpaid time-out.
 
 use super::{Fen, Refunded, Trade, TradeStatus};
-use crate::types::named;
+use crate::types::named_enum;
 
-named! {
+named_enum! {
     /// The state of our order.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum OrderState {
@@ -58,7 +58,7 @@ pub enum Judgement {
     Reject(RejectReason),
 }
 
-named! {
+named_enum! {
     /// The reason why a genuine report is refused.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum RejectReason {
@@ -68,7 +68,7 @@ named! {
     }
 }
 
-named! {
+named_enum! {
     /// The reason for a manual review.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum ReviewReason {

@@ -17,7 +17,7 @@ use crate::{
     },
     error::{Code, Result},
     store::{Read, Row, Write, sliding_window::PURGE_BATCH},
-    types::{JsonText, Listing, Micros, Page, TimeZone, Timestamp, UserId, milliseconds},
+    types::{JsonText, MicroAmount, PageRequest, Paginated, TimeZone, Timestamp, UserId, milliseconds},
 };
 
 /// The columns of a record, in the order in which [`record_of`] reads them.
@@ -50,7 +50,7 @@ pub struct CallRecord {
     pub prompt_tokens: Option<i64>,
     pub completion_tokens: Option<i64>,
     /// The cost by the price list, if tokens and price are known.
-    pub cost: Option<Micros>,
+    pub cost: Option<MicroAmount>,
     /// The failure of the first model, if the failover model was called.
     pub failover: Option<String>,
     pub first_token_ms: Option<i64>,
@@ -83,7 +83,7 @@ pub(super) enum RecordRetention {
 }
 
 /// Returns the user's records, newest first.
-pub fn list_of_user(core: &Core, user: UserId, page: Page) -> Result<Listing<CallRecord>> {
+pub fn list_of_user(core: &Core, user: UserId, page: PageRequest) -> Result<Paginated<CallRecord>> {
     list_of_user_between(core, user, Timestamp(i64::MIN), Timestamp(i64::MAX), page)
 }
 
@@ -93,8 +93,8 @@ pub fn list_of_user_between(
     user: UserId,
     from: Timestamp,
     to: Timestamp,
-    page: Page,
-) -> Result<Listing<CallRecord>> {
+    page: PageRequest,
+) -> Result<Paginated<CallRecord>> {
     core.store.read(|tx| {
         let items = tx.all(
             concat!(
@@ -107,12 +107,12 @@ pub fn list_of_user_between(
             record_of,
         )?;
         let count = "select count(*) from interpretations where user_id = ?1 and created_at >= ?2 and created_at < ?3";
-        Ok(Listing { items, total: tx.one(count, (user.0, from.0, to.0), |row| row.get(0))? })
+        Ok(Paginated { items, total: tx.one(count, (user.0, from.0, to.0), |row| row.get(0))? })
     })
 }
 
 /// Returns calls that failed or were interrupted, newest first.
-pub fn list_failed(core: &Core, page: Page) -> Result<Listing<CallRecord>> {
+pub fn list_failed(core: &Core, page: PageRequest) -> Result<Paginated<CallRecord>> {
     core.store.read(|tx| {
         let items = tx.all(
             concat!(
@@ -124,12 +124,12 @@ pub fn list_failed(core: &Core, page: Page) -> Result<Listing<CallRecord>> {
             record_of,
         )?;
         let count = "select count(*) from interpretations where status in ('failed', 'interrupted')";
-        Ok(Listing { items, total: tx.one(count, (), |row| row.get(0))? })
+        Ok(Paginated { items, total: tx.one(count, (), |row| row.get(0))? })
     })
 }
 
 /// Returns calls that took at least this long, newest first.
-pub fn list_slow(core: &Core, duration: Duration, page: Page) -> Result<Listing<CallRecord>> {
+pub fn list_slow(core: &Core, duration: Duration, page: PageRequest) -> Result<Paginated<CallRecord>> {
     let duration_ms = milliseconds(duration);
     core.store.read(|tx| {
         // The `+` stops the planner from scanning the whole table in order of id. Slow calls are few, so sorting their ids is
@@ -145,7 +145,7 @@ pub fn list_slow(core: &Core, duration: Duration, page: Page) -> Result<Listing<
             record_of,
         )?;
         let count = "select count(*) from interpretations where duration_ms >= ?1";
-        Ok(Listing { items, total: tx.one(count, [duration_ms], |row| row.get(0))? })
+        Ok(Paginated { items, total: tx.one(count, [duration_ms], |row| row.get(0))? })
     })
 }
 
@@ -182,7 +182,7 @@ pub fn find_by_trace(core: &Core, owner: Option<UserId>, trace_id: &str) -> Resu
 /// Returns the record's position by age and its status.
 pub fn position_and_status_in(tx: &Read<'_>, trace_id: &str) -> Result<Option<(i64, CallStatus)>> {
     let sql = "select id, status from interpretations where trace_id = ?1";
-    tx.first(sql, [trace_id], |row| Ok((row.get(0)?, row.get_parsed(1, CallStatus::named)?)))
+    tx.first(sql, [trace_id], |row| Ok((row.get(0)?, row.get_parsed(1, CallStatus::from_name)?)))
 }
 
 /// Deletes a record. The answer of a call that still runs is then dropped.
@@ -282,7 +282,7 @@ pub(super) fn finish_in(tx: &Write<'_>, trace_id: &str, outcome: &Outcome) -> Re
             &outcome.model,
             prompt_tokens,
             completion_tokens,
-            outcome.cost.map(Micros::as_i64),
+            outcome.cost.map(MicroAmount::as_i64),
             &outcome.failover,
             outcome.first_token_ms(),
             outcome.duration_ms(),
@@ -317,14 +317,14 @@ fn record_of(row: &Row<'_>) -> rusqlite::Result<CallRecord> {
         question_type: row.get(2)?,
         question: row.get(3)?,
         divination_data: row.get::<Option<String>>(4)?.map(JsonText::from_stored),
-        status: row.get_parsed(5, CallStatus::named)?,
+        status: row.get_parsed(5, CallStatus::from_name)?,
         provider: row.get(6)?,
         model: row.get(7)?,
         prompt_version: row.get(8)?,
         result: row.get(9)?,
         prompt_tokens: row.get(10)?,
         completion_tokens: row.get(11)?,
-        cost: row.get::<Option<i64>>(12)?.map(Micros::from_stored),
+        cost: row.get::<Option<i64>>(12)?.map(MicroAmount::from_stored),
         failover: row.get(13)?,
         first_token_ms: row.get(14)?,
         duration_ms: row.get(15)?,

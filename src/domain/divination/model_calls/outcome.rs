@@ -12,13 +12,13 @@ use crate::{
         llm::{Completion, Piece, Request, Usage, offline},
     },
     store::Write,
-    types::{Micros, UserId, milliseconds, named},
+    types::{MicroAmount, UserId, milliseconds, named_enum},
 };
 
 /// The failure code of a call that was cancelled before the model was called.
 pub(super) const NOT_ASKED: &str = "not_asked";
 
-named! {
+named_enum! {
     /// The status of a model call.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum CallStatus {
@@ -56,7 +56,7 @@ pub struct Outcome {
     pub failover: Option<String>,
     /// As counted by the provider, if it reported usage.
     pub usage: Option<Usage>,
-    pub cost: Option<Micros>,
+    pub cost: Option<MicroAmount>,
     pub first_token: Option<Duration>,
     pub duration: Duration,
     pub error_class: Option<String>,

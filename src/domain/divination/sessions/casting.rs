@@ -3,10 +3,10 @@
 use crate::{
     domain::divination::hexagram::{Lines, three_coins, yarrow_stalks},
     error::Result,
-    types::{fill_random, named},
+    types::{fill_random, named_enum},
 };
 
-named! {
+named_enum! {
     /// The method of a casting, as it is stored.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Method {

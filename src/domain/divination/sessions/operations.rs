@@ -21,7 +21,7 @@ use crate::{
     },
     error::Result,
     store::{Pending, Read, Write},
-    types::{Slice, Span, TimeZone, Timestamp, UserId, random_hex},
+    types::{CursorRange, CursorSlice, TimeZone, Timestamp, UserId, random_hex},
 };
 
 /// Sessions of an export that are held in memory at once.
@@ -78,7 +78,7 @@ pub fn cast(
 }
 
 /// Returns a slice of the user's sessions, newest first.
-pub fn list(core: &Core, user: UserId, span: Span) -> Result<Slice<Session>> {
+pub fn list(core: &Core, user: UserId, span: CursorRange) -> Result<CursorSlice<Session>> {
     let rows = core.store.read(|tx| record::list_before_in(tx, user, span.upper_bound(), span.rows_to_read()))?;
     Ok(span.slice(rows, |session| session.sequence))
 }

@@ -176,7 +176,7 @@ fn session_of(row: &Row<'_>) -> rusqlite::Result<Session> {
         sequence: row.get(2)?,
         question: row.get(3)?,
         question_type: row.get(4)?,
-        method: row.get_parsed(5, Method::named)?,
+        method: row.get_parsed(5, Method::from_name)?,
         cast: Cast::from_lines(lines),
         cast_at: Timestamp(row.get(7)?),
         time_zone: row.get(8)?,

@@ -20,7 +20,7 @@ use crate::{
     },
     error::{Code, Result},
     store::{Pending, Read, SnapshotId, Write},
-    types::{Slice, Span, Timestamp, UserId},
+    types::{CursorRange, CursorSlice, Timestamp, UserId},
 };
 
 /// Broadcasts that have expired and that the job has not yet taken out of the blocks: more than these at one moment
@@ -84,7 +84,7 @@ struct Unread {
 }
 
 /// The user's notifications, newest first, but for the kinds that are switched off.
-pub fn list(core: &Core, user: UserId, span: Span) -> Result<Slice<Received>> {
+pub fn list(core: &Core, user: UserId, span: CursorRange) -> Result<CursorSlice<Received>> {
     core.store.read(|tx| list_in(tx, user, span))
 }
 
@@ -179,7 +179,7 @@ pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
     super::sending::delete_unaddressed_in(tx, addressed.iter().map(|addressed| addressed.id))
 }
 
-pub(super) fn list_in(tx: &Read<'_>, user: UserId, span: Span) -> Result<Slice<Received>> {
+pub(super) fn list_in(tx: &Read<'_>, user: UserId, span: CursorRange) -> Result<CursorSlice<Received>> {
     let (standing, wanted) = (standing_now_in(tx, user)?, preferences::find_in(tx, user)?);
     let rows = span.rows_to_read() as usize;
     let mut found = broadcasts_in(tx, &standing, &wanted, span.upper_bound(), rows)?;
@@ -191,7 +191,7 @@ pub(super) fn list_in(tx: &Read<'_>, user: UserId, span: Span) -> Result<Slice<R
     found.truncate(rows);
     let slice = span.slice(found, |notification| notification.id);
     let items = slice.items.into_iter().map(|notification| received_in(tx, Some(user), notification));
-    Ok(Slice { items: items.collect::<Result<_>>()?, next: slice.next })
+    Ok(CursorSlice { items: items.collect::<Result<_>>()?, next: slice.next })
 }
 
 pub(super) fn unread_count_in(tx: &Read<'_>, user: UserId, registered_at: Timestamp) -> Result<usize> {
@@ -389,7 +389,7 @@ fn addressed_in(tx: &Read<'_>, user: UserId, below_id: i64) -> Result<Vec<Addres
         |row| {
             Ok(Addressed {
                 id: row.get(0)?,
-                kind: row.get_parsed(1, Kind::named)?,
+                kind: row.get_parsed(1, Kind::from_name)?,
                 expires_at: row.get::<Option<i64>>(2)?.map(Timestamp),
             })
         },

@@ -76,7 +76,7 @@ fn notification_of(row: &Row<'_>) -> rusqlite::Result<Notification> {
     Ok(Notification {
         id: row.get(0)?,
         ordinal: row.get(1)?,
-        kind: row.get_parsed(2, Kind::named)?,
+        kind: row.get_parsed(2, Kind::from_name)?,
         title: row.get(3)?,
         body: row.get(4)?,
         payload: Payload::from_stored(&payload),

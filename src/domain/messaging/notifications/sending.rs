@@ -11,7 +11,7 @@ use crate::{
     },
     error::{Code, Error, Fault, FieldCode, Result},
     store::{Pending, Read, Write},
-    types::{Listing, Page, Timestamp, UserId},
+    types::{PageRequest, Paginated, Timestamp, UserId},
 };
 
 /// Notifications that expire at once, in one operation.
@@ -55,7 +55,7 @@ pub fn send(core: &Core, draft: Draft) -> Pending<Sent> {
 }
 
 /// What was sent, newest first.
-pub fn list_sent(core: &Core, page: Page) -> Result<Listing<Sent>> {
+pub fn list_sent(core: &Core, page: PageRequest) -> Result<Paginated<Sent>> {
     core.store.read(|tx| {
         let found = tx.all(
             select_notifications!("order by id desc limit ?1 offset ?2"),
@@ -63,7 +63,7 @@ pub fn list_sent(core: &Core, page: Page) -> Result<Listing<Sent>> {
             notification_of,
         )?;
         let items = found.into_iter().map(|notification| sent_in(tx, notification)).collect::<Result<_>>()?;
-        Ok(Listing { items, total: tx.one("select count(*) from notifications", (), |row| row.get(0))? })
+        Ok(Paginated { items, total: tx.one("select count(*) from notifications", (), |row| row.get(0))? })
     })
 }
 

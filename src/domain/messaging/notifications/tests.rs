@@ -15,7 +15,7 @@ use crate::{
     clock::Clock,
     domain::identity::users,
     store::{SchemaPolicy, Store, Tuning, Write},
-    types::{PhoneNumber, PhoneRules, Region, Span, Timestamp, UserId},
+    types::{CursorRange, PhoneNumber, PhoneRules, Region, Timestamp, UserId},
 };
 
 const KEPT: u32 = 500;
@@ -74,7 +74,7 @@ impl Inbox {
 
     fn steps(&self) -> Steps {
         let user = self.user;
-        let page = |before| self.store.counting_steps(|tx| list_in(tx, user, Span { before, limit: 20 }));
+        let page = |before| self.store.counting_steps(|tx| list_in(tx, user, CursorRange { before, limit: 20 }));
         let (first, page_steps) = page(None);
         assert_eq!(first.items.len(), 20);
         let (last, deep_page) = page(Some(30));
@@ -138,7 +138,8 @@ fn a_million_users_cost_what_ten_cost() {
     for (name, operation) in [
         (
             "page",
-            (|tx, user| list_in(tx, user, Span { before: None, limit: 20 }).map(drop)) as fn(&Write<'_>, UserId) -> _,
+            (|tx, user| list_in(tx, user, CursorRange { before: None, limit: 20 }).map(drop))
+                as fn(&Write<'_>, UserId) -> _,
         ),
         ("count", |tx, user| unread_count_in(tx, user, Timestamp(0)).map(drop)),
         ("mark all", |tx, user| mark_all_read_in(tx, user).map(drop)),

@@ -32,7 +32,7 @@ fn parse(line: usize, row: &str) -> Case<'_> {
             "pass" => false,
             other => panic!("line {line} expects {other}"),
         },
-        content_type: ContentType::named(fields[1]).unwrap_or_else(|| panic!("line {line}: {}", fields[1])),
+        content_type: ContentType::from_name(fields[1]).unwrap_or_else(|| panic!("line {line}: {}", fields[1])),
         trick: fields[2],
         words: list(fields[3]).into_iter().map(|text| Word { text, kind: "other".into(), by_sound: true }).collect(),
         text: unescape(fields[4]),

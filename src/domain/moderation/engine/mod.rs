@@ -42,9 +42,9 @@ pub use lexicon::normalise;
 use verifier::{Candidate, Page, Span};
 use view::{End, Likeness, View};
 
-use crate::types::named;
+use crate::types::named_enum;
 
-named! {
+named_enum! {
     /// The use of a text, which decides how much disguise is presumed.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum ContentType {

@@ -11,7 +11,7 @@ use crate::{
     },
     error::{Code, Error, Result},
     store::{Read, Row, Store, Write},
-    types::{Listing, Page, Timestamp},
+    types::{PageRequest, Paginated, Timestamp},
 };
 
 const DEFAULT_WORDS: &str = include_str!("../../../../assets/words.tsv");
@@ -171,7 +171,7 @@ pub fn find_in(tx: &Read<'_>, text: &str) -> Result<WordEntry> {
 }
 
 /// Returns a page of words, ordered by normal form.
-pub fn list_in(tx: &Read<'_>, query: &WordQuery, page: Page) -> Result<Listing<WordEntry>> {
+pub fn list_in(tx: &Read<'_>, query: &WordQuery, page: PageRequest) -> Result<Paginated<WordEntry>> {
     // Each filter gets its own statement, so that a type is found by its index. `instr` and not `like`, because a wildcard
     // is a plain character here.
     let condition = match (&query.kind, &query.part) {
@@ -190,7 +190,7 @@ pub fn list_in(tx: &Read<'_>, query: &WordQuery, page: Page) -> Result<Listing<W
         entry_of,
     )?;
     let count = format!("select count(*) from words where {condition}");
-    Ok(Listing { items, total: tx.one(&count, (&query.kind, &query.part, &folded), |row| row.get(0))? })
+    Ok(Paginated { items, total: tx.one(&count, (&query.kind, &query.part, &folded), |row| row.get(0))? })
 }
 
 /// Returns the allowed phrases.

@@ -10,7 +10,7 @@ use crate::{
     domain::{Each, operations::settings},
     error::{Error, Result},
     store::{Read, Row, Write},
-    types::{Listing, Page, Timestamp, UserId, sha256},
+    types::{PageRequest, Paginated, Timestamp, UserId, sha256},
 };
 
 const LAST: &str = "ledger.audit_last";
@@ -87,7 +87,7 @@ pub fn begin_anew_in(tx: &Write<'_>) -> Result<()> {
 }
 
 /// Lists the changes of a user's accounts, newest first.
-pub fn of_user_in(tx: &Read<'_>, user: UserId, page: Page) -> Result<Listing<AccountChange>> {
+pub fn of_user_in(tx: &Read<'_>, user: UserId, page: PageRequest) -> Result<Paginated<AccountChange>> {
     let items = tx.all(
         "select id, actor, action, user_id, asset, reason, balance_before, balance_after, request_id, created_at, \
          previous_hash, hash from ledger_audit where user_id = ?1 order by id desc limit ?2 offset ?3",
@@ -95,7 +95,7 @@ pub fn of_user_in(tx: &Read<'_>, user: UserId, page: Page) -> Result<Listing<Acc
         change_of,
     )?;
     let count = "select count(*) from ledger_audit where user_id = ?1";
-    Ok(Listing { items, total: tx.one(count, [user.0], |row| row.get(0))? })
+    Ok(Paginated { items, total: tx.one(count, [user.0], |row| row.get(0))? })
 }
 
 /// Exports the changes of a user's accounts, oldest first, without their actors.
@@ -180,7 +180,7 @@ fn change_of(row: &Row<'_>) -> rusqlite::Result<AccountChange> {
         actor: row.get(1)?,
         action: row.get(2)?,
         user: UserId(row.get(3)?),
-        asset: row.get_parsed(4, Asset::named)?,
+        asset: row.get_parsed(4, Asset::from_name)?,
         reason: row.get(5)?,
         balance_before: row.get(6)?,
         balance_after: row.get(7)?,

@@ -19,7 +19,7 @@ use crate::{
     domain::Each,
     error::{Code, Error, Result},
     store::{Read, Row, Write},
-    types::{Listing, Page, Slice, Span, Timestamp, UserId, named},
+    types::{CursorRange, CursorSlice, PageRequest, Paginated, Timestamp, UserId, named_enum},
 };
 
 pub use changes::{AccountChange, Authority, export_changes_in};
@@ -38,7 +38,7 @@ macro_rules! select_entries {
 /// The largest balance. JavaScript numbers are exact up to here.
 pub const LARGEST_BALANCE: i64 = (1 << 53) - 1;
 
-named! {
+named_enum! {
     /// A currency of the ledger.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
     pub enum Asset {
@@ -57,7 +57,7 @@ impl Asset {
     }
 }
 
-named! {
+named_enum! {
     /// The reason for an entry.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum Kind {
@@ -195,7 +195,7 @@ pub fn balance(core: &Core, user: UserId, asset: Asset) -> Result<i64> {
 }
 
 /// Lists the account's entries, newest first.
-pub fn entries(core: &Core, user: UserId, asset: Asset, page: Page) -> Result<Listing<Entry>> {
+pub fn entries(core: &Core, user: UserId, asset: Asset, page: PageRequest) -> Result<Paginated<Entry>> {
     core.store.read(|tx| {
         let items = tx.all(
             select_entries!("where user_id = ?1 and asset = ?2 order by sequence desc limit ?3 offset ?4"),
@@ -203,12 +203,12 @@ pub fn entries(core: &Core, user: UserId, asset: Asset, page: Page) -> Result<Li
             entry_of,
         )?;
         // Sequences have no gaps, so the last one is the count.
-        Ok(Listing { items, total: account_in(tx, user, asset)?.last_sequence })
+        Ok(Paginated { items, total: account_in(tx, user, asset)?.last_sequence })
     })
 }
 
 /// Returns a page of the account's entries by cursor, newest first.
-pub fn entries_in_span(core: &Core, user: UserId, asset: Asset, span: Span) -> Result<Slice<Entry>> {
+pub fn entries_in_span(core: &Core, user: UserId, asset: Asset, span: CursorRange) -> Result<CursorSlice<Entry>> {
     let rows = core.store.read(|tx| {
         tx.all(
             select_entries!("where user_id = ?1 and asset = ?2 and sequence < ?3 order by sequence desc limit ?4"),
@@ -284,11 +284,11 @@ fn entry_of(row: &Row<'_>) -> rusqlite::Result<Entry> {
     Ok(Entry {
         seq: row.get(0)?,
         user: UserId(row.get(1)?),
-        asset: row.get_parsed(2, Asset::named)?,
+        asset: row.get_parsed(2, Asset::from_name)?,
         sequence: row.get(3)?,
         delta: row.get(4)?,
         balance_after: row.get(5)?,
-        kind: row.get_parsed(6, Kind::named)?,
+        kind: row.get_parsed(6, Kind::from_name)?,
         reference: row.get(7)?,
         created_at: Timestamp(row.get(8)?),
     })

@@ -365,7 +365,7 @@ impl Walk {
                 (last.0, last.1, PIECE),
                 |row| {
                     let account = Account { balance: row.get(2)?, last_sequence: row.get(3)?, suspended_at: None };
-                    Ok((UserId(row.get(0)?), row.get_parsed(1, Asset::named)?, account))
+                    Ok((UserId(row.get(0)?), row.get_parsed(1, Asset::from_name)?, account))
                 },
             )?;
             for (user, asset, account) in &accounts {
@@ -429,7 +429,7 @@ impl Walk {
 }
 
 fn line_of(row: &Row<'_>) -> rusqlite::Result<Line> {
-    let (user, asset) = (UserId(row.get(1)?), row.get_parsed(2, Asset::named)?);
+    let (user, asset) = (UserId(row.get(1)?), row.get_parsed(2, Asset::from_name)?);
     let (delta, balance_after) = (row.get(4)?, row.get::<i64>(5)?);
     let is_by_hand = row.get_ref(6)?.as_str()? == Kind::Adjust.name();
     let audited_as = if is_by_hand {

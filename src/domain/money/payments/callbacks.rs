@@ -11,7 +11,7 @@ use crate::{
     error::{Code, Error, Result},
     providers::payment::{Notification, Rejection},
     store::{Pending, Read, Row, Write},
-    types::{Listing, Page, Timestamp, named},
+    types::{PageRequest, Paginated, Timestamp, named_enum},
 };
 
 /// Selects the columns that [`callback_row`] reads.
@@ -73,7 +73,7 @@ impl Receipt {
     }
 }
 
-named! {
+named_enum! {
     /// A response to a provider.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Word {
@@ -99,7 +99,7 @@ pub fn replay(payments: &Payments, id: i64) -> Result<Pending<Receipt>> {
 }
 
 /// Lists stored callbacks, last_activity first.
-pub fn list(core: &Core, filter: &Filter, page: Page) -> Result<Listing<Callback>> {
+pub fn list(core: &Core, filter: &Filter, page: PageRequest) -> Result<Paginated<Callback>> {
     core.store.read(|tx| list_in(tx, filter, page))
 }
 
@@ -183,12 +183,12 @@ fn find_in(tx: &Read<'_>, id: i64) -> Result<Callback> {
     tx.first(select_callbacks!("where id = ?1"), [id], callback_row)?.ok_or_else(|| Error::from(Code::NotFound))
 }
 
-fn list_in(tx: &Read<'_>, filter: &Filter, page: Page) -> Result<Listing<Callback>> {
+fn list_in(tx: &Read<'_>, filter: &Filter, page: PageRequest) -> Result<Paginated<Callback>> {
     let (size, offset) = (page.size, page.offset());
     let verdict = filter.verdict.map(Verdict::name);
     // An order has few callbacks, so they need no index by verdict.
     if let Some(order_no) = &filter.order_no {
-        return Ok(Listing {
+        return Ok(Paginated {
             items: tx.all(
                 select_callbacks!(
                     "where order_no = ?1 and (?2 is null or verdict = ?2) order by id desc limit ?3 offset ?4"
@@ -204,12 +204,12 @@ fn list_in(tx: &Read<'_>, filter: &Filter, page: Page) -> Result<Listing<Callbac
         });
     }
     let Some(verdict) = verdict else {
-        return Ok(Listing {
+        return Ok(Paginated {
             items: tx.all(select_callbacks!("order by id desc limit ?1 offset ?2"), (size, offset), callback_row)?,
             total: tx.one("select count(*) from payment_callbacks", (), |row| row.get(0))?,
         });
     };
-    Ok(Listing {
+    Ok(Paginated {
         items: tx.all(
             select_callbacks!("where verdict = ?1 order by id desc limit ?2 offset ?3"),
             (verdict, size, offset),

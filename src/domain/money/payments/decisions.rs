@@ -24,10 +24,10 @@ use crate::{
     error::{Code, Error, Result},
     providers::payment::{OrderState, PaymentGateway},
     store::{Pending, Write},
-    types::named,
+    types::named_enum,
 };
 
-named! {
+named_enum! {
     /// An operator's decision about an order in review.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Decision {

@@ -21,7 +21,7 @@ use crate::{
     error::{Code, Error, Result},
     providers::payment::OrderState,
     store::{Pending, Read, Row, Write},
-    types::{Fen, Listing, Page, Timestamp, UserId, random_digits},
+    types::{Fen, PageRequest, Paginated, Timestamp, UserId, random_digits},
 };
 
 /// A filter on orders.
@@ -97,14 +97,14 @@ pub fn file(payments: &Payments, number: &str) -> Result<OrderDetails> {
     let filter = callbacks::Filter { order_no: Some(order.order_no.clone()), verdict: None };
     Ok(OrderDetails {
         refunds: refunds::of_order(&payments.core, &order.order_no)?,
-        callbacks: callbacks::list(&payments.core, &filter, Page { number: 1, size: 20 })?.items,
+        callbacks: callbacks::list(&payments.core, &filter, PageRequest { number: 1, size: 20 })?.items,
         entries: payments.core.store.read(|tx| entries_in(tx, &order))?,
         order,
     })
 }
 
 /// Lists orders, last_activity first.
-pub fn list(core: &Core, filter: Filter, page: Page) -> Result<Listing<Order>> {
+pub fn list(core: &Core, filter: Filter, page: PageRequest) -> Result<Paginated<Order>> {
     core.store.read(|tx| list_in(tx, filter, page))
 }
 
@@ -221,16 +221,16 @@ pub(super) fn made_between_in(tx: &Read<'_>, after: (Timestamp, i64), to: Timest
     )
 }
 
-fn list_in(tx: &Read<'_>, filter: Filter, page: Page) -> Result<Listing<Order>> {
+fn list_in(tx: &Read<'_>, filter: Filter, page: PageRequest) -> Result<Paginated<Order>> {
     let (size, offset) = (page.size, page.offset());
     let (user, state) = (filter.user.map(|user| user.0), filter.state.map(OrderState::name));
     let count = |row: &Row<'_>| row.get(0);
     Ok(match (user, state) {
-        (None, None) => Listing {
+        (None, None) => Paginated {
             items: tx.all(select_orders!("order by id desc limit ?1 offset ?2"), (size, offset), order_row)?,
             total: tx.one("select count(*) from payment_orders", (), count)?,
         },
-        (Some(user), None) => Listing {
+        (Some(user), None) => Paginated {
             items: tx.all(
                 select_orders!("where user_id = ?1 order by id desc limit ?2 offset ?3"),
                 (user, size, offset),
@@ -238,7 +238,7 @@ fn list_in(tx: &Read<'_>, filter: Filter, page: Page) -> Result<Listing<Order>> 
             )?,
             total: tx.one("select count(*) from payment_orders where user_id = ?1", [user], count)?,
         },
-        (None, Some(state)) => Listing {
+        (None, Some(state)) => Paginated {
             items: tx.all(
                 select_orders!("where state = ?1 order by id desc limit ?2 offset ?3"),
                 (state, size, offset),
@@ -246,7 +246,7 @@ fn list_in(tx: &Read<'_>, filter: Filter, page: Page) -> Result<Listing<Order>> 
             )?,
             total: tx.one("select count(*) from payment_orders where state = ?1", [state], count)?,
         },
-        (Some(user), Some(state)) => Listing {
+        (Some(user), Some(state)) => Paginated {
             items: tx.all(
                 select_orders!("where user_id = ?1 and state = ?2 order by id desc limit ?3 offset ?4"),
                 (user, state, size, offset),
@@ -329,7 +329,7 @@ fn order_row(row: &Row<'_>) -> rusqlite::Result<Order> {
         channel: row.get(2)?,
         amount: fen(3)?,
         coin_count: row.get(4)?,
-        state: row.get_parsed(5, OrderState::named)?,
+        state: row.get_parsed(5, OrderState::from_name)?,
         reason: row.get(6)?,
         trade_no: row.get(7)?,
         refunded: fen(8)?,

@@ -24,7 +24,7 @@ use crate::{
     error::{Code, Error, Fault, FieldCode, Result},
     providers::payment::PaymentGateway,
     store::{Read, Row, Write},
-    types::{Fen, Timestamp, named, random_hex},
+    types::{Fen, Timestamp, named_enum, random_hex},
 };
 
 /// Selects the columns that [`refund_row`] reads.
@@ -38,7 +38,7 @@ macro_rules! select_refunds {
     };
 }
 
-named! {
+named_enum! {
     /// The state of a refund.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Progress {
@@ -307,7 +307,7 @@ fn refund_row(row: &Row<'_>) -> rusqlite::Result<Refund> {
         refund_no: row.get(0)?,
         order_no: row.get(1)?,
         amount: Fen::from_fen(amount).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(2, amount))?,
-        progress: row.get_parsed(3, Progress::named)?,
+        progress: row.get_parsed(3, Progress::from_name)?,
         reason: row.get(4)?,
         actor: row.get(5)?,
         failure: row.get(6)?,

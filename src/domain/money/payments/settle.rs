@@ -18,7 +18,7 @@ use crate::{
     error::{Code, Error, Result},
     providers::payment::{Judgement, OrderState, RejectReason, ReviewReason, Trade, judge},
     store::Write,
-    types::{Fen, Timestamp, named},
+    types::{Fen, Timestamp, named_enum},
 };
 
 /// The retry interval of a credit that the account rejects.
@@ -30,7 +30,7 @@ pub(super) const NOT_CONFIGURED: &str = "not_configured";
 /// The review reason of an order whose trade has already paid another order.
 const TRADE_OF_ANOTHER: &str = "trade_of_another_order";
 
-named! {
+named_enum! {
     /// The effect of a report.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Verdict {

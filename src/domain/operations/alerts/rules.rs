@@ -9,7 +9,7 @@ use crate::{
     },
     error::Error,
     store,
-    types::{Timestamp, counted},
+    types::{Timestamp, pluralize},
 };
 
 const DATABASE_DAMAGED: &str = "database_damaged";
@@ -79,15 +79,15 @@ fn providers_down(health: &Health, snapshot: &HealthSnapshot) -> Vec<Finding> {
 
 fn payments_in_review(snapshot: &HealthSnapshot) -> Finding {
     let review = snapshot.payments_in_review;
-    let payments = counted(review, "payment needs", "payments need");
+    let payments = pluralize(review, "payment needs", "payments need");
     let detail = format!("{payments} a decision; see `yarrow payments list --state review`.");
     Finding::new("payments_in_review", review > 0, detail)
 }
 
 fn ledger_mismatch(snapshot: &HealthSnapshot) -> Finding {
     let discrepancies = snapshot.ledger.map_or(0, |verification| verification.discrepancies);
-    let discrepancies = counted(discrepancies, "discrepancy", "discrepancies");
-    let suspended = counted(snapshot.accounts_suspended, "account is suspended", "accounts are suspended");
+    let discrepancies = pluralize(discrepancies, "discrepancy", "discrepancies");
+    let suspended = pluralize(snapshot.accounts_suspended, "account is suspended", "accounts are suspended");
     let detail = format!("The ledger has {discrepancies}, and {suspended}. Run `yarrow ledger verify`.");
     Finding::new("ledger_mismatch", snapshot.ledger_state() == LedgerState::Inconsistent, detail)
 }

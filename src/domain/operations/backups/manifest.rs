@@ -14,7 +14,7 @@ use super::{Findings, UNFINISHED};
 use crate::{
     error::{Error, Result},
     store::files::{self, file_error},
-    types::named,
+    types::named_enum,
 };
 
 pub(super) const SUFFIX: &str = ".json";
@@ -30,7 +30,7 @@ pub struct Manifest {
     pub findings: Findings,
 }
 
-named! {
+named_enum! {
     /// The comparison of a backup with its manifest.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Checksum {

@@ -34,7 +34,7 @@ use crate::{
         backup::DatabaseCopy,
         files::{self, DATABASE, create_private_directory},
     },
-    types::{Timestamp, named},
+    types::{Timestamp, named_enum},
 };
 
 pub use create::{CreatedBackup, create, create_before, run_if_due};
@@ -56,7 +56,7 @@ pub struct Backups {
     pub clock_guard: Arc<ClockGuard>,
 }
 
-named! {
+named_enum! {
     /// The reason for a backup, which is part of its file name.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Occasion {
@@ -183,7 +183,7 @@ fn backup_at(path: &Path) -> Option<Backup> {
 /// Parses the name of a backup. Returns nothing for any other file.
 fn parse_name(name: &str, path: PathBuf, bytes: u64) -> Option<Backup> {
     let (at, occasion) = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?.split_once('-')?;
-    let occasion = Occasion::named(occasion)?;
+    let occasion = Occasion::from_name(occasion)?;
     Some(Backup { path, name: name.to_owned(), at: parse_time(at)?, occasion, bytes })
 }
 

@@ -11,7 +11,7 @@ use crate::{
     },
     error::Result,
     store::SCHEMA_VERSION,
-    types::counted,
+    types::pluralize,
 };
 
 pub(super) fn database(installation: &Installation<'_>) -> Result<Vec<Check>> {
@@ -24,7 +24,7 @@ pub(super) fn database(installation: &Installation<'_>) -> Result<Vec<Check>> {
     let store = &services.core.store;
     let faults = store.faults()?;
     let log_bytes = store.writer_load().log_bytes;
-    let dangling = counted(faults.dangling, "row refers to a missing row", "rows refer to a missing row");
+    let dangling = pluralize(faults.dangling, "row refers to a missing row", "rows refer to a missing row");
     Ok(vec![
         structure(services, &faults.structure),
         Check::holds(
@@ -86,8 +86,8 @@ pub(super) fn ledger(installation: &Installation<'_>) -> Result<Vec<Check>> {
     let (found, suspended) = (report.discrepancies_found, health.accounts_suspended);
     let verified = health.ledger.map_or_else(|| "not yet".to_owned(), |last| last.at().to_string());
     let review = health.payments_in_review;
-    let agreeing = counted(report.entries, "entry agrees", "entries agree");
-    let discrepancies = counted(found, "discrepancy", "discrepancies");
+    let agreeing = pluralize(report.entries, "entry agrees", "entries agree");
+    let discrepancies = pluralize(found, "discrepancy", "discrepancies");
     Ok(vec![
         Check::holds(
             GROUP,

@@ -23,7 +23,7 @@ use crate::{
         payment::PaymentGateway as Gateway,
         webhook::Webhook,
     },
-    types::counted,
+    types::pluralize,
 };
 
 /// The newest requests whose client addresses are checked.
@@ -36,7 +36,7 @@ pub(super) fn configuration(config: &Config) -> Vec<Check> {
     let is_mailed = !config.alerts.mail_to.is_empty() && config.email.provider != EmailProvider::Console;
     let has_alert_channel = config.alerts.webhook_url.is_some() || is_mailed;
     let accounts =
-        counted(config.auth.review_accounts.len(), "signs in with a fixed code", "sign in with a fixed code");
+        pluralize(config.auth.review_accounts.len(), "signs in with a fixed code", "sign in with a fixed code");
     let mut checks = vec![
         Check::new(GROUP, "settings", Verdict::Pass, "all are valid"),
         Check::holds(
@@ -180,7 +180,7 @@ pub(super) fn proxy(installation: &Installation<'_>) -> Result<Vec<Check>> {
     let mut checks = vec![Check::holds(
         GROUP,
         "trusted proxies",
-        (!trusts_everybody, counted(trusted.len(), "network", "networks")),
+        (!trusts_everybody, pluralize(trusted.len(), "network", "networks")),
         (Verdict::Fail, "every client is trusted and can fake its address: list only the proxy"),
     )];
     let Some(services) = installation.services() else { return Ok(checks) };

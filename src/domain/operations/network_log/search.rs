@@ -13,7 +13,7 @@ use crate::{
     domain::Each,
     error::Result,
     store::Read,
-    types::{Listing, Page, Timestamp, UserId},
+    types::{PageRequest, Paginated, Timestamp, UserId},
 };
 
 /// Which entries are asked for. The range is half-open.
@@ -87,12 +87,12 @@ impl Logged {
 ///
 /// # Errors
 /// Storage errors.
-pub fn list(core: &Core, filter: &Filter, page: Page) -> Result<Listing<Logged>> {
+pub fn list(core: &Core, filter: &Filter, page: PageRequest) -> Result<Paginated<Logged>> {
     core.store.read(|tx| list_in(tx, filter, page))
 }
 
-pub fn list_in(tx: &Read<'_>, filter: &Filter, page: Page) -> Result<Listing<Logged>> {
-    let mut found = Listing { items: Vec::new(), total: 0 };
+pub fn list_in(tx: &Read<'_>, filter: &Filter, page: PageRequest) -> Result<Paginated<Logged>> {
+    let mut found = Paginated { items: Vec::new(), total: 0 };
     let mut to_skip = page.offset();
     for span in spans_in(tx, filter)? {
         let wanted = usize::try_from(page.size).unwrap_or(0) - found.items.len();

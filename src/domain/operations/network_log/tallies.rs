@@ -17,7 +17,7 @@ use crate::{
     config::Suspicion,
     core::Core,
     error::{Error, Fault, FieldCode, Result},
-    types::{Page, Timestamp, in_order},
+    types::{PageRequest, Timestamp, ensure_ordered},
 };
 
 /// How long requests are counted, and how long they are suspected, if nothing else is said.
@@ -80,7 +80,7 @@ pub fn window(
 ) -> Result<(Timestamp, Timestamp)> {
     let to = end.1.unwrap_or(now);
     let from = start.1.unwrap_or_else(|| to.minus(usual));
-    in_order((start.0, from), (end.0, to))?;
+    ensure_ordered((start.0, from), (end.0, to))?;
     if to.since(from) > DAY * LONGEST_DAYS {
         let message = format!("must be at most {LONGEST_DAYS} days after `{}`", start.0);
         return Err(Error::field(end.0, Fault::new(FieldCode::OutOfRange, message)));
@@ -89,7 +89,7 @@ pub fn window(
 }
 
 /// Those of all addresses that stand on a page.
-pub fn on_page<T>(all: Vec<T>, page: Page) -> impl Iterator<Item = T> {
+pub fn on_page<T>(all: Vec<T>, page: PageRequest) -> impl Iterator<Item = T> {
     all.into_iter().skip(usize::try_from(page.offset()).unwrap_or(usize::MAX)).take(page.size as usize)
 }
 

@@ -16,10 +16,10 @@ use crate::{
         params::{Parameter, Rules, text},
     },
     providers::payment::OrderState,
-    types::named,
+    types::named_enum,
 };
 
-named! {
+named_enum! {
     /// The audience of a notification.
     #[derive(Clone, Copy)]
     pub enum AudienceName {
@@ -31,7 +31,7 @@ named! {
 /// The purpose of a verification code.
 impl Parameter for Purpose {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        one_of(value, &Self::ALL.map(Self::name), Self::named)
+        one_of(value, &Self::ALL.map(Self::name), Self::from_name)
     }
 
     fn schema(_: &Limits) -> Value {
@@ -44,7 +44,7 @@ macro_rules! words {
     ($($name:ident, $example:literal;)*) => {$(
         impl Parameter for $name {
             fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-                one_of(value, &Self::ALL.map(Self::name), Self::named)
+                one_of(value, &Self::ALL.map(Self::name), Self::from_name)
             }
 
             fn schema(_: &Limits) -> Value {

@@ -4,14 +4,14 @@ use std::{fmt, str::FromStr};
 
 /// An amount of money in millionths of whatever currency the price list is written in; never negative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Micros(pub u64);
+pub struct MicroAmount(pub u64);
 
 /// The text is no amount of money.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be digits with at most six decimals, such as 2 or 0.27")]
-pub struct NoAmount;
+pub struct InvalidMicroAmount;
 
-impl Micros {
+impl MicroAmount {
     const UNIT: u64 = 1_000_000;
 
     /// The number for the store, which has no unsigned ones.
@@ -25,7 +25,7 @@ impl Micros {
     }
 
     /// Returns the cost of tokens at this price per million, rounded up so that use is never free.
-    pub fn of_tokens(self, tokens: u64) -> Self {
+    pub fn cost_of(self, tokens: u64) -> Self {
         let micros = (u128::from(self.0) * u128::from(tokens)).div_ceil(u128::from(Self::UNIT));
         Self(u64::try_from(micros).unwrap_or(u64::MAX))
     }
@@ -36,23 +36,23 @@ impl Micros {
     }
 }
 
-impl FromStr for Micros {
-    type Err = NoAmount;
+impl FromStr for MicroAmount {
+    type Err = InvalidMicroAmount;
 
-    fn from_str(text: &str) -> Result<Self, NoAmount> {
+    fn from_str(text: &str) -> Result<Self, InvalidMicroAmount> {
         let (units, decimals) = text.split_once('.').unwrap_or((text, "0"));
         let is_fit =
             |digits: &str, most| (1..=most).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit());
         if !is_fit(units, 10) || !is_fit(decimals, 6) {
-            return Err(NoAmount);
+            return Err(InvalidMicroAmount);
         }
-        let number = |digits: &str| digits.parse::<u64>().map_err(|_| NoAmount);
+        let number = |digits: &str| digits.parse::<u64>().map_err(|_| InvalidMicroAmount);
         Ok(Self(number(units)? * Self::UNIT + number(&format!("{decimals:0<6}"))?))
     }
 }
 
 /// At least two decimals, and no zeros after them.
-impl fmt::Display for Micros {
+impl fmt::Display for MicroAmount {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let decimals = format!("{:06}", self.0 % Self::UNIT);
         let kept = decimals.trim_end_matches('0').len().max(2);
@@ -73,18 +73,21 @@ mod tests {
             ("1.5", 1_500_000, "1.50"),
         ];
         for (text, micros, shown) in cases {
-            let amount: Micros = text.parse().unwrap();
-            assert_eq!((amount, amount.to_string().as_str()), (Micros(micros), shown));
+            let amount: MicroAmount = text.parse().unwrap();
+            assert_eq!((amount, amount.to_string().as_str()), (MicroAmount(micros), shown));
         }
         for text in ["", ".", "1.", ".5", "-1", "1e3", "0.0000001", "1,5", "99999999999", " 1"] {
-            assert_eq!(text.parse::<Micros>(), Err(NoAmount), "{text:?}");
+            assert_eq!(text.parse::<MicroAmount>(), Err(InvalidMicroAmount), "{text:?}");
         }
     }
 
     #[test]
     fn tokens_are_never_free() {
-        let price: Micros = "0.27".parse().unwrap();
-        assert_eq!((price.of_tokens(0), price.of_tokens(1), price.of_tokens(1_000_000)), (Micros(0), Micros(1), price));
-        assert_eq!(Micros(u64::MAX).of_tokens(u64::MAX), Micros(u64::MAX));
+        let price: MicroAmount = "0.27".parse().unwrap();
+        assert_eq!(
+            (price.cost_of(0), price.cost_of(1), price.cost_of(1_000_000)),
+            (MicroAmount(0), MicroAmount(1), price)
+        );
+        assert_eq!(MicroAmount(u64::MAX).cost_of(u64::MAX), MicroAmount(u64::MAX));
     }
 }

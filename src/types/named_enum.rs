@@ -1,8 +1,8 @@
 //! Enums whose values have names, in the store or in the API.
 
-/// Declares such an enum with a name beside each value. Generates `ALL`, the values in this order; `name`; and `named`,
+/// Declares such an enum with a name beside each value. Generates `ALL`, the values in this order; `name`; and `from_name`,
 /// which returns the value of a name.
-macro_rules! named {
+macro_rules! named_enum {
     ($(#[$about:meta])* $visibility:vis enum $enum:ident {
         $($(#[$doc:meta])* $value:ident = $name:literal,)*
     }) => {
@@ -20,7 +20,7 @@ macro_rules! named {
                 }
             }
 
-            pub fn named(name: &str) -> Option<Self> {
+            pub fn from_name(name: &str) -> Option<Self> {
                 match name {
                     $($name => Some(Self::$value),)*
                     _ => None,
@@ -30,4 +30,4 @@ macro_rules! named {
     };
 }
 
-pub(crate) use named;
+pub(crate) use named_enum;

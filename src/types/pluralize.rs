@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 /// `1 entry`, `2 entries`. The words may be the rest of a sentence that depends on the number.
-pub fn counted<N: Copy + Display + PartialEq + From<u8>>(number: N, one: &str, many: &str) -> String {
+pub fn pluralize<N: Copy + Display + PartialEq + From<u8>>(number: N, one: &str, many: &str) -> String {
     let words = if number == N::from(1) { one } else { many };
     format!("{number} {words}")
 }
@@ -14,8 +14,8 @@ mod tests {
 
     #[test]
     fn one_is_told_as_one() {
-        assert_eq!(counted(1_i64, "entry", "entries"), "1 entry");
-        assert_eq!(counted(0_u64, "entry", "entries"), "0 entries");
-        assert_eq!(counted(21_usize, "entry", "entries"), "21 entries");
+        assert_eq!(pluralize(1_i64, "entry", "entries"), "1 entry");
+        assert_eq!(pluralize(0_u64, "entry", "entries"), "0 entries");
+        assert_eq!(pluralize(21_usize, "entry", "entries"), "21 entries");
     }
 }
