@@ -474,18 +474,18 @@ begin
     select raise(abort, 'ledger audit rows cannot be deleted');
 end;
 
--- Owner: known_emails. HMACs of email addresses that have had the sign-up bonus, kept for ever. For a time also the
+-- Owner: email_rewards. HMACs of email addresses that have had the sign-up bonus, kept for ever. For a time also the
 -- points that a deleted account had; `parking` is their reference in the ledger.
-create table known_emails (
+create table email_rewards (
     email_hmac blob primary key,
-    known_since integer not null,
+    created_at integer not null,
     parked_points integer check (parked_points > 0),
     parking text,
     parked_at integer,
     check ((parked_points is null) = (parked_at is null) and (parked_points is null) = (parking is null))
 ) strict, without rowid;
 
-create index known_emails_parked on known_emails (parked_at) where parked_at is not null;
+create index email_rewards_parked on email_rewards (parked_at) where parked_at is not null;
 
 -- Owner: idempotency. First responses to requests with an Idempotency-Key, stored in the transaction of their effect.
 -- Ids grow with time, so the oldest rows are found without another index.

@@ -27,7 +27,7 @@ use yarrow::{
     app::{App, OpenMode},
     config::{Sources, load},
     domain::identity::{
-        codes::{self, NewCode, Purpose, Recipient},
+        codes::{self, AddressHmac, NewCode, Purpose},
         tokens,
         users::{self, Address},
     },
@@ -132,9 +132,9 @@ fn seed(directory: &Path) -> Result<Vec<String>, Failure> {
     let (limits, keys) = (app.config.auth.clone(), app.keys.clone());
     let made = app.store.write(move |tx| {
         for address in newcomers() {
-            let hmac = codes::hmac(&keys, &address, Purpose::SignIn, CODE);
-            let (recipient, lifetime) = (Recipient::of(&keys, &address), Duration::from_hours(1));
-            codes::make_live_in(tx, &limits, &NewCode { recipient, purpose: Purpose::SignIn, hmac, lifetime })?;
+            let hmac = codes::compute_hmac(&keys, &address, Purpose::SignIn, CODE);
+            let (recipient, lifetime) = (AddressHmac::new(&keys, &address), Duration::from_hours(1));
+            codes::store_in(tx, &limits, &NewCode { recipient, purpose: Purpose::SignIn, hmac, lifetime })?;
         }
         (0..STREAMS)
             .map(|number| {

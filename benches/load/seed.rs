@@ -13,7 +13,7 @@ use yarrow::{
     domain::{
         divination::history::{self, HistoryDraft},
         identity::{
-            codes::{self, NewCode, Purpose, Recipient},
+            codes::{self, AddressHmac, NewCode, Purpose},
             tokens,
             users::{self, Address},
         },
@@ -141,10 +141,10 @@ fn send_codes(app: &App) -> Result<(), Failure> {
     let keys = app.keys.clone();
     let sent = app.store.write(move |tx| {
         newcomers().chain(returning()).try_for_each(|address| {
-            let hmac = codes::hmac(&keys, &address, Purpose::SignIn, CODE);
-            let recipient = Recipient::of(&keys, &address);
+            let hmac = codes::compute_hmac(&keys, &address, Purpose::SignIn, CODE);
+            let recipient = AddressHmac::new(&keys, &address);
             let lifetime = Duration::from_hours(24);
-            codes::make_live_in(tx, &limits, &NewCode { recipient, purpose: Purpose::SignIn, hmac, lifetime })
+            codes::store_in(tx, &limits, &NewCode { recipient, purpose: Purpose::SignIn, hmac, lifetime })
         })
     });
     Ok(sent.wait()?)

@@ -9,7 +9,9 @@ use super::{
 };
 use yarrow::{
     app::App,
-    domain::messaging::notifications::{self, Audience, Draft, Kind, Notification, Payload, Sent},
+    domain::messaging::notifications::{
+        self, Audience, Notification, NotificationDraft, NotificationKind, Payload, SentNotification,
+    },
     error::{Error, FieldError, Result},
     http::responses::AdminNotification,
     types::{Timestamp, clean},
@@ -56,9 +58,9 @@ struct SendArgs {
     /// Send to this user: id, phone number or email address; repeatable
     #[arg(long, value_name = "WHO")]
     to: Vec<String>,
-    /// Kind; users can switch off all but `system`
-    #[arg(long, value_parser = choice!(Kind), default_value = Kind::Activity.name())]
-    kind: Kind,
+    /// NotificationKind; users can switch off all but `system`
+    #[arg(long, value_parser = choice!(NotificationKind), default_value = NotificationKind::Activity.name())]
+    kind: NotificationKind,
     /// Action on tap, as JSON, such as `{"type":"open_route","route":"points"}`
     #[arg(long, value_name = "JSON")]
     payload: Option<String>,
@@ -86,7 +88,7 @@ pub fn run(common: &Common, args: NotifyArgs) -> Result<()> {
     }
 }
 
-fn draft(app: &App, args: SendArgs) -> Result<Draft> {
+fn draft(app: &App, args: SendArgs) -> Result<NotificationDraft> {
     let limits = &app.config.limits;
     let mut faults = Vec::new();
     let title = text(&args.title, "title", limits.notification_title, &mut faults);
@@ -105,7 +107,7 @@ fn draft(app: &App, args: SendArgs) -> Result<Draft> {
         return Err(Error::fields(faults));
     }
     let users = args.to.iter().map(|who| find_user(app, who).map(|user| user.id)).collect::<Result<Vec<_>>>()?;
-    Ok(Draft {
+    Ok(NotificationDraft {
         audience: if args.all { Audience::Everybody } else { Audience::Users(users) },
         kind: args.kind,
         title,
@@ -129,7 +131,7 @@ fn text(given: &str, field: &str, limit: u32, faults: &mut Vec<FieldError>) -> S
 fn list(common: &Common, app: &App, page: &PageArgs) -> Result<()> {
     let listing = notifications::list_sent(app, page.page())?;
     common.output_page::<_, AdminNotification>(page.page(), listing, |listing| {
-        let rows = listing.items.iter().map(|Sent { notification, recipients, readers }| {
+        let rows = listing.items.iter().map(|SentNotification { notification, recipients, readers }| {
             let to = recipients.map_or_else(|| "all".to_owned(), |count| count.to_string());
             let Notification { id, created_at, kind, expires_at, title, .. } = notification;
             row![id, created_at, kind.name(), to, readers, or_empty(*expires_at), title]

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 
 use super::{Common, PageArgs, cli_authority, record_audit, row, table};
 use yarrow::{
-    domain::messaging::releases::{self, AppVersion, DownloadUrl, Draft, Release},
+    domain::messaging::releases::{self, AppVersion, DownloadUrl, Release, ReleaseDraft},
     error::{Error, Result},
     http::responses::AppRelease,
 };
@@ -74,10 +74,10 @@ pub fn run(common: &Common, args: ReleaseArgs) -> Result<()> {
     }
 }
 
-fn draft(args: PublishArgs) -> Result<Draft> {
+fn draft(args: PublishArgs) -> Result<ReleaseDraft> {
     let version = AppVersion::parse(&args.version).map_err(|fault| Error::field("version", fault))?;
     let download_url = args.url.map(|url| DownloadUrl::parse(&url)).transpose();
-    Ok(Draft {
+    Ok(ReleaseDraft {
         version,
         version_code: args.code,
         platform: args.platform,

@@ -13,7 +13,7 @@ use yarrow::{
     app::App,
     domain::{
         divination::chat,
-        identity::user_data::{self, Issue, Who},
+        identity::user_data::{self, Issue, UserSelector},
         operations::support,
     },
     error::Result,
@@ -109,7 +109,7 @@ fn attachment(common: &Common, app: &App, user: UserId, language: Locale) -> Res
 }
 
 fn validate(common: &Common, app: &App, user: UserId) -> Result<()> {
-    let report = user_data::validate(app, &Who::Id(user))?;
+    let report = user_data::validate(app, &UserSelector::Id(user))?;
     record_audit(app, "users validate", Some(user), cli_authority(None))?;
     common.output(&UserDataValidation::from(report.clone()), || match report.issues.as_slice() {
         [] => "No issues.".to_owned(),
@@ -120,7 +120,7 @@ fn validate(common: &Common, app: &App, user: UserId) -> Result<()> {
 
 fn repair(common: &Common, app: &App, user: UserId, reason: Option<String>) -> Result<()> {
     let by = cli_authority(reason);
-    let report = user_data::fix(app, Who::Id(user), by.clone()).wait()?;
+    let report = user_data::repair(app, UserSelector::Id(user), by.clone()).wait()?;
     record_audit(app, "users repair", Some(user), by)?;
     common.output(&UserDataFix::from(report.clone()), || {
         match (report.fixed.as_slice(), report.remaining.as_slice()) {

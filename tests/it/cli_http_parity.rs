@@ -76,7 +76,7 @@ const COUNTERPARTS: &[(&str, &str, &str)] = &[
     ("GET /admin/user-data/validate/user/{userId}", "users validate", "user_data::validate"),
     ("GET /admin/user-data/validate/phone/{phoneNumber}", "users validate", "user_data::validate"),
     ("POST /admin/user-data/validate/batch", "users validate", "user_data::validate"),
-    ("POST /admin/user-data/fix/{phoneNumber}", "users repair", "user_data::fix"),
+    ("POST /admin/user-data/fix/{phoneNumber}", "users repair", "user_data::repair"),
     ("GET /admin/user-data/test/user-info/{userId}", "users attachment", "chat::attachment"),
     ("DELETE /admin/data-cleanup/all", "cleanup all", "purge::clear"),
     ("DELETE /admin/data-cleanup/verification-codes", "cleanup verification-codes", "purge::clear"),

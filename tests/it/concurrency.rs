@@ -409,7 +409,7 @@ fn concurrent_deletions_of_an_account_succeed_once() {
     assert_eq!(counted.get(&204), Some(&1), "{counted:?}");
     assert!(counted.keys().all(|status| [204, 401, 404].contains(status)), "{counted:?}");
     assert_eq!(server.value::<i64>("select count(*) from ledger_entries where kind = 'parked'"), 1);
-    assert_eq!(server.value::<i64>("select sum(parked_points) from known_emails"), 100);
+    assert_eq!(server.value::<i64>("select sum(parked_points) from email_rewards"), 100);
     assert_ledger_is_sound(&server);
 }
 

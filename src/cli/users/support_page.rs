@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::issue_table;
 use crate::cli::{audit, http_rows, logs, or_empty, row, table};
 use yarrow::{
-    domain::{messaging::notifications::Received, operations::support::Sheet},
+    domain::{messaging::notifications::InboxItem, operations::support::Sheet},
     http::responses::{AuditRow, LoggedRequest, UserDataIssue},
 };
 
@@ -117,7 +117,7 @@ pub fn text_of(sheet: &Sheet) -> String {
             "Notifications",
             ["at", "kind", "title", "read"],
             &sheet.notices,
-            |Received { notification, read_at }| {
+            |InboxItem { notification, read_at }| {
                 let read = read_at.map_or_else(|| "unread".to_owned(), |time| time.to_string());
                 row![notification.created_at, notification.kind.name(), notification.title, read]
             },

@@ -6,7 +6,7 @@
 //! caller's address resets nothing. Right and wrong codes differ in nothing but the outcome: an address that was never
 //! sent a code answers like one that was.
 
-mod seen;
+mod records;
 
 use std::{net::IpAddr, time::Duration};
 
@@ -24,7 +24,10 @@ use crate::{
     types::{Secret, named_enum},
 };
 
-pub use seen::{KeptCode, LiveCode, SentCode, clear_in, count_in, expired_after_in, kept_after_in, live_in, sent_in};
+pub use records::{
+    CodeSend, LiveCode, StoredCode, count_in, delete_in, list_after_in, list_expired_after_in, list_live_in,
+    list_sends_in,
+};
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -40,7 +43,7 @@ named_enum! {
 
 /// What came of codes since the start.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub struct CodeMetrics {
     /// A provider took them.
     pub sent: Counter,
     /// They were proved.
@@ -49,9 +52,9 @@ pub struct Tally {
     pub rejected: Counter,
 }
 
-impl Tally {
+impl CodeMetrics {
     /// Counts a code that was tried, and hands the outcome on.
-    pub fn note<T>(&self, outcome: Result<T>) -> Result<T> {
+    pub fn count_verification<T>(&self, outcome: Result<T>) -> Result<T> {
         match &outcome {
             Ok(_) => self.verified.add(1),
             Err(_) => self.rejected.add(1),
@@ -61,21 +64,21 @@ impl Tally {
 }
 
 /// How many codes were sent in the last 24 hours.
-pub fn spent_in(tx: &Read<'_>) -> Result<u64> {
+pub fn count_recent_sends_in(tx: &Read<'_>) -> Result<u64> {
     tx.one("select count(*) from code_sends where sent_at > ?1", [tx.now.minus(DAY).0], |row| row.get(0).map(u32::into))
 }
 
-/// How a code is kept: its HMAC, bound to the address and the purpose.
-pub fn hmac(key: &ServerKey, address: &str, purpose: Purpose, code: &str) -> [u8; 32] {
+/// How a code is stored: its HMAC, bound to the address and the purpose.
+pub fn compute_hmac(key: &ServerKey, address: &str, purpose: Purpose, code: &str) -> [u8; 32] {
     key.authenticate(&["code", purpose.name(), address, code])
 }
 
 /// Under what an address is known here: its HMAC.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recipient(String);
+pub struct AddressHmac(String);
 
-impl Recipient {
-    pub fn of(key: &ServerKey, address: &str) -> Self {
+impl AddressHmac {
+    pub fn new(key: &ServerKey, address: &str) -> Self {
         Self(Secret::from_bytes(&key.authenticate(&["recipient", address])).reveal().to_owned())
     }
 }
@@ -100,14 +103,14 @@ pub struct Reservation(i64);
 ///
 /// # Errors
 /// `too_many_requests`, with the time until the last of the exhausted windows opens again.
-pub fn reserve_in(tx: &Write<'_>, limits: &Auth, recipient: &Recipient, client_network: &str) -> Result<Reservation> {
+pub fn reserve_in(tx: &Write<'_>, limits: &Auth, recipient: &AddressHmac, client_network: &str) -> Result<Reservation> {
     require_budget_in(tx, limits, recipient, client_network)?;
     let id = tx.one(
         "insert into code_sends (address, client_network, sent_at) values (?1, ?2, ?3) returning id",
         (recipient.0.as_str(), client_network, tx.now.0),
         |row| row.get(0),
     )?;
-    warn_of_spending(tx, limits.sends_per_day)?;
+    warn_of_budget_use(tx, limits.sends_per_day)?;
     Ok(Reservation(id))
 }
 
@@ -115,7 +118,7 @@ pub fn reserve_in(tx: &Write<'_>, limits: &Auth, recipient: &Recipient, client_n
 ///
 /// # Errors
 /// As [`reserve_in`].
-pub fn require_budget_in(tx: &Read<'_>, limits: &Auth, recipient: &Recipient, client_network: &str) -> Result<()> {
+pub fn require_budget_in(tx: &Read<'_>, limits: &Auth, recipient: &AddressHmac, client_network: &str) -> Result<()> {
     let address = recipient.0.as_str();
     let per_address =
         "select sent_at from code_sends where address = ?1 and sent_at <= ?3 order by sent_at desc limit 1 offset ?2";
@@ -135,7 +138,7 @@ pub fn require_budget_in(tx: &Read<'_>, limits: &Auth, recipient: &Recipient, cl
 }
 
 /// Says so in the log when half of the day's budget, and when all of it, is spent.
-fn warn_of_spending(tx: &Write<'_>, budget: u32) -> Result<()> {
+fn warn_of_budget_use(tx: &Write<'_>, budget: u32) -> Result<()> {
     let spent: u32 = tx.one(
         "select count(*) from (select 1 from code_sends where sent_at > ?1 limit ?2)",
         (tx.now.minus(DAY).0, budget),
@@ -148,21 +151,21 @@ fn warn_of_spending(tx: &Write<'_>, budget: u32) -> Result<()> {
 }
 
 /// Gives the place in the budgets back, because nothing was sent.
-pub fn give_back_in(tx: &Write<'_>, reservation: Reservation) -> Result<()> {
+pub fn release_in(tx: &Write<'_>, reservation: Reservation) -> Result<()> {
     tx.execute("delete from code_sends where id = ?1", [reservation.0]).map(drop)
 }
 
 /// A code that is to become the one live code of its recipient and purpose.
 #[derive(Clone, Debug)]
 pub struct NewCode {
-    pub recipient: Recipient,
+    pub recipient: AddressHmac,
     pub purpose: Purpose,
     pub hmac: [u8; 32],
     pub lifetime: Duration,
 }
 
 /// Makes this the one live code of the recipient, with all its tries.
-pub fn make_live_in(tx: &Write<'_>, limits: &Auth, code: &NewCode) -> Result<()> {
+pub fn store_in(tx: &Write<'_>, limits: &Auth, code: &NewCode) -> Result<()> {
     tx.execute(
         "insert into codes (address, purpose, code_hmac, tries_left, expires_at) values (?1, ?2, ?3, ?4, ?5) \
          on conflict (address, purpose) do update set code_hmac = excluded.code_hmac, \
@@ -174,20 +177,20 @@ pub fn make_live_in(tx: &Write<'_>, limits: &Auth, code: &NewCode) -> Result<()>
 
 /// Makes the fixed code of a review account live. Asking again does not give the tries back: asking costs nothing
 /// here, so that otherwise anybody could guess for ever.
-pub fn make_fixed_live_in(tx: &Write<'_>, limits: &Auth, code: &NewCode) -> Result<()> {
+pub fn store_fixed_in(tx: &Write<'_>, limits: &Auth, code: &NewCode) -> Result<()> {
     let is_live: Option<bool> = tx.first(
         "select true from codes where address = ?1 and purpose = ?2 and expires_at > ?3",
         (&code.recipient.0, code.purpose.name(), tx.now.0),
         |row| row.get(0),
     )?;
     if is_live.is_none() {
-        make_live_in(tx, limits, code)?;
+        store_in(tx, limits, code)?;
     }
     Ok(())
 }
 
 /// Takes the live code away if it is still this one.
-pub fn withdraw_in(tx: &Write<'_>, recipient: &Recipient, purpose: Purpose, hmac: [u8; 32]) -> Result<()> {
+pub fn delete_if_current_in(tx: &Write<'_>, recipient: &AddressHmac, purpose: Purpose, hmac: [u8; 32]) -> Result<()> {
     tx.execute(
         "delete from codes where address = ?1 and purpose = ?2 and code_hmac = ?3",
         (&recipient.0, purpose.name(), hmac),
@@ -198,10 +201,10 @@ pub fn withdraw_in(tx: &Write<'_>, recipient: &Recipient, purpose: Purpose, hmac
 /// Consumes the code if it is right, and takes a try if it is not.
 ///
 /// # Errors
-/// As [`prove_in`].
-pub fn consume_in(tx: &Write<'_>, recipient: &Recipient, purpose: Purpose, hmac: [u8; 32]) -> Result<()> {
-    prove_in(tx, recipient, purpose, hmac)?;
-    withdraw_in(tx, recipient, purpose, hmac)
+/// As [`verify_in`].
+pub fn consume_in(tx: &Write<'_>, recipient: &AddressHmac, purpose: Purpose, hmac: [u8; 32]) -> Result<()> {
+    verify_in(tx, recipient, purpose, hmac)?;
+    delete_if_current_in(tx, recipient, purpose, hmac)
 }
 
 /// Makes sure that the code is right, and takes a try if it is not. Whoever proves a code then withdraws it, in the
@@ -209,15 +212,15 @@ pub fn consume_in(tx: &Write<'_>, recipient: &Recipient, purpose: Purpose, hmac:
 ///
 /// # Errors
 /// `invalid_code`, the same whether the code is wrong, expired, used or out of tries; the try stays taken.
-pub fn prove_in(tx: &Write<'_>, recipient: &Recipient, purpose: Purpose, hmac: [u8; 32]) -> Result<()> {
-    let kept: Option<[u8; 32]> = tx.first(
+pub fn verify_in(tx: &Write<'_>, recipient: &AddressHmac, purpose: Purpose, hmac: [u8; 32]) -> Result<()> {
+    let stored: Option<[u8; 32]> = tx.first(
         "select code_hmac from codes where address = ?1 and purpose = ?2 and tries_left > 0 and expires_at > ?3",
         (&recipient.0, purpose.name(), tx.now.0),
         |row| row.get(0),
     )?;
     // An address without a live code is compared as well, with a value that nothing equals.
-    let kept_or_none = kept.unwrap_or([0; 32]);
-    if bool::from(kept_or_none.ct_eq(&hmac)) && kept.is_some() {
+    let expected = stored.unwrap_or([0; 32]);
+    if bool::from(expected.ct_eq(&hmac)) && stored.is_some() {
         return Ok(());
     }
     tx.execute(
@@ -228,7 +231,7 @@ pub fn prove_in(tx: &Write<'_>, recipient: &Recipient, purpose: Purpose, hmac: [
 }
 
 /// Deletes the live codes of a recipient. What was sent to them goes on counting.
-pub fn erase_in(tx: &Write<'_>, recipient: &Recipient) -> Result<()> {
+pub fn erase_in(tx: &Write<'_>, recipient: &AddressHmac) -> Result<()> {
     tx.execute("delete from codes where address = ?1", [&recipient.0]).map(drop)
 }
 

@@ -2,7 +2,7 @@
 
 pub mod accounts;
 pub mod codes;
-pub mod known_emails;
+pub mod email_rewards;
 pub mod preferences;
 pub mod profile;
 pub mod tokens;

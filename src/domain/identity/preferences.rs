@@ -15,7 +15,7 @@ use crate::{
 named_enum! {
     /// The kinds of notification.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum Kind {
+    pub enum NotificationKind {
         /// About the service itself: outages, changed terms. Always shown.
         System = "system",
         /// About the user's own account: points, invites.
@@ -44,19 +44,19 @@ impl Preferences {
     pub const DEFAULT: Self =
         Self { account: true, activity: true, promotion: true, locale: None, time_zone: None, updated_at: None };
 
-    pub const fn shows(&self, kind: Kind) -> bool {
+    pub const fn shows(&self, kind: NotificationKind) -> bool {
         match kind {
-            Kind::System => true,
-            Kind::Account => self.account,
-            Kind::Activity => self.activity,
-            Kind::Promotion => self.promotion,
+            NotificationKind::System => true,
+            NotificationKind::Account => self.account,
+            NotificationKind::Activity => self.activity,
+            NotificationKind::Promotion => self.promotion,
         }
     }
 }
 
 /// What a request changes; the rest stays.
 #[derive(Clone, Debug, Default)]
-pub struct Change {
+pub struct PreferencesChange {
     pub account: Option<bool>,
     pub activity: Option<bool>,
     pub promotion: Option<bool>,
@@ -71,13 +71,13 @@ pub fn find(core: &Core, user: UserId) -> Result<Preferences> {
 }
 
 /// Changes what is named, and answers with the whole.
-pub fn change(core: &Core, user: UserId, change: Change) -> Pending<Preferences> {
+pub fn change(core: &Core, user: UserId, change: PreferencesChange) -> Pending<Preferences> {
     core.store.write(move |tx| change_in(tx, user, &change))
 }
 
 /// The language that the user chose, or else the one that the request asks for.
-pub fn locale(core: &Core, user: UserId, asked: Locale) -> Result<Locale> {
-    Ok(find(core, user)?.locale.unwrap_or(asked))
+pub fn locale(core: &Core, user: UserId, requested: Locale) -> Result<Locale> {
+    Ok(find(core, user)?.locale.unwrap_or(requested))
 }
 
 /// Where the user is, if they do not say it now.
@@ -117,7 +117,7 @@ pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
     tx.execute("delete from preferences where user_id = ?1", [user.0]).map(drop)
 }
 
-fn change_in(tx: &Write<'_>, user: UserId, change: &Change) -> Result<Preferences> {
+fn change_in(tx: &Write<'_>, user: UserId, change: &PreferencesChange) -> Result<Preferences> {
     users::require_in(tx, user)?;
     tx.one(
         "insert into preferences (user_id, account, activity, promotion, locale, time_zone, updated_at) \

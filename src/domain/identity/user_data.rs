@@ -1,18 +1,18 @@
-//! What is kept of a user, held against itself: found wrong, and put right where there is no doubt what is right.
+//! What is stored_user of a user, held against itself: found wrong, and put right where there is no doubt what is right.
 //!
 //! Validating reads and changes nothing. Fixing looks again in its own transaction and repairs what it finds then, so
 //! that a second run finds nothing to do. What a person must decide (two accounts of one number, entries of the ledger
 //! that contradict each other) is told and left as it is.
 
-mod spellings;
+mod phone_spellings;
 
-use self::spellings::{Odd, holders_in};
+use self::phone_spellings::{IrregularNumbers, find_owners_in};
 use crate::{
     app::App,
     core::Core,
     domain::{
         divination::history,
-        identity::users::{self, Kept},
+        identity::users::{self, StoredUser},
         money::ledger::{
             self, Asset, Authority,
             consistency::{AccountConsistency, consistency_in},
@@ -28,10 +28,10 @@ use crate::{
 /// Users looked at in one read.
 const SLICE: u32 = 200;
 /// Issues that a synchronisation lists; further ones are counted.
-const LISTED: usize = 1000;
+const MAX_ISSUES: usize = 1000;
 const SYNC: &str = "user_data.sync";
 
-/// Something that is wrong with what is kept of a user.
+/// Something that is wrong with what is stored_user of a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Issue {
     pub code: &'static str,
@@ -60,7 +60,7 @@ pub struct Validation {
 
 /// What was repaired of one user, and what is left.
 #[derive(Clone, Debug)]
-pub struct Fix {
+pub struct Repair {
     pub user: UserId,
     pub phone_number: Option<String>,
     pub fixed: Vec<Issue>,
@@ -69,11 +69,11 @@ pub struct Fix {
 
 /// What a synchronisation did.
 #[derive(Clone, Debug, Default)]
-pub struct Synchronised {
+pub struct SyncReport {
     pub checked: u64,
     /// Users of whom something was repaired.
     pub fixed: u64,
-    /// Records of users who are gone, which were deleted.
+    /// Records of users selector are gone, which were deleted.
     pub orphans_deleted: u64,
     /// Users of whom something is wrong that was not repaired.
     pub inconsistent: u64,
@@ -83,19 +83,19 @@ pub struct Synchronised {
 
 /// Whom a validation is about.
 #[derive(Clone, Debug)]
-pub enum Who {
+pub enum UserSelector {
     Id(UserId),
     Phone(PhoneNumber),
 }
 
-/// Validates what is kept of a user.
+/// Validates what is stored_user of a user.
 ///
 /// # Errors
 /// `not_found`.
-pub fn validate(core: &Core, who: &Who) -> Result<Validation> {
+pub fn validate(core: &Core, selector: &UserSelector) -> Result<Validation> {
     core.store.read(|tx| {
-        let kept = find_in(tx, &core.phone_rules, who)?.ok_or(Code::NotFound)?;
-        validate_in(tx, &core.phone_rules, kept, None)
+        let stored_user = find_in(tx, &core.phone_rules, selector)?.ok_or(Code::NotFound)?;
+        validate_in(tx, &core.phone_rules, stored_user, None)
     })
 }
 
@@ -103,73 +103,73 @@ pub fn validate(core: &Core, who: &Who) -> Result<Validation> {
 ///
 /// # Errors
 /// `not_found`.
-pub fn fix(core: &Core, who: Who, by: Authority) -> Pending<Fix> {
+pub fn repair(core: &Core, selector: UserSelector, by: Authority) -> Pending<Repair> {
     let rules = core.phone_rules.clone();
     core.store.write(move |tx| {
-        let kept = find_in(tx, &rules, &who)?.ok_or(Code::NotFound)?;
-        fix_in(tx, &rules, kept.id, &by)
+        let stored_user = find_in(tx, &rules, &selector)?.ok_or(Code::NotFound)?;
+        repair_in(tx, &rules, stored_user.id, &by)
     })
 }
 
-/// Validates and repairs what is kept of every user. Blocks for as long as that takes.
+/// Validates and repairs what is stored_user of every user. Blocks for as long as that takes.
 ///
 /// # Errors
 /// `already_running`.
-pub fn synchronise(app: &App, by: &Authority, progress: &mut dyn FnMut(u64)) -> Result<Synchronised> {
+pub fn synchronise(app: &App, by: &Authority, progress: &mut dyn FnMut(u64)) -> Result<SyncReport> {
     Lease::hold(app, SYNC, |run| synchronise_all(app, by, run, progress))
 }
 
-fn synchronise_all(app: &App, by: &Authority, run: &Lease, progress: &mut dyn FnMut(u64)) -> Result<Synchronised> {
-    let mut done = Synchronised::default();
-    let odd = Odd::of_everybody(app, SLICE)?;
+fn synchronise_all(app: &App, by: &Authority, run: &Lease, progress: &mut dyn FnMut(u64)) -> Result<SyncReport> {
+    let mut report = SyncReport::default();
+    let irregular = IrregularNumbers::find_all(app, SLICE)?;
     let mut last = UserId(0);
     loop {
-        let validations = app.store.read(|tx| validate_slice_in(tx, &app.phone_rules, last, &odd))?;
+        let validations = app.store.read(|tx| validate_slice_in(tx, &app.phone_rules, last, &irregular))?;
         let Some(newest) = validations.last() else { break };
         last = newest.user;
         for validation in validations {
-            done.checked += 1;
+            report.checked += 1;
             if !validation.issues.is_empty() {
-                settle(app, by, validation, &mut done)?;
+                repair_listed(app, by, validation, &mut report)?;
             }
         }
         run.renew(app)?;
-        progress(done.checked);
+        progress(report.checked);
     }
-    done.orphans_deleted = delete_orphans(app, run)?;
-    Ok(done)
+    report.orphans_deleted = delete_orphans(app, run)?;
+    Ok(report)
 }
 
-fn settle(core: &Core, by: &Authority, validation: Validation, done: &mut Synchronised) -> Result<()> {
+fn repair_listed(core: &Core, by: &Authority, validation: Validation, report: &mut SyncReport) -> Result<()> {
     let user = validation.user;
     let remaining = if validation.issues.iter().any(|issue| issue.fixable) {
-        let fix = match fix(core, Who::Id(user), by.clone()).wait() {
+        let repair = match repair(core, UserSelector::Id(user), by.clone()).wait() {
             // They left since they were looked at.
             Err(error) if error.code == Code::NotFound => return Ok(()),
             fixed => fixed?,
         };
-        done.fixed += u64::from(!fix.fixed.is_empty());
-        fix.remaining
+        report.fixed += u64::from(!repair.fixed.is_empty());
+        repair.remaining
     } else {
         validation.issues
     };
-    done.inconsistent += u64::from(!remaining.is_empty());
-    let room = LISTED.saturating_sub(done.issues.len());
-    done.issues.extend(remaining.into_iter().take(room).map(|issue| (user, issue)));
+    report.inconsistent += u64::from(!remaining.is_empty());
+    let free = MAX_ISSUES.saturating_sub(report.issues.len());
+    report.issues.extend(remaining.into_iter().take(free).map(|issue| (user, issue)));
     Ok(())
 }
 
 /// Deletes castings whose user is gone: their deletion was meant to take them along.
 fn delete_orphans(app: &App, run: &Lease) -> Result<u64> {
-    let (mut deleted, mut looked_at) = (0, 0);
+    let (mut deleted, mut checked) = (0, 0);
     let mut last = UserId(0);
     while let Some(owner) = app.store.read(|tx| history::next_owner_in(tx, last))? {
         last = owner;
-        looked_at += 1;
-        if looked_at % SLICE == 0 {
+        checked += 1;
+        if checked % SLICE == 0 {
             run.renew(app)?;
         }
-        if app.store.read(|tx| users::find_kept_in(tx, owner))?.is_some() {
+        if app.store.read(|tx| users::find_stored_in(tx, owner))?.is_some() {
             continue;
         }
         let orphans = free_space_scrub::delete_in_batches(app, move |tx| history::delete_orphans_in(tx, owner, SLICE))?;
@@ -178,52 +178,64 @@ fn delete_orphans(app: &App, run: &Lease) -> Result<u64> {
     Ok(deleted)
 }
 
-fn validate_slice_in(tx: &Read<'_>, rules: &PhoneRules, after: UserId, odd: &Odd) -> Result<Vec<Validation>> {
+fn validate_slice_in(
+    tx: &Read<'_>,
+    rules: &PhoneRules,
+    after: UserId,
+    irregular: &IrregularNumbers,
+) -> Result<Vec<Validation>> {
     let ids = users::ids_after_in(tx, after, SLICE)?;
-    let kept = ids.into_iter().filter_map(|id| users::find_kept_in(tx, id).transpose());
-    kept.map(|kept| validate_in(tx, rules, kept?, Some(odd))).collect()
+    let stored_user = ids.into_iter().filter_map(|id| users::find_stored_in(tx, id).transpose());
+    stored_user.map(|stored_user| validate_in(tx, rules, stored_user?, Some(irregular))).collect()
 }
 
-fn find_in(tx: &Read<'_>, rules: &PhoneRules, who: &Who) -> Result<Option<Kept>> {
-    match who {
-        Who::Id(id) => users::find_kept_in(tx, *id),
-        Who::Phone(phone_number) => {
-            let found = holders_in(tx, rules, phone_number, None)?;
+fn find_in(tx: &Read<'_>, rules: &PhoneRules, selector: &UserSelector) -> Result<Option<StoredUser>> {
+    match selector {
+        UserSelector::Id(id) => users::find_stored_in(tx, *id),
+        UserSelector::Phone(phone_number) => {
+            let found = find_owners_in(tx, rules, phone_number, None)?;
             // The right spelling is the account that people reach.
-            let is_canonical = |kept: &&Kept| kept.phone_number.as_deref() == Some(phone_number.as_str());
+            let is_canonical =
+                |stored_user: &&StoredUser| stored_user.phone_number.as_deref() == Some(phone_number.as_str());
             Ok(found.iter().find(is_canonical).or(found.first()).cloned())
         }
     }
 }
 
-fn validate_in(tx: &Read<'_>, rules: &PhoneRules, kept: Kept, odd: Option<&Odd>) -> Result<Validation> {
+fn validate_in(
+    tx: &Read<'_>,
+    rules: &PhoneRules,
+    stored_user: StoredUser,
+    irregular: Option<&IrregularNumbers>,
+) -> Result<Validation> {
     let mut issues = Vec::new();
-    validate_phone_in(tx, rules, &kept, odd, &mut issues)?;
-    validate_email_in(tx, &kept, &mut issues)?;
+    validate_phone_in(tx, rules, &stored_user, irregular, &mut issues)?;
+    validate_email_in(tx, &stored_user, &mut issues)?;
     for asset in Asset::ALL {
-        validate_account_in(tx, kept.id, asset, &mut issues)?;
+        validate_account_in(tx, stored_user.id, asset, &mut issues)?;
     }
-    Ok(Validation { user: kept.id, phone_number: kept.phone_number, issues })
+    Ok(Validation { user: stored_user.id, phone_number: stored_user.phone_number, issues })
 }
 
 fn validate_phone_in(
     tx: &Read<'_>,
     rules: &PhoneRules,
-    kept: &Kept,
-    odd: Option<&Odd>,
+    stored_user: &StoredUser,
+    irregular: Option<&IrregularNumbers>,
     issues: &mut Vec<Issue>,
 ) -> Result<()> {
-    let Some(stored) = &kept.phone_number else { return Ok(()) };
+    let Some(stored) = &stored_user.phone_number else { return Ok(()) };
     let Ok(canonical) = PhoneNumber::parse(stored, rules) else {
         // A number of a region that is no longer allowed is right all the same.
-        let is_plain = stored.strip_prefix('+').unwrap_or(stored).bytes().all(|byte| byte.is_ascii_digit());
-        if !is_plain {
+        let has_only_digits = stored.strip_prefix('+').unwrap_or(stored).bytes().all(|byte| byte.is_ascii_digit());
+        if !has_only_digits {
             issues.push(Issue::open("phone_invalid", "the phone number is none"));
         }
         return Ok(());
     };
-    let same = holders_in(tx, rules, &canonical, odd)?;
-    let others: Vec<_> = same.iter().filter(|other| other.id != kept.id).map(|other| other.id.to_string()).collect();
+    let same = find_owners_in(tx, rules, &canonical, irregular)?;
+    let others: Vec<_> =
+        same.iter().filter(|other| other.id != stored_user.id).map(|other| other.id.to_string()).collect();
     if !others.is_empty() {
         let detail = format!("the same phone number in another spelling belongs to user {}", others.join(", "));
         issues.push(Issue::open("duplicate_phone", detail));
@@ -233,8 +245,8 @@ fn validate_phone_in(
     Ok(())
 }
 
-fn validate_email_in(tx: &Read<'_>, kept: &Kept, issues: &mut Vec<Issue>) -> Result<()> {
-    let Some(stored) = &kept.email else { return Ok(()) };
+fn validate_email_in(tx: &Read<'_>, stored_user: &StoredUser, issues: &mut Vec<Issue>) -> Result<()> {
+    let Some(stored) = &stored_user.email else { return Ok(()) };
     let canonical = canonical_email(stored);
     if canonical == *stored {
         return Ok(());
@@ -275,21 +287,21 @@ fn validate_account_in(tx: &Read<'_>, user: UserId, asset: Asset, issues: &mut V
     Ok(())
 }
 
-fn fix_in(tx: &Write<'_>, rules: &PhoneRules, user: UserId, by: &Authority) -> Result<Fix> {
-    let kept = users::find_kept_in(tx, user)?.ok_or(Code::NotFound)?;
+fn repair_in(tx: &Write<'_>, rules: &PhoneRules, user: UserId, by: &Authority) -> Result<Repair> {
+    let stored_user = users::find_stored_in(tx, user)?.ok_or(Code::NotFound)?;
     let (fixed, remaining): (Vec<_>, Vec<_>) =
-        validate_in(tx, rules, kept.clone(), None)?.issues.into_iter().partition(|issue| issue.fixable);
-    let phone_number = kept.phone_number.as_deref().map(|stored| match PhoneNumber::parse(stored, rules) {
+        validate_in(tx, rules, stored_user.clone(), None)?.issues.into_iter().partition(|issue| issue.fixable);
+    let phone_number = stored_user.phone_number.as_deref().map(|stored| match PhoneNumber::parse(stored, rules) {
         Ok(canonical) => canonical.as_str().to_owned(),
         Err(_) => stored.to_owned(),
     });
     let has = |code: &str| fixed.iter().any(|issue| issue.code == code);
     if has("phone_not_canonical") || has("email_not_canonical") {
-        let is_respelled = has("email_not_canonical");
-        let respell = |stored: &str| if is_respelled { canonical_email(stored) } else { stored.to_owned() };
-        let email = kept.email.as_deref().map(respell);
-        let phone_number = if has("phone_not_canonical") { &phone_number } else { &kept.phone_number };
-        users::respell_in(tx, user, phone_number.as_deref(), email.as_deref())?;
+        let has_wrong_email = has("email_not_canonical");
+        let respell = |stored: &str| if has_wrong_email { canonical_email(stored) } else { stored.to_owned() };
+        let email = stored_user.email.as_deref().map(respell);
+        let phone_number = if has("phone_not_canonical") { &phone_number } else { &stored_user.phone_number };
+        users::set_addresses_in(tx, user, phone_number.as_deref(), email.as_deref())?;
     }
     for asset in Asset::ALL {
         match consistency_in(tx, user, asset)? {
@@ -300,8 +312,8 @@ fn fix_in(tx: &Write<'_>, rules: &PhoneRules, user: UserId, by: &Authority) -> R
             _ => {}
         }
     }
-    let phone_number = users::find_kept_in(tx, user)?.and_then(|kept| kept.phone_number);
-    Ok(Fix { user, phone_number, fixed, remaining })
+    let phone_number = users::find_stored_in(tx, user)?.and_then(|stored_user| stored_user.phone_number);
+    Ok(Repair { user, phone_number, fixed, remaining })
 }
 
 fn canonical_email(stored: &str) -> String {

@@ -1,6 +1,6 @@
 //! The people who use the app: who they are, by which addresses they are known, what they say of themselves.
 
-mod kept;
+mod stored_user;
 
 use crate::{
     error::{Code, Fault, FieldCode, Result},
@@ -8,7 +8,10 @@ use crate::{
     types::{Date, EmailAddress, PhoneNumber, Timestamp, UserId, named_enum},
 };
 
-pub use kept::{Kept, count_in, find_by_stored_email_in, find_kept_in, respell_in, spelled_between_in, spelled_in};
+pub use stored_user::{
+    StoredUser, count_in, find_by_phone_range_in, find_by_phone_spellings_in, find_by_stored_email_in, find_stored_in,
+    set_addresses_in,
+};
 
 /// What a user is, as other users of this module need it.
 #[derive(Clone, Debug)]
@@ -43,7 +46,7 @@ impl User {
     }
 
     /// The user's address of the same kind as this one.
-    pub fn address_like(&self, address: &Address) -> Option<Address> {
+    pub fn address_of_kind(&self, address: &Address) -> Option<Address> {
         match address {
             Address::Phone(_) => self.phone_number.clone().map(Address::Phone),
             Address::Email(_) => self.email.clone().map(Address::Email),
@@ -75,7 +78,7 @@ named_enum! {
 ///
 /// # Errors
 /// `invalid_format` or `out_of_range`.
-pub fn birthday(text: &str, today: Date) -> Result<String, Fault> {
+pub fn parse_birthday(text: &str, today: Date) -> Result<String, Fault> {
     let is_written_so = text.len() == 10 && text.as_bytes()[4] == b'-';
     let day = text.parse::<Date>().ok().filter(|_| is_written_so);
     let day = day.ok_or_else(|| Fault::new(FieldCode::InvalidFormat, "must be a day, yyyy-mm-dd"))?;
@@ -129,11 +132,11 @@ pub fn registered_at_in(tx: &Read<'_>, id: UserId) -> Result<Timestamp> {
 /// # Errors
 /// `unauthenticated`.
 pub fn require_in(tx: &Read<'_>, id: UserId) -> Result<()> {
-    if is_known_in(tx, id)? { Ok(()) } else { Err(Code::Unauthenticated.into()) }
+    if exists_in(tx, id)? { Ok(()) } else { Err(Code::Unauthenticated.into()) }
 }
 
 /// Whether there is such a user.
-pub fn is_known_in(tx: &Read<'_>, id: UserId) -> Result<bool> {
+pub fn exists_in(tx: &Read<'_>, id: UserId) -> Result<bool> {
     let found = tx.first("select true from users where id = ?1", [id.0], |row| row.get(0))?;
     Ok(found == Some(true))
 }
@@ -233,7 +236,7 @@ mod tests {
 
     #[test]
     fn birthdays_are_real_days_until_today() {
-        let read = |text: &str| birthday(text, jiff::civil::date(2026, 3, 1)).map_err(|fault| fault.code);
+        let read = |text: &str| parse_birthday(text, jiff::civil::date(2026, 3, 1)).map_err(|fault| fault.code);
         assert_eq!(read("1990-05-17"), Ok("1990-05-17".into()));
         assert_eq!(read("2024-02-29"), Ok("2024-02-29".into()));
         assert_eq!(read("2026-03-01"), Ok("2026-03-01".into()));

@@ -24,7 +24,7 @@ use crate::{
     types::{PageRequest, Paginated, PhoneNumber, Timestamp, UserId},
 };
 
-const CLIENT_KEPT: Duration = Duration::from_hours(24);
+const CLIENT_NETWORK_RETENTION: Duration = Duration::from_hours(24);
 
 /// The columns in the order in which [`feedback_of`] reads them.
 macro_rules! feedback_columns {
@@ -45,7 +45,7 @@ pub enum Author {
     /// A signed-in user, as the token says.
     User(User),
     /// Anybody, with what they say of themselves.
-    Stranger { client: IpAddr, user: Option<UserId>, phone_number: Option<PhoneNumber> },
+    Anonymous { client: IpAddr, user: Option<UserId>, phone_number: Option<PhoneNumber> },
 }
 
 /// Feedback as it is kept.
@@ -62,7 +62,7 @@ pub struct Feedback {
 
 /// Which feedback is asked for.
 #[derive(Clone, Debug)]
-pub enum Filter {
+pub enum FeedbackFilter {
     All,
     Of(UserId),
 }
@@ -82,7 +82,7 @@ pub fn submit(core: &Core, author: Author, content: String) -> Pending<Feedback>
             sliding_window::require_open_in(tx, &[window])?;
             insert_in(tx, Some(user.id), user.phone_number.as_ref(), None, &content)
         }
-        Author::Stranger { client, user, phone_number } => {
+        Author::Anonymous { client, user, phone_number } => {
             let network = client_network(*client);
             let newest_first = "select created_at from feedback where client_network = ?1 and created_at <= ?3 \
                                 order by created_at desc limit 1 offset ?2";
@@ -94,14 +94,14 @@ pub fn submit(core: &Core, author: Author, content: String) -> Pending<Feedback>
 }
 
 /// Feedback, newest first.
-pub fn list(core: &Core, filter: &Filter, page: PageRequest) -> Result<Paginated<Feedback>> {
+pub fn list(core: &Core, filter: &FeedbackFilter, page: PageRequest) -> Result<Paginated<Feedback>> {
     let (size, offset) = (page.size, page.offset());
     core.store.read(|tx| match filter {
-        Filter::All => Ok(Paginated {
+        FeedbackFilter::All => Ok(Paginated {
             items: tx.all(select_feedback!("order by id desc limit ?1 offset ?2"), (size, offset), feedback_of)?,
             total: count_in(tx)?,
         }),
-        Filter::Of(user) => Ok(Paginated {
+        FeedbackFilter::Of(user) => Ok(Paginated {
             items: tx.all(
                 select_feedback!("where user_id = ?1 order by id desc limit ?2 offset ?3"),
                 (user.0, size, offset),
@@ -134,7 +134,7 @@ pub fn count_in(tx: &Read<'_>) -> Result<i64> {
 }
 
 /// Up to `limit` pieces of feedback behind one, the oldest first.
-pub fn after_in(tx: &Read<'_>, after: Option<&Feedback>, limit: u32) -> Result<Vec<Feedback>> {
+pub fn list_after_in(tx: &Read<'_>, after: Option<&Feedback>, limit: u32) -> Result<Vec<Feedback>> {
     tx.all(
         select_feedback!("where id > ?1 order by id limit ?2"),
         (after.map_or(i64::MIN, |feedback| feedback.id), limit),
@@ -143,7 +143,7 @@ pub fn after_in(tx: &Read<'_>, after: Option<&Feedback>, limit: u32) -> Result<V
 }
 
 /// Deletes these pieces of feedback and says how many there still were. An id may have been given again.
-pub fn clear_in(tx: &Write<'_>, feedback: &[Feedback]) -> Result<usize> {
+pub fn delete_in(tx: &Write<'_>, feedback: &[Feedback]) -> Result<usize> {
     tx.execute_each(
         "delete from feedback where id = ?1 and created_at = ?2 and content = ?3",
         feedback.iter().map(|feedback| (feedback.id, feedback.created_at.0, &feedback.content)),
@@ -151,11 +151,11 @@ pub fn clear_in(tx: &Write<'_>, feedback: &[Feedback]) -> Result<usize> {
 }
 
 /// Forgets from which network up to `limit` old ones came.
-pub fn forget_clients_in(tx: &Write<'_>, limit: u32) -> Result<usize> {
+pub fn delete_client_networks_in(tx: &Write<'_>, limit: u32) -> Result<usize> {
     tx.execute(
         "update feedback set client_network = null where id in (select id from feedback \
          where client_network is not null and created_at <= ?1 order by created_at limit ?2)",
-        (tx.now.minus(CLIENT_KEPT).0, limit),
+        (tx.now.minus(CLIENT_NETWORK_RETENTION).0, limit),
     )
 }
 

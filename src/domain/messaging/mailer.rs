@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// Messages handed to the mail server at once: a slow provider must leave threads for other work.
-const CONCURRENT_MESSAGES: u32 = 32;
+const MAX_CONCURRENT_MESSAGES: u32 = 32;
 
 /// The email provider with its breaker and permits.
 pub struct Mailer {
@@ -22,7 +22,7 @@ impl Mailer {
         Self {
             sender,
             breaker: Arc::new(CircuitBreaker::with_defaults("email")),
-            permits: Semaphore::new(CONCURRENT_MESSAGES),
+            permits: Semaphore::new(MAX_CONCURRENT_MESSAGES),
         }
     }
 }

@@ -27,7 +27,7 @@ macro_rules! select_releases {
 
 /// A release before it is published.
 #[derive(Clone, Debug)]
-pub struct Draft {
+pub struct ReleaseDraft {
     pub version: AppVersion,
     pub version_code: i64,
     pub platform: Option<String>,
@@ -68,7 +68,7 @@ pub enum ClientVersion {
 
 /// What a client should do.
 #[derive(Clone, Debug)]
-pub struct Advice {
+pub struct UpdateCheck {
     pub update_available: bool,
     pub update_required: bool,
     pub latest: Option<Release>,
@@ -124,7 +124,7 @@ impl std::fmt::Display for AppVersion {
 ///
 /// # Errors
 /// `already_exists` when the platform has a release with this version code.
-pub fn publish(core: &Core, draft: Draft) -> Pending<Release> {
+pub fn publish(core: &Core, draft: ReleaseDraft) -> Pending<Release> {
     core.store.write(move |tx| {
         let made = tx.first(
             concat!(
@@ -170,13 +170,13 @@ pub fn latest(core: &Core, platform: Option<&str>) -> Result<Option<Release>> {
 }
 
 /// Says what a client of this version should do.
-pub fn check(core: &Core, client: &ClientVersion, platform: Option<&str>) -> Result<Advice> {
+pub fn check(core: &Core, client: &ClientVersion, platform: Option<&str>) -> Result<UpdateCheck> {
     core.store.read(|tx| {
         let Some(latest) = latest_in(tx, platform)? else {
-            return Ok(Advice { update_available: false, update_required: false, latest: None });
+            return Ok(UpdateCheck { update_available: false, update_required: false, latest: None });
         };
         let required = latest_required_in(tx, platform)?;
-        Ok(Advice {
+        Ok(UpdateCheck {
             update_available: client.is_before(&latest),
             update_required: required.is_some_and(|required| client.is_before(&required)),
             latest: Some(latest),

@@ -79,7 +79,7 @@ fn store_disagreement(moderation: &Moderation, sample: Sample, other: Ruling) ->
 
 /// Returns true if the text has no user, or its user still exists.
 fn is_user_present_in(tx: &Read<'_>, user: Option<UserId>) -> Result<bool> {
-    user.map_or(Ok(true), |user| users::is_known_in(tx, user))
+    user.map_or(Ok(true), |user| users::exists_in(tx, user))
 }
 
 fn insert_in(

@@ -110,7 +110,7 @@ impl HealthSnapshot {
                 offsite: backups::offsite::status_in(tx)?,
                 moderated_by: policy::current_in(tx)?.service,
                 payments_in_review: orders::in_review_in(tx)?,
-                codes_sent: codes::spent_in(tx)?,
+                codes_sent: codes::count_recent_sends_in(tx)?,
             })
         })
     }

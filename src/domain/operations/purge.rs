@@ -102,7 +102,7 @@ pub fn run(backups: &Backups, target: PurgeTarget, progress: backups::Progress<'
     let (deleted, backup) = match target {
         PurgeTarget::All => purge_all(backups, progress)?,
         PurgeTarget::VerificationCodes => {
-            purge_table(backups, "codes", progress, |tx, last| codes::kept_after_in(tx, last, BATCH), codes::clear_in)?
+            purge_table(backups, "codes", progress, |tx, last| codes::list_after_in(tx, last, BATCH), codes::delete_in)?
         }
         PurgeTarget::PaymentRecords => {
             purge_table(backups, "payment_orders", progress, finished, retention::delete_in)?
@@ -111,8 +111,8 @@ pub fn run(backups: &Backups, target: PurgeTarget, progress: backups::Progress<'
             backups,
             "feedback",
             progress,
-            |tx, last| feedback::after_in(tx, last, BATCH),
-            feedback::clear_in,
+            |tx, last| feedback::list_after_in(tx, last, BATCH),
+            feedback::delete_in,
         )?,
     };
     Ok(PurgeResult { deleted, kept, backup })

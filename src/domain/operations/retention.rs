@@ -4,7 +4,7 @@ use crate::{
     core::Core,
     domain::{
         divination::{budget, history, model_calls},
-        identity::{codes, known_emails, tokens},
+        identity::{codes, email_rewards, tokens},
         messaging::{feedback, notifications},
         moderation::{shadow_mode, violations},
         operations::{admins, clock_jump::ClockGuard, free_space_scrub, idempotency, network_log},
@@ -42,13 +42,13 @@ fn sweep_while(core: &Core, is_running: &dyn Fn() -> bool) -> Result<usize> {
     sweep.in_slices(|tx| tokens::delete_expired_in(tx, SLICE));
     sweep.in_slices(move |tx| history::delete_deactivated_in(tx, retention.deactivated_history, SLICE));
     sweep.in_slices(move |tx| idempotency::delete_older_in(tx, retention.idempotency_keys, SLICE));
-    sweep.in_slices(move |tx| known_emails::forget_parked_in(tx, retention.parked_points, SLICE));
+    sweep.in_slices(move |tx| email_rewards::delete_expired_parked_in(tx, retention.parked_points, SLICE));
     sweep.in_slices(move |tx| budget::delete_old_spending_in(tx, &zone, SLICE));
     sweep.in_slices(|tx| model_calls::hourly_limit::delete_old_in(tx, SLICE));
     sweep.in_slices(move |tx| notifications::delete_expired_in(tx, retention.expired_notifications, SLICE));
     sweep.in_slices(move |tx| violations::delete_older_in(tx, retention.violations, SLICE));
     sweep.in_slices(move |tx| shadow_mode::delete_older_in(tx, retention.violations, SLICE));
-    sweep.in_slices(|tx| feedback::forget_clients_in(tx, SLICE));
+    sweep.in_slices(|tx| feedback::delete_client_networks_in(tx, SLICE));
     sweep.in_slices(move |tx| admins::delete_expired_in(tx, attempts_window, SLICE));
     sweep.in_slices(move |tx| network_log::delete_older_in(tx, retention.access_log));
     sweep.in_slices(network_log::pieces::delete_empty_in);
@@ -99,7 +99,7 @@ fn delete_expired_codes(core: &Core, deleted: &mut usize, is_running: &dyn Fn() 
         if last.is_none() {
             return Ok(());
         }
-        let delete = move |tx: &Write<'_>| free_space_scrub::request_if_deleted_in(tx, codes::clear_in(tx, &expired)?);
+        let delete = move |tx: &Write<'_>| free_space_scrub::request_if_deleted_in(tx, codes::delete_in(tx, &expired)?);
         *deleted += core.store.write(delete).wait()?;
     }
     Ok(())

@@ -12,12 +12,12 @@ use crate::{
             interpretation::{self, CallRecord},
         },
         identity::{
-            codes::{self, LiveCode, Recipient, SentCode},
+            codes::{self, AddressHmac, CodeSend, LiveCode},
             tokens::{self, Device},
-            user_data::{self, Issue, Who},
-            users::{self, Kept, Profile},
+            user_data::{self, Issue, UserSelector},
+            users::{self, Profile, StoredUser},
         },
-        messaging::notifications::{self, Received},
+        messaging::notifications::{self, InboxItem},
         moderation::violations,
         money::{
             ledger::{self, Account, AccountChange, Asset, Entry, changes},
@@ -40,13 +40,13 @@ const SHOWN: u32 = 10;
 /// Everything on the page.
 #[derive(Clone, Debug)]
 pub struct Sheet {
-    pub kept: Kept,
+    pub kept: StoredUser,
     pub profile: Profile,
     pub accounts: Vec<(Asset, Account)>,
     pub issues: Vec<Issue>,
     pub devices: Vec<Device>,
     pub live_codes: Vec<LiveCode>,
-    pub sent_codes: Vec<SentCode>,
+    pub sent_codes: Vec<CodeSend>,
     /// The last entries of both ledgers, newest first.
     pub entries: Vec<Entry>,
     /// What people and repairs did to the accounts.
@@ -58,7 +58,7 @@ pub struct Sheet {
     pub violations: Vec<violations::ViolationRecord>,
     pub violations_total: i64,
     /// What the user was told in the app.
-    pub notices: Vec<Received>,
+    pub notices: Vec<InboxItem>,
     pub notices_unread: usize,
     pub requests: Vec<Logged>,
     /// What administrators saw and changed of the user.
@@ -71,7 +71,7 @@ pub struct Sheet {
 /// `not_found`.
 pub fn show(app: &App, user: UserId) -> Result<Sheet> {
     let page = PageRequest { number: 1, size: SHOWN };
-    let issues = user_data::validate(app, &Who::Id(user))?.issues;
+    let issues = user_data::validate(app, &UserSelector::Id(user))?.issues;
     let castings = history::count(app, user)?;
     let devices = tokens::list_devices(app, user, None)?;
     let records = interpretation::list_of_user(app, user, page)?.items;
@@ -87,7 +87,7 @@ pub fn show(app: &App, user: UserId) -> Result<Sheet> {
     entries.sort_unstable_by_key(|entry| std::cmp::Reverse(entry.seq));
     entries.truncate(SHOWN as usize);
     app.store.read(|tx| {
-        let kept = users::find_kept_in(tx, user)?.ok_or(Code::NotFound)?;
+        let kept = users::find_stored_in(tx, user)?.ok_or(Code::NotFound)?;
         let (live_codes, sent_codes) = codes_in(tx, &app.keys, &kept)?;
         let account = |asset| Ok((asset, ledger::account_in(tx, user, asset)?));
         let requested = search::Filter { user: Some(user), ..search::Filter::default() };
@@ -115,12 +115,12 @@ pub fn show(app: &App, user: UserId) -> Result<Sheet> {
     })
 }
 
-fn codes_in(tx: &Read<'_>, key: &ServerKey, kept: &Kept) -> Result<(Vec<LiveCode>, Vec<SentCode>)> {
+fn codes_in(tx: &Read<'_>, key: &ServerKey, kept: &StoredUser) -> Result<(Vec<LiveCode>, Vec<CodeSend>)> {
     let (mut live, mut sent) = (Vec::new(), Vec::new());
     for address in [&kept.phone_number, &kept.email].into_iter().flatten() {
-        let recipient = Recipient::of(key, address);
-        live.extend(codes::live_in(tx, &recipient)?);
-        sent.extend(codes::sent_in(tx, &recipient, SHOWN)?);
+        let recipient = AddressHmac::new(key, address);
+        live.extend(codes::list_live_in(tx, &recipient)?);
+        sent.extend(codes::list_sends_in(tx, &recipient, SHOWN)?);
     }
     sent.sort_unstable_by_key(|sent| std::cmp::Reverse(sent.sent_at));
     sent.truncate(SHOWN as usize);

@@ -4,7 +4,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
-    domain::messaging::feedback::{self, Feedback, Filter},
+    domain::messaging::feedback::{self, Feedback, FeedbackFilter},
     error::Result,
     http::{
         numbered_page::NumberedPage,
@@ -61,7 +61,7 @@ pub async fn list(context: RequestContext, of: List) -> Result<Json<NumberedPage
     if let Some(user) = of.user_id {
         context.meta.subject.get_or_init(|| user);
     }
-    let filter = of.user_id.map_or(Filter::All, Filter::Of);
+    let filter = of.user_id.map_or(FeedbackFilter::All, FeedbackFilter::Of);
     let found = context.blocking(move |app| feedback::list(app, &filter, page)).await?;
     Ok(NumberedPage::of(page, found))
 }

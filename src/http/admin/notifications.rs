@@ -6,7 +6,9 @@ use utoipa::ToSchema;
 
 use crate::{
     config::Limits,
-    domain::messaging::notifications::{self, Audience, Draft, Kind, Payload, Sent},
+    domain::messaging::notifications::{
+        self, Audience, NotificationDraft, NotificationKind, Payload, SentNotification,
+    },
     error::{Error, Fault, FieldCode, Result},
     http::{
         body::RawValue,
@@ -26,7 +28,7 @@ parameters! {
     Send(fields) {
         title: NotificationTitle = fields.required("title", "The title.");
         body: NotificationText = fields.required("body", "The text.");
-        kind: Option<Kind> = fields.optional("kind", "`system`, `account`, `activity` (if nothing is said) or `promotion`. Users can switch off all but `system`.");
+        kind: Option<NotificationKind> = fields.optional("kind", "`system`, `account`, `activity` (if nothing is said) or `promotion`. Users can switch off all but `system`.");
         payload: Option<Payload> = fields.optional("payload", "What happens when the user taps it; nothing if it is left out.");
         expires_at: Option<Expiry> = fields.optional("expiresAt", "From when on nobody sees it any more.");
         audience: Audience = {
@@ -54,7 +56,7 @@ pub struct AdminNotification {
     id: String,
     #[schema(value_type = AudienceName)]
     audience: &'static str,
-    #[schema(value_type = Kind)]
+    #[schema(value_type = NotificationKind)]
     kind: &'static str,
     #[schema(example = "六十四卦全新解读")]
     title: String,
@@ -73,8 +75,8 @@ pub struct AdminNotification {
     read_count: u32,
 }
 
-impl From<Sent> for AdminNotification {
-    fn from(Sent { notification, recipients, readers }: Sent) -> Self {
+impl From<SentNotification> for AdminNotification {
+    fn from(SentNotification { notification, recipients, readers }: SentNotification) -> Self {
         Self {
             id: notification.id.to_string(),
             audience: if notification.ordinal.is_some() { "all" } else { "users" },
@@ -92,9 +94,9 @@ impl From<Sent> for AdminNotification {
 
 pub async fn send(context: RequestContext, send: Send) -> Result<Created<AdminNotification>> {
     let (NotificationTitle(title), NotificationText(body)) = (send.title, send.body);
-    let draft = Draft {
+    let draft = NotificationDraft {
         audience: send.audience,
-        kind: send.kind.unwrap_or(Kind::Activity),
+        kind: send.kind.unwrap_or(NotificationKind::Activity),
         title,
         body,
         payload: send.payload.unwrap_or(Payload::None {}),
@@ -107,7 +109,7 @@ fn audience(rules: &Rules<'_>, (name, users): (AudienceName, Vec<UserId>)) -> Re
     match (name, users.is_empty()) {
         (AudienceName::All, true) => Ok(Audience::Everybody),
         (AudienceName::Users, false) => {
-            notifications::find_recipients(&rules.context.app, &users)?;
+            notifications::require_recipients(&rules.context.app, &users)?;
             Ok(Audience::Users(users))
         }
         (AudienceName::All, false) => {
@@ -149,7 +151,7 @@ pub struct Expiry(Timestamp);
 impl Parameter for Expiry {
     fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
         let Moment(time) = Moment::read(value, rules)?;
-        notifications::must_be_ahead(time, rules.clock.now()).map(|()| Self(time))
+        notifications::require_future(time, rules.clock.now()).map(|()| Self(time))
     }
 
     fn schema(limits: &Limits) -> Value {

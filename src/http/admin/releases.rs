@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     config::Limits,
-    domain::messaging::releases::{self, AppVersion, DownloadUrl, Draft},
+    domain::messaging::releases::{self, AppVersion, DownloadUrl, ReleaseDraft},
     error::{Fault, Result},
     http::{
         body::RawValue,
@@ -33,7 +33,7 @@ parameters! {
 }
 
 pub async fn publish(context: RequestContext, publish: Publish) -> Result<Created<AppRelease>> {
-    let draft = Draft {
+    let draft = ReleaseDraft {
         version: publish.version,
         version_code: publish.version_code.0,
         platform: publish.platform.map(|Platform(name)| name),

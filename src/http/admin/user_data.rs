@@ -8,7 +8,7 @@ use crate::{
     domain::{
         divination::chat::{self, ChatContext},
         identity::{
-            user_data::{self, Fix, Issue, Synchronised, Validation, Who},
+            user_data::{self, Issue, Repair, SyncReport, UserSelector, Validation},
             users::Gender,
         },
     },
@@ -30,13 +30,13 @@ parameters! {
         phone_number: PhoneNumber = fields.path("phoneNumber", "The user's number, in any spelling.");
     }
 
-    Repair(fields) {
+    RepairUser(fields) {
         phone_number: PhoneNumber = fields.path("phoneNumber", "The user's number, in any spelling.");
         reason: Option<Reason> = fields.optional("reason", "Why, for the audit.");
     }
 
     Batch(fields) {
-        everybody: Vec<Who> = {
+        everybody: Vec<UserSelector> = {
             let user_ids = fields.list("userIds", "Users by their ids.");
             let phone_numbers = fields.list("phoneNumbers", "Users by their numbers.");
             fields.cross_field(user_ids.zip(phone_numbers), everybody)
@@ -93,14 +93,14 @@ impl From<Validation> for UserDataValidation {
 }
 
 pub async fn validate_by_id(context: RequestContext, of: OfUser) -> Result<Json<UserDataValidation>> {
-    validate(context, Who::Id(of.user_id)).await
+    validate(context, UserSelector::Id(of.user_id)).await
 }
 
 pub async fn validate_by_phone(context: RequestContext, of: OfPhone) -> Result<Json<UserDataValidation>> {
-    validate(context, Who::Phone(of.phone_number)).await
+    validate(context, UserSelector::Phone(of.phone_number)).await
 }
 
-async fn validate(context: RequestContext, who: Who) -> Result<Json<UserDataValidation>> {
+async fn validate(context: RequestContext, who: UserSelector) -> Result<Json<UserDataValidation>> {
     let found = context.blocking(move |app| user_data::validate(app, &who)).await?;
     context.meta.subject.get_or_init(|| found.user);
     Ok(Json(found.into()))
@@ -123,8 +123,8 @@ pub struct UserDataFix {
     remaining: Vec<UserDataIssue>,
 }
 
-impl From<Fix> for UserDataFix {
-    fn from(done: Fix) -> Self {
+impl From<Repair> for UserDataFix {
+    fn from(done: Repair) -> Self {
         Self {
             user_id: done.user,
             phone_number: done.phone_number,
@@ -135,9 +135,9 @@ impl From<Fix> for UserDataFix {
     }
 }
 
-pub async fn fix(context: RequestContext, of: Repair) -> Result<Json<UserDataFix>> {
+pub async fn fix(context: RequestContext, of: RepairUser) -> Result<Json<UserDataFix>> {
     let by = context.authority(of.reason.map(|Reason(reason)| reason))?;
-    let done = context.committed(user_data::fix(&context.app, Who::Phone(of.phone_number), by)).await?;
+    let done = context.committed(user_data::repair(&context.app, UserSelector::Phone(of.phone_number), by)).await?;
     context.meta.subject.get_or_init(|| done.user);
     Ok(Json(done.into()))
 }
@@ -185,8 +185,12 @@ pub async fn validate_batch(context: RequestContext, batch: Batch) -> Result<Jso
     }))
 }
 
-fn everybody(rules: &Rules<'_>, (user_ids, phone_numbers): (Vec<UserId>, Vec<PhoneNumber>)) -> Result<Vec<Who>> {
-    let everybody = user_ids.into_iter().map(Who::Id).chain(phone_numbers.into_iter().map(Who::Phone));
+fn everybody(
+    rules: &Rules<'_>,
+    (user_ids, phone_numbers): (Vec<UserId>, Vec<PhoneNumber>),
+) -> Result<Vec<UserSelector>> {
+    let everybody =
+        user_ids.into_iter().map(UserSelector::Id).chain(phone_numbers.into_iter().map(UserSelector::Phone));
     let everybody: Vec<_> = everybody.collect();
     let most = rules.config.limits.batch as usize;
     if everybody.is_empty() {
@@ -200,7 +204,7 @@ fn everybody(rules: &Rules<'_>, (user_ids, phone_numbers): (Vec<UserId>, Vec<Pho
     Ok(everybody)
 }
 
-fn item(app: &App, who: &Who) -> Result<BatchItem> {
+fn item(app: &App, who: &UserSelector) -> Result<BatchItem> {
     match user_data::validate(app, who) {
         Ok(found) => Ok(BatchItem {
             user_id: Some(found.user),
@@ -211,8 +215,8 @@ fn item(app: &App, who: &Who) -> Result<BatchItem> {
         }),
         Err(error) if error.code == Code::NotFound => {
             let (user_id, phone_number) = match who {
-                Who::Id(id) => (Some(*id), None),
-                Who::Phone(number) => (None, Some(number.as_str().to_owned())),
+                UserSelector::Id(id) => (Some(*id), None),
+                UserSelector::Phone(number) => (None, Some(number.as_str().to_owned())),
             };
             Ok(BatchItem { user_id, phone_number, found: false, consistent: false, issues: Vec::new() })
         }
@@ -250,8 +254,8 @@ pub struct UserDataSynchronised {
     issues: Vec<IssueOfUser>,
 }
 
-impl From<Synchronised> for UserDataSynchronised {
-    fn from(done: Synchronised) -> Self {
+impl From<SyncReport> for UserDataSynchronised {
+    fn from(done: SyncReport) -> Self {
         let issues = done.issues.into_iter().map(|(user_id, issue)| IssueOfUser { user_id, issue: issue.into() });
         Self {
             checked: done.checked,

@@ -152,7 +152,7 @@ fn add_providers(page: &mut Page, app: &App) {
 }
 
 fn add_codes(page: &mut Page, app: &App) {
-    let tally = &app.code_sender.tally;
+    let tally = &app.code_sender.metrics;
     page.counter("yarrow_codes_sent", "Verification codes that a provider took").whole(&[], tally.sent.get());
     page.counter("yarrow_codes_verified", "Verification codes that were proved").whole(&[], tally.verified.get());
     page.counter("yarrow_codes_rejected", "Wrong, expired and used codes").whole(&[], tally.rejected.get());

@@ -12,7 +12,7 @@ use crate::http::params::AudienceName;
 use crate::{
     domain::{
         divination::{model_calls::CallStatus, sessions::Method},
-        identity::{preferences::Kind, users::Gender},
+        identity::{preferences::NotificationKind, users::Gender},
         moderation::{engine::ContentType, policy::Service},
         money::{
             ledger::{self, Asset},
@@ -46,7 +46,7 @@ vocabulary! {
     BackupState = "BackupState", "current", "What is known of the backups; `none` before the first one, `off` if none are made.";
     ContentType = "ContentType", "question", "What a text is for.";
     Gender = "Gender", "female", "What a user says of themselves.";
-    Kind = "NotificationKind", "activity", "What a notification is about.";
+    NotificationKind = "NotificationKind", "activity", "What a notification is about.";
     ledger::Kind = "EntryKind", "topup", "Why a balance changed.";
     LedgerState = "LedgerState", "consistent", "What is known of the ledger; `unverified` until the first verification.";
     Locale = "Locale", "zh", "A language.";

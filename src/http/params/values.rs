@@ -264,7 +264,7 @@ impl Parameter for Birthday {
         let text = text(value)?;
         match text.trim() {
             "" => Ok(Self(None)),
-            day => users::birthday(day, rules.today()).map(|day| Self(Some(day))),
+            day => users::parse_birthday(day, rules.today()).map(|day| Self(Some(day))),
         }
     }
 

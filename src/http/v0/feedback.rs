@@ -46,7 +46,7 @@ pub async fn submit(context: RequestContext, submit: Submit) -> Result<Created<F
 fn author(context: &RequestContext, submit: &Submit) -> Result<Author> {
     let phone_numbers = [&submit.phone_number, &submit.same_phone_number];
     if matches!(context.caller, Caller::Anonymous) {
-        return Ok(Author::Stranger {
+        return Ok(Author::Anonymous {
             client: context.meta.client,
             user: submit.user_id.or(submit.same_user_id),
             phone_number: phone_numbers.into_iter().flatten().next().cloned(),

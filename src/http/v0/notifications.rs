@@ -31,7 +31,7 @@ pub async fn all(context: RequestContext, _: Nothing) -> Result<Json<AllNotifica
     let limit = context.app.config.limits.page_size_max;
     let found = match context.user() {
         Ok(user) => notifications::list(&context.app, user, CursorRange { before: None, limit })?.items,
-        Err(_) => notifications::all_broadcasts(&context.app, limit)?,
+        Err(_) => notifications::list_broadcasts(&context.app, limit)?,
     };
     Ok(Json(AllNotifications { items: found.into_iter().map(Into::into).collect() }))
 }

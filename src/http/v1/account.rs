@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use crate::{
     domain::identity::{
-        accounts::{self, EraseBy},
+        accounts::{self, DeletionActor},
         profile,
         users::{Address, Gender, ProfileChange},
     },
@@ -126,7 +126,7 @@ pub async fn export(context: RequestContext, _: Nothing) -> Result<Download> {
 
 pub async fn delete(context: RequestContext, _: RejectParams) -> Result<NoContent> {
     let (user, token) = (context.user()?, context.bearer().ok_or(Code::Unauthenticated)?);
-    let erased = context.blocking(move |app| accounts::erase(app, user, EraseBy::Owner { token })).await?;
+    let erased = context.blocking(move |app| accounts::erase(app, user, DeletionActor::Owner { token })).await?;
     context.committed(erased).await?;
     Ok(NoContent)
 }

@@ -135,9 +135,9 @@ pub async fn login(context: RequestContext, login: Login) -> Result<Json<SignedI
         token: signed_in.issued.token.reveal().to_owned(),
         expires_at: signed_in.issued.expires_at,
         is_new_user: signed_in.is_new_user,
-        restored: signed_in.welcome.restored > 0,
-        points_restored: signed_in.welcome.restored,
-        points_granted: signed_in.welcome.granted,
+        restored: signed_in.points.restored > 0,
+        points_restored: signed_in.points.restored,
+        points_granted: signed_in.points.granted,
         invite: signed_in.invite.map(Into::into),
     }))
 }

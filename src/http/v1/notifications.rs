@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::{
-    domain::messaging::notifications::{self, Kind, Payload, Received},
+    domain::messaging::notifications::{self, InboxItem, NotificationKind, Payload},
     error::Result,
     http::{
         cursor_page::{CursorList, CursorPage, span},
@@ -42,7 +42,7 @@ pub struct Notification {
     title: String,
     #[schema(example = "更新后即可使用。")]
     body: String,
-    #[schema(value_type = Kind)]
+    #[schema(value_type = NotificationKind)]
     kind: &'static str,
     payload: NotificationPayload,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
@@ -54,8 +54,8 @@ pub struct Notification {
     read_at: Option<Timestamp>,
 }
 
-impl From<Received> for Notification {
-    fn from(Received { notification, read_at }: Received) -> Self {
+impl From<InboxItem> for Notification {
+    fn from(InboxItem { notification, read_at }: InboxItem) -> Self {
         Self {
             id: notification.id.to_string(),
             title: notification.title,

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use crate::{
     config::Limits,
-    domain::identity::preferences::{self, Kind},
+    domain::identity::preferences::{self, NotificationKind},
     error::{Error, Fault, FieldCode, Result},
     http::{
         body::RawValue,
@@ -89,7 +89,7 @@ pub async fn change(context: RequestContext, change: Change) -> Result<Json<Pref
     let Switches { account, activity, promotion } = change.switches;
     let (locale, time_zone) =
         (change.locale.map(|Revocable(locale)| locale), change.time_zone.map(|Revocable(zone)| zone));
-    let change = preferences::Change { account, activity, promotion, locale, time_zone };
+    let change = preferences::PreferencesChange { account, activity, promotion, locale, time_zone };
     let pending = preferences::change(&context.app, context.user()?, change);
     Ok(Json(context.committed(pending).await?.into()))
 }
@@ -109,10 +109,10 @@ pub struct RawSwitches(BTreeMap<String, Value>);
 fn switches(_: &Rules<'_>, sent: Option<RawSwitches>) -> Result<Switches> {
     let (mut switches, mut faults) = (Switches::default(), Vec::new());
     for (name, value) in sent.map(|RawSwitches(sent)| sent).unwrap_or_default() {
-        let outcome = match (Kind::from_name(&name), value.as_bool()) {
+        let outcome = match (NotificationKind::from_name(&name), value.as_bool()) {
             (None, _) => Err(Fault::new(FieldCode::UnknownValue, "is no kind of notification")),
             (Some(_), None) => Err(Fault::new(FieldCode::InvalidType, "must be true or false")),
-            (Some(Kind::System), Some(false)) => {
+            (Some(NotificationKind::System), Some(false)) => {
                 Err(Fault::new(FieldCode::Rejected, "system notices cannot be switched off"))
             }
             (Some(kind), Some(is_on)) => {
@@ -126,13 +126,13 @@ fn switches(_: &Rules<'_>, sent: Option<RawSwitches>) -> Result<Switches> {
 }
 
 impl Switches {
-    fn set(&mut self, kind: Kind, is_on: bool) {
+    fn set(&mut self, kind: NotificationKind, is_on: bool) {
         match kind {
             // Always on.
-            Kind::System => {}
-            Kind::Account => self.account = Some(is_on),
-            Kind::Activity => self.activity = Some(is_on),
-            Kind::Promotion => self.promotion = Some(is_on),
+            NotificationKind::System => {}
+            NotificationKind::Account => self.account = Some(is_on),
+            NotificationKind::Activity => self.activity = Some(is_on),
+            NotificationKind::Promotion => self.promotion = Some(is_on),
         }
     }
 }
@@ -150,8 +150,9 @@ impl Parameter for RawSwitches {
     }
 
     fn schema(_: &Limits) -> Value {
-        let properties =
-            object(&mut Kind::ALL.iter().map(|kind| (kind.name().to_owned(), json!({ "type": "boolean" }))));
+        let properties = object(
+            &mut NotificationKind::ALL.iter().map(|kind| (kind.name().to_owned(), json!({ "type": "boolean" }))),
+        );
         json!({ "properties": properties, "additionalProperties": false, "example": { "promotion": false } })
     }
 }

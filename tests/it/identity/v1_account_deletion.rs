@@ -197,7 +197,7 @@ fn keeps_points_for_two_years_and_the_bonus_mark_forever() {
     for (days, restored) in [(729, 100), (731, 0)] {
         let email = format!("after-{days}@example.com");
         delete(&server, &server.sign_in_by_email(&email)).send().expect(204);
-        server.edit(&format!("update known_emails set parked_at = parked_at - {days} * 86400000"));
+        server.edit(&format!("update email_rewards set parked_at = parked_at - {days} * 86400000"));
         let back = server.log_in_by_email(&email);
         assert_eq!((&back["pointsRestored"], &back["pointsGranted"]), (&json!(restored), &json!(0)));
     }
@@ -257,7 +257,7 @@ fn deletes_accounts_that_have_only_a_phone_number() {
     assert_ne!(back.user_id, user.user_id);
     assert_eq!(server.get("/coin/balance").by(&back).send().expect(200).json()["balance"], 0);
     assert_eq!(server.value::<i64>(&format!("select balance from balances where user_id = {}", user.user_id)), 7);
-    assert_eq!(count(&server, "known_emails"), 0);
+    assert_eq!(count(&server, "email_rewards"), 0);
 }
 
 #[test]
@@ -303,7 +303,7 @@ fn is_gone(server: &Server, user: &Caller) -> bool {
         .chain([count(server, &format!("interpretations where question <> '' and user_id = {id}"))])
         .chain([count(server, &format!("balances where asset = 'point' and balance > 0 and user_id = {id}"))])
         .chain([count(server, &format!("idempotency_keys where caller = 'user:{id}'"))])
-        .chain([count(server, "known_emails where parked_points is null")])
+        .chain([count(server, "email_rewards where parked_points is null")])
         .collect();
     let gone = counts[0] == 0;
     for (place, found) in counts.iter().enumerate() {

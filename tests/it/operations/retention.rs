@@ -34,9 +34,9 @@ const KEPT: &[(&str, i64, &str, &str)] = &[
     (
         "parked_points",
         11,
-        "insert into known_emails (email_hmac, known_since, parked_points, parking, parked_at) \
+        "insert into email_rewards (email_hmac, created_at, parked_points, parking, parked_at) \
          values (randomblob(32), 1, 5, 'aged', NOW - AGE)",
-        "known_emails where parked_points is not null",
+        "email_rewards where parked_points is not null",
     ),
     (
         "expired_notifications",

@@ -14,8 +14,8 @@ use crate::{
     domain::{
         divination::{budget, history, interpretation, model_calls, sessions},
         identity::{
-            codes::{self, Recipient},
-            known_emails::{self, Mark},
+            codes::{self, AddressHmac},
+            email_rewards::{self, EmailHmac},
             preferences, tokens, users,
         },
         messaging::{feedback, notifications},
@@ -31,7 +31,7 @@ use crate::{
 
 /// Who has an account deleted.
 #[derive(Clone, Debug)]
-pub enum EraseBy {
+pub enum DeletionActor {
     /// Its owner, who must have proved a code a short while ago.
     Owner {
         token: Secret,
@@ -48,9 +48,9 @@ pub enum EraseBy {
 /// # Errors
 /// `step_up_required` for an owner who did not prove a code lately; `not_found`; `account_inconsistent` when the points
 /// cannot be parked until the account is repaired.
-pub fn erase(core: &Core, user: UserId, by: EraseBy) -> Result<Pending<()>> {
+pub fn erase(core: &Core, user: UserId, by: DeletionActor) -> Result<Pending<()>> {
     let (config, key) = (Arc::clone(&core.config), core.keys.clone());
-    let answers = core.store.read(|tx| {
+    let responses = core.store.read(|tx| {
         // Whoever may not is refused before anything is looked for.
         by.require_in(tx, &config.auth)?;
         idempotency::find_user_in(tx, user)
@@ -59,11 +59,11 @@ pub fn erase(core: &Core, user: UserId, by: EraseBy) -> Result<Pending<()>> {
     // an undoing.
     Ok(core.store.write_without_savepoint(move |tx| {
         by.require_in(tx, &config.auth)?;
-        erase_in(tx, &key, &config.limits.time_zone, user, &answers)
+        erase_in(tx, &key, &config.limits.time_zone, user, &responses)
     }))
 }
 
-impl EraseBy {
+impl DeletionActor {
     fn require_in(&self, tx: &Read<'_>, limits: &Auth) -> Result<()> {
         match self {
             Self::Owner { token } => tokens::require_recent_sign_in_in(tx, limits, token.reveal()),
@@ -78,14 +78,14 @@ fn erase_in(
     key: &ServerKey,
     home: &TimeZone,
     id: UserId,
-    answers: &idempotency::UserResponses,
+    responses: &idempotency::UserResponses,
 ) -> Result<()> {
     let user = users::find_in(tx, id)?;
     if let Some(email) = &user.email {
-        known_emails::park_in(tx, Mark::of(key, email), id)?;
+        email_rewards::park_in(tx, EmailHmac::new(key, email), id)?;
     }
     for address in user.addresses() {
-        codes::erase_in(tx, &Recipient::of(key, address.as_str()))?;
+        codes::erase_in(tx, &AddressHmac::new(key, address.as_str()))?;
     }
     // Each session leaves its anonymous snapshot, which says whether it was interpreted: before the records go.
     sessions::erase_user_in(tx, home, id)?;
@@ -100,7 +100,7 @@ fn erase_in(
     interpretation::erase_user_in(tx, id)?;
     violations::erase_user_in(tx, id)?;
     shadow_mode::erase_user_in(tx, id)?;
-    idempotency::erase_user_in(tx, answers)?;
+    idempotency::erase_user_in(tx, responses)?;
     users::delete_in(tx, id)?;
     tx.truncate_wal_after_commit();
     free_space_scrub::request_in(tx)

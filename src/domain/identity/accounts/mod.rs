@@ -5,9 +5,9 @@ pub mod export;
 mod sign_in;
 mod deletion;
 
-pub use deletion::{EraseBy, erase};
+pub use deletion::{DeletionActor, erase};
 pub use export::export;
-pub use send_code::{CodeRequest, SentCode, code_digits, send_code};
+pub use send_code::{CodeRequest, CodeTerms, code_digits, send_code};
 pub use sign_in::{SignIn, SignedIn, change_address, sign_in};
 
 use std::sync::Arc;
@@ -31,7 +31,7 @@ use crate::{
 
 /// What a validated token stands for now.
 #[derive(Clone, Debug)]
-pub struct Validated {
+pub struct ValidatedToken {
     pub user: User,
     /// The token to use from now on.
     pub token: Secret,
@@ -41,29 +41,29 @@ pub struct Validated {
 }
 
 /// Says whom a token speaks for, replacing it when it is close to its end. Nothing for a token that is no good.
-pub fn validate_token(core: &Core, token: &Secret) -> Pending<Option<Validated>> {
+pub fn validate_token(core: &Core, token: &Secret) -> Pending<Option<ValidatedToken>> {
     let limits = &core.config.auth;
-    let known = core.store.read(|tx| match tokens::status_in(tx, limits, token.reveal())? {
+    let read = core.store.read(|tx| match tokens::status_in(tx, limits, token.reveal())? {
         TokenStatus::Valid { user, expires_at, is_renewable: false, .. } => {
             let user = users::find_in(tx, user)?;
-            Ok(Some(Some(Validated { user, token: token.clone(), expires_at, refreshed: false })))
+            Ok(Some(Some(ValidatedToken { user, token: token.clone(), expires_at, refreshed: false })))
         }
         TokenStatus::Invalid => Ok(Some(None)),
         TokenStatus::Valid { .. } | TokenStatus::InGrace { .. } | TokenStatus::Reused => Ok(None),
     });
-    match known {
-        Ok(Some(answer)) => Pending::ready(Ok(answer)),
+    match read {
+        Ok(Some(validated)) => Pending::ready(Ok(validated)),
         Ok(None) => validate_by_replacing(core, token),
         Err(error) => Pending::ready(Err(error)),
     }
 }
 
-fn validate_by_replacing(core: &Core, token: &Secret) -> Pending<Option<Validated>> {
+fn validate_by_replacing(core: &Core, token: &Secret) -> Pending<Option<ValidatedToken>> {
     let (token, config, key) = (token.clone(), Arc::clone(&core.config), core.keys.clone());
     core.store.write(move |tx| match tokens::refresh_in(tx, &key, &config.auth, token.reveal()) {
         Ok(issued) => {
             let user = users::find_in(tx, issued.user)?;
-            Ok(Some(Validated { user, token: issued.token, expires_at: issued.expires_at, refreshed: true }))
+            Ok(Some(ValidatedToken { user, token: issued.token, expires_at: issued.expires_at, refreshed: true }))
         }
         Err(error) if error.code == Code::Unauthenticated => Ok(None),
         Err(error) => Err(error),

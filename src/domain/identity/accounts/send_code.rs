@@ -10,7 +10,7 @@ use crate::{
     core::Core,
     domain::{
         identity::{
-            codes::{self, NewCode, Purpose, Recipient},
+            codes::{self, AddressHmac, NewCode, Purpose},
             users::Address,
         },
         messaging::mailer::Mailer,
@@ -29,7 +29,7 @@ const SMS_CODE_DIGITS: usize = 6;
 const EMAIL_CODE_DIGITS: usize = 8;
 
 /// Messages handed to the SMS provider at once: a slow provider must leave threads for other work.
-const CONCURRENT_MESSAGES: u32 = 32;
+const MAX_CONCURRENT_MESSAGES: u32 = 32;
 
 /// The service that sends verification codes by SMS and email.
 pub struct CodeSender {
@@ -39,7 +39,7 @@ pub struct CodeSender {
     pub sms_permits: Semaphore,
     pub mailer: Arc<Mailer>,
     /// Counts of codes sent, accepted and refused.
-    pub tally: Arc<codes::Tally>,
+    pub metrics: Arc<codes::CodeMetrics>,
 }
 
 impl CodeSender {
@@ -48,9 +48,9 @@ impl CodeSender {
             core,
             sms,
             sms_breaker: Arc::new(CircuitBreaker::with_defaults("sms")),
-            sms_permits: Semaphore::new(CONCURRENT_MESSAGES),
+            sms_permits: Semaphore::new(MAX_CONCURRENT_MESSAGES),
             mailer,
-            tally: Arc::default(),
+            metrics: Arc::default(),
         }
     }
 }
@@ -68,7 +68,7 @@ pub struct CodeRequest {
 
 /// The terms of a code that is on its way.
 #[derive(Clone, Copy, Debug)]
-pub struct SentCode {
+pub struct CodeTerms {
     pub expires_in: Duration,
     pub resend_after: Duration,
 }
@@ -79,13 +79,13 @@ pub struct SentCode {
 /// `too_many_requests` when a budget is spent. When the provider fails, `provider_unavailable`: no code is left live
 /// and no budget used. When it is unknown whether the message went out, `provider_timeout`: the code stays live and
 /// the budget used, because the message may well arrive.
-pub fn send_code(sender: &CodeSender, request: &CodeRequest) -> Result<SentCode> {
+pub fn send_code(sender: &CodeSender, request: &CodeRequest) -> Result<CodeTerms> {
     let core = &sender.core;
     let config = Arc::clone(&core.config);
-    let sent = SentCode { expires_in: lifetime(core, &request.address), resend_after: config.auth.resend_after };
+    let sent = CodeTerms { expires_in: lifetime(core, &request.address), resend_after: config.auth.resend_after };
     if let Some(fixed) = config.auth.review_accounts.get(request.address.as_str()) {
         let new_code = new_code(core, request, fixed.expose_secret());
-        core.store.write(move |tx| codes::make_fixed_live_in(tx, &config.auth, &new_code)).wait()?;
+        core.store.write(move |tx| codes::store_fixed_in(tx, &config.auth, &new_code)).wait()?;
         return Ok(sent);
     }
     let code = random_digits(code_digits(&request.address))?;
@@ -99,12 +99,12 @@ pub fn send_code(sender: &CodeSender, request: &CodeRequest) -> Result<SentCode>
         .store
         .write(move |tx| {
             let reservation = codes::reserve_in(tx, &config.auth, &reserved.recipient, &network)?;
-            codes::make_live_in(tx, &config.auth, &reserved)?;
+            codes::store_in(tx, &config.auth, &reserved)?;
             Ok(reservation)
         })
         .wait()?;
     let Err(failure) = deliver(sender, request, &code) else {
-        sender.tally.sent.add(1);
+        sender.metrics.sent.add(1);
         return Ok(sent);
     };
     tracing::warn!(%failure, "a verification code could not be sent");
@@ -113,8 +113,8 @@ pub fn send_code(sender: &CodeSender, request: &CodeRequest) -> Result<SentCode>
     }
     core.store
         .write(move |tx| {
-            codes::withdraw_in(tx, &new_code.recipient, new_code.purpose, new_code.hmac)?;
-            codes::give_back_in(tx, reservation)
+            codes::delete_if_current_in(tx, &new_code.recipient, new_code.purpose, new_code.hmac)?;
+            codes::release_in(tx, reservation)
         })
         .wait()?;
     let code = match failure.kind {
@@ -150,9 +150,9 @@ fn slot<'sender>(sender: &'sender CodeSender, address: &Address) -> Result<Permi
 fn new_code(core: &Core, request: &CodeRequest, code: &str) -> NewCode {
     let (address, purpose) = (request.address.as_str(), request.purpose);
     NewCode {
-        recipient: Recipient::of(&core.keys, address),
+        recipient: AddressHmac::new(&core.keys, address),
         purpose,
-        hmac: codes::hmac(&core.keys, address, purpose, code),
+        hmac: codes::compute_hmac(&core.keys, address, purpose, code),
         lifetime: lifetime(core, &request.address),
     }
 }

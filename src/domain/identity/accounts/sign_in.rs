@@ -9,8 +9,8 @@ use crate::{
     domain::{
         identity::{
             accounts::send_code::CodeSender,
-            codes::{self, Purpose, Recipient},
-            known_emails::{self, Mark, Terms, Welcome},
+            codes::{self, AddressHmac, Purpose},
+            email_rewards::{self, EmailHmac, EmailPoints, RewardTerms},
             tokens::{self, IssuedToken},
             users::{self, Address, User},
         },
@@ -43,7 +43,7 @@ pub struct SignedIn {
     pub issued: IssuedToken,
     pub is_new_user: bool,
     /// What came with the address, if it came with this sign-in.
-    pub welcome: Welcome,
+    pub points: EmailPoints,
     /// What came of the invite code, if there was one: what it earned, or why it earned nothing.
     pub invite: Option<Result<Redeemed, Code>>,
 }
@@ -56,37 +56,37 @@ pub struct SignedIn {
 pub fn sign_in(code_sender: &CodeSender, sign_in: SignIn) -> Pending<SignedIn> {
     let core = &code_sender.core;
     let SignIn { address, code, label, invite_code } = sign_in;
-    let hmac = codes::hmac(&core.keys, address.as_str(), Purpose::SignIn, &code);
-    let recipient = Recipient::of(&core.keys, address.as_str());
+    let hmac = codes::compute_hmac(&core.keys, address.as_str(), Purpose::SignIn, &code);
+    let recipient = AddressHmac::new(&core.keys, address.as_str());
     let (config, key, terms) = (Arc::clone(&core.config), core.keys.clone(), terms(core));
-    let tally = Arc::clone(&code_sender.tally);
+    let metrics = Arc::clone(&code_sender.metrics);
     core.store.write_without_savepoint(move |tx| {
-        tally.note(codes::prove_in(tx, &recipient, Purpose::SignIn, hmac))?;
+        metrics.count_verification(codes::verify_in(tx, &recipient, Purpose::SignIn, hmac))?;
         let signed_in = match users::find_by_address_in(tx, &address)? {
-            Some(user) if invite_code.is_none() => enter_in(tx, &config.auth, user, &label)?,
+            Some(user) if invite_code.is_none() => issue_token_in(tx, &config.auth, user, &label)?,
             // What can fail after a change is undone as a whole.
             known => tx.attempt(|tx| {
                 let is_new_user = known.is_none();
                 let user = known.map_or_else(|| users::create_in(tx, &address), Ok)?;
-                let mut welcome = Welcome::default();
+                let mut points = EmailPoints::default();
                 if is_new_user {
                     coins::open_in(tx, &key, user.id, &address, config.coins.initial)?;
-                    welcome = welcome_in(tx, &key, user.id, &address, false, terms)?;
+                    points = grant_email_points_in(tx, &key, user.id, &address, false, terms)?;
                 }
-                let redeem = |code| redeem_in(tx, &key, &config.points, user.id, code);
+                let redeem = |code| try_redeem_in(tx, &key, &config.points, user.id, code);
                 let invite = invite_code.as_ref().map(redeem).transpose()?;
-                Ok(SignedIn { is_new_user, welcome, invite, ..enter_in(tx, &config.auth, user, &label)? })
+                Ok(SignedIn { is_new_user, points, invite, ..issue_token_in(tx, &config.auth, user, &label)? })
             })?,
         };
-        codes::withdraw_in(tx, &recipient, Purpose::SignIn, hmac)?;
+        codes::delete_if_current_in(tx, &recipient, Purpose::SignIn, hmac)?;
         Ok(signed_in)
     })
 }
 
 /// Signs a user in to whom nothing else happens by it.
-fn enter_in(tx: &Write<'_>, limits: &Auth, user: User, label: &str) -> Result<SignedIn> {
+fn issue_token_in(tx: &Write<'_>, limits: &Auth, user: User, label: &str) -> Result<SignedIn> {
     let issued = tokens::issue_in(tx, limits, &user, label)?;
-    Ok(SignedIn { user, issued, is_new_user: false, welcome: Welcome::default(), invite: None })
+    Ok(SignedIn { user, issued, is_new_user: false, points: EmailPoints::default(), invite: None })
 }
 
 /// Gives the user another address, which a code for this purpose proves to be theirs. One of its kind is replaced, and
@@ -101,33 +101,33 @@ pub fn change_address(
     token: Secret,
     address: Address,
     code: &str,
-) -> Pending<(User, Welcome)> {
+) -> Pending<(User, EmailPoints)> {
     let core = &code_sender.core;
-    let hmac = codes::hmac(&core.keys, address.as_str(), Purpose::Address, code);
-    let recipient = Recipient::of(&core.keys, address.as_str());
+    let hmac = codes::compute_hmac(&core.keys, address.as_str(), Purpose::Address, code);
+    let recipient = AddressHmac::new(&core.keys, address.as_str());
     let (config, key, terms) = (Arc::clone(&core.config), core.keys.clone(), terms(core));
-    let tally = Arc::clone(&code_sender.tally);
+    let metrics = Arc::clone(&code_sender.metrics);
     core.store.write(move |tx| {
         tokens::require_recent_sign_in_in(tx, &config.auth, token.reveal())?;
-        tally.note(codes::consume_in(tx, &recipient, Purpose::Address, hmac))?;
-        let before = users::find_in(tx, user)?.address_like(&address);
+        metrics.count_verification(codes::consume_in(tx, &recipient, Purpose::Address, hmac))?;
+        let before = users::find_in(tx, user)?.address_of_kind(&address);
         if before.as_ref() == Some(&address) {
-            return Ok((users::find_in(tx, user)?, Welcome::default()));
+            return Ok((users::find_in(tx, user)?, EmailPoints::default()));
         }
         let invited = invites::InviteHistory::load_in(tx, &key, user)?;
-        let changed = users::change_address_in(tx, user, &address).map_err(keeping_the_code_used)?;
+        let changed = users::change_address_in(tx, user, &address).map_err(keep_code_used)?;
         invited.carry_over_in(tx, &key, user)?;
         if let Some(before) = &before {
-            codes::erase_in(tx, &Recipient::of(&key, before.as_str()))?;
+            codes::erase_in(tx, &AddressHmac::new(&key, before.as_str()))?;
             tokens::revoke_others_in(tx, user, token.reveal())?;
         }
-        let welcome = welcome_in(tx, &key, user, &address, before.is_some(), terms)?;
-        Ok((changed, welcome))
+        let points = grant_email_points_in(tx, &key, user, &address, before.is_some(), terms)?;
+        Ok((changed, points))
     })
 }
 
 /// Redeems a code if it can be redeemed, and says why if it cannot.
-fn redeem_in(
+fn try_redeem_in(
     tx: &Write<'_>,
     key: &ServerKey,
     rules: &config::Points,
@@ -141,25 +141,25 @@ fn redeem_in(
     }
 }
 
-fn keeping_the_code_used(error: Error) -> Error {
+fn keep_code_used(error: Error) -> Error {
     if error.code == Code::AddressTaken { error.keeping_changes() } else { error }
 }
 
-fn terms(core: &Core) -> Terms {
-    Terms { signup_bonus: core.config.points.signup_bonus, kept_for: core.config.retention.parked_points }
+fn terms(core: &Core) -> RewardTerms {
+    RewardTerms { signup_bonus: core.config.points.signup_bonus, parking_period: core.config.retention.parked_points }
 }
 
 /// What the address brings along. Phone numbers bring nothing: points belong to email addresses.
-fn welcome_in(
+fn grant_email_points_in(
     tx: &Write<'_>,
     key: &ServerKey,
     user: UserId,
     address: &Address,
     is_replacement: bool,
-    terms: Terms,
-) -> Result<Welcome> {
+    terms: RewardTerms,
+) -> Result<EmailPoints> {
     match address {
-        Address::Phone(_) => Ok(Welcome::default()),
-        Address::Email(email) => known_emails::welcome_in(tx, Mark::of(key, email), user, is_replacement, terms),
+        Address::Phone(_) => Ok(EmailPoints::default()),
+        Address::Email(email) => email_rewards::grant_in(tx, EmailHmac::new(key, email), user, is_replacement, terms),
     }
 }

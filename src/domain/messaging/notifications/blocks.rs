@@ -1,33 +1,36 @@
 //! Broadcasts, 512 to a row: which are there, who has read which, how often each was read.
 //!
-//! A broadcast's place is its number less one: block `place / 512`, slot `place % 512`.
+//! A broadcast's index is its number less one: block `index / 512`, slot `index % 512`.
 
 use crate::{
-    domain::identity::preferences::Kind,
+    domain::identity::preferences::NotificationKind,
     error::Result,
     store::{Read, Write},
     types::UserId,
 };
 
 /// Broadcasts in one block.
-pub const SLOTS: i64 = 512;
+pub const BLOCK_SIZE: i64 = 512;
 
 /// Where a broadcast stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Position {
     pub block: i64,
     pub slot: usize,
 }
 
-impl Place {
+impl Position {
     pub fn of(ordinal: i64) -> Self {
-        let place = ordinal - 1;
-        Self { block: place.div_euclid(SLOTS), slot: usize::try_from(place.rem_euclid(SLOTS)).unwrap_or_default() }
+        let index = ordinal - 1;
+        Self {
+            block: index.div_euclid(BLOCK_SIZE),
+            slot: usize::try_from(index.rem_euclid(BLOCK_SIZE)).unwrap_or_default(),
+        }
     }
 }
 
 pub fn ordinal_of(block: i64, slot: usize) -> i64 {
-    block * SLOTS + i64::try_from(slot).unwrap_or(i64::MAX) + 1
+    block * BLOCK_SIZE + i64::try_from(slot).unwrap_or(i64::MAX) + 1
 }
 
 /// The broadcasts of one block: a byte for each that was ever sent, 0 once it is gone, else its kind.
@@ -43,63 +46,63 @@ pub struct ReadBits(Vec<u8>);
 
 impl Block {
     /// The numbers and kinds of the broadcasts that are there, oldest first.
-    pub fn present(&self) -> impl DoubleEndedIterator<Item = (i64, Kind)> + '_ {
+    pub fn entries(&self) -> impl DoubleEndedIterator<Item = (i64, NotificationKind)> + '_ {
         let number = self.number;
-        let present = self.kinds.iter().enumerate();
-        present.filter_map(move |(slot, byte)| Some((ordinal_of(number, slot), kind_of(*byte)?)))
+        let entries = self.kinds.iter().enumerate();
+        entries.filter_map(move |(slot, byte)| Some((ordinal_of(number, slot), kind_of(*byte)?)))
     }
 }
 
 impl ReadBits {
     pub fn contains(&self, ordinal: i64) -> bool {
-        let Place { slot, .. } = Place::of(ordinal);
+        let Position { slot, .. } = Position::of(ordinal);
         self.0.get(slot / 8).is_some_and(|byte| byte & (1 << (slot % 8)) != 0)
     }
 
     fn insert(&mut self, ordinal: i64) {
-        let Place { slot, .. } = Place::of(ordinal);
+        let Position { slot, .. } = Position::of(ordinal);
         self.0.resize(self.0.len().max(slot / 8 + 1), 0);
         self.0[slot / 8] |= 1 << (slot % 8);
     }
 }
 
-fn byte_of(kind: Kind) -> u8 {
+fn byte_of(kind: NotificationKind) -> u8 {
     match kind {
-        Kind::System => 1,
-        Kind::Account => 2,
-        Kind::Activity => 3,
-        Kind::Promotion => 4,
+        NotificationKind::System => 1,
+        NotificationKind::Account => 2,
+        NotificationKind::Activity => 3,
+        NotificationKind::Promotion => 4,
     }
 }
 
-fn kind_of(byte: u8) -> Option<Kind> {
-    Kind::ALL.into_iter().find(|kind| byte_of(*kind) == byte)
+fn kind_of(byte: u8) -> Option<NotificationKind> {
+    NotificationKind::ALL.into_iter().find(|kind| byte_of(*kind) == byte)
 }
 
 /// The number of the newest broadcast that ever was; 0 if there was none.
 pub fn last_ordinal_in(tx: &Read<'_>) -> Result<i64> {
     let last = tx.first(
         "select block * ?1 + length(kinds) from notification_blocks where block >= 0 order by block desc limit 1",
-        [SLOTS],
+        [BLOCK_SIZE],
         |row| row.get(0),
     )?;
     Ok(last.unwrap_or(0))
 }
 
 /// Enters a new broadcast and answers its number. None is given twice, also when the newest was deleted.
-pub fn append_in(tx: &Write<'_>, kind: Kind) -> Result<i64> {
+pub fn append_in(tx: &Write<'_>, kind: NotificationKind) -> Result<i64> {
     let ordinal = last_ordinal_in(tx)? + 1;
     tx.execute(
         "insert into notification_blocks (block, kinds) values (?1, ?2) \
          on conflict (block) do update set kinds = cast(kinds || excluded.kinds as blob)",
-        (Place::of(ordinal).block, [byte_of(kind)]),
+        (Position::of(ordinal).block, [byte_of(kind)]),
     )?;
     Ok(ordinal)
 }
 
 /// Takes a broadcast out.
 pub fn remove_in(tx: &Write<'_>, ordinal: i64) -> Result<()> {
-    let Place { block, slot } = Place::of(ordinal);
+    let Position { block, slot } = Position::of(ordinal);
     let Some(mut kinds) = kinds_in(tx, block)? else { return Ok(()) };
     if let Some(byte) = kinds.get_mut(slot) {
         *byte = 0;
@@ -108,7 +111,7 @@ pub fn remove_in(tx: &Write<'_>, ordinal: i64) -> Result<()> {
 }
 
 /// The block itself and those above it, from the newest on.
-pub fn from_in(tx: &Read<'_>, block: i64) -> Result<Vec<Block>> {
+pub fn list_from_in(tx: &Read<'_>, block: i64) -> Result<Vec<Block>> {
     tx.all("select block, kinds from notification_blocks where block >= ?1 order by block desc", [block], |row| {
         Ok(Block { number: row.get(0)?, kinds: row.get(1)? })
     })
@@ -134,8 +137,8 @@ pub fn read_bits_in(tx: &Read<'_>, user: UserId, block: i64) -> Result<ReadBits>
 }
 
 /// Notes that this user has read this broadcast.
-pub fn note_read_in(tx: &Write<'_>, user: UserId, ordinal: i64) -> Result<()> {
-    let block = Place::of(ordinal).block;
+pub fn set_read_in(tx: &Write<'_>, user: UserId, ordinal: i64) -> Result<()> {
+    let block = Position::of(ordinal).block;
     let mut bits = read_bits_in(tx, user, block)?;
     bits.insert(ordinal);
     tx.execute(
@@ -147,15 +150,15 @@ pub fn note_read_in(tx: &Write<'_>, user: UserId, ordinal: i64) -> Result<()> {
 }
 
 /// Forgets what the user has read of the blocks before this one, because a mark covers it.
-pub fn forget_reads_in(tx: &Write<'_>, user: UserId, before: i64) -> Result<()> {
+pub fn delete_read_bits_before_in(tx: &Write<'_>, user: UserId, before: i64) -> Result<()> {
     tx.execute("delete from notification_read_blocks where user_id = ?1 and block < ?2", (user.0, before)).map(drop)
 }
 
 /// Counts one reader more for each of these broadcasts of one block.
-pub fn count_readers_in(tx: &Write<'_>, block: i64, ordinals: &[i64]) -> Result<()> {
+pub fn increment_readers_in(tx: &Write<'_>, block: i64, ordinals: &[i64]) -> Result<()> {
     let mut counts = counts_in(tx, block)?;
     for ordinal in ordinals {
-        let at = Place::of(*ordinal).slot * 4;
+        let at = Position::of(*ordinal).slot * 4;
         counts.resize(counts.len().max(at + 4), 0);
         let count = count_at(&counts, at).saturating_add(1);
         counts[at..at + 4].copy_from_slice(&count.to_be_bytes());
@@ -169,8 +172,8 @@ pub fn count_readers_in(tx: &Write<'_>, block: i64, ordinals: &[i64]) -> Result<
 }
 
 /// How many users have read this broadcast.
-pub fn readers_in(tx: &Read<'_>, ordinal: i64) -> Result<u32> {
-    let Place { block, slot } = Place::of(ordinal);
+pub fn reader_count_in(tx: &Read<'_>, ordinal: i64) -> Result<u32> {
+    let Position { block, slot } = Position::of(ordinal);
     Ok(count_at(&counts_in(tx, block)?, slot * 4))
 }
 
@@ -193,8 +196,8 @@ mod tests {
     proptest! {
         #[test]
         fn a_number_is_one_place(ordinal in 1_i64..10_000_000) {
-            let Place { block, slot } = Place::of(ordinal);
-            prop_assert!(i64::try_from(slot).unwrap() < SLOTS && block >= 0);
+            let Position { block, slot } = Position::of(ordinal);
+            prop_assert!(i64::try_from(slot).unwrap() < BLOCK_SIZE && block >= 0);
             prop_assert_eq!(ordinal_of(block, slot), ordinal);
         }
 

@@ -5,8 +5,8 @@ use std::{cell::Cell, collections::HashSet};
 use serde_json::json;
 
 use super::{
-    Notification, Received,
-    blocks::{self, Block, Place, ReadBits},
+    InboxItem, Notification,
+    blocks::{self, Block, Position, ReadBits},
     notification_of,
 };
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
     domain::{
         Each,
         identity::{
-            preferences::{self, Kind, Preferences},
+            preferences::{self, NotificationKind, Preferences},
             users::{self, User},
         },
     },
@@ -25,23 +25,23 @@ use crate::{
 
 /// Broadcasts that have expired and that the job has not yet taken out of the blocks: more than these at one moment
 /// are left to it.
-const EXPIRED_AT_ONCE: u32 = 1000;
+const MAX_EXPIRED: u32 = 1000;
 
 /// What "all read" did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Marked {
+pub struct MarkAllOutcome {
     /// How many were unread until now, those of kinds that are switched off among them.
     pub marked: usize,
 }
 
 thread_local! {
     /// What this thread knows of broadcasts, and the view that it is true of.
-    static LATEST: Cell<Option<(SnapshotId, Latest)>> = const { Cell::new(None) };
+    static BROADCAST_STATE: Cell<Option<(SnapshotId, BroadcastState)>> = const { Cell::new(None) };
 }
 
 /// What is true of broadcasts for everybody.
 #[derive(Clone, Copy, Debug)]
-struct Latest {
+struct BroadcastState {
     /// The number of the newest that ever was.
     newest: i64,
     /// The latest that is there, and when it was sent.
@@ -51,7 +51,7 @@ struct Latest {
 }
 
 /// What decides, beside their preferences, what a user sees and has read.
-struct Standing {
+struct ReadState {
     /// Broadcasts up to this number are from before the registration.
     since: i64,
     /// The number of the newest broadcast that ever was.
@@ -60,7 +60,7 @@ struct Standing {
     /// Broadcasts that are in the blocks and have expired.
     expired: HashSet<i64>,
     /// Something was sent to this user and not to everybody.
-    is_addressed: bool,
+    has_direct: bool,
 }
 
 /// Up to where everything is read: an id, and the number of the newest broadcast at that time.
@@ -70,21 +70,21 @@ struct Mark {
     ordinal: i64,
 }
 
-/// Something addressed to one user, as much as is needed to count it.
-struct Addressed {
+/// Something direct to one user, as much as is needed to count it.
+struct DirectNotification {
     id: i64,
-    kind: Kind,
+    kind: NotificationKind,
     expires_at: Option<Timestamp>,
 }
 
 /// Broadcasts of one block that a user has not read.
-struct Unread {
+struct UnreadBlock {
     block: i64,
-    broadcasts: Vec<(i64, Kind)>,
+    broadcasts: Vec<(i64, NotificationKind)>,
 }
 
 /// The user's notifications, newest first, but for the kinds that are switched off.
-pub fn list(core: &Core, user: UserId, span: CursorRange) -> Result<CursorSlice<Received>> {
+pub fn list(core: &Core, user: UserId, span: CursorRange) -> Result<CursorSlice<InboxItem>> {
     core.store.read(|tx| list_in(tx, user, span))
 }
 
@@ -97,19 +97,19 @@ pub fn unread_count(core: &Core, user: &User) -> Result<usize> {
 ///
 /// # Errors
 /// `not_found` for one that is not there, has expired, or is not the user's.
-pub fn mark_read(core: &Core, user: UserId, id: i64) -> Pending<Received> {
+pub fn mark_read(core: &Core, user: UserId, id: i64) -> Pending<InboxItem> {
     // What is read already needs no write.
     match core.store.read(|tx| visible_in(tx, user, id)) {
         Ok(received) if received.read_at.is_none() => core.store.write(move |tx| {
             users::require_in(tx, user)?;
             mark_read_in(tx, user, id)
         }),
-        known => Pending::ready(known),
+        cached => Pending::ready(cached),
     }
 }
 
 /// Marks everything read that the user has, the kinds that are switched off included.
-pub fn mark_all_read(core: &Core, user: UserId) -> Pending<Marked> {
+pub fn mark_all_read(core: &Core, user: UserId) -> Pending<MarkAllOutcome> {
     core.store.write(move |tx| {
         users::require_in(tx, user)?;
         mark_all_read_in(tx, user)
@@ -117,26 +117,26 @@ pub fn mark_all_read(core: &Core, user: UserId) -> Pending<Marked> {
 }
 
 /// The newest broadcast that is there: for a user from after their registration, for anybody else the newest of all.
-pub fn latest_broadcast(core: &Core, user: Option<UserId>) -> Result<Option<Received>> {
+pub fn latest_broadcast(core: &Core, user: Option<UserId>) -> Result<Option<InboxItem>> {
     core.store.read(|tx| {
-        let (standing, wanted) = match user {
-            Some(user) => (standing_now_in(tx, user)?, preferences::find_in(tx, user)?),
-            None => (Standing::of_nobody(tx)?, Preferences::DEFAULT),
+        let (state, preferences) = match user {
+            Some(user) => (find_read_state_in(tx, user)?, preferences::find_in(tx, user)?),
+            None => (ReadState::anonymous_in(tx)?, Preferences::DEFAULT),
         };
-        let newest = broadcasts_in(tx, &standing, &wanted, i64::MAX, 1)?.pop();
+        let newest = broadcasts_in(tx, &state, &preferences, i64::MAX, 1)?.pop();
         newest.map(|notification| received_in(tx, user, notification)).transpose()
     })
 }
 
 /// The newest broadcasts, as somebody without an account sees them.
-pub fn all_broadcasts(core: &Core, limit: u32) -> Result<Vec<Received>> {
+pub fn list_broadcasts(core: &Core, limit: u32) -> Result<Vec<InboxItem>> {
     core.store.read(|tx| {
-        let found = broadcasts_in(tx, &Standing::of_nobody(tx)?, &Preferences::DEFAULT, i64::MAX, limit as usize)?;
+        let found = broadcasts_in(tx, &ReadState::anonymous_in(tx)?, &Preferences::DEFAULT, i64::MAX, limit as usize)?;
         found.into_iter().map(|notification| received_in(tx, None, notification)).collect()
     })
 }
 
-/// Everything that is kept about this user: what was addressed to them, and what they have read and when.
+/// Everything that is max_per_user about this user: what was direct to them, and what they have read and when.
 pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     let ids: Vec<i64> = tx.all(
         "select notification_id from notification_recipients where user_id = ?1 \
@@ -169,22 +169,24 @@ pub fn export_marks_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()
     })
 }
 
-/// Takes away everything that is kept about this user, and what was addressed to nobody else. How often a broadcast
+/// Takes away everything that is max_per_user about this user, and what was direct to nobody else. How often a broadcast
 /// was read stays, as a number.
 pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
-    let addressed = addressed_in(tx, user, i64::MAX)?;
+    let direct = direct_in(tx, user, i64::MAX)?;
     for table in ["notification_recipients", "notification_reads", "notification_read_blocks", "notification_marks"] {
         tx.execute(&format!("delete from {table} where user_id = ?1"), [user.0])?;
     }
-    super::sending::delete_unaddressed_in(tx, addressed.iter().map(|addressed| addressed.id))
+    super::sending::delete_orphans_in(tx, direct.iter().map(|direct| direct.id))
 }
 
-pub(super) fn list_in(tx: &Read<'_>, user: UserId, span: CursorRange) -> Result<CursorSlice<Received>> {
-    let (standing, wanted) = (standing_now_in(tx, user)?, preferences::find_in(tx, user)?);
+pub(super) fn list_in(tx: &Read<'_>, user: UserId, span: CursorRange) -> Result<CursorSlice<InboxItem>> {
+    let (state, preferences) = (find_read_state_in(tx, user)?, preferences::find_in(tx, user)?);
     let rows = span.rows_to_read() as usize;
-    let mut found = broadcasts_in(tx, &standing, &wanted, span.upper_bound(), rows)?;
-    let is_shown = |addressed: &Addressed| wanted.shows(addressed.kind) && !addressed.has_expired(tx.now);
-    for Addressed { id, .. } in addressed_in(tx, user, span.upper_bound())?.into_iter().filter(is_shown).take(rows) {
+    let mut found = broadcasts_in(tx, &state, &preferences, span.upper_bound(), rows)?;
+    let is_shown = |direct: &DirectNotification| preferences.shows(direct.kind) && !direct.has_expired(tx.now);
+    for DirectNotification { id, .. } in
+        direct_in(tx, user, span.upper_bound())?.into_iter().filter(is_shown).take(rows)
+    {
         found.extend(find_in(tx, id)?);
     }
     found.sort_unstable_by_key(|notification| std::cmp::Reverse(notification.id));
@@ -195,18 +197,18 @@ pub(super) fn list_in(tx: &Read<'_>, user: UserId, span: CursorRange) -> Result<
 }
 
 pub(super) fn unread_count_in(tx: &Read<'_>, user: UserId, registered_at: Timestamp) -> Result<usize> {
-    let standing = standing_in(tx, user, registered_at)?;
-    let broadcasts = unread_broadcasts_in(tx, user, &standing)?;
-    let addressed = unread_addressed_in(tx, user, &standing)?;
-    if broadcasts.is_empty() && addressed.is_empty() {
+    let state = read_state_in(tx, user, registered_at)?;
+    let broadcasts = unread_broadcasts_in(tx, user, &state)?;
+    let direct = unread_direct_in(tx, user, &state)?;
+    if broadcasts.is_empty() && direct.is_empty() {
         return Ok(0);
     }
-    let wanted = preferences::find_in(tx, user)?;
+    let preferences = preferences::find_in(tx, user)?;
     let kinds = broadcasts.iter().flat_map(|unread| &unread.broadcasts).map(|(_, kind)| *kind);
-    Ok(kinds.chain(addressed.iter().map(|addressed| addressed.kind)).filter(|kind| wanted.shows(*kind)).count())
+    Ok(kinds.chain(direct.iter().map(|direct| direct.kind)).filter(|kind| preferences.shows(*kind)).count())
 }
 
-pub(super) fn mark_read_in(tx: &Write<'_>, user: UserId, id: i64) -> Result<Received> {
+pub(super) fn mark_read_in(tx: &Write<'_>, user: UserId, id: i64) -> Result<InboxItem> {
     let received = visible_in(tx, user, id)?;
     if received.read_at.is_some() {
         return Ok(received);
@@ -216,59 +218,59 @@ pub(super) fn mark_read_in(tx: &Write<'_>, user: UserId, id: i64) -> Result<Rece
         (user.0, id, tx.now.0),
     )?;
     if let Some(ordinal) = received.notification.ordinal {
-        blocks::note_read_in(tx, user, ordinal)?;
-        blocks::count_readers_in(tx, Place::of(ordinal).block, &[ordinal])?;
+        blocks::set_read_in(tx, user, ordinal)?;
+        blocks::increment_readers_in(tx, Position::of(ordinal).block, &[ordinal])?;
     }
-    Ok(Received { read_at: Some(tx.now), ..received })
+    Ok(InboxItem { read_at: Some(tx.now), ..received })
 }
 
-pub(super) fn mark_all_read_in(tx: &Write<'_>, user: UserId) -> Result<Marked> {
-    let standing = standing_now_in(tx, user)?;
-    let broadcasts = unread_broadcasts_in(tx, user, &standing)?;
-    let addressed = unread_addressed_in(tx, user, &standing)?;
-    if broadcasts.is_empty() && addressed.is_empty() {
-        return Ok(Marked { marked: 0 });
+pub(super) fn mark_all_read_in(tx: &Write<'_>, user: UserId) -> Result<MarkAllOutcome> {
+    let state = find_read_state_in(tx, user)?;
+    let broadcasts = unread_broadcasts_in(tx, user, &state)?;
+    let direct = unread_direct_in(tx, user, &state)?;
+    if broadcasts.is_empty() && direct.is_empty() {
+        return Ok(MarkAllOutcome { marked: 0 });
     }
     tx.execute(
         "insert into notification_marks (user_id, through, ordinal, marked_at) \
          select ?1, max(id), ?2, ?3 from notifications",
-        (user.0, standing.newest, tx.now.0),
+        (user.0, state.newest, tx.now.0),
     )?;
-    blocks::forget_reads_in(tx, user, Place::of(standing.newest).block)?;
-    let mut marked = addressed.len();
-    for Unread { block, broadcasts } in broadcasts {
+    blocks::delete_read_bits_before_in(tx, user, Position::of(state.newest).block)?;
+    let mut marked = direct.len();
+    for UnreadBlock { block, broadcasts } in broadcasts {
         marked += broadcasts.len();
         let ordinals: Vec<_> = broadcasts.into_iter().map(|(ordinal, _)| ordinal).collect();
-        blocks::count_readers_in(tx, block, &ordinals)?;
+        blocks::increment_readers_in(tx, block, &ordinals)?;
     }
-    Ok(Marked { marked })
+    Ok(MarkAllOutcome { marked })
 }
 
-impl Standing {
+impl ReadState {
     /// Of somebody without an account: everything is shown, nothing is read.
-    fn of_nobody(tx: &Read<'_>) -> Result<Self> {
-        let latest = latest_in(tx)?;
+    fn anonymous_in(tx: &Read<'_>) -> Result<Self> {
+        let latest = broadcast_state_in(tx)?;
         let expired = latest.expired_in(tx)?;
-        Ok(Self { since: 0, newest: latest.newest, mark: Mark::default(), expired, is_addressed: false })
+        Ok(Self { since: 0, newest: latest.newest, mark: Mark::default(), expired, has_direct: false })
     }
 }
 
-impl Addressed {
+impl DirectNotification {
     fn has_expired(&self, now: Timestamp) -> bool {
         self.expires_at.is_some_and(|expires_at| expires_at <= now)
     }
 }
 
-fn standing_now_in(tx: &Read<'_>, user: UserId) -> Result<Standing> {
-    standing_in(tx, user, users::registered_at_in(tx, user)?)
+fn find_read_state_in(tx: &Read<'_>, user: UserId) -> Result<ReadState> {
+    read_state_in(tx, user, users::registered_at_in(tx, user)?)
 }
 
 /// One statement about the user, because asking costs more than what there mostly is to be found.
-fn standing_in(tx: &Read<'_>, user: UserId, registered_at: Timestamp) -> Result<Standing> {
-    let latest = latest_in(tx)?;
+fn read_state_in(tx: &Read<'_>, user: UserId, registered_at: Timestamp) -> Result<ReadState> {
+    let latest = broadcast_state_in(tx)?;
     let since = match latest.sent {
         Some((ordinal, at)) if at < registered_at => ordinal,
-        Some(_) => last_before_in(tx, registered_at)?,
+        Some(_) => last_ordinal_before_in(tx, registered_at)?,
         None => 0,
     };
     let expired = latest.expired_in(tx)?;
@@ -280,19 +282,19 @@ fn standing_in(tx: &Read<'_>, user: UserId, registered_at: Timestamp) -> Result<
         [user.0],
         |row| {
             let mark = Mark { through: row.get(0)?, ordinal: row.get(1)? };
-            Ok(Standing { since, newest: latest.newest, mark, expired, is_addressed: row.get(2)? })
+            Ok(ReadState { since, newest: latest.newest, mark, expired, has_direct: row.get(2)? })
         },
     )
 }
 
-fn latest_in(tx: &Read<'_>) -> Result<Latest> {
-    let known = LATEST.get().filter(|(view, _)| tx.snapshot_id() == Some(*view));
-    if let Some((_, latest)) = known {
+fn broadcast_state_in(tx: &Read<'_>) -> Result<BroadcastState> {
+    let cached = BROADCAST_STATE.get().filter(|(view, _)| tx.snapshot_id() == Some(*view));
+    if let Some((_, latest)) = cached {
         return Ok(latest);
     }
-    let latest = Latest {
+    let latest = BroadcastState {
         newest: blocks::last_ordinal_in(tx)?,
-        sent: sent_before_in(tx, Timestamp(i64::MAX))?,
+        sent: last_broadcast_before_in(tx, Timestamp(i64::MAX))?,
         expires_at: tx.first(
             "select expires_at from notifications where is_live = 1 and expires_at is not null \
              order by expires_at limit 1",
@@ -301,18 +303,18 @@ fn latest_in(tx: &Read<'_>) -> Result<Latest> {
         )?,
     };
     if let Some(view) = tx.snapshot_id() {
-        LATEST.set(Some((view, latest)));
+        BROADCAST_STATE.set(Some((view, latest)));
     }
     Ok(latest)
 }
 
 /// The number of the newest broadcast that was sent before this time; 0 if there is none.
-fn last_before_in(tx: &Read<'_>, time: Timestamp) -> Result<i64> {
-    Ok(sent_before_in(tx, time)?.map_or(0, |(ordinal, _)| ordinal))
+fn last_ordinal_before_in(tx: &Read<'_>, time: Timestamp) -> Result<i64> {
+    Ok(last_broadcast_before_in(tx, time)?.map_or(0, |(ordinal, _)| ordinal))
 }
 
 /// The newest broadcast that was sent before this time, and when it was.
-fn sent_before_in(tx: &Read<'_>, time: Timestamp) -> Result<Option<(i64, Timestamp)>> {
+fn last_broadcast_before_in(tx: &Read<'_>, time: Timestamp) -> Result<Option<(i64, Timestamp)>> {
     tx.first(
         "select ordinal, created_at from notifications where ordinal is not null and created_at < ?1 \
          order by created_at desc, ordinal desc limit 1",
@@ -321,7 +323,7 @@ fn sent_before_in(tx: &Read<'_>, time: Timestamp) -> Result<Option<(i64, Timesta
     )
 }
 
-impl Latest {
+impl BroadcastState {
     /// The broadcasts that are in the blocks and have expired, which there are only shortly before the job comes.
     fn expired_in(&self, tx: &Read<'_>) -> Result<HashSet<i64>> {
         if self.expires_at.is_none_or(|expires_at| expires_at > tx.now) {
@@ -330,7 +332,7 @@ impl Latest {
         let expired = tx.all(
             "select ordinal from notifications where expires_at is not null and is_live = 1 and expires_at <= ?1 \
              and ordinal is not null order by expires_at limit ?2",
-            (tx.now.0, EXPIRED_AT_ONCE),
+            (tx.now.0, MAX_EXPIRED),
             |row| row.get(0),
         )?;
         Ok(expired.into_iter().collect())
@@ -341,20 +343,20 @@ impl Latest {
 /// that what is gone or switched off costs no row.
 fn broadcasts_in(
     tx: &Read<'_>,
-    standing: &Standing,
-    wanted: &Preferences,
+    state: &ReadState,
+    preferences: &Preferences,
     below_id: i64,
     limit: usize,
 ) -> Result<Vec<Notification>> {
     let mut found = Vec::new();
     let Some(top) = ordinal_below_in(tx, below_id)? else { return Ok(found) };
-    let (first, last) = (Place::of(standing.since + 1).block, Place::of(top).block);
+    let (first, last) = (Position::of(state.since + 1).block, Position::of(top).block);
     for number in (first..=last).rev() {
         let Some(block) = blocks::find_in(tx, number)? else { continue };
-        let is_shown = |(ordinal, kind): &(i64, Kind)| {
-            (standing.since + 1..=top).contains(ordinal) && wanted.shows(*kind) && !standing.expired.contains(ordinal)
+        let is_shown = |(ordinal, kind): &(i64, NotificationKind)| {
+            (state.since + 1..=top).contains(ordinal) && preferences.shows(*kind) && !state.expired.contains(ordinal)
         };
-        for (ordinal, _) in block.present().rev().filter(is_shown).take(limit - found.len()) {
+        for (ordinal, _) in block.entries().rev().filter(is_shown).take(limit - found.len()) {
             found.extend(broadcast_in(tx, ordinal)?);
         }
         if found.len() >= limit {
@@ -380,16 +382,16 @@ fn find_in(tx: &Read<'_>, id: i64) -> Result<Option<Notification>> {
     tx.first(select_notifications!("where id = ?1"), [id], notification_of)
 }
 
-/// What was addressed to this user and has an id below this one, newest first: as many as are kept for one user.
-fn addressed_in(tx: &Read<'_>, user: UserId, below_id: i64) -> Result<Vec<Addressed>> {
+/// What was direct to this user and has an id below this one, newest first: as many as are max_per_user for one user.
+fn direct_in(tx: &Read<'_>, user: UserId, below_id: i64) -> Result<Vec<DirectNotification>> {
     tx.all(
         "select notification_id, kind, expires_at from notification_recipients \
          where user_id = ?1 and notification_id < ?2 order by notification_id desc",
         (user.0, below_id),
         |row| {
-            Ok(Addressed {
+            Ok(DirectNotification {
                 id: row.get(0)?,
-                kind: row.get_parsed(1, Kind::from_name)?,
+                kind: row.get_parsed(1, NotificationKind::from_name)?,
                 expires_at: row.get::<Option<i64>>(2)?.map(Timestamp),
             })
         },
@@ -397,54 +399,55 @@ fn addressed_in(tx: &Read<'_>, user: UserId, below_id: i64) -> Result<Vec<Addres
 }
 
 /// Broadcasts after the mark and the registration that the user has not read, block by block.
-fn unread_broadcasts_in(tx: &Read<'_>, user: UserId, standing: &Standing) -> Result<Vec<Unread>> {
-    let first = standing.since.max(standing.mark.ordinal) + 1;
+fn unread_broadcasts_in(tx: &Read<'_>, user: UserId, state: &ReadState) -> Result<Vec<UnreadBlock>> {
+    let first = state.since.max(state.mark.ordinal) + 1;
     let mut all = Vec::new();
-    if standing.newest < first {
+    if state.newest < first {
         return Ok(all);
     }
-    for block in blocks::from_in(tx, Place::of(first).block)? {
+    for block in blocks::list_from_in(tx, Position::of(first).block)? {
         let read = blocks::read_bits_in(tx, user, block.number)?;
-        let broadcasts = unread_of(&block, &read, first, &standing.expired);
+        let broadcasts = unread_of(&block, &read, first, &state.expired);
         if !broadcasts.is_empty() {
-            all.push(Unread { block: block.number, broadcasts });
+            all.push(UnreadBlock { block: block.number, broadcasts });
         }
     }
     Ok(all)
 }
 
-fn unread_of(block: &Block, read: &ReadBits, first: i64, expired: &HashSet<i64>) -> Vec<(i64, Kind)> {
-    let is_unread =
-        |(ordinal, _): &(i64, Kind)| *ordinal >= first && !read.contains(*ordinal) && !expired.contains(ordinal);
-    block.present().filter(is_unread).collect()
+fn unread_of(block: &Block, read: &ReadBits, first: i64, expired: &HashSet<i64>) -> Vec<(i64, NotificationKind)> {
+    let is_unread = |(ordinal, _): &(i64, NotificationKind)| {
+        *ordinal >= first && !read.contains(*ordinal) && !expired.contains(ordinal)
+    };
+    block.entries().filter(is_unread).collect()
 }
 
-/// What was addressed to the user after the mark and is not read.
-fn unread_addressed_in(tx: &Read<'_>, user: UserId, standing: &Standing) -> Result<Vec<Addressed>> {
+/// What was direct to the user after the mark and is not read.
+fn unread_direct_in(tx: &Read<'_>, user: UserId, state: &ReadState) -> Result<Vec<DirectNotification>> {
     let mut unread = Vec::new();
-    if !standing.is_addressed {
+    if !state.has_direct {
         return Ok(unread);
     }
-    for addressed in addressed_in(tx, user, i64::MAX)? {
-        let is_after = addressed.id > standing.mark.through && !addressed.has_expired(tx.now);
-        if is_after && read_at_in(tx, user, addressed.id)?.is_none() {
-            unread.push(addressed);
+    for direct in direct_in(tx, user, i64::MAX)? {
+        let is_after = direct.id > state.mark.through && !direct.has_expired(tx.now);
+        if is_after && read_at_in(tx, user, direct.id)?.is_none() {
+            unread.push(direct);
         }
     }
     Ok(unread)
 }
 
 /// The notification, if this user may see it. One of a kind that is switched off was perhaps opened before.
-fn visible_in(tx: &Read<'_>, user: UserId, id: i64) -> Result<Received> {
+fn visible_in(tx: &Read<'_>, user: UserId, id: i64) -> Result<InboxItem> {
     let notification = find_in(tx, id)?.filter(|found| !found.has_expired(tx.now)).ok_or(Code::NotFound)?;
     let is_visible = match notification.ordinal {
-        Some(ordinal) => ordinal > last_before_in(tx, users::registered_at_in(tx, user)?)?,
-        None => is_addressed_to_in(tx, user, id)?,
+        Some(ordinal) => ordinal > last_ordinal_before_in(tx, users::registered_at_in(tx, user)?)?,
+        None => is_recipient_in(tx, user, id)?,
     };
     if is_visible { received_in(tx, Some(user), notification) } else { Err(Code::NotFound.into()) }
 }
 
-fn is_addressed_to_in(tx: &Read<'_>, user: UserId, id: i64) -> Result<bool> {
+fn is_recipient_in(tx: &Read<'_>, user: UserId, id: i64) -> Result<bool> {
     let found = tx.first(
         "select true from notification_recipients where user_id = ?1 and notification_id = ?2",
         (user.0, id),
@@ -453,9 +456,9 @@ fn is_addressed_to_in(tx: &Read<'_>, user: UserId, id: i64) -> Result<bool> {
     Ok(found.unwrap_or(false))
 }
 
-fn received_in(tx: &Read<'_>, user: Option<UserId>, notification: Notification) -> Result<Received> {
+fn received_in(tx: &Read<'_>, user: Option<UserId>, notification: Notification) -> Result<InboxItem> {
     let read_at = user.map(|user| read_at_in(tx, user, notification.id)).transpose()?.flatten();
-    Ok(Received { notification, read_at })
+    Ok(InboxItem { notification, read_at })
 }
 
 /// When this was first read: by itself, or by the first mark that covers it.

@@ -4,7 +4,7 @@
 //! what is unread without walking the inbox, broadcasts are numbered (`ordinal`) and summed up in *blocks* of 512:
 //! one block says which of them are there and of which kind, a user's block says which of them the user has read. So
 //! a count reads one row for 512 broadcasts, and a page finds its rows by number. "All read" is a mark: one row that
-//! says up to where. What is addressed to single users is kept down to a number for each of them, and counted.
+//! says up to where. What is direct to single users is max_per_user down to a number for each of them, and counted.
 //!
 //! Users see broadcasts from after their registration. What has expired is gone from every answer at once; a job
 //! takes it out of the blocks a little later. The first `read_at` stays, whatever is marked again.
@@ -32,24 +32,24 @@ mod tests;
 
 use crate::{store::Row, types::Timestamp};
 
-pub use crate::domain::identity::preferences::Kind;
+pub use crate::domain::identity::preferences::NotificationKind;
 pub use inbox::{
-    Marked, all_broadcasts, erase_user_in, export_in, export_marks_in, latest_broadcast, list, mark_all_read,
+    MarkAllOutcome, erase_user_in, export_in, export_marks_in, latest_broadcast, list, list_broadcasts, mark_all_read,
     mark_read, unread_count,
 };
 pub use payload::Payload;
 pub use sending::{
-    Audience, Draft, Sent, delete, delete_expired_in, expire_due, find_recipients, list_sent, must_be_ahead, send,
-    send_in,
+    Audience, NotificationDraft, SentNotification, delete, delete_expired_in, expire_due, list_sent, require_future,
+    require_recipients, send, send_in,
 };
 
 /// Something that users are told, as it was sent.
 #[derive(Clone, Debug)]
 pub struct Notification {
     pub id: i64,
-    /// The number among the broadcasts; nothing for what is addressed to single users.
+    /// The number among the broadcasts; nothing for what is direct to single users.
     pub ordinal: Option<i64>,
-    pub kind: Kind,
+    pub kind: NotificationKind,
     pub title: String,
     pub body: String,
     pub payload: Payload,
@@ -59,7 +59,7 @@ pub struct Notification {
 
 /// A notification as its reader finds it.
 #[derive(Clone, Debug)]
-pub struct Received {
+pub struct InboxItem {
     pub notification: Notification,
     pub read_at: Option<Timestamp>,
 }
@@ -76,7 +76,7 @@ fn notification_of(row: &Row<'_>) -> rusqlite::Result<Notification> {
     Ok(Notification {
         id: row.get(0)?,
         ordinal: row.get(1)?,
-        kind: row.get_parsed(2, Kind::from_name)?,
+        kind: row.get_parsed(2, NotificationKind::from_name)?,
         title: row.get(3)?,
         body: row.get(4)?,
         payload: Payload::from_stored(&payload),

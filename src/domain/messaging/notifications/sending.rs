@@ -6,7 +6,7 @@ use super::{Notification, Payload, blocks, notification_of};
 use crate::{
     core::Core,
     domain::{
-        identity::{preferences::Kind, users},
+        identity::{preferences::NotificationKind, users},
         operations::free_space_scrub,
     },
     error::{Code, Error, Fault, FieldCode, Result},
@@ -26,9 +26,9 @@ pub enum Audience {
 
 /// A notification before it is sent.
 #[derive(Clone, Debug)]
-pub struct Draft {
+pub struct NotificationDraft {
     pub audience: Audience,
-    pub kind: Kind,
+    pub kind: NotificationKind,
     pub title: String,
     pub body: String,
     pub payload: Payload,
@@ -37,9 +37,9 @@ pub struct Draft {
 
 /// A notification as its sender finds it.
 #[derive(Clone, Debug)]
-pub struct Sent {
+pub struct SentNotification {
     pub notification: Notification,
-    /// How many users it is addressed to; nothing for a broadcast.
+    /// How many users it is direct to; nothing for a broadcast.
     pub recipients: Option<u32>,
     /// How many users have read it.
     pub readers: u32,
@@ -49,13 +49,13 @@ pub struct Sent {
 ///
 /// # Errors
 /// `invalid_parameters` for a user who is not there or an expiry that has passed.
-pub fn send(core: &Core, draft: Draft) -> Pending<Sent> {
-    let kept = core.config.notifications.per_user;
-    core.store.write(move |tx| send_in(tx, &draft, kept))
+pub fn send(core: &Core, draft: NotificationDraft) -> Pending<SentNotification> {
+    let max_per_user = core.config.notifications.per_user;
+    core.store.write(move |tx| send_in(tx, &draft, max_per_user))
 }
 
 /// What was sent, newest first.
-pub fn list_sent(core: &Core, page: PageRequest) -> Result<Paginated<Sent>> {
+pub fn list_sent(core: &Core, page: PageRequest) -> Result<Paginated<SentNotification>> {
     core.store.read(|tx| {
         let found = tx.all(
             select_notifications!("order by id desc limit ?1 offset ?2"),
@@ -67,17 +67,17 @@ pub fn list_sent(core: &Core, page: PageRequest) -> Result<Paginated<Sent>> {
     })
 }
 
-/// Checks that there is each of these users, before anything else is known of a notification.
+/// Checks that there is each of these users, before anything else is cached of a notification.
 ///
 /// # Errors
 /// `invalid_parameters` for the first whom there is not.
-pub fn find_recipients(core: &Core, users: &[UserId]) -> Result<()> {
-    core.store.read(|tx| users.iter().try_for_each(|user| find_recipient_in(tx, *user)))
+pub fn require_recipients(core: &Core, users: &[UserId]) -> Result<()> {
+    core.store.read(|tx| users.iter().try_for_each(|user| require_recipient_in(tx, *user)))
 }
 
 /// # Errors
 /// `out_of_range` for a notification that would have expired before anybody saw it.
-pub fn must_be_ahead(expires_at: Timestamp, now: Timestamp) -> Result<(), Fault> {
+pub fn require_future(expires_at: Timestamp, now: Timestamp) -> Result<(), Fault> {
     if expires_at > now { Ok(()) } else { Err(Fault::new(FieldCode::OutOfRange, "must be in the future")) }
 }
 
@@ -112,10 +112,10 @@ pub fn delete_expired_in(tx: &Write<'_>, age: Duration, limit: u32) -> Result<us
     Ok(ids.len())
 }
 
-/// Sends a notification inside of another operation. Of what is addressed to single users, `kept` stay for each.
-pub fn send_in(tx: &Write<'_>, draft: &Draft, kept: u32) -> Result<Sent> {
+/// Sends a notification inside of another operation. Of what is direct to single users, `max_per_user` stay for each.
+pub fn send_in(tx: &Write<'_>, draft: &NotificationDraft, max_per_user: u32) -> Result<SentNotification> {
     if let Some(expires_at) = draft.expires_at {
-        must_be_ahead(expires_at, tx.now).map_err(|fault| Error::field("expiresAt", fault))?;
+        require_future(expires_at, tx.now).map_err(|fault| Error::field("expiresAt", fault))?;
     }
     let ordinal = match draft.audience {
         Audience::Everybody => Some(blocks::append_in(tx, draft.kind)?),
@@ -140,14 +140,14 @@ pub fn send_in(tx: &Write<'_>, draft: &Draft, kept: u32) -> Result<Sent> {
     )?;
     if let Audience::Users(users) = &draft.audience {
         for user in users {
-            address_in(tx, &notification, *user, kept)?;
+            add_recipient_in(tx, &notification, *user, max_per_user)?;
         }
     }
     sent_in(tx, notification)
 }
 
-fn address_in(tx: &Write<'_>, notification: &Notification, user: UserId, kept: u32) -> Result<()> {
-    find_recipient_in(tx, user)?;
+fn add_recipient_in(tx: &Write<'_>, notification: &Notification, user: UserId, max_per_user: u32) -> Result<()> {
+    require_recipient_in(tx, user)?;
     tx.execute(
         "insert into notification_recipients (user_id, notification_id, kind, expires_at) values (?1, ?2, ?3, ?4) \
          on conflict (user_id, notification_id) do nothing",
@@ -156,7 +156,7 @@ fn address_in(tx: &Write<'_>, notification: &Notification, user: UserId, kept: u
     let dropped: Vec<i64> = tx.all(
         "select notification_id from notification_recipients where user_id = ?1 \
          order by notification_id desc limit -1 offset ?2",
-        (user.0, kept),
+        (user.0, max_per_user),
         |row| row.get(0),
     )?;
     for id in &dropped {
@@ -167,10 +167,10 @@ fn address_in(tx: &Write<'_>, notification: &Notification, user: UserId, kept: u
             tx.execute(sql, (user.0, id))?;
         }
     }
-    delete_unaddressed_in(tx, dropped)
+    delete_orphans_in(tx, dropped)
 }
 
-fn find_recipient_in(tx: &Read<'_>, user: UserId) -> Result<()> {
+fn require_recipient_in(tx: &Read<'_>, user: UserId) -> Result<()> {
     match users::find_in(tx, user) {
         Ok(_) => Ok(()),
         Err(error) if error.code == Code::NotFound => {
@@ -180,8 +180,8 @@ fn find_recipient_in(tx: &Read<'_>, user: UserId) -> Result<()> {
     }
 }
 
-/// Deletes those of these that are addressed to nobody any more.
-pub(super) fn delete_unaddressed_in(tx: &Write<'_>, ids: impl IntoIterator<Item = i64>) -> Result<()> {
+/// Deletes those of these that are direct to nobody any more.
+pub(super) fn delete_orphans_in(tx: &Write<'_>, ids: impl IntoIterator<Item = i64>) -> Result<()> {
     tx.execute_each(
         "delete from notifications where id = ?1 and ordinal is null \
          and not exists (select 1 from notification_recipients where notification_id = ?1)",
@@ -224,10 +224,10 @@ fn expire_due_in(tx: &Write<'_>) -> Result<()> {
     Ok(())
 }
 
-fn sent_in(tx: &Read<'_>, notification: Notification) -> Result<Sent> {
+fn sent_in(tx: &Read<'_>, notification: Notification) -> Result<SentNotification> {
     if let Some(ordinal) = notification.ordinal {
-        let readers = blocks::readers_in(tx, ordinal)?;
-        return Ok(Sent { notification, recipients: None, readers });
+        let readers = blocks::reader_count_in(tx, ordinal)?;
+        return Ok(SentNotification { notification, recipients: None, readers });
     }
     let (recipients, readers) = tx.one(
         "select count(*), coalesce(sum(exists (select 1 from notification_reads done \
@@ -237,5 +237,5 @@ fn sent_in(tx: &Read<'_>, notification: Notification) -> Result<Sent> {
         [notification.id],
         |row| Ok((row.get(0)?, row.get(1)?)),
     )?;
-    Ok(Sent { notification, recipients: Some(recipients), readers })
+    Ok(SentNotification { notification, recipients: Some(recipients), readers })
 }

@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::{
-    Audience, Draft, Kind, Payload, blocks, erase_user_in, export_in,
+    Audience, NotificationDraft, NotificationKind, Payload, blocks, erase_user_in, export_in,
     inbox::{list_in, mark_all_read_in, mark_read_in, unread_count_in},
     send_in,
 };
@@ -18,9 +18,9 @@ use crate::{
     types::{CursorRange, PhoneNumber, PhoneRules, Region, Timestamp, UserId},
 };
 
-const KEPT: u32 = 500;
+const MAX_PER_USER: u32 = 500;
 
-/// A store with users, broadcasts, and one user to whom much is addressed.
+/// A store with users, broadcasts, and one user to whom much is direct.
 struct Inbox {
     store: Store,
     user: UserId,
@@ -39,7 +39,7 @@ struct Steps {
 }
 
 impl Inbox {
-    fn new(users: u32, broadcasts: u32, addressed: u32) -> Self {
+    fn new(users: u32, broadcasts: u32, direct: u32) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let tuning = Tuning { cache_kib: 65_536, ..Tuning::SMALL };
         let store =
@@ -57,12 +57,12 @@ impl Inbox {
         let user = store.write(make).wait().unwrap();
         store
             .write(move |tx| {
-                for number in 0..broadcasts.max(addressed) {
+                for number in 0..broadcasts.max(direct) {
                     if number < broadcasts {
-                        send_in(tx, &draft(Audience::Everybody), KEPT)?;
+                        send_in(tx, &draft(Audience::Everybody), MAX_PER_USER)?;
                     }
-                    if number < addressed {
-                        send_in(tx, &draft(Audience::Users(vec![user])), KEPT)?;
+                    if number < direct {
+                        send_in(tx, &draft(Audience::Users(vec![user])), MAX_PER_USER)?;
                     }
                 }
                 Ok(())
@@ -83,7 +83,7 @@ impl Inbox {
         let newest = first.items[0].notification.id;
         let (_, mark_one) = self.store.counting_steps(|tx| mark_read_in(tx, user, newest));
         let (_, mark_all) = self.store.counting_steps(|tx| mark_all_read_in(tx, user));
-        let (_, broadcast) = self.store.counting_steps(|tx| send_in(tx, &draft(Audience::Everybody), KEPT));
+        let (_, broadcast) = self.store.counting_steps(|tx| send_in(tx, &draft(Audience::Everybody), MAX_PER_USER));
         Steps { page: page_steps, deep_page, count, mark_one, mark_all, broadcast }
     }
 }
@@ -94,10 +94,10 @@ fn phone_number() -> PhoneNumber {
     PhoneNumber::parse("13800138000", &rules).unwrap()
 }
 
-fn draft(audience: Audience) -> Draft {
-    Draft {
+fn draft(audience: Audience) -> NotificationDraft {
+    NotificationDraft {
         audience,
-        kind: Kind::Activity,
+        kind: NotificationKind::Activity,
         title: "六十四卦".into(),
         body: "更新后即可使用。".into(),
         payload: Payload::None {},
@@ -143,7 +143,7 @@ fn a_million_users_cost_what_ten_cost() {
         ),
         ("count", |tx, user| unread_count_in(tx, user, Timestamp(0)).map(drop)),
         ("mark all", |tx, user| mark_all_read_in(tx, user).map(drop)),
-        ("broadcast", |tx, _| send_in(tx, &draft(Audience::Everybody), KEPT).map(drop)),
+        ("broadcast", |tx, _| send_in(tx, &draft(Audience::Everybody), MAX_PER_USER).map(drop)),
     ] {
         let user = many.user;
         let time = || {
@@ -189,13 +189,13 @@ fn no_statement_walks_a_table() {
         let lines = plan.query_map(rusqlite::params_from_iter(unbound), |row| row.get::<_, String>(3)).unwrap();
         let lines: Vec<_> = lines.map(Result::unwrap).collect();
         // The sender's list is walked in its own order, a page at a time, and counted.
-        let is_senders =
+        let is_sender_list =
             sql.contains("order by id desc limit ?1 offset ?2") || sql == "select count(*) from notifications";
         let walks =
             |line: &String| line.starts_with("SCAN") && !line.contains("CONSTANT") && !line.contains("SUBQUERY");
         let is_fine = !lines.iter().any(|line| walks(line) || line.contains("TEMP B-TREE"));
-        let is_a_users_own = sql.contains(" union ");
-        assert!(is_fine || is_senders || is_a_users_own, "{sql}\n{lines:#?}");
+        let is_of_one_user = sql.contains(" union ");
+        assert!(is_fine || is_sender_list || is_of_one_user, "{sql}\n{lines:#?}");
     }
 }
 
@@ -207,7 +207,7 @@ fn a_user_who_leaves_leaves_nothing() {
     let (left, exported) = inbox
         .store
         .write(move |tx| {
-            send_in(tx, &draft(Audience::Users(vec![user, other])), KEPT)?;
+            send_in(tx, &draft(Audience::Users(vec![user, other])), MAX_PER_USER)?;
             mark_read_in(tx, user, 1)?;
             mark_all_read_in(tx, user)?;
             let mut exported = Vec::new();
@@ -229,10 +229,10 @@ fn a_user_who_leaves_leaves_nothing() {
         })
         .wait()
         .unwrap();
-    // The three broadcasts and what is addressed to the other as well.
+    // The three broadcasts and what is direct to the other as well.
     assert_eq!(left, [4, 1, 0, 0, 0]);
     assert_eq!(exported.len(), 4);
     assert!(exported.iter().all(|told| told["readAt"].is_string() && told["title"].is_string()), "{exported:?}");
-    let readers = inbox.store.read(|tx| blocks::readers_in(tx, 1)).unwrap();
+    let readers = inbox.store.read(|tx| blocks::reader_count_in(tx, 1)).unwrap();
     assert_eq!(readers, 1);
 }

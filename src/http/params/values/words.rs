@@ -6,7 +6,7 @@ use crate::{
     config::Limits,
     domain::{
         divination::sessions::Method,
-        identity::{codes::Purpose, preferences::Kind},
+        identity::{codes::Purpose, preferences::NotificationKind},
         moderation::engine::ContentType,
         money::payments::{decisions::Decision, settle::Verdict},
     },
@@ -58,7 +58,7 @@ words! {
     AudienceName, "all";
     ContentType, "question";
     Decision, "credit";
-    Kind, "activity";
+    NotificationKind, "activity";
     Method, "three_coins";
     OrderState, "review";
     Verdict, "rejected";

@@ -8,15 +8,15 @@ use crate::{
 
 /// A user as stored, with addresses in whatever spelling they have.
 #[derive(Clone, Debug)]
-pub struct Kept {
+pub struct StoredUser {
     pub id: UserId,
     pub phone_number: Option<String>,
     pub email: Option<String>,
     pub created_at: Timestamp,
 }
 
-pub fn find_kept_in(tx: &Read<'_>, id: UserId) -> Result<Option<Kept>> {
-    tx.first("select id, phone_number, email, created_at from users where id = ?1", [id.0], kept_of)
+pub fn find_stored_in(tx: &Read<'_>, id: UserId) -> Result<Option<StoredUser>> {
+    tx.first("select id, phone_number, email, created_at from users where id = ?1", [id.0], stored_user_of)
 }
 
 pub fn count_in(tx: &Read<'_>) -> Result<i64> {
@@ -24,22 +24,22 @@ pub fn count_in(tx: &Read<'_>) -> Result<i64> {
 }
 
 /// The users whose number is stored in one of these spellings.
-pub fn spelled_in(tx: &Read<'_>, spellings: &[String; 8]) -> Result<Vec<Kept>> {
+pub fn find_by_phone_spellings_in(tx: &Read<'_>, spellings: &[String; 8]) -> Result<Vec<StoredUser>> {
     tx.all(
         "select id, phone_number, email, created_at from users \
          where phone_number in (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) order by id",
         spellings.each_ref(),
-        kept_of,
+        stored_user_of,
     )
 }
 
 /// Users whose number is stored as a text between these, up to so many.
-pub fn spelled_between_in(tx: &Read<'_>, above: &str, below: &str, limit: u32) -> Result<Vec<Kept>> {
+pub fn find_by_phone_range_in(tx: &Read<'_>, above: &str, below: &str, limit: u32) -> Result<Vec<StoredUser>> {
     tx.all(
         "select id, phone_number, email, created_at \
          from users where phone_number > ?1 and phone_number < ?2 order by phone_number limit ?3",
         (above, below, limit),
-        kept_of,
+        stored_user_of,
     )
 }
 
@@ -48,12 +48,12 @@ pub fn find_by_stored_email_in(tx: &Read<'_>, email: &str) -> Result<Option<User
 }
 
 /// Stores the user's addresses in these spellings.
-pub fn respell_in(tx: &Write<'_>, id: UserId, phone_number: Option<&str>, email: Option<&str>) -> Result<()> {
+pub fn set_addresses_in(tx: &Write<'_>, id: UserId, phone_number: Option<&str>, email: Option<&str>) -> Result<()> {
     tx.execute("update users set phone_number = ?2, email = ?3 where id = ?1", (id.0, phone_number, email)).map(drop)
 }
 
-fn kept_of(row: &Row<'_>) -> rusqlite::Result<Kept> {
-    Ok(Kept {
+fn stored_user_of(row: &Row<'_>) -> rusqlite::Result<StoredUser> {
+    Ok(StoredUser {
         id: UserId(row.get(0)?),
         phone_number: row.get(1)?,
         email: row.get(2)?,

@@ -17,17 +17,17 @@ use crate::{
 
 /// Under what an address is remembered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark([u8; 32]);
+pub struct EmailHmac([u8; 32]);
 
-impl Mark {
-    pub fn of(key: &ServerKey, email: &EmailAddress) -> Self {
+impl EmailHmac {
+    pub fn new(key: &ServerKey, email: &EmailAddress) -> Self {
         Self(key.authenticate(&["known email", email.as_str()]))
     }
 }
 
 /// What an account gets when an address comes to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Welcome {
+pub struct EmailPoints {
     /// The bonus; none for an address or a user who had it before, nor for an address in the place of another.
     pub granted: i64,
     /// What was parked under the address.
@@ -36,10 +36,10 @@ pub struct Welcome {
 
 /// The terms of a welcome.
 #[derive(Clone, Copy, Debug)]
-pub struct Terms {
+pub struct RewardTerms {
     pub signup_bonus: u32,
     /// How long points stay parked.
-    pub kept_for: Duration,
+    pub parking_period: Duration,
 }
 
 /// Gives the user what an address that has just become theirs brings along. One in the place of another brings no
@@ -47,20 +47,26 @@ pub struct Terms {
 ///
 /// # Errors
 /// Those of posting to the ledger.
-pub fn welcome_in(tx: &Write<'_>, mark: Mark, user: UserId, is_replacement: bool, terms: Terms) -> Result<Welcome> {
-    let Some(parked) = find_in(tx, mark)? else {
-        tx.execute("insert into known_emails (email_hmac, known_since) values (?1, ?2)", (mark.0, tx.now.0))?;
+pub fn grant_in(
+    tx: &Write<'_>,
+    email: EmailHmac,
+    user: UserId,
+    is_replacement: bool,
+    terms: RewardTerms,
+) -> Result<EmailPoints> {
+    let Some(parked) = find_in(tx, email)? else {
+        tx.execute("insert into email_rewards (email_hmac, created_at) values (?1, ?2)", (email.0, tx.now.0))?;
         let bonus = if is_replacement { 0 } else { terms.signup_bonus };
         let granted = points::grant_signup_bonus_in(tx, user, bonus)?;
-        return Ok(Welcome { granted, restored: 0 });
+        return Ok(EmailPoints { granted, restored: 0 });
     };
     match parked {
-        Some(parked) if tx.now < parked.at.plus(terms.kept_for) => {
-            clear_in(tx, mark)?;
+        Some(parked) if tx.now < parked.at.plus(terms.parking_period) => {
+            clear_in(tx, email)?;
             points::restore_in(tx, user, parked.points, &parked.name)?;
-            Ok(Welcome { granted: 0, restored: parked.points })
+            Ok(EmailPoints { granted: 0, restored: parked.points })
         }
-        _ => Ok(Welcome::default()),
+        _ => Ok(EmailPoints::default()),
     }
 }
 
@@ -68,7 +74,7 @@ pub fn welcome_in(tx: &Write<'_>, mark: Mark, user: UserId, is_replacement: bool
 ///
 /// # Errors
 /// `account_inconsistent`.
-pub fn park_in(tx: &Write<'_>, mark: Mark, user: UserId) -> Result<()> {
+pub fn park_in(tx: &Write<'_>, email: EmailHmac, user: UserId) -> Result<()> {
     let mut name = [0; 16];
     fill_random(&mut name)?;
     let name = hex(&name);
@@ -77,19 +83,19 @@ pub fn park_in(tx: &Write<'_>, mark: Mark, user: UserId) -> Result<()> {
         return Ok(());
     }
     tx.execute(
-        "insert into known_emails (email_hmac, known_since, parked_points, parking, parked_at) \
+        "insert into email_rewards (email_hmac, created_at, parked_points, parking, parked_at) \
          values (?1, ?2, ?3, ?4, ?2) on conflict (email_hmac) do update set \
          parked_points = excluded.parked_points, parking = excluded.parking, parked_at = excluded.parked_at",
-        (mark.0, tx.now.0, points, name),
+        (email.0, tx.now.0, points, name),
     )
     .map(drop)
 }
 
 /// Forgets up to `limit` parked balances that are older than `age`. That the addresses had their bonus stays known.
-pub fn forget_parked_in(tx: &Write<'_>, age: Duration, limit: u32) -> Result<usize> {
+pub fn delete_expired_parked_in(tx: &Write<'_>, age: Duration, limit: u32) -> Result<usize> {
     tx.execute(
-        "update known_emails set parked_points = null, parking = null, parked_at = null where email_hmac in \
-         (select email_hmac from known_emails where parked_at <= ?1 order by parked_at limit ?2)",
+        "update email_rewards set parked_points = null, parking = null, parked_at = null where email_hmac in \
+         (select email_hmac from email_rewards where parked_at <= ?1 order by parked_at limit ?2)",
         (tx.now.minus(age).0, limit),
     )
 }
@@ -100,15 +106,15 @@ struct Parked {
     at: Timestamp,
 }
 
-fn clear_in(tx: &Write<'_>, mark: Mark) -> Result<()> {
-    let sql = "update known_emails set parked_points = null, parking = null, parked_at = null where email_hmac = ?1";
-    tx.execute(sql, [mark.0]).map(drop)
+fn clear_in(tx: &Write<'_>, email: EmailHmac) -> Result<()> {
+    let sql = "update email_rewards set parked_points = null, parking = null, parked_at = null where email_hmac = ?1";
+    tx.execute(sql, [email.0]).map(drop)
 }
 
 /// Nothing for an address that is not known; the inner nothing for one under which nothing is parked.
 #[expect(clippy::option_option, reason = "known with nothing parked is another thing than unknown")]
-fn find_in(tx: &Read<'_>, mark: Mark) -> Result<Option<Option<Parked>>> {
-    tx.first("select parked_points, parking, parked_at from known_emails where email_hmac = ?1", [mark.0], |row| {
+fn find_in(tx: &Read<'_>, email: EmailHmac) -> Result<Option<Option<Parked>>> {
+    tx.first("select parked_points, parking, parked_at from email_rewards where email_hmac = ?1", [email.0], |row| {
         match row.get(0)? {
             Some(points) => Ok(Some(Parked { points, name: row.get(1)?, at: Timestamp(row.get(2)?) })),
             None => Ok(None),

@@ -1,6 +1,6 @@
 //! Codes as they are looked at and cleared away: that there are some, and never which.
 
-use super::{DAY, Recipient};
+use super::{AddressHmac, DAY};
 use crate::{
     error::Result,
     store::{Read, Write},
@@ -17,13 +17,13 @@ pub struct LiveCode {
 
 /// A message that was sent, or may have been.
 #[derive(Clone, Debug)]
-pub struct SentCode {
+pub struct CodeSend {
     pub sent_at: Timestamp,
     /// Where it was asked for.
     pub client_network: String,
 }
 
-pub fn live_in(tx: &Read<'_>, recipient: &Recipient) -> Result<Vec<LiveCode>> {
+pub fn list_live_in(tx: &Read<'_>, recipient: &AddressHmac) -> Result<Vec<LiveCode>> {
     tx.all(
         "select purpose, tries_left, expires_at from codes where address = ?1 and expires_at > ?2 order by purpose",
         (&recipient.0, tx.now.0),
@@ -32,11 +32,11 @@ pub fn live_in(tx: &Read<'_>, recipient: &Recipient) -> Result<Vec<LiveCode>> {
 }
 
 /// The last messages to an address, newest first.
-pub fn sent_in(tx: &Read<'_>, recipient: &Recipient, limit: u32) -> Result<Vec<SentCode>> {
+pub fn list_sends_in(tx: &Read<'_>, recipient: &AddressHmac, limit: u32) -> Result<Vec<CodeSend>> {
     tx.all(
         "select sent_at, client_network from code_sends where address = ?1 order by sent_at desc limit ?2",
         (&recipient.0, limit),
-        |row| Ok(SentCode { sent_at: Timestamp(row.get(0)?), client_network: row.get(1)? }),
+        |row| Ok(CodeSend { sent_at: Timestamp(row.get(0)?), client_network: row.get(1)? }),
     )
 }
 
@@ -46,7 +46,7 @@ pub fn count_in(tx: &Read<'_>) -> Result<i64> {
 
 /// One code, told from one that was sent to the same address later.
 #[derive(Clone, Debug)]
-pub struct KeptCode {
+pub struct StoredCode {
     address: String,
     purpose: String,
     code_hmac: Vec<u8>,
@@ -54,30 +54,35 @@ pub struct KeptCode {
 }
 
 /// Up to `limit` codes behind one, in some lasting order.
-pub fn kept_after_in(tx: &Read<'_>, after: Option<&KeptCode>, limit: u32) -> Result<Vec<KeptCode>> {
-    expired_by_in(tx, i64::MAX, after, limit)
+pub fn list_after_in(tx: &Read<'_>, after: Option<&StoredCode>, limit: u32) -> Result<Vec<StoredCode>> {
+    list_expired_by_in(tx, i64::MAX, after, limit)
 }
 
 /// The same of those that expired a day ago. It passes over the others one by one: an index by expiry would be one more
 /// page for each sign-in to write.
-pub fn expired_after_in(tx: &Read<'_>, after: Option<&KeptCode>, limit: u32) -> Result<Vec<KeptCode>> {
-    expired_by_in(tx, tx.now.minus(DAY).0, after, limit)
+pub fn list_expired_after_in(tx: &Read<'_>, after: Option<&StoredCode>, limit: u32) -> Result<Vec<StoredCode>> {
+    list_expired_by_in(tx, tx.now.minus(DAY).0, after, limit)
 }
 
-fn expired_by_in(tx: &Read<'_>, time: i64, after: Option<&KeptCode>, limit: u32) -> Result<Vec<KeptCode>> {
+fn list_expired_by_in(tx: &Read<'_>, time: i64, after: Option<&StoredCode>, limit: u32) -> Result<Vec<StoredCode>> {
     let (address, purpose) = after.map_or(("", ""), |code| (&code.address, &code.purpose));
     tx.all(
         "select address, purpose, code_hmac, expires_at from codes \
          where (address, purpose) > (?1, ?2) and expires_at <= ?3 order by address, purpose limit ?4",
         (address, purpose, time, limit),
         |row| {
-            Ok(KeptCode { address: row.get(0)?, purpose: row.get(1)?, code_hmac: row.get(2)?, expires_at: row.get(3)? })
+            Ok(StoredCode {
+                address: row.get(0)?,
+                purpose: row.get(1)?,
+                code_hmac: row.get(2)?,
+                expires_at: row.get(3)?,
+            })
         },
     )
 }
 
 /// Deletes these codes, live ones too, and says how many there still were. What was sent stays counted.
-pub fn clear_in(tx: &Write<'_>, codes: &[KeptCode]) -> Result<usize> {
+pub fn delete_in(tx: &Write<'_>, codes: &[StoredCode]) -> Result<usize> {
     tx.execute_each(
         "delete from codes where address = ?1 and purpose = ?2 and code_hmac = ?3 and expires_at = ?4",
         codes.iter().map(|code| (&code.address, &code.purpose, &code.code_hmac, code.expires_at)),

@@ -1,0 +1,125 @@
+//! Users by their phone number, in whatever spelling it is stored.
+//!
+//! The service itself stores one spelling of a number; others come in by hand or with an import. What people put
+//! between digits is no digit, so any other spelling is a prefix of a plain one and then something else. For each
+//! prefix the index is asked for numbers that go on with no digit: the right ones all do, so only irregular ones are ever
+//! looked at.
+
+use std::collections::{BTreeSet, HashMap};
+
+use crate::{
+    core::Core,
+    domain::identity::users::{self, StoredUser},
+    error::Result,
+    store::Read,
+    types::{PhoneNumber, PhoneRules, UserId},
+};
+
+/// IrregularNumbers phone_spellings that begin alike and are looked at. Of more than these one may be missed; a synchronisation sees all.
+const MAX_IRREGULAR: u32 = 1000;
+/// Stands behind every text that begins alike.
+const LAST_CHAR: char = '\u{10ffff}';
+
+/// Every user whose number is stored in an irregular spelling, by the number.
+#[derive(Default)]
+pub(super) struct IrregularNumbers(HashMap<PhoneNumber, Vec<StoredUser>>);
+
+impl IrregularNumbers {
+    /// Looks at everybody, so many at a time. Blocks for as long as that takes.
+    pub(super) fn find_all(core: &Core, slice: u32) -> Result<Self> {
+        let mut irregular = Self::default();
+        let mut last = UserId(0);
+        loop {
+            let ids = core.store.read(|tx| {
+                let ids = users::ids_after_in(tx, last, slice)?;
+                for id in &ids {
+                    let stored_user = users::find_stored_in(tx, *id)?;
+                    irregular.insert_if_irregular(&core.phone_rules, stored_user);
+                }
+                Ok(ids)
+            })?;
+            let Some(newest) = ids.last() else { return Ok(irregular) };
+            last = *newest;
+        }
+    }
+
+    fn insert_if_irregular(&mut self, rules: &PhoneRules, stored_user: Option<StoredUser>) {
+        let Some(stored_user) = stored_user else { return };
+        let is_irregular =
+            |stored: &&str| !stored.strip_prefix('+').unwrap_or(stored).bytes().all(|byte| byte.is_ascii_digit());
+        let irregular = stored_user.phone_number.as_deref().filter(is_irregular);
+        if let Some(Ok(number)) = irregular.map(|stored| PhoneNumber::parse(stored, rules)) {
+            self.0.entry(number).or_default().push(stored_user);
+        }
+    }
+}
+
+/// All users selector have this number: the one by the right spelling is among them, if there is one. Those whose spelling
+/// is irregular are known already, or else looked for.
+pub(super) fn find_owners_in(
+    tx: &Read<'_>,
+    rules: &PhoneRules,
+    number: &PhoneNumber,
+    irregular: Option<&IrregularNumbers>,
+) -> Result<Vec<StoredUser>> {
+    let plain = plain_spellings(number, rules);
+    let mut owners = users::find_by_phone_spellings_in(tx, &plain)?;
+    owners.retain(|stored_user| is_spelling(stored_user, rules, number));
+    match irregular {
+        Some(IrregularNumbers(known)) => owners.extend(known.get(number).into_iter().flatten().cloned()),
+        None => owners.extend(find_irregular_in(tx, rules, number, &plain)?),
+    }
+    owners.sort_by_key(|stored_user| stored_user.id.0);
+    Ok(owners)
+}
+
+fn find_irregular_in(
+    tx: &Read<'_>,
+    rules: &PhoneRules,
+    number: &PhoneNumber,
+    plain: &[String; 8],
+) -> Result<Vec<StoredUser>> {
+    let prefixes: BTreeSet<_> =
+        plain.iter().flat_map(|spelling| (0..=spelling.len()).filter_map(|end| spelling.get(..end))).collect();
+    let mut found = Vec::new();
+    for prefix in prefixes {
+        for (above, below) in non_digit_ranges(prefix) {
+            let irregular = users::find_by_phone_range_in(tx, &above, &below, MAX_IRREGULAR)?;
+            found.extend(irregular.into_iter().filter(|stored_user| is_spelling(stored_user, rules, number)));
+        }
+    }
+    Ok(found)
+}
+
+fn is_spelling(stored_user: &StoredUser, rules: &PhoneRules, number: &PhoneNumber) -> bool {
+    let stored = stored_user.phone_number.as_deref().map(|stored| PhoneNumber::parse(stored, rules));
+    matches!(stored, Some(Ok(parsed)) if parsed == *number)
+}
+
+/// Between which texts those stand that go on with no digit, nor begin with the plus of an international number.
+fn non_digit_ranges(prefix: &str) -> Vec<(String, String)> {
+    let after = |next: char| format!("{prefix}{next}");
+    let behind_digits = (after(':'), after(LAST_CHAR));
+    if prefix.is_empty() {
+        return vec![(String::new(), after('+')), (after(','), after('0')), behind_digits];
+    }
+    vec![(prefix.to_owned(), after('0')), behind_digits]
+}
+
+/// The phone_spellings of digits alone. Some would be another number, or none, in some country: whose number is spelled so is
+/// looked at.
+fn plain_spellings(number: &PhoneNumber, rules: &PhoneRules) -> [String; 8] {
+    let (code, national) = number.code_and_national(rules);
+    // People write the zero that is dialled inside of a country also behind its code.
+    let trunk = format!("0{national}");
+    [
+        format!("+{code}{national}"),
+        format!("00{code}{national}"),
+        format!("{code}{national}"),
+        format!("+{code}{trunk}"),
+        format!("00{code}{trunk}"),
+        format!("{code}{trunk}"),
+        trunk,
+        national,
+    ]
+}
