@@ -8,7 +8,6 @@ mod phone_spellings;
 
 use self::phone_spellings::{IrregularNumbers, find_owners_in};
 use crate::{
-    app::App,
     core::Core,
     domain::{
         divination::history,
@@ -115,28 +114,28 @@ pub fn repair(core: &Core, selector: UserSelector, by: Authority) -> Pending<Rep
 ///
 /// # Errors
 /// `already_running`.
-pub fn synchronise(app: &App, by: &Authority, progress: &mut dyn FnMut(u64)) -> Result<SyncReport> {
-    Lease::hold(app, SYNC, |run| synchronise_all(app, by, run, progress))
+pub fn synchronise(core: &Core, by: &Authority, progress: &mut dyn FnMut(u64)) -> Result<SyncReport> {
+    Lease::hold(core, SYNC, |run| synchronise_all(core, by, run, progress))
 }
 
-fn synchronise_all(app: &App, by: &Authority, run: &Lease, progress: &mut dyn FnMut(u64)) -> Result<SyncReport> {
+fn synchronise_all(core: &Core, by: &Authority, run: &Lease, progress: &mut dyn FnMut(u64)) -> Result<SyncReport> {
     let mut report = SyncReport::default();
-    let irregular = IrregularNumbers::find_all(app, SLICE)?;
+    let irregular = IrregularNumbers::find_all(core, SLICE)?;
     let mut last = UserId(0);
     loop {
-        let validations = app.store.read(|tx| validate_slice_in(tx, &app.phone_rules, last, &irregular))?;
+        let validations = core.store.read(|tx| validate_slice_in(tx, &core.phone_rules, last, &irregular))?;
         let Some(newest) = validations.last() else { break };
         last = newest.user;
         for validation in validations {
             report.checked += 1;
             if !validation.issues.is_empty() {
-                repair_listed(app, by, validation, &mut report)?;
+                repair_listed(core, by, validation, &mut report)?;
             }
         }
-        run.renew(app)?;
+        run.renew(core)?;
         progress(report.checked);
     }
-    report.orphans_deleted = delete_orphans(app, run)?;
+    report.orphans_deleted = delete_orphans(core, run)?;
     Ok(report)
 }
 
@@ -160,19 +159,19 @@ fn repair_listed(core: &Core, by: &Authority, validation: Validation, report: &m
 }
 
 /// Deletes castings whose user is gone: their deletion was meant to take them along.
-fn delete_orphans(app: &App, run: &Lease) -> Result<u64> {
+fn delete_orphans(core: &Core, run: &Lease) -> Result<u64> {
     let (mut deleted, mut checked) = (0, 0);
     let mut last = UserId(0);
-    while let Some(owner) = app.store.read(|tx| history::next_owner_in(tx, last))? {
+    while let Some(owner) = core.store.read(|tx| history::next_owner_in(tx, last))? {
         last = owner;
         checked += 1;
         if checked % SLICE == 0 {
-            run.renew(app)?;
+            run.renew(core)?;
         }
-        if app.store.read(|tx| users::find_stored_in(tx, owner))?.is_some() {
+        if core.store.read(|tx| users::find_stored_in(tx, owner))?.is_some() {
             continue;
         }
-        let orphans = free_space_scrub::delete_in_batches(app, move |tx| history::delete_orphans_in(tx, owner, SLICE))?;
+        let orphans = free_space_scrub::delete_in_batches(core, move |tx| history::delete_orphans_in(tx, owner, SLICE))?;
         deleted += orphans as u64;
     }
     Ok(deleted)
