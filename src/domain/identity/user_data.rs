@@ -171,7 +171,8 @@ fn delete_orphans(core: &Core, run: &Lease) -> Result<u64> {
         if core.store.read(|tx| users::find_stored_in(tx, owner))?.is_some() {
             continue;
         }
-        let orphans = free_space_scrub::delete_in_batches(core, move |tx| history::delete_orphans_in(tx, owner, SLICE))?;
+        let orphans =
+            free_space_scrub::delete_in_batches(core, move |tx| history::delete_orphans_in(tx, owner, SLICE))?;
         deleted += orphans as u64;
     }
     Ok(deleted)

@@ -94,7 +94,7 @@ impl Sweep<'_> {
 fn delete_expired_codes(core: &Core, deleted: &mut usize, is_running: &dyn Fn() -> bool) -> Result<()> {
     let mut last = None;
     while is_running() {
-        let expired = core.store.read(|tx| codes::expired_after_in(tx, last.as_ref(), SLICE))?;
+        let expired = core.store.read(|tx| codes::list_expired_after_in(tx, last.as_ref(), SLICE))?;
         last = expired.last().cloned();
         if last.is_none() {
             return Ok(());
