@@ -1,10 +1,9 @@
-//! Verification codes and what sending them may cost.
+//! Verification codes, and the budgets for sending them.
 //!
-//! A code exists as an HMAC under the server key, at most one for an address and purpose, and allows a few tries. The
-//! address is an HMAC too: what was sent outlives an account by some days, because the budgets go on, and must not name
-//! who has left. The budgets for sending are rolling windows over rows, so a restart, another process or another
-//! caller's address resets nothing. Right and wrong codes differ in nothing but the outcome: an address that was never
-//! sent a code answers like one that was.
+//! A code is stored as an HMAC under the server key, at most one per address and purpose, and allows a few attempts.
+//! The address is an HMAC too: records of sends outlive an account by some days for the budgets, and must not identify
+//! a deleted user. Budgets are rolling windows over rows, so that a restart, another process or another client address
+//! resets nothing. An address without a code fails exactly like one with another code.
 
 mod records;
 
@@ -32,7 +31,7 @@ pub use records::{
 const DAY: Duration = Duration::from_hours(24);
 
 named_enum! {
-    /// What a code is for. A code for one purpose is no use for another.
+    /// The purpose of a code. A code is valid for its own purpose only.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Purpose {
         SignIn = "sign_in",
@@ -41,7 +40,7 @@ named_enum! {
     }
 }
 
-/// What came of codes since the start.
+/// Counts of code outcomes since the start.
 #[derive(Debug, Default)]
 pub struct CodeMetrics {
     /// A provider took them.
@@ -63,12 +62,12 @@ impl CodeMetrics {
     }
 }
 
-/// How many codes were sent in the last 24 hours.
+/// Returns the number of codes sent in the last 24 hours.
 pub fn count_recent_sends_in(tx: &Read<'_>) -> Result<u64> {
     tx.one("select count(*) from code_sends where sent_at > ?1", [tx.now.minus(DAY).0], |row| row.get(0).map(u32::into))
 }
 
-/// How a code is stored: its HMAC, bound to the address and the purpose.
+/// Computes the stored HMAC of a code, bound to the address and the purpose.
 pub fn compute_hmac(key: &ServerKey, address: &str, purpose: Purpose, code: &str) -> [u8; 32] {
     key.authenticate(&["code", purpose.name(), address, code])
 }
@@ -137,7 +136,7 @@ pub fn require_budget_in(tx: &Read<'_>, limits: &Auth, recipient: &AddressHmac, 
     sliding_window::require_open_in(tx, &windows)
 }
 
-/// Says so in the log when half of the day's budget, and when all of it, is spent.
+/// Logs a warning when half, and when all, of the daily budget is spent.
 fn warn_of_budget_use(tx: &Write<'_>, budget: u32) -> Result<()> {
     let spent: u32 = tx.one(
         "select count(*) from (select 1 from code_sends where sent_at > ?1 limit ?2)",
@@ -207,11 +206,10 @@ pub fn consume_in(tx: &Write<'_>, recipient: &AddressHmac, purpose: Purpose, hma
     delete_if_current_in(tx, recipient, purpose, hmac)
 }
 
-/// Makes sure that the code is right, and takes a try if it is not. Whoever proves a code then withdraws it, in the
-/// same operation.
+/// Verifies the code, and counts a failed attempt. The caller then withdraws the code in the same operation.
 ///
 /// # Errors
-/// `invalid_code`, the same whether the code is wrong, expired, used or out of tries; the try stays taken.
+/// `invalid_code`, whether the code is wrong, expired, used or out of attempts; the attempt stays counted.
 pub fn verify_in(tx: &Write<'_>, recipient: &AddressHmac, purpose: Purpose, hmac: [u8; 32]) -> Result<()> {
     let stored: Option<[u8; 32]> = tx.first(
         "select code_hmac from codes where address = ?1 and purpose = ?2 and tries_left > 0 and expires_at > ?3",
@@ -230,7 +228,7 @@ pub fn verify_in(tx: &Write<'_>, recipient: &AddressHmac, purpose: Purpose, hmac
     Err(Error::new(Code::InvalidCode).keeping_changes())
 }
 
-/// Deletes the live codes of a recipient. What was sent to them goes on counting.
+/// Deletes the live codes of a recipient. Sends stay counted.
 pub fn erase_in(tx: &Write<'_>, recipient: &AddressHmac) -> Result<()> {
     tx.execute("delete from codes where address = ?1", [&recipient.0]).map(drop)
 }

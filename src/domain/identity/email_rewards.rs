@@ -1,9 +1,7 @@
-//! What is remembered of an email address after its account is gone: that it had its bonus, and for a time the points
-//! that its account had.
+//! Rewards bound to an email address: the signup bonus, and for a time the points of a deleted account.
 //!
-//! An address is known here by its HMAC only. A row is made when an address first comes to an account and is never
-//! deleted, so that leaving and coming back earns nothing; the points that were parked are given back once, to
-//! whichever account the address comes to next.
+//! An address is stored as an HMAC. Its row is created when the address first joins an account and is never deleted, so
+//! that re-registration earns nothing. Parked points are restored once, to the next account with the address.
 
 use std::time::Duration;
 
@@ -25,12 +23,12 @@ impl EmailHmac {
     }
 }
 
-/// What an account gets when an address comes to it.
+/// The points that an account gets with an address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EmailPoints {
     /// The bonus; none for an address or a user who had it before, nor for an address in the place of another.
     pub granted: i64,
-    /// What was parked under the address.
+    /// Points that were parked for the address.
     pub restored: i64,
 }
 
@@ -38,7 +36,7 @@ pub struct EmailPoints {
 #[derive(Clone, Copy, Debug)]
 pub struct RewardTerms {
     pub signup_bonus: u32,
-    /// How long points stay parked.
+    /// Time for which points stay parked.
     pub parking_period: Duration,
 }
 
@@ -111,7 +109,7 @@ fn clear_in(tx: &Write<'_>, email: EmailHmac) -> Result<()> {
     tx.execute(sql, [email.0]).map(drop)
 }
 
-/// Nothing for an address that is not known; the inner nothing for one under which nothing is parked.
+/// `None` for an unknown address; `Some(None)` for one without parked points.
 #[expect(clippy::option_option, reason = "known with nothing parked is another thing than unknown")]
 fn find_in(tx: &Read<'_>, email: EmailHmac) -> Result<Option<Option<Parked>>> {
     tx.first("select parked_points, parking, parked_at from email_rewards where email_hmac = ?1", [email.0], |row| {

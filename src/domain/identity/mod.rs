@@ -1,4 +1,4 @@
-//! Who somebody is: verification codes, tokens, users and what they say of themselves.
+//! Users: verification codes, tokens, accounts, profiles and preferences.
 
 pub mod accounts;
 pub mod codes;

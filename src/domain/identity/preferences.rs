@@ -1,6 +1,6 @@
-//! What users want: which kinds of notification they see, their language, their time zone.
+//! User preferences: the kinds of notification shown, language and time zone.
 //!
-//! Who never chose has no row. System notices cannot be switched off, so there is nothing here that could do it.
+//! A user without changes has no row. System notices cannot be switched off.
 
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ named_enum! {
     }
 }
 
-/// What a user wants.
+/// A user's preferences.
 #[derive(Clone, Debug)]
 pub struct Preferences {
     pub account: bool,
@@ -35,7 +35,7 @@ pub struct Preferences {
     pub promotion: bool,
     pub locale: Option<Locale>,
     pub time_zone: Option<TimeZone>,
-    /// Nothing for who never chose.
+    /// `None` if the user never changed them.
     pub updated_at: Option<Timestamp>,
 }
 
@@ -54,7 +54,7 @@ impl Preferences {
     }
 }
 
-/// What a request changes; the rest stays.
+/// The preferences to change; the rest stays.
 #[derive(Clone, Debug, Default)]
 pub struct PreferencesChange {
     pub account: Option<bool>,
@@ -80,7 +80,7 @@ pub fn locale(core: &Core, user: UserId, requested: Locale) -> Result<Locale> {
     Ok(find(core, user)?.locale.unwrap_or(requested))
 }
 
-/// Where the user is, if they do not say it now.
+/// Returns the user's preferred time zone, for requests that name none.
 ///
 /// # Errors
 /// Storage errors.
@@ -97,7 +97,7 @@ pub fn find_in(tx: &Read<'_>, user: UserId) -> Result<Preferences> {
     Ok(found.unwrap_or(Preferences::DEFAULT))
 }
 
-/// What the user chose; nothing for who never chose.
+/// Exports the user's preferences; null if they were never changed.
 pub fn export_in(tx: &Read<'_>, user: UserId) -> Result<Value> {
     let chosen = find_in(tx, user)?;
     Ok(chosen.updated_at.map_or(Value::Null, |updated_at| {

@@ -15,10 +15,10 @@ pub fn find(core: &Core, user: UserId) -> Result<Profile> {
     core.store.read(|tx| users::profile_in(tx, user))
 }
 
-/// Changes the given parts of the profile and answers with the whole.
+/// Changes the given parts of the profile and returns all of it.
 ///
 /// # Errors
-/// `content_rejected` if a text may not stand; the refusal is recorded and the profile stays as it was.
+/// `content_rejected` if a text is refused; a violation is recorded and the profile stays unchanged.
 pub fn change(moderation: &Moderation, user: UserId, change: ProfileChange) -> Pending<Profile> {
     let nickname = ("nickname", ContentType::Nickname, change.nickname.as_deref());
     let signature = ("signature", ContentType::Signature, change.signature.as_deref());

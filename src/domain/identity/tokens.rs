@@ -161,7 +161,7 @@ pub fn revoke_all_in(tx: &Write<'_>, user: UserId) -> Result<()> {
 /// Requires that the token's family began with a recent sign-in, so that its user has just verified a code.
 ///
 /// # Errors
-/// `step_up_required`; `unauthenticated` if the token has been revoked meanwhile.
+/// `step_up_required`; `unauthenticated` if the token was revoked.
 pub fn require_recent_sign_in_in(tx: &Read<'_>, limits: &Auth, token: &str) -> Result<()> {
     match find_in(tx, token)?.map(|row| row.signed_in_at) {
         Some(at) if at.is_near(limits.step_up, tx.now) => Ok(()),

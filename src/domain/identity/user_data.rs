@@ -1,8 +1,8 @@
-//! What is stored_user of a user, held against itself: found wrong, and put right where there is no doubt what is right.
+//! Consistency of users' stored data: validation, and repair of unambiguous issues.
 //!
-//! Validating reads and changes nothing. Fixing looks again in its own transaction and repairs what it finds then, so
-//! that a second run finds nothing to do. What a person must decide (two accounts of one number, entries of the ledger
-//! that contradict each other) is told and left as it is.
+//! Validation changes nothing. A repair validates again in its own transaction and repairs what it finds, so that a
+//! second run finds nothing. Issues that need a manual decision (two accounts with one number, contradictory ledger
+//! entries) are reported and left unchanged.
 
 mod phone_spellings;
 
@@ -35,7 +35,7 @@ const SYNC: &str = "user_data.sync";
 pub struct Issue {
     pub code: &'static str,
     pub detail: String,
-    /// Whether it can be repaired without a person's decision.
+    /// True if it can be repaired automatically.
     pub fixable: bool,
 }
 
@@ -49,7 +49,7 @@ impl Issue {
     }
 }
 
-/// What was found of one user.
+/// The result of validating a user.
 #[derive(Clone, Debug)]
 pub struct Validation {
     pub user: UserId,
@@ -57,7 +57,7 @@ pub struct Validation {
     pub issues: Vec<Issue>,
 }
 
-/// What was repaired of one user, and what is left.
+/// The result of repairing a user.
 #[derive(Clone, Debug)]
 pub struct Repair {
     pub user: UserId,
@@ -66,7 +66,7 @@ pub struct Repair {
     pub remaining: Vec<Issue>,
 }
 
-/// What a synchronisation did.
+/// The result of a synchronisation.
 #[derive(Clone, Debug, Default)]
 pub struct SyncReport {
     pub checked: u64,
@@ -76,11 +76,11 @@ pub struct SyncReport {
     pub orphans_deleted: u64,
     /// Users of whom something is wrong that was not repaired.
     pub inconsistent: u64,
-    /// The first thousand issues that are left, and whose they are.
+    /// The first thousand remaining issues, with their users.
     pub issues: Vec<(UserId, Issue)>,
 }
 
-/// Whom a validation is about.
+/// The users to validate.
 #[derive(Clone, Debug)]
 pub enum UserSelector {
     Id(UserId),
@@ -158,7 +158,7 @@ fn repair_listed(core: &Core, by: &Authority, validation: Validation, report: &m
     Ok(())
 }
 
-/// Deletes castings whose user is gone: their deletion was meant to take them along.
+/// Deletes history records whose user no longer exists.
 fn delete_orphans(core: &Core, run: &Lease) -> Result<u64> {
     let (mut deleted, mut checked) = (0, 0);
     let mut last = UserId(0);
@@ -266,7 +266,7 @@ fn validate_account_in(tx: &Read<'_>, user: UserId, asset: Asset, issues: &mut V
         AccountConsistency::Missing if asset == Asset::Coin => {
             issues.push(Issue::fixable("account_missing", format!("there is no {name} account")));
         }
-        // Whoever never had a point has no account for points.
+        // A user who never had points has no point account.
         AccountConsistency::Sound | AccountConsistency::Missing => {}
         AccountConsistency::Wrong { balance, entries } => {
             let detail = format!("the {name} balance is {balance}; the ledger's entries sum to {entries}");

@@ -1,4 +1,4 @@
-//! The people who use the app: who they are, by which addresses they are known, what they say of themselves.
+//! Users: their ids, addresses and profiles.
 
 mod stored_user;
 
@@ -13,7 +13,7 @@ pub use stored_user::{
     set_addresses_in,
 };
 
-/// What a user is, as other users of this module need it.
+/// A user with the fields that other modules need.
 #[derive(Clone, Debug)]
 pub struct User {
     pub id: UserId,
@@ -54,7 +54,7 @@ impl User {
     }
 }
 
-/// What a user says of themselves.
+/// A user's profile.
 #[derive(Clone, Debug)]
 pub struct Profile {
     pub id: UserId,
@@ -106,7 +106,7 @@ pub fn find_or_create_in(tx: &Write<'_>, address: &Address) -> Result<(User, boo
     }
 }
 
-/// Makes a user with an address that nobody has.
+/// Creates a user with a free address.
 pub fn create_in(tx: &Write<'_>, address: &Address) -> Result<User> {
     let sql = match address {
         Address::Phone(_) => "insert into users (phone_number, created_at) values (?1, ?2)",
@@ -121,7 +121,7 @@ pub fn find_in(tx: &Read<'_>, id: UserId) -> Result<User> {
         .ok_or_else(|| Code::NotFound.into())
 }
 
-/// When the account was made.
+/// Returns the time of registration.
 pub fn registered_at_in(tx: &Read<'_>, id: UserId) -> Result<Timestamp> {
     tx.first("select created_at from users where id = ?1", [id.0], |row| row.get(0).map(Timestamp))?
         .ok_or_else(|| Code::NotFound.into())
@@ -135,7 +135,7 @@ pub fn require_in(tx: &Read<'_>, id: UserId) -> Result<()> {
     if exists_in(tx, id)? { Ok(()) } else { Err(Code::Unauthenticated.into()) }
 }
 
-/// Whether there is such a user.
+/// Returns true if the user exists.
 pub fn exists_in(tx: &Read<'_>, id: UserId) -> Result<bool> {
     let found = tx.first("select true from users where id = ?1", [id.0], |row| row.get(0))?;
     Ok(found == Some(true))
@@ -155,7 +155,7 @@ pub fn find_by_address_in(tx: &Read<'_>, address: &Address) -> Result<Option<Use
     tx.first(sql, [address.as_str()], user_of)
 }
 
-/// Gives the user this address in place of the one of its kind, which nobody else may have.
+/// Adds the address, or replaces the one of the same kind.
 ///
 /// # Errors
 /// `address_taken`.

@@ -1,7 +1,7 @@
-//! What people write to the operators.
+//! Feedback to the operators.
 //!
-//! Nobody has to sign in for it, so ids and numbers in it are claims unless a token proved them. What strangers may
-//! send is counted by client network, which is forgotten a day later.
+//! It needs no sign-in, so ids and numbers in it are unverified claims unless a token proves them. Anonymous feedback
+//! is limited by client network, which is forgotten after a day.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -39,16 +39,16 @@ macro_rules! select_feedback {
     };
 }
 
-/// Who wrote it.
+/// The author.
 #[derive(Clone, Debug)]
 pub enum Author {
     /// A signed-in user, as the token says.
     User(User),
-    /// Anybody, with what they say of themselves.
+    /// An anonymous author, with unverified claims.
     Anonymous { client: IpAddr, user: Option<UserId>, phone_number: Option<PhoneNumber> },
 }
 
-/// Feedback as it is kept.
+/// Stored feedback.
 #[derive(Clone, Debug)]
 pub struct Feedback {
     pub id: i64,
@@ -60,17 +60,17 @@ pub struct Feedback {
     pub created_at: Timestamp,
 }
 
-/// Which feedback is asked for.
+/// Filters for feedback.
 #[derive(Clone, Debug)]
 pub enum FeedbackFilter {
     All,
     Of(UserId),
 }
 
-/// Keeps what somebody wrote.
+/// Stores feedback.
 ///
 /// # Errors
-/// `too_many_requests`, with the time until one more is taken.
+/// `too_many_requests`, with the time until the next is accepted.
 pub fn submit(core: &Core, author: Author, content: String) -> Pending<Feedback> {
     let (per_user, per_client) = (core.config.limits.feedback_per_user, core.config.limits.feedback_per_client);
     core.store.write(move |tx| match &author {
@@ -112,7 +112,7 @@ pub fn list(core: &Core, filter: &FeedbackFilter, page: PageRequest) -> Result<P
     })
 }
 
-/// What this user wrote, the oldest first. Claims are not theirs: anybody can make them.
+/// Exports the user's feedback, oldest first. Unverified claims are not included.
 pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     tx.each(select_feedback!("where user_id = ?1 and is_verified = 1 order by id"), [user.0], |row| {
         let Feedback { id, content, created_at, .. } = feedback_of(row)?;
@@ -142,7 +142,7 @@ pub fn list_after_in(tx: &Read<'_>, after: Option<&Feedback>, limit: u32) -> Res
     )
 }
 
-/// Deletes these pieces of feedback and says how many there still were. An id may have been given again.
+/// Deletes this feedback and returns how many rows still existed. An id may have been reused.
 pub fn delete_in(tx: &Write<'_>, feedback: &[Feedback]) -> Result<usize> {
     tx.execute_each(
         "delete from feedback where id = ?1 and created_at = ?2 and content = ?3",

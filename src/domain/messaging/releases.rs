@@ -50,23 +50,23 @@ pub struct Release {
     pub published_at: Timestamp,
 }
 
-/// The version of an app, by semantic versioning. `v` in front, and a missing minor or patch number, are forgiven. It
-/// has no order of its own: what stands behind a `+` tells builds apart and makes none newer than the other.
+/// An app version, by semantic versioning. A leading `v` and a missing minor or patch number are tolerated. It has no
+/// total order: build metadata after a `+` distinguishes builds without ordering them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppVersion(Version);
 
-/// Where clients get a release: an `https` address, or that of a store's own scheme.
+/// The download URL of a release: `https`, or an app store's own scheme.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DownloadUrl(String);
 
-/// What a client says of itself. The number wins over the text.
+/// A client's version. The code wins over the text.
 #[derive(Clone, Debug)]
 pub enum ClientVersion {
     Code(i64),
     Text(AppVersion),
 }
 
-/// What a client should do.
+/// The recommendation for a client.
 #[derive(Clone, Debug)]
 pub struct UpdateCheck {
     pub update_available: bool,
@@ -89,7 +89,7 @@ impl AppVersion {
         version.map(Self).map_err(|_| Fault::new(FieldCode::InvalidFormat, "must be a version, such as 2.3.1"))
     }
 
-    /// Whether the other one is newer.
+    /// Returns true if the other version is newer.
     fn is_before(&self, other: &Self) -> bool {
         self.0.cmp_precedence(&other.0).is_lt()
     }
@@ -169,7 +169,7 @@ pub fn latest(core: &Core, platform: Option<&str>) -> Result<Option<Release>> {
     core.store.read(|tx| latest_in(tx, platform))
 }
 
-/// Says what a client of this version should do.
+/// Returns the recommendation for a client with this version.
 pub fn check(core: &Core, client: &ClientVersion, platform: Option<&str>) -> Result<UpdateCheck> {
     core.store.read(|tx| {
         let Some(latest) = latest_in(tx, platform)? else {
@@ -188,7 +188,7 @@ impl ClientVersion {
     fn is_before(&self, release: &Release) -> bool {
         match self {
             Self::Code(code) => *code < release.version_code,
-            // What was published was read by the same function.
+            // Published versions were parsed by the same function.
             Self::Text(version) => {
                 AppVersion::parse(&release.version).is_ok_and(|published| version.is_before(&published))
             }

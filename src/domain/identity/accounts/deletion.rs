@@ -1,10 +1,9 @@
-//! Leaving: everything that says who somebody was goes in one write, or nothing does.
+//! Account deletion: one write deletes everything that identifies the user, or nothing.
 //!
-//! What stays, stays under the user's number, which is given to nobody else: ledger entries and what coins there were,
-//! orders (a payment that still comes in is left to a person), how long model calls took, that texts were refused, and
-//! the network log until its retention ends. The points of an account with an email address are parked for that
-//! address; those of an account with only a phone number stay where they are, because nothing may be kept of the
-//! number.
+//! The rest stays under the user's id, which is never reused: ledger entries with their coins, orders (a payment that
+//! arrives later goes to review), durations of model calls, the fact of violations, and the network log until its
+//! retention ends. The points of an account with an email address are parked for that address. Those of an account with
+//! only a phone number stay in place, because nothing may be stored about the number.
 
 use std::sync::Arc;
 
@@ -29,7 +28,7 @@ use crate::{
     types::{Secret, TimeZone, UserId},
 };
 
-/// Who has an account deleted.
+/// The requester of a deletion.
 #[derive(Clone, Debug)]
 pub enum DeletionActor {
     /// Its owner, who must have proved a code a short while ago.
@@ -39,24 +38,23 @@ pub enum DeletionActor {
     Operator,
 }
 
-/// Deletes the account. Looks for what nothing finds by its user first, which blocks; the write comes after that.
+/// Deletes the account. First searches for rows that no index finds by user, which blocks; then queues the write.
 ///
-/// When it is answered, the rows with the user's addresses, texts and tokens are overwritten in the database file and
-/// gone from its log; if somebody was reading from the log, it is emptied half a minute later at most, or at the next
-/// start. Copies that SQLite left in unused space when it moved rows go in the pass that follows: see [`free_space_scrub`].
+/// On reply, the rows with the user's addresses, texts and tokens are overwritten in the database file and gone from
+/// its log. A concurrent reader delays the emptying of the log by up to half a minute, or until the next start. Copies
+/// that SQLite left in unused space are removed by the pass that follows: see [`free_space_scrub`].
 ///
 /// # Errors
-/// `step_up_required` for an owner who did not prove a code lately; `not_found`; `account_inconsistent` when the points
-/// cannot be parked until the account is repaired.
+/// `step_up_required` for an owner without a recent code; `not_found`; `account_inconsistent` if the points cannot be
+/// parked until the account is repaired.
 pub fn erase(core: &Core, user: UserId, by: DeletionActor) -> Result<Pending<()>> {
     let (config, key) = (Arc::clone(&core.config), core.keys.clone());
     let responses = core.store.read(|tx| {
-        // Whoever may not is refused before anything is looked for.
+        // Rejects an unauthorised caller before the search.
         by.require_in(tx, &config.auth)?;
         idempotency::find_user_in(tx, user)
     })?;
-    // All that can refuse it comes before the first change, and what it deletes may be too much to be kept in memory for
-    // an undoing.
+    // All checks precede the first change, and the deleted rows may be too many to hold in memory for a savepoint.
     Ok(core.store.write_without_savepoint(move |tx| {
         by.require_in(tx, &config.auth)?;
         erase_in(tx, &key, &config.limits.time_zone, user, &responses)
@@ -87,7 +85,7 @@ fn erase_in(
     for address in user.addresses() {
         codes::erase_in(tx, &AddressHmac::new(key, address.as_str()))?;
     }
-    // Each session leaves its anonymous snapshot, which says whether it was interpreted: before the records go.
+    // Before the records: a session's anonymous snapshot says whether it was interpreted.
     sessions::erase_user_in(tx, home, id)?;
     invites::archive_in(tx, key, id)?;
     notifications::erase_user_in(tx, id)?;

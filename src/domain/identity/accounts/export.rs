@@ -1,7 +1,7 @@
-//! Everything that is held of a user, as one JSON document, for the user.
+//! Exports all stored data of a user as one JSON document.
 //!
-//! It is written row by row from one view of the database, so that an account of any size is told whole and in little
-//! memory.
+//! It is written row by row from one snapshot of the database, so that an account of any size is complete and takes
+//! little memory.
 
 use std::io::{self, BufWriter, Write};
 
@@ -111,7 +111,7 @@ impl<'out> Document<'out> {
         write_value(self.out, value)
     }
 
-    /// A list whose items are handed over one by one.
+    /// Writes a list whose items `fill` passes one by one.
     fn list(&mut self, name: &str, fill: impl FnOnce(Each<'_>) -> Result<()>) -> Result<()> {
         self.name(name)?;
         self.out.write_all(b"[").map_err(unwritable)?;

@@ -29,7 +29,7 @@ use crate::{
     types::{Secret, Timestamp, UserId},
 };
 
-/// What a validated token stands for now.
+/// A validated token.
 #[derive(Clone, Debug)]
 pub struct ValidatedToken {
     pub user: User,
@@ -40,7 +40,7 @@ pub struct ValidatedToken {
     pub refreshed: bool,
 }
 
-/// Says whom a token speaks for, replacing it when it is close to its end. Nothing for a token that is no good.
+/// Validates a token, and replaces it if it expires soon. `None` for an invalid token.
 pub fn validate_token(core: &Core, token: &Secret) -> Pending<Option<ValidatedToken>> {
     let limits = &core.config.auth;
     let read = core.store.read(|tx| match tokens::status_in(tx, limits, token.reveal())? {
@@ -85,7 +85,7 @@ pub fn sign_out(core: &Core, token: &Secret) -> Pending<()> {
     core.store.write(move |tx| tokens::revoke_in(tx, token.reveal()))
 }
 
-/// An account as it stands.
+/// An account's current data.
 #[derive(Clone, Debug)]
 pub struct Account {
     pub user: User,

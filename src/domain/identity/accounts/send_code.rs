@@ -1,5 +1,5 @@
-//! Sending codes: the place in the budgets is taken before the message goes out, and given back only when it certainly
-//! did not.
+//! Sends verification codes. The budget is reserved before the message is sent, and refunded only if it certainly was
+//! not accepted.
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
@@ -55,14 +55,14 @@ impl CodeSender {
     }
 }
 
-/// A code that somebody asks for.
+/// A request for a verification code.
 #[derive(Clone, Debug)]
 pub struct CodeRequest {
     pub address: Address,
     pub purpose: Purpose,
     /// The language of the message.
     pub locale: Locale,
-    /// Who asks, for the budgets.
+    /// The client address, for the budgets.
     pub client: IpAddr,
 }
 
@@ -91,7 +91,7 @@ pub fn send_code(sender: &CodeSender, request: &CodeRequest) -> Result<CodeTerms
     let code = random_digits(code_digits(&request.address))?;
     let new_code = new_code(core, request, code.reveal());
     let network = codes::client_network(request.client);
-    // Who has spent a budget is told so before anything else: a flood must not take the places of others.
+    // Budgets are checked before a permit is acquired, so that a flood takes no permits from others.
     core.store.read(|tx| codes::require_budget_in(tx, &config.auth, &new_code.recipient, &network))?;
     let _slot = slot(sender, &request.address)?;
     let reserved = new_code.clone();
@@ -124,7 +124,7 @@ pub fn send_code(sender: &CodeSender, request: &CodeRequest) -> Result<CodeTerms
     Err(Error::new(code).retry_after(failure.retry_after).caused_by(failure))
 }
 
-/// How long a code to this address is valid.
+/// Returns the lifetime of a code for this address.
 fn lifetime(core: &Core, address: &Address) -> Duration {
     match address {
         Address::Phone(_) => core.config.auth.code_lifetime,
@@ -132,7 +132,7 @@ fn lifetime(core: &Core, address: &Address) -> Duration {
     }
 }
 
-/// How long the codes are that go to an address.
+/// Returns the number of digits of a code for this address.
 pub const fn code_digits(address: &Address) -> usize {
     match address {
         Address::Phone(_) => SMS_CODE_DIGITS,

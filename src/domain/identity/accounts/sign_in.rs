@@ -1,5 +1,4 @@
-//! Coming in: an address, a code that was sent to it, a token for whoever proves to have read the code. And giving an
-//! account that is there another address.
+//! Sign-in: exchanges an address and its verification code for a token. Also adds or changes an account's address.
 
 use std::sync::Arc;
 
@@ -30,9 +29,9 @@ use crate::{
 pub struct SignIn {
     pub address: Address,
     pub code: String,
-    /// What the device calls itself.
+    /// The device's own label.
     pub label: String,
-    /// Somebody's invite code, to be redeemed at the same time.
+    /// An invite code to redeem in the same operation.
     pub invite_code: Option<InviteCode>,
 }
 
@@ -42,17 +41,17 @@ pub struct SignedIn {
     pub user: User,
     pub issued: IssuedToken,
     pub is_new_user: bool,
-    /// What came with the address, if it came with this sign-in.
+    /// Points granted or restored with an address that is new to the account.
     pub points: EmailPoints,
-    /// What came of the invite code, if there was one: what it earned, or why it earned nothing.
+    /// The outcome of the invite code, if there was one: its reward, or the reason why there is none.
     pub invite: Option<Result<Redeemed, Code>>,
 }
 
-/// Exchanges an address and its code for a token, making the account if the address is new. An invite code that cannot
-/// be redeemed keeps nobody out: the code of the sign-in is used up, and the invite can be redeemed later.
+/// Exchanges an address and its code for a token, and creates the account if the address is new. An invalid invite code
+/// does not fail the sign-in; the invite can be redeemed later.
 ///
 /// # Errors
-/// `invalid_code`, whatever it is that does not fit.
+/// `invalid_code`, for any mismatch.
 pub fn sign_in(code_sender: &CodeSender, sign_in: SignIn) -> Pending<SignedIn> {
     let core = &code_sender.core;
     let SignIn { address, code, label, invite_code } = sign_in;
@@ -64,7 +63,7 @@ pub fn sign_in(code_sender: &CodeSender, sign_in: SignIn) -> Pending<SignedIn> {
         metrics.count_verification(codes::verify_in(tx, &recipient, Purpose::SignIn, hmac))?;
         let signed_in = match users::find_by_address_in(tx, &address)? {
             Some(user) if invite_code.is_none() => issue_token_in(tx, &config.auth, user, &label)?,
-            // What can fail after a change is undone as a whole.
+            // A failure after a change is undone as a whole.
             known => tx.attempt(|tx| {
                 let is_new_user = known.is_none();
                 let user = known.map_or_else(|| users::create_in(tx, &address), Ok)?;
@@ -89,8 +88,8 @@ fn issue_token_in(tx: &Write<'_>, limits: &Auth, user: User, label: &str) -> Res
     Ok(SignedIn { user, issued, is_new_user: false, points: EmailPoints::default(), invite: None })
 }
 
-/// Gives the user another address, which a code for this purpose proves to be theirs. One of its kind is replaced, and
-/// then the user's other devices are signed out, because whoever has the old address may hold one of them.
+/// Adds or replaces an address of the user, verified by a code for this purpose. Replacing signs out the user's other
+/// devices, because the holder of the old address may have one of them.
 ///
 /// # Errors
 /// `step_up_required`; `invalid_code`; `address_taken` for another account's address, which only its owner can learn:
@@ -126,7 +125,7 @@ pub fn change_address(
     })
 }
 
-/// Redeems a code if it can be redeemed, and says why if it cannot.
+/// Redeems an invite code, or returns the reason why it cannot be redeemed.
 fn try_redeem_in(
     tx: &Write<'_>,
     key: &ServerKey,
@@ -149,7 +148,7 @@ fn terms(core: &Core) -> RewardTerms {
     RewardTerms { signup_bonus: core.config.points.signup_bonus, parking_period: core.config.retention.parked_points }
 }
 
-/// What the address brings along. Phone numbers bring nothing: points belong to email addresses.
+/// Grants the points of an email address. Phone numbers have none.
 fn grant_email_points_in(
     tx: &Write<'_>,
     key: &ServerKey,

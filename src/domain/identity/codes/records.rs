@@ -19,7 +19,7 @@ pub struct LiveCode {
 #[derive(Clone, Debug)]
 pub struct CodeSend {
     pub sent_at: Timestamp,
-    /// Where it was asked for.
+    /// The network that requested it.
     pub client_network: String,
 }
 
@@ -44,7 +44,7 @@ pub fn count_in(tx: &Read<'_>) -> Result<i64> {
     tx.one("select count(*) from codes", (), |row| row.get(0))
 }
 
-/// One code, told from one that was sent to the same address later.
+/// Identifies one code among those sent to the same address.
 #[derive(Clone, Debug)]
 pub struct StoredCode {
     address: String,
@@ -58,8 +58,8 @@ pub fn list_after_in(tx: &Read<'_>, after: Option<&StoredCode>, limit: u32) -> R
     list_expired_by_in(tx, i64::MAX, after, limit)
 }
 
-/// The same of those that expired a day ago. It passes over the others one by one: an index by expiry would be one more
-/// page for each sign-in to write.
+/// Lists codes that expired more than a day ago. Scans the others: an index by expiry would cost every sign-in a page
+/// write.
 pub fn list_expired_after_in(tx: &Read<'_>, after: Option<&StoredCode>, limit: u32) -> Result<Vec<StoredCode>> {
     list_expired_by_in(tx, tx.now.minus(DAY).0, after, limit)
 }
@@ -81,7 +81,7 @@ fn list_expired_by_in(tx: &Read<'_>, time: i64, after: Option<&StoredCode>, limi
     )
 }
 
-/// Deletes these codes, live ones too, and says how many there still were. What was sent stays counted.
+/// Deletes these codes, live ones too, and returns how many still existed. Sends stay counted.
 pub fn delete_in(tx: &Write<'_>, codes: &[StoredCode]) -> Result<usize> {
     tx.execute_each(
         "delete from codes where address = ?1 and purpose = ?2 and code_hmac = ?3 and expires_at = ?4",

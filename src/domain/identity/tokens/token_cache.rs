@@ -33,7 +33,7 @@ struct TokenCache {
 /// The user of a valid token.
 struct CachedToken {
     user: User,
-    /// When the token expires or its last use must be updated.
+    /// End of validity, or the time at which the last use must be updated.
     valid_until: Timestamp,
 }
 

@@ -1,9 +1,8 @@
-//! Users by their phone number, in whatever spelling it is stored.
+//! Finds users by phone number in any stored spelling.
 //!
-//! The service itself stores one spelling of a number; others come in by hand or with an import. What people put
-//! between digits is no digit, so any other spelling is a prefix of a plain one and then something else. For each
-//! prefix the index is asked for numbers that go on with no digit: the right ones all do, so only irregular ones are ever
-//! looked at.
+//! The service stores one spelling; others come from imports or manual edits. Separators are not digits, so an
+//! irregular spelling is a prefix of the plain one followed by a non-digit. For each prefix the index is searched for
+//! continuations that are not digits, so only irregular spellings are read.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -17,15 +16,15 @@ use crate::{
 
 /// IrregularNumbers phone_spellings that begin alike and are looked at. Of more than these one may be missed; a synchronisation sees all.
 const MAX_IRREGULAR: u32 = 1000;
-/// Stands behind every text that begins alike.
+/// Sorts after every text with the same prefix.
 const LAST_CHAR: char = '\u{10ffff}';
 
-/// Every user whose number is stored in an irregular spelling, by the number.
+/// All users with an irregular spelling, by number.
 #[derive(Default)]
 pub(super) struct IrregularNumbers(HashMap<PhoneNumber, Vec<StoredUser>>);
 
 impl IrregularNumbers {
-    /// Looks at everybody, so many at a time. Blocks for as long as that takes.
+    /// Scans all users, `slice` at a time. Blocks.
     pub(super) fn find_all(core: &Core, slice: u32) -> Result<Self> {
         let mut irregular = Self::default();
         let mut last = UserId(0);
@@ -54,8 +53,8 @@ impl IrregularNumbers {
     }
 }
 
-/// All users selector have this number: the one by the right spelling is among them, if there is one. Those whose spelling
-/// is irregular are known already, or else looked for.
+/// Returns all users with this number, the one with the regular spelling included. Irregular spellings are passed in or
+/// searched for.
 pub(super) fn find_owners_in(
     tx: &Read<'_>,
     rules: &PhoneRules,
@@ -96,7 +95,7 @@ fn is_spelling(stored_user: &StoredUser, rules: &PhoneRules, number: &PhoneNumbe
     matches!(stored, Some(Ok(parsed)) if parsed == *number)
 }
 
-/// Between which texts those stand that go on with no digit, nor begin with the plus of an international number.
+/// Returns the text ranges of continuations that are neither digits nor the plus sign of an international number.
 fn non_digit_ranges(prefix: &str) -> Vec<(String, String)> {
     let after = |next: char| format!("{prefix}{next}");
     let behind_digits = (after(':'), after(LAST_CHAR));
@@ -106,8 +105,7 @@ fn non_digit_ranges(prefix: &str) -> Vec<(String, String)> {
     vec![(prefix.to_owned(), after('0')), behind_digits]
 }
 
-/// The phone_spellings of digits alone. Some would be another number, or none, in some country: whose number is spelled so is
-/// looked at.
+/// Returns the spellings with digits only. Some may be another number, or none, so each is looked up.
 fn plain_spellings(number: &PhoneNumber, rules: &PhoneRules) -> [String; 8] {
     let (code, national) = number.code_and_national(rules);
     // People write the zero that is dialled inside of a country also behind its code.

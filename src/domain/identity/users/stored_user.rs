@@ -23,7 +23,7 @@ pub fn count_in(tx: &Read<'_>) -> Result<i64> {
     tx.one("select count(*) from users", (), |row| row.get(0))
 }
 
-/// The users whose number is stored in one of these spellings.
+/// Returns the users whose number is stored in one of these spellings.
 pub fn find_by_phone_spellings_in(tx: &Read<'_>, spellings: &[String; 8]) -> Result<Vec<StoredUser>> {
     tx.all(
         "select id, phone_number, email, created_at from users \
@@ -33,7 +33,7 @@ pub fn find_by_phone_spellings_in(tx: &Read<'_>, spellings: &[String; 8]) -> Res
     )
 }
 
-/// Users whose number is stored as a text between these, up to so many.
+/// Returns up to `limit` users whose stored number is in this text range.
 pub fn find_by_phone_range_in(tx: &Read<'_>, above: &str, below: &str, limit: u32) -> Result<Vec<StoredUser>> {
     tx.all(
         "select id, phone_number, email, created_at \

@@ -1,6 +1,6 @@
-//! Broadcasts, 512 to a row: which are there, who has read which, how often each was read.
+//! Broadcasts in blocks of 512: their kinds, the users' read bits, and the number of readers.
 //!
-//! A broadcast's index is its number less one: block `index / 512`, slot `index % 512`.
+//! A broadcast's index is its ordinal less one: block `index / 512`, slot `index % 512`.
 
 use crate::{
     domain::identity::preferences::NotificationKind,
@@ -12,7 +12,7 @@ use crate::{
 /// Broadcasts in one block.
 pub const BLOCK_SIZE: i64 = 512;
 
-/// Where a broadcast stands.
+/// The position of a broadcast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
     pub block: i64,
@@ -40,12 +40,12 @@ pub struct Block {
     kinds: Vec<u8>,
 }
 
-/// Which broadcasts of a block somebody has read: a bit for each.
+/// The broadcasts of a block that a user has read, one bit each.
 #[derive(Clone, Debug, Default)]
 pub struct ReadBits(Vec<u8>);
 
 impl Block {
-    /// The numbers and kinds of the broadcasts that are there, oldest first.
+    /// Returns the ordinals and kinds of the existing broadcasts, oldest first.
     pub fn entries(&self) -> impl DoubleEndedIterator<Item = (i64, NotificationKind)> + '_ {
         let number = self.number;
         let entries = self.kinds.iter().enumerate();
@@ -126,7 +126,7 @@ fn kinds_in(tx: &Read<'_>, block: i64) -> Result<Option<Vec<u8>>> {
     tx.first("select kinds from notification_blocks where block = ?1", [block], |row| row.get(0))
 }
 
-/// What this user has read of a block.
+/// Returns the user's read bits of a block.
 pub fn read_bits_in(tx: &Read<'_>, user: UserId, block: i64) -> Result<ReadBits> {
     let bits = tx.first(
         "select bits from notification_read_blocks where user_id = ?1 and block = ?2",
@@ -171,7 +171,7 @@ pub fn increment_readers_in(tx: &Write<'_>, block: i64, ordinals: &[i64]) -> Res
     .map(drop)
 }
 
-/// How many users have read this broadcast.
+/// Returns the number of users who have read this broadcast.
 pub fn reader_count_in(tx: &Read<'_>, ordinal: i64) -> Result<u32> {
     let Position { block, slot } = Position::of(ordinal);
     Ok(count_at(&counts_in(tx, block)?, slot * 4))

@@ -1,4 +1,4 @@
-//! What a user finds: the list, what is unread, and what reading leaves behind.
+//! A user's inbox: the list, the unread count, and marking as read.
 
 use std::{cell::Cell, collections::HashSet};
 
@@ -27,30 +27,30 @@ use crate::{
 /// are left to it.
 const MAX_EXPIRED: u32 = 1000;
 
-/// What "all read" did.
+/// The result of marking all as read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MarkAllOutcome {
-    /// How many were unread until now, those of kinds that are switched off among them.
+    /// Number of notifications marked, including kinds that are switched off.
     pub marked: usize,
 }
 
 thread_local! {
-    /// What this thread knows of broadcasts, and the view that it is true of.
+    /// This thread's cached state of broadcasts, with the snapshot it is valid for.
     static BROADCAST_STATE: Cell<Option<(SnapshotId, BroadcastState)>> = const { Cell::new(None) };
 }
 
-/// What is true of broadcasts for everybody.
+/// The state of broadcasts that is the same for all users.
 #[derive(Clone, Copy, Debug)]
 struct BroadcastState {
     /// The number of the newest that ever was.
     newest: i64,
-    /// The latest that is there, and when it was sent.
+    /// The latest broadcast, and the time it was sent.
     sent: Option<(i64, Timestamp)>,
     /// No notification in the lists expires before this.
     expires_at: Option<Timestamp>,
 }
 
-/// What decides, beside their preferences, what a user sees and has read.
+/// The state that, with the preferences, decides which notifications a user sees and has read.
 struct ReadState {
     /// Broadcasts up to this number are from before the registration.
     since: i64,
@@ -59,7 +59,7 @@ struct ReadState {
     mark: Mark,
     /// Broadcasts that are in the blocks and have expired.
     expired: HashSet<i64>,
-    /// Something was sent to this user and not to everybody.
+    /// True if a notification was sent directly to this user.
     has_direct: bool,
 }
 
@@ -88,17 +88,17 @@ pub fn list(core: &Core, user: UserId, span: CursorRange) -> Result<CursorSlice<
     core.store.read(|tx| list_in(tx, user, span))
 }
 
-/// How many of the user's notifications are unread, but for the kinds that are switched off.
+/// Returns the number of unread notifications, without kinds that are switched off.
 pub fn unread_count(core: &Core, user: &User) -> Result<usize> {
     core.store.read(|tx| unread_count_in(tx, user.id, user.created_at))
 }
 
-/// Marks one notification read. One that is read stays as it is.
+/// Marks one notification read. Keeps the first time of reading.
 ///
 /// # Errors
-/// `not_found` for one that is not there, has expired, or is not the user's.
+/// `not_found` if it does not exist, has expired, or is not the user's.
 pub fn mark_read(core: &Core, user: UserId, id: i64) -> Pending<InboxItem> {
-    // What is read already needs no write.
+    // A read notification needs no write.
     match core.store.read(|tx| visible_in(tx, user, id)) {
         Ok(received) if received.read_at.is_none() => core.store.write(move |tx| {
             users::require_in(tx, user)?;
@@ -116,7 +116,7 @@ pub fn mark_all_read(core: &Core, user: UserId) -> Pending<MarkAllOutcome> {
     })
 }
 
-/// The newest broadcast that is there: for a user from after their registration, for anybody else the newest of all.
+/// Returns the newest broadcast; for a user, the newest since their registration.
 pub fn latest_broadcast(core: &Core, user: Option<UserId>) -> Result<Option<InboxItem>> {
     core.store.read(|tx| {
         let (state, preferences) = match user {
@@ -128,7 +128,7 @@ pub fn latest_broadcast(core: &Core, user: Option<UserId>) -> Result<Option<Inbo
     })
 }
 
-/// The newest broadcasts, as somebody without an account sees them.
+/// Returns the newest broadcasts, as an anonymous caller sees them.
 pub fn list_broadcasts(core: &Core, limit: u32) -> Result<Vec<InboxItem>> {
     core.store.read(|tx| {
         let found = broadcasts_in(tx, &ReadState::anonymous_in(tx)?, &Preferences::DEFAULT, i64::MAX, limit as usize)?;
@@ -136,7 +136,7 @@ pub fn list_broadcasts(core: &Core, limit: u32) -> Result<Vec<InboxItem>> {
     })
 }
 
-/// Everything that is max_per_user about this user: what was direct to them, and what they have read and when.
+/// Exports the user's direct notifications, and the times at which notifications were read.
 pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     let ids: Vec<i64> = tx.all(
         "select notification_id from notification_recipients where user_id = ?1 \
@@ -146,7 +146,7 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     )?;
     for id in ids {
         let read_at = read_at_in(tx, user, id)?;
-        // Of a broadcast that was deleted since, only the reading is left.
+        // Of a deleted broadcast only the time of reading is left.
         let notification = find_in(tx, id)?;
         each(json!({
             "id": id.to_string(),
@@ -160,7 +160,7 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     Ok(())
 }
 
-/// When the user marked everything read, and up to which notification.
+/// Exports the times at which the user marked all as read, with the last id covered.
 pub fn export_marks_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     let marks = "select through, marked_at from notification_marks where user_id = ?1 order by through";
     tx.each(marks, [user.0], |row| {
@@ -169,8 +169,8 @@ pub fn export_marks_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()
     })
 }
 
-/// Takes away everything that is max_per_user about this user, and what was direct to nobody else. How often a broadcast
-/// was read stays, as a number.
+/// Deletes the user's reading state, and direct notifications without other recipients. A broadcast's number of readers
+/// stays.
 pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
     let direct = direct_in(tx, user, i64::MAX)?;
     for table in ["notification_recipients", "notification_reads", "notification_read_blocks", "notification_marks"] {
@@ -247,7 +247,7 @@ pub(super) fn mark_all_read_in(tx: &Write<'_>, user: UserId) -> Result<MarkAllOu
 }
 
 impl ReadState {
-    /// Of somebody without an account: everything is shown, nothing is read.
+    /// The state of an anonymous caller: everything is visible, nothing is read.
     fn anonymous_in(tx: &Read<'_>) -> Result<Self> {
         let latest = broadcast_state_in(tx)?;
         let expired = latest.expired_in(tx)?;
@@ -382,7 +382,7 @@ fn find_in(tx: &Read<'_>, id: i64) -> Result<Option<Notification>> {
     tx.first(select_notifications!("where id = ?1"), [id], notification_of)
 }
 
-/// What was direct to this user and has an id below this one, newest first: as many as are max_per_user for one user.
+/// Returns the user's direct notifications below this id, newest first, up to the number stored per user.
 fn direct_in(tx: &Read<'_>, user: UserId, below_id: i64) -> Result<Vec<DirectNotification>> {
     tx.all(
         "select notification_id, kind, expires_at from notification_recipients \
@@ -422,7 +422,7 @@ fn unread_of(block: &Block, read: &ReadBits, first: i64, expired: &HashSet<i64>)
     block.entries().filter(is_unread).collect()
 }
 
-/// What was direct to the user after the mark and is not read.
+/// Returns the user's direct notifications after the mark that are unread.
 fn unread_direct_in(tx: &Read<'_>, user: UserId, state: &ReadState) -> Result<Vec<DirectNotification>> {
     let mut unread = Vec::new();
     if !state.has_direct {
@@ -461,7 +461,7 @@ fn received_in(tx: &Read<'_>, user: Option<UserId>, notification: Notification) 
     Ok(InboxItem { notification, read_at })
 }
 
-/// When this was first read: by itself, or by the first mark that covers it.
+/// Returns the time of first reading: its own, or that of the first mark that covers it.
 fn read_at_in(tx: &Read<'_>, user: UserId, id: i64) -> Result<Option<Timestamp>> {
     let read_at: Option<i64> = tx.one(
         "select coalesce((select read_at from notification_reads where user_id = ?1 and notification_id = ?2), \

@@ -1,13 +1,12 @@
-//! The inbox: what users are told in the app.
+//! In-app notifications.
 //!
-//! A broadcast is one row, however many users there are, and a user leaves a trace here only by reading. To count
-//! what is unread without walking the inbox, broadcasts are numbered (`ordinal`) and summed up in *blocks* of 512:
-//! one block says which of them are there and of which kind, a user's block says which of them the user has read. So
-//! a count reads one row for 512 broadcasts, and a page finds its rows by number. "All read" is a mark: one row that
-//! says up to where. What is direct to single users is max_per_user down to a number for each of them, and counted.
+//! A broadcast is one row, whatever the number of users, and a user has rows here only after reading. Broadcasts are
+//! numbered (`ordinal`) and summed up in *blocks* of 512: one block holds their kinds, a user's block holds the user's
+//! read bits. So the unread count reads one row per 512 broadcasts, and a page finds its rows by ordinal. "Mark all as
+//! read" is a mark: one row with the last id. Direct notifications are limited per user and counted individually.
 //!
-//! Users see broadcasts from after their registration. What has expired is gone from every answer at once; a job
-//! takes it out of the blocks a little later. The first `read_at` stays, whatever is marked again.
+//! Users see broadcasts since their registration. An expired notification disappears from every response at once; a job
+//! removes it from the blocks a little later. The first `read_at` stays, whatever is marked again.
 
 /// The columns in the order in which [`notification_of`] reads them.
 macro_rules! notification_columns {
@@ -43,7 +42,7 @@ pub use sending::{
     require_recipients, send, send_in,
 };
 
-/// Something that users are told, as it was sent.
+/// A notification as sent.
 #[derive(Clone, Debug)]
 pub struct Notification {
     pub id: i64,

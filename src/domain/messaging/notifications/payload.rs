@@ -1,4 +1,4 @@
-//! What a notification leads to: nothing, a page of the app, or an address.
+//! The action of a notification: none, a page of the app, or a URL.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -13,7 +13,7 @@ const PARAMS: usize = 4096;
 /// Characters of an address.
 const ADDRESS: usize = 2000;
 
-/// What happens when the user taps the notification.
+/// The action when the user taps the notification.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Payload {
@@ -93,7 +93,7 @@ fn check_address(text: &str, allowed_hosts: &[String]) -> Result<Url, Fault> {
     }
 }
 
-/// Whether an entry of the list is this host, or `*.` and a domain above it.
+/// Returns true if an entry of the list is this host, or `*.` and a domain above it.
 fn is_allowed(host: &str, entry: &str) -> bool {
     let (host, entry) = (host.trim_end_matches('.').to_ascii_lowercase(), entry.to_ascii_lowercase());
     match entry.strip_prefix("*.") {

@@ -1,4 +1,4 @@
-//! What operators do: send, look how often it was read, take back. And what time does: expire.
+//! Sends, lists, withdraws and expires notifications.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::{
 /// Notifications that expire at once, in one operation.
 const SLICE: u32 = 200;
 
-/// Whom a notification is for.
+/// The audience of a notification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Audience {
     Everybody,
@@ -39,22 +39,22 @@ pub struct NotificationDraft {
 #[derive(Clone, Debug)]
 pub struct SentNotification {
     pub notification: Notification,
-    /// How many users it is direct to; nothing for a broadcast.
+    /// Number of direct recipients; `None` for a broadcast.
     pub recipients: Option<u32>,
-    /// How many users have read it.
+    /// Number of users who have read it.
     pub readers: u32,
 }
 
-/// Sends a notification to everybody, which is one row, or to some users.
+/// Sends a notification to all users, which is one row, or to some.
 ///
 /// # Errors
-/// `invalid_parameters` for a user who is not there or an expiry that has passed.
+/// `invalid_parameters` for an unknown user or an expiry in the past.
 pub fn send(core: &Core, draft: NotificationDraft) -> Pending<SentNotification> {
     let max_per_user = core.config.notifications.per_user;
     core.store.write(move |tx| send_in(tx, &draft, max_per_user))
 }
 
-/// What was sent, newest first.
+/// Lists sent notifications, newest first.
 pub fn list_sent(core: &Core, page: PageRequest) -> Result<Paginated<SentNotification>> {
     core.store.read(|tx| {
         let found = tx.all(
@@ -180,7 +180,7 @@ fn require_recipient_in(tx: &Read<'_>, user: UserId) -> Result<()> {
     }
 }
 
-/// Deletes those of these that are direct to nobody any more.
+/// Deletes those of these notifications that have no recipients left.
 pub(super) fn delete_orphans_in(tx: &Write<'_>, ids: impl IntoIterator<Item = i64>) -> Result<()> {
     tx.execute_each(
         "delete from notifications where id = ?1 and ordinal is null \
@@ -190,7 +190,7 @@ pub(super) fn delete_orphans_in(tx: &Write<'_>, ids: impl IntoIterator<Item = i6
     .map(drop)
 }
 
-/// Says whether there was one.
+/// Returns true if it existed.
 fn delete_in(tx: &Write<'_>, id: i64) -> Result<bool> {
     tx.execute(
         "delete from notification_reads where notification_id = ?1 \

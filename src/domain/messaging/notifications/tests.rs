@@ -1,5 +1,5 @@
-//! What reading the inbox costs, by the steps that SQLite's machine takes and by its query plans: the same whether
-//! there are few broadcasts or many, few users or a million.
+//! The cost of reading the inbox, in steps of SQLite's virtual machine and by query plans, does not depend on the
+//! number of broadcasts or users.
 
 use std::io::Write as _;
 
@@ -105,7 +105,7 @@ fn draft(audience: Audience) -> NotificationDraft {
     }
 }
 
-/// Whatever there are of broadcasts and users, these bounds hold. A block of 512 broadcasts costs a dozen steps.
+/// These bounds hold for any number of broadcasts and users. A block of 512 broadcasts costs a dozen steps.
 #[track_caller]
 fn assert_bounded(few: &Steps, many: &Steps) {
     let blocks_more = 20;
