@@ -48,7 +48,7 @@ fn data(text: &str) -> Vec<String> {
 
 fn record(server: &Server) -> (String, Option<String>) {
     let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
-    server.database().query_row("select status, error_class from chats", [], row).unwrap()
+    server.database().query_row("select status, error_class from chats order by id desc", [], row).unwrap()
 }
 
 const WHOLE: &str = r#"{"id":"chatcmpl-9","object":"chat.completion","created":1768465800,"model":"m-2026","system_fingerprint":"fp_1","choices":[{"index":0,"message":{"role":"assistant","content":"大吉","reasoning_content":"先看本卦"},"finish_reason":"stop"}],"usage":{"prompt_tokens":31,"completion_tokens":6,"total_tokens":37}}"#;
@@ -221,11 +221,13 @@ fn screens_the_last_message() {
 fn passes_on_every_recorded_stream_in_any_chunking() {
     let vectors: Value = serde_json::from_str(VECTORS).unwrap();
     for (name, recorded) in vectors["streams"].as_object().unwrap() {
-        for sizes in [vec![1], vec![7, 1, 13], vec![5000]] {
-            let body = recorded["body"].as_str().unwrap();
-            let provider = FakeProvider::with_replies([Reply::event_stream(body).in_chunks(sizes)]);
-            let server = with_model_provider(&provider).start();
-            let user = server.sign_in(PHONE);
+        let body = recorded["body"].as_str().unwrap();
+        let chunkings = [vec![1], vec![7, 1, 13], vec![5000]];
+        let replies = chunkings.clone().map(|sizes| Reply::event_stream(body).in_chunks(sizes));
+        let provider = FakeProvider::with_replies(replies);
+        let server = with_model_provider(&provider).start();
+        let user = server.sign_in(PHONE);
+        for _ in chunkings {
             let response = ask(&server, &user, &streamed("你好")).send().expect(200);
             assert_eq!(response.header("content-type"), Some("text/event-stream"), "{name}");
             let got = data(&response.text());

@@ -17,7 +17,8 @@ fn a_thousand_switches_under_load_cause_no_wrong_or_lost_response() {
     let provider = FakeProvider::with_handler(|request| judged(request, "微信"));
     let setup = with_vendor(&provider).with("MODERATION_TIMEOUT", "50 s");
     // On a slow machine the load lasts longer.
-    let server = setup.with("MODERATION_TEXTS_PER_USER_HOUR", 1_000_000).start();
+    let setup = setup.with("MODERATION_TEXTS_PER_USER_HOUR", 1_000_000).with("LLM_CALLS_PER_USER_HOUR", 1_000_000);
+    let server = setup.start();
     let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
     let (is_over, requested) = (AtomicBool::new(false), [AtomicUsize::new(0), AtomicUsize::new(0)]);
     let refused = AtomicUsize::new(0);
