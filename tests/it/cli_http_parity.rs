@@ -77,7 +77,7 @@ const COUNTERPARTS: &[(&str, &str, &str)] = &[
     ("GET /admin/user-data/validate/phone/{phoneNumber}", "users validate", "user_data::validate"),
     ("POST /admin/user-data/validate/batch", "users validate", "user_data::validate"),
     ("POST /admin/user-data/fix/{phoneNumber}", "users repair", "user_data::repair"),
-    ("GET /admin/user-data/test/user-info/{userId}", "users attachment", "chat::attachment"),
+    ("GET /admin/user-data/test/user-info/{userId}", "users attachment", "chat::context"),
     ("DELETE /admin/data-cleanup/all", "cleanup all", "purge::clear"),
     ("DELETE /admin/data-cleanup/verification-codes", "cleanup verification-codes", "purge::clear"),
     ("DELETE /admin/data-cleanup/payment-records", "cleanup payment-records", "purge::clear"),

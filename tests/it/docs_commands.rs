@@ -74,9 +74,12 @@ fn yarrow_arguments(words: &[String]) -> Option<&[String]> {
     Some(&words[start + 1..])
 }
 
-/// Parses the arguments with the real program. A missing configuration file stops it before it does anything.
+/// Parses the arguments with the real program. The missing configuration file stops it before it does anything.
 fn parse(arguments: &[String]) -> Result<(), String> {
-    let output = Binary::command().args(arguments).args(["--config", "/nonexistent/yarrow.toml"]).output().unwrap();
+    let empty = tempfile::tempdir().unwrap();
+    let mut command = Binary::command();
+    command.args(arguments).env("YARROW_CONFIG", "/nonexistent/yarrow.toml").current_dir(empty.path());
+    let output = command.output().unwrap();
     match output.status.code() {
         Some(0 | 3) => Ok(()),
         _ => Err(String::from_utf8_lossy(&output.stderr).into_owned()),

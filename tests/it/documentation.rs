@@ -127,7 +127,7 @@ fn every_documented_command_exists() {
         for line in code_in(&document(name)).iter().filter_map(|code| shown.captures(code)) {
             let line = line[1].replace(['[', ']'], "");
             // The first belongs to another command. In the second, `sudo` names the user.
-            if !line.starts_with("help ") && !line.starts_with("yarrow ") {
+            if !line.starts_with("help") && !line.starts_with("yarrow ") {
                 assert_eq!(command_error(line.trim(), &commands), None, "{name}: yarrow {line}");
                 checked += 1;
             }
