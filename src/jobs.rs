@@ -75,6 +75,7 @@ impl Schedule {
         let interval = Duration::from_millis(200);
         Self {
             first_sweep: interval,
+            sweep: interval,
             expiry: interval,
             backups: interval,
             free_space_scrub: interval,

@@ -121,7 +121,7 @@ fn rejects_invalid_names_and_passwords() {
     create("ro ot", PASSWORD).expect(2);
     create("", PASSWORD).expect(2);
     create("root", PASSWORD).expect(0);
-    assert!(create("root", PASSWORD).expect(1).stderr().contains("exists already"));
+    assert_eq!(create("root", PASSWORD).expect(1).problem()["code"], "already_exists");
     CommandOutput::run(directory.path(), &["admin", "create", "other"], "").expect(2);
     let listed = CommandOutput::run(directory.path(), &["admin", "list"], "").expect(0).json();
     assert_eq!(listed.as_array().unwrap().len(), 1);
