@@ -5,10 +5,6 @@ use std::{fs::File, ops::Deref, sync::Arc};
 use crate::{
     certificate,
     clock::Clock,
-    concurrency::{
-        response_slots::PerUserResponseSlots,
-        semaphore::{KeyedSemaphore, Semaphore},
-    },
     config::Config,
     core::Core,
     data_dir::{chown_new_files, describe_damage, ensure_initialized, ensure_server_key, open_store},
@@ -36,11 +32,7 @@ use crate::{
         lock::{lock_directory, lock_for_server},
         restore,
     },
-    types::UserId,
 };
-
-/// Request bodies above the small-body limit that may be in transit. The largest that users send has 256 KiB.
-const LARGE_BODIES: u32 = 512;
 
 /// The purpose for which the application is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,20 +57,9 @@ impl OpenMode {
     }
 }
 
-/// The limits on concurrent requests and large bodies.
-pub struct RequestLimits {
-    /// Permits for requests whose body has arrived.
-    pub requests: Semaphore,
-    /// Permits for large bodies in transit by sender, so that slow senders do not fill the memory.
-    pub long_bodies: KeyedSemaphore<String>,
-    /// Large responses in transit by user.
-    pub large_answers: PerUserResponseSlots<UserId>,
-}
-
 /// Core and services. The server and the commands work on one of these.
 pub struct App {
     pub core: Core,
-    pub limits: RequestLimits,
     pub mailer: Arc<Mailer>,
     pub code_sender: CodeSender,
     pub exports: Exports,
@@ -160,11 +141,6 @@ impl App {
             served_certificate: Arc::new(certificate::Shown::default()),
         });
         Ok(Self {
-            limits: RequestLimits {
-                requests: Semaphore::new(config.limits.requests),
-                long_bodies: KeyedSemaphore::new(LARGE_BODIES),
-                large_answers: PerUserResponseSlots::default(),
-            },
             exports: Exports::new(core.clone()),
             alerts: Alerts::new(core.clone(), Arc::clone(&health), Arc::clone(&mailer)),
             backups: Backups {

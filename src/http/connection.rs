@@ -25,7 +25,7 @@ use tokio::{
 
 const IDLE: u8 = 0;
 const HEAD: u8 = 1;
-const ANSWERING: u8 = 2;
+const RESPONDING: u8 = 2;
 
 /// The state of a connection, shared between its stream and its service.
 #[derive(Clone, Default)]
@@ -33,8 +33,8 @@ pub struct Phase(Arc<AtomicU8>);
 
 impl Phase {
     /// The head of a request is complete; how long the rest takes is bounded elsewhere.
-    pub fn answering(&self) {
-        self.0.store(ANSWERING, Ordering::Relaxed);
+    pub fn responding(&self) {
+        self.0.store(RESPONDING, Ordering::Relaxed);
     }
 
     /// The answer is written; the next bytes are another request.
@@ -44,8 +44,8 @@ impl Phase {
 
     /// Ties the end of answering to the end of the answer's body: a stream of events may take longer than a
     /// connection may be idle.
-    pub fn answering_until_end_of<B>(self, body: B) -> AnswerBody<B> {
-        AnswerBody { body, rest: Bytes::new(), phase: self }
+    pub fn responding_until_end_of<B>(self, body: B) -> ResponseBody<B> {
+        ResponseBody { body, rest: Bytes::new(), phase: self }
     }
 
     fn is(&self, phase: u8) -> bool {
@@ -58,14 +58,14 @@ impl Phase {
 pub(super) const PIECE: usize = 32 << 10;
 
 /// The body of an answer. The connection is idle again once this is dropped, which hyper does after its last piece.
-pub struct AnswerBody<B> {
+pub struct ResponseBody<B> {
     body: B,
     /// The rest of a long chunk.
     rest: Bytes,
     phase: Phase,
 }
 
-impl<B: Body<Data = Bytes> + Unpin> Body for AnswerBody<B> {
+impl<B: Body<Data = Bytes> + Unpin> Body for ResponseBody<B> {
     type Data = Bytes;
     type Error = B::Error;
 
@@ -100,7 +100,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for AnswerBody<B> {
     }
 }
 
-impl<B> Drop for AnswerBody<B> {
+impl<B> Drop for ResponseBody<B> {
     fn drop(&mut self) {
         self.phase.idle();
     }
@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn a_long_answer_goes_in_pieces_and_says_how_much_is_left() {
         let content = (0..2 * PIECE + 100).map(|number| u8::try_from(number % 251).unwrap()).collect::<Bytes>();
-        let mut body = Phase::default().answering_until_end_of(Full::new(content.clone()));
+        let mut body = Phase::default().responding_until_end_of(Full::new(content.clone()));
         let mut received = Vec::new();
         while !body.is_end_stream() {
             assert_eq!(body.size_hint().exact(), Some((content.len() - received.len()) as u64));

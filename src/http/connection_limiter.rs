@@ -1,4 +1,4 @@
-//! Limits the number of connections, in total and per client network.
+//! Limits open connections, in total and for each client network.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -9,7 +9,7 @@ use crate::{
     domain::identity::codes::client_network,
 };
 
-/// Counts connections, over all and for each peer's network. Clones count together.
+/// Counts connections, in total and by network. Clones share the counts.
 #[derive(Clone)]
 pub struct ConnectionLimiter {
     pub limits: StreamLimits,
@@ -19,10 +19,10 @@ pub struct ConnectionLimiter {
     open: KeyedSemaphore<String>,
 }
 
-/// One open connection, counted until it is dropped.
+/// The permit of one open connection.
 pub struct ConnectionPermit {
     pub peer: IpAddr,
-    _open: KeyedPermit<String>,
+    _permit: KeyedPermit<String>,
 }
 
 impl ConnectionLimiter {
@@ -37,10 +37,11 @@ impl ConnectionLimiter {
         }
     }
 
-    /// Counts a connection from this peer. Nothing, and the connection is closed, if there are too many.
+    /// Returns a permit for a connection from this peer, or `None` if there are too many. Trusted proxies are exempt
+    /// from the limit of a network.
     pub fn admit(&self, peer: IpAddr) -> Option<ConnectionPermit> {
         let most = if (self.is_exempt)(peer) { u32::MAX } else { self.most_per_network };
-        self.open.try_acquire(client_network(peer), most).map(|open| ConnectionPermit { peer, _open: open })
+        self.open.try_acquire(client_network(peer), most).map(|permit| ConnectionPermit { peer, _permit: permit })
     }
 }
 
@@ -51,20 +52,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_subscriber_is_one_peer_whatever_its_addresses() {
+    fn limits_the_network_of_a_subscriber() {
         let limits = StreamLimits { head: Duration::from_secs(1), idle: Duration::from_secs(1) };
-        let door = ConnectionLimiter {
+        let limiter = ConnectionLimiter {
             limits,
             most_per_network: 2,
             is_exempt: Arc::new(|_| false),
             open: KeyedSemaphore::new(10),
         };
-        let admit = |peer: &str| door.admit(peer.parse().unwrap());
-        let visits: Vec<_> = ["2001:db8::1", "2001:db8::2:1"].into_iter().map(|peer| admit(peer).unwrap()).collect();
+        let admit = |peer: &str| limiter.admit(peer.parse().unwrap());
+        let permits: Vec<_> = ["2001:db8::1", "2001:db8::2:1"].into_iter().map(|peer| admit(peer).unwrap()).collect();
         assert!(admit("2001:db8:0:0:ffff::1").is_none());
         let others = ["2001:db8:0:1::1", "192.0.2.1", "192.0.2.2"].map(|peer| admit(peer).is_some());
         assert_eq!(others, [true; 3]);
-        drop(visits);
+        drop(permits);
         assert!(admit("2001:db8:0:0:ffff::1").is_some());
     }
 }

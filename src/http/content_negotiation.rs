@@ -1,25 +1,24 @@
-//! What a client says of one choice among those that it accepts: a media type, a coding.
+//! Quality values of headers such as `Accept` and `Accept-Encoding`.
 
-/// The weight that a header such as `Accept` gives to a choice: 1 if it says none, 0 for one that is refused. Nothing
-/// if it does not name it.
-pub fn weight(header: &str, choice: &str) -> Option<f32> {
+/// Returns the quality that a header gives to a choice, 1 by default, or `None` if the header does not name it.
+pub fn quality(header: &str, choice: &str) -> Option<f32> {
     header.split(',').find_map(|range| {
         let mut parts = range.split(';').map(str::trim);
         if !parts.next()?.eq_ignore_ascii_case(choice) {
             return None;
         }
-        Some(weight_of(parts))
+        Some(quality_in(parts))
     })
 }
 
-/// The weight that is said of one choice of a header's.
-pub fn weight_said(choice: &str) -> f32 {
-    weight_of(choice.split(';').skip(1).map(str::trim))
+/// Returns the quality of one choice, such as `en-GB; q=0.8`.
+pub fn quality_of(choice: &str) -> f32 {
+    quality_in(choice.split(';').skip(1).map(str::trim))
 }
 
-fn weight_of<'header>(mut parameters: impl Iterator<Item = &'header str>) -> f32 {
-    let weight = parameters.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
-    weight.map_or(1.0, |weight| weight.parse().unwrap_or(1.0))
+fn quality_in<'header>(mut parameters: impl Iterator<Item = &'header str>) -> f32 {
+    let quality = parameters.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
+    quality.map_or(1.0, |quality| quality.parse().unwrap_or(1.0))
 }
 
 #[cfg(test)]
@@ -27,11 +26,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_choice_has_the_weight_that_is_said_of_it() {
+    fn quality_defaults_to_one() {
         let header = "application/json, TEXT/event-stream ; charset=utf-8; q=0.5,text/html;q=0, text/plain;Q=x";
-        let weights = ["application/json", "text/event-stream", "text/html", "text/plain", "text", ""]
-            .map(|choice| weight(header, choice));
-        assert_eq!(["en-GB; q=0.1", "zh"].map(|choice| Some(weight_said(choice))), [Some(0.1), Some(1.0)]);
-        assert_eq!(weights, [Some(1.0), Some(0.5), Some(0.0), Some(1.0), None, None]);
+        let qualities = ["application/json", "text/event-stream", "text/html", "text/plain", "text", ""]
+            .map(|choice| quality(header, choice));
+        assert_eq!(["en-GB; q=0.1", "zh"].map(|choice| Some(quality_of(choice))), [Some(0.1), Some(1.0)]);
+        assert_eq!(qualities, [Some(1.0), Some(0.5), Some(0.0), Some(1.0), None, None]);
     }
 }

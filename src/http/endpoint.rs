@@ -1,141 +1,194 @@
-//! One endpoint: where it is, who may call it, what it takes and what it answers.
+//! One endpoint of the route table: path, access, handler and what the API document says about it.
 
-use std::{future::Future, marker::PhantomData, sync::Arc};
+use std::{marker::PhantomData, sync::Arc};
 
 use axum::{
-    body::Body,
-    http::{Method, Response, StatusCode, Uri},
+    http::{Method, StatusCode, Uri},
+    routing::MethodFilter,
 };
-use futures_util::{FutureExt, future::BoxFuture};
 
 use super::{
-    endpoint_service::{BodyLimit, EndpointService, EndpointSpec, ErasedHandler, reader, takes_body},
+    endpoint_service::{BodyLimit, ErasedHandler, ResponseFuture, takes_body},
     guard::Access,
-    params::{BodyShape, ParameterDescription, Parameters},
+    params::{BodyShape, ParameterDescription, Parameters, Reader},
     reply::{Reply, ReplyDescription},
     request_context::RequestContext,
+    request_meta::EndpointId,
 };
-use crate::{
-    app::App,
-    error::{Code, Error, Result},
-};
+use crate::error::{Code, Error, Result};
+
+/// The areas that group endpoints in the API document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Area {
+    Identity,
+    Divination,
+    Money,
+    Moderation,
+    Messaging,
+    Operations,
+}
+
+impl Area {
+    pub const ALL: [Self; 6] =
+        [Self::Identity, Self::Divination, Self::Money, Self::Moderation, Self::Messaging, Self::Operations];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Identity => "identity",
+            Self::Divination => "divination",
+            Self::Money => "money",
+            Self::Moderation => "moderation",
+            Self::Messaging => "messaging",
+            Self::Operations => "operations",
+        }
+    }
+
+    pub const fn description(self) -> &'static str {
+        match self {
+            Self::Identity => "Sign-in, devices, accounts, profiles and preferences.",
+            Self::Divination => "Castings, their history, interpretations and chat.",
+            Self::Money => "Coins, points, invites, orders and refunds.",
+            Self::Moderation => "Text screening, the word list and rejected texts.",
+            Self::Messaging => "Notifications, feedback and app releases.",
+            Self::Operations => "Administrator sessions, logs, data cleanup, health and documentation.",
+        }
+    }
+}
 
 /// An endpoint of the route table.
 pub struct Endpoint {
+    /// Position in the route table.
+    pub index: usize,
+    pub area: Area,
     pub method: Method,
     pub path: &'static str,
     pub access: Access,
     pub summary: &'static str,
     pub parameters: Vec<ParameterDescription>,
     pub body_shape: BodyShape,
-    /// Makes something and answers 201.
-    is_creation: bool,
-    describe_answer: fn() -> ReplyDescription,
-    /// Error codes beyond those that follow from access and parameters.
-    pub codes: &'static [Code],
+    /// Error codes besides those that follow from access and parameters.
+    pub errors: &'static [Code],
     pub body_limit: BodyLimit,
-    /// Takes an `Idempotency-Key`.
-    pub is_repeatable: bool,
-    task: Arc<dyn ErasedHandler>,
+    /// True if the endpoint accepts an `Idempotency-Key`.
+    pub is_idempotent: bool,
+    pub handler: Arc<dyn ErasedHandler>,
+    is_creation: bool,
+    describe_reply: fn() -> ReplyDescription,
 }
 
-/// An async function from a call and its parameters to an answer.
-pub trait Handler<P, A>: Clone + Send + Sync + 'static {
-    fn call(&self, context: RequestContext, parameters: P) -> impl Future<Output = Result<A>> + Send + 'static;
+/// An async function from a request and its parameters to a reply.
+pub trait Handler<P, R>: Send + Sync + 'static {
+    fn handle(&self, context: RequestContext, parameters: P) -> impl Future<Output = Result<R>> + Send + 'static;
 }
 
-impl<F, Fut, P, A> Handler<P, A> for F
+impl<F, Fut, P, R> Handler<P, R> for F
 where
-    F: Fn(RequestContext, P) -> Fut + Clone + Send + Sync + 'static,
-    Fut: Future<Output = Result<A>> + Send + 'static,
+    F: Fn(RequestContext, P) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<R>> + Send + 'static,
 {
-    fn call(&self, context: RequestContext, parameters: P) -> impl Future<Output = Result<A>> + Send + 'static {
+    fn handle(&self, context: RequestContext, parameters: P) -> impl Future<Output = Result<R>> + Send + 'static {
         self(context, parameters)
     }
 }
 
-impl Endpoint {
-    pub fn new<O, P, A>(method: Method, path: &'static str, access: Access, operation: O, summary: &'static str) -> Self
-    where
-        O: Handler<P, A>,
-        P: Parameters,
-        A: Reply + Send + 'static,
-    {
-        let parameters = P::describe();
-        let declared = parameters.iter().map(|parameter| parameter.name).collect();
-        let task = Arc::new(TypedHandler { operation, declared, types: PhantomData });
-        Self::of(method, path, access, task, summary, (parameters, P::BODY), A::describe)
-    }
+pub fn get<P: Parameters, R: Reply>(path: &'static str, access: Access, handler: impl Handler<P, R>) -> Endpoint {
+    Endpoint::new(Method::GET, path, access, handler)
+}
 
-    /// What is in the program once, and not for each endpoint.
-    #[inline(never)]
-    fn of(
+pub fn post<P: Parameters, R: Reply>(path: &'static str, access: Access, handler: impl Handler<P, R>) -> Endpoint {
+    Endpoint::new(Method::POST, path, access, handler)
+}
+
+pub fn put<P: Parameters, R: Reply>(path: &'static str, access: Access, handler: impl Handler<P, R>) -> Endpoint {
+    Endpoint::new(Method::PUT, path, access, handler)
+}
+
+pub fn patch<P: Parameters, R: Reply>(path: &'static str, access: Access, handler: impl Handler<P, R>) -> Endpoint {
+    Endpoint::new(Method::PATCH, path, access, handler)
+}
+
+pub fn delete<P: Parameters, R: Reply>(path: &'static str, access: Access, handler: impl Handler<P, R>) -> Endpoint {
+    Endpoint::new(Method::DELETE, path, access, handler)
+}
+
+impl Endpoint {
+    fn new<P: Parameters, R: Reply>(
         method: Method,
         path: &'static str,
         access: Access,
-        task: Arc<dyn ErasedHandler>,
-        summary: &'static str,
-        (parameters, body_shape): (Vec<ParameterDescription>, BodyShape),
-        describe_answer: fn() -> ReplyDescription,
+        handler: impl Handler<P, R>,
     ) -> Self {
+        let parameters = P::describe();
+        let declared = parameters.iter().map(|parameter| parameter.name).collect();
         Self {
+            index: 0,
+            area: Area::Operations,
             method,
             path,
             access,
-            summary,
+            summary: "",
             parameters,
-            body_shape,
-            is_creation: false,
-            describe_answer,
-            codes: &[],
+            body_shape: P::BODY,
+            errors: &[],
             body_limit: |limits| limits.body,
-            is_repeatable: false,
-            task,
+            is_idempotent: false,
+            handler: Arc::new(TypedHandler { handler, declared, types: PhantomData }),
+            is_creation: false,
+            describe_reply: R::describe,
         }
     }
 
-    pub fn fails(mut self, codes: &'static [Code]) -> Self {
-        self.codes = codes;
-        self
+    /// Assigns the area and position in the route table.
+    pub fn in_table(self, index: usize, area: Area) -> Self {
+        Self { index, area, ..self }
     }
 
-    pub fn body(mut self, limit: BodyLimit) -> Self {
-        self.body_limit = limit;
-        self
+    pub fn summary(self, summary: &'static str) -> Self {
+        Self { summary, ..self }
     }
 
-    /// Takes an `Idempotency-Key`: the operation answers by [`RequestContext::respond_once`].
-    pub fn repeatable(mut self) -> Self {
-        self.is_repeatable = true;
-        self
+    pub fn errors(self, errors: &'static [Code]) -> Self {
+        Self { errors, ..self }
     }
 
-    /// Makes something: answers 201.
-    pub fn creates(mut self) -> Self {
-        self.is_creation = true;
-        self
+    pub fn body_limit(self, body_limit: BodyLimit) -> Self {
+        Self { body_limit, ..self }
     }
 
-    /// Describes the response for the API document. Built on demand, because it is slow.
-    pub fn answer(&self) -> ReplyDescription {
-        let answer = (self.describe_answer)();
+    /// Accepts an `Idempotency-Key`. The handler must respond with [`RequestContext::respond_once`] or its siblings.
+    pub fn idempotent(self) -> Self {
+        Self { is_idempotent: true, ..self }
+    }
+
+    /// Documents the status 201 in place of 200.
+    pub fn creates(self) -> Self {
+        Self { is_creation: true, ..self }
+    }
+
+    pub fn id(&self) -> EndpointId {
+        EndpointId { index: self.index, path: self.path, is_current_api: self.is_current_api() }
+    }
+
+    /// Returns true for the API below `/api/v1`, which names users by their token alone.
+    pub fn is_current_api(&self) -> bool {
+        self.path.starts_with("/api/v1/")
+    }
+
+    /// Returns the method as axum's router needs it.
+    ///
+    /// # Errors
+    /// `internal` for a method that axum does not route.
+    pub fn method_filter(&self) -> Result<MethodFilter> {
+        MethodFilter::try_from(self.method.clone()).map_err(Error::internal)
+    }
+
+    /// Describes the reply for the API document.
+    pub fn reply(&self) -> ReplyDescription {
+        let reply = (self.describe_reply)();
         if self.is_creation {
-            return ReplyDescription { statuses: vec![(StatusCode::CREATED, "Made.")], ..answer };
+            return ReplyDescription { statuses: vec![(StatusCode::CREATED, "Created.")], ..reply };
         }
-        answer
-    }
-
-    /// The way in.
-    pub fn door(&self, app: &Arc<App>) -> EndpointService {
-        let (app, task) = (Arc::clone(app), Arc::clone(&self.task));
-        EndpointService::behind(EndpointSpec {
-            app,
-            path: self.path,
-            access: self.access,
-            body_limit: self.body_limit,
-            is_repeatable: self.is_repeatable,
-            task,
-        })
+        reply
     }
 
     pub fn takes_body(&self) -> bool {
@@ -143,32 +196,26 @@ impl Endpoint {
     }
 }
 
-struct TypedHandler<O, P, A> {
-    operation: O,
+struct TypedHandler<H, P, R> {
+    handler: H,
     /// Names of the parameters.
     declared: Vec<&'static str>,
-    types: PhantomData<fn(P) -> A>,
+    types: PhantomData<fn(P) -> R>,
 }
 
-impl<O, P, A> ErasedHandler for TypedHandler<O, P, A>
+impl<H, P, R> ErasedHandler for TypedHandler<H, P, R>
 where
-    O: Handler<P, A>,
+    H: Handler<P, R>,
     P: Parameters,
-    A: Reply + Send + 'static,
+    R: Reply,
 {
-    fn begin(
-        &self,
-        context: RequestContext,
-        path: Vec<(String, String)>,
-        uri: &Uri,
-    ) -> Result<BoxFuture<'static, Result<Response<Body>>>> {
-        let parameters = reader(&context, path, uri, P::BODY, &self.declared)?.parse::<P>()?;
-        let doing = self.operation.call(context, parameters);
-        // An async block around it would move the whole of it once more, the call included.
-        Ok(Box::pin(doing.map(|outcome| outcome.and_then(Reply::into_response))))
+    fn start(&self, context: RequestContext, path: Vec<(String, String)>, uri: &Uri) -> Result<ResponseFuture> {
+        let parameters = Reader::of_request(&context, path, uri, P::BODY, &self.declared)?.parse::<P>()?;
+        let reply = self.handler.handle(context, parameters);
+        Ok(Box::pin(async move { reply.await?.into_response() }))
     }
 
-    fn replace_problem(&self, error: &Error) -> Option<Response<Body>> {
-        A::replace_problem(error).and_then(|answer| answer.into_response().ok())
+    fn error_reply(&self, error: &Error) -> Option<axum::http::Response<axum::body::Body>> {
+        R::from_error(error).and_then(|reply| reply.into_response().ok())
     }
 }

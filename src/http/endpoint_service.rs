@@ -1,166 +1,167 @@
-//! The way of a request through an endpoint: who is let in, what it says, and what is answered when it fails.
+//! Runs a request through its endpoint: access, body, parameters, handler, and the error response if one fails.
 
-use std::{convert::Infallible, mem, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    mem,
+    panic::AssertUnwindSafe,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use axum::{
     RequestExt,
     body::{Body, Bytes},
     extract::{RawPathParams, rejection::RawPathParamsRejection},
     http::{Method, Request, Response, Uri},
-    routing::{MethodFilter, MethodRouter, on_service},
 };
-use futures_util::{
-    FutureExt,
-    future::{BoxFuture, Either, ready},
-};
-use tower::service_fn;
+use futures_util::FutureExt;
+use tower::Service;
 
 use super::{
     body,
     guard::{self, Access},
     large_response,
-    params::{BodyShape, Reader, Rules},
     reply::{self, problem},
-    request_context::{Caller, Repeatable, RequestContext, RequestMeta},
+    request_context::RequestContext,
+    request_meta::{Caller, EndpointId, IdempotencyHeader, RequestMeta, audit_event},
+    state::HttpState,
 };
 use crate::{
-    app::App,
     config::{self, Limits},
-    domain::{
-        identity::codes::client_network,
-        operations::audit::{AuditEvent, DescribeEvent, PendingAudit},
-    },
+    domain::{identity::codes::client_network, operations::audit::PendingAudit},
     error::{Code, Error, Result},
     store,
     types::sha256_of_parts,
 };
 
-/// Long bodies of one sender that may be on their way at once; see [`RequestLimits::long_bodies`](crate::app::RequestLimits::long_bodies).
-const LONG_BODIES_OF_ONE: u32 = 16;
+/// Long bodies of one sender that may arrive at once.
+const LONG_BODIES_PER_SENDER: u32 = 16;
 
-/// Answers the requests of one endpoint. Clones are the same door.
+/// The tower service of one endpoint. Cheap to clone.
 #[derive(Clone)]
 pub struct EndpointService(Arc<EndpointSpec>);
 
-/// What an endpoint asks of a request before it looks at its parameters, and what it does then.
+/// Access rule, limits and handler of an endpoint.
 pub struct EndpointSpec {
-    pub app: Arc<App>,
-    pub path: &'static str,
+    pub state: Arc<HttpState>,
+    pub id: EndpointId,
     pub access: Access,
     pub body_limit: BodyLimit,
-    pub is_repeatable: bool,
-    pub task: Arc<dyn ErasedHandler>,
+    pub is_idempotent: bool,
+    pub handler: Arc<dyn ErasedHandler>,
 }
 
-/// Which setting bounds the body.
+/// Selects the setting that limits the body.
 pub type BodyLimit = fn(&Limits) -> config::Bytes;
 
-/// An operation together with what it takes and answers. Only this is in the program for each endpoint; the way to it
-/// and from it is the same for all.
+pub type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<Body>>> + Send>>;
+
+/// A handler with its parameter and reply types erased, so that the request pipeline is compiled once and not per
+/// endpoint.
 pub trait ErasedHandler: Send + Sync {
-    /// Reads the parameters and begins.
+    /// Reads the parameters and starts the handler.
     ///
     /// # Errors
-    /// What is wrong with the parameters.
-    fn begin(
-        &self,
-        context: RequestContext,
-        path: Vec<(String, String)>,
-        uri: &Uri,
-    ) -> Result<BoxFuture<'static, Result<Response<Body>>>>;
+    /// Faults of the parameters.
+    fn start(&self, context: RequestContext, path: Vec<(String, String)>, uri: &Uri) -> Result<ResponseFuture>;
 
-    fn replace_problem(&self, error: &Error) -> Option<Response<Body>>;
+    /// Returns the response to an error for callers that do not understand problem documents.
+    fn error_reply(&self, error: &Error) -> Option<Response<Body>>;
+}
+
+impl Service<Request<Body>> for EndpointService {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let spec = Arc::clone(&self.0);
+        Box::pin(async move { Ok(spec.respond(request).await) })
+    }
 }
 
 impl EndpointService {
-    /// The door behind which this gate stands.
-    pub fn behind(gate: EndpointSpec) -> Self {
-        Self(Arc::new(gate))
-    }
-
-    pub async fn answer(self, mut request: Request<Body>, meta: Arc<RequestMeta>) -> Response<Body> {
-        let gate = self.0;
-        meta.route.get_or_init(|| gate.path);
-        let run = AssertUnwindSafe(gate.run(&mut request, &meta)).catch_unwind();
-        unless_panicked(run.await).unwrap_or_else(|error| {
-            report(&error, &meta);
-            gate.task.replace_problem(&error).unwrap_or_else(|| problem(&error, &meta.request_id))
-        })
-    }
-
-    /// The door as a part of axum's router, which hands it requests that have their context with them. A service and no
-    /// handler, which that would make a service of for each request.
-    pub fn method_router(self, method: &Method) -> Result<MethodRouter> {
-        let filter = MethodFilter::try_from(method.clone()).map_err(Error::internal)?;
-        let service = service_fn(move |mut request: Request<Body>| {
-            let answering = match request.extensions_mut().remove::<Arc<RequestMeta>>() {
-                Some(meta) => Either::Left(self.clone().answer(request, meta)),
-                None => Either::Right(ready(problem(&Error::internal("a request came without its context"), ""))),
-            };
-            answering.map(Ok::<_, Infallible>)
-        });
-        Ok(on_service(filter, service))
+    pub fn new(spec: EndpointSpec) -> Self {
+        Self(Arc::new(spec))
     }
 }
 
 impl EndpointSpec {
-    /// The request stays where it is: what is handed on and kept by each of these futures is moved with them.
+    /// Responds to a request that the request layer has given its [`RequestMeta`].
+    async fn respond(&self, mut request: Request<Body>) -> Response<Body> {
+        let Some(meta) = request.extensions_mut().remove::<Arc<RequestMeta>>() else {
+            return problem(&Error::internal("a request has no metadata"), "");
+        };
+        meta.endpoint.get_or_init(|| self.id);
+        let outcome = AssertUnwindSafe(self.run(&mut request, &meta)).catch_unwind().await;
+        panic_as_error(outcome).unwrap_or_else(|error| {
+            log_failure(&error, &meta);
+            self.handler.error_reply(&error).unwrap_or_else(|| problem(&error, &meta.request_id))
+        })
+    }
+
     async fn run(&self, request: &mut Request<Body>, meta: &Arc<RequestMeta>) -> Result<Response<Body>> {
-        let caller = self.admit(request, meta).await?;
+        let app = &self.state.app;
+        let caller = self.authorize(request, meta).await?;
         let body =
             if takes_body(request.method()) { self.read_body(request, &caller, meta).await? } else { Bytes::new() };
-        // Only now: whoever sends a body slowly must not take a place from those who have sent theirs.
-        let _place =
-            self.app.limits.requests.try_acquire().map_err(|_| refused_for_now("Too many requests are running."))?;
-        let path = path_parameters(request, self.path).await?;
-        let act = match &caller {
+        // Taken after the body has arrived: slow senders must not use up the permits.
+        let _permit = self.state.requests.try_acquire().map_err(|_| overloaded("Too many requests are running."))?;
+        let path = path_parameters(request, self.id.path).await?;
+        let audit = match &caller {
             Caller::Admin(identity) if self.access.is_audited() => {
-                let action = format!("{} {}", request.method(), self.path);
-                Some(Arc::new(self.app.audits.prepare(known(meta, identity.actor(), action))))
+                let action = format!("{} {}", request.method(), self.id.path);
+                Some(Arc::new(app.audits.prepare(audit_event(meta, identity.actor(), action))))
             }
             _ => None,
         };
         let context = RequestContext {
             meta: Arc::clone(meta),
             caller,
-            repeatable: if self.is_repeatable { repeatable(request, &body) } else { None },
+            idempotency: if self.is_idempotent { idempotency_header(request, &body).map(Box::new) } else { None },
             body,
             headers: mem::take(request.headers_mut()),
-            act: act.clone(),
-            app: Arc::clone(&self.app),
+            audit: audit.clone(),
+            app: Arc::clone(app),
         };
-        let doing = self.task.begin(context, path, request.uri())?;
-        let answer = match act {
-            Some(act) => see_through(act, doing).await?,
-            None => doing.await?,
+        let future = self.handler.start(context, path, request.uri())?;
+        let response = match audit {
+            Some(audit) => run_audited(audit, future).await?,
+            None => future.await?,
         };
         match meta.user.get() {
-            Some(user) if large_response::is_large(&answer) => {
-                Box::pin(large_response::one_at_a_time(&self.app, *user, answer)).await
+            Some(user) if large_response::is_large(&response) => {
+                large_response::limit_to_one(&self.state, *user, response).await
             }
-            _ => Ok(answer),
+            _ => Ok(response),
         }
     }
 
-    async fn admit(&self, request: &mut Request<Body>, meta: &RequestMeta) -> Result<Caller> {
-        let admitted = guard::admit(&self.app, self.access, request.headers(), meta).await;
-        if admitted.is_err() {
+    async fn authorize(&self, request: &mut Request<Body>, meta: &RequestMeta) -> Result<Caller> {
+        let authorized = guard::authorize(&self.state.app, self.access, request.headers(), meta).await;
+        if authorized.is_err() {
             let body = mem::take(request.body_mut());
-            Box::pin(body::discard(body, request.headers())).await;
+            body::discard(body, request.headers()).await;
         }
-        admitted
+        authorized
     }
 
     async fn read_body(&self, request: &mut Request<Body>, caller: &Caller, meta: &RequestMeta) -> Result<Bytes> {
-        let limits = &self.app.config.limits;
+        let limits = &self.state.app.config.limits;
         let limit = (self.body_limit)(limits).as_usize();
         let body = mem::take(request.body_mut());
-        let room = || {
+        let permit = || {
             let sender = caller.name().unwrap_or_else(|| client_network(meta.client));
-            let room = self.app.limits.long_bodies.try_acquire(sender, LONG_BODIES_OF_ONE);
-            room.ok_or_else(|| refused_for_now("Too many long bodies are on their way."))
+            let permit = self.state.long_bodies.try_acquire(sender, LONG_BODIES_PER_SENDER);
+            permit.ok_or_else(|| overloaded("Too many long request bodies are arriving."))
         };
-        let read = body::read(body, request.headers(), limit, room);
+        let read = body::read(body, request.headers(), limit, permit);
         match tokio::time::timeout(limits.body_timeout, read).await {
             Ok(bytes) => bytes,
             Err(_) => Err(Code::RequestTimeout.into()),
@@ -168,88 +169,37 @@ impl EndpointSpec {
     }
 }
 
-/// What is known of what an administrator asks for, while it is done.
-fn known(meta: &Arc<RequestMeta>, actor: String, action: String) -> DescribeEvent {
-    let meta = Arc::clone(meta);
-    Arc::new(move |outcome| AuditEvent {
-        actor: actor.clone(),
-        action: action.clone(),
-        user: meta.subject.get().copied(),
-        reason: meta.reason.get().cloned(),
-        outcome,
-        client_ip: Some(meta.client.to_string()),
-        request_id: meta.request_id.clone(),
-    })
-}
-
-/// Waits for what an administrator asks for and for its row: the answer does not leave before that. Both go on by
-/// themselves when the client leaves, because what was begun is done all the same.
-async fn see_through(
-    act: Arc<PendingAudit>,
-    doing: BoxFuture<'static, Result<Response<Body>>>,
-) -> Result<Response<Body>> {
-    act.begin();
-    let seen_through = tokio::spawn(async move {
-        let outcome = unless_panicked(AssertUnwindSafe(doing).catch_unwind().await);
+/// Runs an audited handler and records its outcome before the response is sent. Both continue if the client
+/// disconnects, because the operation does.
+async fn run_audited(audit: Arc<PendingAudit>, future: ResponseFuture) -> Result<Response<Body>> {
+    audit.begin();
+    let task = tokio::spawn(async move {
+        let outcome = panic_as_error(AssertUnwindSafe(future).catch_unwind().await);
         let status = outcome.as_ref().map_or_else(|error| reply::status(error.code), Response::status);
-        act.finish(status.as_u16()).await.inspect_err(|_| act.abandon())?;
+        audit.finish(status.as_u16()).await.inspect_err(|_| audit.abandon())?;
         outcome
     });
-    seen_through.await.map_err(Error::internal)?
+    task.await.map_err(Error::internal)?
 }
 
-fn refused_for_now(why: &'static str) -> Error {
-    Error::new(Code::Overloaded).detail(why).retry_after(Duration::from_secs(1))
+fn overloaded(detail: &'static str) -> Error {
+    Error::new(Code::Overloaded).detail(detail).retry_after(Duration::from_secs(1))
 }
 
-/// The outcome of what may have panicked.
-fn unless_panicked<T>(caught: std::thread::Result<Result<T>>) -> Result<T> {
+fn panic_as_error<T>(caught: std::thread::Result<Result<T>>) -> Result<T> {
     caught.unwrap_or_else(|_| Err(Error::internal("a handler panicked")))
 }
 
-/// What path, query and body say, once it is known that a user of the first generation names nobody else beside the
-/// names that the endpoint looks for itself.
-///
-/// # Errors
-/// Those of the body; `not_yours`.
-pub fn reader<'request>(
-    context: &'request RequestContext,
-    path: Vec<(String, String)>,
-    uri: &'request Uri,
-    shape: BodyShape,
-    declared: &[&str],
-) -> Result<Reader<'request>> {
-    let app = &context.app;
-    let query = body::encoded_pairs(uri.query().unwrap_or_default())?;
-    let body = match shape {
-        BodyShape::Raw => Vec::new(),
-        BodyShape::Named => body::pairs(&context.body, &context.headers, None)?,
-        BodyShape::NamedOrItems(list) => body::pairs(&context.body, &context.headers, Some(list))?,
-    };
-    let (config, phone, clock) = (&app.config, &app.phone_rules, &app.clock);
-    let rules = Rules { context, config, phone, headers: &context.headers, clock };
-    let mut reader = Reader::new(path, query, body, rules);
-    if let Some(fault) = context.repeatable.as_ref().and_then(|repeatable| repeatable.key().err()) {
-        reader.add_error(fault);
-    }
-    if context.is_of_first_generation_user() {
-        for claims in reader.undeclared_claims(declared) {
-            context.acting_for(&claims)?;
-        }
-    }
-    Ok(reader)
-}
-
-/// The request's `Idempotency-Key`, and what tells the request from others.
-fn repeatable(request: &Request<Body>, body: &[u8]) -> Option<Box<Repeatable>> {
+/// Returns the `Idempotency-Key` of a request together with the hash that identifies the request.
+fn idempotency_header(request: &Request<Body>, body: &[u8]) -> Option<IdempotencyHeader> {
     let mut keys = request.headers().get_all("idempotency-key").iter();
-    let key = keys.next()?;
+    let value = keys.next()?;
     let query = request.uri().query().unwrap_or_default();
     let request_sha256 = sha256_of_parts(&[request.uri().path().as_bytes(), query.as_bytes(), body]);
-    Some(Box::new(Repeatable { key: key.clone(), is_ambiguous: keys.any(|other| other != key), request_sha256 }))
+    Some(IdempotencyHeader { value: value.clone(), is_ambiguous: keys.any(|other| other != value), request_sha256 })
 }
 
-/// Whether requests of this method have a body that is read.
+/// Returns true if the body of requests with this method is read.
 pub fn takes_body(method: &Method) -> bool {
     !matches!(*method, Method::GET | Method::HEAD)
 }
@@ -258,7 +208,7 @@ async fn path_parameters(request: &mut Request<Body>, template: &str) -> Result<
     if !template.contains('{') {
         return Ok(Vec::new());
     }
-    let found = Box::pin(request.extract_parts::<RawPathParams>()).await.map_err(|refused| match refused {
+    let found = request.extract_parts::<RawPathParams>().await.map_err(|rejection| match rejection {
         RawPathParamsRejection::InvalidUtf8InPathParam(_) => {
             Error::new(Code::InvalidRequest).detail("The path is not UTF-8.")
         }
@@ -267,12 +217,12 @@ async fn path_parameters(request: &mut Request<Body>, template: &str) -> Result<
     Ok(found.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
 }
 
-/// Logs a failure once, here at the boundary: faults of the service as errors, refused requests not at all.
-fn report(error: &Error, meta: &RequestMeta) {
+/// Logs a failed request. Faults of the service are errors; requests that clients got wrong are not logged.
+fn log_failure(error: &Error, meta: &RequestMeta) {
     let status = reply::status(error.code).as_u16();
-    let route = meta.route.get().copied().unwrap_or_default();
+    let route = meta.route();
     if let Some(reason) = failed_proof(error.code) {
-        // The line that packaging/fail2ban looks for: its beginning must not change.
+        // packaging/fail2ban matches the start of this line.
         let (client_ip, request_id) = (meta.client, &meta.request_id);
         tracing::warn!(%client_ip, %reason, %route, %request_id, "auth_failed");
     }
@@ -284,8 +234,7 @@ fn report(error: &Error, meta: &RequestMeta) {
     }
 }
 
-/// What somebody who is not who they claim to be got wrong. A token is not among it: tokens cannot be guessed, and an
-/// app that shows an expired one is no attack.
+/// Returns the kind of proof that failed. Tokens are not included: they cannot be guessed, and expired ones are normal.
 fn failed_proof(code: Code) -> Option<&'static str> {
     match code {
         Code::InvalidCode => Some("code"),
@@ -294,10 +243,10 @@ fn failed_proof(code: Code) -> Option<&'static str> {
     }
 }
 
-/// The answer for a path or method that no endpoint has.
-pub async fn refuse(code: Code, request: Request<Body>) -> Result<Response<Body>, Infallible> {
+/// Responds to a path or method without an endpoint.
+pub async fn reject(code: Code, request: Request<Body>) -> Result<Response<Body>, Infallible> {
     let (parts, body) = request.into_parts();
     body::discard(body, &parts.headers).await;
     let meta = parts.extensions.get::<Arc<RequestMeta>>();
-    Ok(problem(&code.into(), meta.map(|meta| meta.request_id.as_str()).unwrap_or_default()))
+    Ok(problem(&code.into(), meta.map_or("", |meta| meta.request_id.as_str())))
 }

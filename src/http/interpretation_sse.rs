@@ -10,7 +10,7 @@ use crate::{
     error::{Error, Result},
     http::{
         reply::{Problem, retry_after_seconds},
-        request_context::RequestMeta,
+        request_meta::RequestMeta,
         sse::SseSender,
     },
     providers::{client::with_cancellation, llm::Flow},

@@ -13,43 +13,41 @@ use axum::{
 use http_body_util::BodyExt;
 use hyper::body::{Frame, SizeHint};
 
-use super::connection::PIECE;
+use super::{connection::PIECE, state::HttpState};
 use crate::{
-    app::App,
     concurrency::response_slots::{ResponseSlot, Superseded},
     error::{Code, Error, Result},
     types::UserId,
 };
 
-/// Bytes from which on an answer is large.
+/// Size from which a response is large, in bytes.
 const LARGE: u64 = 1 << 20;
 
-pub fn is_large(answer: &Response<Body>) -> bool {
-    answer.body().size_hint().lower() >= LARGE
+pub fn is_large(response: &Response<Body>) -> bool {
+    response.body().size_hint().lower() >= LARGE
 }
 
-/// Returns the response, unless the same user is still reading another large one. A response that is no longer read is
-/// cut off.
+/// Returns the response if no other large response to this user is still being read. One that the client has stopped
+/// reading is cut off.
 ///
 /// # Errors
-/// `overloaded`.
-pub async fn one_at_a_time(app: &App, user: UserId, answer: Response<Body>) -> Result<Response<Body>> {
-    let (parts, body) = answer.into_parts();
+/// `overloaded` while another one is being read.
+pub async fn limit_to_one(state: &HttpState, user: UserId, response: Response<Body>) -> Result<Response<Body>> {
+    let (parts, body) = response.into_parts();
     let content = body.collect().await.map_err(Error::internal)?.to_bytes();
-    let delivery = app.limits.large_answers.begin(user, content.into(), Instant::now()).map_err(is_still_read)?;
-    Ok(Response::from_parts(parts, Body::new(Large(delivery))))
+    let slot = state.large_responses.begin(user, content.into(), Instant::now()).map_err(still_being_read)?;
+    Ok(Response::from_parts(parts, Body::new(LargeBody(slot))))
 }
 
-fn is_still_read(for_at_least: Duration) -> Error {
-    let detail = "Another large answer to the same user is still being read.";
-    Error::new(Code::Overloaded).detail(detail).retry_after(for_at_least)
+fn still_being_read(retry_after: Duration) -> Error {
+    let detail = "Another large response to the same user is still being read.";
+    Error::new(Code::Overloaded).detail(detail).retry_after(retry_after)
 }
 
-/// The body of a large answer. It has nothing of what it was to send once another has taken its place, also while the
-/// connection has not asked it yet how it goes on.
-struct Large(ResponseSlot<UserId>);
+/// The body of a large response. Its content belongs to the slot, which frees it when another response supersedes it.
+struct LargeBody(ResponseSlot<UserId>);
 
-impl HttpBody for Large {
+impl HttpBody for LargeBody {
     type Data = Bytes;
     type Error = Superseded;
 

@@ -1,4 +1,4 @@
-//! The addresses that are listened on, and what is served at each.
+//! Opens the addresses that the service listens on, each with the service behind it.
 
 use std::{
     io::ErrorKind,
@@ -7,20 +7,17 @@ use std::{
 };
 
 use axum::body::Body;
-use futures_util::{
-    FutureExt,
-    future::{Either, ready},
-};
 use hyper::{Request, Response, body::Incoming};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use super::{
     connection_limiter::ConnectionLimiter,
-    metrics::{Metrics, RequestMetrics},
+    metrics::{Metrics, requests::RequestMetrics},
     redirect::Redirect,
     request_layer::RequestLayer,
     routes::{self, Part},
+    state::HttpState,
     tls::{Renewal, Tls},
 };
 use crate::{
@@ -29,111 +26,99 @@ use crate::{
     providers::factory::Announce,
 };
 
-/// What is open, and what keeps its certificate good.
-pub struct Opened {
-    pub entrances: Vec<Listener>,
+/// All open listeners and the task that renews their certificate.
+pub struct Listeners {
+    pub listeners: Vec<Listener>,
     pub renewal: Option<Renewal>,
 }
 
-/// An address that is listened on, and what is served there.
+/// A listening socket and the service behind it.
 pub struct Listener {
-    pub listener: TcpListener,
+    pub socket: TcpListener,
     pub acceptor: Option<TlsAcceptor>,
-    pub service: Service,
-    /// Counts who comes in.
-    pub door: ConnectionLimiter,
+    pub service: ListenerService,
+    pub limiter: ConnectionLimiter,
 }
 
-/// Who answers at an entrance.
+/// The service behind a listener.
 #[derive(Clone)]
-pub enum Service {
-    Everything(RequestLayer),
+pub enum ListenerService {
+    Api(RequestLayer),
     Redirect(Redirect),
     Metrics(Metrics),
 }
 
-impl Service {
-    /// The answer to a request of this peer, which is complete if no body follows its head.
-    pub fn answer(
-        &self,
-        peer: IpAddr,
-        request: Request<Incoming>,
-        is_complete: bool,
-    ) -> impl Future<Output = Response<Body>> + Send + use<> {
+impl ListenerService {
+    pub async fn respond(self, peer: IpAddr, request: Request<Incoming>) -> Response<Body> {
         match self {
-            Self::Everything(envelope) => {
-                // What is empty takes no memory.
-                let request = request.map(|body| if is_complete { Body::empty() } else { Body::new(body) });
-                Either::Left(envelope.serve(peer, request))
-            }
-            Self::Redirect(redirect) => Either::Right(ready(redirect.answer(&request)).boxed()),
-            Self::Metrics(metrics) => {
-                let metrics = metrics.clone();
-                Either::Right(async move { metrics.answer(&request).await }.boxed())
-            }
+            Self::Api(layer) => layer.serve(peer, request.map(Body::new)).await,
+            Self::Redirect(redirect) => redirect.respond(&request),
+            Self::Metrics(metrics) => metrics.respond(&request).await,
         }
     }
 }
 
-/// Listens on every address, and then says so. The line about the main one comes last: whoever waits for it finds
-/// everything open.
-pub async fn open(app: &Arc<App>, announce: &Announce) -> Result<Opened> {
+/// Opens all listeners and announces them. The main one is announced last, so that everything is open by then.
+///
+/// # Errors
+/// `address_unavailable` or `configuration` for an address that cannot be bound; errors of TLS and routes.
+pub async fn open(app: &Arc<App>, announce: &Announce) -> Result<Listeners> {
     let server = &app.config.server;
+    let state = Arc::new(HttpState::new(Arc::clone(app)));
     let part = if server.admin_listen.is_some() { Part::EverythingButAdmin } else { Part::Everything };
-    let endpoints = routes::endpoints().into_iter().map(|endpoint| (endpoint.method, endpoint.path)).collect();
-    let requests = Arc::new(RequestMetrics::new(endpoints, server.worker_threads() as usize));
-    let envelope = RequestLayer::new(Arc::clone(app), routes::router(app, part)?, Arc::clone(&requests))?;
-    let mut entrances = Vec::new();
+    let endpoints = routes::endpoints().into_iter().map(|endpoint| (endpoint.method, endpoint.path));
+    let requests = Arc::new(RequestMetrics::new(endpoints));
+    let layer = RequestLayer::new(Arc::clone(app), routes::router(&state, part)?, Arc::clone(&requests))?;
+    let mut listeners = Vec::new();
     if let Some(address) = app.config.metrics.listen {
-        let listener = bind(address).await?;
-        announce(&format!("metrics are at http://{}/metrics", address_of(&listener)?));
-        let service = Service::Metrics(Metrics::new(app, &requests));
-        // Counted apart: a crowd at the other doors keeps nobody from looking.
-        entrances.push(Listener { listener, acceptor: None, service, door: ConnectionLimiter::new(app) });
+        let socket = bind(address).await?;
+        announce(&format!("metrics are at http://{}/metrics", address_of(&socket)?));
+        let service = ListenerService::Metrics(Metrics::new(app, &requests));
+        // A limiter of its own: many clients elsewhere must not make metrics unavailable.
+        listeners.push(Listener { socket, acceptor: None, service, limiter: ConnectionLimiter::new(app) });
     }
-    let door = ConnectionLimiter::new(app);
+    let limiter = ConnectionLimiter::new(app);
     let tls = Tls::open(app)?;
     let acceptor = tls.as_ref().map(|tls| tls.acceptor.clone());
-    let listener = bind(server.address()).await?;
-    let target = address_of(&listener)?;
-    let mut enter =
-        |listener: TcpListener, acceptor: Option<TlsAcceptor>, service, door: ConnectionLimiter, what: &str| {
-            let scheme = if acceptor.is_some() { "https" } else { "http" };
-            announce(&format!("yarrow {what} {scheme}://{}", address_of(&listener)?));
-            entrances.push(Listener { listener, acceptor, service, door });
-            Ok::<_, Error>(())
-        };
+    let main = bind(server.address()).await?;
+    let target = address_of(&main)?;
+    let mut add = |socket: TcpListener, acceptor: Option<TlsAcceptor>, service, limiter, purpose: &str| {
+        let scheme = if acceptor.is_some() { "https" } else { "http" };
+        announce(&format!("yarrow {purpose} {scheme}://{}", address_of(&socket)?));
+        listeners.push(Listener { socket, acceptor, service, limiter });
+        Ok::<_, Error>(())
+    };
     if let Some(address) = server.admin_listen {
-        let service = Service::Everything(envelope.with_router(routes::router(app, Part::Everything)?));
-        // The certificate names the service and no loopback address, and nobody listens in on that.
+        let service = ListenerService::Api(layer.with_router(routes::router(&state, Part::Everything)?));
+        // The certificate does not name loopback addresses, which nobody can eavesdrop on.
         let acceptor = acceptor.clone().filter(|_| !address.ip().is_loopback());
-        // Counted apart, too: it is when there is a crowd that an administrator is needed.
-        enter(bind(address).await?, acceptor, service, ConnectionLimiter::new(app), "serves /admin on")?;
+        // A limiter of its own, too: administrators are needed most when there are too many clients.
+        add(bind(address).await?, acceptor, service, ConnectionLimiter::new(app), "serves /admin on")?;
     }
     if let (Some(address), Some(tls)) = (server.redirect_address(), &tls) {
-        let service = Service::Redirect(Redirect::new(server, target, tls.challenges.clone()));
-        enter(bind(address).await?, None, service, door.clone(), "redirects to HTTPS on")?;
+        let service = ListenerService::Redirect(Redirect::new(server, target, tls.challenges.clone()));
+        add(bind(address).await?, None, service, limiter.clone(), "redirects to HTTPS on")?;
     }
-    enter(listener, acceptor, Service::Everything(envelope), door, "is listening on")?;
-    Ok(Opened { entrances, renewal: tls.map(|tls| tls.renewal) })
+    add(main, acceptor, ListenerService::Api(layer), limiter, "is listening on")?;
+    Ok(Listeners { listeners, renewal: tls.map(|tls| tls.renewal) })
 }
 
-fn address_of(listener: &TcpListener) -> Result<SocketAddr> {
-    listener.local_addr().map_err(Error::internal)
+fn address_of(socket: &TcpListener) -> Result<SocketAddr> {
+    socket.local_addr().map_err(Error::internal)
 }
 
-/// Listens. "Everywhere" is meant to work on machines without IPv6 too.
+/// Binds an address. `[::]` falls back to `0.0.0.0` on machines without IPv6.
 async fn bind(address: SocketAddr) -> Result<TcpListener> {
     let mut bound = TcpListener::bind(address).await;
     if bound.is_err() && address.ip() == IpAddr::from(Ipv6Addr::UNSPECIFIED) {
         bound = TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port())).await;
     }
-    bound.map_err(|error| not_bound(address, &error))
+    bound.map_err(|error| bind_error(address, &error))
 }
 
-/// An address that another program has, or that this machine has not got yet, may be there at the next try. One that
-/// may not be listened on at all is a matter of the configuration.
-fn not_bound(address: SocketAddr, error: &std::io::Error) -> Error {
+/// Converts an error of [`bind`]. An address in use or not yet assigned may become available; any other error needs a
+/// change of the configuration.
+fn bind_error(address: SocketAddr, error: &std::io::Error) -> Error {
     let code = match error.kind() {
         ErrorKind::AddrInUse | ErrorKind::AddrNotAvailable => Code::AddressUnavailable,
         _ => Code::Configuration,
@@ -146,9 +131,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_that_may_be_had_later_is_no_fault_of_the_configuration() {
+    fn temporary_bind_errors_are_not_configuration_errors() {
         let address = SocketAddr::from(([127, 0, 0, 1], 443));
-        let code = |kind: ErrorKind| not_bound(address, &kind.into()).code;
+        let code = |kind: ErrorKind| bind_error(address, &kind.into()).code;
         assert_eq!(code(ErrorKind::AddrInUse), Code::AddressUnavailable);
         assert_eq!(code(ErrorKind::AddrNotAvailable), Code::AddressUnavailable);
         assert_eq!(code(ErrorKind::PermissionDenied), Code::Configuration);

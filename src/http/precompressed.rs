@@ -8,7 +8,7 @@ use axum::{
 };
 use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 
-use super::content_negotiation::weight;
+use super::content_negotiation::quality;
 use crate::error::{Error, Result};
 
 /// One content in both forms.
@@ -73,7 +73,7 @@ impl SelectedEncoding {
 /// Returns true if the client accepts gzip.
 pub fn accepts_gzip(headers: &HeaderMap) -> bool {
     let accepted = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
-    accepted.and_then(|accepted| weight(accepted, "gzip")).is_some_and(|weight| weight > 0.0)
+    accepted.and_then(|accepted| quality(accepted, "gzip")).is_some_and(|quality| quality > 0.0)
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ impl Redirect {
         Self { challenges, base: public.or(named), port: target.port() }
     }
 
-    pub fn answer<B>(&self, request: &Request<B>) -> Response<Body> {
+    pub fn respond<B>(&self, request: &Request<B>) -> Response<Body> {
         if let Some(token) = request.uri().path().strip_prefix(CHALLENGE) {
             return match self.challenges.answer(token) {
                 Some(answer) => with(StatusCode::OK, header::CONTENT_TYPE, "application/octet-stream", answer.into()),
@@ -81,7 +81,7 @@ mod tests {
     fn sent(server: &Server, port: u16, host: &str, uri: &str) -> (u16, Option<String>) {
         let redirect = Redirect::new(server, SocketAddr::from(([127, 0, 0, 1], port)), Challenges::default());
         let request = Request::builder().uri(uri).header("host", host).body(()).unwrap();
-        let answer = redirect.answer(&request);
+        let answer = redirect.respond(&request);
         let location = answer.headers().get(header::LOCATION).map(|location| location.to_str().unwrap().to_owned());
         (answer.status().as_u16(), location)
     }

@@ -74,13 +74,13 @@ pub const fn status(code: Code) -> StatusCode {
 }
 
 /// Something a handler may answer with, and how the API document describes it.
-pub trait Reply: Sized {
+pub trait Reply: Sized + Send + 'static {
     fn into_response(self) -> Result<Response<Body>, Error>;
 
     fn describe() -> ReplyDescription;
 
     /// For callers who know no problems: what they get in place of one.
-    fn replace_problem(_: &Error) -> Option<Self> {
+    fn from_error(_: &Error) -> Option<Self> {
         None
     }
 }
@@ -109,7 +109,7 @@ pub struct Saved<T> {
     pub is_new: bool,
 }
 
-impl<T: Serialize + ToSchema> Reply for Json<T> {
+impl<T: Serialize + ToSchema + Send + 'static> Reply for Json<T> {
     fn into_response(self) -> Result<Response<Body>, Error> {
         json_response(StatusCode::OK, JSON, &self.0)
     }
@@ -139,7 +139,7 @@ impl Reply for NoContent {
 /// A resource that was made, 201.
 pub struct Created<T>(pub T);
 
-impl<T: Serialize + ToSchema> Reply for Created<T> {
+impl<T: Serialize + ToSchema + Send + 'static> Reply for Created<T> {
     fn into_response(self) -> Result<Response<Body>, Error> {
         json_response(StatusCode::CREATED, JSON, &self.0)
     }
@@ -149,7 +149,7 @@ impl<T: Serialize + ToSchema> Reply for Created<T> {
     }
 }
 
-impl<T: Serialize + ToSchema> Reply for Saved<T> {
+impl<T: Serialize + ToSchema + Send + 'static> Reply for Saved<T> {
     fn into_response(self) -> Result<Response<Body>, Error> {
         let status = if self.is_new { StatusCode::CREATED } else { StatusCode::OK };
         json_response(status, JSON, &self.resource)
@@ -210,7 +210,7 @@ impl Items {
     }
 }
 
-impl<T: ToSchema> Reply for Listed<T> {
+impl<T: ToSchema + 'static> Reply for Listed<T> {
     fn into_response(self) -> Result<Response<Body>, Error> {
         Ok(response_with(StatusCode::OK, JSON, self.text))
     }
@@ -238,7 +238,7 @@ pub enum Replayable<T> {
     Before(StoredResponse),
 }
 
-impl<T: Serialize + ToSchema> Reply for Replayable<T> {
+impl<T: Serialize + ToSchema + Send + 'static> Reply for Replayable<T> {
     fn into_response(self) -> Result<Response<Body>, Error> {
         match self {
             Self::Now(status, resource) => json_response(status, JSON, &resource),
@@ -258,13 +258,13 @@ impl<T: Serialize + ToSchema> Reply for Replayable<T> {
 }
 
 /// A resource as it is kept for the same request: what [`Replayable::Now`] sends.
-pub fn kept_resource<T: Serialize>(status: StatusCode, resource: &T) -> Result<StoredResponse, Error> {
+pub fn stored_resource<T: Serialize>(status: StatusCode, resource: &T) -> Result<StoredResponse, Error> {
     let body = serde_json::to_vec(resource).map_err(Error::internal)?;
     Ok(StoredResponse { status: status.as_u16(), body })
 }
 
 /// A problem as it is kept for the same request: what [`problem`] sends.
-pub fn kept_problem(error: &Error, request_id: &str) -> Result<StoredResponse, Error> {
+pub fn stored_problem(error: &Error, request_id: &str) -> Result<StoredResponse, Error> {
     let body = serde_json::to_vec(&Problem::of(error, request_id)).map_err(Error::internal)?;
     Ok(StoredResponse { status: status(error.code).as_u16(), body })
 }

@@ -1,74 +1,51 @@
-//! Every endpoint there is, one after the other: where, who may, what it does, what can go wrong beside the usual.
+//! The route table: every endpoint with its access, summary, limits and errors.
 //!
-//! An endpoint cannot be added without saying who may call it. The router, the API document, the docs page and the
-//! tests of access all follow from this page.
+//! Router, API document, documentation page and access tests follow from it. An endpoint's position in the table
+//! identifies it in metrics.
 
 use std::sync::Arc;
 
-use axum::http::Method;
+use axum::{Router, routing::on_service};
 
 use super::{
     admin::{
         self, audit, data_cleanup, network_logs, payments, sensitive_word_migration, sensitive_words, session,
         user_data, violations,
     },
-    endpoint::Endpoint,
-    endpoint_service::BodyLimit,
+    endpoint::{Area, Endpoint, delete, get, patch, post, put},
+    endpoint_service::{BodyLimit, EndpointService, EndpointSpec, reject},
     guard::Access::{Admin, Anyone, OwnUser, OwnUserOrAdmin, Signature, TokenHolder},
-    router::Router,
+    state::HttpState,
     system,
-    v0::{
-        auth, coin, content_moderation, divination, divination_history, feedback, llm, notifications, payment, user,
-        version,
-    },
-    v1::{self, account, auth as v1_auth, invite, points, sessions},
+    v0::{self, auth, coin, content_moderation, divination, divination_history, feedback, llm, payment, user, version},
+    v1::{self, account, invite, points, sessions},
 };
-#[allow(clippy::enum_glob_use, reason = "the page is a table, and most codes stand in it")]
-use crate::error::Code::*;
-use crate::{
-    app::App,
-    error::{Code, Result},
-};
+#[allow(clippy::enum_glob_use, reason = "the table uses most codes")]
+use crate::error::{Code::*, Result};
 
-const SMALL: BodyLimit = |limits| limits.auth_body;
+const AUTH: BodyLimit = |limits| limits.auth_body;
+const BATCH: BodyLimit = |limits| limits.batch_body;
 const CASTING: BodyLimit = |limits| limits.history_body;
-const FEEDBACK: BodyLimit = |limits| limits.feedback_body;
-const NOTIFICATION: BodyLimit = |limits| limits.notify_body;
-const INTERPRETATION: BodyLimit = |limits| limits.interpretation_body;
 const CHAT: BodyLimit = |limits| limits.chat_body;
+const FEEDBACK: BodyLimit = |limits| limits.feedback_body;
+const INTERPRETATION: BodyLimit = |limits| limits.interpretation_body;
+const NOTIFICATION: BodyLimit = |limits| limits.notify_body;
 
-/// The endpoints, in the order of the documentation.
+/// Returns all endpoints in the order of the table.
 pub fn endpoints() -> Vec<Endpoint> {
-    [
-        sign_in(),
-        accounts(),
-        profiles(),
-        coins(),
-        payments(),
-        histories(),
-        interpretations(),
-        chats(),
-        points(),
-        sessions(),
-        invites(),
-        admin_sessions(),
-        admin_payments(),
-        admin_network_logs(),
-        moderation(),
-        inboxes(),
-        app_feedback(),
-        app_versions(),
-        admin_user_data(),
-        admin_data_cleanup(),
-        admin_audit(),
-        service(),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    let areas = [
+        (Area::Identity, identity()),
+        (Area::Divination, divination()),
+        (Area::Money, money()),
+        (Area::Moderation, moderation()),
+        (Area::Messaging, messaging()),
+        (Area::Operations, operations()),
+    ];
+    let in_areas = areas.into_iter().flat_map(|(area, endpoints)| endpoints.into_iter().map(move |one| (area, one)));
+    in_areas.enumerate().map(|(index, (area, endpoint))| endpoint.in_table(index, area)).collect()
 }
 
-/// Which of the endpoints an address serves.
+/// The endpoints that a listener serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     Everything,
@@ -76,421 +53,454 @@ pub enum Part {
 }
 
 impl Part {
-    fn serves(self, endpoint: &Endpoint) -> bool {
+    fn includes(self, endpoint: &Endpoint) -> bool {
         self == Self::Everything || !endpoint.path.starts_with("/admin/")
     }
 }
 
-/// The router over the endpoints of a part.
+/// Returns the router of a part.
 ///
 /// # Errors
-/// `internal` if two endpoints are in the same place.
-pub fn router(app: &Arc<App>, part: Part) -> Result<Router> {
-    Router::over(app, endpoints().into_iter().filter(|endpoint| part.serves(endpoint)))
+/// `internal` for a method that axum does not route.
+///
+/// # Panics
+/// If the table has a method and path twice.
+pub fn router(state: &Arc<HttpState>, part: Part) -> Result<Router> {
+    let mut router = Router::new();
+    for endpoint in endpoints().into_iter().filter(|endpoint| part.includes(endpoint)) {
+        let service = EndpointService::new(EndpointSpec {
+            state: Arc::clone(state),
+            id: endpoint.id(),
+            access: endpoint.access,
+            body_limit: endpoint.body_limit,
+            is_idempotent: endpoint.is_idempotent,
+            handler: Arc::clone(&endpoint.handler),
+        });
+        router = router.route(endpoint.path, on_service(endpoint.method_filter()?, service));
+    }
+    Ok(router
+        .fallback(|request| reject(NotFound, request))
+        .method_not_allowed_fallback(|request| reject(MethodNotAllowed, request)))
 }
 
-#[rustfmt::skip]
-fn sign_in() -> Vec<Endpoint> {
+fn identity() -> Vec<Endpoint> {
     vec![
-        Endpoint::new(Method::POST, "/auth/send-code", Anyone, auth::send_code,
-            "Sends a sign-in code by SMS.").body(SMALL).fails(&[TooManyRequests, ProviderUnavailable, ProviderTimeout]),
-        Endpoint::new(Method::POST, "/auth/login", Anyone, auth::login,
-            "Exchanges a phone number and its code for a token.").body(SMALL).fails(&[InvalidCode]),
-        Endpoint::new(Method::POST, "/auth/validate-token", TokenHolder, auth::validate_token,
-            "Says what a token is worth, and replaces one that is close to its end.").body(SMALL),
-        Endpoint::new(Method::POST, "/auth/refresh-token", TokenHolder, auth::refresh_token,
-            "Replaces a token. The old one works a little longer and gives the same successor.").body(SMALL).fails(&[Unauthenticated]),
-        Endpoint::new(Method::POST, "/auth/logout", TokenHolder, auth::logout,
-            "Ends the sign-in that a token belongs to.").body(SMALL),
+        post("/auth/send-code", Anyone, auth::send_code)
+            .summary("Sends a sign-in code by SMS.")
+            .body_limit(AUTH)
+            .errors(&[TooManyRequests, ProviderUnavailable, ProviderTimeout]),
+        post("/auth/login", Anyone, auth::login)
+            .summary("Exchanges a phone number and its code for a token.")
+            .body_limit(AUTH)
+            .errors(&[InvalidCode]),
+        post("/auth/validate-token", TokenHolder, auth::validate_token)
+            .summary("Returns the state of a token, and a new token if it expires soon.")
+            .body_limit(AUTH),
+        post("/auth/refresh-token", TokenHolder, auth::refresh_token)
+            .summary("Replaces a token. For a short time the old token returns the same new token.")
+            .body_limit(AUTH)
+            .errors(&[Unauthenticated]),
+        post("/auth/logout", TokenHolder, auth::logout)
+            .summary("Signs out the device that a token belongs to.")
+            .body_limit(AUTH),
+        post("/api/v1/auth/send-code", Anyone, v1::auth::send_code)
+            .summary("Sends a code by email.")
+            .body_limit(AUTH)
+            .errors(&[TooManyRequests, ProviderUnavailable, ProviderTimeout]),
+        post("/api/v1/auth/login", Anyone, v1::auth::login)
+            .summary("Exchanges an email address and its code for a token. Creates the account if needed.")
+            .body_limit(AUTH)
+            .errors(&[InvalidCode, AccountInconsistent]),
+        post("/api/v1/auth/refresh", TokenHolder, v1::auth::refresh)
+            .summary("Replaces a token. For a short time the old token returns the same new token.")
+            .body_limit(AUTH)
+            .errors(&[Unauthenticated]),
+        post("/api/v1/auth/logout", TokenHolder, v1::auth::logout)
+            .summary("Signs out the device that a token belongs to.")
+            .body_limit(AUTH),
+        get("/api/v1/auth/tokens", OwnUser, v1::auth::list_devices).summary("Lists the devices that are signed in."),
+        delete("/api/v1/auth/tokens/{id}", OwnUser, v1::auth::end_device)
+            .summary("Signs out a device.")
+            .body_limit(AUTH)
+            .errors(&[NotFound]),
+        get("/api/v1/account", OwnUser, account::find).summary("Returns the caller's account."),
+        patch("/api/v1/account", OwnUser, account::change)
+            .summary("Changes the profile fields that are sent.")
+            .errors(&[ContentRejected, ModerationUnavailable, TooManyRequests]),
+        delete("/api/v1/account", OwnUser, account::delete)
+            .summary("Deletes the account and all personal data. Requires a recent sign-in.")
+            .body_limit(AUTH)
+            .errors(&[InvalidParameters, StepUpRequired, NotFound, AccountInconsistent]),
+        get("/api/v1/account/export", OwnUser, account::export)
+            .summary("Exports all data stored about the caller. Only one export runs at a time.")
+            .errors(&[AlreadyRunning]),
+        post("/api/v1/account/address", OwnUser, account::change_address)
+            .summary("Sets the phone number or email address. Requires a recent sign-in and a code for `address`.")
+            .body_limit(AUTH)
+            .errors(&[StepUpRequired, InvalidCode, AddressTaken, AccountInconsistent]),
+        get("/user/profile", OwnUserOrAdmin, user::find_profile)
+            .summary("Returns the user's profile.")
+            .errors(&[NotYours, NotFound]),
+        put("/user/profile", OwnUser, user::change_profile)
+            .summary("Changes the profile fields that are sent.")
+            .errors(&[NotYours, ContentRejected, ModerationUnavailable, TooManyRequests]),
+        put("/user/nickname", OwnUser, user::change_nickname).summary("Changes the nickname.").errors(&[
+            NotYours,
+            ContentRejected,
+            ModerationUnavailable,
+            TooManyRequests,
+        ]),
+        put("/user/signature", OwnUser, user::change_signature).summary("Changes the signature.").errors(&[
+            NotYours,
+            ContentRejected,
+            ModerationUnavailable,
+            TooManyRequests,
+        ]),
+        get("/api/v1/preferences", OwnUser, v1::preferences::find)
+            .summary("Returns the caller's language, time zone and notification settings."),
+        patch("/api/v1/preferences", OwnUser, v1::preferences::change)
+            .summary("Changes the preferences that are sent and returns all of them."),
+        post("/admin/user-data/sync", Admin, user_data::synchronise)
+            .summary("Validates and repairs the stored data of all users.")
+            .errors(&[AlreadyRunning]),
+        get("/admin/user-data/validate/user/{userId}", Admin, user_data::validate_by_id)
+            .summary("Validates the stored data of a user.")
+            .errors(&[NotFound]),
+        get("/admin/user-data/validate/phone/{phoneNumber}", Admin, user_data::validate_by_phone)
+            .summary("Validates the stored data of the user with this phone number.")
+            .errors(&[NotFound]),
+        post("/admin/user-data/fix/{phoneNumber}", Admin, user_data::fix)
+            .summary("Repairs what can be repaired without a decision. Repeating it changes nothing.")
+            .errors(&[NotFound]),
+        post("/admin/user-data/validate/batch", Admin, user_data::validate_batch)
+            .summary("Validates the stored data of many users."),
+        get("/admin/user-data/test/user-info/{userId}", Admin, user_data::show_attachment)
+            .summary("Returns the user data that a language model would receive.")
+            .errors(&[NotFound]),
     ]
 }
 
-#[rustfmt::skip]
-fn accounts() -> Vec<Endpoint> {
+fn divination() -> Vec<Endpoint> {
     vec![
-        Endpoint::new(Method::POST, "/api/v1/auth/send-code", Anyone, v1_auth::send_code,
-            "Sends a code by email.").body(SMALL).fails(&[TooManyRequests, ProviderUnavailable, ProviderTimeout]),
-        Endpoint::new(Method::POST, "/api/v1/auth/login", Anyone, v1_auth::login,
-            "Exchanges an email address and its code for a token, making the account if the address is new.").body(SMALL)
-            .fails(&[InvalidCode, AccountInconsistent]),
-        Endpoint::new(Method::POST, "/api/v1/auth/refresh", TokenHolder, v1_auth::refresh,
-            "Replaces a token. The old one works a little longer and gives the same successor.").body(SMALL).fails(&[Unauthenticated]),
-        Endpoint::new(Method::POST, "/api/v1/auth/logout", TokenHolder, v1_auth::logout,
-            "Ends the sign-in that a token belongs to.").body(SMALL),
-        Endpoint::new(Method::GET, "/api/v1/auth/tokens", OwnUser, v1_auth::list_devices,
-            "The devices that are signed in."),
-        Endpoint::new(Method::DELETE, "/api/v1/auth/tokens/{id}", OwnUser, v1_auth::end_device,
-            "Signs a device out.").body(SMALL).fails(&[NotFound]),
-        Endpoint::new(Method::GET, "/api/v1/account", OwnUser, account::find,
-            "The caller's account."),
-        Endpoint::new(Method::PATCH, "/api/v1/account", OwnUser, account::change,
-            "Changes the parts of the profile that are sent.").fails(&[ContentRejected, ModerationUnavailable, TooManyRequests]),
-        Endpoint::new(Method::DELETE, "/api/v1/account", OwnUser, account::delete,
-            "Deletes the account and everything that says whose it was. The caller must have signed in a few minutes ago.")
-            .body(SMALL).fails(&[InvalidParameters, StepUpRequired, NotFound, AccountInconsistent]),
-        Endpoint::new(Method::GET, "/api/v1/account/export", OwnUser, account::export,
-            "Everything that is held of the caller. One at a time.").fails(&[AlreadyRunning]),
-        Endpoint::new(Method::POST, "/api/v1/account/address", OwnUser, account::change_address,
-            "Adds a phone number or an email address, or changes the one there is. The caller must have signed in a few minutes ago, and the code must have been sent for the purpose `address`.")
-            .body(SMALL).fails(&[StepUpRequired, InvalidCode, AddressTaken, AccountInconsistent]),
+        post("/api/v1/sessions", OwnUser, sessions::cast)
+            .summary("Casts a hexagram for a question and spends the points for it.")
+            .creates()
+            .idempotent()
+            .errors(&[
+                ContentRejected,
+                ModerationUnavailable,
+                TooManyRequests,
+                InsufficientPoints,
+                NotFound,
+                AccountInconsistent,
+            ]),
+        get("/api/v1/sessions", OwnUser, sessions::list).summary("Lists the caller's sessions, newest first."),
+        get("/api/v1/sessions/{id}", OwnUser, sessions::find)
+            .summary("Returns one session, with its interpretation if it has one.")
+            .errors(&[NotFound]),
+        delete("/api/v1/sessions/{id}", OwnUser, sessions::delete)
+            .summary("Deletes a session. Only its non-personal data is kept.")
+            .errors(&[NotFound]),
+        post("/api/v1/sessions/{id}/interpretation", OwnUser, sessions::interpret)
+            .summary("Interprets a session, as JSON or events. Later requests return the stored interpretation.")
+            .errors(&[
+                NotFound,
+                ContentRejected,
+                ModerationUnavailable,
+                AlreadyRunning,
+                TooManyRequests,
+                TooManyCalls,
+                BudgetSpent,
+                ProviderFailed,
+                ProviderUnavailable,
+                ProviderTimeout,
+            ]),
+        post("/divination-history/save", OwnUser, divination_history::save)
+            .summary("Saves a history record, or changes the fields that are sent of an existing one.")
+            .body_limit(CASTING)
+            .errors(&[NotYours, HistoryFull]),
+        post("/divination-history/get", OwnUser, divination_history::list)
+            .summary("Lists the caller's history records, newest first.")
+            .errors(&[NotYours]),
+        post("/divination-history/delete", OwnUser, divination_history::delete)
+            .summary("Deletes history records by their record ids.")
+            .errors(&[NotYours]),
+        get("/divination-history/count/{phoneNumber}", OwnUser, divination_history::count)
+            .summary("Returns the number of the caller's history records.")
+            .errors(&[NotYours]),
+        post("/divination-history/deactivate-all", OwnUser, divination_history::deactivate_all)
+            .summary("Hides all of the caller's history records. They are deleted some weeks later.")
+            .errors(&[NotYours]),
+        post("/divination/enhanced", OwnUser, divination::interpret)
+            .summary("Interprets a casting, as JSON or, with `Accept: text/event-stream`, as events.")
+            .body_limit(INTERPRETATION)
+            .errors(&[
+                NotYours,
+                NotFound,
+                ContentRejected,
+                ModerationUnavailable,
+                TooManyRequests,
+                TooManyCalls,
+                BudgetSpent,
+                ProviderFailed,
+                ProviderUnavailable,
+                ProviderTimeout,
+            ]),
+        get("/divination/records/user/{userId}", OwnUserOrAdmin, divination::list_of_user)
+            .summary("Lists the user's interpretations, newest first.")
+            .errors(&[NotYours, NotFound]),
+        get("/divination/records/trace/{traceId}", OwnUserOrAdmin, divination::find_by_trace)
+            .summary("Returns one interpretation.")
+            .errors(&[NotFound]),
+        get("/divination/records/phone/{phoneNumber}", OwnUserOrAdmin, divination::list_of_phone)
+            .summary("Lists the interpretations of the user with this phone number, newest first.")
+            .errors(&[NotYours, NotFound]),
+        get("/divination/records/user/{userId}/daterange", OwnUserOrAdmin, divination::list_of_user_between)
+            .summary("Lists the user's interpretations in a time range, newest first.")
+            .errors(&[NotYours, NotFound]),
+        get("/divination/records/failed", Admin, divination::list_failed)
+            .summary("Lists failed and interrupted interpretations, newest first."),
+        get("/divination/records/slow", Admin, divination::list_slow)
+            .summary("Lists slow interpretations, newest first."),
+        get("/divination/stats/user/{userId}/count", OwnUserOrAdmin, divination::count_of_user)
+            .summary("Returns the number of the user's interpretations.")
+            .errors(&[NotYours, NotFound]),
+        get("/divination/stats/daterange/count", Admin, divination::count_between)
+            .summary("Returns the number of interpretations in a time range."),
+        post("/llm/chat", OwnUser, llm::chat)
+            .summary("Returns the language model's reply to a conversation, as JSON or, with `stream`, as events.")
+            .body_limit(CHAT)
+            .errors(&[
+                ContentRejected,
+                ModerationUnavailable,
+                TooManyRequests,
+                TooManyCalls,
+                BudgetSpent,
+                ProviderFailed,
+                ProviderUnavailable,
+                ProviderTimeout,
+            ]),
     ]
 }
 
-#[rustfmt::skip]
-fn profiles() -> Vec<Endpoint> {
+fn money() -> Vec<Endpoint> {
     vec![
-        Endpoint::new(Method::GET, "/user/profile", OwnUserOrAdmin, user::find_profile,
-            "The user's profile.").fails(&[NotYours, NotFound]),
-        Endpoint::new(Method::PUT, "/user/profile", OwnUser, user::change_profile,
-            "Changes the parts of the profile that are sent.").fails(&[NotYours, ContentRejected, ModerationUnavailable, TooManyRequests]),
-        Endpoint::new(Method::PUT, "/user/nickname", OwnUser, user::change_nickname,
-            "Changes the nickname.").fails(&[NotYours, ContentRejected, ModerationUnavailable, TooManyRequests]),
-        Endpoint::new(Method::PUT, "/user/signature", OwnUser, user::change_signature,
-            "Changes the signature.").fails(&[NotYours, ContentRejected, ModerationUnavailable, TooManyRequests]),
+        get("/coin/balance", OwnUserOrAdmin, coin::balance)
+            .summary("Returns the user's coin balance.")
+            .errors(&[NotYours, NotFound]),
+        get("/coin/balance/phone", OwnUserOrAdmin, coin::balance_by_phone)
+            .summary("Returns the coin balance of the user with this phone number.")
+            .errors(&[NotYours, NotFound]),
+        post("/coin/consume", OwnUser, coin::consume)
+            .summary("Spends the coins for one use. The server sets the price.")
+            .idempotent()
+            .errors(&[NotYours, InsufficientCoins, AccountInconsistent]),
+        post("/coin/consume/phone", OwnUser, coin::consume_by_phone)
+            .summary("Spends the coins for one use. The server sets the price.")
+            .idempotent()
+            .errors(&[NotYours, InsufficientCoins, AccountInconsistent]),
+        post("/coin/reset", OwnUserOrAdmin, coin::reset)
+            .summary("Sets the balance to 0. Requires a recent sign-in, or a reason from an administrator.")
+            .idempotent()
+            .errors(&[NotYours, StepUpRequired, ConfirmationRequired, NotFound, AccountInconsistent]),
+        post("/coin/reset/phone", OwnUserOrAdmin, coin::reset_by_phone)
+            .summary("Sets the balance to 0. Requires a recent sign-in, or a reason from an administrator.")
+            .idempotent()
+            .errors(&[NotYours, StepUpRequired, ConfirmationRequired, NotFound, AccountInconsistent]),
+        post("/coin/increase/phone", Admin, coin::increase)
+            .summary("Adds coins to a user's balance.")
+            .idempotent()
+            .errors(&[NotFound, BalanceTooLarge, AccountInconsistent]),
+        post("/coin/sync", Admin, coin::synchronise)
+            .summary("Creates missing coin accounts and restores wrong balances from the ledger.")
+            .errors(&[AlreadyRunning]),
+        get("/api/v1/points", OwnUser, points::balance).summary("Returns the caller's point balance."),
+        get("/api/v1/points/ledger", OwnUser, points::entries)
+            .summary("Lists the entries of the caller's point ledger, newest first."),
+        get("/api/v1/invite", OwnUser, invite::find)
+            .summary("Returns the caller's invite code and the points it has earned."),
+        post("/api/v1/invite/redeem", OwnUser, invite::redeem)
+            .summary("Redeems another user's invite code, once and within the first days. Both users get points.")
+            .idempotent()
+            .errors(&[UnknownInvite, OwnInvite, InviteExpired, AlreadyInvited, AccountInconsistent, BalanceTooLarge]),
+        get("/payment/gateway/order", OwnUser, payment::order)
+            .summary("Creates an order to pay. Returns the same order again for a few minutes.")
+            .errors(&[NotYours, UnknownPackage]),
+        post("/payment/gateway/order", OwnUser, payment::place_order)
+            .summary("Creates an order to pay. Returns the same order again for a few minutes.")
+            .errors(&[NotYours, UnknownPackage]),
+        post("/payment/notify", Signature, payment::notify)
+            .summary("Receives the provider's signed callback. Responds with 200 and `success` or `fail`.")
+            .body_limit(NOTIFICATION),
+        post("/payment/update-balance", OwnUserOrAdmin, payment::update_balance)
+            .summary("Confirms a payment with the provider and credits it. Administrators credit reviewed orders.")
+            .errors(&[NotYours, NotFound, OrderState, AlreadyPosted, BalanceTooLarge, AccountInconsistent]),
+        get("/admin/payments", Admin, payments::list).summary("Lists orders, newest first."),
+        get("/admin/payments/report", Admin, payments::make_report)
+            .summary("Reconciles the orders of a time range with the ledger, day by day."),
+        get("/admin/payments/callbacks", Admin, payments::list_callbacks)
+            .summary("Lists the provider's callbacks and their outcomes, newest first."),
+        post("/admin/payments/callbacks/{id}/replay", Admin, payments::replay)
+            .summary("Processes a stored callback again.")
+            .errors(&[NotFound]),
+        get("/admin/payments/{orderNo}", Admin, payments::show)
+            .summary("Returns an order with its ledger entries, callbacks and refunds.")
+            .errors(&[NotFound]),
+        post("/admin/payments/{orderNo}/query", Admin, payments::query)
+            .summary("Asks the provider about an order and settles the order accordingly.")
+            .errors(&[NotFound, OrderState, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
+        post("/admin/payments/{orderNo}/settle", Admin, payments::settle)
+            .summary("Decides about an order under review.")
+            .idempotent()
+            .errors(&[NotFound, OrderState, AlreadyPosted, BalanceTooLarge, AccountInconsistent]),
+        post("/admin/payments/{orderNo}/refund", Admin, payments::refund)
+            .summary("Refunds money and takes back the coins that it bought.")
+            .idempotent()
+            .errors(&[
+                NotFound,
+                OrderState,
+                IdempotencyKeyReused,
+                ProviderFailed,
+                ProviderUnavailable,
+                ProviderTimeout,
+            ]),
+        post("/admin/payments/{orderNo}/sandbox-pay", Admin, payments::sandbox_pay)
+            .summary("Pays an order in the sandbox, at no cost.")
+            .errors(&[NotFound, OrderState]),
     ]
 }
 
-#[rustfmt::skip]
-fn coins() -> Vec<Endpoint> {
-    vec![
-        Endpoint::new(Method::GET, "/coin/balance", OwnUserOrAdmin, coin::balance,
-            "How many coins the user has.").fails(&[NotYours, NotFound]),
-        Endpoint::new(Method::GET, "/coin/balance/phone", OwnUserOrAdmin, coin::balance,
-            "How many coins the user with this number has.").fails(&[NotYours, NotFound]),
-        Endpoint::new(Method::POST, "/coin/consume", OwnUser, coin::consume,
-            "Takes the price of one use, which the service sets.").repeatable().fails(&[NotYours, InsufficientCoins, AccountInconsistent]),
-        Endpoint::new(Method::POST, "/coin/consume/phone", OwnUser, coin::consume,
-            "Takes the price of one use, which the service sets.").repeatable().fails(&[NotYours, InsufficientCoins, AccountInconsistent]),
-        Endpoint::new(Method::POST, "/coin/reset", OwnUserOrAdmin, coin::reset,
-            "Sets the balance to 0. The owner must have signed in a few minutes ago; an administrator gives a reason.").repeatable()
-            .fails(&[NotYours, StepUpRequired, ConfirmationRequired, NotFound, AccountInconsistent]),
-        Endpoint::new(Method::POST, "/coin/reset/phone", OwnUserOrAdmin, coin::reset,
-            "Sets the balance to 0. The owner must have signed in a few minutes ago; an administrator gives a reason.").repeatable()
-            .fails(&[NotYours, StepUpRequired, ConfirmationRequired, NotFound, AccountInconsistent]),
-        Endpoint::new(Method::POST, "/coin/increase/phone", Admin, coin::increase,
-            "Adds coins.").repeatable().fails(&[NotFound, BalanceTooLarge, AccountInconsistent]),
-        Endpoint::new(Method::POST, "/coin/sync", Admin, coin::synchronise,
-            "Makes the accounts that users lack, and takes wrong balances from the ledger again.").fails(&[AlreadyRunning]),
-    ]
-}
-
-#[rustfmt::skip]
-fn payments() -> Vec<Endpoint> {
-    vec![
-        Endpoint::new(Method::GET, "/payment/gateway/order", OwnUser, payment::order,
-            "An order that can be paid: the same one for some minutes.").fails(&[NotYours, UnknownPackage]),
-        Endpoint::new(Method::POST, "/payment/gateway/order", OwnUser, payment::place_order,
-            "An order that can be paid: the same one for some minutes.").fails(&[NotYours, UnknownPackage]),
-        Endpoint::new(Method::POST, "/payment/notify", Signature, payment::notify,
-            "Takes the payment provider's report, a form signed by it. Always answered 200, with `success` or `fail`.").body(NOTIFICATION),
-        Endpoint::new(Method::POST, "/payment/update-balance", OwnUserOrAdmin, payment::update_balance,
-            "Says that an order was paid. The provider is asked, and its answer alone decides. An administrator, with a reason, credits an order under review.")
-            .fails(&[NotYours, NotFound, OrderState, AlreadyPosted, BalanceTooLarge, AccountInconsistent]),
-    ]
-}
-
-#[rustfmt::skip]
-fn histories() -> Vec<Endpoint> {
-    vec![
-        Endpoint::new(Method::POST, "/divination-history/save", OwnUser, divination_history::save,
-            "Saves a casting, or what is sent of it where there is one with the same record id.").body(CASTING).fails(&[NotYours, HistoryFull]),
-        Endpoint::new(Method::POST, "/divination-history/get", OwnUser, divination_history::list,
-            "The caller's castings, newest first.").fails(&[NotYours]),
-        Endpoint::new(Method::POST, "/divination-history/delete", OwnUser, divination_history::delete,
-            "Deletes castings by their record ids.").fails(&[NotYours]),
-        Endpoint::new(Method::GET, "/divination-history/count/{phoneNumber}", OwnUser, divination_history::count,
-            "How many castings the caller has.").fails(&[NotYours]),
-        Endpoint::new(Method::POST, "/divination-history/deactivate-all", OwnUser, divination_history::deactivate_all,
-            "Hides all of the caller's castings; they are deleted some weeks later.").fails(&[NotYours]),
-    ]
-}
-
-#[rustfmt::skip]
-fn interpretations() -> Vec<Endpoint> {
-    vec![
-        Endpoint::new(Method::POST, "/divination/enhanced", OwnUser, divination::interpret,
-            "Has a casting interpreted, as JSON or, with `Accept: text/event-stream`, as it is written.").body(INTERPRETATION)
-            .fails(&[NotYours, NotFound, ContentRejected, ModerationUnavailable, TooManyRequests, TooManyCalls, BudgetSpent, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
-        Endpoint::new(Method::GET, "/divination/records/user/{userId}", OwnUserOrAdmin, divination::list_of_user,
-            "The user's interpretations, newest first.").fails(&[NotYours, NotFound]),
-        Endpoint::new(Method::GET, "/divination/records/trace/{traceId}", OwnUserOrAdmin, divination::find_by_trace,
-            "One interpretation.").fails(&[NotFound]),
-        Endpoint::new(Method::GET, "/divination/records/phone/{phoneNumber}", OwnUserOrAdmin, divination::list_of_phone,
-            "The interpretations of the user with this number, newest first.").fails(&[NotYours, NotFound]),
-        Endpoint::new(Method::GET, "/divination/records/user/{userId}/daterange", OwnUserOrAdmin, divination::list_of_user_between,
-            "The user's interpretations of a time, newest first.").fails(&[NotYours, NotFound]),
-        Endpoint::new(Method::GET, "/divination/records/failed", Admin, divination::list_failed,
-            "Interpretations that failed or were interrupted, newest first."),
-        Endpoint::new(Method::GET, "/divination/records/slow", Admin, divination::list_slow,
-            "Interpretations that took long, newest first."),
-        Endpoint::new(Method::GET, "/divination/stats/user/{userId}/count", OwnUserOrAdmin, divination::count_of_user,
-            "How many interpretations the user has asked for.").fails(&[NotYours, NotFound]),
-        Endpoint::new(Method::GET, "/divination/stats/daterange/count", Admin, divination::count_between,
-            "How many interpretations were asked for in a time."),
-    ]
-}
-
-#[rustfmt::skip]
-fn chats() -> Vec<Endpoint> {
-    vec![
-        Endpoint::new(Method::POST, "/llm/chat", OwnUser, llm::chat,
-            "Passes a conversation on to the language model, and its answer back: as JSON or, with `stream`, as it is written.").body(CHAT)
-            .fails(&[ContentRejected, ModerationUnavailable, TooManyRequests, TooManyCalls, BudgetSpent, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
-    ]
-}
-
-#[rustfmt::skip]
-fn points() -> Vec<Endpoint> {
-    vec![
-        Endpoint::new(Method::GET, "/api/v1/points", OwnUser, points::balance,
-            "How many points the caller has."),
-        Endpoint::new(Method::GET, "/api/v1/points/ledger", OwnUser, points::entries,
-            "Every change of the balance, newest first."),
-    ]
-}
-
-#[rustfmt::skip]
-fn sessions() -> Vec<Endpoint> {
-    vec![
-        Endpoint::new(Method::POST, "/api/v1/sessions", OwnUser, sessions::cast,
-            "Casts a hexagram for a question, and takes the points that this costs.").repeatable().creates()
-            .fails(&[ContentRejected, ModerationUnavailable, TooManyRequests, InsufficientPoints, NotFound, AccountInconsistent]),
-        Endpoint::new(Method::GET, "/api/v1/sessions", OwnUser, sessions::list,
-            "The caller's sessions, newest first."),
-        Endpoint::new(Method::GET, "/api/v1/sessions/{id}", OwnUser, sessions::find,
-            "One session, with its interpretation if it has one.").fails(&[NotFound]),
-        Endpoint::new(Method::DELETE, "/api/v1/sessions/{id}", OwnUser, sessions::delete,
-            "Deletes a session for good. What is not personal about it is kept without it.").fails(&[NotFound]),
-        Endpoint::new(Method::POST, "/api/v1/sessions/{id}/interpretation", OwnUser, sessions::interpret,
-            "Has a session interpreted, as JSON or, with `Accept: text/event-stream`, as it is written. Once that has succeeded, answers the same again.")
-            .fails(&[NotFound, ContentRejected, ModerationUnavailable, AlreadyRunning, TooManyRequests, TooManyCalls, BudgetSpent, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
-    ]
-}
-
-#[rustfmt::skip]
-fn invites() -> Vec<Endpoint> {
-    vec![
-        Endpoint::new(Method::GET, "/api/v1/invite", OwnUser, invite::find,
-            "The caller's own invite code, and what it has brought."),
-        Endpoint::new(Method::POST, "/api/v1/invite/redeem", OwnUser, invite::redeem,
-            "Redeems somebody's code, which gives both their points. Once, and in the first days only.").repeatable()
-            .fails(&[UnknownInvite, OwnInvite, InviteExpired, AlreadyInvited, AccountInconsistent, BalanceTooLarge]),
-    ]
-}
-
-#[rustfmt::skip]
-fn admin_sessions() -> Vec<Endpoint> {
-    vec![
-        Endpoint::new(Method::POST, "/admin/login", Anyone, session::login,
-            "Exchanges an administrator's name and password, and the code of an authenticator app if there is one, for a token.").body(SMALL)
-            .fails(&[InvalidCredentials, TotpRequired, AddressNotAllowed, TooManyRequests]),
-        Endpoint::new(Method::POST, "/admin/logout", Admin, session::logout,
-            "Ends an administrator's session."),
-    ]
-}
-
-#[rustfmt::skip]
-fn admin_payments() -> Vec<Endpoint> {
-    vec![
-        Endpoint::new(Method::GET, "/admin/payments", Admin, payments::list,
-            "Orders, newest first."),
-        Endpoint::new(Method::GET, "/admin/payments/report", Admin, payments::make_report,
-            "Reconciles the orders of a time with the ledger, day by day."),
-        Endpoint::new(Method::GET, "/admin/payments/callbacks", Admin, payments::list_callbacks,
-            "Notifications as they came, and what was made of them, newest first."),
-        Endpoint::new(Method::POST, "/admin/payments/callbacks/{id}/replay", Admin, payments::replay,
-            "Judges a kept notification again.").fails(&[NotFound]),
-        Endpoint::new(Method::GET, "/admin/payments/{orderNo}", Admin, payments::show,
-            "Everything that is known of an order.").fails(&[NotFound]),
-        Endpoint::new(Method::POST, "/admin/payments/{orderNo}/query", Admin, payments::query,
-            "Asks the provider about an order, and settles it by the answer.")
-            .fails(&[NotFound, OrderState, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
-        Endpoint::new(Method::POST, "/admin/payments/{orderNo}/settle", Admin, payments::settle,
-            "Lets an order out of review.").repeatable().fails(&[NotFound, OrderState, AlreadyPosted, BalanceTooLarge, AccountInconsistent]),
-        Endpoint::new(Method::POST, "/admin/payments/{orderNo}/refund", Admin, payments::refund,
-            "Returns money, and takes back the coins that it bought.").repeatable()
-            .fails(&[NotFound, OrderState, IdempotencyKeyReused, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
-        Endpoint::new(Method::POST, "/admin/payments/{orderNo}/sandbox-pay", Admin, payments::sandbox_pay,
-            "Pays an order in the sandbox, which costs nothing.").fails(&[NotFound, OrderState]),
-    ]
-}
-
-#[rustfmt::skip]
-fn admin_network_logs() -> Vec<Endpoint> {
-    vec![
-        Endpoint::new(Method::GET, "/admin/network-logs/user/{userId}", Admin, network_logs::list_of_user,
-            "The requests of a user, newest first."),
-        Endpoint::new(Method::GET, "/admin/network-logs/ip/{clientIp}", Admin, network_logs::list_of_client,
-            "The requests from a client address, newest first."),
-        Endpoint::new(Method::GET, "/admin/network-logs/time-range", Admin, network_logs::list_of_time,
-            "The requests of a time, newest first."),
-        Endpoint::new(Method::GET, "/admin/network-logs/failed", Admin, network_logs::list_failed,
-            "Requests that were answered with 400 or above, newest first."),
-        Endpoint::new(Method::GET, "/admin/network-logs/suspicious", Admin, network_logs::list_suspicious,
-            "Client addresses that do more of something than people do, the worst first; of the last hour, if no time is said."),
-        Endpoint::new(Method::GET, "/admin/network-logs/count/ip", Admin, network_logs::count_by_client,
-            "How much each client address asked for, the busiest first; of the last 24 hours, if no time is said."),
-        Endpoint::new(Method::DELETE, "/admin/network-logs/cleanup", Admin, network_logs::clean_up,
-            "Deletes old entries of the network log."),
-    ]
-}
-
-#[rustfmt::skip]
 fn moderation() -> Vec<Endpoint> {
     vec![
-        Endpoint::new(Method::POST, "/content-moderation/check-question", OwnUserOrAdmin, content_moderation::check_question,
-            "Says whether a question may stand.").fails(&[NotYours, NotFound, ModerationUnavailable, TooManyRequests]),
-        Endpoint::new(Method::GET, "/admin/sensitive-words/statistics", Admin, sensitive_words::statistics,
-            "The local word list in figures."),
-        Endpoint::new(Method::GET, "/admin/sensitive-words/list", Admin, sensitive_words::list,
-            "The words of the local list."),
-        Endpoint::new(Method::POST, "/admin/sensitive-words/add", Admin, sensitive_words::add,
-            "Adds a word, which is in force at once."),
-        Endpoint::new(Method::DELETE, "/admin/sensitive-words/remove", Admin, sensitive_words::remove,
-            "Removes a word.").fails(&[NotFound]),
-        Endpoint::new(Method::POST, "/admin/sensitive-words/test/nickname", Admin, sensitive_words::test_nickname,
-            "What the local list says of a nickname."),
-        Endpoint::new(Method::POST, "/admin/sensitive-words/test/signature", Admin, sensitive_words::test_signature,
-            "What the local list says of a signature."),
-        Endpoint::new(Method::POST, "/admin/sensitive-words/test/question", Admin, sensitive_words::test_question,
-            "What the local list says of a question."),
-        Endpoint::new(Method::GET, "/admin/violations/list", Admin, violations::list,
-            "Texts that were refused, newest first."),
-        Endpoint::new(Method::GET, "/admin/violations/user/{userId}/stats", Admin, violations::user_stats,
-            "A user's refused texts in figures.").fails(&[NotFound]),
-        Endpoint::new(Method::GET, "/admin/violations/stats/types", Admin, violations::type_stats,
-            "Refused texts by type."),
-        Endpoint::new(Method::GET, "/admin/violations/frequent-violators", Admin, violations::frequent_violators,
-            "Users whose texts are refused often."),
-        Endpoint::new(Method::DELETE, "/admin/violations/cleanup", Admin, violations::clean_up,
-            "Deletes old records."),
-        Endpoint::new(Method::GET, "/admin/violations/{id}", Admin, violations::find,
-            "One refused text.").fails(&[NotFound]),
-        Endpoint::new(Method::GET, "/admin/sensitive-word-migration/status", Admin, sensitive_word_migration::status,
-            "Which service decides, and how both stand."),
-        Endpoint::new(Method::POST, "/admin/sensitive-word-migration/switch", Admin, sensitive_word_migration::switch,
-            "Lets the outside service or the local list decide, from the next text on.").fails(&[NotConfigured]),
-        Endpoint::new(Method::POST, "/admin/sensitive-word-migration/fallback", Admin, sensitive_word_migration::set_fallback,
-            "Says whether the local list decides when the outside service fails."),
-        Endpoint::new(Method::POST, "/admin/sensitive-word-migration/compare", Admin, sensitive_word_migration::compare,
-            "Asks both services about a text."),
-        Endpoint::new(Method::POST, "/admin/sensitive-word-migration/batch-compare", Admin, sensitive_word_migration::batch_compare,
-            "Asks both services about many texts.").body(|limits| limits.batch_body),
-        Endpoint::new(Method::GET, "/admin/sensitive-word-migration/disagreements", Admin, sensitive_word_migration::disagreements,
-            "Texts on which the two services did not agree, newest first."),
-        Endpoint::new(Method::GET, "/admin/sensitive-word-migration/health-check", Admin, sensitive_word_migration::check_health,
-            "Probes both services."),
+        post("/content-moderation/check-question", OwnUserOrAdmin, content_moderation::check_question)
+            .summary("Checks whether a question is allowed.")
+            .errors(&[NotYours, NotFound, ModerationUnavailable, TooManyRequests]),
+        get("/admin/sensitive-words/statistics", Admin, sensitive_words::statistics)
+            .summary("Returns statistics of the local word list."),
+        get("/admin/sensitive-words/list", Admin, sensitive_words::list)
+            .summary("Lists the words of the local word list."),
+        post("/admin/sensitive-words/add", Admin, sensitive_words::add)
+            .summary("Adds a word. It takes effect at once."),
+        delete("/admin/sensitive-words/remove", Admin, sensitive_words::remove)
+            .summary("Removes a word.")
+            .errors(&[NotFound]),
+        post("/admin/sensitive-words/test/nickname", Admin, sensitive_words::test_nickname)
+            .summary("Checks a nickname against the local word list."),
+        post("/admin/sensitive-words/test/signature", Admin, sensitive_words::test_signature)
+            .summary("Checks a signature against the local word list."),
+        post("/admin/sensitive-words/test/question", Admin, sensitive_words::test_question)
+            .summary("Checks a question against the local word list."),
+        get("/admin/violations/list", Admin, violations::list).summary("Lists rejected texts, newest first."),
+        get("/admin/violations/user/{userId}/stats", Admin, violations::user_stats)
+            .summary("Returns statistics of a user's rejected texts.")
+            .errors(&[NotFound]),
+        get("/admin/violations/stats/types", Admin, violations::type_stats).summary("Counts rejected texts by type."),
+        get("/admin/violations/frequent-violators", Admin, violations::frequent_violators)
+            .summary("Lists users whose texts are rejected often."),
+        delete("/admin/violations/cleanup", Admin, violations::clean_up)
+            .summary("Deletes old records of rejected texts."),
+        get("/admin/violations/{id}", Admin, violations::find)
+            .summary("Returns one rejected text.")
+            .errors(&[NotFound]),
+        get("/admin/sensitive-word-migration/status", Admin, sensitive_word_migration::status)
+            .summary("Returns the moderation service that decides and the state of both services."),
+        post("/admin/sensitive-word-migration/switch", Admin, sensitive_word_migration::switch)
+            .summary("Selects the external moderator or the local word list for all following texts.")
+            .errors(&[NotConfigured]),
+        post("/admin/sensitive-word-migration/fallback", Admin, sensitive_word_migration::set_fallback)
+            .summary("Sets whether the local word list decides when the external moderator fails."),
+        post("/admin/sensitive-word-migration/compare", Admin, sensitive_word_migration::compare)
+            .summary("Checks a text with both services."),
+        post("/admin/sensitive-word-migration/batch-compare", Admin, sensitive_word_migration::batch_compare)
+            .summary("Checks many texts with both services.")
+            .body_limit(BATCH),
+        get("/admin/sensitive-word-migration/disagreements", Admin, sensitive_word_migration::disagreements)
+            .summary("Lists texts on which the two services disagreed, newest first."),
+        get("/admin/sensitive-word-migration/health-check", Admin, sensitive_word_migration::check_health)
+            .summary("Probes both services."),
     ]
 }
 
-#[rustfmt::skip]
-fn admin_user_data() -> Vec<Endpoint> {
+fn messaging() -> Vec<Endpoint> {
     vec![
-        Endpoint::new(Method::POST, "/admin/user-data/sync", Admin, user_data::synchronise,
-            "Validates and repairs what is kept of every user.").fails(&[AlreadyRunning]),
-        Endpoint::new(Method::GET, "/admin/user-data/validate/user/{userId}", Admin, user_data::validate_by_id,
-            "Holds what is kept of a user against itself.").fails(&[NotFound]),
-        Endpoint::new(Method::GET, "/admin/user-data/validate/phone/{phoneNumber}", Admin, user_data::validate_by_phone,
-            "Holds what is kept of the user with this number against itself.").fails(&[NotFound]),
-        Endpoint::new(Method::POST, "/admin/user-data/fix/{phoneNumber}", Admin, user_data::fix,
-            "Repairs what can be repaired without a decision. A second run finds nothing to do.").fails(&[NotFound]),
-        Endpoint::new(Method::POST, "/admin/user-data/validate/batch", Admin, user_data::validate_batch,
-            "Validates many users at once."),
-        Endpoint::new(Method::GET, "/admin/user-data/test/user-info/{userId}", Admin, user_data::show_attachment,
-            "What a language model would be told of a user.").fails(&[NotFound]),
+        get("/notifications/latest", Anyone, v0::notifications::latest)
+            .summary("Returns the newest broadcast; for a user, the newest since the registration."),
+        get("/notifications/all", Anyone, v0::notifications::all)
+            .summary("Lists the newest broadcasts; for a user, the newest notifications of the inbox."),
+        get("/api/v1/notifications", OwnUser, v1::notifications::list)
+            .summary("Lists the caller's notifications, newest first, without the kinds that are switched off."),
+        get("/api/v1/notifications/unread-count", OwnUser, v1::notifications::unread_count)
+            .summary("Returns the number of unread notifications."),
+        patch("/api/v1/notifications/{id}/read", OwnUser, v1::notifications::mark_read)
+            .summary("Marks a notification as read. A later request keeps the first `readAt`.")
+            .errors(&[NotFound]),
+        patch("/api/v1/notifications/mark-all-read", OwnUser, v1::notifications::mark_all_read)
+            .summary("Marks all notifications as read, including kinds that are switched off."),
+        post("/admin/notifications", Admin, admin::notifications::send)
+            .summary("Sends a notification to all users or to selected users."),
+        get("/admin/notifications", Admin, admin::notifications::list)
+            .summary("Lists sent notifications with their read counts, newest first."),
+        delete("/admin/notifications/{id}", Admin, admin::notifications::delete)
+            .summary("Deletes a notification from all inboxes.")
+            .errors(&[NotFound]),
+        post("/feedback", Anyone, feedback::submit)
+            .summary("Submits feedback. Anonymous callers have a lower limit.")
+            .body_limit(FEEDBACK)
+            .errors(&[NotYours, Forbidden, TooManyRequests]),
+        get("/admin/feedback", Admin, admin::feedback::list).summary("Lists feedback, newest first."),
+        post("/version/check", Anyone, version::check).summary("Checks whether a client should or must update."),
+        get("/version/latest", Anyone, version::latest)
+            .summary("Returns the newest release of the app.")
+            .errors(&[NoRelease]),
+        post("/admin/releases", Admin, admin::releases::publish)
+            .summary("Publishes a release of the app.")
+            .errors(&[AlreadyExists]),
+        get("/admin/releases", Admin, admin::releases::list).summary("Lists releases, newest first."),
     ]
 }
 
-#[rustfmt::skip]
-fn inboxes() -> Vec<Endpoint> {
+fn operations() -> Vec<Endpoint> {
     vec![
-        Endpoint::new(Method::GET, "/notifications/latest", Anyone, notifications::latest,
-            "The newest broadcast; for a user, the newest since the registration."),
-        Endpoint::new(Method::GET, "/notifications/all", Anyone, notifications::all,
-            "The newest broadcasts; for a user, what is newest in the inbox."),
-        Endpoint::new(Method::GET, "/api/v1/notifications", OwnUser, v1::notifications::list,
-            "The caller's notifications, newest first, but for the kinds that the caller has switched off."),
-        Endpoint::new(Method::GET, "/api/v1/notifications/unread-count", OwnUser, v1::notifications::unread_count,
-            "How many of them are unread."),
-        Endpoint::new(Method::PATCH, "/api/v1/notifications/{id}/read", OwnUser, v1::notifications::mark_read,
-            "Marks one read. One that is read keeps its first `readAt`.").fails(&[NotFound]),
-        Endpoint::new(Method::PATCH, "/api/v1/notifications/mark-all-read", OwnUser, v1::notifications::mark_all_read,
-            "Marks all read, those of kinds that are switched off too."),
-        Endpoint::new(Method::GET, "/api/v1/preferences", OwnUser, v1::preferences::find,
-            "What the caller wants to be told, in which language and time zone."),
-        Endpoint::new(Method::PATCH, "/api/v1/preferences", OwnUser, v1::preferences::change,
-            "Changes what is sent, and answers with the whole."),
-        Endpoint::new(Method::POST, "/admin/notifications", Admin, admin::notifications::send,
-            "Tells everybody something, or some users."),
-        Endpoint::new(Method::GET, "/admin/notifications", Admin, admin::notifications::list,
-            "What was sent, newest first, and how many users have read it."),
-        Endpoint::new(Method::DELETE, "/admin/notifications/{id}", Admin, admin::notifications::delete,
-            "Takes a notification back, out of every inbox.").fails(&[NotFound]),
-    ]
-}
-
-#[rustfmt::skip]
-fn app_feedback() -> Vec<Endpoint> {
-    vec![
-        Endpoint::new(Method::POST, "/feedback", Anyone, feedback::submit,
-            "Takes what somebody has to say. Whoever has not signed in may send less.").body(FEEDBACK)
-            .fails(&[NotYours, Forbidden, TooManyRequests]),
-        Endpoint::new(Method::GET, "/admin/feedback", Admin, admin::feedback::list,
-            "What people wrote, newest first."),
-    ]
-}
-
-#[rustfmt::skip]
-fn app_versions() -> Vec<Endpoint> {
-    vec![
-        Endpoint::new(Method::POST, "/version/check", Anyone, version::check,
-            "Says whether a client should update, or must."),
-        Endpoint::new(Method::GET, "/version/latest", Anyone, version::latest,
-            "The newest version of the app.").fails(&[NoRelease]),
-        Endpoint::new(Method::POST, "/admin/releases", Admin, admin::releases::publish,
-            "Publishes a version of the app.").fails(&[AlreadyExists]),
-        Endpoint::new(Method::GET, "/admin/releases", Admin, admin::releases::list,
-            "Published versions, the newest first."),
-    ]
-}
-
-#[rustfmt::skip]
-fn admin_data_cleanup() -> Vec<Endpoint> {
-    const FAILS: &[Code] = &[ConfirmationRequired];
-    vec![
-        Endpoint::new(Method::DELETE, "/admin/data-cleanup/all", Admin, data_cleanup::clear_all,
-            "Clears all tables but those of administrators, their audit, words, releases and settings, after a backup.").fails(FAILS),
-        Endpoint::new(Method::DELETE, "/admin/data-cleanup/verification-codes", Admin, data_cleanup::clear_codes,
-            "Clears the verification codes that are live, after a backup.").fails(FAILS),
-        Endpoint::new(Method::DELETE, "/admin/data-cleanup/payment-records", Admin, data_cleanup::clear_payments,
-            "Clears finished orders older than the retention floor, after a backup.").fails(FAILS),
-        Endpoint::new(Method::DELETE, "/admin/data-cleanup/feedback", Admin, data_cleanup::clear_feedback,
-            "Clears what users wrote as feedback, after a backup.").fails(FAILS),
-    ]
-}
-
-#[rustfmt::skip]
-fn admin_audit() -> Vec<Endpoint> {
-    vec![
-        Endpoint::new(Method::GET, "/admin/audit", Admin, audit::list,
-            "What administrators and commands saw and changed, newest first."),
-    ]
-}
-
-#[rustfmt::skip]
-fn service() -> Vec<Endpoint> {
-    vec![
-        Endpoint::new(Method::GET, "/healthz", Anyone, system::health,
-            "The process is alive."),
-        Endpoint::new(Method::GET, "/readyz", Anyone, system::readiness,
-            "The service can serve: the database answers."),
-        Endpoint::new(Method::GET, "/openapi.json", Anyone, system::api_document(),
-            "This document."),
-        Endpoint::new(Method::GET, "/docs", Anyone, system::docs_entry,
-            "Leads to the documentation."),
-        Endpoint::new(Method::GET, "/docs/", Anyone, system::docs_page,
-            "The documentation, to read in a browser."),
-        Endpoint::new(Method::GET, "/docs/{file}", Anyone, system::docs_file,
-            "A file of the documentation.").fails(&[NotFound]),
+        post("/admin/login", Anyone, session::login)
+            .summary("Exchanges an administrator's name, password and, if set up, authenticator code for a token.")
+            .body_limit(AUTH)
+            .errors(&[InvalidCredentials, TotpRequired, AddressNotAllowed, TooManyRequests]),
+        post("/admin/logout", Admin, session::logout).summary("Ends the administrator's session."),
+        get("/admin/network-logs/user/{userId}", Admin, network_logs::list_of_user)
+            .summary("Lists the requests of a user, newest first."),
+        get("/admin/network-logs/ip/{clientIp}", Admin, network_logs::list_of_client)
+            .summary("Lists the requests of a client address, newest first."),
+        get("/admin/network-logs/time-range", Admin, network_logs::list_of_time)
+            .summary("Lists the requests in a time range, newest first."),
+        get("/admin/network-logs/failed", Admin, network_logs::list_failed)
+            .summary("Lists requests with a status of 400 or above, newest first."),
+        get("/admin/network-logs/suspicious", Admin, network_logs::list_suspicious)
+            .summary("Lists client addresses with unusual activity, worst first. Covers the last hour by default."),
+        get("/admin/network-logs/count/ip", Admin, network_logs::count_by_client)
+            .summary("Counts the requests of each client address, of the last 24 hours by default."),
+        delete("/admin/network-logs/cleanup", Admin, network_logs::clean_up)
+            .summary("Deletes old entries of the network log."),
+        delete("/admin/data-cleanup/all", Admin, data_cleanup::clear_all)
+            .summary("Backs up and deletes all data but administrators, audit, word list, releases and settings.")
+            .errors(&[ConfirmationRequired]),
+        delete("/admin/data-cleanup/verification-codes", Admin, data_cleanup::clear_codes)
+            .summary("Backs up the database and deletes active verification codes.")
+            .errors(&[ConfirmationRequired]),
+        delete("/admin/data-cleanup/payment-records", Admin, data_cleanup::clear_payments)
+            .summary("Backs up the database and deletes completed orders older than the minimum retention.")
+            .errors(&[ConfirmationRequired]),
+        delete("/admin/data-cleanup/feedback", Admin, data_cleanup::clear_feedback)
+            .summary("Backs up the database and deletes all feedback.")
+            .errors(&[ConfirmationRequired]),
+        get("/admin/audit", Admin, audit::list)
+            .summary("Lists audit events of administrators and commands, newest first."),
+        get("/healthz", Anyone, system::health).summary("Returns 200 while the process is alive."),
+        get("/readyz", Anyone, system::readiness).summary("Returns 200 while the service can write to its database."),
+        get("/openapi.json", Anyone, system::api_document(endpoints)).summary("Returns this document."),
+        get("/docs", Anyone, system::docs_entry).summary("Redirects to the documentation."),
+        get("/docs/", Anyone, system::docs_page).summary("Returns the documentation page."),
+        get("/docs/{file}", Anyone, system::docs_file)
+            .summary("Returns a file of the documentation page.")
+            .errors(&[NotFound]),
     ]
 }

@@ -1,22 +1,9 @@
-//! Listening, and stopping without losing anybody: the runtime, the accept loop, the drain.
+//! Runs the server: the runtime, the accept loops and the graceful shutdown.
 
-use std::{
-    convert::Infallible,
-    pin::{Pin, pin},
-    sync::Arc,
-    time::Duration,
-};
+use std::{convert::Infallible, pin::pin, sync::Arc, time::Duration};
 
-use futures_util::{
-    FutureExt,
-    future::{Either, Ready, join_all, ready},
-};
-use hyper::{
-    Request,
-    body::{Body as _, Incoming},
-    server::conn::http1,
-    service::service_fn,
-};
+use futures_util::future::join_all;
+use hyper::{Request, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::{
     rt::TokioIo,
     server::graceful::{GracefulShutdown, Watcher},
@@ -32,9 +19,9 @@ use tokio::{
 use super::{
     connection::{Phase, TimedStream},
     connection_limiter::ConnectionPermit,
-    listener::{self, Listener, Opened, Service},
+    listener::{self, Listener, ListenerService, Listeners},
     service_manager,
-    sse::until_service_ends,
+    sse::end_on_shutdown,
 };
 use crate::{
     app::App,
@@ -45,28 +32,27 @@ use crate::{
     store,
 };
 
-/// Threads for blocking operations, in addition to those of running model calls.
+/// Blocking threads besides those of model calls, so that neither waits for the other.
 const BLOCKING_THREADS: usize = 96;
-/// Maximum number of open files besides connections: the store's, the log, calls to providers.
+/// Open files besides connections: store, log, provider calls.
 const OTHER_FILES: u64 = 256;
-/// Interval of checks for unfinished administrator calls at shutdown.
-const LOOK_UP_EVERY: Duration = Duration::from_millis(20);
-/// Time for streams to send their last event.
-const LAST_EVENTS: Duration = Duration::from_secs(1);
-/// Bytes that a connection buffers at most, each way. A request's head must fit: one that is longer is answered 431. It
-/// is a few times what apps and proxies send; hyper's own limit would let each of many connections take some 400 KiB.
+/// Interval at which a shutdown checks for running audited operations.
+const AUDIT_POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// Time that streams have to send their final event at a shutdown.
+const FINAL_EVENTS: Duration = Duration::from_secs(1);
+/// Read and write buffer of a connection, in bytes. A longer request head gets 431. hyper's own limit of 400 KiB would
+/// let many connections use too much memory.
 const HEAD_BUFFER: usize = 32 << 10;
 
-/// Serves until the process receives a stop signal, then waits for running requests.
+/// Serves until a signal stops the process, then waits for running requests.
 ///
 /// # Errors
-/// An address cannot be bound, or the runtime cannot be started.
+/// Errors of the listeners, the runtime and the final records.
 pub fn run(app: &Arc<App>, schedule: Schedule, announce: &Announce) -> Result<()> {
     crash_recovery::close_interrupted(app)?;
     allow_files(app.config.limits.connections);
     let workers = usize::try_from(app.config.server.worker_threads()).map_err(Error::internal)?;
-    // Set explicitly: by default the runtime would count the cores and read the environment, and each worker uses one
-    // of the store's connections, which the setting counts.
+    // Always set: the default would follow the environment, but the store has one reader connection for each worker.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(workers)
         .enable_all()
@@ -75,25 +61,24 @@ pub fn run(app: &Arc<App>, schedule: Schedule, announce: &Announce) -> Result<()
         .build()
         .map_err(Error::internal)?;
     let workers = runtime.handle().clone();
-    app.store.dispatch_replies_with(Box::new(move |answers| drop(workers.spawn(async move { drop(answers) }))));
+    app.store.dispatch_replies_with(Box::new(move |replies| drop(workers.spawn(async move { drop(replies) }))));
     let jobs = jobs::start(app, schedule)?;
     let outcome = runtime.block_on(listen(app, announce));
     app.store.cancel_preparation();
     runtime.shutdown_timeout(Duration::from_secs(1));
     drop(jobs);
-    // What still runs now ends with the process.
     let (recorded, closed) = (app.audits.record_interrupted(), crash_recovery::close_interrupted(app));
     app.store.close();
     outcome.and(recorded).and(closed)
 }
 
-/// Raises the number of files that may be open as far as the system lets us: each connection is one.
+/// Raises the limit of open files to the maximum that the system allows. Each connection is one.
 fn allow_files(connections: u32) {
     let limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum
         && let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit })
     {
-        tracing::warn!(%error, "the number of open files could not be raised");
+        tracing::warn!(%error, "the limit of open files could not be raised");
     }
     let (allowed, needed) = (getrlimit(Resource::Nofile).current, u64::from(connections) + OTHER_FILES);
     if let Some(allowed) = allowed.filter(|allowed| *allowed < needed) {
@@ -101,55 +86,51 @@ fn allow_files(connections: u32) {
     }
 }
 
-/// Who answers on a connection, and what says that the service waits for nobody any longer.
-struct Conversation {
-    service: Service,
-    ends: watch::Receiver<bool>,
-}
-
 async fn listen(app: &Arc<App>, announce: &Announce) -> Result<()> {
     let mut hangups = signal(SignalKind::hangup()).map_err(Error::internal)?;
     let mut stop = stop_signal()?;
-    let Opened { entrances, renewal } = listener::open(app, announce).await?;
-    // Whoever renews certificates says so by this signal; without any it must not end the service.
+    let Listeners { listeners, renewal } = listener::open(app, announce).await?;
+    // SIGHUP reloads certificates. Without TLS it must not end the process.
     tokio::spawn(async move { while hangups.recv().await.is_some() {} });
     let renewal = renewal.map(tokio::spawn);
     let connections = GracefulShutdown::new();
     let (end, ends) = watch::channel(false);
-    let accepting = entrances.iter().map(|entrance| accept(entrance, &connections, &ends));
+    let accepting = listeners.iter().map(|listener| accept(listener, &connections, &ends));
     service_manager::ready();
     tokio::select! {
         _ = join_all(accepting) => {}
         _ = stop.recv() => {}
     }
     service_manager::stopping();
-    drop(entrances);
+    drop(listeners);
     if let Some(renewal) = renewal {
         renewal.abort();
     }
-    tracing::info!("stopping: running requests may end");
-    // What an administrator has begun goes on when its connection is gone, and is to end, too.
-    let mut drained = pin!(connections.shutdown().then(|()| acts_are_over(app)));
+    tracing::info!("stopping: waiting for running requests");
+    // Audited operations continue after their connection has closed, so they are awaited separately.
+    let mut drained = pin!(async {
+        connections.shutdown().await;
+        audited_operations_end(app).await;
+    });
     tokio::select! {
         () = &mut drained => {}
         () = tokio::time::sleep(app.config.limits.drain_timeout) => {
             tracing::warn!("some requests did not end in time");
             end.send_replace(true);
-            // Whoever is left then has no stream of events, or reads none.
-            let _ = tokio::time::timeout(LAST_EVENTS, drained).await;
+            let _ = tokio::time::timeout(FINAL_EVENTS, drained).await;
         }
-        _ = stop.recv() => tracing::warn!("told to stop twice: not waiting any longer"),
+        _ = stop.recv() => tracing::warn!("second stop signal: not waiting for running requests"),
     }
     Ok(())
 }
 
-async fn acts_are_over(app: &App) {
+async fn audited_operations_end(app: &App) {
     while !app.audits.is_empty() {
-        tokio::time::sleep(LOOK_UP_EVERY).await;
+        tokio::time::sleep(AUDIT_POLL_INTERVAL).await;
     }
 }
 
-/// SIGTERM and SIGINT, each time one comes.
+/// Returns a receiver of SIGTERM and SIGINT.
 fn stop_signal() -> Result<tokio::sync::mpsc::Receiver<()>> {
     let mut terminate = signal(SignalKind::terminate()).map_err(Error::internal)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Error::internal)?;
@@ -168,18 +149,18 @@ fn stop_signal() -> Result<tokio::sync::mpsc::Receiver<()>> {
     Ok(receiver)
 }
 
-async fn accept(entrance: &Listener, connections: &GracefulShutdown, ends: &watch::Receiver<bool>) {
-    let door = &entrance.door;
+async fn accept(listener: &Listener, connections: &GracefulShutdown, ends: &watch::Receiver<bool>) {
     loop {
-        match entrance.listener.accept().await {
+        match listener.socket.accept().await {
             Ok((stream, peer)) => {
-                if let Some(visit) = door.admit(peer.ip().to_canonical()) {
-                    let conversation = Conversation { service: entrance.service.clone(), ends: ends.clone() };
-                    serve_connection(stream, visit, entrance, conversation, connections.watcher());
+                if let Some(permit) = listener.limiter.admit(peer.ip().to_canonical()) {
+                    let service = listener.service.clone();
+                    let connection = Connection { permit, service, phase: Phase::default(), ends: ends.clone() };
+                    spawn_connection(stream, listener, connection, connections.watcher());
                 }
             }
             Err(error) => {
-                // Out of file descriptors, most likely: accepting at once again would only spin.
+                // Probably out of file descriptors: accepting again at once would spin.
                 tracing::warn!(%error, "a connection could not be accepted");
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
@@ -187,67 +168,55 @@ async fn accept(entrance: &Listener, connections: &GracefulShutdown, ends: &watc
     }
 }
 
-fn serve_connection(
-    stream: TcpStream,
-    visit: ConnectionPermit,
-    entrance: &Listener,
-    conversation: Conversation,
-    watcher: Watcher,
-) {
+/// The state of one connection besides its stream.
+struct Connection {
+    permit: ConnectionPermit,
+    service: ListenerService,
+    phase: Phase,
+    /// True once streams must end because of a shutdown.
+    ends: watch::Receiver<bool>,
+}
+
+fn spawn_connection(stream: TcpStream, listener: &Listener, connection: Connection, watcher: Watcher) {
     if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "a connection could not be set to send at once");
+        tracing::debug!(%error, "TCP_NODELAY could not be set");
     }
-    let phase = Phase::default();
-    let stream = TimedStream::new(stream, phase.clone(), entrance.door.limits);
-    match entrance.acceptor.clone() {
-        None => drop(tokio::spawn(speak(stream, visit, conversation, phase, watcher))),
+    let stream = TimedStream::new(stream, connection.phase.clone(), listener.limiter.limits);
+    match listener.acceptor.clone() {
+        None => drop(tokio::spawn(connection.serve(stream, watcher))),
         Some(acceptor) => drop(tokio::spawn(async move {
-            // The handshake has the time of the first head, which the stream under it keeps.
+            // The timeout of the first request head also covers the handshake.
             match acceptor.accept(stream).await {
-                Ok(stream) => speak(stream, visit, conversation, phase, watcher).await,
-                Err(error) => tracing::debug!(%error, "a handshake failed"),
+                Ok(stream) => connection.serve(stream, watcher).await,
+                Err(error) => tracing::debug!(%error, "a TLS handshake failed"),
             }
         })),
     }
 }
 
-/// Serves one connection until it ends.
-async fn speak<S>(stream: S, visit: ConnectionPermit, conversation: Conversation, phase: Phase, watcher: Watcher)
-where
-    S: AsyncRead + AsyncWrite + Unpin + 'static,
-{
-    let peer = visit.peer;
-    let Conversation { service, ends } = conversation;
-    let service = service_fn(move |request: Request<Incoming>| {
-        let (phase, ends) = (phase.clone(), ends.clone());
-        phase.answering();
-        let is_complete = request.is_end_stream();
-        let answering = service.answer(peer, request, is_complete);
-        let answering = answering.map(move |response| {
-            let response = until_service_ends(response, &ends);
-            Ok::<_, Infallible>(response.map(|body| phase.answering_until_end_of(body)))
+impl Connection {
+    /// Serves the connection until it ends.
+    async fn serve<S>(self, stream: S, watcher: Watcher)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + 'static,
+    {
+        let Self { permit, service, phase, ends } = self;
+        let service = service_fn(|request: Request<Incoming>| {
+            phase.responding();
+            let (service, phase, ends) = (service.clone(), phase.clone(), ends.clone());
+            async move {
+                let response = end_on_shutdown(service.respond(permit.peer, request).await, &ends);
+                Ok::<_, Infallible>(response.map(|body| phase.responding_until_end_of(body)))
+            }
         });
-        if is_complete { at_once(answering) } else { Either::Right(Box::pin(answering)) }
-    });
-    let connection = http1::Builder::new()
-        .header_read_timeout(None)
-        .max_buf_size(HEAD_BUFFER)
-        // One short buffer is sent for less than two that it takes to spare the copy.
-        .writev(false)
-        .serve_connection(TokioIo::new(stream), service);
-    if let Err(error) = watcher.watch(connection).await {
-        tracing::debug!(%error, "a connection ended early");
-    }
-}
-
-/// Looks whether the answer to a request without a body is there at once, as most are, before the connection looks. The
-/// request is gone then, and the connection reads on into what that was read into; while it is there, the connection
-/// takes another buffer.
-fn at_once<F: Future>(answering: F) -> Either<Ready<F::Output>, Pin<Box<F>>> {
-    let mut answering = Box::pin(answering);
-    match answering.as_mut().now_or_never() {
-        Some(answer) => Either::Left(ready(answer)),
-        // Whoever asks for it next says whom to wake.
-        None => Either::Right(answering),
+        let connection = http1::Builder::new()
+            .header_read_timeout(None)
+            .max_buf_size(HEAD_BUFFER)
+            // Copies head and body into one buffer, which is cheaper than a vectored write for short responses.
+            .writev(false)
+            .serve_connection(TokioIo::new(stream), service);
+        if let Err(error) = watcher.watch(connection).await {
+            tracing::debug!(%error, "a connection ended early");
+        }
     }
 }

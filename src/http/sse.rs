@@ -18,7 +18,8 @@ use utoipa::ToSchema;
 
 use super::{
     reply::{Json, Reply, ReplyDescription},
-    request_context::{RequestContext, RequestMeta},
+    request_context::RequestContext,
+    request_meta::RequestMeta,
     stream_authorization::StreamAuthorization,
 };
 use crate::{
@@ -77,7 +78,7 @@ pub fn cut_off() -> Error {
 }
 
 /// The same answer; if it is a stream of events, one that ends with its last event when the service cannot wait longer.
-pub fn until_service_ends(mut response: Response<Body>, ends: &watch::Receiver<bool>) -> Response<Body> {
+pub fn end_on_shutdown(mut response: Response<Body>, ends: &watch::Receiver<bool>) -> Response<Body> {
     let Some(FinalEvent(last)) = response.extensions_mut().remove::<FinalEvent>() else { return response };
     let ends = ends.clone();
     response.map(|body| {
@@ -204,7 +205,7 @@ impl SseResponse {
     }
 }
 
-impl<T: Serialize + ToSchema> Reply for JsonOrStream<T> {
+impl<T: Serialize + ToSchema + Send + 'static> Reply for JsonOrStream<T> {
     fn into_response(self) -> Result<Response<Body>, Error> {
         match self {
             Self::Json(value) => Json(value).into_response(),

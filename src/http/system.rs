@@ -13,15 +13,15 @@ use utoipa::ToSchema;
 use utoipa_swagger_ui::{Config, SwaggerFile};
 
 use super::{
-    endpoint::Handler,
+    endpoint::{Endpoint, Handler},
     openapi::{document, headers::Header},
     params::{FileName, Nothing, parameters},
     precompressed::{Precompressed, SelectedEncoding},
     reply::{JSON, Json, Reply, ReplyDescription},
     request_context::RequestContext,
-    routes,
 };
 use crate::{
+    app::App,
     domain::{
         money::ledger,
         operations::{
@@ -187,16 +187,14 @@ impl Reply for Redirect {
     }
 }
 
-/// The operation that sends the API document. It is large, the same for everybody, and takes long to make: each server
-/// makes it when it is first asked for.
-pub fn api_document() -> impl Handler<Nothing, ApiDocument> {
-    let kept = Arc::new(OnceCell::<Precompressed>::new());
+/// Returns the handler of the API document. The document is built on the first request, because that takes long.
+pub fn api_document(endpoints: fn() -> Vec<Endpoint>) -> impl Handler<Nothing, ApiDocument> {
+    let cache = Arc::new(OnceCell::<Precompressed>::new());
     move |context: RequestContext, _: Nothing| {
-        let kept = Arc::clone(&kept);
+        let cache = Arc::clone(&cache);
         async move {
-            let make =
-                || context.blocking(|app| Precompressed::new(document::document(&app.config, &routes::endpoints())));
-            let document = kept.get_or_try_init(make).await?;
+            let build = move |app: &App| Precompressed::new(document::document(&app.config, &endpoints()));
+            let document = cache.get_or_try_init(|| context.blocking(build)).await?;
             Ok(ApiDocument(document.choose(&context.headers)))
         }
     }

@@ -67,7 +67,7 @@ async fn confirmed(context: RequestContext, clear: Clear, target: PurgeTarget) -
     let token = clear.confirm.map(|Credential(token)| token);
     let demand = ConfirmationRequest { actor, action: target.name().to_owned(), token, preview };
     context.committed(confirmations::require(&context.app, demand)).await?;
-    context.tell_beginning().await?;
+    context.record_start().await?;
     let cleared = context.blocking(move |app| purge::run(&app.backups, target, &mut |_, _, _| ())).await?;
     Ok(Json(cleared.into()))
 }

@@ -321,7 +321,7 @@ pub struct LogsDeleted {
 pub async fn clean_up(context: RequestContext, of: CleanUp) -> Result<Json<LogsDeleted>> {
     let age = of.days_to_keep.map_or(context.app.config.retention.access_log, |days| days.as_duration());
     let before = context.app.clock.now().minus(age);
-    context.tell_beginning().await?;
+    context.record_start().await?;
     let deleted = context.blocking(move |app| network_log::clean_up(app, age)).await?;
     Ok(Json(LogsDeleted { deleted, before }))
 }

@@ -239,7 +239,7 @@ pub struct ViolationsCleaned {
 
 pub async fn clean_up(context: RequestContext, of: CleanUp) -> Result<Json<ViolationsCleaned>> {
     let days_to_keep = of.days_to_keep.map_or(DAYS_TO_KEEP, |DaysToKeep(days)| days);
-    context.tell_beginning().await?;
+    context.record_start().await?;
     let deleted = context.blocking(move |app| violations::clean_up(app, days_to_keep)).await?;
     Ok(Json(ViolationsCleaned { deleted, days_to_keep }))
 }

@@ -4,7 +4,7 @@
 //! and no label holds client input.
 
 mod page;
-mod requests;
+pub mod requests;
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use axum::{
 };
 
 use self::page::{Page, real};
-pub use self::requests::RequestMetrics;
+use self::requests::RequestMetrics;
 use crate::{
     app::App,
     domain::operations::{
@@ -42,7 +42,7 @@ impl Metrics {
     }
 
     /// The page; nothing else is served here, and no body is read.
-    pub async fn answer<B>(self, request: &Request<B>) -> Response {
+    pub async fn respond<B>(self, request: &Request<B>) -> Response {
         if request.uri().path() != "/metrics" {
             return StatusCode::NOT_FOUND.into_response();
         }
@@ -88,7 +88,7 @@ fn page_of(sources: &Metrics) -> Result<String> {
 }
 
 fn add_requests(page: &mut Page, requests: &RequestMetrics) {
-    let counted = requests.counted();
+    let counted = requests.counts();
     let mut samples = page.counter("yarrow_requests", "Requests that were answered");
     for row in &counted {
         for (status, count) in &row.statuses {

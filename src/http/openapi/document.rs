@@ -10,11 +10,10 @@ use super::{
     schemas::{reference, schemas},
 };
 use crate::http::{
-    endpoint::Endpoint,
+    endpoint::{Area, Endpoint},
     guard::Access,
     params::{BodyShape, Location, ParameterDescription},
     reply::{Problem, codes_of_answers, status},
-    request_context::is_of_current_generation,
 };
 use crate::{
     config::{Config, Limits},
@@ -39,6 +38,7 @@ pub fn document(config: &Config, endpoints: &[Endpoint]) -> String {
             "license": { "name": "MIT", "identifier": "MIT" },
         },
         "servers": [{ "url": server }],
+        "tags": Area::ALL.map(|area| json!({ "name": area.name(), "description": area.description() })),
         "paths": paths,
         "components": {
             "schemas": components,
@@ -66,7 +66,7 @@ fn description() -> String {
 }
 
 fn components(endpoints: &[Endpoint]) -> Map<String, Value> {
-    let own = endpoints.iter().flat_map(|endpoint| endpoint.answer().schemas);
+    let own = endpoints.iter().flat_map(|endpoint| endpoint.reply().schemas);
     object(&mut own.chain(schemas::<Problem<'static>>()))
 }
 
@@ -79,10 +79,10 @@ pub fn object(members: &mut dyn Iterator<Item = (String, Value)>) -> Map<String,
 fn operation(endpoint: &Endpoint, limits: &Limits, components: &Map<String, Value>) -> Value {
     let mut operation = json!({
         "operationId": operation_id(endpoint),
-        "tags": [tag(endpoint.path)],
+        "tags": [endpoint.area.name()],
         "summary": endpoint.summary,
-        "description": endpoint.access.meaning(),
-        "security": if endpoint.access.needs_token() { json!([{ "bearer": [] }]) } else { json!([{}, { "bearer": [] }]) },
+        "description": endpoint.access.description(),
+        "security": if endpoint.access.requires_token() { json!([{ "bearer": [] }]) } else { json!([{}, { "bearer": [] }]) },
         "responses": responses(endpoint, components),
     });
     let (in_body, elsewhere): (Vec<_>, Vec<_>) = endpoint
@@ -90,7 +90,7 @@ fn operation(endpoint: &Endpoint, limits: &Limits, components: &Map<String, Valu
         .iter()
         .partition(|parameter| parameter.location == Location::Anywhere && endpoint.takes_body());
     let mut parameters: Vec<_> = elsewhere.into_iter().map(|parameter| parameter_of(parameter, limits)).collect();
-    if endpoint.is_repeatable {
+    if endpoint.is_idempotent {
         parameters.push(idempotency_key());
     }
     if !parameters.is_empty() {
@@ -116,10 +116,6 @@ fn operation_id(endpoint: &Endpoint) -> String {
         id.push_str("Index");
     }
     id
-}
-
-fn tag(path: &str) -> &str {
-    path.trim_start_matches("/api/v1").split('/').nth(1).unwrap_or_default()
 }
 
 fn parameter_of(parameter: &ParameterDescription, limits: &Limits) -> Value {
@@ -173,7 +169,7 @@ fn request_body(parameters: &[&ParameterDescription], shape: BodyShape, limits: 
 
 fn responses(endpoint: &Endpoint, components: &Map<String, Value>) -> Value {
     let mut responses = Map::new();
-    let answer = endpoint.answer();
+    let answer = endpoint.reply();
     for (status, meaning) in &answer.statuses {
         let mut contents = answer.contents.iter().map(|(content_type, schema)| {
             let mut content = json!({ "schema": schema });
@@ -205,7 +201,7 @@ fn headers(endpoint: &Endpoint, status: StatusCode, own: &[Header]) -> Value {
         StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => Some(Header::RETRY_AFTER),
         _ => None,
     };
-    let replayed = endpoint.is_repeatable.then_some(Header::REPLAYED);
+    let replayed = endpoint.is_idempotent.then_some(Header::REPLAYED);
     let all = [Header::REQUEST_ID].into_iter().chain(of_status).chain(replayed).chain(own.iter().copied());
     object(&mut all.map(|header| (header.name.to_owned(), header.reference()))).into()
 }
@@ -221,7 +217,7 @@ fn codes(endpoint: &Endpoint) -> Vec<Code> {
     if looks_at_tokens {
         codes.extend([Code::Unauthenticated, Code::AddressNotAllowed]);
     }
-    let compares_names = looks_at_tokens && endpoint.access.admits_users() && !is_of_current_generation(endpoint.path);
+    let compares_names = looks_at_tokens && endpoint.access.admits_users() && !endpoint.is_current_api();
     if compares_names {
         codes.push(Code::NotYours);
     }
@@ -240,10 +236,10 @@ fn codes(endpoint: &Endpoint) -> Vec<Code> {
     if !endpoint.access.admits_users() || !endpoint.access.admits_admins() {
         codes.push(Code::Forbidden);
     }
-    if endpoint.is_repeatable {
+    if endpoint.is_idempotent {
         codes.push(Code::IdempotencyKeyReused);
     }
-    for code in endpoint.codes {
+    for code in endpoint.errors {
         if !codes.contains(code) {
             codes.push(*code);
         }

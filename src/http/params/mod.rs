@@ -26,7 +26,7 @@ pub use cross_field::{MaybeInvalid, TimeRange, optional_time_range, reason_of_ad
 pub(crate) use declare::parameters;
 pub use fields::Fields;
 pub use raw_value::{half_pair, is_absent, required, text};
-pub use reader::{Claims, Reader};
+pub use reader::Reader;
 pub use values::{
     AiResult, AudienceName, Birthday, ClientTimestamp, Content, Credential, DaysToKeep, DeviceId, DeviceName,
     DivinationData, FeedbackText, FileName, Flag, JsonData, Label, ListedWord, LocalRecordId, Moment, Nickname,
@@ -43,7 +43,12 @@ pub struct Rules<'app> {
     pub clock: &'app Clock,
 }
 
-impl Rules<'_> {
+impl<'app> Rules<'app> {
+    fn of(context: &'app RequestContext) -> Self {
+        let app = &context.app;
+        Self { context, config: &app.config, phone: &app.phone_rules, headers: &context.headers, clock: &app.clock }
+    }
+
     fn limits(&self) -> &Limits {
         &self.config.limits
     }

@@ -2,19 +2,22 @@
 
 use std::borrow::Cow;
 
+use axum::http::Uri;
 use serde_json::value::RawValue as JsonValue;
 
 use super::{
-    Fields, ObjectParameter, Parameter, Parameters, Rules,
+    BodyShape, Fields, ObjectParameter, Parameter, Parameters, Rules,
     raw_value::{is_absent, is_literal, is_null, required, text_of},
 };
 use crate::{
     error::{Code, Error, Fault, FieldCode, FieldError, Result},
     http::{
-        body::{Pair, RawValue},
-        guard,
+        bearer::bearer_token,
+        body::{self, Pair, RawValue},
+        claims::Claims,
+        request_context::RequestContext,
     },
-    types::{PhoneNumber, Secret, UserId},
+    types::Secret,
 };
 
 /// The values of one request and the faults found so far.
@@ -29,7 +32,36 @@ pub struct Reader<'request> {
 }
 
 impl<'request> Reader<'request> {
-    pub fn new(
+    /// Collects the values of path, query and body.
+    ///
+    /// # Errors
+    /// Errors of the body; `not_yours` if a user of the older API names another user in an undeclared field.
+    pub fn of_request(
+        context: &'request RequestContext,
+        path: Vec<(String, String)>,
+        uri: &'request Uri,
+        shape: BodyShape,
+        declared: &[&str],
+    ) -> Result<Self> {
+        let query = body::encoded_pairs(uri.query().unwrap_or_default())?;
+        let body = match shape {
+            BodyShape::Raw => Vec::new(),
+            BodyShape::Named => body::pairs(&context.body, &context.headers, None)?,
+            BodyShape::NamedOrItems(list) => body::pairs(&context.body, &context.headers, Some(list))?,
+        };
+        let mut reader = Self::new(path, query, body, Rules::of(context));
+        if let Some(fault) = context.idempotency.as_ref().and_then(|header| header.key().err()) {
+            reader.errors.push(fault);
+        }
+        if context.may_claim_users() {
+            for claims in reader.undeclared_claims(declared) {
+                context.acting_for(&claims)?;
+            }
+        }
+        Ok(reader)
+    }
+
+    fn new(
         path: Vec<(String, String)>,
         query: Vec<Pair<'request>>,
         body: Vec<Pair<'request>>,
@@ -73,11 +105,6 @@ impl<'request> Reader<'request> {
         }
     }
 
-    /// Adds a fault outside the declared parameters, such as an invalid header.
-    pub fn add_error(&mut self, error: FieldError) {
-        self.errors.push(error);
-    }
-
     pub fn required<T: Parameter>(&mut self, name: &'static str) -> Option<T> {
         let value = self.optional(name)?;
         if value.is_none() {
@@ -96,7 +123,7 @@ impl<'request> Reader<'request> {
     }
 
     /// Returns the users that the request names in fields which the endpoint does not declare.
-    pub fn undeclared_claims(&mut self, declared: &[&str]) -> Vec<Claims> {
+    fn undeclared_claims(&mut self, declared: &[&str]) -> Vec<Claims> {
         let mut claims = Vec::new();
         for name in ["userId", "user_id", "id"] {
             if self.is_undeclared(name, declared) {
@@ -121,7 +148,7 @@ impl<'request> Reader<'request> {
     pub fn token(&mut self, name: &'static str) -> Option<Secret> {
         let field: Option<Secret> = self.optional(name)?;
         // A malformed header counts as no token here; the operation decides what a missing token means.
-        let bearer = guard::bearer_token(self.rules.headers).ok().flatten().map(Secret::from_text);
+        let bearer = bearer_token(self.rules.headers).ok().flatten().map(Secret::from_text);
         match (field, bearer) {
             (Some(field), Some(bearer)) if field != bearer => {
                 self.conflict.get_or_insert(name);
@@ -248,30 +275,4 @@ impl<'request> Reader<'request> {
 
 fn texts_of(items: &[RawValue<'_>]) -> Vec<Option<String>> {
     items.iter().map(|item| text_of(item).map(Cow::into_owned)).collect()
-}
-
-/// The users that a request names besides its token. They are only compared with the caller.
-#[derive(Default)]
-pub struct Claims {
-    pub user_id: Option<UserId>,
-    pub id: Option<UserId>,
-    pub phone_number: Option<PhoneNumber>,
-}
-
-impl Claims {
-    pub fn users(&self) -> impl Iterator<Item = UserId> {
-        self.user_id.into_iter().chain(self.id)
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.users().next().is_none() && self.phone_number.is_none()
-    }
-
-    pub fn of_user(user_id: Option<UserId>) -> Self {
-        Self { user_id, ..Self::default() }
-    }
-
-    pub fn of_phone(phone_number: Option<PhoneNumber>) -> Self {
-        Self { phone_number, ..Self::default() }
-    }
 }

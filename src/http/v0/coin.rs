@@ -17,7 +17,8 @@ use crate::{
     error::{Code, Fault, Result},
     http::{
         body::RawValue,
-        params::{Claims, Credential, Nothing, Parameter, Reason, Rules, parameters, reason_of_admin, whole_number},
+        claims::Claims,
+        params::{Credential, Fields, Nothing, Parameter, Reason, Rules, parameters, reason_of_admin, whole_number},
         reply::{Json, Replayable},
         request_context::RequestContext,
     },
@@ -26,20 +27,22 @@ use crate::{
 
 parameters! {
     OfUser(fields) {
-        whom: Claims = {
-            let user_id = fields.optional("userId", "The user's id. Without one, the caller.");
-            let phone_number = fields.optional("phoneNumber", "The user's number.");
-            fields.cross_field(user_id.zip(phone_number), whom)
-        };
+        claims: Claims = claims_by(fields, "userId");
+    }
+
+    OfUserByPhone(fields) {
+        claims: Claims = claims_by(fields, "phoneNumber");
     }
 
     Reset(fields) {
         confirm: Option<Credential> = fields.optional("confirm", "For administrators: the token of the answer 428 to the same request without it.");
-        whom: Claims = {
-            let user_id = fields.optional("userId", "The user's id. Without one, the caller.");
-            let phone_number = fields.optional("phoneNumber", "The user's number.");
-            fields.cross_field(user_id.zip(phone_number), whom)
-        };
+        claims: Claims = claims_by(fields, "userId");
+        reason: Option<Reason> = reason_of_admin(fields);
+    }
+
+    ResetByPhone(fields) {
+        confirm: Option<Credential> = fields.optional("confirm", "For administrators: the token of the answer 428 to the same request without it.");
+        claims: Claims = claims_by(fields, "phoneNumber");
         reason: Option<Reason> = reason_of_admin(fields);
     }
 
@@ -84,13 +87,29 @@ pub struct CoinsConsumed {
 }
 
 pub async fn balance(context: RequestContext, of: OfUser) -> Result<Json<CoinBalance>> {
-    let user = context.subject(&of.whom)?;
+    balance_of(&context, &of.claims)
+}
+
+pub async fn balance_by_phone(context: RequestContext, of: OfUserByPhone) -> Result<Json<CoinBalance>> {
+    balance_of(&context, &of.claims)
+}
+
+fn balance_of(context: &RequestContext, claims: &Claims) -> Result<Json<CoinBalance>> {
+    let user = context.subject(claims)?;
     let balance = coins::balance(&context.app, user.id)?;
     Ok(Json(CoinBalance::new(&user, balance)))
 }
 
 pub async fn consume(context: RequestContext, of: OfUser) -> Result<Replayable<CoinsConsumed>> {
-    let user = context.acting_user(&of.whom)?;
+    consume_as(&context, &of.claims).await
+}
+
+pub async fn consume_by_phone(context: RequestContext, of: OfUserByPhone) -> Result<Replayable<CoinsConsumed>> {
+    consume_as(&context, &of.claims).await
+}
+
+async fn consume_as(context: &RequestContext, claims: &Claims) -> Result<Replayable<CoinsConsumed>> {
+    let user = context.acting_user(claims)?;
     let id = user.id;
     let shown = move |&Consumed { consumed, balance }: &Consumed| {
         let CoinBalance { user_id, phone_number, balance } = CoinBalance::new(&user, balance);
@@ -99,12 +118,21 @@ pub async fn consume(context: RequestContext, of: OfUser) -> Result<Replayable<C
     context.respond_once(StatusCode::OK, shown, |app, once| coins::consume(app, id, once)).await
 }
 
-pub async fn reset(context: RequestContext, of: Reset) -> Result<Replayable<CoinBalance>> {
-    let user = context.subject(&of.whom)?;
+pub async fn reset(context: RequestContext, reset: Reset) -> Result<Replayable<CoinBalance>> {
+    reset_of(&context, reset).await
+}
+
+pub async fn reset_by_phone(context: RequestContext, by_phone: ResetByPhone) -> Result<Replayable<CoinBalance>> {
+    let ResetByPhone { confirm, claims, reason } = by_phone;
+    reset_of(&context, Reset { confirm, claims, reason }).await
+}
+
+async fn reset_of(context: &RequestContext, reset: Reset) -> Result<Replayable<CoinBalance>> {
+    let user = context.subject(&reset.claims)?;
     let id = user.id;
     let by = if context.is_admin() {
-        let token = of.confirm.map(|Credential(token)| token);
-        let authority = context.authority(of.reason.map(|Reason(reason)| reason))?;
+        let token = reset.confirm.map(|Credential(token)| token);
+        let authority = context.authority(reset.reason.map(|Reason(reason)| reason))?;
         ResetBy::Admin(authority, ResetConfirmation::ByToken { token })
     } else {
         ResetBy::Owner { token: context.bearer().ok_or(Code::Unauthenticated)? }
@@ -177,11 +205,14 @@ pub async fn synchronise(context: RequestContext, _: Nothing) -> Result<Json<Coi
     Ok(Json(done.into()))
 }
 
-/// The user, whom each of the twin endpoints names by a parameter of its own.
-fn whom(rules: &Rules<'_>, (user_id, phone_number): (Option<UserId>, Option<PhoneNumber>)) -> Result<Claims> {
-    let is_by_phone = rules.context.meta.route.get().is_some_and(|route| route.ends_with("/phone"));
-    let name = if is_by_phone { "phoneNumber" } else { "userId" };
-    rules.context.naming(Claims { user_id, phone_number, id: None }, name)
+/// Reads the user that the request is about. An administrator must name one, and `name` is the field that a fault
+/// reports as missing.
+fn claims_by(fields: &mut Fields<'_, '_>, name: &'static str) -> Option<Claims> {
+    let user_id = fields.optional("userId", "The user's id. The caller by default.");
+    let phone_number = fields.optional("phoneNumber", "The user's phone number.");
+    fields.cross_field(user_id.zip(phone_number), |rules, (user_id, phone_number)| {
+        rules.context.require_claims(Claims { user_id, phone_number, id: None }, name)
+    })
 }
 
 /// The number of coins to add.

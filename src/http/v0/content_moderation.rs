@@ -9,7 +9,8 @@ use crate::{
     error::Result,
     http::{
         admin::sensitive_words::FoundWord,
-        params::{Claims, Question, parameters},
+        claims::Claims,
+        params::{Question, parameters},
         reply::Json,
         request_context::RequestContext,
     },

@@ -16,11 +16,12 @@ use crate::{
     },
     error::Result,
     http::{
+        claims::Claims,
         interpretation_response::{self, Begun, Run},
         interpretation_sse::{Interpretation, Usage},
         numbered_page::NumberedPage,
         params::{
-            Claims, DivinationData, Label, PageNumber, PageSize, Question, TimeRange, TraceId, page, parameters,
+            DivinationData, Label, PageNumber, PageSize, Question, TimeRange, TraceId, page, parameters,
             required_time_range,
         },
         reply::Json,

@@ -15,9 +15,10 @@ use crate::{
     },
     error::{Error, Fault, FieldCode, Result},
     http::{
+        claims::Claims,
         params::{
-            AiResult, Claims, ClientTimestamp, JsonData, Label, LocalRecordId, PageNumber, PageSize, Question, Rules,
-            page, parameters,
+            AiResult, ClientTimestamp, JsonData, Label, LocalRecordId, PageNumber, PageSize, Question, Rules, page,
+            parameters,
         },
         reply::{Json, Listed, Saved},
         request_context::RequestContext,

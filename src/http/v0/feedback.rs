@@ -7,9 +7,11 @@ use crate::{
     domain::messaging::feedback::{self, Author},
     error::Result,
     http::{
-        params::{Claims, FeedbackText, parameters},
+        claims::Claims,
+        params::{FeedbackText, parameters},
         reply::Created,
-        request_context::{Caller, RequestContext},
+        request_context::RequestContext,
+        request_meta::Caller,
     },
     types::{PhoneNumber, Timestamp, UserId},
 };
@@ -56,5 +58,5 @@ fn author(context: &RequestContext, submit: &Submit) -> Result<Author> {
         let (user_id, id) = (submit.user_id, submit.same_user_id);
         context.acting_for(&Claims { user_id, id, phone_number: phone_number.clone() })?;
     }
-    Ok(Author::User(context.own()?.clone()))
+    Ok(Author::User(context.current_user()?.clone()))
 }

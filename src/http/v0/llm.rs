@@ -23,10 +23,12 @@ use crate::{
     },
     error::{Error, Result},
     http::{
+        claims::Claims,
         interpretation_response::place,
-        params::{Claims, Fields, Flag, Parameters, parameters},
+        params::{Fields, Flag, Parameters, parameters},
         reply::{JSON, Json, Problem, Reply, ReplyDescription, retry_after_seconds},
-        request_context::{RequestContext, RequestMeta},
+        request_context::RequestContext,
+        request_meta::RequestMeta,
         sse::{FinalEvent, SseResponse, SseSender, StartSignal, cut_off, stream_from_blocking_thread},
     },
     providers::{

@@ -26,11 +26,12 @@ use crate::{
     error::{Error, Fault, FieldCode, Result},
     http::{
         body::RawValue,
+        claims::Claims,
         openapi::headers::Header,
         openapi::schemas::one_of_names,
         params::{
-            BodyShape, Claims, Fields, Label, Location, Parameter, ParameterDescription, Parameters, Reason, Rules,
-            parameters, reason_of_admin, text,
+            BodyShape, Fields, Label, Location, Parameter, ParameterDescription, Parameters, Reason, Rules, parameters,
+            reason_of_admin, text,
         },
         reply::{Json, Reply, ReplyDescription, Saved},
         request_context::RequestContext,
@@ -236,7 +237,7 @@ impl Reply for Word {
         }
     }
 
-    fn replace_problem(_: &Error) -> Option<Self> {
+    fn from_error(_: &Error) -> Option<Self> {
         Some(Self::Fail)
     }
 }

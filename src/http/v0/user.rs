@@ -10,7 +10,8 @@ use crate::{
     },
     error::Result,
     http::{
-        params::{Birthday, Claims, Nickname, Rules, Signature, parameters},
+        claims::Claims,
+        params::{Birthday, Nickname, Rules, Signature, parameters},
         reply::Json,
         request_context::RequestContext,
     },
@@ -19,10 +20,10 @@ use crate::{
 
 parameters! {
     OfUser(fields) {
-        whom: Claims = {
+        claims: Claims = {
             let id = fields.optional("id", "The caller's own id.");
             let user_id = fields.optional("userId", "Another name of `id`.");
-            fields.cross_field(id.zip(user_id), whom)
+            fields.cross_field(id.zip(user_id), named_user)
         };
     }
 
@@ -79,8 +80,8 @@ impl From<users::Profile> for Profile {
     }
 }
 
-pub async fn find_profile(context: RequestContext, OfUser { whom }: OfUser) -> Result<Json<Profile>> {
-    let user = context.subject_id(&whom)?;
+pub async fn find_profile(context: RequestContext, OfUser { claims }: OfUser) -> Result<Json<Profile>> {
+    let user = context.subject_id(&claims)?;
     Ok(Json(profile::find(&context.app, user)?.into()))
 }
 
@@ -109,8 +110,8 @@ async fn apply(context: &RequestContext, user: UserId, change: ProfileChange) ->
     Ok(Json(context.screened(move |app| profile::change(&app.moderation, user, change)).await?.into()))
 }
 
-fn whom(rules: &Rules<'_>, (id, user_id): (Option<UserId>, Option<UserId>)) -> Result<Claims> {
-    rules.context.naming(claims(id, user_id), "id")
+fn named_user(rules: &Rules<'_>, (id, user_id): (Option<UserId>, Option<UserId>)) -> Result<Claims> {
+    rules.context.require_claims(claims(id, user_id), "id")
 }
 
 fn claims(id: Option<UserId>, user_id: Option<UserId>) -> Claims {

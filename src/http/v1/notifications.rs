@@ -114,7 +114,7 @@ pub struct UnreadCount {
 }
 
 pub async fn unread_count(context: RequestContext, _: Nothing) -> Result<Json<UnreadCount>> {
-    let count = notifications::unread_count(&context.app, context.own()?)?;
+    let count = notifications::unread_count(&context.app, context.current_user()?)?;
     Ok(Json(UnreadCount { count }))
 }
 

@@ -18,7 +18,8 @@ use crate::{
         body::RawValue,
         params::{Parameter, Reason, Rules, parameters},
         reply::Replayable,
-        request_context::{Repeatable, RequestContext},
+        request_context::RequestContext,
+        request_meta::IdempotencyHeader,
         v0::payment::{Amount, OrderNo},
     },
     types::{Fen, Timestamp, hex, sha256_of_parts},
@@ -90,7 +91,8 @@ pub async fn refund(context: RequestContext, refund: GiveBack) -> Result<Replaya
     let spec = refunds::RefundRequestSpec {
         order_no: refund.order_no.0,
         amount: refund.amount.map(|Repayment(amount)| amount),
-        refund_no: refund_no.or_else(|| context.repeatable.as_ref().map(|repeatable| number_of(&by.actor, repeatable))),
+        refund_no: refund_no
+            .or_else(|| context.idempotency.as_ref().map(|repeatable| number_of(&by.actor, repeatable))),
     };
     let user = orders::find(&context.app.payments, &spec.order_no)?.user;
     context.meta.subject.get_or_init(|| user);
@@ -99,8 +101,8 @@ pub async fn refund(context: RequestContext, refund: GiveBack) -> Result<Replaya
 }
 
 /// Derives the refund number from the caller's `Idempotency-Key`.
-fn number_of(actor: &str, repeatable: &Repeatable) -> String {
-    let digest = sha256_of_parts(&[b"refund", actor.as_bytes(), repeatable.key.as_bytes()]);
+fn number_of(actor: &str, header: &IdempotencyHeader) -> String {
+    let digest = sha256_of_parts(&[b"refund", actor.as_bytes(), header.value.as_bytes()]);
     format!("K{}", hex(&digest[..16]))
 }
 

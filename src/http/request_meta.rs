@@ -1,0 +1,130 @@
+//! What is known about a request before its parameters are read: id, client, endpoint, caller.
+//!
+//! Request layer, guard and handlers share one [`RequestMeta`]. Its cells are filled once, as the request proceeds, and
+//! read for log lines, metrics and the network log.
+
+use std::{
+    net::IpAddr,
+    sync::{Arc, OnceLock},
+    time::Instant,
+};
+
+use axum::http::HeaderValue;
+
+use crate::{
+    domain::{
+        identity::users::User,
+        operations::{
+            admins::Identity,
+            audit::{AuditEvent, DescribeEvent},
+            idempotency,
+        },
+    },
+    error::{Fault, FieldCode, FieldError},
+    types::UserId,
+};
+
+/// Longest `Idempotency-Key`, in characters.
+const IDEMPOTENCY_KEY: usize = 255;
+
+/// Facts about one request, shared by all stages that handle it.
+#[derive(Debug)]
+pub struct RequestMeta {
+    pub request_id: String,
+    pub client: IpAddr,
+    pub started: Instant,
+    /// The endpoint, once the router has matched it.
+    pub endpoint: OnceLock<EndpointId>,
+    /// The user whose token was sent, once it has been looked up.
+    pub user: OnceLock<UserId>,
+    /// The user that an administrator's request is about, once it has been looked up.
+    pub subject: OnceLock<UserId>,
+    /// The reason that an administrator gave.
+    pub reason: OnceLock<String>,
+}
+
+impl RequestMeta {
+    pub fn new(request_id: String, client: IpAddr, started: Instant) -> Self {
+        Self {
+            request_id,
+            client,
+            started,
+            endpoint: OnceLock::new(),
+            user: OnceLock::new(),
+            subject: OnceLock::new(),
+            reason: OnceLock::new(),
+        }
+    }
+
+    /// Returns the path template of the endpoint, or an empty text before one is matched.
+    pub fn route(&self) -> &'static str {
+        self.endpoint.get().map_or("", |endpoint| endpoint.path)
+    }
+}
+
+/// Identifies an endpoint of the route table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EndpointId {
+    /// Position in the route table.
+    pub index: usize,
+    pub path: &'static str,
+    /// True for the current API below `/api/v1`. Requests of the older API may name users besides the token.
+    pub is_current_api: bool,
+}
+
+/// The caller, as proven by the token.
+#[derive(Clone, Debug)]
+pub enum Caller {
+    Anonymous,
+    User(User),
+    Admin(Identity),
+}
+
+impl Caller {
+    /// Returns a name that no other caller has, or `None` for anonymous callers.
+    pub fn name(&self) -> Option<String> {
+        match self {
+            Self::Anonymous => None,
+            Self::User(user) => Some(idempotency::user(user.id)),
+            Self::Admin(identity) => Some(identity.actor()),
+        }
+    }
+}
+
+/// The `Idempotency-Key` of a request.
+#[derive(Clone, Debug)]
+pub struct IdempotencyHeader {
+    pub value: HeaderValue,
+    /// True if the request has another header with a different key.
+    pub is_ambiguous: bool,
+    /// Hash of path, query and body, by which a reused key is detected.
+    pub request_sha256: [u8; 32],
+}
+
+impl IdempotencyHeader {
+    /// Returns the key.
+    ///
+    /// # Errors
+    /// `invalid_format` for an empty, too long or non-ASCII key.
+    pub fn key(&self) -> Result<&str, FieldError> {
+        let key = self.value.to_str().ok().map(str::trim).filter(|key| (1..=IDEMPOTENCY_KEY).contains(&key.len()));
+        key.ok_or_else(|| {
+            let message = format!("must be 1 to {IDEMPOTENCY_KEY} visible ASCII characters");
+            Fault::new(FieldCode::InvalidFormat, message).in_field("Idempotency-Key")
+        })
+    }
+}
+
+/// Returns a function that builds the audit event of an administrator's request from what is known when it is called.
+pub fn audit_event(meta: &Arc<RequestMeta>, actor: String, action: String) -> DescribeEvent {
+    let meta = Arc::clone(meta);
+    Arc::new(move |outcome| AuditEvent {
+        actor: actor.clone(),
+        action: action.clone(),
+        user: meta.subject.get().copied(),
+        reason: meta.reason.get().cloned(),
+        outcome,
+        client_ip: Some(meta.client.to_string()),
+        request_id: meta.request_id.clone(),
+    })
+}

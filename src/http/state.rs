@@ -1,0 +1,38 @@
+//! State that only HTTP needs: the limits on concurrent requests, uploads and large responses.
+
+use std::sync::Arc;
+
+use crate::{
+    app::App,
+    concurrency::{
+        response_slots::PerUserResponseSlots,
+        semaphore::{KeyedSemaphore, Semaphore},
+    },
+    types::UserId,
+};
+
+/// Long request bodies that may arrive at once. Users send up to 256 KiB each.
+const LONG_BODIES: u32 = 512;
+
+/// The application and the limits that all listeners share.
+pub struct HttpState {
+    pub app: Arc<App>,
+    /// Requests that run at once. A request whose body has not arrived does not count.
+    pub requests: Semaphore,
+    /// Long request bodies that are still arriving, by sender.
+    pub long_bodies: KeyedSemaphore<String>,
+    /// Large responses that are still being sent, one for each user.
+    pub large_responses: PerUserResponseSlots<UserId>,
+}
+
+impl HttpState {
+    pub fn new(app: Arc<App>) -> Self {
+        let requests = Semaphore::new(app.config.limits.requests);
+        Self {
+            app,
+            requests,
+            long_bodies: KeyedSemaphore::new(LONG_BODIES),
+            large_responses: PerUserResponseSlots::default(),
+        }
+    }
+}
