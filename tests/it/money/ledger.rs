@@ -449,7 +449,7 @@ fn a_final_failure_rolls_back_and_keeps_its_response() {
     use yarrow::{
         domain::{
             money::ledger::{self, Asset, Kind, Posting},
-            operations::idempotency::{Claim, IdempotentOutcome, IdempotentRequest, Kept},
+            operations::idempotency::{Claim, IdempotentOutcome, IdempotentRequest, StoredResponse},
         },
         error::{Error, Result},
         types::UserId,
@@ -466,7 +466,7 @@ fn a_final_failure_rolls_back_and_keeps_its_response() {
     let posting = |delta| Posting { user: UserId(1), asset: Asset::Coin, delta, kind: Kind::Adjust, reference: None };
     let try_once = || {
         let render = |outcome: Result<&(), &Error>| {
-            Ok(Kept { status: 402, body: outcome.unwrap_err().code.name().as_bytes().to_vec() })
+            Ok(StoredResponse { status: 402, body: outcome.unwrap_err().code.name().as_bytes().to_vec() })
         };
         let once = IdempotentRequest::with_key(None, claim.clone(), render);
         let effect = move |tx: &yarrow::store::Write<'_>| {
@@ -480,7 +480,7 @@ fn a_final_failure_rolls_back_and_keeps_its_response() {
     assert_eq!(try_once().unwrap_err().code.name(), "insufficient_coins");
     assert_eq!(ledger::balance(&app, UserId(1), Asset::Coin).unwrap(), 0);
     let IdempotentOutcome::Replayed(kept) = try_once().unwrap() else { panic!("the failure was not stored") };
-    assert_eq!(kept, Kept { status: 402, body: b"insufficient_coins".to_vec() });
+    assert_eq!(kept, StoredResponse { status: 402, body: b"insufficient_coins".to_vec() });
     assert!(ledger::verify(&app, &mut |_, _| ()).unwrap().is_consistent());
 }
 
@@ -489,7 +489,7 @@ fn a_purge_during_verification_is_consistent() {
     use yarrow::{
         domain::{
             money::ledger::{self, Asset, Kind, Posting},
-            operations::purge::{self, Target},
+            operations::purge::{self, PurgeTarget},
         },
         types::UserId,
     };
@@ -513,7 +513,7 @@ fn a_purge_during_verification_is_consistent() {
         let mut is_cleared = false;
         let report = ledger::verify(&app, &mut |_, _| {
             if !is_cleared {
-                purge::run(&app.backups, Target::All, &mut |_, _, _| ()).unwrap();
+                purge::run(&app.backups, PurgeTarget::All, &mut |_, _, _| ()).unwrap();
                 posted.into_iter().for_each(post);
             }
             is_cleared = true;
@@ -522,6 +522,6 @@ fn a_purge_during_verification_is_consistent() {
         assert!(is_cleared && report.is_consistent(), "{report:?}");
         let expected = i64::from(posted.is_some());
         assert_eq!((report.entries, report.accounts), (expected, expected));
-        purge::run(&app.backups, Target::All, &mut |_, _, _| ()).unwrap();
+        purge::run(&app.backups, PurgeTarget::All, &mut |_, _, _| ()).unwrap();
     }
 }
