@@ -20,7 +20,7 @@ use crate::{
         },
     },
     error::{Error, Result},
-    keys::{SANDBOX_KEY, ServerKey, kept_key},
+    keys::{SANDBOX_KEY, ServerKey, load_or_create_key},
     providers::{
         breaker::CircuitBreaker,
         factory::{self, Announce},
@@ -101,7 +101,7 @@ impl App {
     }
 
     fn open_data_dir(config: &Arc<Config>, mode: OpenMode, announce: &Announce) -> Result<Self> {
-        let directory = config.installation.data_dir.0.clone();
+        let directory = config.data_dir().clone();
         let lock = match mode {
             OpenMode::Server => Some(lock_for_server(&directory)?),
             _ => lock_directory(&directory)?,
@@ -122,9 +122,9 @@ impl App {
     /// Builds the services.
     fn compose(core: Core, lock: Option<File>, announce: &Announce) -> Result<Self> {
         let config = &core.config;
-        let directory = &config.installation.data_dir.0;
+        let directory = config.data_dir();
         let sandbox_key =
-            || kept_key(&directory.join(SANDBOX_KEY), || Sandbox::generate_key().map_err(Error::internal));
+            || load_or_create_key(&directory.join(SANDBOX_KEY), || Sandbox::generate_key().map_err(Error::internal));
         let payments = Payments::open(core.clone(), sandbox_key)?;
         chown_new_files(directory)?;
         let mailer = Arc::new(Mailer::new(factory::email_sender(config, core.clock.clone(), announce)?));
@@ -138,7 +138,7 @@ impl App {
             core: core.clone(),
             integrity: Arc::clone(&integrity),
             breakers: breakers(&code_sender, &payments, &moderation, &model_calls),
-            served_certificate: Arc::new(certificate::Shown::default()),
+            served_certificate: Arc::new(certificate::ServedValidity::default()),
         });
         Ok(Self {
             exports: Exports::new(core.clone()),
@@ -167,7 +167,7 @@ impl App {
 
 fn open_keys(config: &Config, store: &Store, mode: OpenMode) -> Result<ServerKey> {
     ensure_server_key(config, store)?;
-    let keys = ServerKey::of(config.auth.secret_key.as_ref(), &config.installation.data_dir.0)?;
+    let keys = ServerKey::load(config.auth.secret_key.as_ref(), config.data_dir())?;
     if mode == OpenMode::Server {
         server_key::check_at_start(store, &keys)?;
     }

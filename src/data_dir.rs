@@ -20,7 +20,7 @@ use crate::{
 /// # Errors
 /// `not_found`.
 pub fn ensure_initialized(config: &Config) -> Result<()> {
-    let directory = &config.installation.data_dir.0;
+    let directory = config.data_dir();
     let mut parts = [DATABASE].into_iter().chain(KEYS).map(|name| directory.join(name).try_exists());
     // Files that cannot be inspected count as present; opening them reports the fault.
     if parts.any(|is_there| is_there.unwrap_or(true)) || restore::is_pending(directory).unwrap_or(true) {
@@ -49,7 +49,7 @@ pub(crate) fn chown_new_files(directory: &Path) -> Result<()> {
 /// Rejects a server key other than the one the database was created with. A first start creates the key before it
 /// inserts the default words, so a database without words is an interrupted first start.
 pub(crate) fn ensure_server_key(config: &Config, store: &Store) -> Result<()> {
-    let path = config.installation.data_dir.0.join(SERVER_KEY);
+    let path = config.data_dir().join(SERVER_KEY);
     if config.auth.secret_key.is_some() || !words::are_seeded(store)? || path.exists() {
         return Ok(());
     }
@@ -67,7 +67,7 @@ pub(crate) fn ensure_server_key(config: &Config, store: &Store) -> Result<()> {
 
 /// Opens the database, unless there are signs that another one was lost.
 pub(crate) fn open_store(config: &Config, tuning: &Tuning, clock: Clock, policy: SchemaPolicy) -> Result<Store> {
-    let directory = &config.installation.data_dir.0;
+    let directory = config.data_dir();
     let path = directory.join(DATABASE);
     if !path.exists()
         && let Some(what) = lost_how(config, directory)
@@ -96,7 +96,7 @@ fn lost_how(config: &Config, directory: &Path) -> Option<&'static str> {
 
 /// Adds the way to recover to an error about a damaged database. Files of other programs are left alone.
 pub(crate) fn describe_damage(config: &Config, error: Error) -> Error {
-    let directory = &config.installation.data_dir.0;
+    let directory = config.data_dir();
     let is_ours = has_keys(directory) || error.code == Code::StorageFailed;
     match &error.source {
         Some(source) if is_ours && store::is_damage(&error) => {

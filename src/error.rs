@@ -160,11 +160,11 @@ type Source = Box<dyn std::error::Error + Send + Sync>;
 
 /// An error of one pointer's size: nearly every function may return one, and nearly none does.
 #[derive(Debug)]
-pub struct Error(Box<Details>);
+pub struct Error(Box<ErrorDetails>);
 
 /// The content of an [`Error`], which dereferences to it.
 #[derive(Debug)]
-pub struct Details {
+pub struct ErrorDetails {
     pub code: Code,
     /// A sentence for people; it may be shown to the client.
     pub detail: Cow<'static, str>,
@@ -183,7 +183,7 @@ pub struct Details {
 impl Error {
     #[cold]
     pub fn new(code: Code) -> Self {
-        Self(Box::new(Details {
+        Self(Box::new(ErrorDetails {
             code,
             detail: Cow::Borrowed(code.meaning()),
             fields: Vec::new(),
@@ -221,7 +221,7 @@ impl Error {
     }
 
     /// With the interpretation that failed.
-    pub fn of_trace(mut self, trace_id: &str) -> Self {
+    pub fn with_trace_id(mut self, trace_id: &str) -> Self {
         self.trace_id = Some(trace_id.to_owned());
         self
     }
@@ -242,12 +242,12 @@ impl Error {
     }
 
     /// Copies the failure for another caller. The cause stays with the first.
-    pub fn again(&self) -> Self {
+    pub fn without_source(&self) -> Self {
         Self::new(self.code).detail(self.detail.clone()).retry_after(self.retry_after)
     }
 
     /// Returns the sentence, and its cause if that says more.
-    pub fn explained(&self) -> String {
+    pub fn describe(&self) -> String {
         let mut causes = iter::successors(std::error::Error::source(self), |cause| cause.source());
         match &self.source {
             Some(source) if !causes.any(|cause| self.detail.contains(&cause.to_string())) => {
@@ -265,15 +265,15 @@ impl Error {
 }
 
 impl Deref for Error {
-    type Target = Details;
+    type Target = ErrorDetails;
 
-    fn deref(&self) -> &Details {
+    fn deref(&self) -> &ErrorDetails {
         &self.0
     }
 }
 
 impl DerefMut for Error {
-    fn deref_mut(&mut self) -> &mut Details {
+    fn deref_mut(&mut self) -> &mut ErrorDetails {
         &mut self.0
     }
 }

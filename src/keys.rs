@@ -35,10 +35,10 @@ impl ServerKey {
     ///
     /// # Errors
     /// `data_directory_unusable` when the kept key cannot be made or read.
-    pub fn of(configured: Option<&SecretString>, directory: &Path) -> Result<Self> {
+    pub fn load(configured: Option<&SecretString>, directory: &Path) -> Result<Self> {
         let bytes = match configured {
             Some(key) => key.expose_secret().as_bytes().to_vec(),
-            None => kept_key(&directory.join(SERVER_KEY), random_key)?,
+            None => load_or_create_key(&directory.join(SERVER_KEY), random_key)?,
         };
         Ok(Self::from_bytes(&bytes))
     }
@@ -120,7 +120,7 @@ impl std::fmt::Debug for ServerKey {
 ///
 /// # Errors
 /// `data_directory_unusable` if the key cannot be created or read.
-pub fn kept_key(path: &Path, new_key: impl FnOnce() -> Result<Vec<u8>>) -> Result<Vec<u8>> {
+pub fn load_or_create_key(path: &Path, new_key: impl FnOnce() -> Result<Vec<u8>>) -> Result<Vec<u8>> {
     let failed = |error: std::io::Error| {
         let detail = format!("The key {}: {error}", path.display());
         Error::new(Code::DataDirectoryUnusable).detail(detail).caused_by(error)

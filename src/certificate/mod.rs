@@ -16,7 +16,7 @@ use rustls::{
     sign::CertifiedKey,
 };
 
-pub use validity::Validity;
+pub use validity::CertificateValidity;
 
 use crate::{
     concurrency::lock::lock_unpoisoned,
@@ -27,7 +27,7 @@ use crate::{
 /// A chain of certificates, the key that belongs to the first one, and how long that one is good.
 pub struct Certificate {
     pub key: CertifiedKey,
-    pub validity: Validity,
+    pub validity: CertificateValidity,
 }
 
 impl Certificate {
@@ -40,7 +40,7 @@ impl Certificate {
     }
 
     fn of(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Result<Self, String> {
-        let validity = chain.first().and_then(|first| Validity::of(first));
+        let validity = chain.first().and_then(|first| CertificateValidity::of(first));
         let validity = validity.ok_or("the certificate says not how long it is good")?;
         let key = CertifiedKey::from_der(chain, key, &ring::default_provider())
             .map_err(|error| format!("certificate and key do not fit: {error}"))?;
@@ -65,7 +65,7 @@ pub struct PemFiles {
 }
 
 /// Modification time and length of each file, to detect a change.
-pub type Stamp = [Option<(SystemTime, u64)>; 2];
+pub type FileStamp = [Option<(SystemTime, u64)>; 2];
 
 impl PemFiles {
     /// The files that the configuration names, if it does.
@@ -89,7 +89,7 @@ impl PemFiles {
     }
 
     /// Returns the current stamp, which changes when a file is written.
-    pub fn stamp(&self) -> Stamp {
+    pub fn stamp(&self) -> FileStamp {
         [&self.certificate, &self.key].map(|path| {
             let metadata = std::fs::metadata(path).ok()?;
             Some((metadata.modified().ok()?, metadata.len()))
@@ -111,7 +111,7 @@ impl AcmeFiles {
     /// The places of this configuration; nothing where no certificate is got by ACME.
     pub fn of(config: &Config) -> Option<Self> {
         let first = config.server.domain.first().filter(|_| config.server.tls_certificate.is_none())?;
-        let directory = config.installation.data_dir.0.join("acme");
+        let directory = config.data_dir().join("acme");
         let short = |parts: &[&[u8]]| hex(&sha256_of_parts(parts)[..6]);
         let authority = config.acme.directory.as_bytes();
         let names = config.server.domain.iter().map(String::as_bytes);
@@ -140,7 +140,7 @@ impl AcmeFiles {
 ///
 /// # Errors
 /// The fault, in words.
-pub fn validity(config: &Config) -> Result<Option<Validity>, String> {
+pub fn validity(config: &Config) -> Result<Option<CertificateValidity>, String> {
     let certificate = match (PemFiles::of(config), AcmeFiles::of(config)) {
         (Some(files), _) => files.read().map(Some).map_err(|faults| faults.join("; "))?,
         (None, Some(files)) => files.read()?,
@@ -152,14 +152,14 @@ pub fn validity(config: &Config) -> Result<Option<Validity>, String> {
 /// The validity of the certificate that this process serves, once it serves one. The files may hold another one: a
 /// failed or unfinished renewal.
 #[derive(Debug, Default)]
-pub struct Shown(Mutex<Option<Validity>>);
+pub struct ServedValidity(Mutex<Option<CertificateValidity>>);
 
-impl Shown {
-    pub fn note(&self, validity: Validity) {
+impl ServedValidity {
+    pub fn note(&self, validity: CertificateValidity) {
         *lock_unpoisoned(&self.0) = Some(validity);
     }
 
-    pub fn validity(&self) -> Option<Validity> {
+    pub fn validity(&self) -> Option<CertificateValidity> {
         *lock_unpoisoned(&self.0)
     }
 }

@@ -13,12 +13,12 @@ const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Validity {
+pub struct CertificateValidity {
     pub from: Timestamp,
     pub until: Timestamp,
 }
 
-impl Validity {
+impl CertificateValidity {
     /// RFC 5280, section 4.1: the certificate's first part holds version, serial number, algorithm, issuer, validity.
     pub fn of(certificate: &[u8]) -> Option<Self> {
         let (_, certificate, _) = element(certificate)?;
@@ -90,17 +90,17 @@ mod tests {
     fn both_ways_to_write_a_time_are_read() {
         let times = b"\x17\x0d260101000000Z\x18\x0f20500401000000Z";
         for version in [&b""[..], b"\xa0\x03\x02\x01\x02"] {
-            let validity = Validity::of(&certificate(times, version)).unwrap();
+            let validity = CertificateValidity::of(&certificate(times, version)).unwrap();
             assert_eq!(validity.from.to_string(), "2026-01-01T00:00:00.000Z");
             assert_eq!(validity.until.to_string(), "2050-04-01T00:00:00.000Z");
         }
-        let old = Validity::of(&certificate(b"\x17\x0d990101000000Z\x17\x0d000101000000Z", b"")).unwrap();
+        let old = CertificateValidity::of(&certificate(b"\x17\x0d990101000000Z\x17\x0d000101000000Z", b"")).unwrap();
         assert_eq!(old.from.to_string(), "1999-01-01T00:00:00.000Z");
     }
 
     #[test]
     fn it_is_renewed_with_a_third_left() {
-        let validity = Validity { from: Timestamp(0), until: Timestamp(90) };
+        let validity = CertificateValidity { from: Timestamp(0), until: Timestamp(90) };
         assert_eq!(validity.renewal(), Timestamp(60));
     }
 
@@ -108,7 +108,7 @@ mod tests {
     fn it_ends_soon_when_its_renewal_is_late() {
         const DAY: i64 = 24 * 60 * 60 * 1000;
         for (lifetime, day) in [(90, 76), (365, 351), (6, 5)] {
-            let validity = Validity { from: Timestamp(0), until: Timestamp(lifetime * DAY) };
+            let validity = CertificateValidity { from: Timestamp(0), until: Timestamp(lifetime * DAY) };
             assert!(!validity.ends_soon(Timestamp(day * DAY - 1)), "{lifetime}");
             assert!(validity.ends_soon(Timestamp(day * DAY)), "{lifetime}");
         }
@@ -118,9 +118,9 @@ mod tests {
     fn what_is_cut_off_is_no_certificate() {
         let whole = certificate(b"\x17\x0d260101000000Z\x17\x0d260401000000Z", b"");
         for length in 0..whole.len() {
-            assert_eq!(Validity::of(&whole[..length]), None, "{length}");
+            assert_eq!(CertificateValidity::of(&whole[..length]), None, "{length}");
         }
-        assert_eq!(Validity::of(&[0x30, 0x89, 1, 1, 1, 1, 1, 1, 1, 1, 1]), None);
-        assert_eq!(Validity::of(&certificate(b"\x17\x0d269901000000Z\x17\x0d260401000000Z", b"")), None);
+        assert_eq!(CertificateValidity::of(&[0x30, 0x89, 1, 1, 1, 1, 1, 1, 1, 1, 1]), None);
+        assert_eq!(CertificateValidity::of(&certificate(b"\x17\x0d269901000000Z\x17\x0d260401000000Z", b"")), None);
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Common, row, table};
 use yarrow::{
-    config::{DECLARATIONS, Declaration, Shown},
+    config::{DECLARATIONS, Declaration, ResolvedSetting},
     error::Result,
 };
 
@@ -48,10 +48,14 @@ fn declarations_json() -> Value {
 
 fn show(common: &Common) -> Result<()> {
     let shown = common.load()?.shown;
-    let json =
-        shown.iter().map(|Shown { name, value, origin }| json!({ "name": name, "value": value, "origin": origin }));
+    let json = shown
+        .iter()
+        .map(|ResolvedSetting { name, value, origin }| json!({ "name": name, "value": value, "origin": origin }));
     common.output(&json.collect::<Vec<_>>(), || {
-        table(["setting", "value", "from"], shown.iter().map(|Shown { name, value, origin }| row![name, value, origin]))
+        table(
+            ["setting", "value", "from"],
+            shown.iter().map(|ResolvedSetting { name, value, origin }| row![name, value, origin]),
+        )
     })
 }
 

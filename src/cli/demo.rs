@@ -33,7 +33,7 @@ pub fn run(common: &Common, args: &DemoArgs) -> Result<()> {
     sources.environment.entry("YARROW_AUTH_REVIEW_ACCOUNTS".into()).or_insert(review_account);
     let mut config = load(sources)?.config;
     isolate(&mut config);
-    config.installation.data_dir = Directory(directory.path().to_owned());
+    config.paths.data_dir = Directory(directory.path().to_owned());
     start_logging(&config.log)?;
     let print = announce();
     let app = Arc::new(App::open(config, OpenMode::Server, &print)?);

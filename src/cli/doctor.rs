@@ -65,7 +65,7 @@ fn services_of(app: &App) -> Services<'_> {
 }
 
 fn accept_key(opened: &Result<App>) -> Result<()> {
-    let app = opened.as_ref().map_err(Error::again)?;
+    let app = opened.as_ref().map_err(Error::without_source)?;
     if server_key::accept(app)? {
         record_audit(app, "doctor --accept-key", None, cli_authority(None))?;
     }

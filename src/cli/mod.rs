@@ -57,7 +57,7 @@ use self::{
     terminal::{Failure, announce, confirm, first_line, print},
 };
 use yarrow::{
-    config::is_argument_given,
+    config::has_argument,
     error::{Code, Error},
 };
 
@@ -94,7 +94,7 @@ pub fn run() -> Result<(), Failure> {
 
 /// Lets clap print the usage error and exit, or returns it as a failure if `--json` was given.
 fn report_usage(usage_error: &clap::Error) -> Result<Cli, Failure> {
-    if !(usage_error.use_stderr() && is_argument_given("--json")) {
+    if !(usage_error.use_stderr() && has_argument("--json")) {
         usage_error.exit();
     }
     let text = usage_error.to_string();

@@ -7,7 +7,7 @@ use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use super::{announce, start_logging};
 use yarrow::{
     app::{App, OpenMode},
-    config::{Config, DECLARATIONS, Loaded, Sources, load, load_and_examine},
+    config::{Config, DECLARATIONS, LoadedConfig, Sources, load, load_with_checks},
     domain::{
         identity::users::{self, Address, User},
         operations::audit::MAX_REASON,
@@ -34,13 +34,13 @@ pub struct Common {
 }
 
 impl Common {
-    pub fn load(&self) -> Result<Loaded> {
+    pub fn load(&self) -> Result<LoadedConfig> {
         load(self.sources())
     }
 
     /// Loads the configuration for a service that is about to run, and examines the files that it names.
-    pub fn load_for_service(&self, examine: impl Fn(&Config) -> Vec<String>) -> Result<Loaded> {
-        load_and_examine(self.sources(), examine)
+    pub fn load_for_service(&self, examine: impl Fn(&Config) -> Vec<String>) -> Result<LoadedConfig> {
+        load_with_checks(self.sources(), examine)
     }
 
     pub fn sources(&self) -> Sources {

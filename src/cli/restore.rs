@@ -38,7 +38,7 @@ pub fn run(common: &Common, args: &RestoreArgs) -> Result<()> {
     if args.keys {
         return restore_keys(common, config, &path);
     }
-    let directory = config.installation.data_dir.0.display().to_string();
+    let directory = config.data_dir().display().to_string();
     confirm(args.yes, &format!("Replace the database in {directory} with {}?", path.display()))?;
     let restored = backups::restore(&config, &path, Clock::default().now(), &mut show_progress(common))?;
     let is_sound = backups::findings(&path, Clock::default().now())?.as_ref().map(Findings::is_sound);
@@ -62,7 +62,7 @@ pub fn run(common: &Common, args: &RestoreArgs) -> Result<()> {
 /// Restores missing keys. Overwrites nothing, so needs no confirmation.
 fn restore_keys(common: &Common, config: Config, path: &Path) -> Result<()> {
     let restored = backups::restore_keys(&config, path, Clock::default().now())?;
-    let directory = config.installation.data_dir.0.display().to_string();
+    let directory = config.data_dir().display().to_string();
     match App::open(config, OpenMode::Attach, &announce()) {
         Ok(app) => record_audit(&app, "restore --keys", None, cli_authority(Some(path.display().to_string())))?,
         // An older database is migrated by the next start of the server, not here.

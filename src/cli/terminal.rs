@@ -90,6 +90,6 @@ fn message(error: &Error) -> String {
     match error.code {
         Code::InvalidParameters => fields.collect::<Vec<_>>().join("; "),
         Code::Configuration => format!("The configuration is invalid:\n{}", error.detail),
-        _ => error.explained(),
+        _ => error.describe(),
     }
 }

@@ -89,15 +89,15 @@ fn counts(config: &Config) -> [(&'static str, u32); 33] {
     [
         ("auth.code_tries", auth.code_tries),
         ("auth.tokens_per_user", auth.tokens_per_user),
-        ("moderation.calls", moderation.calls),
+        ("moderation.max_concurrent_calls", moderation.max_concurrent_calls),
         ("moderation.disagreements", moderation.disagreements),
         ("llm.max_tokens", llm.max_tokens),
-        ("llm.calls", llm.calls),
+        ("llm.max_concurrent_calls", llm.max_concurrent_calls),
         ("llm.calls_per_user", llm.calls_per_user),
-        ("llm.breaker_faults", llm.breaker_faults),
+        ("llm.breaker_threshold", llm.breaker_threshold),
         ("llm.chat_messages", llm.chat_messages),
         ("coins.consume", config.coins.consume),
-        ("payment.calls", config.payment.calls),
+        ("payment.max_concurrent_calls", config.payment.max_concurrent_calls),
         ("notifications.per_user", config.notifications.per_user),
         ("admin.attempts", config.admin.attempts),
         ("limits.nickname", limits.nickname),
@@ -127,7 +127,7 @@ fn counts(config: &Config) -> [(&'static str, u32); 33] {
 fn sizes(config: &Config) -> [(&'static str, Bytes); 11] {
     let Config { limits, .. } = config;
     [
-        ("llm.largest_answer", config.llm.largest_answer),
+        ("llm.max_response_bytes", config.llm.max_response_bytes),
         ("limits.body", limits.body),
         ("limits.auth_body", limits.auth_body),
         ("limits.history_body", limits.history_body),
@@ -144,7 +144,7 @@ fn sizes(config: &Config) -> [(&'static str, Bytes); 11] {
 /// Numbers with a least and a most. One that is unset is right.
 fn ranges(config: &Config) -> [(&'static str, f64, RangeInclusive<f64>); 2] {
     [
-        ("moderation.shadow_share", config.moderation.shadow_share, 0.0..=1.0),
+        ("moderation.shadow_sample_rate", config.moderation.shadow_sample_rate, 0.0..=1.0),
         ("llm.temperature", config.llm.temperature.unwrap_or(1.0), 0.0..=2.0),
     ]
 }

@@ -31,7 +31,7 @@ impl Declaration {
 
 /// A setting's value and where it came from, for `config show`. Secrets are masked.
 #[derive(Debug)]
-pub struct Shown {
+pub struct ResolvedSetting {
     pub name: String,
     pub value: String,
     pub origin: String,
@@ -62,7 +62,7 @@ macro_rules! settings {
                 default: $default,
                 flag: declare::flag_name!($($flag_name)?),
                 help: $help,
-                shape: <$type as values::Setting>::SHAPE,
+                shape: <$type as values::SettingValue>::SHAPE,
                 sample: || values::sample::<$type>($default),
                 section_help: $section_help,
             },

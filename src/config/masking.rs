@@ -4,7 +4,7 @@ const MASK: &str = "****";
 
 /// The address as it may be shown. What in a query is secret only its server knows, so all values are taken for it. A
 /// text that is no address is its own.
-pub fn without_secrets(text: &str) -> String {
+pub fn mask_url_secrets(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
     let (authority, rest) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
     let authority =
@@ -45,14 +45,14 @@ mod tests {
             ("https://example.com/?client_secret=hunter2;key=", "https://example.com/?client_secret=****;key="),
             ("https://example.com/v1?hunter2#hunter2", "https://example.com/v1?****#****"),
         ] {
-            assert_eq!(without_secrets(text), shown);
+            assert_eq!(mask_url_secrets(text), shown);
         }
     }
 
     #[test]
     fn what_holds_no_secret_stays() {
         for text in ["", "yarrow/", "https://example.com/a@b", "https://example.com/v1;a=b?x=", "key=value"] {
-            assert_eq!(without_secrets(text), text);
+            assert_eq!(mask_url_secrets(text), text);
         }
     }
 }

@@ -13,12 +13,15 @@ mod settings;
 mod sources;
 mod values;
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
 
-pub use declare::{Declaration, Shown};
-pub use masking::without_secrets;
+pub use declare::{Declaration, ResolvedSetting};
+pub use masking::mask_url_secrets;
 pub use settings::*;
-pub use sources::{Loaded, Sources, is_argument_given, load, load_and_examine};
+pub use sources::{LoadedConfig, Sources, has_argument, load, load_with_checks};
 pub use values::{
     Bytes, Directory, EmailProvider, EmailTls, LlmProvider, LogFormat, ModerationProvider, Packages, PaymentGateway,
     S3Addressing, SmsProvider, TokenPrice,
@@ -38,7 +41,7 @@ impl Server {
     /// Returns the main listener's address. With only a domain configured, it is the public HTTPS port.
     pub fn address(&self) -> SocketAddr {
         let is_default = self.listen == SocketAddr::from(([127, 0, 0, 1], 8080));
-        if is_default && !self.domain.is_empty() { everywhere(443) } else { self.listen }
+        if is_default && !self.domain.is_empty() { any_address(443) } else { self.listen }
     }
 
     /// Returns the base URL for clients, as far as the configuration tells.
@@ -50,7 +53,7 @@ impl Server {
 
     /// Returns the address of the plain listener beside TLS, if there is one.
     pub fn redirect_address(&self) -> Option<SocketAddr> {
-        self.redirect_listen.or_else(|| (!self.domain.is_empty()).then(|| everywhere(80)))
+        self.redirect_listen.or_else(|| (!self.domain.is_empty()).then(|| any_address(80)))
     }
 
     /// Worker threads, with "one a core" counted out.
@@ -60,7 +63,7 @@ impl Server {
     }
 }
 
-fn everywhere(port: u16) -> SocketAddr {
+fn any_address(port: u16) -> SocketAddr {
     SocketAddr::from((std::net::Ipv6Addr::UNSPECIFIED, port))
 }
 
@@ -75,13 +78,13 @@ impl Config {
 
     /// Returns the directory of local backups.
     pub fn backup_directory(&self) -> PathBuf {
-        let default = || self.installation.data_dir.0.join("backups");
+        let default = || self.data_dir().join("backups");
         self.backup.directory.as_ref().map_or_else(default, |directory| directory.0.clone())
     }
 
     /// Returns the number of model call and violation records kept per user: at least those counted for the hourly
     /// limits.
-    pub fn records_kept(&self) -> u32 {
+    pub fn max_records_per_user(&self) -> u32 {
         self.limits.interpretation_records.max(self.llm.calls_per_user_hour)
     }
 
@@ -95,6 +98,10 @@ impl Config {
         ];
         let others = others.into_iter().filter_map(|(setting, address)| Some((setting, address?)));
         [("server.listen", server.address())].into_iter().chain(others).collect()
+    }
+
+    pub fn data_dir(&self) -> &Path {
+        &self.paths.data_dir.0
     }
 
     pub fn phone_rules(&self) -> PhoneRules {

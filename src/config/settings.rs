@@ -13,7 +13,7 @@ use crate::types::{EmailAddress, MicroAmount, Region, TimeZone};
 
 declare::settings! {
     /// The installation itself.
-    "" installation: Installation {
+    "" paths: Paths {
         data_dir: Directory = "./data", flag "data-dir",
             "Directory of the database, its lock and the server key. Made at the first start.";
     }
@@ -158,11 +158,11 @@ declare::settings! {
             "Time to connect.";
         timeout: Duration = "3 s", no flag,
             "Time for one call, the one repetition included. A long text is judged in pieces, a call each.";
-        calls: u32 = "32", no flag,
+        max_concurrent_calls: u32 = "32", no flag,
             "Calls that may run at once; one more counts as a failure of the service.";
         texts_per_user_hour: u32 = "1200", no flag,
             "Texts of one user that the service may be asked about in an hour, counted from the first; then 429. Answers of a model do not count.";
-        shadow_share: f64 = "0", no flag,
+        shadow_sample_rate: f64 = "0", no flag,
             "Share of texts, 0 to 1, on which the service that does not decide is asked as well, behind the request; disagreements are kept.";
         disagreements: u32 = "1000", no flag,
             "Disagreements that are kept; the oldest go first.";
@@ -194,11 +194,11 @@ declare::settings! {
             "Time between two pieces of a streamed answer; never less than `first_byte_timeout`.";
         total_timeout: Duration = "120 s", no flag,
             "Time for the whole answer, a repetition and a failover included.";
-        longest_retry_wait: Duration = "10 s", no flag,
+        max_retry_delay: Duration = "10 s", no flag,
             "A server that asks for more patience than this is not asked a second time.";
-        largest_answer: Bytes = "256 KiB", no flag,
+        max_response_bytes: Bytes = "256 KiB", no flag,
             "Largest answer, its reasoning included.";
-        breaker_faults: u32 = "5", no flag,
+        breaker_threshold: u32 = "5", no flag,
             "Faults of the server in a row after which it is left alone.";
         breaker_pause: Duration = "30 s", no flag,
             "How long it is left alone before one call tries again.";
@@ -206,7 +206,7 @@ declare::settings! {
             "Calls that one user may have running or waiting.";
         calls_per_user_hour: u32 = "600", no flag,
             "Interpretations, and turns of conversations, that one user may ask for, and texts that may be refused, in a rolling hour; then 429.";
-        calls: u32 = "32", no flag,
+        max_concurrent_calls: u32 = "32", no flag,
             "Calls that may run over all. Each running call takes a thread.";
         queue: u32 = "32", no flag,
             "Calls that may wait until another one ends.";
@@ -292,7 +292,7 @@ declare::settings! {
             "Time for one call to the provider.";
         ask_again_after: Duration = "2 s", no flag,
             "Time between two questions to the provider that a user's app can cause for one order.";
-        calls: u32 = "16", no flag,
+        max_concurrent_calls: u32 = "16", no flag,
             "Calls to the provider on behalf of users that may run at once.";
         refused_callbacks: u32 = "1000", no flag,
             "Notifications without a valid signature that are kept; the oldest go first.";

@@ -8,8 +8,8 @@ use std::{
 use toml::Value;
 
 use super::{
-    Config, DECLARATIONS, Declaration, Shown, configuration_error,
-    values::{Raw, Setting},
+    Config, DECLARATIONS, Declaration, ResolvedSetting, configuration_error,
+    values::{RawSetting, SettingValue},
 };
 use crate::error::Result;
 
@@ -47,23 +47,23 @@ impl Sources {
 }
 
 /// Returns true if the process was started with the argument, in any position. For command lines that do not parse.
-pub fn is_argument_given(argument: &str) -> bool {
+pub fn has_argument(argument: &str) -> bool {
     std::env::args_os().any(|given| given == argument)
 }
 
 /// The configuration, and every value with its origin.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct LoadedConfig {
     pub config: Config,
-    pub shown: Vec<Shown>,
+    pub shown: Vec<ResolvedSetting>,
 }
 
 /// Reads and checks all settings.
 ///
 /// # Errors
 /// `configuration`, with every fault there is, one a line.
-pub fn load(sources: Sources) -> Result<Loaded> {
-    load_and_examine(sources, |_| Vec::new())
+pub fn load(sources: Sources) -> Result<LoadedConfig> {
+    load_with_checks(sources, |_| Vec::new())
 }
 
 /// Loads the settings and runs `examine` for faults that only their users can find: an invalid key, a missing file. Its
@@ -71,16 +71,16 @@ pub fn load(sources: Sources) -> Result<Loaded> {
 ///
 /// # Errors
 /// `configuration`, with every fault on a line of its own.
-pub fn load_and_examine(sources: Sources, examine: impl Fn(&Config) -> Vec<String>) -> Result<Loaded> {
+pub fn load_with_checks(sources: Sources, examine: impl Fn(&Config) -> Vec<String>) -> Result<LoadedConfig> {
     let mut resolver = Resolver::new(sources);
     let config = Config::assemble(&mut resolver);
     resolver.refuse_unknown_names();
     let Some(config) = config else { return Err(configuration_error(&resolver.faults)) };
-    resolver.note(config.contradictions());
+    resolver.note(config.validate());
     let about = resolver.faults.iter().map(|fault| subject(fault).to_owned()).collect::<BTreeSet<_>>();
     resolver.note(examine(&config).into_iter().filter(|fault| !about.contains(subject(fault))).collect());
     let Resolver { faults, shown, .. } = resolver;
-    if faults.is_empty() { Ok(Loaded { config, shown }) } else { Err(configuration_error(&faults)) }
+    if faults.is_empty() { Ok(LoadedConfig { config, shown }) } else { Err(configuration_error(&faults)) }
 }
 
 /// The name of the setting that a fault is about.
@@ -105,7 +105,7 @@ pub(super) struct Resolver {
     sources: Sources,
     file: toml::Table,
     faults: Vec<String>,
-    shown: Vec<Shown>,
+    shown: Vec<ResolvedSetting>,
     known_variables: BTreeSet<String>,
     /// Settings with invalid values. Their defaults are used, so that the others can be checked.
     misread: BTreeSet<String>,
@@ -127,10 +127,10 @@ impl Resolver {
     }
 
     /// The setting's value from the place that wins; if that is wrong, its default, and a fault is noted.
-    pub(super) fn take<T: Setting>(&mut self, declaration: &Declaration) -> Option<T> {
+    pub(super) fn take<T: SettingValue>(&mut self, declaration: &Declaration) -> Option<T> {
         self.read(declaration).or_else(|| {
             self.misread.insert(declaration.name());
-            T::read(&Raw::Text(declaration.default.to_owned())).ok()
+            T::read(&RawSetting::Text(declaration.default.to_owned())).ok()
         })
     }
 
@@ -145,11 +145,11 @@ impl Resolver {
     }
 
     /// The setting's value from the place that wins. Nothing, and a fault noted, if that value is wrong.
-    fn read<T: Setting>(&mut self, declaration: &Declaration) -> Option<T> {
+    fn read<T: SettingValue>(&mut self, declaration: &Declaration) -> Option<T> {
         let (raw, origin) = self.find(declaration)?;
         match T::read(&raw) {
             Ok(value) => {
-                self.shown.push(Shown { name: declaration.name(), value: value.show(), origin });
+                self.shown.push(ResolvedSetting { name: declaration.name(), value: value.show(), origin });
                 Some(value)
             }
             Err(fault) => {
@@ -159,11 +159,11 @@ impl Resolver {
         }
     }
 
-    fn find(&mut self, declaration: &Declaration) -> Option<(Raw, String)> {
+    fn find(&mut self, declaration: &Declaration) -> Option<(RawSetting, String)> {
         let from_environment = self.in_environment(declaration)?;
         let name = declaration.name();
         if let (Some(text), Some(flag)) = (self.sources.flags.get(&name), declaration.flag) {
-            return Some((Raw::Text(text.clone()), format!("--{flag}")));
+            return Some((RawSetting::Text(text.clone()), format!("--{flag}")));
         }
         if let Some(found) = from_environment {
             return Some(found);
@@ -178,12 +178,12 @@ impl Resolver {
                 }
             };
         }
-        Some((Raw::Text(declaration.default.to_owned()), "default".to_owned()))
+        Some((RawSetting::Text(declaration.default.to_owned()), "default".to_owned()))
     }
 
     /// The variable's value, or that of the file which `…_FILE` names. The outer nothing means a fault.
     #[expect(clippy::option_option, reason = "the outer layer says that a fault was noted, as everywhere here")]
-    fn in_environment(&mut self, declaration: &Declaration) -> Option<Option<(Raw, String)>> {
+    fn in_environment(&mut self, declaration: &Declaration) -> Option<Option<(RawSetting, String)>> {
         let variable = declaration.variable();
         let file_variable = format!("{variable}_FILE");
         self.known_variables.extend([variable.clone(), file_variable.clone()]);
@@ -199,9 +199,11 @@ impl Resolver {
                 self.faults.push(format!("{}: both {variable} and {file_variable} are set", declaration.name()));
                 None
             }
-            (Some(value), None) => Some(Some((Raw::Text(value), variable))),
+            (Some(value), None) => Some(Some((RawSetting::Text(value), variable))),
             (None, Some(path)) => match std::fs::read_to_string(&path) {
-                Ok(text) => Some(Some((Raw::Text(text.trim_end_matches(['\r', '\n']).to_owned()), file_variable))),
+                Ok(text) => {
+                    Some(Some((RawSetting::Text(text.trim_end_matches(['\r', '\n']).to_owned()), file_variable)))
+                }
                 Err(error) => {
                     self.faults.push(format!("{}: {path}: {error} (from {file_variable})", declaration.name()));
                     None
@@ -246,7 +248,7 @@ fn collect_unknown(section: &str, table: &toml::Table, unknown: &mut Vec<String>
     }
 }
 
-fn raw_of(value: &Value) -> Result<Raw, String> {
+fn raw_of(value: &Value) -> Result<RawSetting, String> {
     let scalar = |value: &Value| match value {
         Value::String(text) => Ok(text.clone()),
         Value::Integer(number) => Ok(number.to_string()),
@@ -255,12 +257,12 @@ fn raw_of(value: &Value) -> Result<Raw, String> {
         Value::Datetime(_) | Value::Array(_) | Value::Table(_) => Err("has a value of the wrong kind".to_owned()),
     };
     match value {
-        Value::Array(items) => items.iter().map(scalar).collect::<Result<_, _>>().map(Raw::List),
+        Value::Array(items) => items.iter().map(scalar).collect::<Result<_, _>>().map(RawSetting::List),
         Value::Table(pairs) => {
             let pair = |(name, value): (&String, &Value)| Ok((name.clone(), scalar(value)?));
-            pairs.iter().map(pair).collect::<Result<_, _>>().map(Raw::Map)
+            pairs.iter().map(pair).collect::<Result<_, _>>().map(RawSetting::Map)
         }
-        single => scalar(single).map(Raw::Text),
+        single => scalar(single).map(RawSetting::Text),
     }
 }
 

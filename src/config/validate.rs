@@ -7,7 +7,7 @@ use crate::types::{EmailAddress, PhoneNumber};
 
 impl Config {
     /// The faults, in the operator's words.
-    pub(super) fn contradictions(&self) -> Vec<String> {
+    pub(super) fn validate(&self) -> Vec<String> {
         let mut faults = Vec::new();
         let mut demand = |holds: bool, fault: &str| {
             if !holds {

@@ -11,35 +11,35 @@ use ipnet::IpNet;
 use jiff::{Span, SpanRelativeTo};
 use secrecy::{ExposeSecret, SecretString};
 
-use super::masking::without_secrets;
+use super::masking::mask_url_secrets;
 use crate::types::{EmailAddress, Fen, MicroAmount, Region, TimeZone, named_enum};
 
 /// A value before its type is known. The environment only has text; a file also has lists and tables.
 #[derive(Clone, Debug)]
-pub enum Raw {
+pub enum RawSetting {
     Text(String),
     List(Vec<String>),
     Map(BTreeMap<String, String>),
 }
 
-pub trait Setting: Sized {
+pub trait SettingValue: Sized {
     /// The form of a value, for people.
     const SHAPE: &'static str;
 
-    fn read(raw: &Raw) -> Result<Self, String>;
+    fn read(raw: &RawSetting) -> Result<Self, String>;
 
     /// Formats the value for the TOML file, secrets masked; empty if unset.
     fn show(&self) -> String;
 }
 
-pub fn sample<T: Setting>(default: &str) -> String {
-    T::read(&Raw::Text(default.to_owned())).map(|value| value.show()).unwrap_or_default()
+pub fn sample<T: SettingValue>(default: &str) -> String {
+    T::read(&RawSetting::Text(default.to_owned())).map(|value| value.show()).unwrap_or_default()
 }
 
-fn text(raw: &Raw) -> Result<&str, String> {
+fn text(raw: &RawSetting) -> Result<&str, String> {
     match raw {
-        Raw::Text(text) => Ok(text.trim()),
-        Raw::List(_) | Raw::Map(_) => Err("must be a single value".into()),
+        RawSetting::Text(text) => Ok(text.trim()),
+        RawSetting::List(_) | RawSetting::Map(_) => Err("must be a single value".into()),
     }
 }
 
@@ -50,10 +50,10 @@ fn quoted(text: impl std::fmt::Display) -> String {
 /// Settings that are read and shown as their type's own text.
 macro_rules! plain {
     ($($type:ty, $shape:literal, $fault:literal, $show:expr;)*) => {$(
-        impl Setting for $type {
+        impl SettingValue for $type {
             const SHAPE: &'static str = $shape;
 
-            fn read(raw: &Raw) -> Result<Self, String> {
+            fn read(raw: &RawSetting) -> Result<Self, String> {
                 let text = text(raw)?;
                 text.parse().map_err(|_| format!("`{text}` {}", $fault))
             }
@@ -78,11 +78,11 @@ plain! {
     TimeZone, "time zone", "is not a time zone, such as Asia/Shanghai", quoted;
 }
 
-impl Setting for IpNet {
+impl SettingValue for IpNet {
     const SHAPE: &'static str = "network";
 
     /// An address is the network of itself.
-    fn read(raw: &Raw) -> Result<Self, String> {
+    fn read(raw: &RawSetting) -> Result<Self, String> {
         let text = text(raw)?;
         let network = text.parse().or_else(|_| text.parse::<IpAddr>().map(Self::from));
         network.map_err(|_| format!("`{text}` is not a network, such as 10.0.0.0/8"))
@@ -93,22 +93,22 @@ impl Setting for IpNet {
     }
 }
 
-impl Setting for String {
+impl SettingValue for String {
     const SHAPE: &'static str = "text";
 
-    fn read(raw: &Raw) -> Result<Self, String> {
+    fn read(raw: &RawSetting) -> Result<Self, String> {
         text(raw).map(ToOwned::to_owned)
     }
 
     fn show(&self) -> String {
-        quoted(without_secrets(self))
+        quoted(mask_url_secrets(self))
     }
 }
 
-impl Setting for SecretString {
+impl SettingValue for SecretString {
     const SHAPE: &'static str = "secret text";
 
-    fn read(raw: &Raw) -> Result<Self, String> {
+    fn read(raw: &RawSetting) -> Result<Self, String> {
         text(raw).map(SecretString::from)
     }
 
@@ -117,44 +117,44 @@ impl Setting for SecretString {
     }
 }
 
-impl<T: Setting> Setting for Option<T> {
+impl<T: SettingValue> SettingValue for Option<T> {
     const SHAPE: &'static str = T::SHAPE;
 
-    fn read(raw: &Raw) -> Result<Self, String> {
+    fn read(raw: &RawSetting) -> Result<Self, String> {
         match raw {
-            Raw::Text(text) if text.trim().is_empty() => Ok(None),
+            RawSetting::Text(text) if text.trim().is_empty() => Ok(None),
             _ => T::read(raw).map(Some),
         }
     }
 
     fn show(&self) -> String {
-        self.as_ref().map_or_else(String::new, Setting::show)
+        self.as_ref().map_or_else(String::new, SettingValue::show)
     }
 }
 
-impl<T: Setting> Setting for Vec<T> {
+impl<T: SettingValue> SettingValue for Vec<T> {
     const SHAPE: &'static str = "list";
 
-    fn read(raw: &Raw) -> Result<Self, String> {
+    fn read(raw: &RawSetting) -> Result<Self, String> {
         let items: Vec<String> = match raw {
-            Raw::Text(text) => text.split(',').map(|item| item.trim().to_owned()).collect(),
-            Raw::List(items) => items.clone(),
-            Raw::Map(_) => return Err("must be a list".into()),
+            RawSetting::Text(text) => text.split(',').map(|item| item.trim().to_owned()).collect(),
+            RawSetting::List(items) => items.clone(),
+            RawSetting::Map(_) => return Err("must be a list".into()),
         };
-        items.into_iter().filter(|item| !item.is_empty()).map(|item| T::read(&Raw::Text(item))).collect()
+        items.into_iter().filter(|item| !item.is_empty()).map(|item| T::read(&RawSetting::Text(item))).collect()
     }
 
     fn show(&self) -> String {
-        format!("[{}]", self.iter().map(Setting::show).collect::<Vec<_>>().join(", "))
+        format!("[{}]", self.iter().map(SettingValue::show).collect::<Vec<_>>().join(", "))
     }
 }
 
-impl<T: Setting> Setting for BTreeMap<String, T> {
+impl<T: SettingValue> SettingValue for BTreeMap<String, T> {
     const SHAPE: &'static str = "table";
 
-    fn read(raw: &Raw) -> Result<Self, String> {
+    fn read(raw: &RawSetting) -> Result<Self, String> {
         let pairs: Vec<(String, String)> = match raw {
-            Raw::Text(text) => text
+            RawSetting::Text(text) => text
                 .split(',')
                 .filter(|pair| !pair.trim().is_empty())
                 .enumerate()
@@ -164,10 +164,10 @@ impl<T: Setting> Setting for BTreeMap<String, T> {
                     None => Err(format!("pair {} is not `name=value`", index + 1)),
                 })
                 .collect::<Result<_, _>>()?,
-            Raw::Map(map) => map.clone().into_iter().collect(),
-            Raw::List(_) => return Err("must be a table".into()),
+            RawSetting::Map(map) => map.clone().into_iter().collect(),
+            RawSetting::List(_) => return Err("must be a table".into()),
         };
-        pairs.into_iter().map(|(name, value)| Ok((name, T::read(&Raw::Text(value))?))).collect()
+        pairs.into_iter().map(|(name, value)| Ok((name, T::read(&RawSetting::Text(value))?))).collect()
     }
 
     fn show(&self) -> String {
@@ -176,10 +176,10 @@ impl<T: Setting> Setting for BTreeMap<String, T> {
     }
 }
 
-impl Setting for Duration {
+impl SettingValue for Duration {
     const SHAPE: &'static str = "duration";
 
-    fn read(raw: &Raw) -> Result<Self, String> {
+    fn read(raw: &RawSetting) -> Result<Self, String> {
         let text = text(raw)?;
         let read = || {
             let span: Span = text.parse().ok()?;
@@ -211,10 +211,10 @@ impl Bytes {
 
 const SIZES: [(&str, u64); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
 
-impl Setting for Bytes {
+impl SettingValue for Bytes {
     const SHAPE: &'static str = "size";
 
-    fn read(raw: &Raw) -> Result<Self, String> {
+    fn read(raw: &RawSetting) -> Result<Self, String> {
         let text = text(raw)?;
         let (number, size) = SIZES
             .iter()
@@ -234,10 +234,10 @@ impl Setting for Bytes {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directory(pub PathBuf);
 
-impl Setting for Directory {
+impl SettingValue for Directory {
     const SHAPE: &'static str = "directory";
 
-    fn read(raw: &Raw) -> Result<Self, String> {
+    fn read(raw: &RawSetting) -> Result<Self, String> {
         match text(raw)? {
             "" => Err("must not be empty".into()),
             path => Ok(Self(path.into())),
@@ -259,10 +259,10 @@ impl Packages {
     }
 }
 
-impl Setting for Packages {
+impl SettingValue for Packages {
     const SHAPE: &'static str = "table of yuan and coins";
 
-    fn read(raw: &Raw) -> Result<Self, String> {
+    fn read(raw: &RawSetting) -> Result<Self, String> {
         let package = |(amount, coin_count): (String, u32)| match amount.parse::<Fen>() {
             Ok(fen) if fen > Fen::ZERO && coin_count > 0 => Ok((fen, coin_count)),
             Ok(_) => Err(format!("`{amount} = {coin_count}`: neither yuan nor coins may be 0")),
@@ -292,10 +292,10 @@ pub struct TokenPrice {
     pub completion: MicroAmount,
 }
 
-impl Setting for TokenPrice {
+impl SettingValue for TokenPrice {
     const SHAPE: &'static str = "amount/amount";
 
-    fn read(raw: &Raw) -> Result<Self, String> {
+    fn read(raw: &RawSetting) -> Result<Self, String> {
         let text = text(raw)?;
         let price = || {
             let (prompt, completion) = text.split_once('/')?;
@@ -318,10 +318,10 @@ macro_rules! choice {
             pub enum $name { $variant = $word, $($other = $other_word,)* }
         }
 
-        impl Setting for $name {
+        impl SettingValue for $name {
             const SHAPE: &'static str = concat!($word $(, ", ", $other_word)*);
 
-            fn read(raw: &Raw) -> Result<Self, String> {
+            fn read(raw: &RawSetting) -> Result<Self, String> {
                 let text = text(raw)?;
                 Self::from_name(text).ok_or_else(|| format!("`{text}` is not one of: {}", Self::SHAPE))
             }
@@ -356,8 +356,8 @@ choice! {
 mod tests {
     use super::*;
 
-    fn shown<T: Setting>(text: &str) -> Result<String, String> {
-        T::read(&Raw::Text(text.into())).map(|value| value.show())
+    fn shown<T: SettingValue>(text: &str) -> Result<String, String> {
+        T::read(&RawSetting::Text(text.into())).map(|value| value.show())
     }
 
     #[test]

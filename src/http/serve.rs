@@ -56,7 +56,7 @@ pub fn run(app: &Arc<App>, schedule: Schedule, announce: &Announce) -> Result<()
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(workers)
         .enable_all()
-        .max_blocking_threads(BLOCKING_THREADS + app.config.llm.calls as usize)
+        .max_blocking_threads(BLOCKING_THREADS + app.config.llm.max_concurrent_calls as usize)
         .on_thread_park(store::on_thread_park)
         .build()
         .map_err(Error::internal)?;

@@ -105,7 +105,7 @@ pub fn text_moderator(config: &Config, clock: Clock) -> Option<Box<dyn TextModer
 
 /// The models that interpret, each behind its breaker.
 pub fn language_models(config: &Config) -> Models {
-    let breaker = |name| CircuitBreaker::new(name, config.llm.breaker_faults, config.llm.breaker_pause);
+    let breaker = |name| CircuitBreaker::new(name, config.llm.breaker_threshold, config.llm.breaker_pause);
     let openai = |base_url: &str, api_key: &Option<SecretString>, model: &str, name| {
         let settings = openai::Settings {
             base_url: base_url.to_owned(),
@@ -115,8 +115,8 @@ pub fn language_models(config: &Config) -> Models {
             first_byte_timeout: config.llm.first_byte_timeout,
             idle_timeout: config.llm.idle_timeout,
             total_timeout: config.llm.total_timeout,
-            longest_retry_wait: config.llm.longest_retry_wait,
-            largest_answer: config.llm.largest_answer.as_usize(),
+            max_retry_delay: config.llm.max_retry_delay,
+            max_response_bytes: config.llm.max_response_bytes.as_usize(),
         };
         Guarded::new(Box::new(openai::OpenAi::new(settings)), breaker(name))
     };

@@ -111,7 +111,7 @@ pub fn prepare(calls: &ModelCalls, user: UserId, conversation: Conversation) -> 
         hourly_limit::count_in(tx, user, LimitedCall::Chat, allowed)?;
         let reservation = budget::reserve_in(tx, &config.llm, &config.limits.time_zone, user, amount)?;
         begin_in(tx, &id, user, message_count, (provider, &model))?;
-        delete_surplus_in(tx, user, config.records_kept())?;
+        delete_surplus_in(tx, user, config.max_records_per_user())?;
         Ok(reservation)
     });
     Ok(PreparedChat { trace_id, user, request, reservation: begin.wait()? })
@@ -135,7 +135,7 @@ pub fn run(calls: &ModelCalls, prepared: &PreparedChat, sink: &mut dyn FnMut(Pie
             let finish_reason = finish_reason.unwrap_or_else(|| "stop".to_owned());
             Ok(ChatAnswer { text, model, finish_reason, usage, finished_at })
         }
-        Some(error) => Err(error.of_trace(&prepared.trace_id)),
+        Some(error) => Err(error.with_trace_id(&prepared.trace_id)),
     }
 }
 

@@ -56,7 +56,7 @@ impl Refusal {
         if self.violations.is_empty() {
             return Pending::ready(Err(self.error));
         }
-        let kept = core.config.records_kept();
+        let kept = core.config.max_records_per_user();
         core.store.write(move |tx| {
             for violation in &self.violations {
                 violations::record_in(tx, violation, kept)?;
@@ -171,7 +171,7 @@ pub fn moderate(
 /// Records the rejection of a user's text.
 pub fn record_violation(core: &Core, user: UserId, content_type: ContentType, ruling: &Ruling) -> Pending<()> {
     let violation = ruling.clone().into_violation(user, content_type);
-    let kept = core.config.records_kept();
+    let kept = core.config.max_records_per_user();
     core.store.write(move |tx| violations::record_in(tx, &violation, kept))
 }
 

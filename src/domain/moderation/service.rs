@@ -21,9 +21,9 @@ impl Moderation {
         let settings = &core.config.moderation;
         Self {
             word_list: ActiveWordList::new(core.store.clone()),
-            external: ExternalModerator::new(moderator, core.clock.clone(), settings.calls),
+            external: ExternalModerator::new(moderator, core.clock.clone(), settings.max_concurrent_calls),
             external_quota: ExternalQuota::default(),
-            shadow_sampler: ShadowSampler::new(settings.shadow_share),
+            shadow_sampler: ShadowSampler::new(settings.shadow_sample_rate),
             core,
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    certificate::{self, Validity},
+    certificate::{self, CertificateValidity},
     config::Config,
     core::Core,
     domain::{
@@ -28,12 +28,12 @@ pub struct Health {
     /// The circuit breakers of the configured providers.
     pub breakers: Vec<Arc<CircuitBreaker>>,
     /// The certificate that this process serves.
-    pub served_certificate: Arc<certificate::Shown>,
+    pub served_certificate: Arc<certificate::ServedValidity>,
 }
 
 impl Health {
     /// Returns the validity of the served certificate; in a process that serves none, of the configured files.
-    pub fn certificate_validity(&self) -> Option<Validity> {
+    pub fn certificate_validity(&self) -> Option<CertificateValidity> {
         self.served_certificate.validity().or_else(|| certificate::validity(&self.core.config).ok().flatten())
     }
 }
@@ -96,7 +96,7 @@ impl HealthSnapshot {
     /// Storage errors.
     pub fn collect(health: &Health) -> Result<Self> {
         let store = &health.core.store;
-        let (disk_free, disk_total) = disk_space(&health.core.config.installation.data_dir.0)?;
+        let (disk_free, disk_total) = disk_space(&health.core.config.data_dir())?;
         store.read(|tx| {
             Ok(Self {
                 at: tx.now,

@@ -7,18 +7,18 @@ use rustls::{
     sign::CertifiedKey,
 };
 
-use crate::certificate::{Certificate, Shown};
+use crate::certificate::{Certificate, ServedValidity};
 
 /// The certificate for all connections, whatever name they ask for.
 #[derive(Debug)]
 pub struct Certificates {
     current: RwLock<Option<Arc<CertifiedKey>>>,
-    shown: Arc<Shown>,
+    shown: Arc<ServedValidity>,
 }
 
 impl Certificates {
     /// Starts without a certificate. `shown` is updated with each new one.
-    pub fn new(shown: &Arc<Shown>) -> Self {
+    pub fn new(shown: &Arc<ServedValidity>) -> Self {
         Self { current: RwLock::default(), shown: Arc::clone(shown) }
     }
 

@@ -116,7 +116,7 @@ pub async fn export(context: RequestContext, _: Nothing) -> Result<Download> {
     let own = context.app.exports.by_user.try_acquire(user)?;
     context
         .blocking(move |app| {
-            let directory = &app.config.installation.data_dir.0;
+            let directory = app.config.data_dir();
             let mut file = spooled_tempfile_in(HELD_IN_MEMORY, directory);
             accounts::export(&app.exports, user, &mut file)?;
             Download::of(file, own)

@@ -35,7 +35,7 @@ struct Choice {
 
 /// The part of a response received so far.
 pub(super) struct Assembly {
-    largest_answer: usize,
+    max_response_bytes: usize,
     text: String,
     reasoning: String,
     /// A high surrogate whose low surrogate has not arrived.
@@ -185,10 +185,10 @@ fn answer_of(choice: &Value) -> Value {
 }
 
 impl Assembly {
-    /// Creates an empty response, limited to `largest_answer` bytes of text and reasoning together.
-    pub(super) fn new(largest_answer: usize) -> Self {
+    /// Creates an empty response, limited to `max_response_bytes` bytes of text and reasoning together.
+    pub(super) fn new(max_response_bytes: usize) -> Self {
         Self {
-            largest_answer,
+            max_response_bytes,
             text: String::new(),
             reasoning: String::new(),
             half_of_text: None,
@@ -266,7 +266,7 @@ impl Assembly {
         let text = surrogates::joined(&mut self.half_of_text, &choice.text);
         let reasoning = surrogates::joined(&mut self.half_of_reasoning, &choice.reasoning);
         let size = self.text.len() + self.reasoning.len() + text.len() + reasoning.len();
-        if size > self.largest_answer {
+        if size > self.max_response_bytes {
             return Err(unusable(TOO_LARGE));
         }
         self.text.push_str(&text);

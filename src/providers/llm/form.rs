@@ -35,7 +35,7 @@ enum Form {
 pub(super) fn begin(
     answer: Answer,
     request: &Request,
-    largest_answer: usize,
+    max_response_bytes: usize,
     sink: &mut dyn FnMut(Piece<'_>) -> Flow,
 ) -> Result<Begun, Failure> {
     let is_stream_by_type = is_stream_by_type(&answer, request);
@@ -46,7 +46,7 @@ pub(super) fn begin(
         let count = rest.read(&mut buffer)?;
         first.extend_from_slice(&buffer[..count]);
         let is_stream = match Form::of(&first) {
-            Form::Open if count > 0 && first.len() > largest_answer => {
+            Form::Open if count > 0 && first.len() > max_response_bytes => {
                 return Err(Failure::new(FailureKind::InvalidResponse, NAME, TOO_LARGE));
             }
             Form::Open if count > 0 => {

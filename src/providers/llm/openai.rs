@@ -45,9 +45,9 @@ pub struct Settings {
     /// The most time for everything, the repetition included.
     pub total_timeout: Duration,
     /// If the provider asks for a longer delay, the call is not retried.
-    pub longest_retry_wait: Duration,
+    pub max_retry_delay: Duration,
     /// Bytes: of an answer in one piece, of an event of a stream, and of text and reasoning together.
-    pub largest_answer: usize,
+    pub max_response_bytes: usize,
 }
 
 /// The parameter names that differ between providers.
@@ -149,7 +149,7 @@ impl OpenAi {
             return Ok(None);
         }
         let pause = retry::pause(NAME, first.advice.retry_after)?;
-        let fits = pause <= self.settings.longest_retry_wait && pause < self.left(request, started);
+        let fits = pause <= self.settings.max_retry_delay && pause < self.left(request, started);
         Ok(fits.then_some(pause))
     }
 
@@ -211,11 +211,11 @@ impl OpenAi {
     }
 
     fn read_whole(&self, begun: Begun, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Completion, Failure> {
-        let body = begun.rest.read_all(begun.first, self.settings.largest_answer).map_err(|failure| {
+        let body = begun.rest.read_all(begun.first, self.settings.max_response_bytes).map_err(|failure| {
             let kind = if failure.code == TOO_LARGE { FailureKind::Unusable } else { failure.kind };
             Failure { kind, ..failure }
         })?;
-        let mut assembly = Assembly::new(self.settings.largest_answer);
+        let mut assembly = Assembly::new(self.settings.max_response_bytes);
         let taken = assembly.take_whole(Document::parse(&body)?);
         taken.map_err(|failure| failure.with_usage(assembly.usage()))?;
         let completion = assembly.complete(&self.settings.model)?;
@@ -229,7 +229,7 @@ impl OpenAi {
     }
 
     fn read_stream(&self, begun: Begun, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Completion, Failure> {
-        let mut streamed = StreamedAnswer::new(self.settings.largest_answer);
+        let mut streamed = StreamedAnswer::new(self.settings.max_response_bytes);
         match read_into(&mut streamed, begun, sink) {
             Ok(()) => streamed.finish(&self.settings.model, sink),
             Err(failure) => Err(failure.with_usage(streamed.usage())),
@@ -283,7 +283,7 @@ impl LanguageModel for OpenAi {
         let started = Instant::now();
         let answer = self.open(request, started, sink)?;
         let request_id = request_id(&answer).and_then(clean_code);
-        let begun = form::begin(answer, request, self.settings.largest_answer, sink);
+        let begun = form::begin(answer, request, self.settings.max_response_bytes, sink);
         let result = begun.and_then(|begun| {
             let read = if begun.is_stream { Self::read_stream } else { Self::read_whole };
             read(self, begun, sink)
@@ -358,8 +358,8 @@ mod tests {
             first_byte_timeout: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(30),
             total_timeout: Duration::from_mins(2),
-            longest_retry_wait: Duration::from_secs(10),
-            largest_answer: 1 << 20,
+            max_retry_delay: Duration::from_secs(10),
+            max_response_bytes: 1 << 20,
         }
     }
 

@@ -16,9 +16,9 @@ pub(super) struct StreamedAnswer {
 }
 
 impl StreamedAnswer {
-    /// Creates an empty response, limited to `largest_answer` bytes of text and reasoning together, and for each event.
-    pub(super) fn new(largest_answer: usize) -> Self {
-        Self { events: EventStream::new(largest_answer), assembly: Assembly::new(largest_answer) }
+    /// Creates an empty response, limited to `max_response_bytes` bytes of text and reasoning together, and for each event.
+    pub(super) fn new(max_response_bytes: usize) -> Self {
+        Self { events: EventStream::new(max_response_bytes), assembly: Assembly::new(max_response_bytes) }
     }
 
     /// Takes the next bytes and hands every piece to `sink`, an empty one for a sign of life.

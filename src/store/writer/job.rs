@@ -102,7 +102,7 @@ where
         let outcome = match (self.outcome, failure) {
             (Some(Err(error)), None) => Err(error),
             (Some(Err(error)), Some(_)) if !error.keeps_changes => Err(error),
-            (_, Some(failure)) => Err(failure.again()),
+            (_, Some(failure)) => Err(failure.without_source()),
             (Some(Ok(value)), None) => Ok(value),
             (None, None) => Err(Error::internal("an operation was replied to before it ran")),
         };

@@ -24,7 +24,12 @@ const OTHER: &str = "13800138001";
 #[test]
 fn calls_queue_in_order_of_arrival() {
     let model = FakeModel::start(ModelBehaviour::Silent);
-    let server = model.setup().with("LLM_CALLS", 1).with("LLM_QUEUE", 1).with("LLM_QUEUE_TIMEOUT", "20 s").start();
+    let server = model
+        .setup()
+        .with("LLM_MAX_CONCURRENT_CALLS", 1)
+        .with("LLM_QUEUE", 1)
+        .with("LLM_QUEUE_TIMEOUT", "20 s")
+        .start();
     let users: Vec<_> = (0..3).map(|number| server.sign_in(&format!("1380013800{number}"))).collect();
     scope(|scope| {
         let first = scope.spawn(|| ask(&server, &users[0]).send());
@@ -43,7 +48,7 @@ fn calls_queue_in_order_of_arrival() {
 #[test]
 fn rejects_calls_that_wait_too_long() {
     let model = FakeModel::start(ModelBehaviour::Silent);
-    let server = model.setup().with("LLM_CALLS", 1).with("LLM_QUEUE_TIMEOUT", "200 ms").start();
+    let server = model.setup().with("LLM_MAX_CONCURRENT_CALLS", 1).with("LLM_QUEUE_TIMEOUT", "200 ms").start();
     let (user, other) = (server.sign_in(PHONE), server.sign_in(OTHER));
     scope(|scope| {
         let running = scope.spawn(|| ask(&server, &user).send());
@@ -115,7 +120,7 @@ fn opens_the_circuit_breaker_and_retries_later() {
         }
     });
     let setup =
-        |pause: &str| with_model_provider(&provider).with("LLM_BREAKER_FAULTS", 2).with("LLM_BREAKER_PAUSE", pause);
+        |pause: &str| with_model_provider(&provider).with("LLM_BREAKER_THRESHOLD", 2).with("LLM_BREAKER_PAUSE", pause);
     let server = setup("1 h").start();
     let user = server.sign_in(PHONE);
     for _ in 0..4 {
@@ -167,7 +172,7 @@ fn one_user_cannot_open_the_circuit_breaker_for_others() {
 fn cuts_off_endless_responses() {
     let endless = chunks(&["长".repeat(50).as_str()]).replace("\"stop\"", "null").replace("data: [DONE]\n\n", "");
     let provider = FakeProvider::with_handler(move |_| Reply::event_stream(endless.as_str()).endless());
-    let server = with_model_provider(&provider).with("LLM_LARGEST_ANSWER", "4 KiB").start();
+    let server = with_model_provider(&provider).with("LLM_MAX_RESPONSE_BYTES", "4 KiB").start();
     let user = server.sign_in(PHONE);
     ask(&server, &user).send().expect_problem(502, "provider_failed");
     assert_eq!(server.value::<String>("select error_class from interpretations"), "unusable");

@@ -337,7 +337,7 @@ fn limits_a_user_to_two_concurrent_calls() {
 #[test]
 fn limits_concurrent_calls_overall() {
     let model = FakeModel::start(ModelBehaviour::Silent);
-    let server = model.setup().with("LLM_CALLS", 1).with("LLM_QUEUE", 0).start();
+    let server = model.setup().with("LLM_MAX_CONCURRENT_CALLS", 1).with("LLM_QUEUE", 0).start();
     let (user, other) = (server.sign_in(PHONE), server.sign_in("13800138001"));
     std::thread::scope(|scope| {
         let request = ask(&server, &user, &simple());

@@ -35,7 +35,7 @@ fn with_model_provider(provider: &FakeProvider) -> Setup {
         .with("LLM_PROVIDER", "openai")
         .with("LLM_BASE_URL", format!("{}/v1", provider.url()))
         .with("LLM_MODEL", "stub-1")
-        .with("LLM_LONGEST_RETRY_WAIT", "1 s")
+        .with("LLM_MAX_RETRY_DELAY", "1 s")
 }
 
 /// Returns the data of the events of a stream, without comments.

@@ -92,7 +92,9 @@ fn of_concurrent_changes_of_one_word_one_succeeds() {
 fn concurrent_switches_disturb_no_check() {
     let provider = FakeProvider::with_handler(|request| judged(request, "微信"));
     // One permit for each caller. With fewer, some would fall back.
-    let setup = with_vendor(&provider).with("MODERATION_CALLS", 2 * CALLERS).with("MODERATION_CONNECT_TIMEOUT", "20 s");
+    let setup = with_vendor(&provider)
+        .with("MODERATION_MAX_CONCURRENT_CALLS", 2 * CALLERS)
+        .with("MODERATION_CONNECT_TIMEOUT", "20 s");
     let server = setup.with("MODERATION_TIMEOUT", "20 s").start();
     let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
     let refusals = AtomicUsize::new(0);

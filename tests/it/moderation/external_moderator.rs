@@ -252,7 +252,7 @@ fn compares_both_moderators_on_one_text_and_a_batch() {
 fn a_batch_respects_the_concurrency_limit() {
     for calls in [1, 2] {
         let provider = FakeProvider::with_handler(|request| judged(request, "微信").after(Duration::from_millis(20)));
-        let server = with_vendor(&provider).with("MODERATION_CALLS", calls).start();
+        let server = with_vendor(&provider).with("MODERATION_MAX_CONCURRENT_CALLS", calls).start();
         let key = server.api_key("operator");
         let items: Vec<Value> = (0..20).map(|number| json!({ "content": format!("文{number}") })).collect();
         let compared = post(&server, &key, "batch-compare", &json!(items));
@@ -364,7 +364,7 @@ fn wait_for_disagreements(server: &Server, key: &str, count: u64) -> Value {
 #[test]
 fn shadow_mode_asks_the_other_moderator_and_stores_masked_disagreements() {
     let provider = FakeProvider::with_handler(|request| judged(request, "微信"));
-    let server = with_vendor(&provider).with("MODERATION_SHADOW_SHARE", 1).start();
+    let server = with_vendor(&provider).with("MODERATION_SHADOW_SAMPLE_RATE", 1).start();
     let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
     // Agreement, rejected only by the local list, rejected only by the external moderator.
     for question in ["今年好吗", "一起赌博吧", "问问你的微信"] {
@@ -399,7 +399,7 @@ fn shadow_mode_asks_the_other_moderator_and_stores_masked_disagreements() {
 #[test]
 fn keeps_only_the_newest_disagreements() {
     let provider = FakeProvider::with_handler(|request| judged(request, "微信"));
-    let setup = with_vendor(&provider).with("MODERATION_SHADOW_SHARE", 1).with("MODERATION_DISAGREEMENTS", 3);
+    let setup = with_vendor(&provider).with("MODERATION_SHADOW_SAMPLE_RATE", 1).with("MODERATION_DISAGREEMENTS", 3);
     let server = setup.start();
     let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
     for number in 0..6 {
@@ -440,7 +440,7 @@ fn skips_samples_of_deleted_users() {
         }
         judged(request, "微信")
     });
-    let setup = with_vendor(&provider).with("MODERATION_SHADOW_SHARE", 1).with("MODERATION_TIMEOUT", "30 s");
+    let setup = with_vendor(&provider).with("MODERATION_SHADOW_SAMPLE_RATE", 1).with("MODERATION_TIMEOUT", "30 s");
     let server = setup.start();
     let (leaves, stays) = (server.sign_in(OWN), server.sign_in("13800138001"));
     let key = server.api_key("operator");
@@ -462,7 +462,8 @@ fn skips_samples_of_deleted_users() {
 #[test]
 fn a_hanging_shadow_moderator_delays_nobody() {
     let provider = FakeProvider::with_handler(|_| verdict("none", &[]).after(Duration::from_secs(50)));
-    let server = with_vendor(&provider).with("MODERATION_SHADOW_SHARE", 1).with("MODERATION_TIMEOUT", "60 s").start();
+    let server =
+        with_vendor(&provider).with("MODERATION_SHADOW_SAMPLE_RATE", 1).with("MODERATION_TIMEOUT", "60 s").start();
     let user = server.sign_in(OWN);
     for _ in 0..20 {
         let started_at = Instant::now();

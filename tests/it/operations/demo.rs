@@ -112,7 +112,7 @@ fn reaches_no_configured_provider() {
             ("YARROW_MODERATION_ENDPOINT", &url),
             ("YARROW_MODERATION_ACCESS_KEY_ID", "id"),
             ("YARROW_MODERATION_ACCESS_KEY_SECRET", "secret"),
-            ("YARROW_MODERATION_SHADOW_SHARE", "1"),
+            ("YARROW_MODERATION_SHADOW_SAMPLE_RATE", "1"),
             ("YARROW_LLM_PROVIDER", "openai"),
             ("YARROW_LLM_BASE_URL", &url),
             ("YARROW_LLM_MODEL", "model"),

@@ -26,8 +26,8 @@ fn settings_for(base_url: String) -> Settings {
         first_byte_timeout: Duration::from_secs(30),
         idle_timeout: Duration::from_secs(30),
         total_timeout: Duration::from_mins(2),
-        longest_retry_wait: Duration::from_secs(1),
-        largest_answer: 1 << 20,
+        max_retry_delay: Duration::from_secs(1),
+        max_response_bytes: 1 << 20,
     }
 }
 
@@ -419,7 +419,7 @@ fn a_cancelled_call_disconnects_from_the_provider() {
 #[test]
 fn a_cancelled_call_is_not_retried() {
     let provider = FakeProvider::with_replies([Reply::status(503).header("retry-after", "9"), Reply::json(ANSWER)]);
-    let patient = Settings { longest_retry_wait: Duration::from_secs(10), ..settings(&provider) };
+    let patient = Settings { max_retry_delay: Duration::from_secs(10), ..settings(&provider) };
     let started = Instant::now();
     let result = complete(&OpenAi::new(patient), &request(true), &mut |_| Flow::Stop);
     assert_eq!(result.err().unwrap().kind, FailureKind::Cancelled);

@@ -41,7 +41,7 @@ pub fn with_model_provider(provider: &FakeProvider) -> Setup {
         .with("LLM_PROVIDER", "openai")
         .with("LLM_BASE_URL", format!("{}/v1", provider.url()))
         .with("LLM_MODEL", "first")
-        .with("LLM_LONGEST_RETRY_WAIT", "1 s")
+        .with("LLM_MAX_RETRY_DELAY", "1 s")
 }
 
 pub fn provider_streaming(text: &'static str) -> FakeProvider {

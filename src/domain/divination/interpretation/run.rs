@@ -90,7 +90,7 @@ fn begin(
         hourly_limit::count_in(tx, user, LimitedCall::Interpretation, allowed)?;
         let reservation = budget::reserve_in(tx, &config.llm, &config.limits.time_zone, user, amount)?;
         record::begin_in(tx, &record)?;
-        record::delete_surplus_in(tx, user, config.records_kept())?;
+        record::delete_surplus_in(tx, user, config.max_records_per_user())?;
         also(tx, &record.trace_id)?;
         Ok(reservation)
     });
@@ -128,7 +128,7 @@ pub fn run_with(
     let record = finish(calls, prepared, outcome, also)?;
     match failure {
         None => Ok(record),
-        Some(error) => Err(error.of_trace(&prepared.trace_id)),
+        Some(error) => Err(error.with_trace_id(&prepared.trace_id)),
     }
 }
 

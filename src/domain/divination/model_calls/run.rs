@@ -134,7 +134,7 @@ where
         Ok(None) => Err(Error::new(Code::NotFound).detail("The record of this model call was deleted while it ran.")),
         Err(error) => {
             calls.retry_queue.push(move |tx| finish(tx).map(drop));
-            Err(error.of_trace(trace_id))
+            Err(error.with_trace_id(trace_id))
         }
     }
 }

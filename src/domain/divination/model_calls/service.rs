@@ -28,7 +28,7 @@ pub struct ModelCalls {
 impl ModelCalls {
     pub fn new(core: Core, moderation: Arc<Moderation>, models: Models) -> Self {
         let settings = &core.config.llm;
-        let queue = AdmissionQueue::new(settings.calls, settings.calls_per_user, settings.queue);
+        let queue = AdmissionQueue::new(settings.max_concurrent_calls, settings.calls_per_user, settings.queue);
         Self { core, moderation, models, queue, retry_queue: OutcomeRetryQueue::default() }
     }
 

@@ -72,7 +72,7 @@ impl Payments {
             Choice::Alipay => (Arc::new(alipay_gateway(config, clock)?), None),
         };
         let (breaker, calls) =
-            (Arc::new(CircuitBreaker::with_defaults("payment")), Semaphore::new(config.payment.calls));
+            (Arc::new(CircuitBreaker::with_defaults("payment")), Semaphore::new(config.payment.max_concurrent_calls));
         Ok(Self { core, gateway, sandbox, breaker, calls, asking: KeyedMutex::default() })
     }
 

@@ -52,7 +52,7 @@ pub fn evaluate(health: &Health, snapshot: &HealthSnapshot) -> Vec<Finding> {
 
 /// Returns the finding for a failed health snapshot. Only damage calls for a restore.
 pub(super) fn unreadable(core: &Core, error: &Error) -> Finding {
-    let cause = error.explained();
+    let cause = error.describe();
     let (rule, detail) = if store::is_damage(error) || !core.store.has_original_files() {
         (DATABASE_DAMAGED, health::damage_detail(Some(&cause)))
     } else {

@@ -77,8 +77,9 @@ where
     // Waits for other backups before it blocks writes.
     let _lock = lock_backups(&core.config.backup_directory())?;
     let mut created = None;
-    let prepare =
-        || created.insert(make(core, occasion, progress)).as_ref().map(CreatedBackup::clone).map_err(Error::again);
+    let prepare = || {
+        created.insert(make(core, occasion, progress)).as_ref().map(CreatedBackup::clone).map_err(Error::without_source)
+    };
     let destroyed = core.store.write_exclusive_with(prepare, |tx, created| Ok((created, destroy(tx)?)));
     if let Some(outcome) = &created {
         record_outcome(backups, outcome);
@@ -105,7 +106,7 @@ pub fn run_if_due(backups: &Backups) -> Result<bool> {
         Err(_) if has_just_failed => return Ok(false),
         // No backup can be made in such a directory, so this counts as a failed backup.
         Err(error) => {
-            record_outcome(backups, &Err(error.again()));
+            record_outcome(backups, &Err(error.without_source()));
             return Err(error);
         }
     };
@@ -215,7 +216,7 @@ fn check_copy(path: &Path, now: Timestamp, progress: Progress<'_>) -> Result<Fin
 
 /// Returns the files that a backup carries: the keys of the data directory, and the findings.
 fn attachments(core: &Core, findings: Findings) -> Result<BTreeMap<String, Vec<u8>>> {
-    let directory = &core.config.installation.data_dir.0;
+    let directory = core.config.data_dir();
     let mut files = BTreeMap::from([(FINDINGS.to_owned(), serde_json::to_vec(&findings).map_err(Error::internal)?)]);
     for name in KEYS {
         match std::fs::read(directory.join(name)) {

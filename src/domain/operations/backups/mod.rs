@@ -197,7 +197,7 @@ fn parse_time(text: &str) -> Option<Timestamp> {
 
 /// The database file of the data directory.
 fn database_path(config: &Config) -> PathBuf {
-    config.installation.data_dir.0.join(DATABASE)
+    config.data_dir().join(DATABASE)
 }
 
 /// Rejects a copy whose schema this program does not know.

@@ -43,7 +43,7 @@ pub fn restore(config: &Config, path: &Path, now: Timestamp, progress: Progress<
 
 fn restore_copy(config: &Config, path: &Path, now: Timestamp, progress: Progress<'_>) -> Result<Restored> {
     let started = Instant::now();
-    let directory = &config.installation.data_dir.0;
+    let directory = config.data_dir();
     let _lock = lock_directory(directory)?.ok_or_else(|| in_use_error(directory))?;
     store::restore::finish(directory, true)?;
     progress("checking", 0, 1);
@@ -62,7 +62,7 @@ fn restore_copy(config: &Config, path: &Path, now: Timestamp, progress: Progress
 /// `not_found` if the file does not exist or has no missing key; `data_directory_unusable` while a server runs;
 /// `backup_unusable` for a damaged backup and for one of another installation; storage errors.
 pub fn restore_keys(config: &Config, path: &Path, now: Timestamp) -> Result<Vec<&'static str>> {
-    let directory = &config.installation.data_dir.0;
+    let directory = config.data_dir();
     ensure_initialized(config)?;
     let _lock = lock_directory(directory)?.ok_or_else(|| in_use_error(directory))?;
     let copy = open_sound(path, now).map_err(|error| blame_backup(path, error))?;
@@ -105,7 +105,7 @@ pub(super) fn blame_backup(path: &Path, error: Error) -> Error {
 
 /// Rejects a backup whose server key is known to differ from the one of the present database.
 fn ensure_same_key(config: &Config, path: &Path, copy: &DatabaseCopy, now: Timestamp) -> Result<()> {
-    let (key_path, database) = (config.installation.data_dir.0.join(SERVER_KEY), database_path(config));
+    let (key_path, database) = (config.data_dir().join(SERVER_KEY), database_path(config));
     let attached = copy.contents()?;
     let Some(key) = attached.get(SERVER_KEY).filter(|_| !key_path.exists() && database.exists()) else {
         return Ok(());
@@ -127,7 +127,7 @@ fn ensure_same_key(config: &Config, path: &Path, copy: &DatabaseCopy, now: Times
 
 /// Rejects a restore after which there would be no server key.
 fn ensure_server_key(config: &Config, path: &Path, copy: &DatabaseCopy) -> Result<()> {
-    let key_path = config.installation.data_dir.0.join(SERVER_KEY);
+    let key_path = config.data_dir().join(SERVER_KEY);
     if config.auth.secret_key.is_some() || key_path.exists() || copy.contents()?.contains_key(SERVER_KEY) {
         return Ok(());
     }

@@ -19,7 +19,7 @@ pub(super) fn database(installation: &Installation<'_>) -> Result<Vec<Check>> {
     const LARGE_LOG: u64 = 256 << 20;
     let services = match &installation.services {
         Ok(services) => services,
-        Err(error) => return Ok(vec![Check::new(GROUP, "opening", Verdict::Fail, error.explained())]),
+        Err(error) => return Ok(vec![Check::new(GROUP, "opening", Verdict::Fail, error.describe())]),
     };
     let store = &services.core.store;
     let faults = store.faults()?;

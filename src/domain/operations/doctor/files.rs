@@ -21,9 +21,10 @@ const BACKUPS: &str = "backups";
 
 pub(super) fn permissions(config: &Config) -> Vec<Check> {
     const GROUP: &str = "permissions";
-    let directory = &config.installation.data_dir.0;
+    let directory = config.data_dir();
     let files = [DATABASE].into_iter().chain(KEYS).map(|name| directory.join(name)).filter(|path| path.exists());
-    let mut checks: Vec<_> = [directory.clone()].into_iter().chain(files).map(|path| privacy(GROUP, &path)).collect();
+    let mut checks: Vec<_> =
+        [directory.to_owned()].into_iter().chain(files).map(|path| privacy(GROUP, &path)).collect();
     checks.push(is_writable(GROUP, "data directory", directory));
     let backups = config.backup_directory();
     if backups.is_dir() {
@@ -57,7 +58,7 @@ fn privacy(group: &'static str, path: &Path) -> Check {
 
 pub(super) fn disk(config: &Config) -> Result<Vec<Check>> {
     const GROUP: &str = "disk";
-    let data = &config.installation.data_dir.0;
+    let data = config.data_dir();
     let (free, total) = disk_space(data)?;
     let percent = health::free_percent(free, total);
     let detail = format!("{percent} % free, {} MiB", free >> 20);
@@ -132,7 +133,7 @@ fn age(services: Services<'_>) -> Result<Check> {
 
 fn location(config: &Config) -> Check {
     let device = |path: &Path| std::fs::metadata(path).ok().map(|metadata| metadata.dev());
-    let is_apart = device(&config.installation.data_dir.0) != device(&config.backup_directory());
+    let is_apart = device(config.data_dir()) != device(&config.backup_directory());
     Check::holds(
         BACKUPS,
         "place",

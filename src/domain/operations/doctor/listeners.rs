@@ -19,7 +19,7 @@ const LISTENING: &str = "0A";
 pub(super) fn listeners(installation: &Installation<'_>) -> Vec<Check> {
     let config = installation.config;
     let collisions = preflight::collisions(config);
-    let server = server_of(&config.installation.data_dir.0);
+    let server = server_of(config.data_dir());
     let check = |(setting, address): (&'static str, SocketAddr)| {
         let collision = collisions.iter().find(|(colliding, _)| *colliding == setting);
         let (verdict, detail) =

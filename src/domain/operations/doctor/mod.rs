@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::{
     clock::Clock,
-    config::{Config, Shown},
+    config::{Config, ResolvedSetting},
     core::Core,
     domain::{
         money::payments::Payments,
@@ -124,7 +124,7 @@ pub fn examine<'app>(
 ///
 /// # Errors
 /// Storage errors.
-pub fn bundle(services: Option<Services<'_>>, checks: &[Check], settings: &[Shown]) -> Result<Value> {
+pub fn bundle(services: Option<Services<'_>>, checks: &[Check], settings: &[ResolvedSetting]) -> Result<Value> {
     let condition = services.map(health_summary).transpose()?;
     // Review accounts pair an address, which is personal data, with a code.
     let shown = settings.iter().map(|setting| {

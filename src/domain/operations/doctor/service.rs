@@ -7,7 +7,7 @@ use secrecy::ExposeSecret;
 
 use super::{Check, Installation, Verdict};
 use crate::{
-    config::{Config, EmailProvider, LlmProvider, PaymentGateway, SmsProvider, without_secrets},
+    config::{Config, EmailProvider, LlmProvider, PaymentGateway, SmsProvider, mask_url_secrets},
     domain::{
         moderation::{
             external_moderator::ExternalModerator,
@@ -32,7 +32,7 @@ const PROVIDERS: &str = "providers";
 
 pub(super) fn configuration(config: &Config) -> Vec<Check> {
     const GROUP: &str = "configuration";
-    let public_url = config.server.public_url.as_deref().map(without_secrets);
+    let public_url = config.server.public_url.as_deref().map(mask_url_secrets);
     let is_mailed = !config.alerts.mail_to.is_empty() && config.email.provider != EmailProvider::Console;
     let has_alert_channel = config.alerts.webhook_url.is_some() || is_mailed;
     let accounts =
@@ -115,7 +115,7 @@ pub(super) fn providers(installation: &Installation<'_>) -> Vec<Check> {
     let mut checks = vec![probed("sms", sms.name(), sms.probe())];
     checks.push(match factory::email_sender(config, clock.clone(), &silent) {
         Ok(email) => probed("email", email.name(), email.probe()),
-        Err(error) => Check::new(PROVIDERS, "email", Verdict::Fail, error.explained()),
+        Err(error) => Check::new(PROVIDERS, "email", Verdict::Fail, error.describe()),
     });
     checks.push(moderation(installation));
     checks.extend(payment(installation));
@@ -139,7 +139,7 @@ fn moderation(installation: &Installation<'_>) -> Check {
     let check = |verdict, detail: String| Check::new(PROVIDERS, "moderation", verdict, detail);
     let (config, clock) = (installation.config, installation.clock.clone());
     let moderator = factory::text_moderator(config, clock.clone());
-    let external = ExternalModerator::new(moderator, clock, config.moderation.calls);
+    let external = ExternalModerator::new(moderator, clock, config.moderation.max_concurrent_calls);
     let policy = installation.services().map(|services| services.core.store.read(policy::current_in));
     let decides = policy.is_some_and(|policy| policy.is_ok_and(|policy| policy.service == Service::External));
     match external.probe().map(|probe| probe.failure) {
@@ -160,7 +160,7 @@ fn payment(installation: &Installation<'_>) -> Option<Check> {
             let clock = installation.clock.clone();
             Some(match alipay_gateway(installation.config, Box::new(move || clock.now().0)) {
                 Ok(gateway) => ask(&gateway),
-                Err(error) => Check::new(PROVIDERS, "payment", Verdict::Fail, error.explained()),
+                Err(error) => Check::new(PROVIDERS, "payment", Verdict::Fail, error.describe()),
             })
         }
     }
