@@ -484,7 +484,7 @@ fn names_missing_items() {
     let publish = ["release", "publish", "2.3.1", "--code", "231", "--platform", "android"];
     server.command(&publish).expect(0);
     let problem = server.command(&publish).expect(1).problem();
-    assert_eq!(problem["detail"], "There is a release with version code 231 for android already.");
+    assert_eq!(problem["detail"], "A release with version code 231 for android already exists.");
 }
 
 #[test]

@@ -217,7 +217,7 @@ fn a_distributed_enumeration_ends_at_the_daily_budget_without_affecting_users() 
     assert!(statuses[199..].iter().all(|status| *status == 429), "{statuses:?}");
     server.get("/user/profile").by(&user).send().expect(200);
     let log = server.lines().join("\n");
-    assert!(log.contains("the day's budget for verification codes is being spent"), "{log}");
+    assert!(log.contains("half or all of the daily budget for verification codes is spent"), "{log}");
     // A number has its own limit across all clients.
     server.edit("delete from code_sends");
     let one = (0..50).filter(|n| ask(&server, "13700137000", &format!("198.51.100.{n}")) == 200).count();

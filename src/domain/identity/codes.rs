@@ -35,7 +35,7 @@ named_enum! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Purpose {
         SignIn = "sign_in",
-        /// To give an account another address.
+        /// Adds or changes an address of an account.
         Address = "address",
     }
 }
@@ -43,16 +43,16 @@ named_enum! {
 /// Counts of code outcomes since the start.
 #[derive(Debug, Default)]
 pub struct CodeMetrics {
-    /// A provider took them.
+    /// Accepted by a provider.
     pub sent: Counter,
-    /// They were proved.
+    /// Verified.
     pub verified: Counter,
-    /// Wrong, expired, used, or out of tries.
+    /// Wrong, expired, used or out of attempts.
     pub rejected: Counter,
 }
 
 impl CodeMetrics {
-    /// Counts a code that was tried, and hands the outcome on.
+    /// Counts the outcome of a verification and returns it.
     pub fn count_verification<T>(&self, outcome: Result<T>) -> Result<T> {
         match &outcome {
             Ok(_) => self.verified.add(1),
@@ -72,7 +72,7 @@ pub fn compute_hmac(key: &ServerKey, address: &str, purpose: Purpose, code: &str
     key.authenticate(&["code", purpose.name(), address, code])
 }
 
-/// Under what an address is known here: its HMAC.
+/// The HMAC of an address, under which codes and sends are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressHmac(String);
 
@@ -82,8 +82,8 @@ impl AddressHmac {
     }
 }
 
-/// The network that a client's sending budget is counted for: the address itself, or the /64 of an IPv6 address,
-/// because one subscriber has a whole one.
+/// Returns the network of a client for rate limits: the IPv4 address, or the /64 of an IPv6 address, because one
+/// subscriber has a whole /64.
 pub fn client_network(client: IpAddr) -> String {
     match client.to_canonical() {
         IpAddr::V4(address) => address.to_string(),
@@ -94,14 +94,14 @@ pub fn client_network(client: IpAddr) -> String {
     }
 }
 
-/// A message that is about to be sent, with its place in the budgets taken.
+/// A reservation in the sending budgets for one message.
 #[derive(Clone, Copy, Debug)]
 pub struct Reservation(i64);
 
-/// Takes a place in every budget.
+/// Reserves one message in every budget.
 ///
 /// # Errors
-/// `too_many_requests`, with the time until the last of the exhausted windows opens again.
+/// `too_many_requests`, with the time until the last exhausted window opens again.
 pub fn reserve_in(tx: &Write<'_>, limits: &Auth, recipient: &AddressHmac, client_network: &str) -> Result<Reservation> {
     require_budget_in(tx, limits, recipient, client_network)?;
     let id = tx.one(
@@ -113,7 +113,7 @@ pub fn reserve_in(tx: &Write<'_>, limits: &Auth, recipient: &AddressHmac, client
     Ok(Reservation(id))
 }
 
-/// Refuses who has no place left in some budget, without taking one.
+/// Checks that every budget allows another message. Reserves nothing.
 ///
 /// # Errors
 /// As [`reserve_in`].
@@ -136,7 +136,7 @@ pub fn require_budget_in(tx: &Read<'_>, limits: &Auth, recipient: &AddressHmac, 
     sliding_window::require_open_in(tx, &windows)
 }
 
-/// Logs a warning when half, and when all, of the daily budget is spent.
+/// Logs a warning when half or all of the daily budget is spent.
 fn warn_of_budget_use(tx: &Write<'_>, budget: u32) -> Result<()> {
     let spent: u32 = tx.one(
         "select count(*) from (select 1 from code_sends where sent_at > ?1 limit ?2)",
@@ -144,17 +144,17 @@ fn warn_of_budget_use(tx: &Write<'_>, budget: u32) -> Result<()> {
         |row| row.get(0),
     )?;
     if spent == budget / 2 || spent == budget {
-        tracing::warn!(spent, budget, "the day's budget for verification codes is being spent");
+        tracing::warn!(spent, budget, "half or all of the daily budget for verification codes is spent");
     }
     Ok(())
 }
 
-/// Gives the place in the budgets back, because nothing was sent.
+/// Releases a reservation, because nothing was sent.
 pub fn release_in(tx: &Write<'_>, reservation: Reservation) -> Result<()> {
     tx.execute("delete from code_sends where id = ?1", [reservation.0]).map(drop)
 }
 
-/// A code that is to become the one live code of its recipient and purpose.
+/// A new code for an address and purpose.
 #[derive(Clone, Debug)]
 pub struct NewCode {
     pub recipient: AddressHmac,
@@ -163,7 +163,7 @@ pub struct NewCode {
     pub lifetime: Duration,
 }
 
-/// Makes this the one live code of the recipient, with all its tries.
+/// Stores a code with all its attempts. Replaces an earlier code for the same address and purpose.
 pub fn store_in(tx: &Write<'_>, limits: &Auth, code: &NewCode) -> Result<()> {
     tx.execute(
         "insert into codes (address, purpose, code_hmac, tries_left, expires_at) values (?1, ?2, ?3, ?4, ?5) \
@@ -174,8 +174,8 @@ pub fn store_in(tx: &Write<'_>, limits: &Auth, code: &NewCode) -> Result<()> {
     .map(drop)
 }
 
-/// Makes the fixed code of a review account live. Asking again does not give the tries back: asking costs nothing
-/// here, so that otherwise anybody could guess for ever.
+/// Stores the fixed code of a review account, unless it is still valid. A repeated request does not restore attempts,
+/// because it costs no budget and would allow unlimited guesses.
 pub fn store_fixed_in(tx: &Write<'_>, limits: &Auth, code: &NewCode) -> Result<()> {
     let is_live: Option<bool> = tx.first(
         "select true from codes where address = ?1 and purpose = ?2 and expires_at > ?3",
@@ -188,7 +188,7 @@ pub fn store_fixed_in(tx: &Write<'_>, limits: &Auth, code: &NewCode) -> Result<(
     Ok(())
 }
 
-/// Takes the live code away if it is still this one.
+/// Deletes the code if it has not been replaced.
 pub fn delete_if_current_in(tx: &Write<'_>, recipient: &AddressHmac, purpose: Purpose, hmac: [u8; 32]) -> Result<()> {
     tx.execute(
         "delete from codes where address = ?1 and purpose = ?2 and code_hmac = ?3",
@@ -197,7 +197,7 @@ pub fn delete_if_current_in(tx: &Write<'_>, recipient: &AddressHmac, purpose: Pu
     .map(drop)
 }
 
-/// Consumes the code if it is right, and takes a try if it is not.
+/// Verifies and deletes the code, or counts a failed attempt.
 ///
 /// # Errors
 /// As [`verify_in`].
@@ -206,17 +206,17 @@ pub fn consume_in(tx: &Write<'_>, recipient: &AddressHmac, purpose: Purpose, hma
     delete_if_current_in(tx, recipient, purpose, hmac)
 }
 
-/// Verifies the code, and counts a failed attempt. The caller then withdraws the code in the same operation.
+/// Verifies the code, or counts a failed attempt. The caller deletes the code in the same operation.
 ///
 /// # Errors
-/// `invalid_code`, whether the code is wrong, expired, used or out of attempts; the attempt stays counted.
+/// `invalid_code`, whether the code is wrong, expired, used or out of attempts. The attempt stays counted.
 pub fn verify_in(tx: &Write<'_>, recipient: &AddressHmac, purpose: Purpose, hmac: [u8; 32]) -> Result<()> {
     let stored: Option<[u8; 32]> = tx.first(
         "select code_hmac from codes where address = ?1 and purpose = ?2 and tries_left > 0 and expires_at > ?3",
         (&recipient.0, purpose.name(), tx.now.0),
         |row| row.get(0),
     )?;
-    // An address without a live code is compared as well, with a value that nothing equals.
+    // Compares without a stored code too, so that the time is the same. The dummy never passes.
     let expected = stored.unwrap_or([0; 32]);
     if bool::from(expected.ct_eq(&hmac)) && stored.is_some() {
         return Ok(());
@@ -228,12 +228,12 @@ pub fn verify_in(tx: &Write<'_>, recipient: &AddressHmac, purpose: Purpose, hmac
     Err(Error::new(Code::InvalidCode).keeping_changes())
 }
 
-/// Deletes the live codes of a recipient. Sends stay counted.
+/// Deletes the codes of an address. Sends stay counted.
 pub fn erase_in(tx: &Write<'_>, recipient: &AddressHmac) -> Result<()> {
     tx.execute("delete from codes where address = ?1", [&recipient.0]).map(drop)
 }
 
-/// Deletes up to `limit` records of messages that no window counts any more.
+/// Deletes up to `limit` sends that are older than every window.
 pub fn delete_old_sends_in(tx: &Write<'_>, age: Duration, limit: u32) -> Result<usize> {
     tx.execute(
         "delete from code_sends where id in \
@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_is_its_ipv4_address_or_its_ipv6_network() {
+    fn identifies_clients_by_ipv4_address_or_ipv6_network() {
         let network = |text: &str| client_network(text.parse().unwrap());
         assert_eq!(network("203.0.113.9"), "203.0.113.9");
         assert_eq!(network("::ffff:203.0.113.9"), "203.0.113.9");

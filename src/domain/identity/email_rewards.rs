@@ -13,7 +13,7 @@ use crate::{
     types::{EmailAddress, Timestamp, UserId, fill_random, hex},
 };
 
-/// Under what an address is remembered.
+/// The HMAC of an email address, under which its rewards are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EmailHmac([u8; 32]);
 
@@ -26,13 +26,13 @@ impl EmailHmac {
 /// The points that an account gets with an address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EmailPoints {
-    /// The bonus; none for an address or a user who had it before, nor for an address in the place of another.
+    /// The sign-up bonus. Zero if the address or the user had it before, or if the address replaces another.
     pub granted: i64,
     /// Points that were parked for the address.
     pub restored: i64,
 }
 
-/// The terms of a welcome.
+/// The settings of these rewards.
 #[derive(Clone, Copy, Debug)]
 pub struct RewardTerms {
     pub signup_bonus: u32,
@@ -40,8 +40,8 @@ pub struct RewardTerms {
     pub parking_period: Duration,
 }
 
-/// Gives the user what an address that has just become theirs brings along. One in the place of another brings no
-/// bonus: the other one did, to this account or to one before it.
+/// Grants the points of an address that was just added to the user. An address that replaces another brings no bonus,
+/// because the earlier address did.
 ///
 /// # Errors
 /// Those of posting to the ledger.
@@ -68,7 +68,7 @@ pub fn grant_in(
     }
 }
 
-/// Takes the points out of the user's account and keeps them for the address, which the user is about to leave.
+/// Moves the points of an account to its address, before the account is deleted.
 ///
 /// # Errors
 /// `account_inconsistent`.
@@ -89,7 +89,7 @@ pub fn park_in(tx: &Write<'_>, email: EmailHmac, user: UserId) -> Result<()> {
     .map(drop)
 }
 
-/// Forgets up to `limit` parked balances that are older than `age`. That the addresses had their bonus stays known.
+/// Deletes up to `limit` parked balances older than `age`. The rows of the addresses stay.
 pub fn delete_expired_parked_in(tx: &Write<'_>, age: Duration, limit: u32) -> Result<usize> {
     tx.execute(
         "update email_rewards set parked_points = null, parking = null, parked_at = null where email_hmac in \
@@ -109,8 +109,8 @@ fn clear_in(tx: &Write<'_>, email: EmailHmac) -> Result<()> {
     tx.execute(sql, [email.0]).map(drop)
 }
 
-/// `None` for an unknown address; `Some(None)` for one without parked points.
-#[expect(clippy::option_option, reason = "known with nothing parked is another thing than unknown")]
+/// Returns `None` for an unknown address, and `Some(None)` for one without parked points.
+#[expect(clippy::option_option, reason = "a known address without parked points differs from an unknown one")]
 fn find_in(tx: &Read<'_>, email: EmailHmac) -> Result<Option<Option<Parked>>> {
     tx.first("select parked_points, parking, parked_at from email_rewards where email_hmac = ?1", [email.0], |row| {
         match row.get(0)? {

@@ -13,14 +13,14 @@ use crate::{
 };
 
 named_enum! {
-    /// The kinds of notification.
+    /// The kind of a notification.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum NotificationKind {
-        /// About the service itself: outages, changed terms. Always shown.
+        /// About the service: outages, changed terms. Always shown.
         System = "system",
-        /// About the user's own account: points, invites.
+        /// About the user's account: points, invites.
         Account = "account",
-        /// Events and what is new.
+        /// Events and news.
         Activity = "activity",
         /// Offers.
         Promotion = "promotion",
@@ -40,7 +40,7 @@ pub struct Preferences {
 }
 
 impl Preferences {
-    /// Of who never chose.
+    /// The preferences of a user without a row.
     pub const DEFAULT: Self =
         Self { account: true, activity: true, promotion: true, locale: None, time_zone: None, updated_at: None };
 
@@ -60,9 +60,9 @@ pub struct PreferencesChange {
     pub account: Option<bool>,
     pub activity: Option<bool>,
     pub promotion: Option<bool>,
-    /// The inner nothing takes the choice back.
+    /// `Some(None)` resets it.
     pub locale: Option<Option<Locale>>,
-    /// Likewise.
+    /// `Some(None)` resets it.
     pub time_zone: Option<Option<TimeZone>>,
 }
 
@@ -70,20 +70,17 @@ pub fn find(core: &Core, user: UserId) -> Result<Preferences> {
     core.store.read(|tx| find_in(tx, user))
 }
 
-/// Changes what is named, and answers with the whole.
+/// Changes the given preferences and returns all of them.
 pub fn change(core: &Core, user: UserId, change: PreferencesChange) -> Pending<Preferences> {
     core.store.write(move |tx| change_in(tx, user, &change))
 }
 
-/// The language that the user chose, or else the one that the request asks for.
+/// Returns the user's preferred language, or else the requested one.
 pub fn locale(core: &Core, user: UserId, requested: Locale) -> Result<Locale> {
     Ok(find(core, user)?.locale.unwrap_or(requested))
 }
 
-/// Returns the user's preferred time zone, for requests that name none.
-///
-/// # Errors
-/// Storage errors.
+/// Returns the user's preferred time zone, or else that of the service.
 pub fn time_zone(core: &Core, user: UserId) -> Result<TimeZone> {
     Ok(find(core, user)?.time_zone.unwrap_or_else(|| core.config.limits.time_zone.clone()))
 }
@@ -112,7 +109,7 @@ pub fn export_in(tx: &Read<'_>, user: UserId) -> Result<Value> {
     }))
 }
 
-/// Forgets what the user chose.
+/// Deletes the user's preferences.
 pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
     tx.execute("delete from preferences where user_id = ?1", [user.0]).map(drop)
 }

@@ -1,4 +1,4 @@
-//! A user's profile: reading it, and changing it with the texts screened first.
+//! Reads and changes profiles. Changed texts are screened first.
 
 use crate::{
     core::Core,

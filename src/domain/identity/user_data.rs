@@ -24,13 +24,13 @@ use crate::{
     types::{EmailAddress, PhoneNumber, PhoneRules, UserId},
 };
 
-/// Users looked at in one read.
+/// Users read in one transaction.
 const SLICE: u32 = 200;
-/// Issues that a synchronisation lists; further ones are counted.
+/// Maximum issues in the report of a synchronisation.
 const MAX_ISSUES: usize = 1000;
 const SYNC: &str = "user_data.sync";
 
-/// Something that is wrong with what is stored_user of a user.
+/// An inconsistency in a user's stored data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Issue {
     pub code: &'static str,
@@ -70,24 +70,24 @@ pub struct Repair {
 #[derive(Clone, Debug, Default)]
 pub struct SyncReport {
     pub checked: u64,
-    /// Users of whom something was repaired.
+    /// Users with repaired issues.
     pub fixed: u64,
-    /// Records of users selector are gone, which were deleted.
+    /// Deleted history records of users who no longer exist.
     pub orphans_deleted: u64,
-    /// Users of whom something is wrong that was not repaired.
+    /// Users with remaining issues.
     pub inconsistent: u64,
     /// The first thousand remaining issues, with their users.
     pub issues: Vec<(UserId, Issue)>,
 }
 
-/// The users to validate.
+/// The user to validate or repair.
 #[derive(Clone, Debug)]
 pub enum UserSelector {
     Id(UserId),
     Phone(PhoneNumber),
 }
 
-/// Validates what is stored_user of a user.
+/// Validates a user's stored data.
 ///
 /// # Errors
 /// `not_found`.
@@ -98,7 +98,7 @@ pub fn validate(core: &Core, selector: &UserSelector) -> Result<Validation> {
     })
 }
 
-/// Repairs what can be repaired of the user with this number, in one transaction.
+/// Repairs the fixable issues of a user in one transaction.
 ///
 /// # Errors
 /// `not_found`.
@@ -110,7 +110,7 @@ pub fn repair(core: &Core, selector: UserSelector, by: Authority) -> Pending<Rep
     })
 }
 
-/// Validates and repairs what is stored_user of every user. Blocks for as long as that takes.
+/// Validates and repairs all users. Blocks until it has finished.
 ///
 /// # Errors
 /// `already_running`.
@@ -143,7 +143,7 @@ fn repair_listed(core: &Core, by: &Authority, validation: Validation, report: &m
     let user = validation.user;
     let remaining = if validation.issues.iter().any(|issue| issue.fixable) {
         let repair = match repair(core, UserSelector::Id(user), by.clone()).wait() {
-            // They left since they were looked at.
+            // Deleted since the validation.
             Err(error) if error.code == Code::NotFound => return Ok(()),
             fixed => fixed?,
         };
@@ -194,7 +194,7 @@ fn find_in(tx: &Read<'_>, rules: &PhoneRules, selector: &UserSelector) -> Result
         UserSelector::Id(id) => users::find_stored_in(tx, *id),
         UserSelector::Phone(phone_number) => {
             let found = find_owners_in(tx, rules, phone_number, None)?;
-            // The right spelling is the account that people reach.
+            // Prefers the canonical spelling, because that account is the one that sign-in finds.
             let is_canonical =
                 |stored_user: &&StoredUser| stored_user.phone_number.as_deref() == Some(phone_number.as_str());
             Ok(found.iter().find(is_canonical).or(found.first()).cloned())
@@ -226,10 +226,10 @@ fn validate_phone_in(
 ) -> Result<()> {
     let Some(stored) = &stored_user.phone_number else { return Ok(()) };
     let Ok(canonical) = PhoneNumber::parse(stored, rules) else {
-        // A number of a region that is no longer allowed is right all the same.
+        // A number of a region that is no longer allowed is still valid.
         let has_only_digits = stored.strip_prefix('+').unwrap_or(stored).bytes().all(|byte| byte.is_ascii_digit());
         if !has_only_digits {
-            issues.push(Issue::open("phone_invalid", "the phone number is none"));
+            issues.push(Issue::open("phone_invalid", "the stored phone number is invalid"));
         }
         return Ok(());
     };
@@ -237,10 +237,10 @@ fn validate_phone_in(
     let others: Vec<_> =
         same.iter().filter(|other| other.id != stored_user.id).map(|other| other.id.to_string()).collect();
     if !others.is_empty() {
-        let detail = format!("the same phone number in another spelling belongs to user {}", others.join(", "));
+        let detail = format!("another spelling of this phone number belongs to user {}", others.join(", "));
         issues.push(Issue::open("duplicate_phone", detail));
     } else if canonical.as_str() != stored {
-        issues.push(Issue::fixable("phone_not_canonical", "the phone number is not stored in its one right spelling"));
+        issues.push(Issue::fixable("phone_not_canonical", "the phone number is not stored in canonical form"));
     }
     Ok(())
 }
@@ -253,9 +253,9 @@ fn validate_email_in(tx: &Read<'_>, stored_user: &StoredUser, issues: &mut Vec<I
     }
     issues.push(match users::find_by_stored_email_in(tx, &canonical)? {
         Some(other) => {
-            Issue::open("duplicate_email", format!("the same address in another spelling belongs to user {other}"))
+            Issue::open("duplicate_email", format!("another spelling of this address belongs to user {other}"))
         }
-        None => Issue::fixable("email_not_canonical", "the email address is not stored in its one right spelling"),
+        None => Issue::fixable("email_not_canonical", "the email address is not stored in canonical form"),
     });
     Ok(())
 }
@@ -264,7 +264,7 @@ fn validate_account_in(tx: &Read<'_>, user: UserId, asset: Asset, issues: &mut V
     let name = asset.name();
     match consistency_in(tx, user, asset)? {
         AccountConsistency::Missing if asset == Asset::Coin => {
-            issues.push(Issue::fixable("account_missing", format!("there is no {name} account")));
+            issues.push(Issue::fixable("account_missing", format!("the {name} account is missing")));
         }
         // A user who never had points has no point account.
         AccountConsistency::Sound | AccountConsistency::Missing => {}
@@ -275,7 +275,7 @@ fn validate_account_in(tx: &Read<'_>, user: UserId, asset: Asset, issues: &mut V
         AccountConsistency::Suspended => {
             issues.push(Issue::fixable(
                 "account_suspended",
-                format!("the {name} account is closed although it is right"),
+                format!("the {name} account is suspended although it is consistent"),
             ));
         }
         AccountConsistency::Broken(discrepancies) => issues.extend(

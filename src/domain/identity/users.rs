@@ -22,7 +22,7 @@ pub struct User {
     pub created_at: Timestamp,
 }
 
-/// By what a user is known and signs in.
+/// An address with which a user signs in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     Phone(PhoneNumber),
@@ -39,13 +39,13 @@ impl Address {
 }
 
 impl User {
-    /// Everything by which the user signs in.
+    /// Returns the user's addresses.
     pub fn addresses(&self) -> impl Iterator<Item = Address> {
         let phone = self.phone_number.clone().map(Address::Phone);
         phone.into_iter().chain(self.email.clone().map(Address::Email))
     }
 
-    /// The user's address of the same kind as this one.
+    /// Returns the user's address of the same kind as this one.
     pub fn address_of_kind(&self, address: &Address) -> Option<Address> {
         match address {
             Address::Phone(_) => self.phone_number.clone().map(Address::Phone),
@@ -74,31 +74,31 @@ named_enum! {
     }
 }
 
-/// Reads a birthday: `yyyy-mm-dd`, a real day from 1900 to today.
+/// Parses a birthday: `yyyy-mm-dd`, from 1900-01-01 to today.
 ///
 /// # Errors
 /// `invalid_format` or `out_of_range`.
 pub fn parse_birthday(text: &str, today: Date) -> Result<String, Fault> {
     let is_written_so = text.len() == 10 && text.as_bytes()[4] == b'-';
     let day = text.parse::<Date>().ok().filter(|_| is_written_so);
-    let day = day.ok_or_else(|| Fault::new(FieldCode::InvalidFormat, "must be a day, yyyy-mm-dd"))?;
+    let day = day.ok_or_else(|| Fault::new(FieldCode::InvalidFormat, "must be a date in the form yyyy-mm-dd"))?;
     if day.year() < 1900 || day > today {
         return Err(Fault::new(FieldCode::OutOfRange, "must be from 1900-01-01 to today"));
     }
     Ok(day.to_string())
 }
 
-/// The parts of a profile that a request changes; the others stay.
+/// The profile fields to change; the others stay.
 #[derive(Clone, Debug, Default)]
 pub struct ProfileChange {
     pub nickname: Option<String>,
     pub gender: Option<Gender>,
-    /// The inner nothing takes the birthday away.
+    /// `Some(None)` deletes the birthday.
     pub birthday: Option<Option<String>>,
     pub signature: Option<String>,
 }
 
-/// The user with this address, made if there is none; true if it was made.
+/// Returns the user with this address, and true if the user was created.
 pub fn find_or_create_in(tx: &Write<'_>, address: &Address) -> Result<(User, bool)> {
     match find_by_address_in(tx, address)? {
         Some(user) => Ok((user, false)),
@@ -106,7 +106,7 @@ pub fn find_or_create_in(tx: &Write<'_>, address: &Address) -> Result<(User, boo
     }
 }
 
-/// Creates a user with a free address.
+/// Creates a user with an address that no other user has.
 pub fn create_in(tx: &Write<'_>, address: &Address) -> Result<User> {
     let sql = match address {
         Address::Phone(_) => "insert into users (phone_number, created_at) values (?1, ?2)",
@@ -127,7 +127,8 @@ pub fn registered_at_in(tx: &Read<'_>, id: UserId) -> Result<Timestamp> {
         .ok_or_else(|| Code::NotFound.into())
 }
 
-/// Makes sure that the user is still there, for what a request that was let in before they left wants to keep.
+/// Requires that the user still exists. Writes call this, because the account may have been deleted since the request
+/// was authenticated.
 ///
 /// # Errors
 /// `unauthenticated`.
@@ -141,12 +142,12 @@ pub fn exists_in(tx: &Read<'_>, id: UserId) -> Result<bool> {
     Ok(found == Some(true))
 }
 
-/// The user with this phone number.
+/// Returns the user with this phone number.
 pub fn find_by_phone_in(tx: &Read<'_>, phone_number: &PhoneNumber) -> Result<User> {
     find_by_address_in(tx, &Address::Phone(phone_number.clone()))?.ok_or_else(|| Code::NotFound.into())
 }
 
-/// The user with this address, if there is one.
+/// Returns the user with this address, if any.
 pub fn find_by_address_in(tx: &Read<'_>, address: &Address) -> Result<Option<User>> {
     let sql = match address {
         Address::Phone(_) => "select id, phone_number, email, created_at from users where phone_number = ?1",
@@ -172,12 +173,12 @@ pub fn change_address_in(tx: &Write<'_>, id: UserId, address: &Address) -> Resul
     tx.first(sql, (id.0, address.as_str()), user_of)?.ok_or_else(|| Code::NotFound.into())
 }
 
-/// Deletes the user, and with them what is bound to them by a foreign key.
+/// Deletes the user and the rows that cascade.
 pub fn delete_in(tx: &Write<'_>, id: UserId) -> Result<()> {
     tx.execute("delete from users where id = ?1", [id.0]).map(drop)
 }
 
-/// The next users after this one, in the order of their ids.
+/// Returns up to `limit` user ids after this one, in ascending order.
 pub fn ids_after_in(tx: &Read<'_>, after: UserId, limit: u32) -> Result<Vec<UserId>> {
     tx.all("select id from users where id > ?1 order by id limit ?2", (after.0, limit), |row| row.get(0).map(UserId))
 }
@@ -189,7 +190,7 @@ pub fn profile_in(tx: &Read<'_>, id: UserId) -> Result<Profile> {
     .ok_or_else(|| Code::NotFound.into())
 }
 
-/// Changes the given parts and returns the whole profile as it then is.
+/// Changes the given fields and returns the whole profile.
 pub fn change_profile_in(tx: &Write<'_>, id: UserId, change: &ProfileChange) -> Result<Profile> {
     tx.first(
         "update users set nickname = coalesce(?2, nickname), gender = coalesce(?3, gender), \
@@ -208,7 +209,7 @@ pub fn change_profile_in(tx: &Write<'_>, id: UserId, change: &ProfileChange) -> 
     .ok_or_else(|| Code::NotFound.into())
 }
 
-/// Reads the columns id, phone number, email, created at.
+/// Reads the columns id, phone number, email and creation time.
 pub fn user_of(row: &Row<'_>) -> rusqlite::Result<User> {
     let (phone_number, email) = (row.get_ref(1)?.as_str_or_null()?, row.get_ref(2)?.as_str_or_null()?);
     Ok(User {
@@ -219,7 +220,7 @@ pub fn user_of(row: &Row<'_>) -> rusqlite::Result<User> {
     })
 }
 
-/// Reads the columns of a profile: nickname, gender, birthday, signature.
+/// Reads the columns nickname, gender, birthday and signature.
 fn profile_of(row: &Row<'_>, id: UserId) -> rusqlite::Result<Profile> {
     Ok(Profile {
         id,
@@ -235,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn birthdays_are_real_days_until_today() {
+    fn accepts_birthdays_from_1900_to_today() {
         let read = |text: &str| parse_birthday(text, jiff::civil::date(2026, 3, 1)).map_err(|fault| fault.code);
         assert_eq!(read("1990-05-17"), Ok("1990-05-17".into()));
         assert_eq!(read("2024-02-29"), Ok("2024-02-29".into()));

@@ -1,7 +1,7 @@
 //! Feedback to the operators.
 //!
-//! It needs no sign-in, so ids and numbers in it are unverified claims unless a token proves them. Anonymous feedback
-//! is limited by client network, which is forgotten after a day.
+//! It needs no sign-in, so ids and phone numbers are unverified claims unless a token proves the user. Anonymous
+//! feedback is limited by client network, which is deleted after a day.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -26,7 +26,7 @@ use crate::{
 
 const CLIENT_NETWORK_RETENTION: Duration = Duration::from_hours(24);
 
-/// The columns in the order in which [`feedback_of`] reads them.
+/// The columns that [`feedback_of`] reads, in its order.
 macro_rules! feedback_columns {
     () => {
         "id, user_id, phone_number, is_verified, content, created_at"
@@ -39,12 +39,12 @@ macro_rules! select_feedback {
     };
 }
 
-/// The author.
+/// The author of new feedback.
 #[derive(Clone, Debug)]
 pub enum Author {
-    /// A signed-in user, as the token says.
+    /// A user with a valid token.
     User(User),
-    /// An anonymous author, with unverified claims.
+    /// A sender without a token. User and phone number are claims.
     Anonymous { client: IpAddr, user: Option<UserId>, phone_number: Option<PhoneNumber> },
 }
 
@@ -54,13 +54,13 @@ pub struct Feedback {
     pub id: i64,
     pub user: Option<UserId>,
     pub phone_number: Option<String>,
-    /// The user is proved by a token, and no claim.
+    /// A token proved the user.
     pub is_verified: bool,
     pub content: String,
     pub created_at: Timestamp,
 }
 
-/// Filters for feedback.
+/// A filter for feedback.
 #[derive(Clone, Debug)]
 pub enum FeedbackFilter {
     All,
@@ -93,7 +93,7 @@ pub fn submit(core: &Core, author: Author, content: String) -> Pending<Feedback>
     })
 }
 
-/// Feedback, newest first.
+/// Lists feedback, newest first.
 pub fn list(core: &Core, filter: &FeedbackFilter, page: PageRequest) -> Result<Paginated<Feedback>> {
     let (size, offset) = (page.size, page.offset());
     core.store.read(|tx| match filter {
@@ -120,7 +120,7 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     })
 }
 
-/// Deletes what this user wrote, and what was written in their name or with their number.
+/// Deletes the user's feedback, and unverified feedback with the user's id or phone number.
 pub fn erase_user_in(tx: &Write<'_>, user: UserId, phone_number: Option<&PhoneNumber>) -> Result<()> {
     tx.execute("delete from feedback where user_id = ?1", [user.0])?;
     if let Some(phone_number) = phone_number {
@@ -133,7 +133,7 @@ pub fn count_in(tx: &Read<'_>) -> Result<i64> {
     tx.one("select count(*) from feedback", (), |row| row.get(0))
 }
 
-/// Up to `limit` pieces of feedback behind one, the oldest first.
+/// Returns up to `limit` entries after the given one, oldest first.
 pub fn list_after_in(tx: &Read<'_>, after: Option<&Feedback>, limit: u32) -> Result<Vec<Feedback>> {
     tx.all(
         select_feedback!("where id > ?1 order by id limit ?2"),
@@ -142,7 +142,7 @@ pub fn list_after_in(tx: &Read<'_>, after: Option<&Feedback>, limit: u32) -> Res
     )
 }
 
-/// Deletes this feedback and returns how many rows still existed. An id may have been reused.
+/// Deletes these entries and returns the number that still existed. Compares contents too, because ids can be reused.
 pub fn delete_in(tx: &Write<'_>, feedback: &[Feedback]) -> Result<usize> {
     tx.execute_each(
         "delete from feedback where id = ?1 and created_at = ?2 and content = ?3",
@@ -150,7 +150,7 @@ pub fn delete_in(tx: &Write<'_>, feedback: &[Feedback]) -> Result<usize> {
     )
 }
 
-/// Forgets from which network up to `limit` old ones came.
+/// Deletes the client networks of up to `limit` old entries.
 pub fn delete_client_networks_in(tx: &Write<'_>, limit: u32) -> Result<usize> {
     tx.execute(
         "update feedback set client_network = null where id in (select id from feedback \

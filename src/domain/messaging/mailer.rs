@@ -1,4 +1,4 @@
-//! Sending email through the configured provider, behind its circuit breaker and a limit of concurrent messages.
+//! Sends email through the configured provider, behind a circuit breaker and a limit of concurrent messages.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::{
     providers::{breaker::CircuitBreaker, email::EmailSender},
 };
 
-/// Messages handed to the mail server at once: a slow provider must leave threads for other work.
+/// Messages passed to the mail server at the same time, so that a slow provider leaves threads for other work.
 const MAX_CONCURRENT_MESSAGES: u32 = 32;
 
 /// The email provider with its breaker and permits.

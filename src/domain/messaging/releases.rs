@@ -1,6 +1,6 @@
-//! Versions of the app: which is the newest, and whether a client must have it.
+//! App releases, and the check if a client must update.
 //!
-//! Releases are ordered by their version code. One without a platform is for all of them.
+//! Releases are ordered by version code. A release without a platform is for all platforms.
 
 use semver::Version;
 use url::Url;
@@ -12,7 +12,7 @@ use crate::{
     types::{PageRequest, Paginated, Timestamp, clean},
 };
 
-/// The columns in the order in which [`release_of`] reads them.
+/// The columns that [`release_of`] reads, in its order.
 macro_rules! release_columns {
     () => {
         "id, version, version_code, platform, is_required, notes, download_url, published_at"
@@ -31,7 +31,7 @@ pub struct ReleaseDraft {
     pub version: AppVersion,
     pub version_code: i64,
     pub platform: Option<String>,
-    /// Clients before this release must update.
+    /// Clients older than this release must update.
     pub is_required: bool,
     pub notes: String,
     pub download_url: Option<DownloadUrl>,
@@ -75,7 +75,7 @@ pub struct UpdateCheck {
 }
 
 impl AppVersion {
-    /// Reads a version.
+    /// Parses a version.
     ///
     /// # Errors
     /// `invalid_format`.
@@ -96,17 +96,17 @@ impl AppVersion {
 }
 
 impl DownloadUrl {
-    /// Characters of an address.
+    /// Maximum characters of a URL.
     pub const LENGTH: usize = 2000;
 
-    /// Reads an address.
+    /// Parses a URL.
     ///
     /// # Errors
-    /// `too_long`, `invalid_character`, `invalid_format`; `rejected` for a scheme that leads elsewhere.
+    /// `too_long`, `invalid_character`, `invalid_format`; `rejected` for another scheme.
     pub fn parse(text: &str) -> Result<Self, Fault> {
         const SCHEMES: [&str; 3] = ["https", "market", "itms-apps"];
         let text = clean(text, Self::LENGTH)?;
-        let url = Url::parse(&text).map_err(|_| Fault::new(FieldCode::InvalidFormat, "must be an address"))?;
+        let url = Url::parse(&text).map_err(|_| Fault::new(FieldCode::InvalidFormat, "must be a URL"))?;
         if SCHEMES.contains(&url.scheme()) && url.has_host() {
             return Ok(Self(url.into()));
         }
@@ -123,7 +123,7 @@ impl std::fmt::Display for AppVersion {
 /// Publishes a release.
 ///
 /// # Errors
-/// `already_exists` when the platform has a release with this version code.
+/// `already_exists` if the platform has a release with this version code.
 pub fn publish(core: &Core, draft: ReleaseDraft) -> Pending<Release> {
     core.store.write(move |tx| {
         let made = tx.first(
@@ -146,13 +146,13 @@ pub fn publish(core: &Core, draft: ReleaseDraft) -> Pending<Release> {
         made.ok_or_else(|| {
             let platform = draft.platform.as_deref().unwrap_or("all platforms");
             let code = draft.version_code;
-            let detail = format!("There is a release with version code {code} for {platform} already.");
+            let detail = format!("A release with version code {code} for {platform} already exists.");
             Error::new(Code::AlreadyExists).detail(detail)
         })
     })
 }
 
-/// All releases, those with the highest version code first.
+/// Lists all releases, highest version code first.
 pub fn list(core: &Core, page: PageRequest) -> Result<Paginated<Release>> {
     core.store.read(|tx| {
         let items = tx.all(
@@ -164,7 +164,7 @@ pub fn list(core: &Core, page: PageRequest) -> Result<Paginated<Release>> {
     })
 }
 
-/// The newest release for a platform; without one, of all.
+/// Returns the newest release for a platform, or of all platforms if none is given.
 pub fn latest(core: &Core, platform: Option<&str>) -> Result<Option<Release>> {
     core.store.read(|tx| latest_in(tx, platform))
 }
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_ordered_as_semver_says() {
+    fn orders_versions_by_semver() {
         let ascending =
             ["0.9", "1.0.0-alpha", "1.0.0-alpha.2", "1.0.0-alpha.10", "1.0.0", "v1.0.1", "1.2", "1.10", "2"];
         assert!(ascending.windows(2).all(|pair| version(pair[0]).is_before(&version(pair[1]))));
@@ -257,13 +257,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn versions_are_read_as_they_are_written(major: u16, minor: u16, patch: u16) {
+        fn displays_versions_as_parsed(major: u16, minor: u16, patch: u16) {
             let text = format!("{major}.{minor}.{patch}");
             prop_assert_eq!(version(&text).to_string(), text);
         }
 
         #[test]
-        fn no_text_is_a_fault_of_ours(text in ".*") {
+        fn parses_any_text_without_panic(text in ".*") {
             let _ = AppVersion::parse(&text);
         }
     }

@@ -1,4 +1,4 @@
-//! `/admin/feedback`: what people wrote.
+//! `/admin/feedback`: feedback from users.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -17,13 +17,13 @@ use crate::{
 
 parameters! {
     List(fields) {
-        user_id: Option<UserId> = fields.optional("userId", "Only what this user wrote, or somebody in this user's name.");
+        user_id: Option<UserId> = fields.optional("userId", "Only feedback with this user id, verified or claimed.");
         page: Option<PageNumber> = fields.optional("page", "Number of the page.");
         size: Option<PageSize> = fields.optional("size", "Feedback on a page.");
     }
 }
 
-/// Feedback as operators see it.
+/// A feedback entry.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AdminFeedback {
@@ -31,10 +31,10 @@ pub struct AdminFeedback {
     id: String,
     #[schema(value_type = Option<String>, example = "10001")]
     user_id: Option<UserId>,
-    /// As claimed by a sender who was not signed in.
+    /// A claim if the sender was not signed in.
     #[schema(example = "13800138000")]
     phone_number: Option<String>,
-    /// The user had signed in. Otherwise id and number are claims.
+    /// True if the user was signed in. Otherwise id and number are claims.
     #[schema(example = true)]
     is_verified: bool,
     #[schema(example = "请加上小六壬。")]

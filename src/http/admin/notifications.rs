@@ -1,4 +1,4 @@
-//! `/admin/notifications`: telling users something, and taking it back.
+//! `/admin/notifications`: sends, lists and withdraws notifications.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -28,12 +28,12 @@ parameters! {
     Send(fields) {
         title: NotificationTitle = fields.required("title", "The title.");
         body: NotificationText = fields.required("body", "The text.");
-        kind: Option<NotificationKind> = fields.optional("kind", "`system`, `account`, `activity` (if nothing is said) or `promotion`. Users can switch off all but `system`.");
-        payload: Option<Payload> = fields.optional("payload", "What happens when the user taps it; nothing if it is left out.");
-        expires_at: Option<Expiry> = fields.optional("expiresAt", "From when on nobody sees it any more.");
+        kind: Option<NotificationKind> = fields.optional("kind", "`system`, `account`, `activity` (default) or `promotion`. Users can switch off all but `system`.");
+        payload: Option<Payload> = fields.optional("payload", "The action when the user taps it. Default: none.");
+        expires_at: Option<Expiry> = fields.optional("expiresAt", "Time from which it is hidden.");
         audience: Audience = {
-            let name = fields.required("audience", "`all` for a broadcast, `users` for those in `userIds`.");
-            let user_ids = fields.list("userIds", "The users it is for.");
+            let name = fields.required("audience", "`all` for a broadcast, `users` for the users in `userIds`.");
+            let user_ids = fields.list("userIds", "Ids of the recipients.");
             fields.cross_field(name.zip(user_ids), audience)
         };
     }
@@ -44,11 +44,11 @@ parameters! {
     }
 
     OfNotification(fields) {
-        id: RowNumber = fields.path("id", "The notification's number.");
+        id: RowNumber = fields.path("id", "Id of the notification.");
     }
 }
 
-/// A notification as its sender finds it.
+/// A sent notification with its number of readers.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AdminNotification {

@@ -1,4 +1,4 @@
-//! `/admin/releases`: versions of the app.
+//! `/admin/releases`: app releases.
 
 use serde_json::{Value, json};
 
@@ -19,11 +19,11 @@ use crate::{
 parameters! {
     Publish(fields) {
         version: AppVersion = fields.required("version", "The version, such as `2.3.1`.");
-        version_code: VersionCode = fields.required("versionCode", "The number of the build: releases are ordered by it.");
-        platform: Option<Platform> = fields.optional("platform", "The platform; all of them if it is left out.");
-        is_required: Option<Flag> = fields.optional("isRequired", "Whether clients before this release must update.");
-        notes: Option<NotificationText> = fields.optional("notes", "What is new.");
-        download_url: Option<DownloadUrl> = fields.optional("downloadUrl", "Where clients get it.");
+        version_code: VersionCode = fields.required("versionCode", "Build number. Releases are ordered by it.");
+        platform: Option<Platform> = fields.optional("platform", "Platform of the release. Default: all.");
+        is_required: Option<Flag> = fields.optional("isRequired", "True if older clients must update.");
+        notes: Option<NotificationText> = fields.optional("notes", "Release notes.");
+        download_url: Option<DownloadUrl> = fields.optional("downloadUrl", "Download URL.");
     }
 
     List(fields) {

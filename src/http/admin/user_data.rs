@@ -32,19 +32,19 @@ parameters! {
 
     RepairUser(fields) {
         phone_number: PhoneNumber = fields.path("phoneNumber", "The user's number, in any spelling.");
-        reason: Option<Reason> = fields.optional("reason", "Why, for the audit.");
+        reason: Option<Reason> = fields.optional("reason", "Reason, stored in the audit event.");
     }
 
     Batch(fields) {
         everybody: Vec<UserSelector> = {
-            let user_ids = fields.list("userIds", "Users by their ids.");
-            let phone_numbers = fields.list("phoneNumbers", "Users by their numbers.");
+            let user_ids = fields.list("userIds", "Ids of users.");
+            let phone_numbers = fields.list("phoneNumbers", "Phone numbers of users.");
             fields.cross_field(user_ids.zip(phone_numbers), everybody)
         };
     }
 
     Synchronise(fields) {
-        reason: Option<Reason> = fields.optional("reason", "Why, for the audit.");
+        reason: Option<Reason> = fields.optional("reason", "Reason, stored in the audit event.");
     }
 }
 
@@ -146,7 +146,7 @@ pub async fn fix(context: RequestContext, of: RepairUser) -> Result<Json<UserDat
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BatchItem {
-    /// The id that was asked for, or that of the user with the number.
+    /// The requested id, or that of the user with the requested number.
     #[schema(value_type = Option<String>, example = "10001")]
     user_id: Option<UserId>,
     #[schema(example = "13800138000")]
@@ -167,7 +167,7 @@ pub struct BatchValidation {
     consistent: usize,
     #[schema(example = 0)]
     inconsistent: usize,
-    /// Users who do not exist.
+    /// Number of users who do not exist.
     #[schema(example = 0)]
     missing: usize,
 }
@@ -238,19 +238,19 @@ pub struct IssueOfUser {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UserDataSynchronised {
-    /// Users looked at.
+    /// Number of users checked.
     #[schema(example = 1200)]
     checked: u64,
-    /// Users of whom something was repaired.
+    /// Number of users with repaired issues.
     #[schema(example = 2)]
     fixed: u64,
-    /// Castings of users who are gone, which were deleted.
+    /// Number of deleted history records whose user no longer exists.
     #[schema(example = 0)]
     orphans_deleted: u64,
-    /// Users of whom something is wrong that a person must decide.
+    /// Number of users with issues that need a manual decision.
     #[schema(example = 0)]
     inconsistent: u64,
-    /// Remaining issues, a thousand at most.
+    /// Remaining issues, at most a thousand.
     issues: Vec<IssueOfUser>,
 }
 
@@ -286,10 +286,10 @@ pub struct ModelAttachment {
     nickname: Option<String>,
     #[schema(value_type = Option<Gender>)]
     gender: Option<&'static str>,
-    /// Within ten years.
+    /// The user's age, to ten years.
     #[schema(example = "30-39")]
     age: Option<String>,
-    /// The message that goes before a conversation, with the above in it.
+    /// The system message with these data, sent before a conversation.
     #[schema(
         example = "你在一款周易应用里与用户交谈……{\"age\":\"30-39\",\"gender\":\"female\",\"nickname\":\"青山\"}"
     )]

@@ -1,4 +1,4 @@
-//! `/auth`: signing in by a code sent to a phone.
+//! `/auth`: sign-in with a code sent by SMS.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -23,20 +23,20 @@ use crate::{
 parameters! {
     SendCode(fields) {
         phone_number: PhoneNumber = fields.required("phoneNumber", "Mobile number to send the code to, in any spelling.");
-        purpose: Option<Purpose> = fields.optional("purpose", "`sign_in`, or `address` to add the number to an account by `/api/v1/account/address`.");
+        purpose: Option<Purpose> = fields.optional("purpose", "`sign_in`, or `address` to add or change an account's number with `/api/v1/account/address`.");
     }
 
     Login(fields) {
         phone_number: PhoneNumber = fields.required("phoneNumber", "The number that the code was sent to.");
-        code: VerificationCode = fields.required("code", "The code as it was received.");
+        code: VerificationCode = fields.required("code", "The code from the message.");
     }
 
     Token(fields) {
-        token: Secret = fields.token("token", "The token; it may come as the Bearer token instead.");
+        token: Secret = fields.token("token", "The token. Defaults to the Bearer token.");
     }
 }
 
-/// A code is on its way.
+/// The response after a code was sent.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CodeSent {
@@ -46,7 +46,7 @@ pub struct CodeSent {
     /// Seconds for which the code is valid.
     #[schema(example = 300)]
     expires_in: u64,
-    /// Seconds after which another code may be asked for.
+    /// Seconds until another code can be requested.
     #[schema(example = 60)]
     resend_after: u64,
 }
@@ -74,12 +74,12 @@ pub struct SignedIn {
     user_id: UserId,
     #[schema(value_type = String, example = "13800138000")]
     phone_number: Option<PhoneNumber>,
-    /// The token for the calls that follow, as `Authorization: Bearer <token>`.
+    /// The token for later requests, as `Authorization: Bearer <token>`.
     #[schema(example = "kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs")]
     token: String,
     #[schema(value_type = String, format = DateTime, example = "2026-02-01T00:00:00.000Z")]
     expires_at: Timestamp,
-    /// The account was made by this sign-in.
+    /// True if this sign-in created the account.
     is_new_user: bool,
 }
 
@@ -107,7 +107,7 @@ pub async fn login(context: RequestContext, Login { phone_number, code }: Login)
 pub struct Validity {
     #[schema(example = true)]
     valid: bool,
-    /// The token was close to its end and was replaced: use `token` from now on.
+    /// True if the token was close to expiry and was replaced by `token`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = false)]
     refreshed: Option<bool>,
@@ -120,7 +120,7 @@ pub struct Validity {
     /// Null for a user who has only an email address.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, default = json!(null), example = "13800138000")]
-    #[expect(clippy::option_option, reason = "the outer layer says that there is a user to tell of")]
+    #[expect(clippy::option_option, reason = "the outer level tells whether the token is valid")]
     phone_number: Option<Option<PhoneNumber>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, value_type = Option<String>, format = DateTime, example = "2026-02-01T00:00:00.000Z")]
@@ -139,7 +139,7 @@ pub async fn validate_token(context: RequestContext, Token { token }: Token) -> 
     })))
 }
 
-/// The token that takes the old one's place.
+/// The token that replaces the old one.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Renewed {
@@ -155,7 +155,7 @@ pub async fn refresh_token(context: RequestContext, Token { token }: Token) -> R
     Ok(Json(Renewed { token: token.reveal().to_owned(), expires_at }))
 }
 
-/// The token no longer works.
+/// The response after sign-out.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LoggedOut {

@@ -1,4 +1,4 @@
-//! `/feedback`: what anybody may write to the operators.
+//! `/feedback`: feedback to the operators, with or without a token.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -18,15 +18,15 @@ use crate::{
 
 parameters! {
     Submit(fields) {
-        user_id: Option<UserId> = fields.optional("user_id", "The writer's id. With a token, only the token's user.");
-        same_user_id: Option<UserId> = fields.optional("userId", "Another name of `user_id`.");
-        phone_number: Option<PhoneNumber> = fields.optional("phone_number", "The writer's number. With a token, only the token's user's.");
-        same_phone_number: Option<PhoneNumber> = fields.optional("phoneNumber", "Another name of `phone_number`.");
-        content: FeedbackText = fields.required("content", "What is to be said.");
+        user_id: Option<UserId> = fields.optional("user_id", "Id of the sender. With a token, must be the token's user.");
+        same_user_id: Option<UserId> = fields.optional("userId", "Alias of `user_id`.");
+        phone_number: Option<PhoneNumber> = fields.optional("phone_number", "Phone number of the sender. With a token, must be the token's user's.");
+        same_phone_number: Option<PhoneNumber> = fields.optional("phoneNumber", "Alias of `phone_number`.");
+        content: FeedbackText = fields.required("content", "The feedback.");
     }
 }
 
-/// Feedback that has arrived.
+/// Feedback that was stored.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FeedbackReceived {

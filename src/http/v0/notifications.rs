@@ -10,7 +10,7 @@ use crate::{
     types::CursorRange,
 };
 
-/// The newest broadcast, or nothing.
+/// The newest broadcast, or null.
 #[derive(Serialize, ToSchema)]
 pub struct LatestNotification {
     notification: Option<Notification>,
@@ -21,7 +21,7 @@ pub async fn latest(context: RequestContext, _: Nothing) -> Result<Json<LatestNo
     Ok(Json(LatestNotification { notification: newest.map(Into::into) }))
 }
 
-/// Notifications, newest first: as many as a page holds at most.
+/// Notifications, newest first, at most one page.
 #[derive(Serialize, ToSchema)]
 pub struct AllNotifications {
     items: Vec<Notification>,

@@ -22,29 +22,29 @@ parameters! {
     OfUser(fields) {
         claims: Claims = {
             let id = fields.optional("id", "The caller's own id.");
-            let user_id = fields.optional("userId", "Another name of `id`.");
+            let user_id = fields.optional("userId", "Alias of `id`.");
             fields.cross_field(id.zip(user_id), named_user)
         };
     }
 
     ChangeProfile(fields) {
         id: Option<UserId> = fields.optional("id", "The caller's own id.");
-        user_id: Option<UserId> = fields.optional("userId", "Another name of `id`.");
-        nickname: Option<Nickname> = fields.optional("nickname", "Screened. Stays as it is if it is not sent.");
+        user_id: Option<UserId> = fields.optional("userId", "Alias of `id`.");
+        nickname: Option<Nickname> = fields.optional("nickname", "Screened. Unchanged if absent.");
         gender: Option<Gender> = fields.optional("gender", "`unknown`, `male`, `female` or `other`; also 0, 1, 2, 9, 未知, 男, 女, 其他, M, F.");
-        birthday: Option<Birthday> = fields.optional("birthday", "A real day from 1900 to today; empty to take it away.");
-        signature: Option<Signature> = fields.optional("signature", "Screened. Stays as it is if it is not sent.");
+        birthday: Option<Birthday> = fields.optional("birthday", "Date from 1900-01-01 to today; an empty text deletes it.");
+        signature: Option<Signature> = fields.optional("signature", "Screened. Unchanged if absent.");
     }
 
     ChangeNickname(fields) {
         user_id: Option<UserId> = fields.optional("userId", "The caller's own id.");
-        id: Option<UserId> = fields.optional("id", "Another name of `userId`.");
+        id: Option<UserId> = fields.optional("id", "Alias of `userId`.");
         nickname: Nickname = fields.required("nickname", "The new nickname. Screened.");
     }
 
     ChangeSignature(fields) {
         user_id: Option<UserId> = fields.optional("userId", "The caller's own id.");
-        id: Option<UserId> = fields.optional("id", "Another name of `userId`.");
+        id: Option<UserId> = fields.optional("id", "Alias of `userId`.");
         signature: Signature = fields.required("signature", "The new signature. Screened.");
     }
 }

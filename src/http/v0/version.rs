@@ -1,4 +1,4 @@
-//! `/version`: whether the app is up to date.
+//! `/version`: update checks and the latest release.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -17,23 +17,23 @@ use crate::{
     types::{Timestamp, clean},
 };
 
-/// Characters of a version and of a platform.
+/// Maximum characters of a version and of a platform.
 const NAME: usize = 64;
 /// The largest integer that is exact in clients with floating-point numbers.
 const LARGEST_CODE: i64 = 9_007_199_254_740_991;
 
 parameters! {
     Check(fields) {
-        platform: Option<Platform> = fields.optional("platform", "The client's platform. Without one, the releases of all platforms count.");
+        platform: Option<Platform> = fields.optional("platform", "Platform of the client. Without it, releases for any platform count.");
         client: ClientVersion = {
             let version = fields.optional("clientVersion", "The client's version, such as `2.3.1`.");
-            let code = fields.optional("clientVersionCode", "The number of the client's build. It wins over `clientVersion`.");
+            let code = fields.optional("clientVersionCode", "Build number of the client. Takes precedence over `clientVersion`.");
             fields.cross_field(version.zip(code), client)
         };
     }
 
     Latest(fields) {
-        platform: Option<Platform> = fields.optional("platform", "The client's platform. Without one, the releases of all platforms count.");
+        platform: Option<Platform> = fields.optional("platform", "Platform of the client. Without it, releases for any platform count.");
     }
 }
 
@@ -50,7 +50,7 @@ pub struct AppRelease {
     /// Null for all platforms.
     #[schema(example = "android")]
     platform: Option<String>,
-    /// Clients before this release must update.
+    /// Clients older than this release must update.
     #[schema(example = false)]
     is_required: bool,
     #[schema(example = "修复若干问题。")]
@@ -80,10 +80,10 @@ impl From<Release> for AppRelease {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UpdateAdvice {
-    /// There is a newer version.
+    /// True if a newer version exists.
     #[schema(example = true)]
     update_available: bool,
-    /// The client's version must not be used any more.
+    /// True if the client must update before it continues.
     #[schema(example = false)]
     update_required: bool,
     latest: Option<AppRelease>,
@@ -127,7 +127,7 @@ fn name(platform: Option<&Platform>) -> Option<&str> {
     platform.map(|Platform(name)| name.as_str())
 }
 
-/// The number of a build.
+/// A build number.
 pub struct VersionCode(pub i64);
 
 impl Parameter for VersionCode {
@@ -140,7 +140,7 @@ impl Parameter for VersionCode {
     }
 }
 
-/// The short name of a platform, lower case.
+/// A short platform name in lower case.
 pub struct Platform(pub String);
 
 impl Parameter for Platform {

@@ -1,4 +1,4 @@
-//! `/api/v1/account`: who the caller is, and by which addresses.
+//! `/api/v1/account`: the caller's account, addresses, export and deletion.
 
 use serde::Serialize;
 use tempfile::spooled_tempfile_in;
@@ -20,22 +20,22 @@ use crate::{
     types::{EmailAddress, PhoneNumber, Timestamp, UserId},
 };
 
-/// Bytes of an export that are held in memory; what is more waits in a file without a name.
+/// Bytes of an export that are buffered in memory; a larger one goes to an unnamed temporary file.
 const HELD_IN_MEMORY: usize = 1 << 20;
 
 parameters! {
     ChangeAccount(fields) {
-        nickname: Option<Nickname> = fields.optional("nickname", "Screened. Stays as it is if it is not sent.");
+        nickname: Option<Nickname> = fields.optional("nickname", "Screened. Unchanged if absent.");
         gender: Option<Gender> = fields.optional("gender", "`unknown`, `male`, `female` or `other`.");
-        birthday: Option<Birthday> = fields.optional("birthday", "A real day from 1900 to today; empty to take it away.");
-        signature: Option<Signature> = fields.optional("signature", "Screened. Stays as it is if it is not sent.");
+        birthday: Option<Birthday> = fields.optional("birthday", "Date from 1900-01-01 to today; an empty text deletes it.");
+        signature: Option<Signature> = fields.optional("signature", "Screened. Unchanged if absent.");
     }
 
     ChangeAddress(fields) {
         code: VerificationCode = fields.required("code", "The code that was sent to the new address for the purpose `address`.");
         address: Address = {
-            let email = fields.optional("email", "The new email address; this or `phoneNumber`.");
-            let phone_number = fields.optional("phoneNumber", "The new phone number; this or `email`.");
+            let email = fields.optional("email", "The new email address. Send this or `phoneNumber`.");
+            let phone_number = fields.optional("phoneNumber", "The new phone number. Send this or `email`.");
             fields.cross_field(email.zip(phone_number), one_address)
         };
     }
@@ -59,10 +59,10 @@ pub struct Account {
     birthday: Option<String>,
     #[schema(example = "心静则明")]
     signature: String,
-    /// The balance that castings are paid with.
+    /// The balance of points, which pay for castings.
     #[schema(example = 100)]
     points: i64,
-    /// The balance of the first generation.
+    /// The balance of coins, used by the old API.
     #[schema(example = 0)]
     coins: i64,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
@@ -137,7 +137,7 @@ fn one_address(_: &Rules<'_>, (email, phone_number): (Option<EmailAddress>, Opti
         (None, Some(phone_number)) => Ok(Address::Phone(phone_number)),
         (None, None) => Err(Error::field("email", Fault::new(FieldCode::Required, "is required, or `phoneNumber`"))),
         (Some(_), Some(_)) => {
-            let fault = Fault::new(FieldCode::UnknownValue, "must not come together with `email`");
+            let fault = Fault::new(FieldCode::UnknownValue, "must not be sent together with `email`");
             Err(Error::field("phoneNumber", fault))
         }
     }

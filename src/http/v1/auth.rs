@@ -1,4 +1,4 @@
-//! `/api/v1/auth`: signing in by a code sent to an email address, and the devices that are signed in.
+//! `/api/v1/auth`: sign-in with a code sent by email, and signed-in devices.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -27,18 +27,18 @@ use crate::{
 parameters! {
     SendCode(fields) {
         email: EmailAddress = fields.required("email", "Address to send the code to.");
-        purpose: Option<Purpose> = fields.optional("purpose", "`sign_in`, or `address` to add the address to an account by `/api/v1/account/address`.");
+        purpose: Option<Purpose> = fields.optional("purpose", "`sign_in`, or `address` to add or change an account's address with `/api/v1/account/address`.");
     }
 
     Login(fields) {
         email: EmailAddress = fields.required("email", "The address that the code was sent to.");
-        code: VerificationCode = fields.required("code", "The code as it was received.");
-        device: Option<DeviceName> = fields.optional("device", "What the device calls itself; made of the `User-Agent` if it is not sent.");
-        invite_code: Option<InviteCode> = fields.optional("inviteCode", "Somebody's invite code, redeemed with the sign-in. One that cannot be redeemed keeps nobody out: see `invite` in the answer.");
+        code: VerificationCode = fields.required("code", "The code from the message.");
+        device: Option<DeviceName> = fields.optional("device", "Name of the device. Derived from the `User-Agent` if absent.");
+        invite_code: Option<InviteCode> = fields.optional("inviteCode", "Another user's invite code, redeemed with the sign-in. An invalid one does not fail the sign-in: see `invite` in the response.");
     }
 
     Token(fields) {
-        token: Secret = fields.token("token", "The token; it may come as the Bearer token instead.");
+        token: Secret = fields.token("token", "The token. Defaults to the Bearer token.");
     }
 
     OfDevice(fields) {
@@ -46,7 +46,7 @@ parameters! {
     }
 }
 
-/// A code is on its way.
+/// The response after a code was sent.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EmailCodeSent {
@@ -56,7 +56,7 @@ pub struct EmailCodeSent {
     /// Seconds for which the code is valid.
     #[schema(example = 600)]
     expires_in: u64,
-    /// Seconds after which another code may be asked for.
+    /// Seconds until another code can be requested.
     #[schema(example = 60)]
     resend_after: u64,
 }
@@ -78,20 +78,20 @@ pub async fn send_code(context: RequestContext, SendCode { email, purpose }: Sen
 #[serde(rename_all = "camelCase")]
 pub struct SignedInByEmail {
     user: Account,
-    /// The token for the calls that follow, as `Authorization: Bearer <token>`.
+    /// The token for later requests, as `Authorization: Bearer <token>`.
     #[schema(example = "kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs")]
     token: String,
     #[schema(value_type = String, format = DateTime, example = "2026-02-01T00:00:00.000Z")]
     expires_at: Timestamp,
-    /// The account was made by this sign-in.
+    /// True if this sign-in created the account.
     is_new_user: bool,
-    /// The points of an account that was deleted came back.
+    /// True if points of a deleted account were restored.
     #[schema(example = false)]
     restored: bool,
     /// Points restored from an earlier account.
     #[schema(example = 0)]
     points_restored: i64,
-    /// The bonus of a new account, once for each address.
+    /// The sign-up bonus, granted once per address.
     #[schema(example = 100)]
     points_granted: i64,
     /// The outcome of the invite code, if one was sent.
@@ -142,7 +142,7 @@ pub async fn login(context: RequestContext, login: Login) -> Result<Json<SignedI
     }))
 }
 
-/// The token that takes the old one's place.
+/// The token that replaces the old one.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RefreshedToken {
@@ -158,7 +158,7 @@ pub async fn refresh(context: RequestContext, Token { token }: Token) -> Result<
     Ok(Json(RefreshedToken { token: token.reveal().to_owned(), expires_at }))
 }
 
-/// The token no longer works.
+/// The response after sign-out.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SignedOut {
@@ -171,7 +171,7 @@ pub async fn logout(context: RequestContext, Token { token }: Token) -> Result<J
     Ok(Json(SignedOut { logged_out: true }))
 }
 
-/// The devices that are signed in, the newest sign-in first.
+/// The signed-in devices, newest sign-in first.
 #[derive(Serialize, ToSchema)]
 pub struct Devices {
     items: Vec<Device>,
@@ -188,12 +188,12 @@ pub struct Device {
     label: String,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     created_at: Timestamp,
-    /// To the hour.
+    /// Accurate to the hour.
     #[schema(value_type = String, format = DateTime, example = "2026-01-05T09:00:00.000Z")]
     last_used_at: Timestamp,
     #[schema(value_type = String, format = DateTime, example = "2026-02-01T00:00:00.000Z")]
     expires_at: Timestamp,
-    /// It is the device that asks.
+    /// True for the device that sent the request.
     #[schema(example = true)]
     current: bool,
 }

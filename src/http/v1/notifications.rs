@@ -20,15 +20,15 @@ const LIST: CursorList = CursorList("notifications");
 
 parameters! {
     List(fields) {
-        limit: Option<PageSize> = fields.optional("limit", "Notifications in one answer.");
+        limit: Option<PageSize> = fields.optional("limit", "Maximum notifications in the response.");
         before: Option<i64> = {
-            let cursor = fields.optional("cursor", "The `nextCursor` of the answer before. Without it, the newest.");
+            let cursor = fields.optional("cursor", "`nextCursor` of the previous response. Without it, starts with the newest.");
             fields.cross_field(cursor, before)
         };
     }
 
     OfNotification(fields) {
-        id: RowNumber = fields.path("id", "The notification's number.");
+        id: RowNumber = fields.path("id", "Id of the notification.");
     }
 }
 

@@ -1,4 +1,4 @@
-//! `/api/v1/preferences`: which notifications the caller wants, the language and the time zone.
+//! `/api/v1/preferences`: the caller's notification kinds, language and time zone.
 
 use std::collections::BTreeMap;
 
@@ -22,8 +22,8 @@ use crate::{
 
 parameters! {
     Change(fields) {
-        locale: Option<Revocable<Locale>> = fields.optional("locale", "The language of messages. An empty text takes the choice back.");
-        time_zone: Option<Revocable<TimeZone>> = fields.optional("timeZone", "A zone of the IANA database. An empty text takes the choice back.");
+        locale: Option<Revocable<Locale>> = fields.optional("locale", "The language of messages. An empty text resets it.");
+        time_zone: Option<Revocable<TimeZone>> = fields.optional("timeZone", "Time zone of the IANA database. An empty text resets it.");
         switches: Switches = {
             let switches_sent = fields.optional("notifications", "Kinds of notification to switch on or off. `system` is always on.");
             fields.cross_field(switches_sent, switches)
@@ -36,27 +36,27 @@ parameters! {
 #[serde(rename_all = "camelCase")]
 pub struct Preferences {
     notifications: NotificationSwitches,
-    /// Null if the caller never chose, which follows `Accept-Language`.
+    /// Null if never set; `Accept-Language` applies then.
     #[schema(value_type = Option<Locale>)]
     locale: Option<&'static str>,
     #[schema(example = "Asia/Shanghai")]
     time_zone: Option<String>,
-    /// Null if the caller never chose anything.
+    /// Null if the caller never changed a preference.
     #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     updated_at: Option<Timestamp>,
 }
 
 /// The kinds of notification that are shown and counted.
 #[derive(Serialize, ToSchema)]
-#[expect(clippy::struct_excessive_bools, reason = "the switches are the answer")]
+#[expect(clippy::struct_excessive_bools, reason = "one field for each kind of notification")]
 pub struct NotificationSwitches {
-    /// About the service itself; cannot be switched off.
+    /// About the service; cannot be switched off.
     #[schema(example = true)]
     system: bool,
-    /// About the caller's own account.
+    /// About the caller's account.
     #[schema(example = true)]
     account: bool,
-    /// Events and what is new.
+    /// Events and news.
     #[schema(example = true)]
     activity: bool,
     /// Offers.
@@ -102,7 +102,7 @@ pub struct Switches {
     promotion: Option<bool>,
 }
 
-/// The switches as sent.
+/// Notification switches as sent.
 pub struct RawSwitches(BTreeMap<String, Value>);
 
 /// Returns the changes if all of them are valid.
@@ -110,7 +110,7 @@ fn switches(_: &Rules<'_>, sent: Option<RawSwitches>) -> Result<Switches> {
     let (mut switches, mut faults) = (Switches::default(), Vec::new());
     for (name, value) in sent.map(|RawSwitches(sent)| sent).unwrap_or_default() {
         let outcome = match (NotificationKind::from_name(&name), value.as_bool()) {
-            (None, _) => Err(Fault::new(FieldCode::UnknownValue, "is no kind of notification")),
+            (None, _) => Err(Fault::new(FieldCode::UnknownValue, "must be a kind of notification")),
             (Some(_), None) => Err(Fault::new(FieldCode::InvalidType, "must be true or false")),
             (Some(NotificationKind::System), Some(false)) => {
                 Err(Fault::new(FieldCode::Rejected, "system notices cannot be switched off"))
@@ -157,7 +157,7 @@ impl Parameter for RawSwitches {
     }
 }
 
-/// A choice, or an empty text to take it back.
+/// A value, or an empty text to reset it.
 pub struct Revocable<T>(Option<T>);
 
 impl<T: Parameter> Parameter for Revocable<T> {
@@ -178,7 +178,7 @@ impl<T: Parameter> Parameter for Revocable<T> {
 impl Parameter for Locale {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
         let name = text(value)?.trim().to_ascii_lowercase();
-        // A regional variant means its language: `zh-CN`, `en_GB`.
+        // A regional variant selects its language: `zh-CN`, `en_GB`.
         let language = name.split(['-', '_']).next().unwrap_or_default();
         Self::from_name(language).ok_or_else(|| Fault::new(FieldCode::UnknownValue, "must be zh or en"))
     }

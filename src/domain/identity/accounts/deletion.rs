@@ -1,8 +1,8 @@
 //! Account deletion: one write deletes everything that identifies the user, or nothing.
 //!
-//! The rest stays under the user's id, which is never reused: ledger entries with their coins, orders (a payment that
-//! arrives later goes to review), durations of model calls, the fact of violations, and the network log until its
-//! retention ends. The points of an account with an email address are parked for that address. Those of an account with
+//! Records without personal data stay under the user's id, which is never reused: ledger entries, orders, durations of
+//! model calls and counts of violations. The network log stays until its retention ends. A payment that arrives later
+//! goes to review. The points of an account with an email address are parked for that address. Those of an account with
 //! only a phone number stay in place, because nothing may be stored about the number.
 
 use std::sync::Arc;
@@ -31,7 +31,7 @@ use crate::{
 /// The requester of a deletion.
 #[derive(Clone, Debug)]
 pub enum DeletionActor {
-    /// Its owner, who must have proved a code a short while ago.
+    /// The account's user, who must have verified a code recently.
     Owner {
         token: Secret,
     },
@@ -70,7 +70,7 @@ impl DeletionActor {
     }
 }
 
-/// Days that stay are those of `home`.
+/// Deletes the user's rows. `home` is the time zone of the days that remain in statistics.
 fn erase_in(
     tx: &Write<'_>,
     key: &ServerKey,

@@ -1,7 +1,6 @@
 //! Exports all stored data of a user as one JSON document.
 //!
-//! It is written row by row from one snapshot of the database, so that an account of any size is complete and takes
-//! little memory.
+//! Writes it row by row from one snapshot, so that an account of any size is complete and takes little memory.
 
 use std::io::{self, BufWriter, Write};
 
@@ -28,7 +27,7 @@ use crate::{
     types::UserId,
 };
 
-/// Limits on exports: each is a long read, so only half of those may be exports, and one per user.
+/// Limits on exports: one per user, and at most half of the connections for long reads.
 pub struct Exports {
     pub core: Core,
     pub running: Semaphore,
@@ -43,11 +42,10 @@ impl Exports {
     }
 }
 
-/// Writes everything that is held of the user.
+/// Writes all stored data of the user.
 ///
 /// # Errors
-/// `not_found`; `overloaded` while too many exports are made; `storage_full` and `storage_failed` when it cannot be
-/// written there.
+/// `not_found`; `overloaded` if too many exports are running; `storage_full` and `storage_failed` if writing fails.
 pub fn export(exports: &Exports, user: UserId, out: &mut dyn Write) -> Result<()> {
     let _place = exports.running.try_acquire()?;
     let home = &exports.core.config.limits.time_zone;
@@ -94,7 +92,7 @@ fn account_in(tx: &Read<'_>, id: UserId) -> Result<Value> {
     }))
 }
 
-/// A JSON object that is written member by member.
+/// A writer of a JSON object, member by member.
 struct Document<'out> {
     out: &'out mut dyn Write,
     is_first: bool,
@@ -141,5 +139,5 @@ fn write_value(out: &mut dyn Write, value: &Value) -> Result<()> {
 
 fn unwritable(error: io::Error) -> Error {
     let code = if error.kind() == io::ErrorKind::StorageFull { Code::StorageFull } else { Code::StorageFailed };
-    Error::new(code).detail("The export cannot be written.").caused_by(error)
+    Error::new(code).detail("The export could not be written.").caused_by(error)
 }

@@ -1,4 +1,4 @@
-//! Accounts: coming in by an address and a code, staying by a token, and leaving.
+//! Accounts: sign-in, token validation, export and deletion.
 
 pub mod send_code;
 pub mod export;
@@ -36,11 +36,11 @@ pub struct ValidatedToken {
     /// The token to use from now on.
     pub token: Secret,
     pub expires_at: Timestamp,
-    /// The token is another than the one that was shown.
+    /// The request's token was replaced by `token`.
     pub refreshed: bool,
 }
 
-/// Validates a token, and replaces it if it expires soon. `None` for an invalid token.
+/// Validates a token and replaces it if it expires soon. Returns `None` for an invalid token.
 pub fn validate_token(core: &Core, token: &Secret) -> Pending<Option<ValidatedToken>> {
     let limits = &core.config.auth;
     let read = core.store.read(|tx| match tokens::status_in(tx, limits, token.reveal())? {
@@ -73,13 +73,13 @@ fn validate_by_replacing(core: &Core, token: &Secret) -> Pending<Option<Validate
 /// Replaces a token by its successor.
 ///
 /// # Errors
-/// `unauthenticated` for a token that is no good.
+/// `unauthenticated` for an invalid token.
 pub fn refresh_token(core: &Core, token: &Secret) -> Pending<IssuedToken> {
     let (token, config, key) = (token.clone(), Arc::clone(&core.config), core.keys.clone());
     core.store.write(move |tx| tokens::refresh_in(tx, &key, &config.auth, token.reveal()))
 }
 
-/// Ends the sign-in that the token belongs to. An unknown token is as signed out as one can be.
+/// Signs out the token's device. An unknown token is not an error.
 pub fn sign_out(core: &Core, token: &Secret) -> Pending<()> {
     let token = token.clone();
     core.store.write(move |tx| tokens::revoke_in(tx, token.reveal()))

@@ -1,5 +1,7 @@
-//! Sends verification codes. The budget is reserved before the message is sent, and refunded only if it certainly was
-//! not accepted.
+//! Sends verification codes.
+//!
+//! The budgets are reserved before the message is sent. They are released only if the provider certainly did not accept
+//! it.
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
@@ -28,7 +30,7 @@ use crate::{
 const SMS_CODE_DIGITS: usize = 6;
 const EMAIL_CODE_DIGITS: usize = 8;
 
-/// Messages handed to the SMS provider at once: a slow provider must leave threads for other work.
+/// Messages passed to the SMS provider at the same time, so that a slow provider leaves threads for other work.
 const MAX_CONCURRENT_MESSAGES: u32 = 32;
 
 /// The service that sends verification codes by SMS and email.
@@ -66,19 +68,19 @@ pub struct CodeRequest {
     pub client: IpAddr,
 }
 
-/// The terms of a code that is on its way.
+/// The lifetime of a sent code, and the delay before the next one.
 #[derive(Clone, Copy, Debug)]
 pub struct CodeTerms {
     pub expires_in: Duration,
     pub resend_after: Duration,
 }
 
-/// Sends a code. Blocks on the provider. Whether the address is anybody's makes no difference.
+/// Sends a code. Blocks on the provider. Treats known and unknown addresses alike.
 ///
 /// # Errors
-/// `too_many_requests` when a budget is spent. When the provider fails, `provider_unavailable`: no code is left live
-/// and no budget used. When it is unknown whether the message went out, `provider_timeout`: the code stays live and
-/// the budget used, because the message may well arrive.
+/// `too_many_requests` if a budget is spent. `provider_unavailable` if the provider fails: the code is deleted and the
+/// budgets are released. `provider_timeout` if the outcome is unknown: the code stays valid and the budgets stay used,
+/// because the message may still arrive.
 pub fn send_code(sender: &CodeSender, request: &CodeRequest) -> Result<CodeTerms> {
     let core = &sender.core;
     let config = Arc::clone(&core.config);
@@ -91,7 +93,7 @@ pub fn send_code(sender: &CodeSender, request: &CodeRequest) -> Result<CodeTerms
     let code = random_digits(code_digits(&request.address))?;
     let new_code = new_code(core, request, code.reveal());
     let network = codes::client_network(request.client);
-    // Budgets are checked before a permit is acquired, so that a flood takes no permits from others.
+    // Checks the budgets before it acquires a permit, so that a flood does not occupy the permits.
     core.store.read(|tx| codes::require_budget_in(tx, &config.auth, &new_code.recipient, &network))?;
     let _slot = slot(sender, &request.address)?;
     let reserved = new_code.clone();
@@ -107,7 +109,7 @@ pub fn send_code(sender: &CodeSender, request: &CodeRequest) -> Result<CodeTerms
         sender.metrics.sent.add(1);
         return Ok(sent);
     };
-    tracing::warn!(%failure, "a verification code could not be sent");
+    tracing::warn!(%failure, "sending a verification code failed");
     if !failure.is_certainly_not_accepted() {
         return Err(Error::new(Code::ProviderTimeout).caused_by(failure));
     }

@@ -48,10 +48,10 @@ pub struct SignedIn {
 }
 
 /// Exchanges an address and its code for a token, and creates the account if the address is new. An invalid invite code
-/// does not fail the sign-in; the invite can be redeemed later.
+/// does not fail the sign-in; an invite can be redeemed later.
 ///
 /// # Errors
-/// `invalid_code`, for any mismatch.
+/// `invalid_code`, whatever the mismatch.
 pub fn sign_in(code_sender: &CodeSender, sign_in: SignIn) -> Pending<SignedIn> {
     let core = &code_sender.core;
     let SignIn { address, code, label, invite_code } = sign_in;
@@ -63,7 +63,7 @@ pub fn sign_in(code_sender: &CodeSender, sign_in: SignIn) -> Pending<SignedIn> {
         metrics.count_verification(codes::verify_in(tx, &recipient, Purpose::SignIn, hmac))?;
         let signed_in = match users::find_by_address_in(tx, &address)? {
             Some(user) if invite_code.is_none() => issue_token_in(tx, &config.auth, user, &label)?,
-            // A failure after a change is undone as a whole.
+            // Several changes: a failure undoes all of them.
             known => tx.attempt(|tx| {
                 let is_new_user = known.is_none();
                 let user = known.map_or_else(|| users::create_in(tx, &address), Ok)?;
@@ -82,7 +82,7 @@ pub fn sign_in(code_sender: &CodeSender, sign_in: SignIn) -> Pending<SignedIn> {
     })
 }
 
-/// Signs a user in to whom nothing else happens by it.
+/// Issues a token to an existing user.
 fn issue_token_in(tx: &Write<'_>, limits: &Auth, user: User, label: &str) -> Result<SignedIn> {
     let issued = tokens::issue_in(tx, limits, &user, label)?;
     Ok(SignedIn { user, issued, is_new_user: false, points: EmailPoints::default(), invite: None })
@@ -92,8 +92,8 @@ fn issue_token_in(tx: &Write<'_>, limits: &Auth, user: User, label: &str) -> Res
 /// devices, because the holder of the old address may have one of them.
 ///
 /// # Errors
-/// `step_up_required`; `invalid_code`; `address_taken` for another account's address, which only its owner can learn:
-/// the code stays used.
+/// `step_up_required`; `invalid_code`; `address_taken` if another account has the address. The caller has proved to own
+/// the address by then, and the code stays used.
 pub fn change_address(
     code_sender: &CodeSender,
     user: UserId,

@@ -1,4 +1,4 @@
-//! Codes as they are looked at and cleared away: that there are some, and never which.
+//! Stored codes and sends, for support, purge and retention. Never reveals a code.
 
 use super::{AddressHmac, DAY};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
     types::Timestamp,
 };
 
-/// A code that would be taken.
+/// A code that can still be verified.
 #[derive(Clone, Debug)]
 pub struct LiveCode {
     pub purpose: String,
@@ -15,7 +15,7 @@ pub struct LiveCode {
     pub expires_at: Timestamp,
 }
 
-/// A message that was sent, or may have been.
+/// A message that was sent or may have been sent.
 #[derive(Clone, Debug)]
 pub struct CodeSend {
     pub sent_at: Timestamp,
@@ -31,7 +31,7 @@ pub fn list_live_in(tx: &Read<'_>, recipient: &AddressHmac) -> Result<Vec<LiveCo
     )
 }
 
-/// The last messages to an address, newest first.
+/// Returns the last messages to an address, newest first.
 pub fn list_sends_in(tx: &Read<'_>, recipient: &AddressHmac, limit: u32) -> Result<Vec<CodeSend>> {
     tx.all(
         "select sent_at, client_network from code_sends where address = ?1 order by sent_at desc limit ?2",
@@ -44,7 +44,7 @@ pub fn count_in(tx: &Read<'_>) -> Result<i64> {
     tx.one("select count(*) from codes", (), |row| row.get(0))
 }
 
-/// Identifies one code among those sent to the same address.
+/// A stored code. Differs from a later code for the same address.
 #[derive(Clone, Debug)]
 pub struct StoredCode {
     address: String,
@@ -53,13 +53,13 @@ pub struct StoredCode {
     expires_at: i64,
 }
 
-/// Up to `limit` codes behind one, in some lasting order.
+/// Returns up to `limit` codes after the given one, in a stable order.
 pub fn list_after_in(tx: &Read<'_>, after: Option<&StoredCode>, limit: u32) -> Result<Vec<StoredCode>> {
     list_expired_by_in(tx, i64::MAX, after, limit)
 }
 
-/// Lists codes that expired more than a day ago. Scans the others: an index by expiry would cost every sign-in a page
-/// write.
+/// Returns codes that expired more than a day ago, after the given one. Scans the others, because an index by expiry
+/// would cost every sign-in a page write.
 pub fn list_expired_after_in(tx: &Read<'_>, after: Option<&StoredCode>, limit: u32) -> Result<Vec<StoredCode>> {
     list_expired_by_in(tx, tx.now.minus(DAY).0, after, limit)
 }
@@ -81,7 +81,7 @@ fn list_expired_by_in(tx: &Read<'_>, time: i64, after: Option<&StoredCode>, limi
     )
 }
 
-/// Deletes these codes, live ones too, and returns how many still existed. Sends stay counted.
+/// Deletes these codes, valid ones included. Returns the number that still existed. Sends stay counted.
 pub fn delete_in(tx: &Write<'_>, codes: &[StoredCode]) -> Result<usize> {
     tx.execute_each(
         "delete from codes where address = ?1 and purpose = ?2 and code_hmac = ?3 and expires_at = ?4",

@@ -14,7 +14,7 @@ use crate::{
     types::{PhoneNumber, PhoneRules, UserId},
 };
 
-/// IrregularNumbers phone_spellings that begin alike and are looked at. Of more than these one may be missed; a synchronisation sees all.
+/// Maximum irregular spellings read per prefix. Beyond it a single validation may miss one; a synchronisation does not.
 const MAX_IRREGULAR: u32 = 1000;
 /// Sorts after every text with the same prefix.
 const LAST_CHAR: char = '\u{10ffff}';
@@ -24,7 +24,7 @@ const LAST_CHAR: char = '\u{10ffff}';
 pub(super) struct IrregularNumbers(HashMap<PhoneNumber, Vec<StoredUser>>);
 
 impl IrregularNumbers {
-    /// Scans all users, `slice` at a time. Blocks.
+    /// Scans all users in batches of `slice`. Blocks.
     pub(super) fn find_all(core: &Core, slice: u32) -> Result<Self> {
         let mut irregular = Self::default();
         let mut last = UserId(0);
@@ -53,8 +53,7 @@ impl IrregularNumbers {
     }
 }
 
-/// Returns all users with this number, the one with the regular spelling included. Irregular spellings are passed in or
-/// searched for.
+/// Returns all users with this number in any spelling. Searches for irregular spellings unless they are passed in.
 pub(super) fn find_owners_in(
     tx: &Read<'_>,
     rules: &PhoneRules,
@@ -95,7 +94,7 @@ fn is_spelling(stored_user: &StoredUser, rules: &PhoneRules, number: &PhoneNumbe
     matches!(stored, Some(Ok(parsed)) if parsed == *number)
 }
 
-/// Returns the text ranges of continuations that are neither digits nor the plus sign of an international number.
+/// Returns the text ranges after a prefix that contain neither a further digit nor a leading plus sign.
 fn non_digit_ranges(prefix: &str) -> Vec<(String, String)> {
     let after = |next: char| format!("{prefix}{next}");
     let behind_digits = (after(':'), after(LAST_CHAR));
@@ -105,10 +104,11 @@ fn non_digit_ranges(prefix: &str) -> Vec<(String, String)> {
     vec![(prefix.to_owned(), after('0')), behind_digits]
 }
 
-/// Returns the spellings with digits only. Some may be another number, or none, so each is looked up.
+/// Returns the spellings with digits only. In some countries one of them is another number, so callers parse each
+/// match.
 fn plain_spellings(number: &PhoneNumber, rules: &PhoneRules) -> [String; 8] {
     let (code, national) = number.code_and_national(rules);
-    // People write the zero that is dialled inside of a country also behind its code.
+    // Some people keep the trunk prefix 0 after the country code.
     let trunk = format!("0{national}");
     [
         format!("+{code}{national}"),

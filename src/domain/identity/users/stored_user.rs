@@ -1,4 +1,4 @@
-//! Users as they are stored, for those who look whether what is stored is right.
+//! Users as stored, for validation and repair.
 
 use crate::{
     error::Result,
@@ -6,7 +6,7 @@ use crate::{
     types::{Timestamp, UserId},
 };
 
-/// A user as stored, with addresses in whatever spelling they have.
+/// A user as stored, with unparsed addresses.
 #[derive(Clone, Debug)]
 pub struct StoredUser {
     pub id: UserId,
@@ -47,7 +47,7 @@ pub fn find_by_stored_email_in(tx: &Read<'_>, email: &str) -> Result<Option<User
     tx.first("select id from users where email = ?1", [email], |row| row.get(0).map(UserId))
 }
 
-/// Stores the user's addresses in these spellings.
+/// Sets the stored addresses of the user.
 pub fn set_addresses_in(tx: &Write<'_>, id: UserId, phone_number: Option<&str>, email: Option<&str>) -> Result<()> {
     tx.execute("update users set phone_number = ?2, email = ?3 where id = ?1", (id.0, phone_number, email)).map(drop)
 }

@@ -1,6 +1,7 @@
-//! Broadcasts in blocks of 512: their kinds, the users' read bits, and the number of readers.
+//! Broadcasts in blocks of 512: their kinds, the users' read bits, and the numbers of readers.
 //!
-//! A broadcast's index is its ordinal less one: block `index / 512`, slot `index % 512`.
+//! With blocks, an unread count reads two small rows per 512 broadcasts, not two rows per broadcast. The broadcast with
+//! ordinal `n` has index `n - 1`: block `index / 512`, slot `index % 512`.
 
 use crate::{
     domain::identity::preferences::NotificationKind,
@@ -9,7 +10,7 @@ use crate::{
     types::UserId,
 };
 
-/// Broadcasts in one block.
+/// Broadcasts per block.
 pub const BLOCK_SIZE: i64 = 512;
 
 /// The position of a broadcast.
@@ -33,7 +34,7 @@ pub fn ordinal_of(block: i64, slot: usize) -> i64 {
     block * BLOCK_SIZE + i64::try_from(slot).unwrap_or(i64::MAX) + 1
 }
 
-/// The broadcasts of one block: a byte for each that was ever sent, 0 once it is gone, else its kind.
+/// A block of broadcasts: one byte each, the kind of an active broadcast or 0 for a removed one.
 #[derive(Clone, Debug)]
 pub struct Block {
     pub number: i64,
@@ -45,7 +46,7 @@ pub struct Block {
 pub struct ReadBits(Vec<u8>);
 
 impl Block {
-    /// Returns the ordinals and kinds of the existing broadcasts, oldest first.
+    /// Returns the ordinals and kinds of the active broadcasts, oldest first.
     pub fn entries(&self) -> impl DoubleEndedIterator<Item = (i64, NotificationKind)> + '_ {
         let number = self.number;
         let entries = self.kinds.iter().enumerate();
@@ -79,7 +80,7 @@ fn kind_of(byte: u8) -> Option<NotificationKind> {
     NotificationKind::ALL.into_iter().find(|kind| byte_of(*kind) == byte)
 }
 
-/// The number of the newest broadcast that ever was; 0 if there was none.
+/// Returns the ordinal of the last broadcast ever sent, or 0.
 pub fn last_ordinal_in(tx: &Read<'_>) -> Result<i64> {
     let last = tx.first(
         "select block * ?1 + length(kinds) from notification_blocks where block >= 0 order by block desc limit 1",
@@ -89,7 +90,7 @@ pub fn last_ordinal_in(tx: &Read<'_>) -> Result<i64> {
     Ok(last.unwrap_or(0))
 }
 
-/// Enters a new broadcast and answers its number. None is given twice, also when the newest was deleted.
+/// Adds a broadcast and returns its ordinal. Ordinals are never reused.
 pub fn append_in(tx: &Write<'_>, kind: NotificationKind) -> Result<i64> {
     let ordinal = last_ordinal_in(tx)? + 1;
     tx.execute(
@@ -100,7 +101,7 @@ pub fn append_in(tx: &Write<'_>, kind: NotificationKind) -> Result<i64> {
     Ok(ordinal)
 }
 
-/// Takes a broadcast out.
+/// Removes a deleted or expired broadcast from its block.
 pub fn remove_in(tx: &Write<'_>, ordinal: i64) -> Result<()> {
     let Position { block, slot } = Position::of(ordinal);
     let Some(mut kinds) = kinds_in(tx, block)? else { return Ok(()) };
@@ -110,14 +111,14 @@ pub fn remove_in(tx: &Write<'_>, ordinal: i64) -> Result<()> {
     tx.execute("update notification_blocks set kinds = ?2 where block = ?1", (block, kinds)).map(drop)
 }
 
-/// The block itself and those above it, from the newest on.
+/// Returns this block and the later ones, newest first.
 pub fn list_from_in(tx: &Read<'_>, block: i64) -> Result<Vec<Block>> {
     tx.all("select block, kinds from notification_blocks where block >= ?1 order by block desc", [block], |row| {
         Ok(Block { number: row.get(0)?, kinds: row.get(1)? })
     })
 }
 
-/// One block, if there is one.
+/// Returns one block, if it exists.
 pub fn find_in(tx: &Read<'_>, block: i64) -> Result<Option<Block>> {
     Ok(kinds_in(tx, block)?.map(|kinds| Block { number: block, kinds }))
 }
@@ -136,7 +137,7 @@ pub fn read_bits_in(tx: &Read<'_>, user: UserId, block: i64) -> Result<ReadBits>
     Ok(ReadBits(bits.unwrap_or_default()))
 }
 
-/// Notes that this user has read this broadcast.
+/// Sets the user's read bit of a broadcast.
 pub fn set_read_in(tx: &Write<'_>, user: UserId, ordinal: i64) -> Result<()> {
     let block = Position::of(ordinal).block;
     let mut bits = read_bits_in(tx, user, block)?;
@@ -149,12 +150,12 @@ pub fn set_read_in(tx: &Write<'_>, user: UserId, ordinal: i64) -> Result<()> {
     .map(drop)
 }
 
-/// Forgets what the user has read of the blocks before this one, because a mark covers it.
+/// Deletes the user's read bits of the blocks before this one, because a mark covers them.
 pub fn delete_read_bits_before_in(tx: &Write<'_>, user: UserId, before: i64) -> Result<()> {
     tx.execute("delete from notification_read_blocks where user_id = ?1 and block < ?2", (user.0, before)).map(drop)
 }
 
-/// Counts one reader more for each of these broadcasts of one block.
+/// Increments the number of readers of these broadcasts, all in one block.
 pub fn increment_readers_in(tx: &Write<'_>, block: i64, ordinals: &[i64]) -> Result<()> {
     let mut counts = counts_in(tx, block)?;
     for ordinal in ordinals {
@@ -195,14 +196,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_number_is_one_place(ordinal in 1_i64..10_000_000) {
+        fn positions_and_ordinals_convert_both_ways(ordinal in 1_i64..10_000_000) {
             let Position { block, slot } = Position::of(ordinal);
             prop_assert!(i64::try_from(slot).unwrap() < BLOCK_SIZE && block >= 0);
             prop_assert_eq!(ordinal_of(block, slot), ordinal);
         }
 
         #[test]
-        fn bits_are_a_set(read in proptest::collection::btree_set(1_i64..513, 0..80)) {
+        fn read_bits_behave_like_a_set(read in proptest::collection::btree_set(1_i64..513, 0..80)) {
             let mut bits = ReadBits::default();
             for ordinal in &read {
                 bits.insert(*ordinal);

@@ -23,8 +23,7 @@ use crate::{
     types::{CursorRange, CursorSlice, Timestamp, UserId},
 };
 
-/// Broadcasts that have expired and that the job has not yet taken out of the blocks: more than these at one moment
-/// are left to it.
+/// Maximum expired broadcasts to exclude from one response before the job has removed them from the blocks.
 const MAX_EXPIRED: u32 = 1000;
 
 /// The result of marking all as read.
@@ -42,48 +41,48 @@ thread_local! {
 /// The state of broadcasts that is the same for all users.
 #[derive(Clone, Copy, Debug)]
 struct BroadcastState {
-    /// The number of the newest that ever was.
+    /// The ordinal of the last broadcast ever sent.
     newest: i64,
-    /// The latest broadcast, and the time it was sent.
+    /// The ordinal of the newest existing broadcast, and the time it was sent.
     sent: Option<(i64, Timestamp)>,
-    /// No notification in the lists expires before this.
+    /// The earliest expiry of any notification that is not yet removed.
     expires_at: Option<Timestamp>,
 }
 
 /// The state that, with the preferences, decides which notifications a user sees and has read.
 struct ReadState {
-    /// Broadcasts up to this number are from before the registration.
+    /// The last ordinal before the user's registration.
     since: i64,
-    /// The number of the newest broadcast that ever was.
+    /// The ordinal of the last broadcast ever sent.
     newest: i64,
     mark: Mark,
-    /// Broadcasts that are in the blocks and have expired.
+    /// Expired broadcasts that are still in the blocks.
     expired: HashSet<i64>,
-    /// True if a notification was sent directly to this user.
+    /// True if the user is a recipient of any notification that is not a broadcast.
     has_direct: bool,
 }
 
-/// Up to where everything is read: an id, and the number of the newest broadcast at that time.
+/// The last notification id that is marked as read, and the last broadcast's ordinal at that time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Mark {
     through: i64,
     ordinal: i64,
 }
 
-/// Something direct to one user, as much as is needed to count it.
+/// A notification to single users, with the fields that counting needs.
 struct DirectNotification {
     id: i64,
     kind: NotificationKind,
     expires_at: Option<Timestamp>,
 }
 
-/// Broadcasts of one block that a user has not read.
+/// The unread broadcasts of one block.
 struct UnreadBlock {
     block: i64,
     broadcasts: Vec<(i64, NotificationKind)>,
 }
 
-/// The user's notifications, newest first, but for the kinds that are switched off.
+/// Lists the user's notifications, newest first, without kinds that are switched off.
 pub fn list(core: &Core, user: UserId, span: CursorRange) -> Result<CursorSlice<InboxItem>> {
     core.store.read(|tx| list_in(tx, user, span))
 }
@@ -108,7 +107,7 @@ pub fn mark_read(core: &Core, user: UserId, id: i64) -> Pending<InboxItem> {
     }
 }
 
-/// Marks everything read that the user has, the kinds that are switched off included.
+/// Marks all of the user's notifications as read, including kinds that are switched off.
 pub fn mark_all_read(core: &Core, user: UserId) -> Pending<MarkAllOutcome> {
     core.store.write(move |tx| {
         users::require_in(tx, user)?;
@@ -146,7 +145,7 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     )?;
     for id in ids {
         let read_at = read_at_in(tx, user, id)?;
-        // Of a deleted broadcast only the time of reading is left.
+        // A deleted broadcast leaves only its read time.
         let notification = find_in(tx, id)?;
         each(json!({
             "id": id.to_string(),
@@ -247,7 +246,7 @@ pub(super) fn mark_all_read_in(tx: &Write<'_>, user: UserId) -> Result<MarkAllOu
 }
 
 impl ReadState {
-    /// The state of an anonymous caller: everything is visible, nothing is read.
+    /// Returns the state of an anonymous caller: everything is visible, nothing is read.
     fn anonymous_in(tx: &Read<'_>) -> Result<Self> {
         let latest = broadcast_state_in(tx)?;
         let expired = latest.expired_in(tx)?;
@@ -265,7 +264,7 @@ fn find_read_state_in(tx: &Read<'_>, user: UserId) -> Result<ReadState> {
     read_state_in(tx, user, users::registered_at_in(tx, user)?)
 }
 
-/// One statement about the user, because asking costs more than what there mostly is to be found.
+/// Reads the user's part in one statement, because most users have neither marks nor direct notifications.
 fn read_state_in(tx: &Read<'_>, user: UserId, registered_at: Timestamp) -> Result<ReadState> {
     let latest = broadcast_state_in(tx)?;
     let since = match latest.sent {
@@ -274,7 +273,7 @@ fn read_state_in(tx: &Read<'_>, user: UserId, registered_at: Timestamp) -> Resul
         None => 0,
     };
     let expired = latest.expired_in(tx)?;
-    // The newest mark's number: SQLite takes it from the row that it found the greatest in.
+    // SQLite takes `ordinal` from the row with the greatest `through`.
     tx.one(
         "select coalesce(max(through), 0), coalesce(ordinal, 0), \
          exists (select 1 from notification_recipients where user_id = ?1) \
@@ -308,12 +307,12 @@ fn broadcast_state_in(tx: &Read<'_>) -> Result<BroadcastState> {
     Ok(latest)
 }
 
-/// The number of the newest broadcast that was sent before this time; 0 if there is none.
+/// Returns the ordinal of the newest broadcast sent before this time, or 0.
 fn last_ordinal_before_in(tx: &Read<'_>, time: Timestamp) -> Result<i64> {
     Ok(last_broadcast_before_in(tx, time)?.map_or(0, |(ordinal, _)| ordinal))
 }
 
-/// The newest broadcast that was sent before this time, and when it was.
+/// Returns the newest broadcast sent before this time: its ordinal and time.
 fn last_broadcast_before_in(tx: &Read<'_>, time: Timestamp) -> Result<Option<(i64, Timestamp)>> {
     tx.first(
         "select ordinal, created_at from notifications where ordinal is not null and created_at < ?1 \
@@ -324,7 +323,7 @@ fn last_broadcast_before_in(tx: &Read<'_>, time: Timestamp) -> Result<Option<(i6
 }
 
 impl BroadcastState {
-    /// The broadcasts that are in the blocks and have expired, which there are only shortly before the job comes.
+    /// Returns the expired broadcasts that are still in the blocks. There are none after the job has run.
     fn expired_in(&self, tx: &Read<'_>) -> Result<HashSet<i64>> {
         if self.expires_at.is_none_or(|expires_at| expires_at > tx.now) {
             return Ok(HashSet::new());
@@ -339,8 +338,8 @@ impl BroadcastState {
     }
 }
 
-/// The newest broadcasts with an id below this one that are shown. They are found by their numbers in the blocks, so
-/// that what is gone or switched off costs no row.
+/// Returns the newest visible broadcasts below this id. Finds them by ordinal in the blocks, so that removed and
+/// switched-off ones cost no row.
 fn broadcasts_in(
     tx: &Read<'_>,
     state: &ReadState,
@@ -398,7 +397,7 @@ fn direct_in(tx: &Read<'_>, user: UserId, below_id: i64) -> Result<Vec<DirectNot
     )
 }
 
-/// Broadcasts after the mark and the registration that the user has not read, block by block.
+/// Returns the user's unread broadcasts since the last mark and the registration, by block.
 fn unread_broadcasts_in(tx: &Read<'_>, user: UserId, state: &ReadState) -> Result<Vec<UnreadBlock>> {
     let first = state.since.max(state.mark.ordinal) + 1;
     let mut all = Vec::new();
@@ -437,7 +436,7 @@ fn unread_direct_in(tx: &Read<'_>, user: UserId, state: &ReadState) -> Result<Ve
     Ok(unread)
 }
 
-/// The notification, if this user may see it. One of a kind that is switched off was perhaps opened before.
+/// Returns the notification if the user may see it, even if its kind is switched off.
 fn visible_in(tx: &Read<'_>, user: UserId, id: i64) -> Result<InboxItem> {
     let notification = find_in(tx, id)?.filter(|found| !found.has_expired(tx.now)).ok_or(Code::NotFound)?;
     let is_visible = match notification.ordinal {

@@ -1,14 +1,14 @@
 //! In-app notifications.
 //!
 //! A broadcast is one row, whatever the number of users, and a user has rows here only after reading. Broadcasts are
-//! numbered (`ordinal`) and summed up in *blocks* of 512: one block holds their kinds, a user's block holds the user's
-//! read bits. So the unread count reads one row per 512 broadcasts, and a page finds its rows by ordinal. "Mark all as
-//! read" is a mark: one row with the last id. Direct notifications are limited per user and counted individually.
+//! numbered by `ordinal` and summarised in blocks of 512: a block holds their kinds, a user's block holds the user's
+//! read bits. So an unread count reads two rows per 512 broadcasts. "Mark all as read" stores one mark with the last
+//! id. Notifications to single users are limited per user and counted individually.
 //!
 //! Users see broadcasts since their registration. An expired notification disappears from every response at once; a job
-//! removes it from the blocks a little later. The first `read_at` stays, whatever is marked again.
+//! removes it from the blocks later. The first `read_at` never changes.
 
-/// The columns in the order in which [`notification_of`] reads them.
+/// The columns that [`notification_of`] reads, in its order.
 macro_rules! notification_columns {
     () => {
         "id, ordinal, kind, title, body, payload, created_at, expires_at"
@@ -46,7 +46,7 @@ pub use sending::{
 #[derive(Clone, Debug)]
 pub struct Notification {
     pub id: i64,
-    /// The number among the broadcasts; nothing for what is direct to single users.
+    /// The number of a broadcast; `None` for a notification to single users.
     pub ordinal: Option<i64>,
     pub kind: NotificationKind,
     pub title: String,
@@ -56,7 +56,7 @@ pub struct Notification {
     pub expires_at: Option<Timestamp>,
 }
 
-/// A notification as its reader finds it.
+/// A notification in a user's inbox.
 #[derive(Clone, Debug)]
 pub struct InboxItem {
     pub notification: Notification,
@@ -69,7 +69,7 @@ impl Notification {
     }
 }
 
-/// Reads `id, ordinal, kind, title, body, payload, created_at, expires_at`.
+/// Reads the columns of `notification_columns`.
 fn notification_of(row: &Row<'_>) -> rusqlite::Result<Notification> {
     let payload: String = row.get(5)?;
     Ok(Notification {

@@ -6,11 +6,11 @@ use url::{Host, Url};
 
 use crate::error::{Fault, FieldCode};
 
-/// Characters of a route.
+/// Maximum characters of a route.
 const ROUTE: usize = 200;
-/// Bytes of a route's parameters, as JSON.
+/// Maximum bytes of a route's parameters as JSON.
 const PARAMS: usize = 4096;
-/// Characters of an address.
+/// Maximum characters of a URL.
 const ADDRESS: usize = 2000;
 
 /// The action when the user taps the notification.
@@ -29,10 +29,10 @@ pub enum Payload {
 }
 
 impl Payload {
-    /// Reads a payload from JSON and checks it.
+    /// Parses and validates a payload.
     ///
     /// # Errors
-    /// `invalid_format` for what is no payload; `too_long`; `rejected` for an address that users must not be led to.
+    /// `invalid_format`; `too_long`; `rejected` for a URL with a host that is not allowed.
     pub fn parse(json: &str, allowed_hosts: &[String]) -> Result<Self, Fault> {
         let payload: Self = serde_json::from_str(json).map_err(|_| {
             Fault::new(
@@ -48,12 +48,12 @@ impl Payload {
         }
     }
 
-    /// The payload as it is stored.
+    /// Returns the payload as stored.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Takes what [`Self::to_json`] gave to the store; should that have been damaged, it leads nowhere.
+    /// Parses a stored payload. A damaged one has no action.
     pub fn from_stored(json: &str) -> Self {
         serde_json::from_str(json).unwrap_or(Self::None {})
     }
@@ -65,7 +65,7 @@ fn check_route(route: &str, params: &Map<String, Value>) -> Result<(), Fault> {
     }
     let is_allowed = |character: char| character.is_ascii_alphanumeric() || "/_-.:".contains(character);
     if route.is_empty() || !route.chars().all(is_allowed) {
-        let message = "the route must be a name of the app's pages: letters, digits and / _ - . :";
+        let message = "the route must be the name of a page of the app: letters, digits and / _ - . :";
         return Err(Fault::new(FieldCode::InvalidFormat, message));
     }
     if Value::Object(params.clone()).to_string().len() > PARAMS {
@@ -74,13 +74,13 @@ fn check_route(route: &str, params: &Map<String, Value>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Lets through what leads to an allowed host over TLS and nowhere else: no user, no password, no port of its own.
+/// Accepts only HTTPS URLs to an allowed host, without user, password or port.
 fn check_address(text: &str, allowed_hosts: &[String]) -> Result<Url, Fault> {
     let rejected = |why: &str| Fault::new(FieldCode::Rejected, format!("the url {why}"));
     if text.chars().count() > ADDRESS {
         return Err(Fault::new(FieldCode::TooLong, format!("the url must be at most {ADDRESS} characters long")));
     }
-    let url = Url::parse(text).map_err(|_| Fault::new(FieldCode::InvalidFormat, "the url is no address"))?;
+    let url = Url::parse(text).map_err(|_| Fault::new(FieldCode::InvalidFormat, "the url is invalid"))?;
     if url.scheme() != "https" {
         return Err(rejected("must begin with https://"));
     }
@@ -89,11 +89,11 @@ fn check_address(text: &str, allowed_hosts: &[String]) -> Result<Url, Fault> {
     }
     match url.host() {
         Some(Host::Domain(host)) if allowed_hosts.iter().any(|allowed| is_allowed(host, allowed)) => Ok(url),
-        _ => Err(rejected("leads to a host that is not in the setting notifications.url_hosts")),
+        _ => Err(rejected("has a host that is not in the setting notifications.url_hosts")),
     }
 }
 
-/// Returns true if an entry of the list is this host, or `*.` and a domain above it.
+/// Returns true if the entry is this host, or `*.` and a parent domain of it.
 fn is_allowed(host: &str, entry: &str) -> bool {
     let (host, entry) = (host.trim_end_matches('.').to_ascii_lowercase(), entry.to_ascii_lowercase());
     match entry.strip_prefix("*.") {
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_three_variants_and_nothing_else() {
+    fn accepts_three_variants_only() {
         assert_eq!(parse(r#"{"type":"none"}"#), Ok(Payload::None {}));
         let route = parse(r#"{"type":"open_route","route":"sessions/detail","params":{"id":7}}"#).unwrap();
         assert_eq!(route.to_json(), r#"{"type":"open_route","route":"sessions/detail","params":{"id":7}}"#);
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_lead_to_allowed_hosts_only() {
+    fn accepts_allowed_hosts_only() {
         let parse = |url: &str| parse(&serde_json::json!({ "type": "open_url", "url": url }).to_string());
         for url in [
             "https://APP.example.com",
@@ -182,13 +182,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_is_a_fault_of_ours(text in ".*") {
+        fn parses_any_text_without_panic(text in ".*") {
             let _ = parse(&text);
         }
 
-        /// However the host is dressed up, what is let through has exactly an allowed one when it is read again.
+        /// An accepted URL still has an allowed host when it is parsed again.
         #[test]
-        fn what_is_let_through_leads_where_it_may(before in "[a-z.@:/\\\\%]{0,12}", after in "[a-z.@:/\\\\%#?]{0,12}") {
+        fn accepted_urls_keep_an_allowed_host(before in "[a-z.@:/\\\\%]{0,12}", after in "[a-z.@:/\\\\%#?]{0,12}") {
             let url = format!("https://{before}app.example.com{after}");
             if let Ok(url) = check_address(&url, &["app.example.com".into()]) {
                 let again = Url::parse(url.as_str()).unwrap();

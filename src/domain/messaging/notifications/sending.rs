@@ -14,7 +14,7 @@ use crate::{
     types::{PageRequest, Paginated, Timestamp, UserId},
 };
 
-/// Notifications that expire at once, in one operation.
+/// Notifications that expire in one write.
 const SLICE: u32 = 200;
 
 /// The audience of a notification.
@@ -35,7 +35,7 @@ pub struct NotificationDraft {
     pub expires_at: Option<Timestamp>,
 }
 
-/// A notification as its sender finds it.
+/// A sent notification with its number of readers.
 #[derive(Clone, Debug)]
 pub struct SentNotification {
     pub notification: Notification,
@@ -67,21 +67,23 @@ pub fn list_sent(core: &Core, page: PageRequest) -> Result<Paginated<SentNotific
     })
 }
 
-/// Checks that there is each of these users, before anything else is cached of a notification.
+/// Requires that all of these users exist. Used to validate a draft before it is sent.
 ///
 /// # Errors
-/// `invalid_parameters` for the first whom there is not.
+/// `invalid_parameters` for the first unknown user.
 pub fn require_recipients(core: &Core, users: &[UserId]) -> Result<()> {
     core.store.read(|tx| users.iter().try_for_each(|user| require_recipient_in(tx, *user)))
 }
 
+/// Requires that an expiry is in the future.
+///
 /// # Errors
-/// `out_of_range` for a notification that would have expired before anybody saw it.
+/// `out_of_range`.
 pub fn require_future(expires_at: Timestamp, now: Timestamp) -> Result<(), Fault> {
     if expires_at > now { Ok(()) } else { Err(Fault::new(FieldCode::OutOfRange, "must be in the future")) }
 }
 
-/// Takes a notification back: it is gone from every inbox.
+/// Withdraws a notification from every inbox.
 ///
 /// # Errors
 /// `not_found`.
@@ -90,7 +92,7 @@ pub fn delete(core: &Core, id: i64) -> Pending<()> {
         .write(move |tx| if delete_in(tx, id)? { free_space_scrub::request_in(tx) } else { Err(Code::NotFound.into()) })
 }
 
-/// Takes what has expired out of the blocks, so that counting need not look at it any more.
+/// Removes expired broadcasts from the blocks, so that counts need not exclude them.
 pub fn expire_due(core: &Core) -> Result<()> {
     while !core.store.read(|tx| due_in(tx, 1))?.is_empty() {
         core.store.write(expire_due_in).wait()?;
@@ -98,7 +100,7 @@ pub fn expire_due(core: &Core) -> Result<()> {
     Ok(())
 }
 
-/// Deletes up to `limit` notifications that expired longer ago than `age`.
+/// Deletes up to `limit` notifications that expired more than `age` ago.
 pub fn delete_expired_in(tx: &Write<'_>, age: Duration, limit: u32) -> Result<usize> {
     let ids: Vec<i64> = tx.all(
         "select id from notifications where expires_at is not null and is_live = 0 and expires_at <= ?1 \
@@ -112,7 +114,7 @@ pub fn delete_expired_in(tx: &Write<'_>, age: Duration, limit: u32) -> Result<us
     Ok(ids.len())
 }
 
-/// Sends a notification inside of another operation. Of what is direct to single users, `max_per_user` stay for each.
+/// Sends a notification within another operation. Each recipient keeps the newest `max_per_user` notifications.
 pub fn send_in(tx: &Write<'_>, draft: &NotificationDraft, max_per_user: u32) -> Result<SentNotification> {
     if let Some(expires_at) = draft.expires_at {
         require_future(expires_at, tx.now).map_err(|fault| Error::field("expiresAt", fault))?;
@@ -174,7 +176,7 @@ fn require_recipient_in(tx: &Read<'_>, user: UserId) -> Result<()> {
     match users::find_in(tx, user) {
         Ok(_) => Ok(()),
         Err(error) if error.code == Code::NotFound => {
-            Err(Error::field("userIds", Fault::new(FieldCode::UnknownValue, format!("there is no user {user}"))))
+            Err(Error::field("userIds", Fault::new(FieldCode::UnknownValue, format!("user {user} does not exist"))))
         }
         Err(error) => Err(error),
     }
@@ -190,7 +192,7 @@ pub(super) fn delete_orphans_in(tx: &Write<'_>, ids: impl IntoIterator<Item = i6
     .map(drop)
 }
 
-/// Returns true if it existed.
+/// Deletes a notification and returns true if it existed.
 fn delete_in(tx: &Write<'_>, id: i64) -> Result<bool> {
     tx.execute(
         "delete from notification_reads where notification_id = ?1 \

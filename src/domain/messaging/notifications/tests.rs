@@ -20,14 +20,14 @@ use crate::{
 
 const MAX_PER_USER: u32 = 500;
 
-/// A store with users, broadcasts, and one user to whom much is direct.
+/// A store with users, broadcasts, and one user with many direct notifications.
 struct Inbox {
     store: Store,
     user: UserId,
     _directory: TempDir,
 }
 
-/// Steps that operations took.
+/// The steps that each operation took.
 #[derive(Debug)]
 struct Steps {
     page: u64,
@@ -118,7 +118,7 @@ fn assert_bounded(few: &Steps, many: &Steps) {
 }
 
 #[test]
-fn ten_thousand_broadcasts_cost_what_a_hundred_cost() {
+fn costs_do_not_grow_with_broadcasts() {
     let few = Inbox::new(10, 100, 100);
     let many = Inbox::new(1_000, 10_000, 100);
     let count = |inbox: &Inbox| inbox.store.counting_steps(|tx| unread_count_in(tx, inbox.user, Timestamp(0))).0;
@@ -126,10 +126,10 @@ fn ten_thousand_broadcasts_cost_what_a_hundred_cost() {
     assert_bounded(&few.steps(), &many.steps());
 }
 
-/// The long form, with a million users and figures: `cargo test --release --lib million -- --ignored --nocapture`.
+/// The long version with a million users: `cargo test --release --lib million -- --ignored --nocapture`.
 #[test]
 #[ignore = "takes a minute; the short form above has the same bounds"]
-fn a_million_users_cost_what_ten_cost() {
+fn costs_do_not_grow_to_a_million_users() {
     let few = Inbox::new(10, 100, 100);
     let many = Inbox::new(1_000_000, 10_000, 100);
     let (few, many_steps) = (few.steps(), many.steps());
@@ -151,7 +151,7 @@ fn a_million_users_cost_what_ten_cost() {
             many.store.write(move |tx| operation(tx, user)).wait().unwrap();
             begun.elapsed()
         };
-        // The first comes while the log of the making is still being copied.
+        // Measured apart, because the WAL of the setup is still being checkpointed.
         let first = time();
         let mut later: Vec<_> = (0..21).map(|_| time()).collect();
         later.sort();
@@ -159,7 +159,7 @@ fn a_million_users_cost_what_ten_cost() {
     }
 }
 
-/// The statements of this subject, out of its own sources: the texts between quotes, with the columns that macros add.
+/// Extracts the SQL statements of this module from its sources: quoted texts, with the columns that macros add.
 fn statements() -> Vec<String> {
     let sources = [include_str!("inbox.rs"), include_str!("blocks.rs"), include_str!("sending.rs")];
     let pieces: Vec<_> = sources.iter().map(|source| source.split('"').collect::<Vec<_>>()).collect();
@@ -176,7 +176,7 @@ fn statements() -> Vec<String> {
 }
 
 #[test]
-fn no_statement_walks_a_table() {
+fn statements_scan_no_table() {
     let inbox = Inbox::new(1, 1, 1);
     let connection = Connection::open(inbox.store.path()).unwrap();
     let statements = statements();
@@ -188,19 +188,19 @@ fn no_statement_walks_a_table() {
         let unbound = vec![rusqlite::types::Null; plan.parameter_count()];
         let lines = plan.query_map(rusqlite::params_from_iter(unbound), |row| row.get::<_, String>(3)).unwrap();
         let lines: Vec<_> = lines.map(Result::unwrap).collect();
-        // The sender's list is walked in its own order, a page at a time, and counted.
+        // The sender's list scans the table in its own order, a page at a time, and counts it.
         let is_sender_list =
             sql.contains("order by id desc limit ?1 offset ?2") || sql == "select count(*) from notifications";
-        let walks =
+        let scans =
             |line: &String| line.starts_with("SCAN") && !line.contains("CONSTANT") && !line.contains("SUBQUERY");
-        let is_fine = !lines.iter().any(|line| walks(line) || line.contains("TEMP B-TREE"));
+        let is_fine = !lines.iter().any(|line| scans(line) || line.contains("TEMP B-TREE"));
         let is_of_one_user = sql.contains(" union ");
         assert!(is_fine || is_sender_list || is_of_one_user, "{sql}\n{lines:#?}");
     }
 }
 
 #[test]
-fn a_user_who_leaves_leaves_nothing() {
+fn erasure_deletes_all_rows_of_the_user() {
     let inbox = Inbox::new(1, 3, 2);
     let user = inbox.user;
     let other = UserId(1);
@@ -229,7 +229,7 @@ fn a_user_who_leaves_leaves_nothing() {
         })
         .wait()
         .unwrap();
-    // The three broadcasts and what is direct to the other as well.
+    // Three broadcasts, and the notification that the other user also received.
     assert_eq!(left, [4, 1, 0, 0, 0]);
     assert_eq!(exported.len(), 4);
     assert!(exported.iter().all(|told| told["readAt"].is_string() && told["title"].is_string()), "{exported:?}");
