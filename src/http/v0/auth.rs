@@ -120,7 +120,7 @@ pub struct Validity {
     /// Null for a user who has only an email address.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, default = json!(null), example = "13800138000")]
-    #[expect(clippy::option_option, reason = "the outer level tells whether the token is valid")]
+    #[expect(clippy::option_option, reason = "only an invalid token omits it")]
     phone_number: Option<Option<PhoneNumber>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, value_type = Option<String>, format = DateTime, example = "2026-02-01T00:00:00.000Z")]
