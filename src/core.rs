@@ -1,12 +1,12 @@
 //! The handles that most operations need: configuration, clock, store, server key and phone rules.
 //!
-//! Cheap to clone: services that keep state while the program runs hold a copy. It knows no operation.
+//! Services hold a copy. This module knows no operation.
 
 use std::sync::Arc;
 
 use crate::{clock::Clock, config::Config, keys::ServerKey, store::Store, types::PhoneRules};
 
-/// The shared handles below all operations.
+/// The shared handles. Cheap to clone.
 #[derive(Clone)]
 pub struct Core {
     pub config: Arc<Config>,

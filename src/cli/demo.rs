@@ -10,7 +10,7 @@ use super::{Common, announce, serve::ScheduleArgs, start_logging};
 use yarrow::{
     app::{App, OpenMode},
     config::{Config, Directory, EmailProvider, LlmProvider, ModerationProvider, PaymentGateway, SmsProvider, load},
-    domain::operations::demo::{self, Made, PHONE_NUMBER},
+    domain::operations::demo::{self, DemoServices, PHONE_NUMBER, SeededDemo},
     error::{Error, Result},
     http::serve,
     providers::factory::Announce,
@@ -37,7 +37,7 @@ pub fn run(common: &Common, args: &DemoArgs) -> Result<()> {
     start_logging(&config.log)?;
     let print = announce();
     let app = Arc::new(App::open(config, OpenMode::Server, &print)?);
-    let seeded = demo::seed(&app)?;
+    let seeded = demo::seed(DemoServices { core: &app.core, moderation: &app.moderation, model_calls: &app.model_calls })?;
     let directory_name = directory.path().display().to_string();
     let announce: Announce = Arc::new(move |line: &str| {
         print(line);
@@ -69,8 +69,8 @@ fn isolate(config: &mut Config) {
     }
 }
 
-fn introduction(address: &str, directory: &str, seeded: Made) -> String {
-    let Made { users, castings } = seeded;
+fn introduction(address: &str, directory: &str, seeded: SeededDemo) -> String {
+    let SeededDemo { users, castings } = seeded;
     format!(
         r#"
 A demonstration: {users} users with {castings} castings of the last four weeks, in {directory}.

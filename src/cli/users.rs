@@ -96,7 +96,7 @@ pub fn run(common: &Common, args: UsersArgs) -> Result<()> {
 }
 
 fn show(common: &Common, app: &App, user: UserId) -> Result<()> {
-    let sheet = support::show(app, user)?;
+    let sheet = support::collect(app, user)?;
     record_audit(app, "users show", Some(user), cli_authority(None))?;
     common.output(&support_page::json_of(&sheet), || support_page::text_of(&sheet))
 }

@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 use super::issue_table;
 use crate::cli::{audit, http_rows, logs, or_empty, row, table};
 use yarrow::{
-    domain::{messaging::notifications::InboxItem, operations::support::Sheet},
+    domain::{messaging::notifications::InboxItem, operations::support::SupportPage},
     http::responses::{AuditRow, LoggedRequest, UserDataIssue},
 };
 
-pub fn json_of(sheet: &Sheet) -> Value {
+pub fn json_of(sheet: &SupportPage) -> Value {
     json!({
         "userId": sheet.kept.id, "phoneNumber": sheet.kept.phone_number, "email": sheet.kept.email,
         "createdAt": sheet.kept.created_at,
@@ -73,7 +73,7 @@ pub fn json_of(sheet: &Sheet) -> Value {
 const MASKED: &str = "******";
 
 /// Formats the page as text: a header, and a section for each kind of rows.
-pub fn text_of(sheet: &Sheet) -> String {
+pub fn text_of(sheet: &SupportPage) -> String {
     [
         header(sheet),
         section("Issues", &sheet.issues, issue_table),
@@ -128,7 +128,7 @@ pub fn text_of(sheet: &Sheet) -> String {
     .concat()
 }
 
-fn header(sheet: &Sheet) -> String {
+fn header(sheet: &SupportPage) -> String {
     let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".into());
     let (user, profile) = (&sheet.kept, &sheet.profile);
     let rows = [

@@ -1,4 +1,4 @@
-//! The ledger, its two currencies, payments and invitations.
+//! The ledger with its two assets, payments and invites.
 
 pub mod coins;
 pub mod invites;

@@ -1,7 +1,7 @@
-//! What cannot be taken back and therefore has to be asked for twice.
+//! Two-step confirmation of actions that cannot be undone.
 //!
-//! The first request is answered with what would happen and a token; the second one brings the token and acts. A token
-//! is good for one action of one administrator, once, for a few minutes.
+//! The first request is refused with a preview and a token. The second request repeats it with the token. A token is
+//! valid for one action of one administrator, once, for a few minutes.
 
 use std::time::Duration;
 
@@ -12,32 +12,32 @@ use crate::{
     types::{Secret, sha256},
 };
 
-/// How long a token is good for.
+/// The lifetime of a token.
 const LIFETIME: Duration = Duration::from_mins(10);
-/// Tokens that nobody used, deleted at once.
+/// Expired tokens deleted in one write.
 const BATCH: u32 = 100;
 
-/// How much would be gone and how much would stay, by name.
+/// The numbers of rows that an action would delete and keep, by table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeletionPreview {
     pub delete: Vec<(String, i64)>,
     pub keep: Vec<(String, i64)>,
 }
 
-/// Somebody who wants something, and perhaps shows that they were told what it means.
+/// A request that needs a confirmation, with the token if it has one.
 #[derive(Clone, Debug)]
 pub struct ConfirmationRequest {
     pub actor: String,
-    /// What is wanted, and of whom if it is about one user.
+    /// The action, with the user if it concerns one.
     pub action: String,
     pub token: Option<String>,
     pub preview: DeletionPreview,
 }
 
-/// Makes sure that the action was announced: takes the token of an earlier request, or refuses with a new one.
+/// Redeems the token of an earlier request, or refuses with a new one.
 ///
 /// # Errors
-/// `confirmation_required` without a token and for one that is not good for this.
+/// `confirmation_required` without a valid token for this action.
 pub fn require(core: &Core, request: ConfirmationRequest) -> Pending<()> {
     core.store.write(move |tx| require_in(tx, request))
 }

@@ -1,21 +1,22 @@
-//! A data directory with a past, for people who want to see the service before they have users.
+//! Demo data: users with some weeks of history.
 //!
-//! The past is lived through the real operations with the clock set back, so that nothing in it could not have
-//! happened.
+//! The data are created through the real operations with the clock set back, so they are always consistent.
 
 use std::time::Duration;
 
 use crate::{
-    app::App,
+    core::Core,
     domain::{
         divination::{
             history::{self, HistoryDraft},
             interpretation::{self, Question},
+            model_calls::ModelCalls,
         },
         identity::{
             profile,
             users::{self, Address, Gender, ProfileChange},
         },
+        moderation::Moderation,
         money::coins,
     },
     error::{Error, Result},
@@ -24,8 +25,8 @@ use crate::{
 };
 
 const DAY: Duration = Duration::from_hours(24);
-/// Days over which the past stretches.
-const PAST_DAYS: u32 = 28;
+/// The length of the history.
+const HISTORY_DAYS: u32 = 28;
 
 struct Person {
     phone_number: &'static str,
@@ -35,7 +36,7 @@ struct Person {
     signature: &'static str,
 }
 
-/// The phone number of the first person, whom the printed commands sign in.
+/// The phone number of the first user, which the printed commands use.
 pub const PHONE_NUMBER: &str = "13800138000";
 
 const PEOPLE: [Person; 5] = [
@@ -76,7 +77,7 @@ const PEOPLE: [Person; 5] = [
     },
 ];
 
-/// What people ask about: question type, question, six lines from the bottom up.
+/// Question type, question, and six lines from the bottom up.
 const QUESTIONS: [(&str, &str, [u8; 6]); 8] = [
     ("career", "今年换工作合适吗？", [7, 8, 8, 8, 7, 6]),
     ("love", "我和他还能继续走下去吗？", [8, 7, 9, 7, 8, 8]),
@@ -88,46 +89,55 @@ const QUESTIONS: [(&str, &str, [u8; 6]); 8] = [
     ("career", "How should I handle the new project?", [7, 7, 7, 9, 7, 7]),
 ];
 
-/// What was made.
+/// The services that create the data.
+#[derive(Clone, Copy)]
+pub struct DemoServices<'app> {
+    pub core: &'app Core,
+    pub moderation: &'app Moderation,
+    pub model_calls: &'app ModelCalls,
+}
+
+/// The amount of demo data created.
 #[derive(Clone, Copy, Debug)]
-pub struct Made {
+pub struct SeededDemo {
     pub users: usize,
     pub castings: usize,
 }
 
-/// Fills a new data directory with people, castings and interpretations of the last weeks.
+/// Fills a new data directory. Restores the clock in any case.
 ///
 /// # Errors
-/// Storage errors. The clock is right again in any case.
-pub fn seed(app: &App) -> Result<Made> {
-    let made = live_through_the_past(app);
-    app.clock.set_back(Duration::ZERO);
-    made
+/// Storage errors.
+pub fn seed(services: DemoServices<'_>) -> Result<SeededDemo> {
+    let seeded = seed_history(services);
+    services.core.clock.set_back(Duration::ZERO);
+    seeded
 }
 
-fn live_through_the_past(app: &App) -> Result<Made> {
-    app.clock.set_back(DAY * PAST_DAYS);
-    let users = PEOPLE.iter().map(|person| sign_up(app, person)).collect::<Result<Vec<_>>>()?;
+fn seed_history(services: DemoServices<'_>) -> Result<SeededDemo> {
+    let clock = &services.core.clock;
+    clock.set_back(DAY * HISTORY_DAYS);
+    let users = PEOPLE.iter().map(|person| sign_up(services, person)).collect::<Result<Vec<_>>>()?;
     let mut castings = 0;
-    for day in (0..PAST_DAYS).rev() {
-        app.clock.set_back(DAY * day + Duration::from_hours(1));
+    for day in (0..HISTORY_DAYS).rev() {
+        clock.set_back(DAY * day + Duration::from_hours(1));
         for (index, user) in users.iter().enumerate() {
-            // Everybody casts every few days, each at a pace of their own.
+            // Each user casts at an interval of their own.
             if (day as usize + index).is_multiple_of(index + 2) {
-                let (question_type, question, lines) = QUESTIONS[(day as usize + 3 * index) % QUESTIONS.len()];
-                cast(app, *user, castings, question_type, question, lines)?;
+                cast(services, *user, castings, QUESTIONS[(day as usize + 3 * index) % QUESTIONS.len()])?;
                 castings += 1;
             }
         }
     }
-    Ok(Made { users: users.len(), castings })
+    Ok(SeededDemo { users: users.len(), castings })
 }
 
-fn sign_up(app: &App, person: &Person) -> Result<UserId> {
-    let phone_number = PhoneNumber::parse(person.phone_number, &app.phone_rules)
+fn sign_up(services: DemoServices<'_>, person: &Person) -> Result<UserId> {
+    let core = services.core;
+    let phone_number = PhoneNumber::parse(person.phone_number, &core.phone_rules)
         .map_err(|fault| Error::field("phoneNumber", fault))?;
-    let (address, key, initial) = (Address::Phone(phone_number), app.keys.clone(), app.config.coins.initial);
-    let user = app.store.write(move |tx| {
+    let (address, key, initial) = (Address::Phone(phone_number), core.keys.clone(), core.config.coins.initial);
+    let user = core.store.write(move |tx| {
         let user = users::create_in(tx, &address)?;
         coins::open_in(tx, &key, user.id, &address, initial)?;
         Ok(user)
@@ -139,28 +149,34 @@ fn sign_up(app: &App, person: &Person) -> Result<UserId> {
         birthday: Some(Some(person.birthday.to_owned())),
         signature: Some(person.signature.to_owned()),
     };
-    profile::change(&app.moderation, user.id, change).wait()?;
+    profile::change(services.moderation, user.id, change).wait()?;
     Ok(user.id)
 }
 
-fn cast(app: &App, user: UserId, number: usize, question_type: &str, question: &str, lines: [u8; 6]) -> Result<()> {
+fn cast(
+    services: DemoServices<'_>,
+    user: UserId,
+    number: usize,
+    (question_type, question, lines): (&str, &str, [u8; 6]),
+) -> Result<()> {
+    let DemoServices { core, model_calls, .. } = services;
     let locale = if question.is_ascii() { Locale::English } else { Locale::Chinese };
     let data = JsonText::from_stored(serde_json::json!({ "lines": lines, "method": "coins" }).to_string());
-    let asked = Question {
+    let request = Question {
         question_type: Some(question_type.to_owned()),
         question: question.to_owned(),
         divination_data: Some(data.clone()),
         locale,
     };
-    let prepared = interpretation::prepare(&app.model_calls, user, asked)?;
-    let record = interpretation::run(&app.model_calls, &prepared, &mut |_| Flow::Continue)?;
+    let prepared = interpretation::prepare(model_calls, user, request)?;
+    let record = interpretation::run(model_calls, &prepared, &mut |_| Flow::Continue)?;
     let draft = HistoryDraft {
         local_record_id: format!("demo-{number}").into(),
         question_type: Some(question_type.to_owned().into()),
         question: Some(question.to_owned().into()),
         json_data: Some(data),
         ai_result: record.result.map(Into::into),
-        client_timestamp: Some(JsonText::from_stored(app.clock.now().0.to_string())),
+        client_timestamp: Some(JsonText::from_stored(core.clock.now().0.to_string())),
     };
-    history::save(app, user, draft).wait().map(drop)
+    history::save(core, user, draft).wait().map(drop)
 }

@@ -1,4 +1,4 @@
-//! Everything an operator needs: administrators, audit, backups, checks, retention, health and alerts.
+//! Operations for running the service: administrators, audit, backups, checks, retention, health and alerts.
 
 pub mod admins;
 pub mod alerts;

@@ -1,5 +1,5 @@
-//! What is wrong with what the configuration names, as only those can tell who use it: senders, keys, certificates,
-//! addresses. It is found before anything is opened, so that all of it is told at once.
+//! Checks of the configuration that need its files and drivers: senders, keys, certificates, listeners. They run before
+//! anything is opened, so that all faults are reported at once.
 
 use std::{
     net::{IpAddr, Ipv6Addr, SocketAddr},
@@ -15,14 +15,14 @@ use crate::{
     providers::{authority::Authority, factory},
 };
 
-/// Everything that would keep the service from serving.
+/// Returns all faults that would prevent the service from starting.
 pub fn faults(config: &Config) -> Vec<String> {
     let certificate = PemFiles::of(config).and_then(|files| files.read().err());
     let shared = collisions(config).into_iter().map(|(setting, fault)| format!("{setting}: {fault}"));
     driver_faults(config).into_iter().chain(certificate.unwrap_or_default()).chain(shared).collect()
 }
 
-/// What the drivers say to their settings.
+/// Returns the faults that the drivers find in their settings.
 pub fn driver_faults(config: &Config) -> Vec<String> {
     let email = factory::email_sender(config, Clock::default(), &silent()).err();
     let is_real = config.payment.gateway == PaymentGateway::Alipay;
@@ -33,12 +33,12 @@ pub fn driver_faults(config: &Config) -> Vec<String> {
     [email, payment].into_iter().flatten().flat_map(lines).chain(authority).collect()
 }
 
-/// Nothing is sent here, so there is nothing to announce.
+/// The checks send nothing, so there is nothing to announce.
 fn silent() -> factory::Announce {
     Arc::new(|_| ())
 }
 
-/// Settings that name an address which another one has already, each with what is wrong.
+/// Returns the listener settings whose address is already taken by another setting, with a description.
 pub fn collisions(config: &Config) -> Vec<(&'static str, String)> {
     let all = config.listeners();
     let earlier = |index: usize, address| {
@@ -51,7 +51,7 @@ pub fn collisions(config: &Config) -> Vec<(&'static str, String)> {
         .collect()
 }
 
-/// Whether nobody can listen on both. Port 0 is another one each time.
+/// Returns true if no two sockets can listen on both addresses. Port 0 is a different port each time.
 fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
     let is_everywhere = |ip: IpAddr| ip == IpAddr::from(Ipv6Addr::UNSPECIFIED);
     let covers = |one: IpAddr, other: IpAddr| {

@@ -1,12 +1,11 @@
-//! Clearing tables by an administrator's will: asked for twice, after a backup, and written down.
+//! The purge of tables on an administrator's request: confirmed, backed up and audited.
 //!
-//! Nothing goes that the backup does not hold. What is cleared one table at a time is what the backup has of it, row by
-//! row and as it was then, in slices that nobody waits for: what was written since stays. Clearing everything cannot
-//! leave some of it, because rows refer to each other; so it is one transaction that begins before the backup does. It
-//! is done whole or not at all, and for as long as both take nothing else is written.
+//! A purge deletes only what its backup contains. Purging a single table deletes the backed-up rows that have not
+//! changed since, in small writes. Purging everything cannot leave newer rows behind, because rows refer to each other.
+//! It is one transaction that blocks other writes from the start of the backup.
 //!
-//! The surprise: clearing codes leaves the record of what was sent, because budgets are counts from it, and clearing
-//! payments leaves what is younger than the law or a dispute may ask for.
+//! The surprise: purging codes keeps the record of sent codes, from which budgets are counted. Purging payments keeps
+//! everything within the legal retention.
 
 use crate::{
     core::Core,
@@ -25,12 +24,11 @@ use crate::{
     types::named_enum,
 };
 
-/// Rows deleted by one operation.
+/// Rows deleted in one write.
 const BATCH: u32 = 500;
 
-/// What `all` leaves: who operates the service, what they did and confirmed, its words, releases and settings; the
-/// sandbox's books, which are the provider's side and not ours; and the number that tells whoever remembers tokens that
-/// these are gone.
+/// The tables that `all` preserves: administrators, audit, confirmations, words, releases and settings; the trades of
+/// the simulated payment provider; and the number that invalidates cached tokens.
 const PRESERVED_TABLES: [&str; 11] = [
     "settings",
     "words",
@@ -46,20 +44,20 @@ const PRESERVED_TABLES: [&str; 11] = [
 ];
 
 named_enum! {
-    /// What is to be cleared, by what the action is called in confirmations and in file names.
+    /// The target of a purge, named as in confirmations.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum PurgeTarget {
-        /// Everything but what `PRESERVED_TABLES` names. The ledger goes with it.
+        /// All tables except [`PRESERVED_TABLES`], including the ledger.
         All = "cleanup all",
-        /// The codes that are live. Budgets for sending stay.
+        /// Pending codes. The record of sent codes stays.
         VerificationCodes = "cleanup verification-codes",
-        /// Finished orders older than the retention floor, with what came in about them.
+        /// Finished orders past their retention, with their callbacks and refunds.
         PaymentRecords = "cleanup payment-records",
         Feedback = "cleanup feedback",
     }
 }
 
-/// What was cleared, what stayed, and which backup has it.
+/// The result of a purge.
 #[derive(Clone, Debug)]
 pub struct PurgeResult {
     pub deleted: Vec<(String, i64)>,
@@ -67,7 +65,7 @@ pub struct PurgeResult {
     pub backup: String,
 }
 
-/// Counts what would go and what would stay. Changes nothing.
+/// Counts the rows that a purge would delete and keep.
 ///
 /// # Errors
 /// Storage errors.
@@ -90,10 +88,10 @@ pub fn dry_run(core: &Core, target: PurgeTarget) -> Result<DeletionPreview> {
     })
 }
 
-/// Makes a backup, then clears what is in it. Blocks for as long as that takes.
+/// Makes a backup and then purges. Blocks.
 ///
 /// # Errors
-/// Those of the backup, and nothing is cleared then; storage errors.
+/// Those of the backup, and nothing is deleted then; storage errors.
 pub fn run(backups: &Backups, target: PurgeTarget, progress: backups::Progress<'_>) -> Result<PurgeResult> {
     let core = &backups.core;
     let kept = dry_run(core, target)?.keep;
@@ -118,7 +116,7 @@ pub fn run(backups: &Backups, target: PurgeTarget, progress: backups::Progress<'
     Ok(PurgeResult { deleted, kept, backup })
 }
 
-/// How many rows of which tables are gone, and which backup has them.
+/// The numbers of deleted rows by table, and the name of the backup.
 type Deleted = (Vec<(String, i64)>, String);
 
 fn purge_all(backups: &Backups, progress: backups::Progress<'_>) -> Result<Deleted> {
@@ -126,7 +124,7 @@ fn purge_all(backups: &Backups, progress: backups::Progress<'_>) -> Result<Delet
     Ok((deleted, made.backup.name))
 }
 
-/// Makes a backup and deletes what it holds of a table, slice by slice, as far as that is still as it was.
+/// Makes a backup and deletes its rows of one table, in batches, unless they have changed since.
 fn purge_table<BackedUpRow: Clone + Send + 'static>(
     backups: &Backups,
     table: &str,
@@ -163,8 +161,7 @@ fn truncate_all_in(tx: &Write<'_>) -> Result<Vec<(String, i64)>> {
     Ok(counts)
 }
 
-/// What is in a table, by its name, and how much of it. Requests are counts, and not the rows that hold thousands
-/// each.
+/// Returns the table with its number of rows. Counts the entries of the network log, not its blocks.
 fn row_count_in(tx: &Read<'_>, table: String) -> Result<(String, i64)> {
     if table == network_log::BLOCKS {
         return Ok((network_log::ENTRIES.to_owned(), network_log::count_in(tx)?));

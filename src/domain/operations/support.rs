@@ -1,11 +1,10 @@
-//! One page about a user, for the person who has them on the telephone: what they have, what they did lately, and what
-//! went wrong.
+//! The support page: one user's data, recent activity and problems, for the support staff.
 //!
-//! It shows that there were codes, castings and refused texts, not what stood in them: no code, no token, no question,
-//! and refused texts masked as they are kept.
+//! It lists codes, castings and refused texts without their contents: no code, token or question, and texts only
+//! masked.
 
 use crate::{
-    app::App,
+    core::Core,
     domain::{
         divination::{
             history,
@@ -35,11 +34,11 @@ use crate::{
 };
 
 /// Rows of each kind.
-const SHOWN: u32 = 10;
+const ROWS: u32 = 10;
 
-/// Everything on the page.
+/// The contents of the page.
 #[derive(Clone, Debug)]
-pub struct Sheet {
+pub struct SupportPage {
     pub kept: StoredUser,
     pub profile: Profile,
     pub accounts: Vec<(Asset, Account)>,
@@ -47,52 +46,52 @@ pub struct Sheet {
     pub devices: Vec<Device>,
     pub live_codes: Vec<LiveCode>,
     pub sent_codes: Vec<CodeSend>,
-    /// The last entries of both ledgers, newest first.
+    /// The newest entries of both assets.
     pub entries: Vec<Entry>,
-    /// What people and repairs did to the accounts.
+    /// Manual changes and repairs of the accounts.
     pub changes: Vec<AccountChange>,
     pub orders: Vec<Order>,
     pub castings: i64,
     pub records: Vec<CallRecord>,
-    /// Texts that were refused, masked as they are kept.
+    /// Refused texts, masked.
     pub violations: Vec<violations::ViolationRecord>,
     pub violations_total: i64,
-    /// What the user was told in the app.
+    /// Notifications in the user's inbox.
     pub notices: Vec<InboxItem>,
     pub notices_unread: usize,
     pub requests: Vec<Logged>,
-    /// What administrators saw and changed of the user.
+    /// Audit events about the user.
     pub audit: Vec<StoredAuditEvent>,
 }
 
-/// Reads the page. Blocks for as long as that takes.
+/// Collects the page. Blocks.
 ///
 /// # Errors
 /// `not_found`.
-pub fn show(app: &App, user: UserId) -> Result<Sheet> {
-    let page = PageRequest { number: 1, size: SHOWN };
-    let issues = user_data::validate(app, &UserSelector::Id(user))?.issues;
-    let castings = history::count(app, user)?;
-    let devices = tokens::list_devices(app, user, None)?;
-    let records = interpretation::list_of_user(app, user, page)?.items;
-    let orders = orders::list(app, orders::Filter { user: Some(user), state: None }, page)?.items;
+pub fn collect(core: &Core, user: UserId) -> Result<SupportPage> {
+    let page = Page { number: 1, size: ROWS };
+    let issues = user_data::validate(core, &Who::Id(user))?.issues;
+    let castings = history::count(core, user)?;
+    let devices = tokens::list_devices(core, user, None)?;
+    let records = interpretation::list_of_user(core, user, page)?.items;
+    let orders = orders::list(core, orders::Filter { user: Some(user), state: None }, page)?.items;
     let refused = violations::ViolationQuery { user: Some(user), ..violations::ViolationQuery::default() };
-    let refused = violations::list(app, &refused, page)?;
-    let notices = notifications::list(app, user, CursorRange { before: None, limit: SHOWN })?.items;
-    let notices_unread = notifications::unread_count(app, &app.store.read(|tx| users::find_in(tx, user))?)?;
+    let refused = violations::list(core, &refused, page)?;
+    let notices = notifications::list(core, user, Span { before: None, limit: ROWS })?.items;
+    let notices_unread = notifications::unread_count(core, &core.store.read(|tx| users::find_in(tx, user))?)?;
     let mut entries = Vec::new();
     for asset in Asset::ALL {
-        entries.extend(ledger::entries(app, user, asset, page)?.items);
+        entries.extend(ledger::entries(core, user, asset, page)?.items);
     }
     entries.sort_unstable_by_key(|entry| std::cmp::Reverse(entry.seq));
-    entries.truncate(SHOWN as usize);
-    app.store.read(|tx| {
-        let kept = users::find_stored_in(tx, user)?.ok_or(Code::NotFound)?;
-        let (live_codes, sent_codes) = codes_in(tx, &app.keys, &kept)?;
+    entries.truncate(ROWS as usize);
+    core.store.read(|tx| {
+        let kept = users::find_kept_in(tx, user)?.ok_or(Code::NotFound)?;
+        let (live_codes, sent_codes) = codes_in(tx, &core.keys, &kept)?;
         let account = |asset| Ok((asset, ledger::account_in(tx, user, asset)?));
         let requested = search::Filter { user: Some(user), ..search::Filter::default() };
         let about = audit::Filter { user: Some(user), ..audit::Filter::default() };
-        Ok(Sheet {
+        Ok(SupportPage {
             profile: users::profile_in(tx, user)?,
             accounts: Asset::ALL.into_iter().map(account).collect::<Result<_>>()?,
             issues,
@@ -118,11 +117,11 @@ pub fn show(app: &App, user: UserId) -> Result<Sheet> {
 fn codes_in(tx: &Read<'_>, key: &ServerKey, kept: &StoredUser) -> Result<(Vec<LiveCode>, Vec<CodeSend>)> {
     let (mut live, mut sent) = (Vec::new(), Vec::new());
     for address in [&kept.phone_number, &kept.email].into_iter().flatten() {
-        let recipient = AddressHmac::new(key, address);
-        live.extend(codes::list_live_in(tx, &recipient)?);
-        sent.extend(codes::list_sends_in(tx, &recipient, SHOWN)?);
+        let recipient = Recipient::of(key, address);
+        live.extend(codes::live_in(tx, &recipient)?);
+        sent.extend(codes::sent_in(tx, &recipient, ROWS)?);
     }
     sent.sort_unstable_by_key(|sent| std::cmp::Reverse(sent.sent_at));
-    sent.truncate(SHOWN as usize);
+    sent.truncate(ROWS as usize);
     Ok((live, sent))
 }
