@@ -1,7 +1,6 @@
 //! The support page: one user's data, recent activity and problems, for the support staff.
 //!
-//! It lists codes, castings and refused texts without their contents: no code, token or question, and texts only
-//! masked.
+//! It lists codes, castings and refused texts without their contents: no code, token or question, and texts only masked.
 
 use crate::{
     core::Core,
@@ -56,7 +55,7 @@ pub struct SupportPage {
     /// Refused texts, masked.
     pub violations: Vec<violations::ViolationRecord>,
     pub violations_total: i64,
-    /// Notifications in the user's inbox.
+    /// What the user was told in the core.
     pub notices: Vec<InboxItem>,
     pub notices_unread: usize,
     pub requests: Vec<Logged>,
@@ -69,15 +68,15 @@ pub struct SupportPage {
 /// # Errors
 /// `not_found`.
 pub fn collect(core: &Core, user: UserId) -> Result<SupportPage> {
-    let page = Page { number: 1, size: ROWS };
-    let issues = user_data::validate(core, &Who::Id(user))?.issues;
+    let page = PageRequest { number: 1, size: ROWS };
+    let issues = user_data::validate(core, &UserSelector::Id(user))?.issues;
     let castings = history::count(core, user)?;
     let devices = tokens::list_devices(core, user, None)?;
     let records = interpretation::list_of_user(core, user, page)?.items;
     let orders = orders::list(core, orders::Filter { user: Some(user), state: None }, page)?.items;
     let refused = violations::ViolationQuery { user: Some(user), ..violations::ViolationQuery::default() };
     let refused = violations::list(core, &refused, page)?;
-    let notices = notifications::list(core, user, Span { before: None, limit: ROWS })?.items;
+    let notices = notifications::list(core, user, CursorRange { before: None, limit: ROWS })?.items;
     let notices_unread = notifications::unread_count(core, &core.store.read(|tx| users::find_in(tx, user))?)?;
     let mut entries = Vec::new();
     for asset in Asset::ALL {
@@ -86,7 +85,7 @@ pub fn collect(core: &Core, user: UserId) -> Result<SupportPage> {
     entries.sort_unstable_by_key(|entry| std::cmp::Reverse(entry.seq));
     entries.truncate(ROWS as usize);
     core.store.read(|tx| {
-        let kept = users::find_kept_in(tx, user)?.ok_or(Code::NotFound)?;
+        let kept = users::find_stored_in(tx, user)?.ok_or(Code::NotFound)?;
         let (live_codes, sent_codes) = codes_in(tx, &core.keys, &kept)?;
         let account = |asset| Ok((asset, ledger::account_in(tx, user, asset)?));
         let requested = search::Filter { user: Some(user), ..search::Filter::default() };
@@ -117,9 +116,9 @@ pub fn collect(core: &Core, user: UserId) -> Result<SupportPage> {
 fn codes_in(tx: &Read<'_>, key: &ServerKey, kept: &StoredUser) -> Result<(Vec<LiveCode>, Vec<CodeSend>)> {
     let (mut live, mut sent) = (Vec::new(), Vec::new());
     for address in [&kept.phone_number, &kept.email].into_iter().flatten() {
-        let recipient = Recipient::of(key, address);
-        live.extend(codes::live_in(tx, &recipient)?);
-        sent.extend(codes::sent_in(tx, &recipient, ROWS)?);
+        let recipient = AddressHmac::new(key, address);
+        live.extend(codes::list_live_in(tx, &recipient)?);
+        sent.extend(codes::list_sends_in(tx, &recipient, ROWS)?);
     }
     sent.sort_unstable_by_key(|sent| std::cmp::Reverse(sent.sent_at));
     sent.truncate(ROWS as usize);
