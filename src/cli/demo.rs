@@ -37,7 +37,8 @@ pub fn run(common: &Common, args: &DemoArgs) -> Result<()> {
     start_logging(&config.log)?;
     let print = announce();
     let app = Arc::new(App::open(config, OpenMode::Server, &print)?);
-    let seeded = demo::seed(DemoServices { core: &app.core, moderation: &app.moderation, model_calls: &app.model_calls })?;
+    let seeded =
+        demo::seed(DemoServices { core: &app.core, moderation: &app.moderation, model_calls: &app.model_calls })?;
     let directory_name = directory.path().display().to_string();
     let announce: Announce = Arc::new(move |line: &str| {
         print(line);
