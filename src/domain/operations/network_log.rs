@@ -1,10 +1,9 @@
-//! The network log: an entry a request, written in batches behind the requests.
+//! The network log: one entry for each request, written in batches in the background.
 //!
-//! A request only writes its entry into memory. If entries come faster than the disk takes them, the oldest waiting
-//! ones are kept, further ones are counted and dropped, and the log says so: no request ever waits for its own entry.
+//! A request only queues its entry in memory. If the disk is too slow, further entries are dropped and counted.
 //!
-//! The surprise: a row holds thousands of entries (see `blocks.rs`), so that one costs a request next to nothing. What
-//! is in them is found by [`pieces`], which are made of them later.
+//! The surprise: a database row holds thousands of entries (see `blocks.rs`), so that an entry costs a request almost
+//! nothing. [`pieces`] make them searchable.
 
 mod blocks;
 pub mod pieces;
@@ -32,10 +31,10 @@ use crate::{
     types::{Timestamp, UserId},
 };
 
-/// Entries that wait at most: some seconds of the busiest traffic.
+/// The queue's capacity: some seconds of the heaviest traffic.
 const WAITING: i64 = 200_000;
 
-/// One answered request. The route is the template, because paths and queries carry phone numbers.
+/// A finished request. The route is the template, because paths and queries contain phone numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'request> {
     pub at: Timestamp,
@@ -53,7 +52,7 @@ pub struct NetworkLog {
     pub core: Core,
     waiting: Mutex<Waiting>,
     dropped: AtomicU64,
-    /// Who is woken when some blocks are full.
+    /// The thread that is unparked when several blocks are full.
     writer: OnceLock<Thread>,
 }
 
@@ -75,35 +74,34 @@ impl NetworkLog {
         }
     }
 
-    /// Has this thread unparked whenever there are full blocks to [`flush_full`]; once.
+    /// Registers the current thread to be unparked when there are full blocks for [`flush_full`].
     pub fn wake_this_thread(&self) {
-        // There is one server in a process, and one thread in it that writes the log.
+        // A process has one server with one such thread.
         let _ = self.writer.set(std::thread::current());
     }
 
-    /// Says what the ids begin with that the service gives requests; what follows are eight hexadecimal digits. Entries
-    /// take less room then.
+    /// Sets the common prefix of the service's request ids, which eight hexadecimal digits follow. Such ids are stored
+    /// as numbers.
     pub fn expect_ids(&self, start: &str) {
         lock_unpoisoned(&self.waiting).expect_ids(start);
     }
 }
 
-/// Writes what waits, and waits for the disk. Says how many blocks those were.
+/// Writes all queued entries and returns the number of blocks. Blocks.
 ///
 /// # Errors
-/// Storage errors; what could not be written waits for the next time.
+/// Storage errors; entries that were not written stay queued.
 pub fn flush(log: &NetworkLog) -> Result<usize> {
     let dropped = log.dropped.swap(0, Ordering::Relaxed);
     if dropped > 0 {
         tracing::warn!(dropped, "network log entries came faster than the disk took them");
     }
     let written = write_blocks(log, Waiting::pop)?;
-    // Who waits for the disk is parked too, and what woke them may have been full blocks.
+    // Blocks may have become full during the write, without another unpark.
     Ok(written + flush_full(log)?)
 }
 
-/// The same for the blocks that are full. The busier the service is the sooner they are, and a few at a time hold up
-/// nobody; all of half a second's at once would.
+/// Writes only full blocks. Under load this spreads the writes, so that none delays others for long.
 ///
 /// # Errors
 /// As [`flush`].
@@ -111,7 +109,7 @@ pub fn flush_full(log: &NetworkLog) -> Result<usize> {
     write_blocks(log, Waiting::pop_full)
 }
 
-/// Writes some blocks at a time, up to one that is not full: what comes in meanwhile can wait.
+/// Writes blocks in groups, until one that is not full.
 fn write_blocks(log: &NetworkLog, next: fn(&mut Waiting) -> Option<Block>) -> Result<usize> {
     let mut written = 0;
     loop {
@@ -139,12 +137,12 @@ fn write_blocks(log: &NetworkLog, next: fn(&mut Waiting) -> Option<Block>) -> Re
     }
 }
 
-/// The table whose rows hold many entries each.
+/// The table of blocks.
 pub const BLOCKS: &str = "access_log_blocks";
-/// The name under which the entries themselves are known.
+/// The view of the entries.
 pub const ENTRIES: &str = "access_log";
 
-/// How many requests are written down.
+/// Counts the entries.
 ///
 /// # Errors
 /// Storage errors.
@@ -152,12 +150,12 @@ pub fn count_in(tx: &Read<'_>) -> Result<i64> {
     blocks::count_in(tx)
 }
 
-/// The latest time of any entry. Looks at every block.
+/// Returns the latest time of any entry. Reads every block's times.
 pub fn latest_in(tx: &Read<'_>) -> Result<Option<Timestamp>> {
     blocks::latest_at_in(tx)
 }
 
-/// The clients of the last requests, but for those of monitors on this machine.
+/// Returns the client addresses of the newest requests, without health checks.
 pub fn recent_clients_in(tx: &Read<'_>, limit: u32) -> Result<Vec<String>> {
     let newest = blocks::newest_entry_in(tx)?.unwrap_or(0);
     let mut clients = Vec::new();
@@ -170,8 +168,7 @@ pub fn recent_clients_in(tx: &Read<'_>, limit: u32) -> Result<Vec<String>> {
     Ok(clients)
 }
 
-/// Deletes some of the entries older than `age`, the oldest first, and what was made of them. A block goes when all of
-/// its entries are that old.
+/// Deletes some blocks whose entries are all older than `age`, the oldest first, with empty pieces.
 pub fn delete_older_in(tx: &Write<'_>, age: Duration) -> Result<usize> {
     let deleted = blocks::delete_oldest_in(tx, tx.now.minus(age))?;
     if deleted > 0 {
@@ -180,10 +177,10 @@ pub fn delete_older_in(tx: &Write<'_>, age: Duration) -> Result<usize> {
     Ok(usize::try_from(deleted).unwrap_or(0))
 }
 
-/// Deletes entries older than `age` in slices, and says how many those were. Blocks for as long as that takes.
+/// Deletes all entries older than `age`, in batches, and returns their number. Blocks.
 ///
 /// # Errors
-/// Storage errors; what was deleted by then stays deleted.
+/// Storage errors; earlier batches stay deleted.
 pub fn clean_up(core: &Core, age: Duration) -> Result<usize> {
     let deleted = free_space_scrub::delete_in_batches(core, move |tx| delete_older_in(tx, age))?;
     free_space_scrub::delete_in_batches(core, pieces::delete_empty_in)?;

@@ -1,13 +1,11 @@
-//! How the entries of the network log are kept: thousands to a row, in the order in which they came.
+//! Blocks of the network log: rows with thousands of entries each.
 //!
-//! A row an entry would cost each request more than reading a balance does. A block is one row, whose entries were
-//! written out when their requests ended, as a JSON array of arrays, so that the view `access_log` can show them to
-//! whoever looks into the database by hand. Entries are numbered without gaps; a block knows the numbers of its first
-//! and its last.
+//! One row for each entry would cost a request more than reading a balance. A block stores its entries as a JSON array
+//! of arrays, which the view `access_log` unpacks for manual queries. Entries are numbered without gaps; a block stores
+//! its first and last number.
 //!
-//! What many entries of a block would repeat stands in it once, because each byte is written to the disk twice: times
-//! count from the block's, and in place of a text may stand a number, which is a place among the block's texts, or in
-//! an id what follows the start that the service's own ids have in common.
+//! A block stores repeated values once, because each byte is written to disk twice. Times are relative to the block's.
+//! Methods and routes are indexes into the block's texts. Ids with the service's common prefix are stored as numbers.
 
 use std::{
     borrow::Cow,
@@ -28,42 +26,42 @@ use crate::{
     types::{Timestamp, UserId},
 };
 
-/// Entries of one block at most: what has to be read for the sake of one of them.
+/// The maximum number of entries in a block, which a search must read for any one of them.
 pub(super) const BLOCK: i64 = 8192;
 
-/// Full blocks that are worth a commit: each makes all who read let go of what they know of the file.
+/// Full blocks written in one commit. Each commit makes all readers drop their snapshots.
 pub(super) const TOGETHER: usize = 4;
 
-/// Blocks deleted by one operation, if they are small ones: a few milliseconds of the writer's time.
+/// Blocks deleted in one write, if they are small.
 const SLICE: u32 = 64;
 
-/// Hexadecimal digits at the end of an id that is kept as a number.
+/// The hexadecimal digits of an id that is stored as a number.
 const DIGITS: usize = 8;
 
-/// Entries that are not in the store yet.
+/// A block in memory.
 #[derive(Clone, Debug)]
 pub(super) struct Block {
     entries: i64,
     first_at: Timestamp,
     last_at: Timestamp,
-    /// What the times of entries count from.
+    /// The base of the entries' times.
     base_at: Timestamp,
-    /// What ids that are kept as numbers begin with.
+    /// The prefix of ids stored as numbers.
     id_start: String,
-    /// What entries give the place of.
+    /// The methods and routes that entries refer to by index.
     texts: Vec<&'static str>,
     /// The JSON array.
     written: Vec<u8>,
 }
 
-/// Blocks that wait to be stored, the oldest first. Only the newest may have room.
+/// The queue of blocks to be stored, oldest first. Only the newest may have free space.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     blocks: VecDeque<Block>,
     entries: i64,
-    /// What the ids of most requests begin with.
+    /// The common prefix of request ids.
     id_start: String,
-    /// Bytes of the last block that was full.
+    /// The size in bytes of the last full block, used as capacity of the next.
     usual_size: usize,
 }
 
@@ -72,12 +70,12 @@ impl Waiting {
         self.entries
     }
 
-    /// Blocks that are begun from now on keep ids that begin with this as numbers.
+    /// Sets the prefix of ids for new blocks.
     pub(super) fn expect_ids(&mut self, start: &str) {
         start.clone_into(&mut self.id_start);
     }
 
-    /// Writes the entry behind the others. True if now there are as many full blocks as are written together.
+    /// Appends an entry. Returns true if enough blocks for a commit have just become full.
     pub(super) fn push(&mut self, entry: &Entry<'_>) -> bool {
         if self.blocks.back().is_none_or(Block::is_full) {
             self.blocks.push_back(Block::begun(entry.at, self.id_start.clone(), self.usual_size));
@@ -91,14 +89,14 @@ impl Waiting {
         self.blocks.len() == TOGETHER && self.blocks.back().is_some_and(Block::is_full)
     }
 
-    /// The oldest block.
+    /// Removes the oldest block.
     pub(super) fn pop(&mut self) -> Option<Block> {
         let block = self.blocks.pop_front()?;
         self.entries -= block.entries;
         Some(block)
     }
 
-    /// The oldest block, if nothing comes into it any more.
+    /// Removes the oldest block if it is full.
     pub(super) fn pop_full(&mut self) -> Option<Block> {
         if self.blocks.front()?.is_full() { self.pop() } else { None }
     }
@@ -116,12 +114,12 @@ impl Block {
         Self { entries: 0, first_at: at, last_at: at, base_at: at, id_start, texts: Vec::new(), written }
     }
 
-    /// Whether no further entry comes into it.
+    /// Returns true if the block accepts no further entry.
     pub(super) fn is_full(&self) -> bool {
         self.entries == BLOCK
     }
 
-    /// True if the entry could be written, as it always can.
+    /// Appends an entry. Returns false if it cannot be serialized, which does not happen.
     fn push(&mut self, entry: &Entry<'_>) -> bool {
         let row = (
             entry.at.0 - self.base_at.0,
@@ -133,7 +131,7 @@ impl Block {
             u64::try_from(entry.duration.as_micros()).unwrap_or(u64::MAX),
             self.shortened(entry.request_id),
         );
-        // The array's end moves behind the entry.
+        // Moves the closing bracket behind the new entry.
         let is_first = self.written.pop().is_none();
         let end = self.written.len();
         self.written.push(if is_first { b'[' } else { b',' });
@@ -153,8 +151,8 @@ impl Block {
         true
     }
 
-    /// Where this text is among the block's. There are as many as there are endpoints, and the same one is always in
-    /// the same place of the memory.
+    /// Returns the index of a text, and adds it if it is new. Compares addresses, because each endpoint's texts are
+    /// static.
     fn place_of(&mut self, text: &'static str) -> usize {
         self.texts.iter().position(|known| ptr::eq(*known, text)).unwrap_or_else(|| {
             self.texts.push(text);
@@ -162,7 +160,7 @@ impl Block {
         })
     }
 
-    /// The id without the start that most have in common, if that leaves a number.
+    /// Returns the id as a number if it has the common prefix.
     fn shortened<'id>(&self, id: &'id str) -> Said<'id> {
         let number =
             id.strip_prefix(self.id_start.as_str()).filter(|digits| digits.len() == DIGITS).and_then(number_of);
@@ -170,7 +168,7 @@ impl Block {
     }
 }
 
-/// What these digits say, if they are all hexadecimal and no capitals.
+/// Parses lower-case hexadecimal digits.
 fn number_of(digits: &str) -> Option<u32> {
     digits.bytes().try_fold(0_u32, |number, digit| {
         let value = match digit {
@@ -182,7 +180,7 @@ fn number_of(digits: &str) -> Option<u32> {
     })
 }
 
-/// A text as it stands in an entry: itself, or a number in its place.
+/// A text in an entry, or the number that stands for it.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 enum Said<'block> {
@@ -218,7 +216,7 @@ impl<'de: 'block, 'block> Deserialize<'de> for Said<'block> {
     }
 }
 
-/// An entry as it is written.
+/// An entry as stored.
 #[derive(Deserialize)]
 struct Written<'block>(
     i64,
@@ -231,14 +229,14 @@ struct Written<'block>(
     #[serde(borrow)] Said<'block>,
 );
 
-/// What the entries of a block have in common.
+/// The shared values of a block.
 struct Shared<'block> {
     base_at: i64,
     id_start: &'block str,
     texts: Vec<&'block str>,
 }
 
-/// An entry as it is read.
+/// An entry as read, with shared values resolved.
 pub(super) struct Kept<'block> {
     pub at: Timestamp,
     pub user: Option<i64>,
@@ -316,7 +314,7 @@ pub(super) fn insert_in(tx: &Write<'_>, block: &Block) -> Result<()> {
     .map(drop)
 }
 
-/// Calls back with each entry from `first` to `last`, the oldest first, and says how many those were.
+/// Calls a function for each entry from `first` to `last`, oldest first. Returns their number.
 pub(super) fn each_in(
     tx: &Read<'_>,
     first: i64,
@@ -350,31 +348,31 @@ fn text_of<'row>(row: &'row Row<'_>, column: usize) -> Result<&'row str> {
     row.get_ref(column)?.as_str().map_err(Error::internal)
 }
 
-/// The number of the oldest entry.
+/// Returns the number of the oldest entry.
 pub(super) fn oldest_entry_in(tx: &Read<'_>) -> Result<Option<i64>> {
     tx.first("select first_entry from access_log_blocks order by first_entry limit 1", (), |row| row.get(0))
 }
 
-/// The number of the newest entry.
+/// Returns the number of the newest entry.
 pub(super) fn newest_entry_in(tx: &Read<'_>) -> Result<Option<i64>> {
     tx.first("select last_entry from access_log_blocks order by first_entry desc limit 1", (), |row| row.get(0))
 }
 
-/// How many entries there are.
+/// Counts the entries.
 pub(super) fn count_in(tx: &Read<'_>) -> Result<i64> {
     let (oldest, newest) = (oldest_entry_in(tx)?, newest_entry_in(tx)?);
     Ok(oldest.zip(newest).map_or(0, |(oldest, newest)| newest - oldest + 1))
 }
 
-/// The latest time of any entry, which is not always that of the last one written: clocks may have been set back. Looks
-/// at every block.
+/// Returns the latest time of any entry, which need not be the newest entry's: the clock may have been set back. Reads
+/// every block's times.
 pub(super) fn latest_at_in(tx: &Read<'_>) -> Result<Option<Timestamp>> {
     let latest: Option<i64> = tx.one("select max(last_at) from access_log_blocks", (), |row| row.get(0))?;
     Ok(latest.map(Timestamp))
 }
 
-/// Deletes some of the oldest blocks, of which no entry is younger than `until`, and says how many entries they had. A
-/// block with an entry of a time to come, by a clock that was ahead, is as old as the one after it.
+/// Deletes some of the oldest blocks without an entry after `until`. Returns the number of entries. A block with a
+/// future time, from a clock that was ahead, counts as old as the next one.
 pub(super) fn delete_oldest_in(tx: &Write<'_>, until: Timestamp) -> Result<i64> {
     let first_dated = tx.first(
         "select first_entry, last_at from access_log_blocks where last_at <= ?1 order by first_entry limit 1",

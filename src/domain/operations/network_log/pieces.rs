@@ -1,9 +1,8 @@
-//! Pieces of the network log: who is in which, so that one caller's requests are found without an index over all.
+//! Pieces of the network log: counts of entries by caller, which replace an index over all entries.
 //!
-//! Once enough entries have come in, they become a piece: for each client address and each user in it, and for what
-//! failed, one row that counts their entries. A search asks each piece whether it has what is wanted, which is one
-//! point look-up, and reads only those that do. Rows of pieces are appended in their order, several hundred to a page,
-//! by a job behind the log.
+//! When enough entries have been written, they become a piece: one row with the number of entries for each client
+//! address, for each user, and for failures. A search asks each piece for its caller with one point query, and reads
+//! only pieces with matches. A background job appends the rows.
 
 use std::collections::HashMap;
 
@@ -18,15 +17,14 @@ use crate::{
     types::{Timestamp, UserId},
 };
 
-/// Entries of one piece: what a search reads at most for a page, beside the entries that are in no piece yet.
+/// Entries of a piece. A search for one page reads at most one piece more, and the uncounted entries.
 pub const PIECE: i64 = 8192;
-/// Rows written by one operation, so that the writer is never held for long.
+/// Rows inserted in one write.
 const SLICE: usize = 500;
-/// Rows deleted by one operation. A piece has up to two for each of its entries, so its entries may be gone before
-/// them.
+/// Rows deleted in one write. A piece has up to two rows for each of its entries.
 const SUBJECTS_DELETED: u32 = 3000;
 
-/// What entries are counted for.
+/// A condition for which pieces count entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     Client(String),
@@ -44,19 +42,19 @@ impl Subject {
     }
 }
 
-/// A run of entries that a search may have to read.
+/// A range of entries that may contain matches.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
     pub first: i64,
     pub last: i64,
-    /// How many of them match, where that is known without reading them.
+    /// The number of matches, if the piece counts exactly what the filter asks for.
     pub matching: Option<i64>,
 }
 
-/// Makes pieces of what has come in since the last one, if it is enough for one. True if it was.
+/// Creates the next piece. Returns false if there are too few uncounted entries.
 ///
 /// # Errors
-/// Storage errors. A piece that was begun is made anew the next time.
+/// Storage errors; the next call creates the piece again.
 pub fn make(core: &Core) -> Result<bool> {
     let Some(draft) = core.store.read(draft_in)? else { return Ok(false) };
     let Draft { piece, first, last, counts } = draft;
@@ -65,7 +63,7 @@ pub fn make(core: &Core) -> Result<bool> {
         let slice = slice.to_vec();
         core.store.write(move |tx| insert_subjects_in(tx, &slice)).wait()?;
     }
-    // The piece counts from here on; rows without their piece are looked at by nobody.
+    // Written last: searches ignore the rows of a piece that does not exist yet.
     core.store
         .write(move |tx| {
             tx.execute(
@@ -78,10 +76,10 @@ pub fn make(core: &Core) -> Result<bool> {
     Ok(true)
 }
 
-/// Deletes the oldest piece if no entry of it is left, not all at once, and says how many rows went.
+/// Deletes some rows of the oldest piece if all its entries are deleted. Returns the number of rows.
 pub fn delete_empty_in(tx: &Write<'_>) -> Result<usize> {
     let Some(oldest) = oldest_entry_in(tx)? else {
-        // Numbers begin again, so nothing may stay that counts from the old ones.
+        // The numbers of an empty log start again, so no piece may stay.
         let pieces = tx.execute("delete from access_log_pieces", ())?;
         return Ok(pieces + tx.execute("delete from access_log_subjects", ())?);
     };
@@ -102,13 +100,13 @@ pub fn delete_empty_in(tx: &Write<'_>) -> Result<usize> {
     Ok(deleted)
 }
 
-/// The runs that may hold what is asked for, newest first.
+/// Returns the ranges that may contain matches, newest first. The first one holds the uncounted entries.
 pub(super) fn spans_in(tx: &Read<'_>, filter: &Filter) -> Result<Vec<Span>> {
     let oldest = oldest_entry_in(tx)?.unwrap_or(i64::MAX);
     let is_partly_deleted = |first: i64| first < oldest;
     let found = match filter.subject() {
         Some(subject) => tx.all(
-            // A subquery and no join, which might be begun at its other end, of a much longer table.
+            // A subquery instead of a join, which the planner might start at the much longer table.
             "select p.first_entry, p.last_entry, p.first_at, p.last_at, \
              (select entries from access_log_subjects where piece = p.id and subject = ?1) \
              from access_log_pieces p order by p.id desc",
@@ -141,7 +139,7 @@ struct Found {
     last: i64,
     first_at: Timestamp,
     last_at: Timestamp,
-    /// Nothing if the subject has none in it.
+    /// Nothing if the caller has no entries in the piece.
     entries: Option<i64>,
 }
 
@@ -161,11 +159,11 @@ struct Counts {
     failed: i64,
 }
 
-/// What the next piece will say, or nothing if too little has come in since the last one.
+/// Counts the entries after the last piece, if they are enough for one.
 fn draft_in(tx: &Read<'_>) -> Result<Option<Draft>> {
     let (last_piece, last_entry) = last_piece_in(tx)?;
     let newest = newest_entry_in(tx)?.unwrap_or(0);
-    // Entries may have been deleted before they came into a piece.
+    // Entries may have been deleted before they were counted.
     let first = oldest_entry_in(tx)?.unwrap_or(newest).max(last_entry + 1);
     if newest - first + 1 < PIECE {
         return Ok(None);
@@ -193,7 +191,7 @@ impl Counts {
         }
     }
 
-    /// Rows in the order of their key, so that writing them is appending.
+    /// Returns the rows in the order of their key, so that inserting appends.
     fn rows(self, piece: i64) -> Vec<(i64, String, i64)> {
         let failed = Some((Subject::Failed, self.failed)).filter(|(_, entries)| *entries > 0);
         let clients = self.clients.into_iter().map(|(client, entries)| (Subject::Client(client), entries));
@@ -205,7 +203,7 @@ impl Counts {
     }
 }
 
-/// The number of the last piece and its last entry; zeros if there is none.
+/// Returns the number of the last piece and of its last entry, or zeros.
 fn last_piece_in(tx: &Read<'_>) -> Result<(i64, i64)> {
     let last = tx.first("select id, last_entry from access_log_pieces order by id desc limit 1", (), |row| {
         Ok((row.get(0)?, row.get(1)?))

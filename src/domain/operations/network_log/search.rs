@@ -1,4 +1,4 @@
-//! Looking requests up: whose, from where, when, and which failed.
+//! Searches of the network log by user, client address, time and failure.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::{
     types::{PageRequest, Paginated, Timestamp, UserId},
 };
 
-/// Which entries are asked for. The range is half-open.
+/// A filter on entries. The time range is half-open.
 #[derive(Clone, Debug)]
 pub struct Filter {
     pub user: Option<UserId>,
@@ -33,7 +33,7 @@ impl Default for Filter {
 }
 
 impl Filter {
-    /// What narrows the search most.
+    /// Returns the most selective condition.
     pub(super) fn subject(&self) -> Option<Subject> {
         let user = self.user.map(Subject::User);
         let client = || self.client_ip.clone().map(Subject::Client);
@@ -51,14 +51,14 @@ impl Filter {
             && !(self.failed_only && entry.status < 400)
     }
 
-    /// Whether what a piece counts for the subject is all that is asked for, beside the time.
+    /// Returns true if the count of a piece answers the filter, apart from the time.
     pub(super) fn has_one_condition(&self) -> bool {
         let conditions = [self.user.is_some(), self.client_ip.is_some(), self.failed_only];
         conditions.into_iter().filter(|is_set| *is_set).count() <= 1
     }
 }
 
-/// A request as it was written down.
+/// A logged request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Logged {
     pub id: i64,
@@ -66,7 +66,7 @@ pub struct Logged {
     pub user: Option<UserId>,
     pub client_ip: String,
     pub method: String,
-    /// The route's template; nothing for what no route took.
+    /// The route's template; nothing if no route matched.
     pub route: Option<String>,
     pub status: u16,
     pub duration_us: i64,
@@ -83,7 +83,7 @@ impl Logged {
     }
 }
 
-/// Entries, newest first. Reads some thousand entries, so it belongs onto a thread that may block.
+/// Lists matching requests, newest first. Blocks, because it may read thousands of entries.
 ///
 /// # Errors
 /// Storage errors.
@@ -112,7 +112,7 @@ pub fn list_in(tx: &Read<'_>, filter: &Filter, page: PageRequest) -> Result<Pagi
     Ok(found)
 }
 
-/// The user's requests, as far as they are kept, newest first.
+/// Exports the user's logged requests, newest first.
 pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     let filter = Filter { user: Some(user), ..Filter::default() };
     for span in spans_in(tx, &filter)? {
@@ -129,7 +129,7 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What a run has of what is asked for, the oldest first.
+/// Returns the matching requests of a range, oldest first.
 fn matching_in(tx: &Read<'_>, filter: &Filter, span: Span) -> Result<Vec<Logged>> {
     let mut matching = Vec::new();
     each_in(tx, span.first, span.last, |id, entry| {

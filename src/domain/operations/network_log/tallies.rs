@@ -1,7 +1,7 @@
-//! What client addresses did in a time: how much, how much of it in vain, and whether that is suspicious.
+//! Reports on client addresses: request counts and suspicious activity.
 //!
-//! Everything is counted in one walk over the entries of the time, in pieces, so that no read pins the database's log
-//! for long. Nothing is stored: a suspicion is an operator's to judge, not a list that outlives its reasons.
+//! A report reads the entries of its period once, in batches, so that no snapshot blocks checkpoints for long. Nothing
+//! is stored, because an operator judges each suspicion.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -20,46 +20,46 @@ use crate::{
     types::{PageRequest, Timestamp, ensure_ordered},
 };
 
-/// How long requests are counted, and how long they are suspected, if nothing else is said.
+/// The default periods of the two reports.
 pub const COUNTED: Duration = DAY;
 pub const SUSPECTED: Duration = Duration::from_hours(1);
 
-/// The longest time that is tallied at once.
+/// The longest period of a report.
 const LONGEST_DAYS: u32 = 31;
 const DAY: Duration = Duration::from_hours(24);
 
-/// Entries read at once.
+/// Entries read in one snapshot.
 const PIECE: i64 = 20_000;
 const MINUTE: i64 = 60_000;
-/// Points of a reason whose threshold is reached, and of one that is twice as high.
+/// The score of a reason at its threshold. It doubles at twice the threshold.
 const POINTS: u64 = 25;
 const HIGHEST_SCORE: u64 = 100;
 
-/// What one address did.
+/// The activity of a client address.
 #[derive(Clone, Debug)]
 pub struct Tally {
     pub client_ip: String,
     pub requests: u64,
     pub failed: u64,
-    /// Sign-ins of users and administrators that were refused.
+    /// Refused sign-ins of users and administrators.
     pub failed_sign_ins: u64,
     pub users: u64,
-    /// Requests in its busiest minute.
+    /// Requests in the busiest minute.
     pub busiest_minute: u64,
     pub first_at: Timestamp,
     pub last_at: Timestamp,
 }
 
-/// An address that did more of something than people do.
+/// A suspicious client address.
 #[derive(Clone, Debug)]
 pub struct Suspect {
     pub tally: Tally,
-    /// From 25, one reason just reached, to 100.
+    /// 25 for one reason at its threshold, up to 100.
     pub score: u64,
     pub reasons: Vec<Reason>,
 }
 
-/// What is suspicious, how much of it there was, and how much would be enough.
+/// A measurement above its threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reason {
     /// `failed_sign_ins`, `failure_share` (in percent), `distinct_users` or `request_rate` (in a minute).
@@ -68,10 +68,10 @@ pub struct Reason {
     pub threshold: u64,
 }
 
-/// The time that is tallied: up to now and as long as usual, where it is not said otherwise under these names.
+/// Returns the period of a report from two optional parameters, given with their names.
 ///
 /// # Errors
-/// `invalid_parameters`, for the end of a time that ends before it begins or is too long.
+/// `invalid_parameters` if the period ends before its start or is too long.
 pub fn window(
     start: (&str, Option<Timestamp>),
     end: (&str, Option<Timestamp>),
@@ -88,12 +88,12 @@ pub fn window(
     Ok((from, to))
 }
 
-/// Those of all addresses that stand on a page.
+/// Returns the items of a page.
 pub fn on_page<T>(all: Vec<T>, page: PageRequest) -> impl Iterator<Item = T> {
     all.into_iter().skip(usize::try_from(page.offset()).unwrap_or(usize::MAX)).take(page.size as usize)
 }
 
-/// All addresses of the time, the busiest first. Blocks for as long as reading takes.
+/// Returns all client addresses of the period, busiest first. Blocks.
 ///
 /// # Errors
 /// Storage errors.
@@ -103,7 +103,7 @@ pub fn count(core: &Core, from: Timestamp, to: Timestamp) -> Result<Vec<Tally>> 
     Ok(tallies)
 }
 
-/// The suspicious addresses of the time, the worst first. Blocks for as long as reading takes.
+/// Returns the suspicious client addresses of the period, highest score first. Blocks.
 ///
 /// # Errors
 /// Storage errors.
@@ -135,7 +135,7 @@ fn suspect(tally: Tally, thresholds: &Suspicion) -> Option<Suspect> {
     (!reasons.is_empty()).then_some(Suspect { tally, score, reasons })
 }
 
-/// What is known of an address while the entries are read.
+/// The running counts of a client address.
 struct Counting {
     tally: Tally,
     users: HashSet<i64>,
@@ -146,7 +146,7 @@ struct Counting {
 fn tally(core: &Core, from: Timestamp, to: Timestamp) -> Result<Vec<Tally>> {
     let filter = Filter { from, to, ..Filter::default() };
     let mut spans = core.store.read(|tx| spans_in(tx, &filter))?;
-    // Oldest first, so that minutes come in their order.
+    // Oldest first, so that minutes come in order.
     spans.reverse();
     let mut counted: HashMap<String, Counting> = HashMap::new();
     for span in spans {
@@ -170,8 +170,8 @@ fn tally(core: &Core, from: Timestamp, to: Timestamp) -> Result<Vec<Tally>> {
     Ok(counted.into_values().map(Counting::finish).collect())
 }
 
-/// Whether this route asks for codes or takes codes or passwords. Those that take a token are none: ten apps behind one
-/// address that refresh expired tokens are no attack.
+/// Returns true if the route sends or accepts codes or passwords. Token refreshes do not count: several apps behind one
+/// address that refresh expired tokens are not an attack.
 fn is_sign_in(route: &str) -> bool {
     const SIGN_IN: [&str; 5] =
         ["/auth/send-code", "/auth/login", "/api/v1/auth/send-code", "/api/v1/auth/login", "/admin/login"];
