@@ -8,7 +8,7 @@
 /// The state before any symbol.
 pub(super) const ROOT: u32 = 0;
 
-const NOTHING: u32 = u32::MAX;
+const NONE: u32 = u32::MAX;
 
 /// Immutable after building.
 pub(super) struct Automaton {
@@ -26,17 +26,17 @@ pub(super) struct Automaton {
 
 /// The position of a scan. Most symbols continue no key: then only the last one matters, and no state.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Walk {
+pub(super) struct Cursor {
     /// The state, if at least two symbols of some key have been read.
     state: u32,
     last: u32,
-    outlook: Outlook,
+    lookahead: Lookahead,
 }
 
 /// A summary of a state that avoids loading it: whether a key ends there, and a bit set of the symbols that continue
 /// it. Several symbols share a bit.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-struct Outlook(u32);
+struct Lookahead(u32);
 
 #[derive(Clone, Copy)]
 struct Node {
@@ -53,8 +53,8 @@ struct Output {
     next: u32,
 }
 
-impl Walk {
-    pub(super) const BEGUN: Self = Self { state: ROOT, last: 0, outlook: Outlook(0) };
+impl Cursor {
+    pub(super) const BEGUN: Self = Self { state: ROOT, last: 0, lookahead: Lookahead(0) };
 
     /// The symbol read last, or 0.
     #[inline]
@@ -72,15 +72,15 @@ impl Walk {
     /// state.
     #[inline]
     pub(super) fn ends_key(self) -> bool {
-        self.outlook.0 & Outlook::ENDS != 0
+        self.lookahead.0 & Lookahead::ENDS != 0
     }
 }
 
-impl Outlook {
+impl Lookahead {
     const ENDS: u32 = 1 << 31;
 
     fn new(ends: bool, onward: impl Iterator<Item = u32>) -> Self {
-        onward.fold(Self(if ends { Self::ENDS } else { 0 }), |outlook, symbol| Self(outlook.0 | Self::bit(symbol)))
+        onward.fold(Self(if ends { Self::ENDS } else { 0 }), |lookahead, symbol| Self(lookahead.0 | Self::bit(symbol)))
     }
 
     /// The summary of states whose continuations only their children know.
@@ -125,17 +125,17 @@ impl Automaton {
 
     /// Reads one more symbol: what [`Automaton::step`] does, without touching states that lead nowhere.
     #[inline]
-    pub(super) fn advance(&self, walk: Walk, symbol: u32) -> Walk {
-        if walk.outlook.may_go_on(symbol) {
-            self.advance_from_state(walk, symbol)
+    pub(super) fn advance(&self, cursor: Cursor, symbol: u32) -> Cursor {
+        if cursor.lookahead.may_go_on(symbol) {
+            self.advance_from_state(cursor, symbol)
         } else {
-            self.begin(walk.last, symbol)
+            self.begin(cursor.last, symbol)
         }
     }
 
     /// The state after a walk.
-    pub(super) fn state_of(&self, walk: Walk) -> u32 {
-        if walk.has_state() { walk.state } else { self.step(ROOT, walk.last) }
+    pub(super) fn state_of(&self, cursor: Cursor) -> u32 {
+        if cursor.has_state() { cursor.state } else { self.step(ROOT, cursor.last) }
     }
 
     /// The indices of the keys that end in this state, the longest first.
@@ -154,23 +154,23 @@ impl Automaton {
 
     /// Returns the scan after two symbols, independent of earlier ones.
     #[inline]
-    fn begin(&self, first: u32, second: u32) -> Walk {
+    fn begin(&self, first: u32, second: u32) -> Cursor {
         match self.pairs.find(first, second) {
-            Some(pair) => Walk { state: pair.state, last: second, outlook: pair.outlook },
-            None => Walk { state: ROOT, last: second, outlook: Outlook::default() },
+            Some(pair) => Cursor { state: pair.state, last: second, lookahead: pair.lookahead },
+            None => Cursor { state: ROOT, last: second, lookahead: Lookahead::default() },
         }
     }
 
     #[inline(never)]
-    fn advance_from_state(&self, walk: Walk, symbol: u32) -> Walk {
-        let mut state = walk.state;
+    fn advance_from_state(&self, cursor: Cursor, symbol: u32) -> Cursor {
+        let mut state = cursor.state;
         while !self.is_shallow(state) {
             if let Some(child) = self.child(state, symbol) {
-                return Walk { state: child, last: symbol, outlook: Outlook::open(self.is_match(child)) };
+                return Cursor { state: child, last: symbol, lookahead: Lookahead::open(self.is_match(child)) };
             }
             state = self.nodes[state as usize].fail;
         }
-        self.begin(walk.last, symbol)
+        self.begin(cursor.last, symbol)
     }
 
     /// Returns true if this state holds only the last symbol.
@@ -182,7 +182,7 @@ impl Automaton {
     /// Returns true if a key ends in this state.
     #[inline]
     fn is_match(&self, state: u32) -> bool {
-        self.nodes[state as usize].output != NOTHING
+        self.nodes[state as usize].output != NONE
     }
 
     /// Stores the continuations of each pair of first symbols with the pair.
@@ -190,7 +190,7 @@ impl Automaton {
         let mut slots = std::mem::take(&mut self.pairs.slots);
         for pair in slots.iter_mut().filter(|pair| pair.state != ROOT) {
             let (_, onward) = self.children(pair.state);
-            pair.outlook = Outlook::new(self.is_match(pair.state), onward.iter().copied());
+            pair.lookahead = Lookahead::new(self.is_match(pair.state), onward.iter().copied());
         }
         self.pairs.slots = slots;
     }
@@ -233,7 +233,7 @@ struct Pair {
     second: u32,
     /// The root in an empty slot.
     state: u32,
-    outlook: Outlook,
+    lookahead: Lookahead,
 }
 
 /// Bits of the filter for each pair: two of a hundred pairs that begin no key pass it.
@@ -324,7 +324,7 @@ impl<'keys> Builder<'keys> {
         let automaton = Automaton {
             initial: vec![ROOT; symbols],
             pairs: Pairs::new(0),
-            nodes: vec![Node { first_child: 1, fail: ROOT, output: NOTHING }],
+            nodes: vec![Node { first_child: 1, fail: ROOT, output: NONE }],
             labels: vec![0],
             outputs: Vec::with_capacity(keys.len()),
             shallow: 1,
@@ -360,7 +360,7 @@ impl<'keys> Builder<'keys> {
         while first < end {
             let symbol = self.key(first)[self.depth];
             let same = (first..end).take_while(|&key| self.key(key)[self.depth] == symbol).count() as u32;
-            self.automaton.nodes.push(Node { first_child: NOTHING, fail: ROOT, output: NOTHING });
+            self.automaton.nodes.push(Node { first_child: NONE, fail: ROOT, output: NONE });
             self.automaton.labels.push(symbol);
             children.push(Range { first, end: first + same });
             first += same;
@@ -381,8 +381,8 @@ impl<'keys> Builder<'keys> {
                 automaton.pairs = Pairs::new(automaton.nodes.len() - first_child);
                 for (parent, state) in parents(&automaton.nodes, first_parent, first_child) {
                     let (first, second) = (automaton.labels[parent], automaton.labels[state]);
-                    let outlook = Outlook::default();
-                    automaton.pairs.insert(Pair { first, second, state: state as u32, outlook });
+                    let lookahead = Lookahead::default();
+                    automaton.pairs.insert(Pair { first, second, state: state as u32, lookahead });
                 }
             }
             _ => {}
@@ -412,7 +412,7 @@ impl<'keys> Builder<'keys> {
         let mut automaton = self.automaton;
         // Bounds the children of the last state, which has none.
         let end = automaton.nodes.len() as u32;
-        automaton.nodes.push(Node { first_child: end, fail: ROOT, output: NOTHING });
+        automaton.nodes.push(Node { first_child: end, fail: ROOT, output: NONE });
         automaton.nodes.shrink_to_fit();
         automaton.labels.shrink_to_fit();
         automaton.look_ahead();
@@ -443,13 +443,13 @@ mod tests {
     fn found(keys: &[Vec<u32>], text: &[u32]) -> Vec<(usize, usize)> {
         let borrowed: Vec<&[u32]> = keys.iter().map(Vec::as_slice).collect();
         let automaton = Automaton::build(&borrowed);
-        let (mut state, mut walk) = (ROOT, Walk::BEGUN);
+        let (mut state, mut cursor) = (ROOT, Cursor::BEGUN);
         let mut found = Vec::new();
         for (index, &symbol) in text.iter().enumerate() {
             state = automaton.step(state, symbol);
-            walk = automaton.advance(walk, symbol);
-            assert_eq!(automaton.state_of(walk), state);
-            assert!(!walk.has_state() || walk.ends_key() == automaton.matches(state).next().is_some());
+            cursor = automaton.advance(cursor, symbol);
+            assert_eq!(automaton.state_of(cursor), state);
+            assert!(!cursor.has_state() || cursor.ends_key() == automaton.matches(state).next().is_some());
             found.extend(automaton.matches(state).map(|key| (index + 1, key)));
         }
         found.sort_unstable();

@@ -4,8 +4,8 @@
 //! contact numbers.
 
 use super::{
-    Match,
     folding::{Fold, folding},
+    types::Match,
 };
 
 /// Digits of the shortest contact number.

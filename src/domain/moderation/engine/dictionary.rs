@@ -3,7 +3,7 @@
 //! Chinese has no spaces: 海军刀枪 contains 军刀. The most probable segmentation around a match decides, and a word boundary
 //! inside the match acquits. Knows words of one to four characters; it is not a segmenter for prose.
 
-use std::sync::LazyLock;
+use std::{collections::HashMap, sync::LazyLock};
 
 use super::folding::{Fold, folding};
 
@@ -23,13 +23,11 @@ const REACH: usize = 8;
 const TOTAL: i32 = 52;
 /// Frequency class of the supplement.
 const MIDDLING: u8 = 16;
-const SLOTS: usize = 1 << 18;
 
 /// Words with their frequency classes: twice the binary logarithm of their count.
 pub(super) struct Dictionary {
-    /// Open addressing; 0 is an empty slot.
-    keys: Vec<u64>,
-    classes: Vec<u8>,
+    /// The frequency class by the key of the word.
+    classes: HashMap<u64, u8>,
 }
 
 /// The one dictionary of the process.
@@ -115,19 +113,11 @@ impl Dictionary {
     }
 
     fn class(&self, letters: &[char]) -> Option<u8> {
-        let key = key_of(letters)?;
-        let mut slot = slot_of(key);
-        loop {
-            match self.keys[slot] {
-                0 => return None,
-                stored if stored == key => return Some(self.classes[slot]),
-                _ => slot = (slot + 1) % SLOTS,
-            }
-        }
+        self.classes.get(&key_of(letters)?).copied()
     }
 
     fn read() -> Self {
-        let mut dictionary = Self { keys: vec![0; SLOTS], classes: vec![0; SLOTS] };
+        let mut dictionary = Self { classes: HashMap::new() };
         WORDS.lines().filter(|line| !line.starts_with('#')).for_each(|line| dictionary.read_line(line));
         for word in SUPPLEMENT.split_whitespace() {
             let folded: Vec<char> = word.chars().filter_map(folded_letter).collect();
@@ -155,12 +145,8 @@ impl Dictionary {
     /// Keeps the higher class of a word that comes twice.
     fn insert(&mut self, letters: &[char], class: u8) {
         let Some(key) = key_of(letters) else { return };
-        let mut slot = slot_of(key);
-        while self.keys[slot] != 0 && self.keys[slot] != key {
-            slot = (slot + 1) % SLOTS;
-        }
-        self.keys[slot] = key;
-        self.classes[slot] = self.classes[slot].max(class);
+        let stored = self.classes.entry(key).or_default();
+        *stored = class.max(*stored);
     }
 }
 
@@ -203,10 +189,6 @@ fn key_of(letters: &[char]) -> Option<u64> {
     letters.iter().try_fold(0, |key, &letter| Some(key << 16 | u64::from(u16::try_from(letter as u32).ok()?)))
 }
 
-fn slot_of(key: u64) -> usize {
-    (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 46) as usize
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -219,9 +201,9 @@ mod tests {
     }
 
     #[test]
-    fn knows_common_words_and_leaves_room() {
-        let used = dictionary().keys.iter().filter(|&&key| key != 0).count();
-        assert!(used > 140_000 && used < SLOTS * 2 / 3, "{used}");
+    fn knows_common_words() {
+        let count = dictionary().classes.len();
+        assert!(count > 140_000, "{count}");
         assert!(dictionary().contains(&['妈', '妈']));
         assert!(!dictionary().contains(&['妈', '的']));
     }

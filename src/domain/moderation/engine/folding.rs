@@ -8,7 +8,7 @@ use std::{ops::Range, sync::LazyLock};
 
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 
-use super::{lookalikes, pages::PageTable};
+use super::{code_point_table::CodePointTable, confusables};
 use crate::types::is_invisible;
 
 const SIMPLIFIED: &str = include_str!("../../../../assets/traditional-simplified.tsv");
@@ -52,7 +52,7 @@ pub(super) enum LetterClass {
 
 /// The table of all characters.
 pub(super) struct Folding {
-    table: PageTable,
+    table: CodePointTable,
     expansions: Vec<Vec<char>>,
     /// Folded letter and a character that folds to it, sorted, without letters that fold to themselves.
     sources: Vec<(char, char)>,
@@ -93,7 +93,7 @@ impl Folding {
 
     /// A table of the same characters that holds what the function makes of their folds. A letter that folds to
     /// itself appears as `None`, since thousands of such letters share one entry.
-    pub(super) fn mapped(&self, entry_of: impl Fn(Option<Fold<'_>>) -> u32) -> PageTable {
+    pub(super) fn mapped(&self, entry_of: impl Fn(Option<Fold<'_>>) -> u32) -> CodePointTable {
         self.table.mapped(|entry| entry_of((entry != SAME).then(|| self.decode(entry, '\0'))))
     }
 
@@ -121,7 +121,7 @@ impl Folding {
             entries.push(entry);
         }
         sources.sort_unstable();
-        let mut table = PageTable::filled(FIRST_UNUSED, |code| entries[code as usize]);
+        let mut table = CodePointTable::filled(FIRST_UNUSED, |code| entries[code as usize]);
         table.fill(FIRST_UNUSED..0x11_0000, SEPARATOR);
         table.fill(TAGS, INVISIBLE);
         Self { table, expansions, sources }
@@ -151,22 +151,22 @@ pub(super) fn full_stop(character: char) -> Option<char> {
 
 /// Single mappings, gathered before the table is computed.
 struct Rules {
-    single: PageTable,
+    single: CodePointTable,
     /// Sorted by their source.
     spelled: Vec<(char, String)>,
 }
 
 impl Rules {
     fn collected() -> Self {
-        let mut single = PageTable::empty();
+        let mut single = CodePointTable::empty();
         let simplified = SIMPLIFIED.lines().filter(|line| !line.starts_with('#')).filter_map(|line| {
             let (traditional, simplified) = line.split_once('\t')?;
             Some((traditional.chars().next()?, simplified.chars().next()?))
         });
-        for (source, target) in simplified.chain(lookalikes::pairs()) {
+        for (source, target) in simplified.chain(confusables::pairs()) {
             single.set(source, target as u32);
         }
-        let mut spelled: Vec<_> = lookalikes::spellings().collect();
+        let mut spelled: Vec<_> = confusables::spellings().collect();
         spelled.sort_unstable();
         Self { single, spelled }
     }

@@ -3,8 +3,8 @@
 //! Built only for texts in which the automaton found something; most texts need none.
 
 use super::{
+    confusables::leet_class,
     folding::{Fold, LetterClass, class_of, folding},
-    lookalikes::leet_class,
 };
 
 /// A letter of a text.

@@ -6,26 +6,11 @@
 use std::{cmp::Ordering, collections::HashMap};
 
 use super::{
-    Word,
     folding::{Fold, LetterClass, class_of, folding, full_stop, meaningful_symbol},
-    sound::writings,
+    pattern::{Pattern, Spacing},
+    pinyin::spellings,
+    types::Word,
 };
-
-/// The gaps that a word has itself, and the signs that it requires.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Spacing {
-    /// Indices of the letters before which the word has a gap.
-    pub(super) gaps: Vec<u32>,
-    /// Signs that the text must show, each with the index of the letter that follows it.
-    pub(super) required: Vec<(u32, char)>,
-}
-
-/// One word as compared.
-#[derive(Clone, Copy)]
-pub(super) struct Pattern<'lexicon> {
-    pub(super) letters: &'lexicon [char],
-    pub(super) spacing: Option<&'lexicon Spacing>,
-}
 
 /// All words, in few allocations: a list may have a hundred thousand.
 #[derive(Default)]
@@ -45,12 +30,12 @@ struct Record {
     kind: u32,
     /// Index into the spacings, or beyond them for a plain word.
     spacing: u32,
-    nature: Nature,
+    origin: Origin,
 }
 
 /// The origin of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Nature {
+enum Origin {
     Listed,
     /// Listed, and to be found by its sound too.
     Sounding,
@@ -82,11 +67,11 @@ impl Lexicon {
                 lexicon.kinds.push(word.kind.clone());
                 (lexicon.kinds.len() - 1) as u32
             });
-            let nature = if word.by_sound { Nature::Sounding } else { Nature::Listed };
-            lexicon.push(&word.text, kind, &form.letters, &form.spacing, nature);
+            let origin = if word.by_sound { Origin::Sounding } else { Origin::Listed };
+            lexicon.push(&word.text, kind, &form.letters, &form.spacing, origin);
             if word.by_sound && form.spacing == Spacing::default() {
-                for writing in writings(&form.letters) {
-                    lexicon.push(&word.text, kind, &writing.letters, &writing.spacing, Nature::Derived);
+                for writing in spellings(&form.letters) {
+                    lexicon.push(&word.text, kind, &writing.letters, &writing.spacing, Origin::Derived);
                 }
             }
         }
@@ -118,12 +103,12 @@ impl Lexicon {
 
     /// Returns true if this is a word as listed, and not an alternative spelling.
     pub(super) fn is_listed(&self, id: usize) -> bool {
-        self.records[id].nature != Nature::Derived
+        self.records[id].origin != Origin::Derived
     }
 
     /// Returns true if homophones match this word.
     pub(super) fn is_sounding(&self, id: usize) -> bool {
-        self.records[id].nature == Nature::Sounding
+        self.records[id].origin == Origin::Sounding
     }
 
     /// Returns true if two entries are spellings of the same word.
@@ -151,7 +136,7 @@ impl Lexicon {
         self.letters.len() * 4 + self.texts.len() + self.records.len() * size_of::<Record>() + self.spacings.len() * 64
     }
 
-    fn push(&mut self, text: &str, kind: u32, letters: &[char], spacing: &Spacing, nature: Nature) {
+    fn push(&mut self, text: &str, kind: u32, letters: &[char], spacing: &Spacing, origin: Origin) {
         let spacing = if *spacing == Spacing::default() {
             PLAIN
         } else {
@@ -168,7 +153,7 @@ impl Lexicon {
             text_end: self.texts.len() as u32,
             kind,
             spacing,
-            nature,
+            origin,
         });
     }
 }

@@ -4,51 +4,14 @@
 //! only for the few proposals.
 
 use super::{
-    ContentType,
-    alignment::{Alignment, Group},
+    candidate::{Alignment, Candidate, DOUBLING_LENGTH, Group, Span},
     dictionary::dictionary,
     folding::LetterClass,
-    letters::{Letter, Run},
-    lexicon::Pattern,
+    letters::Letter,
 };
-
-/// A place in a text: offsets in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Span {
-    pub(super) start: usize,
-    pub(super) end: usize,
-}
-
-/// A text as the verifier needs it.
-pub(super) struct Page<'text> {
-    pub(super) text: &'text str,
-    pub(super) letters: &'text [Letter],
-    pub(super) runs: &'text [Run],
-    /// True to compare digits and signs as the letters they resemble.
-    pub(super) leet: bool,
-    /// True to compare letters by their sound.
-    pub(super) sound: bool,
-    pub(super) content_type: ContentType,
-}
-
-/// A word that may end at the run `last_run`.
-pub(super) struct Candidate<'text> {
-    pub(super) page: &'text Page<'text>,
-    pub(super) pattern: Pattern<'text>,
-    pub(super) last_run: usize,
-}
-
-#[cfg(test)]
-thread_local! {
-    /// Number of letters visited, to prove that time is linear.
-    pub(super) static VISITS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
-}
 
 /// Letters that English often doubles, so that one doubling may make another word (god, good).
 const OFTEN_DOUBLED: &str = "bcdefglmnoprstz";
-/// Shorter words are too easily another word with one letter doubled.
-pub(super) const DOUBLING_LENGTH: usize = 5;
-
 impl<'text> Candidate<'text> {
     /// Returns the span of the word if it is a match.
     pub(super) fn confirmed(&self) -> Option<Span> {
@@ -74,12 +37,6 @@ impl<'text> Candidate<'text> {
             && self.has_edges(first, last)
             && (first + 1..=last).all(|index| !self.letter(index).gap.is_open() || self.is_own_gap(&alignment, index));
         if is_exact { self.span(first, last) } else { None }
-    }
-
-    pub(super) fn letter(&self, index: usize) -> &'text Letter {
-        #[cfg(test)]
-        VISITS.set(VISITS.get() + 1);
-        &self.page.letters[index]
     }
 
     /// One doubled letter alone often makes another word: good is not god, and 你妈妈 is not 你妈.
@@ -127,8 +84,4 @@ impl<'text> Candidate<'text> {
             LetterClass::Digit => neighbour.class != LetterClass::Digit,
         }
     }
-}
-
-pub(super) fn is_spaced(letter: &Letter) -> bool {
-    letter.class != LetterClass::Ideographic
 }

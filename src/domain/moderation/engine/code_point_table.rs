@@ -11,7 +11,7 @@ type Page = [u32; PAGE_SIZE];
 
 /// One number for each code point.
 #[derive(Clone)]
-pub(super) struct PageTable {
+pub(super) struct CodePointTable {
     /// The page of each block of code points.
     blocks: Box<[u16; PAGES]>,
     pages: Vec<Page>,
@@ -19,7 +19,7 @@ pub(super) struct PageTable {
     owned: Vec<bool>,
 }
 
-impl PageTable {
+impl CodePointTable {
     /// A table with 0 for every code point.
     pub(super) fn empty() -> Self {
         Self { blocks: Box::new([0; PAGES]), pages: vec![[0; PAGE_SIZE]], owned: vec![false; PAGES] }
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn writing_to_one_page_leaves_its_twins_alone() {
-        let mut table = PageTable::filled(0x11_0000, |code| code % 256);
+        let mut table = CodePointTable::filled(0x11_0000, |code| code % 256);
         table.set('赌', 7);
         assert_eq!(table.get('赌'), 7);
         assert_eq!(table.get('博'), '博' as u32 % 256);

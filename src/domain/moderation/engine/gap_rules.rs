@@ -1,11 +1,10 @@
 //! Decides which gaps inside a match are a disguise, and which are spaces between words.
 
 use super::{
-    ContentType,
-    alignment::Alignment,
+    candidate::{Alignment, Candidate, DOUBLING_LENGTH, is_spaced},
     dictionary::dictionary,
     folding::{LetterClass, class_of},
-    verifier::{Candidate, DOUBLING_LENGTH, is_spaced},
+    types::ContentType,
 };
 
 /// Visible separators that a word may have in one gap outside nicknames.

@@ -3,8 +3,8 @@
 use proptest::{prelude::*, sample::select};
 
 use super::{
-    ContentType, Engine, Match, Suspicions, Word, folding::folding, letters, lookalikes::leet_class, mask, normalise,
-    verifier::VISITS,
+    ContentType, Engine, Match, Word, candidate::VISITS, confusables::leet_class, folding::folding, letters, mask,
+    normalise, search::Suspects,
 };
 
 const ALPHABET: &[char] = &[
@@ -223,13 +223,13 @@ proptest! {
 fn check_everywhere(engine: &Engine, content_type: ContentType, text: &str) -> Vec<Match> {
     let (letters, with_signs) = (letters::read(text, false), letters::read(text, true));
     let is_answer = content_type == ContentType::Answer;
-    let suspicions = Suspicions {
+    let suspects = Suspects {
         plain: engine.plain.ends(&letters),
         leet: engine.leet.ends(&with_signs),
         sound: if is_answer { Vec::new() } else { engine.sound.ends(&letters) },
         is_split: true,
     };
-    engine.verdict(text, engine.confirmed(content_type, text, &suspicions))
+    engine.verdict(text, engine.confirmed(content_type, text, &suspects))
 }
 
 /// Letters looked at by the verifier for one text.

@@ -3,11 +3,48 @@
 //! Repeated letters are laid over one letter of the word, except that those at its edges end at the first gap.
 
 use super::{
+    confusables::leet_class,
     folding::{LetterClass, class_of},
-    lookalikes::leet_class,
-    sound::sounds,
-    verifier::Candidate,
+    letters::{Letter, Run},
+    pattern::Pattern,
+    pinyin::pinyin_table,
+    types::ContentType,
 };
+
+/// A place in a text: offsets in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Span {
+    pub(super) start: usize,
+    pub(super) end: usize,
+}
+
+/// A text as the verifier needs it.
+pub(super) struct FoldedText<'text> {
+    pub(super) text: &'text str,
+    pub(super) letters: &'text [Letter],
+    pub(super) runs: &'text [Run],
+    /// True to compare digits and signs as the letters they resemble.
+    pub(super) leet: bool,
+    /// True to compare letters by their sound.
+    pub(super) sound: bool,
+    pub(super) content_type: ContentType,
+}
+
+/// A word that may end at the run `last_run`.
+pub(super) struct Candidate<'text> {
+    pub(super) page: &'text FoldedText<'text>,
+    pub(super) pattern: Pattern<'text>,
+    pub(super) last_run: usize,
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Number of letters visited, to prove that time is linear.
+    pub(super) static VISITS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// Shorter words are too easily another word with one letter doubled.
+pub(super) const DOUBLING_LENGTH: usize = 5;
 
 /// A group of equal letters in the word, aligned with the text's run of them.
 #[derive(Clone, Copy)]
@@ -31,7 +68,13 @@ pub(super) struct Alignment {
     pub(super) core_last: usize,
 }
 
-impl Candidate<'_> {
+impl<'text> Candidate<'text> {
+    pub(super) fn letter(&self, index: usize) -> &'text Letter {
+        #[cfg(test)]
+        VISITS.set(VISITS.get() + 1);
+        &self.page.letters[index]
+    }
+
     pub(super) fn align(&self) -> Option<Alignment> {
         let mut groups = self.word_groups();
         let first_run = (self.last_run + 1).checked_sub(groups.len())?;
@@ -61,7 +104,7 @@ impl Candidate<'_> {
         for (start, &letter) in self.pattern.letters.iter().enumerate() {
             let symbol = match (self.page.leet, self.page.sound) {
                 (true, _) => leet_class(letter),
-                (_, true) => Some(sounds().class(letter)),
+                (_, true) => Some(pinyin_table().class(letter)),
                 _ => Some(letter),
             };
             match groups.last_mut() {
@@ -106,4 +149,9 @@ impl Candidate<'_> {
         let gap = (start + 1..=limit).find(|&index| self.letter(index).gap.is_open());
         gap.map_or(limit, |index| index - 1)
     }
+}
+
+/// Returns true if the letter belongs to a script with spaces between words, or is a digit.
+pub(super) fn is_spaced(letter: &Letter) -> bool {
+    letter.class != LetterClass::Ideographic
 }

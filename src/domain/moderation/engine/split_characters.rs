@@ -3,7 +3,7 @@
 //! The text is recombined instead of splitting the words: words would multiply by their spellings, while a text has few
 //! such pairs, and nearly always none that forms a letter of a listed word.
 
-use std::sync::LazyLock;
+use std::{collections::HashMap, sync::LazyLock};
 
 use super::{
     dictionary::dictionary,
@@ -13,36 +13,20 @@ use super::{
 
 const PARTS: &str = include_str!("../../../../assets/character-parts.tsv");
 
-/// Pairs of folded letters, and the letter that they look like.
-pub(super) struct Parts {
-    /// Open addressing; an empty slot has no whole.
-    slots: Vec<Pair>,
-    /// A filter that rejects most pairs without a lookup.
-    filter: Vec<u64>,
-}
-
-#[derive(Clone, Copy)]
-struct Pair {
-    first: char,
-    second: char,
-    whole: Option<char>,
-}
-
-const SLOTS: usize = 1 << 15;
-const FILTER_BITS: usize = 1 << 17;
+/// Pairs of folded letters, and the character that each pair resembles.
+pub(super) struct SplitCharacters(HashMap<(char, char), char>);
 
 /// The one table of the process.
-pub(super) fn parts() -> &'static Parts {
-    static TABLE: LazyLock<Parts> = LazyLock::new(Parts::read);
+pub(super) fn split_characters() -> &'static SplitCharacters {
+    static TABLE: LazyLock<SplitCharacters> = LazyLock::new(SplitCharacters::read);
     &TABLE
 }
 
-impl Parts {
+impl SplitCharacters {
     fn read() -> Self {
-        let empty = Pair { first: '\0', second: '\0', whole: None };
-        let mut parts = Self { slots: vec![empty; SLOTS], filter: vec![0; FILTER_BITS / 64] };
-        PARTS.lines().filter(|line| !line.starts_with('#')).for_each(|line| parts.read_line(line));
-        parts
+        let mut characters = Self(HashMap::new());
+        PARTS.lines().filter(|line| !line.starts_with('#')).for_each(|line| characters.read_line(line));
+        characters
     }
 
     fn read_line(&mut self, line: &str) {
@@ -55,51 +39,24 @@ impl Parts {
                 && first != whole
                 && second != whole
             {
-                self.insert(first, second, whole);
+                // The first character wins if two have the same parts.
+                self.0.entry((first, second)).or_insert(whole);
             }
         }
     }
 
-    /// Keeps the first whole of a pair that makes two.
-    fn insert(&mut self, first: char, second: char, whole: char) {
-        let hash = hash_of(first, second);
-        let bit = hash as usize % FILTER_BITS;
-        self.filter[bit / 64] |= 1 << (bit % 64);
-        let slot = self.slot_of(hash, first, second);
-        let whole = self.slots[slot].whole.unwrap_or(whole);
-        self.slots[slot] = Pair { first, second, whole: Some(whole) };
-    }
-
-    /// Returns the slot of this pair, or the free slot for it.
-    fn slot_of(&self, hash: u64, first: char, second: char) -> usize {
-        let mut slot = (hash >> 20) as usize % SLOTS;
-        loop {
-            let pair = &self.slots[slot];
-            if pair.whole.is_none() || (pair.first == first && pair.second == second) {
-                return slot;
-            }
-            slot = (slot + 1) % SLOTS;
-        }
-    }
-
-    /// The parts of all letters for which this holds.
+    /// Returns the parts of all characters that `is_wanted` accepts.
     pub(super) fn of_letters(&self, is_wanted: impl Fn(char) -> bool) -> impl Iterator<Item = (char, char)> {
-        let is_wanted = move |pair: &&Pair| pair.whole.is_some_and(&is_wanted);
-        self.slots.iter().filter(is_wanted).map(|pair| (pair.first, pair.second))
+        self.0.iter().filter(move |(_, whole)| is_wanted(**whole)).map(|(parts, _)| *parts)
     }
 
-    /// Returns the character that two adjacent characters form, unless they are a word of their own.
+    /// Returns the character that two adjacent ones resemble, unless they are a word themselves.
     pub(super) fn whole_of_characters(&self, first: char, second: char) -> Option<char> {
         self.whole_of(folded(first)?, folded(second)?)
     }
 
     fn whole_of(&self, first: char, second: char) -> Option<char> {
-        let hash = hash_of(first, second);
-        let bit = hash as usize % FILTER_BITS;
-        if self.filter[bit / 64] >> (bit % 64) & 1 == 0 {
-            return None;
-        }
-        let whole = self.slots[self.slot_of(hash, first, second)].whole?;
+        let whole = *self.0.get(&(first, second))?;
         (!dictionary().contains(&[first, second])).then_some(whole)
     }
 
@@ -107,7 +64,7 @@ impl Parts {
     /// own, such as 女子, are left alone. Where pairs overlap, the first of them counts, or with `later` the second.
     ///
     /// Which words are listed plays no part in it, so that a longer list never finds less.
-    pub(super) fn put_together(&self, letters: &[Letter], later: bool) -> (Vec<Letter>, Vec<bool>) {
+    pub(super) fn recombine(&self, letters: &[Letter], later: bool) -> (Vec<Letter>, Vec<bool>) {
         let (mut whole, mut is_made) = (Vec::with_capacity(letters.len()), Vec::with_capacity(letters.len()));
         let mut index = 0;
         // In a chain of overlapping pairs only the first one yields.
@@ -147,11 +104,6 @@ impl Parts {
         (0..letters.len())
             .any(|index| self.whole_at(letters, index).is_some() && self.whole_at(letters, index + 1).is_some())
     }
-}
-
-fn hash_of(first: char, second: char) -> u64 {
-    let product = (u64::from(first) << 32 | u64::from(second)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    product >> 24 ^ product >> 41
 }
 
 fn folded(character: char) -> Option<char> {

@@ -1,13 +1,12 @@
 //! The gaps and signs that a listed word has itself, and signs and digits in the place of its letters.
 
 use super::{
-    ContentType,
-    alignment::{Alignment, Group},
+    candidate::{Alignment, Candidate, Group, Span},
+    confusables::is_leet_for,
     folding::{full_stop, meaningful_symbol},
     letters::Stop,
-    lexicon::Spacing,
-    lookalikes::is_leet_for,
-    verifier::{Candidate, Span},
+    pattern::Spacing,
+    types::ContentType,
 };
 
 /// Characters around a word that are searched for its leading and trailing signs.

@@ -1,0 +1,323 @@
+//! One way to compare texts and words: an alphabet, an automaton over it, and the words that end in its states.
+//!
+//! The plain view compares folded letters. The leet view compares classes of letters with the digits and signs that
+//! resemble them, and has words of Latin letters only. The sound view compares syllables.
+
+use super::{
+    automaton::{Automaton, Cursor, ROOT},
+    code_point_table::CodePointTable,
+    folding::{Fold, folding},
+    letters::{Letter, Run, runs},
+    lexicon::Lexicon,
+    split_characters::split_characters,
+    symbols::{
+        ALONE, EMOJI_LETTER, Equivalence, FIRST_SYMBOL, LATIN, LEET, SECOND_PART, SEVERAL, SYMBOL, UNKNOWN, UNREPEATED,
+        UNSEEN, alphabet, mark_lone_symbols, symbol_table,
+    },
+};
+
+pub(super) struct Matcher {
+    equivalence: Equivalence,
+    /// For each code point a symbol in the low bits, and what the character is in the high ones.
+    symbols: CodePointTable,
+    automaton: Automaton,
+    /// Words in the order of their symbols, so that the words of one key are adjacent.
+    words: Vec<u32>,
+    /// The start of each key's words, and the end of the last.
+    keys: Vec<u32>,
+    /// Number of listed words, without their alternative spellings.
+    listed: usize,
+}
+
+/// The result of a quick scan.
+#[derive(Default)]
+pub(super) struct Scan {
+    /// Positions where a word may end.
+    pub(super) ends: Vec<MatchEnd>,
+    /// The text has Latin letters, and digits or signs that resemble some.
+    pub(super) may_be_leet: bool,
+    /// A word may appear once split characters are recombined.
+    pub(super) may_be_split: bool,
+    /// The text has emoji with letters, which may only separate the letters of a word.
+    pub(super) has_emoji_letters: bool,
+}
+
+/// A letter with which some word may end.
+#[derive(Clone, Copy)]
+pub(super) struct MatchEnd {
+    /// Its character, as an offset in bytes.
+    character: u32,
+    /// Index of the letter within its character; most characters have one.
+    letter: u32,
+    state: u32,
+}
+
+/// The scan positions that a quick scan tracks.
+struct Cursors {
+    cursor: Cursor,
+    /// The walk as it was one letter ago.
+    before: Cursor,
+    /// A second one over the text with two parts put together, until both agree again.
+    other: Option<Cursor>,
+    /// There was one a letter ago.
+    had_alternative: bool,
+    previous: char,
+    previous_entry: u32,
+}
+
+impl Matcher {
+    pub(super) fn build(equivalence: Equivalence, lexicon: &Lexicon) -> Self {
+        let ids: Vec<u32> =
+            (0..lexicon.len()).filter(|&id| equivalence.takes(lexicon, id)).map(|id| id as u32).collect();
+        let alphabet = alphabet(equivalence, lexicon, &ids);
+        // Without words no text is scanned.
+        let mut symbols = if ids.is_empty() { CodePointTable::empty() } else { symbol_table(equivalence, &alphabet) };
+        let arena = KeyArena::collect(equivalence, lexicon, ids, &symbols);
+        let (words, keys) = arena.grouped(lexicon);
+        let borrowed: Vec<&[u32]> =
+            keys.iter().take(keys.len() - 1).map(|&first| arena.key_of(words[first as usize])).collect();
+        mark_lone_symbols(&mut symbols, &borrowed);
+        Self {
+            equivalence,
+            automaton: Automaton::build(&borrowed),
+            symbols,
+            listed: words.iter().filter(|word| lexicon.is_listed(word.id as usize)).count(),
+            words: words.iter().map(|word| word.id).collect(),
+            keys,
+        }
+    }
+
+    pub(super) fn word_count(&self) -> usize {
+        self.listed
+    }
+
+    /// Scans the text for positions where words may end. Allocates only if there are any.
+    pub(super) fn scan(&self, text: &str) -> Scan {
+        let mut seen = 0;
+        let mut scan = Scan::default();
+        let (mut cursor, mut before) = (Cursor::BEGUN, Cursor::BEGUN);
+        let (mut previous, mut previous_entry) = ('\0', 0);
+        let (mut other, mut had_alternative) = (None, false);
+        for (place, character) in text.char_indices() {
+            let entry = self.symbols.get(character);
+            seen |= entry;
+            if entry & SYMBOL < FIRST_SYMBOL && entry & SYMBOL != UNKNOWN {
+                if entry & SYMBOL == SEVERAL {
+                    self.advance_over_several(&mut cursor, place as u32, character, &mut scan.ends);
+                    // Too seldom to be followed.
+                    scan.may_be_split |= other.is_some();
+                }
+                previous_entry &= if entry & UNSEEN == 0 { 0 } else { u32::MAX };
+                continue;
+            }
+            let start = cursor;
+            let found;
+            (cursor, found) = self.advanced(cursor, entry);
+            if found {
+                scan.ends.push(MatchEnd { character: place as u32, letter: 0, state: self.automaton.state_of(cursor) });
+            }
+            if other.is_some() || had_alternative || (previous_entry << 1) & entry & SECOND_PART != 0 {
+                let mut cursors = Cursors { cursor, before, other, had_alternative, previous, previous_entry };
+                scan.may_be_split |= self.follow_parts(&mut cursors, character, entry);
+                (other, had_alternative) = (cursors.other, other.is_some());
+            }
+            (before, previous, previous_entry) = (start, character, entry);
+        }
+        scan.may_be_leet = seen & (LATIN | LEET) == LATIN | LEET;
+        scan.has_emoji_letters = seen & EMOJI_LETTER != 0;
+        scan
+    }
+
+    /// Advances by one letter with two parts recombined, and returns true if a word may end with it. Adjacent parts
+    /// combine in more ways than one scan can follow; a word is then presumed.
+    #[inline(never)]
+    fn follow_parts(&self, cursors: &mut Cursors, character: char, entry: u32) -> bool {
+        let mut is_found = false;
+        let mut follow = |from: Cursor, entry: u32| {
+            let (cursor, found) = self.advanced_aside(from, entry);
+            let agrees = cursor == cursors.cursor;
+            // A letter that repeats a recombined one changes no state, but a word may continue from both.
+            is_found |= found || (agrees && cursor == from);
+            Some(cursor).filter(|_| !agrees)
+        };
+        if let Some(other) = cursors.other {
+            cursors.other = follow(other, entry);
+        }
+        if (cursors.previous_entry << 1) & entry & SECOND_PART != 0
+            && let Some(whole) = self.whole_of(cursors.previous, character)
+        {
+            let is_crowded = cursors.other.is_some() || cursors.had_alternative;
+            cursors.other = follow(cursors.before, whole);
+            return is_found || is_crowded;
+        }
+        is_found
+    }
+
+    /// Groups the letters of a text for [`Matcher::candidates`].
+    pub(super) fn runs(&self, letters: &[Letter]) -> Vec<Run> {
+        runs(letters, |letter| {
+            let entry = self.symbols.get(letter.value);
+            let symbol = if entry & SYMBOL < FIRST_SYMBOL { UNKNOWN } else { entry & SYMBOL };
+            (symbol, symbol != UNKNOWN && entry & UNREPEATED == 0)
+        })
+    }
+
+    /// Calls back with each word that may end with each run: the index of the run, then the word's.
+    pub(super) fn candidates(&self, runs: &[Run], mut propose: impl FnMut(usize, usize)) {
+        let mut state = ROOT;
+        for (index, run) in runs.iter().enumerate() {
+            state = self.step(state, run);
+            self.words_of(state).for_each(|word| propose(index, word));
+        }
+    }
+
+    /// Returns the candidates at ends that the quick scan found.
+    pub(super) fn candidates_at(
+        &self,
+        ends: &[MatchEnd],
+        letters: &[Letter],
+        runs: &[Run],
+        mut propose: impl FnMut(usize, usize),
+    ) {
+        let mut done = None;
+        for end in ends {
+            let letter = letters.partition_point(|letter| letter.start < end.character) + end.letter as usize;
+            let run = runs.partition_point(|run| run.last < letter);
+            // Each letter of a run ends the same words.
+            if done.replace(run) != Some(run) {
+                self.words_of(end.state).for_each(|word| propose(run, word));
+            }
+        }
+    }
+
+    /// All ends, found without a glance.
+    #[cfg(test)]
+    pub(super) fn ends(&self, letters: &[Letter]) -> Vec<MatchEnd> {
+        let (mut state, mut ends) = (ROOT, Vec::new());
+        for run in self.runs(letters) {
+            state = self.step(state, &run);
+            let character = letters[run.first].start;
+            let letter = letters[..run.first].iter().rev().take_while(|letter| letter.start == character).count();
+            ends.push(MatchEnd { character, letter: letter as u32, state });
+        }
+        ends
+    }
+
+    fn step(&self, state: u32, run: &Run) -> u32 {
+        if run.symbol == UNKNOWN { ROOT } else { self.automaton.step(state, run.symbol) }
+    }
+
+    fn words_of(&self, state: u32) -> impl Iterator<Item = usize> {
+        let words_of = |key: usize| &self.words[self.keys[key] as usize..self.keys[key + 1] as usize];
+        self.automaton.matches(state).flat_map(words_of).map(|&word| word as usize)
+    }
+
+    pub(super) fn is_leet(&self) -> bool {
+        self.equivalence == Equivalence::Leet
+    }
+
+    pub(super) fn is_sound(&self) -> bool {
+        self.equivalence == Equivalence::Sound
+    }
+
+    /// Bytes on the heap.
+    pub(super) fn size(&self) -> usize {
+        self.symbols.size() + self.automaton.size() + (self.words.len() + self.keys.len()) * 4
+    }
+
+    /// Advances by one letter and returns true if a word ends with it.
+    #[expect(clippy::inline_always, reason = "a call for each character of every text costs as much as what it does")]
+    #[inline(always)]
+    fn advanced(&self, cursor: Cursor, entry: u32) -> (Cursor, bool) {
+        let symbol = entry & SYMBOL;
+        if symbol == UNKNOWN {
+            return (Cursor::BEGUN, false);
+        }
+        let is_repetition = symbol == cursor.last() && entry & UNREPEATED == 0;
+        let cursor = if is_repetition { cursor } else { self.automaton.advance(cursor, symbol) };
+        (cursor, if cursor.has_state() { cursor.ends_key() } else { entry & ALONE != 0 })
+    }
+
+    /// The slow path, kept out of the loop over all characters.
+    #[inline(never)]
+    fn advanced_aside(&self, cursor: Cursor, entry: u32) -> (Cursor, bool) {
+        self.advanced(cursor, entry)
+    }
+
+    #[inline(never)]
+    fn advance_over_several(&self, cursor: &mut Cursor, place: u32, character: char, ends: &mut Vec<MatchEnd>) {
+        let Fold::Letters(letters) = folding().fold(character) else { return };
+        for (index, &letter) in letters.iter().enumerate() {
+            let found;
+            (*cursor, found) = self.advanced_aside(*cursor, self.symbols.get(letter));
+            if found {
+                ends.push(MatchEnd { character: place, letter: index as u32, state: self.automaton.state_of(*cursor) });
+            }
+        }
+    }
+
+    /// Returns the letter that two characters resemble together, if a word contains it.
+    fn whole_of(&self, first: char, second: char) -> Option<u32> {
+        let whole = split_characters().whole_of_characters(first, second)?;
+        Some(self.symbols.get(whole)).filter(|entry| entry & SYMBOL >= FIRST_SYMBOL)
+    }
+}
+
+/// A word with what it is sorted by.
+#[derive(Clone, Copy)]
+struct Keyed {
+    id: u32,
+    first: u32,
+    end: u32,
+    /// The first four symbols, so that most comparisons touch nothing else.
+    prefix: u64,
+}
+
+/// The symbols of all words.
+struct KeyArena {
+    symbols: Vec<u32>,
+    words: Vec<Keyed>,
+}
+
+impl KeyArena {
+    fn collect(equivalence: Equivalence, lexicon: &Lexicon, ids: Vec<u32>, table: &CodePointTable) -> Self {
+        let mut arena = Self { symbols: Vec::new(), words: Vec::with_capacity(ids.len()) };
+        for id in ids {
+            let first = arena.symbols.len();
+            for &letter in lexicon.pattern(id as usize).letters {
+                let entry = table.get(equivalence.representative(letter).unwrap_or(letter));
+                let is_repetition = arena.symbols[first..].last() == Some(&(entry & SYMBOL));
+                if !is_repetition || entry & UNREPEATED != 0 {
+                    arena.symbols.push(entry & SYMBOL);
+                }
+            }
+            let prefix = (0..4).fold(0, |prefix, index| {
+                prefix << 16 | u64::from(arena.symbols.get(first + index).copied().unwrap_or(0).min(0xFFFF))
+            });
+            arena.words.push(Keyed { id, first: first as u32, end: arena.symbols.len() as u32, prefix });
+        }
+        arena
+    }
+
+    fn key_of(&self, word: Keyed) -> &[u32] {
+        &self.symbols[word.first as usize..word.end as usize]
+    }
+
+    /// The words sorted by key and without duplicates, and where each key's words begin.
+    fn grouped(&self, lexicon: &Lexicon) -> (Vec<Keyed>, Vec<u32>) {
+        let mut words = self.words.clone();
+        words.sort_unstable_by(|left, right| {
+            let keys = left.prefix.cmp(&right.prefix).then_with(|| self.key_of(*left).cmp(self.key_of(*right)));
+            keys.then_with(|| lexicon.compare(left.id as usize, right.id as usize))
+        });
+        words.dedup_by(|later, kept| lexicon.is_duplicate(later.id as usize, kept.id as usize));
+        let mut keys: Vec<u32> = Vec::with_capacity(words.len() + 1);
+        for index in 0..words.len() {
+            if index == 0 || self.key_of(words[index]) != self.key_of(words[index - 1]) {
+                keys.push(index as u32);
+            }
+        }
+        keys.push(words.len() as u32);
+        (words, keys)
+    }
+}

@@ -1,0 +1,208 @@
+//! The engine: proposes matches with automata, and has each verified.
+
+use std::cmp::{Ordering, Reverse};
+
+use super::{
+    candidate::{Candidate, FoldedText, Span},
+    dictionary::dictionary,
+    emoji_letters,
+    letters::{self, Letter},
+    lexicon::Lexicon,
+    matcher::{MatchEnd, Matcher},
+    span_cover::SpanCover,
+    split_characters,
+    symbols::Equivalence,
+    types::{ContentType, Match, Word},
+};
+
+/// A list of words, ready for use. Immutable and shareable.
+pub struct Engine {
+    words: Lexicon,
+    allowed: Lexicon,
+    pub(super) plain: Matcher,
+    pub(super) leet: Matcher,
+    pub(super) sound: Matcher,
+    allowed_matcher: Matcher,
+}
+
+impl Engine {
+    /// Prepares a list. A word found inside an allowed phrase is no match. Entries without any letter or digit, and
+    /// those that are compared as an earlier one, count for nothing; the order of the list does not matter.
+    pub fn build(words: &[Word], allowed: &[String]) -> Self {
+        let phrases: Vec<Word> =
+            allowed.iter().map(|text| Word { text: text.clone(), kind: String::new(), by_sound: false }).collect();
+        let (words, allowed) = (Lexicon::read(words), Lexicon::read(&phrases));
+        Self {
+            plain: Matcher::build(Equivalence::Plain, &words),
+            leet: Matcher::build(Equivalence::Leet, &words),
+            sound: Matcher::build(Equivalence::Sound, &words),
+            allowed_matcher: Matcher::build(Equivalence::Plain, &allowed),
+            words,
+            allowed,
+        }
+    }
+
+    /// Returns the number of different words in the list.
+    pub fn word_count(&self) -> usize {
+        self.plain.word_count()
+    }
+
+    /// Memory that the list takes on the heap, in bytes, about.
+    pub fn memory_bytes(&self) -> usize {
+        let views = self.plain.size() + self.leet.size() + self.sound.size() + self.allowed_matcher.size();
+        views + self.words.size() + self.allowed.size()
+    }
+
+    /// Screens a text. Takes time in proportion to its length, and allocates only for suspicious texts.
+    pub fn check(&self, content_type: ContentType, text: &str) -> Vec<Match> {
+        let (mut found, has_emoji_letters) = self.find_suspects(content_type, text);
+        if has_emoji_letters && let Some(other) = emoji_letters::without_letters(text) {
+            found.extend(self.find_suspects(content_type, &other).0);
+        }
+        self.verdict(text, found)
+    }
+
+    /// Returns the matches suspected after a quick scan, and whether the text may have a second reading.
+    fn find_suspects(&self, content_type: ContentType, text: &str) -> (Vec<Hit>, bool) {
+        let scan = self.plain.scan(text);
+        let ends_in = |view: &Matcher, may_have: bool| {
+            if may_have && view.word_count() > 0 { view.scan(text).ends } else { Vec::new() }
+        };
+        let suspects = Suspects {
+            leet: ends_in(&self.leet, scan.may_be_leet),
+            // A model does not hide its words behind others.
+            sound: ends_in(&self.sound, content_type != ContentType::Answer),
+            plain: scan.ends,
+            is_split: scan.may_be_split,
+        };
+        let found = if suspects.is_empty() { Vec::new() } else { self.confirmed(content_type, text, &suspects) };
+        (found, scan.has_emoji_letters)
+    }
+
+    pub(super) fn confirmed(&self, content_type: ContentType, text: &str, suspects: &Suspects) -> Vec<Hit> {
+        let letters = letters::read(text, false);
+        let page = FoldedText { text, letters: &letters, runs: &[], leet: false, sound: false, content_type };
+        let mut found = Vec::new();
+        self.collect(&self.plain, &page, &suspects.plain, &mut found);
+        if !suspects.leet.is_empty() {
+            let letters = letters::read(text, true);
+            self.collect(&self.leet, &FoldedText { letters: &letters, ..page }, &suspects.leet, &mut found);
+        }
+        if suspects.is_split {
+            self.collect_split(&page, &mut found);
+        }
+        self.collect(&self.sound, &page, &suspects.sound, &mut found);
+        if !found.is_empty() && self.allowed.len() > 0 {
+            self.drop_allowed(&page, &mut found);
+        }
+        found
+    }
+
+    pub(super) fn verdict(&self, text: &str, mut found: Vec<Hit>) -> Vec<Match> {
+        found.sort_unstable_by(|left, right| self.order(left, right));
+        found.dedup_by(|later, kept| later.word == kept.word && later.span == kept.span);
+        self.described(text, &found)
+    }
+
+    /// By place and then by text, since the numbers of the words depend on the order of the list.
+    fn order(&self, left: &Hit, right: &Hit) -> Ordering {
+        let place = |found: &Hit| (found.span.start, Reverse(found.span.end));
+        place(left).cmp(&place(right)).then_with(|| self.words.compare(left.word, right.word))
+    }
+
+    /// Judges the words that may end in these places.
+    fn collect(&self, view: &Matcher, page: &FoldedText<'_>, ends: &[MatchEnd], found: &mut Vec<Hit>) {
+        if ends.is_empty() {
+            return;
+        }
+        let runs = view.runs(page.letters);
+        let page = FoldedText { runs: &runs, leet: view.is_leet(), sound: view.is_sound(), ..*page };
+        view.candidates_at(ends, page.letters, &runs, |last_run, word| {
+            let candidate = Candidate { page: &page, pattern: self.words.pattern(word), last_run };
+            found.extend(candidate.confirmed().map(|span| Hit { word, span }));
+        });
+    }
+
+    /// Finds words whose characters are split into their parts.
+    fn collect_split(&self, page: &FoldedText<'_>, found: &mut Vec<Hit>) {
+        self.collect_recombined(page, false, found);
+        if split_characters::split_characters().overlap(page.letters) {
+            self.collect_recombined(page, true, found);
+        }
+    }
+
+    fn collect_recombined(&self, page: &FoldedText<'_>, later: bool, found: &mut Vec<Hit>) {
+        let parts = page.letters;
+        let (letters, is_made) = split_characters::split_characters().recombine(parts, later);
+        let made: Vec<_> =
+            letters.iter().zip(is_made).filter(|(_, is_made)| *is_made).map(|(letter, _)| letter).collect();
+        if made.is_empty() {
+            return;
+        }
+        let has_made = |span: &Span| {
+            made.iter().any(|letter| letter.start as usize >= span.start && letter.end as usize <= span.end)
+        };
+        let runs = self.plain.runs(&letters);
+        let page = FoldedText { letters: &letters, runs: &runs, ..*page };
+        self.plain.candidates(&runs, |last_run, word| {
+            let candidate = Candidate { page: &page, pattern: self.words.pattern(word), last_run };
+            let confirmed = candidate.confirmed().filter(|span| has_made(span) && !is_cut(parts, span));
+            found.extend(confirmed.map(|span| Hit { word, span }));
+        });
+    }
+
+    fn drop_allowed(&self, page: &FoldedText<'_>, found: &mut Vec<Hit>) {
+        let runs = self.allowed_matcher.runs(page.letters);
+        let page = FoldedText { runs: &runs, ..*page };
+        let mut spans = Vec::new();
+        self.allowed_matcher.candidates(&runs, |last_run, phrase| {
+            let candidate = Candidate { page: &page, pattern: self.allowed.pattern(phrase), last_run };
+            spans.extend(candidate.confirmed_exactly().map(|span| (span.start, span.end)));
+        });
+        let cover = SpanCover::new(spans);
+        found.retain(|found| !cover.contains(&found.span));
+    }
+
+    /// Counts the characters before each place, which are sorted, from the one before it.
+    fn described(&self, text: &str, found: &[Hit]) -> Vec<Match> {
+        let (mut bytes, mut start) = (0, 0);
+        let describe = |Hit { word, span }: &Hit| {
+            start += text[bytes..span.start].chars().count();
+            bytes = span.start;
+            let text = text[span.start..span.end].to_owned();
+            let (word, kind) = (self.words.text(*word).to_owned(), self.words.kind(*word).to_owned());
+            Match { word, kind, start, end: start + text.chars().count(), text }
+        };
+        found.iter().map(describe).collect()
+    }
+}
+
+/// Returns true if a common word, in the letters as written, overlaps this span only partly.
+fn is_cut(letters: &[Letter], span: &Span) -> bool {
+    let first = letters.iter().position(|letter| letter.start as usize == span.start);
+    let last = letters.iter().position(|letter| letter.end as usize == span.end);
+    let (Some(first), Some(last)) = (first, last) else { return false };
+    let values: Vec<char> = letters.iter().map(|letter| letter.value).collect();
+    dictionary().straddles(&values, first) || dictionary().straddles(&values, last + 1)
+}
+
+/// The possible ends of words in each view, for texts that need more than a quick scan.
+pub(super) struct Suspects {
+    pub(super) plain: Vec<MatchEnd>,
+    pub(super) leet: Vec<MatchEnd>,
+    pub(super) sound: Vec<MatchEnd>,
+    /// Words may arise anywhere from letters that are put together.
+    pub(super) is_split: bool,
+}
+
+impl Suspects {
+    fn is_empty(&self) -> bool {
+        self.plain.is_empty() && self.leet.is_empty() && self.sound.is_empty() && !self.is_split
+    }
+}
+
+/// A word and where it was found.
+pub(super) struct Hit {
+    word: usize,
+    span: Span,
+}

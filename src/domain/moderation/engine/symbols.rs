@@ -1,0 +1,165 @@
+//! The symbols of a matcher: a number for each character, equal for characters that count as equal.
+//!
+//! The low bits of an entry are the symbol. The high bits are flags, so that a scan needs one lookup per character.
+
+use super::{
+    code_point_table::CodePointTable,
+    confusables::leet_class,
+    emoji_letters,
+    folding::{Fold, LetterClass, class_of, folding},
+    letters::leet_signs,
+    lexicon::Lexicon,
+    pinyin::{has_pinyin, pinyin_table},
+    split_characters::split_characters,
+};
+
+/// The equality of letters in a view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Equivalence {
+    Plain,
+    Leet,
+    Sound,
+}
+
+pub(super) const SYMBOL: u32 = (1 << 24) - 1;
+/// A letter that no word has.
+pub(super) const UNKNOWN: u32 = 0;
+/// Not a letter.
+pub(super) const SKIPPED: u32 = 1;
+/// Several letters in one.
+pub(super) const SEVERAL: u32 = 2;
+pub(super) const FIRST_SYMBOL: u32 = 3;
+/// A symbol of which a run counts for as many as it has.
+pub(super) const UNREPEATED: u32 = 1 << 24;
+pub(super) const LATIN: u32 = 1 << 25;
+pub(super) const LEET: u32 = 1 << 26;
+/// The first and the second part of a letter that some word has.
+pub(super) const FIRST_PART: u32 = 1 << 27;
+pub(super) const SECOND_PART: u32 = 1 << 28;
+/// A character that combines with the one before it, or is invisible.
+pub(super) const UNSEEN: u32 = 1 << 29;
+/// A symbol that is a word by itself, as in 哈哈, whose repetition does not count.
+pub(super) const ALONE: u32 = 1 << 30;
+/// A sign of an emoji with a letter in it.
+pub(super) const EMOJI_LETTER: u32 = 1 << 31;
+
+impl Equivalence {
+    /// Returns the representative of the letters equal to this one.
+    pub(super) fn representative(self, letter: char) -> Option<char> {
+        match self {
+            Self::Plain => Some(letter),
+            Self::Leet => leet_class(letter),
+            Self::Sound => Some(pinyin_table().class(letter)),
+        }
+    }
+
+    /// Returns true if repetition may be emphasis: not for digits, but for signs used as letters.
+    fn repeats(self, letter: char) -> bool {
+        self == Self::Leet || class_of(letter) != LetterClass::Digit
+    }
+
+    pub(super) fn takes(self, lexicon: &Lexicon, id: usize) -> bool {
+        let letters = lexicon.pattern(id).letters;
+        match self {
+            Self::Plain => true,
+            Self::Leet => lexicon.is_listed(id) && letters.len() > 2 && letters.iter().all(char::is_ascii_lowercase),
+            Self::Sound => lexicon.is_sounding(id) && has_pinyin(letters),
+        }
+    }
+}
+
+/// The letters of the words, the most frequent first: frequent letters with small symbols make a dense automaton.
+pub(super) fn alphabet(equivalence: Equivalence, lexicon: &Lexicon, ids: &[u32]) -> Vec<char> {
+    let mut counts = vec![0_u32; 0x11_0000];
+    let mut letters = Vec::new();
+    for &id in ids {
+        for &letter in lexicon.pattern(id as usize).letters {
+            let Some(representative) = equivalence.representative(letter) else {
+                continue;
+            };
+            let count = &mut counts[representative as usize];
+            if *count == 0 {
+                letters.push(representative);
+            }
+            *count += 1;
+        }
+    }
+    // Equally frequent letters are sorted as well, so that the order of the list shows nowhere.
+    letters.sort_unstable_by_key(|&letter| (std::cmp::Reverse(counts[letter as usize]), letter));
+    letters
+}
+
+pub(super) fn symbol_table(equivalence: Equivalence, alphabet: &[char]) -> CodePointTable {
+    let mut table = folding().mapped(|fold| match fold {
+        None => UNKNOWN,
+        Some(Fold::Letter(letter)) => UNKNOWN | nature(letter),
+        Some(Fold::Letters(letters)) => letters.iter().fold(SEVERAL, |entry, &letter| entry | nature(letter)),
+        Some(Fold::Mark | Fold::Invisible) => SKIPPED | UNSEEN,
+        Some(_) => SKIPPED,
+    });
+    for letter in ('a'..='z').chain('0'..='9') {
+        table.set(letter, UNKNOWN | nature(letter));
+    }
+    for (sign, _) in leet_signs() {
+        table.set(sign, LEET | if equivalence == Equivalence::Leet { UNKNOWN } else { SKIPPED });
+    }
+    for (symbol, &representative) in (FIRST_SYMBOL..).zip(alphabet) {
+        for letter in equals(equivalence, representative) {
+            let repeats = if equivalence.repeats(letter) { 0 } else { UNREPEATED };
+            let entry = symbol | repeats | nature(letter);
+            table.set(letter, entry);
+            folding().sources_of(letter).for_each(|source| table.set(source, entry));
+        }
+    }
+    if equivalence == Equivalence::Plain {
+        mark_parts(&mut table);
+        emoji_letters::signs().for_each(|sign| table.set(sign, table.get(sign) | EMOJI_LETTER));
+    }
+    table
+}
+
+/// Marks the symbols that are keys by themselves.
+pub(super) fn mark_lone_symbols(table: &mut CodePointTable, keys: &[&[u32]]) {
+    let alone: Vec<u32> = keys.iter().filter(|key| key.len() == 1).map(|key| key[0]).collect();
+    if !alone.is_empty() {
+        table.update(|entry| if alone.binary_search(&(entry & SYMBOL)).is_ok() { entry | ALONE } else { entry });
+    }
+}
+
+/// Marks the parts of the letters that words have.
+fn mark_parts(table: &mut CodePointTable) {
+    let wanted: Vec<_> = split_characters().of_letters(|whole| table.get(whole) & SYMBOL >= FIRST_SYMBOL).collect();
+    let mut mark = |letter: char, part: u32| {
+        table.set(letter, table.get(letter) | part);
+        for source in folding().sources_of(letter) {
+            table.set(source, table.get(source) | part);
+        }
+    };
+    for (first, second) in wanted {
+        mark(first, FIRST_PART);
+        mark(second, SECOND_PART);
+    }
+}
+
+/// Returns the letters with this representative, and the signs if they are letters in this view.
+fn equals(equivalence: Equivalence, representative: char) -> impl Iterator<Item = char> {
+    let signs = (equivalence == Equivalence::Leet).then(|| leet_signs().map(|(sign, plain)| (sign, leet_class(plain))));
+    let others = ('a'..='z').chain('0'..='9').map(|letter| (letter, leet_class(letter)));
+    let others = (equivalence == Equivalence::Leet).then_some(others);
+    let sounding = (equivalence == Equivalence::Sound).then(|| pinyin_table().homophones(representative));
+    let sounding = sounding.into_iter().flatten().map(move |letter| (letter, Some(representative)));
+    let alike = others.into_iter().flatten().chain(signs.into_iter().flatten()).chain(sounding);
+    std::iter::once(representative).chain(
+        alike
+            .filter(move |&(letter, class)| letter != representative && class == Some(representative))
+            .map(|(letter, _)| letter),
+    )
+}
+
+fn nature(letter: char) -> u32 {
+    match letter {
+        'a'..='z' => LATIN,
+        '0'..='9' | '!' | '@' | '$' | '|' | '+' | '€' | '！' | '＠' | '＄' | '﹩' | '｜' | '＋' => LEET,
+        _ => 0,
+    }
+}
