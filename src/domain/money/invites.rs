@@ -71,7 +71,7 @@ pub struct Invite {
     pub invited: i64,
     /// Rewarded invites, including those of earlier accounts.
     pub rewarded: i64,
-    /// When the user redeemed a code.
+    /// The time at which the user redeemed a code.
     pub redeemed_at: Option<Timestamp>,
     /// The end of the time in which the user can redeem a code.
     pub redeemable_until: Timestamp,

@@ -56,7 +56,7 @@ pub struct AlertMessage {
     pub event: AlertEvent,
     pub rule: String,
     pub detail: String,
-    /// When the rule started firing.
+    /// The time at which the rule started firing.
     pub since: Timestamp,
 }
 

@@ -55,7 +55,7 @@ pub struct SupportPage {
     /// Refused texts, masked.
     pub violations: Vec<violations::ViolationRecord>,
     pub violations_total: i64,
-    /// What the user was told in the core.
+    /// Notifications in the user's inbox.
     pub notices: Vec<InboxItem>,
     pub notices_unread: usize,
     pub requests: Vec<Logged>,

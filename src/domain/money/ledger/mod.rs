@@ -110,7 +110,7 @@ pub struct Account {
     pub balance: i64,
     /// The number of the account's last entry, or 0.
     pub last_sequence: i64,
-    /// When the account was suspended because it disagrees with its entries.
+    /// The time of the suspension, for an account that disagrees with its entries.
     pub suspended_at: Option<Timestamp>,
 }
 

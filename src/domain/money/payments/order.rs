@@ -38,13 +38,13 @@ pub struct Order {
     pub checks: u32,
     pub next_check_at: Option<Timestamp>,
     pub created_at: Timestamp,
-    /// When the order string expires.
+    /// The expiry of the order string.
     pub expires_at: Timestamp,
     pub paid_at: Option<Timestamp>,
     pub credited_at: Option<Timestamp>,
     pub closed_at: Option<Timestamp>,
     pub refunded_at: Option<Timestamp>,
-    /// When an operator last decided about it.
+    /// The time of the last decision by an operator.
     pub settled_at: Option<Timestamp>,
 }
 

@@ -72,7 +72,7 @@ named_enum! {
 pub struct Backup {
     pub name: String,
     pub path: PathBuf,
-    /// When it was started. It contains all earlier commits.
+    /// The time of its start. It contains all earlier commits.
     pub at: Timestamp,
     pub occasion: Occasion,
     pub bytes: u64,
