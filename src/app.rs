@@ -101,12 +101,12 @@ impl App {
     }
 
     fn open_data_dir(config: &Arc<Config>, mode: OpenMode, announce: &Announce) -> Result<Self> {
-        let directory = config.data_dir().clone();
+        let directory = config.data_dir();
         let lock = match mode {
-            OpenMode::Server => Some(lock_for_server(&directory)?),
-            _ => lock_directory(&directory)?,
+            OpenMode::Server => Some(lock_for_server(directory)?),
+            _ => lock_directory(directory)?,
         };
-        if restore::finish(&directory, lock.is_some())? {
+        if restore::finish(directory, lock.is_some())? {
             tracing::warn!("finished an interrupted restore of a backup");
         }
         let policy = if lock.is_some() { mode.policy() } else { SchemaPolicy::RequireCurrent };
