@@ -40,64 +40,64 @@ macro_rules! codes {
 
 codes! {
     InvalidRequest = "invalid_request", "The request could not be read.";
-    InvalidJson = "invalid_json", "The body is not JSON, or it is nested too deeply.";
-    ConflictingParameter = "conflicting_parameter", "One name was given twice with different values.";
-    Unauthenticated = "unauthenticated", "No valid token was sent.";
-    InvalidCode = "invalid_code", "The verification code is wrong, expired, used or used up.";
-    NotYours = "not_yours", "The request names another user.";
-    Forbidden = "forbidden", "This caller may not do this.";
-    NotFound = "not_found", "There is nothing here, or nothing that this caller may know of.";
+    InvalidJson = "invalid_json", "The body is not valid JSON, or is nested too deeply.";
+    ConflictingParameter = "conflicting_parameter", "A parameter was sent twice with different values.";
+    Unauthenticated = "unauthenticated", "No valid token was sent. Sign in and send it as a Bearer token.";
+    InvalidCode = "invalid_code", "The verification code is wrong, expired or already used. Request a new code.";
+    NotYours = "not_yours", "The request names another user. Use the id of the signed-in user.";
+    Forbidden = "forbidden", "You are not allowed to do this.";
+    NotFound = "not_found", "Not found.";
     NoRelease = "no_release", "No version of the app has been published.";
-    MethodNotAllowed = "method_not_allowed", "The path exists, but not with this method.";
-    StepUpRequired = "step_up_required", "This needs a verification code that was proved a few minutes ago: sign in again.";
+    MethodNotAllowed = "method_not_allowed", "The path does not support this method.";
+    StepUpRequired = "step_up_required", "This requires a recent sign-in. Sign in again with a verification code.";
     InvalidCredentials = "invalid_credentials", "The name or the password is wrong.";
-    TotpRequired = "totp_required", "The password is right; this administrator's `totp`, a code of the authenticator app, is needed too.";
+    TotpRequired = "totp_required", "The password is right. Send the current code of the authenticator app in `totp` too.";
     AddressNotAllowed = "address_not_allowed", "Administrators may not call from this address.";
-    InsufficientCoins = "insufficient_coins", "The user has not enough coins.";
-    InsufficientPoints = "insufficient_points", "The user has not enough points.";
-    AlreadyPosted = "already_posted", "This event has been posted to the ledger before.";
-    BalanceTooLarge = "balance_too_large", "The balance would be larger than a balance can be.";
-    AccountInconsistent = "account_inconsistent", "The account disagrees with its ledger and is closed until that is repaired.";
-    UnknownPackage = "unknown_package", "There is no such package: amount and coins must be a pair of the price list.";
-    OrderState = "order_state", "The order is not in a state in which this can be done.";
-    IdempotencyKeyReused = "idempotency_key_reused", "The Idempotency-Key was used before for another request.";
-    UnknownInvite = "unknown_invite", "There is no such invite code.";
-    OwnInvite = "own_invite", "The invite code is the caller's own.";
-    InviteExpired = "invite_expired", "The caller registered too long ago to redeem an invite code.";
-    AlreadyInvited = "already_invited", "The caller has redeemed an invite code before, under this account or an earlier one.";
-    ConfirmationRequired = "confirmation_required", "This cannot be taken back: ask again with the token in `confirm` to have it done.";
-    AlreadyRunning = "already_running", "This is being done already; one run at a time.";
-    AlreadyExists = "already_exists", "There is one by this name already.";
+    InsufficientCoins = "insufficient_coins", "The user does not have enough coins.";
+    InsufficientPoints = "insufficient_points", "The user does not have enough points.";
+    AlreadyPosted = "already_posted", "This event is already posted to the ledger.";
+    BalanceTooLarge = "balance_too_large", "The balance would exceed the largest possible balance.";
+    AccountInconsistent = "account_inconsistent", "The account disagrees with its ledger and is locked until an administrator repairs it.";
+    UnknownPackage = "unknown_package", "Unknown package. Send an amount and coins that are a pair of the price list.";
+    OrderState = "order_state", "The order's state does not allow this.";
+    IdempotencyKeyReused = "idempotency_key_reused", "The Idempotency-Key was already used for a different request. Send a new key.";
+    UnknownInvite = "unknown_invite", "Unknown invite code.";
+    OwnInvite = "own_invite", "You cannot redeem your own invite code.";
+    InviteExpired = "invite_expired", "You registered too long ago to redeem an invite code.";
+    AlreadyInvited = "already_invited", "You have already redeemed an invite code, with this account or an earlier one.";
+    ConfirmationRequired = "confirmation_required", "This cannot be undone. Repeat the request with `confirm` set to the returned token.";
+    AlreadyRunning = "already_running", "This operation is already running. Try again when it has finished.";
+    AlreadyExists = "already_exists", "The name is already in use.";
     AddressTaken = "address_taken", "The address belongs to another account.";
-    HistoryFull = "history_full", "The user has reached the number of history records that are kept.";
-    BodyTooLarge = "body_too_large", "The body is larger than this endpoint takes.";
+    HistoryFull = "history_full", "The user has the maximum number of history records. Delete some first.";
+    BodyTooLarge = "body_too_large", "The body is too large for this endpoint.";
     UnsupportedMediaType = "unsupported_media_type", "The body is neither JSON nor a form.";
-    InvalidParameters = "invalid_parameters", "One or more parameters are wrong; `errors` lists all of them.";
-    ContentRejected = "content_rejected", "The text was refused by content moderation.";
-    ModerationUnavailable = "moderation_unavailable", "The service that judges texts cannot be asked now, so nothing may pass.";
-    NotConfigured = "not_configured", "The operator has not set this up.";
-    TooManyRequests = "too_many_requests", "A limit was reached; `Retry-After` says when to come back.";
-    TooManyCalls = "too_many_calls", "The user has as many running model calls as are allowed.";
-    BudgetSpent = "budget_spent", "What may be spent on the language model today is spent; `Retry-After` says when the next day begins.";
+    InvalidParameters = "invalid_parameters", "Some parameters are invalid; `errors` lists all of them.";
+    ContentRejected = "content_rejected", "Content moderation rejected the text. Change it and try again.";
+    ModerationUnavailable = "moderation_unavailable", "Content moderation is unavailable, so no text can be accepted. Try again later.";
+    NotConfigured = "not_configured", "The operator has not configured this feature.";
+    TooManyRequests = "too_many_requests", "Rate limit reached. Try again after `Retry-After`.";
+    TooManyCalls = "too_many_calls", "The user has the maximum number of running model calls. Wait until one finishes.";
+    BudgetSpent = "budget_spent", "Today's budget for the language model is spent. Try again after `Retry-After`.";
     RequestTimeout = "request_timeout", "The request did not arrive in time.";
-    ProviderFailed = "provider_failed", "An outside service refused or answered nonsense.";
-    ProviderUnavailable = "provider_unavailable", "An outside service cannot be reached or is overloaded.";
-    ProviderTimeout = "provider_timeout", "An outside service did not answer in time.";
-    Overloaded = "overloaded", "The service has more work than it can take on.";
-    StorageFull = "storage_full", "The disk is full; reading still works.";
-    StorageFailed = "storage_failed", "The disk failed; nothing was stored.";
-    Internal = "internal", "A fault in the service.";
+    ProviderFailed = "provider_failed", "The provider returned an error or an invalid response.";
+    ProviderUnavailable = "provider_unavailable", "The provider is unreachable or overloaded. Try again later.";
+    ProviderTimeout = "provider_timeout", "The provider did not respond in time. Try again later.";
+    Overloaded = "overloaded", "The service is overloaded. Try again after `Retry-After`.";
+    StorageFull = "storage_full", "The disk is full. Reading still works.";
+    StorageFailed = "storage_failed", "The disk failed. Nothing was stored.";
+    Internal = "internal", "Internal error.";
     /// Never sent to a client.
     ChecksFailed = "checks_failed", "The check found problems.";
     /// Never sent to a client.
-    BackupUnusable = "backup_unusable", "The file is no backup, or a damaged one.";
+    BackupUnusable = "backup_unusable", "The file is not a backup, or is damaged.";
     /// Never sent to a client.
-    AddressUnavailable = "address_unavailable", "An address cannot be listened on now.";
+    AddressUnavailable = "address_unavailable", "Cannot listen on the address.";
     /// Never sent to a client.
-    Configuration = "configuration", "The configuration is wrong.";
+    Configuration = "configuration", "The configuration is invalid.";
     /// Never sent to a client.
     DataDirectoryUnusable = "data_directory_unusable",
-        "The data directory is in use, was made by a newer version, or has yet to be migrated from an older one.";
+        "The data directory is in use, or its schema is newer or older than this program.";
 }
 
 named_enum! {

@@ -313,7 +313,7 @@ pub struct Problem<'error> {
     #[schema(example = 422)]
     pub status: u16,
     /// A sentence for people. It may change; branch on `code`.
-    #[schema(example = "One or more parameters are wrong; `errors` lists all of them.")]
+    #[schema(example = "Some parameters are invalid; `errors` lists all of them.")]
     pub detail: Cow<'error, str>,
     #[schema(schema_with = codes)]
     pub code: &'static str,
