@@ -1,4 +1,4 @@
-//! Reading a request's parameters, wherever the client put them: query string, form, or JSON body.
+//! Reads request bodies and splits query strings, forms and JSON objects into named values.
 
 use std::{borrow::Cow, mem, time::Duration};
 
@@ -16,42 +16,43 @@ use serde_json::{error::Category, value::RawValue as JsonValue};
 
 use crate::error::{Code, Error, Result};
 
-/// Nesting that no request needs, and that a parser walking the value again should not meet.
-const DEEPEST: usize = 64;
+/// Maximum nesting of JSON, which protects recursive parsers.
+const MAX_DEPTH: usize = 64;
 
 /// Bytes of a refused body that are still read, and the time limit. A client that is disconnected while it sends sees a
 /// broken connection instead of the refusal.
 const DISCARDED_BYTES: usize = 1 << 20;
 const DISCARDED_FOR: Duration = Duration::from_secs(2);
 
-/// A value as it came, before anybody knows what it should be.
+/// A value of a request before it is parsed.
 #[derive(Clone, Debug)]
 pub enum RawValue<'request> {
     Text(Cow<'request, str>),
     Json(&'request JsonValue),
 }
 
-/// One name and its value.
+/// A name and its value.
 pub type Pair<'request> = (Cow<'request, str>, RawValue<'request>);
 
 /// Bytes of an incomplete body that are buffered without a permit.
-const HELD_FREELY: usize = 16 << 10;
+const BUFFERED_FREELY: usize = 16 << 10;
 
-/// Reads the whole body. `room` is called once if the body is long, and returns a permit held until it is complete.
+/// Reads the whole body. `permit` is called once if the body is long, and its result is held until the
+/// body is complete.
 ///
 /// # Errors
-/// `body_too_large` past `limit`, before that much is buffered; `invalid_request` if the client disconnects; those of
-/// `room`.
-pub async fn read<Room>(
+/// `body_too_large` past `limit`, before that much is buffered; `invalid_request` if the client disconnects; errors of
+/// `permit`.
+pub async fn read<Permit>(
     mut body: Body,
     headers: &HeaderMap,
     limit: usize,
-    room: impl Fn() -> Result<Room>,
+    permit: impl Fn() -> Result<Permit>,
 ) -> Result<Bytes> {
     let announced = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     let read = match announced {
         Some(length) if length > limit as u64 => Err(too_large(limit)),
-        _ => gather(&mut body, limit, room).await,
+        _ => gather(&mut body, limit, permit).await,
     };
     if read.as_ref().is_err_and(|error| error.code != Code::InvalidRequest) {
         Box::pin(discard(body, headers)).await;
@@ -59,20 +60,20 @@ pub async fn read<Room>(
     read
 }
 
-/// Gathers the pieces of a body. Most have one, which is taken as it is; more of them are copied together, because each
-/// may be a byte and would take the memory of dozens.
-async fn gather<Room>(body: &mut Body, limit: usize, room: impl Fn() -> Result<Room>) -> Result<Bytes> {
-    let (mut only, mut several, mut held_in) = (Bytes::new(), Vec::new(), None);
+/// Collects the pieces of a body. A single piece is returned as it is. Several are copied together, because tiny pieces
+/// have a large overhead.
+async fn gather<Permit>(body: &mut Body, limit: usize, permit: impl Fn() -> Result<Permit>) -> Result<Bytes> {
+    let (mut only, mut several, mut held) = (Bytes::new(), Vec::new(), None);
     while let Some(frame) = body.frame().await {
         let frame =
-            frame.map_err(|error| Error::new(Code::InvalidRequest).detail("The body broke off.").caused_by(error))?;
+            frame.map_err(|error| Error::new(Code::InvalidRequest).detail("The body is incomplete.").caused_by(error))?;
         let Ok(piece) = frame.into_data() else { continue };
         let length = only.len() + several.len() + piece.len();
         if length > limit {
             return Err(too_large(limit));
         }
-        if length > HELD_FREELY && held_in.is_none() {
-            held_in = Some(room()?);
+        if length > BUFFERED_FREELY && held.is_none() {
+            held = Some(permit()?);
         }
         if only.is_empty() && several.is_empty() {
             only = piece;
@@ -107,7 +108,7 @@ pub async fn discard(mut body: Body, headers: &HeaderMap) {
     let _ = tokio::time::timeout(DISCARDED_FOR, discarding).await;
 }
 
-/// The parameters in a body, by its content type. A JSON array is the list named `bare_list`.
+/// Splits a body into named values by its content type. A bare JSON array becomes the list named `bare_list`.
 ///
 /// # Errors
 /// `unsupported_media_type`, `invalid_json` or `invalid_request`.
@@ -135,10 +136,10 @@ pub fn pairs<'request>(
     }
 }
 
-/// The parameters of a query string or a form.
+/// Splits a query string or a form into named values.
 ///
 /// # Errors
-/// `invalid_request` for what is not UTF-8 once decoded.
+/// `invalid_request` for a name or value that is not UTF-8 when decoded.
 pub fn encoded_pairs(text: &str) -> Result<Vec<Pair<'_>>> {
     let pair = |pair| {
         let (name, value) = str::split_once(pair, '=').unwrap_or((pair, ""));
@@ -159,7 +160,7 @@ fn decoded(text: &str) -> Result<Cow<'_, str>> {
 fn json_pairs<'request>(body: &'request [u8], bare_list: Option<&'static str>) -> Result<Vec<Pair<'request>>> {
     let text = utf8(body, Code::InvalidJson)?;
     if is_too_deep(text) {
-        return Err(Error::new(Code::InvalidJson).detail(format!("The body is nested deeper than {DEEPEST} levels.")));
+        return Err(Error::new(Code::InvalidJson).detail(format!("The body is nested deeper than {MAX_DEPTH} levels.")));
     }
     if let Some(name) = bare_list
         && let Ok(items) = serde_json::from_str::<&JsonValue>(text)
@@ -190,7 +191,7 @@ fn utf8(bytes: &[u8], code: Code) -> Result<&str> {
 /// Counts brackets outside of strings, because the parser below skips over nested values without counting.
 fn is_too_deep(text: &str) -> bool {
     // A quick check: nearly every body has fewer brackets than that in total.
-    if memchr::memchr2_iter(b'[', b'{', text.as_bytes()).nth(DEEPEST).is_none() {
+    if memchr::memchr2_iter(b'[', b'{', text.as_bytes()).nth(MAX_DEPTH).is_none() {
         return false;
     }
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
@@ -203,7 +204,7 @@ fn is_too_deep(text: &str) -> bool {
             b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
             _ => {}
         }
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return true;
         }
     }
@@ -254,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn members_are_kept_as_they_came() {
+    fn keeps_members_in_order_and_unparsed() {
         let pairs = json(r#"{"a": {"b" : [1, 2]}, "c\u0064": "x", "a": 1}"#).unwrap();
         assert_eq!(pairs[0], ("a".into(), r#"{"b" : [1, 2]}"#.into()));
         assert_eq!(pairs[1].0, "cd");
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_refused() {
+    fn rejects_bodies_that_are_not_objects() {
         for body in ["[]", "1", "{", "{\"a\":}", "\u{feff}{}", "{} {}", "null"] {
             assert_eq!(json(body).unwrap_err().code, Code::InvalidJson, "{body}");
         }

@@ -28,7 +28,7 @@ pub fn client_ip(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr
     client
 }
 
-/// The address of a hop. Some proxies write the port behind it.
+/// Parses the address of a hop, with or without a port.
 fn address_of(hop: &[u8]) -> Option<IpAddr> {
     let hop = str::from_utf8(hop).ok()?.trim();
     hop.parse().or_else(|_| hop.parse::<SocketAddr>().map(|address| address.ip())).ok()
@@ -54,20 +54,20 @@ mod tests {
     }
 
     #[test]
-    fn only_a_trusted_peer_is_believed() {
+    fn trusts_the_header_of_trusted_peers_only() {
         assert_eq!(seen("203.0.113.1", &["198.51.100.7"]), "203.0.113.1");
         assert_eq!(seen("127.0.0.1", &["198.51.100.7"]), "198.51.100.7");
         assert_eq!(seen("::ffff:127.0.0.1", &["198.51.100.7"]), "198.51.100.7");
     }
 
     #[test]
-    fn a_port_behind_an_address_is_passed_over() {
+    fn ignores_ports() {
         assert_eq!(seen("127.0.0.1", &["198.51.100.7:4711"]), "198.51.100.7");
         assert_eq!(seen("127.0.0.1", &["1.1.1.1, [2001:db8::1]:4711, 10.0.0.2:80"]), "2001:db8::1");
     }
 
     #[test]
-    fn what_the_client_claims_stands_before_what_the_proxy_saw() {
+    fn ignores_addresses_that_the_client_wrote() {
         assert_eq!(seen("127.0.0.1", &["1.1.1.1, 198.51.100.7"]), "198.51.100.7");
         assert_eq!(seen("127.0.0.1", &["1.1.1.1", "198.51.100.7, 10.0.0.2"]), "198.51.100.7");
         assert_eq!(seen("127.0.0.1", &["1.1.1.1, nonsense, 10.0.0.2"]), "10.0.0.2");
@@ -82,7 +82,7 @@ mod tests {
 
         proptest! {
             #[test]
-            fn what_a_client_writes_never_stands_for_what_the_proxy_saw(
+            fn client_entries_never_replace_the_address_of_the_proxy(
                 claimed in proptest::collection::vec("[0-9a-f.:, ]{0,40}|[ -~]{0,40}|[ -~é\u{ff0c}]{1,9}", 0..4),
                 seen: u32,
                 is_appended: bool,

@@ -32,18 +32,17 @@ const RESPONDING: u8 = 2;
 pub struct Phase(Arc<AtomicU8>);
 
 impl Phase {
-    /// The head of a request is complete; how long the rest takes is bounded elsewhere.
+    /// Marks the head of a request as complete. Other timeouts apply from here.
     pub fn responding(&self) {
         self.0.store(RESPONDING, Ordering::Relaxed);
     }
 
-    /// The answer is written; the next bytes are another request.
+    /// Marks the response as sent. The next bytes belong to another request.
     fn idle(&self) {
         self.0.store(IDLE, Ordering::Relaxed);
     }
 
-    /// Ties the end of answering to the end of the answer's body: a stream of events may take longer than a
-    /// connection may be idle.
+    /// Keeps the connection in the responding phase until the body ends: an event stream may exceed the idle timeout.
     pub fn responding_until_end_of<B>(self, body: B) -> ResponseBody<B> {
         ResponseBody { body, rest: Bytes::new(), phase: self }
     }
@@ -57,7 +56,7 @@ impl Phase {
 /// copy the whole response.
 pub(super) const PIECE: usize = 32 << 10;
 
-/// The body of an answer. The connection is idle again once this is dropped, which hyper does after its last piece.
+/// The body of a response. The connection becomes idle when hyper drops it after the last piece.
 pub struct ResponseBody<B> {
     body: B,
     /// The rest of a long chunk.
@@ -106,7 +105,7 @@ impl<B> Drop for ResponseBody<B> {
     }
 }
 
-/// A TCP stream that ends itself when its peer takes too long.
+/// A TCP stream that fails with a timeout when its peer is too slow.
 pub struct TimedStream {
     stream: TcpStream,
     phase: Phase,
@@ -129,7 +128,7 @@ pub struct StreamLimits {
 impl TimedStream {
     pub fn new(stream: TcpStream, phase: Phase, limits: StreamLimits) -> Self {
         let now = Instant::now();
-        // A connection is made to send a request: its first one is awaited like a head that has begun.
+        // The timeout of the first head starts with the connection.
         phase.0.store(HEAD, Ordering::Relaxed);
         let reading = Box::pin(sleep_until(now + limits.head));
         Self { stream, phase, limits, last_active: now, head_began: now, reading, writing: None }
@@ -253,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_answer_goes_in_pieces_and_says_how_much_is_left() {
+    fn sends_long_bodies_in_pieces_with_exact_size_hints() {
         let content = (0..2 * PIECE + 100).map(|number| u8::try_from(number % 251).unwrap()).collect::<Bytes>();
         let mut body = Phase::default().responding_until_end_of(Full::new(content.clone()));
         let mut received = Vec::new();

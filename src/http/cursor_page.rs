@@ -1,4 +1,4 @@
-//! Lists that are read by cursor: `cursor` and `limit` in the request, `{items, nextCursor}` in the answer.
+//! Lists with cursors: `cursor` and `limit` in the request, `{items, nextCursor}` in the response.
 
 use std::borrow::Cow;
 
@@ -26,7 +26,7 @@ use crate::{
 
 const EXAMPLE: &str = "AAAAAAAAACp9k2fQx1m0bY4sVwT7uLpH";
 
-/// The name of a list. It is sealed into the list's cursors, so that one list's cursor is none of another's.
+/// The name of a list. Cursors are bound to it, so that the cursor of one list is invalid for another.
 pub struct CursorList(pub &'static str);
 
 impl CursorList {
@@ -43,10 +43,10 @@ impl CursorList {
         cursor.map(position).transpose()
     }
 
-    /// The answer for a piece, each item as `shown` makes it.
+    /// Converts a slice into the response, each item with `shown`.
     ///
     /// # Errors
-    /// `unauthenticated`, which the guard has ruled out.
+    /// `unauthenticated`, which the guard rules out.
     pub fn page<T, W>(
         &self,
         context: &RequestContext,
@@ -59,12 +59,12 @@ impl CursorList {
     }
 }
 
-/// The piece that the caller asks for, with the default for a limit that was not named.
+/// Returns the requested part of a list, with the default limit if none was sent.
 pub fn span(context: &RequestContext, before: Option<i64>, limit: Option<PageSize>) -> CursorRange {
     CursorRange { before, limit: limit.map_or(context.app.config.limits.page_size, |PageSize(limit)| limit) }
 }
 
-/// A piece of a list, newest first, and the cursor for the next piece, if there is one.
+/// A part of a list, newest first, and the cursor for the next part.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CursorPage<T> {

@@ -1,4 +1,4 @@
-//! A JSON document of any size, made as a file and sent in pieces.
+//! A JSON document of any size, written to a temporary file and sent in pieces.
 
 use std::io::{Read, Seek};
 
@@ -17,24 +17,24 @@ use crate::{concurrency::semaphore::KeyedPermit, error::Error, types::UserId};
 /// Bytes read and sent at once.
 const PIECE: usize = 256 * 1024;
 
-/// A document that has been written and is to be sent.
+/// A complete document to send.
 pub struct Download {
     file: SpooledTempFile,
-    /// Its user's place: taken until the document has been sent, or its client is gone.
+    /// The user's permit, held until the document is sent or the client disconnects.
     _own: KeyedPermit<UserId>,
 }
 
 impl Download {
-    /// Takes what was written, from its beginning.
+    /// Rewinds a written file.
     ///
     /// # Errors
-    /// `internal` when the file fails.
+    /// `internal` if the file fails.
     pub fn of(mut file: SpooledTempFile, own: KeyedPermit<UserId>) -> Result<Self, Error> {
         file.rewind().map_err(Error::internal)?;
         Ok(Self { file, _own: own })
     }
 
-    /// The next piece, and what is left; nothing at the end. A slow client keeps the file, and no thread.
+    /// Returns the next piece and the rest, or `None` at the end. A slow client holds the file but no thread.
     async fn next_piece(self) -> std::io::Result<Option<(Bytes, Self)>> {
         let read = tokio::task::spawn_blocking(move || self.read_piece());
         read.await.map_err(std::io::Error::other)?

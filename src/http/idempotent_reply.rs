@@ -100,7 +100,7 @@ impl RequestContext {
 
 fn replayable<T, W>(status: StatusCode, shown: impl Fn(&T) -> W, answered: IdempotentOutcome<T>) -> Replayable<W> {
     match answered {
-        IdempotentOutcome::Fresh(done) => Replayable::Now(status, shown(&done)),
-        IdempotentOutcome::Replayed(kept) => Replayable::Before(kept),
+        IdempotentOutcome::Fresh(done) => Replayable::Fresh(status, shown(&done)),
+        IdempotentOutcome::Replayed(response) => Replayable::Replayed(response),
     }
 }

@@ -1,9 +1,9 @@
-//! Having something interpreted, for every endpoint that does: whole, or told as it is written.
+//! Runs an interpretation and responds with it, as JSON or as a stream of events.
 
 use super::{
-    interpretation_sse::{Interpretation, SseError, replay, tell},
+    interpretation_sse::{self, Interpretation, SseError},
     request_context::RequestContext,
-    sse::{FinalEvent, JsonOrStream, SseSender, cut_off, stream_from_blocking_thread},
+    sse::{FinalEvent, JsonOrStream, SseSender, shutting_down, stream_from_blocking_thread},
 };
 use crate::{
     app::App,
@@ -16,77 +16,78 @@ use crate::{
     types::UserId,
 };
 
-/// What a request for an interpretation comes to, once it is prepared.
-pub enum Begun {
-    /// It is there already.
+/// A prepared interpretation.
+pub enum Prepared {
+    /// It is stored already.
     Stored(Box<CallRecord>),
-    /// The model is to be asked.
+    /// The model has to be called.
     Pending { trace_id: String, run: Run },
 }
 
-/// Asks the model, with a sink for what it writes. Blocks.
+/// Calls the model and passes its text to a sink. Blocks.
 pub type Run = Box<dyn FnOnce(&App, &mut dyn FnMut(&str) -> Flow) -> Result<CallRecord> + Send>;
 
-/// A place for one model call of this user, as soon as there is one.
+/// Waits for the permit for a model call of this user.
 ///
 /// # Errors
-/// `too_many_calls`; `overloaded` when the queue is full, or when waiting in it took too long.
-pub async fn place(context: &RequestContext, user: UserId) -> Result<CallPermit> {
-    let entering = context.app.model_calls.queue.acquire(user)?;
-    match tokio::time::timeout(context.app.config.llm.queue_timeout, entering).await {
-        Ok(place) => place,
+/// `too_many_calls`; `overloaded` if the queue is full or the wait times out.
+pub async fn acquire_permit(context: &RequestContext, user: UserId) -> Result<CallPermit> {
+    let permit = context.app.model_calls.queue.acquire(user)?;
+    match tokio::time::timeout(context.app.config.llm.queue_timeout, permit).await {
+        Ok(permit) => permit,
         Err(_) => Err(model_calls::overloaded()),
     }
 }
 
-/// Answers with an interpretation that there is.
+/// Responds with a stored interpretation.
 pub fn respond_with_stored(context: &RequestContext, record: CallRecord) -> JsonOrStream<Interpretation> {
     if !context.wants_stream() {
         return JsonOrStream::Json(record.into());
     }
-    let (events, listening) = SseSender::channel(context, last_event(context));
-    tokio::task::spawn_blocking(move || replay(&events, record));
-    JsonOrStream::Stream(listening)
+    let (sender, response) = SseSender::channel(context, final_event(context));
+    tokio::task::spawn_blocking(move || interpretation_sse::replay(&sender, record));
+    JsonOrStream::Stream(response)
 }
 
-/// Prepares an interpretation, runs it, and answers with it, as JSON or, if the client wants that, as a stream of
-/// `meta`, `delta`, `done` and `error` events. `prepare` runs where it may block.
+/// Prepares and runs an interpretation, and responds with JSON or a stream as the client asked. `prepare` may block.
 ///
 /// # Errors
-/// Those of [`place`], of `prepare` and of the run; for a stream the last become its `error` event.
+/// Errors of [`acquire_permit`], of `prepare` and of the run. In a stream, those of the run become its `error` event.
 pub async fn interpret<P>(context: &RequestContext, user: UserId, prepare: P) -> Result<JsonOrStream<Interpretation>>
 where
-    P: FnOnce(&App) -> Result<Begun> + Send + 'static,
+    P: FnOnce(&App) -> Result<Prepared> + Send + 'static,
 {
-    let place = place(context, user).await?;
+    let permit = acquire_permit(context, user).await?;
     if !context.wants_stream() {
         let record = context.blocking(move |app| {
-            let _place = place;
+            let _permit = permit;
             match prepare(app)? {
-                Begun::Stored(record) => Ok(*record),
-                Begun::Pending { run, .. } => run(app, &mut |_| Flow::Continue),
+                Prepared::Stored(record) => Ok(*record),
+                Prepared::Pending { run, .. } => run(app, &mut |_| Flow::Continue),
             }
         });
         return Ok(JsonOrStream::Json(record.await?.into()));
     }
-    let told = stream_from_blocking_thread(
+    let response = stream_from_blocking_thread(
         context,
-        place,
-        last_event(context),
+        permit,
+        final_event(context),
         prepare,
-        |app, meta, events, prepared, begun| {
-            // Whether anybody still waits is asked before the model is.
-            drop(begun.send(Ok(())));
+        |app, meta, sender, prepared, start| {
+            // Starts before the model is called, so that the client can disconnect meanwhile.
+            drop(start.send(Ok(())));
             match prepared {
-                Begun::Stored(record) => replay(events, *record),
-                Begun::Pending { trace_id, run } => tell(app, meta, events, &trace_id, |sink| run(app, sink)),
+                Prepared::Stored(record) => interpretation_sse::replay(sender, *record),
+                Prepared::Pending { trace_id, run } => {
+                    interpretation_sse::stream(app, meta, sender, &trace_id, |sink| run(app, sink));
+                }
             }
         },
     );
-    Ok(JsonOrStream::Stream(told.await?))
+    Ok(JsonOrStream::Stream(response.await?))
 }
 
-/// The `error` event of a stream that is cut off by the end of the service.
-fn last_event(context: &RequestContext) -> FinalEvent {
-    FinalEvent::named("error", &SseError::of(&cut_off(), &context.meta))
+/// Returns the `error` event of a stream that a shutdown ends.
+fn final_event(context: &RequestContext) -> FinalEvent {
+    FinalEvent::named("error", &SseError::of(&shutting_down(), &context.meta))
 }

@@ -1,4 +1,4 @@
-//! Interpretations as both generations answer them: whole, or told as they are written.
+//! The interpretation in responses, whole and as a stream of `meta`, `delta`, `done` and `error` events.
 
 use serde::Serialize;
 use serde_json::json;
@@ -16,7 +16,7 @@ use crate::{
     providers::{client::with_cancellation, llm::Flow},
 };
 
-/// Tokens as the provider counted them; null where it did not say.
+/// Tokens as counted by the provider; null if unknown.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Usage {
@@ -42,10 +42,10 @@ pub struct Interpretation {
     status: &'static str,
     #[schema(example = "水雷屯：万事起头难……")]
     result: Option<String>,
-    /// `stop`, or `length` when the limit of tokens cut the result; null where nobody knows.
+    /// `stop`, or `length` when the limit of tokens cut the result; null if unknown.
     #[schema(example = "stop")]
     finish_reason: Option<String>,
-    /// Who interpreted; `builtin` is the offline interpreter.
+    /// The provider; `builtin` is the offline interpreter.
     #[schema(example = "builtin")]
     provider: String,
     #[schema(example = "builtin-1")]
@@ -70,13 +70,13 @@ impl From<CallRecord> for Interpretation {
     }
 }
 
-/// A problem in a stream, whose headers are long gone.
+/// The data of an `error` event: a problem document and the delay that headers cannot carry any more.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SseError<'error> {
     #[serde(flatten)]
     problem: Problem<'error>,
-    /// Seconds, as `Retry-After` has them elsewhere.
+    /// Seconds until a retry makes sense, as in `Retry-After`.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_after: Option<u64>,
 }
@@ -87,29 +87,30 @@ impl<'error> SseError<'error> {
     }
 }
 
-/// Tells what `run` writes as `meta`, `delta`, `done` and `error` events, on the thread that runs it.
-pub fn tell<F>(app: &App, meta: &RequestMeta, events: &SseSender, trace_id: &str, run: F)
+/// Streams the text that `run` produces, on the calling thread.
+pub fn stream<F>(app: &App, meta: &RequestMeta, sender: &SseSender, trace_id: &str, run: F)
 where
     F: FnOnce(&mut dyn FnMut(&str) -> Flow) -> Result<CallRecord>,
 {
-    events.send("meta", &json!({ "traceId": trace_id, "provider": app.model_calls.models.name(), "model": app.model_calls.models.model() }));
-    let outcome = with_cancellation(events.wanted(), || {
+    let models = &app.model_calls.models;
+    sender.send("meta", &json!({ "traceId": trace_id, "provider": models.name(), "model": models.model() }));
+    let outcome = with_cancellation(sender.cancellation_check(), || {
         run(&mut |text| {
-            // An empty piece only asks whether anybody is still there.
-            let is_heard = events.is_heard() && (text.is_empty() || events.send("delta", &json!({ "text": text })));
-            if is_heard { Flow::Continue } else { Flow::Stop }
+            // An empty piece only checks the connection.
+            let is_open = sender.is_open() && (text.is_empty() || sender.send("delta", &json!({ "text": text })));
+            if is_open { Flow::Continue } else { Flow::Stop }
         })
     });
-    match events.unless_ended(outcome) {
-        Ok(record) => events.send("done", &Interpretation::from(record)),
-        Err(error) => events.send("error", &SseError::of(&error, meta)),
+    match sender.unless_revoked(outcome) {
+        Ok(record) => sender.send("done", &Interpretation::from(record)),
+        Err(error) => sender.send("error", &SseError::of(&error, meta)),
     };
 }
 
-/// Tells of an interpretation that is there already, in the events of one that is being written.
-pub fn replay(events: &SseSender, record: CallRecord) {
+/// Streams a stored interpretation.
+pub fn replay(sender: &SseSender, record: CallRecord) {
     let meta = json!({ "traceId": record.trace_id, "provider": record.provider, "model": record.model });
-    events.send("meta", &meta);
-    events.send("delta", &json!({ "text": record.result.as_deref().unwrap_or_default() }));
-    events.send("done", &Interpretation::from(record));
+    sender.send("meta", &meta);
+    sender.send("delta", &json!({ "text": record.result.as_deref().unwrap_or_default() }));
+    sender.send("done", &Interpretation::from(record));
 }

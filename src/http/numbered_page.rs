@@ -1,4 +1,4 @@
-//! Lists that are read by number: `page` and `size` in the request, `{items, page, size, total}` in the answer.
+//! Lists with page numbers: `page` and `size` in the request, `{items, page, size, total}` in the response.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use crate::{
     types::{PageRequest, Paginated},
 };
 
-/// One page of a list, with how many there are on all pages.
+/// One page of a list, with the total of all pages.
 #[derive(Serialize)]
 pub struct NumberedPage<T> {
     items: Vec<T>,
@@ -26,7 +26,7 @@ pub struct NumberedPage<T> {
 }
 
 impl<T> NumberedPage<T> {
-    /// The answer for a page, each item as it is shown.
+    /// Converts a listing into the response.
     pub fn of<S>(page: PageRequest, found: Paginated<S>) -> Json<Self>
     where
         T: From<S>,

@@ -11,14 +11,14 @@ use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 use super::content_negotiation::quality;
 use crate::error::{Error, Result};
 
-/// One content in both forms.
+/// Content in plain and compressed form.
 #[derive(Debug)]
 pub struct Precompressed {
     plain: Bytes,
     gzipped: Bytes,
 }
 
-/// The form that a caller gets.
+/// The form selected for a client.
 pub struct SelectedEncoding {
     bytes: Bytes,
     is_gzipped: bool,
@@ -32,7 +32,7 @@ impl Precompressed {
         Ok(Self { plain, gzipped: gzipped.into() })
     }
 
-    /// For a request with these headers.
+    /// Selects the form for a request with these headers.
     pub fn choose(&self, headers: &HeaderMap) -> SelectedEncoding {
         let is_gzipped = accepts_gzip(headers);
         let bytes = if is_gzipped { &self.gzipped } else { &self.plain };
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn gzip_is_for_those_who_take_it() {
+    fn gzip_is_sent_to_clients_that_accept_it() {
         for accepted in ["gzip", "GZIP", "br, gzip;q=0.5", "deflate , gzip ; q=1"] {
             assert!(accepts_gzip(&asking(accepted)), "{accepted}");
         }
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn both_forms_are_one_content() {
+    fn both_forms_have_the_same_content() {
         let content = "content ".repeat(1000);
         let packed = Precompressed::new(content.clone()).unwrap();
         let gzipped = packed.choose(&asking("gzip"));

@@ -24,7 +24,7 @@ pub struct Redirect {
 }
 
 impl Redirect {
-    /// `target` is where TLS is spoken.
+    /// `target` is the address of the TLS listener.
     pub fn new(server: &Server, target: SocketAddr, challenges: Challenges) -> Self {
         let public = server.public_url.as_ref().filter(|url| url.starts_with("https://"));
         let public = public.map(|url| url.trim_end_matches('/').to_owned());
@@ -48,7 +48,7 @@ impl Redirect {
         }
     }
 
-    /// Without a configured name, the one that the client used.
+    /// Returns the base URL from the client's `Host`, used without a configured name.
     fn base_of<B>(&self, request: &Request<B>) -> Option<String> {
         let host = request.headers().get(header::HOST)?.to_str().ok()?;
         let authority: axum::http::uri::Authority = host.parse().ok()?;
@@ -61,7 +61,7 @@ fn address(name: &str, port: u16) -> String {
     if port == HTTPS { format!("https://{name}") } else { format!("https://{name}:{port}") }
 }
 
-/// Every answer is the last on its connection.
+/// Builds a response that closes the connection.
 fn with(status: StatusCode, name: header::HeaderName, value: &str, body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     *response.status_mut() = status;
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_is_sent_to_the_configured_name_or_else_to_their_own() {
+    fn redirects_to_the_configured_name_or_the_requested_host() {
         let mut server = Config::defaults().unwrap().server;
         let to = |location: &str| (308, Some(location.to_owned()));
         assert_eq!(sent(&server, 443, "a.test:80", "/x?y=1"), to("https://a.test/x?y=1"));

@@ -25,7 +25,7 @@ pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
 
-/// The status of each error code.
+/// Returns the status of an error code.
 pub const fn status(code: Code) -> StatusCode {
     match code {
         Code::InvalidRequest | Code::InvalidJson | Code::ConflictingParameter => StatusCode::BAD_REQUEST,
@@ -73,37 +73,37 @@ pub const fn status(code: Code) -> StatusCode {
     }
 }
 
-/// Something a handler may answer with, and how the API document describes it.
+/// The reply of a handler, with its description for the API document.
 pub trait Reply: Sized + Send + 'static {
     fn into_response(self) -> Result<Response<Body>, Error>;
 
     fn describe() -> ReplyDescription;
 
-    /// For callers who know no problems: what they get in place of one.
+    /// Returns the reply to an error for callers that do not understand problem documents.
     fn from_error(_: &Error) -> Option<Self> {
         None
     }
 }
 
-/// An answer as the API document describes it.
+/// The description of a reply in the API document.
 pub struct ReplyDescription {
-    /// Status and what it means.
+    /// Statuses and their meanings.
     pub statuses: Vec<(StatusCode, &'static str)>,
     /// Content type, schema and, for JSON, an example built from the schema.
     pub contents: Vec<(&'static str, Value)>,
-    /// Schemas that the answer's refers to, by name.
+    /// Referenced schemas, by name.
     pub schemas: Vec<(String, Value)>,
-    /// Headers of its own, always there.
+    /// Headers that the response always has.
     pub headers: &'static [Header],
 }
 
-/// A resource, 200.
+/// A resource, with status 200.
 pub struct Json<T>(pub T);
 
-/// An empty response, 204.
+/// An empty response, with status 204.
 pub struct NoContent;
 
-/// A resource that was made (201) or was there before (200).
+/// A new resource (201) or an existing one (200).
 pub struct Saved<T> {
     pub resource: T,
     pub is_new: bool,
@@ -136,7 +136,7 @@ impl Reply for NoContent {
     }
 }
 
-/// A resource that was made, 201.
+/// A new resource, with status 201.
 pub struct Created<T>(pub T);
 
 impl<T: Serialize + ToSchema + Send + 'static> Reply for Created<T> {
@@ -145,7 +145,7 @@ impl<T: Serialize + ToSchema + Send + 'static> Reply for Created<T> {
     }
 
     fn describe() -> ReplyDescription {
-        ReplyDescription { statuses: vec![(StatusCode::CREATED, "Made.")], ..Json::<T>::describe() }
+        ReplyDescription { statuses: vec![(StatusCode::CREATED, "Created.")], ..Json::<T>::describe() }
     }
 }
 
@@ -157,42 +157,42 @@ impl<T: Serialize + ToSchema + Send + 'static> Reply for Saved<T> {
 
     fn describe() -> ReplyDescription {
         ReplyDescription {
-            statuses: vec![(StatusCode::CREATED, "Made."), (StatusCode::OK, "It was there before.")],
+            statuses: vec![(StatusCode::CREATED, "Created."), (StatusCode::OK, "It existed already.")],
             ..Json::<T>::describe()
         }
     }
 }
 
-/// A list of `T`, `{"items": […], "total": …}`, whose items were serialised as they were read, so that only text is
-/// held.
-pub struct Listed<T> {
+/// A list of `T`, `{"items": […], "total": …}`. Items are serialised while they are read, so that long lists exist in
+/// memory only once.
+pub struct SerializedList<T> {
     text: Vec<u8>,
     items: PhantomData<fn() -> T>,
 }
 
-/// The items of a list that is being written.
-pub struct Items(Vec<u8>);
+/// Collects the serialised items of a list.
+pub struct ListWriter(Vec<u8>);
 
-impl<T> Listed<T> {
-    /// Calls `list` to write the items; it returns the total.
-    pub fn written(list: impl FnOnce(&mut Items) -> Result<i64, Error>) -> Result<Self, Error> {
-        let mut items = Items::begun();
+impl<T> SerializedList<T> {
+    /// Calls `list`, which writes the items and returns the total.
+    pub fn write(list: impl FnOnce(&mut ListWriter) -> Result<i64, Error>) -> Result<Self, Error> {
+        let mut items = ListWriter::new();
         let total = list(&mut items)?;
-        Ok(Self { text: items.ended(total)?, items: PhantomData })
+        Ok(Self { text: items.finish(total)?, items: PhantomData })
     }
 }
 
-impl Items {
-    const BEGIN: &[u8] = br#"{"items":["#;
+impl ListWriter {
+    const START: &[u8] = br#"{"items":["#;
 
-    fn begun() -> Self {
-        let mut text = Vec::with_capacity(MOST_ANSWERS);
-        text.extend_from_slice(Self::BEGIN);
+    fn new() -> Self {
+        let mut text = Vec::with_capacity(INITIAL_CAPACITY);
+        text.extend_from_slice(Self::START);
         Self(text)
     }
 
     pub fn push(&mut self, item: &impl Serialize) -> Result<(), Error> {
-        if self.0.len() > Self::BEGIN.len() {
+        if self.0.len() > Self::START.len() {
             self.0.push(b',');
         }
         serde_json::to_writer(&mut self.0, item).map_err(Error::internal)
@@ -203,14 +203,14 @@ impl Items {
         self.0.len()
     }
 
-    fn ended(self, total: i64) -> Result<Vec<u8>, Error> {
+    fn finish(self, total: i64) -> Result<Vec<u8>, Error> {
         let mut text = self.0;
         write!(text, r#"],"total":{total}}}"#).map_err(Error::internal)?;
         Ok(text)
     }
 }
 
-impl<T: ToSchema + 'static> Reply for Listed<T> {
+impl<T: ToSchema + 'static> Reply for SerializedList<T> {
     fn into_response(self) -> Result<Response<Body>, Error> {
         Ok(response_with(StatusCode::OK, JSON, self.text))
     }
@@ -232,17 +232,17 @@ impl<T: ToSchema + 'static> Reply for Listed<T> {
     }
 }
 
-/// A resource as it is answered now, or the answer that the same request got before.
+/// A new resource, or the stored response to an earlier request with the same idempotency key.
 pub enum Replayable<T> {
-    Now(StatusCode, T),
-    Before(StoredResponse),
+    Fresh(StatusCode, T),
+    Replayed(StoredResponse),
 }
 
 impl<T: Serialize + ToSchema + Send + 'static> Reply for Replayable<T> {
     fn into_response(self) -> Result<Response<Body>, Error> {
         match self {
-            Self::Now(status, resource) => json_response(status, JSON, &resource),
-            Self::Before(StoredResponse { status, body }) => {
+            Self::Fresh(status, resource) => json_response(status, JSON, &resource),
+            Self::Replayed(StoredResponse { status, body }) => {
                 let status = StatusCode::from_u16(status).map_err(Error::internal)?;
                 let content_type = if status.is_success() { JSON } else { PROBLEM };
                 let mut response = response_with(status, content_type, body);
@@ -257,19 +257,17 @@ impl<T: Serialize + ToSchema + Send + 'static> Reply for Replayable<T> {
     }
 }
 
-/// A resource as it is kept for the same request: what [`Replayable::Now`] sends.
+/// Builds the stored form of the response that [`Replayable::Fresh`] sends.
 pub fn stored_resource<T: Serialize>(status: StatusCode, resource: &T) -> Result<StoredResponse, Error> {
     let body = serde_json::to_vec(resource).map_err(Error::internal)?;
     Ok(StoredResponse { status: status.as_u16(), body })
 }
 
-/// A problem as it is kept for the same request: what [`problem`] sends.
+/// Builds the stored form of the response that [`problem`] sends.
 pub fn stored_problem(error: &Error, request_id: &str) -> Result<StoredResponse, Error> {
     let body = serde_json::to_vec(&Problem::of(error, request_id)).map_err(Error::internal)?;
     Ok(StoredResponse { status: status(error.code).as_u16(), body })
 }
-
-// What follows is split in two where it can be: what depends on the type is in the program once for each.
 
 fn json_document(schema: Value, schemas: Vec<(String, Value)>) -> ReplyDescription {
     ReplyDescription {
@@ -281,14 +279,14 @@ fn json_document(schema: Value, schemas: Vec<(String, Value)>) -> ReplyDescripti
 }
 
 /// Initial buffer size, enough for most responses.
-const MOST_ANSWERS: usize = 1024;
+const INITIAL_CAPACITY: usize = 1024;
 
 fn json_response<T: Serialize>(
     status: StatusCode,
     content_type: HeaderValue,
     value: &T,
 ) -> Result<Response<Body>, Error> {
-    let mut text = Vec::with_capacity(MOST_ANSWERS);
+    let mut text = Vec::with_capacity(INITIAL_CAPACITY);
     serde_json::to_writer(&mut text, value).map_err(Error::internal)?;
     Ok(response_with(status, content_type, text))
 }
@@ -324,11 +322,11 @@ pub struct Problem<'error> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "4bf92f3577b34da6a3ce929d0e0e4736")]
     pub trace_id: Option<Cow<'error, str>>,
-    /// The token to ask again with, where something has to be asked for twice.
+    /// The token with which to repeat a request that needs confirmation.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs")]
     pub confirm: Option<&'error str>,
-    /// Until when that token is good.
+    /// Time at which that token expires.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, value_type = Option<String>, format = DateTime, example = "2026-01-02T03:14:05.678Z")]
     pub expires_at: Option<Timestamp>,
@@ -340,12 +338,12 @@ pub struct Problem<'error> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, value_type = Option<Object>, example = json!({}))]
     pub would_keep: Option<BTreeMap<&'error str, i64>>,
-    /// All bad fields.
+    /// All invalid fields.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<ProblemField<'error>>,
 }
 
-/// One bad field of a request.
+/// One invalid field of a request.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProblemField<'error> {
@@ -357,8 +355,8 @@ pub struct ProblemField<'error> {
     pub message: Cow<'error, str>,
 }
 
-/// The codes that answers carry. The others are of commands alone.
-pub fn codes_of_answers() -> impl Iterator<Item = Code> {
+/// Returns the codes that responses carry. All others are used by commands alone.
+pub fn response_codes() -> impl Iterator<Item = Code> {
     let is_internal = |code: &Code| {
         matches!(
             code,
@@ -373,12 +371,12 @@ pub fn codes_of_answers() -> impl Iterator<Item = Code> {
 }
 
 fn codes() -> Object {
-    one_of_names("The stable code.", codes_of_answers().map(Code::name).collect(), Code::InvalidParameters.name())
+    one_of_names("The stable code.", response_codes().map(Code::name).collect(), Code::InvalidParameters.name())
 }
 
 fn field_codes() -> Object {
     let names = FieldCode::ALL.iter().map(|code| code.name()).collect();
-    one_of_names("What is wrong with the field.", names, FieldCode::Required.name())
+    one_of_names("The kind of fault.", names, FieldCode::Required.name())
 }
 
 impl<'error> Problem<'error> {
@@ -416,7 +414,7 @@ fn counted(counts: &[(String, i64)]) -> BTreeMap<&str, i64> {
     counts.iter().map(|(name, count)| (name.as_str(), *count)).collect()
 }
 
-/// An error as the client gets it.
+/// Builds the response to an error.
 pub fn problem(error: &Error, request_id: &str) -> Response<Body> {
     let status = status(error.code);
     let body = serde_json::to_vec(&Problem::of(error, request_id)).unwrap_or_default();
@@ -437,7 +435,7 @@ fn add_retry_after(headers: &mut HeaderMap, error: &Error) {
 
 /// Returns the delay after which a retry makes sense.
 pub fn retry_after_seconds(error: &Error) -> Option<u64> {
-    // A second more than needed, rather than a client that comes back too early.
+    // Rounded up, so that clients do not retry too early.
     let seconds = error.retry_after.map(|wait| wait.as_secs() + u64::from(wait.subsec_nanos() > 0));
     match (seconds, status(error.code)) {
         (Some(seconds), _) => Some(seconds.max(1)),

@@ -1,4 +1,4 @@
-//! Answers that come in pieces, as server-sent events.
+//! Server-sent events: a sender for blocking threads and the streamed response.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -29,64 +29,62 @@ use crate::{
     providers::client::CancellationCheck,
 };
 
-/// Events that wait for a slow reader before the sender waits too.
-const WAITING: usize = 64;
+/// Events that are buffered for a slow reader before the sender blocks.
+const BUFFERED_EVENTS: usize = 64;
 
-/// One answer, whole or as events, as the client asked.
+/// A response that the client receives as JSON or as events, as it asked.
 pub enum JsonOrStream<T> {
     Json(T),
     Stream(SseResponse),
 }
 
-/// The sending end of an event stream, for a thread that blocks.
+/// The sending half of an event stream. Blocks, so it must not be used on worker threads.
 pub struct SseSender {
     sender: mpsc::Sender<Bytes>,
-    entitlement: Arc<StreamAuthorization>,
+    authorization: Arc<StreamAuthorization>,
 }
 
-/// Where a thread that tells something says that it has begun, or why it cannot.
+/// Reports that a stream has started, or why it could not.
 pub type StartSignal = oneshot::Sender<Result<()>>;
 
-/// The receiving end.
+/// The response half of an event stream.
 pub struct SseResponse {
     receiver: mpsc::Receiver<Bytes>,
     heartbeat: Duration,
-    last_event: FinalEvent,
+    final_event: FinalEvent,
 }
 
-/// With what a stream ends when the service stops and cannot wait for its own end: a client is to know that something
-/// is missing.
+/// The event that ends a stream early at a shutdown, so that the client knows that something is missing.
 #[derive(Clone)]
 pub struct FinalEvent(Bytes);
 
 impl FinalEvent {
-    /// One with a name, as [`SseSender::send`] makes it.
     pub fn named(event: &str, data: &impl Serialize) -> Self {
         Self(named_event(event, data).into())
     }
 
-    /// One without.
-    pub fn data(data: &impl Serialize) -> Self {
+    /// Builds an event without a name.
+    pub fn unnamed(data: &impl Serialize) -> Self {
         let data = serde_json::to_string(data).unwrap_or_default();
         Self(format!("data: {data}\n\n").into())
     }
 }
 
-/// What streams are told that end now with the service.
-pub fn cut_off() -> Error {
-    Error::new(Code::Overloaded).detail("The service is stopping; ask again.")
+/// Returns the error of streams that a shutdown ends.
+pub fn shutting_down() -> Error {
+    Error::new(Code::Overloaded).detail("The service is stopping. Repeat the request.")
 }
 
-/// The same answer; if it is a stream of events, one that ends with its last event when the service cannot wait longer.
+/// Makes an event stream end with its [`FinalEvent`] once `ends` is true. Returns other responses unchanged.
 pub fn end_on_shutdown(mut response: Response<Body>, ends: &watch::Receiver<bool>) -> Response<Body> {
-    let Some(FinalEvent(last)) = response.extensions_mut().remove::<FinalEvent>() else { return response };
+    let Some(FinalEvent(event)) = response.extensions_mut().remove::<FinalEvent>() else { return response };
     let ends = ends.clone();
     response.map(|body| {
-        let begun = Some((body.into_data_stream(), ends));
-        Body::from_stream(unfold(begun, move |running| {
-            let last = last.clone();
+        let state = Some((body.into_data_stream(), ends));
+        Body::from_stream(unfold(state, move |state| {
+            let event = event.clone();
             async move {
-                let (mut pieces, mut ends) = running?;
+                let (mut pieces, mut ends) = state?;
                 let next = tokio::select! {
                     biased;
                     _ = ends.wait_for(|ends| *ends) => None,
@@ -94,77 +92,75 @@ pub fn end_on_shutdown(mut response: Response<Body>, ends: &watch::Receiver<bool
                 };
                 match next {
                     Some(piece) => piece.map(|piece| (piece, Some((pieces, ends)))),
-                    None => Some((Ok(last), None)),
+                    None => Some((Ok(event), None)),
                 }
             }
         }))
     })
 }
 
-/// A stream of what `tell` makes of what `prepare` has found, once `tell` says that it has begun. What goes wrong
-/// before that is answered as a problem; only what comes after it is part of the stream. The place of the model call is
-/// kept until all is told.
+/// Runs `prepare` and `stream` on one blocking thread and returns the response once `stream` has sent its start signal.
+/// Errors before that become problem documents, later ones events. The permit is held until the stream ends.
 ///
-/// One thread prepares and tells: a request that is given up in between must not leave a record that nobody ends.
+/// Both run on one thread, so that a client that disconnects in between cannot leave an unfinished record.
 ///
 /// # Errors
-/// Those of `prepare`, and those with which `tell` says that it cannot begin.
+/// Errors of `prepare`, and those that `stream` reports instead of starting.
 pub async fn stream_from_blocking_thread<T>(
     context: &RequestContext,
-    place: CallPermit,
-    last_event: FinalEvent,
+    permit: CallPermit,
+    final_event: FinalEvent,
     prepare: impl FnOnce(&App) -> Result<T> + Send + 'static,
-    tell: impl FnOnce(&App, &RequestMeta, &SseSender, T, StartSignal) + Send + 'static,
+    stream: impl FnOnce(&App, &RequestMeta, &SseSender, T, StartSignal) + Send + 'static,
 ) -> Result<SseResponse> {
-    let (events, listening) = SseSender::channel(context, last_event);
-    let (begun, beginning) = oneshot::channel();
+    let (sender, response) = SseSender::channel(context, final_event);
+    let (start, started) = oneshot::channel();
     let (app, meta) = (Arc::clone(&context.app), Arc::clone(&context.meta));
     tokio::task::spawn_blocking(move || {
-        let _place = place;
+        let _permit = permit;
         match prepare(&app) {
-            Ok(prepared) => tell(&app, &meta, &events, prepared, begun),
-            Err(error) => drop(begun.send(Err(error))),
+            Ok(prepared) => stream(&app, &meta, &sender, prepared, start),
+            Err(error) => drop(start.send(Err(error))),
         }
     });
-    beginning.await.map_err(Error::internal)??;
-    Ok(listening)
+    started.await.map_err(Error::internal)??;
+    Ok(response)
 }
 
 impl SseSender {
-    /// Both ends of a stream that answers the call. It gets a comment after a while without an event, so that nobody
-    /// between takes it for dead.
-    pub fn channel(context: &RequestContext, last_event: FinalEvent) -> (Self, SseResponse) {
-        let (sender, receiver) = mpsc::channel(WAITING);
-        let entitlement = Arc::new(StreamAuthorization::of(context));
+    /// Creates both halves of a stream. It sends comments while there are no events, so that proxies keep it open.
+    pub fn channel(context: &RequestContext, final_event: FinalEvent) -> (Self, SseResponse) {
+        let (sender, receiver) = mpsc::channel(BUFFERED_EVENTS);
+        let authorization = Arc::new(StreamAuthorization::new(context));
         let heartbeat = context.app.config.llm.heartbeat;
-        (Self { sender, entitlement }, SseResponse { receiver, heartbeat, last_event })
+        (Self { sender, authorization }, SseResponse { receiver, heartbeat, final_event })
     }
 
-    /// Whether somebody listens, and may.
-    pub fn is_heard(&self) -> bool {
-        !self.sender.is_closed() && self.entitlement.holds()
+    /// Returns true while the client is connected and its token is valid.
+    pub fn is_open(&self) -> bool {
+        !self.sender.is_closed() && self.authorization.is_valid()
     }
 
-    /// What came of what is told, unless the listener was found to be nobody any more meanwhile.
+    /// Returns the outcome, or an error if the token has been revoked meanwhile.
     ///
     /// # Errors
-    /// `unauthenticated`, and those of the outcome.
-    pub fn unless_ended<T>(&self, outcome: Result<T>) -> Result<T> {
-        if self.entitlement.has_ended() { Err(Code::Unauthenticated.into()) } else { outcome }
+    /// `unauthenticated`; errors of the outcome.
+    pub fn unless_revoked<T>(&self, outcome: Result<T>) -> Result<T> {
+        if self.authorization.is_revoked() { Err(Code::Unauthenticated.into()) } else { outcome }
     }
 
-    /// The same for the thread that waits for what is to be sent.
-    pub fn wanted(&self) -> CancellationCheck {
-        let (sender, entitlement) = (self.sender.clone(), Arc::clone(&self.entitlement));
-        Arc::new(move || !sender.is_closed() && entitlement.holds())
+    /// Returns [`Self::is_open`] as a check for the provider client.
+    pub fn cancellation_check(&self) -> CancellationCheck {
+        let (sender, authorization) = (self.sender.clone(), Arc::clone(&self.authorization));
+        Arc::new(move || !sender.is_closed() && authorization.is_valid())
     }
 
-    /// Sends one event; false if nobody listens any more. Not for worker threads.
+    /// Sends a named event. Returns false if the client has disconnected.
     pub fn send(&self, event: &str, data: &impl Serialize) -> bool {
         self.send_bytes(named_event(event, data))
     }
 
-    /// Sends one event without a name, whose data may have several lines.
+    /// Sends an event without a name. Its data may have several lines.
     pub fn send_data(&self, data: &str) -> bool {
         if data.contains(['\r', '\n']) {
             let lines: Vec<_> = data.lines().map(|line| ["data: ", line, "\n"].concat()).collect();
@@ -173,8 +169,8 @@ impl SseSender {
         self.send_bytes(format!("data: {data}\n\n"))
     }
 
-    /// Sends a comment, which says only that the stream is alive.
-    pub fn send_sign_of_life(&self) -> bool {
+    /// Sends a comment that keeps the connection alive.
+    pub fn send_keep_alive(&self) -> bool {
         self.send_bytes(": alive\n\n")
     }
 
@@ -190,16 +186,16 @@ fn named_event(event: &str, data: &impl Serialize) -> String {
 
 impl SseResponse {
     pub fn into_response(self) -> Response<Body> {
-        let Self { receiver, heartbeat, last_event } = self;
+        let Self { receiver, heartbeat, final_event } = self;
         let ticks = tokio::time::interval_at(Instant::now() + heartbeat, heartbeat);
         let events = ReceiverStream::new(receiver).timeout_repeating(ticks);
         let bytes = events.map(|event| Ok::<_, Infallible>(event.unwrap_or(Bytes::from_static(b": heartbeat\n\n"))));
         let mut response = Response::new(Body::from_stream(bytes));
-        response.extensions_mut().insert(last_event);
+        response.extensions_mut().insert(final_event);
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        // Proxies that gather answers before they pass them on would turn a stream into a wait.
+        // Prevents proxies from buffering the stream.
         headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
         response
     }
@@ -209,7 +205,7 @@ impl<T: Serialize + ToSchema + Send + 'static> Reply for JsonOrStream<T> {
     fn into_response(self) -> Result<Response<Body>, Error> {
         match self {
             Self::Json(value) => Json(value).into_response(),
-            Self::Stream(listening) => Ok(listening.into_response()),
+            Self::Stream(response) => Ok(response.into_response()),
         }
     }
 

@@ -14,50 +14,50 @@ use super::request_context::RequestContext;
 use crate::{app::App, concurrency::lock::lock_unpoisoned, domain::identity::tokens, types::Secret};
 
 /// Interval between two checks of the token.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The leave to be told a stream. Not to be asked on worker threads.
+/// Tracks if the token of a stream is still valid. Reads the database, so it must not be used on worker threads.
 pub struct StreamAuthorization {
     app: Arc<App>,
     token: Option<Secret>,
-    looked_at: Mutex<Instant>,
-    has_ended: AtomicBool,
+    checked_at: Mutex<Instant>,
+    is_revoked: AtomicBool,
 }
 
 impl StreamAuthorization {
-    /// That of a call which the guard has just let in.
-    pub fn of(context: &RequestContext) -> Self {
+    /// Starts with the token that the guard has just accepted.
+    pub fn new(context: &RequestContext) -> Self {
         let (app, token) = (Arc::clone(&context.app), context.bearer());
-        Self { app, token, looked_at: Mutex::new(Instant::now()), has_ended: AtomicBool::new(false) }
+        Self { app, token, checked_at: Mutex::new(Instant::now()), is_revoked: AtomicBool::new(false) }
     }
 
-    /// Whether it holds, as far as that was looked up lately.
-    pub fn holds(&self) -> bool {
-        if !self.has_ended() && self.is_to_be_looked_at() && self.was_ended() {
-            self.has_ended.store(true, Ordering::Relaxed);
+    /// Returns true if the token was valid at the last check, and checks again after an interval.
+    pub fn is_valid(&self) -> bool {
+        if !self.is_revoked() && self.is_check_due() && self.has_token_ended() {
+            self.is_revoked.store(true, Ordering::Relaxed);
         }
-        !self.has_ended()
+        !self.is_revoked()
     }
 
-    /// Whether it was found to hold no more.
-    pub fn has_ended(&self) -> bool {
-        self.has_ended.load(Ordering::Relaxed)
+    /// Returns true if a check has found the token revoked.
+    pub fn is_revoked(&self) -> bool {
+        self.is_revoked.load(Ordering::Relaxed)
     }
 
-    fn is_to_be_looked_at(&self) -> bool {
-        let mut looked_at = lock_unpoisoned(&self.looked_at);
-        let is_due = looked_at.elapsed() >= LOOK_EVERY;
+    fn is_check_due(&self) -> bool {
+        let mut checked_at = lock_unpoisoned(&self.checked_at);
+        let is_due = checked_at.elapsed() >= CHECK_INTERVAL;
         if is_due {
-            *looked_at = Instant::now();
+            *checked_at = Instant::now();
         }
         is_due
     }
 
-    fn was_ended(&self) -> bool {
+    fn has_token_ended(&self) -> bool {
         let Some(token) = &self.token else { return false };
         tokens::has_ended(&self.app, token.reveal()).unwrap_or_else(|error| {
-            // Who may be told is not decided by a disk that is slow.
-            tracing::debug!(%error, "whether a token still holds could not be looked up");
+            // A slow disk must not end streams.
+            tracing::debug!(%error, "the token of a stream could not be checked");
             false
         })
     }

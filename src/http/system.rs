@@ -34,7 +34,7 @@ use crate::{
     types::Timestamp,
 };
 
-/// Loads nothing from elsewhere. The documentation's own program sets styles in elements.
+/// Allows only the page's own content. Swagger UI sets inline styles.
 const DOCS_POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'",
 );
@@ -45,7 +45,7 @@ parameters! {
     }
 }
 
-/// The process is alive.
+/// The state of the process.
 #[derive(Serialize, ToSchema)]
 pub struct Health {
     #[schema(example = "ok")]
@@ -56,43 +56,42 @@ pub async fn health(_: RequestContext, _: Nothing) -> Result<Json<Health>> {
     Ok(Json(Health { status: "ok" }))
 }
 
-/// The service can serve.
+/// The state of the service.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Readiness {
     #[schema(example = "ready")]
     status: &'static str,
-    /// Changes that wait for the disk, and how many may.
+    /// Queued writes.
     #[schema(example = 0)]
     writes_waiting: u64,
     #[schema(example = 4096)]
     writes_waiting_at_most: usize,
     #[schema(value_type = health::LedgerState)]
     ledger: &'static str,
-    /// When the whole ledger was last verified.
+    /// Time of the last verification of the whole ledger.
     #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     ledger_verified_at: Option<Timestamp>,
-    /// Accounts that are closed because they disagree with their entries.
+    /// Accounts suspended because their balance differs from their entries.
     #[schema(example = 0)]
     accounts_suspended: i64,
-    /// `sound`, `damaged`, or `unchecked` until all of the file was looked through once.
+    /// `sound`, `damaged`, or `unchecked` until the first complete check.
     #[schema(example = "sound")]
     database: &'static str,
-    /// When all of the file was last looked through.
+    /// Time of the last complete check.
     #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     database_checked_at: Option<Timestamp>,
     #[schema(value_type = health::BackupState)]
     backups: &'static str,
-    /// When the last backup was made.
+    /// Time of the last backup.
     #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     backup_at: Option<Timestamp>,
-    /// `ok`, or `low` when less is free than what is an alert.
+    /// `ok`, or `low` below the free space that raises an alert.
     #[schema(example = "ok")]
     disk: &'static str,
 }
 
 pub async fn readiness(context: RequestContext, _: Nothing) -> Result<Json<Readiness>> {
-    // It asks the file system, which may be slow.
     let condition = context.blocking(|app| HealthSnapshot::collect(&app.health)).await?;
     // An empty change shows that the writer lives and can have the database. It writes nothing: a full disk is no
     // reason to stop serving those who read.
@@ -113,7 +112,7 @@ pub async fn readiness(context: RequestContext, _: Nothing) -> Result<Json<Readi
     }))
 }
 
-/// The types of the files of the docs page.
+/// Content types of the documentation files.
 const FILE_TYPES: [&str; 4] = ["text/html", "text/css", "text/javascript", "image/png"];
 
 /// The API document.
@@ -166,7 +165,7 @@ impl Reply for FileAnswer {
     }
 }
 
-/// Somewhere else.
+/// A permanent redirect.
 pub struct Redirect(&'static str);
 
 impl Reply for Redirect {

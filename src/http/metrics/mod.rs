@@ -41,7 +41,7 @@ impl Metrics {
         Self { app: Arc::clone(app), requests: Arc::clone(requests) }
     }
 
-    /// The page; nothing else is served here, and no body is read.
+    /// Responds with the page. Serves nothing else and reads no body.
     pub async fn respond<B>(self, request: &Request<B>) -> Response {
         if request.uri().path() != "/metrics" {
             return StatusCode::NOT_FOUND.into_response();

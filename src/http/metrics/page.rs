@@ -1,4 +1,4 @@
-//! The page that Prometheus reads, in the text format of `OpenMetrics`.
+//! Writes metrics in the text format of `OpenMetrics`.
 
 use std::{collections::HashMap, fmt};
 
@@ -17,7 +17,7 @@ use crate::{
 /// A label and its value.
 pub type Label = (&'static str, String);
 
-/// Everything on the page.
+/// All metric families.
 #[derive(Debug, Default)]
 pub struct Page(Vec<Family>);
 
@@ -44,7 +44,7 @@ enum Value {
 }
 
 impl Page {
-    /// A number that only grows. Its name gets `_total` at its end.
+    /// Adds a counter. `_total` is appended to its name.
     pub fn counter(&mut self, name: &'static str, help: &'static str) -> Samples<'_> {
         self.family(name, help, Kind::Counter)
     }
@@ -57,10 +57,10 @@ impl Page {
         self.family(name, help, Kind::Histogram)
     }
 
-    /// The page as text.
+    /// Encodes the page.
     ///
     /// # Errors
-    /// `internal`, which only a name that is none could cause.
+    /// `internal` for an invalid metric name.
     pub fn into_text(self) -> Result<String> {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(self));
@@ -76,7 +76,7 @@ impl Page {
     }
 }
 
-/// Takes the samples of one family.
+/// Collects the samples of one family.
 pub struct Samples<'page>(Option<&'page mut Family>);
 
 impl Samples<'_> {
@@ -88,12 +88,12 @@ impl Samples<'_> {
         self.add(labels, Value::Real(value))
     }
 
-    /// A histogram of durations, shown in seconds.
+    /// Adds a histogram of durations, in seconds.
     pub fn seconds(self, labels: &[(&'static str, &str)], found: &HistogramSnapshot) -> Self {
         self.buckets(labels, found.bounds, &found.buckets, found.sum, 1e6)
     }
 
-    /// A histogram of numbers.
+    /// Adds a histogram of numbers.
     pub fn sizes(self, labels: &[(&'static str, &str)], found: &HistogramSnapshot) -> Self {
         self.buckets(labels, found.bounds, &found.buckets, found.sum, 1.0)
     }
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_is_the_text_that_is_expected_everywhere() {
+    fn encodes_all_kinds_of_metrics() {
         let mut page = Page::default();
         page.counter("calls", "Calls").whole(&[("provider", "a \"b\"\n")], 2);
         page.gauge("free", "What is free").whole(&[], 7);

@@ -1,4 +1,4 @@
-//! The OpenAPI 3.1 document, made from the routes page, so that it cannot say anything else than what is served.
+//! Builds the OpenAPI 3.1 document from the route table.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,14 @@ use crate::http::{
     endpoint::{Area, Endpoint},
     guard::Access,
     params::{BodyShape, Location, ParameterDescription},
-    reply::{Problem, codes_of_answers, status},
+    reply::{Problem, response_codes, status},
 };
 use crate::{
     config::{Config, Limits},
     error::{Code, FieldCode},
 };
 
-/// The document as JSON text.
+/// Returns the document as JSON text.
 pub fn document(config: &Config, endpoints: &[Endpoint]) -> String {
     let components = components(endpoints);
     let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
@@ -55,12 +55,12 @@ fn description() -> String {
     format!(
         "The backend of an I Ching app.\n\n\
          Parameters that are not in the path may come in the query string, in a form or in a JSON body. Numbers may \
-         come as strings and ids as numbers. Every answer carries `X-Request-Id`. Times are RFC 3339, UTC, with \
+         come as strings and ids as numbers. Every response carries `X-Request-Id`. Times are RFC 3339, UTC, with \
          milliseconds.\n\n\
          Errors are `application/problem+json` (RFC 9457); branch on `code`:\n\n\
          | code | status | meaning |\n|---|---|---|\n{}\n\
          Codes of single fields: {}.",
-        codes_of_answers().map(row).collect::<String>(),
+        response_codes().map(row).collect::<String>(),
         fields.join(", "),
     )
 }
@@ -70,8 +70,7 @@ fn components(endpoints: &[Endpoint]) -> Map<String, Value> {
     object(&mut own.chain(schemas::<Problem<'static>>()))
 }
 
-/// An object of these members. Whatever collects into a map sorts, and each kind of iterator would have a sort of its
-/// own in the program.
+/// Collects members into an object.
 pub fn object(members: &mut dyn Iterator<Item = (String, Value)>) -> Map<String, Value> {
     members.collect()
 }
@@ -102,7 +101,7 @@ fn operation(endpoint: &Endpoint, limits: &Limits, components: &Map<String, Valu
     operation
 }
 
-/// A name for the operation in generated clients, from its method and path.
+/// Derives a name for generated clients from method and path.
 fn operation_id(endpoint: &Endpoint) -> String {
     let words = endpoint.path.split(['/', '-', '.']).map(|word| word.trim_matches(['{', '}']));
     let mut id = endpoint.method.as_str().to_lowercase();
@@ -111,7 +110,7 @@ fn operation_id(endpoint: &Endpoint) -> String {
         id.push_str(&first.to_uppercase());
         id.push_str(rest);
     }
-    // The page behind a slash is another endpoint than the one without it.
+    // The path with a trailing slash is an endpoint of its own.
     if endpoint.path.ends_with('/') {
         id.push_str("Index");
     }
@@ -134,7 +133,7 @@ fn idempotency_key() -> Value {
         "in": "header",
         "required": false,
         "description": "A text of the client's own choice. The same request with the same key is done once, and \
-                        answered with the first answer and `Idempotency-Replayed: true`.",
+                        replyed with the first reply and `Idempotency-Replayed: true`.",
         "schema": { "type": "string", "minLength": 1, "maxLength": 255, "example": "5f0c2b1e-consume-1" },
     })
 }
@@ -169,9 +168,9 @@ fn request_body(parameters: &[&ParameterDescription], shape: BodyShape, limits: 
 
 fn responses(endpoint: &Endpoint, components: &Map<String, Value>) -> Value {
     let mut responses = Map::new();
-    let answer = endpoint.reply();
-    for (status, meaning) in &answer.statuses {
-        let mut contents = answer.contents.iter().map(|(content_type, schema)| {
+    let reply = endpoint.reply();
+    for (status, meaning) in &reply.statuses {
+        let mut contents = reply.contents.iter().map(|(content_type, schema)| {
             let mut content = json!({ "schema": schema });
             if *content_type == "application/json" {
                 content["example"] = example_of(schema, components);
@@ -179,7 +178,7 @@ fn responses(endpoint: &Endpoint, components: &Map<String, Value>) -> Value {
             ((*content_type).to_owned(), content)
         });
         let mut response = json!({ "description": meaning, "content": object(&mut contents) });
-        response["headers"] = headers(endpoint, *status, answer.headers);
+        response["headers"] = headers(endpoint, *status, reply.headers);
         responses.insert(status.as_str().to_owned(), response);
     }
     let mut by_status: BTreeMap<StatusCode, Vec<Code>> = BTreeMap::new();
@@ -194,7 +193,7 @@ fn responses(endpoint: &Endpoint, components: &Map<String, Value>) -> Value {
     Value::Object(responses)
 }
 
-/// The headers of an answer: its own, and those that follow from its status and its endpoint.
+/// Returns the headers of a response: its own and those that follow from status and endpoint.
 fn headers(endpoint: &Endpoint, status: StatusCode, own: &[Header]) -> Value {
     let of_status = match status {
         StatusCode::UNAUTHORIZED => Some(Header::WWW_AUTHENTICATE),
@@ -206,9 +205,9 @@ fn headers(endpoint: &Endpoint, status: StatusCode, own: &[Header]) -> Value {
     object(&mut all.map(|header| (header.name.to_owned(), header.reference()))).into()
 }
 
-/// The codes that an endpoint can answer with: its own, and those that follow from access, method and parameters.
+/// Returns the error codes of an endpoint: its own and those that follow from access, method and parameters.
 fn codes(endpoint: &Endpoint) -> Vec<Code> {
-    // Whoever signs is answered with a word, whatever happens.
+    // The payment provider gets a word in place of problems.
     if endpoint.access == Access::Signature {
         return Vec::new();
     }
@@ -269,7 +268,7 @@ fn problem_of(status: StatusCode, codes: &[Code]) -> Value {
     })
 }
 
-/// An example made of the examples of a schema's parts.
+/// Builds an example from the examples of a schema's parts.
 fn example_of(schema: &Value, components: &Map<String, Value>) -> Value {
     if let Some(example) = schema.get("example").or_else(|| schema.get("examples")?.get(0)) {
         return example.clone();

@@ -1,4 +1,4 @@
-//! Values of answers that are one of a few words: each kind a component of the API document.
+//! Enumerations in responses. Each is a component of the API document.
 
 use std::borrow::Cow;
 
@@ -24,8 +24,8 @@ use crate::{
     types::Locale,
 };
 
-macro_rules! vocabulary {
-    ($($values:ty = $name:literal, $example:literal, $meaning:literal;)*) => {$(
+macro_rules! enumerations {
+    ($($values:ty = $name:literal, $example:literal, $description:literal;)*) => {$(
         impl ToSchema for $values {
             fn name() -> Cow<'static, str> {
                 $name.into()
@@ -34,27 +34,27 @@ macro_rules! vocabulary {
 
         impl PartialSchema for $values {
             fn schema() -> RefOr<Schema> {
-                Schema::from(one_of_names($meaning, Self::ALL.map(Self::name).into(), $example)).into()
+                Schema::from(one_of_names($description, Self::ALL.map(Self::name).into(), $example)).into()
             }
         }
     )*};
 }
 
-vocabulary! {
-    Asset = "Asset", "coin", "What is counted.";
-    AudienceName = "Audience", "all", "Whom a notification is for.";
-    BackupState = "BackupState", "current", "What is known of the backups; `none` before the first one, `off` if none are made.";
-    ContentType = "ContentType", "question", "What a text is for.";
-    Gender = "Gender", "female", "What a user says of themselves.";
-    NotificationKind = "NotificationKind", "activity", "What a notification is about.";
-    ledger::Kind = "EntryKind", "topup", "Why a balance changed.";
-    LedgerState = "LedgerState", "consistent", "What is known of the ledger; `unverified` until the first verification.";
+enumerations! {
+    Asset = "Asset", "coin", "The counted unit.";
+    AudienceName = "Audience", "all", "The recipients of a notification.";
+    BackupState = "BackupState", "current", "State of the backups: `none` before the first one, `off` if they are disabled.";
+    ContentType = "ContentType", "question", "The use of a text.";
+    Gender = "Gender", "female", "The gender of a user.";
+    NotificationKind = "NotificationKind", "activity", "The kind of a notification.";
+    ledger::Kind = "EntryKind", "topup", "The reason for a ledger entry.";
+    LedgerState = "LedgerState", "consistent", "State of the ledger: `unverified` until the first verification.";
     Locale = "Locale", "zh", "A language.";
-    Method = "CastingMethod", "three_coins", "How the lines came to be.";
-    OrderState = "OrderState", "credited", "Where an order stands.";
-    Progress = "RefundState", "succeeded", "How far a refund came.";
-    Service = "ModerationService", "local", "Who decides about texts.";
-    CallStatus = "CallStatus", "succeeded", "What became of a model call: `cancelled` if the client left, `interrupted` if the service stopped.";
-    TradeStatus = "TradeStatus", "TRADE_SUCCESS", "Where a trade stands, in the provider's words.";
-    Verdict = "Verdict", "credited", "What a report of the provider led to.";
+    Method = "CastingMethod", "three_coins", "The method of casting.";
+    OrderState = "OrderState", "credited", "State of an order.";
+    Progress = "RefundState", "succeeded", "State of a refund.";
+    Service = "ModerationService", "local", "The service that screens texts.";
+    CallStatus = "CallStatus", "succeeded", "Outcome of a model call: `cancelled` if the client disconnected, `interrupted` if the service stopped.";
+    TradeStatus = "TradeStatus", "TRADE_SUCCESS", "State of a trade, as named by the provider.";
+    Verdict = "Verdict", "credited", "Outcome of a callback.";
 }

@@ -1,35 +1,34 @@
-//! The headers of answers as the API document describes them. They are set where the answers are made; a test holds
-//! what is sent against this.
+//! Response headers in the API document. Responses set them elsewhere; a test compares both.
 
 use serde_json::{Value, json};
 
-/// A header.
+/// A response header.
 #[derive(Clone, Copy, Debug)]
 pub struct Header {
     pub name: &'static str,
-    meaning: &'static str,
+    description: &'static str,
     example: &'static str,
-    is_always_there: bool,
+    is_required: bool,
 }
 
 impl Header {
     pub const REQUEST_ID: Self =
-        Self::new("X-Request-Id", "The request's id: the caller's own, if it is sane.", "9f2c1b7d0000000000000001");
-    pub const RETRY_AFTER: Self = Self::new("Retry-After", "Seconds after which to try again.", "30");
-    pub const WWW_AUTHENTICATE: Self = Self::new("WWW-Authenticate", "How to say who is calling.", "Bearer");
-    pub const CACHE_CONTROL: Self = Self::new("Cache-Control", "Nobody between may keep the answer.", "no-store");
+        Self::new("X-Request-Id", "The request's id. A valid id sent by the client is kept.", "9f2c1b7d0000000000000001");
+    pub const RETRY_AFTER: Self = Self::new("Retry-After", "Seconds after which a retry makes sense.", "30");
+    pub const WWW_AUTHENTICATE: Self = Self::new("WWW-Authenticate", "The authentication scheme.", "Bearer");
+    pub const CACHE_CONTROL: Self = Self::new("Cache-Control", "The response must not be cached.", "no-store");
     pub const CONTENT_DISPOSITION: Self =
-        Self::new("Content-Disposition", "Under which name to keep it.", "attachment; filename=\"account.json\"");
+        Self::new("Content-Disposition", "The suggested file name.", "attachment; filename=\"account.json\"");
     pub const CONTENT_SECURITY_POLICY: Self =
-        Self::new("Content-Security-Policy", "Nothing is loaded from elsewhere.", "default-src 'none'");
+        Self::new("Content-Security-Policy", "The page loads nothing from other servers.", "default-src 'none'");
     pub const CONTENT_TYPE_OPTIONS: Self =
-        Self::new("X-Content-Type-Options", "The content is what its type says.", "nosniff");
-    pub const LOCATION: Self = Self::new("Location", "Where it is.", "/docs/");
+        Self::new("X-Content-Type-Options", "The content type must not be guessed.", "nosniff");
+    pub const LOCATION: Self = Self::new("Location", "The target of the redirect.", "/docs/");
     pub const REPLAYED: Self = Self {
-        is_always_there: false,
+        is_required: false,
         ..Self::new(
             "Idempotency-Replayed",
-            "There if this is the answer to an earlier request with the same `Idempotency-Key`.",
+            "Set if this is the stored response to an earlier request with the same `Idempotency-Key`.",
             "true",
         )
     };
@@ -46,17 +45,17 @@ impl Header {
         Self::REPLAYED,
     ];
 
-    const fn new(name: &'static str, meaning: &'static str, example: &'static str) -> Self {
-        Self { name, meaning, example, is_always_there: true }
+    const fn new(name: &'static str, description: &'static str, example: &'static str) -> Self {
+        Self { name, description, example, is_required: true }
     }
 
-    /// As a component of the document.
+    /// Returns the component of the document.
     pub fn component(self) -> Value {
         let schema = json!({ "type": "string", "example": self.example });
-        json!({ "description": self.meaning, "required": self.is_always_there, "schema": schema })
+        json!({ "description": self.description, "required": self.is_required, "schema": schema })
     }
 
-    /// A reference to that.
+    /// Returns a reference to the component.
     pub fn reference(self) -> Value {
         json!({ "$ref": format!("#/components/headers/{}", self.name) })
     }

@@ -9,17 +9,17 @@ use utoipa::{
     },
 };
 
-/// A reference to the schema of `T` among the document's components.
+/// Returns a reference to the schema of `T` among the document's components.
 pub fn reference<T: ToSchema>() -> Value {
     reference_to(&T::name())
 }
 
-/// A reference to the schema of this name.
+/// Returns a reference to the schema of this name.
 pub fn reference_to(name: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{name}") })
 }
 
-/// The schema of `T` and those it refers to, by name.
+/// Returns the schema of `T` and those it refers to, by name.
 pub fn schemas<T: ToSchema>() -> Vec<(String, Value)> {
     let mut found = vec![(T::name().into_owned(), <T as PartialSchema>::schema())];
     T::schemas(&mut found);
@@ -35,8 +35,8 @@ fn as_values(schemas: Vec<(String, RefOr<Schema>)>) -> Vec<(String, Value)> {
     schemas.into_iter().map(|(name, schema)| (name, as_value(schema))).collect()
 }
 
-/// Says of members that may be null that they are always there, which nothing tells from an `Option`. One that is left
-/// out instead is declared as `nullable = false`, and one that may be either, with null as its default.
+/// Marks nullable members as required, because `Option` members are sent as null. Members that are omitted instead are
+/// declared with `nullable = false`; members that may be both have null as their default.
 fn require_nullable(schema: &mut Value) {
     for part in schema.get_mut("allOf").and_then(Value::as_array_mut).into_iter().flatten() {
         require_nullable(part);
@@ -62,8 +62,8 @@ fn is_nullable(schema: &Value) -> bool {
     }
 }
 
-/// A text that is one of these.
-pub fn one_of_names(meaning: &str, names: Vec<&'static str>, example: &'static str) -> Object {
-    let text = ObjectBuilder::new().schema_type(Type::String).description(Some(meaning));
+/// Returns the schema of a text with a fixed set of values.
+pub fn one_of_names(description: &str, names: Vec<&'static str>, example: &'static str) -> Object {
+    let text = ObjectBuilder::new().schema_type(Type::String).description(Some(description));
     text.enum_values(Some(names)).examples([example]).build()
 }

@@ -38,7 +38,7 @@ pub fn is_absent<T: Parameter>(value: &RawValue<'_>) -> bool {
     }
 }
 
-/// The text of a scalar, however it came. Nothing for an array, an object, or a text that is no Unicode.
+/// Returns the text of a scalar, or `None` for an array, an object, or a text that is not valid Unicode.
 pub(super) fn text_of<'value>(value: &'value RawValue<'_>) -> Option<Cow<'value, str>> {
     match value {
         RawValue::Text(text) => Some(Cow::Borrowed(text)),
@@ -53,7 +53,10 @@ pub(super) fn text_of<'value>(value: &'value RawValue<'_>) -> Option<Cow<'value,
 #[derive(Deserialize)]
 struct Borrowed<'text>(#[serde(borrow)] Cow<'text, str>);
 
-/// The text of a text or a number, or what is wrong with it.
+/// Returns the text of a text or a number.
+///
+/// # Errors
+/// `invalid_type` for other values; `invalid_character` for half of a surrogate pair.
 pub fn text<'value>(value: &'value RawValue<'_>) -> Result<Cow<'value, str>, Fault> {
     if is_literal(value) {
         return Err(Fault::new(FieldCode::InvalidType, "must be a text or a number"));

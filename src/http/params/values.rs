@@ -1,4 +1,4 @@
-//! The kinds of value that parameters have: how each is read, and its JSON Schema.
+//! Types of parameters, each with its parser and JSON Schema.
 
 mod code;
 mod json;
@@ -40,7 +40,7 @@ impl Parameter for UserId {
     }
 }
 
-/// The number by which a thing is called that is one of many: a notification, a refused text.
+/// The number of a row, such as a notification or a rejected text.
 pub struct RowNumber(pub i64);
 
 impl Parameter for RowNumber {
@@ -59,7 +59,7 @@ impl Parameter for PhoneNumber {
         PhoneNumber::parse(&text(value)?, rules.phone)
     }
 
-    /// Two spellings of one number are one value.
+    /// Compares parsed numbers, because one number has several spellings.
     fn is_same(one: &RawValue<'_>, other: &RawValue<'_>, rules: &Rules<'_>) -> bool {
         is_same(one, other)
             || matches!((Self::read(one, rules), Self::read(other, rules)), (Ok(one), Ok(other)) if one == other)
@@ -141,7 +141,7 @@ impl Parameter for PageSize {
     }
 }
 
-/// The page that was asked for, with the defaults for what was not.
+/// Returns the requested page, with defaults for missing values.
 pub fn page(context: &RequestContext, number: Option<PageNumber>, size: Option<PageSize>) -> PageRequest {
     PageRequest {
         number: number.map_or(1, |PageNumber(number)| number),
@@ -149,7 +149,7 @@ pub fn page(context: &RequestContext, number: Option<PageNumber>, size: Option<P
     }
 }
 
-/// Yes or no: JSON's own `true` and `false`, and what a form writes for them.
+/// A boolean, from JSON or in the spellings of forms.
 pub struct Flag(pub bool);
 
 impl Parameter for Flag {
@@ -183,7 +183,7 @@ impl Parameter for Moment {
     }
 }
 
-/// The age in days at which rows are deleted: at least one.
+/// The age in days at which rows are deleted, at least one.
 pub struct DaysToKeep(pub u32);
 
 impl DaysToKeep {
@@ -254,7 +254,7 @@ impl Parameter for Gender {
     }
 }
 
-/// A day of birth, or none to take it away.
+/// A date of birth, or `None` to remove it.
 pub struct Birthday(pub Option<String>);
 
 impl Parameter for Birthday {
@@ -273,10 +273,9 @@ impl Parameter for Birthday {
     }
 }
 
-/// A token that came as a parameter.
 impl Parameter for Secret {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        // Of any length: that it is too long to be a token is for the operation to say.
+        // No length limit: the operation treats a too long token like any invalid one.
         clean_as_sent(&text(value)?, usize::MAX).map(Self::from_text)
     }
 

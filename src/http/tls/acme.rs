@@ -22,7 +22,7 @@ use instant_acme::{
     Identifier, NewAccount, NewOrder, Order, OrderStatus, RetryPolicy,
 };
 
-use super::{certificates::Certificates, kept::Kept};
+use super::{certificates::Certificates, acme_files::AcmeStorage};
 use crate::{
     app::App,
     certificate::Certificate,
@@ -61,27 +61,27 @@ pub struct Acme {
     certificates: Arc<Certificates>,
     challenges: Challenges,
     authority: Arc<Authority>,
-    kept: Kept,
+    storage: AcmeStorage,
     /// A certificate that could not be stored yet.
     unwritten: Option<String>,
     renewal: Option<Timestamp>,
 }
 
 impl Acme {
-    /// Shows the certificate that was got before, if there is one.
+    /// Activates the stored certificate, if there is one.
     ///
     /// # Errors
-    /// `configuration` for a root certificate that is none; storage errors.
+    /// `configuration` for an invalid root certificate; storage errors.
     pub fn open(app: &Arc<App>, certificates: Arc<Certificates>, challenges: Challenges) -> Result<Self> {
         let root = app.config.acme.root_certificate.as_deref();
         let authority = Arc::new(Authority::new(root).map_err(Error::misconfigured)?);
-        let kept = Kept::of(&app.config)?;
+        let storage = AcmeStorage::of(&app.config)?;
         let (app, unwritten, renewal) = (Arc::clone(app), None, None);
-        let mut acme = Self { app, certificates, challenges, authority, kept, unwritten, renewal };
-        match acme.kept.0.read() {
+        let mut acme = Self { app, certificates, challenges, authority, storage, unwritten, renewal };
+        match acme.storage.0.read() {
             Ok(Some(certificate)) => acme.show(certificate),
             Ok(None) => {}
-            Err(fault) => tracing::error!(fault, "the kept certificate cannot be read and is got anew"),
+            Err(fault) => tracing::error!(fault, "the stored certificate cannot be read; a new one is ordered"),
         }
         Ok(acme)
     }
@@ -101,9 +101,9 @@ impl Acme {
         self.renewal.is_none_or(|renewal| self.app.clock.now() >= renewal)
     }
 
-    /// Gets a certificate, keeps it and shows it. One that cannot be kept is shown all the same.
+    /// Orders, stores and activates a certificate. It is activated even if it cannot be stored.
     async fn renew(&mut self) -> Result<()> {
-        self.kept.try_room()?;
+        self.storage.check_space()?;
         let account = self.account().await?;
         let outcome = self.order(&account).await;
         self.challenges.clear();
@@ -118,9 +118,9 @@ impl Acme {
     /// Stores the certificate unless it is stored. If that fails until a restart, a new one is ordered.
     fn keep(&mut self) {
         let Some(pem) = &self.unwritten else { return };
-        match Kept::write(&self.kept.0.certificate, pem.as_bytes()) {
+        match AcmeStorage::write(&self.storage.0.certificate, pem.as_bytes()) {
             Ok(()) => self.unwritten = None,
-            Err(error) => tracing::error!(%error, "the certificate got by ACME cannot be kept; this is tried again"),
+            Err(error) => tracing::error!(%error, "the certificate got by ACME cannot be stored; retrying"),
         }
     }
 
@@ -129,7 +129,7 @@ impl Acme {
         if self.unwritten.is_some() { self.app.config.acme.retry_after.min(LOOK_EVERY) } else { LOOK_EVERY }
     }
 
-    /// Chain and key of a new certificate.
+    /// Orders a certificate and returns its chain and key.
     async fn order(&self, account: &Account) -> Result<String> {
         let names: Vec<_> = self.app.config.server.domain.iter().cloned().map(Identifier::Dns).collect();
         let mut order = account.new_order(&NewOrder::new(&names)).await.map_err(failed("taking the order"))?;
@@ -155,11 +155,11 @@ impl Acme {
         Ok(format!("{chain}\n{key}"))
     }
 
-    /// The account that this data directory has at the certificate authority, made if there is none.
+    /// Returns the account at the certificate authority, created on first use.
     async fn account(&self) -> Result<Account> {
         let builder = Account::builder_with_http(Box::new(Transport(Arc::clone(&self.authority))));
-        if let Some(kept) = Kept::read(&self.kept.0.account)? {
-            let credentials: AccountCredentials = serde_json::from_slice(&kept).map_err(Error::internal)?;
+        if let Some(stored) = AcmeStorage::read(&self.storage.0.account)? {
+            let credentials: AccountCredentials = serde_json::from_slice(&stored).map_err(Error::internal)?;
             return builder.from_credentials(credentials).await.map_err(failed("knowing the account"));
         }
         let settings = &self.app.config.acme;
@@ -168,7 +168,7 @@ impl Acme {
         let new = NewAccount { contact: &contact, terms_of_service_agreed: true, only_return_existing: false };
         let made = builder.create(&new, settings.directory.clone(), None).await;
         let (account, credentials) = made.map_err(failed("making an account"))?;
-        Kept::write(&self.kept.0.account, &serde_json::to_vec(&credentials).map_err(Error::internal)?)?;
+        AcmeStorage::write(&self.storage.0.account, &serde_json::to_vec(&credentials).map_err(Error::internal)?)?;
         Ok(account)
     }
 }
@@ -195,7 +195,7 @@ async fn refusals(order: &mut Order) -> String {
     said
 }
 
-pub async fn keep_up(mut acme: Acme) {
+pub async fn run(mut acme: Acme) {
     let first_pause = acme.app.config.acme.retry_after;
     let mut pause = first_pause;
     loop {
@@ -222,7 +222,7 @@ pub async fn keep_up(mut acme: Acme) {
     }
 }
 
-/// The library's requests over the service's own HTTP client, which blocks.
+/// Sends the library's requests with the service's own HTTP client, which blocks.
 struct Transport(Arc<Authority>);
 
 impl HttpClient for Transport {

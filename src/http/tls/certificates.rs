@@ -1,4 +1,4 @@
-//! The certificate that is shown now. It is exchanged while the service runs; running connections keep theirs.
+//! The active certificate. It is replaced while the service runs; open connections keep theirs.
 
 use std::sync::{Arc, PoisonError, RwLock};
 

@@ -40,7 +40,7 @@ fn show_unless(
     Ok(until)
 }
 
-pub async fn keep_up(files: PemFiles, certificates: Arc<Certificates>, clock: Clock, mut shown_until: Timestamp) {
+pub async fn run(files: PemFiles, certificates: Arc<Certificates>, clock: Clock, mut shown_until: Timestamp) {
     let mut hangup = match signal(SignalKind::hangup()) {
         Ok(hangup) => hangup,
         Err(error) => return tracing::error!(%error, "certificates are not looked at again"),

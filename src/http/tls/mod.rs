@@ -4,9 +4,9 @@
 //! handshake runs over the same timed stream as plain requests, so that the limits of a connection apply to it too.
 
 mod acme;
+mod acme_files;
 mod certificates;
 mod files;
-mod kept;
 
 use std::{pin::Pin, sync::Arc};
 
@@ -30,14 +30,14 @@ pub struct Tls {
     pub renewal: Renewal,
 }
 
-/// Keeps a certificate good. Never ends by itself.
+/// Renews the certificate. Never ends by itself.
 pub type Renewal = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Tls {
-    /// Reads what the configuration names. Nothing if it names nothing.
+    /// Loads the configured certificate, or returns `None` without one.
     ///
     /// # Errors
-    /// `configuration` for PEM files that are none; storage errors when what ACME left cannot be read.
+    /// `configuration` for invalid PEM files; storage errors of ACME files.
     pub fn open(app: &Arc<App>) -> Result<Option<Self>> {
         let server = &app.config.server;
         let certificates = Arc::new(Certificates::new(&app.health.served_certificate));
@@ -45,11 +45,11 @@ impl Tls {
         let renewal: Renewal = match PemFiles::of(&app.config) {
             Some(files) => {
                 let until = files::show(&files, &certificates, app.clock.now()).map_err(Error::misconfigured)?;
-                Box::pin(files::keep_up(files, Arc::clone(&certificates), app.clock.clone(), until))
+                Box::pin(files::run(files, Arc::clone(&certificates), app.clock.clone(), until))
             }
             _ if !server.domain.is_empty() => {
                 let acme = Acme::open(app, Arc::clone(&certificates), challenges.clone())?;
-                Box::pin(acme::keep_up(acme))
+                Box::pin(acme::run(acme))
             }
             _ => return Ok(None),
         };

@@ -17,7 +17,7 @@ use crate::{
     error::Result,
     http::{
         claims::Claims,
-        interpretation_response::{self, Begun, Run},
+        interpretation_response::{self, Prepared, Run},
         interpretation_sse::{Interpretation, Usage},
         numbered_page::NumberedPage,
         params::{
@@ -99,7 +99,7 @@ pub async fn interpret(context: RequestContext, ask: Interpret) -> Result<JsonOr
         let prepared = interpretation::prepare(&app.model_calls, user, question)?;
         let trace_id = prepared.trace_id.clone();
         let run: Run = Box::new(move |app, sink| interpretation::run(&app.model_calls, &prepared, sink));
-        Ok(Begun::Pending { trace_id, run })
+        Ok(Prepared::Pending { trace_id, run })
     };
     interpretation_response::interpret(&context, user, prepare).await
 }

@@ -20,7 +20,7 @@ use crate::{
             AiResult, ClientTimestamp, JsonData, Label, LocalRecordId, PageNumber, PageSize, Question, Rules, page,
             parameters,
         },
-        reply::{Json, Listed, Saved},
+        reply::{Json, SerializedList, Saved},
         request_context::RequestContext,
     },
     types::{JsonText, PhoneNumber, Timestamp, UserId},
@@ -137,12 +137,12 @@ pub async fn save(context: RequestContext, save: Save) -> Result<Saved<HistoryRe
 
 /// The caller's records, newest first. They are written where they lie: this is what clients ask for most of all that
 /// is large.
-pub async fn list(context: RequestContext, list: List) -> Result<Listed<HistoryRecord<'static>>> {
+pub async fn list(context: RequestContext, list: List) -> Result<SerializedList<HistoryRecord<'static>>> {
     let user = context.acting_user(&claims(list.user_id, list.phone_number))?;
     let is_paged = list.page.is_some() || list.size.is_some();
     let page = is_paged.then(|| page(&context, list.page, list.size));
     let question_type = list.question_type.as_ref().map(|Label(text)| text.as_str());
-    Listed::written(|items| {
+    SerializedList::write(|items| {
         history::list(&context.app, user.id, question_type, page, |record| {
             items.push(&HistoryRecord::new(&user, record))?;
             Ok(if is_paged || items.bytes() < UNPAGED_BYTES { Continue(()) } else { Break(()) })

@@ -24,12 +24,12 @@ use crate::{
     error::{Error, Result},
     http::{
         claims::Claims,
-        interpretation_response::place,
+        interpretation_response::acquire_permit,
         params::{Fields, Flag, Parameters, parameters},
         reply::{JSON, Json, Problem, Reply, ReplyDescription, retry_after_seconds},
         request_context::RequestContext,
         request_meta::RequestMeta,
-        sse::{FinalEvent, SseResponse, SseSender, StartSignal, cut_off, stream_from_blocking_thread},
+        sse::{FinalEvent, SseResponse, SseSender, StartSignal, shutting_down, stream_from_blocking_thread},
     },
     providers::{
         client::with_cancellation,
@@ -156,7 +156,7 @@ pub async fn chat(context: RequestContext, Chat(asked): Chat) -> Result<Relayed>
     let user = context.acting_for(&Claims { user_id: asked.user_id, phone_number: asked.phone_number, id: None })?;
     let stream = asked.stream.map_or_else(|| context.wants_stream(), |Flag(stream)| stream);
     let locale = context.locale();
-    let place = place(&context, user).await?;
+    let place = acquire_permit(&context, user).await?;
     let prepare = move |app: &App| {
         let conversation = Conversation {
             messages: asked.messages.0,
@@ -210,7 +210,7 @@ async fn relay(
     prepare: impl FnOnce(&App) -> Result<PreparedChat> + Send + 'static,
     place: CallPermit,
 ) -> Result<Relayed> {
-    let last_event = FinalEvent::data(&error_document(&cut_off(), &context.meta));
+    let last_event = FinalEvent::unnamed(&error_document(&shutting_down(), &context.meta));
     let told =
         stream_from_blocking_thread(context, place, last_event, prepare, |app, meta, events, prepared, begun| {
             narrate(app, meta, events, &prepared, begun);
@@ -224,9 +224,9 @@ fn narrate(app: &App, meta: &RequestMeta, events: &SseSender, prepared: &Prepare
     let mut sink = |piece: Piece<'_>| {
         let is_sign_of_life = piece.text.is_empty() && piece.document.is_none();
         let is_heard = match &begun {
-            _ if !events.is_heard() => false,
+            _ if !events.is_open() => false,
             Some(begun) if is_sign_of_life => !begun.is_closed(),
-            None if is_sign_of_life => events.send_sign_of_life(),
+            None if is_sign_of_life => events.send_keep_alive(),
             _ => {
                 // The receiver is gone if the request was cancelled.
                 let was_wanted = begun.take().is_none_or(|begun| begun.send(Ok(())).is_ok());
@@ -235,8 +235,8 @@ fn narrate(app: &App, meta: &RequestMeta, events: &SseSender, prepared: &Prepare
         };
         if is_heard { Flow::Continue } else { Flow::Stop }
     };
-    let outcome = with_cancellation(events.wanted(), || chat::run(&app.model_calls, prepared, &mut sink));
-    match (events.unless_ended(outcome), begun) {
+    let outcome = with_cancellation(events.cancellation_check(), || chat::run(&app.model_calls, prepared, &mut sink));
+    match (events.unless_revoked(outcome), begun) {
         (Ok(answered), _) => {
             if chunks.were_ours {
                 events.send_data(&chunks.last(&answered).to_string());

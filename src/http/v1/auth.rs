@@ -125,7 +125,7 @@ impl From<Result<Redeemed, Code>> for InviteAtLogin {
 }
 
 pub async fn login(context: RequestContext, login: Login) -> Result<Json<SignedInByEmail>> {
-    let label = login.device.map_or_else(|| device_label::label(&context.headers), |DeviceName(name)| name);
+    let label = login.device.map_or_else(|| device_label::from_user_agent(&context.headers), |DeviceName(name)| name);
     let address = Address::Email(login.email);
     let code = login.code.of_digits(accounts::code_digits(&address));
     let sign_in = SignIn { address, code, label, invite_code: login.invite_code };

@@ -24,7 +24,7 @@ use crate::{
     http::{
         body::RawValue,
         cursor_page::{CursorList, CursorPage, span},
-        interpretation_response::{Begun, Run, interpret as interpret_prepared, respond_with_stored},
+        interpretation_response::{Prepared, Run, interpret as interpret_prepared, respond_with_stored},
         interpretation_sse::Interpretation,
         params::{Label, MaybeInvalid, PageSize, Parameter, Question, Rules, parameters, text, whole_number},
         reply::{Json, NoContent, Replayable},
@@ -262,11 +262,11 @@ pub async fn interpret(context: RequestContext, of: OfSession) -> Result<JsonOrS
     let prepare = move |app: &App| {
         let locale = preferences::locale(app, user, asked)?;
         Ok(match interpretation::prepare(&app.model_calls, user, &id, locale)? {
-            Preparation::Stored(record) => Begun::Stored(record),
+            Preparation::Stored(record) => Prepared::Stored(record),
             Preparation::Pending(pending) => {
                 let trace_id = pending.prepared.trace_id.clone();
                 let run: Run = Box::new(move |app, sink| interpretation::run(&app.model_calls, &pending, sink));
-                Begun::Pending { trace_id, run }
+                Prepared::Pending { trace_id, run }
             }
         })
     };

@@ -1,4 +1,4 @@
-//! A verification code as people type it.
+//! A verification code, in the spellings that people type.
 
 use serde_json::{Value, json};
 
@@ -12,18 +12,18 @@ use crate::{
     types::clean,
 };
 
-/// Characters in a code, blanks among them.
+/// Longest text of a code, with separators, in characters.
 const CODE: usize = 32;
 
-/// A verification code. Wrong ones are for the operation to refuse; here only what no code can look like. Digits are
-/// read in whatever width an input method writes them, and what people put between them is passed over.
+/// A verification code. Accepts full-width digits and ignores separators between digits. The operation checks if the
+/// code is right.
 pub struct VerificationCode {
     text: String,
     is_number: bool,
 }
 
 impl VerificationCode {
-    /// The code, of so many digits: one that came as a number has lost the zeros that it began with.
+    /// Returns the code with this many digits. Restores leading zeros if it was sent as a number.
     pub fn of_digits(self, digits: usize) -> String {
         let Self { text, is_number } = self;
         if is_number { format!("{text:0>digits$}") } else { text }
@@ -52,7 +52,7 @@ impl Parameter for VerificationCode {
     }
 }
 
-/// The digit that a character is, be it a full-width one.
+/// Converts an ASCII or full-width digit to ASCII.
 fn ascii_digit(character: char) -> Option<char> {
     match character {
         '0'..='9' => Some(character),

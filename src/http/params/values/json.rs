@@ -64,8 +64,8 @@ fn kept_json(value: &RawValue<'_>, limit: usize, must_be_single: bool) -> Result
     Ok(json)
 }
 
-/// Checks the texts inside a valid JSON value: no NUL, no half of a surrogate pair. Both can only be written as
-/// escapes, so nothing else is looked at, and most values have none.
+/// Checks the texts inside a valid JSON value: no NUL, no half of a surrogate pair. Both occur only as escapes, so only
+/// escapes are checked.
 fn check_escapes(json: &str) -> Result<(), Fault> {
     let mut rest = json;
     while let Some((_, escaped)) = rest.split_once('\\') {

@@ -1,4 +1,4 @@
-//! Texts that people write: each cleaned in its way, and no longer than it may be.
+//! Free texts, cleaned and limited in length.
 
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ impl Parameter for FileName {
     }
 }
 
-/// Texts that are trimmed, cleaned in their way, and no longer than their setting says.
+/// Declares texts that are trimmed, cleaned and limited by a setting.
 macro_rules! texts {
     ($($(#[$doc:meta])* $name:ident($limit:expr), $clean:ident, $empty:literal, $example:literal;)*) => {$(
         $(#[$doc])*
@@ -55,26 +55,26 @@ texts! {
     Nickname(|limits| limits.nickname as usize), clean_line, true, "青山";
     Signature(|limits| limits.signature as usize), clean_lines, true, "心静则明";
     Question(|limits| limits.question as usize), clean, false, "今年换工作合适吗？";
-    /// A word of the local list of content moderation.
+    /// A word of the local word list.
     ListedWord(|limits| limits.word as usize), clean, false, "赌博";
-    /// A text that is judged for its own sake.
+    /// A text to check.
     Content(|_| 2_000), clean, false, "今年换工作合适吗？";
-    /// A short name of the client's own choice, such as a question type.
+    /// A short name chosen by the client, such as a question type.
     Label(|limits| limits.label as usize), clean_line, false, "career";
-    /// The client's own id of a record, which it must be able to name again whatever is in it.
+    /// The client's id of a record, stored unchanged.
     LocalRecordId(|limits| limits.label as usize), clean_as_sent, false, "1746612345678";
-    /// The device's own label.
+    /// The name of a device.
     DeviceName(|_| 64), clean_line, false, "Ming's phone";
     /// An administrator's reason.
     Reason(|_| MAX_REASON), clean, false, "compensation for a failed cast";
     FeedbackText(|limits| limits.feedback as usize), clean, false, "请加上小六壬。";
     NotificationTitle(|limits| limits.notification_title as usize), clean, false, "六十四卦全新解读";
     NotificationText(|limits| limits.notification_text as usize), clean, false, "更新后即可使用。";
-    /// A name or a password, as it is compared and never kept.
+    /// A name or password that is compared and never stored.
     Credential(|_| 256), clean_as_sent, false, "correct horse battery staple";
 }
 
-/// A model's answer that the client stores. Its limit is one of bytes.
+/// A model's answer that the client stores, limited in bytes.
 pub struct AiResult(pub String);
 
 impl Parameter for AiResult {

@@ -1,4 +1,4 @@
-//! Values that are one of a few words.
+//! Values from fixed sets of names.
 
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ impl Parameter for Purpose {
     }
 }
 
-/// Values that are written by their names, each type with one of them as the example.
+/// Declares parameters whose values are names.
 macro_rules! words {
     ($($name:ident, $example:literal;)*) => {$(
         impl Parameter for $name {
@@ -64,10 +64,10 @@ words! {
     Verdict, "rejected";
 }
 
-/// The value of one of these words.
+/// Finds the value with this name.
 ///
 /// # Errors
-/// `unknown_value`, with the words.
+/// `unknown_value`, with all names.
 fn one_of<T>(value: &RawValue<'_>, words: &[&str], named: fn(&str) -> Option<T>) -> Result<T, Fault> {
     let message = || format!("must be one of: {}", words.join(", "));
     named(text(value)?.trim()).ok_or_else(|| Fault::new(FieldCode::UnknownValue, message()))

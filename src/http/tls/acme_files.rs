@@ -12,13 +12,13 @@ use crate::{
     store::files::{create_private_directory, file_error, remove_if_exists, sync_and_rename, write_private},
 };
 
-/// Bytes that a chain with its key takes at most, as authorities make them.
-const ROOM: usize = 16 << 10;
+/// Maximum size of a chain with its key, in bytes.
+const MAX_SIZE: usize = 16 << 10;
 
 /// The files of one account and one certificate, in an existing directory.
-pub struct Kept(pub AcmeFiles);
+pub struct AcmeStorage(pub AcmeFiles);
 
-impl Kept {
+impl AcmeStorage {
     pub fn of(config: &Config) -> Result<Self> {
         let files = AcmeFiles::of(config).ok_or_else(|| Error::misconfigured("server.domain: names nothing"))?;
         create_private_directory(&files.directory)?;
@@ -38,11 +38,11 @@ impl Kept {
     ///
     /// # Errors
     /// Storage errors.
-    pub fn try_room(&self) -> Result<()> {
+    pub fn check_space(&self) -> Result<()> {
         let unfinished = unfinished(&self.0.certificate);
-        let tried = write_to(&unfinished, &[0; ROOM]);
+        let written = write_to(&unfinished, &[0; MAX_SIZE]);
         let deleted = std::fs::remove_file(&unfinished).map_err(|error| file_error(&unfinished, error));
-        tried.and(deleted)
+        written.and(deleted)
     }
 
     /// Writes a file atomically.
@@ -58,7 +58,7 @@ fn unfinished(path: &Path) -> PathBuf {
     path.with_extension("unfinished")
 }
 
-/// Writes a new file, also where one was left that is not whole.
+/// Writes a new file, and replaces an unfinished one.
 fn write_to(path: &Path, content: &[u8]) -> Result<()> {
     remove_if_exists(path).map_err(|error| file_error(path, error))?;
     write_private(path, content)
