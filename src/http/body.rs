@@ -65,8 +65,8 @@ pub async fn read<Permit>(
 async fn gather<Permit>(body: &mut Body, limit: usize, permit: impl Fn() -> Result<Permit>) -> Result<Bytes> {
     let (mut only, mut several, mut held) = (Bytes::new(), Vec::new(), None);
     while let Some(frame) = body.frame().await {
-        let frame =
-            frame.map_err(|error| Error::new(Code::InvalidRequest).detail("The body is incomplete.").caused_by(error))?;
+        let frame = frame
+            .map_err(|error| Error::new(Code::InvalidRequest).detail("The body is incomplete.").caused_by(error))?;
         let Ok(piece) = frame.into_data() else { continue };
         let length = only.len() + several.len() + piece.len();
         if length > limit {

@@ -39,7 +39,7 @@ impl<T> NumberedPage<T> {
 // Written out, because the derived name would be the same for every kind of item.
 impl<T: ToSchema> ToSchema for NumberedPage<T> {
     fn name() -> Cow<'static, str> {
-        format!("{}PageRequest", T::name()).into()
+        format!("{}Page", T::name()).into()
     }
 
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {

@@ -1,23 +1,23 @@
 //! Response bodies that commands print in the same shape.
 
 pub use super::{
-        admin::{
-            audit::AuditRow,
-            data_cleanup::DataCleared,
-            feedback::AdminFeedback,
-            network_logs::{ClientCount, LoggedRequest, SuspiciousClient},
-            notifications::AdminNotification,
-            payments::{
-                AdminCallback, AdminOrder, AdminRefund, CallbackReceipt, OrderEntry, OrderInquiry, OrderRefunded,
-                PaymentReport, Rehearsed, ReportSums,
-            },
-            sensitive_word_migration::ShownDisagreement,
-            sensitive_words::{ShownWord, TextTested},
-            user_data::{ModelAttachment, UserDataFix, UserDataIssue, UserDataSynchronised, UserDataValidation},
-            violations::{FrequentViolator, ShownViolation, UserViolations, ViolationCount},
+    admin::{
+        audit::AuditRow,
+        data_cleanup::DataCleared,
+        feedback::AdminFeedback,
+        network_logs::{ClientCount, LoggedRequest, SuspiciousClient},
+        notifications::AdminNotification,
+        payments::{
+            AdminCallback, AdminOrder, AdminRefund, CallbackReceipt, OrderEntry, OrderInquiry, OrderRefunded,
+            PaymentReport, Rehearsed, ReportSums,
         },
-        v0::{
-            coin::{CoinsSynchronised, LedgerIssue},
-            version::AppRelease,
-        },
-    };
+        sensitive_word_migration::ShownDisagreement,
+        sensitive_words::{ShownWord, TextTested},
+        user_data::{ModelAttachment, UserDataFix, UserDataIssue, UserDataSynchronised, UserDataValidation},
+        violations::{FrequentViolator, ShownViolation, UserViolations, ViolationCount},
+    },
+    v0::{
+        coin::{CoinsSynchronised, LedgerIssue},
+        version::AppRelease,
+    },
+};

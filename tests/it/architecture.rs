@@ -3,7 +3,7 @@
 //! A small lexer blanks comments, literals and tests, so that words in them do not count.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet, VecDeque},
     fs,
     ops::Range,
     path::{Path, PathBuf},
@@ -442,4 +442,127 @@ fn no_todo_markers_remain() {
         }
     }
     assert_none(&places, "src must not contain unfinished code or machine paths");
+}
+
+/// Returns the imports of each module. Modules that only declare others are left out; any other module counts as one
+/// with its submodules.
+fn import_graph() -> BTreeMap<String, BTreeSet<String>> {
+    let modules: BTreeMap<Vec<String>, &Source> = sources().iter().map(|source| (source.module(), source)).collect();
+    let node = |path: &[String]| {
+        let code =
+            (1..=path.len()).find(|length| modules.get(&path[..*length]).is_some_and(|module| module.has_code()));
+        code.map(|length| path[..length].join("::"))
+    };
+    let mut graph = BTreeMap::<_, BTreeSet<_>>::new();
+    for (module, source) in &modules {
+        let Some(from) = node(module) else { continue };
+        let to = source.imports().into_iter().filter_map(|path| node(&absolute(module, path, &modules)?));
+        graph.entry(from.clone()).or_default().extend(to.filter(|to| *to != from));
+    }
+    graph
+}
+
+/// Resolves an import to a path from the crate root, or to `None` for other crates.
+fn absolute(module: &[String], path: Vec<String>, modules: &BTreeMap<Vec<String>, &Source>) -> Option<Vec<String>> {
+    let supers = path.iter().take_while(|segment| *segment == "super").count();
+    match path.first()?.as_str() {
+        "crate" => Some(path[1..].to_vec()),
+        "self" => Some([module, &path[1..]].concat()),
+        "super" => Some([&module[..module.len().checked_sub(supers)?], &path[supers..]].concat()),
+        first => {
+            let child = [module, &[first.to_owned()]].concat();
+            modules.contains_key(&child).then(|| [module, &path].concat())
+        }
+    }
+}
+
+impl Source {
+    fn module(&self) -> Vec<String> {
+        let path = self.path.trim_end_matches(".rs").trim_end_matches("/mod");
+        if path == "lib" { Vec::new() } else { path.split('/').map(str::to_owned).collect() }
+    }
+
+    /// Returns true unless the file only declares and re-exports modules.
+    fn has_code(&self) -> bool {
+        self.code.split_inclusive([';', '}']).any(|item| {
+            let item = item.trim().trim_start_matches("pub ").trim_start_matches("pub(crate) ");
+            !item.is_empty() && !item.starts_with("mod ") && !item.starts_with("use ") && !item.starts_with(['}', ';'])
+        })
+    }
+
+    /// Returns the paths of all `use` items, and all other paths that begin with `crate` or `super`.
+    fn imports(&self) -> Vec<Vec<String>> {
+        let mut imports = Vec::new();
+        let (mut rest, is_part) =
+            (self.code.as_str(), |character: char| character.is_alphanumeric() || character == '_');
+        while let Some(start) = rest.find(is_part) {
+            let word = &rest[start..];
+            let end = word.find(|character| !is_part(character)).unwrap_or(word.len());
+            rest = &word[end..];
+            match &word[..end] {
+                "use" if rest.starts_with(' ') => {
+                    let tree = rest.split(';').next().unwrap_or_default();
+                    expand(&[], tree, &mut imports);
+                    rest = &rest[tree.len()..];
+                }
+                "crate" | "super" if rest.starts_with("::") => {
+                    let path = word.find(|character| !is_part(character) && character != ':').unwrap_or(word.len());
+                    imports.push(word[..path].split("::").map(str::to_owned).collect());
+                    rest = &word[path..];
+                }
+                _ => {}
+            }
+        }
+        imports
+    }
+}
+
+/// Expands `a::{b, c::d}` to `a::b` and `a::c::d`.
+fn expand(prefix: &[String], tree: &str, paths: &mut Vec<Vec<String>>) {
+    let Some((path, members)) = tree.split_once('{') else {
+        let path = tree.split(" as ").next().unwrap_or_default().split("::").map(|segment| segment.trim().to_owned());
+        let own = path.filter(|segment| !segment.is_empty() && segment != "self");
+        return paths.push(prefix.iter().cloned().chain(own).collect());
+    };
+    let path = path.split("::").map(|segment| segment.trim().to_owned()).filter(|segment| !segment.is_empty());
+    let prefix: Vec<_> = prefix.iter().cloned().chain(path).collect();
+    let (mut depth, mut start) = (0, 0);
+    for (at, character) in members.char_indices() {
+        match character {
+            '{' => depth += 1,
+            '}' if depth > 0 => depth -= 1,
+            ',' | '}' if depth == 0 => {
+                if !members[start..at].trim().is_empty() {
+                    expand(&prefix, &members[start..at], paths);
+                }
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Returns a chain of imports from a module back to itself.
+fn cycle(graph: &BTreeMap<String, BTreeSet<String>>, start: &str) -> Option<String> {
+    let (mut queue, mut seen) = (VecDeque::from([vec![start.to_owned()]]), BTreeSet::new());
+    while let Some(path) = queue.pop_front() {
+        for next in graph.get(path.last()?)? {
+            if next == start {
+                return Some([path.join(" → "), start.to_owned()].join(" → "));
+            }
+            if seen.insert(next) && graph.contains_key(next) {
+                queue.push_back([path.as_slice(), std::slice::from_ref(next)].concat());
+            }
+        }
+    }
+    None
+}
+
+#[test]
+fn no_import_cycle_passes_through_http_app_or_core() {
+    let graph = import_graph();
+    assert!(graph.len() > 100 && graph["http::routes"].contains("http::endpoint"));
+    let is_checked = |module: &&String| module.starts_with("http::") || matches!(module.as_str(), "app" | "core");
+    let cycles: Vec<_> = graph.keys().filter(is_checked).filter_map(|module| cycle(&graph, module)).collect();
+    assert_none(&cycles, "Modules of src/http, src/app.rs and src/core.rs must not import each other in a cycle.");
 }

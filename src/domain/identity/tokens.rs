@@ -199,6 +199,7 @@ struct TokenRow {
 
 /// The times that decide the status of a token.
 #[derive(Clone, Copy)]
+#[expect(clippy::struct_field_names, reason = "the columns of the table")]
 struct Lifetime {
     expires_at: Timestamp,
     replaced_at: Option<Timestamp>,

@@ -96,7 +96,7 @@ impl HealthSnapshot {
     /// Storage errors.
     pub fn collect(health: &Health) -> Result<Self> {
         let store = &health.core.store;
-        let (disk_free, disk_total) = disk_space(&health.core.config.data_dir())?;
+        let (disk_free, disk_total) = disk_space(health.core.config.data_dir())?;
         store.read(|tx| {
             Ok(Self {
                 at: tx.now,

@@ -72,6 +72,7 @@ fn time_range(start: Option<Moment>, end: Option<Moment>) -> Result<TimeRange> {
 }
 
 /// Reads `reason`, which only administrators must give.
+#[expect(clippy::option_option, reason = "the outer one is a fault, the inner one an optional value")]
 pub fn reason_of_admin(fields: &mut Fields<'_, '_>) -> Option<Option<Reason>> {
     let reason = fields.optional("reason", "The reason. Required for administrators.");
     fields.cross_field(reason, |rules, reason| {

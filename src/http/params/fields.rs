@@ -49,7 +49,7 @@ impl Fields<'_, '_> {
             Self::Read(reader) => reader.list(name),
             Self::Describe(fields) => {
                 let field = ParameterDescription::optional::<T>(name, description);
-                let schema = |limits: &_| list_schema(limits, T::schema(limits));
+                let schema = |limits: &_| list_schema(limits, &T::schema(limits));
                 describe(fields, ParameterDescription { schema, ..field })
             }
         }
@@ -60,7 +60,7 @@ impl Fields<'_, '_> {
         match self {
             Self::Read(reader) => reader.objects(name),
             Self::Describe(fields) => {
-                let schema = |limits: &_| list_schema(limits, T::schema(limits));
+                let schema = |limits: &_| list_schema(limits, &T::schema(limits));
                 let location = Location::Anywhere;
                 describe(fields, ParameterDescription { name, description, location, is_required: false, schema })
             }
@@ -107,6 +107,6 @@ fn describe<T>(fields: &mut Vec<ParameterDescription>, field: ParameterDescripti
     None
 }
 
-fn list_schema(limits: &crate::config::Limits, items: serde_json::Value) -> serde_json::Value {
+fn list_schema(limits: &crate::config::Limits, items: &serde_json::Value) -> serde_json::Value {
     json!({ "type": "array", "items": items, "maxItems": limits.batch })
 }

@@ -22,7 +22,7 @@ use instant_acme::{
     Identifier, NewAccount, NewOrder, Order, OrderStatus, RetryPolicy,
 };
 
-use super::{certificates::Certificates, acme_files::AcmeStorage};
+use super::{acme_files::AcmeStorage, certificates::Certificates};
 use crate::{
     app::App,
     certificate::Certificate,

@@ -88,7 +88,7 @@ pub async fn login(context: RequestContext, Login { phone_number, code }: Login)
     let sign_in = SignIn {
         code: code.of_digits(accounts::code_digits(&address)),
         address,
-        label: device_label::label(&context.headers),
+        label: device_label::from_user_agent(&context.headers),
         invite_code: None,
     };
     let signed_in = context.committed(accounts::sign_in(&context.app.code_sender, sign_in)).await?;

@@ -20,7 +20,7 @@ use crate::{
             AiResult, ClientTimestamp, JsonData, Label, LocalRecordId, PageNumber, PageSize, Question, Rules, page,
             parameters,
         },
-        reply::{Json, SerializedList, Saved},
+        reply::{Json, Saved, SerializedList},
         request_context::RequestContext,
     },
     types::{JsonText, PhoneNumber, Timestamp, UserId},

@@ -106,7 +106,7 @@ async fn placed(context: RequestContext, package: Package) -> Result<Saved<Payme
     Ok(Saved { resource, is_new })
 }
 
-/// The provider's report. IdempotentOutcome with one word, whatever happens, because the provider understands nothing else.
+/// Receives the provider's callback. Replies with one word in any case, because the provider understands nothing else.
 pub async fn notify(context: RequestContext, _: NotificationForm) -> Result<Word> {
     let pending = callbacks::receive(&context.app.payments, context.body.to_vec());
     let receipt = match tokio::time::timeout(context.app.config.limits.notify_timeout, pending).await {

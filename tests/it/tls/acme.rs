@@ -162,7 +162,7 @@ fn serves_a_certificate_that_cannot_be_stored_and_requests_no_other() {
     std::fs::create_dir(&unfinished).unwrap();
     authority.set_address(address);
     eventually("the certificate is served", || is_served(&server, &authority));
-    server.wait_for_line("the certificate got by ACME cannot be kept");
+    server.wait_for_line("the certificate got by ACME cannot be stored");
     sleep(Duration::from_secs(3));
     assert_eq!((authority.issued(), is_served(&server, &authority)), (2, true));
     assert_eq!(stored(server.directory()).len(), 2, "an account, and an obstacle");

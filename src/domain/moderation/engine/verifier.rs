@@ -12,7 +12,7 @@ use super::{
 
 /// Letters that English often doubles, so that one doubling may make another word (god, good).
 const OFTEN_DOUBLED: &str = "bcdefglmnoprstz";
-impl<'text> Candidate<'text> {
+impl Candidate<'_> {
     /// Returns the span of the word if it is a match.
     pub(super) fn confirmed(&self) -> Option<Span> {
         let alignment = self.align()?;

@@ -70,7 +70,7 @@ pub fn parse(
         match parse_word(line, options) {
             Err(reason) => skip(line, &reason),
             Ok(word) if !seen.insert(normalise(&word.text)) => {
-                skip(line, "has the same normal form as an earlier line")
+                skip(line, "has the same normal form as an earlier line");
             }
             Ok(word) => words.push(word),
         }

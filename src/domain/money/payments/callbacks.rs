@@ -98,7 +98,7 @@ pub fn replay(payments: &Payments, id: i64) -> Result<Pending<Receipt>> {
     Ok(judge(payments, kept.form, Some(id)))
 }
 
-/// Lists stored callbacks, last_activity first.
+/// Lists stored callbacks, newest first.
 pub fn list(core: &Core, filter: &Filter, page: PageRequest) -> Result<Paginated<Callback>> {
     core.store.read(|tx| list_in(tx, filter, page))
 }

@@ -85,7 +85,7 @@ pub fn find(payments: &Payments, number: &str) -> Result<Order> {
 pub struct OrderDetails {
     pub order: Order,
     pub refunds: Vec<Refund>,
-    /// The last_activity callbacks.
+    /// The newest callbacks.
     pub callbacks: Vec<Callback>,
     /// The ledger entries of its coins.
     pub entries: Vec<Entry>,
@@ -103,7 +103,7 @@ pub fn file(payments: &Payments, number: &str) -> Result<OrderDetails> {
     })
 }
 
-/// Lists orders, last_activity first.
+/// Lists orders, newest first.
 pub fn list(core: &Core, filter: Filter, page: PageRequest) -> Result<Paginated<Order>> {
     core.store.read(|tx| list_in(tx, filter, page))
 }

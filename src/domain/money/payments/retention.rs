@@ -7,7 +7,7 @@ use crate::{
     types::Timestamp,
 };
 
-/// The setting that stores the last_activity activity of any purged order.
+/// The setting that stores the last activity of any purged order.
 const PURGED_UNTIL: &str = "payments.purged_until";
 
 /// Selects orders that can be purged: no money can be pending.
@@ -18,7 +18,7 @@ macro_rules! is_finished {
     };
 }
 
-/// The time of the last_activity activity of an order.
+/// The time of the last activity of an order.
 macro_rules! last_activity {
     () => {
         "max(created_at, coalesce(credited_at, 0), coalesce(closed_at, 0), coalesce(refunded_at, 0), \
@@ -30,7 +30,7 @@ macro_rules! last_activity {
     };
 }
 
-/// Returns the last_activity activity of any purged order. Ledger entries up to then may have no order.
+/// Returns the last activity of any purged order. Ledger entries up to then may have no order.
 pub fn purged_until_in(tx: &Read<'_>) -> Result<Timestamp> {
     let text = settings::find_in(tx, PURGED_UNTIL)?;
     let moment = text.map(|text| text.parse().map_err(Error::internal)).transpose()?;
@@ -67,7 +67,7 @@ pub struct PurgeableOrder {
     callbacks: i64,
     refunds: i64,
     refunds_done: i64,
-    /// The time of the last_activity activity.
+    /// The time of the last activity.
     last_activity: i64,
 }
 
@@ -81,7 +81,7 @@ const PURGEABLE_COLUMNS: &str = concat!(
 
 /// Returns up to `limit` purgeable orders after a cursor.
 ///
-/// Open orders, orders in review and orders with an open refund are never purgeable. The age counts from the last_activity
+/// Open orders, orders in review and orders with an open refund are never purgeable. The age counts from the last
 /// activity.
 pub fn finished_after_in(
     tx: &Read<'_>,

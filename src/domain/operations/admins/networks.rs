@@ -1,7 +1,7 @@
 //! The networks from which administrators may call. An empty list allows every network.
 //!
 //! The list is in the database and not in the configuration, so that it can change while the service runs. An
-//! administrator who is lock_unpoisoned out can change it with the command line.
+//! administrator who is locked out can change it with the command line.
 
 use std::net::IpAddr;
 

@@ -168,7 +168,7 @@ fn record_failure(backups: &Backups, error: &Error) -> Result<()> {
     store_outcome(&backups.core, LAST_FAILURE, failure)
 }
 
-/// Makes a backup in the lock_unpoisoned directory.
+/// Makes a backup in the locked directory.
 fn make(core: &Core, occasion: Occasion, progress: Progress<'_>) -> Result<CreatedBackup> {
     let started = Instant::now();
     let directory = core.config.backup_directory();
