@@ -48,6 +48,7 @@ pub enum Money {
 }
 
 #[derive(Debug, Subcommand)]
+#[expect(clippy::enum_variant_names, reason = "the area has a command of its own name")]
 pub enum Moderation {
     Words(words::WordsArgs),
     Moderation(moderation::ModerationArgs),
@@ -81,8 +82,11 @@ pub enum Operations {
     Version(version::VersionArgs),
 }
 
+/// Adds commands to a parser.
+type AddCommands = fn(Command) -> Command;
+
 /// Each area's name, and the function that adds its commands to a parser.
-const AREAS: [(&str, fn(Command) -> Command); 6] = [
+const AREAS: [(&str, AddCommands); 6] = [
     ("Identity", Identity::augment_subcommands),
     ("Divination", Divination::augment_subcommands),
     ("Money", Money::augment_subcommands),

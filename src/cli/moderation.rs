@@ -53,7 +53,7 @@ enum Action {
         #[command(flatten)]
         page: PageArgs,
     },
-    /// ProbeResult both services; exit 5 if a configured one fails
+    /// Probe both services; exit 5 if a configured one fails
     Health,
 }
 

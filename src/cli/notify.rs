@@ -58,7 +58,7 @@ struct SendArgs {
     /// Send to this user: id, phone number or email address; repeatable
     #[arg(long, value_name = "WHO")]
     to: Vec<String>,
-    /// NotificationKind; users can switch off all but `system`
+    /// Kind; users can switch off all but `system`
     #[arg(long, value_parser = choice!(NotificationKind), default_value = NotificationKind::Activity.name())]
     kind: NotificationKind,
     /// Action on tap, as JSON, such as `{"type":"open_route","route":"points"}`

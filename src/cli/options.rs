@@ -98,7 +98,7 @@ impl FromArgMatches for SettingFlags {
 /// The page of a list.
 #[derive(Debug, Args)]
 pub struct PageArgs {
-    /// PageRequest number, from 1
+    /// Page number, from 1
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub page: u32,
     /// Rows per page, 1 to 10000

@@ -50,7 +50,7 @@ enum Action {
         /// Violation id, from `yarrow violations list`
         id: i64,
     },
-    /// NameCount violations by type and list frequent violators
+    /// Count violations by type and list frequent violators
     Stats {
         /// Only of this user: id, phone number or email address
         #[arg(long, value_name = "WHO")]

@@ -79,11 +79,12 @@ pub fn authenticate_in(tx: &Read<'_>, limits: &Auth, token: &str) -> Result<Auth
     if let Some(user) = token_cache::find_in(tx, &hash)? {
         return Ok(Authentication::User { user, is_use_due: false });
     }
-    let Some((user, lifetime)) = find_user_in(tx, &hash)? else { return Ok(Authentication::Invalid) };
-    if let Some(valid_until) = lifetime.cacheable_until() {
+    let Some(row) = find_by_hash_in(tx, hash)? else { return Ok(Authentication::Invalid) };
+    let user = users::find_in(tx, row.user)?;
+    if let Some(valid_until) = row.lifetime.cacheable_until() {
         token_cache::insert(tx, hash, user.clone(), valid_until);
     }
-    Ok(match lifetime.status(user.id, tx.now, limits) {
+    Ok(match row.status(tx.now, limits) {
         TokenStatus::Valid { is_use_due, .. } => Authentication::User { user, is_use_due },
         TokenStatus::InGrace { .. } => Authentication::User { user, is_use_due: false },
         TokenStatus::Reused => Authentication::Reused,
@@ -294,7 +295,10 @@ fn delete_family_in(tx: &Write<'_>, user: UserId, family: [u8; 32]) -> Result<()
 }
 
 fn find_in(tx: &Read<'_>, token: &str) -> Result<Option<TokenRow>> {
-    let hash = sha256(token);
+    find_by_hash_in(tx, sha256(token))
+}
+
+fn find_by_hash_in(tx: &Read<'_>, hash: [u8; 32]) -> Result<Option<TokenRow>> {
     tx.first(
         "select user_id, family, label, signed_in_at, expires_at, replaced_at, family_expires_at, last_used_at \
          from tokens where token_sha256 = ?1",
@@ -309,15 +313,6 @@ fn find_in(tx: &Read<'_>, token: &str) -> Result<Option<TokenRow>> {
                 lifetime: lifetime_of(row, 4)?,
             })
         },
-    )
-}
-
-fn find_user_in(tx: &Read<'_>, hash: &[u8; 32]) -> Result<Option<(User, Lifetime)>> {
-    tx.first(
-        "select users.id, users.phone_number, users.email, users.created_at, expires_at, replaced_at, \
-         family_expires_at, last_used_at from tokens join users on users.id = tokens.user_id where token_sha256 = ?1",
-        [hash],
-        |row| Ok((users::user_of(row)?, lifetime_of(row, 4)?)),
     )
 }
 

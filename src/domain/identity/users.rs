@@ -210,7 +210,7 @@ pub fn change_profile_in(tx: &Write<'_>, id: UserId, change: &ProfileChange) -> 
 }
 
 /// Reads the columns id, phone number, email and creation time.
-pub fn user_of(row: &Row<'_>) -> rusqlite::Result<User> {
+fn user_of(row: &Row<'_>) -> rusqlite::Result<User> {
     let (phone_number, email) = (row.get_ref(1)?.as_str_or_null()?, row.get_ref(2)?.as_str_or_null()?);
     Ok(User {
         id: UserId(row.get(0)?),

@@ -208,7 +208,7 @@ fn a_refund_rejected_by_the_provider_claws_back_nothing() {
     fixture.provider.be(GatewayMode::Well);
     assert_eq!((fixture.provider.refunded(&order_no), fixture.coins()), (0, 60));
     assert_eq!(fixture.server.order_state(&order_no), ("credited".to_owned(), 0));
-    // IdempotentRequest the cause is gone, the same request succeeds exactly once.
+    // Once the cause is gone, the same request succeeds exactly once.
     fixture.refund(&order_no, "2.00", "R1").expect_problem(422, "idempotency_key_reused");
     for _ in 0..2 {
         assert_eq!(fixture.refund(&order_no, "1.50", "R1").expect(200).json()["refund"]["failure"], Value::Null);
