@@ -561,7 +561,7 @@ fn cycle(graph: &BTreeMap<String, BTreeSet<String>>, start: &str) -> Option<Stri
 #[test]
 fn no_import_cycle_passes_through_http_app_or_core() {
     let graph = import_graph();
-    assert!(graph.len() > 100 && graph["http::routes"].contains("http::endpoint"));
+    assert!(graph.len() > 50 && graph["http::routes"].contains("http::endpoint"), "{}", graph.len());
     let is_checked = |module: &&String| module.starts_with("http::") || matches!(module.as_str(), "app" | "core");
     let cycles: Vec<_> = graph.keys().filter(is_checked).filter_map(|module| cycle(&graph, module)).collect();
     assert_none(&cycles, "Modules of src/http, src/app.rs and src/core.rs must not import each other in a cycle.");

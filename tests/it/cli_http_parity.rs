@@ -11,7 +11,7 @@ use crate::support::{Binary, Document, Setup};
 ///
 /// Missing endpoints, unknown commands and operations that are not called fail the test.
 const COUNTERPARTS: &[(&str, &str, &str)] = &[
-    ("GET /user/profile", "users show", "profile::find support::show"),
+    ("GET /user/profile", "users show", "profile::find support::collect"),
     ("GET /coin/balance", "coins balance", "coins::balance"),
     ("GET /coin/balance/phone", "coins balance", "coins::balance"),
     ("POST /coin/reset", "coins reset", "coins::reset"),

@@ -113,8 +113,8 @@ fn command_error(line: &str, commands: &[String]) -> Option<String> {
     }
     let help = Binary::command().args(path.split(' ')).arg("--help").output().unwrap();
     let help = String::from_utf8(help.stdout).unwrap();
-    let unknown =
-        options.into_iter().find(|option| !help.contains(&format!("{} ", option.trim_end_matches([',', ']']))));
+    let known: Vec<_> = help.split_whitespace().map(|word| word.trim_end_matches(',')).collect();
+    let unknown = options.into_iter().find(|option| !known.contains(&option.trim_end_matches([',', ']'])));
     unknown.map(|option| format!("there is no {option}"))
 }
 

@@ -325,7 +325,7 @@ fn the_wal_stays_small_under_constant_load() {
                 let mut connection = BusyConnection::new(&server, &user);
                 while !stop.load(Ordering::Relaxed) {
                     let number = numbers.fetch_add(1, Ordering::Relaxed);
-                    let record = json!({ "localRecordId": number.to_string(), "aiResult": "道".repeat(30_000) });
+                    let record = json!({ "localRecordId": number.to_string(), "aiResult": "x".repeat(30_000) });
                     let saved = connection.send("POST /divination-history/save", &record.to_string(), 1);
                     written.fetch_add(saved as u64, Ordering::Relaxed);
                 }

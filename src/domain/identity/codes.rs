@@ -216,7 +216,7 @@ pub fn verify_in(tx: &Write<'_>, recipient: &AddressHmac, purpose: Purpose, hmac
         (&recipient.0, purpose.name(), tx.now.0),
         |row| row.get(0),
     )?;
-    // Compares without a stored code too, so that the time is the same. The dummy never passes.
+    // Compares without a stored code too, so that the time is the same. An unset hash never passes.
     let expected = stored.unwrap_or([0; 32]);
     if bool::from(expected.ct_eq(&hmac)) && stored.is_some() {
         return Ok(());

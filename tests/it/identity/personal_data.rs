@@ -282,7 +282,7 @@ fn restarts_a_scrub_after_a_crash() {
 
 #[test]
 fn scrubs_what_operators_delete() {
-    let server = Setup::default().with_fast_jobs().start();
+    let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     server.post("/feedback").by(&user).json(&json!({ "content": "a word" })).send().expect(201);
     server.edit(

@@ -509,6 +509,6 @@ fn a_backup_succeeds_even_if_it_cannot_be_recorded() {
                   begin select raise(abort, 'no'); end";
     Connection::open(directory.join("yarrow.db")).unwrap().execute_batch(refuse).unwrap();
     let created = run(&directory, &["backup", "create"]).expect(0);
-    assert!(created.stderr().contains("could not be remembered"), "{}", created.stderr());
+    assert!(created.stderr().contains("could not be stored"), "{}", created.stderr());
     assert_eq!(listed(&directory)[0]["name"], created.json()["name"]);
 }

@@ -233,7 +233,7 @@ fn reports_a_changed_server_key_until_accepted() {
     let temp_dir = tempfile::tempdir().unwrap();
     let directory = temp_dir.path().join("data");
     let start = |key: &str| Setup::default().on(&directory).with("AUTH_SECRET_KEY", key.repeat(32)).start();
-    let warning = "not the one under which this database was filled";
+    let warning = "the server key is not the one of this database";
     let is_reported = |server: &crate::support::Server| server.lines().iter().any(|line| line.contains(warning));
     assert!(!is_reported(&start("a")));
     assert!(!is_reported(&start("a")));

@@ -194,7 +194,7 @@ impl Operation {
             });
         }
         let needs_token = !value["security"].as_array().unwrap().contains(&json!({}));
-        let is_for_admins = value["description"].as_str().unwrap().starts_with("Needs an administrator's");
+        let is_for_admins = value["description"].as_str().unwrap().starts_with("Requires an administrator's");
         let key = is_for_admins.then(|| key.to_owned());
         Self { method: method.to_uppercase(), path: path.to_owned(), needs_token, key, parameters, value }
     }
