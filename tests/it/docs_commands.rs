@@ -32,11 +32,9 @@ fn shell_lines(markdown: &str) -> Vec<String> {
 fn simple_commands(line: &str) -> Vec<Vec<String>> {
     let mut commands = vec![vec![]];
     let (mut word, mut quote, mut is_quoted) = (String::new(), None, false);
-    let mut characters = line.chars().peekable();
-    while let Some(character) = characters.next() {
+    for character in line.chars() {
         match (quote, character) {
             (Some(open), _) if character == open => quote = None,
-            (Some(_), _) => word.push(character),
             (None, '\'' | '"') => (quote, is_quoted) = (Some(character), true),
             (None, '#') if word.is_empty() => break,
             (None, ' ' | '|' | ';' | '&' | '<' | '>' | '(' | ')') => {
@@ -51,12 +49,14 @@ fn simple_commands(line: &str) -> Vec<Vec<String>> {
                     _ => commands.push(vec![]),
                 }
             }
-            (None, _) => word.push(character),
+            _ => word.push(character),
         }
     }
     commands.last_mut().unwrap().push(word);
     commands.retain(|words| !words.is_empty());
-    commands.iter_mut().for_each(|words| words.retain(|word| !word.is_empty()));
+    for words in &mut commands {
+        words.retain(|word| !word.is_empty());
+    }
     commands
 }
 
