@@ -47,7 +47,7 @@ named_enum! {
     /// The target of a purge, named as in confirmations.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum PurgeTarget {
-        /// All tables except [`PRESERVED_TABLES`], including the ledger.
+        /// All tables except the preserved ones, including the ledger.
         All = "cleanup all",
         /// Pending codes. The record of sent codes stays.
         VerificationCodes = "cleanup verification-codes",
