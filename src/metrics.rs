@@ -27,7 +27,7 @@ impl Counter {
     }
 }
 
-/// How values are distributed over fixed buckets. The last bucket takes what lies above all bounds.
+/// A histogram with fixed buckets. The last bucket takes what lies above all bounds.
 #[derive(Debug)]
 pub struct Histogram {
     bounds: &'static [u64; 14],

@@ -18,7 +18,7 @@ declare::settings! {
             "Directory of the database, its lock and the server key. Made at the first start.";
     }
 
-    /// Where the service listens and whom it believes.
+    /// Listeners, public address and trusted proxies.
     "server" server: Server {
         listen: SocketAddr = "127.0.0.1:8080", flag "listen",
             "Address and port to serve on. Port 0 picks a free port, printed at the start. With server.domain the default is `[::]:443`.";
@@ -298,7 +298,7 @@ declare::settings! {
             "Notifications without a valid signature that are kept; the oldest go first.";
     }
 
-    /// What users are told in the app.
+    /// Notifications in the app.
     "notifications" notifications: Notifications {
         per_user: u32 = "500", no flag,
             "Notifications addressed to one user that are kept, the newest. Broadcasts do not count.";
@@ -318,7 +318,7 @@ declare::settings! {
             "Window in which failed sign-ins are counted.";
     }
 
-    /// When a client address is called suspicious. 0 switches a reason off.
+    /// Limits above which a client address counts as suspicious. 0 switches a reason off.
     "suspicion" suspicion: Suspicion {
         failed_sign_ins: u32 = "10", no flag,
             "Refused sign-ins.";
@@ -411,7 +411,7 @@ declare::settings! {
             "Requests that take longer are logged as a warning.";
     }
 
-    /// How long things are kept.
+    /// Retention periods.
     "retention" retention: Retention {
         access_log: Duration = "180 days", no flag,
             "Network log entries.";

@@ -1,4 +1,4 @@
-//! What is known about a request before its parameters are read: id, client, endpoint, caller.
+//! The facts about a request before its parameters are read: id, client, endpoint, caller.
 //!
 //! Request layer, guard and handlers share one [`RequestMeta`]. Its cells are filled once, as the request proceeds, and
 //! read for log lines, metrics and the network log.

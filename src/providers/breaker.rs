@@ -95,7 +95,7 @@ impl CircuitBreaker {
         self.provider
     }
 
-    /// What came of the calls so far.
+    /// Returns the counts of call outcomes.
     pub fn metrics(&self) -> &BreakerMetrics {
         &self.metrics
     }

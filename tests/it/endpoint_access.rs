@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::support::{Caller, Document, Operation, ParameterLocation, Response, Server, Setup, eventually_ok};
 
-/// Who may call an endpoint.
+/// The callers that an endpoint admits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Everybody, but a bad token is rejected.

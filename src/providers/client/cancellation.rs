@@ -15,10 +15,10 @@ use ureq::{
     unversioned::transport::{self, Buffers, NextTimeout, Transport},
 };
 
-/// How long it goes unnoticed that nobody wants an answer any more.
+/// Interval between two checks for cancellation.
 pub const CANCELLATION_POLL: Duration = Duration::from_millis(250);
 
-/// Whether somebody still wants what a thread waits for.
+/// Returns true while the caller still waits for the result.
 pub type CancellationCheck = Arc<dyn Fn() -> bool + Send + Sync>;
 
 thread_local! {

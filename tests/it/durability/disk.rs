@@ -168,7 +168,7 @@ enum Naming {
     Unname(String),
 }
 
-/// Which unsynced data survives.
+/// The unsynced data that survives.
 #[derive(Clone, Copy, Debug)]
 pub enum Survival {
     /// Nothing.
@@ -186,7 +186,7 @@ pub struct Disk {
     names: BTreeMap<String, usize>,
     synced_names: BTreeMap<String, usize>,
     pending_names: Vec<Naming>,
-    /// How much each running sync covers.
+    /// The data that each running sync covers.
     syncs: HashMap<u32, usize>,
 }
 

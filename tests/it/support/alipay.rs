@@ -106,7 +106,7 @@ pub struct AlipayGateway {
     book: Arc<Mutex<TradeRegistry>>,
 }
 
-/// How the gateway responds.
+/// The gateway's response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GatewayMode {
     #[default]

@@ -25,7 +25,7 @@ pub struct ImportOptions<'settings> {
     pub max_length: usize,
     /// Accepts words of a single letter.
     pub force: bool,
-    /// Whether a word matches by sound if the file does not say.
+    /// True to match words by sound if the file does not say.
     pub by_sound: bool,
 }
 
