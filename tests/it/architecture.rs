@@ -430,7 +430,7 @@ fn lower_layers_do_not_use_higher_ones() {
 
 #[test]
 fn no_todo_markers_remain() {
-    let words = ["todo", "fixme", "xxx", "hack", "wip", "stub", "stubbed", "mock", "dummy", "throwaway"];
+    let words = ["todo", "fixme", "xxx", "hack", "wip", "stub", "stubbed", "mock", "dummy", "placeholder", "throwaway"];
     let mut places = Vec::new();
     for source in sources() {
         for (index, line) in source.text.lines().enumerate() {

@@ -1,7 +1,7 @@
 //! Messages from templates: a subject and paragraphs, as plain text and as HTML.
 //!
 //! A template is a text file in `assets/messages`: the subject in its first line, then paragraphs separated by empty
-//! lines, with `{name}` placeholders. A paragraph that is only a placeholder is shown large. The HTML is made from the
+//! lines, with `{name}` for a value. A paragraph that is only a value is shown large. The HTML is made from the
 //! same paragraphs, so that the two cannot differ.
 
 use std::fmt::Write as _;
