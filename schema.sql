@@ -175,7 +175,6 @@ create table history (
     created_at integer not null,
     updated_at integer not null,
     deactivated_at integer,                -- hidden since; purged some weeks later
-    json_data_crc32 integer,               -- if it matches, json_data is sent without parsing it again
     -- Many clients derive record ids from the time, so this order inserts at the end of the index.
     unique (local_record_id, user_id)
 ) strict;

@@ -110,7 +110,7 @@ pub fn list(
         let mut found = 0;
         let ended = tx.each_until(
             "select local_record_id, question_type, question, json_data, ai_result, client_timestamp, created_at, \
-             updated_at, json_data_crc32 from history where user_id = ?1 and deactivated_at is null \
+             updated_at from history where user_id = ?1 and deactivated_at is null \
              and (?2 is null or question_type = ?2) order by sequence desc limit ?3 offset ?4",
             (user.0, question_type, page.size, page.offset()),
             |row| {
@@ -175,9 +175,9 @@ pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
 /// Exports the user's records, including hidden ones.
 pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     let hidden = "select local_record_id, question_type, question, json_data, ai_result, client_timestamp, created_at, \
-                  updated_at, json_data_crc32, deactivated_at from history where user_id = ?1 order by sequence";
+                  updated_at, deactivated_at from history where user_id = ?1 order by sequence";
     tx.each(hidden, [user.0], |row| {
-        let deactivated_at: Option<i64> = row.get(9)?;
+        let deactivated_at: Option<i64> = row.get(8)?;
         let HistoryRecord { draft, created_at, updated_at } = record_of(row)?;
         each(json!({
             "localRecordId": draft.local_record_id,
@@ -228,8 +228,7 @@ fn has_in(tx: &Read<'_>, user: UserId, local_record_id: &str) -> Result<bool> {
 fn insert_in(tx: &Write<'_>, user: UserId, sequence: i64, draft: &HistoryDraft<'_>) -> Result<bool> {
     let inserted = tx.execute(
         "insert into history (user_id, sequence, local_record_id, question_type, question, json_data, ai_result, \
-         client_timestamp, created_at, updated_at, json_data_crc32) \
-         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10) \
+         client_timestamp, created_at, updated_at) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9) \
          on conflict (user_id, local_record_id) do nothing",
         new_row(tx, user, sequence, draft),
     )?;
@@ -245,7 +244,7 @@ fn newest_in(tx: &Read<'_>, user: UserId) -> Result<i64> {
 fn renew_in(tx: &Write<'_>, user: UserId, sequence: i64, draft: &HistoryDraft<'_>) -> Result<()> {
     tx.execute(
         "update history set sequence = ?2, question_type = ?4, question = ?5, json_data = ?6, ai_result = ?7, \
-         client_timestamp = ?8, created_at = ?9, updated_at = ?9, json_data_crc32 = ?10, deactivated_at = null \
+         client_timestamp = ?8, created_at = ?9, updated_at = ?9, deactivated_at = null \
          where user_id = ?1 and local_record_id = ?3",
         new_row(tx, user, sequence, draft),
     )
@@ -258,8 +257,7 @@ fn update_in(tx: &Write<'_>, user: UserId, draft: &HistoryDraft<'_>) -> Result<O
     tx.first(
         "update history set question_type = coalesce(?3, question_type), question = coalesce(?4, question), \
          json_data = coalesce(?5, json_data), ai_result = coalesce(?6, ai_result), \
-         client_timestamp = coalesce(?7, client_timestamp), updated_at = ?8, \
-         json_data_crc32 = case when ?5 is null then json_data_crc32 else ?9 end \
+         client_timestamp = coalesce(?7, client_timestamp), updated_at = ?8 \
          where user_id = ?1 and local_record_id = ?2 and deactivated_at is null \
          returning created_at, case when ?3 is null then question_type end, case when ?4 is null then question end, \
          case when ?5 is null then json_data end, case when ?6 is null then ai_result end, \
@@ -273,7 +271,6 @@ fn update_in(tx: &Write<'_>, user: UserId, draft: &HistoryDraft<'_>) -> Result<O
             draft.ai_result.as_deref(),
             draft.client_timestamp.as_ref().map(JsonText::as_str),
             tx.now.0,
-            draft.json_data.as_ref().map(JsonText::checksum),
         ),
         |row| {
             let stored = StoredFields {
@@ -305,19 +302,17 @@ fn new_row<'draft>(
         draft.ai_result.as_deref(),
         draft.client_timestamp.as_ref().map(JsonText::as_str),
         tx.now.0,
-        draft.json_data.as_ref().map(JsonText::checksum),
     )
 }
 
 fn record_of<'row>(row: &'row Row<'_>) -> rusqlite::Result<HistoryRecord<'row>> {
-    let checksum = row.get(8)?;
     let text = |column| Ok::<_, rusqlite::Error>(row.get_ref(column)?.as_str_or_null()?);
     Ok(HistoryRecord {
         draft: HistoryDraft {
             local_record_id: row.get_ref(0)?.as_str()?.into(),
             question_type: text(1)?.map(Cow::Borrowed),
             question: text(2)?.map(Cow::Borrowed),
-            json_data: text(3)?.map(|text| JsonText::from_stored_with(text, checksum)),
+            json_data: text(3)?.map(JsonText::from_stored),
             ai_result: text(4)?.map(Cow::Borrowed),
             client_timestamp: text(5)?.map(JsonText::from_stored),
         },
