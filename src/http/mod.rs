@@ -30,7 +30,7 @@ mod openapi;
 mod params;
 mod precompressed;
 mod redirect;
-mod reply;
+pub mod reply;
 mod request_context;
 mod request_layer;
 mod request_meta;

@@ -34,6 +34,7 @@ mod endpoint_access;
 mod environment_faults;
 mod field_errors;
 mod fuzzing;
+mod generated_docs;
 mod idempotency;
 mod invalid_input;
 mod journey;
