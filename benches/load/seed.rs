@@ -17,7 +17,7 @@ use yarrow::{
             tokens,
             users::{self, Address},
         },
-        money::ledger::{self, Asset, Kind, Posting},
+        money::ledger::{self, Asset, EntryKind, Posting},
     },
     types::{JsonText, PhoneNumber, UserId},
 };
@@ -109,7 +109,7 @@ fn sign_everybody_in(app: &App) -> Result<Vec<Account>, Failure> {
 
 /// Grants more coins than a run can use.
 fn coins_of(user: UserId) -> Posting {
-    Posting { user, asset: Asset::Coin, delta: 1_000_000_000, kind: Kind::Adjust, reference: None }
+    Posting { user, asset: Asset::Coin, delta: 1_000_000_000, kind: EntryKind::Adjust, reference: None }
 }
 
 fn save_castings(app: &App, accounts: &[Account]) -> Result<(), Failure> {

@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::{Common, PageArgs, RangeArgs, find_user_id, or_empty, row, table};
 use yarrow::{
-    domain::operations::audit::{self, Filter, StoredAuditEvent},
+    domain::operations::audit::{self, AuditFilter, StoredAuditEvent},
     error::Result,
     http::responses::AuditRow,
 };
@@ -29,10 +29,10 @@ pub struct AuditArgs {
 pub fn run(common: &Common, args: AuditArgs) -> Result<()> {
     let app = common.open()?;
     let user = args.user.as_deref().map(|who| find_user_id(&app, who)).transpose()?;
-    let filter = Filter { user, actor: args.actor, ..Filter::default() };
+    let filter = AuditFilter { user, actor: args.actor, ..AuditFilter::default() };
     let (from, to) = args.range.bounds(&app)?;
     let (from, to) = (from.unwrap_or(filter.from), to.unwrap_or(filter.to));
-    let listing = audit::list(&app, &Filter { from, to, ..filter }, args.page.page())?;
+    let listing = audit::list(&app, &AuditFilter { from, to, ..filter }, args.page.page())?;
     common.output_page::<_, AuditRow>(args.page.page(), listing, |listing| table_of(&listing.items))
 }
 

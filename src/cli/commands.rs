@@ -14,33 +14,33 @@ use yarrow::error::Result;
 #[derive(Debug, Subcommand)]
 pub enum Commands {
     #[command(flatten)]
-    Identity(Identity),
+    Identity(IdentityCommand),
     #[command(flatten)]
-    Divination(Divination),
+    Divination(DivinationCommand),
     #[command(flatten)]
-    Money(Money),
+    Money(MoneyCommand),
     #[command(flatten)]
-    Moderation(Moderation),
+    Moderation(ModerationCommand),
     #[command(flatten)]
-    Messaging(Messaging),
+    Messaging(MessagingCommand),
     #[command(flatten)]
-    Operations(Operations),
+    Operations(OperationsCommand),
 }
 
 #[derive(Debug, Subcommand)]
-pub enum Identity {
+pub enum IdentityCommand {
     Users(users::UsersArgs),
     Sync(sync::SyncArgs),
 }
 
 #[derive(Debug, Subcommand)]
-pub enum Divination {
+pub enum DivinationCommand {
     Records(records::RecordsArgs),
     Ai(ai::AiArgs),
 }
 
 #[derive(Debug, Subcommand)]
-pub enum Money {
+pub enum MoneyCommand {
     Coins(coins::CoinsArgs),
     Points(points::PointsArgs),
     Ledger(ledger::LedgerArgs),
@@ -49,21 +49,21 @@ pub enum Money {
 
 #[derive(Debug, Subcommand)]
 #[expect(clippy::enum_variant_names, reason = "the area has a command of its own name")]
-pub enum Moderation {
+pub enum ModerationCommand {
     Words(words::WordsArgs),
     Moderation(moderation::ModerationArgs),
     Violations(violations::ViolationsArgs),
 }
 
 #[derive(Debug, Subcommand)]
-pub enum Messaging {
+pub enum MessagingCommand {
     Notify(notify::NotifyArgs),
     Feedback(feedback::FeedbackArgs),
     Release(release::ReleaseArgs),
 }
 
 #[derive(Debug, Subcommand)]
-pub enum Operations {
+pub enum OperationsCommand {
     Serve(serve::ServeArgs),
     Demo(demo::DemoArgs),
     Config(config::ConfigArgs),
@@ -87,12 +87,12 @@ type AddCommands = fn(Command) -> Command;
 
 /// Each area's name, and the function that adds its commands to a parser.
 const AREAS: [(&str, AddCommands); 6] = [
-    ("Identity", Identity::augment_subcommands),
-    ("Divination", Divination::augment_subcommands),
-    ("Money", Money::augment_subcommands),
-    ("Moderation", Moderation::augment_subcommands),
-    ("Messaging", Messaging::augment_subcommands),
-    ("Operations", Operations::augment_subcommands),
+    ("Identity", IdentityCommand::augment_subcommands),
+    ("Divination", DivinationCommand::augment_subcommands),
+    ("Money", MoneyCommand::augment_subcommands),
+    ("Moderation", ModerationCommand::augment_subcommands),
+    ("Messaging", MessagingCommand::augment_subcommands),
+    ("Operations", OperationsCommand::augment_subcommands),
 ];
 
 /// Width of the column of command names in `yarrow help`.
@@ -128,7 +128,7 @@ impl Commands {
     }
 }
 
-impl Identity {
+impl IdentityCommand {
     fn run(self, common: &Common) -> Result<()> {
         match self {
             Self::Users(args) => users::run(common, args),
@@ -137,7 +137,7 @@ impl Identity {
     }
 }
 
-impl Divination {
+impl DivinationCommand {
     fn run(self, common: &Common) -> Result<()> {
         match self {
             Self::Records(args) => records::run(common, args),
@@ -146,7 +146,7 @@ impl Divination {
     }
 }
 
-impl Money {
+impl MoneyCommand {
     fn run(self, common: &Common) -> Result<()> {
         match self {
             Self::Coins(args) => coins::run(common, args),
@@ -157,7 +157,7 @@ impl Money {
     }
 }
 
-impl Moderation {
+impl ModerationCommand {
     fn run(self, common: &Common) -> Result<()> {
         match self {
             Self::Words(args) => words::run(common, args),
@@ -167,7 +167,7 @@ impl Moderation {
     }
 }
 
-impl Messaging {
+impl MessagingCommand {
     fn run(self, common: &Common) -> Result<()> {
         match self {
             Self::Notify(args) => notify::run(common, args),
@@ -177,7 +177,7 @@ impl Messaging {
     }
 }
 
-impl Operations {
+impl OperationsCommand {
     fn run(self, common: &Common) -> Result<()> {
         match self {
             Self::Serve(args) => serve::run(common, &args),

@@ -9,7 +9,7 @@ use super::{
 };
 use yarrow::{
     app::App,
-    domain::money::ledger::{self, Asset, Entry, Report},
+    domain::money::ledger::{self, Asset, LedgerEntry, VerificationReport},
     error::{Code, Result},
     http::responses::LedgerIssue,
     types::{UserId, pluralize},
@@ -66,7 +66,7 @@ fn verify(common: &Common, app: &App) -> Result<()> {
     check(report.is_consistent(), format!("The ledger has {discrepancies}."))
 }
 
-fn show_report(common: &Common, report: &Report) -> Result<()> {
+fn show_report(common: &Common, report: &VerificationReport) -> Result<()> {
     let json = json!({
         "consistent": report.is_consistent(),
         "entries": report.entries,
@@ -122,7 +122,7 @@ pub(super) fn show(common: &Common, app: &App, command: &str, who: &str, asset: 
     });
     common.output(&json, || {
         let rows = listing.items.iter().map(|entry| {
-            let Entry { seq, sequence, created_at, kind, delta, balance_after, reference, .. } = entry;
+            let LedgerEntry { seq, sequence, created_at, kind, delta, balance_after, reference, .. } = entry;
             row![seq, sequence, created_at, kind.name(), delta, balance_after, or_empty(reference.as_ref())]
         });
         let listed = table(["seq", "number", "at", "kind", "delta", "balance", "ref"], rows);

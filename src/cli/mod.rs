@@ -54,7 +54,7 @@ use self::{
     output::{check, http_rows, name_missing, page_json, with_detail},
     progress::progress_bar,
     table::{key_values, or_empty, row, table},
-    terminal::{Failure, announce, confirm, first_line, print},
+    terminal::{CommandFailure, announce, confirm, first_line, print},
 };
 use yarrow::{
     config::has_argument,
@@ -87,18 +87,18 @@ struct Cli {
 ///
 /// # Errors
 /// The failure of the command. Wrong usage exits with code 2 instead, unless `--json` was given.
-pub fn run() -> Result<(), Failure> {
+pub fn run() -> Result<(), CommandFailure> {
     let Cli { common, command } = Cli::try_parse().or_else(|error| report_usage(&error))?;
-    command.run(&common).map_err(|error| Failure { error, as_json: common.json })
+    command.run(&common).map_err(|error| CommandFailure { error, as_json: common.json })
 }
 
 /// Lets clap print the usage error and exit, or returns it as a failure if `--json` was given.
-fn report_usage(usage_error: &clap::Error) -> Result<Cli, Failure> {
+fn report_usage(usage_error: &clap::Error) -> Result<Cli, CommandFailure> {
     if !(usage_error.use_stderr() && has_argument("--json")) {
         usage_error.exit();
     }
     let text = usage_error.to_string();
     let lines = text.trim_start_matches("error: ").lines().take_while(|line| !line.is_empty()).map(str::trim);
     let detail = lines.collect::<Vec<_>>().join(" ");
-    Err(Failure { error: Error::new(Code::InvalidRequest).detail(detail), as_json: true })
+    Err(CommandFailure { error: Error::new(Code::InvalidRequest).detail(detail), as_json: true })
 }

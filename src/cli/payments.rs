@@ -17,7 +17,7 @@ use yarrow::{
             orders::{self, OrderDetails},
             reconcile,
             refunds::{self, Refund, RefundRequestSpec},
-            report::{self, Report},
+            report::{self, OrderReport},
             sandbox::{self, Delivery, TestPayment},
         },
         operations::idempotency::{IdempotentOutcome, IdempotentRequest},
@@ -204,7 +204,7 @@ pub fn run(common: &Common, args: PaymentsArgs) -> Result<()> {
 
 fn list(common: &Common, app: &App, user: Option<&str>, state: Option<OrderState>, page: &PageArgs) -> Result<()> {
     let user = user.map(|who| find_user_id(app, who)).transpose()?;
-    let filter = orders::Filter { user, state };
+    let filter = orders::OrderFilter { user, state };
     let listing = orders::list(app, filter, page.page())?;
     record_audit(app, "payments list", user, cli_authority(None))?;
     common.output_page::<_, AdminOrder>(page.page(), listing, |listing| {
@@ -236,7 +236,7 @@ fn show(common: &Common, file: &OrderDetails) -> Result<()> {
 }
 
 fn list_callbacks(common: &Common, app: &App, order_no: Option<String>, page: &PageArgs) -> Result<()> {
-    let listing = callbacks::list(app, &callbacks::Filter { order_no, verdict: None }, page.page())?;
+    let listing = callbacks::list(app, &callbacks::CallbackFilter { order_no, verdict: None }, page.page())?;
     record_audit(app, "payments callbacks", None, cli_authority(None))?;
     common.output_page::<_, AdminCallback>(page.page(), listing, |listing| callback_table(&listing.items))
 }
@@ -337,7 +337,7 @@ const COLUMNS: [(&str, &str); 13] = [
 ];
 
 /// The daily sums of a report, followed by the total.
-fn report_rows(report: &Report) -> impl Iterator<Item = [String; 13]> {
+fn report_rows(report: &OrderReport) -> impl Iterator<Item = [String; 13]> {
     let days = report.days.iter().map(|(day, sums)| (day.to_string(), sums));
     days.chain([("total".to_owned(), &report.total)]).map(|(day, sums)| {
         let mut row = json!(ReportSums::from(sums));
@@ -347,12 +347,12 @@ fn report_rows(report: &Report) -> impl Iterator<Item = [String; 13]> {
 }
 
 /// Formats the report as CSV. No value needs quoting.
-fn comma_separated(report: &Report) -> String {
+fn comma_separated(report: &OrderReport) -> String {
     let header = COLUMNS.map(|(name, _)| name.to_owned());
     [header].into_iter().chain(report_rows(report)).map(|row| row.join(",")).collect::<Vec<_>>().join("\n")
 }
 
-fn report_text(report: &Report) -> String {
+fn report_text(report: &OrderReport) -> String {
     let differences = report.differences.iter().map(|difference| {
         let state = difference.state.map_or("", OrderState::name);
         row![difference.code, difference.order_no, state, difference.coins_expected, difference.coins_found]

@@ -7,7 +7,7 @@ use super::{Common, PageArgs, check, cli_authority, find_user, http_rows, ledger
 use yarrow::{
     app::App,
     domain::money::{
-        ledger::{Asset, Discrepancy, Repair},
+        ledger::{AccountRepair, Asset, Discrepancy},
         points::{self, LARGEST_ADJUSTMENT},
     },
     error::Result,
@@ -75,18 +75,18 @@ fn repair(common: &Common, app: &App, who: &str, reason: Option<String>) -> Resu
     let (user, by) = (find_user(app, who)?.id, cli_authority(reason));
     let repair = points::repair(app, user, by.clone()).wait()?;
     record_audit(app, "points repair", Some(user), by)?;
-    let discrepancies: &[Discrepancy] = if let Repair::Broken(found) = &repair { found } else { &[] };
+    let discrepancies: &[Discrepancy] = if let AccountRepair::Broken(found) = &repair { found } else { &[] };
     let balance = points::balance(app, user)?;
     let json = json!({
         "userId": user,
         "balance": balance,
-        "repaired": matches!(repair, Repair::Repaired { .. }),
+        "repaired": matches!(repair, AccountRepair::Repaired { .. }),
         "discrepancies": http_rows::<_, LedgerIssue>(discrepancies),
     });
     common.output(&json, || match &repair {
-        Repair::Sound => format!("{balance}; nothing to repair"),
-        Repair::Repaired { before, after } => format!("{after}; the wrong balance was {before}"),
-        Repair::Broken(found) => {
+        AccountRepair::Sound => format!("{balance}; nothing to repair"),
+        AccountRepair::Repaired { before, after } => format!("{after}; the wrong balance was {before}"),
+        AccountRepair::Broken(found) => {
             let discrepancies = pluralize(found.len(), "discrepancy", "discrepancies");
             format!("the entries have {discrepancies}; the account stays suspended")
         }

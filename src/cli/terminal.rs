@@ -14,7 +14,7 @@ use yarrow::{
 };
 
 /// A failed command, with the format in which to print the error.
-pub struct Failure {
+pub struct CommandFailure {
     pub error: Error,
     pub as_json: bool,
 }
@@ -65,7 +65,7 @@ pub fn first_line() -> Result<String> {
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-impl Failure {
+impl CommandFailure {
     /// Prints the error to standard error, if anybody reads it.
     pub fn print(&self) {
         let Self { error, as_json } = self;

@@ -21,11 +21,11 @@ pub enum Prepared {
     /// It is stored already.
     Stored(Box<CallRecord>),
     /// The model has to be called.
-    Pending { trace_id: String, run: Run },
+    Pending { trace_id: String, run: ModelRun },
 }
 
 /// Calls the model and passes its text to a sink. Blocks.
-pub type Run = Box<dyn FnOnce(&App, &mut dyn FnMut(&str) -> Flow) -> Result<CallRecord> + Send>;
+pub type ModelRun = Box<dyn FnOnce(&App, &mut dyn FnMut(&str) -> Flow) -> Result<CallRecord> + Send>;
 
 /// Waits for the permit for a model call of this user.
 ///

@@ -19,14 +19,15 @@ use crate::{
 /// Tokens as counted by the provider; null if unknown.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Usage {
+#[schema(as = Usage)]
+pub struct UsageResponse {
     #[schema(example = 180)]
     prompt_tokens: Option<i64>,
     #[schema(example = 420)]
     completion_tokens: Option<i64>,
 }
 
-impl From<&CallRecord> for Usage {
+impl From<&CallRecord> for UsageResponse {
     fn from(record: &CallRecord) -> Self {
         Self { prompt_tokens: record.prompt_tokens, completion_tokens: record.completion_tokens }
     }
@@ -52,13 +53,13 @@ pub struct Interpretation {
     model: String,
     #[schema(example = 2)]
     duration_ms: Option<i64>,
-    usage: Usage,
+    usage: UsageResponse,
 }
 
 impl From<CallRecord> for Interpretation {
     fn from(record: CallRecord) -> Self {
         Self {
-            usage: Usage::from(&record),
+            usage: UsageResponse::from(&record),
             trace_id: record.trace_id,
             status: record.status.name(),
             result: record.result,

@@ -47,13 +47,14 @@ parameters! {
 
 /// The state of the process.
 #[derive(Serialize, ToSchema)]
-pub struct Health {
+#[schema(as = Health)]
+pub struct HealthResponse {
     #[schema(example = "ok")]
     status: &'static str,
 }
 
-pub async fn health(_: RequestContext, _: Nothing) -> Result<Json<Health>> {
-    Ok(Json(Health { status: "ok" }))
+pub async fn health(_: RequestContext, _: Nothing) -> Result<Json<HealthResponse>> {
+    Ok(Json(HealthResponse { status: "ok" }))
 }
 
 /// The state of the service.
@@ -166,9 +167,9 @@ impl Reply for FileAnswer {
 }
 
 /// A permanent redirect.
-pub struct Redirect(&'static str);
+pub struct PermanentRedirect(&'static str);
 
-impl Reply for Redirect {
+impl Reply for PermanentRedirect {
     fn into_response(self) -> Result<Response<Body>, Error> {
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::PERMANENT_REDIRECT;
@@ -199,8 +200,8 @@ pub fn api_document(endpoints: fn() -> Vec<Endpoint>) -> impl Handler<Nothing, A
     }
 }
 
-pub async fn docs_entry(_: RequestContext, _: Nothing) -> Result<Redirect> {
-    Ok(Redirect("/docs/"))
+pub async fn docs_entry(_: RequestContext, _: Nothing) -> Result<PermanentRedirect> {
+    Ok(PermanentRedirect("/docs/"))
 }
 
 pub async fn docs_page(context: RequestContext, _: Nothing) -> Result<FileAnswer> {

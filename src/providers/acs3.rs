@@ -33,7 +33,7 @@ pub struct Credentials {
 ///
 /// It has no `Debug`: the parameters hold what users typed, and codes on their way to them.
 #[derive(Clone, Copy)]
-pub struct Call<'a> {
+pub struct Acs3Request<'a> {
     /// The value of the `host` header, with the port only when it is not the scheme's own.
     pub host: &'a str,
     /// The operation, such as `SendSms`.
@@ -72,7 +72,7 @@ pub struct ErrorBody {
 }
 
 /// Signs a call.
-pub fn sign(call: &Call<'_>, credentials: &Credentials) -> SignedCall {
+pub fn sign(call: &Acs3Request<'_>, credentials: &Credentials) -> SignedCall {
     let query = canonical_query(call.query);
     let body_hash = sha256_hex(call.body);
     let mut headers = vec![
@@ -224,7 +224,7 @@ mod tests {
     fn sign_case(case: &Value, headers: &Value, credentials: &Credentials) -> SignedCall {
         let time: Timestamp = text(headers, "x-acs-date").parse().unwrap();
         sign(
-            &Call {
+            &Acs3Request {
                 host: text(headers, "host"),
                 action: text(headers, "x-acs-action"),
                 version: text(headers, "x-acs-version"),

@@ -12,9 +12,9 @@ use super::{
 /// A chain of certificates is a few kilobytes.
 const LONGEST_ANSWER: usize = 256 * 1024;
 
-pub struct Authority(Client);
+pub struct CertificateAuthority(Client);
 
-impl Authority {
+impl CertificateAuthority {
     /// `root` names a PEM file with the only root that the authority's own address is trusted by; else the web's.
     ///
     /// # Errors

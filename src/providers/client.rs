@@ -22,7 +22,7 @@ use ureq::{Agent, Body, Error, Timeout};
 pub use self::cancellation::{CANCELLATION_POLL, CancellationCheck, uncancellable, with_cancellation};
 use self::cancellation::{Cancelled, pass_on};
 use self::connecting::{MarkingConnector, MarkingResolver, NotConnected};
-pub use self::endpoint::Endpoint;
+pub use self::endpoint::BaseUrl;
 pub use self::trust::Trust;
 use super::{Failure, FailureKind};
 
@@ -78,7 +78,7 @@ pub struct Client {
 }
 
 /// The head of a response, and its body still to be read.
-pub struct Answer {
+pub struct HttpResponse {
     /// The HTTP status.
     pub status: u16,
     provider: &'static str,
@@ -136,7 +136,7 @@ impl Client {
     }
 
     /// Sends the request and waits for the head of the response, whatever its status.
-    pub fn post(&self, post: &Post<'_>) -> Result<Answer, Failure> {
+    pub fn post(&self, post: &Post<'_>) -> Result<HttpResponse, Failure> {
         let total = post.total.map_or(self.limits.total, |total| total.min(self.limits.total));
         let mut config = self.agent.post(post.url).config().timeout_global(Some(total));
         if post.comes_whole {
@@ -153,7 +153,13 @@ impl Client {
 
     /// Sends a request by another method and waits for the head of the response, whatever its status. Only GET and
     /// DELETE have no body.
-    pub fn send(&self, method: &str, url: &str, headers: &[(&str, &str)], body: &[u8]) -> Result<Answer, Failure> {
+    pub fn send(
+        &self,
+        method: &str,
+        url: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Result<HttpResponse, Failure> {
         let sent = if ["GET", "DELETE"].contains(&method) {
             self.agent.run(self.request(method, url, headers, ())?)
         } else {
@@ -164,7 +170,13 @@ impl Client {
 
     /// Sends a large body. Much of it may still be in flight when all is written, so only the total limit applies to
     /// the response. A stalled write fails as in any request.
-    pub fn upload(&self, method: &str, url: &str, headers: &[(&str, &str)], body: &[u8]) -> Result<Answer, Failure> {
+    pub fn upload(
+        &self,
+        method: &str,
+        url: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Result<HttpResponse, Failure> {
         let total = Some(self.limits.total);
         let request = self.agent.configure_request(self.request(method, url, headers, body)?);
         let request = request.timeout_recv_response(total).timeout_per_read(total).build();
@@ -182,7 +194,7 @@ impl Client {
         let (parts, body) = sent.map_err(|error| self.failure_before_body(&error))?.into_parts();
         // The caller gets the head as it came, of which [`Self::answer`] would keep a part only.
         let headers = parts.headers.clone();
-        let answer = Answer { status: parts.status.as_u16(), provider: self.provider, headers, body };
+        let answer = HttpResponse { status: parts.status.as_u16(), provider: self.provider, headers, body };
         Ok(Response::from_parts(parts, answer.read_all(limit)?))
     }
 
@@ -193,9 +205,9 @@ impl Client {
         builder.body(body).map_err(unsendable)
     }
 
-    fn answer(&self, sent: Result<Response<Body>, Error>) -> Result<Answer, Failure> {
+    fn answer(&self, sent: Result<Response<Body>, Error>) -> Result<HttpResponse, Failure> {
         let (parts, body) = sent.map_err(|error| self.failure_before_body(&error))?.into_parts();
-        Ok(Answer { status: parts.status.as_u16(), provider: self.provider, headers: parts.headers, body })
+        Ok(HttpResponse { status: parts.status.as_u16(), provider: self.provider, headers: parts.headers, body })
     }
 
     /// Before the body every wait is a wait for the first byte, whichever limit of the transport noticed it.
@@ -219,7 +231,7 @@ fn on_its_own_stack<T: Send>(work: impl FnOnce() -> Result<T, Error> + Send) -> 
     })
 }
 
-impl Answer {
+impl HttpResponse {
     /// A header's value, when there is one and it is text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())

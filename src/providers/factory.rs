@@ -19,7 +19,7 @@ use crate::{
             openai,
         },
         moderation::{TextModerator, aliyun as aliyun_moderation},
-        sms::{SmsSender, aliyun, console::Console},
+        sms::{SmsSender, aliyun, console::ConsoleSms},
     },
 };
 
@@ -34,17 +34,17 @@ pub fn sms_sender(config: &Config, clock: Clock, announce: &Announce) -> Box<dyn
     match config.sms.provider {
         SmsProvider::Console => {
             let announce = Arc::clone(announce);
-            Box::new(Console::new(Box::new(move |line| announce(line))))
+            Box::new(ConsoleSms::new(Box::new(move |line| announce(line))))
         }
         SmsProvider::Aliyun => {
-            let settings = aliyun::Settings {
+            let settings = aliyun::AliyunSmsSettings {
                 endpoint: config.sms.endpoint.clone(),
                 access_key_id: config.sms.access_key_id.clone(),
                 access_key_secret: config.sms.access_key_secret.clone().unwrap_or_default(),
                 sign_name: config.sms.sign_name.clone(),
                 template_code: config.sms.template_code.clone(),
             };
-            Box::new(aliyun::Aliyun::new(settings, Box::new(move || clock.now().0)))
+            Box::new(aliyun::AliyunSms::new(settings, Box::new(move || clock.now().0)))
         }
     }
 }
@@ -57,10 +57,10 @@ pub fn email_sender(config: &Config, clock: Clock, announce: &Announce) -> Resul
     let email = &config.email;
     if email.provider == EmailProvider::Console {
         let announce = Arc::clone(announce);
-        return Ok(Box::new(email::console::Console::new(Box::new(move |line| announce(line)))));
+        return Ok(Box::new(email::console::ConsoleMailer::new(Box::new(move |line| announce(line)))));
     }
     let usual_port = SMTP_PORTS.iter().find(|(tls, _)| *tls == email.tls).map_or(0, |(_, port)| *port);
-    let settings = smtp::Settings {
+    let settings = smtp::SmtpSettings {
         host: email.host.clone(),
         port: if email.port == 0 { usual_port } else { email.port },
         encryption: match email.tls {
@@ -85,7 +85,7 @@ pub fn text_moderator(config: &Config, clock: Clock) -> Option<Box<dyn TextModer
     match settings.provider {
         ModerationProvider::None => None,
         ModerationProvider::Aliyun => {
-            let settings = aliyun_moderation::Settings {
+            let settings = aliyun_moderation::AliyunModeratorSettings {
                 endpoint: settings.endpoint.clone(),
                 backup_endpoint: settings.backup_endpoint.clone(),
                 access_key_id: settings.access_key_id.clone(),
@@ -98,7 +98,7 @@ pub fn text_moderator(config: &Config, clock: Clock) -> Option<Box<dyn TextModer
                 connect: settings.connect_timeout,
                 total: settings.timeout,
             };
-            Some(Box::new(aliyun_moderation::Aliyun::new(settings, Box::new(move || clock.now().0))))
+            Some(Box::new(aliyun_moderation::AliyunModerator::new(settings, Box::new(move || clock.now().0))))
         }
     }
 }
@@ -107,7 +107,7 @@ pub fn text_moderator(config: &Config, clock: Clock) -> Option<Box<dyn TextModer
 pub fn language_models(config: &Config) -> Models {
     let breaker = |name| CircuitBreaker::new(name, config.llm.breaker_threshold, config.llm.breaker_pause);
     let openai = |base_url: &str, api_key: &Option<SecretString>, model: &str, name| {
-        let settings = openai::Settings {
+        let settings = openai::OpenAiSettings {
             base_url: base_url.to_owned(),
             api_key: api_key.clone(),
             model: model.to_owned(),

@@ -25,8 +25,14 @@ pub mod webhook;
 
 use std::{fmt, time::Duration};
 
-use self::llm::Usage;
+use self::llm::TokenUsage;
 use crate::error::{Code, Error};
+
+/// Returns the wall-clock time in milliseconds since 1970. Passed in, because only the application reads the clock.
+pub type WallClock = Box<dyn Fn() -> i64 + Send + Sync>;
+
+/// Prints one line of text.
+pub type LineWriter = Box<dyn Fn(&str) + Send + Sync>;
 
 /// A failed call to a provider.
 ///
@@ -45,7 +51,7 @@ pub struct Failure {
     /// The delay that the provider asked for, or the length of its limit's window.
     pub retry_after: Option<Duration>,
     /// The usage that a language model's provider counted: unusable responses are billed, too.
-    pub usage: Option<Usage>,
+    pub usage: Option<TokenUsage>,
 }
 
 /// The kinds of failure that callers treat differently.
@@ -104,7 +110,7 @@ impl Failure {
 
     /// Adds the usage counted before the failure, if any.
     #[must_use]
-    pub fn with_usage(mut self, usage: Option<Usage>) -> Self {
+    pub fn with_usage(mut self, usage: Option<TokenUsage>) -> Self {
         self.usage = usage.or(self.usage);
         self
     }

@@ -21,7 +21,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::{
     Failure, FailureKind, clean_code,
-    client::{Answer, Client, Limits},
+    client::{Client, HttpResponse, Limits},
 };
 
 /// The driver's name.
@@ -44,7 +44,7 @@ const LARGEST_LIST: usize = 8 << 20;
 
 /// The endpoint and the credentials. `Debug` masks the secret.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct ObjectStorageSettings {
     /// `https://s3.eu-central-1.amazonaws.com`, or any other server's.
     pub endpoint: String,
     pub bucket: String,
@@ -71,12 +71,12 @@ pub struct Object {
 }
 
 /// Receives the bytes transferred so far and the total.
-pub type Progress<'watcher> = &'watcher mut dyn FnMut(u64, u64);
+pub type TransferProgress<'watcher> = &'watcher mut dyn FnMut(u64, u64);
 
 impl ObjectStorage {
     /// # Errors
     /// `Misconfigured` when endpoint and bucket make no address.
-    pub fn new(settings: &Settings) -> Result<Self, Failure> {
+    pub fn new(settings: &ObjectStorageSettings) -> Result<Self, Failure> {
         let misconfigured = |code| Failure::new(FailureKind::Misconfigured, NAME, code);
         let endpoint = settings.endpoint.parse().map_err(|_| misconfigured("endpoint"))?;
         let style = if settings.bucket_in_path { UrlStyle::Path } else { UrlStyle::VirtualHost };
@@ -103,7 +103,7 @@ impl ObjectStorage {
     ///
     /// # Errors
     /// When it is not stored, or when that is not known.
-    pub fn put(&self, key: &str, path: &Path, progress: Progress<'_>) -> Result<(), Failure> {
+    pub fn put(&self, key: &str, path: &Path, progress: TransferProgress<'_>) -> Result<(), Failure> {
         let mut file = File::open(path).map_err(|_| unreadable())?;
         let total = file.metadata().map_err(|_| unreadable())?.len();
         // Found out before hours of sending.
@@ -160,7 +160,7 @@ impl ObjectStorage {
     ///
     /// # Errors
     /// `Refused` if there is no such object; other kinds if the transfer was incomplete.
-    pub fn fetch(&self, key: &str, target: &mut impl Write, progress: Progress<'_>) -> Result<u64, Failure> {
+    pub fn fetch(&self, key: &str, target: &mut impl Write, progress: TransferProgress<'_>) -> Result<u64, Failure> {
         let url = self.bucket.get_object(Some(&self.credentials), key).sign(VALID);
         let answer = accepted(self.downloads.send("GET", url.as_ref(), &[], b"")?)?;
         let total = answer.header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
@@ -192,12 +192,12 @@ impl ObjectStorage {
 }
 
 impl ObjectStorage {
-    fn send(&self, method: &str, url: &impl AsRef<str>, body: &[u8]) -> Result<Answer, Failure> {
+    fn send(&self, method: &str, url: &impl AsRef<str>, body: &[u8]) -> Result<HttpResponse, Failure> {
         self.client.send(method, url.as_ref(), &[], body)
     }
 
     /// Sends a file or a part of one.
-    fn send_up(&self, url: &impl AsRef<str>, body: &[u8]) -> Result<Answer, Failure> {
+    fn send_up(&self, url: &impl AsRef<str>, body: &[u8]) -> Result<HttpResponse, Failure> {
         let digest = STANDARD.encode(Md5::digest(body));
         accepted(self.client.upload("PUT", url.as_ref(), &[("content-md5", &digest)], body)?)
     }
@@ -217,7 +217,7 @@ impl Upload<'_> {
         first: Vec<u8>,
         file: &mut File,
         total: u64,
-        progress: Progress<'_>,
+        progress: TransferProgress<'_>,
     ) -> Result<Vec<String>, Failure> {
         let (mut part, mut tags, mut sent) = (first, Vec::new(), 0);
         while !part.is_empty() {
@@ -282,7 +282,7 @@ fn repeated<T>(mut attempt: impl FnMut() -> Result<T, Failure>) -> Result<T, Fai
     attempt()
 }
 
-fn accepted(answer: Answer) -> Result<Answer, Failure> {
+fn accepted(answer: HttpResponse) -> Result<HttpResponse, Failure> {
     let kind = match answer.status {
         200..=299 => return Ok(answer),
         // Every request to a bucket can be repeated.
@@ -299,7 +299,7 @@ fn accepted(answer: Answer) -> Result<Answer, Failure> {
     Err(Failure::new(kind, NAME, code.unwrap_or_else(|| format!("http_{status}"))))
 }
 
-fn text(answer: Answer) -> Result<String, Failure> {
+fn text(answer: HttpResponse) -> Result<String, Failure> {
     String::from_utf8(answer.read_all(LARGEST_LIST)?).map_err(|_| nonsense("answer_not_text"))
 }
 

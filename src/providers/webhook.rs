@@ -9,7 +9,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::{
     Failure, FailureKind,
-    client::{Client, Endpoint, Limits, Post},
+    client::{BaseUrl, Client, Limits, Post},
 };
 use crate::types::hex;
 
@@ -61,7 +61,7 @@ impl Webhook {
     /// The host does not respond.
     pub fn probe(&self) -> Result<(), Failure> {
         let base = self.url.split(['?', '#']).next().unwrap_or_default();
-        let origin = Endpoint::parse(NAME, base)?.origin();
+        let origin = BaseUrl::parse(NAME, base)?.origin();
         self.client.send("GET", &origin, &[], b"").map(drop)
     }
 }

@@ -39,7 +39,7 @@ const MAX_PAUSE: Duration = Duration::from_millis(20);
 const MAX_FAULTS: usize = 20;
 
 /// Called now and then with the number of copied pages and of all pages.
-pub type Progress<'watcher> = &'watcher mut dyn FnMut(u64, u64);
+pub type CopyProgress<'watcher> = &'watcher mut dyn FnMut(u64, u64);
 
 /// A complete copy, open for reading.
 pub struct DatabaseCopy {
@@ -62,7 +62,7 @@ impl Store {
     ///
     /// # Errors
     /// Storage errors; the file is then incomplete.
-    pub fn copy_to(&self, path: &Path, progress: Progress<'_>) -> Result<()> {
+    pub fn copy_to(&self, path: &Path, progress: CopyProgress<'_>) -> Result<()> {
         let _running = self.shared.full_reads.begin();
         let connection = self.shared.reader()?;
         let transaction = snapshot::ReadTransaction::begin(&connection)?;
@@ -131,7 +131,7 @@ impl DatabaseCopy {
     }
 
     /// Writes the database to a new file, without the files stored in the backup.
-    pub(super) fn extract(&self, path: &Path, progress: Progress<'_>) -> Result<()> {
+    pub(super) fn extract(&self, path: &Path, progress: CopyProgress<'_>) -> Result<()> {
         copy_pages(&self.connection, path, progress)?;
         let connection = open_for_change(path)?;
         connection.pragma_update(None, "secure_delete", true)?;
@@ -188,7 +188,7 @@ pub(super) fn structure_faults_of(connection: &Connection, table: Option<&str>) 
 }
 
 /// Copies all pages of the source's snapshot into one file without a WAL.
-fn copy_pages(source: &Connection, path: &Path, progress: Progress<'_>) -> Result<()> {
+fn copy_pages(source: &Connection, path: &Path, progress: CopyProgress<'_>) -> Result<()> {
     let file = create_private(path)?;
     let mut target = Connection::open(path)?;
     // An incomplete file is never used, so it needs no journal.

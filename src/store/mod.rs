@@ -53,7 +53,7 @@ pub use row::Row;
 use snapshot::FullReads;
 pub use snapshot::{SnapshotId, end_stale_snapshot, on_thread_park};
 pub use transaction::{Read, Write};
-use writer::Kind;
+use writer::TransactionKind;
 pub use writer::{CommitReplies, ReplyDispatcher, WriterLoad, WriterMetrics};
 
 use crate::{
@@ -177,7 +177,7 @@ impl Store {
         T: Send + 'static,
         F: FnOnce(&Write<'_>) -> Result<T> + Send + 'static,
     {
-        self.shared.writer.submit(Kind::Savepoint, operation)
+        self.shared.writer.submit(TransactionKind::Savepoint, operation)
     }
 
     /// Like [`Self::write`], without a savepoint, which is much of the cost of a small change.
@@ -189,7 +189,7 @@ impl Store {
         T: Send + 'static,
         F: FnOnce(&Write<'_>) -> Result<T> + Send + 'static,
     {
-        self.shared.writer.submit(Kind::NoSavepoint, operation)
+        self.shared.writer.submit(TransactionKind::NoSavepoint, operation)
     }
 
     /// Runs `prepare` on this thread while a write transaction excludes all other writers, and then `operation` in that
@@ -208,7 +208,7 @@ impl Store {
         let (started, start) = sync_channel(1);
         let (prepared, preparation) = sync_channel(1);
         let cancelled = Arc::clone(&self.shared.cancels_preparation);
-        let receipt = self.shared.writer.submit(Kind::Exclusive, move |tx| {
+        let receipt = self.shared.writer.submit(TransactionKind::Exclusive, move |tx| {
             if !cancelled.load(Ordering::Relaxed) {
                 // Either channel fails only when the other side has stopped.
                 let _ = started.send(());
@@ -306,7 +306,7 @@ impl Store {
 
     /// Rewrites the database without unused space, and truncates the WAL. No write runs meanwhile.
     pub fn vacuum(&self) -> Pending<()> {
-        self.shared.writer.submit(Kind::Vacuum, |_| Ok(()))
+        self.shared.writer.submit(TransactionKind::Vacuum, |_| Ok(()))
     }
 
     /// Returns the path of the database file.

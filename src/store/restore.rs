@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{
-    backup::{DatabaseCopy, Progress},
+    backup::{CopyProgress, DatabaseCopy},
     files::{
         DATABASE, create_private_directory, file_error, parent_of, remove_if_exists, sync, sync_and_rename,
         sync_directory, with_suffix, write_private,
@@ -28,7 +28,7 @@ const LOGS: [&str; 3] = ["-wal", "-shm", "-journal"];
 ///
 /// # Errors
 /// Storage errors. They change nothing until the marker is written.
-pub fn restore(copy: &DatabaseCopy, directory: &Path, aside: &str, progress: Progress<'_>) -> Result<()> {
+pub fn restore(copy: &DatabaseCopy, directory: &Path, aside: &str, progress: CopyProgress<'_>) -> Result<()> {
     discard_prepared(directory)?;
     let database = directory.join(DATABASE);
     copy.extract(&with_suffix(&database, NEW), progress)?;

@@ -39,7 +39,7 @@ use crate::{
 };
 
 pub(super) use checkpoint::{LogPages, checkpoint};
-pub(super) use job::Kind;
+pub(super) use job::TransactionKind;
 pub use job::{CommitReplies, ReplyDispatcher};
 pub(super) use work::stop_after_failed_sync;
 
@@ -135,7 +135,7 @@ impl Writer {
         })
     }
 
-    pub(super) fn submit<T, F>(&self, kind: Kind, operation: F) -> Pending<T>
+    pub(super) fn submit<T, F>(&self, kind: TransactionKind, operation: F) -> Pending<T>
     where
         T: Send + 'static,
         F: FnOnce(&Write<'_>) -> Result<T> + Send + 'static,

@@ -12,7 +12,7 @@ use crate::{
     core::Core,
     domain::Each,
     error::{Code, Error, Result},
-    providers::llm::{Request, Usage, offline},
+    providers::llm::{Request, TokenUsage, offline},
     store::{Read, Row, Write},
     types::{Date, MicroAmount, TimeZone, Timestamp, UserId},
 };
@@ -146,7 +146,7 @@ pub fn amount(settings: &config::Llm, model: &str, prompt_tokens: u64, completio
 }
 
 /// Returns the cost of the usage that a provider reported; `None` for a model without a price.
-pub fn cost(settings: &config::Llm, model: &str, usage: Usage) -> Option<MicroAmount> {
+pub fn cost(settings: &config::Llm, model: &str, usage: TokenUsage) -> Option<MicroAmount> {
     settings
         .prices
         .contains_key(model)

@@ -16,15 +16,15 @@ use crate::{
         divination::{
             budget::{self, CallUsage, Reservation},
             model_calls::{
-                self, CallReport, Caller, ModelCalls, Outcome,
+                self, CallReport, ModelCaller, ModelCalls, Outcome,
                 hourly_limit::{self, LimitedCall},
             },
         },
         identity::users::{self, Gender, Profile},
-        moderation::{self, Field, engine::ContentType},
+        moderation::{self, ScreenedField, engine::ContentType},
     },
     error::Result,
-    providers::llm::{Flow, Message, Piece, Request, Role, Usage},
+    providers::llm::{ChatMessage, Flow, Piece, Request, Role, TokenUsage},
     store::{Read, Write, sliding_window::PURGE_BATCH},
     types::{Date, Locale, MicroAmount, TimeZone, Timestamp, UserId},
 };
@@ -39,7 +39,7 @@ const ENGLISH: &str = include_str!("../../../assets/prompts/chat.en.txt");
 #[derive(Clone)]
 pub struct Conversation {
     /// Messages of user and model, the user's last; never empty.
-    pub messages: Vec<Message>,
+    pub messages: Vec<ChatMessage>,
     pub stream: bool,
     pub temperature: Option<f64>,
     /// Capped by the setting.
@@ -64,7 +64,7 @@ pub struct ChatAnswer {
     /// `stop`, or `length` if the token limit cut the text.
     pub finish_reason: String,
     /// As counted by the provider, if it reported usage.
-    pub usage: Option<Usage>,
+    pub usage: Option<TokenUsage>,
     pub finished_at: Timestamp,
 }
 
@@ -96,7 +96,7 @@ pub fn prepare(calls: &ModelCalls, user: UserId, conversation: Conversation) -> 
     let allowed = calls.core.config.llm.calls_per_user_hour;
     calls.core.store.read(|tx| hourly_limit::check_in(tx, user, LimitedCall::Chat, allowed))?;
     let last = conversation.messages.last().map(|message| message.content.as_str()).unwrap_or_default();
-    let field = Field { name: "messages", content_type: ContentType::Question, text: last };
+    let field = ScreenedField { name: "messages", content_type: ContentType::Question, text: last };
     if let Some(refusal) = moderation::check_fields(&calls.moderation, user, &[field]) {
         return refusal.record::<PreparedChat>(&calls.core).wait();
     }
@@ -125,7 +125,7 @@ pub fn prepare(calls: &ModelCalls, user: UserId, conversation: Conversation) -> 
 /// `provider_failed`, `provider_unavailable` or `provider_timeout`, or `content_rejected` if moderation rejects the
 /// answer, each with the trace id.
 pub fn run(calls: &ModelCalls, prepared: &PreparedChat, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<ChatAnswer> {
-    let caller = Caller { user: Some(prepared.user), kind: CALL_KIND };
+    let caller = ModelCaller { user: Some(prepared.user), kind: CALL_KIND };
     let CallReport { outcome, failure } = model_calls::run(calls, caller, prepared.request.clone(), sink);
     let (model, usage) = (outcome.model.clone(), outcome.usage);
     let (text, finish_reason) = (outcome.text.clone().unwrap_or_default(), outcome.finish_reason.clone());
@@ -202,7 +202,7 @@ fn age_band(birthday: Date, today: Date) -> String {
 fn request(core: &Core, trace_id: &str, profile: &Profile, conversation: Conversation) -> Request {
     let today = core.config.limits.time_zone.today(core.clock.now());
     let content = message(conversation.locale, &introduction(profile, today));
-    let system = Message { role: Role::System, content };
+    let system = ChatMessage { role: Role::System, content };
     let limit = core.config.llm.max_tokens;
     Request {
         trace_id: trace_id.to_owned(),

@@ -96,13 +96,18 @@ pub fn client_network(client: IpAddr) -> String {
 
 /// A reservation in the sending budgets for one message.
 #[derive(Clone, Copy, Debug)]
-pub struct Reservation(i64);
+pub struct SendReservation(i64);
 
 /// Reserves one message in every budget.
 ///
 /// # Errors
 /// `too_many_requests`, with the time until the last exhausted window opens again.
-pub fn reserve_in(tx: &Write<'_>, limits: &Auth, recipient: &AddressHmac, client_network: &str) -> Result<Reservation> {
+pub fn reserve_in(
+    tx: &Write<'_>,
+    limits: &Auth,
+    recipient: &AddressHmac,
+    client_network: &str,
+) -> Result<SendReservation> {
     require_budget_in(tx, limits, recipient, client_network)?;
     let id = tx.one(
         "insert into code_sends (address, client_network, sent_at) values (?1, ?2, ?3) returning id",
@@ -110,7 +115,7 @@ pub fn reserve_in(tx: &Write<'_>, limits: &Auth, recipient: &AddressHmac, client
         |row| row.get(0),
     )?;
     warn_of_budget_use(tx, limits.sends_per_day)?;
-    Ok(Reservation(id))
+    Ok(SendReservation(id))
 }
 
 /// Checks that every budget allows another message. Reserves nothing.
@@ -150,7 +155,7 @@ fn warn_of_budget_use(tx: &Write<'_>, budget: u32) -> Result<()> {
 }
 
 /// Releases a reservation, because nothing was sent.
-pub fn release_in(tx: &Write<'_>, reservation: Reservation) -> Result<()> {
+pub fn release_in(tx: &Write<'_>, reservation: SendReservation) -> Result<()> {
     tx.execute("delete from code_sends where id = ?1", [reservation.0]).map(drop)
 }
 

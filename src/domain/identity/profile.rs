@@ -4,7 +4,7 @@ use crate::{
     core::Core,
     domain::{
         identity::users::{self, Profile, ProfileChange},
-        moderation::{self, Field, Moderation, engine::ContentType},
+        moderation::{self, Moderation, ScreenedField, engine::ContentType},
     },
     error::Result,
     store::Pending,
@@ -24,7 +24,7 @@ pub fn change(moderation: &Moderation, user: UserId, change: ProfileChange) -> P
     let signature = ("signature", ContentType::Signature, change.signature.as_deref());
     let fields: Vec<_> = [nickname, signature]
         .into_iter()
-        .filter_map(|(name, content_type, text)| Some(Field { name, content_type, text: text? }))
+        .filter_map(|(name, content_type, text)| Some(ScreenedField { name, content_type, text: text? }))
         .collect();
     if let Some(refusal) = moderation::check_fields(moderation, user, &fields) {
         return refusal.record(&moderation.core);

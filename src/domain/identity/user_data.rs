@@ -59,7 +59,7 @@ pub struct Validation {
 
 /// The result of repairing a user.
 #[derive(Clone, Debug)]
-pub struct Repair {
+pub struct UserRepair {
     pub user: UserId,
     pub phone_number: Option<String>,
     pub fixed: Vec<Issue>,
@@ -102,7 +102,7 @@ pub fn validate(core: &Core, selector: &UserSelector) -> Result<Validation> {
 ///
 /// # Errors
 /// `not_found`.
-pub fn repair(core: &Core, selector: UserSelector, by: Authority) -> Pending<Repair> {
+pub fn repair(core: &Core, selector: UserSelector, by: Authority) -> Pending<UserRepair> {
     let rules = core.phone_rules.clone();
     core.store.write(move |tx| {
         let stored_user = find_in(tx, &rules, &selector)?.ok_or(Code::NotFound)?;
@@ -287,7 +287,7 @@ fn validate_account_in(tx: &Read<'_>, user: UserId, asset: Asset, issues: &mut V
     Ok(())
 }
 
-fn repair_in(tx: &Write<'_>, rules: &PhoneRules, user: UserId, by: &Authority) -> Result<Repair> {
+fn repair_in(tx: &Write<'_>, rules: &PhoneRules, user: UserId, by: &Authority) -> Result<UserRepair> {
     let stored_user = users::find_stored_in(tx, user)?.ok_or(Code::NotFound)?;
     let (fixed, remaining): (Vec<_>, Vec<_>) =
         validate_in(tx, rules, stored_user.clone(), None)?.issues.into_iter().partition(|issue| issue.fixable);
@@ -313,7 +313,7 @@ fn repair_in(tx: &Write<'_>, rules: &PhoneRules, user: UserId, by: &Authority) -
         }
     }
     let phone_number = users::find_stored_in(tx, user)?.and_then(|stored_user| stored_user.phone_number);
-    Ok(Repair { user, phone_number, fixed, remaining })
+    Ok(UserRepair { user, phone_number, fixed, remaining })
 }
 
 fn canonical_email(stored: &str) -> String {

@@ -14,7 +14,7 @@ use std::{
 use super::engine::{ContentType, Engine, Match, Word, normalise};
 use crate::{
     concurrency::lock::lock_unpoisoned,
-    domain::moderation::words::{self, Change, Changes},
+    domain::moderation::words::{self, Changes, WordChange},
     error::Result,
     store::Store,
 };
@@ -177,16 +177,16 @@ impl CompiledWordList {
     }
 
     /// Returns a copy with these changes.
-    fn with_changes(&self, version: i64, changes: Vec<Change>) -> Self {
+    fn with_changes(&self, version: i64, changes: Vec<WordChange>) -> Self {
         let (mut added, mut replaced) = (self.added.clone(), self.replaced.clone());
         for change in changes {
             let folded = match &change {
-                Change::Added(word) => normalise(&word.text),
-                Change::Removed(folded) => folded.clone(),
+                WordChange::Added(word) => normalise(&word.text),
+                WordChange::Removed(folded) => folded.clone(),
             };
             added.retain(|known| normalise(&known.text) != folded);
             replaced.insert(folded);
-            if let Change::Added(word) = change {
+            if let WordChange::Added(word) = change {
                 added.push(word);
             }
         }

@@ -26,13 +26,13 @@ const DEFAULT_RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// A text, and the name of the request field that contained it.
 #[derive(Clone, Copy, Debug)]
-pub struct Field<'text> {
+pub struct ScreenedField<'text> {
     pub name: &'static str,
     pub content_type: ContentType,
     pub text: &'text str,
 }
 
-impl<'text> Field<'text> {
+impl<'text> ScreenedField<'text> {
     /// The fields of a question to a model: the question and its type.
     pub fn of_question(question: &'text str, question_type: Option<&'text str>) -> Vec<Self> {
         let fields = std::iter::once(("question", question)).chain(question_type.map(|text| ("questionType", text)));
@@ -85,7 +85,7 @@ pub fn check_rate_limits(moderation: &Moderation, user: UserId, texts: usize) ->
 /// Checks a user's texts. Returns `None` if all are allowed. A rejection stands even if a later text cannot be decided.
 ///
 /// Blocks if [`Moderation::may_block`] is true.
-pub fn check_fields(moderation: &Moderation, user: UserId, fields: &[Field<'_>]) -> Option<Refusal> {
+pub fn check_fields(moderation: &Moderation, user: UserId, fields: &[ScreenedField<'_>]) -> Option<Refusal> {
     if fields.is_empty() {
         return None;
     }

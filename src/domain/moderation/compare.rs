@@ -8,7 +8,9 @@ use std::{
 use super::{
     check::moderate_locally, engine::ContentType, external_moderator::account_of, ruling::Ruling, service::Moderation,
 };
-use crate::{concurrency::lock::lock_unpoisoned, error::Result, providers::moderation::Judgement, types::UserId};
+use crate::{
+    concurrency::lock::lock_unpoisoned, error::Result, providers::moderation::ModerationResult, types::UserId,
+};
 
 /// The most texts that are moderated concurrently.
 const CONCURRENCY: u32 = 4;
@@ -52,7 +54,7 @@ pub fn compare(moderation: &Moderation, text: &ComparedText) -> Result<Compariso
     let begun = Instant::now();
     let external = &moderation.external;
     let verdict = external.moderate(text.content_type, &text.content, account.as_deref());
-    let timed = |verdict: Judgement| TimedRuling {
+    let timed = |verdict: ModerationResult| TimedRuling {
         ruling: Ruling::from_verdict(external.name(), &text.content, &verdict),
         took: begun.elapsed(),
     };

@@ -14,7 +14,7 @@ use crate::{
         Failure, FailureKind,
         breaker::{BreakerState, CircuitBreaker},
         client::uncancellable,
-        moderation::{Judgement, Scene, TextModerator},
+        moderation::{ModerationResult, Scene, TextModerator},
     },
     types::{Timestamp, UserId, hex},
 };
@@ -96,7 +96,12 @@ impl ExternalModerator {
     }
 
     /// Moderates a text. Blocks for some seconds at most, for each piece of a long text.
-    pub fn moderate(&self, content_type: ContentType, text: &str, account: Option<&str>) -> Result<Judgement, Failure> {
+    pub fn moderate(
+        &self,
+        content_type: ContentType,
+        text: &str,
+        account: Option<&str>,
+    ) -> Result<ModerationResult, Failure> {
         let Some(moderator) = &self.moderator else {
             return Err(Failure::new(FailureKind::Misconfigured, "none", "not_configured"));
         };

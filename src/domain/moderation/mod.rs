@@ -21,8 +21,8 @@ pub mod shadow_mode;
 pub mod status;
 
 pub use check::{
-    Field, Refusal, check_answer, check_fields, check_rate_limits, is_external_active, moderate, moderate_locally,
-    record_violation, rejected,
+    Refusal, ScreenedField, check_answer, check_fields, check_rate_limits, is_external_active, moderate,
+    moderate_locally, record_violation, rejected,
 };
 pub use ruling::{LOCAL, Ruling};
 pub use service::Moderation;

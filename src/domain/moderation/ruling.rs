@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     domain::moderation::engine::ContentType,
-    providers::moderation::{Finding, Judgement},
+    providers::moderation::{ModerationResult, RiskLabel},
     types::UserId,
 };
 
@@ -58,7 +58,7 @@ impl Ruling {
     }
 
     /// The ruling for the verdict of an external moderator.
-    pub(super) fn from_verdict(provider: &'static str, text: &str, verdict: &Judgement) -> Self {
+    pub(super) fn from_verdict(provider: &'static str, text: &str, verdict: &ModerationResult) -> Self {
         if !verdict.is_refused {
             return Self {
                 allowed: true,
@@ -123,7 +123,7 @@ fn excerpt(masked_text: String, center: usize) -> String {
 
 /// Locates the words that the external moderator names, ignoring case. Also returns whether they explain the whole
 /// verdict: there are findings, each names words, and each word occurs in the text.
-fn locate(text: &str, findings: &[Finding]) -> (Vec<Match>, bool) {
+fn locate(text: &str, findings: &[RiskLabel]) -> (Vec<Match>, bool) {
     let letters: Vec<char> = text.chars().collect();
     let lower_text: Vec<char> = letters.iter().copied().map(lower).collect();
     let (mut matches, mut is_complete) = (Vec::new(), !findings.is_empty());
@@ -162,10 +162,10 @@ fn occurrences(word: &[char], text: &[char]) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    fn verdict(words: &[&str]) -> Judgement {
+    fn verdict(words: &[&str]) -> ModerationResult {
         let words = words.iter().map(|&word| word.to_owned()).collect();
-        let finding = Finding { label: "contraband_gambling".into(), kind: "gambling", confidence: None, words };
-        Judgement { is_refused: true, findings: vec![finding] }
+        let finding = RiskLabel { label: "contraband_gambling".into(), kind: "gambling", confidence: None, words };
+        ModerationResult { is_refused: true, findings: vec![finding] }
     }
 
     #[test]
@@ -182,7 +182,8 @@ mod tests {
         let mut partly = verdict(&["赌博"]);
         partly.findings.extend(verdict(&[]).findings);
         assert_eq!(Ruling::from_verdict("aliyun", "一起赌博吧", &partly).masked_text, "*****");
-        let unexplained = Ruling::from_verdict("aliyun", "x", &Judgement { is_refused: true, findings: Vec::new() });
+        let unexplained =
+            Ruling::from_verdict("aliyun", "x", &ModerationResult { is_refused: true, findings: Vec::new() });
         assert!(!unexplained.allowed && unexplained.violation_type == "other" && unexplained.masked_text == "*");
     }
 

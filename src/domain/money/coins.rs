@@ -13,7 +13,7 @@ use crate::{
             users::{self, Address},
         },
         money::ledger::{
-            self, Asset, Authority, Discrepancy, Kind, Posting, Repair,
+            self, AccountRepair, Asset, Authority, Discrepancy, EntryKind, Posting,
             changes::{self, NewAccountChange},
         },
         operations::{
@@ -86,7 +86,7 @@ pub fn consume(core: &Core, user: UserId, once: IdempotentRequest<Consumed>) -> 
 }
 
 pub fn consume_in(tx: &Write<'_>, user: UserId, price: i64) -> Result<Consumed> {
-    let posting = Posting { user, asset: Asset::Coin, delta: -price, kind: Kind::Consume, reference: None };
+    let posting = Posting { user, asset: Asset::Coin, delta: -price, kind: EntryKind::Consume, reference: None };
     let entry = ledger::post_in(tx, posting)?;
     Ok(Consumed { consumed: price, balance: entry.balance_after })
 }
@@ -131,7 +131,7 @@ pub fn increase_in(tx: &Write<'_>, user: UserId, coins: i64, by: &Authority) -> 
     if !(1..=LARGEST_INCREASE).contains(&coins) {
         return Err(Error::internal("an increase out of its range"));
     }
-    let posting = Posting { user, asset: Asset::Coin, delta: coins, kind: Kind::Adjust, reference: None };
+    let posting = Posting { user, asset: Asset::Coin, delta: coins, kind: EntryKind::Adjust, reference: None };
     let after = ledger::post_in(tx, posting)?.balance_after;
     changes::record_in(tx, by, changed("increase", user, after - coins, after))?;
     Ok(after)
@@ -146,7 +146,7 @@ pub fn open_in(tx: &Write<'_>, key: &ServerKey, user: UserId, address: &Address,
     let hmac = key.authenticate(&["signup_bonus", "coin", address.as_str()]);
     let reference = format!("address:{}", Secret::from_bytes(&hmac).reveal());
     let delta = i64::from(initial);
-    let posting = Posting { user, asset: Asset::Coin, delta, kind: Kind::SignupBonus, reference: Some(reference) };
+    let posting = Posting { user, asset: Asset::Coin, delta, kind: EntryKind::SignupBonus, reference: Some(reference) };
     let (_, is_new) = ledger::post_once_in(tx, posting)?;
     if is_new { Ok(()) } else { ledger::open_account_in(tx, user, Asset::Coin).map(drop) }
 }
@@ -190,7 +190,7 @@ fn repair_all(core: &Core, by: &Authority, run: &Lease) -> Result<Synchronised> 
             run.renew_in(tx)?;
             ledger::verification::repair_in(tx, &authority, user, Asset::Coin)
         };
-        if matches!(core.store.write(repair).wait()?, Repair::Repaired { .. }) {
+        if matches!(core.store.write(repair).wait()?, AccountRepair::Repaired { .. }) {
             done.repaired += 1;
             repaired.insert(user);
         }
@@ -238,7 +238,7 @@ fn reset_in(tx: &Write<'_>, user: UserId, by: Option<&Authority>) -> Result<i64>
     }
     if account.balance > 0 {
         let delta = -account.balance;
-        ledger::post_in(tx, Posting { user, asset: Asset::Coin, delta, kind: Kind::Reset, reference: None })?;
+        ledger::post_in(tx, Posting { user, asset: Asset::Coin, delta, kind: EntryKind::Reset, reference: None })?;
     }
     if let Some(authority) = by {
         changes::record_in(tx, authority, changed("reset", user, account.balance, 0))?;

@@ -14,7 +14,7 @@ use crate::{
     domain::{
         identity::users,
         money::{
-            ledger::{self, Asset, Kind, Posting},
+            ledger::{self, Asset, EntryKind, Posting},
             points,
         },
         operations::idempotency::{IdempotentOutcome, IdempotentRequest},
@@ -141,10 +141,10 @@ pub fn redeem_in(
     let is_rewarded = rules.invite_bonus > 0 && owner_history.rewarded < i64::from(rules.rewarded_invites);
     // Posted first, because the owner's account may be suspended. The new user's cannot be.
     if is_rewarded {
-        post_in(tx, owner, rules.invite_bonus, Kind::InviteBonus, &reference)?;
+        post_in(tx, owner, rules.invite_bonus, EntryKind::InviteBonus, &reference)?;
     }
     if rules.invitee_bonus > 0 {
-        post_in(tx, user, rules.invitee_bonus, Kind::InviteeBonus, &reference)?;
+        post_in(tx, user, rules.invitee_bonus, EntryKind::InviteeBonus, &reference)?;
     }
     insert_in(tx, user, owner)?;
     count_in(tx, owner, is_rewarded)?;
@@ -229,7 +229,7 @@ impl InviteHistory {
     }
 }
 
-fn post_in(tx: &Write<'_>, user: UserId, points: u32, kind: Kind, reference: &str) -> Result<()> {
+fn post_in(tx: &Write<'_>, user: UserId, points: u32, kind: EntryKind, reference: &str) -> Result<()> {
     let (delta, reference) = (i64::from(points), Some(reference.to_owned()));
     ledger::post_in(tx, Posting { user, asset: Asset::Point, delta, kind, reference }).map(drop)
 }

@@ -6,7 +6,7 @@
 use crate::{
     core::Core,
     domain::money::ledger::{
-        self, Asset, Authority, Entry, Kind, Posting, Repair,
+        self, AccountRepair, Asset, Authority, EntryKind, LedgerEntry, Posting,
         changes::{self, NewAccountChange},
     },
     error::{Code, Error, Result},
@@ -26,7 +26,7 @@ pub fn balance_in(tx: &Read<'_>, user: UserId) -> Result<i64> {
 }
 
 /// Returns a page of the user's entries by cursor, newest first.
-pub fn entries(core: &Core, user: UserId, span: CursorRange) -> Result<CursorSlice<Entry>> {
+pub fn entries(core: &Core, user: UserId, span: CursorRange) -> Result<CursorSlice<LedgerEntry>> {
     ledger::entries_in_span(core, user, Asset::Point, span)
 }
 
@@ -39,7 +39,7 @@ pub fn charge_cast_in(tx: &Write<'_>, user: UserId, price: u32, reference: Strin
         return balance_in(tx, user);
     }
     let delta = -i64::from(price);
-    let posting = Posting { user, asset: Asset::Point, delta, kind: Kind::Cast, reference: Some(reference) };
+    let posting = Posting { user, asset: Asset::Point, delta, kind: EntryKind::Cast, reference: Some(reference) };
     Ok(ledger::post_in(tx, posting)?.balance_after)
 }
 
@@ -52,7 +52,7 @@ pub fn grant_signup_bonus_in(tx: &Write<'_>, user: UserId, bonus: u32) -> Result
         return Ok(0);
     }
     let (delta, reference) = (i64::from(bonus), Some(format!("user:{user}")));
-    let posting = Posting { user, asset: Asset::Point, delta, kind: Kind::SignupBonus, reference };
+    let posting = Posting { user, asset: Asset::Point, delta, kind: EntryKind::SignupBonus, reference };
     let (_, is_new) = ledger::post_once_in(tx, posting)?;
     Ok(if is_new { delta } else { 0 })
 }
@@ -68,7 +68,7 @@ pub fn park_in(tx: &Write<'_>, user: UserId, parking: &str) -> Result<i64> {
     }
     if account.balance > 0 {
         let (delta, reference) = (-account.balance, Some(format!("parking:{parking}")));
-        ledger::post_in(tx, Posting { user, asset: Asset::Point, delta, kind: Kind::Parked, reference })?;
+        ledger::post_in(tx, Posting { user, asset: Asset::Point, delta, kind: EntryKind::Parked, reference })?;
     }
     Ok(account.balance)
 }
@@ -79,7 +79,7 @@ pub fn park_in(tx: &Write<'_>, user: UserId, parking: &str) -> Result<i64> {
 /// `already_posted` if they were restored before; `balance_too_large`, `account_inconsistent`.
 pub fn restore_in(tx: &Write<'_>, user: UserId, points: i64, parking: &str) -> Result<()> {
     let reference = Some(format!("parking:{parking}"));
-    let posting = Posting { user, asset: Asset::Point, delta: points, kind: Kind::Restored, reference };
+    let posting = Posting { user, asset: Asset::Point, delta: points, kind: EntryKind::Restored, reference };
     ledger::post_in(tx, posting).map(drop)
 }
 
@@ -95,7 +95,7 @@ pub fn adjust_in(tx: &Write<'_>, user: UserId, points: i64, by: &Authority) -> R
     if points == 0 || !(-LARGEST_ADJUSTMENT..=LARGEST_ADJUSTMENT).contains(&points) {
         return Err(Error::internal("a correction out of its range"));
     }
-    let posting = Posting { user, asset: Asset::Point, delta: points, kind: Kind::Adjust, reference: None };
+    let posting = Posting { user, asset: Asset::Point, delta: points, kind: EntryKind::Adjust, reference: None };
     let after = ledger::post_in(tx, posting)?.balance_after;
     let changed = NewAccountChange {
         action: "adjust",
@@ -109,6 +109,6 @@ pub fn adjust_in(tx: &Write<'_>, user: UserId, points: i64, by: &Authority) -> R
 }
 
 /// Recomputes a wrong balance from the entries and reactivates the account.
-pub fn repair(core: &Core, user: UserId, by: Authority) -> Pending<Repair> {
+pub fn repair(core: &Core, user: UserId, by: Authority) -> Pending<AccountRepair> {
     core.store.write(move |tx| ledger::verification::repair_in(tx, &by, user, Asset::Point))
 }

@@ -57,14 +57,14 @@ pub struct StoredAuditEvent {
 
 /// A filter on audit rows. The time range is half-open.
 #[derive(Clone, Debug)]
-pub struct Filter {
+pub struct AuditFilter {
     pub user: Option<UserId>,
     pub actor: Option<String>,
     pub from: Timestamp,
     pub to: Timestamp,
 }
 
-impl Default for Filter {
+impl Default for AuditFilter {
     fn default() -> Self {
         Self { user: None, actor: None, from: Timestamp(0), to: Timestamp(i64::MAX) }
     }
@@ -193,11 +193,11 @@ pub fn record_in(tx: &Write<'_>, event: &AuditEvent) -> Result<()> {
 }
 
 /// Lists audit rows, newest first.
-pub fn list(core: &Core, filter: &Filter, page: PageRequest) -> Result<Paginated<StoredAuditEvent>> {
+pub fn list(core: &Core, filter: &AuditFilter, page: PageRequest) -> Result<Paginated<StoredAuditEvent>> {
     core.store.read(|tx| list_in(tx, filter, page))
 }
 
-pub fn list_in(tx: &Read<'_>, filter: &Filter, page: PageRequest) -> Result<Paginated<StoredAuditEvent>> {
+pub fn list_in(tx: &Read<'_>, filter: &AuditFilter, page: PageRequest) -> Result<Paginated<StoredAuditEvent>> {
     // One statement for each index, so that the planner has no choice.
     match (filter.user, &filter.actor) {
         (Some(user), actor) => list_of_user_in(tx, user, actor.as_deref(), filter, page),
@@ -210,7 +210,7 @@ fn list_of_user_in(
     tx: &Read<'_>,
     user: UserId,
     actor: Option<&str>,
-    filter: &Filter,
+    filter: &AuditFilter,
     page: PageRequest,
 ) -> Result<Paginated<StoredAuditEvent>> {
     let (from, to) = (filter.from.0, filter.to.0);
@@ -234,7 +234,7 @@ fn list_of_user_in(
 fn list_of_actor_in(
     tx: &Read<'_>,
     actor: &str,
-    filter: &Filter,
+    filter: &AuditFilter,
     page: PageRequest,
 ) -> Result<Paginated<StoredAuditEvent>> {
     let (from, to) = (filter.from.0, filter.to.0);
@@ -252,7 +252,7 @@ fn list_of_actor_in(
     })
 }
 
-fn list_of_time_in(tx: &Read<'_>, filter: &Filter, page: PageRequest) -> Result<Paginated<StoredAuditEvent>> {
+fn list_of_time_in(tx: &Read<'_>, filter: &AuditFilter, page: PageRequest) -> Result<Paginated<StoredAuditEvent>> {
     let (from, to) = (filter.from.0, filter.to.0);
     Ok(Paginated {
         items: tx.all(

@@ -12,7 +12,7 @@ use crate::{
     config::{Config, PaymentGateway},
     domain::money::payments,
     error::Error,
-    providers::{authority::Authority, factory},
+    providers::{authority::CertificateAuthority, factory},
 };
 
 /// Returns all faults that would prevent the service from starting.
@@ -28,7 +28,8 @@ pub fn driver_faults(config: &Config) -> Vec<String> {
     let is_real = config.payment.gateway == PaymentGateway::Alipay;
     let payment = is_real.then(|| payments::alipay_gateway(config, Box::new(|| 0)).err()).flatten();
     let has_authority = !config.server.domain.is_empty();
-    let authority = has_authority.then(|| Authority::new(config.acme.root_certificate.as_deref()).err()).flatten();
+    let authority =
+        has_authority.then(|| CertificateAuthority::new(config.acme.root_certificate.as_deref()).err()).flatten();
     let lines = |error: Error| error.detail.lines().map(ToOwned::to_owned).collect::<Vec<_>>();
     [email, payment].into_iter().flatten().flat_map(lines).chain(authority).collect()
 }

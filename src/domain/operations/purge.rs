@@ -92,7 +92,7 @@ pub fn dry_run(core: &Core, target: PurgeTarget) -> Result<DeletionPreview> {
 ///
 /// # Errors
 /// Those of the backup, and nothing is deleted then; storage errors.
-pub fn run(backups: &Backups, target: PurgeTarget, progress: backups::Progress<'_>) -> Result<PurgeResult> {
+pub fn run(backups: &Backups, target: PurgeTarget, progress: backups::BackupProgress<'_>) -> Result<PurgeResult> {
     let core = &backups.core;
     let kept = dry_run(core, target)?.keep;
     let floor = core.clock.now().minus(core.config.retention.payment_records);
@@ -119,7 +119,7 @@ pub fn run(backups: &Backups, target: PurgeTarget, progress: backups::Progress<'
 /// The numbers of deleted rows by table, and the name of the backup.
 type Deleted = (Vec<(String, i64)>, String);
 
-fn purge_all(backups: &Backups, progress: backups::Progress<'_>) -> Result<Deleted> {
+fn purge_all(backups: &Backups, progress: backups::BackupProgress<'_>) -> Result<Deleted> {
     let (made, deleted) = backups::create_before(backups, Occasion::BeforeCleanup, progress, truncate_all_in)?;
     Ok((deleted, made.backup.name))
 }
@@ -128,7 +128,7 @@ fn purge_all(backups: &Backups, progress: backups::Progress<'_>) -> Result<Delet
 fn purge_table<BackedUpRow: Clone + Send + 'static>(
     backups: &Backups,
     table: &str,
-    progress: backups::Progress<'_>,
+    progress: backups::BackupProgress<'_>,
     next: impl Fn(&Read<'_>, Option<&BackedUpRow>) -> Result<Vec<BackedUpRow>>,
     delete: fn(&Write<'_>, &[BackedUpRow]) -> Result<usize>,
 ) -> Result<Deleted> {

@@ -18,7 +18,7 @@ use crate::{
         messaging::notifications::{self, InboxItem},
         moderation::violations,
         money::{
-            ledger::{self, Account, AccountChange, Asset, Entry, changes},
+            ledger::{self, AccountChange, Asset, LedgerAccount, LedgerEntry, changes},
             payments::{order::Order, orders},
         },
         operations::{
@@ -40,13 +40,13 @@ const ROWS: u32 = 10;
 pub struct SupportPage {
     pub kept: StoredUser,
     pub profile: Profile,
-    pub accounts: Vec<(Asset, Account)>,
+    pub accounts: Vec<(Asset, LedgerAccount)>,
     pub issues: Vec<Issue>,
     pub devices: Vec<Device>,
     pub live_codes: Vec<LiveCode>,
     pub sent_codes: Vec<CodeSend>,
     /// The newest entries of both assets.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<LedgerEntry>,
     /// Manual changes and repairs of the accounts.
     pub changes: Vec<AccountChange>,
     pub orders: Vec<Order>,
@@ -73,7 +73,7 @@ pub fn collect(core: &Core, user: UserId) -> Result<SupportPage> {
     let castings = history::count(core, user)?;
     let devices = tokens::list_devices(core, user, None)?;
     let records = interpretation::list_of_user(core, user, page)?.items;
-    let orders = orders::list(core, orders::Filter { user: Some(user), state: None }, page)?.items;
+    let orders = orders::list(core, orders::OrderFilter { user: Some(user), state: None }, page)?.items;
     let refused = violations::ViolationQuery { user: Some(user), ..violations::ViolationQuery::default() };
     let refused = violations::list(core, &refused, page)?;
     let notices = notifications::list(core, user, CursorRange { before: None, limit: ROWS })?.items;
@@ -89,7 +89,7 @@ pub fn collect(core: &Core, user: UserId) -> Result<SupportPage> {
         let (live_codes, sent_codes) = codes_in(tx, &core.keys, &kept)?;
         let account = |asset| Ok((asset, ledger::account_in(tx, user, asset)?));
         let requested = search::Filter { user: Some(user), ..search::Filter::default() };
-        let about = audit::Filter { user: Some(user), ..audit::Filter::default() };
+        let about = audit::AuditFilter { user: Some(user), ..audit::AuditFilter::default() };
         Ok(SupportPage {
             profile: users::profile_in(tx, user)?,
             accounts: Asset::ALL.into_iter().map(account).collect::<Result<_>>()?,

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use crate::{
     config::Limits,
-    domain::operations::audit::{self, Filter, StoredAuditEvent},
+    domain::operations::audit::{self, AuditFilter, StoredAuditEvent},
     error::{Fault, FieldCode, Result},
     http::{
         body::RawValue,
@@ -77,8 +77,12 @@ pub async fn list(context: RequestContext, of: ListRows) -> Result<Json<Numbered
     if let Some(user) = of.user_id {
         context.meta.subject.get_or_init(|| user);
     }
-    let filter =
-        Filter { user: of.user_id, actor: of.actor.map(|Actor(actor)| actor), from: of.time.from(), to: of.time.to() };
+    let filter = AuditFilter {
+        user: of.user_id,
+        actor: of.actor.map(|Actor(actor)| actor),
+        from: of.time.from(),
+        to: of.time.to(),
+    };
     let found = context.blocking(move |app| audit::list(app, &filter, page)).await?;
     Ok(NumberedPage::of(page, found))
 }

@@ -16,14 +16,14 @@ pub use self::{
 use crate::{
     app::App,
     domain::money::{
-        ledger::{self, Asset, Entry},
+        ledger::{self, Asset, LedgerEntry},
         payments::{
             decisions::{self, Decision},
             order::Order,
             orders,
             reconcile::{self, Inquiry},
             sandbox::{self, Delivery, TestPayment},
-            settle::{Outcome, Verdict},
+            settle::{SettlementEffect, SettlementOutcome},
         },
     },
     error::{Code, Error, Result},
@@ -165,7 +165,7 @@ pub async fn list(context: RequestContext, of: ListOrders) -> Result<Json<Number
     if let Some(user) = of.user_id {
         context.meta.subject.get_or_init(|| user);
     }
-    let filter = orders::Filter { user: of.user_id, state: of.state };
+    let filter = orders::OrderFilter { user: of.user_id, state: of.state };
     let found = context.blocking(move |app| orders::list(app, filter, page)).await?;
     Ok(NumberedPage::of(page, found))
 }
@@ -186,7 +186,7 @@ fn one_state(_: &Rules<'_>, (state, status): (Option<OrderState>, Option<OrderSt
 pub struct OrderEntry {
     #[schema(example = 41)]
     seq: i64,
-    #[schema(value_type = ledger::Kind)]
+    #[schema(value_type = ledger::EntryKind)]
     kind: &'static str,
     #[schema(example = 60)]
     delta: i64,
@@ -196,9 +196,9 @@ pub struct OrderEntry {
     created_at: Timestamp,
 }
 
-impl From<Entry> for OrderEntry {
-    fn from(entry: Entry) -> Self {
-        let Entry { seq, kind, delta, balance_after, created_at, .. } = entry;
+impl From<LedgerEntry> for OrderEntry {
+    fn from(entry: LedgerEntry) -> Self {
+        let LedgerEntry { seq, kind, delta, balance_after, created_at, .. } = entry;
         Self { seq, kind: kind.name(), delta, balance_after, created_at }
     }
 }
@@ -252,7 +252,7 @@ pub struct OrderInquiry {
     order: AdminOrder,
     /// Null if the buyer never opened the payment screen.
     trade: Option<ProviderTrade>,
-    #[schema(value_type = Verdict)]
+    #[schema(value_type = SettlementEffect)]
     verdict: &'static str,
     #[schema(example = "wrong_amount")]
     reason: Option<&'static str>,
@@ -260,7 +260,7 @@ pub struct OrderInquiry {
 
 impl From<Inquiry> for OrderInquiry {
     fn from(inquiry: Inquiry) -> Self {
-        let Outcome { verdict, reason } = inquiry.outcome;
+        let SettlementOutcome { verdict, reason } = inquiry.outcome;
         let trade = inquiry.trade.map(Into::into);
         Self { order: inquiry.order.into(), trade, verdict: verdict.name(), reason }
     }

@@ -282,7 +282,8 @@ pub struct ExternalHealth {
 /// The health of both services.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ModerationHealth {
+#[schema(as = ModerationHealth)]
+pub struct ModerationHealthResponse {
     /// The local list works, and so does the outside service if there is one.
     #[schema(example = true)]
     healthy: bool,
@@ -290,10 +291,10 @@ pub struct ModerationHealth {
     external: ExternalHealth,
 }
 
-pub async fn check_health(context: RequestContext, _: Nothing) -> Result<Json<ModerationHealth>> {
+pub async fn check_health(context: RequestContext, _: Nothing) -> Result<Json<ModerationHealthResponse>> {
     let health = context.blocking(|app| status::check_health(&app.moderation)).await?;
     let probe = health.external.as_ref();
-    Ok(Json(ModerationHealth {
+    Ok(Json(ModerationHealthResponse {
         healthy: health.is_healthy(),
         local: LocalHealth { healthy: health.local_is_current, duration_ms: decimal_milliseconds(health.local_took) },
         external: ExternalHealth {

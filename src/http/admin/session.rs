@@ -26,7 +26,8 @@ parameters! {
 /// An administrator's session.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct AdminSession {
+#[schema(as = AdminSession)]
+pub struct AdminSessionResponse {
     /// The token for the calls that follow, as `Authorization: Bearer <token>`.
     #[schema(example = "ys_kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs")]
     token: String,
@@ -34,12 +35,15 @@ pub struct AdminSession {
     expires_at: Timestamp,
 }
 
-pub async fn login(context: RequestContext, Login { name, password, totp }: Login) -> Result<Json<AdminSession>> {
+pub async fn login(
+    context: RequestContext,
+    Login { name, password, totp }: Login,
+) -> Result<Json<AdminSessionResponse>> {
     let client = context.meta.client;
     let totp = totp.map(|code| code.of_digits(admins::second_factor::DIGITS));
     let sign_in = move |app: &App| admins::sign_in(&app.admins, &name.0, &password.0, totp.as_deref(), client);
     let issued = context.blocking(sign_in).await?;
-    Ok(Json(AdminSession { token: issued.token.reveal().to_owned(), expires_at: issued.expires_at }))
+    Ok(Json(AdminSessionResponse { token: issued.token.reveal().to_owned(), expires_at: issued.expires_at }))
 }
 
 /// The token no longer works.

@@ -8,7 +8,7 @@ use crate::{
     domain::{
         divination::chat::{self, ChatContext},
         identity::{
-            user_data::{self, Issue, Repair, SyncReport, UserSelector, Validation},
+            user_data::{self, Issue, SyncReport, UserRepair, UserSelector, Validation},
             users::Gender,
         },
     },
@@ -123,8 +123,8 @@ pub struct UserDataFix {
     remaining: Vec<UserDataIssue>,
 }
 
-impl From<Repair> for UserDataFix {
-    fn from(done: Repair) -> Self {
+impl From<UserRepair> for UserDataFix {
+    fn from(done: UserRepair) -> Self {
         Self {
             user_id: done.user,
             phone_number: done.phone_number,
@@ -145,7 +145,8 @@ pub async fn fix(context: RequestContext, of: RepairUser) -> Result<Json<UserDat
 /// The result of validating one of many users.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct BatchItem {
+#[schema(as = BatchItem)]
+pub struct UserValidation {
     /// The requested id, or that of the user with the requested number.
     #[schema(value_type = Option<String>, example = "10001")]
     user_id: Option<UserId>,
@@ -162,7 +163,7 @@ pub struct BatchItem {
 /// The results of validating many users, in the order of the request.
 #[derive(Serialize, ToSchema)]
 pub struct BatchValidation {
-    items: Vec<BatchItem>,
+    items: Vec<UserValidation>,
     #[schema(example = 1)]
     consistent: usize,
     #[schema(example = 0)]
@@ -176,7 +177,7 @@ pub async fn validate_batch(context: RequestContext, batch: Batch) -> Result<Jso
     let items = context
         .blocking(move |app| batch.everybody.iter().map(|who| item(app, who)).collect::<Result<Vec<_>>>())
         .await?;
-    let count = |is_counted: fn(&BatchItem) -> bool| items.iter().filter(|item| is_counted(item)).count();
+    let count = |is_counted: fn(&UserValidation) -> bool| items.iter().filter(|item| is_counted(item)).count();
     Ok(Json(BatchValidation {
         consistent: count(|item| item.found && item.consistent),
         inconsistent: count(|item| item.found && !item.consistent),
@@ -204,9 +205,9 @@ fn everybody(
     Ok(everybody)
 }
 
-fn item(app: &App, who: &UserSelector) -> Result<BatchItem> {
+fn item(app: &App, who: &UserSelector) -> Result<UserValidation> {
     match user_data::validate(app, who) {
-        Ok(found) => Ok(BatchItem {
+        Ok(found) => Ok(UserValidation {
             user_id: Some(found.user),
             phone_number: found.phone_number,
             found: true,
@@ -218,7 +219,7 @@ fn item(app: &App, who: &UserSelector) -> Result<BatchItem> {
                 UserSelector::Id(id) => (Some(*id), None),
                 UserSelector::Phone(number) => (None, Some(number.as_str().to_owned())),
             };
-            Ok(BatchItem { user_id, phone_number, found: false, consistent: false, issues: Vec::new() })
+            Ok(UserValidation { user_id, phone_number, found: false, consistent: false, issues: Vec::new() })
         }
         Err(error) => Err(error),
     }

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// A label and its value.
-pub type Label = (&'static str, String);
+pub type MetricLabel = (&'static str, String);
 
 /// All metric families.
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ struct Family {
     name: &'static str,
     help: &'static str,
     kind: Kind,
-    samples: Vec<(Vec<Label>, Value)>,
+    samples: Vec<(Vec<MetricLabel>, Value)>,
 }
 
 #[derive(Clone, Copy, Debug)]

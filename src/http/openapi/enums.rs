@@ -16,7 +16,7 @@ use crate::{
         moderation::{engine::ContentType, policy::Service},
         money::{
             ledger::{self, Asset},
-            payments::{refunds::Progress, settle::Verdict},
+            payments::{refunds::RefundState, settle::SettlementEffect},
         },
         operations::health::{BackupState, LedgerState},
     },
@@ -47,14 +47,14 @@ enumerations! {
     ContentType = "ContentType", "question", "The use of a text.";
     Gender = "Gender", "female", "The gender of a user.";
     NotificationKind = "NotificationKind", "activity", "The kind of a notification.";
-    ledger::Kind = "EntryKind", "topup", "The reason for a ledger entry.";
+    ledger::EntryKind = "EntryKind", "topup", "The reason for a ledger entry.";
     LedgerState = "LedgerState", "consistent", "State of the ledger: `unverified` until the first verification.";
     Locale = "Locale", "zh", "A language.";
     Method = "CastingMethod", "three_coins", "The method of casting.";
     OrderState = "OrderState", "credited", "State of an order.";
-    Progress = "RefundState", "succeeded", "State of a refund.";
+    RefundState = "RefundState", "succeeded", "State of a refund.";
     Service = "ModerationService", "local", "The service that screens texts.";
     CallStatus = "CallStatus", "succeeded", "Outcome of a model call: `cancelled` if the client disconnected, `interrupted` if the service stopped.";
     TradeStatus = "TradeStatus", "TRADE_SUCCESS", "State of a trade, as named by the provider.";
-    Verdict = "Verdict", "credited", "Outcome of a callback.";
+    SettlementEffect = "Verdict", "credited", "Outcome of a callback.";
 }

@@ -28,7 +28,7 @@ use crate::{
     certificate::Certificate,
     concurrency::lock::lock_unpoisoned,
     error::{Code, Error, Result},
-    providers::authority::Authority,
+    providers::authority::CertificateAuthority,
     types::Timestamp,
 };
 
@@ -60,7 +60,7 @@ pub struct Acme {
     app: Arc<App>,
     certificates: Arc<Certificates>,
     challenges: Challenges,
-    authority: Arc<Authority>,
+    authority: Arc<CertificateAuthority>,
     storage: AcmeStorage,
     /// A certificate that could not be stored yet.
     unwritten: Option<String>,
@@ -74,7 +74,7 @@ impl Acme {
     /// `configuration` for an invalid root certificate; storage errors.
     pub fn open(app: &Arc<App>, certificates: Arc<Certificates>, challenges: Challenges) -> Result<Self> {
         let root = app.config.acme.root_certificate.as_deref();
-        let authority = Arc::new(Authority::new(root).map_err(Error::misconfigured)?);
+        let authority = Arc::new(CertificateAuthority::new(root).map_err(Error::misconfigured)?);
         let storage = AcmeStorage::of(&app.config)?;
         let (app, unwritten, renewal) = (Arc::clone(app), None, None);
         let mut acme = Self { app, certificates, challenges, authority, storage, unwritten, renewal };
@@ -223,7 +223,7 @@ pub async fn run(mut acme: Acme) {
 }
 
 /// Sends the library's requests with the service's own HTTP client, which blocks.
-struct Transport(Arc<Authority>);
+struct Transport(Arc<CertificateAuthority>);
 
 impl HttpClient for Transport {
     fn request(

@@ -69,7 +69,8 @@ pub async fn send_code(
 /// A user who has just signed in.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct SignedIn {
+#[schema(as = SignedIn)]
+pub struct SignInResponse {
     #[schema(value_type = String, example = "10001")]
     user_id: UserId,
     #[schema(value_type = String, example = "13800138000")]
@@ -83,7 +84,7 @@ pub struct SignedIn {
     is_new_user: bool,
 }
 
-pub async fn login(context: RequestContext, Login { phone_number, code }: Login) -> Result<Json<SignedIn>> {
+pub async fn login(context: RequestContext, Login { phone_number, code }: Login) -> Result<Json<SignInResponse>> {
     let address = Address::Phone(phone_number);
     let sign_in = SignIn {
         code: code.of_digits(accounts::code_digits(&address)),
@@ -92,7 +93,7 @@ pub async fn login(context: RequestContext, Login { phone_number, code }: Login)
         invite_code: None,
     };
     let signed_in = context.committed(accounts::sign_in(&context.app.code_sender, sign_in)).await?;
-    Ok(Json(SignedIn {
+    Ok(Json(SignInResponse {
         user_id: signed_in.user.id,
         phone_number: signed_in.user.phone_number,
         token: signed_in.issued.token.reveal().to_owned(),

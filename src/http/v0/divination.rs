@@ -17,8 +17,8 @@ use crate::{
     error::Result,
     http::{
         claims::Claims,
-        interpretation_response::{self, Prepared, Run},
-        interpretation_sse::{Interpretation, Usage},
+        interpretation_response::{self, ModelRun, Prepared},
+        interpretation_sse::{Interpretation, UsageResponse},
         numbered_page::NumberedPage,
         params::{
             DivinationData, Label, PageNumber, PageSize, Question, TimeRange, TraceId, page, parameters,
@@ -98,7 +98,7 @@ pub async fn interpret(context: RequestContext, ask: Interpret) -> Result<JsonOr
         };
         let prepared = interpretation::prepare(&app.model_calls, user, question)?;
         let trace_id = prepared.trace_id.clone();
-        let run: Run = Box::new(move |app, sink| interpretation::run(&app.model_calls, &prepared, sink));
+        let run: ModelRun = Box::new(move |app, sink| interpretation::run(&app.model_calls, &prepared, sink));
         Ok(Prepared::Pending { trace_id, run })
     };
     interpretation_response::interpret(&context, user, prepare).await
@@ -133,7 +133,7 @@ pub struct InterpretationRecord {
     /// `stop`, or `length` if the token limit cut the result; null if there is no result or the reason is unknown.
     #[schema(example = "stop")]
     finish_reason: Option<String>,
-    usage: Usage,
+    usage: UsageResponse,
     /// Milliseconds until the first piece of the answer.
     #[schema(example = 1)]
     first_token_ms: Option<i64>,
@@ -157,7 +157,7 @@ pub struct InterpretationRecord {
 impl From<CallRecord> for InterpretationRecord {
     fn from(record: CallRecord) -> Self {
         Self {
-            usage: Usage::from(&record),
+            usage: UsageResponse::from(&record),
             trace_id: record.trace_id,
             user_id: record.user,
             question_type: record.question_type,

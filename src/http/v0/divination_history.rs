@@ -75,7 +75,8 @@ parameters! {
 /// A stored history record.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct HistoryRecord<'text> {
+#[schema(as = HistoryRecord)]
+pub struct HistoryRecordResponse<'text> {
     #[schema(value_type = String, example = "10001")]
     user_id: UserId,
     #[schema(value_type = Option<String>, example = "13800138000")]
@@ -100,7 +101,7 @@ pub struct HistoryRecord<'text> {
     updated_at: Timestamp,
 }
 
-impl<'text> HistoryRecord<'text> {
+impl<'text> HistoryRecordResponse<'text> {
     fn new(
         user: &User,
         history::HistoryRecord { draft, created_at, updated_at }: history::HistoryRecord<'text>,
@@ -120,7 +121,7 @@ impl<'text> HistoryRecord<'text> {
     }
 }
 
-pub async fn save(context: RequestContext, save: Save) -> Result<Saved<HistoryRecord<'static>>> {
+pub async fn save(context: RequestContext, save: Save) -> Result<Saved<HistoryRecordResponse<'static>>> {
     let user = context.acting_user(&claims(save.user_id, save.phone_number))?;
     let draft = HistoryDraft {
         local_record_id: save.local_record_id.0.into(),
@@ -132,19 +133,19 @@ pub async fn save(context: RequestContext, save: Save) -> Result<Saved<HistoryRe
     };
     let history::SavedRecord { record, is_new } =
         context.committed(history::save(&context.app, user.id, draft)).await?;
-    Ok(Saved { resource: HistoryRecord::new(&user, record), is_new })
+    Ok(Saved { resource: HistoryRecordResponse::new(&user, record), is_new })
 }
 
 /// The caller's records, newest first. They are written where they lie: this is what clients ask for most of all that
 /// is large.
-pub async fn list(context: RequestContext, list: List) -> Result<SerializedList<HistoryRecord<'static>>> {
+pub async fn list(context: RequestContext, list: List) -> Result<SerializedList<HistoryRecordResponse<'static>>> {
     let user = context.acting_user(&claims(list.user_id, list.phone_number))?;
     let is_paged = list.page.is_some() || list.size.is_some();
     let page = is_paged.then(|| page(&context, list.page, list.size));
     let question_type = list.question_type.as_ref().map(|Label(text)| text.as_str());
     SerializedList::write(|items| {
         history::list(&context.app, user.id, question_type, page, |record| {
-            items.push(&HistoryRecord::new(&user, record))?;
+            items.push(&HistoryRecordResponse::new(&user, record))?;
             Ok(if is_paged || items.bytes() < UNPAGED_BYTES { Continue(()) } else { Break(()) })
         })
     })

@@ -33,7 +33,7 @@ use crate::{
     },
     providers::{
         client::with_cancellation,
-        llm::{Flow, Piece, Usage},
+        llm::{Flow, Piece, TokenUsage},
     },
     types::{PhoneNumber, UserId},
 };
@@ -99,9 +99,9 @@ pub struct ChatUsage {
     total: u64,
 }
 
-impl From<Usage> for ChatUsage {
-    fn from(usage: Usage) -> Self {
-        let Usage { prompt_tokens, completion_tokens, total_tokens } = usage;
+impl From<TokenUsage> for ChatUsage {
+    fn from(usage: TokenUsage) -> Self {
+        let TokenUsage { prompt_tokens, completion_tokens, total_tokens } = usage;
         Self { prompt: prompt_tokens, completion: completion_tokens, total: total_tokens }
     }
 }

@@ -6,14 +6,14 @@ use utoipa::ToSchema;
 use crate::{
     domain::messaging::notifications,
     error::Result,
-    http::{params::Nothing, reply::Json, request_context::RequestContext, v1::notifications::Notification},
+    http::{params::Nothing, reply::Json, request_context::RequestContext, v1::notifications::NotificationResponse},
     types::CursorRange,
 };
 
 /// The newest broadcast, or null.
 #[derive(Serialize, ToSchema)]
 pub struct LatestNotification {
-    notification: Option<Notification>,
+    notification: Option<NotificationResponse>,
 }
 
 pub async fn latest(context: RequestContext, _: Nothing) -> Result<Json<LatestNotification>> {
@@ -24,7 +24,7 @@ pub async fn latest(context: RequestContext, _: Nothing) -> Result<Json<LatestNo
 /// Notifications, newest first, at most one page.
 #[derive(Serialize, ToSchema)]
 pub struct AllNotifications {
-    items: Vec<Notification>,
+    items: Vec<NotificationResponse>,
 }
 
 pub async fn all(context: RequestContext, _: Nothing) -> Result<Json<AllNotifications>> {

@@ -14,11 +14,11 @@ use crate::{
         money::{
             coins,
             payments::{
-                callbacks::{self, Word},
+                callbacks::{self, CallbackReply},
                 decisions::{self, Decision},
                 order::Order,
                 orders::{self, PlacedOrder},
-                reconcile::{self, ClaimedPayment, Confirmation},
+                reconcile::{self, ClaimedPayment, OrderConfirmation},
             },
         },
         operations::idempotency::IdempotentRequest,
@@ -46,7 +46,7 @@ const PENDING: &str = "pending";
 parameters! {
     Package(fields) {
         user_id: Option<UserId> = fields.optional("userId", "The caller's own id.");
-        amount: Amount = fields.required("amount", "The price in yuan. With `coinCount` a pair of the price list.");
+        amount: YuanAmount = fields.required("amount", "The price in yuan. With `coinCount` a pair of the price list.");
         coin_count: Coins = fields.required("coinCount", "The coins that it buys.");
     }
 
@@ -54,7 +54,7 @@ parameters! {
         user_id: Option<UserId> = fields.optional("userId", "The caller's own id.");
         order_no: OrderNo = fields.required("orderNo", "The order.");
         trade_no: Option<OrderNo> = fields.optional("tradeNo", "The provider's number, to be compared.");
-        amount: Option<Amount> = fields.optional("amount", "The price in yuan, to be compared.");
+        amount: Option<YuanAmount> = fields.optional("amount", "The price in yuan, to be compared.");
         coin_count: Option<Coins> = fields.optional("coinCount", "The coins, to be compared.");
         _believed: Option<Label> = fields.optional("status", "What the app believes. The provider is asked all the same.");
         reason: Option<Reason> = reason_of_admin(fields);
@@ -94,7 +94,7 @@ pub async fn place_order(context: RequestContext, package: Package) -> Result<Un
 
 async fn placed(context: RequestContext, package: Package) -> Result<Saved<PaymentOrder>> {
     let user = context.acting_for(&Claims::of_user(package.user_id))?;
-    let (Amount(amount), Coins(coin_count)) = (package.amount, package.coin_count);
+    let (YuanAmount(amount), Coins(coin_count)) = (package.amount, package.coin_count);
     let PlacedOrder { order, is_new } =
         context.committed(orders::create(&context.app.payments, user, amount, coin_count)).await?;
     // A signature by RSA is too much work for a worker.
@@ -107,11 +107,11 @@ async fn placed(context: RequestContext, package: Package) -> Result<Saved<Payme
 }
 
 /// Receives the provider's callback. Replies with one word in any case, because the provider understands nothing else.
-pub async fn notify(context: RequestContext, _: NotificationForm) -> Result<Word> {
+pub async fn notify(context: RequestContext, _: NotificationForm) -> Result<CallbackReply> {
     let pending = callbacks::receive(&context.app.payments, context.body.to_vec());
     let receipt = match tokio::time::timeout(context.app.config.limits.notify_timeout, pending).await {
         Ok(receipt) => receipt?,
-        Err(_) => return Ok(Word::Fail),
+        Err(_) => return Ok(CallbackReply::Fail),
     };
     let order_no = receipt.order_no.as_deref().filter(|_| receipt.is_acknowledged());
     let verdict = receipt.verdict.name();
@@ -149,7 +149,7 @@ fn claimed_payment(result: &PaymentClaim) -> ClaimedPayment {
     ClaimedPayment {
         order_no: result.order_no.0.clone(),
         trade_no: result.trade_no.as_ref().map(|OrderNo(number)| number.clone()),
-        amount: result.amount.as_ref().map(|Amount(amount)| *amount),
+        amount: result.amount.as_ref().map(|YuanAmount(amount)| *amount),
         coin_count: result.coin_count.as_ref().map(|Coins(count)| *count),
     }
 }
@@ -174,15 +174,15 @@ async fn settle_by_hand(context: RequestContext, result: PaymentClaim) -> Result
     context.committed(pending).await?;
     let order = orders::find(&context.app.payments, &order.order_no)?;
     let balance = coins::balance(&context.app, order.user)?;
-    Ok(Confirmed(Confirmation { order, balance, is_pending: false }))
+    Ok(Confirmed(OrderConfirmation { order, balance, is_pending: false }))
 }
 
 /// Status 200 with the order's status, or 202 while it is unknown.
-pub struct Confirmed(Confirmation);
+pub struct Confirmed(OrderConfirmation);
 
 impl Reply for Confirmed {
     fn into_response(self) -> Result<Response<Body>> {
-        let Confirmation { order, balance, is_pending } = self.0;
+        let OrderConfirmation { order, balance, is_pending } = self.0;
         let status = if is_pending { PENDING } else { order.state.name() };
         let mut response = Json(PaymentStatus { order_no: order.order_no, status, balance }).into_response()?;
         if is_pending {
@@ -217,7 +217,7 @@ impl<A: Reply> Reply for Uncached<A> {
     }
 }
 
-impl Reply for Word {
+impl Reply for CallbackReply {
     fn into_response(self) -> Result<Response<Body>> {
         let mut response = Response::new(Body::from(self.name()));
         let content_type = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -287,9 +287,9 @@ fn form_text(example: &str) -> Value {
 }
 
 /// An amount of money in yuan.
-pub struct Amount(pub Fen);
+pub struct YuanAmount(pub Fen);
 
-impl Parameter for Amount {
+impl Parameter for YuanAmount {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
         let amount = text(value)?.trim().parse().map(Self);
         amount.map_err(|fault| Fault::new(FieldCode::InvalidFormat, format!("is no amount: {fault}")))

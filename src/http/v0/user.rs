@@ -52,7 +52,8 @@ parameters! {
 /// A user's profile.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Profile {
+#[schema(as = Profile)]
+pub struct ProfileResponse {
     #[schema(value_type = String, example = "10001")]
     id: UserId,
     #[schema(value_type = String, example = "10001")]
@@ -67,7 +68,7 @@ pub struct Profile {
     signature: String,
 }
 
-impl From<users::Profile> for Profile {
+impl From<users::Profile> for ProfileResponse {
     fn from(profile: users::Profile) -> Self {
         Self {
             id: profile.id,
@@ -80,12 +81,12 @@ impl From<users::Profile> for Profile {
     }
 }
 
-pub async fn find_profile(context: RequestContext, OfUser { claims }: OfUser) -> Result<Json<Profile>> {
+pub async fn find_profile(context: RequestContext, OfUser { claims }: OfUser) -> Result<Json<ProfileResponse>> {
     let user = context.subject_id(&claims)?;
     Ok(Json(profile::find(&context.app, user)?.into()))
 }
 
-pub async fn change_profile(context: RequestContext, change: ChangeProfile) -> Result<Json<Profile>> {
+pub async fn change_profile(context: RequestContext, change: ChangeProfile) -> Result<Json<ProfileResponse>> {
     let user = context.acting_for(&claims(change.id, change.user_id))?;
     let change = ProfileChange {
         nickname: change.nickname.map(|Nickname(text)| text),
@@ -96,17 +97,17 @@ pub async fn change_profile(context: RequestContext, change: ChangeProfile) -> R
     apply(&context, user, change).await
 }
 
-pub async fn change_nickname(context: RequestContext, change: ChangeNickname) -> Result<Json<Profile>> {
+pub async fn change_nickname(context: RequestContext, change: ChangeNickname) -> Result<Json<ProfileResponse>> {
     let user = context.acting_for(&claims(change.id, change.user_id))?;
     apply(&context, user, ProfileChange { nickname: Some(change.nickname.0), ..ProfileChange::default() }).await
 }
 
-pub async fn change_signature(context: RequestContext, change: ChangeSignature) -> Result<Json<Profile>> {
+pub async fn change_signature(context: RequestContext, change: ChangeSignature) -> Result<Json<ProfileResponse>> {
     let user = context.acting_for(&claims(change.id, change.user_id))?;
     apply(&context, user, ProfileChange { signature: Some(change.signature.0), ..ProfileChange::default() }).await
 }
 
-async fn apply(context: &RequestContext, user: UserId, change: ProfileChange) -> Result<Json<Profile>> {
+async fn apply(context: &RequestContext, user: UserId, change: ProfileChange) -> Result<Json<ProfileResponse>> {
     Ok(Json(context.screened(move |app| profile::change(&app.moderation, user, change)).await?.into()))
 }
 

@@ -44,7 +44,8 @@ parameters! {
 /// An account.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Account {
+#[schema(as = Account)]
+pub struct AccountResponse {
     #[schema(value_type = String, example = "10001")]
     id: UserId,
     #[schema(value_type = Option<String>, example = "li.ming@example.com")]
@@ -69,7 +70,7 @@ pub struct Account {
     created_at: Timestamp,
 }
 
-impl From<accounts::Account> for Account {
+impl From<accounts::Account> for AccountResponse {
     fn from(account: accounts::Account) -> Self {
         let accounts::Account { user, profile, points, coins } = account;
         Self {
@@ -87,11 +88,11 @@ impl From<accounts::Account> for Account {
     }
 }
 
-pub async fn find(context: RequestContext, _: Nothing) -> Result<Json<Account>> {
+pub async fn find(context: RequestContext, _: Nothing) -> Result<Json<AccountResponse>> {
     Ok(Json(accounts::find(&context.app, context.user()?)?.into()))
 }
 
-pub async fn change(context: RequestContext, change: ChangeAccount) -> Result<Json<Account>> {
+pub async fn change(context: RequestContext, change: ChangeAccount) -> Result<Json<AccountResponse>> {
     let user = context.user()?;
     let change = ProfileChange {
         nickname: change.nickname.map(|Nickname(text)| text),
@@ -103,7 +104,7 @@ pub async fn change(context: RequestContext, change: ChangeAccount) -> Result<Js
     Ok(Json(accounts::find(&context.app, user)?.into()))
 }
 
-pub async fn change_address(context: RequestContext, change: ChangeAddress) -> Result<Json<Account>> {
+pub async fn change_address(context: RequestContext, change: ChangeAddress) -> Result<Json<AccountResponse>> {
     let (user, token) = (context.user()?, context.bearer().ok_or(Code::Unauthenticated)?);
     let code = change.code.of_digits(accounts::code_digits(&change.address));
     context.committed(accounts::change_address(&context.app.code_sender, user, token, change.address, &code)).await?;

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::account::Account;
+use super::account::AccountResponse;
 use crate::{
     domain::{
         identity::{
@@ -77,7 +77,7 @@ pub async fn send_code(context: RequestContext, SendCode { email, purpose }: Sen
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SignedInByEmail {
-    user: Account,
+    user: AccountResponse,
     /// The token for later requests, as `Authorization: Bearer <token>`.
     #[schema(example = "kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs")]
     token: String,
@@ -174,13 +174,14 @@ pub async fn logout(context: RequestContext, Token { token }: Token) -> Result<J
 /// The signed-in devices, newest sign-in first.
 #[derive(Serialize, ToSchema)]
 pub struct Devices {
-    items: Vec<Device>,
+    items: Vec<DeviceResponse>,
 }
 
 /// A device that is signed in.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Device {
+#[schema(as = Device)]
+pub struct DeviceResponse {
     #[schema(example = "9f2c1b7d03aa41c5")]
     id: String,
     /// The device's own label; empty if it has none.
@@ -200,7 +201,7 @@ pub struct Device {
 
 pub async fn list_devices(context: RequestContext, _: Nothing) -> Result<Json<Devices>> {
     let devices = tokens::list_devices(&context.app, context.user()?, context.bearer().as_ref())?;
-    let shown = |device: tokens::Device| Device {
+    let shown = |device: tokens::Device| DeviceResponse {
         id: device.id,
         label: device.label,
         created_at: device.signed_in_at,

@@ -28,7 +28,8 @@ parameters! {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[allow(clippy::struct_field_names, reason = "the names are the interface's")]
-pub struct Invite {
+#[schema(as = Invite)]
+pub struct InviteResponse {
     #[schema(example = "7KQ4M2XD")]
     code: String,
     /// Users who redeemed it.
@@ -64,10 +65,10 @@ pub struct InviteRedeemed {
     balance: i64,
 }
 
-pub async fn find(context: RequestContext, _: Nothing) -> Result<Json<Invite>> {
+pub async fn find(context: RequestContext, _: Nothing) -> Result<Json<InviteResponse>> {
     let found = context.committed(invites::find(&context.app, context.user()?)).await?;
     let rules = &context.app.config.points;
-    Ok(Json(Invite {
+    Ok(Json(InviteResponse {
         code: found.code,
         invited: found.invited,
         rewarded: found.rewarded,

@@ -35,7 +35,8 @@ parameters! {
 /// A notification in the user's inbox.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Notification {
+#[schema(as = Notification)]
+pub struct NotificationResponse {
     #[schema(example = "42")]
     id: String,
     #[schema(example = "六十四卦全新解读")]
@@ -54,7 +55,7 @@ pub struct Notification {
     read_at: Option<Timestamp>,
 }
 
-impl From<InboxItem> for Notification {
+impl From<InboxItem> for NotificationResponse {
     fn from(InboxItem { notification, read_at }: InboxItem) -> Self {
         Self {
             id: notification.id.to_string(),
@@ -96,10 +97,10 @@ impl From<Payload> for NotificationPayload {
     }
 }
 
-pub async fn list(context: RequestContext, of: List) -> Result<Json<CursorPage<Notification>>> {
+pub async fn list(context: RequestContext, of: List) -> Result<Json<CursorPage<NotificationResponse>>> {
     let span = span(&context, of.before, of.limit);
     let found = notifications::list(&context.app, context.user()?, span)?;
-    LIST.page(&context, found, Notification::from)
+    LIST.page(&context, found, NotificationResponse::from)
 }
 
 fn before(rules: &Rules<'_>, cursor: Option<Cursor>) -> Result<Option<i64>> {
@@ -118,7 +119,10 @@ pub async fn unread_count(context: RequestContext, _: Nothing) -> Result<Json<Un
     Ok(Json(UnreadCount { count }))
 }
 
-pub async fn mark_read(context: RequestContext, OfNotification { id }: OfNotification) -> Result<Json<Notification>> {
+pub async fn mark_read(
+    context: RequestContext,
+    OfNotification { id }: OfNotification,
+) -> Result<Json<NotificationResponse>> {
     let pending = notifications::mark_read(&context.app, context.user()?, id.0);
     Ok(Json(context.committed(pending).await?.into()))
 }

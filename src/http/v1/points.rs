@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use crate::{
     domain::money::{
-        ledger::{Asset, Entry, Kind},
+        ledger::{Asset, EntryKind, LedgerEntry},
         points,
     },
     error::Result,
@@ -54,7 +54,7 @@ pub struct PointEntry {
     delta: i64,
     #[schema(example = 90)]
     balance_after: i64,
-    #[schema(value_type = Kind)]
+    #[schema(value_type = EntryKind)]
     kind: &'static str,
     /// `session:` and the id of the session that was paid, which may have been deleted since.
     #[schema(example = "session:9b1f7c0e2a4d4e6f8a0b1c2d3e4f5061")]
@@ -63,8 +63,8 @@ pub struct PointEntry {
     created_at: Timestamp,
 }
 
-impl From<Entry> for PointEntry {
-    fn from(entry: Entry) -> Self {
+impl From<LedgerEntry> for PointEntry {
+    fn from(entry: LedgerEntry) -> Self {
         Self {
             seq: entry.sequence,
             sequence: entry.sequence,

@@ -34,7 +34,8 @@ parameters! {
 /// The caller's preferences.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Preferences {
+#[schema(as = Preferences)]
+pub struct PreferencesResponse {
     notifications: NotificationSwitches,
     /// Null if never set; `Accept-Language` applies then.
     #[schema(value_type = Option<Locale>)]
@@ -64,7 +65,7 @@ pub struct NotificationSwitches {
     promotion: bool,
 }
 
-impl From<preferences::Preferences> for Preferences {
+impl From<preferences::Preferences> for PreferencesResponse {
     fn from(found: preferences::Preferences) -> Self {
         let notifications = NotificationSwitches {
             system: true,
@@ -81,11 +82,11 @@ impl From<preferences::Preferences> for Preferences {
     }
 }
 
-pub async fn find(context: RequestContext, _: Nothing) -> Result<Json<Preferences>> {
+pub async fn find(context: RequestContext, _: Nothing) -> Result<Json<PreferencesResponse>> {
     Ok(Json(preferences::find(&context.app, context.user()?)?.into()))
 }
 
-pub async fn change(context: RequestContext, change: Change) -> Result<Json<Preferences>> {
+pub async fn change(context: RequestContext, change: Change) -> Result<Json<PreferencesResponse>> {
     let Switches { account, activity, promotion } = change.switches;
     let (locale, time_zone) =
         (change.locale.map(|Revocable(locale)| locale), change.time_zone.map(|Revocable(zone)| zone));

@@ -24,7 +24,7 @@ use crate::{
     http::{
         body::RawValue,
         cursor_page::{CursorList, CursorPage, span},
-        interpretation_response::{Prepared, Run, interpret as interpret_prepared, respond_with_stored},
+        interpretation_response::{ModelRun, Prepared, interpret as interpret_prepared, respond_with_stored},
         interpretation_sse::Interpretation,
         params::{Label, MaybeInvalid, PageSize, Parameter, Question, Rules, parameters, text, whole_number},
         reply::{Json, NoContent, Replayable},
@@ -72,7 +72,8 @@ parameters! {
 /// A casting.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Session {
+#[schema(as = Session)]
+pub struct SessionResponse {
     #[schema(example = "9b1f7c0e2a4d4e6f8a0b1c2d3e4f5061")]
     id: String,
     #[schema(example = "今年换工作合适吗？")]
@@ -159,7 +160,7 @@ pub struct TrigramShown {
     english_name: &'static str,
 }
 
-impl From<&sessions::Session> for Session {
+impl From<&sessions::Session> for SessionResponse {
     fn from(session: &sessions::Session) -> Self {
         Self {
             id: session.id.clone(),
@@ -216,7 +217,7 @@ impl From<hexagram::Trigram> for TrigramShown {
     }
 }
 
-pub async fn cast(context: RequestContext, cast: CastSession) -> Result<Replayable<Session>> {
+pub async fn cast(context: RequestContext, cast: CastSession) -> Result<Replayable<SessionResponse>> {
     let user = context.user()?;
     let CastMoment { cast_at, time_zone } = cast.moment;
     let draft = SessionDraft {
@@ -226,26 +227,27 @@ pub async fn cast(context: RequestContext, cast: CastSession) -> Result<Replayab
         cast_at,
         time_zone,
     };
-    let shown = |new: &NewSession| Session { balance: Some(new.balance), ..Session::from(&new.session) };
+    let shown =
+        |new: &NewSession| SessionResponse { balance: Some(new.balance), ..SessionResponse::from(&new.session) };
     context
         .screened_once(StatusCode::CREATED, shown, move |app, once| sessions::cast(&app.moderation, user, draft, once))
         .await
 }
 
-pub async fn list(context: RequestContext, of: OfSessions) -> Result<Json<CursorPage<Session>>> {
+pub async fn list(context: RequestContext, of: OfSessions) -> Result<Json<CursorPage<SessionResponse>>> {
     let span = span(&context, of.before, of.limit);
     let slice = sessions::list(&context.app, context.user()?, span)?;
-    SESSIONS.page(&context, slice, |session| Session::from(&session))
+    SESSIONS.page(&context, slice, |session| SessionResponse::from(&session))
 }
 
 fn before(rules: &Rules<'_>, cursor: Option<Cursor>) -> Result<Option<i64>> {
     SESSIONS.position(rules.context, cursor)
 }
 
-pub async fn find(context: RequestContext, of: OfSession) -> Result<Json<Session>> {
+pub async fn find(context: RequestContext, of: OfSession) -> Result<Json<SessionResponse>> {
     let session = sessions::find(&context.app, context.user()?, &of.id.0)?;
     let interpretation = interpretation::stored(&context.app, &session)?.map(Into::into);
-    Ok(Json(Session { interpretation, ..Session::from(&session) }))
+    Ok(Json(SessionResponse { interpretation, ..SessionResponse::from(&session) }))
 }
 
 pub async fn delete(context: RequestContext, of: OfSession) -> Result<NoContent> {
@@ -265,7 +267,7 @@ pub async fn interpret(context: RequestContext, of: OfSession) -> Result<JsonOrS
             Preparation::Stored(record) => Prepared::Stored(record),
             Preparation::Pending(pending) => {
                 let trace_id = pending.prepared.trace_id.clone();
-                let run: Run = Box::new(move |app, sink| interpretation::run(&app.model_calls, &pending, sink));
+                let run: ModelRun = Box::new(move |app, sink| interpretation::run(&app.model_calls, &pending, sink));
                 Prepared::Pending { trace_id, run }
             }
         })

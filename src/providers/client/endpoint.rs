@@ -6,13 +6,13 @@ use crate::providers::{Failure, FailureKind};
 
 /// A validated base address of a provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Endpoint {
+pub struct BaseUrl {
     base: String,
     host: String,
     host_header: String,
 }
 
-impl Endpoint {
+impl BaseUrl {
     /// Takes `http://host`, `https://host:port` or the same with a path; a slash at the end is dropped.
     ///
     /// Fails as `Misconfigured` for anything else: another scheme, no host, a query, or a user and password.
@@ -65,11 +65,11 @@ mod tests {
 
     #[test]
     fn an_endpoint_keeps_its_path_and_names_the_port_only_when_it_differs() {
-        let endpoint = Endpoint::parse("x", "https://API.example.com:443/v1/").unwrap();
+        let endpoint = BaseUrl::parse("x", "https://API.example.com:443/v1/").unwrap();
         assert_eq!(endpoint.base(), "https://API.example.com:443/v1");
         assert_eq!(endpoint.host(), "api.example.com");
         assert_eq!(endpoint.host_header(), "api.example.com");
-        let endpoint = Endpoint::parse("x", "http://127.0.0.1:8080").unwrap();
+        let endpoint = BaseUrl::parse("x", "http://127.0.0.1:8080").unwrap();
         assert_eq!(endpoint.host_header(), "127.0.0.1:8080");
     }
 
@@ -83,7 +83,7 @@ mod tests {
             "https://example.com?a=b",
             "https://",
         ] {
-            let failure = Endpoint::parse("x", text).unwrap_err();
+            let failure = BaseUrl::parse("x", text).unwrap_err();
             assert_eq!(failure.kind, FailureKind::Misconfigured, "{text}");
         }
     }

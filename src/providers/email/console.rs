@@ -2,30 +2,27 @@
 //!
 //! The code that opens the application passes in the function that prints.
 
-use super::{EmailSender, Message};
-use crate::providers::Failure;
-
-/// Takes one line of text.
-pub type Write = Box<dyn Fn(&str) + Send + Sync>;
+use super::{EmailMessage, EmailSender};
+use crate::providers::{Failure, LineWriter};
 
 /// Shows messages instead of sending them.
-pub struct Console {
-    write: Write,
+pub struct ConsoleMailer {
+    write: LineWriter,
 }
 
-impl Console {
+impl ConsoleMailer {
     /// A sender that hands every message to `write`.
-    pub fn new(write: Write) -> Self {
+    pub fn new(write: LineWriter) -> Self {
         Self { write }
     }
 }
 
-impl EmailSender for Console {
+impl EmailSender for ConsoleMailer {
     fn name(&self) -> &'static str {
         "console"
     }
 
-    fn send(&self, message: &Message) -> Result<(), Failure> {
+    fn send(&self, message: &EmailMessage) -> Result<(), Failure> {
         let words: Vec<_> = message.text.split_whitespace().collect();
         (self.write)(&format!("Email to {}: {}: {}", message.to, message.subject, words.join(" ")));
         Ok(())
@@ -50,7 +47,7 @@ mod tests {
     fn shows_the_message_as_one_line_where_it_was_told_to() {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let written = Arc::clone(&lines);
-        let console = Console::new(Box::new(move |line| written.lock().unwrap().push(line.to_owned())));
+        let console = ConsoleMailer::new(Box::new(move |line| written.lock().unwrap().push(line.to_owned())));
         let to = EmailAddress::parse("reader@example.com").unwrap();
         let message = letter::plain(to, Locale::English, "Hello", "One.\n\nTwo.");
         console.send(&message).unwrap();

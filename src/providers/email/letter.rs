@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use super::Message;
+use super::EmailMessage;
 use crate::types::{EmailAddress, Locale};
 
 const LAYOUT: &str = include_str!("../../../assets/messages/layout.html");
@@ -34,7 +34,7 @@ pub const ADDRESS: Template = Template {
 
 impl Template {
     /// The message that carries these values.
-    pub fn filled(self, to: EmailAddress, locale: Locale, values: &[(&str, &str)]) -> Message {
+    pub fn filled(self, to: EmailAddress, locale: Locale, values: &[(&str, &str)]) -> EmailMessage {
         let template = match locale {
             Locale::Chinese => self.chinese,
             Locale::English => self.english,
@@ -49,12 +49,12 @@ impl Template {
 }
 
 /// A message of the service's own words: paragraphs between empty lines.
-pub fn plain(to: EmailAddress, locale: Locale, subject: &str, text: &str) -> Message {
+pub fn plain(to: EmailAddress, locale: Locale, subject: &str, text: &str) -> EmailMessage {
     let paragraphs: Vec<_> = text.trim().split("\n\n").map(|paragraph| (paragraph.to_owned(), false)).collect();
     write(to, locale, subject, &paragraphs)
 }
 
-fn write(to: EmailAddress, locale: Locale, subject: &str, paragraphs: &[(String, bool)]) -> Message {
+fn write(to: EmailAddress, locale: Locale, subject: &str, paragraphs: &[(String, bool)]) -> EmailMessage {
     let mut body = String::new();
     for (paragraph, is_value) in paragraphs {
         let style = if *is_value { LARGE } else { PARAGRAPH };
@@ -68,7 +68,7 @@ fn write(to: EmailAddress, locale: Locale, subject: &str, paragraphs: &[(String,
     };
     let html = LAYOUT.replace("{language}", language).replace("{subject}", &escaped(subject)).replace("{body}", &body);
     let text: Vec<_> = paragraphs.iter().map(|(paragraph, _)| paragraph.as_str()).collect();
-    Message { to, subject: subject.to_owned(), text: text.join("\n\n") + "\n", html }
+    EmailMessage { to, subject: subject.to_owned(), text: text.join("\n\n") + "\n", html }
 }
 
 fn fill(text: &str, values: &[(&str, &str)]) -> String {

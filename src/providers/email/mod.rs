@@ -21,7 +21,7 @@ pub trait EmailSender: Send + Sync {
     ///
     /// Sending cannot be undone or repeated safely. [`Failure::is_certainly_not_accepted`] tells whether the message
     /// was certainly not accepted.
-    fn send(&self, message: &Message) -> Result<(), Failure>;
+    fn send(&self, message: &EmailMessage) -> Result<(), Failure>;
 
     /// Goes as far as one can without sending anything: whether the server answers and takes our password.
     fn probe(&self) -> Result<(), Failure>;
@@ -29,7 +29,7 @@ pub trait EmailSender: Send + Sync {
 
 /// A message on its way to one address. Its `Debug` shows neither address nor text.
 #[derive(Clone)]
-pub struct Message {
+pub struct EmailMessage {
     pub to: EmailAddress,
     pub subject: String,
     /// The text for those who read plain text.
@@ -38,7 +38,7 @@ pub struct Message {
     pub html: String,
 }
 
-impl fmt::Debug for Message {
+impl fmt::Debug for EmailMessage {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Message").finish_non_exhaustive()
     }

@@ -26,9 +26,9 @@ use lettre::{
 };
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{EmailSender, Message};
+use super::{EmailMessage, EmailSender};
 use crate::{
-    providers::{Failure, FailureKind, client::CONNECT_TIMEOUT},
+    providers::{Failure, FailureKind, WallClock, client::CONNECT_TIMEOUT},
     types::{EmailAddress, Secret},
 };
 
@@ -50,7 +50,7 @@ pub enum Encryption {
 }
 
 /// The mail server, and the credentials for it.
-pub struct Settings {
+pub struct SmtpSettings {
     pub host: String,
     pub port: u16,
     pub encryption: Encryption,
@@ -64,9 +64,6 @@ pub struct Settings {
     pub timeout: Duration,
 }
 
-/// The wall clock, in milliseconds since 1970.
-pub type Clock = Box<dyn Fn() -> i64 + Send + Sync>;
-
 /// Sends through a mail server.
 pub struct Smtp {
     host: String,
@@ -77,7 +74,7 @@ pub struct Smtp {
     from: Mailbox,
     hello: ClientId,
     timeout: Duration,
-    clock: Clock,
+    clock: WallClock,
 }
 
 impl Smtp {
@@ -85,7 +82,7 @@ impl Smtp {
     ///
     /// # Errors
     /// A sentence about the setting that is wrong.
-    pub fn new(settings: Settings, clock: Clock) -> Result<Self, String> {
+    pub fn new(settings: SmtpSettings, clock: WallClock) -> Result<Self, String> {
         let from = settings.from.parse::<Mailbox>().map_err(|_| "email.from: must be an email address")?;
         let domain = EmailAddress::parse(from.email.as_ref()).map_err(|_| "email.from: must be an email address")?;
         let mut tls = TlsParameters::builder(settings.host.clone());
@@ -113,7 +110,7 @@ impl Smtp {
     }
 
     /// The message as it travels. Nothing but ASCII: the library encodes the rest.
-    fn written(&self, message: &Message, to: &Address) -> Result<Vec<u8>, Failure> {
+    fn written(&self, message: &EmailMessage, to: &Address) -> Result<Vec<u8>, Failure> {
         let unwritable = |_| Failure::new(FailureKind::Refused, NAME, "unwritable_message");
         let now = u64::try_from((self.clock)()).unwrap_or_default();
         let id = Secret::random().map_err(|_| Failure::new(FailureKind::Refused, NAME, "no_random_source"))?;
@@ -161,7 +158,7 @@ impl EmailSender for Smtp {
         NAME
     }
 
-    fn send(&self, message: &Message) -> Result<(), Failure> {
+    fn send(&self, message: &EmailMessage) -> Result<(), Failure> {
         let unwritable = |_| Failure::new(FailureKind::Refused, NAME, "unwritable_address");
         let to: Address = message.to.as_str().parse().map_err(unwritable)?;
         let written = self.written(message, &to)?;
@@ -191,7 +188,7 @@ impl EmailSender for Smtp {
     }
 }
 
-fn alternatives(message: &Message) -> MultiPart {
+fn alternatives(message: &EmailMessage) -> MultiPart {
     let part =
         |content_type, text: &str| lettre::message::SinglePart::builder().header(content_type).body(text.to_owned());
     MultiPart::alternative()

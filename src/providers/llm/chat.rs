@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use super::openai::NAME;
-use super::{Completion, Usage, refusal, surrogates};
+use super::{Completion, TokenUsage, refusal, surrogates};
 use crate::providers::{Failure, FailureKind, clean_code};
 
 /// The code of an answer that is longer than what is read.
@@ -18,7 +18,7 @@ pub(super) struct Document {
     model: Option<String>,
     /// The first choice; others are ignored.
     choice: Option<Choice>,
-    usage: Option<Usage>,
+    usage: Option<TokenUsage>,
     error: Option<Value>,
     /// It has what a chunk or an answer has.
     is_of_answer: bool,
@@ -46,7 +46,7 @@ pub(super) struct Assembly {
     finish_reason: Option<String>,
     model: Option<String>,
     identifier: Option<String>,
-    usage: Option<Usage>,
+    usage: Option<TokenUsage>,
 }
 
 /// The contribution of one event to a response.
@@ -147,9 +147,9 @@ fn count(value: &Value) -> Option<u64> {
 }
 
 /// Returns the usage if all of it is readable; partial counts are dropped.
-fn counted(usage: &Value) -> Option<Usage> {
+fn counted(usage: &Value) -> Option<TokenUsage> {
     let (prompt, completion) = (count(&usage["prompt_tokens"])?, count(&usage["completion_tokens"])?);
-    Some(Usage {
+    Some(TokenUsage {
         prompt_tokens: prompt,
         completion_tokens: completion,
         total_tokens: count(&usage["total_tokens"]).unwrap_or(prompt.saturating_add(completion)),
@@ -240,7 +240,7 @@ impl Assembly {
     }
 
     /// Returns the usage received so far.
-    pub(super) fn usage(&self) -> Option<Usage> {
+    pub(super) fn usage(&self) -> Option<TokenUsage> {
         self.usage
     }
 

@@ -6,7 +6,7 @@
 use super::chat::TOO_LARGE;
 use super::openai::NAME;
 use super::{Flow, Piece, Request};
-use crate::providers::client::{Answer, Pieces};
+use crate::providers::client::{HttpResponse, Pieces};
 use crate::providers::{Failure, FailureKind};
 
 /// The beginnings of meaningful stream lines.
@@ -33,7 +33,7 @@ enum Form {
 
 /// Reads until the form is known. Blank lines may come first, to keep the connection alive.
 pub(super) fn begin(
-    answer: Answer,
+    answer: HttpResponse,
     request: &Request,
     max_response_bytes: usize,
     sink: &mut dyn FnMut(Piece<'_>) -> Flow,
@@ -81,7 +81,7 @@ impl Form {
     }
 }
 
-fn is_stream_by_type(answer: &Answer, request: &Request) -> bool {
+fn is_stream_by_type(answer: &HttpResponse, request: &Request) -> bool {
     let content_type = answer.header("content-type").unwrap_or_default().to_ascii_lowercase();
     content_type.contains("event-stream") || (request.stream && !content_type.contains("json"))
 }

@@ -92,7 +92,7 @@ pub struct Request {
     /// An opaque, stable reference to the user for the provider's abuse control; empty for none.
     pub user_reference: String,
     /// The conversation, oldest first.
-    pub messages: Vec<Message>,
+    pub messages: Vec<ChatMessage>,
     /// True to receive the text in pieces.
     pub stream: bool,
     /// True to receive the provider's documents, and with them the model's reasoning.
@@ -109,7 +109,7 @@ pub struct Request {
 
 /// One turn of a conversation.
 #[derive(Clone)]
-pub struct Message {
+pub struct ChatMessage {
     /// The speaker.
     pub role: Role,
     /// The text.
@@ -141,14 +141,14 @@ pub struct Completion {
     /// `stop`, or `length` when the limit of tokens cut the text.
     pub finish_reason: String,
     /// The provider's usage count, if it was sent.
-    pub usage: Option<Usage>,
+    pub usage: Option<TokenUsage>,
     /// The identifier to quote to the provider's support.
     pub request_id: Option<String>,
 }
 
 /// Tokens, as counted by the provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Usage {
+pub struct TokenUsage {
     /// Tokens of the request.
     pub prompt_tokens: u64,
     /// Tokens of the response, its reasoning included.

@@ -17,7 +17,7 @@ use super::form::Begun;
 use super::retry::{self, Advice};
 use super::streamed::StreamedAnswer;
 use super::{Completion, Flow, LanguageModel, Piece, Request, form, refusal};
-use crate::providers::client::{Answer, CANCELLATION_POLL, Client, Endpoint, Limits, Post};
+use crate::providers::client::{BaseUrl, CANCELLATION_POLL, Client, HttpResponse, Limits, Post};
 use crate::providers::nonce::random_hex;
 use crate::providers::{Failure, FailureKind, clean_code};
 
@@ -28,7 +28,7 @@ const PIECE: usize = 2 * 1024;
 
 /// The endpoint, the model and the limits. `Debug` masks the key.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct OpenAiSettings {
     /// Up to and without `/chat/completions`.
     pub base_url: String,
     /// Sent as a bearer token; local servers need none.
@@ -63,7 +63,7 @@ enum Dialect {
 
 /// Asks an OpenAI-compatible endpoint.
 pub struct OpenAi {
-    settings: Settings,
+    settings: OpenAiSettings,
     client: Client,
 }
 
@@ -104,7 +104,7 @@ impl Dialect {
 
 impl OpenAi {
     /// A driver for one endpoint. A base address that is none fails every request as `Misconfigured`.
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: OpenAiSettings) -> Self {
         let limits = Limits {
             connect: settings.connect_timeout,
             first_byte: settings.first_byte_timeout,
@@ -121,8 +121,8 @@ impl OpenAi {
         request: &Request,
         started: Instant,
         sink: &mut dyn FnMut(Piece<'_>) -> Flow,
-    ) -> Result<Answer, Failure> {
-        let endpoint = Endpoint::parse(NAME, &self.settings.base_url)?;
+    ) -> Result<HttpResponse, Failure> {
+        let endpoint = BaseUrl::parse(NAME, &self.settings.base_url)?;
         let body = self.body(request, &endpoint);
         let first = match self.send(request, &endpoint, &body, started) {
             Ok(answer) => return Ok(answer),
@@ -158,7 +158,13 @@ impl OpenAi {
         request.time_left.map_or(total, |left| left.min(total)).saturating_sub(started.elapsed())
     }
 
-    fn send(&self, request: &Request, endpoint: &Endpoint, body: &[u8], started: Instant) -> Result<Answer, NotOpened> {
+    fn send(
+        &self,
+        request: &Request,
+        endpoint: &BaseUrl,
+        body: &[u8],
+        started: Instant,
+    ) -> Result<HttpResponse, NotOpened> {
         let answer = self.post(request, endpoint, body, started).map_err(NotOpened::without_advice)?;
         if (200..300).contains(&answer.status) {
             return Ok(answer);
@@ -169,7 +175,13 @@ impl OpenAi {
         Err(NotOpened { failure: Box::new(failure.with_retry_after(advice.retry_after)), advice })
     }
 
-    fn post(&self, request: &Request, endpoint: &Endpoint, body: &[u8], started: Instant) -> Result<Answer, Failure> {
+    fn post(
+        &self,
+        request: &Request,
+        endpoint: &BaseUrl,
+        body: &[u8],
+        started: Instant,
+    ) -> Result<HttpResponse, Failure> {
         let url = format!("{}/chat/completions", endpoint.base());
         let traceparent = format!("00-{}-{}-01", request.trace_id, random_hex::<8>(NAME)?);
         let authorization = self.settings.api_key.as_ref().map(|key| format!("Bearer {}", key.expose_secret()));
@@ -183,7 +195,7 @@ impl OpenAi {
         self.client.post(&Post { url: &url, headers: &headers, body, total, comes_whole: !request.stream })
     }
 
-    fn body(&self, request: &Request, endpoint: &Endpoint) -> Vec<u8> {
+    fn body(&self, request: &Request, endpoint: &BaseUrl) -> Vec<u8> {
         let dialect = Dialect::of_host(endpoint.host());
         let messages: Vec<Value> = request
             .messages
@@ -298,7 +310,7 @@ impl LanguageModel for OpenAi {
     }
 
     fn probe(&self) -> Result<(), Failure> {
-        let endpoint = Endpoint::parse(NAME, &self.settings.base_url)?;
+        let endpoint = BaseUrl::parse(NAME, &self.settings.base_url)?;
         let authorization = self.settings.api_key.as_ref().map(|key| format!("Bearer {}", key.expose_secret()));
         let headers: Vec<_> = authorization.as_deref().map(|value| ("authorization", value)).into_iter().collect();
         let url = format!("{}/models", endpoint.base());
@@ -323,20 +335,20 @@ impl fmt::Debug for OpenAi {
     }
 }
 
-fn request_id(answer: &Answer) -> Option<&str> {
+fn request_id(answer: &HttpResponse) -> Option<&str> {
     answer.header("x-request-id").or_else(|| answer.header("x-deepseek-request-id"))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Message, Role};
+    use super::super::{ChatMessage, Role};
     use super::*;
 
     fn request(stream: bool) -> Request {
         Request {
             trace_id: "4bf92f3577b34da6a3ce929d0e0e4736".into(),
             user_reference: "u-1".into(),
-            messages: vec![Message { role: Role::User, content: "问".into() }],
+            messages: vec![ChatMessage { role: Role::User, content: "问".into() }],
             stream,
             temperature: Some(0.5),
             max_tokens: Some(800),
@@ -344,13 +356,13 @@ mod tests {
         }
     }
 
-    fn body(settings: Settings, request: &Request) -> Value {
-        let endpoint = Endpoint::parse(NAME, &settings.base_url).unwrap();
+    fn body(settings: OpenAiSettings, request: &Request) -> Value {
+        let endpoint = BaseUrl::parse(NAME, &settings.base_url).unwrap();
         serde_json::from_slice(&OpenAi::new(settings).body(request, &endpoint)).unwrap()
     }
 
-    fn settings(base_url: &str) -> Settings {
-        Settings {
+    fn settings(base_url: &str) -> OpenAiSettings {
+        OpenAiSettings {
             base_url: base_url.into(),
             api_key: None,
             model: "m".into(),
@@ -401,7 +413,7 @@ mod tests {
 
     #[test]
     fn the_key_stays_out_of_debug_output() {
-        let settings = Settings { api_key: Some("sk-secret".into()), ..settings("https://api.openai.com/v1") };
+        let settings = OpenAiSettings { api_key: Some("sk-secret".into()), ..settings("https://api.openai.com/v1") };
         assert!(!format!("{:?}", OpenAi::new(settings)).contains("sk-secret"));
     }
 }

@@ -6,7 +6,7 @@
 use super::chat::{Added, Assembly, TOO_LARGE, error_in};
 use super::event_stream::{Event, EventStream, TooLong};
 use super::openai::NAME;
-use super::{Completion, Flow, Piece, Usage};
+use super::{Completion, Flow, Piece, TokenUsage};
 use crate::providers::{Failure, FailureKind};
 
 /// Takes the bytes of one answer.
@@ -42,7 +42,7 @@ impl StreamedAnswer {
     }
 
     /// Returns the usage received so far.
-    pub(super) fn usage(&self) -> Option<Usage> {
+    pub(super) fn usage(&self) -> Option<TokenUsage> {
         self.assembly.usage()
     }
 
@@ -107,9 +107,9 @@ mod tests {
         replay([text.as_bytes()], LARGEST).1
     }
 
-    fn usage(value: &Value) -> Option<Usage> {
+    fn usage(value: &Value) -> Option<TokenUsage> {
         let number = |name: &str| value[name].as_u64();
-        Some(Usage {
+        Some(TokenUsage {
             prompt_tokens: number("prompt_tokens")?,
             completion_tokens: number("completion_tokens")?,
             total_tokens: number("total_tokens")?,

@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 use secrecy::SecretString;
 use serde::Deserialize;
 
-use super::{Finding, Judgement, Scene, TextModerator};
+use super::{ModerationResult, RiskLabel, Scene, TextModerator};
 use crate::providers::acs3::{self, Credentials, ErrorBody};
-use crate::providers::client::{Answer, Client, Endpoint, Limits, Post};
+use crate::providers::client::{BaseUrl, Client, HttpResponse, Limits, Post};
 use crate::providers::nonce::random_hex;
-use crate::providers::{Failure, FailureKind, clean_code};
+use crate::providers::{Failure, FailureKind, WallClock, clean_code};
 
 /// The driver's name in the configuration.
 pub const NAME: &str = "aliyun";
@@ -40,12 +40,9 @@ const MOST_FINDINGS: usize = 32;
 /// Maximum number of words stored per label.
 const MOST_WORDS: usize = 32;
 
-/// Milliseconds since 1970, read again for every request.
-pub type Clock = Box<dyn Fn() -> i64 + Send + Sync>;
-
 /// The account data from the provider's console. `Debug` masks the secret.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct AliyunModeratorSettings {
     /// `https://green-cip.cn-shanghai.aliyuncs.com`, or the address of another region.
     pub endpoint: String,
     /// Another region's address, asked when the first one fails.
@@ -66,11 +63,11 @@ pub struct Settings {
 }
 
 /// Asks Aliyun.
-pub struct Aliyun {
-    settings: Settings,
+pub struct AliyunModerator {
+    settings: AliyunModeratorSettings,
     credentials: Credentials,
     client: Client,
-    clock: Clock,
+    clock: WallClock,
 }
 
 #[derive(Deserialize)]
@@ -105,9 +102,9 @@ struct CustomizedHit {
     key_words: Option<String>,
 }
 
-impl Aliyun {
+impl AliyunModerator {
     /// A driver for one account. An endpoint that is no address fails every call as `Misconfigured`.
-    pub fn new(settings: Settings, clock: Clock) -> Self {
+    pub fn new(settings: AliyunModeratorSettings, clock: WallClock) -> Self {
         let limits = Limits {
             connect: settings.connect.min(settings.total),
             first_byte: settings.total,
@@ -122,7 +119,7 @@ impl Aliyun {
         Self { settings, credentials, client: Client::new(NAME, limits), clock }
     }
 
-    fn judge_piece(&self, service: &str, piece: &str, account: Option<&str>) -> Result<Judgement, Failure> {
+    fn judge_piece(&self, service: &str, piece: &str, account: Option<&str>) -> Result<ModerationResult, Failure> {
         let parameters = match account {
             Some(account) => serde_json::json!({ "content": piece, "accountId": account }),
             None => serde_json::json!({ "content": piece }),
@@ -141,10 +138,10 @@ impl Aliyun {
         self.attempt(endpoint, &body, left)
     }
 
-    fn attempt(&self, endpoint: &str, body: &str, total: Duration) -> Result<Judgement, Failure> {
-        let endpoint = Endpoint::parse(NAME, endpoint)?;
+    fn attempt(&self, endpoint: &str, body: &str, total: Duration) -> Result<ModerationResult, Failure> {
+        let endpoint = BaseUrl::parse(NAME, endpoint)?;
         let nonce = random_hex::<16>(NAME)?;
-        let call = acs3::Call {
+        let call = acs3::Acs3Request {
             host: endpoint.host_header(),
             action: ACTION,
             version: VERSION,
@@ -161,7 +158,7 @@ impl Aliyun {
         self.understood(self.client.post(&post)?)
     }
 
-    fn understood(&self, answer: Answer) -> Result<Judgement, Failure> {
+    fn understood(&self, answer: HttpResponse) -> Result<ModerationResult, Failure> {
         let retry_after = acs3::retry_after(answer.header("x-acs-retry-after"));
         if answer.status != 200 {
             let failure = refused_request(answer.status, &answer.read_error());
@@ -172,7 +169,7 @@ impl Aliyun {
     }
 
     /// Parses a response with status 200, whose `Code` tells success from failure.
-    fn judgement(&self, body: &[u8]) -> Result<Judgement, Failure> {
+    fn judgement(&self, body: &[u8]) -> Result<ModerationResult, Failure> {
         let outcome = ErrorBody::parse(body);
         let nonsense = || {
             Failure::new(FailureKind::InvalidResponse, NAME, "answer_not_understood")
@@ -199,22 +196,22 @@ impl Aliyun {
         };
         let findings: Vec<_> =
             results.into_iter().map(finding).filter(|found| counts(&found.label)).take(MOST_FINDINGS).collect();
-        Ok(Judgement { is_refused: is_risky && (is_unexplained || !findings.is_empty()), findings })
+        Ok(ModerationResult { is_refused: is_risky && (is_unexplained || !findings.is_empty()), findings })
     }
 }
 
-impl TextModerator for Aliyun {
+impl TextModerator for AliyunModerator {
     fn name(&self) -> &'static str {
         NAME
     }
 
-    fn judge(&self, scene: Scene, text: &str, account: Option<&str>) -> Result<Judgement, Failure> {
+    fn judge(&self, scene: Scene, text: &str, account: Option<&str>) -> Result<ModerationResult, Failure> {
         let (service, longest) = match scene {
             Scene::Nickname => (&self.settings.nickname_service, LONGEST),
             Scene::Prose => (&self.settings.prose_service, LONGEST),
             Scene::ModelOutput => (&self.settings.output_service, LONGEST_OUTPUT),
         };
-        let mut whole = Judgement::default();
+        let mut whole = ModerationResult::default();
         for piece in pieces(text, longest, OVERLAP) {
             let judged = self.judge_piece(service, piece, account)?;
             if judged.is_refused {
@@ -245,7 +242,7 @@ fn pieces(text: &str, longest: usize, overlap: usize) -> Vec<&str> {
 }
 
 /// A label that cannot be read is still one.
-fn finding(result: LabelResult) -> Finding {
+fn finding(result: LabelResult) -> RiskLabel {
     let label = result.label.as_deref().and_then(clean_code).unwrap_or_else(|| UNREADABLE.to_owned());
     let listed = result.customized_hits.unwrap_or_default().into_iter().filter_map(|hit| hit.key_words);
     let words = result.risk_words.into_iter().chain(listed);
@@ -253,7 +250,7 @@ fn finding(result: LabelResult) -> Finding {
     let words: Vec<_> = words.filter(|word| !word.is_empty()).take(MOST_WORDS + 1).collect();
     // With too many words the stored part would mislead, so none is kept.
     let words = if words.len() > MOST_WORDS { Vec::new() } else { words };
-    Finding { kind: kind_of_label(&label), confidence: result.confidence, words, label }
+    RiskLabel { kind: kind_of_label(&label), confidence: result.confidence, words, label }
 }
 
 /// Maps the provider's label to our type. Unknown labels are `other`.
@@ -314,8 +311,8 @@ fn is_worth_repeating(failure: &Failure) -> bool {
 mod tests {
     use super::*;
 
-    fn driver(ignored: &[&str], refuses_medium: bool) -> Aliyun {
-        let settings = Settings {
+    fn driver(ignored: &[&str], refuses_medium: bool) -> AliyunModerator {
+        let settings = AliyunModeratorSettings {
             endpoint: "http://127.0.0.1:1".into(),
             backup_endpoint: None,
             access_key_id: "id".into(),
@@ -328,7 +325,7 @@ mod tests {
             connect: Duration::from_secs(1),
             total: Duration::from_secs(1),
         };
-        Aliyun::new(settings, Box::new(|| 0))
+        AliyunModerator::new(settings, Box::new(|| 0))
     }
 
     fn answer(risk: &str, labels: &[&str]) -> String {

@@ -23,20 +23,20 @@ pub trait TextModerator: Send + Sync {
     fn name(&self) -> &'static str;
 
     /// Calls the provider and blocks for up to some seconds. `account` is a pseudonym that tells users apart.
-    fn judge(&self, scene: Scene, text: &str, account: Option<&str>) -> Result<Judgement, Failure>;
+    fn judge(&self, scene: Scene, text: &str, account: Option<&str>) -> Result<ModerationResult, Failure>;
 }
 
 /// The provider's verdict on a text.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Judgement {
+pub struct ModerationResult {
     pub is_refused: bool,
     /// The labels that count, worst first, in the provider's order.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<RiskLabel>,
 }
 
 /// One label of a provider.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Finding {
+pub struct RiskLabel {
     /// The provider's own label; an open set.
     pub label: String,
     /// Our type for it, such as `gambling`.

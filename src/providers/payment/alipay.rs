@@ -16,16 +16,16 @@ use super::notification::NotificationReader;
 use super::order_string::Merchant;
 use super::signing::{Signer, Verifier};
 use super::{
-    Clock, CloseOutcome, Fen, Notification, OrderRequest, PaymentGateway, RefundOutcome, RefundRequest, RefundState,
+    CloseOutcome, Fen, OrderRequest, PaymentGateway, PaymentNotification, RefundOutcome, RefundRequest, RefundState,
     Rejection, Trade, TradeState, TradeStatus, refund_implied_by_query,
 };
 use crate::providers::client::{Client, Limits, Post};
 use crate::providers::rsa::{PrivateKey, PublicKey};
-use crate::providers::{Failure, FailureKind};
+use crate::providers::{Failure, FailureKind, WallClock};
 
-use answer::{Answer, AnswerFault};
-use calls::{CLOSE, Call, QUERY, QUERY_REFUND, REFUND, refusal};
-pub use settings::{SettingFault, Settings};
+use answer::{AlipayResponse, AnswerFault};
+use calls::{AlipayOperation, CLOSE, QUERY, QUERY_REFUND, REFUND, refusal};
+pub use settings::{AlipaySettings, SettingFault};
 use settings::{fault, keep};
 
 mod answer;
@@ -46,12 +46,12 @@ pub struct Alipay {
     reader: NotificationReader,
     gateway_url: String,
     client: Client,
-    clock: Clock,
+    clock: WallClock,
 }
 
 impl Alipay {
     /// Builds the gateway, or returns every fault of the settings.
-    pub fn new(settings: &Settings, clock: Clock) -> Result<Self, Vec<SettingFault>> {
+    pub fn new(settings: &AlipaySettings, clock: WallClock) -> Result<Self, Vec<SettingFault>> {
         let mut faults = settings.plain_faults();
         let private_key = keep(PrivateKey::parse(&settings.private_key), "private_key", &mut faults);
         let public_key = keep(PublicKey::parse(&settings.alipay_public_key), "alipay_public_key", &mut faults);
@@ -64,7 +64,7 @@ impl Alipay {
         if faults.is_empty() { Ok(Self::assemble(settings, private_key, public_key, clock)) } else { Err(faults) }
     }
 
-    fn assemble(settings: &Settings, private_key: PrivateKey, public_key: PublicKey, clock: Clock) -> Self {
+    fn assemble(settings: &AlipaySettings, private_key: PrivateKey, public_key: PublicKey, clock: WallClock) -> Self {
         let merchant = Merchant {
             provider: PROVIDER,
             app_id: settings.app_id.clone(),
@@ -91,11 +91,11 @@ impl Alipay {
     }
 
     /// Sends one call and proves the answer. The answer may still be a refusal.
-    fn call(&self, call: Call, content: &impl Serialize) -> Result<Answer, Failure> {
+    fn call(&self, call: AlipayOperation, content: &impl Serialize) -> Result<AlipayResponse, Failure> {
         self.exchange(call, content).map_err(|failure| call.with_honest_outcome(failure))
     }
 
-    fn exchange(&self, call: Call, content: &impl Serialize) -> Result<Answer, Failure> {
+    fn exchange(&self, call: AlipayOperation, content: &impl Serialize) -> Result<AlipayResponse, Failure> {
         let (query, body) = calls::signed_request(&self.merchant, call, content, (self.clock)())?;
         let post = Post {
             url: &format!("{}?{query}", self.gateway_url),
@@ -117,7 +117,7 @@ impl Alipay {
         result.map_err(|failure| failure.with_request_id(trace.as_deref()))
     }
 
-    fn prove(&self, call: Call, body: &[u8]) -> Result<Answer, Failure> {
+    fn prove(&self, call: AlipayOperation, body: &[u8]) -> Result<AlipayResponse, Failure> {
         answer::read(body, &call.response_key(), &self.reader.verifier).map_err(|fault| match fault {
             AnswerFault::UnsignedError(answer) => unsigned_refusal(&answer),
             AnswerFault::Unreadable => nonsense("answer_unreadable"),
@@ -140,7 +140,7 @@ impl PaymentGateway for Alipay {
         self.merchant.order_string(order)
     }
 
-    fn read_notification(&self, form_body: &[u8]) -> Result<Notification, Rejection> {
+    fn read_notification(&self, form_body: &[u8]) -> Result<PaymentNotification, Rejection> {
         self.reader.read(form_body)
     }
 
@@ -211,13 +211,13 @@ fn nonsense(code: &str) -> Failure {
 
 /// Maps an unsigned error to a failure. A refusal by the gateway is believed, because it cannot sign for an application
 /// that it does not know. A refusal by a product is not.
-fn unsigned_refusal(answer: &Answer) -> Failure {
+fn unsigned_refusal(answer: &AlipayResponse) -> Failure {
     let failure = refusal(PROVIDER, answer);
     let kind = if failure.kind == FailureKind::Refused { FailureKind::InvalidResponse } else { failure.kind };
     Failure { kind, ..failure }
 }
 
-fn trade_of(answer: &Answer, order_no: &str) -> Result<Trade, Failure> {
+fn trade_of(answer: &AlipayResponse, order_no: &str) -> Result<Trade, Failure> {
     let incomplete = || nonsense("answer_incomplete");
     answer.is_about(order_no).map_err(nonsense)?;
     if answer.trans_currency.as_deref().is_some_and(|currency| !matches!(currency, "" | "CNY")) {
@@ -237,7 +237,7 @@ fn trade_of(answer: &Answer, order_no: &str) -> Result<Trade, Failure> {
     })
 }
 
-fn refund_state_of(answer: &Answer, order_no: &str, refund_no: &str) -> Result<RefundState, Failure> {
+fn refund_state_of(answer: &AlipayResponse, order_no: &str, refund_no: &str) -> Result<RefundState, Failure> {
     let status = answer.refund_status.as_deref().unwrap_or_default();
     let Some(amount) = answer.refund_amount.as_deref().filter(|amount| !amount.is_empty()) else {
         return Ok(if status.is_empty() { RefundState::NotFound } else { RefundState::Unconfirmed });

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use crate::providers::percent;
 
 /// A parameter, decoded: name and value.
-pub type Field = (String, String);
+pub type FormField = (String, String);
 
 /// The reason why a form could not be parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub enum FormFault {
 }
 
 /// Decodes `application/x-www-form-urlencoded` bytes into fields, in the order sent.
-pub fn decode(body: &[u8]) -> Result<Vec<Field>, FormFault> {
+pub fn decode(body: &[u8]) -> Result<Vec<FormField>, FormFault> {
     let pairs = body.split(|&byte| byte == b'&').map(decode_pair).collect::<Option<Vec<_>>>();
     let pairs = pairs.ok_or(FormFault::Malformed)?;
     // The character set is looked at before the bytes are taken for UTF-8, so that the reason given is the true one.
@@ -65,14 +65,14 @@ pub(super) fn hides_field(value: &str, names: &[&str]) -> bool {
 }
 
 /// A name that occurs twice, if one does.
-pub(super) fn duplicate_name(fields: &[Field]) -> Option<&str> {
+pub(super) fn duplicate_name(fields: &[FormField]) -> Option<&str> {
     let mut names: Vec<&str> = fields.iter().map(|(name, _)| name.as_str()).collect();
     names.sort_unstable();
     names.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
 }
 
 /// The value of the first field of that name, unless it is empty.
-pub(super) fn value_of<'a>(fields: &'a [Field], name: &str) -> Option<&'a str> {
+pub(super) fn value_of<'a>(fields: &'a [FormField], name: &str) -> Option<&'a str> {
     let (_, value) = fields.iter().find(|(found, _)| found == name)?;
     (!value.is_empty()).then_some(value)
 }
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn fields(pairs: &[(&str, &str)]) -> Vec<Field> {
+    fn fields(pairs: &[(&str, &str)]) -> Vec<FormField> {
         pairs.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect()
     }
 

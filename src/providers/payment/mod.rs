@@ -28,10 +28,7 @@ use crate::{
 };
 
 pub use notification::{MAX_NOTIFICATION_BYTES, Rejection, RejectionReason};
-pub use settlement_rule::{Judgement, OrderState, OrderView, RejectReason, ReviewReason, judge};
-
-/// The present time in epoch milliseconds. A gateway is handed one, because only the application reads the clock.
-pub type Clock = Box<dyn Fn() -> i64 + Send + Sync>;
+pub use settlement_rule::{OrderState, OrderView, RejectReason, ReviewReason, SettlementDecision, judge};
 
 /// The names of all gateways there are.
 pub const CHANNELS: [&str; 2] = [alipay::PROVIDER, sandbox::PROVIDER];
@@ -49,7 +46,7 @@ pub trait PaymentGateway: Send + Sync {
 
     /// Reads a notification from the raw form body, and proves it: signature, application and seller are ours.
     /// Whether it fits an order is for [`judge`].
-    fn read_notification(&self, form_body: &[u8]) -> Result<Notification, Rejection>;
+    fn read_notification(&self, form_body: &[u8]) -> Result<PaymentNotification, Rejection>;
 
     /// Asks for the trade of an order. A trade comes into being only when the buyer confirms, so not finding
     /// one is an ordinary answer.
@@ -114,12 +111,12 @@ pub struct Trade {
     /// Epoch milliseconds.
     pub paid_at: Option<i64>,
     /// Present when money has gone back.
-    pub refunded: Option<Refunded>,
+    pub refunded: Option<RefundResult>,
 }
 
 /// Money that has gone back to the buyer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refunded {
+pub struct RefundResult {
     /// The total returned so far; `None` if the provider did not report it.
     pub total: Option<Fen>,
     /// The refund that the report is about.
@@ -130,7 +127,7 @@ pub struct Refunded {
 
 /// A genuine message from the provider.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Notification {
+pub struct PaymentNotification {
     /// Equal for every repetition of one notification.
     pub notify_id: String,
     pub trade: Trade,
@@ -208,14 +205,14 @@ impl RefundRequest {
     }
 }
 
-impl Notification {
+impl PaymentNotification {
     /// The value of a received parameter, unless it is absent or empty.
     pub fn field(&self, name: &str) -> Option<&str> {
         form::value_of(&self.fields, name)
     }
 }
 
-impl fmt::Debug for Notification {
+impl fmt::Debug for PaymentNotification {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut output = formatter.debug_struct("Notification");
         output.field("notify_id", &self.notify_id).field("trade", &self.trade);
@@ -224,9 +221,9 @@ impl fmt::Debug for Notification {
 }
 
 /// Returns the full refund implied by a closed trade that was paid. A query reports nothing else about refunds.
-fn refund_implied_by_query(status: TradeStatus, paid_at: Option<i64>, amount: Fen) -> Option<Refunded> {
+fn refund_implied_by_query(status: TradeStatus, paid_at: Option<i64>, amount: Fen) -> Option<RefundResult> {
     let fully_refunded = status == TradeStatus::Closed && paid_at.is_some();
-    fully_refunded.then_some(Refunded { total: Some(amount), refund_no: None, at: None })
+    fully_refunded.then_some(RefundResult { total: Some(amount), refund_no: None, at: None })
 }
 
 /// Returns true if the text can be an order or refund number at the provider.

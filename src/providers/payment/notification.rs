@@ -10,9 +10,9 @@
 use std::fmt;
 
 use super::clock_text::shanghai_milliseconds;
-use super::form::{self, Field, FormFault};
+use super::form::{self, FormFault, FormField};
 use super::signing::Verifier;
-use super::{Fen, Notification, Refunded, Trade, TradeStatus};
+use super::{Fen, PaymentNotification, RefundResult, Trade, TradeStatus};
 
 /// Larger bodies are not read.
 pub const MAX_NOTIFICATION_BYTES: usize = 16 * 1024;
@@ -119,20 +119,20 @@ impl fmt::Display for RejectionReason {
 }
 
 impl NotificationReader {
-    pub(super) fn read(&self, form_body: &[u8]) -> Result<Notification, Rejection> {
+    pub(super) fn read(&self, form_body: &[u8]) -> Result<PaymentNotification, Rejection> {
         if form_body.len() > MAX_NOTIFICATION_BYTES {
             return Err(rejection(RejectionReason::TooLarge, &[]));
         }
         let fields = form::decode(form_body).map_err(|fault| rejection(fault.into(), &[]))?;
         self.prove(&fields).map_err(|reason| rejection(reason, &fields))?;
         match self.trade(&fields) {
-            Ok((notify_id, trade)) => Ok(Notification { notify_id, trade, fields }),
+            Ok((notify_id, trade)) => Ok(PaymentNotification { notify_id, trade, fields }),
             Err(reason) => Err(Rejection { is_genuine: true, ..rejection(reason, &fields) }),
         }
     }
 
     /// The signature is the provider's, and the message can be cut into fields in one way only.
-    fn prove(&self, fields: &[Field]) -> Result<(), RejectionReason> {
+    fn prove(&self, fields: &[FormField]) -> Result<(), RejectionReason> {
         if form::duplicate_name(fields).is_some() {
             return Err(RejectionReason::DuplicateParameter);
         }
@@ -148,7 +148,7 @@ impl NotificationReader {
     }
 
     /// The message is a trade report addressed to us, and complete.
-    fn trade(&self, fields: &[Field]) -> Result<(String, Trade), RejectionReason> {
+    fn trade(&self, fields: &[FormField]) -> Result<(String, Trade), RejectionReason> {
         let value = |name| form::value_of(fields, name);
         if value("notify_type") != Some("trade_status_sync") {
             return Err(RejectionReason::WrongType);
@@ -177,7 +177,7 @@ impl NotificationReader {
 }
 
 /// A message is about a refund when it names a returned amount or a time of return. An amount of zero is none.
-fn refunded(fields: &[Field]) -> Result<Option<Refunded>, RejectionReason> {
+fn refunded(fields: &[FormField]) -> Result<Option<RefundResult>, RejectionReason> {
     let total = form::value_of(fields, "refund_fee").map(|text| amount(text, "refund_fee")).transpose()?;
     let total = total.filter(|&total| total > Fen::ZERO);
     let time = form::value_of(fields, "gmt_refund");
@@ -185,10 +185,10 @@ fn refunded(fields: &[Field]) -> Result<Option<Refunded>, RejectionReason> {
         return Ok(None);
     }
     let refund_no = form::value_of(fields, "out_biz_no").map(str::to_owned);
-    Ok(Some(Refunded { total, refund_no, at: time.and_then(shanghai_milliseconds) }))
+    Ok(Some(RefundResult { total, refund_no, at: time.and_then(shanghai_milliseconds) }))
 }
 
-fn required<'a>(fields: &'a [Field], name: &'static str, limit: usize) -> Result<&'a str, RejectionReason> {
+fn required<'a>(fields: &'a [FormField], name: &'static str, limit: usize) -> Result<&'a str, RejectionReason> {
     let value = form::value_of(fields, name).filter(|value| value.len() <= limit);
     value.ok_or(RejectionReason::FieldMissing(name))
 }
@@ -197,7 +197,7 @@ fn amount(text: &str, field: &'static str) -> Result<Fen, RejectionReason> {
     Fen::parse(text).map_err(|_| RejectionReason::InvalidAmount(field))
 }
 
-fn rejection(reason: RejectionReason, fields: &[Field]) -> Rejection {
+fn rejection(reason: RejectionReason, fields: &[FormField]) -> Rejection {
     let claim = |name, limit| {
         let value: String = form::value_of(fields, name)?.chars().take(limit).collect();
         Some(value)

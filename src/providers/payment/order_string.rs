@@ -23,7 +23,7 @@ pub(super) struct Merchant {
 }
 
 /// One parameter of a request.
-pub(super) type Parameter = (&'static str, String);
+pub(super) type OrderParameter = (&'static str, String);
 
 const HIGHEST_AMOUNT_FEN: i64 = 10_000_000_000;
 
@@ -60,7 +60,7 @@ impl Merchant {
     }
 
     /// The parameters that every request carries, but for `biz_content` and `sign`.
-    pub(super) fn common_parameters(&self, method: &'static str, now: i64) -> Result<Vec<Parameter>, Failure> {
+    pub(super) fn common_parameters(&self, method: &'static str, now: i64) -> Result<Vec<OrderParameter>, Failure> {
         Ok(vec![
             ("method", method.to_owned()),
             ("app_id", self.app_id.clone()),
@@ -72,7 +72,7 @@ impl Merchant {
     }
 
     /// Appends `sign`, made over all parameters.
-    pub(super) fn sign(&self, parameters: &mut Vec<Parameter>) -> Result<(), Failure> {
+    pub(super) fn sign(&self, parameters: &mut Vec<OrderParameter>) -> Result<(), Failure> {
         let text = form::request_text(parameters);
         let signature = self.signer.sign(&text).map_err(|_| self.misconfigured("signing_failed"))?;
         parameters.push(("sign", signature));
@@ -147,7 +147,7 @@ mod tests {
         let all = vectors::alipay();
         for name in ["official_python", "official_node", "community_python"] {
             let vector = &all["app_pay"][name];
-            let parameters: Vec<form::Field> = vectors::string_pairs(&vector["parameters"]);
+            let parameters: Vec<form::FormField> = vectors::string_pairs(&vector["parameters"]);
             let text = form::request_text(&parameters);
             assert_eq!(text, vector["sign_content"].as_str().unwrap(), "{name}");
             let signer = Signer::Rsa2(vectors::merchant_key());

@@ -17,13 +17,13 @@ use super::notification::NotificationReader;
 use super::order_string::Merchant;
 use super::signing::{Signer, Verifier};
 use super::{
-    Clock, CloseOutcome, Notification, OrderRequest, PaymentGateway, RefundOutcome, RefundRequest, RefundState,
+    CloseOutcome, OrderRequest, PaymentGateway, PaymentNotification, RefundOutcome, RefundRequest, RefundState,
     Rejection, TradeState,
 };
-use crate::providers::{Failure, FailureKind};
+use crate::providers::{Failure, FailureKind, WallClock};
 
 use terms::Terms;
-use trade::Change;
+use trade::TradeChange;
 pub use trade::{SandboxRefund, SandboxTrade};
 
 mod message;
@@ -59,7 +59,7 @@ pub struct Sandbox {
     merchant: Merchant,
     reader: NotificationReader,
     ledger: Arc<dyn SandboxLedger>,
-    clock: Clock,
+    clock: WallClock,
 }
 
 impl Sandbox {
@@ -74,7 +74,7 @@ impl Sandbox {
         key: &[u8],
         notify_url: &str,
         ledger: Arc<dyn SandboxLedger>,
-        clock: Clock,
+        clock: WallClock,
     ) -> Result<Self, SandboxKeyError> {
         let key = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, key, &SystemRandom::new());
         let key = key.map_err(|_| SandboxKeyError)?;
@@ -154,13 +154,13 @@ impl Sandbox {
     fn change(
         &self,
         order_no: &str,
-        decide: impl Fn(Option<SandboxTrade>) -> Result<Change, &'static str>,
-    ) -> Result<Change, Failure> {
+        decide: impl Fn(Option<SandboxTrade>) -> Result<TradeChange, &'static str>,
+    ) -> Result<TradeChange, Failure> {
         for _ in 0..CHANGE_ATTEMPTS {
             let change = decide(self.current(order_no)?).map_err(refused)?;
             let done = match &change {
-                Change::None(_) => true,
-                Change::To(next) => self.ledger.store(next)?,
+                TradeChange::None(_) => true,
+                TradeChange::To(next) => self.ledger.store(next)?,
             };
             if done {
                 return Ok(change);
@@ -192,7 +192,7 @@ impl PaymentGateway for Sandbox {
         self.merchant.order_string(order)
     }
 
-    fn read_notification(&self, form_body: &[u8]) -> Result<Notification, Rejection> {
+    fn read_notification(&self, form_body: &[u8]) -> Result<PaymentNotification, Rejection> {
         self.reader.read(form_body)
     }
 
@@ -207,8 +207,8 @@ impl PaymentGateway for Sandbox {
             return Ok(CloseOutcome::NotFound);
         }
         Ok(match self.change(order_no, |found| trade::closed(found, now))? {
-            Change::To(_) => CloseOutcome::Closed,
-            Change::None(_) => CloseOutcome::NotClosable,
+            TradeChange::To(_) => CloseOutcome::Closed,
+            TradeChange::None(_) => CloseOutcome::NotClosable,
         })
     }
 
@@ -218,8 +218,8 @@ impl PaymentGateway for Sandbox {
         }
         let now = (self.clock)();
         Ok(match self.change(&refund.order_no, |found| trade::refunded(found, refund, now))? {
-            Change::To(trade) => RefundOutcome::Moved { total: trade.refunded_total() },
-            Change::None(trade) => RefundOutcome::Unconfirmed { total: trade.refunded_total() },
+            TradeChange::To(trade) => RefundOutcome::Moved { total: trade.refunded_total() },
+            TradeChange::None(trade) => RefundOutcome::Unconfirmed { total: trade.refunded_total() },
         })
     }
 

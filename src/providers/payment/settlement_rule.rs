@@ -6,7 +6,7 @@
 //! Reports arrive in any order and any number of times, and a status alone is ambiguous: a partial refund repeats
 //! `TRADE_SUCCESS`, and a full one is `TRADE_CLOSED`, like an unpaid time-out.
 
-use super::{Fen, Refunded, Trade, TradeStatus};
+use super::{Fen, RefundResult, Trade, TradeStatus};
 use crate::types::named_enum;
 
 named_enum! {
@@ -42,7 +42,7 @@ pub struct OrderView<'a> {
 
 /// The decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Judgement {
+pub enum SettlementDecision {
     /// The order was paid and not credited yet. Includes late payments of closed orders.
     Credit,
     /// It will not be paid: close the order.
@@ -88,12 +88,12 @@ named_enum! {
 }
 
 /// Judges a report against the order that it names; `None` when there is no such order.
-pub fn judge(trade: &Trade, order: Option<&OrderView<'_>>) -> Judgement {
+pub fn judge(trade: &Trade, order: Option<&OrderView<'_>>) -> SettlementDecision {
     let Some(order) = order.filter(|order| order.order_no == trade.order_no) else {
-        return Judgement::Reject(RejectReason::UnknownOrder);
+        return SettlementDecision::Reject(RejectReason::UnknownOrder);
     };
     if order.channel != trade.channel {
-        return Judgement::Reject(RejectReason::WrongChannel);
+        return SettlementDecision::Reject(RejectReason::WrongChannel);
     }
     if is_second_trade(trade, order) {
         return judge_second_trade(trade);
@@ -101,11 +101,11 @@ pub fn judge(trade: &Trade, order: Option<&OrderView<'_>>) -> Judgement {
     // A refund is compared with the amount received, if that differs from the price.
     let is_return_of_it = trade.refunded.is_some() && order.paid == Some(trade.amount);
     if order.amount != trade.amount && !is_return_of_it {
-        return Judgement::Reject(RejectReason::WrongAmount);
+        return SettlementDecision::Reject(RejectReason::WrongAmount);
     }
     match (&trade.refunded, trade.status) {
         (Some(refunded), _) => judge_refund(refunded, trade, order),
-        (None, TradeStatus::WaitBuyerPay) => Judgement::Nothing,
+        (None, TradeStatus::WaitBuyerPay) => SettlementDecision::Nothing,
         (None, TradeStatus::Success | TradeStatus::Finished) => judge_payment(order.state),
         (None, TradeStatus::Closed) => judge_closing(order.state),
     }
@@ -117,45 +117,49 @@ fn is_second_trade(trade: &Trade, order: &OrderView<'_>) -> bool {
     has_money && order.trade_no.is_some_and(|known| known != trade.trade_no)
 }
 
-fn judge_second_trade(trade: &Trade) -> Judgement {
+fn judge_second_trade(trade: &Trade) -> SettlementDecision {
     let paid = matches!(trade.status, TradeStatus::Success | TradeStatus::Finished);
-    if paid || trade.refunded.is_some() { Judgement::Review(ReviewReason::SecondTrade) } else { Judgement::Nothing }
-}
-
-fn judge_payment(state: OrderState) -> Judgement {
-    match state {
-        OrderState::Created | OrderState::Paid | OrderState::Closed => Judgement::Credit,
-        OrderState::Credited | OrderState::Refunded => Judgement::Nothing,
-        OrderState::Review => Judgement::Review(ReviewReason::OrderUnderReview),
+    if paid || trade.refunded.is_some() {
+        SettlementDecision::Review(ReviewReason::SecondTrade)
+    } else {
+        SettlementDecision::Nothing
     }
 }
 
-fn judge_closing(state: OrderState) -> Judgement {
+fn judge_payment(state: OrderState) -> SettlementDecision {
     match state {
-        OrderState::Created => Judgement::Close,
-        OrderState::Closed | OrderState::Refunded | OrderState::Review => Judgement::Nothing,
-        OrderState::Paid | OrderState::Credited => Judgement::Review(ReviewReason::ClosedAfterPayment),
+        OrderState::Created | OrderState::Paid | OrderState::Closed => SettlementDecision::Credit,
+        OrderState::Credited | OrderState::Refunded => SettlementDecision::Nothing,
+        OrderState::Review => SettlementDecision::Review(ReviewReason::OrderUnderReview),
     }
 }
 
-fn judge_refund(refunded: &Refunded, trade: &Trade, order: &OrderView<'_>) -> Judgement {
+fn judge_closing(state: OrderState) -> SettlementDecision {
+    match state {
+        OrderState::Created => SettlementDecision::Close,
+        OrderState::Closed | OrderState::Refunded | OrderState::Review => SettlementDecision::Nothing,
+        OrderState::Paid | OrderState::Credited => SettlementDecision::Review(ReviewReason::ClosedAfterPayment),
+    }
+}
+
+fn judge_refund(refunded: &RefundResult, trade: &Trade, order: &OrderView<'_>) -> SettlementDecision {
     // A paid trade is closed by nothing but the return of all that came in.
     let implied = (trade.status == TradeStatus::Closed).then_some(trade.amount);
     let Some(total) = refunded.total.or(implied) else {
-        return Judgement::Review(ReviewReason::RefundTotalUnknown);
+        return SettlementDecision::Review(ReviewReason::RefundTotalUnknown);
     };
     if total > trade.amount {
-        return Judgement::Review(ReviewReason::RefundExceedsAmount);
+        return SettlementDecision::Review(ReviewReason::RefundExceedsAmount);
     }
     if total <= order.refunded {
-        return Judgement::Nothing;
+        return SettlementDecision::Nothing;
     }
     let full = total == trade.amount;
     match order.state {
         OrderState::Created | OrderState::Paid | OrderState::Closed if !full => {
-            Judgement::Review(ReviewReason::RefundBeforeCredit)
+            SettlementDecision::Review(ReviewReason::RefundBeforeCredit)
         }
-        _ => Judgement::Refund { total, full },
+        _ => SettlementDecision::Refund { total, full },
     }
 }
 
@@ -189,7 +193,7 @@ mod tests {
     }
 
     fn refunded(status: TradeStatus, total: Option<&str>) -> Trade {
-        let refunded = Refunded { total: total.map(fen), refund_no: None, at: None };
+        let refunded = RefundResult { total: total.map(fen), refund_no: None, at: None };
         Trade { refunded: Some(refunded), ..trade(status) }
     }
 
@@ -199,7 +203,7 @@ mod tests {
         OrderView { channel: "alipay", order_no: "D1", amount: fen("6.00"), state, trade_no, paid, refunded: Fen::ZERO }
     }
 
-    fn judged(trade: &Trade, state: OrderState) -> Judgement {
+    fn judged(trade: &Trade, state: OrderState) -> SettlementDecision {
         judge(trade, Some(&order(state)))
     }
 
@@ -207,12 +211,12 @@ mod tests {
     fn a_payment_credits_once_and_even_after_closing() {
         for status in [TradeStatus::Success, TradeStatus::Finished] {
             let expected = [
-                Judgement::Credit,
-                Judgement::Credit,
-                Judgement::Nothing,
-                Judgement::Credit,
-                Judgement::Nothing,
-                Judgement::Review(ReviewReason::OrderUnderReview),
+                SettlementDecision::Credit,
+                SettlementDecision::Credit,
+                SettlementDecision::Nothing,
+                SettlementDecision::Credit,
+                SettlementDecision::Nothing,
+                SettlementDecision::Review(ReviewReason::OrderUnderReview),
             ];
             assert_eq!(STATES.map(|state| judged(&trade(status), state)), expected);
         }
@@ -221,25 +225,32 @@ mod tests {
     #[test]
     fn an_unpaid_trade_changes_nothing() {
         for state in STATES {
-            assert_eq!(judged(&trade(TradeStatus::WaitBuyerPay), state), Judgement::Nothing);
+            assert_eq!(judged(&trade(TradeStatus::WaitBuyerPay), state), SettlementDecision::Nothing);
         }
     }
 
     #[test]
     fn closing_touches_only_what_was_never_paid() {
-        let flagged = Judgement::Review(ReviewReason::ClosedAfterPayment);
-        let expected = [Judgement::Close, flagged, flagged, Judgement::Nothing, Judgement::Nothing, Judgement::Nothing];
+        let flagged = SettlementDecision::Review(ReviewReason::ClosedAfterPayment);
+        let expected = [
+            SettlementDecision::Close,
+            flagged,
+            flagged,
+            SettlementDecision::Nothing,
+            SettlementDecision::Nothing,
+            SettlementDecision::Nothing,
+        ];
         assert_eq!(STATES.map(|state| judged(&trade(TradeStatus::Closed), state)), expected);
     }
 
     #[test]
     fn a_refund_is_recorded_whatever_the_status_says_and_never_credits() {
-        let partial = Judgement::Refund { total: fen("1.50"), full: false };
-        let early = Judgement::Review(ReviewReason::RefundBeforeCredit);
+        let partial = SettlementDecision::Refund { total: fen("1.50"), full: false };
+        let early = SettlementDecision::Review(ReviewReason::RefundBeforeCredit);
         let of_part = refunded(TradeStatus::Success, Some("1.50"));
         assert_eq!(STATES.map(|state| judged(&of_part, state)), [early, early, partial, early, partial, partial]);
 
-        let full = Judgement::Refund { total: fen("6.00"), full: true };
+        let full = SettlementDecision::Refund { total: fen("6.00"), full: true };
         for total in [Some("6.00"), None] {
             let of_all = refunded(TradeStatus::Closed, total);
             assert_eq!(STATES.map(|state| judged(&of_all, state)), [full; 6]);
@@ -250,31 +261,34 @@ mod tests {
     fn refunds_are_totals_so_repetition_and_disorder_do_no_harm() {
         let recorded = OrderView { refunded: fen("2.00"), ..order(OrderState::Credited) };
         for total in ["1.50", "2.00"] {
-            assert_eq!(judge(&refunded(TradeStatus::Success, Some(total)), Some(&recorded)), Judgement::Nothing);
+            assert_eq!(
+                judge(&refunded(TradeStatus::Success, Some(total)), Some(&recorded)),
+                SettlementDecision::Nothing
+            );
         }
         let more = judge(&refunded(TradeStatus::Success, Some("2.01")), Some(&recorded));
-        assert_eq!(more, Judgement::Refund { total: fen("2.01"), full: false });
+        assert_eq!(more, SettlementDecision::Refund { total: fen("2.01"), full: false });
     }
 
     #[test]
     fn impossible_refunds_are_for_a_human() {
         let too_much = judged(&refunded(TradeStatus::Success, Some("6.01")), OrderState::Credited);
-        assert_eq!(too_much, Judgement::Review(ReviewReason::RefundExceedsAmount));
+        assert_eq!(too_much, SettlementDecision::Review(ReviewReason::RefundExceedsAmount));
         let unstated = judged(&refunded(TradeStatus::Success, None), OrderState::Credited);
-        assert_eq!(unstated, Judgement::Review(ReviewReason::RefundTotalUnknown));
+        assert_eq!(unstated, SettlementDecision::Review(ReviewReason::RefundTotalUnknown));
     }
 
     #[test]
     fn another_orders_channels_or_amounts_report_is_refused() {
         let paid = trade(TradeStatus::Success);
-        assert_eq!(judge(&paid, None), Judgement::Reject(RejectReason::UnknownOrder));
+        assert_eq!(judge(&paid, None), SettlementDecision::Reject(RejectReason::UnknownOrder));
         let other = OrderView { order_no: "D2", ..order(OrderState::Created) };
-        assert_eq!(judge(&paid, Some(&other)), Judgement::Reject(RejectReason::UnknownOrder));
+        assert_eq!(judge(&paid, Some(&other)), SettlementDecision::Reject(RejectReason::UnknownOrder));
         let sandbox = OrderView { channel: "sandbox", ..order(OrderState::Created) };
-        assert_eq!(judge(&paid, Some(&sandbox)), Judgement::Reject(RejectReason::WrongChannel));
+        assert_eq!(judge(&paid, Some(&sandbox)), SettlementDecision::Reject(RejectReason::WrongChannel));
         let dearer = OrderView { amount: fen("30.00"), ..order(OrderState::Created) };
-        assert_eq!(judge(&paid, Some(&dearer)), Judgement::Reject(RejectReason::WrongAmount));
-        assert!(matches!(judge(&paid, None), Judgement::Reject(_)));
+        assert_eq!(judge(&paid, Some(&dearer)), SettlementDecision::Reject(RejectReason::WrongAmount));
+        assert!(matches!(judge(&paid, None), SettlementDecision::Reject(_)));
     }
 
     #[test]
@@ -282,26 +296,26 @@ mod tests {
         let overpaid = OrderView { paid: Some(fen("7.00")), ..order(OrderState::Review) };
         let of_seven = |trade: Trade| Trade { amount: fen("7.00"), ..trade };
         let judged = |trade: Trade| judge(&of_seven(trade), Some(&overpaid));
-        assert_eq!(judged(trade(TradeStatus::Success)), Judgement::Reject(RejectReason::WrongAmount));
-        let part = Judgement::Refund { total: fen("6.00"), full: false };
+        assert_eq!(judged(trade(TradeStatus::Success)), SettlementDecision::Reject(RejectReason::WrongAmount));
+        let part = SettlementDecision::Refund { total: fen("6.00"), full: false };
         assert_eq!(judged(refunded(TradeStatus::Success, Some("6.00"))), part);
-        let all = Judgement::Refund { total: fen("7.00"), full: true };
+        let all = SettlementDecision::Refund { total: fen("7.00"), full: true };
         assert_eq!(judged(refunded(TradeStatus::Closed, None)), all);
         let unheard = OrderView { paid: None, ..order(OrderState::Review) };
         let early = judge(&of_seven(refunded(TradeStatus::Closed, None)), Some(&unheard));
-        assert_eq!(early, Judgement::Reject(RejectReason::WrongAmount));
+        assert_eq!(early, SettlementDecision::Reject(RejectReason::WrongAmount));
     }
 
     #[test]
     fn a_second_trade_for_a_paid_order_is_for_a_human() {
         let second = |trade: Trade| Trade { trade_no: "T2".to_owned(), ..trade };
         for state in [OrderState::Paid, OrderState::Credited, OrderState::Refunded, OrderState::Review] {
-            let flagged = Judgement::Review(ReviewReason::SecondTrade);
+            let flagged = SettlementDecision::Review(ReviewReason::SecondTrade);
             assert_eq!(judged(&second(trade(TradeStatus::Success)), state), flagged);
             assert_eq!(judged(&second(refunded(TradeStatus::Closed, Some("6.00"))), state), flagged);
-            assert_eq!(judged(&second(trade(TradeStatus::Closed)), state), Judgement::Nothing);
+            assert_eq!(judged(&second(trade(TradeStatus::Closed)), state), SettlementDecision::Nothing);
         }
         let attempted = OrderView { trade_no: Some("T1"), ..order(OrderState::Created) };
-        assert_eq!(judge(&second(trade(TradeStatus::Success)), Some(&attempted)), Judgement::Credit);
+        assert_eq!(judge(&second(trade(TradeStatus::Success)), Some(&attempted)), SettlementDecision::Credit);
     }
 }

@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
-use super::{CodeMessage, Receipt, SmsSender};
+use super::{CodeMessage, SmsReceipt, SmsSender};
 use crate::providers::acs3::{self, Credentials, ErrorBody};
-use crate::providers::client::{Answer, Client, Endpoint, Limits, Post};
+use crate::providers::client::{BaseUrl, Client, HttpResponse, Limits, Post};
 use crate::providers::nonce::{random_bytes, random_hex};
-use crate::providers::{Failure, FailureKind, clean_code};
+use crate::providers::{Failure, FailureKind, WallClock, clean_code};
 
 /// The driver's name in the configuration.
 pub const NAME: &str = "aliyun";
@@ -28,12 +28,9 @@ const TOTAL: Duration = Duration::from_secs(5);
 const SHORTEST_ATTEMPT: Duration = Duration::from_secs(1);
 const LARGEST_ANSWER: usize = 64 * 1024;
 
-/// Milliseconds since 1970, read for every request: the provider rejects requests dated 15 minutes off.
-pub type Clock = Box<dyn Fn() -> i64 + Send + Sync>;
-
 /// The account data from the provider's console. `Debug` masks the secret.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct AliyunSmsSettings {
     /// `https://dysmsapi.aliyuncs.com`, or the address of another region.
     pub endpoint: String,
     /// The public half of the access key.
@@ -47,11 +44,11 @@ pub struct Settings {
 }
 
 /// Sends codes through Aliyun.
-pub struct Aliyun {
-    settings: Settings,
+pub struct AliyunSms {
+    settings: AliyunSmsSettings,
     credentials: Credentials,
     client: Client,
-    clock: Clock,
+    clock: WallClock,
     total: Duration,
 }
 
@@ -61,14 +58,14 @@ struct SendSmsAnswer {
     provider_id: Option<String>,
 }
 
-impl Aliyun {
+impl AliyunSms {
     /// A sender for one account. An endpoint that is no address fails every message as `Misconfigured`.
-    pub fn new(settings: Settings, clock: Clock) -> Self {
+    pub fn new(settings: AliyunSmsSettings, clock: WallClock) -> Self {
         Self::with_total_timeout(settings, clock, TOTAL)
     }
 
     /// Creates a driver with a time limit other than five seconds per message, retry included.
-    pub fn with_total_timeout(settings: Settings, clock: Clock, total: Duration) -> Self {
+    pub fn with_total_timeout(settings: AliyunSmsSettings, clock: WallClock, total: Duration) -> Self {
         let limits = Limits {
             connect: CONNECT.min(total),
             first_byte: total,
@@ -84,7 +81,7 @@ impl Aliyun {
         Self { settings, credentials, client: Client::new(NAME, limits), clock, total }
     }
 
-    fn attempt(&self, message: &CodeMessage, total: Duration) -> Result<Receipt, Failure> {
+    fn attempt(&self, message: &CodeMessage, total: Duration) -> Result<SmsReceipt, Failure> {
         let parameter = serde_json::json!({ "code": message.code.expose_secret() }).to_string();
         let query = [
             ("PhoneNumbers", recipient(&message.phone_number)),
@@ -95,11 +92,11 @@ impl Aliyun {
         self.call(ACTION, &query, total)
     }
 
-    fn call(&self, action: &str, query: &[(&str, String)], total: Duration) -> Result<Receipt, Failure> {
-        let endpoint = Endpoint::parse(NAME, &self.settings.endpoint)?;
+    fn call(&self, action: &str, query: &[(&str, String)], total: Duration) -> Result<SmsReceipt, Failure> {
+        let endpoint = BaseUrl::parse(NAME, &self.settings.endpoint)?;
         let nonce = random_hex::<16>(NAME)?;
         let query: Vec<(&str, &str)> = query.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        let call = acs3::Call {
+        let call = acs3::Acs3Request {
             host: endpoint.host_header(),
             action,
             version: VERSION,
@@ -136,12 +133,12 @@ impl Aliyun {
     }
 }
 
-impl SmsSender for Aliyun {
+impl SmsSender for AliyunSms {
     fn name(&self) -> &'static str {
         NAME
     }
 
-    fn send_code(&self, message: &CodeMessage) -> Result<Receipt, Failure> {
+    fn send_code(&self, message: &CodeMessage) -> Result<SmsReceipt, Failure> {
         let started = Instant::now();
         let failure = match self.attempt(message, self.total) {
             Err(failure) => failure,
@@ -170,7 +167,7 @@ fn recipient(phone_number: &str) -> String {
     }
 }
 
-fn judge(answer: Answer) -> Result<Receipt, Failure> {
+fn judge(answer: HttpResponse) -> Result<SmsReceipt, Failure> {
     let status = answer.status;
     let retry_after = acs3::retry_after(answer.header("x-acs-retry-after"));
     let request_id = answer.header("x-acs-request-id").map(str::to_owned);
@@ -190,12 +187,12 @@ fn judge(answer: Answer) -> Result<Receipt, Failure> {
 }
 
 /// The verdict on an answer with HTTP 200; `None` when it has no code.
-fn judge_answer(body: &[u8], retry_after: Option<Duration>) -> Option<Result<Receipt, Failure>> {
+fn judge_answer(body: &[u8], retry_after: Option<Duration>) -> Option<Result<SmsReceipt, Failure>> {
     let outcome = ErrorBody::parse(body);
     let code = outcome.code.as_deref()?;
     if code == "OK" {
         let provider_id = serde_json::from_slice::<SendSmsAnswer>(body).ok().and_then(|answer| answer.provider_id);
-        return Some(Ok(Receipt { provider_id: provider_id.as_deref().and_then(clean_code) }));
+        return Some(Ok(SmsReceipt { provider_id: provider_id.as_deref().and_then(clean_code) }));
     }
     let kind = kind_of_business_code(code);
     let retry_after = match kind {
@@ -366,7 +363,7 @@ mod tests {
         let second = Duration::from_secs(1);
         let pause = |kind, retry_after: Option<Duration>, left: Duration| {
             let failure = Failure::new(kind, NAME, "x").with_retry_after(retry_after);
-            Aliyun::pause_before_repeating(&failure, left)
+            AliyunSms::pause_before_repeating(&failure, left)
         };
         assert!(pause(FailureKind::Busy, None, 5 * second).is_some());
         assert!(pause(FailureKind::Unreachable, None, 5 * second).is_some());

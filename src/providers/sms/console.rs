@@ -4,30 +4,27 @@
 
 use secrecy::ExposeSecret;
 
-use super::{CodeMessage, Receipt, SmsSender};
-use crate::providers::Failure;
-
-/// Takes one line of text.
-pub type Write = Box<dyn Fn(&str) + Send + Sync>;
+use super::{CodeMessage, SmsReceipt, SmsSender};
+use crate::providers::{Failure, LineWriter};
 
 /// Shows codes instead of sending them.
-pub struct Console {
-    write: Write,
+pub struct ConsoleSms {
+    write: LineWriter,
 }
 
-impl Console {
+impl ConsoleSms {
     /// A sender that hands every message to `write`.
-    pub fn new(write: Write) -> Self {
+    pub fn new(write: LineWriter) -> Self {
         Self { write }
     }
 }
 
-impl SmsSender for Console {
+impl SmsSender for ConsoleSms {
     fn name(&self) -> &'static str {
         "console"
     }
 
-    fn send_code(&self, message: &CodeMessage) -> Result<Receipt, Failure> {
+    fn send_code(&self, message: &CodeMessage) -> Result<SmsReceipt, Failure> {
         let line = format!(
             "SMS to {}: the verification code is {}, valid for {} minutes.",
             message.phone_number,
@@ -35,7 +32,7 @@ impl SmsSender for Console {
             message.expires_in_minutes
         );
         (self.write)(&line);
-        Ok(Receipt { provider_id: None })
+        Ok(SmsReceipt { provider_id: None })
     }
 
     fn probe(&self) -> Result<(), Failure> {
@@ -53,7 +50,7 @@ mod tests {
     fn shows_the_message_where_it_was_told_to() {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let written = Arc::clone(&lines);
-        let console = Console::new(Box::new(move |line| {
+        let console = ConsoleSms::new(Box::new(move |line| {
             written.lock().unwrap().push(line.to_owned());
         }));
         let message =

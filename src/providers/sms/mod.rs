@@ -21,7 +21,7 @@ pub trait SmsSender: Send + Sync {
     ///
     /// Sending cannot be undone or repeated safely. [`Failure::is_certainly_not_accepted`] tells whether the message
     /// was certainly not accepted.
-    fn send_code(&self, message: &CodeMessage) -> Result<Receipt, Failure>;
+    fn send_code(&self, message: &CodeMessage) -> Result<SmsReceipt, Failure>;
 
     /// Checks, without sending and at no cost, that the provider responds and accepts our key.
     fn probe(&self) -> Result<(), Failure>;
@@ -40,7 +40,7 @@ pub struct CodeMessage {
 
 /// The provider's confirmation that it accepted a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Receipt {
+pub struct SmsReceipt {
     /// The provider's identifier of the message, if it has one.
     pub provider_id: Option<String>,
 }

@@ -27,7 +27,7 @@ pub type ReplyDispatcher = Box<dyn Fn(CommitReplies) + Send + Sync>;
 
 /// The transaction that an operation needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::store) enum Kind {
+pub(in crate::store) enum TransactionKind {
     /// A savepoint in a shared transaction. SQLite keeps the old content of each page changed after it in memory.
     Savepoint,
     /// A shared transaction without a savepoint: the operation does not fail after its first change.
@@ -38,7 +38,7 @@ pub(in crate::store) enum Kind {
     Vacuum,
 }
 
-impl Kind {
+impl TransactionKind {
     /// Returns true if the operation shares its transaction with others.
     pub(super) fn is_shared(self) -> bool {
         matches!(self, Self::Savepoint | Self::NoSavepoint)
@@ -47,7 +47,7 @@ impl Kind {
 
 /// A queued operation with its result type erased.
 pub(super) trait Job: Send {
-    fn kind(&self) -> Kind;
+    fn kind(&self) -> TransactionKind;
 
     /// Runs the operation. Returns true if its changes are to be committed.
     fn run(&mut self, transaction: &Write<'_>) -> bool;
@@ -63,7 +63,7 @@ pub(super) trait Job: Send {
 }
 
 pub(super) struct Operation<T, F> {
-    pub(super) kind: Kind,
+    pub(super) kind: TransactionKind,
     pub(super) work: Option<F>,
     pub(super) outcome: Option<Result<T>>,
     pub(super) reply: oneshot::Sender<Result<T>>,
@@ -74,7 +74,7 @@ where
     T: Send,
     F: FnOnce(&Write<'_>) -> Result<T> + Send,
 {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> TransactionKind {
         self.kind
     }
 

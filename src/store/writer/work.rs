@@ -16,7 +16,7 @@ use rusqlite::Connection;
 use super::{
     Shared,
     checkpoint::{Checkpoint, LogPages, RESTART_WAIT, RESTART_WAIT_BRIEFLY},
-    job::{CommitReplies, Job, Kind},
+    job::{CommitReplies, Job, TransactionKind},
 };
 use crate::{
     clock::Clock,
@@ -107,7 +107,7 @@ impl Work<'_> {
     /// ended the transaction, and returns the rest.
     fn commit_some(&self, mut jobs: Vec<Box<dyn Job>>) -> Vec<Box<dyn Job>> {
         let rest = jobs.split_off(batch_length(&jobs));
-        if jobs.iter().any(|job| job.kind() == Kind::Vacuum) {
+        if jobs.iter().any(|job| job.kind() == TransactionKind::Vacuum) {
             self.vacuum(jobs);
             return rest;
         }
@@ -203,21 +203,23 @@ impl Work<'_> {
     fn run_job(&self, job: &mut dyn Job, transaction: &Write<'_>) -> Result<()> {
         transaction.begin_operation();
         let kind = job.kind();
-        if kind == Kind::Savepoint {
+        if kind == TransactionKind::Savepoint {
             self.statement("savepoint operation")?;
         }
         let keeps_changes = job.run(transaction);
         self.ensure_in_transaction()?;
         match kind {
-            Kind::Savepoint => {
+            TransactionKind::Savepoint => {
                 if !keeps_changes {
                     self.statement("rollback to operation")?;
                 }
                 self.statement("release operation")
             }
             _ if keeps_changes || transaction.changed() == 0 => Ok(()),
-            Kind::NoSavepoint => Err(Error::internal("an operation without a savepoint failed after a change")),
-            Kind::Exclusive | Kind::Vacuum => {
+            TransactionKind::NoSavepoint => {
+                Err(Error::internal("an operation without a savepoint failed after a change"))
+            }
+            TransactionKind::Exclusive | TransactionKind::Vacuum => {
                 self.statement("rollback")?;
                 self.statement("begin immediate")
             }

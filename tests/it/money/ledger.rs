@@ -408,7 +408,7 @@ fn a_ledger_that_grows_during_verification_is_consistent() {
 #[test]
 fn verifies_the_ledger_once_a_day() {
     use yarrow::{
-        domain::money::ledger::{Asset, Kind, Posting, post_in, post_once_in, verify_if_due},
+        domain::money::ledger::{Asset, EntryKind, Posting, post_in, post_once_in, verify_if_due},
         types::UserId,
     };
 
@@ -417,7 +417,7 @@ fn verifies_the_ledger_once_a_day() {
         user: UserId(1),
         asset: Asset::Point,
         delta,
-        kind: Kind::Topup,
+        kind: EntryKind::Topup,
         reference: reference.map(ToOwned::to_owned),
     };
     let post = |posting: Posting| app.store.write(move |tx| post_in(tx, posting)).wait();
@@ -448,7 +448,7 @@ fn verifies_the_ledger_once_a_day() {
 fn a_final_failure_rolls_back_and_keeps_its_response() {
     use yarrow::{
         domain::{
-            money::ledger::{self, Asset, Kind, Posting},
+            money::ledger::{self, Asset, EntryKind, Posting},
             operations::idempotency::{Claim, IdempotentOutcome, IdempotentRequest, StoredResponse},
         },
         error::{Error, Result},
@@ -463,7 +463,8 @@ fn a_final_failure_rolls_back_and_keeps_its_response() {
         request_sha256: [1; 32],
         kept_for: std::time::Duration::from_mins(1),
     };
-    let posting = |delta| Posting { user: UserId(1), asset: Asset::Coin, delta, kind: Kind::Adjust, reference: None };
+    let posting =
+        |delta| Posting { user: UserId(1), asset: Asset::Coin, delta, kind: EntryKind::Adjust, reference: None };
     let try_once = || {
         let render = |outcome: Result<&(), &Error>| {
             Ok(StoredResponse { status: 402, body: outcome.unwrap_err().code.name().as_bytes().to_vec() })
@@ -488,7 +489,7 @@ fn a_final_failure_rolls_back_and_keeps_its_response() {
 fn a_purge_during_verification_is_consistent() {
     use yarrow::{
         domain::{
-            money::ledger::{self, Asset, Kind, Posting},
+            money::ledger::{self, Asset, EntryKind, Posting},
             operations::purge::{self, PurgeTarget},
         },
         types::UserId,
@@ -504,7 +505,8 @@ fn a_purge_during_verification_is_consistent() {
         Connection::open(directory.path().join("yarrow.db")).unwrap().execute_batch(fill).unwrap();
     };
     let post = |user| {
-        let posting = Posting { user: UserId(user), asset: Asset::Coin, delta: 5, kind: Kind::Topup, reference: None };
+        let posting =
+            Posting { user: UserId(user), asset: Asset::Coin, delta: 5, kind: EntryKind::Topup, reference: None };
         app.store.write(move |tx| ledger::post_in(tx, posting)).wait().unwrap();
     };
     // With a new account, with the same one again, and with none.

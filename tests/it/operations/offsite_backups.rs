@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use yarrow::providers::{
     FailureKind,
-    object_storage::{ObjectStorage, Settings},
+    object_storage::{ObjectStorage, ObjectStorageSettings},
 };
 
 use crate::support::{
@@ -336,7 +336,7 @@ fn reports_parts_that_cannot_be_deleted() {
 #[test]
 fn rejects_a_file_with_too_many_parts_before_upload() {
     let bucket = FakeS3::new();
-    let storage = ObjectStorage::new(&Settings {
+    let storage = ObjectStorage::new(&ObjectStorageSettings {
         endpoint: bucket.provider.url(),
         bucket: "backups".into(),
         region: fake_s3::REGION.into(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use yarrow::providers::client::{Answer, Client, Limits, Post};
+use yarrow::providers::client::{Client, HttpResponse, Limits, Post};
 use yarrow::providers::{Failure, FailureKind};
 
 use crate::support::fake_provider::{FakeProvider, Reply};
@@ -19,7 +19,7 @@ fn client() -> Client {
     Client::new("test", limits)
 }
 
-fn post(provider: &FakeProvider, body: &[u8]) -> Result<Answer, Failure> {
+fn post(provider: &FakeProvider, body: &[u8]) -> Result<HttpResponse, Failure> {
     let headers = [("content-type", "application/x-www-form-urlencoded"), ("host", "provider.example:8443")];
     client().post(&Post {
         url: &format!("{}/a?b=c", provider.url()),

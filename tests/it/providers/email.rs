@@ -6,8 +6,8 @@ use yarrow::{
     providers::{
         Failure, FailureKind,
         email::{
-            EmailSender, Message, letter,
-            smtp::{Encryption, Settings, Smtp},
+            EmailMessage, EmailSender, letter,
+            smtp::{Encryption, Smtp, SmtpSettings},
         },
     },
     types::{EmailAddress, Locale},
@@ -22,8 +22,8 @@ use crate::support::{
 const NOW: i64 = 1_768_465_800_000;
 const AUTH: Option<(&str, &str, &str)> = Some(("PLAIN LOGIN", "yarrow", "open sesame"));
 
-fn settings(server: &FakeSmtpServer, encryption: Encryption) -> Settings {
-    Settings {
+fn settings(server: &FakeSmtpServer, encryption: Encryption) -> SmtpSettings {
+    SmtpSettings {
         host: "localhost".into(),
         port: server.port(),
         encryption,
@@ -35,16 +35,16 @@ fn settings(server: &FakeSmtpServer, encryption: Encryption) -> Settings {
     }
 }
 
-fn with_password(settings: Settings, password: &str) -> Settings {
-    Settings { username: Some("yarrow".into()), password: Some(password.into()), ..settings }
+fn with_password(settings: SmtpSettings, password: &str) -> SmtpSettings {
+    SmtpSettings { username: Some("yarrow".into()), password: Some(password.into()), ..settings }
 }
 
-fn message() -> Message {
+fn message() -> EmailMessage {
     let to = EmailAddress::parse("li.ming@example.com").unwrap();
     letter::SIGN_IN.filled(to, Locale::Chinese, &[("code", "01234567"), ("minutes", "10")])
 }
 
-fn send(settings: Settings) -> Result<(), Failure> {
+fn send(settings: SmtpSettings) -> Result<(), Failure> {
     Smtp::new(settings, Box::new(|| NOW)).unwrap().send(&message())
 }
 
@@ -108,9 +108,9 @@ fn rejects_an_untrusted_certificate() {
     ] {
         let server = FakeSmtpServer::offering(offer);
         let wrong = [
-            Settings { ca: None, ..settings(&server, encryption) },
-            Settings { ca: Some(another.certificate.clone()), ..settings(&server, encryption) },
-            Settings { host: "127.0.0.1".into(), ..settings(&server, encryption) },
+            SmtpSettings { ca: None, ..settings(&server, encryption) },
+            SmtpSettings { ca: Some(another.certificate.clone()), ..settings(&server, encryption) },
+            SmtpSettings { host: "127.0.0.1".into(), ..settings(&server, encryption) },
         ];
         for settings in wrong {
             let failure = send(settings).unwrap_err();
@@ -176,7 +176,7 @@ fn a_silent_server_times_out() {
         let server = FakeSmtpServer::offering(Offer { trouble: Some((step, SmtpFault::Silence)), ..Offer::default() });
         let started_at = Instant::now();
         let failure =
-            send(Settings { timeout: Duration::from_secs(2), ..settings(&server, Encryption::None) }).unwrap_err();
+            send(SmtpSettings { timeout: Duration::from_secs(2), ..settings(&server, Encryption::None) }).unwrap_err();
         assert_eq!(
             (failure.kind, failure.is_certainly_not_accepted()),
             (FailureKind::TimedOut, is_certain),
@@ -191,18 +191,18 @@ fn an_unused_address_is_unreachable() {
     let server = FakeSmtpServer::offering(Offer::default());
     let unreachable_url = free_address();
     let (host, port) = (unreachable_url.ip().to_string(), unreachable_url.port());
-    let failure = send(Settings { host, port, ..settings(&server, Encryption::None) }).unwrap_err();
+    let failure = send(SmtpSettings { host, port, ..settings(&server, Encryption::None) }).unwrap_err();
     assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Unreachable, "connection_failed"));
 }
 
 #[test]
 fn distinguishes_invalid_settings() {
     let server = FakeSmtpServer::offering(Offer::default());
-    let fault = |settings: Settings| Smtp::new(settings, Box::new(|| NOW)).err().unwrap();
-    let no_one = Settings { from: "nobody".into(), ..settings(&server, Encryption::None) };
+    let fault = |settings: SmtpSettings| Smtp::new(settings, Box::new(|| NOW)).err().unwrap();
+    let no_one = SmtpSettings { from: "nobody".into(), ..settings(&server, Encryption::None) };
     assert!(fault(no_one).starts_with("email.from"));
     for no_certificate in ["-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "/etc/mail/ca.pem"] {
-        let settings = Settings { ca: Some(no_certificate.into()), ..settings(&server, Encryption::Tls) };
+        let settings = SmtpSettings { ca: Some(no_certificate.into()), ..settings(&server, Encryption::Tls) };
         assert!(fault(settings).starts_with("email.ca"), "{no_certificate}");
     }
 }

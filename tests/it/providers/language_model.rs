@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use yarrow::providers::llm::openai::{OpenAi, Settings};
-use yarrow::providers::llm::{Completion, Flow, LanguageModel, Message, Request, Role};
+use yarrow::providers::llm::openai::{OpenAi, OpenAiSettings};
+use yarrow::providers::llm::{ChatMessage, Completion, Flow, LanguageModel, Request, Role};
 use yarrow::providers::{Failure, FailureKind};
 
 use crate::support::fake_provider::{FakeProvider, Reply};
@@ -13,12 +13,12 @@ const VECTORS: &str = include_str!("../../vectors/llm.json");
 const ANSWER: &str = r#"{"id":"chatcmpl-1","model":"m-2026","choices":[{"index":0,"message":{"role":"assistant","content":"大吉","reasoning_content":"先看本卦"},"finish_reason":"stop"}],"usage":{"prompt_tokens":31,"completion_tokens":6,"total_tokens":37}}"#;
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 
-fn settings(provider: &FakeProvider) -> Settings {
+fn settings(provider: &FakeProvider) -> OpenAiSettings {
     settings_for(format!("{}/v1/", provider.url()))
 }
 
-fn settings_for(base_url: String) -> Settings {
-    Settings {
+fn settings_for(base_url: String) -> OpenAiSettings {
+    OpenAiSettings {
         base_url,
         api_key: Some("sk-test".into()),
         model: "m".into(),
@@ -32,8 +32,8 @@ fn settings_for(base_url: String) -> Settings {
 }
 
 /// Short timeouts that a busy machine can still meet.
-fn impatient(provider: &FakeProvider) -> Settings {
-    Settings {
+fn impatient(provider: &FakeProvider) -> OpenAiSettings {
+    OpenAiSettings {
         first_byte_timeout: Duration::from_secs(1),
         idle_timeout: Duration::from_secs(1),
         total_timeout: Duration::from_secs(3),
@@ -46,8 +46,8 @@ fn request(stream: bool) -> Request {
         trace_id: TRACE.into(),
         user_reference: "u-7f3a".into(),
         messages: vec![
-            Message { role: Role::System, content: "你解卦".into() },
-            Message { role: Role::User, content: "问事业".into() },
+            ChatMessage { role: Role::System, content: "你解卦".into() },
+            ChatMessage { role: Role::User, content: "问事业".into() },
         ],
         stream,
         temperature: Some(0.7),
@@ -61,7 +61,7 @@ fn complete(model: &OpenAi, request: &Request, sink: &mut dyn FnMut(&str) -> Flo
     model.converse(request, &mut |piece| if request.stream { sink(piece.text) } else { Flow::Continue })
 }
 
-fn ask(settings: Settings, stream: bool) -> (String, Result<Completion, Failure>) {
+fn ask(settings: OpenAiSettings, stream: bool) -> (String, Result<Completion, Failure>) {
     let mut text = String::new();
     let result = complete(&OpenAi::new(settings), &request(stream), &mut |piece| {
         text.push_str(piece);
@@ -372,7 +372,7 @@ fn a_silent_provider_times_out() {
 #[test]
 fn a_whole_response_may_take_the_time_of_the_call() {
     let provider = FakeProvider::with_replies([Reply::json(ANSWER).after(Duration::from_millis(1_500))]);
-    let patient = Settings { total_timeout: Duration::from_secs(30), ..impatient(&provider) };
+    let patient = OpenAiSettings { total_timeout: Duration::from_secs(30), ..impatient(&provider) };
     assert_eq!(ask(patient, false).1.unwrap().text, "大吉");
 
     let provider = FakeProvider::with_replies([Reply::json(ANSWER).after(Duration::from_secs(30))]);
@@ -387,7 +387,7 @@ fn comments_extend_the_timeout_within_a_limit() {
     )
     .in_chunks([14, 14, 14, 14, 14, 14, 14, 14, 14, 14, 9000])
     .with_pauses(Duration::from_millis(500))]);
-    let settings = Settings {
+    let settings = OpenAiSettings {
         first_byte_timeout: Duration::from_secs(3),
         idle_timeout: Duration::from_secs(3),
         total_timeout: Duration::from_secs(40),
@@ -419,7 +419,7 @@ fn a_cancelled_call_disconnects_from_the_provider() {
 #[test]
 fn a_cancelled_call_is_not_retried() {
     let provider = FakeProvider::with_replies([Reply::status(503).header("retry-after", "9"), Reply::json(ANSWER)]);
-    let patient = Settings { max_retry_delay: Duration::from_secs(10), ..settings(&provider) };
+    let patient = OpenAiSettings { max_retry_delay: Duration::from_secs(10), ..settings(&provider) };
     let started = Instant::now();
     let result = complete(&OpenAi::new(patient), &request(true), &mut |_| Flow::Stop);
     assert_eq!(result.err().unwrap().kind, FailureKind::Cancelled);

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use yarrow::providers::sms::aliyun::{Aliyun, Settings};
-use yarrow::providers::sms::{CodeMessage, Receipt, SmsSender};
+use yarrow::providers::sms::aliyun::{AliyunSms, AliyunSmsSettings};
+use yarrow::providers::sms::{CodeMessage, SmsReceipt, SmsSender};
 use yarrow::providers::{Failure, FailureKind};
 
 use crate::support::fake_provider::{FakeProvider, Reply};
@@ -14,27 +14,27 @@ const SECRET: &str = "TESTAccessKeySecret0000000000001";
 const NOW: i64 = 1_768_465_800_000;
 const ACCEPTED: &str = r#"{"Code":"OK","Message":"OK","BizId":"900619746936498440^0","RequestId":"R-1"}"#;
 
-fn sender(url: &str, total: Duration) -> Aliyun {
-    let settings = Settings {
+fn sender(url: &str, total: Duration) -> AliyunSms {
+    let settings = AliyunSmsSettings {
         endpoint: url.to_owned(),
         access_key_id: KEY_ID.into(),
         access_key_secret: SECRET.into(),
         sign_name: "易 卦*~(测)'试".into(),
         template_code: "SMS_000000001".into(),
     };
-    Aliyun::with_total_timeout(settings, Box::new(|| NOW), total)
+    AliyunSms::with_total_timeout(settings, Box::new(|| NOW), total)
 }
 
 fn message() -> CodeMessage {
     CodeMessage { phone_number: "+8613900000000".into(), code: "012345".into(), expires_in_minutes: 5 }
 }
 
-fn send(provider: &FakeProvider) -> Result<Receipt, Failure> {
+fn send(provider: &FakeProvider) -> Result<SmsReceipt, Failure> {
     send_to(&provider.url())
 }
 
 /// Allows more than the default five seconds, for busy machines.
-fn send_to(url: &str) -> Result<Receipt, Failure> {
+fn send_to(url: &str) -> Result<SmsReceipt, Failure> {
     sender(url, Duration::from_secs(20)).send_code(&message())
 }
 

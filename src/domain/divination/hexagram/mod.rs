@@ -16,4 +16,6 @@ pub use cast::Cast;
 pub use casting::{three_coins, yarrow_stalks};
 pub use catalog::{Hexagram, Trigram};
 pub use line::{Line, Lines, LinesError, UnknownLine};
-pub use reading::{Conflict, Content, Evidence, Facts, Form, Kept, LARGEST_DATA_BYTES, Order, Place, Problem, read};
+pub use reading::{
+    Conflict, Content, Evidence, Facts, Form, LARGEST_DATA_BYTES, LineOrder, Place, ReadingFault, Winner, read,
+};

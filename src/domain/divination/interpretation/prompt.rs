@@ -5,7 +5,7 @@ use serde_json::json;
 use super::question::Question;
 use crate::{
     domain::divination::hexagram::Facts,
-    providers::llm::{Message, Role, builtin::Reading},
+    providers::llm::{ChatMessage, Role, builtin::Reading},
     types::{JsonText, Locale},
 };
 
@@ -16,7 +16,7 @@ const CHINESE: &str = include_str!("../../../../assets/prompts/interpretation.zh
 const ENGLISH: &str = include_str!("../../../../assets/prompts/interpretation.en.txt");
 
 /// Returns the instructions as system message, and question, casting and computed structure as one JSON user message.
-pub(super) fn messages(question: &Question, facts: &Facts) -> Vec<Message> {
+pub(super) fn messages(question: &Question, facts: &Facts) -> Vec<ChatMessage> {
     let instructions = match question.locale {
         Locale::Chinese => CHINESE,
         Locale::English => ENGLISH,
@@ -28,8 +28,8 @@ pub(super) fn messages(question: &Question, facts: &Facts) -> Vec<Message> {
         "structure": facts.described(question.locale),
     });
     vec![
-        Message { role: Role::System, content: instructions.trim().to_owned() },
-        Message { role: Role::User, content: data.to_string() },
+        ChatMessage { role: Role::System, content: instructions.trim().to_owned() },
+        ChatMessage { role: Role::User, content: data.to_string() },
     ]
 }
 

@@ -14,11 +14,11 @@ use crate::{
             budget::{self, Reservation},
             hexagram::{self, Facts},
             model_calls::{
-                self, CallReport, Caller, ModelCalls, Outcome,
+                self, CallReport, ModelCaller, ModelCalls, Outcome,
                 hourly_limit::{self, LimitedCall},
             },
         },
-        moderation::{self, Field},
+        moderation::{self, ScreenedField},
     },
     error::Result,
     providers::llm::{Flow, Request},
@@ -69,7 +69,7 @@ fn begin(
     let allowed = core.config.llm.calls_per_user_hour;
     core.store.read(|tx| hourly_limit::check_in(tx, user, LimitedCall::Interpretation, allowed))?;
     let facts = hexagram::read(&question.divination_data.as_ref().map(JsonText::content).unwrap_or_default());
-    let fields = Field::of_question(&question.question, question.question_type.as_deref());
+    let fields = ScreenedField::of_question(&question.question, question.question_type.as_deref());
     if let Some(refusal) = moderation::check_fields(&calls.moderation, user, &fields) {
         return refusal.record::<PreparedInterpretation>(core).wait();
     }
@@ -122,7 +122,7 @@ pub fn run_with(
     sink: &mut dyn FnMut(&str) -> Flow,
     also: impl Fn(&Write<'_>, &CallRecord) -> Result<()> + Send + Sync + 'static,
 ) -> Result<CallRecord> {
-    let caller = Caller { user: Some(prepared.user), kind: record::CALL_KIND };
+    let caller = ModelCaller { user: Some(prepared.user), kind: record::CALL_KIND };
     let CallReport { outcome, failure } =
         model_calls::run(calls, caller, Request::clone(&prepared.request), &mut |piece| sink(piece.text));
     let record = finish(calls, prepared, outcome, also)?;

@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use super::outcome::Caller;
+use super::outcome::ModelCaller;
 use crate::{
     domain::moderation::{self, Moderation, Refusal},
     providers::llm::{Flow, Piece, Request, with_the_answer_only},
@@ -57,7 +57,7 @@ struct Segment {
 }
 
 impl<'run> AnswerScreen<'run> {
-    pub(super) fn new(moderation: &'run Moderation, caller: Caller, request: &Request) -> Self {
+    pub(super) fn new(moderation: &'run Moderation, caller: ModelCaller, request: &Request) -> Self {
         Self {
             moderation,
             user: caller.user.filter(|_| moderation.core.config.moderation.screen_answers),

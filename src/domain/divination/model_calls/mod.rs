@@ -14,6 +14,6 @@ mod run;
 pub mod test_call;
 
 pub use admission_queue::{AdmissionQueue, CallPermit, PermitFuture, overloaded};
-pub use outcome::{CallStatus, Caller, Outcome};
+pub use outcome::{CallStatus, ModelCaller, Outcome};
 pub use run::{CallReport, new_trace_id, run, store_outcome, user_reference};
 pub use service::ModelCalls;

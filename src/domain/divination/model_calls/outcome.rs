@@ -9,7 +9,7 @@ use crate::{
     error::Result,
     providers::{
         Failure, FailureKind,
-        llm::{Completion, Piece, Request, Usage, offline},
+        llm::{Completion, Piece, Request, TokenUsage, offline},
     },
     store::Write,
     types::{MicroAmount, UserId, milliseconds, named_enum},
@@ -34,7 +34,7 @@ named_enum! {
 
 /// The user who makes a call, and the kind under which it is counted.
 #[derive(Clone, Copy, Debug)]
-pub struct Caller {
+pub struct ModelCaller {
     /// `None` for the operator's test call.
     pub user: Option<UserId>,
     /// `interpretation`, `chat` or `test`.
@@ -55,7 +55,7 @@ pub struct Outcome {
     /// The failure of the first model, if the failover model was called.
     pub failover: Option<String>,
     /// As counted by the provider, if it reported usage.
-    pub usage: Option<Usage>,
+    pub usage: Option<TokenUsage>,
     pub cost: Option<MicroAmount>,
     pub first_token: Option<Duration>,
     pub duration: Duration,
@@ -89,7 +89,8 @@ impl Outcome {
 
     /// Returns prompt and completion tokens as the store holds them.
     pub fn tokens(&self) -> (Option<i64>, Option<i64>) {
-        let count = |tokens: fn(Usage) -> u64| self.usage.map(|usage| i64::try_from(tokens(usage)).unwrap_or(i64::MAX));
+        let count =
+            |tokens: fn(TokenUsage) -> u64| self.usage.map(|usage| i64::try_from(tokens(usage)).unwrap_or(i64::MAX));
         (count(|usage| usage.prompt_tokens), count(|usage| usage.completion_tokens))
     }
 }
@@ -123,7 +124,7 @@ impl StreamProgress {
 
 /// A finished call, whose outcome is to be computed.
 pub(super) struct FinishedCall<'run> {
-    pub(super) caller: Caller,
+    pub(super) caller: ModelCaller,
     pub(super) request: &'run Request,
     pub(super) progress: &'run StreamProgress,
     /// The provider that was called last.
@@ -141,7 +142,7 @@ struct ModelShare<'run> {
     model: &'run str,
     request: &'run Request,
     /// As counted by the provider.
-    usage: Option<Usage>,
+    usage: Option<TokenUsage>,
     progress: ModelProgress,
     /// The provider did not process the request, unless output arrived.
     is_free: bool,
@@ -177,7 +178,7 @@ pub(super) struct CallResult {
     text: Option<String>,
     finish_reason: Option<String>,
     model: Option<String>,
-    usage: Option<Usage>,
+    usage: Option<TokenUsage>,
     error_class: Option<String>,
     /// The provider certainly did not process the request.
     is_free: bool,

@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     answer_screen::AnswerScreen,
-    outcome::{CallResult, Caller, FinishedCall, NOT_ASKED, Outcome, StreamProgress},
+    outcome::{CallResult, FinishedCall, ModelCaller, NOT_ASKED, Outcome, StreamProgress},
     service::ModelCalls,
 };
 use crate::{
@@ -47,7 +47,7 @@ pub fn user_reference(core: &Core, user: UserId) -> String {
 /// A panic becomes a failed outcome, because the caller's record must be finished.
 pub fn run(
     calls: &ModelCalls,
-    caller: Caller,
+    caller: ModelCaller,
     request: Request,
     sink: &mut dyn FnMut(Piece<'_>) -> Flow,
 ) -> CallReport {
@@ -80,7 +80,7 @@ struct ModelResponse {
 
 fn call_model(
     calls: &ModelCalls,
-    caller: Caller,
+    caller: ModelCaller,
     request: &Request,
     begun: Instant,
     progress: &mut StreamProgress,
@@ -148,7 +148,7 @@ fn log_warnings(warnings: &[BudgetWarning]) {
     }
 }
 
-fn log_failure(failure: &Failure, caller: Caller, trace_id: &str) {
+fn log_failure(failure: &Failure, caller: ModelCaller, trace_id: &str) {
     let kind = caller.kind;
     match failure.kind {
         FailureKind::Misconfigured => {

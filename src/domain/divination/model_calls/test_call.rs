@@ -1,10 +1,10 @@
 //! A model call that the operator makes to test the model and to measure how fast it answers.
 
-use super::{CallReport, Caller, ModelCalls, new_trace_id, run};
+use super::{CallReport, ModelCaller, ModelCalls, new_trace_id, run};
 use crate::{
     domain::divination::hexagram,
     error::Result,
-    providers::llm::{Flow, Message, Request, Role, builtin::Reading},
+    providers::llm::{ChatMessage, Flow, Request, Role, builtin::Reading},
     types::Locale,
 };
 
@@ -18,7 +18,7 @@ pub fn make(calls: &ModelCalls) -> Result<CallReport> {
     let (locale, settings) = (Locale::English, &calls.core.config.llm);
     let request = Request {
         trace_id: new_trace_id()?,
-        messages: vec![Message { role: Role::User, content: QUESTION.to_owned() }],
+        messages: vec![ChatMessage { role: Role::User, content: QUESTION.to_owned() }],
         stream: true,
         temperature: settings.temperature,
         max_tokens: Some(settings.max_tokens.min(MAX_TOKENS)),
@@ -30,7 +30,7 @@ pub fn make(calls: &ModelCalls) -> Result<CallReport> {
         }),
         ..Request::default()
     };
-    let caller = Caller { user: None, kind: "test" };
+    let caller = ModelCaller { user: None, kind: "test" };
     let report = run(calls, caller, request, &mut |_| Flow::Continue);
     let (outcome, zone) = (report.outcome.clone(), calls.core.config.limits.time_zone.clone());
     calls.core.store.write(move |tx| outcome.count_in(tx, &zone.today(tx.now).to_string())).wait()?;

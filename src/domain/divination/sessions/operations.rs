@@ -12,7 +12,7 @@ use crate::{
     domain::{
         Each,
         divination::hexagram::{Cast, Hexagram, Lines},
-        moderation::{self, Field, Moderation},
+        moderation::{self, Moderation, ScreenedField},
         money::points,
         operations::{
             free_space_scrub,
@@ -64,7 +64,7 @@ pub fn cast(
         Ok(Some(stored)) => return Pending::ready(Ok(IdempotentOutcome::Replayed(stored))),
         Err(error) => return Pending::ready(Err(error)),
     }
-    let fields = Field::of_question(&draft.question, draft.question_type.as_deref());
+    let fields = ScreenedField::of_question(&draft.question, draft.question_type.as_deref());
     if let Some(refusal) = moderation::check_fields(moderation, user, &fields) {
         return refusal.record(core);
     }

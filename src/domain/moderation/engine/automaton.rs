@@ -26,7 +26,7 @@ pub(super) struct Automaton {
 
 /// The position of a scan. Most symbols continue no key: then only the last one matters, and no state.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Cursor {
+pub(super) struct ScanPosition {
     /// The state, if at least two symbols of some key have been read.
     state: u32,
     last: u32,
@@ -53,7 +53,7 @@ struct Output {
     next: u32,
 }
 
-impl Cursor {
+impl ScanPosition {
     pub(super) const BEGUN: Self = Self { state: ROOT, last: 0, lookahead: Lookahead(0) };
 
     /// The symbol read last, or 0.
@@ -125,7 +125,7 @@ impl Automaton {
 
     /// Reads one more symbol: what [`Automaton::step`] does, without touching states that lead nowhere.
     #[inline]
-    pub(super) fn advance(&self, cursor: Cursor, symbol: u32) -> Cursor {
+    pub(super) fn advance(&self, cursor: ScanPosition, symbol: u32) -> ScanPosition {
         if cursor.lookahead.may_go_on(symbol) {
             self.advance_from_state(cursor, symbol)
         } else {
@@ -134,7 +134,7 @@ impl Automaton {
     }
 
     /// The state after a walk.
-    pub(super) fn state_of(&self, cursor: Cursor) -> u32 {
+    pub(super) fn state_of(&self, cursor: ScanPosition) -> u32 {
         if cursor.has_state() { cursor.state } else { self.step(ROOT, cursor.last) }
     }
 
@@ -154,19 +154,19 @@ impl Automaton {
 
     /// Returns the scan after two symbols, independent of earlier ones.
     #[inline]
-    fn begin(&self, first: u32, second: u32) -> Cursor {
+    fn begin(&self, first: u32, second: u32) -> ScanPosition {
         match self.pairs.find(first, second) {
-            Some(pair) => Cursor { state: pair.state, last: second, lookahead: pair.lookahead },
-            None => Cursor { state: ROOT, last: second, lookahead: Lookahead::default() },
+            Some(pair) => ScanPosition { state: pair.state, last: second, lookahead: pair.lookahead },
+            None => ScanPosition { state: ROOT, last: second, lookahead: Lookahead::default() },
         }
     }
 
     #[inline(never)]
-    fn advance_from_state(&self, cursor: Cursor, symbol: u32) -> Cursor {
+    fn advance_from_state(&self, cursor: ScanPosition, symbol: u32) -> ScanPosition {
         let mut state = cursor.state;
         while !self.is_shallow(state) {
             if let Some(child) = self.child(state, symbol) {
-                return Cursor { state: child, last: symbol, lookahead: Lookahead::open(self.is_match(child)) };
+                return ScanPosition { state: child, last: symbol, lookahead: Lookahead::open(self.is_match(child)) };
             }
             state = self.nodes[state as usize].fail;
         }
@@ -443,7 +443,7 @@ mod tests {
     fn found(keys: &[Vec<u32>], text: &[u32]) -> Vec<(usize, usize)> {
         let borrowed: Vec<&[u32]> = keys.iter().map(Vec::as_slice).collect();
         let automaton = Automaton::build(&borrowed);
-        let (mut state, mut cursor) = (ROOT, Cursor::BEGUN);
+        let (mut state, mut cursor) = (ROOT, ScanPosition::BEGUN);
         let mut found = Vec::new();
         for (index, &symbol) in text.iter().enumerate() {
             state = automaton.step(state, symbol);

@@ -4,7 +4,7 @@
 //! resemble them, and has words of Latin letters only. The sound view compares syllables.
 
 use super::{
-    automaton::{Automaton, Cursor, ROOT},
+    automaton::{Automaton, ROOT, ScanPosition},
     code_point_table::CodePointTable,
     folding::{Fold, folding},
     letters::{Letter, Run, runs},
@@ -54,11 +54,11 @@ pub(super) struct MatchEnd {
 
 /// The scan positions that a quick scan tracks.
 struct Cursors {
-    cursor: Cursor,
+    cursor: ScanPosition,
     /// The walk as it was one letter ago.
-    before: Cursor,
+    before: ScanPosition,
     /// A second one over the text with two parts put together, until both agree again.
-    other: Option<Cursor>,
+    other: Option<ScanPosition>,
     /// There was one a letter ago.
     had_alternative: bool,
     previous: char,
@@ -95,7 +95,7 @@ impl Matcher {
     pub(super) fn scan(&self, text: &str) -> Scan {
         let mut seen = 0;
         let mut scan = Scan::default();
-        let (mut cursor, mut before) = (Cursor::BEGUN, Cursor::BEGUN);
+        let (mut cursor, mut before) = (ScanPosition::BEGUN, ScanPosition::BEGUN);
         let (mut previous, mut previous_entry) = ('\0', 0);
         let (mut other, mut had_alternative) = (None, false);
         for (place, character) in text.char_indices() {
@@ -133,7 +133,7 @@ impl Matcher {
     #[inline(never)]
     fn follow_parts(&self, cursors: &mut Cursors, character: char, entry: u32) -> bool {
         let mut is_found = false;
-        let mut follow = |from: Cursor, entry: u32| {
+        let mut follow = |from: ScanPosition, entry: u32| {
             let (cursor, found) = self.advanced_aside(from, entry);
             let agrees = cursor == cursors.cursor;
             // A letter that repeats a recombined one changes no state, but a word may continue from both.
@@ -228,10 +228,10 @@ impl Matcher {
     /// Advances by one letter and returns true if a word ends with it.
     #[expect(clippy::inline_always, reason = "a call for each character of every text costs as much as what it does")]
     #[inline(always)]
-    fn advanced(&self, cursor: Cursor, entry: u32) -> (Cursor, bool) {
+    fn advanced(&self, cursor: ScanPosition, entry: u32) -> (ScanPosition, bool) {
         let symbol = entry & SYMBOL;
         if symbol == UNKNOWN {
-            return (Cursor::BEGUN, false);
+            return (ScanPosition::BEGUN, false);
         }
         let is_repetition = symbol == cursor.last() && entry & UNREPEATED == 0;
         let cursor = if is_repetition { cursor } else { self.automaton.advance(cursor, symbol) };
@@ -240,12 +240,12 @@ impl Matcher {
 
     /// The slow path, kept out of the loop over all characters.
     #[inline(never)]
-    fn advanced_aside(&self, cursor: Cursor, entry: u32) -> (Cursor, bool) {
+    fn advanced_aside(&self, cursor: ScanPosition, entry: u32) -> (ScanPosition, bool) {
         self.advanced(cursor, entry)
     }
 
     #[inline(never)]
-    fn advance_over_several(&self, cursor: &mut Cursor, place: u32, character: char, ends: &mut Vec<MatchEnd>) {
+    fn advance_over_several(&self, cursor: &mut ScanPosition, place: u32, character: char, ends: &mut Vec<MatchEnd>) {
         let Fold::Letters(letters) = folding().fold(character) else { return };
         for (index, &letter) in letters.iter().enumerate() {
             let found;

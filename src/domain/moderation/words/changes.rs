@@ -11,7 +11,7 @@ const LOGGED_CHANGES: i64 = 1_000;
 
 /// One change of the list.
 #[derive(Clone, Debug)]
-pub enum Change {
+pub enum WordChange {
     Added(Word),
     /// The normal form of the removed word.
     Removed(String),
@@ -22,7 +22,7 @@ pub enum Change {
 pub enum Changes {
     None,
     /// The current version, and the changes that led to it.
-    Few(i64, Vec<Change>),
+    Few(i64, Vec<WordChange>),
     /// Too many to be listed: the list must be reloaded.
     Many,
 }
@@ -38,8 +38,8 @@ pub fn changes_since_in(tx: &Read<'_>, version: i64) -> Result<Changes> {
         "select version, action, folded, word, type, by_sound from word_changes where version > ?1 order by version";
     let rows = tx.all(sql, [version], |row| {
         let change = match row.get::<String>(1)?.as_str() {
-            "added" => Some(Change::Added(Word { text: row.get(3)?, kind: row.get(4)?, by_sound: row.get(5)? })),
-            "removed" => Some(Change::Removed(row.get(2)?)),
+            "added" => Some(WordChange::Added(Word { text: row.get(3)?, kind: row.get(4)?, by_sound: row.get(5)? })),
+            "removed" => Some(WordChange::Removed(row.get(2)?)),
             _ => None,
         };
         Ok((row.get::<i64>(0)?, change))
@@ -53,11 +53,11 @@ pub fn changes_since_in(tx: &Read<'_>, version: i64) -> Result<Changes> {
 }
 
 /// Returns the change that leads to the current state of the word with this normal form, whatever its state was before.
-pub fn state_in(tx: &Read<'_>, folded: &str) -> Result<Change> {
+pub fn state_in(tx: &Read<'_>, folded: &str) -> Result<WordChange> {
     let sql = "select word, type, by_sound from words where folded = ?1";
     let word =
         tx.first(sql, [folded], |row| Ok(Word { text: row.get(0)?, kind: row.get(1)?, by_sound: row.get(2)? }))?;
-    Ok(word.map_or_else(|| Change::Removed(folded.to_owned()), Change::Added))
+    Ok(word.map_or_else(|| WordChange::Removed(folded.to_owned()), WordChange::Added))
 }
 
 pub(super) fn note_many_in(tx: &Write<'_>) -> Result<()> {

@@ -9,7 +9,7 @@ mod file;
 mod changes;
 mod rows;
 
-pub use changes::{Change, Changes, changes_since_in, state_in, version_in};
+pub use changes::{Changes, WordChange, changes_since_in, state_in, version_in};
 pub use entry::{UNTYPED, check};
 pub use file::{CSV_HEADER, ImportOptions, SkippedLine, csv_field, parse, to_csv_line};
 pub use rows::{

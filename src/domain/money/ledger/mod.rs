@@ -23,7 +23,9 @@ use crate::{
 };
 
 pub use changes::{AccountChange, Authority, export_changes_in};
-pub use verification::{Discrepancy, Progress, Repair, Report, Verification, verify, verify_if_due};
+pub use verification::{
+    AccountRepair, Discrepancy, Verification, VerificationProgress, VerificationReport, verify, verify_if_due,
+};
 
 /// Selects the columns that [`entry_of`] reads.
 macro_rules! select_entries {
@@ -60,7 +62,7 @@ impl Asset {
 named_enum! {
     /// The reason for an entry.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-    pub enum Kind {
+    pub enum EntryKind {
         Topup = "topup",
         Consume = "consume",
         Reset = "reset",
@@ -82,7 +84,7 @@ pub struct Posting {
     pub asset: Asset,
     /// The amount added, or taken if negative. Never zero.
     pub delta: i64,
-    pub kind: Kind,
+    pub kind: EntryKind,
     /// The business event, such as `order:2026…`. Another posting of this kind and reference is rejected. Without a
     /// reference, every posting counts.
     pub reference: Option<String>,
@@ -90,7 +92,7 @@ pub struct Posting {
 
 /// A posted change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct LedgerEntry {
     /// The number among all entries, from 1 without gaps.
     pub seq: i64,
     pub user: UserId,
@@ -99,14 +101,14 @@ pub struct Entry {
     pub sequence: i64,
     pub delta: i64,
     pub balance_after: i64,
-    pub kind: Kind,
+    pub kind: EntryKind,
     pub reference: Option<String>,
     pub created_at: Timestamp,
 }
 
 /// A user's account of one asset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Account {
+pub struct LedgerAccount {
     pub balance: i64,
     /// The number of the account's last entry, or 0.
     pub last_sequence: i64,
@@ -114,7 +116,7 @@ pub struct Account {
     pub suspended_at: Option<Timestamp>,
 }
 
-impl Account {
+impl LedgerAccount {
     /// Returns the balance after a change.
     fn after(&self, asset: Asset, delta: i64) -> Result<i64> {
         if self.suspended_at.is_some() {
@@ -133,7 +135,7 @@ impl Account {
 /// # Errors
 /// `insufficient_coins` or `insufficient_points` if the balance would fall below zero; `already_posted` for a known
 /// reference; `balance_too_large`; `account_inconsistent` for a suspended account. Nothing is changed then.
-pub fn post_in(tx: &Write<'_>, posting: Posting) -> Result<Entry> {
+pub fn post_in(tx: &Write<'_>, posting: Posting) -> Result<LedgerEntry> {
     let Posting { user, asset, delta, kind, reference } = posting;
     if delta == 0 {
         return Err(Error::internal("a posting that changes nothing"));
@@ -158,14 +160,14 @@ pub fn post_in(tx: &Write<'_>, posting: Posting) -> Result<Entry> {
         None => "insert into balances (user_id, asset, balance, last_sequence) values (?1, ?2, ?3, ?4)",
     };
     tx.execute(keep, (user.0, asset.name(), balance_after, sequence))?;
-    Ok(Entry { seq, user, asset, sequence, delta, balance_after, kind, reference, created_at })
+    Ok(LedgerEntry { seq, user, asset, sequence, delta, balance_after, kind, reference, created_at })
 }
 
 /// Posts a change unless its reference was posted before. Returns the entry and true if it is new.
 ///
 /// # Errors
 /// Those of [`post_in`] except `already_posted`; `internal` for a posting without a reference.
-pub fn post_once_in(tx: &Write<'_>, posting: Posting) -> Result<(Entry, bool)> {
+pub fn post_once_in(tx: &Write<'_>, posting: Posting) -> Result<(LedgerEntry, bool)> {
     let Some(reference) = &posting.reference else {
         return Err(Error::internal("a posting that counts once needs a reference"));
     };
@@ -176,7 +178,12 @@ pub fn post_once_in(tx: &Write<'_>, posting: Posting) -> Result<(Entry, bool)> {
 }
 
 /// Finds the entry with this kind and reference.
-pub fn find_by_reference_in(tx: &Read<'_>, asset: Asset, kind: Kind, reference: &str) -> Result<Option<Entry>> {
+pub fn find_by_reference_in(
+    tx: &Read<'_>,
+    asset: Asset,
+    kind: EntryKind,
+    reference: &str,
+) -> Result<Option<LedgerEntry>> {
     tx.first(
         select_entries!("where asset = ?1 and kind = ?2 and ref = ?3"),
         (asset.name(), kind.name(), reference),
@@ -185,7 +192,7 @@ pub fn find_by_reference_in(tx: &Read<'_>, asset: Asset, kind: Kind, reference: 
 }
 
 /// Returns the account, with a zero balance if there is none.
-pub fn account_in(tx: &Read<'_>, user: UserId, asset: Asset) -> Result<Account> {
+pub fn account_in(tx: &Read<'_>, user: UserId, asset: Asset) -> Result<LedgerAccount> {
     Ok(find_account_in(tx, user, asset)?.unwrap_or_default())
 }
 
@@ -195,7 +202,7 @@ pub fn balance(core: &Core, user: UserId, asset: Asset) -> Result<i64> {
 }
 
 /// Lists the account's entries, newest first.
-pub fn entries(core: &Core, user: UserId, asset: Asset, page: PageRequest) -> Result<Paginated<Entry>> {
+pub fn entries(core: &Core, user: UserId, asset: Asset, page: PageRequest) -> Result<Paginated<LedgerEntry>> {
     core.store.read(|tx| {
         let items = tx.all(
             select_entries!("where user_id = ?1 and asset = ?2 order by sequence desc limit ?3 offset ?4"),
@@ -208,7 +215,7 @@ pub fn entries(core: &Core, user: UserId, asset: Asset, page: PageRequest) -> Re
 }
 
 /// Returns a page of the account's entries by cursor, newest first.
-pub fn entries_in_span(core: &Core, user: UserId, asset: Asset, span: CursorRange) -> Result<CursorSlice<Entry>> {
+pub fn entries_in_span(core: &Core, user: UserId, asset: Asset, span: CursorRange) -> Result<CursorSlice<LedgerEntry>> {
     let rows = core.store.read(|tx| {
         tx.all(
             select_entries!("where user_id = ?1 and asset = ?2 and sequence < ?3 order by sequence desc limit ?4"),
@@ -223,10 +230,10 @@ pub fn entries_in_span(core: &Core, user: UserId, asset: Asset, span: CursorRang
 pub fn entries_between_in(
     tx: &Read<'_>,
     asset: Asset,
-    kinds: [Kind; 2],
+    kinds: [EntryKind; 2],
     (from, to): (Timestamp, Timestamp),
     numbers: Range<i64>,
-) -> Result<Vec<Entry>> {
+) -> Result<Vec<LedgerEntry>> {
     tx.all(
         select_entries!(
             "where seq >= ?1 and seq < ?2 and asset = ?3 and kind in (?4, ?5) \
@@ -269,26 +276,30 @@ pub fn open_account_in(tx: &Write<'_>, user: UserId, asset: Asset) -> Result<boo
     Ok(made == 1)
 }
 
-fn find_account_in(tx: &Read<'_>, user: UserId, asset: Asset) -> Result<Option<Account>> {
+fn find_account_in(tx: &Read<'_>, user: UserId, asset: Asset) -> Result<Option<LedgerAccount>> {
     tx.first(
         "select balance, last_sequence, suspended_at from balances where user_id = ?1 and asset = ?2",
         (user.0, asset.name()),
         |row| {
             let suspended_at: Option<i64> = row.get(2)?;
-            Ok(Account { balance: row.get(0)?, last_sequence: row.get(1)?, suspended_at: suspended_at.map(Timestamp) })
+            Ok(LedgerAccount {
+                balance: row.get(0)?,
+                last_sequence: row.get(1)?,
+                suspended_at: suspended_at.map(Timestamp),
+            })
         },
     )
 }
 
-fn entry_of(row: &Row<'_>) -> rusqlite::Result<Entry> {
-    Ok(Entry {
+fn entry_of(row: &Row<'_>) -> rusqlite::Result<LedgerEntry> {
+    Ok(LedgerEntry {
         seq: row.get(0)?,
         user: UserId(row.get(1)?),
         asset: row.get_parsed(2, Asset::from_name)?,
         sequence: row.get(3)?,
         delta: row.get(4)?,
         balance_after: row.get(5)?,
-        kind: row.get_parsed(6, Kind::from_name)?,
+        kind: row.get_parsed(6, EntryKind::from_name)?,
         reference: row.get(7)?,
         created_at: Timestamp(row.get(8)?),
     })

@@ -13,7 +13,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{Account, Asset, Authority, Kind, changes, changes::NewAccountChange, last_number_in};
+use super::{Asset, Authority, EntryKind, LedgerAccount, changes, changes::NewAccountChange, last_number_in};
 use crate::{
     core::Core,
     domain::operations::settings,
@@ -42,7 +42,7 @@ pub struct Discrepancy {
 
 /// The result of a verification.
 #[derive(Clone, Debug, Default)]
-pub struct Report {
+pub struct VerificationReport {
     pub entries: i64,
     pub accounts: i64,
     /// Rows of the audit ledger.
@@ -58,7 +58,7 @@ pub struct Report {
     emptied: i64,
 }
 
-impl Report {
+impl VerificationReport {
     pub fn is_consistent(&self) -> bool {
         self.discrepancies_found == 0
     }
@@ -91,7 +91,7 @@ impl Verification {
 
 /// The result of repairing an account.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Repair {
+pub enum AccountRepair {
     /// There was nothing to repair.
     Sound,
     /// The balance was recomputed from the entries, and the account is active again.
@@ -101,13 +101,13 @@ pub enum Repair {
 }
 
 /// A callback that receives the number of entries read and the total.
-pub type Progress<'watcher> = &'watcher mut dyn FnMut(i64, i64);
+pub type VerificationProgress<'watcher> = &'watcher mut dyn FnMut(i64, i64);
 
 /// Verifies the whole ledger, suspends inconsistent accounts, and stores the summary.
 ///
 /// # Errors
 /// Storage errors. Discrepancies are part of the report.
-pub fn verify(core: &Core, progress: Progress<'_>) -> Result<Report> {
+pub fn verify(core: &Core, progress: VerificationProgress<'_>) -> Result<VerificationReport> {
     let mut report = inspect(&core.store, progress)?;
     for &(user, asset) in &report.suspects {
         report.suspended += u64::from(core.store.write(move |tx| suspend_if_wrong_in(tx, user, asset)).wait()?);
@@ -123,7 +123,7 @@ pub fn verify(core: &Core, progress: Progress<'_>) -> Result<Report> {
 ///
 /// # Errors
 /// Storage errors.
-pub fn inspect(store: &Store, progress: Progress<'_>) -> Result<Report> {
+pub fn inspect(store: &Store, progress: VerificationProgress<'_>) -> Result<VerificationReport> {
     walk(|walk| store.read(|tx| walk.read_piece_in(tx)), store.read(last_number_in)?, progress)
 }
 
@@ -131,7 +131,7 @@ pub fn inspect(store: &Store, progress: Progress<'_>) -> Result<Report> {
 ///
 /// # Errors
 /// Storage errors.
-pub fn inspect_copy(copy: &DatabaseCopy, progress: Progress<'_>) -> Result<Report> {
+pub fn inspect_copy(copy: &DatabaseCopy, progress: VerificationProgress<'_>) -> Result<VerificationReport> {
     walk(|walk| copy.read(|tx| walk.read_piece_in(tx)), copy.read(last_number_in)?, progress)
 }
 
@@ -151,7 +151,7 @@ pub fn verify_if_due(core: &Core) -> Result<bool> {
 ///
 /// # Errors
 /// Storage errors.
-pub fn remember(core: &Core, report: &Report, discrepancies: u64) -> Result<()> {
+pub fn remember(core: &Core, report: &VerificationReport, discrepancies: u64) -> Result<()> {
     let (emptied, accounts) = (report.emptied, u64::try_from(report.accounts).unwrap_or(0));
     let put = move |tx: &Write<'_>| {
         // A report on a purged ledger is obsolete.
@@ -193,17 +193,17 @@ pub fn suspended_accounts_in(tx: &Read<'_>, asset: Asset) -> Result<Vec<UserId>>
 }
 
 /// Recomputes the balance from the entries if they are consistent, and reactivates the account.
-pub fn repair_in(tx: &Write<'_>, authority: &Authority, user: UserId, asset: Asset) -> Result<Repair> {
+pub fn repair_in(tx: &Write<'_>, authority: &Authority, user: UserId, asset: Asset) -> Result<AccountRepair> {
     let account = super::find_account_in(tx, user, asset)?;
     let (entries, discrepancies) = read_account_in(tx, user, asset)?;
     if !discrepancies.is_empty() {
         suspend_in(tx, user, asset)?;
-        return Ok(Repair::Broken(discrepancies));
+        return Ok(AccountRepair::Broken(discrepancies));
     }
     let before = account.unwrap_or_default();
     let is_sound = before.suspended_at.is_none() && entries.agrees_with(&before);
     if is_sound && (account.is_some() || entries.sequence == 0) {
-        return Ok(Repair::Sound);
+        return Ok(AccountRepair::Sound);
     }
     let after = i64::try_from(entries.sum).map_err(Error::internal)?;
     tx.execute(
@@ -215,10 +215,14 @@ pub fn repair_in(tx: &Write<'_>, authority: &Authority, user: UserId, asset: Ass
     let changed =
         NewAccountChange { action: "repair", user, asset, balance_before: before.balance, balance_after: after };
     changes::record_in(tx, authority, changed)?;
-    Ok(Repair::Repaired { before: before.balance, after })
+    Ok(AccountRepair::Repaired { before: before.balance, after })
 }
 
-fn walk(mut piece: impl FnMut(&mut Walk) -> Result<bool>, total: i64, progress: Progress<'_>) -> Result<Report> {
+fn walk(
+    mut piece: impl FnMut(&mut Walk) -> Result<bool>,
+    total: i64,
+    progress: VerificationProgress<'_>,
+) -> Result<VerificationReport> {
     let mut walk = Walk::default();
     while !piece(&mut walk)? {
         progress(walk.report.entries, total.max(walk.report.entries));
@@ -300,7 +304,7 @@ impl Entries {
         self.sum += i128::from(line.delta);
     }
 
-    pub fn agrees_with(&self, account: &Account) -> bool {
+    pub fn agrees_with(&self, account: &LedgerAccount) -> bool {
         i128::from(account.balance) == self.sum && account.last_sequence == self.sequence
     }
 }
@@ -313,7 +317,7 @@ struct Walk {
     accounts: HashMap<(UserId, Asset), Entries>,
     /// Manual entries whose audit row has not been found yet, with their number.
     unaudited: BTreeMap<Audited, i64>,
-    report: Report,
+    report: VerificationReport,
 }
 
 impl Walk {
@@ -322,7 +326,7 @@ impl Walk {
     fn read_piece_in(&mut self, tx: &Read<'_>) -> Result<bool> {
         let emptied = emptied_in(tx)?;
         if self.report.emptied != emptied {
-            *self = Self { report: Report { emptied, ..Report::default() }, ..Self::default() };
+            *self = Self { report: VerificationReport { emptied, ..VerificationReport::default() }, ..Self::default() };
         }
         let mut read = 0;
         tx.each(
@@ -364,7 +368,8 @@ impl Walk {
                  order by user_id, asset limit ?3",
                 (last.0, last.1, PIECE),
                 |row| {
-                    let account = Account { balance: row.get(2)?, last_sequence: row.get(3)?, suspended_at: None };
+                    let account =
+                        LedgerAccount { balance: row.get(2)?, last_sequence: row.get(3)?, suspended_at: None };
                     Ok((UserId(row.get(0)?), row.get_parsed(1, Asset::from_name)?, account))
                 },
             )?;
@@ -383,7 +388,7 @@ impl Walk {
         Ok(())
     }
 
-    fn compare_balance(&mut self, user: UserId, asset: Asset, account: &Account) {
+    fn compare_balance(&mut self, user: UserId, asset: Asset, account: &LedgerAccount) {
         self.report.accounts += 1;
         let entries = self.accounts.remove(&(user, asset)).unwrap_or_default();
         if i128::from(account.balance) != entries.sum {
@@ -431,7 +436,7 @@ impl Walk {
 fn line_of(row: &Row<'_>) -> rusqlite::Result<Line> {
     let (user, asset) = (UserId(row.get(1)?), row.get_parsed(2, Asset::from_name)?);
     let (delta, balance_after) = (row.get(4)?, row.get::<i64>(5)?);
-    let is_by_hand = row.get_ref(6)?.as_str()? == Kind::Adjust.name();
+    let is_by_hand = row.get_ref(6)?.as_str()? == EntryKind::Adjust.name();
     let audited_as = if is_by_hand {
         Some((user, asset, balance_after.saturating_sub(delta), balance_after, Timestamp(row.get(7)?)))
     } else {

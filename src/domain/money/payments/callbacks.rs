@@ -7,9 +7,9 @@
 use crate::domain::money::payments::Payments;
 use crate::{
     core::Core,
-    domain::money::payments::settle::{self, Outcome, Verdict},
+    domain::money::payments::settle::{self, SettlementEffect, SettlementOutcome},
     error::{Code, Error, Result},
-    providers::payment::{Notification, Rejection},
+    providers::payment::{PaymentNotification, Rejection},
     store::{Pending, Read, Row, Write},
     types::{PageRequest, Paginated, Timestamp, named_enum},
 };
@@ -47,36 +47,36 @@ pub struct Callback {
 
 /// A filter on callbacks.
 #[derive(Clone, Debug, Default)]
-pub struct Filter {
+pub struct CallbackFilter {
     pub order_no: Option<String>,
-    pub verdict: Option<Verdict>,
+    pub verdict: Option<SettlementEffect>,
 }
 
 /// The result of processing a callback.
 #[derive(Clone, Debug)]
-pub struct Receipt {
+pub struct CallbackResult {
     pub id: i64,
-    pub verdict: Verdict,
+    pub verdict: SettlementEffect,
     pub reason: Option<String>,
     pub order_no: Option<String>,
 }
 
-impl Receipt {
+impl CallbackResult {
     /// Returns true if the provider need not send it again.
     pub const fn is_acknowledged(&self) -> bool {
         self.verdict.is_acknowledged()
     }
 
     /// Returns the response to the provider.
-    pub const fn word(&self) -> Word {
-        if self.is_acknowledged() { Word::Success } else { Word::Fail }
+    pub const fn word(&self) -> CallbackReply {
+        if self.is_acknowledged() { CallbackReply::Success } else { CallbackReply::Fail }
     }
 }
 
 named_enum! {
     /// A response to a provider.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum Word {
+    pub enum CallbackReply {
         /// The callback is on disk.
         Success = "success",
         /// The provider shall send it again.
@@ -85,7 +85,7 @@ named_enum! {
 }
 
 /// Processes and stores a notification in one transaction.
-pub fn receive(payments: &Payments, form: Vec<u8>) -> Pending<Receipt> {
+pub fn receive(payments: &Payments, form: Vec<u8>) -> Pending<CallbackResult> {
     judge(payments, form, None)
 }
 
@@ -93,17 +93,17 @@ pub fn receive(payments: &Payments, form: Vec<u8>) -> Pending<Receipt> {
 ///
 /// # Errors
 /// `not_found`.
-pub fn replay(payments: &Payments, id: i64) -> Result<Pending<Receipt>> {
+pub fn replay(payments: &Payments, id: i64) -> Result<Pending<CallbackResult>> {
     let kept = payments.core.store.read(|tx| find_in(tx, id))?;
     Ok(judge(payments, kept.form, Some(id)))
 }
 
 /// Lists stored callbacks, newest first.
-pub fn list(core: &Core, filter: &Filter, page: PageRequest) -> Result<Paginated<Callback>> {
+pub fn list(core: &Core, filter: &CallbackFilter, page: PageRequest) -> Result<Paginated<Callback>> {
     core.store.read(|tx| list_in(tx, filter, page))
 }
 
-fn judge(payments: &Payments, form: Vec<u8>, replay_of: Option<i64>) -> Pending<Receipt> {
+fn judge(payments: &Payments, form: Vec<u8>, replay_of: Option<i64>) -> Pending<CallbackResult> {
     let gateway = &payments.gateway;
     let channel = gateway.name();
     let max_rejected = payments.core.config.payment.refused_callbacks;
@@ -126,13 +126,17 @@ struct Message<'form> {
     replay_of: Option<i64>,
 }
 
-fn apply_and_store_in(tx: &Write<'_>, message: Message<'_>, notification: &Notification) -> Result<Receipt> {
+fn apply_and_store_in(
+    tx: &Write<'_>,
+    message: Message<'_>,
+    notification: &PaymentNotification,
+) -> Result<CallbackResult> {
     let trade = &notification.trade;
-    let Outcome { verdict, reason } = settle::apply_in(tx, trade)?;
+    let SettlementOutcome { verdict, reason } = settle::apply_in(tx, trade)?;
     let reason = reason.map(ToOwned::to_owned);
     let names = [Some(trade.order_no.clone()), Some(trade.trade_no.clone()), Some(notification.notify_id.clone())];
     let id = insert_in(tx, message, true, verdict, reason.as_deref(), &names)?;
-    Ok(Receipt { id, verdict, reason, order_no: Some(trade.order_no.clone()) })
+    Ok(CallbackResult { id, verdict, reason, order_no: Some(trade.order_no.clone()) })
 }
 
 fn store_rejected_in(
@@ -140,23 +144,28 @@ fn store_rejected_in(
     message: Message<'_>,
     rejection: &Rejection,
     max_rejected: u32,
-) -> Result<Receipt> {
+) -> Result<CallbackResult> {
     let reason = rejection.reason.to_string();
     let names = [rejection.order_no.clone(), rejection.trade_no.clone(), rejection.notify_id.clone()];
-    let id = insert_in(tx, message, rejection.is_genuine, Verdict::Rejected, Some(&reason), &names)?;
+    let id = insert_in(tx, message, rejection.is_genuine, SettlementEffect::Rejected, Some(&reason), &names)?;
     tx.execute(
         "delete from payment_callbacks where is_genuine = 0 and id <= (select id from payment_callbacks \
          where is_genuine = 0 order by id desc limit 1 offset ?1)",
         [max_rejected],
     )?;
-    Ok(Receipt { id, verdict: Verdict::Rejected, reason: Some(reason), order_no: rejection.order_no.clone() })
+    Ok(CallbackResult {
+        id,
+        verdict: SettlementEffect::Rejected,
+        reason: Some(reason),
+        order_no: rejection.order_no.clone(),
+    })
 }
 
 fn insert_in(
     tx: &Write<'_>,
     message: Message<'_>,
     is_genuine: bool,
-    verdict: Verdict,
+    verdict: SettlementEffect,
     reason: Option<&str>,
     [order_no, trade_no, notify_id]: &[Option<String>; 3],
 ) -> Result<i64> {
@@ -183,9 +192,9 @@ fn find_in(tx: &Read<'_>, id: i64) -> Result<Callback> {
     tx.first(select_callbacks!("where id = ?1"), [id], callback_row)?.ok_or_else(|| Error::from(Code::NotFound))
 }
 
-fn list_in(tx: &Read<'_>, filter: &Filter, page: PageRequest) -> Result<Paginated<Callback>> {
+fn list_in(tx: &Read<'_>, filter: &CallbackFilter, page: PageRequest) -> Result<Paginated<Callback>> {
     let (size, offset) = (page.size, page.offset());
-    let verdict = filter.verdict.map(Verdict::name);
+    let verdict = filter.verdict.map(SettlementEffect::name);
     // An order has few callbacks, so they need no index by verdict.
     if let Some(order_no) = &filter.order_no {
         return Ok(Paginated {

@@ -98,7 +98,7 @@ impl Payments {
 pub fn alipay_gateway(config: &Config, clock: Box<dyn Fn() -> i64 + Send + Sync>) -> Result<Alipay> {
     let payment = &config.payment;
     let private_key = payment.private_key.as_ref().map_or("", |key| key.expose_secret());
-    let settings = alipay::Settings {
+    let settings = alipay::AlipaySettings {
         app_id: payment.app_id.clone(),
         seller_id: payment.seller_id.clone(),
         private_key: private_key.to_owned(),

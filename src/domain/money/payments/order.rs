@@ -1,7 +1,7 @@
 //! An order and the rules for its coins.
 
 use crate::{
-    domain::money::ledger::{Entry, Kind},
+    domain::money::ledger::{EntryKind, LedgerEntry},
     error::{Code, Error, Result},
     providers::payment::{OrderRequest, OrderState, OrderView, PaymentGateway},
     types::{Fen, Timestamp, UserId},
@@ -78,11 +78,11 @@ impl Order {
     }
 
     /// Returns true if the ledger entry belongs to this order, by user and reference.
-    pub fn owns_entry(&self, entry: &Entry) -> bool {
+    pub fn owns_entry(&self, entry: &LedgerEntry) -> bool {
         let Some(reference) = entry.reference.as_deref().filter(|_| entry.user == self.user) else { return false };
         match entry.kind {
-            Kind::Topup => reference == self.credit_reference(),
-            Kind::Refund => (1..=self.returns).any(|number| reference == self.return_reference(number)),
+            EntryKind::Topup => reference == self.credit_reference(),
+            EntryKind::Refund => (1..=self.returns).any(|number| reference == self.return_reference(number)),
             _ => false,
         }
     }

@@ -10,7 +10,7 @@ use crate::{
     domain::{
         Each,
         money::{
-            ledger::{self, Asset, Entry, Kind},
+            ledger::{self, Asset, EntryKind, LedgerEntry},
             payments::{
                 callbacks::{self, Callback},
                 order::Order,
@@ -26,7 +26,7 @@ use crate::{
 
 /// A filter on orders.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Filter {
+pub struct OrderFilter {
     pub user: Option<UserId>,
     pub state: Option<OrderState>,
 }
@@ -88,13 +88,13 @@ pub struct OrderDetails {
     /// The newest callbacks.
     pub callbacks: Vec<Callback>,
     /// The ledger entries of its coins.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<LedgerEntry>,
 }
 
 /// Returns an order with its refunds, callbacks and ledger entries.
 pub fn file(payments: &Payments, number: &str) -> Result<OrderDetails> {
     let order = find(payments, number)?;
-    let filter = callbacks::Filter { order_no: Some(order.order_no.clone()), verdict: None };
+    let filter = callbacks::CallbackFilter { order_no: Some(order.order_no.clone()), verdict: None };
     Ok(OrderDetails {
         refunds: refunds::of_order(&payments.core, &order.order_no)?,
         callbacks: callbacks::list(&payments.core, &filter, PageRequest { number: 1, size: 20 })?.items,
@@ -104,7 +104,7 @@ pub fn file(payments: &Payments, number: &str) -> Result<OrderDetails> {
 }
 
 /// Lists orders, newest first.
-pub fn list(core: &Core, filter: Filter, page: PageRequest) -> Result<Paginated<Order>> {
+pub fn list(core: &Core, filter: OrderFilter, page: PageRequest) -> Result<Paginated<Order>> {
     core.store.read(|tx| list_in(tx, filter, page))
 }
 
@@ -123,12 +123,12 @@ pub fn find_own_in(tx: &Read<'_>, user: UserId, order_no: &str) -> Result<Order>
 }
 
 /// Returns the ledger entries of the order's credit and claw-backs.
-pub fn entries_in(tx: &Read<'_>, order: &Order) -> Result<Vec<Entry>> {
-    let credit = ledger::find_by_reference_in(tx, Asset::Coin, Kind::Topup, &order.credit_reference())?;
+pub fn entries_in(tx: &Read<'_>, order: &Order) -> Result<Vec<LedgerEntry>> {
+    let credit = ledger::find_by_reference_in(tx, Asset::Coin, EntryKind::Topup, &order.credit_reference())?;
     let mut entries: Vec<_> = credit.into_iter().collect();
     for number in 1..=order.returns {
         let reference = order.return_reference(number);
-        entries.extend(ledger::find_by_reference_in(tx, Asset::Coin, Kind::Refund, &reference)?);
+        entries.extend(ledger::find_by_reference_in(tx, Asset::Coin, EntryKind::Refund, &reference)?);
     }
     Ok(entries)
 }
@@ -221,7 +221,7 @@ pub(super) fn made_between_in(tx: &Read<'_>, after: (Timestamp, i64), to: Timest
     )
 }
 
-fn list_in(tx: &Read<'_>, filter: Filter, page: PageRequest) -> Result<Paginated<Order>> {
+fn list_in(tx: &Read<'_>, filter: OrderFilter, page: PageRequest) -> Result<Paginated<Order>> {
     let (size, offset) = (page.size, page.offset());
     let (user, state) = (filter.user.map(|user| user.0), filter.state.map(OrderState::name));
     let count = |row: &Row<'_>| row.get(0);

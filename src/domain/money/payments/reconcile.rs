@@ -10,7 +10,7 @@ use crate::{
         payments::{
             order::Order,
             orders, refunds,
-            settle::{self, Outcome, Verdict},
+            settle::{self, SettlementEffect, SettlementOutcome},
         },
     },
     error::{Code, Error, Fault, FieldCode, Result},
@@ -30,7 +30,7 @@ pub struct Inquiry {
     pub order: Order,
     /// Nothing if the user has not opened the payment screen.
     pub trade: Option<Trade>,
-    pub outcome: Outcome,
+    pub outcome: SettlementOutcome,
 }
 
 /// A claim of the user's app about a payment.
@@ -44,7 +44,7 @@ pub struct ClaimedPayment {
 
 /// The state of a user's order after a query.
 #[derive(Clone, Debug)]
-pub struct Confirmation {
+pub struct OrderConfirmation {
     pub order: Order,
     pub balance: i64,
     /// The provider could not be reached; the job will query it.
@@ -59,7 +59,7 @@ pub fn inquire(payments: &Payments, order_no: &str) -> Result<Inquiry> {
     let order = orders::find(payments, order_no)?;
     order.require_gateway(payments.gateway.name())?;
     let trade = match payments.ask(&payments.core.clock, |gateway| gateway.query(&order.order_no))? {
-        TradeState::NotFound => return Ok(Inquiry { order, trade: None, outcome: Verdict::Unchanged.into() }),
+        TradeState::NotFound => return Ok(Inquiry { order, trade: None, outcome: SettlementEffect::Unchanged.into() }),
         TradeState::Found(trade) => trade,
     };
     let answered = trade.clone();
@@ -71,13 +71,13 @@ pub fn inquire(payments: &Payments, order_no: &str) -> Result<Inquiry> {
 ///
 /// # Errors
 /// `not_found` for another user's order; `invalid_parameters` for a claim that does not match the order.
-pub fn confirm(payments: &Payments, user: UserId, claim: &ClaimedPayment) -> Result<Confirmation> {
+pub fn confirm(payments: &Payments, user: UserId, claim: &ClaimedPayment) -> Result<OrderConfirmation> {
     let order = payments.core.store.read(|tx| orders::find_own_in(tx, user, &claim.order_no))?;
     check_claim(&order, claim)?;
     let is_open = matches!(order.state, OrderState::Created | OrderState::Paid | OrderState::Closed);
     let is_pending = is_open && query_unless_recent(payments, &order.order_no)?;
     let order = payments.core.store.read(|tx| orders::find_own_in(tx, user, &claim.order_no))?;
-    Ok(Confirmation { is_pending, balance: coins::balance(&payments.core, user)?, order })
+    Ok(OrderConfirmation { is_pending, balance: coins::balance(&payments.core, user)?, order })
 }
 
 /// Queries orders and refunds that are due. Blocks on the provider.
@@ -168,13 +168,19 @@ pub fn check_claim(order: &Order, claim: &ClaimedPayment) -> Result<()> {
 }
 
 /// Applies a response to a query. A response that does not match the order goes to review, because it cannot be spam.
-fn settle_by_answer_in(tx: &Write<'_>, trade: &Trade) -> Result<(Order, Outcome)> {
+fn settle_by_answer_in(tx: &Write<'_>, trade: &Trade) -> Result<(Order, SettlementOutcome)> {
     let outcome = settle::apply_in(tx, trade)?;
     let order = orders::find_in(tx, &trade.order_no)?;
     let outcome = match (outcome.verdict, order.state) {
-        (Verdict::Rejected, OrderState::Review) => Outcome { verdict: Verdict::Review, ..outcome },
-        (Verdict::Rejected, _) if settle::is_payment_recorded(&order, trade) => Verdict::Unchanged.into(),
-        (Verdict::Rejected, _) => settle::review_rejected_in(tx, order, trade, outcome.reason.unwrap_or("rejected"))?,
+        (SettlementEffect::Rejected, OrderState::Review) => {
+            SettlementOutcome { verdict: SettlementEffect::Review, ..outcome }
+        }
+        (SettlementEffect::Rejected, _) if settle::is_payment_recorded(&order, trade) => {
+            SettlementEffect::Unchanged.into()
+        }
+        (SettlementEffect::Rejected, _) => {
+            settle::review_rejected_in(tx, order, trade, outcome.reason.unwrap_or("rejected"))?
+        }
         _ => outcome,
     };
     Ok((orders::find_in(tx, &trade.order_no)?, outcome))

@@ -41,7 +41,7 @@ macro_rules! select_refunds {
 named_enum! {
     /// The state of a refund.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum Progress {
+    pub enum RefundState {
         /// The outcome is not known yet.
         Requested = "requested",
         Succeeded = "succeeded",
@@ -56,7 +56,7 @@ pub struct Refund {
     pub refund_no: String,
     pub order_no: String,
     pub amount: Fen,
-    pub progress: Progress,
+    pub progress: RefundState,
     pub reason: String,
     pub actor: String,
     /// The provider's code of the last failure, or the operator's decision for a refund that cannot be queried.
@@ -95,7 +95,7 @@ pub struct RefundRequestSpec {
 
 /// A refund with its order.
 #[derive(Clone, Debug)]
-pub struct Refunded {
+pub struct RefundedOrder {
     pub refund: Refund,
     pub order: Order,
 }
@@ -110,8 +110,8 @@ pub fn refund(
     payments: &Payments,
     spec: &RefundRequestSpec,
     by: &Authority,
-    once: IdempotentRequest<Refunded>,
-) -> Result<IdempotentOutcome<Refunded>> {
+    once: IdempotentRequest<RefundedOrder>,
+) -> Result<IdempotentOutcome<RefundedOrder>> {
     if let Some(kept) = once.stored_response(&payments.core)? {
         return Ok(IdempotentOutcome::Replayed(kept));
     }
@@ -120,20 +120,20 @@ pub fn refund(
     payments.core.store.write(move |tx| once.run_in(tx, told)).wait()
 }
 
-fn execute_request(payments: &Payments, spec: &RefundRequestSpec, by: &Authority) -> Result<Refunded> {
+fn execute_request(payments: &Payments, spec: &RefundRequestSpec, by: &Authority) -> Result<RefundedOrder> {
     check(spec)?;
     let (spec, authority) = (spec.clone(), by.clone());
     let gateway = Arc::clone(&payments.gateway);
     let refund = payments.core.store.write(move |tx| request_in(tx, &spec, gateway.as_ref(), &authority)).wait()?;
-    if refund.progress == Progress::Requested {
+    if refund.progress == RefundState::Requested {
         execution::execute(payments, &refund, by)?;
     }
     let refunded = payments.core.store.read(|tx| {
         let refund = find_in(tx, &refund.refund_no)?.ok_or(Code::NotFound)?;
-        Ok(Refunded { order: orders::find_in(tx, &refund.order_no)?, refund })
+        Ok(RefundedOrder { order: orders::find_in(tx, &refund.order_no)?, refund })
     })?;
     match (&refunded.refund.failure, refunded.refund.progress) {
-        (Some(code), Progress::Refused) => {
+        (Some(code), RefundState::Refused) => {
             Err(Error::new(Code::ProviderFailed).detail(format!("The provider refused the refund: {code}.")))
         }
         _ => Ok(refunded),
@@ -189,10 +189,10 @@ fn request_in(
         if known.order_no != order.order_no || spec.amount.is_some_and(|amount| amount != known.amount) {
             return Err(Code::IdempotencyKeyReused.into());
         }
-        if known.progress == Progress::Requested {
+        if known.progress == RefundState::Requested {
             order.require_app(gateway)?;
         }
-        if known.progress != Progress::Refused {
+        if known.progress != RefundState::Refused {
             return Ok(known.clone());
         }
     }
@@ -201,7 +201,7 @@ fn request_in(
     // already counted the open refund.
     let is_wished = |known: &Refund| match spec.amount {
         Some(amount) => amount == known.amount,
-        None => left == Fen::ZERO || (known.progress == Progress::Requested && left == known.amount),
+        None => left == Fen::ZERO || (known.progress == RefundState::Requested && left == known.amount),
     };
     if spec.refund_no.is_none()
         && let Some(done) = unreported_in(tx, &order.order_no)?.into_iter().find(is_wished)
@@ -307,7 +307,7 @@ fn refund_row(row: &Row<'_>) -> rusqlite::Result<Refund> {
         refund_no: row.get(0)?,
         order_no: row.get(1)?,
         amount: Fen::from_fen(amount).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(2, amount))?,
-        progress: row.get_parsed(3, Progress::from_name)?,
+        progress: row.get_parsed(3, RefundState::from_name)?,
         reason: row.get(4)?,
         actor: row.get(5)?,
         failure: row.get(6)?,

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, ops::Range};
 use crate::domain::money::payments::Payments;
 use crate::{
     domain::money::{
-        ledger::{self, Asset, Kind},
+        ledger::{self, Asset, EntryKind},
         payments::{order::Order, orders, retention},
     },
     error::Result,
@@ -60,7 +60,7 @@ pub struct Difference {
 
 /// The report on the orders created in `[from, to)`.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct OrderReport {
     pub from: Timestamp,
     pub to: Timestamp,
     /// By the day of creation in the configured time zone.
@@ -71,8 +71,8 @@ pub struct Report {
 
 /// Compares all orders created in `[from, to)` with the ledger, and the ledger entries of that time with the orders.
 /// Blocks.
-pub fn report(payments: &Payments, from: Timestamp, to: Timestamp) -> Result<Report> {
-    let mut report = Report { from, to, days: BTreeMap::new(), total: Sums::default(), differences: Vec::new() };
+pub fn report(payments: &Payments, from: Timestamp, to: Timestamp) -> Result<OrderReport> {
+    let mut report = OrderReport { from, to, days: BTreeMap::new(), total: Sums::default(), differences: Vec::new() };
     // Ids start at 1, so this cursor precedes the first order of `from`.
     let mut last = (from, 0);
     loop {
@@ -92,7 +92,7 @@ pub fn report(payments: &Payments, from: Timestamp, to: Timestamp) -> Result<Rep
     Ok(report)
 }
 
-impl Report {
+impl OrderReport {
     fn add_in(&mut self, tx: &Read<'_>, payments: &Payments, order: &Order) -> Result<()> {
         let coins = Coins::of_in(tx, order)?;
         let day = payments.core.config.limits.time_zone.today(order.created_at);
@@ -118,7 +118,7 @@ impl Report {
 /// Returns the entries with these numbers that have no order.
 fn orphans_in(tx: &Read<'_>, time: (Timestamp, Timestamp), numbers: Range<i64>) -> Result<Vec<Difference>> {
     let (mut orphans, cleared_until) = (Vec::new(), retention::purged_until_in(tx)?);
-    for entry in ledger::entries_between_in(tx, Asset::Coin, [Kind::Topup, Kind::Refund], time, numbers)? {
+    for entry in ledger::entries_between_in(tx, Asset::Coin, [EntryKind::Topup, EntryKind::Refund], time, numbers)? {
         let reference = entry.reference.as_deref().unwrap_or_default();
         let order_no = reference.strip_prefix("order:").unwrap_or(reference);
         let order_no = order_no.split('/').next().unwrap_or_default();
@@ -164,7 +164,7 @@ impl Coins {
     fn of_in(tx: &Read<'_>, order: &Order) -> Result<Self> {
         let entries = orders::entries_in(tx, order)?;
         let sum = |kind| entries.iter().filter(|entry| entry.kind == kind).map(|entry| entry.delta).sum::<i64>();
-        Ok(Self { credited: sum(Kind::Topup), returned: -sum(Kind::Refund) })
+        Ok(Self { credited: sum(EntryKind::Topup), returned: -sum(EntryKind::Refund) })
     }
 }
 

@@ -9,14 +9,14 @@ use crate::{
         identity::users,
         money::{
             ledger::{
-                self, Asset, Authority, Kind, Posting,
+                self, Asset, Authority, EntryKind, Posting,
                 changes::{self, NewAccountChange},
             },
             payments::{order::Order, orders, refunds},
         },
     },
     error::{Code, Error, Result},
-    providers::payment::{Judgement, OrderState, RejectReason, ReviewReason, Trade, judge},
+    providers::payment::{OrderState, RejectReason, ReviewReason, SettlementDecision, Trade, judge},
     store::Write,
     types::{Fen, Timestamp, named_enum},
 };
@@ -33,7 +33,7 @@ const TRADE_OF_ANOTHER: &str = "trade_of_another_order";
 named_enum! {
     /// The effect of a report.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum Verdict {
+    pub enum SettlementEffect {
         Credited = "credited",
         /// The payment is recorded, but the account rejects postings for now.
         Paid = "paid",
@@ -45,7 +45,7 @@ named_enum! {
     }
 }
 
-impl Verdict {
+impl SettlementEffect {
     /// Returns true if the response is `success`. Otherwise the provider sends the report again.
     pub const fn is_acknowledged(self) -> bool {
         !matches!(self, Self::Rejected)
@@ -54,25 +54,28 @@ impl Verdict {
 
 /// The effect of a report, with a reason if it needs one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outcome {
-    pub verdict: Verdict,
+pub struct SettlementOutcome {
+    pub verdict: SettlementEffect,
     pub reason: Option<&'static str>,
 }
 
-impl From<Verdict> for Outcome {
-    fn from(verdict: Verdict) -> Self {
+impl From<SettlementEffect> for SettlementOutcome {
+    fn from(verdict: SettlementEffect) -> Self {
         Self { verdict, reason: None }
     }
 }
 
 /// Applies a report to its order.
-pub fn apply_in(tx: &Write<'_>, trade: &Trade) -> Result<Outcome> {
+pub fn apply_in(tx: &Write<'_>, trade: &Trade) -> Result<SettlementOutcome> {
     let order = orders::find_maybe_in(tx, &trade.order_no)?.map(reopen_unconfigured);
     let judgement = judge(trade, order.as_ref().map(Order::view).as_ref());
     let Some(order) = order else {
-        return Ok(Outcome { verdict: Verdict::Rejected, reason: Some(RejectReason::UnknownOrder.name()) });
+        return Ok(SettlementOutcome {
+            verdict: SettlementEffect::Rejected,
+            reason: Some(RejectReason::UnknownOrder.name()),
+        });
     };
-    let changes_it = !matches!(judgement, Judgement::Nothing | Judgement::Reject(_));
+    let changes_it = !matches!(judgement, SettlementDecision::Nothing | SettlementDecision::Reject(_));
     if changes_it && is_trade_of_another_in(tx, &order, trade)? {
         return match order.state {
             OrderState::Review => Ok(under_review()),
@@ -80,28 +83,28 @@ pub fn apply_in(tx: &Write<'_>, trade: &Trade) -> Result<Outcome> {
         };
     }
     match judgement {
-        Judgement::Credit => credit_paid_in(tx, with_payment_of(order, trade, tx.now)),
-        Judgement::Close => close_in(tx, order),
-        Judgement::Refund { total, full } => {
+        SettlementDecision::Credit => credit_paid_in(tx, with_payment_of(order, trade, tx.now)),
+        SettlementDecision::Close => close_in(tx, order),
+        SettlementDecision::Refund { total, full } => {
             // The callback of our own refund may arrive before the response to the refund request.
             let by = refunds::authority_for_in(tx, &order, total)?;
             let told = by.as_ref().map_or(RefundSource::Report, RefundSource::Refund);
             refund_in(tx, with_payment_of(order, trade, tx.now), total, full, told)
         }
-        Judgement::Nothing => {
+        SettlementDecision::Nothing => {
             record_payment_in(tx, order, trade)?;
-            Ok(Verdict::Unchanged.into())
+            Ok(SettlementEffect::Unchanged.into())
         }
-        Judgement::Review(ReviewReason::OrderUnderReview) => {
+        SettlementDecision::Review(ReviewReason::OrderUnderReview) => {
             record_payment_in(tx, order, trade)?;
             Ok(under_review())
         }
-        Judgement::Review(reason) => review_in(tx, with_payment_of(order, trade, tx.now), reason.name()),
-        Judgement::Reject(reason) => {
+        SettlementDecision::Review(reason) => review_in(tx, with_payment_of(order, trade, tx.now), reason.name()),
+        SettlementDecision::Reject(reason) => {
             if reason == RejectReason::WrongAmount && trade.is_paid() && !is_payment_recorded(&order, trade) {
                 review_rejected_in(tx, order, trade, reason.name())?;
             }
-            Ok(Outcome { verdict: Verdict::Rejected, reason: Some(reason.name()) })
+            Ok(SettlementOutcome { verdict: SettlementEffect::Rejected, reason: Some(reason.name()) })
         }
     }
 }
@@ -127,12 +130,12 @@ fn reopen_unconfigured(order: Order) -> Order {
     order
 }
 
-const fn under_review() -> Outcome {
-    Outcome { verdict: Verdict::Review, reason: Some(ReviewReason::OrderUnderReview.name()) }
+const fn under_review() -> SettlementOutcome {
+    SettlementOutcome { verdict: SettlementEffect::Review, reason: Some(ReviewReason::OrderUnderReview.name()) }
 }
 
 /// Credits a paid order. If the account rejects the posting, the credit is retried or the order goes to review.
-pub fn credit_paid_in(tx: &Write<'_>, order: Order) -> Result<Outcome> {
+pub fn credit_paid_in(tx: &Write<'_>, order: Order) -> Result<SettlementOutcome> {
     if is_user_gone_in(tx, &order)? {
         return review_in(tx, order, "user_gone");
     }
@@ -141,13 +144,13 @@ pub fn credit_paid_in(tx: &Write<'_>, order: Order) -> Result<Outcome> {
             let credited = Order { credited_at: Some(tx.now), ..order };
             let (order, _) = claw_back_in(tx, credited, None)?;
             set_state_in(tx, order, OrderState::Credited)?;
-            Ok(Verdict::Credited.into())
+            Ok(SettlementEffect::Credited.into())
         }
         Err(error) if error.code == Code::AccountInconsistent => {
             let reason = Some(Code::AccountInconsistent.name());
             let next_check_at = Some(tx.now.plus(CREDIT_RETRY_AFTER));
             orders::store_in(tx, &Order { state: OrderState::Paid, next_check_at, ..order })?;
-            Ok(Outcome { verdict: Verdict::Paid, reason })
+            Ok(SettlementOutcome { verdict: SettlementEffect::Paid, reason })
         }
         Err(error) if matches!(error.code, Code::BalanceTooLarge | Code::AlreadyPosted) => {
             review_in(tx, order, error.code.name())
@@ -157,24 +160,29 @@ pub fn credit_paid_in(tx: &Write<'_>, order: Order) -> Result<Outcome> {
 }
 
 /// Closes an unpaid order.
-pub fn close_in(tx: &Write<'_>, order: Order) -> Result<Outcome> {
+pub fn close_in(tx: &Write<'_>, order: Order) -> Result<SettlementOutcome> {
     set_state_in(tx, Order { closed_at: Some(tx.now), ..order }, OrderState::Closed)?;
-    Ok(Verdict::Closed.into())
+    Ok(SettlementEffect::Closed.into())
 }
 
 /// Moves the order to review.
-pub fn review_in(tx: &Write<'_>, order: Order, reason: &'static str) -> Result<Outcome> {
+pub fn review_in(tx: &Write<'_>, order: Order, reason: &'static str) -> Result<SettlementOutcome> {
     tracing::warn!(
         order_no = order.order_no,
         reason,
         "a payment order needs the decision of an operator; see `yarrow payments list --state review`"
     );
     set_state_in(tx, Order { reason: Some(reason.to_owned()), ..order }, OrderState::Review)?;
-    Ok(Outcome { verdict: Verdict::Review, reason: Some(reason) })
+    Ok(SettlementOutcome { verdict: SettlementEffect::Review, reason: Some(reason) })
 }
 
 /// Moves an order with a contradicting report to review. A payment in the report is still recorded.
-pub fn review_rejected_in(tx: &Write<'_>, order: Order, trade: &Trade, reason: &'static str) -> Result<Outcome> {
+pub fn review_rejected_in(
+    tx: &Write<'_>,
+    order: Order,
+    trade: &Trade,
+    reason: &'static str,
+) -> Result<SettlementOutcome> {
     let is_its_own = !is_trade_of_another_in(tx, &order, trade)?;
     let order = if is_its_own { with_payment_of(order, trade, tx.now) } else { order };
     review_in(tx, order, reason)
@@ -201,7 +209,13 @@ impl<'told> RefundSource<'told> {
 }
 
 /// Records the total refunded and takes back the coins. A provider's report does not end a review.
-pub fn refund_in(tx: &Write<'_>, order: Order, total: Fen, full: bool, told: RefundSource<'_>) -> Result<Outcome> {
+pub fn refund_in(
+    tx: &Write<'_>,
+    order: Order,
+    total: Fen,
+    full: bool,
+    told: RefundSource<'_>,
+) -> Result<SettlementOutcome> {
     let refunded = Order { refunded: total, refunded_at: Some(tx.now), ..order };
     let (order, missing) = claw_back_in(tx, refunded, told.administrator())?;
     let is_settled = match told {
@@ -218,7 +232,7 @@ pub fn refund_in(tx: &Write<'_>, order: Order, total: Fen, full: bool, told: Ref
     }
     let state = if full { OrderState::Refunded } else { order.state };
     set_state_in(tx, order, state)?;
-    Ok(Verdict::Refunded.into())
+    Ok(SettlementEffect::Refunded.into())
 }
 
 /// Returns true if the trade has already paid another order.
@@ -264,7 +278,7 @@ pub(super) fn claw_back_in(
         user: order.user,
         asset: Asset::Coin,
         delta: -taken,
-        kind: Kind::Refund,
+        kind: EntryKind::Refund,
         reference: Some(order.return_reference(returns)),
     };
     let after = ledger::post_in(tx, posting)?.balance_after;
@@ -280,7 +294,7 @@ pub(super) fn post_credit_in(tx: &Write<'_>, order: &Order) -> Result<i64> {
         user: order.user,
         asset: Asset::Coin,
         delta: i64::from(order.coin_count),
-        kind: Kind::Topup,
+        kind: EntryKind::Topup,
         reference: Some(order.credit_reference()),
     };
     ledger::post_in(tx, posting).map(|entry| entry.balance_after)

@@ -7,8 +7,8 @@ use std::{
 };
 
 use super::{
-    Backup, BackupFailure, Backups, FINDINGS, Findings, LastBackup, Occasion, Progress, UNFINISHED, file_name, list,
-    lock_backups, manifest, prune,
+    Backup, BackupFailure, BackupProgress, Backups, FINDINGS, Findings, LastBackup, Occasion, UNFINISHED, file_name,
+    list, lock_backups, manifest, prune,
     status::{LAST_BACKUP, LAST_FAILURE, status_in, store_outcome},
 };
 use crate::{
@@ -51,7 +51,7 @@ impl std::error::Error for DamagedCopy {}
 ///
 /// # Errors
 /// `storage_full` when too little of the disk would stay free; storage errors. A failure is stored, and leaves no file.
-pub fn create(backups: &Backups, occasion: Occasion, progress: Progress<'_>) -> Result<CreatedBackup> {
+pub fn create(backups: &Backups, occasion: Occasion, progress: BackupProgress<'_>) -> Result<CreatedBackup> {
     let core = &backups.core;
     let outcome = lock_backups(&core.config.backup_directory()).and_then(|_lock| make(core, occasion, progress));
     record_outcome(backups, &outcome);
@@ -66,7 +66,7 @@ pub fn create(backups: &Backups, occasion: Occasion, progress: Progress<'_>) -> 
 pub fn create_before<T, F>(
     backups: &Backups,
     occasion: Occasion,
-    progress: Progress<'_>,
+    progress: BackupProgress<'_>,
     destroy: F,
 ) -> Result<(CreatedBackup, T)>
 where
@@ -169,7 +169,7 @@ fn record_failure(backups: &Backups, error: &Error) -> Result<()> {
 }
 
 /// Makes a backup in the locked directory.
-fn make(core: &Core, occasion: Occasion, progress: Progress<'_>) -> Result<CreatedBackup> {
+fn make(core: &Core, occasion: Occasion, progress: BackupProgress<'_>) -> Result<CreatedBackup> {
     let started = Instant::now();
     let directory = core.config.backup_directory();
     files::ensure_free_space(&directory, files::database_size(core.store.path()) + core.config.backup.free_space.0)?;
@@ -194,7 +194,7 @@ fn make(core: &Core, occasion: Occasion, progress: Progress<'_>) -> Result<Creat
 ///
 /// # Errors
 /// `storage_failed` when its structure is damaged.
-fn check_copy(path: &Path, now: Timestamp, progress: Progress<'_>) -> Result<Findings> {
+fn check_copy(path: &Path, now: Timestamp, progress: BackupProgress<'_>) -> Result<Findings> {
     progress("checking", 0, 2);
     let copy = DatabaseCopy::open(path, now)?;
     let faults = copy.faults()?;

@@ -97,7 +97,7 @@ impl Findings {
 }
 
 /// A callback that receives a phase with the amount done and the total.
-pub type Progress<'watcher> = &'watcher mut dyn FnMut(&'static str, u64, u64);
+pub type BackupProgress<'watcher> = &'watcher mut dyn FnMut(&'static str, u64, u64);
 
 /// Lists the backups, newest first.
 ///

@@ -45,7 +45,7 @@ pub struct Uploaded {
 pub fn bucket(config: &Config) -> Result<Option<Bucket>> {
     let settings = &config.backup;
     let Some(endpoint) = &settings.s3_endpoint else { return Ok(None) };
-    let storage = ObjectStorage::new(&object_storage::Settings {
+    let storage = ObjectStorage::new(&object_storage::ObjectStorageSettings {
         endpoint: endpoint.clone(),
         bucket: settings.s3_bucket.clone(),
         region: settings.s3_region.clone(),
@@ -91,7 +91,7 @@ impl Bucket {
     ///
     /// # Errors
     /// `not_found`; those of the provider; storage errors.
-    pub fn fetch(&self, config: &Config, name: &str, progress: super::Progress<'_>) -> Result<PathBuf> {
+    pub fn fetch(&self, config: &Config, name: &str, progress: super::BackupProgress<'_>) -> Result<PathBuf> {
         let listed = self.list()?.into_iter().find(|backup| backup.name == name);
         let missing = || Error::new(Code::NotFound).detail(format!("The bucket has no `{name}`."));
         let listed = listed.ok_or_else(missing)?;
@@ -105,7 +105,13 @@ impl Bucket {
     }
 
     /// Downloads a backup under a temporary name. Rejects it if its size or checksum differs, else renames it.
-    fn fetch_to(&self, unfinished: &Path, listed: &Backup, path: &Path, progress: super::Progress<'_>) -> Result<()> {
+    fn fetch_to(
+        &self,
+        unfinished: &Path,
+        listed: &Backup,
+        path: &Path,
+        progress: super::BackupProgress<'_>,
+    ) -> Result<()> {
         let mut file = files::create_private(unfinished)?;
         let report = &mut |done, total| progress("fetching", done, total);
         let received = self.storage.fetch(&self.key(&listed.name), &mut file, report)?;
@@ -161,7 +167,7 @@ impl Bucket {
     }
 
     /// Uploads newer and incomplete backups, then prunes the bucket.
-    fn synchronise(&self, backups: &Backups, progress: super::Progress<'_>) -> Result<Uploaded> {
+    fn synchronise(&self, backups: &Backups, progress: super::BackupProgress<'_>) -> Result<Uploaded> {
         let (config, now) = (&backups.core.config, backups.core.clock.now());
         let mut remote = self.list()?;
         let mut result = Uploaded::default();
@@ -185,7 +191,7 @@ impl Bucket {
     }
 
     /// Uploads a backup after its manifest, so that every backup in the bucket has one.
-    fn upload(&self, backup: &Backup, progress: super::Progress<'_>) -> Result<()> {
+    fn upload(&self, backup: &Backup, progress: super::BackupProgress<'_>) -> Result<()> {
         let manifest = manifest::path_of(&backup.path);
         if manifest.exists() {
             self.storage.put(&self.key(&manifest::name_of(&backup.name)), &manifest, &mut |_, _| ())?;
@@ -248,7 +254,7 @@ fn ensure_stored(remote: &[Backup], uploaded: &[Backup]) -> Result<()> {
 ///
 /// # Errors
 /// Those of the provider; storage errors.
-pub fn upload(backups: &Backups, progress: super::Progress<'_>) -> Result<Option<Uploaded>> {
+pub fn upload(backups: &Backups, progress: super::BackupProgress<'_>) -> Result<Option<Uploaded>> {
     let outcome = match bucket(&backups.core.config) {
         Ok(None) => return Ok(None),
         Ok(Some(bucket)) => bucket.synchronise(backups, progress),

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    Progress, ensure_known_schema, lock_backups,
+    BackupProgress, ensure_known_schema, lock_backups,
     manifest::{self, Checksum},
     restoring::blame_backup,
 };
@@ -50,11 +50,11 @@ impl RestoreTest {
 /// # Errors
 /// `not_found`; `data_directory_unusable` for a newer schema; `backup_unusable` for a file that is not a backup and for
 /// damage that stops the checks; storage errors. Other faults are part of the result.
-pub fn test_restore(config: &Config, path: &Path, clock: &Clock, progress: Progress<'_>) -> Result<RestoreTest> {
+pub fn test_restore(config: &Config, path: &Path, clock: &Clock, progress: BackupProgress<'_>) -> Result<RestoreTest> {
     test_copy(config, path, clock, progress).map_err(|error| blame_backup(path, error))
 }
 
-fn test_copy(config: &Config, path: &Path, clock: &Clock, progress: Progress<'_>) -> Result<RestoreTest> {
+fn test_copy(config: &Config, path: &Path, clock: &Clock, progress: BackupProgress<'_>) -> Result<RestoreTest> {
     let started = Instant::now();
     let copy = DatabaseCopy::open(path, clock.now())?;
     let version = copy.schema_version()?;

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    Progress, database_path, ensure_known_schema,
+    BackupProgress, database_path, ensure_known_schema,
     manifest::{self, Checksum},
 };
 use crate::{
@@ -37,11 +37,11 @@ pub struct Restored {
 /// # Errors
 /// `data_directory_unusable` while a server runs and for a newer schema; `not_found`; `backup_unusable` for a damaged
 /// backup and for another program's file. Nothing is changed then.
-pub fn restore(config: &Config, path: &Path, now: Timestamp, progress: Progress<'_>) -> Result<Restored> {
+pub fn restore(config: &Config, path: &Path, now: Timestamp, progress: BackupProgress<'_>) -> Result<Restored> {
     restore_copy(config, path, now, progress).map_err(|error| blame_backup(path, error))
 }
 
-fn restore_copy(config: &Config, path: &Path, now: Timestamp, progress: Progress<'_>) -> Result<Restored> {
+fn restore_copy(config: &Config, path: &Path, now: Timestamp, progress: BackupProgress<'_>) -> Result<Restored> {
     let started = Instant::now();
     let directory = config.data_dir();
     let _lock = lock_directory(directory)?.ok_or_else(|| in_use_error(directory))?;

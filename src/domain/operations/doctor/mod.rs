@@ -60,7 +60,7 @@ impl Check {
 }
 
 /// A callback that receives the name of each group before its checks run.
-pub type Progress<'watcher> = &'watcher mut dyn FnMut(&'static str);
+pub type DoctorProgress<'watcher> = &'watcher mut dyn FnMut(&'static str);
 
 /// The services that need an open database.
 #[derive(Clone, Copy)]
@@ -92,7 +92,7 @@ type CheckGroup = fn(&Installation<'_>) -> Result<Vec<Check>>;
 pub fn examine<'app>(
     config: &'app Config,
     services: Result<Services<'app>, &'app Error>,
-    progress: Progress<'_>,
+    progress: DoctorProgress<'_>,
 ) -> Vec<Check> {
     let installation = Installation { config, clock: Clock::default(), services };
     let mut checks = Vec::new();

@@ -5,8 +5,8 @@ use utoipa::ToSchema;
 
 use crate::{
     domain::money::payments::{
-        callbacks::{self, Callback, Receipt},
-        settle::Verdict,
+        callbacks::{self, Callback, CallbackResult},
+        settle::SettlementEffect,
     },
     error::Result,
     http::{
@@ -22,7 +22,7 @@ use crate::{
 parameters! {
     ListCallbacks(fields) {
         order_no: Option<OrderNo> = fields.optional("orderNo", "Only those about this order.");
-        verdict: Option<Verdict> = fields.optional("verdict", "Only those with this verdict.");
+        verdict: Option<SettlementEffect> = fields.optional("verdict", "Only those with this verdict.");
         page: Option<PageNumber> = fields.optional("page", "Number of the page.");
         size: Option<PageSize> = fields.optional("size", "Callbacks on a page.");
     }
@@ -45,7 +45,7 @@ pub struct AdminCallback {
     /// The provider signed it. Otherwise its numbers are claims.
     #[schema(example = true)]
     is_genuine: bool,
-    #[schema(value_type = Verdict)]
+    #[schema(value_type = SettlementEffect)]
     verdict: String,
     #[schema(example = "wrong_amount")]
     reason: Option<String>,
@@ -83,7 +83,7 @@ impl From<Callback> for AdminCallback {
 
 pub async fn list(context: RequestContext, of: ListCallbacks) -> Result<Json<NumberedPage<AdminCallback>>> {
     let page = page(&context, of.page, of.size);
-    let filter = callbacks::Filter { order_no: of.order_no.map(|OrderNo(number)| number), verdict: of.verdict };
+    let filter = callbacks::CallbackFilter { order_no: of.order_no.map(|OrderNo(number)| number), verdict: of.verdict };
     let found = context.blocking(move |app| callbacks::list(app, &filter, page)).await?;
     Ok(NumberedPage::of(page, found))
 }
@@ -95,7 +95,7 @@ pub struct CallbackReceipt {
     /// The number of the new judgement.
     #[schema(example = "8")]
     id: String,
-    #[schema(value_type = Verdict)]
+    #[schema(value_type = SettlementEffect)]
     verdict: &'static str,
     #[schema(example = "unknown_order")]
     reason: Option<String>,
@@ -106,10 +106,10 @@ pub struct CallbackReceipt {
     acknowledged: bool,
 }
 
-impl From<Receipt> for CallbackReceipt {
-    fn from(receipt: Receipt) -> Self {
+impl From<CallbackResult> for CallbackReceipt {
+    fn from(receipt: CallbackResult) -> Self {
         let acknowledged = receipt.is_acknowledged();
-        let Receipt { id, verdict, reason, order_no } = receipt;
+        let CallbackResult { id, verdict, reason, order_no } = receipt;
         Self { id: id.to_string(), verdict: verdict.name(), reason, order_no, acknowledged }
     }
 }

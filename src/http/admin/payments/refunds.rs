@@ -11,7 +11,7 @@ use crate::{
     config::Limits,
     domain::money::payments::{
         orders,
-        refunds::{self, Progress, Refunded},
+        refunds::{self, RefundState, RefundedOrder},
     },
     error::{Fault, Result},
     http::{
@@ -20,7 +20,7 @@ use crate::{
         reply::Replayable,
         request_context::RequestContext,
         request_meta::IdempotencyHeader,
-        v0::payment::{Amount, OrderNo},
+        v0::payment::{OrderNo, YuanAmount},
     },
     types::{Fen, Timestamp, hex, sha256_of_parts},
 };
@@ -42,7 +42,7 @@ pub struct AdminRefund {
     refund_no: String,
     #[schema(example = "1.50")]
     amount: String,
-    #[schema(value_type = Progress)]
+    #[schema(value_type = RefundState)]
     state: String,
     #[schema(example = "bought twice by mistake")]
     reason: String,
@@ -79,8 +79,8 @@ pub struct OrderRefunded {
     order: AdminOrder,
 }
 
-impl From<&Refunded> for OrderRefunded {
-    fn from(done: &Refunded) -> Self {
+impl From<&RefundedOrder> for OrderRefunded {
+    fn from(done: &RefundedOrder) -> Self {
         Self { refund: done.refund.clone().into(), order: (&done.order).into() }
     }
 }
@@ -97,7 +97,7 @@ pub async fn refund(context: RequestContext, refund: GiveBack) -> Result<Replaya
     let user = orders::find(&context.app.payments, &spec.order_no)?.user;
     context.meta.subject.get_or_init(|| user);
     let operation = move |app: &App, once| refunds::refund(&app.payments, &spec, &by, once);
-    context.blocking_once(StatusCode::OK, |done: &Refunded| done.into(), operation).await
+    context.blocking_once(StatusCode::OK, |done: &RefundedOrder| done.into(), operation).await
 }
 
 /// Derives the refund number from the caller's `Idempotency-Key`.
@@ -111,11 +111,11 @@ pub struct Repayment(Fen);
 
 impl Parameter for Repayment {
     fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
-        let Amount(amount) = Amount::read(value, rules)?;
+        let YuanAmount(amount) = YuanAmount::read(value, rules)?;
         refunds::require_positive(amount).map(|()| Self(amount))
     }
 
     fn schema(limits: &Limits) -> Value {
-        Amount::schema(limits)
+        YuanAmount::schema(limits)
     }
 }

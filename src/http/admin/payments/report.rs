@@ -125,8 +125,8 @@ pub struct PaymentReport {
     differences: Vec<ReportDifference>,
 }
 
-impl From<&report::Report> for PaymentReport {
-    fn from(report: &report::Report) -> Self {
+impl From<&report::OrderReport> for PaymentReport {
+    fn from(report: &report::OrderReport) -> Self {
         let day = |(day, sums): (&Date, &Sums)| ReportDay { day: day.to_string(), sums: sums.into() };
         Self {
             from: report.from,

@@ -8,7 +8,7 @@ use crate::{
         divination::sessions::Method,
         identity::{codes::Purpose, preferences::NotificationKind},
         moderation::engine::ContentType,
-        money::payments::{decisions::Decision, settle::Verdict},
+        money::payments::{decisions::Decision, settle::SettlementEffect},
     },
     error::{Fault, FieldCode, Result},
     http::{
@@ -61,7 +61,7 @@ words! {
     NotificationKind, "activity";
     Method, "three_coins";
     OrderState, "review";
-    Verdict, "rejected";
+    SettlementEffect, "rejected";
 }
 
 /// Finds the value with this name.

@@ -9,12 +9,12 @@ use crate::{
         body::RawValue,
         params::{Parameter, Rules, half_pair, text, whole_number},
     },
-    providers::llm::{Message, Role},
+    providers::llm::{ChatMessage, Role},
     types::{clean, clean_as_sent},
 };
 
 /// The turns of a conversation.
-pub struct Messages(pub Vec<Message>);
+pub struct Messages(pub Vec<ChatMessage>);
 
 impl Parameter for Messages {
     fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
@@ -63,7 +63,7 @@ fn document(value: &RawValue<'_>) -> Result<Value, Fault> {
     }
 }
 
-fn message(item: &Value, limit: usize) -> Result<Message, Fault> {
+fn message(item: &Value, limit: usize) -> Result<ChatMessage, Fault> {
     let role = match item["role"].as_str().ok_or_else(shape)? {
         "user" => Role::User,
         "assistant" => Role::Assistant,
@@ -78,7 +78,7 @@ fn message(item: &Value, limit: usize) -> Result<Message, Fault> {
     let cleaned = if role == Role::User { clean } else { clean_as_sent };
     match cleaned(&content, limit)? {
         content if content.is_empty() => Err(Fault::new(FieldCode::Required, "must have no empty messages")),
-        content => Ok(Message { role, content }),
+        content => Ok(ChatMessage { role, content }),
     }
 }
 

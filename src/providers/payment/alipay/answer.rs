@@ -13,7 +13,7 @@ use crate::providers::payment::signing::Verifier;
 /// The members of all answers that are acted upon; the texts meant for humans are not read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
-pub(super) struct Answer {
+pub(super) struct AlipayResponse {
     pub(super) code: String,
     pub(super) sub_code: Option<String>,
     pub(super) out_trade_no: Option<String>,
@@ -38,10 +38,10 @@ pub(super) enum AnswerFault {
     Unsigned,
     SignatureInvalid,
     /// A failure without a signature: the gateway turned the request down before any product saw it.
-    UnsignedError(Box<Answer>),
+    UnsignedError(Box<AlipayResponse>),
 }
 
-impl Answer {
+impl AlipayResponse {
     /// Returns true if the gateway accepted the call. The other members hold its outcome.
     pub(super) fn is_success(&self) -> bool {
         self.code == "10000"
@@ -58,10 +58,10 @@ impl Answer {
 }
 
 /// Parses a response whose object is named `response_key` and verifies it with the provider's key.
-pub(super) fn read(body: &[u8], response_key: &str, verifier: &Verifier) -> Result<Answer, AnswerFault> {
+pub(super) fn read(body: &[u8], response_key: &str, verifier: &Verifier) -> Result<AlipayResponse, AnswerFault> {
     let members: BTreeMap<String, &RawValue> = serde_json::from_slice(body).map_err(|_| AnswerFault::Unreadable)?;
     let object = members.get(response_key).or_else(|| members.get("error_response")).ok_or(AnswerFault::Unreadable)?;
-    let answer: Answer = serde_json::from_str(object.get()).map_err(|_| AnswerFault::Unreadable)?;
+    let answer: AlipayResponse = serde_json::from_str(object.get()).map_err(|_| AnswerFault::Unreadable)?;
     let signature: Option<String> = members.get("sign").and_then(|sign| serde_json::from_str(sign.get()).ok());
     match signature.filter(|signature| !signature.is_empty()) {
         Some(signature) if verifier.verifies(object.get().as_bytes(), &signature) => Ok(answer),
@@ -80,7 +80,7 @@ mod tests {
         Verifier::Rsa2(vectors::platform_public_key())
     }
 
-    fn read_vector(name: &str) -> Result<Answer, AnswerFault> {
+    fn read_vector(name: &str) -> Result<AlipayResponse, AnswerFault> {
         let vector = &vectors::alipay()["responses"][name];
         read(vectors::text(&vector["raw_body"]).as_bytes(), vectors::text(&vector["response_key"]), &verifier())
     }

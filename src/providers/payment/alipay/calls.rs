@@ -5,23 +5,24 @@
 
 use serde::Serialize;
 
-use super::answer::Answer;
+use super::answer::AlipayResponse;
 use crate::providers::payment::form;
 use crate::providers::payment::order_string::Merchant;
 use crate::providers::{Failure, FailureKind, clean_code};
 
 /// An operation of the gateway.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Call {
+pub(super) struct AlipayOperation {
     method: &'static str,
     /// True if the call changes something at the provider, so that a lost response leaves the outcome unknown.
     changes: bool,
 }
 
-pub(super) const QUERY: Call = Call { method: "alipay.trade.query", changes: false };
-pub(super) const CLOSE: Call = Call { method: "alipay.trade.close", changes: true };
-pub(super) const REFUND: Call = Call { method: "alipay.trade.refund", changes: true };
-pub(super) const QUERY_REFUND: Call = Call { method: "alipay.trade.fastpay.refund.query", changes: false };
+pub(super) const QUERY: AlipayOperation = AlipayOperation { method: "alipay.trade.query", changes: false };
+pub(super) const CLOSE: AlipayOperation = AlipayOperation { method: "alipay.trade.close", changes: true };
+pub(super) const REFUND: AlipayOperation = AlipayOperation { method: "alipay.trade.refund", changes: true };
+pub(super) const QUERY_REFUND: AlipayOperation =
+    AlipayOperation { method: "alipay.trade.fastpay.refund.query", changes: false };
 
 #[derive(Serialize)]
 pub(super) struct TradeKey<'a> {
@@ -43,7 +44,7 @@ pub(super) struct RefundKey<'a> {
     pub(super) out_request_no: &'a str,
 }
 
-impl Call {
+impl AlipayOperation {
     /// The member of the answer that holds its object.
     pub(super) fn response_key(self) -> String {
         format!("{}_response", self.method.replace('.', "_"))
@@ -62,7 +63,7 @@ impl Call {
 /// The URL query and the form body of a call made at `now` (epoch milliseconds).
 pub(super) fn signed_request(
     merchant: &Merchant,
-    call: Call,
+    call: AlipayOperation,
     content: &impl Serialize,
     now: i64,
 ) -> Result<(String, String), Failure> {
@@ -74,7 +75,7 @@ pub(super) fn signed_request(
 }
 
 /// Maps an unsuccessful response to a failure with the provider's most precise code.
-pub(super) fn refusal(provider: &'static str, answer: &Answer) -> Failure {
+pub(super) fn refusal(provider: &'static str, answer: &AlipayResponse) -> Failure {
     let sub_code = answer.sub_code();
     let temporary =
         ["isp.", "aop."].iter().any(|prefix| sub_code.starts_with(prefix)) || sub_code.ends_with("SYSTEM_ERROR");
@@ -155,7 +156,8 @@ mod tests {
     }
 
     fn kind(code: &str, sub_code: &str) -> FailureKind {
-        let answer = Answer { code: code.to_owned(), sub_code: Some(sub_code.to_owned()), ..Answer::default() };
+        let answer =
+            AlipayResponse { code: code.to_owned(), sub_code: Some(sub_code.to_owned()), ..AlipayResponse::default() };
         refusal("alipay", &answer).kind
     }
 
@@ -174,10 +176,13 @@ mod tests {
 
     #[test]
     fn the_most_precise_code_is_kept_and_cleaned() {
-        let answer =
-            Answer { code: "40004".to_owned(), sub_code: Some("ACQ.X\n 交易".to_owned()), ..Answer::default() };
+        let answer = AlipayResponse {
+            code: "40004".to_owned(),
+            sub_code: Some("ACQ.X\n 交易".to_owned()),
+            ..AlipayResponse::default()
+        };
         assert_eq!(refusal("alipay", &answer).code, "ACQ.X");
-        let bare = Answer { code: "40004".to_owned(), ..Answer::default() };
+        let bare = AlipayResponse { code: "40004".to_owned(), ..AlipayResponse::default() };
         assert_eq!(refusal("alipay", &bare).code, "40004");
     }
 

@@ -4,11 +4,11 @@ use std::fmt;
 use std::time::Duration;
 
 use super::PROVIDER;
-use crate::providers::client::Endpoint;
+use crate::providers::client::BaseUrl;
 
 /// The operator's settings. `Debug` shows no key.
 #[derive(Clone)]
-pub struct Settings {
+pub struct AlipaySettings {
     /// Digits, as the provider assigned it.
     pub app_id: String,
     /// `2088` and 12 digits; when given, notifications for another receiver are refused.
@@ -29,13 +29,13 @@ pub struct Settings {
 /// One thing that is wrong with the settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingFault {
-    /// The name of the field in [`Settings`].
+    /// The name of the field in [`AlipaySettings`].
     pub setting: &'static str,
     /// The fault, without the setting's value.
     pub fault: String,
 }
 
-impl Settings {
+impl AlipaySettings {
     /// Returns the faults of all settings but the keys.
     pub(super) fn plain_faults(&self) -> Vec<SettingFault> {
         let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -50,7 +50,7 @@ impl Settings {
         if !is_safe_gateway(&self.gateway_url) {
             faults.push(fault("gateway_url", "must be an https address without a query"));
         }
-        if Endpoint::parse(PROVIDER, &self.notify_url).is_err() || self.notify_url.len() > 256 {
+        if BaseUrl::parse(PROVIDER, &self.notify_url).is_err() || self.notify_url.len() > 256 {
             faults.push(fault(
                 "notify_url",
                 "must be an absolute http or https address without a query, at most 256 characters",
@@ -60,7 +60,7 @@ impl Settings {
     }
 }
 
-impl fmt::Debug for Settings {
+impl fmt::Debug for AlipaySettings {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut output = formatter.debug_struct("Settings");
         output.field("app_id", &self.app_id).field("seller_id", &self.seller_id);
@@ -79,7 +79,7 @@ impl fmt::Display for SettingFault {
 /// machine.
 fn is_safe_gateway(url: &str) -> bool {
     let local = ["127.0.0.1", "localhost", "[::1]"];
-    let endpoint = Endpoint::parse(PROVIDER, url);
+    let endpoint = BaseUrl::parse(PROVIDER, url);
     endpoint.is_ok_and(|endpoint| endpoint.base().starts_with("https://") || local.contains(&endpoint.host()))
 }
 

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::providers::payment::form::{self, Field};
+use crate::providers::payment::form::{self, FormField};
 use crate::providers::payment::signing::{Signer, Verifier};
 use crate::providers::payment::vectors;
 
 /// The reply to the next request.
 #[derive(Clone)]
-pub(super) enum Reply {
+pub(super) enum StubReply {
     /// The object, signed by the provider's key.
     Signed(String),
     SignedByOther(String),
@@ -42,7 +42,7 @@ pub(super) struct StubVendor {
 
 impl StubVendor {
     /// Answers one request for every reply, in order, and refuses connections after that.
-    pub(super) fn start(replies: Vec<Reply>) -> Self {
+    pub(super) fn start(replies: Vec<StubReply>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/gateway.do", listener.local_addr().unwrap());
         let seen = Arc::new(Mutex::new(Vec::new()));
@@ -62,7 +62,7 @@ impl StubVendor {
     }
 }
 
-fn serve(stream: &TcpStream, reply: Reply, seen: &Mutex<Vec<Seen>>) {
+fn serve(stream: &TcpStream, reply: StubReply, seen: &Mutex<Vec<Seen>>) {
     let (target, body) = read_request(stream);
     let outcome = check_request(&target, &body);
     let (method, fault) = match outcome {
@@ -79,22 +79,22 @@ fn serve(stream: &TcpStream, reply: Reply, seen: &Mutex<Vec<Seen>>) {
     }
 }
 
-fn answer(stream: &TcpStream, key: &str, reply: Reply) {
+fn answer(stream: &TcpStream, key: &str, reply: StubReply) {
     let platform = Signer::Rsa2(vectors::platform_key());
     match reply {
-        Reply::Signed(object) => {
+        StubReply::Signed(object) => {
             let signature = platform.sign(&object).unwrap();
             send(stream, 200, &format!("{{\"{key}\":{object},\"sign\":\"{signature}\"}}"), 0);
         }
-        Reply::SignedByOther(object) => {
+        StubReply::SignedByOther(object) => {
             let signature = Signer::Rsa2(vectors::merchant_key()).sign(&object).unwrap();
             send(stream, 200, &format!("{{\"{key}\":{object},\"sign\":\"{signature}\"}}"), 0);
         }
-        Reply::Unsigned(object) => send(stream, 200, &format!("{{\"{key}\":{object}}}"), 0),
-        Reply::Raw(status, body) => send(stream, status, &body, 0),
-        Reply::Cut(body) => send(stream, 200, &body, 500),
-        Reply::HangUp => {}
-        Reply::Silence(duration) => thread::sleep(duration),
+        StubReply::Unsigned(object) => send(stream, 200, &format!("{{\"{key}\":{object}}}"), 0),
+        StubReply::Raw(status, body) => send(stream, status, &body, 0),
+        StubReply::Cut(body) => send(stream, 200, &body, 500),
+        StubReply::HangUp => {}
+        StubReply::Silence(duration) => thread::sleep(duration),
     }
 }
 
@@ -106,7 +106,7 @@ fn check_request(target: &str, body: &str) -> Result<Seen, &'static str> {
     if path != "/gateway.do" || body.len() != 1 || form::value_of(&query, "biz_content").is_some() {
         return Err("placement");
     }
-    let all: Vec<Field> = query.into_iter().chain(body).collect();
+    let all: Vec<FormField> = query.into_iter().chain(body).collect();
     let verifier = Verifier::Rsa2(vectors::merchant_key().public_key());
     let signature = form::value_of(&all, "sign").ok_or("no signature")?;
     if !verifier.verifies(form::request_text(&all).as_bytes(), signature) {

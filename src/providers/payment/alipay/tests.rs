@@ -2,16 +2,16 @@
 
 use std::time::Instant;
 
-use super::stub_vendor::{Reply, StubVendor};
+use super::stub_vendor::{StubReply, StubVendor};
 use super::*;
 use crate::providers::payment::vectors;
 
 const ORDER: &str = "D202601150000000001";
 const REFUND_NO: &str = "R202601150000000001";
 
-fn settings(gateway_url: &str) -> Settings {
+fn settings(gateway_url: &str) -> AlipaySettings {
     let keys = vectors::keys();
-    Settings {
+    AlipaySettings {
         app_id: "2021000000000001".to_owned(),
         seller_id: Some("2088000000000001".to_owned()),
         private_key: vectors::text(&keys["merchant"]["private_pkcs1_der_base64"]).to_owned(),
@@ -26,7 +26,7 @@ fn gateway(url: &str) -> Alipay {
     Alipay::new(&settings(url), Box::new(|| vectors::AFTERNOON)).ok().unwrap()
 }
 
-fn with<T>(reply: Reply, call: impl FnOnce(&Alipay) -> T) -> T {
+fn with<T>(reply: StubReply, call: impl FnOnce(&Alipay) -> T) -> T {
     let vendor = StubVendor::start(vec![reply]);
     call(&gateway(&vendor.url))
 }
@@ -40,16 +40,16 @@ fn refund_request() -> RefundRequest {
     }
 }
 
-fn published(name: &str) -> Reply {
-    Reply::Signed(vectors::text(&vectors::alipay()["responses"][name]["signed_substring"]).to_owned())
+fn published(name: &str) -> StubReply {
+    StubReply::Signed(vectors::text(&vectors::alipay()["responses"][name]["signed_substring"]).to_owned())
 }
 
-fn signed(object: &str) -> Reply {
-    Reply::Signed(object.to_owned())
+fn signed(object: &str) -> StubReply {
+    StubReply::Signed(object.to_owned())
 }
 
-fn business_error(sub_code: &str) -> Reply {
-    Reply::Signed(format!(r#"{{"code":"40004","msg":"Business Failed","sub_code":"{sub_code}","sub_msg":"交易"}}"#))
+fn business_error(sub_code: &str) -> StubReply {
+    StubReply::Signed(format!(r#"{{"code":"40004","msg":"Business Failed","sub_code":"{sub_code}","sub_msg":"交易"}}"#))
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn an_answer_about_something_else_is_nonsense() {
 }
 
 /// Returns the failure kinds of a query and of a refund for the same fault.
-fn kinds(reply: &Reply) -> (FailureKind, FailureKind, String) {
+fn kinds(reply: &StubReply) -> (FailureKind, FailureKind, String) {
     let question = with(reply.clone(), |gateway| gateway.query(ORDER)).unwrap_err();
     let refund = with(reply.clone(), |gateway| gateway.refund(&refund_request())).unwrap_err();
     assert_eq!(question.code, refund.code);
@@ -185,15 +185,15 @@ fn faults_of_the_vendor_are_never_taken_for_an_answer() {
     let paid = vectors::text(&vectors::alipay()["responses"]["query_success"]["signed_substring"]).to_owned();
     let unknown = FailureKind::OutcomeUnknown;
     let cases = [
-        (Reply::Unsigned(paid.clone()), FailureKind::InvalidResponse, "answer_unsigned"),
-        (Reply::SignedByOther(paid), FailureKind::InvalidResponse, "answer_signature_invalid"),
-        (Reply::Raw(200, "<html>maintenance</html>".to_owned()), FailureKind::InvalidResponse, "answer_unreadable"),
-        (Reply::Raw(200, String::new()), FailureKind::InvalidResponse, "answer_unreadable"),
-        (Reply::Raw(200, "x".repeat(LONGEST_ANSWER_BYTES + 1)), FailureKind::InvalidResponse, "answer_too_large"),
-        (Reply::Raw(502, "<html>bad gateway</html>".to_owned()), unknown, "http_502"),
-        (Reply::Raw(302, String::new()), FailureKind::InvalidResponse, "http_302"),
-        (Reply::Cut("{\"alipay_trade".to_owned()), unknown, "connection_lost"),
-        (Reply::HangUp, unknown, "connection_lost"),
+        (StubReply::Unsigned(paid.clone()), FailureKind::InvalidResponse, "answer_unsigned"),
+        (StubReply::SignedByOther(paid), FailureKind::InvalidResponse, "answer_signature_invalid"),
+        (StubReply::Raw(200, "<html>maintenance</html>".to_owned()), FailureKind::InvalidResponse, "answer_unreadable"),
+        (StubReply::Raw(200, String::new()), FailureKind::InvalidResponse, "answer_unreadable"),
+        (StubReply::Raw(200, "x".repeat(LONGEST_ANSWER_BYTES + 1)), FailureKind::InvalidResponse, "answer_too_large"),
+        (StubReply::Raw(502, "<html>bad gateway</html>".to_owned()), unknown, "http_502"),
+        (StubReply::Raw(302, String::new()), FailureKind::InvalidResponse, "http_302"),
+        (StubReply::Cut("{\"alipay_trade".to_owned()), unknown, "connection_lost"),
+        (StubReply::HangUp, unknown, "connection_lost"),
     ];
     for (reply, question, code) in cases {
         assert_eq!(kinds(&reply), (question, unknown, code.to_owned()));
@@ -203,7 +203,7 @@ fn faults_of_the_vendor_are_never_taken_for_an_answer() {
 #[test]
 fn a_silent_vendor_is_given_up_in_time() {
     let started = Instant::now();
-    let (question, refund, _) = kinds(&Reply::Silence(Duration::from_millis(900)));
+    let (question, refund, _) = kinds(&StubReply::Silence(Duration::from_millis(900)));
     assert_eq!((question, refund), (FailureKind::TimedOut, FailureKind::OutcomeUnknown));
     assert!(started.elapsed() < Duration::from_secs(5));
 }
@@ -223,13 +223,13 @@ fn errors_without_a_signature_are_errors_and_nothing_more() {
     let gateway_level = r#"{"error_response":{"code":"40002","sub_code":"isv.invalid-app-id"}}"#.to_owned();
     let misconfigured = FailureKind::Misconfigured;
     let expected = (misconfigured, misconfigured, "isv.invalid-app-id".to_owned());
-    assert_eq!(kinds(&Reply::Raw(200, gateway_level)), expected);
+    assert_eq!(kinds(&StubReply::Raw(200, gateway_level)), expected);
     let claim = r#"{"code":"40004","sub_code":"ACQ.TRADE_HAS_FINISHED"}"#.to_owned();
     let expected = (FailureKind::InvalidResponse, FailureKind::OutcomeUnknown, "ACQ.TRADE_HAS_FINISHED".to_owned());
-    assert_eq!(kinds(&Reply::Unsigned(claim)), expected);
+    assert_eq!(kinds(&StubReply::Unsigned(claim)), expected);
     // An unsigned "not found" is not believed either: a paid order could be closed because of it.
     let absent = r#"{"code":"40004","sub_code":"ACQ.TRADE_NOT_EXIST"}"#.to_owned();
-    assert!(with(Reply::Unsigned(absent), |gateway| gateway.query(ORDER)).is_err());
+    assert!(with(StubReply::Unsigned(absent), |gateway| gateway.query(ORDER)).is_err());
 }
 
 #[test]
@@ -239,7 +239,7 @@ fn refusals_carry_the_providers_code_and_its_trace() {
     assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Refused, "ACQ.SELLER_BALANCE_NOT_ENOUGH"));
     let failure = with(business_error("ACQ.SYSTEM_ERROR"), |gateway| gateway.refund(&refund_request())).unwrap_err();
     assert_eq!(failure.kind, FailureKind::OutcomeUnknown);
-    let failure = with(Reply::Raw(502, String::new()), |gateway| gateway.query(ORDER)).unwrap_err();
+    let failure = with(StubReply::Raw(502, String::new()), |gateway| gateway.query(ORDER)).unwrap_err();
     assert_eq!(failure.request_id.as_deref(), Some("trace-1"));
 }
 
@@ -258,7 +258,7 @@ fn an_impossible_refund_is_refused_before_any_call() {
     }
 }
 
-fn faulty_settings(change: impl FnOnce(&mut Settings)) -> Vec<&'static str> {
+fn faulty_settings(change: impl FnOnce(&mut AlipaySettings)) -> Vec<&'static str> {
     let mut settings = settings("https://openapi.example.test/gateway.do");
     change(&mut settings);
     let outcome = Alipay::new(&settings, Box::new(|| 0));

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::providers::payment::signing::Signer;
-use crate::providers::payment::{Judgement, OrderState, OrderView, judge, vectors};
+use crate::providers::payment::{OrderState, OrderView, SettlementDecision, judge, vectors};
 
 fn reader() -> NotificationReader {
     NotificationReader {
@@ -37,7 +37,7 @@ fn order(state: OrderState) -> OrderView<'static> {
     }
 }
 
-fn judged(body: &[u8], state: OrderState) -> Result<Judgement, RejectionReason> {
+fn judged(body: &[u8], state: OrderState) -> Result<SettlementDecision, RejectionReason> {
     let notification = reader().read(body).map_err(|rejection| rejection.reason)?;
     let order = order(state);
     let known = notification.trade.order_no == order.order_no;
@@ -45,8 +45,8 @@ fn judged(body: &[u8], state: OrderState) -> Result<Judgement, RejectionReason> 
 }
 
 /// A body with these fields, signed as the provider does.
-fn signed(fields: &[Field]) -> Vec<u8> {
-    let mut fields: Vec<Field> = fields.iter().filter(|(name, _)| name != "sign").cloned().collect();
+fn signed(fields: &[FormField]) -> Vec<u8> {
+    let mut fields: Vec<FormField> = fields.iter().filter(|(name, _)| name != "sign").cloned().collect();
     let signer = Signer::Rsa2(vectors::platform_key());
     let signature = signer.sign(&form::notification_text(&fields)).unwrap();
     fields.push(("sign".to_owned(), signature));
@@ -76,20 +76,31 @@ fn every_published_notification_is_judged_as_published() {
         let settled = judged(body, OrderState::Credited);
         match vectors::text(&vector["expect"]) {
             "credit_once_answer_success" => {
-                assert_eq!((fresh, settled), (Ok(Judgement::Credit), Ok(Judgement::Nothing)), "{name}");
+                assert_eq!(
+                    (fresh, settled),
+                    (Ok(SettlementDecision::Credit), Ok(SettlementDecision::Nothing)),
+                    "{name}"
+                );
             }
             "no_credit_answer_success" => {
-                assert_eq!((fresh, settled), (Ok(Judgement::Nothing), Ok(Judgement::Nothing)), "{name}");
+                assert_eq!(
+                    (fresh, settled),
+                    (Ok(SettlementDecision::Nothing), Ok(SettlementDecision::Nothing)),
+                    "{name}"
+                );
             }
-            "close_order_answer_success" => assert_eq!(fresh, Ok(Judgement::Close), "{name}"),
+            "close_order_answer_success" => assert_eq!(fresh, Ok(SettlementDecision::Close), "{name}"),
             "record_refund_no_credit_answer_success" => {
-                assert!(matches!(settled, Ok(Judgement::Refund { .. })), "{name}: {settled:?}");
+                assert!(matches!(settled, Ok(SettlementDecision::Refund { .. })), "{name}: {settled:?}");
                 let fresh = fresh.unwrap();
-                assert!(!matches!(fresh, Judgement::Credit | Judgement::Reject(_)), "{name}: {fresh:?}");
+                assert!(
+                    !matches!(fresh, SettlementDecision::Credit | SettlementDecision::Reject(_)),
+                    "{name}: {fresh:?}"
+                );
             }
             "reject_answer_fail" => {
                 for judged in [fresh, settled] {
-                    assert!(matches!(judged, Err(_) | Ok(Judgement::Reject(_))), "{name}: {judged:?}");
+                    assert!(matches!(judged, Err(_) | Ok(SettlementDecision::Reject(_))), "{name}: {judged:?}");
                 }
             }
             other => panic!("{name}: unknown expectation {other}"),
@@ -178,7 +189,7 @@ fn genuine_but_unfit_messages_are_refused() {
     for (changes, reason) in cases {
         assert_eq!(judged(&altered(changes), OrderState::Created), Err(reason), "{changes:?}");
     }
-    assert_eq!(judged(&altered(&[("trans_currency", "CNY")]), OrderState::Created), Ok(Judgement::Credit));
+    assert_eq!(judged(&altered(&[("trans_currency", "CNY")]), OrderState::Created), Ok(SettlementDecision::Credit));
 }
 
 #[test]
@@ -189,7 +200,7 @@ fn an_unset_seller_is_not_compared() {
 
 #[test]
 fn a_returned_amount_of_zero_is_no_refund_and_a_time_alone_is_one() {
-    assert_eq!(judged(&altered(&[("refund_fee", "0.00")]), OrderState::Created), Ok(Judgement::Credit));
+    assert_eq!(judged(&altered(&[("refund_fee", "0.00")]), OrderState::Created), Ok(SettlementDecision::Credit));
     let timed = reader().read(&altered(&[("gmt_refund", "2026-01-16 10:00:00")])).unwrap();
     assert_eq!(timed.trade.refunded.unwrap().total, None);
 }
@@ -204,8 +215,8 @@ fn size_is_capped() {
 }
 
 /// Lets one field swallow the next of the sorted order, which leaves the signed text as it was.
-fn swallowed(fields: &[Field], keeper: &str) -> Vec<Field> {
-    let mut sorted: Vec<Field> = fields.iter().filter(|(name, _)| !name.starts_with("sign")).cloned().collect();
+fn swallowed(fields: &[FormField], keeper: &str) -> Vec<FormField> {
+    let mut sorted: Vec<FormField> = fields.iter().filter(|(name, _)| !name.starts_with("sign")).cloned().collect();
     sorted.sort();
     let position = sorted.iter().position(|(name, _)| name == keeper).unwrap();
     let (name, value) = sorted.remove(position + 1);
@@ -245,7 +256,7 @@ proptest! {
         let position = position.index(changed.len());
         changed[position] = byte;
         if form::decode(&changed) != form::decode(&original) {
-            prop_assert_ne!(judged(&changed, OrderState::Created), Ok(Judgement::Credit));
+            prop_assert_ne!(judged(&changed, OrderState::Created), Ok(SettlementDecision::Credit));
         }
     }
 
@@ -253,9 +264,9 @@ proptest! {
     fn no_cut_or_lengthened_message_credits(length in any::<prop::sample::Index>(), tail in "[ -~]{1,12}") {
         let original = body("valid_trade_success");
         let cut = &original[..length.index(original.len())];
-        prop_assert_ne!(judged(cut, OrderState::Created), Ok(Judgement::Credit));
+        prop_assert_ne!(judged(cut, OrderState::Created), Ok(SettlementDecision::Credit));
         let longer = [original.as_slice(), tail.as_bytes()].concat();
-        prop_assert_ne!(judged(&longer, OrderState::Created), Ok(Judgement::Credit));
+        prop_assert_ne!(judged(&longer, OrderState::Created), Ok(SettlementDecision::Credit));
     }
 
     /// One field removed, emptied, replaced or renamed under the old signature.
@@ -271,7 +282,7 @@ proptest! {
             _ => fields[position].0.push('x'),
         }
         if fields != original {
-            prop_assert_ne!(judged(form::encode_all(&fields).as_bytes(), OrderState::Created), Ok(Judgement::Credit));
+            prop_assert_ne!(judged(form::encode_all(&fields).as_bytes(), OrderState::Created), Ok(SettlementDecision::Credit));
         }
     }
 
@@ -284,6 +295,6 @@ proptest! {
             (name, value.as_str()),
             ("total_amount", "6" | "6.0" | "6.00") | ("refund_fee", "0" | "0.0" | "0.00") | ("trade_status", "TRADE_SUCCESS")
         ));
-        prop_assert_ne!(judged(&altered(&[(name, &value)]), OrderState::Created), Ok(Judgement::Credit));
+        prop_assert_ne!(judged(&altered(&[(name, &value)]), OrderState::Created), Ok(SettlementDecision::Credit));
     }
 }

@@ -4,11 +4,11 @@ use super::trade::SandboxTrade;
 use super::{APP_ID, SELLER_ID};
 use crate::providers::payment::clock_text::shanghai_text;
 use crate::providers::payment::form;
-use crate::providers::payment::order_string::{Merchant, Parameter};
+use crate::providers::payment::order_string::{Merchant, OrderParameter};
 
 /// The signed form body about a trade's present state; `None` when a time cannot be written or nothing be signed.
 pub(super) fn about(trade: &SandboxTrade, merchant: &Merchant, now: i64) -> Option<String> {
-    let mut fields: Vec<Parameter> = vec![
+    let mut fields: Vec<OrderParameter> = vec![
         ("gmt_create", shanghai_text(trade.created_at)?),
         ("charset", "utf-8".to_owned()),
         ("subject", trade.subject.clone()),
@@ -42,7 +42,7 @@ fn notify_id(trade: &SandboxTrade) -> String {
     format!("{}{:04}{closed}", trade.trade_no, trade.version)
 }
 
-fn add_payment(fields: &mut Vec<Parameter>, trade: &SandboxTrade) -> Option<()> {
+fn add_payment(fields: &mut Vec<OrderParameter>, trade: &SandboxTrade) -> Option<()> {
     let Some(paid_at) = trade.paid_at else {
         return Some(());
     };
@@ -53,7 +53,7 @@ fn add_payment(fields: &mut Vec<Parameter>, trade: &SandboxTrade) -> Option<()> 
     Some(())
 }
 
-fn add_refund(fields: &mut Vec<Parameter>, trade: &SandboxTrade) -> Option<()> {
+fn add_refund(fields: &mut Vec<OrderParameter>, trade: &SandboxTrade) -> Option<()> {
     let Some(last) = trade.refunds.last() else {
         return Some(());
     };

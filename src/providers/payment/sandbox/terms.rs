@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::providers::payment::Fen;
 use crate::providers::payment::clock_text::shanghai_milliseconds;
-use crate::providers::payment::form::{self, Field};
+use crate::providers::payment::form::{self, FormField};
 use crate::providers::payment::signing::Verifier;
 
 /// The terms under which an order can be paid.
@@ -50,7 +50,7 @@ impl Terms {
     }
 }
 
-fn is_genuine(fields: &[Field], verifier: &Verifier) -> bool {
+fn is_genuine(fields: &[FormField], verifier: &Verifier) -> bool {
     let value = |name| form::value_of(fields, name);
     let text = form::request_text(fields);
     value("sign_type") == Some(verifier.sign_type())

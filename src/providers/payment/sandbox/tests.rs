@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::*;
 use crate::providers::payment::{
-    Fen, Judgement, OrderState, OrderView, RejectionReason, TradeStatus, form, judge, vectors,
+    Fen, OrderState, OrderView, RejectionReason, SettlementDecision, TradeStatus, form, judge, vectors,
 };
 
 #[derive(Default)]
@@ -50,7 +50,7 @@ impl Stage {
         let clock = Arc::clone(&now);
         let key = Sandbox::generate_key().unwrap();
         let ledger: Arc<dyn SandboxLedger> = Arc::<Books>::clone(&books);
-        let clock: Clock = Box::new(move || clock.load(Ordering::SeqCst));
+        let clock: WallClock = Box::new(move || clock.load(Ordering::SeqCst));
         let sandbox = Sandbox::new(&key, "http://127.0.0.1:8080/payment/notify", ledger, clock).unwrap();
         Self { sandbox, books, now }
     }
@@ -63,7 +63,7 @@ impl Stage {
         self.sandbox.order_string(&order()).unwrap()
     }
 
-    fn judged(&self, body: &str, state: OrderState) -> Judgement {
+    fn judged(&self, body: &str, state: OrderState) -> SettlementDecision {
         let notification = self.sandbox.read_notification(body.as_bytes()).unwrap();
         judge(&notification.trade, Some(&view(state)))
     }
@@ -115,8 +115,8 @@ fn a_payment_is_notified_and_credits() {
     let stage = Stage::new();
     assert_eq!(stage.sandbox.query("D1").unwrap(), TradeState::NotFound);
     let body = stage.sandbox.pay(&stage.order_string()).unwrap();
-    assert_eq!(stage.judged(&body, OrderState::Created), Judgement::Credit);
-    assert_eq!(stage.judged(&body, OrderState::Credited), Judgement::Nothing);
+    assert_eq!(stage.judged(&body, OrderState::Created), SettlementDecision::Credit);
+    assert_eq!(stage.judged(&body, OrderState::Credited), SettlementDecision::Nothing);
     assert_eq!(refusal(stage.sandbox.pay(&stage.order_string())), "ACQ.TRADE_HAS_SUCCESS");
 }
 
@@ -125,7 +125,7 @@ fn a_suppressed_notification_is_made_up_for_by_a_query() {
     let stage = Stage::new();
     stage.sandbox.pay(&stage.order_string()).unwrap();
     let TradeState::Found(trade) = stage.sandbox.query("D1").unwrap() else { panic!("not found") };
-    assert_eq!(judge(&trade, Some(&view(OrderState::Created))), Judgement::Credit);
+    assert_eq!(judge(&trade, Some(&view(OrderState::Created))), SettlementDecision::Credit);
     assert_eq!(trade.paid_at, Some(vectors::AFTERNOON));
 }
 
@@ -147,10 +147,10 @@ fn an_unpaid_trade_can_be_closed_and_a_paid_one_not() {
     assert_eq!(stage.sandbox.close("D1").unwrap(), CloseOutcome::NotFound);
     stage.sandbox.open(&stage.order_string()).unwrap();
     let waiting = stage.sandbox.notification("D1").unwrap();
-    assert_eq!(stage.judged(&waiting, OrderState::Created), Judgement::Nothing);
+    assert_eq!(stage.judged(&waiting, OrderState::Created), SettlementDecision::Nothing);
     assert_eq!(stage.sandbox.close("D1").unwrap(), CloseOutcome::Closed);
     let closed = stage.sandbox.notification("D1").unwrap();
-    assert_eq!(stage.judged(&closed, OrderState::Created), Judgement::Close);
+    assert_eq!(stage.judged(&closed, OrderState::Created), SettlementDecision::Close);
     assert_eq!(refusal(stage.sandbox.pay(&stage.order_string())), "ACQ.TRADE_HAS_CLOSE");
 
     let stage = Stage::new();
@@ -172,7 +172,7 @@ fn an_order_string_expires_unless_money_is_meant_to_come_late() {
     let order_string = stage.order_string();
     stage.pass(900_001);
     let body = stage.sandbox.pay_late(&order_string).unwrap();
-    assert_eq!(stage.judged(&body, OrderState::Closed), Judgement::Credit);
+    assert_eq!(stage.judged(&body, OrderState::Closed), SettlementDecision::Credit);
 }
 
 #[test]
@@ -188,13 +188,13 @@ fn refunds_move_money_once_and_are_notified() {
     assert_eq!(refusal(stage.sandbox.refund(&refund("R1", "2.00"))), "ACQ.DISCORDANT_REPEAT_REQUEST");
     assert_eq!(refusal(stage.sandbox.refund(&refund("R2", "4.51"))), "ACQ.REASON_TRADE_REFUND_FEE_ERR");
     let partial = stage.sandbox.notification("D1").unwrap();
-    let expected = Judgement::Refund { total: fen("1.50"), full: false };
+    let expected = SettlementDecision::Refund { total: fen("1.50"), full: false };
     assert_eq!(stage.judged(&partial, OrderState::Credited), expected);
 
     let moved = stage.sandbox.refund(&refund("R2", "4.50")).unwrap();
     assert_eq!(moved, RefundOutcome::Moved { total: Some(fen("6.00")) });
     let full = stage.sandbox.notification("D1").unwrap();
-    let expected = Judgement::Refund { total: fen("6.00"), full: true };
+    let expected = SettlementDecision::Refund { total: fen("6.00"), full: true };
     assert_eq!(stage.judged(&full, OrderState::Credited), expected);
     assert_eq!(stage.sandbox.refund(&refund("R2", "4.50")).unwrap(), unmoved("6.00"));
     assert_eq!(refusal(stage.sandbox.refund(&refund("R3", "0.01"))), "ACQ.TRADE_STATUS_ERROR");
@@ -234,7 +234,7 @@ fn a_trade_that_expired_is_announced_apart_from_the_waiting_one() {
     let expired = stage.sandbox.notification("D1").unwrap();
     let identity = |body: &str| stage.sandbox.read_notification(body.as_bytes()).unwrap().notify_id;
     assert_ne!(identity(&waiting), identity(&expired));
-    assert_eq!(stage.judged(&expired, OrderState::Created), Judgement::Close);
+    assert_eq!(stage.judged(&expired, OrderState::Created), SettlementDecision::Close);
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn a_finished_trade_credits_and_cannot_be_refunded() {
     assert_eq!(refusal(stage.sandbox.finish("D1")), "ACQ.TRADE_NOT_EXIST");
     stage.sandbox.pay(&stage.order_string()).unwrap();
     let body = stage.sandbox.finish("D1").unwrap();
-    assert_eq!(stage.judged(&body, OrderState::Created), Judgement::Credit);
+    assert_eq!(stage.judged(&body, OrderState::Created), SettlementDecision::Credit);
     assert_eq!(refusal(stage.sandbox.refund(&refund("R1", "1.50"))), "ACQ.TRADE_HAS_FINISHED");
 }
 

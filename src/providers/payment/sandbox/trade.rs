@@ -35,12 +35,12 @@ pub struct SandboxRefund {
 
 /// The outcome of a rule.
 #[derive(Debug)]
-pub(super) enum Change {
+pub(super) enum TradeChange {
     None(SandboxTrade),
     To(SandboxTrade),
 }
 
-impl Change {
+impl TradeChange {
     /// Returns the resulting trade.
     pub(super) fn left(&self) -> &SandboxTrade {
         match self {
@@ -49,7 +49,7 @@ impl Change {
     }
 }
 
-type Ruling = Result<Change, &'static str>;
+type Ruling = Result<TradeChange, &'static str>;
 
 impl SandboxTrade {
     /// Returns the trade's state at `now`: an unpaid one closes when it expires.
@@ -83,10 +83,10 @@ impl SandboxTrade {
         self.refunds.iter().try_fold(Fen::ZERO, |total, refund| total.checked_add(refund.amount))
     }
 
-    fn changed(mut self, change: impl FnOnce(&mut Self)) -> Change {
+    fn changed(mut self, change: impl FnOnce(&mut Self)) -> TradeChange {
         change(&mut self);
         self.version += 1;
-        Change::To(self)
+        TradeChange::To(self)
     }
 
     fn first(terms: &Terms, trade_no: &str, now: i64) -> Self {
@@ -110,7 +110,7 @@ pub(super) fn opened(found: Option<SandboxTrade>, terms: &Terms, trade_no: &str,
     match found {
         None if terms.expires_at <= now => Err("order_expired"),
         None => Ok(SandboxTrade::first(terms, trade_no, now).changed(|_| {})),
-        Some(trade) => still_payable(trade, terms).map(Change::None),
+        Some(trade) => still_payable(trade, terms).map(TradeChange::None),
     }
 }
 
@@ -128,7 +128,7 @@ pub(super) fn paid(found: Option<SandboxTrade>, terms: &Terms, trade_no: &str, n
 pub(super) fn finished(found: Option<SandboxTrade>) -> Ruling {
     let trade = found.ok_or("ACQ.TRADE_NOT_EXIST")?;
     match trade.status {
-        TradeStatus::Finished => Ok(Change::None(trade)),
+        TradeStatus::Finished => Ok(TradeChange::None(trade)),
         TradeStatus::Success => Ok(trade.changed(|trade| trade.status = TradeStatus::Finished)),
         TradeStatus::WaitBuyerPay | TradeStatus::Closed => Err("ACQ.TRADE_STATUS_ERROR"),
     }
@@ -138,7 +138,7 @@ pub(super) fn finished(found: Option<SandboxTrade>) -> Ruling {
 pub(super) fn closed(found: Option<SandboxTrade>, now: i64) -> Ruling {
     let trade = found.ok_or("ACQ.TRADE_NOT_EXIST")?;
     if trade.status != TradeStatus::WaitBuyerPay {
-        return Ok(Change::None(trade));
+        return Ok(TradeChange::None(trade));
     }
     Ok(trade.changed(|trade| {
         trade.status = TradeStatus::Closed;
@@ -150,7 +150,7 @@ pub(super) fn refunded(found: Option<SandboxTrade>, refund: &RefundRequest, now:
     let trade = found.ok_or("ACQ.TRADE_NOT_EXIST")?;
     if let Some(earlier) = trade.refund(&refund.refund_no) {
         let same = earlier.amount == refund.amount;
-        return if same { Ok(Change::None(trade)) } else { Err("ACQ.DISCORDANT_REPEAT_REQUEST") };
+        return if same { Ok(TradeChange::None(trade)) } else { Err("ACQ.DISCORDANT_REPEAT_REQUEST") };
     }
     match trade.status {
         TradeStatus::Success => {}

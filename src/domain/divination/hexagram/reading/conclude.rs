@@ -6,7 +6,7 @@
 use super::super::cast::Cast;
 use super::super::catalog::Hexagram;
 use super::super::line::{Line, Lines};
-use super::{Conflict, Content, Evidence, Facts, Form, Kept, MOST_ENTRIES, Observed, Order, Place};
+use super::{Conflict, Content, Evidence, Facts, Form, LineOrder, MOST_ENTRIES, Observed, Place, Winner};
 
 /// The hexagram chosen for one role, with its evidence.
 struct Chosen {
@@ -35,9 +35,9 @@ fn from_lines(evidence: &[Evidence]) -> Option<Facts> {
         _ => None,
     })?;
     let named = best_name(evidence, Place::Primary);
-    let is_top_down = order == Order::BottomUp
+    let is_top_down = order == LineOrder::BottomUp
         && named.is_some_and(|(_, named)| named != figure(lines) && named == figure(lines.reversed()));
-    let (lines, order) = if is_top_down { (lines.reversed(), Order::TopDown) } else { (lines, order) };
+    let (lines, order) = if is_top_down { (lines.reversed(), LineOrder::TopDown) } else { (lines, order) };
     let mut found = vec![Evidence { path: path.clone(), content: Content::Lines { lines, order } }];
     found.extend(named.filter(|_| is_top_down).map(|(evidence, _)| evidence.clone()));
     Some(with_cast(Cast::from_lines(lines), found))
@@ -117,11 +117,11 @@ fn choose(evidence: &[Evidence], place: Place) -> Option<Chosen> {
         return named.map(|(evidence, hexagram)| Chosen { hexagram, found: vec![evidence.clone()] });
     };
     if let Some((name, named)) = named
-        && order == Order::BottomUp
+        && order == LineOrder::BottomUp
         && named != hexagram
         && named == turned_over(hexagram)
     {
-        let form = Form::YinYang(Order::TopDown);
+        let form = Form::YinYang(LineOrder::TopDown);
         let content = Content::Hexagram { place, hexagram: named, form };
         let path = drawn.path.clone();
         return Some(Chosen { hexagram: named, found: vec![Evidence { path, content }, name.clone()] });
@@ -155,15 +155,15 @@ fn contradiction(evidence: Evidence, facts: &Facts) -> Option<Conflict> {
 }
 
 /// Lines listed in the other direction do not contradict.
-fn contradicted_lines(lines: Lines, order: Order, facts: &Facts) -> Option<Kept> {
+fn contradicted_lines(lines: Lines, order: LineOrder, facts: &Facts) -> Option<Winner> {
     let kept = facts.cast?.lines();
-    let is_same = lines == kept || order == Order::BottomUp && lines.reversed() == kept;
-    (!is_same).then_some(Kept::Lines(kept))
+    let is_same = lines == kept || order == LineOrder::BottomUp && lines.reversed() == kept;
+    (!is_same).then_some(Winner::Lines(kept))
 }
 
-fn contradicted_hexagram(place: Place, hexagram: Hexagram, form: Form, facts: &Facts) -> Option<Kept> {
+fn contradicted_hexagram(place: Place, hexagram: Hexagram, form: Form, facts: &Facts) -> Option<Winner> {
     let is_same = |kept: Hexagram| {
-        let is_reversible = form == Form::YinYang(Order::BottomUp);
+        let is_reversible = form == Form::YinYang(LineOrder::BottomUp);
         kept == hexagram || is_reversible && kept == turned_over(hexagram)
     };
     if form == Form::Identifier {
@@ -171,21 +171,21 @@ fn contradicted_hexagram(place: Place, hexagram: Hexagram, form: Form, facts: &F
     }
     match (place, facts.primary, facts.relating) {
         (Place::Primary, Some(kept), _) | (Place::Relating, _, Some(kept)) => {
-            (!is_same(kept)).then_some(Kept::Hexagram(place, kept))
+            (!is_same(kept)).then_some(Winner::Hexagram(place, kept))
         }
         (Place::Relating, Some(primary), None) => {
-            (facts.cast.is_some() && !is_same(primary)).then_some(Kept::NothingChanges)
+            (facts.cast.is_some() && !is_same(primary)).then_some(Winner::NothingChanges)
         }
         _ => None,
     }
 }
 
-fn contradicted_changes(positions: &[u8], facts: &Facts) -> Option<Kept> {
+fn contradicted_changes(positions: &[u8], facts: &Facts) -> Option<Winner> {
     let kept = facts.cast?.changing();
     match kept.as_slice() {
         same if same == positions => None,
-        [] => Some(Kept::NothingChanges),
-        _ => Some(Kept::Changing(kept)),
+        [] => Some(Winner::NothingChanges),
+        _ => Some(Winner::Changing(kept)),
     }
 }
 

@@ -30,7 +30,7 @@ pub(super) enum Key {
     /// A number that names a hexagram, unless it is the key of some table.
     HexagramIdentifier(Option<Place>),
     /// One of the ways to identify the hexagram of the enclosing object.
-    Identity(Identity),
+    Identity(HexagramKey),
     /// A value that must not be read as the cast.
     Ignored,
     Other,
@@ -38,7 +38,7 @@ pub(super) enum Key {
 
 /// The way in which a field inside a hexagram identifies it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Identity {
+pub(super) enum HexagramKey {
     /// A name, or a sign.
     Name,
     /// The King Wen number.
@@ -111,13 +111,13 @@ pub(super) fn classify(key: &str) -> Key {
         return Key::LowerTrigram;
     }
     if is(NAMES) {
-        return Key::Identity(Identity::Name);
+        return Key::Identity(HexagramKey::Name);
     }
     if is(NUMBERS) {
-        return Key::Identity(Identity::Number);
+        return Key::Identity(HexagramKey::Number);
     }
     if is(IDENTIFIERS) {
-        return Key::Identity(Identity::Identifier);
+        return Key::Identity(HexagramKey::Identifier);
     }
     composed(&key).unwrap_or(Key::Other)
 }
@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(classify("hexagramId"), Key::HexagramIdentifier(None));
         let relating = Some(Place::Relating);
         assert_eq!(classify("bianGuaId"), Key::HexagramIdentifier(relating));
-        assert_eq!(classify("id"), Key::Identity(Identity::Identifier));
+        assert_eq!(classify("id"), Key::Identity(HexagramKey::Identifier));
         assert_eq!(classify("mainId"), Key::Other);
     }
 

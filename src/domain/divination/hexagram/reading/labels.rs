@@ -18,7 +18,7 @@ pub(super) enum Label {
 
 /// A piece of the text.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Part<'a> {
+pub(super) struct TextPart<'a> {
     pub(super) label: Option<Label>,
     pub(super) text: &'a str,
 }
@@ -78,7 +78,7 @@ const LABELS: [(&str, Label); 50] = [
 ];
 
 /// Cuts the text at every label and at the end of every clause.
-pub(super) fn parts(text: &str) -> Vec<Part<'_>> {
+pub(super) fn parts(text: &str) -> Vec<TextPart<'_>> {
     let mut parts = Vec::new();
     let mut label = None;
     let mut start = 0;
@@ -87,14 +87,14 @@ pub(super) fn parts(text: &str) -> Vec<Part<'_>> {
         let found = label_at(text, next);
         let is_end = matches!(letter, '\n' | '。' | ';');
         if found.is_some() || is_end {
-            parts.push(Part { label, text: &text[start..next] });
+            parts.push(TextPart { label, text: &text[start..next] });
             next += found.map_or(letter.len_utf8(), |(word, _)| word.len());
             (label, start) = (found.map(|(_, label)| label), next);
         } else {
             next += letter.len_utf8();
         }
     }
-    parts.push(Part { label, text: &text[start..] });
+    parts.push(TextPart { label, text: &text[start..] });
     parts
 }
 

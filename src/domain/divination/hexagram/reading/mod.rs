@@ -58,7 +58,7 @@ pub struct Evidence {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     /// Six lines with their changes, already bottom up.
-    Lines { lines: Lines, order: Order },
+    Lines { lines: Lines, order: LineOrder },
     /// A hexagram, in one of the forms that identify it.
     Hexagram { place: Place, hexagram: Hexagram, form: Form },
     /// The positions of the changing lines.
@@ -80,7 +80,7 @@ pub enum Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Form {
     /// By six lines of yin and yang without their changes.
-    YinYang(Order),
+    YinYang(LineOrder),
     Trigrams,
     FullName,
     Sign,
@@ -94,7 +94,7 @@ pub enum Form {
 
 /// The order in which six lines were listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Order {
+pub enum LineOrder {
     /// The data states the position of each line.
     Stated,
     /// The data does not state it; bottom up is the custom.
@@ -107,14 +107,14 @@ pub enum Order {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Conflict {
     /// It contradicts the evidence that was used.
-    Contradiction { dropped: Evidence, kept: Kept },
+    Contradiction { dropped: Evidence, kept: Winner },
     /// It is in the position of lines or hexagrams but cannot be parsed.
-    Unreadable { path: String, problem: Problem },
+    Unreadable { path: String, problem: ReadingFault },
 }
 
 /// The evidence that won over a contradicting field.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum Winner {
     Lines(Lines),
     Hexagram(Place, Hexagram),
     NothingChanges,
@@ -123,7 +123,7 @@ pub enum Kept {
 
 /// The reason why a value could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Problem {
+pub enum ReadingFault {
     /// More than [`LARGEST_DATA_BYTES`].
     TooLarge,
     /// Nested too deeply.
@@ -141,7 +141,7 @@ pub enum Problem {
 /// Reads the data of a cast. Never fails: data without content yields empty facts.
 pub fn read(data: &str) -> Facts {
     if data.len() > LARGEST_DATA_BYTES {
-        let problem = Problem::TooLarge;
+        let problem = ReadingFault::TooLarge;
         let path = String::new();
         return Facts { conflicts: vec![Conflict::Unreadable { path, problem }], ..Facts::default() };
     }
@@ -151,7 +151,7 @@ pub fn read(data: &str) -> Facts {
 impl Facts {
     /// Returns the facts of a cast that this service stores itself.
     pub fn from_cast(cast: Cast) -> Self {
-        let content = Content::Lines { lines: cast.lines(), order: Order::Stated };
+        let content = Content::Lines { lines: cast.lines(), order: LineOrder::Stated };
         Self {
             cast: Some(cast),
             primary: Some(cast.primary()),
@@ -181,7 +181,7 @@ impl Observed {
         self.notice(path, Content::Hexagram { place, hexagram, form });
     }
 
-    fn complain(&mut self, path: &str, problem: Problem) {
+    fn complain(&mut self, path: &str, problem: ReadingFault) {
         let path = path.to_owned();
         let complaint = Conflict::Unreadable { path, problem };
         if self.problems.len() < MOST_ENTRIES && !self.problems.contains(&complaint) {

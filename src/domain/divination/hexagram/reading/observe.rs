@@ -6,8 +6,8 @@
 use serde_json::{Map, Value};
 
 use super::super::catalog::Hexagram;
-use super::keys::{self, Identity, Key};
-use super::{DEEPEST_LEVEL, Form, Observed, Place, Problem, names, normal, positions, six, text};
+use super::keys::{self, HexagramKey, Key};
+use super::{DEEPEST_LEVEL, Form, Observed, Place, ReadingFault, names, normal, positions, six, text};
 
 /// A text longer than this under a hexagram's name is a description, not a name. In characters.
 const LONGEST_NAME: usize = 24;
@@ -75,7 +75,7 @@ impl Scope {
 impl Walk {
     fn value(&mut self, value: &Value, path: &str, scope: Scope) {
         if scope.level > DEEPEST_LEVEL {
-            self.observed.complain(path, Problem::TooDeep);
+            self.observed.complain(path, ReadingFault::TooDeep);
             return;
         }
         match value {
@@ -135,7 +135,7 @@ impl Walk {
             }
             Key::HexagramIdentifier(place) => {
                 let place = place.unwrap_or(scope.place_or_primary());
-                self.identity(value, path, scope.of(place), Identity::Identifier, is_cast);
+                self.identity(value, path, scope.of(place), HexagramKey::Identifier, is_cast);
             }
             Key::Lines { place, is_firm } => {
                 let place = place.unwrap_or(scope.place_or_primary());
@@ -161,7 +161,7 @@ impl Walk {
                 Some(hexagram) => {
                     self.observed.notice_hexagram(path, place, hexagram, Form::Number);
                 }
-                None => self.six_or_problem(value, path, place, Problem::NotAHexagram),
+                None => self.six_or_problem(value, path, place, ReadingFault::NotAHexagram),
             },
             Value::Number(_) | Value::Bool(_) | Value::Null => {}
         }
@@ -185,7 +185,7 @@ impl Walk {
 
     fn unread_name(&mut self, path: &str, text: String) {
         if text.chars().count() <= LONGEST_NAME {
-            self.observed.complain(path, Problem::NotAHexagram);
+            self.observed.complain(path, ReadingFault::NotAHexagram);
         } else {
             self.texts.push((path.to_owned(), text));
         }
@@ -204,12 +204,12 @@ impl Walk {
             }
             Value::Object(_) => self.value(value, path, scope.unnamed()),
             Value::Array(items) if is_firm && !items.is_empty() => {
-                self.observed.complain(path, Problem::NotSixLines);
+                self.observed.complain(path, ReadingFault::NotSixLines);
             }
             Value::String(text) if is_firm && is_digits(text) => {
-                self.observed.complain(path, Problem::NotSixLines);
+                self.observed.complain(path, ReadingFault::NotSixLines);
             }
-            Value::Number(_) if is_firm => self.observed.complain(path, Problem::NotSixLines),
+            Value::Number(_) if is_firm => self.observed.complain(path, ReadingFault::NotSixLines),
             Value::String(text) => self.text_or_json(text, path, scope.unnamed()),
             _ => {}
         }
@@ -217,7 +217,7 @@ impl Walk {
 
     fn lines_inside(&mut self, value: &Value, path: &str, scope: Scope, place: Place, is_firm: bool) {
         if scope.level > DEEPEST_LEVEL {
-            self.observed.complain(path, Problem::TooDeep);
+            self.observed.complain(path, ReadingFault::TooDeep);
         } else {
             self.lines(value, path, scope, place, is_firm);
         }
@@ -234,10 +234,10 @@ impl Walk {
             }
             (None, Value::Object(_)) => self.value(value, path, scope.unnamed()),
             (None, Value::Array(_) | Value::Number(_)) => {
-                self.observed.complain(path, Problem::NotPositions);
+                self.observed.complain(path, ReadingFault::NotPositions);
             }
             (None, Value::String(text)) if !text.trim().is_empty() => {
-                self.observed.complain(path, Problem::NotPositions);
+                self.observed.complain(path, ReadingFault::NotPositions);
             }
             (None, _) => {}
         }
@@ -245,7 +245,7 @@ impl Walk {
 
     /// Observes a `name` or a `number`. At the top level it may belong to a person, so it counts there only if it is
     /// Chinese or a sign, or if the object describes a cast in other ways as well.
-    fn identity(&mut self, value: &Value, path: &str, scope: Scope, identity: Identity, is_cast: bool) {
+    fn identity(&mut self, value: &Value, path: &str, scope: Scope, identity: HexagramKey, is_cast: bool) {
         if matches!(value, Value::Object(_)) {
             self.value(value, path, scope.deeper());
             return;
@@ -260,7 +260,7 @@ impl Walk {
         }
     }
 
-    fn six_or_problem(&mut self, value: &Value, path: &str, place: Place, problem: Problem) {
+    fn six_or_problem(&mut self, value: &Value, path: &str, place: Place, problem: ReadingFault) {
         match six::from_value(value) {
             Some(six) => self.observed.notice(path, six.content(place)),
             None => self.observed.complain(path, problem),
@@ -294,15 +294,15 @@ fn is_telling(form: Form) -> bool {
     matches!(form, Form::Sign | Form::FullName | Form::ShortName)
 }
 
-fn identify(value: &Value, identity: Identity) -> Option<(Hexagram, Form)> {
+fn identify(value: &Value, identity: HexagramKey) -> Option<(Hexagram, Form)> {
     let (hexagram, form) = match value {
         Value::String(text) => names::hexagram(&normal::normalised(text))?,
         Value::Number(number) => (by_number(number.as_u64()?)?, Form::Number),
         _ => return None,
     };
     match (identity, form) {
-        (Identity::Identifier, Form::Number) => Some((hexagram, Form::Identifier)),
-        (Identity::Name, Form::Number) if value.is_number() => None,
+        (HexagramKey::Identifier, Form::Number) => Some((hexagram, Form::Identifier)),
+        (HexagramKey::Name, Form::Number) if value.is_number() => None,
         _ => Some((hexagram, form)),
     }
 }

@@ -4,7 +4,7 @@
 //! reduced to letters and digits.
 
 use super::super::catalog::Hexagram;
-use super::{Conflict, Content, Evidence, Form, Kept, Order, Place, Problem};
+use super::{Conflict, Content, Evidence, Form, LineOrder, Place, ReadingFault, Winner};
 use crate::types::Locale;
 
 impl Evidence {
@@ -88,18 +88,18 @@ fn read_as(content: &Content, locale: Locale) -> String {
     }
 }
 
-fn kept_words(kept: &Kept, locale: Locale) -> String {
+fn kept_words(kept: &Winner, locale: Locale) -> String {
     match (kept, locale) {
-        (Kept::Lines(lines), Locale::Chinese) => {
+        (Winner::Lines(lines), Locale::Chinese) => {
             format!("六爻 {} ", listed(&lines.values(), locale))
         }
-        (Kept::Lines(lines), Locale::English) => {
+        (Winner::Lines(lines), Locale::English) => {
             format!("the six lines {}", listed(&lines.values(), locale))
         }
-        (Kept::Hexagram(place, hexagram), _) => hexagram_words(*place, *hexagram, locale),
-        (Kept::NothingChanges, Locale::Chinese) => "六爻安静、无动爻".to_owned(),
-        (Kept::NothingChanges, Locale::English) => "a cast without changing lines".to_owned(),
-        (Kept::Changing(positions), _) => changing_words(positions, locale),
+        (Winner::Hexagram(place, hexagram), _) => hexagram_words(*place, *hexagram, locale),
+        (Winner::NothingChanges, Locale::Chinese) => "六爻安静、无动爻".to_owned(),
+        (Winner::NothingChanges, Locale::English) => "a cast without changing lines".to_owned(),
+        (Winner::Changing(positions), _) => changing_words(positions, locale),
     }
 }
 
@@ -144,13 +144,13 @@ fn form_words(form: Form, locale: Locale) -> String {
 }
 
 /// Bottom up is the custom and is not mentioned.
-fn order_words(order: Order, locale: Locale) -> &'static str {
+fn order_words(order: LineOrder, locale: Locale) -> &'static str {
     match (order, locale) {
-        (Order::BottomUp, _) => "",
-        (Order::Stated, Locale::Chinese) => "，爻位由数据标明",
-        (Order::Stated, Locale::English) => ", placed as the data states",
-        (Order::TopDown, Locale::Chinese) => "，原数据自上而下排列，如此方与卦名相合",
-        (Order::TopDown, Locale::English) => {
+        (LineOrder::BottomUp, _) => "",
+        (LineOrder::Stated, Locale::Chinese) => "，爻位由数据标明",
+        (LineOrder::Stated, Locale::English) => ", placed as the data states",
+        (LineOrder::TopDown, Locale::Chinese) => "，原数据自上而下排列，如此方与卦名相合",
+        (LineOrder::TopDown, Locale::English) => {
             ", listed from the top down, since only so do they form the named hexagram"
         }
     }
@@ -175,25 +175,25 @@ fn listed(numbers: &[u8], locale: Locale) -> String {
     numbers.join(separator)
 }
 
-fn problem_in_chinese(problem: Problem) -> &'static str {
+fn problem_in_chinese(problem: ReadingFault) -> &'static str {
     match problem {
-        Problem::TooLarge => "超过 64 KiB，未予读取",
-        Problem::TooDeep => "嵌套过深，未予读取",
-        Problem::NotSixLines => "读不出六爻",
-        Problem::NotPositions => "读不出动爻的爻位",
-        Problem::NotAHexagram => "读不出卦名或卦序",
-        Problem::SeveralHexagrams => "提到了几个卦，但没有说明哪一个是本卦",
+        ReadingFault::TooLarge => "超过 64 KiB，未予读取",
+        ReadingFault::TooDeep => "嵌套过深，未予读取",
+        ReadingFault::NotSixLines => "读不出六爻",
+        ReadingFault::NotPositions => "读不出动爻的爻位",
+        ReadingFault::NotAHexagram => "读不出卦名或卦序",
+        ReadingFault::SeveralHexagrams => "提到了几个卦，但没有说明哪一个是本卦",
     }
 }
 
-fn problem_in_english(problem: Problem) -> &'static str {
+fn problem_in_english(problem: ReadingFault) -> &'static str {
     match problem {
-        Problem::TooLarge => "is larger than 64 KiB and was not read",
-        Problem::TooDeep => "is nested too deeply and was not read",
-        Problem::NotSixLines => "could not be read as six lines",
-        Problem::NotPositions => "could not be read as positions of changing lines",
-        Problem::NotAHexagram => "could not be read as a hexagram",
-        Problem::SeveralHexagrams => "names several hexagrams without saying which one is the primary",
+        ReadingFault::TooLarge => "is larger than 64 KiB and was not read",
+        ReadingFault::TooDeep => "is nested too deeply and was not read",
+        ReadingFault::NotSixLines => "could not be read as six lines",
+        ReadingFault::NotPositions => "could not be read as positions of changing lines",
+        ReadingFault::NotAHexagram => "could not be read as a hexagram",
+        ReadingFault::SeveralHexagrams => "names several hexagrams without saying which one is the primary",
     }
 }
 
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn lines_say_in_which_order_they_stood() {
-        let content = Content::Lines { lines: "789678".parse().unwrap(), order: Order::TopDown };
+        let content = Content::Lines { lines: "789678".parse().unwrap(), order: LineOrder::TopDown };
         let english = sentence(content.clone(), Locale::English);
         assert!(english.contains("bottom up 7, 8, 9, 6, 7, 8, listed from the top down"));
         assert!(sentence(content, Locale::Chinese).contains("7、8、9、6、7、8，原数据自上而下"));
@@ -230,7 +230,7 @@ mod tests {
     fn a_contradiction_names_both_sides() {
         let conflict = Conflict::Contradiction {
             dropped: Evidence { path: "name".to_owned(), content: Content::Changing(vec![1, 2]) },
-            kept: Kept::NothingChanges,
+            kept: Winner::NothingChanges,
         };
         assert_eq!(
             conflict.sentence(Locale::English),
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn the_data_as_a_whole_has_no_field_name() {
-        let conflict = Conflict::Unreadable { path: String::new(), problem: Problem::TooLarge };
+        let conflict = Conflict::Unreadable { path: String::new(), problem: ReadingFault::TooLarge };
         assert_eq!(conflict.sentence(Locale::English), "the data as a whole is larger than 64 KiB and was not read");
         assert_eq!(conflict.sentence(Locale::Chinese), "所给数据超过 64 KiB，未予读取");
     }

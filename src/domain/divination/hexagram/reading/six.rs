@@ -9,15 +9,15 @@ use serde_json::{Map, Value};
 use super::super::catalog::Hexagram;
 use super::super::line::{Line, Lines};
 use super::positions;
-use super::{Content, Form, Order, Place, keys, normal};
+use super::{Content, Form, LineOrder, Place, keys, normal};
 
 /// Six lines as found in the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Six {
     /// With their changes.
-    Cast(Lines, Order),
+    Cast(Lines, LineOrder),
     /// Yin and yang only.
-    YinYang(Hexagram, Order),
+    YinYang(Hexagram, LineOrder),
 }
 
 /// The known properties of one line.
@@ -87,7 +87,7 @@ fn from_fields(fields: &Map<String, Value>) -> Option<Six> {
 fn six(marks: impl Iterator<Item = Option<Mark>>) -> Option<Six> {
     let marks: Vec<Mark> = marks.take(7).collect::<Option<_>>()?;
     let mut marks: [Mark; 6] = marks.try_into().ok()?;
-    let order = if sort_by_position(&mut marks) { Order::Stated } else { Order::BottomUp };
+    let order = if sort_by_position(&mut marks) { LineOrder::Stated } else { LineOrder::BottomUp };
     if marks.iter().all(|mark| mark.is_changing.is_none()) {
         let figure = marks.map(|mark| mark.is_yang);
         return Some(Six::YinYang(Hexagram::from_figure(figure), order));
@@ -211,11 +211,11 @@ mod tests {
 
     use super::*;
 
-    fn cast(digits: &str, order: Order) -> Six {
+    fn cast(digits: &str, order: LineOrder) -> Six {
         Six::Cast(digits.parse().unwrap(), order)
     }
 
-    fn yin_yang(number: u8, order: Order) -> Six {
+    fn yin_yang(number: u8, order: LineOrder) -> Six {
         Six::YinYang(Hexagram::from_number(number).unwrap(), order)
     }
 
@@ -234,7 +234,7 @@ mod tests {
             json!([[2, 2, 3], [3, 3, 2], [3, 3, 3], [2, 2, 2], [2, 3, 2], [3, 2, 3]]),
         ];
         for form in forms {
-            assert_eq!(from_value(&form), Some(cast("789678", Order::BottomUp)), "{form}");
+            assert_eq!(from_value(&form), Some(cast("789678", LineOrder::BottomUp)), "{form}");
         }
     }
 
@@ -250,7 +250,7 @@ mod tests {
             json!("⚊ ⚋ ⚋ ⚋ ⚊ ⚋"),
         ];
         for form in forms {
-            assert_eq!(from_value(&form), Some(yin_yang(3, Order::BottomUp)), "{form}");
+            assert_eq!(from_value(&form), Some(yin_yang(3, LineOrder::BottomUp)), "{form}");
         }
     }
 
@@ -261,16 +261,16 @@ mod tests {
             .zip((1..=6).rev())
             .map(|(value, position)| json!({"position": position, "value": value}))
             .collect();
-        assert_eq!(from_value(&json!(top_down)), Some(cast("789678", Order::Stated)));
+        assert_eq!(from_value(&json!(top_down)), Some(cast("789678", LineOrder::Stated)));
         let from_zero: Vec<Value> =
             [7, 8, 9, 6, 7, 8].iter().zip(0..).map(|(value, index)| json!({"index": index, "yao": value})).collect();
-        assert_eq!(from_value(&json!(from_zero)), Some(cast("789678", Order::Stated)));
+        assert_eq!(from_value(&json!(from_zero)), Some(cast("789678", LineOrder::Stated)));
         let keyed = json!({"6": 8, "5": 7, "4": 6, "3": 9, "2": 8, "1": 7, "note": "x"});
-        assert_eq!(from_value(&keyed), Some(cast("789678", Order::Stated)));
+        assert_eq!(from_value(&keyed), Some(cast("789678", LineOrder::Stated)));
         let named = json!({"上爻": 0, "五爻": 1, "四爻": 0, "三爻": 0, "二爻": 0, "初爻": 1});
-        assert_eq!(from_value(&named), Some(yin_yang(3, Order::Stated)));
+        assert_eq!(from_value(&named), Some(yin_yang(3, LineOrder::Stated)));
         let texts = json!(["上六", "九五：屯其膏", "六四", "六三", "六二", "初九：磐桓"]);
-        assert_eq!(from_value(&texts), Some(yin_yang(3, Order::Stated)));
+        assert_eq!(from_value(&texts), Some(yin_yang(3, LineOrder::Stated)));
     }
 
     #[test]
@@ -283,7 +283,7 @@ mod tests {
             {"yinYang": "阳", "dong": 0},
             {"isYin": true},
         ]);
-        assert_eq!(from_value(&marked), Some(cast("789678", Order::BottomUp)));
+        assert_eq!(from_value(&marked), Some(cast("789678", LineOrder::BottomUp)));
     }
 
     #[test]

@@ -174,7 +174,7 @@ fn every_contradiction_is_reported() {
 fn a_named_relating_hexagram_must_follow_from_the_changes() {
     let facts = facts(&json!({"primary": 3, "changingLines": [1], "relating": 5}));
     assert_eq!(number(facts.relating), Some(8));
-    let kept = Kept::Hexagram(Place::Relating, Hexagram::from_number(8).unwrap());
+    let kept = Winner::Hexagram(Place::Relating, Hexagram::from_number(8).unwrap());
     let Conflict::Contradiction { kept: found, .. } = &facts.conflicts[0] else {
         panic!("{:?}", facts.conflicts);
     };
@@ -186,7 +186,7 @@ fn lines_that_form_the_named_hexagram_only_turned_over_were_listed_from_the_top(
     let facts = facts(&json!({"lines": [8, 7, 8, 8, 8, 9], "benGua": "水雷屯"}));
     assert_three_to_eight(&facts, "top down");
     assert_eq!(paths(&facts), ["lines", "benGua"]);
-    assert!(matches!(facts.found[0].content, Content::Lines { order: Order::TopDown, .. }));
+    assert!(matches!(facts.found[0].content, Content::Lines { order: LineOrder::TopDown, .. }));
     let drawn = read(r#"{"binary": "010001", "benGua": "水雷屯", "changing": [1]}"#);
     assert_three_to_eight(&drawn, "binary from the top");
 }
@@ -209,7 +209,7 @@ fn unreadable_fields_are_reported_and_nothing_is_invented() {
     let facts = facts(&data);
     assert_eq!((facts.cast, facts.primary), (None, None));
     assert_eq!(facts.found, []);
-    let problems: Vec<Problem> = facts
+    let problems: Vec<ReadingFault> = facts
         .conflicts
         .iter()
         .filter_map(|conflict| match conflict {
@@ -217,7 +217,7 @@ fn unreadable_fields_are_reported_and_nothing_is_invented() {
             Conflict::Contradiction { .. } => None,
         })
         .collect();
-    for problem in [Problem::NotSixLines, Problem::NotAHexagram, Problem::NotPositions] {
+    for problem in [ReadingFault::NotSixLines, ReadingFault::NotAHexagram, ReadingFault::NotPositions] {
         assert!(problems.contains(&problem), "{problem:?}");
     }
 }
@@ -249,7 +249,7 @@ fn what_was_never_cast_is_not_read() {
 fn several_hexagrams_without_a_word_between_them_are_not_chosen_from() {
     let facts = read("水雷屯和天水讼我都喜欢");
     assert_eq!(facts.primary, None);
-    assert!(matches!(facts.conflicts[..], [Conflict::Unreadable { problem: Problem::SeveralHexagrams, .. }]));
+    assert!(matches!(facts.conflicts[..], [Conflict::Unreadable { problem: ReadingFault::SeveralHexagrams, .. }]));
 }
 
 #[test]
@@ -257,7 +257,7 @@ fn size_and_depth_are_bounded() {
     let long = format!("本卦：水雷屯{}", " ".repeat(LARGEST_DATA_BYTES));
     let facts = read(&long);
     assert_eq!(facts.primary, None);
-    assert!(matches!(facts.conflicts[..], [Conflict::Unreadable { problem: Problem::TooLarge, .. }]));
+    assert!(matches!(facts.conflicts[..], [Conflict::Unreadable { problem: ReadingFault::TooLarge, .. }]));
     let nested = |levels: usize| {
         let mut data = json!({"lines": [9, 8, 8, 8, 7, 8]});
         for _ in 0..levels {
@@ -266,7 +266,7 @@ fn size_and_depth_are_bounded() {
         super::read(&data.to_string())
     };
     assert_three_to_eight(&nested(25), "within the bound");
-    assert!(matches!(nested(40).conflicts[..], [Conflict::Unreadable { problem: Problem::TooDeep, .. }]));
+    assert!(matches!(nested(40).conflicts[..], [Conflict::Unreadable { problem: ReadingFault::TooDeep, .. }]));
     let mut quoted = json!({"lines": [9, 8, 8, 8, 7, 8]}).to_string();
     for _ in 0..8 {
         quoted = Value::String(quoted).to_string();

@@ -5,8 +5,8 @@
 //! joins them. 解卦 is never hexagram 40 here, because it nearly always means "interpret".
 
 use super::super::catalog::{Hexagram, Trigram};
-use super::labels::{Label, Part, after_filler, parts};
-use super::{Content, Evidence, Form, Observed, Place, Problem, names, normal, positions, six};
+use super::labels::{Label, TextPart, after_filler, parts};
+use super::{Content, Evidence, Form, Observed, Place, ReadingFault, names, normal, positions, six};
 
 /// A hexagram named somewhere in a text.
 #[derive(Clone, Copy, Debug)]
@@ -91,7 +91,7 @@ fn observe_labelled(observed: &mut Observed, path: &str, label: Label, value: &s
 }
 
 /// Two labelled trigrams, or 上坎下震 and 坎上震下.
-fn observe_trigrams(observed: &mut Observed, path: &str, parts: &[Part]) {
+fn observe_trigrams(observed: &mut Observed, path: &str, parts: &[TextPart]) {
     let labelled = |wanted| {
         parts
             .iter()
@@ -109,7 +109,7 @@ fn observe_trigrams(observed: &mut Observed, path: &str, parts: &[Part]) {
 }
 
 /// Observes names without labels: one, or two that are joined.
-fn observe_mentions(observed: &mut Observed, path: &str, parts: &[Part]) {
+fn observe_mentions(observed: &mut Observed, path: &str, parts: &[TextPart]) {
     let mut mentions: Vec<(&str, Mention)> = Vec::new();
     for (_, text) in loose(parts) {
         mentions.extend(mentions_in(text).map(|mention| (text, mention)));
@@ -120,7 +120,7 @@ fn observe_mentions(observed: &mut Observed, path: &str, parts: &[Part]) {
     let second = joined_to(text, first);
     let is_told = |hexagram| hexagram == first.hexagram || second.is_some_and(|second| hexagram == second.hexagram);
     if !mentions.iter().all(|(_, mention)| is_told(mention.hexagram)) {
-        observed.complain(path, Problem::SeveralHexagrams);
+        observed.complain(path, ReadingFault::SeveralHexagrams);
         return;
     }
     observed.notice_hexagram(path, Place::Primary, first.hexagram, first.form);
@@ -129,7 +129,7 @@ fn observe_mentions(observed: &mut Observed, path: &str, parts: &[Part]) {
     }
 }
 
-fn loose<'a>(parts: &'a [Part<'a>]) -> impl Iterator<Item = (usize, &'a str)> {
+fn loose<'a>(parts: &'a [TextPart<'a>]) -> impl Iterator<Item = (usize, &'a str)> {
     parts.iter().enumerate().filter(|(_, part)| part.label.is_none()).map(|(place, part)| (place, part.text))
 }
 
