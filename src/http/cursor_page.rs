@@ -89,10 +89,10 @@ impl<T: ToSchema> PartialSchema for CursorPage<T> {
         let items = ArrayBuilder::new().items(Ref::from_schema_name(T::name()));
         let cursor = ObjectBuilder::new()
             .schema_type(SchemaType::from_iter([Type::String, Type::Null]))
-            .description(Some("Send it as `cursor` to read on. Null at the end of the list."))
+            .description(Some("Send it as `cursor` to get the next page. Null at the end of the list."))
             .examples([EXAMPLE]);
         let page = ObjectBuilder::new()
-            .description(Some("A piece of the list, newest first."))
+            .description(Some("One page of the list, newest first."))
             .property("items", items)
             .required("items")
             .property("nextCursor", cursor)

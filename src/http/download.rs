@@ -61,7 +61,7 @@ impl Reply for Download {
     fn describe() -> ReplyDescription {
         let schema = json!({
             "type": "object",
-            "description": "A member for each kind of thing that is held.",
+            "description": "One member per kind of data.",
             "additionalProperties": true,
             "example": { "account": { "id": "10001", "nickname": "青山" }, "history": [], "points": [] },
         });

@@ -41,7 +41,7 @@ impl Access {
     pub const fn description(self) -> &'static str {
         match self {
             Self::Anyone => "No token required.",
-            Self::TokenHolder => "The token is the credential; it may come as a parameter or as the Bearer token.",
+            Self::TokenHolder => "The token is the credential. Send it as a parameter or as the Bearer token.",
             Self::Signature => "Requires the payment provider's signature and no token.",
             Self::OwnUser => "Requires the token of the user.",
             Self::OwnUserOrAdmin => {

@@ -56,7 +56,7 @@ impl<T: ToSchema> PartialSchema for NumberedPage<T> {
             number.minimum(Some(least)).examples([example])
         };
         let items = ArrayBuilder::new().items(Ref::from_schema_name(T::name()));
-        let total = whole_number(KnownFormat::Int64, 0, 1).description(Some("How many there are on all pages."));
+        let total = whole_number(KnownFormat::Int64, 0, 1).description(Some("Total number on all pages."));
         let page = ObjectBuilder::new()
             .description(Some("One page of the list."))
             .property("items", items)

@@ -157,7 +157,7 @@ impl<T: Serialize + ToSchema + Send + 'static> Reply for Saved<T> {
 
     fn describe() -> ReplyDescription {
         ReplyDescription {
-            statuses: vec![(StatusCode::CREATED, "Created."), (StatusCode::OK, "It existed already.")],
+            statuses: vec![(StatusCode::CREATED, "Created."), (StatusCode::OK, "It already existed.")],
             ..Json::<T>::describe()
         }
     }
@@ -318,7 +318,7 @@ pub struct Problem<'error> {
     /// The request's id, as in `X-Request-Id` and in the log.
     #[schema(example = "9f2c1b7d0000000000000001")]
     pub request_id: Cow<'error, str>,
-    /// Trace id of the interpretation that failed.
+    /// Trace id of the failed interpretation.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "4bf92f3577b34da6a3ce929d0e0e4736")]
     pub trace_id: Option<Cow<'error, str>>,

@@ -408,10 +408,8 @@ fn only_http_and_cli_use_http_cli_and_jobs() {
 
 #[test]
 fn operations_use_core_and_services_instead_of_app() {
-    // These use most services.
-    let exceptions = ["domain/operations/demo.rs", "domain/operations/support.rs"];
     let above = ["app.rs", "jobs.rs", "http/", "cli/", "main.rs", "lib.rs"];
-    let uses = uses_outside(&[&above[..], &exceptions].concat(), |word| word.text == "App");
+    let uses = uses_outside(&above, |word| word.text == "App");
     assert_none(&uses, "operations take Core or a service; App composes them and lies above src/domain");
 }
 

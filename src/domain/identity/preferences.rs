@@ -22,7 +22,7 @@ named_enum! {
         Account = "account",
         /// Events and news.
         Activity = "activity",
-        /// Offers.
+        /// Promotions.
         Promotion = "promotion",
     }
 }

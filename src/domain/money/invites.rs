@@ -67,7 +67,7 @@ impl InviteCode {
 #[derive(Clone, Debug)]
 pub struct Invite {
     pub code: String,
-    /// Users who redeemed it.
+    /// Number of users who redeemed it.
     pub invited: i64,
     /// Rewarded invites, including those of earlier accounts.
     pub rewarded: i64,

@@ -20,15 +20,15 @@ use crate::{
 
 parameters! {
     ListRows(fields) {
-        user_id: Option<UserId> = fields.optional("userId", "Only what was about this user.");
-        actor: Option<Actor> = fields.optional("actor", "Only what this actor did.");
-        page: Option<PageNumber> = fields.optional("page", "Number of the page.");
+        user_id: Option<UserId> = fields.optional("userId", "Only events about this user.");
+        actor: Option<Actor> = fields.optional("actor", "Only events of this actor.");
+        page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Rows on a page.");
         time: TimeRange = optional_time_range(fields, "Rows of this time or later.", "Rows before this time.");
     }
 }
 
-/// Something that an administrator saw or changed.
+/// An action of an administrator.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AuditRow {
@@ -47,7 +47,7 @@ pub struct AuditRow {
     user_id: Option<UserId>,
     #[schema(example = "compensation for a failed cast")]
     reason: Option<String>,
-    /// The answer's status; 200 for a command that was done, 202 for what had begun and may be done.
+    /// The response's status. For commands 200 if done, 202 if started and possibly done.
     #[schema(example = 200)]
     outcome: u16,
     #[schema(example = "203.0.113.9")]

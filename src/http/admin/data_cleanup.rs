@@ -20,7 +20,7 @@ use crate::{
 
 parameters! {
     Clear(fields) {
-        confirm: Option<Credential> = fields.optional("confirm", "The token of the answer 428 to the same request without it.");
+        confirm: Option<Credential> = fields.optional("confirm", "The token from the 428 response to the same request without it.");
     }
 }
 
@@ -30,10 +30,10 @@ pub struct DataCleared {
     /// Rows deleted, by table.
     #[schema(example = json!({ "codes": 12 }))]
     deleted: BTreeMap<String, i64>,
-    /// Rows of the same kind that stayed, by table.
+    /// Remaining rows of the same kind, by table.
     #[schema(example = json!({}))]
     kept: BTreeMap<String, i64>,
-    /// The backup that was made before, by name.
+    /// Name of the backup made beforehand.
     #[schema(example = "yarrow-20260102T030405.678Z-before-cleanup.db")]
     backup: String,
 }

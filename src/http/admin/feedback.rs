@@ -18,7 +18,7 @@ use crate::{
 parameters! {
     List(fields) {
         user_id: Option<UserId> = fields.optional("userId", "Only feedback with this user id, verified or claimed.");
-        page: Option<PageNumber> = fields.optional("page", "Number of the page.");
+        page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Feedback on a page.");
     }
 }
@@ -31,10 +31,10 @@ pub struct AdminFeedback {
     id: String,
     #[schema(value_type = Option<String>, example = "10001")]
     user_id: Option<UserId>,
-    /// A claim if the sender was not signed in.
+    /// Unverified if the sender was not signed in.
     #[schema(example = "13800138000")]
     phone_number: Option<String>,
-    /// True if the user was signed in. Otherwise id and number are claims.
+    /// True if the user was signed in. Otherwise id and number are unverified.
     #[schema(example = true)]
     is_verified: bool,
     #[schema(example = "请加上小六壬。")]

@@ -30,32 +30,32 @@ use crate::{
 parameters! {
     OfUser(fields) {
         user_id: UserId = fields.path("userId", "The user's id.");
-        page: Option<PageNumber> = fields.optional("page", "Number of the page.");
+        page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Requests on a page.");
         time: TimeRange = optional_time_range(fields, "Requests at this time or later.", "Requests before this time.");
     }
 
     OfClient(fields) {
         client_ip: ClientIp = fields.path("clientIp", "The client's address, IPv4 or IPv6.");
-        page: Option<PageNumber> = fields.optional("page", "Number of the page.");
+        page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Requests on a page.");
         time: TimeRange = optional_time_range(fields, "Requests at this time or later.", "Requests before this time.");
     }
 
     Between(fields) {
-        page: Option<PageNumber> = fields.optional("page", "Number of the page.");
+        page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Requests on a page.");
         time: TimeRange = required_time_range(fields, "Requests at this time or later.", "Requests before this time.");
     }
 
     Within(fields) {
-        page: Option<PageNumber> = fields.optional("page", "Number of the page.");
+        page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Items on a page.");
         time: TimeRange = optional_time_range(fields, "Requests at this time or later.", "Requests before this time.");
     }
 
     WithinDay(fields) {
-        page: Option<PageNumber> = fields.optional("page", "Number of the page.");
+        page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Items on a page.");
         window: (Timestamp, Timestamp) = {
             let start = fields.optional("startTime", "Requests at this time or later.");
@@ -65,7 +65,7 @@ parameters! {
     }
 
     WithinHour(fields) {
-        page: Option<PageNumber> = fields.optional("page", "Number of the page.");
+        page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Items on a page.");
         window: (Timestamp, Timestamp) = {
             let start = fields.optional("startTime", "Requests at this time or later.");
@@ -75,11 +75,11 @@ parameters! {
     }
 
     CleanUp(fields) {
-        days_to_keep: Option<DaysToKeep> = fields.optional("daysToKeep", "Older requests are deleted; without it, the retention of the configuration counts.");
+        days_to_keep: Option<DaysToKeep> = fields.optional("daysToKeep", "Deletes entries older than this. Default: the configured retention.");
     }
 }
 
-/// A request as it was written down.
+/// A network log entry.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LoggedRequest {
@@ -94,7 +94,7 @@ pub struct LoggedRequest {
     client_ip: String,
     #[schema(example = "POST")]
     method: String,
-    /// The endpoint; nothing where there is none. Paths and queries are not kept.
+    /// The endpoint's route; null if none matched. Paths and queries are not logged.
     #[schema(example = "/coin/consume")]
     route: Option<String>,
     #[schema(example = 200)]
@@ -168,7 +168,7 @@ pub struct ClientCount {
     count: u64,
     #[schema(example = 40)]
     failed: u64,
-    /// Different users who were signed in.
+    /// Number of different users signed in.
     #[schema(example = 2)]
     users: u64,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
@@ -217,13 +217,13 @@ pub async fn count_by_client(context: RequestContext, of: WithinDay) -> Result<J
     Ok(Json(ClientCountPage { from, to, items, page: page.number, size: page.size, total }))
 }
 
-/// A client address that does more of something than people do.
+/// A client address with unusual activity.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SuspiciousClient {
     #[schema(example = "203.0.113.9")]
     client_ip: String,
-    /// 25 for a reason that is just reached, 50 for one that is doubled, up to 100 over all.
+    /// 25 for each reason at its threshold, 50 at twice the threshold, at most 100 in total.
     #[schema(example = 62)]
     score: u64,
     reasons: Vec<SuspicionReason>,
@@ -252,7 +252,7 @@ pub struct SuspicionReason {
     code: &'static str,
     #[schema(example = 15)]
     value: u64,
-    /// From where on it counts: a setting.
+    /// The configured threshold.
     #[schema(example = 10)]
     threshold: u64,
 }
@@ -313,7 +313,7 @@ pub async fn list_suspicious(context: RequestContext, of: WithinHour) -> Result<
 pub struct LogsDeleted {
     #[schema(example = 120_000)]
     deleted: usize,
-    /// Requests before this time are gone.
+    /// Requests before this time were deleted.
     #[schema(value_type = String, format = DateTime, example = "2025-07-06T03:04:05.678Z")]
     before: Timestamp,
 }

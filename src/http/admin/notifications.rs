@@ -30,7 +30,7 @@ parameters! {
         body: NotificationText = fields.required("body", "The text.");
         kind: Option<NotificationKind> = fields.optional("kind", "`system`, `account`, `activity` (default) or `promotion`. Users can switch off all but `system`.");
         payload: Option<Payload> = fields.optional("payload", "The action when the user taps it. Default: none.");
-        expires_at: Option<Expiry> = fields.optional("expiresAt", "Time from which it is hidden.");
+        expires_at: Option<Expiry> = fields.optional("expiresAt", "Time at which it was hidden.");
         audience: Audience = {
             let name = fields.required("audience", "`all` for a broadcast, `users` for the users in `userIds`.");
             let user_ids = fields.list("userIds", "Ids of the recipients.");
@@ -39,7 +39,7 @@ parameters! {
     }
 
     List(fields) {
-        page: Option<PageNumber> = fields.optional("page", "Number of the page.");
+        page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Notifications on a page.");
     }
 
@@ -67,10 +67,10 @@ pub struct AdminNotification {
     created_at: Timestamp,
     #[schema(value_type = Option<String>, format = DateTime, example = "2026-02-02T03:04:05.678Z")]
     expires_at: Option<Timestamp>,
-    /// Users it is addressed to; null for a broadcast.
+    /// Recipients; null for a broadcast.
     #[schema(example = json!(null))]
     recipient_count: Option<u32>,
-    /// Users who have read it.
+    /// Number of users who have read it.
     #[schema(example = 1200)]
     read_count: u32,
 }

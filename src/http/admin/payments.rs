@@ -41,11 +41,11 @@ use crate::{
 parameters! {
     ListOrders(fields) {
         user_id: Option<UserId> = fields.optional("userId", "Only orders of this user.");
-        page: Option<PageNumber> = fields.optional("page", "Number of the page.");
+        page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Orders on a page.");
         state: Option<OrderState> = {
             let state = fields.optional("state", "Only orders in this state.");
-            let status = fields.optional("status", "Another name of `state`.");
+            let status = fields.optional("status", "Alias of `state`.");
             fields.cross_field(state.zip(status), one_state)
         };
     }
@@ -56,14 +56,14 @@ parameters! {
 
     Settle(fields) {
         order_no: OrderNo = fields.path("orderNo", "The order's number.");
-        decision: Decision = fields.required("decision", "`credit` gives the coins; `dismiss` leaves the order as it is; `collect` takes back the coins that are owed; `returned-elsewhere` says that all the money was returned in another way.");
-        reason: Reason = fields.required("reason", "Why, for the audit.");
+        decision: Decision = fields.required("decision", "`credit` posts the coins; `write-off` closes the order unchanged; `claw-back` takes back the owed coins; `refunded-externally` records that all the money was refunded outside the service.");
+        reason: Reason = fields.required("reason", "Reason, stored in the audit event.");
     }
 
     SandboxPay(fields) {
         order_no: OrderNo = fields.path("orderNo", "The order's number.");
-        late: Option<Flag> = fields.optional("late", "Pay although the time for it has passed.");
-        lost: Option<Flag> = fields.optional("lost", "Pay, and let the notification be lost.");
+        late: Option<Flag> = fields.optional("late", "Pay even if the order has expired.");
+        lost: Option<Flag> = fields.optional("lost", "Pay, but drop the notification.");
     }
 }
 
@@ -78,7 +78,7 @@ pub struct AdminOrder {
     /// The gateway that it was made with.
     #[schema(example = "alipay")]
     channel: String,
-    /// The provider's app that it was made for, where that is known.
+    /// The provider's application id of the order, if known.
     #[schema(example = "2021000000000001")]
     app_id: Option<String>,
     #[schema(example = "6.00")]
@@ -100,13 +100,13 @@ pub struct AdminOrder {
     paid: String,
     #[schema(example = "0.00")]
     refunded: String,
-    /// Coins taken back for it.
+    /// Coins clawed back for it.
     #[schema(example = 0)]
     coins_returned: i64,
     /// Coins that could not be clawed back and were written off.
     #[schema(example = 0)]
     coins_written_off: i64,
-    /// Times that the provider was asked on schedule.
+    /// Number of scheduled checks with the provider.
     #[schema(example = 0)]
     checks: u32,
     #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:09:05.678Z")]

@@ -27,7 +27,7 @@ parameters! {
     }
 
     List(fields) {
-        page: Option<PageNumber> = fields.optional("page", "Number of the page.");
+        page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Releases on a page.");
     }
 }

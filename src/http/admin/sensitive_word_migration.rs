@@ -29,26 +29,26 @@ use crate::{
 
 parameters! {
     Switch(fields) {
-        use_aliyun: Flag = fields.required("useAliyun", "True for the outside service, false for the local list.");
+        use_aliyun: Flag = fields.required("useAliyun", "True for the external service, false for the local list.");
     }
 
     SetFallback(fields) {
-        enable_fallback: Flag = fields.required("enableFallback", "Whether the local list decides when the outside service fails.");
+        enable_fallback: Flag = fields.required("enableFallback", "True if the local list decides when the external service fails.");
     }
 
     Compare(fields) {
-        content: Content = fields.required("content", "The text to ask both services about.");
-        content_type: Option<ContentType> = fields.optional("contentType", "What the text is for; a question if it is not said.");
-        user_id: Option<UserId> = fields.optional("userId", "The user who would have written it.");
+        content: Content = fields.required("content", "The text to check with both services.");
+        content_type: Option<ContentType> = fields.optional("contentType", "The use of the text. Default: question.");
+        user_id: Option<UserId> = fields.optional("userId", "The author of the text.");
     }
 
     ListDisagreements(fields) {
-        page: Option<PageNumber> = fields.optional("page", "Number of the page.");
+        page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Disagreements on a page.");
     }
 }
 
-/// The last failure of the outside service.
+/// The last failure of the external service.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceFailure {
@@ -66,7 +66,7 @@ pub struct LocalService {
     word_count: i64,
     #[schema(example = 13)]
     allowed_phrases: i64,
-    /// The number of the list's last change, and the one by which this server judges.
+    /// The version of the stored list, and the version in use.
     #[schema(example = 1)]
     version: i64,
     #[schema(example = 1)]
@@ -75,7 +75,7 @@ pub struct LocalService {
     memory_bytes: usize,
 }
 
-/// The outside service.
+/// The external service.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExternalService {
@@ -84,7 +84,7 @@ pub struct ExternalService {
     provider: &'static str,
     #[schema(example = true)]
     configured: bool,
-    /// `closed` while calls pass; `open` after failures, when none do; `probing` while one finds out.
+    /// `closed` while calls pass, `open` while they are rejected after failures, `probing` while a trial call runs.
     #[schema(example = "closed")]
     breaker: &'static str,
     /// Failures since its last answer, while the breaker is closed.
@@ -108,7 +108,7 @@ pub struct ModerationStatus {
     enable_fallback: bool,
     local: LocalService,
     external: ExternalService,
-    /// Share of texts on which the other service is asked as well.
+    /// Share of texts that are also sent to the service that does not decide.
     #[schema(example = 0.0)]
     shadow_share: f64,
 }
@@ -176,10 +176,10 @@ pub struct ServiceOpinion {
     available: bool,
     #[schema(example = false)]
     allowed: Option<bool>,
-    /// The type of the first thing found.
+    /// The type of the first match.
     #[schema(example = "gambling")]
     violation_type: Option<String>,
-    /// The listed words that were found, or the labels of the outside service.
+    /// The listed words found, or the labels of the external service.
     #[schema(example = json!(["赌博"]))]
     found: Vec<String>,
     matches: Vec<FoundWord>,
@@ -267,7 +267,7 @@ pub struct ExternalHealth {
     /// Null if no external service is configured.
     #[schema(example = true)]
     healthy: Option<bool>,
-    /// `closed`, `open` or `probing`; while it is not closed, texts do not reach the service.
+    /// `closed`, `open` or `probing`. Texts reach the service only while it is `closed`.
     #[schema(example = "closed")]
     breaker: &'static str,
     #[schema(example = 84.2)]
@@ -284,7 +284,7 @@ pub struct ExternalHealth {
 #[serde(rename_all = "camelCase")]
 #[schema(as = ModerationHealth)]
 pub struct ModerationHealthResponse {
-    /// The local list works, and so does the outside service if there is one.
+    /// True if the local list and, if configured, the external service work.
     #[schema(example = true)]
     healthy: bool,
     local: LocalHealth,
@@ -308,7 +308,7 @@ pub async fn check_health(context: RequestContext, _: Nothing) -> Result<Json<Mo
     }))
 }
 
-/// A text on which the two services did not agree.
+/// A text on which the two services disagreed.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ShownDisagreement {

@@ -23,10 +23,10 @@ use crate::{
 parameters! {
     AddWord(fields) {
         kind: Option<Label> = fields.optional("type", "politics, porn, abuse, violence, gambling, drugs, fraud, ads, contact, other, or a type of one's own.");
-        by_sound: Option<Flag> = fields.optional("bySound", "Find it by its pronunciation too; true if it is not said.");
+        by_sound: Option<Flag> = fields.optional("bySound", "Also match by pronunciation. Default: true.");
         new: NewWord = {
             let word = fields.required("word", "The word. Wildcards are plain characters.");
-            let force = fields.optional("force", "Take a word of one letter, too.");
+            let force = fields.optional("force", "Accept a word of one character.");
             fields.cross_field(word.zip(force), new_word)
         };
     }
@@ -37,17 +37,17 @@ parameters! {
 
     ListWords(fields) {
         kind: Option<Label> = fields.optional("type", "Only words of this type.");
-        part: Option<ListedWord> = fields.optional("word", "Only words with this in them.");
-        page: Option<PageNumber> = fields.optional("page", "Number of the page.");
+        part: Option<ListedWord> = fields.optional("word", "Only words that contain this text.");
+        page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Words on a page.");
     }
 
     TestText(fields) {
-        content: Content = fields.required("content", "The text to judge by the local list.");
+        content: Content = fields.required("content", "The text to check against the local list.");
     }
 }
 
-/// A word on the list.
+/// A listed word.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WordAdded {
@@ -59,7 +59,7 @@ pub struct WordAdded {
     /// False if it was listed before.
     #[schema(example = true)]
     created: bool,
-    /// Words on the list now.
+    /// Number of words on the list.
     #[schema(example = 60)]
     total: i64,
 }
@@ -92,7 +92,7 @@ fn new_word(rules: &Rules<'_>, (ListedWord(text), force): (ListedWord, Option<Fl
     Ok(NewWord { text, force })
 }
 
-/// A word that is on the list no more.
+/// A removed word.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WordRemoved {
@@ -102,7 +102,7 @@ pub struct WordRemoved {
     r#type: String,
     #[schema(example = true)]
     removed: bool,
-    /// Words on the list now.
+    /// Number of words on the list.
     #[schema(example = 59)]
     total: i64,
 }
@@ -123,7 +123,7 @@ pub struct ShownWord {
     word: String,
     #[schema(example = "gambling")]
     r#type: String,
-    /// It is found by its pronunciation too.
+    /// True if it also matches by pronunciation.
     #[schema(example = true)]
     by_sound: bool,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
@@ -154,17 +154,17 @@ pub struct WordsOfType {
     count: i64,
 }
 
-/// The list in figures.
+/// Statistics of the list.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WordStatistics {
     #[schema(example = 60)]
     total: i64,
     types: Vec<WordsOfType>,
-    /// Phrases that are innocent although a listed word is in them.
+    /// Allowed phrases that contain a listed word.
     #[schema(example = 13)]
     allowed_phrases: i64,
-    /// The number of the list's last change.
+    /// The version of the list.
     #[schema(example = 1)]
     version: i64,
     /// The version by which this server judges.
@@ -172,7 +172,7 @@ pub struct WordStatistics {
     version_in_force: i64,
     #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     changed_at: Option<Timestamp>,
-    /// Memory of the list, ready to match.
+    /// Memory of the compiled list in bytes.
     #[schema(example = 1_400_000)]
     memory_bytes: usize,
     /// Milliseconds taken to compile the list.
@@ -195,7 +195,7 @@ pub async fn statistics(context: RequestContext, _: Nothing) -> Result<Json<Word
     }))
 }
 
-/// A word or a label that was found in a text.
+/// A word or label found in a text.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FoundWord {

@@ -19,7 +19,7 @@ parameters! {
     Login(fields) {
         name: Credential = fields.required("name", "The administrator's name.");
         password: Credential = fields.required("password", "The password.");
-        totp: Option<VerificationCode> = fields.optional("totp", "The present code of the authenticator app, if the administrator has one.");
+        totp: Option<VerificationCode> = fields.optional("totp", "The current code of the authenticator app, if one is set up.");
     }
 }
 
@@ -28,7 +28,7 @@ parameters! {
 #[serde(rename_all = "camelCase")]
 #[schema(as = AdminSession)]
 pub struct AdminSessionResponse {
-    /// The token for the calls that follow, as `Authorization: Bearer <token>`.
+    /// The token for later requests, as `Authorization: Bearer <token>`.
     #[schema(example = "ys_kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs")]
     token: String,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T11:04:05.678Z")]
@@ -46,7 +46,7 @@ pub async fn login(
     Ok(Json(AdminSessionResponse { token: issued.token.reveal().to_owned(), expires_at: issued.expires_at }))
 }
 
-/// The token no longer works.
+/// The token is no longer valid.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AdminLoggedOut {

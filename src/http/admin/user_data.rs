@@ -147,7 +147,7 @@ pub async fn fix(context: RequestContext, of: RepairUser) -> Result<Json<UserDat
 #[serde(rename_all = "camelCase")]
 #[schema(as = BatchItem)]
 pub struct UserValidation {
-    /// The requested id, or that of the user with the requested number.
+    /// The requested id, or the id of the user with the requested phone number.
     #[schema(value_type = Option<String>, example = "10001")]
     user_id: Option<UserId>,
     #[schema(example = "13800138000")]

@@ -30,10 +30,10 @@ parameters! {
     ListViolations(fields) {
         user_id: Option<UserId> = fields.optional("userId", "Only texts of this user.");
         content_type: Option<ContentType> = fields.optional("contentType", "Only texts of this kind.");
-        violation_type: Option<Label> = fields.optional("violationType", "Only refusals of this type.");
-        page: Option<PageNumber> = fields.optional("page", "Number of the page.");
-        size: Option<PageSize> = fields.optional("size", "Refusals on a page.");
-        time: TimeRange = optional_time_range(fields, "Only refusals at this time or later.", "Only refusals before this time.");
+        violation_type: Option<Label> = fields.optional("violationType", "Only texts rejected with this type.");
+        page: Option<PageNumber> = fields.optional("page", "Page number.");
+        size: Option<PageSize> = fields.optional("size", "Rejected texts on a page.");
+        time: TimeRange = optional_time_range(fields, "Only texts rejected at this time or later.", "Only texts rejected before this time.");
     }
 
     OfUser(fields) {
@@ -41,14 +41,14 @@ parameters! {
     }
 
     Frequent(fields) {
-        days: Option<Days> = fields.optional("days", "Days to look back; 30 if it is not said.");
-        threshold: Option<Threshold> = fields.optional("threshold", "Refusals from which a user counts; 3 if it is not said.");
-        page: Option<PageNumber> = fields.optional("page", "Number of the page.");
+        days: Option<Days> = fields.optional("days", "Days to look back. Default: 30.");
+        threshold: Option<Threshold> = fields.optional("threshold", "Minimum number of rejected texts. Default: 3.");
+        page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Users on a page.");
     }
 
     CleanUp(fields) {
-        days_to_keep: Option<DaysToKeep> = fields.optional("daysToKeep", "Days whose records stay; 180 if it is not said.");
+        days_to_keep: Option<DaysToKeep> = fields.optional("daysToKeep", "Days of records to keep. Default: 180.");
     }
 
     OfViolation(fields) {
@@ -56,7 +56,7 @@ parameters! {
     }
 }
 
-/// A text that was refused.
+/// A rejected text.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ShownViolation {
@@ -69,10 +69,10 @@ pub struct ShownViolation {
     /// The type of the first word found.
     #[schema(example = "gambling")]
     violation_type: String,
-    /// The listed words that were found, or the labels of the outside service.
+    /// The listed words found, or the labels of the external service.
     #[schema(example = json!(["赌博"]))]
     matched_words: Vec<String>,
-    /// The text with what was found masked.
+    /// The text with the matches masked.
     #[schema(example = "一起**吧")]
     masked_text: String,
     /// The service that refused: `local`, or the external service's name.
@@ -135,7 +135,7 @@ impl From<NameCount> for ViolationCount {
     }
 }
 
-/// A user's refusals in figures.
+/// Statistics of a user's rejected texts.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UserViolations {
@@ -169,7 +169,7 @@ pub async fn user_stats(context: RequestContext, of: OfUser) -> Result<Json<User
     Ok(Json(UserViolations::of(of.user_id, violations::of_user(&context.app, of.user_id)?)))
 }
 
-/// All refusals by type.
+/// Rejected texts by type.
 #[derive(Serialize, ToSchema)]
 pub struct ViolationTypes {
     #[schema(example = 3)]

@@ -132,8 +132,7 @@ fn idempotency_key() -> Value {
         "name": "Idempotency-Key",
         "in": "header",
         "required": false,
-        "description": "A text of the client's own choice. The same request with the same key is done once, and \
-                        replyed with the first reply and `Idempotency-Replayed: true`.",
+        "description": "A text chosen by the client. A repeated request with the same key is executed once; repetitions get the first response with `Idempotency-Replayed: true`.",
         "schema": { "type": "string", "minLength": 1, "maxLength": 255, "example": "5f0c2b1e-consume-1" },
     })
 }

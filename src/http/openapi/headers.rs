@@ -17,7 +17,7 @@ impl Header {
         "The request's id. A valid id sent by the client is kept.",
         "9f2c1b7d0000000000000001",
     );
-    pub const RETRY_AFTER: Self = Self::new("Retry-After", "Seconds after which a retry makes sense.", "30");
+    pub const RETRY_AFTER: Self = Self::new("Retry-After", "Seconds to wait before a retry.", "30");
     pub const WWW_AUTHENTICATE: Self = Self::new("WWW-Authenticate", "The authentication scheme.", "Bearer");
     pub const CACHE_CONTROL: Self = Self::new("Cache-Control", "The response must not be cached.", "no-store");
     pub const CONTENT_DISPOSITION: Self =

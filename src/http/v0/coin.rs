@@ -35,13 +35,13 @@ parameters! {
     }
 
     Reset(fields) {
-        confirm: Option<Credential> = fields.optional("confirm", "For administrators: the token of the answer 428 to the same request without it.");
+        confirm: Option<Credential> = fields.optional("confirm", "For administrators: the token from the 428 response to the same request without it.");
         claims: Claims = claims_by(fields, "userId");
         reason: Option<Reason> = reason_of_admin(fields);
     }
 
     ResetByPhone(fields) {
-        confirm: Option<Credential> = fields.optional("confirm", "For administrators: the token of the answer 428 to the same request without it.");
+        confirm: Option<Credential> = fields.optional("confirm", "For administrators: the token from the 428 response to the same request without it.");
         claims: Claims = claims_by(fields, "phoneNumber");
         reason: Option<Reason> = reason_of_admin(fields);
     }
@@ -49,8 +49,8 @@ parameters! {
     Increase(fields) {
         phone_number: PhoneNumber = fields.required("phoneNumber", "The user's number.");
         coin_count: CoinCount = fields.required("coinCount", "Coins to add.");
-        user_id: Option<UserId> = fields.optional("userId", "The user's id, to be compared.");
-        reason: Option<Reason> = fields.optional("reason", "Why.");
+        user_id: Option<UserId> = fields.optional("userId", "The user's id. Must be the caller's.");
+        reason: Option<Reason> = fields.optional("reason", "The reason.");
     }
 }
 
@@ -72,7 +72,7 @@ impl CoinBalance {
     }
 }
 
-/// A use that was paid, and what is left.
+/// A paid use, and the remaining balance.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CoinsConsumed {
@@ -154,10 +154,10 @@ pub async fn increase(context: RequestContext, increase: Increase) -> Result<Rep
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CoinsSynchronised {
-    /// Users looked at.
+    /// Users checked.
     #[schema(example = 1200)]
     checked: u64,
-    /// Accounts that users lacked.
+    /// Missing accounts that were created.
     #[schema(example = 0)]
     created: u64,
     /// Accounts whose cached balance was recomputed from the ledger.
@@ -167,7 +167,7 @@ pub struct CoinsSynchronised {
     issues: Vec<LedgerIssue>,
 }
 
-/// Something that is wrong in the ledger.
+/// An inconsistency in the ledger.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LedgerIssue {

@@ -20,7 +20,7 @@ use crate::{
 parameters! {
     CheckQuestion(fields) {
         question: Question = fields.required("question", "The question to judge.");
-        user_id: Option<UserId> = fields.optional("userId", "The caller's own id; for an administrator, the user who asks.");
+        user_id: Option<UserId> = fields.optional("userId", "The caller's own id; for administrators, the id of any user.");
     }
 }
 
@@ -35,7 +35,7 @@ pub struct QuestionChecked {
     /// The service that decided: `local`, or the external service's name.
     #[schema(example = "local")]
     provider: &'static str,
-    /// The outside service was to decide and could not; the local list did.
+    /// True if the external service failed and the local list decided instead.
     #[schema(example = false)]
     degraded: bool,
     /// The matches; for administrators only.

@@ -38,42 +38,42 @@ parameters! {
     Interpret(fields) {
         user_id: Option<UserId> = fields.optional("userId", "The caller's own id.");
         phone_number: Option<PhoneNumber> = fields.optional("phoneNumber", "The caller's own number.");
-        question_type: Option<Label> = fields.optional("questionType", "What the question is about.");
+        question_type: Option<Label> = fields.optional("questionType", "The topic of the question.");
         question: Question = fields.required("question", "The question. Screened before a model sees it.");
-        divination_data: Option<DivinationData> = fields.optional("divinationData", "The casting: lines, names or anything that says what was cast.");
+        divination_data: Option<DivinationData> = fields.optional("divinationData", "The casting: lines, hexagram names, or any structure that contains them.");
     }
 
     OfUser(fields) {
         user_id: UserId = fields.path("userId", "The user's id; for users, their own.");
-        page: Option<PageNumber> = fields.optional("page", "Number of the page.");
+        page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Records on a page.");
     }
 
     OfPhone(fields) {
         phone_number: PhoneNumber = fields.path("phoneNumber", "The user's number; for users, their own.");
-        page: Option<PageNumber> = fields.optional("page", "Number of the page.");
+        page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Records on a page.");
     }
 
     OfUserBetween(fields) {
         user_id: UserId = fields.path("userId", "The user's id; for users, their own.");
-        page: Option<PageNumber> = fields.optional("page", "Number of the page.");
+        page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Records on a page.");
-        time: TimeRange = required_time_range(fields, "Calls that began at this time or later.", "Calls that began before this time.");
+        time: TimeRange = required_time_range(fields, "Calls that started at this time or later.", "Calls that started before this time.");
     }
 
     OfTrace(fields) {
-        trace_id: TraceId = fields.path("traceId", "The trace id that the interpretation answered with.");
+        trace_id: TraceId = fields.path("traceId", "The trace id from the interpretation's response.");
     }
 
     Failed(fields) {
-        page: Option<PageNumber> = fields.optional("page", "Number of the page.");
+        page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Records on a page.");
     }
 
     Slow(fields) {
-        duration_ms: Option<u32> = fields.optional("durationMs", "Calls that took at least so many milliseconds; 10000 if it is not said.");
-        page: Option<PageNumber> = fields.optional("page", "Number of the page.");
+        duration_ms: Option<u32> = fields.optional("durationMs", "Minimum duration in milliseconds. Default: 10000.");
+        page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Records on a page.");
     }
 
@@ -82,7 +82,7 @@ parameters! {
     }
 
     CountBetween(fields) {
-        time: TimeRange = required_time_range(fields, "Calls that began at this time or later.", "Calls that began before this time.");
+        time: TimeRange = required_time_range(fields, "Calls that started at this time or later.", "Calls that started before this time.");
     }
 }
 
@@ -125,7 +125,7 @@ pub struct InterpretationRecord {
     provider: String,
     #[schema(example = "builtin-1")]
     model: String,
-    /// Version of the instructions that the model was given.
+    /// Version of the prompt.
     #[schema(example = "1")]
     prompt_version: String,
     #[schema(example = "水雷屯：万事起头难……")]

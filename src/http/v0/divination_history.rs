@@ -33,12 +33,12 @@ parameters! {
     Save(fields) {
         user_id: Option<UserId> = fields.optional("userId", "The caller's own id.");
         phone_number: Option<PhoneNumber> = fields.optional("phoneNumber", "The caller's own number.");
-        local_record_id: LocalRecordId = fields.required("localRecordId", "The client's id of the record; saving it again changes what is sent, and the rest stays.");
+        local_record_id: LocalRecordId = fields.required("localRecordId", "The client's id of the record. Saving it again changes only the fields that are sent.");
         json_data: Option<JsonData> = fields.optional("jsonData", "The casting.");
         ai_result: Option<AiResult> = fields.optional("aiResult", "An interpretation that belongs to it.");
-        question_type: Option<Label> = fields.optional("questionType", "What the question is about.");
+        question_type: Option<Label> = fields.optional("questionType", "The topic of the question.");
         question: Option<Question> = fields.optional("question", "The question.");
-        timestamp: Option<ClientTimestamp> = fields.optional("timestamp", "The client's own time; it comes back and means nothing here.");
+        timestamp: Option<ClientTimestamp> = fields.optional("timestamp", "The client's own time. Returned unchanged and not interpreted.");
     }
 
     List(fields) {

@@ -26,7 +26,7 @@ parameters! {
     }
 }
 
-/// Feedback that was stored.
+/// Stored feedback.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FeedbackReceived {

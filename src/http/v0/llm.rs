@@ -45,9 +45,9 @@ const REFUSED: [&str; 9] =
 parameters! {
     Asked(fields) {
         messages: Messages = fields.required("messages", "The conversation, oldest first: turns of `user` and `assistant`, the last one the user's.");
-        stream: Option<Flag> = fields.optional("stream", "Whether the answer comes as events; without it `Accept` decides.");
+        stream: Option<Flag> = fields.optional("stream", "True for an event stream. Default: as `Accept` asks.");
         temperature: Option<Temperature> = fields.optional("temperature", "From 0 to 2.");
-        max_tokens: Option<MaxTokens> = fields.optional("max_tokens", "The most tokens of the answer; the server has a limit of its own.");
+        max_tokens: Option<MaxTokens> = fields.optional("max_tokens", "Maximum tokens of the response. The server has its own limit.");
         user_id: Option<UserId> = fields.optional("userId", "The caller's own id.");
         phone_number: Option<PhoneNumber> = fields.optional("phoneNumber", "The caller's own number.");
     }
@@ -90,7 +90,7 @@ pub struct ChatUsage {
     #[serde(rename = "prompt_tokens")]
     #[schema(example = 180)]
     prompt: u64,
-    /// With those of the reasoning.
+    /// Including reasoning tokens.
     #[serde(rename = "completion_tokens")]
     #[schema(example = 420)]
     completion: u64,
@@ -106,7 +106,7 @@ impl From<TokenUsage> for ChatUsage {
     }
 }
 
-/// The one answer of a chat completion.
+/// The only choice of a chat completion.
 #[derive(Serialize, ToSchema)]
 pub struct ChatChoice {
     #[schema(example = 0)]
@@ -146,7 +146,7 @@ impl Reply for Relayed {
 
     fn describe() -> ReplyDescription {
         let mut document = Json::<ChatCompletion>::describe();
-        let events = "Chunks of a chat completion, then `[DONE]`; an object with `error` if it fails on the way.";
+        let events = "Chunks of a chat completion, then `[DONE]`; an object with `error` if the call fails midway.";
         document.contents.push(("text/event-stream", json!({ "description": events })));
         document
     }

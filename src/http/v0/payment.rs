@@ -46,17 +46,17 @@ const PENDING: &str = "pending";
 parameters! {
     Package(fields) {
         user_id: Option<UserId> = fields.optional("userId", "The caller's own id.");
-        amount: YuanAmount = fields.required("amount", "The price in yuan. With `coinCount` a pair of the price list.");
+        amount: YuanAmount = fields.required("amount", "The price in yuan. With `coinCount`, a pair of the price list.");
         coin_count: Coins = fields.required("coinCount", "The coins that it buys.");
     }
 
     PaymentClaim(fields) {
         user_id: Option<UserId> = fields.optional("userId", "The caller's own id.");
         order_no: OrderNo = fields.required("orderNo", "The order.");
-        trade_no: Option<OrderNo> = fields.optional("tradeNo", "The provider's number, to be compared.");
-        amount: Option<YuanAmount> = fields.optional("amount", "The price in yuan, to be compared.");
-        coin_count: Option<Coins> = fields.optional("coinCount", "The coins, to be compared.");
-        _believed: Option<Label> = fields.optional("status", "What the app believes. The provider is asked all the same.");
+        trade_no: Option<OrderNo> = fields.optional("tradeNo", "The provider's trade number. Must equal that of the order.");
+        amount: Option<YuanAmount> = fields.optional("amount", "The price in yuan. Must equal that of the order.");
+        coin_count: Option<Coins> = fields.optional("coinCount", "The number of coins. Must equal that of the order.");
+        _believed: Option<Label> = fields.optional("status", "The status the app has seen. The provider is asked regardless.");
         reason: Option<Reason> = reason_of_admin(fields);
     }
 }
@@ -74,10 +74,10 @@ pub struct PaymentOrder {
     coin_count: u32,
     #[schema(value_type = OrderState)]
     status: &'static str,
-    /// To be handed to the provider's payment screen unchanged.
+    /// Pass it unchanged to the provider's SDK.
     #[schema(example = "method=alipay.trade.app.pay&app_id=sandbox&charset=utf-8&…")]
     order_string: String,
-    /// Until when it can be paid.
+    /// Time until which it can be paid.
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:34:05.678Z")]
     expires_at: Timestamp,
 }
@@ -133,7 +133,7 @@ pub struct PaymentStatus {
 
 fn standings() -> Object {
     let names = OrderState::ALL.map(OrderState::name).into_iter().chain([PENDING]).collect();
-    one_of_names("Where the order stands; `pending` if the provider cannot be asked.", names, "credited")
+    one_of_names("State of the order; `pending` if the provider cannot be asked.", names, "credited")
 }
 
 pub async fn update_balance(context: RequestContext, result: PaymentClaim) -> Result<Confirmed> {
@@ -194,8 +194,8 @@ impl Reply for Confirmed {
     fn describe() -> ReplyDescription {
         ReplyDescription {
             statuses: vec![
-                (StatusCode::OK, "Where the order stands."),
-                (StatusCode::ACCEPTED, "The provider cannot be asked now; it will be."),
+                (StatusCode::OK, "State of the order."),
+                (StatusCode::ACCEPTED, "The provider cannot be asked now; a later check follows."),
             ],
             ..Json::<PaymentStatus>::describe()
         }
@@ -227,7 +227,7 @@ impl Reply for CallbackReply {
 
     fn describe() -> ReplyDescription {
         ReplyDescription {
-            statuses: vec![(StatusCode::OK, "`success` once it is on disk; `fail` if it is to be sent again.")],
+            statuses: vec![(StatusCode::OK, "`success` once it is on disk; `fail` to have it sent again.")],
             contents: vec![(
                 "text/plain",
                 json!({ "type": "string", "enum": [Self::Success.name(), Self::Fail.name()] }),
@@ -266,17 +266,17 @@ impl Parameters for NotificationForm {
         };
         vec![
             always("notify_id", "The notification's id.", |_| form_text("2026010200222030505000000000001")),
-            always("notify_type", "What it is about: a trade.", |_| form_text("trade_status_sync")),
+            always("notify_type", "The subject; always a trade.", |_| form_text("trade_status_sync")),
             always("app_id", "The app that the order was made for.", |_| form_text("2021000000000001")),
-            always("charset", "How it is written.", |_| form_text("utf-8")),
+            always("charset", "Format of the signed text.", |_| form_text("utf-8")),
             always("out_trade_no", "The order.", |_| form_text("202601020123456789012345")),
             always("trade_no", "The provider's number.", |_| form_text("2026010222001400000000000001")),
-            always("trade_status", "Where the trade stands.", |_| form_text(TradeStatus::Success.name())),
+            always("trade_status", "State of the trade.", |_| form_text(TradeStatus::Success.name())),
             always("total_amount", "The price in yuan.", |_| form_text("6.00")),
-            at_times("seller_id", "Who is paid.", |_| form_text("2088000000000001")),
-            at_times("gmt_payment", "When it was paid, by the clocks of China.", |_| form_text("2026-01-02 11:05:05")),
-            at_times("refund_fee", "What went back, in yuan.", |_| form_text("6.00")),
-            always("sign_type", "How it is signed.", |_| form_text("RSA2")),
+            at_times("seller_id", "The receiver of the payment.", |_| form_text("2088000000000001")),
+            at_times("gmt_payment", "Time of the payment, in China Standard Time.", |_| form_text("2026-01-02 11:05:05")),
+            at_times("refund_fee", "Refunded amount in yuan.", |_| form_text("6.00")),
+            always("sign_type", "Signature algorithm.", |_| form_text("RSA2")),
             always("sign", "The signature over the other fields.", |_| form_text("kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aH…")),
         ]
     }

@@ -30,10 +30,10 @@ parameters! {
     ChangeProfile(fields) {
         id: Option<UserId> = fields.optional("id", "The caller's own id.");
         user_id: Option<UserId> = fields.optional("userId", "Alias of `id`.");
-        nickname: Option<Nickname> = fields.optional("nickname", "Screened. Unchanged if absent.");
+        nickname: Option<Nickname> = fields.optional("nickname", "Moderated. Unchanged if absent.");
         gender: Option<Gender> = fields.optional("gender", "`unknown`, `male`, `female` or `other`; also 0, 1, 2, 9, 未知, 男, 女, 其他, M, F.");
-        birthday: Option<Birthday> = fields.optional("birthday", "Date from 1900-01-01 to today; an empty text deletes it.");
-        signature: Option<Signature> = fields.optional("signature", "Screened. Unchanged if absent.");
+        birthday: Option<Birthday> = fields.optional("birthday", "Date from 1900-01-01 to today. An empty text deletes it.");
+        signature: Option<Signature> = fields.optional("signature", "Moderated. Unchanged if absent.");
     }
 
     ChangeNickname(fields) {

@@ -25,14 +25,14 @@ const HELD_IN_MEMORY: usize = 1 << 20;
 
 parameters! {
     ChangeAccount(fields) {
-        nickname: Option<Nickname> = fields.optional("nickname", "Screened. Unchanged if absent.");
+        nickname: Option<Nickname> = fields.optional("nickname", "Moderated. Unchanged if absent.");
         gender: Option<Gender> = fields.optional("gender", "`unknown`, `male`, `female` or `other`.");
-        birthday: Option<Birthday> = fields.optional("birthday", "Date from 1900-01-01 to today; an empty text deletes it.");
-        signature: Option<Signature> = fields.optional("signature", "Screened. Unchanged if absent.");
+        birthday: Option<Birthday> = fields.optional("birthday", "Date from 1900-01-01 to today. An empty text deletes it.");
+        signature: Option<Signature> = fields.optional("signature", "Moderated. Unchanged if absent.");
     }
 
     ChangeAddress(fields) {
-        code: VerificationCode = fields.required("code", "The code that was sent to the new address for the purpose `address`.");
+        code: VerificationCode = fields.required("code", "The code sent to the new address for the purpose `address`.");
         address: Address = {
             let email = fields.optional("email", "The new email address. Send this or `phoneNumber`.");
             let phone_number = fields.optional("phoneNumber", "The new phone number. Send this or `email`.");

@@ -20,11 +20,11 @@ use crate::{
 
 parameters! {
     Redeem(fields) {
-        code: InviteCode = fields.required("code", "Somebody's code. Small letters, spaces and hyphens make no difference.");
+        code: InviteCode = fields.required("code", "Another user's invite code. Case, spaces and hyphens are ignored.");
     }
 }
 
-/// The caller's own code, and what it has brought.
+/// The caller's code and the points it has earned.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[allow(clippy::struct_field_names, reason = "the names are the interface's")]
@@ -32,7 +32,7 @@ parameters! {
 pub struct InviteResponse {
     #[schema(example = "7KQ4M2XD")]
     code: String,
-    /// Users who redeemed it.
+    /// Number of users who redeemed it.
     #[schema(example = 3)]
     invited: i64,
     /// Rewarded invites of the caller, including earlier accounts.
@@ -41,7 +41,7 @@ pub struct InviteResponse {
     /// Maximum number of rewarded invites.
     #[schema(example = 50)]
     rewarded_limit: u32,
-    /// Points for each.
+    /// Points for each invite.
     #[schema(example = 20)]
     invite_bonus: u32,
     /// Points for the user who redeems it.

@@ -22,9 +22,9 @@ const LEDGER: CursorList = CursorList("points");
 
 parameters! {
     OfLedger(fields) {
-        limit: Option<PageSize> = fields.optional("limit", "Entries at most.");
+        limit: Option<PageSize> = fields.optional("limit", "Maximum number of entries.");
         before: Option<i64> = {
-            let cursor = fields.optional("cursor", "The `nextCursor` of the answer before.");
+            let cursor = fields.optional("cursor", "`nextCursor` of the previous response.");
             fields.cross_field(cursor, before)
         };
     }
@@ -56,7 +56,7 @@ pub struct PointEntry {
     balance_after: i64,
     #[schema(value_type = EntryKind)]
     kind: &'static str,
-    /// `session:` and the id of the session that was paid, which may have been deleted since.
+    /// `session:` and the id of the paid session, which may have been deleted since.
     #[schema(example = "session:9b1f7c0e2a4d4e6f8a0b1c2d3e4f5061")]
     r#ref: Option<String>,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]

@@ -51,16 +51,16 @@ pub struct PreferencesResponse {
 #[derive(Serialize, ToSchema)]
 #[expect(clippy::struct_excessive_bools, reason = "one field for each kind of notification")]
 pub struct NotificationSwitches {
-    /// About the service; cannot be switched off.
+    /// Notifications about the service. Cannot be switched off.
     #[schema(example = true)]
     system: bool,
-    /// About the caller's account.
+    /// Notifications about the caller's account.
     #[schema(example = true)]
     account: bool,
     /// Events and news.
     #[schema(example = true)]
     activity: bool,
-    /// Offers.
+    /// Promotions.
     #[schema(example = false)]
     promotion: bool,
 }

@@ -42,24 +42,24 @@ const AHEAD: Duration = Duration::from_hours(24);
 
 parameters! {
     CastSession(fields) {
-        question: Question = fields.required("question", "What is asked. Screened before anything is cast.");
-        question_type: Option<Label> = fields.optional("questionType", "What the question is about.");
+        question: Question = fields.required("question", "The question. Moderated before the casting.");
+        question_type: Option<Label> = fields.optional("questionType", "The topic of the question.");
         casting: Casting = {
-            let method = fields.required("method", "`three_coins` and `yarrow_stalks` cast here, each with its own odds; `manual` takes `lines`.");
-            let lines = fields.list("lines", "With `manual` the six lines from the bottom up: 6 old yin, 7 young yang, 8 young yin, 9 old yang.");
+            let method = fields.required("method", "`three_coins` and `yarrow_stalks` cast on the server, each with its own odds; `manual` takes `lines`.");
+            let lines = fields.list("lines", "With `manual`, the six lines from the bottom: 6 old yin, 7 young yang, 8 young yin, 9 old yang.");
             fields.cross_field(method.zip(lines), casting)
         };
         moment: CastMoment = {
-            let cast_at = fields.optional("castAt", "When the user cast, if not now. Read in `timeZone` where it names no offset.");
-            let time_zone = fields.optional("timeZone", "Where the user is, as an IANA name.");
+            let cast_at = fields.optional("castAt", "Time of the casting. Default: now. Without an offset it is read in `timeZone`.");
+            let time_zone = fields.optional("timeZone", "Time zone of the user, an IANA name.");
             fields.cross_field(cast_at.zip(time_zone), cast_moment)
         };
     }
 
     OfSessions(fields) {
-        limit: Option<PageSize> = fields.optional("limit", "Sessions at most.");
+        limit: Option<PageSize> = fields.optional("limit", "Maximum number of sessions.");
         before: Option<i64> = {
-            let cursor = fields.optional("cursor", "The `nextCursor` of the answer before.");
+            let cursor = fields.optional("cursor", "`nextCursor` of the previous response.");
             fields.cross_field(cursor, before)
         };
     }
@@ -82,7 +82,7 @@ pub struct SessionResponse {
     question_type: Option<String>,
     #[schema(value_type = Method)]
     method: &'static str,
-    /// From the bottom up: 6 old yin, 7 young yang, 8 young yin, 9 old yang.
+    /// From the bottom: 6 old yin, 7 young yang, 8 young yin, 9 old yang.
     #[schema(example = json!([7, 8, 8, 8, 7, 6]))]
     lines: [u8; 6],
     hexagram: SessionHexagrams,
@@ -101,7 +101,7 @@ pub struct SessionResponse {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     interpretation: Option<Interpretation>,
-    /// The points that are left. Only in the answer to the casting.
+    /// The remaining points. Only in the response to a new casting.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = 80)]
     balance: Option<i64>,
@@ -134,7 +134,7 @@ pub struct HexagramShown {
     sign: &'static str,
     #[schema(example = "屯")]
     chinese_name: &'static str,
-    /// With its trigrams.
+    /// Including its trigrams.
     #[schema(example = "水雷屯")]
     chinese_full_name: &'static str,
     #[schema(example = "zhūn")]

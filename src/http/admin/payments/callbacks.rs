@@ -23,7 +23,7 @@ parameters! {
     ListCallbacks(fields) {
         order_no: Option<OrderNo> = fields.optional("orderNo", "Only those about this order.");
         verdict: Option<SettlementEffect> = fields.optional("verdict", "Only those with this verdict.");
-        page: Option<PageNumber> = fields.optional("page", "Number of the page.");
+        page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Callbacks on a page.");
     }
 
@@ -32,7 +32,7 @@ parameters! {
     }
 }
 
-/// A notification as it was kept.
+/// A stored notification.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AdminCallback {
@@ -42,7 +42,7 @@ pub struct AdminCallback {
     received_at: Timestamp,
     #[schema(example = "alipay")]
     channel: String,
-    /// The provider signed it. Otherwise its numbers are claims.
+    /// True if the provider's signature is valid. Otherwise the numbers are unverified.
     #[schema(example = true)]
     is_genuine: bool,
     #[schema(value_type = SettlementEffect)]
@@ -55,10 +55,10 @@ pub struct AdminCallback {
     trade_no: Option<String>,
     #[schema(example = "2026010200222030505000000000001")]
     notify_id: Option<String>,
-    /// The callback of which this is another judgement.
+    /// The callback that was replayed.
     #[schema(example = "3")]
     replay_of: Option<String>,
-    /// The body as it came.
+    /// The body as received.
     #[schema(example = "notify_id=…&sign=…")]
     form: String,
 }
@@ -92,7 +92,7 @@ pub async fn list(context: RequestContext, of: ListCallbacks) -> Result<Json<Num
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CallbackReceipt {
-    /// The number of the new judgement.
+    /// The id of the new callback.
     #[schema(example = "8")]
     id: String,
     #[schema(value_type = SettlementEffect)]

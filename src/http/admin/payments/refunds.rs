@@ -28,13 +28,13 @@ use crate::{
 parameters! {
     GiveBack(fields) {
         order_no: OrderNo = fields.path("orderNo", "The order's number.");
-        amount: Option<Repayment> = fields.optional("amount", "Yuan to return; everything that is left if it is not said.");
-        refund_no: Option<OrderNo> = fields.optional("refundNo", "A number of the caller's own choice: under one number money goes back once.");
-        reason: Reason = fields.required("reason", "Why, for the audit and for the buyer.");
+        amount: Option<Repayment> = fields.optional("amount", "Yuan to refund. Default: everything not yet refunded.");
+        refund_no: Option<OrderNo> = fields.optional("refundNo", "Refund number chosen by the caller. Each number refunds once.");
+        reason: Reason = fields.required("reason", "Reason, stored in the audit event and shown to the buyer.");
     }
 }
 
-/// Money that went back, or was to.
+/// Refunded amount, or the amount requested.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AdminRefund {
@@ -48,7 +48,7 @@ pub struct AdminRefund {
     reason: String,
     #[schema(example = "admin:root")]
     actor: String,
-    /// The provider's code of the last failure, or `credited` or `returned_elsewhere` as a person said.
+    /// The provider's code of the last failure, or the operator's decision `credited` or `refunded_externally`.
     #[schema(example = "ACQ.SYSTEM_ERROR")]
     failure: Option<String>,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]

@@ -17,7 +17,7 @@ use crate::{
 
 parameters! {
     Between(fields) {
-        time: TimeRange = required_time_range(fields, "Orders made at this time or later.", "Orders made before this time.");
+        time: TimeRange = required_time_range(fields, "Orders created at this time or later.", "Orders created before this time.");
     }
 }
 
@@ -27,12 +27,12 @@ parameters! {
 pub struct ReportSums {
     #[schema(example = 12)]
     orders: u64,
-    /// Orders for which money came in.
+    /// Paid orders.
     #[schema(example = 9)]
     paid: u64,
     #[schema(example = 9)]
     credited: u64,
-    /// Orders of which some or all money went back.
+    /// Orders refunded in part or in full.
     #[schema(example = 1)]
     refunded: u64,
     #[schema(example = 1)]
@@ -86,8 +86,7 @@ pub struct ReportDay {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReportDifference {
-    /// `credit_missing`, `credit_unpaid`, `credit_wrong`, `returns_wrong`, `coins_owed`, `refund_unpaid` where more
-    /// money went back than came in, or `order_missing` for coins that were given or taken back for no order.
+    /// `credit_missing`, `credit_unpaid`, `credit_wrong`, `returns_wrong`, `coins_owed`, `refund_unpaid` if more was refunded than paid, or `order_missing` for coins posted without an order.
     #[schema(example = "credit_missing")]
     code: &'static str,
     #[schema(example = "202601020123456789012345")]

@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-/// All comparisons of a batch in figures.
+/// Statistics of all comparisons of a batch.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BatchSummary {
@@ -32,7 +32,7 @@ pub struct BatchSummary {
     agreed: usize,
     #[schema(example = 1)]
     disagreed: usize,
-    /// Texts about which the outside service could not be asked.
+    /// Texts for which the external service could not be called.
     #[schema(example = 0)]
     failed: usize,
     #[schema(example = 1)]
