@@ -162,9 +162,9 @@ impl From<SettleDecision> for Decision {
     fn from(decision: SettleDecision) -> Self {
         match decision {
             SettleDecision::Credit => Self::Credit,
-            SettleDecision::WriteOff => Self::Dismiss,
-            SettleDecision::ClawBack => Self::Collect,
-            SettleDecision::RefundedExternally => Self::ReturnedElsewhere,
+            SettleDecision::WriteOff => Self::WriteOff,
+            SettleDecision::ClawBack => Self::ClawBack,
+            SettleDecision::RefundedExternally => Self::RefundedExternally,
         }
     }
 }

@@ -540,12 +540,12 @@ fn owed_coins_are_clawed_back_once_available() {
     fixture.server.edit("update balances set suspended_at = 1 where asset = 'coin'");
     fixture.refund_everything(&order_no).expect(200);
     assert_eq!(fixture.order_file(&order_no)["order"]["reason"], "account_inconsistent");
-    fixture.settle(&order_no, "collect").expect_problem(503, "account_inconsistent");
+    fixture.settle(&order_no, "claw-back").expect_problem(503, "account_inconsistent");
     fixture.server.edit("update balances set suspended_at = null");
     assert_eq!(fixture.report(5)["differences"][0]["code"], "coins_owed");
     fixture.server.post("/coin/consume").by(&fixture.user).send().expect(200);
     // One coin is spent: the rest of the debt waits for the next purchase.
-    let order = fixture.settle(&order_no, "collect").expect(200).json();
+    let order = fixture.settle(&order_no, "claw-back").expect(200).json();
     assert_eq!(
         (&order["state"], &order["reason"], &order["coinsReturned"]),
         (&json!("review"), &json!("coins_spent"), &json!(59))
@@ -555,7 +555,7 @@ fn owed_coins_are_clawed_back_once_available() {
     assert_eq!(fixture.server.command(&collect).expect(0).json()["state"], "refunded");
     assert_eq!(fixture.coins(), 9);
     fixture.report(0);
-    fixture.settle(&order_no, "collect").expect_problem(409, "order_state");
+    fixture.settle(&order_no, "claw-back").expect_problem(409, "order_state");
     let taken = "select group_concat(actor || ' ' || balance_before || ' ' || balance_after, ', ') from ledger_audit \
                  where action = 'refund_payment'";
     assert_eq!(fixture.server.value::<String>(taken), "key:shop 59 0, cli 10 9");
@@ -570,19 +570,19 @@ fn refunded_externally_settles_an_unresolvable_order() {
     assert_eq!(fixture.ask(&order_no)["order"]["reason"], "user_gone");
     fixture.provider.be(GatewayMode::Refusing);
     fixture.refund_everything(&order_no).expect_problem(502, "provider_failed");
-    fixture.settle(&order_no, "dismiss").expect_problem(409, "order_state");
+    fixture.settle(&order_no, "write-off").expect_problem(409, "order_state");
     fixture.settle(&order_no, "credit").expect_problem(409, "order_state");
-    fixture.settle(&order_no, "collect").expect_problem(409, "order_state");
+    fixture.settle(&order_no, "claw-back").expect_problem(409, "order_state");
     // The operator's words have no effect, even if they look like a known reason.
     let settle = ["payments", "settle", &order_no, "refunded-externally", "--reason", "second_trade", "--yes"];
     let order = fixture.server.command(&settle).expect(0).json();
     assert_eq!((&order["state"], &order["refunded"]), (&json!("refunded"), &json!("6.00")));
     assert_eq!(order["reason"], "second_trade");
-    fixture.settle(&order_no, "returned-elsewhere").expect_problem(409, "order_state");
+    fixture.settle(&order_no, "refunded-externally").expect_problem(409, "order_state");
     fixture.report(0);
     let unpaid = fixture.order();
     fixture.server.edit("update payment_orders set state = 'review', reason = 'test' where state = 'created'");
-    fixture.settle(&unpaid, "returned-elsewhere").expect_problem(409, "order_state");
+    fixture.settle(&unpaid, "refunded-externally").expect_problem(409, "order_state");
 }
 
 #[test]
@@ -594,7 +594,7 @@ fn an_order_is_not_settled_during_an_open_refund() {
     assert_eq!(fixture.ask(&order_no)["order"]["paid"], "6.00");
     fixture.provider.be(GatewayMode::Busy);
     assert!(fixture.refund(&order_no, "6.00", "R1").status >= 500);
-    for decision in ["returned-elsewhere", "credit"] {
+    for decision in ["refunded-externally", "credit"] {
         let refused = fixture.settle(&order_no, decision).expect_problem(409, "order_state").json();
         assert!(refused["detail"].as_str().unwrap().contains("R1"), "{refused}");
     }
@@ -616,9 +616,9 @@ fn an_operator_resolves_a_refund_that_cannot_be_queried() {
     fixture.provider.be(GatewayMode::Well);
     let another = fixture.provider.setup().with("PAYMENT_APP_ID", "2021000000009999");
     let fixture = fixture.restarted(another);
-    assert_eq!(fixture.settle(&order_no, "returned-elsewhere").expect(200).json()["state"], "refunded");
+    assert_eq!(fixture.settle(&order_no, "refunded-externally").expect(200).json()["state"], "refunded");
     let refund = &fixture.order_file(&order_no)["refunds"][0];
-    assert_eq!((&refund["state"], &refund["failure"]), (&json!("refused"), &json!("returned_elsewhere")));
+    assert_eq!((&refund["state"], &refund["failure"]), (&json!("refused"), &json!("refunded_externally")));
     let setup = fixture.provider.setup();
     let fixture = fixture.restarted(setup);
     fixture.refund(&order_no, "6.00", "R1").expect_problem(409, "order_state");
@@ -636,7 +636,7 @@ fn keeps_a_second_payment_when_the_first_is_refunded() {
     let done = fixture.refund_everything(&order_no).expect(200).json();
     assert_eq!((&done["order"]["state"], &done["order"]["refunded"]), (&json!("review"), &json!("6.00")));
     assert_eq!((reason(), fixture.coins()), (json!("second_trade"), 0));
-    assert_eq!(fixture.settle(&order_no, "dismiss").expect(200).json()["state"], "refunded");
+    assert_eq!(fixture.settle(&order_no, "write-off").expect(200).json()["state"], "refunded");
     fixture.report(0);
 }
 

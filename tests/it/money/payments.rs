@@ -165,8 +165,8 @@ fn spent_coins_go_to_review_and_never_become_a_debt() {
         server.post(&path).token(&key).json(&body).send()
     };
     settle("credit").expect_problem(409, "order_state");
-    assert_eq!(settle("dismiss").expect(200).json()["state"], "refunded");
-    settle("dismiss").expect_problem(409, "order_state");
+    assert_eq!(settle("write-off").expect(200).json()["state"], "refunded");
+    settle("write-off").expect_problem(409, "order_state");
     assert_eq!(report(&server, 0)["total"]["coinsWrittenOff"], 1);
 }
 

@@ -34,11 +34,11 @@ named_enum! {
         /// Credits the coins, less those for refunded money.
         Credit = "credit",
         /// Writes off the coins that could not be taken back. Rejected if a payment bought nothing.
-        Dismiss = "dismiss",
+        WriteOff = "write-off",
         /// Takes back owed coins, as many as the balance allows. The order stays in review while some are missing.
-        Collect = "collect",
+        ClawBack = "claw-back",
         /// Records that the remaining money was refunded outside this service, and takes back the coins.
-        ReturnedElsewhere = "returned-elsewhere",
+        RefundedExternally = "refunded-externally",
     }
 }
 
@@ -72,29 +72,29 @@ fn settle_in(
     }
     match decision {
         Decision::Credit => refunds::end_open_in(tx, gateway, &order, "credited")?,
-        Decision::ReturnedElsewhere => refunds::end_open_in(tx, gateway, &order, "returned_elsewhere")?,
+        Decision::RefundedExternally => refunds::end_open_in(tx, gateway, &order, "refunded_externally")?,
         // These concern coins only, so an open refund does not matter.
-        Decision::Collect | Decision::Dismiss => {}
+        Decision::ClawBack | Decision::WriteOff => {}
     }
     let before = Order { settled_at: Some(tx.now), ..order };
     let order = before.clone();
     let order = Order { reason: Some(by.reason.clone()), ..order };
     match decision {
         Decision::Credit => credit_manually_in(tx, order, by)?,
-        Decision::Collect => claw_back_owed_in(tx, before, by)?,
-        Decision::ReturnedElsewhere if order.paid_at.is_none() || order.refunded >= order.paid => {
+        Decision::ClawBack => claw_back_owed_in(tx, before, by)?,
+        Decision::RefundedExternally if order.paid_at.is_none() || order.refunded >= order.paid => {
             return Err(wrong_state("The order has no money left that could have been refunded."));
         }
-        Decision::ReturnedElsewhere => {
+        Decision::RefundedExternally => {
             let all = order.paid;
             refund_in(tx, order, all, true, RefundSource::Settlement(by))?;
         }
-        Decision::Dismiss if settled_state(&order) == OrderState::Closed && order.paid_at.is_some() => {
+        Decision::WriteOff if settled_state(&order) == OrderState::Closed && order.paid_at.is_some() => {
             return Err(wrong_state(
                 "The payment bought nothing: credit the order, refund it, or record that it was refunded elsewhere.",
             ));
         }
-        Decision::Dismiss => {
+        Decision::WriteOff => {
             let coins_written_off = order.coins_written_off + order.coins_owed().max(0);
             let (state, closed_at) = match settled_state(&order) {
                 OrderState::Closed => (OrderState::Closed, order.closed_at.or(Some(tx.now))),
