@@ -274,7 +274,9 @@ impl Parameters for NotificationForm {
             always("trade_status", "State of the trade.", |_| form_text(TradeStatus::Success.name())),
             always("total_amount", "The price in yuan.", |_| form_text("6.00")),
             at_times("seller_id", "The receiver of the payment.", |_| form_text("2088000000000001")),
-            at_times("gmt_payment", "Time of the payment, in China Standard Time.", |_| form_text("2026-01-02 11:05:05")),
+            at_times("gmt_payment", "Time of the payment, in China Standard Time.", |_| {
+                form_text("2026-01-02 11:05:05")
+            }),
             at_times("refund_fee", "Refunded amount in yuan.", |_| form_text("6.00")),
             always("sign_type", "Signature algorithm.", |_| form_text("RSA2")),
             always("sign", "The signature over the other fields.", |_| form_text("kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aH…")),

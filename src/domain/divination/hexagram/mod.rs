@@ -17,5 +17,6 @@ pub use casting::{three_coins, yarrow_stalks};
 pub use catalog::{Hexagram, Trigram};
 pub use line::{Line, Lines, LinesError, UnknownLine};
 pub use reading::{
-    Conflict, Content, Evidence, Facts, Form, LARGEST_DATA_BYTES, LineOrder, Place, ReadingFault, Winner, read,
+    Conflict, Content, Evidence, Facts, HexagramRole, LARGEST_DATA_BYTES, LineOrder, NameForm, ReadingFault, Winner,
+    read,
 };

@@ -6,7 +6,7 @@
 use super::super::cast::Cast;
 use super::super::catalog::Hexagram;
 use super::super::line::{Line, Lines};
-use super::{Conflict, Content, Evidence, Facts, Form, LineOrder, MOST_ENTRIES, Observed, Place, Winner};
+use super::{Conflict, Content, Evidence, Facts, HexagramRole, LineOrder, MOST_ENTRIES, NameForm, Observed, Winner};
 
 /// The hexagram chosen for one role, with its evidence.
 struct Chosen {
@@ -34,7 +34,7 @@ fn from_lines(evidence: &[Evidence]) -> Option<Facts> {
         Content::Lines { lines, order } => Some((&it.path, lines, order)),
         _ => None,
     })?;
-    let named = best_name(evidence, Place::Primary);
+    let named = best_name(evidence, HexagramRole::Primary);
     let is_top_down = order == LineOrder::BottomUp
         && named.is_some_and(|(_, named)| named != figure(lines) && named == figure(lines.reversed()));
     let (lines, order) = if is_top_down { (lines.reversed(), LineOrder::TopDown) } else { (lines, order) };
@@ -44,8 +44,8 @@ fn from_lines(evidence: &[Evidence]) -> Option<Facts> {
 }
 
 fn from_names(evidence: &[Evidence]) -> Facts {
-    let primary = choose(evidence, Place::Primary);
-    let relating = choose(evidence, Place::Relating);
+    let primary = choose(evidence, HexagramRole::Primary);
+    let relating = choose(evidence, HexagramRole::Relating);
     let changing = evidence.iter().find_map(|it| match &it.content {
         Content::Changing(positions) => Some((it, positions)),
         _ => None,
@@ -107,10 +107,10 @@ fn with_cast(cast: Cast, found: Vec<Evidence>) -> Facts {
 
 /// Chooses yin and yang lines before every name. If they agree with the name only when read from the top down, they
 /// were listed in that order.
-fn choose(evidence: &[Evidence], place: Place) -> Option<Chosen> {
-    let named = best_name(evidence, place);
-    let drawn = hexagrams(evidence, place).find_map(|(evidence, hexagram, form)| match form {
-        Form::YinYang(order) => Some((evidence, hexagram, order)),
+fn choose(evidence: &[Evidence], role: HexagramRole) -> Option<Chosen> {
+    let named = best_name(evidence, role);
+    let drawn = hexagrams(evidence, role).find_map(|(evidence, hexagram, form)| match form {
+        NameForm::YinYang(order) => Some((evidence, hexagram, order)),
         _ => None,
     });
     let Some((drawn, hexagram, order)) = drawn else {
@@ -121,8 +121,8 @@ fn choose(evidence: &[Evidence], place: Place) -> Option<Chosen> {
         && named != hexagram
         && named == turned_over(hexagram)
     {
-        let form = Form::YinYang(LineOrder::TopDown);
-        let content = Content::Hexagram { place, hexagram: named, form };
+        let form = NameForm::YinYang(LineOrder::TopDown);
+        let content = Content::Hexagram { role, hexagram: named, form };
         let path = drawn.path.clone();
         return Some(Chosen { hexagram: named, found: vec![Evidence { path, content }, name.clone()] });
     }
@@ -130,16 +130,16 @@ fn choose(evidence: &[Evidence], place: Place) -> Option<Chosen> {
 }
 
 /// Returns the most trustworthy name; the first of equals.
-fn best_name(evidence: &[Evidence], place: Place) -> Option<(&Evidence, Hexagram)> {
-    hexagrams(evidence, place)
-        .filter(|(_, _, form)| !matches!(form, Form::YinYang(_)))
+fn best_name(evidence: &[Evidence], role: HexagramRole) -> Option<(&Evidence, Hexagram)> {
+    hexagrams(evidence, role)
+        .filter(|(_, _, form)| !matches!(form, NameForm::YinYang(_)))
         .min_by_key(|(_, _, form)| *form)
         .map(|(evidence, hexagram, _)| (evidence, hexagram))
 }
 
-fn hexagrams(evidence: &[Evidence], wanted: Place) -> impl Iterator<Item = (&Evidence, Hexagram, Form)> {
+fn hexagrams(evidence: &[Evidence], wanted: HexagramRole) -> impl Iterator<Item = (&Evidence, Hexagram, NameForm)> {
     evidence.iter().filter_map(move |it| match it.content {
-        Content::Hexagram { place, hexagram, form } if place == wanted => Some((it, hexagram, form)),
+        Content::Hexagram { role, hexagram, form } if role == wanted => Some((it, hexagram, form)),
         _ => None,
     })
 }
@@ -147,7 +147,7 @@ fn hexagrams(evidence: &[Evidence], wanted: Place) -> impl Iterator<Item = (&Evi
 fn contradiction(evidence: Evidence, facts: &Facts) -> Option<Conflict> {
     let kept = match &evidence.content {
         Content::Lines { lines, order } => contradicted_lines(*lines, *order, facts),
-        Content::Hexagram { place, hexagram, form } => contradicted_hexagram(*place, *hexagram, *form, facts),
+        Content::Hexagram { role, hexagram, form } => contradicted_hexagram(*role, *hexagram, *form, facts),
         Content::Changing(positions) => contradicted_changes(positions, facts),
         Content::Compared(_) | Content::TurnedBack(_) => None,
     }?;
@@ -161,19 +161,19 @@ fn contradicted_lines(lines: Lines, order: LineOrder, facts: &Facts) -> Option<W
     (!is_same).then_some(Winner::Lines(kept))
 }
 
-fn contradicted_hexagram(place: Place, hexagram: Hexagram, form: Form, facts: &Facts) -> Option<Winner> {
+fn contradicted_hexagram(role: HexagramRole, hexagram: Hexagram, form: NameForm, facts: &Facts) -> Option<Winner> {
     let is_same = |kept: Hexagram| {
-        let is_reversible = form == Form::YinYang(LineOrder::BottomUp);
+        let is_reversible = form == NameForm::YinYang(LineOrder::BottomUp);
         kept == hexagram || is_reversible && kept == turned_over(hexagram)
     };
-    if form == Form::Identifier {
+    if form == NameForm::Identifier {
         return None;
     }
-    match (place, facts.primary, facts.relating) {
-        (Place::Primary, Some(kept), _) | (Place::Relating, _, Some(kept)) => {
-            (!is_same(kept)).then_some(Winner::Hexagram(place, kept))
+    match (role, facts.primary, facts.relating) {
+        (HexagramRole::Primary, Some(kept), _) | (HexagramRole::Relating, _, Some(kept)) => {
+            (!is_same(kept)).then_some(Winner::Hexagram(role, kept))
         }
-        (Place::Relating, Some(primary), None) => {
+        (HexagramRole::Relating, Some(primary), None) => {
             (facts.cast.is_some() && !is_same(primary)).then_some(Winner::NothingChanges)
         }
         _ => None,

@@ -5,7 +5,7 @@
 //! taken for a hexagram. The nuclear, opposite and inverse hexagrams are ignored on purpose: they follow from the
 //! primary one and would only be mistaken for it.
 
-use super::{Place, normal};
+use super::{HexagramRole, normalize};
 
 /// Characters of a field name that are compared.
 const LONGEST_KEY: usize = 64;
@@ -13,22 +13,22 @@ const LONGEST_KEY: usize = 64;
 /// The meaning of a field, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
-    /// A hexagram. Without a place it is the one of the enclosing object. Numbers and English names are trusted only
+    /// A hexagram. Without a role it is the one of the enclosing object. Numbers and English names are trusted only
     /// under a firm name.
     Hexagram {
-        place: Option<Place>,
+        role: Option<HexagramRole>,
         is_firm: bool,
     },
     /// Six lines. A firm name means nothing else.
     Lines {
-        place: Option<Place>,
+        role: Option<HexagramRole>,
         is_firm: bool,
     },
     Changing,
     UpperTrigram,
     LowerTrigram,
     /// A number that names a hexagram, unless it is the key of some table.
-    HexagramIdentifier(Option<Place>),
+    HexagramIdentifier(Option<HexagramRole>),
     /// One of the ways to identify the hexagram of the enclosing object.
     Identity(HexagramKey),
     /// A value that must not be read as the cast.
@@ -102,7 +102,7 @@ pub(super) fn classify(key: &str) -> Key {
     }
     if is(LINES) || is(LOOSE_LINES) {
         let is_firm = is(LINES);
-        return Key::Lines { place: None, is_firm };
+        return Key::Lines { role: None, is_firm };
     }
     if is(UPPER) {
         return Key::UpperTrigram;
@@ -146,7 +146,7 @@ pub(super) fn line_field(key: &str) -> LineField {
 /// A name without case and separators.
 pub(super) fn bare(key: &str) -> String {
     let start: String = key.chars().take(LONGEST_KEY).collect();
-    normal::normalised(&start).chars().filter(|letter| letter.is_alphanumeric()).collect()
+    normalize::normalize(&start).chars().filter(|letter| letter.is_alphanumeric()).collect()
 }
 
 fn words(list: &'static str) -> impl Iterator<Item = &'static str> {
@@ -155,46 +155,46 @@ fn words(list: &'static str) -> impl Iterator<Item = &'static str> {
 
 /// Splits a name into a stem (which hexagram) and a suffix (which property of it).
 fn composed(key: &str) -> Option<Key> {
-    let families: [(&str, Option<Place>, bool); 5] = [
-        (PRIMARY_STEMS, Some(Place::Primary), true),
-        (LOOSE_PRIMARY_STEMS, Some(Place::Primary), false),
-        (RELATING_STEMS, Some(Place::Relating), true),
-        (LOOSE_RELATING_STEMS, Some(Place::Relating), false),
+    let families: [(&str, Option<HexagramRole>, bool); 5] = [
+        (PRIMARY_STEMS, Some(HexagramRole::Primary), true),
+        (LOOSE_PRIMARY_STEMS, Some(HexagramRole::Primary), false),
+        (RELATING_STEMS, Some(HexagramRole::Relating), true),
+        (LOOSE_RELATING_STEMS, Some(HexagramRole::Relating), false),
         (GENERIC_STEMS, None, true),
     ];
-    families.into_iter().find_map(|(stems, place, is_firm)| {
-        words(stems).filter_map(|stem| key.strip_prefix(stem)).find_map(|suffix| of_suffix(suffix, place, is_firm))
+    families.into_iter().find_map(|(stems, role, is_firm)| {
+        words(stems).filter_map(|stem| key.strip_prefix(stem)).find_map(|suffix| of_suffix(suffix, role, is_firm))
     })
 }
 
 /// A suffix about hexagrams makes a loose stem firm.
-fn of_suffix(suffix: &str, place: Option<Place>, is_firm: bool) -> Option<Key> {
+fn of_suffix(suffix: &str, role: Option<HexagramRole>, is_firm: bool) -> Option<Key> {
     if suffix.is_empty() || words(HEXAGRAM_SUFFIXES).any(|word| word == suffix) {
         let is_firm = is_firm || suffix.contains("hexagram") || suffix.contains("gua");
-        return Some(Key::Hexagram { place, is_firm });
+        return Some(Key::Hexagram { role, is_firm });
     }
     if words(LINES_SUFFIXES).any(|word| word == suffix) {
-        return Some(Key::Lines { place, is_firm });
+        return Some(Key::Lines { role, is_firm });
     }
     let is_identifier = words(IDENTIFIER_SUFFIXES).any(|word| word == suffix);
-    (is_firm && is_identifier).then_some(Key::HexagramIdentifier(place))
+    (is_firm && is_identifier).then_some(Key::HexagramIdentifier(role))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn hexagram(place: Option<Place>, is_firm: bool) -> Key {
-        Key::Hexagram { place, is_firm }
+    fn hexagram(role: Option<HexagramRole>, is_firm: bool) -> Key {
+        Key::Hexagram { role, is_firm }
     }
 
     #[test]
     fn names_mean_the_same_however_they_are_written() {
         for key in ["benGua", "ben_gua", "BenGua", "ben-gua", "本卦", "primary", "primaryHexagram"] {
-            assert_eq!(classify(key), hexagram(Some(Place::Primary), true), "{key}");
+            assert_eq!(classify(key), hexagram(Some(HexagramRole::Primary), true), "{key}");
         }
         for key in ["bianGua", "zhi_gua", "变卦", "變卦", "之卦", "relatingHexagram", "bianguaming"] {
-            assert_eq!(classify(key), hexagram(Some(Place::Relating), true), "{key}");
+            assert_eq!(classify(key), hexagram(Some(HexagramRole::Relating), true), "{key}");
         }
         for key in ["hexagram", "gua", "guaName", "gua_ming", "hexagramNumber", "kingWen", "卦名"] {
             assert_eq!(classify(key), hexagram(None, true), "{key}");
@@ -203,21 +203,21 @@ mod tests {
 
     #[test]
     fn a_stem_alone_promises_less_than_with_a_suffix() {
-        assert_eq!(classify("original"), hexagram(Some(Place::Primary), false));
-        assert_eq!(classify("originalHexagram"), hexagram(Some(Place::Primary), true));
-        assert_eq!(classify("mainGua"), hexagram(Some(Place::Primary), true));
-        assert_eq!(classify("changedName"), hexagram(Some(Place::Relating), false));
-        assert_eq!(classify("transformedHexagram"), hexagram(Some(Place::Relating), true));
+        assert_eq!(classify("original"), hexagram(Some(HexagramRole::Primary), false));
+        assert_eq!(classify("originalHexagram"), hexagram(Some(HexagramRole::Primary), true));
+        assert_eq!(classify("mainGua"), hexagram(Some(HexagramRole::Primary), true));
+        assert_eq!(classify("changedName"), hexagram(Some(HexagramRole::Relating), false));
+        assert_eq!(classify("transformedHexagram"), hexagram(Some(HexagramRole::Relating), true));
     }
 
     #[test]
     fn lines_and_changes_are_told_apart() {
-        let lines = |place, is_firm| Key::Lines { place, is_firm };
+        let lines = |role, is_firm| Key::Lines { role, is_firm };
         for key in ["lines", "yao", "yaos", "sixLines", "liuyao", "六爻", "line_values"] {
             assert_eq!(classify(key), lines(None, true), "{key}");
         }
         assert_eq!(classify("binary"), lines(None, false));
-        assert_eq!(classify("primaryLines"), lines(Some(Place::Primary), true));
+        assert_eq!(classify("primaryLines"), lines(Some(HexagramRole::Primary), true));
         for key in ["changing", "changingLines", "movingLines", "dongYao", "动爻", "變爻"] {
             assert_eq!(classify(key), Key::Changing, "{key}");
         }
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn identifiers_are_told_from_numbers() {
         assert_eq!(classify("hexagramId"), Key::HexagramIdentifier(None));
-        let relating = Some(Place::Relating);
+        let relating = Some(HexagramRole::Relating);
         assert_eq!(classify("bianGuaId"), Key::HexagramIdentifier(relating));
         assert_eq!(classify("id"), Key::Identity(HexagramKey::Identifier));
         assert_eq!(classify("mainId"), Key::Other);

@@ -10,11 +10,11 @@ mod conclude;
 mod keys;
 mod labels;
 mod names;
-mod normal;
+mod normalize;
 mod observe;
 mod positions;
 mod sentences;
-mod six;
+mod six_lines;
 mod text;
 
 use super::cast::Cast;
@@ -46,7 +46,7 @@ pub struct Facts {
     pub conflicts: Vec<Conflict>,
 }
 
-/// One thing read from one place in the data.
+/// One thing read from one field of the data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evidence {
     /// Field names joined by dots, such as `result.benGua.name`; empty for the data as a whole.
@@ -60,7 +60,7 @@ pub enum Content {
     /// Six lines with their changes, already bottom up.
     Lines { lines: Lines, order: LineOrder },
     /// A hexagram, in one of the forms that identify it.
-    Hexagram { place: Place, hexagram: Hexagram, form: Form },
+    Hexagram { role: HexagramRole, hexagram: Hexagram, form: NameForm },
     /// The positions of the changing lines.
     Changing(Vec<u8>),
     /// The changing lines, from the difference between the two hexagrams.
@@ -71,14 +71,14 @@ pub enum Content {
 
 /// The role of a hexagram in a cast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum HexagramRole {
     Primary,
     Relating,
 }
 
 /// The form in which a hexagram was named, the most trustworthy first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Form {
+pub enum NameForm {
     /// By six lines of yin and yang without their changes.
     YinYang(LineOrder),
     Trigrams,
@@ -116,7 +116,7 @@ pub enum Conflict {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Winner {
     Lines(Lines),
-    Hexagram(Place, Hexagram),
+    Hexagram(HexagramRole, Hexagram),
     NothingChanges,
     Changing(Vec<u8>),
 }
@@ -177,8 +177,8 @@ impl Observed {
         }
     }
 
-    fn notice_hexagram(&mut self, path: &str, place: Place, hexagram: Hexagram, form: Form) {
-        self.notice(path, Content::Hexagram { place, hexagram, form });
+    fn notice_hexagram(&mut self, path: &str, role: HexagramRole, hexagram: Hexagram, form: NameForm) {
+        self.notice(path, Content::Hexagram { role, hexagram, form });
     }
 
     fn complain(&mut self, path: &str, problem: ReadingFault) {

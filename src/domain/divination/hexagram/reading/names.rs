@@ -7,8 +7,8 @@
 use serde_json::Value;
 
 use super::super::catalog::{Hexagram, Trigram};
-use super::Form;
-use super::normal::normalised;
+use super::NameForm;
+use super::normalize::normalize;
 use crate::types::Locale;
 
 /// Names in use elsewhere by King Wen number, normalised and without a leading article.
@@ -58,31 +58,31 @@ const LONGEST_ENGLISH_NAME: usize = 8;
 const TRIGRAM_PINYIN: [&str; 8] = ["qian", "dui", "li", "zhen", "xun", "kan", "gen", "kun"];
 
 /// The hexagram that the whole text names, by sign, by Chinese or English name or by number.
-pub(super) fn hexagram(text: &str) -> Option<(Hexagram, Form)> {
+pub(super) fn hexagram(text: &str) -> Option<(Hexagram, NameForm)> {
     let text = text.trim();
     let by_start = hexagram_at_start(text)
         .filter(|(_, _, rest)| matches!(rest.trim(), "" | "卦"))
         .map(|(hexagram, form, _)| (hexagram, form));
     by_start
-        .or_else(|| hexagram_by_number(text).map(|hexagram| (hexagram, Form::Number)))
-        .or_else(|| hexagram_by_code_point(text).map(|hexagram| (hexagram, Form::Sign)))
-        .or_else(|| hexagram_by_english_name(text).map(|hexagram| (hexagram, Form::EnglishName)))
+        .or_else(|| hexagram_by_number(text).map(|hexagram| (hexagram, NameForm::Number)))
+        .or_else(|| hexagram_by_code_point(text).map(|hexagram| (hexagram, NameForm::Sign)))
+        .or_else(|| hexagram_by_english_name(text).map(|hexagram| (hexagram, NameForm::EnglishName)))
 }
 
 /// The hexagram named where the text starts, by sign or Chinese name, and what follows the name.
-pub(super) fn hexagram_at_start(text: &str) -> Option<(Hexagram, Form, &str)> {
+pub(super) fn hexagram_at_start(text: &str) -> Option<(Hexagram, NameForm, &str)> {
     sign_at_start(text).or_else(|| full_name_at_start(text)).or_else(|| short_name_at_start(text))
 }
 
 /// Returns the hexagram whose sign starts the text.
-pub(super) fn sign_at_start(text: &str) -> Option<(Hexagram, Form, &str)> {
+pub(super) fn sign_at_start(text: &str) -> Option<(Hexagram, NameForm, &str)> {
     let sign = text.chars().next()?;
     let hexagram = Hexagram::from_sign(sign)?;
-    Some((hexagram, Form::Sign, &text[sign.len_utf8()..]))
+    Some((hexagram, NameForm::Sign, &text[sign.len_utf8()..]))
 }
 
 /// Returns the hexagram whose full name (水雷屯, 乾为天) starts the text.
-pub(super) fn full_name_at_start(text: &str) -> Option<(Hexagram, Form, &str)> {
+pub(super) fn full_name_at_start(text: &str) -> Option<(Hexagram, NameForm, &str)> {
     let mut letters = text.chars();
     let (first, second) = (letters.next()?, letters.next()?);
     let hexagram = if second == '为' {
@@ -93,15 +93,15 @@ pub(super) fn full_name_at_start(text: &str) -> Option<(Hexagram, Form, &str)> {
         Hexagram::from_trigrams(upper, trigram_by_letter(second, chinese_image)?)
     };
     let rest = text.strip_prefix(hexagram.chinese_full_name())?;
-    Some((hexagram, Form::FullName, rest))
+    Some((hexagram, NameForm::FullName, rest))
 }
 
 /// Returns the hexagram whose short name starts the text, the longer of two that match.
-pub(super) fn short_name_at_start(text: &str) -> Option<(Hexagram, Form, &str)> {
+pub(super) fn short_name_at_start(text: &str) -> Option<(Hexagram, NameForm, &str)> {
     Hexagram::all()
         .filter_map(|hexagram| Some((hexagram, text.strip_prefix(hexagram.chinese_name())?)))
         .max_by_key(|(hexagram, _)| hexagram.chinese_name().len())
-        .map(|(hexagram, rest)| (hexagram, Form::ShortName, rest))
+        .map(|(hexagram, rest)| (hexagram, NameForm::ShortName, rest))
 }
 
 /// The hexagram of the longest English name with which the text begins.
@@ -151,10 +151,10 @@ pub(super) fn trigram_at_start(text: &str) -> Option<(Trigram, &str)> {
 /// up, or the Earlier Heaven number from 1 (乾) to 8 (坤).
 pub(super) fn trigram_of_value(value: &Value) -> Option<Trigram> {
     match value {
-        Value::String(text) => trigram(&normalised(text)).or_else(|| trigram_of_digits(text)),
+        Value::String(text) => trigram(&normalize(text)).or_else(|| trigram_of_digits(text)),
         Value::Number(number) => {
-            let place = usize::try_from(number.as_u64()?).ok()?.checked_sub(1)?;
-            Trigram::all().nth(place)
+            let role = usize::try_from(number.as_u64()?).ok()?.checked_sub(1)?;
+            Trigram::all().nth(role)
         }
         Value::Array(lines) => {
             let lines: Vec<bool> = lines.iter().map(is_yang).collect::<Option<_>>()?;
@@ -162,7 +162,7 @@ pub(super) fn trigram_of_value(value: &Value) -> Option<Trigram> {
         }
         Value::Object(fields) => ["name", "chineseName", "symbol", "sign", "gua", "english"]
             .iter()
-            .find_map(|key| trigram(&normalised(fields.get(*key)?.as_str()?))),
+            .find_map(|key| trigram(&normalize(fields.get(*key)?.as_str()?))),
         Value::Bool(_) | Value::Null => None,
     }
 }
@@ -227,9 +227,9 @@ fn is_named(name: &str, words: &str) -> bool {
 fn chinese_number(text: &str) -> Option<u8> {
     let digit = |text: &str| -> Option<u8> {
         let mut letters = text.chars();
-        let place = "一二三四五六七八九".chars().position(|it| Some(it) == letters.clone().next())?;
+        let role = "一二三四五六七八九".chars().position(|it| Some(it) == letters.clone().next())?;
         letters.next();
-        letters.next().is_none().then_some(u8::try_from(place).ok()? + 1)
+        letters.next().is_none().then_some(u8::try_from(role).ok()? + 1)
     };
     let Some((tens, ones)) = text.split_once('十') else {
         return digit(text);
@@ -243,43 +243,43 @@ fn chinese_number(text: &str) -> Option<u8> {
 mod tests {
     use super::*;
 
-    fn number(text: &str) -> Option<(u8, Form)> {
-        hexagram(&normalised(text)).map(|(hexagram, form)| (hexagram.number(), form))
+    fn number(text: &str) -> Option<(u8, NameForm)> {
+        hexagram(&normalize(text)).map(|(hexagram, form)| (hexagram.number(), form))
     }
 
     #[test]
     fn every_hexagram_is_recognised_by_each_of_its_names() {
         for expected in Hexagram::all() {
             let names = [
-                (expected.sign(), Form::Sign),
-                (expected.chinese_full_name(), Form::FullName),
-                (expected.chinese_name(), Form::ShortName),
-                (expected.english_name(), Form::EnglishName),
+                (expected.sign(), NameForm::Sign),
+                (expected.chinese_full_name(), NameForm::FullName),
+                (expected.chinese_name(), NameForm::ShortName),
+                (expected.english_name(), NameForm::EnglishName),
             ];
             for (name, form) in names {
-                assert_eq!(hexagram(&normalised(name)), Some((expected, form)));
+                assert_eq!(hexagram(&normalize(name)), Some((expected, form)));
             }
             let numbered = format!("第{}卦", expected.number());
-            assert_eq!(hexagram(&numbered), Some((expected, Form::Number)));
+            assert_eq!(hexagram(&numbered), Some((expected, NameForm::Number)));
         }
     }
 
     #[test]
     fn other_spellings_name_the_same_hexagrams() {
         let spellings = [
-            ("乾為天", 1, Form::FullName),
-            ("風澤中孚卦", 61, Form::FullName),
-            ("歸妹", 54, Form::ShortName),
-            ("无妄卦", 25, Form::ShortName),
-            ("無妄", 25, Form::ShortName),
-            ("U+4DC2", 3, Form::Sign),
-            ("６４", 64, Form::Number),
-            ("第六十四卦", 64, Form::Number),
-            ("第十卦", 10, Form::Number),
-            ("No. 20", 20, Form::Number),
-            ("THE ABYSMAL (WATER)", 29, Form::EnglishName),
-            ("Work on What Has Been Spoiled", 18, Form::EnglishName),
-            ("creative", 1, Form::EnglishName),
+            ("乾為天", 1, NameForm::FullName),
+            ("風澤中孚卦", 61, NameForm::FullName),
+            ("歸妹", 54, NameForm::ShortName),
+            ("无妄卦", 25, NameForm::ShortName),
+            ("無妄", 25, NameForm::ShortName),
+            ("U+4DC2", 3, NameForm::Sign),
+            ("６４", 64, NameForm::Number),
+            ("第六十四卦", 64, NameForm::Number),
+            ("第十卦", 10, NameForm::Number),
+            ("No. 20", 20, NameForm::Number),
+            ("THE ABYSMAL (WATER)", 29, NameForm::EnglishName),
+            ("Work on What Has Been Spoiled", 18, NameForm::EnglishName),
+            ("creative", 1, NameForm::EnglishName),
         ];
         for (text, expected, form) in spellings {
             assert_eq!(number(text), Some((expected, form)), "{text}");
@@ -305,7 +305,7 @@ mod tests {
                 expected.image(Locale::English),
             ];
             for name in names {
-                assert_eq!(trigram(&normalised(name)), Some(expected), "{name}");
+                assert_eq!(trigram(&normalize(name)), Some(expected), "{name}");
             }
         }
         assert_eq!(trigram("坎水"), trigram("坎卦"));

@@ -7,7 +7,9 @@ use serde_json::{Map, Value};
 
 use super::super::catalog::Hexagram;
 use super::keys::{self, HexagramKey, Key};
-use super::{DEEPEST_LEVEL, Form, Observed, Place, ReadingFault, names, normal, positions, six, text};
+use super::{
+    DEEPEST_LEVEL, HexagramRole, NameForm, Observed, ReadingFault, names, normalize, positions, six_lines, text,
+};
 
 /// A text longer than this under a hexagram's name is a description, not a name. In characters.
 const LONGEST_NAME: usize = 24;
@@ -19,7 +21,7 @@ const LONGEST_REPORTED_KEY: usize = 40;
 #[derive(Clone, Copy)]
 struct Scope {
     /// The role of the enclosing hexagram; none at the top level.
-    place: Option<Place>,
+    role: Option<HexagramRole>,
     /// True if a `name` or `number` here identifies that hexagram.
     is_named: bool,
     level: usize,
@@ -32,7 +34,7 @@ struct Field<'a> {
     value: &'a Value,
 }
 
-struct Walk {
+struct Traversal {
     observed: Observed,
     /// Texts in unclassified fields.
     texts: Vec<(String, String)>,
@@ -40,16 +42,16 @@ struct Walk {
 
 /// Records the observations in the data.
 pub(super) fn observe(data: &str) -> Observed {
-    let mut walk = Walk { observed: Observed::default(), texts: Vec::new() };
-    let scope = Scope { place: None, is_named: false, level: 0 };
-    walk.text_or_json(data, "", scope);
-    for (path, text) in walk.texts {
-        if !walk.observed.evidence.is_empty() {
+    let mut traversal = Traversal { observed: Observed::default(), texts: Vec::new() };
+    let scope = Scope { role: None, is_named: false, level: 0 };
+    traversal.text_or_json(data, "", scope);
+    for (path, text) in traversal.texts {
+        if !traversal.observed.evidence.is_empty() {
             break;
         }
-        text::observe(&mut walk.observed, &path, &text);
+        text::observe(&mut traversal.observed, &path, &text);
     }
-    walk.observed
+    traversal.observed
 }
 
 impl Scope {
@@ -58,8 +60,8 @@ impl Scope {
     }
 
     /// Inside a hexagram.
-    fn of(self, place: Place) -> Self {
-        Self { place: Some(place), is_named: true, ..self.deeper() }
+    fn of(self, role: HexagramRole) -> Self {
+        Self { role: Some(role), is_named: true, ..self.deeper() }
     }
 
     /// The scope inside an unclassified field, where a `name` may belong to anything.
@@ -67,12 +69,12 @@ impl Scope {
         Self { is_named: false, ..self.deeper() }
     }
 
-    fn place_or_primary(self) -> Place {
-        self.place.unwrap_or(Place::Primary)
+    fn place_or_primary(self) -> HexagramRole {
+        self.role.unwrap_or(HexagramRole::Primary)
     }
 }
 
-impl Walk {
+impl Traversal {
     fn value(&mut self, value: &Value, path: &str, scope: Scope) {
         if scope.level > DEEPEST_LEVEL {
             self.observed.complain(path, ReadingFault::TooDeep);
@@ -92,8 +94,8 @@ impl Walk {
         let may_be_json = text.starts_with(['{', '[', '"']);
         match may_be_json.then(|| serde_json::from_str(text)) {
             Some(Ok(value)) => self.value(&value, path, scope.deeper()),
-            _ if scope.place.is_none() && !text.is_empty() => {
-                self.texts.push((path.to_owned(), normal::normalised(text)));
+            _ if scope.role.is_none() && !text.is_empty() => {
+                self.texts.push((path.to_owned(), normalize::normalize(text)));
             }
             _ => {}
         }
@@ -101,13 +103,13 @@ impl Walk {
 
     fn array(&mut self, value: &Value, items: &[Value], path: &str, scope: Scope) {
         let is_whole = path.is_empty() || scope.is_named;
-        if let Some(six) = six::from_value(value).filter(|_| is_whole) {
+        if let Some(six) = six_lines::from_value(value).filter(|_| is_whole) {
             let content = six.content(scope.place_or_primary());
             self.observed.notice(path, content);
             return;
         }
-        for (place, item) in items.iter().enumerate() {
-            self.value(item, &format!("{path}[{place}]"), scope.deeper());
+        for (role, item) in items.iter().enumerate() {
+            self.value(item, &format!("{path}[{role}]"), scope.deeper());
         }
     }
 
@@ -121,25 +123,25 @@ impl Walk {
             self.field(field, scope, is_cast);
         }
         if let Some(hexagram) = composed_of_trigrams(&fields) {
-            let place = scope.place_or_primary();
-            self.observed.notice_hexagram(path, place, hexagram, Form::Trigrams);
+            let role = scope.place_or_primary();
+            self.observed.notice_hexagram(path, role, hexagram, NameForm::Trigrams);
         }
     }
 
     fn field(&mut self, field: &Field, scope: Scope, is_cast: bool) {
         let (value, path) = (field.value, field.path.as_str());
         match field.key {
-            Key::Hexagram { place, is_firm } => {
-                let place = place.unwrap_or(scope.place_or_primary());
-                self.hexagram(value, path, scope.of(place), is_firm);
+            Key::Hexagram { role, is_firm } => {
+                let role = role.unwrap_or(scope.place_or_primary());
+                self.hexagram(value, path, scope.of(role), is_firm);
             }
-            Key::HexagramIdentifier(place) => {
-                let place = place.unwrap_or(scope.place_or_primary());
-                self.identity(value, path, scope.of(place), HexagramKey::Identifier, is_cast);
+            Key::HexagramIdentifier(role) => {
+                let role = role.unwrap_or(scope.place_or_primary());
+                self.identity(value, path, scope.of(role), HexagramKey::Identifier, is_cast);
             }
-            Key::Lines { place, is_firm } => {
-                let place = place.unwrap_or(scope.place_or_primary());
-                self.lines(value, path, scope, place, is_firm);
+            Key::Lines { role, is_firm } => {
+                let role = role.unwrap_or(scope.place_or_primary());
+                self.lines(value, path, scope, role, is_firm);
             }
             Key::Changing => self.changing(value, path, scope),
             Key::Identity(identity) => self.identity(value, path, scope, identity, is_cast),
@@ -150,35 +152,35 @@ impl Walk {
 
     /// Observes a field of a hexagram: the hexagram itself, or an object that describes it.
     fn hexagram(&mut self, value: &Value, path: &str, scope: Scope, is_firm: bool) {
-        let place = scope.place_or_primary();
+        let role = scope.place_or_primary();
         match value {
             Value::Object(_) | Value::Array(_) => self.value(value, path, scope),
             Value::String(text) if text.trim_start().starts_with(['{', '[']) => {
                 self.text_or_json(text, path, scope);
             }
-            Value::String(text) => self.hexagram_text(text, path, place, is_firm),
+            Value::String(text) => self.hexagram_text(text, path, role, is_firm),
             Value::Number(number) if is_firm => match number.as_u64().and_then(by_number) {
                 Some(hexagram) => {
-                    self.observed.notice_hexagram(path, place, hexagram, Form::Number);
+                    self.observed.notice_hexagram(path, role, hexagram, NameForm::Number);
                 }
-                None => self.six_or_problem(value, path, place, ReadingFault::NotAHexagram),
+                None => self.six_or_problem(value, path, role, ReadingFault::NotAHexagram),
             },
             Value::Number(_) | Value::Bool(_) | Value::Null => {}
         }
     }
 
-    fn hexagram_text(&mut self, raw: &str, path: &str, place: Place, is_firm: bool) {
-        let text = normal::normalised(raw.trim());
+    fn hexagram_text(&mut self, raw: &str, path: &str, role: HexagramRole, is_firm: bool) {
+        let text = normalize::normalize(raw.trim());
         if text.is_empty() || matches!(text.as_str(), "-" | "无" | "none" | "null") {
             return;
         }
-        let named =
-            names::hexagram(&text).filter(|(_, form)| is_firm || !matches!(form, Form::Number | Form::EnglishName));
+        let named = names::hexagram(&text)
+            .filter(|(_, form)| is_firm || !matches!(form, NameForm::Number | NameForm::EnglishName));
         if let Some((hexagram, form)) = named {
-            self.observed.notice_hexagram(path, place, hexagram, form);
-        } else if let Some(six) = six::from_text(&text) {
-            self.observed.notice(path, six.content(place));
-        } else if !text::observe_value(&mut self.observed, path, place, &text) && is_firm {
+            self.observed.notice_hexagram(path, role, hexagram, form);
+        } else if let Some(six) = six_lines::from_text(&text) {
+            self.observed.notice(path, six.content(role));
+        } else if !text::observe_value(&mut self.observed, path, role, &text) && is_firm {
             self.unread_name(path, text);
         }
     }
@@ -191,15 +193,15 @@ impl Walk {
         }
     }
 
-    fn lines(&mut self, value: &Value, path: &str, scope: Scope, place: Place, is_firm: bool) {
-        if let Some(six) = six::from_value(value) {
-            self.observed.notice(path, six.content(place));
+    fn lines(&mut self, value: &Value, path: &str, scope: Scope, role: HexagramRole, is_firm: bool) {
+        if let Some(six) = six_lines::from_value(value) {
+            self.observed.notice(path, six.content(role));
             return;
         }
         match value {
             Value::String(text) if text.trim_start().starts_with(['{', '[']) => {
                 if let Ok(inner) = serde_json::from_str::<Value>(text) {
-                    self.lines_inside(&inner, path, scope.deeper(), place, is_firm);
+                    self.lines_inside(&inner, path, scope.deeper(), role, is_firm);
                 }
             }
             Value::Object(_) => self.value(value, path, scope.unnamed()),
@@ -215,17 +217,17 @@ impl Walk {
         }
     }
 
-    fn lines_inside(&mut self, value: &Value, path: &str, scope: Scope, place: Place, is_firm: bool) {
+    fn lines_inside(&mut self, value: &Value, path: &str, scope: Scope, role: HexagramRole, is_firm: bool) {
         if scope.level > DEEPEST_LEVEL {
             self.observed.complain(path, ReadingFault::TooDeep);
         } else {
-            self.lines(value, path, scope, place, is_firm);
+            self.lines(value, path, scope, role, is_firm);
         }
     }
 
     /// A relating hexagram has no changing lines of its own, whatever its fields are called.
     fn changing(&mut self, value: &Value, path: &str, scope: Scope) {
-        if scope.place == Some(Place::Relating) {
+        if scope.role == Some(HexagramRole::Relating) {
             return;
         }
         match (positions::from_value(value), value) {
@@ -250,19 +252,19 @@ impl Walk {
             self.value(value, path, scope.deeper());
             return;
         }
-        let is_hexagram = scope.is_named || (scope.place.is_none() && is_cast);
+        let is_hexagram = scope.is_named || (scope.role.is_none() && is_cast);
         let Some((hexagram, form)) = identify(value, identity) else {
             return;
         };
-        if is_hexagram || (scope.place.is_none() && is_telling(form)) {
-            let place = scope.place_or_primary();
-            self.observed.notice_hexagram(path, place, hexagram, form);
+        if is_hexagram || (scope.role.is_none() && is_telling(form)) {
+            let role = scope.place_or_primary();
+            self.observed.notice_hexagram(path, role, hexagram, form);
         }
     }
 
-    fn six_or_problem(&mut self, value: &Value, path: &str, place: Place, problem: ReadingFault) {
-        match six::from_value(value) {
-            Some(six) => self.observed.notice(path, six.content(place)),
+    fn six_or_problem(&mut self, value: &Value, path: &str, role: HexagramRole, problem: ReadingFault) {
+        match six_lines::from_value(value) {
+            Some(six) => self.observed.notice(path, six.content(role)),
             None => self.observed.complain(path, problem),
         }
     }
@@ -290,19 +292,19 @@ fn composed_of_trigrams(fields: &[Field]) -> Option<Hexagram> {
 }
 
 /// Returns true if a name of this form is unlikely to name anything else.
-fn is_telling(form: Form) -> bool {
-    matches!(form, Form::Sign | Form::FullName | Form::ShortName)
+fn is_telling(form: NameForm) -> bool {
+    matches!(form, NameForm::Sign | NameForm::FullName | NameForm::ShortName)
 }
 
-fn identify(value: &Value, identity: HexagramKey) -> Option<(Hexagram, Form)> {
+fn identify(value: &Value, identity: HexagramKey) -> Option<(Hexagram, NameForm)> {
     let (hexagram, form) = match value {
-        Value::String(text) => names::hexagram(&normal::normalised(text))?,
-        Value::Number(number) => (by_number(number.as_u64()?)?, Form::Number),
+        Value::String(text) => names::hexagram(&normalize::normalize(text))?,
+        Value::Number(number) => (by_number(number.as_u64()?)?, NameForm::Number),
         _ => return None,
     };
     match (identity, form) {
-        (HexagramKey::Identifier, Form::Number) => Some((hexagram, Form::Identifier)),
-        (HexagramKey::Name, Form::Number) if value.is_number() => None,
+        (HexagramKey::Identifier, NameForm::Number) => Some((hexagram, NameForm::Identifier)),
+        (HexagramKey::Name, NameForm::Number) if value.is_number() => None,
         _ => Some((hexagram, form)),
     }
 }

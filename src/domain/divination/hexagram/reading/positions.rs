@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{keys, normal};
+use super::{keys, normalize};
 
 /// Reads the positions from a JSON value, ascending. An empty list means that nothing changes. Six flags, the first for
 /// the bottom line, are positions too.
@@ -13,7 +13,7 @@ pub(super) fn from_value(value: &Value) -> Option<Vec<u8>> {
     match value {
         Value::Array(items) => from_flags(items).or_else(|| tidy(items.iter().map(of_value).collect::<Option<_>>()?)),
         Value::Number(_) => Some(vec![of_value(value)?]),
-        Value::String(text) => from_text(&normal::normalised(text)),
+        Value::String(text) => from_text(&normalize::normalize(text)),
         Value::Object(_) | Value::Bool(_) | Value::Null => None,
     }
 }
@@ -58,16 +58,16 @@ pub(super) fn of_key(text: &str) -> Option<u8> {
 pub(super) fn line_name_at_start(text: &str) -> Option<(u8, bool, &str)> {
     let mut letters = text.chars();
     let (first, second) = (letters.next()?, letters.next()?);
-    let (kind, place) = match (first, second) {
+    let (kind, role) = match (first, second) {
         ('初' | '上', kind) => (kind, first),
-        (kind, place) => (kind, place),
+        (kind, role) => (kind, role),
     };
     let is_yang = match kind {
         '九' => true,
         '六' => false,
         _ => return None,
     };
-    let position = match place {
+    let position = match role {
         '初' => 1,
         '二' => 2,
         '三' => 3,
@@ -108,7 +108,7 @@ fn of_value(value: &Value) -> Option<u8> {
             (1..=6).contains(&position).then_some(position)
         }
         Value::String(text) => {
-            let text = normal::normalised(text);
+            let text = normalize::normalize(text);
             line_name_at_start(&text).map(|(position, _, _)| position).or_else(|| of_key(&text))
         }
         Value::Object(fields) => of_fields(fields),

@@ -4,7 +4,7 @@
 //! reduced to letters and digits.
 
 use super::super::catalog::Hexagram;
-use super::{Conflict, Content, Evidence, Form, LineOrder, Place, ReadingFault, Winner};
+use super::{Conflict, Content, Evidence, HexagramRole, LineOrder, NameForm, ReadingFault, Winner};
 use crate::types::Locale;
 
 impl Evidence {
@@ -63,12 +63,12 @@ fn read_as(content: &Content, locale: Locale) -> String {
             let order = order_words(*order, locale);
             format!("six lines, bottom up {values}{order}")
         }
-        (Content::Hexagram { place, hexagram, form }, Locale::Chinese) => {
-            let name = hexagram_words(*place, *hexagram, locale);
+        (Content::Hexagram { role, hexagram, form }, Locale::Chinese) => {
+            let name = hexagram_words(*role, *hexagram, locale);
             format!("{name}，{}", form_words(*form, locale))
         }
-        (Content::Hexagram { place, hexagram, form }, Locale::English) => {
-            let name = hexagram_words(*place, *hexagram, locale);
+        (Content::Hexagram { role, hexagram, form }, Locale::English) => {
+            let name = hexagram_words(*role, *hexagram, locale);
             format!("{name} ({})", form_words(*form, locale))
         }
         (Content::Changing(positions), _) => changing_words(positions, locale),
@@ -79,11 +79,11 @@ fn read_as(content: &Content, locale: Locale) -> String {
             format!("comparing the two hexagrams gives {}", changing_words(positions, locale))
         }
         (Content::TurnedBack(hexagram), Locale::Chinese) => {
-            format!("由变卦将动爻还原，得出{}", hexagram_words(Place::Primary, *hexagram, locale))
+            format!("由变卦将动爻还原，得出{}", hexagram_words(HexagramRole::Primary, *hexagram, locale))
         }
         (Content::TurnedBack(hexagram), Locale::English) => format!(
             "turning the changing lines of the relating hexagram back gives {}",
-            hexagram_words(Place::Primary, *hexagram, locale)
+            hexagram_words(HexagramRole::Primary, *hexagram, locale)
         ),
     }
 }
@@ -96,46 +96,46 @@ fn kept_words(kept: &Winner, locale: Locale) -> String {
         (Winner::Lines(lines), Locale::English) => {
             format!("the six lines {}", listed(&lines.values(), locale))
         }
-        (Winner::Hexagram(place, hexagram), _) => hexagram_words(*place, *hexagram, locale),
+        (Winner::Hexagram(role, hexagram), _) => hexagram_words(*role, *hexagram, locale),
         (Winner::NothingChanges, Locale::Chinese) => "六爻安静、无动爻".to_owned(),
         (Winner::NothingChanges, Locale::English) => "a cast without changing lines".to_owned(),
         (Winner::Changing(positions), _) => changing_words(positions, locale),
     }
 }
 
-fn hexagram_words(place: Place, hexagram: Hexagram, locale: Locale) -> String {
+fn hexagram_words(role: HexagramRole, hexagram: Hexagram, locale: Locale) -> String {
     let number = hexagram.number();
-    match (place, locale) {
-        (Place::Primary, Locale::Chinese) => {
+    match (role, locale) {
+        (HexagramRole::Primary, Locale::Chinese) => {
             format!("本卦「{}」（第{number}卦）", hexagram.chinese_full_name())
         }
-        (Place::Relating, Locale::Chinese) => {
+        (HexagramRole::Relating, Locale::Chinese) => {
             format!("变卦「{}」（第{number}卦）", hexagram.chinese_full_name())
         }
-        (Place::Primary, Locale::English) => {
+        (HexagramRole::Primary, Locale::English) => {
             format!("the primary hexagram {number}, {}", hexagram.english_name())
         }
-        (Place::Relating, Locale::English) => {
+        (HexagramRole::Relating, Locale::English) => {
             format!("the relating hexagram {number}, {}", hexagram.english_name())
         }
     }
 }
 
-fn form_words(form: Form, locale: Locale) -> String {
+fn form_words(form: NameForm, locale: Locale) -> String {
     let (chinese, english) = match form {
-        Form::YinYang(order) => {
+        NameForm::YinYang(order) => {
             let order = order_words(order, locale);
             return match locale {
                 Locale::Chinese => format!("按阴阳六爻{order}"),
                 Locale::English => format!("by six lines of yin and yang{order}"),
             };
         }
-        Form::Trigrams => ("按上下卦", "by its trigrams"),
-        Form::FullName | Form::ShortName => ("按卦名", "by its Chinese name"),
-        Form::Sign => ("按卦符", "by its sign"),
-        Form::EnglishName => ("按英文卦名", "by its English name"),
-        Form::Number => ("按卦序", "by its King Wen number"),
-        Form::Identifier => ("按编号，假定为卦序", "by a number assumed to be the King Wen number"),
+        NameForm::Trigrams => ("按上下卦", "by its trigrams"),
+        NameForm::FullName | NameForm::ShortName => ("按卦名", "by its Chinese name"),
+        NameForm::Sign => ("按卦符", "by its sign"),
+        NameForm::EnglishName => ("按英文卦名", "by its English name"),
+        NameForm::Number => ("按卦序", "by its King Wen number"),
+        NameForm::Identifier => ("按编号，假定为卦序", "by a number assumed to be the King Wen number"),
     };
     match locale {
         Locale::Chinese => chinese.to_owned(),
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn evidence_names_field_reading_and_manner() {
         let hexagram = Hexagram::from_number(3).unwrap();
-        let content = Content::Hexagram { place: Place::Primary, hexagram, form: Form::FullName };
+        let content = Content::Hexagram { role: HexagramRole::Primary, hexagram, form: NameForm::FullName };
         assert_eq!(sentence(content.clone(), Locale::Chinese), "字段 benGua 读作本卦「水雷屯」（第3卦），按卦名");
         assert_eq!(
             sentence(content, Locale::English),

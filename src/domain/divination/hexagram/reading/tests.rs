@@ -174,7 +174,7 @@ fn every_contradiction_is_reported() {
 fn a_named_relating_hexagram_must_follow_from_the_changes() {
     let facts = facts(&json!({"primary": 3, "changingLines": [1], "relating": 5}));
     assert_eq!(number(facts.relating), Some(8));
-    let kept = Winner::Hexagram(Place::Relating, Hexagram::from_number(8).unwrap());
+    let kept = Winner::Hexagram(HexagramRole::Relating, Hexagram::from_number(8).unwrap());
     let Conflict::Contradiction { kept: found, .. } = &facts.conflicts[0] else {
         panic!("{:?}", facts.conflicts);
     };

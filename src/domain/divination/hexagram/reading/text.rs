@@ -6,13 +6,15 @@
 
 use super::super::catalog::{Hexagram, Trigram};
 use super::labels::{Label, TextPart, after_filler, parts};
-use super::{Content, Evidence, Form, Observed, Place, ReadingFault, names, normal, positions, six};
+use super::{
+    Content, Evidence, HexagramRole, NameForm, Observed, ReadingFault, names, normalize, positions, six_lines,
+};
 
 /// A hexagram named somewhere in a text.
 #[derive(Clone, Copy, Debug)]
 struct Mention {
     hexagram: Hexagram,
-    form: Form,
+    form: NameForm,
     /// End of the name in the text, in bytes.
     end: usize,
 }
@@ -29,8 +31,8 @@ const LONGEST_NUMBER: usize = 8;
 
 /// Observes normalised text.
 pub(super) fn observe(observed: &mut Observed, path: &str, text: &str) {
-    if let Some(six) = six::from_text(text) {
-        observed.notice(path, six.content(Place::Primary));
+    if let Some(six) = six_lines::from_text(text) {
+        observed.notice(path, six.content(HexagramRole::Primary));
         return;
     }
     let before = observed.evidence.len();
@@ -48,16 +50,16 @@ pub(super) fn observe(observed: &mut Observed, path: &str, text: &str) {
 
 /// Observes the hexagram, and the one joined to it, in the normalised value of a hexagram field. Returns true if there
 /// was one.
-pub(super) fn observe_value(observed: &mut Observed, path: &str, place: Place, text: &str) -> bool {
+pub(super) fn observe_value(observed: &mut Observed, path: &str, role: HexagramRole, text: &str) -> bool {
     let Some(first) = named_value(text) else {
         return false;
     };
-    observed.notice_hexagram(path, place, first.hexagram, first.form);
-    if place == Place::Primary
+    observed.notice_hexagram(path, role, first.hexagram, first.form);
+    if role == HexagramRole::Primary
         && let Some(second) = joined_to(text, first)
     {
-        let place = Place::Relating;
-        observed.notice_hexagram(path, place, second.hexagram, second.form);
+        let role = HexagramRole::Relating;
+        observed.notice_hexagram(path, role, second.hexagram, second.form);
     }
     true
 }
@@ -65,15 +67,15 @@ pub(super) fn observe_value(observed: &mut Observed, path: &str, place: Place, t
 fn names_the_primary(evidence: &Evidence) -> bool {
     match evidence.content {
         Content::Lines { .. } => true,
-        Content::Hexagram { place, .. } => place == Place::Primary,
+        Content::Hexagram { role, .. } => role == HexagramRole::Primary,
         Content::Changing(_) | Content::Compared(_) | Content::TurnedBack(_) => false,
     }
 }
 
 fn observe_labelled(observed: &mut Observed, path: &str, label: Label, value: &str) {
     match label {
-        Label::Hexagram(place) => {
-            observe_value(observed, path, place, value);
+        Label::Hexagram(role) => {
+            observe_value(observed, path, role, value);
         }
         Label::Changing => {
             if let Some(changing) = positions::from_text(after_filler(value)) {
@@ -82,8 +84,8 @@ fn observe_labelled(observed: &mut Observed, path: &str, label: Label, value: &s
         }
         Label::Lines => {
             let value = after_filler(value).trim_end_matches([',', '.', '、', ' ']);
-            if let Some(six) = six::from_text(value) {
-                observed.notice(path, six.content(Place::Primary));
+            if let Some(six) = six_lines::from_text(value) {
+                observed.notice(path, six.content(HexagramRole::Primary));
             }
         }
         Label::Upper | Label::Lower | Label::Derived => {}
@@ -104,7 +106,7 @@ fn observe_trigrams(observed: &mut Observed, path: &str, parts: &[TextPart]) {
         .or_else(|| loose(parts).find_map(|(_, text)| stacked_trigrams(text)));
     if let Some((upper, lower)) = pair {
         let hexagram = Hexagram::from_trigrams(upper, lower);
-        observed.notice_hexagram(path, Place::Primary, hexagram, Form::Trigrams);
+        observed.notice_hexagram(path, HexagramRole::Primary, hexagram, NameForm::Trigrams);
     }
 }
 
@@ -123,14 +125,14 @@ fn observe_mentions(observed: &mut Observed, path: &str, parts: &[TextPart]) {
         observed.complain(path, ReadingFault::SeveralHexagrams);
         return;
     }
-    observed.notice_hexagram(path, Place::Primary, first.hexagram, first.form);
+    observed.notice_hexagram(path, HexagramRole::Primary, first.hexagram, first.form);
     if let Some(second) = second {
-        observed.notice_hexagram(path, Place::Relating, second.hexagram, second.form);
+        observed.notice_hexagram(path, HexagramRole::Relating, second.hexagram, second.form);
     }
 }
 
 fn loose<'a>(parts: &'a [TextPart<'a>]) -> impl Iterator<Item = (usize, &'a str)> {
-    parts.iter().enumerate().filter(|(_, part)| part.label.is_none()).map(|(place, part)| (place, part.text))
+    parts.iter().enumerate().filter(|(_, part)| part.label.is_none()).map(|(role, part)| (role, part.text))
 }
 
 /// Returns the hexagram that a labelled value names at its start, or else its first unmistakable name.
@@ -141,25 +143,25 @@ fn named_value(text: &str) -> Option<Mention> {
         .or_else(|| mentions_in(text).next())
 }
 
-fn named_at_start(value: &str) -> Option<(Hexagram, Form, &str)> {
+fn named_at_start(value: &str) -> Option<(Hexagram, NameForm, &str)> {
     names::sign_at_start(value)
         .or_else(|| names::full_name_at_start(value))
         .or_else(|| numbered_at_start(value))
         .or_else(|| names::short_name_at_start(value).filter(|(_, _, rest)| ends_a_name(rest)))
         .or_else(|| {
             let hexagram = names::english_name_at_start(value)?;
-            Some((hexagram, Form::EnglishName, ""))
+            Some((hexagram, NameForm::EnglishName, ""))
         })
 }
 
 /// A short name must not continue into another word: 师 but not 师傅.
 fn ends_a_name(rest: &str) -> bool {
     let rest = rest.strip_prefix('卦').unwrap_or(rest);
-    !rest.starts_with(normal::is_ideograph) || JOINTS.iter().any(|joint| rest.starts_with(joint))
+    !rest.starts_with(normalize::is_ideograph) || JOINTS.iter().any(|joint| rest.starts_with(joint))
 }
 
 /// `3`, `#3`, `第3卦`, `第三卦`.
-fn numbered_at_start(value: &str) -> Option<(Hexagram, Form, &str)> {
+fn numbered_at_start(value: &str) -> Option<(Hexagram, NameForm, &str)> {
     let is_part = |letter: char| letter.is_ascii_digit() || "一二三四五六七八九十".contains(letter);
     let prefix =
         ["第", "#", "no. ", "no.", "number "].into_iter().find(|prefix| value.starts_with(prefix)).unwrap_or("");
@@ -170,12 +172,12 @@ fn numbered_at_start(value: &str) -> Option<(Hexagram, Form, &str)> {
     if rest.starts_with(is_part) {
         return None;
     }
-    let is_chinese = number.starts_with(normal::is_ideograph);
+    let is_chinese = number.starts_with(normalize::is_ideograph);
     if prefix == "第" && !rest.starts_with('卦') || is_chinese && prefix != "第" {
         return None;
     }
     let hexagram = names::hexagram_by_number(number)?;
-    Some((hexagram, Form::Number, rest))
+    Some((hexagram, NameForm::Number, rest))
 }
 
 /// Returns the hexagram joined directly to a mention.
@@ -220,9 +222,9 @@ fn mention_at(text: &str, start: usize) -> Option<Mention> {
 }
 
 /// Parses a short name followed by 卦, unless the preceding text makes it part of another word.
-fn suffixed_name(text: &str, start: usize) -> Option<(Hexagram, Form, &str)> {
+fn suffixed_name(text: &str, start: usize) -> Option<(Hexagram, NameForm, &str)> {
     let rest = &text[start..];
-    if !rest.starts_with(normal::is_ideograph) || rest.starts_with('解') {
+    if !rest.starts_with(normalize::is_ideograph) || rest.starts_with('解') {
         return None;
     }
     let mut letters = rest.chars().skip(1);
@@ -230,7 +232,7 @@ fn suffixed_name(text: &str, start: usize) -> Option<(Hexagram, Form, &str)> {
     let is_free = text[..start]
         .chars()
         .next_back()
-        .is_none_or(|before| !normal::is_ideograph(before) || BEFORE_NAMED.contains(before));
+        .is_none_or(|before| !normalize::is_ideograph(before) || BEFORE_NAMED.contains(before));
     if !is_suffixed || !is_free {
         return None;
     }

@@ -8,7 +8,7 @@ use unicode_normalization::UnicodeNormalization;
 use super::LARGEST_DATA_BYTES;
 
 /// Compatibility forms folded, traditional characters of this vocabulary simplified, lower case.
-pub(super) fn normalised(text: &str) -> String {
+pub(super) fn normalize(text: &str) -> String {
     text.nfkc().take(LARGEST_DATA_BYTES).map(simplified).flat_map(char::to_lowercase).collect()
 }
 
@@ -78,14 +78,14 @@ mod tests {
 
     #[test]
     fn spelling_makes_no_difference() {
-        assert_eq!(normalised("變卦：風澤中孚（６１）"), "变卦:风泽中孚(61)");
-        assert_eq!(normalised("Primary HEXAGRAM"), "primary hexagram");
-        assert_eq!(normalised("䷀ ☰"), "䷀ ☰");
+        assert_eq!(normalize("變卦：風澤中孚（６１）"), "变卦:风泽中孚(61)");
+        assert_eq!(normalize("Primary HEXAGRAM"), "primary hexagram");
+        assert_eq!(normalize("䷀ ☰"), "䷀ ☰");
     }
 
     #[test]
     fn the_result_is_bounded_even_where_letters_unfold() {
         let unfolding = "\u{FDFA}".repeat(LARGEST_DATA_BYTES / 3);
-        assert_eq!(normalised(&unfolding).chars().count(), LARGEST_DATA_BYTES);
+        assert_eq!(normalize(&unfolding).chars().count(), LARGEST_DATA_BYTES);
     }
 }

@@ -9,11 +9,11 @@ use serde_json::{Map, Value};
 use super::super::catalog::Hexagram;
 use super::super::line::{Line, Lines};
 use super::positions;
-use super::{Content, Form, LineOrder, Place, keys, normal};
+use super::{Content, HexagramRole, LineOrder, NameForm, keys, normalize};
 
 /// Six lines as found in the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Six {
+pub(super) enum SixLines {
     /// With their changes.
     Cast(Lines, LineOrder),
     /// Yin and yang only.
@@ -29,50 +29,50 @@ struct Mark {
     position: Option<u8>,
 }
 
-impl Six {
+impl SixLines {
     /// Returns the content of the six lines for a hexagram in this role. A relating hexagram has no changes.
-    pub(super) fn content(self, place: Place) -> Content {
-        match (self, place) {
-            (Self::Cast(lines, order), Place::Primary) => Content::Lines { lines, order },
-            (Self::Cast(lines, order), Place::Relating) => Content::Hexagram {
-                place,
+    pub(super) fn content(self, role: HexagramRole) -> Content {
+        match (self, role) {
+            (Self::Cast(lines, order), HexagramRole::Primary) => Content::Lines { lines, order },
+            (Self::Cast(lines, order), HexagramRole::Relating) => Content::Hexagram {
+                role,
                 hexagram: Hexagram::from_figure(lines.as_array().map(Line::is_yang)),
-                form: Form::YinYang(order),
+                form: NameForm::YinYang(order),
             },
-            (Self::YinYang(hexagram, order), _) => Content::Hexagram { place, hexagram, form: Form::YinYang(order) },
+            (Self::YinYang(hexagram, order), _) => Content::Hexagram { role, hexagram, form: NameForm::YinYang(order) },
         }
     }
 }
 
 /// Reads six lines from a JSON value.
-pub(super) fn from_value(value: &Value) -> Option<Six> {
+pub(super) fn from_value(value: &Value) -> Option<SixLines> {
     match value {
-        Value::Array(items) => six(items.iter().map(mark_of_value)),
+        Value::Array(items) => six_lines(items.iter().map(mark_of_value)),
         Value::Object(fields) => from_fields(fields),
-        Value::String(text) => from_text(&normal::normalised(text)),
+        Value::String(text) => from_text(&normalize::normalize(text)),
         Value::Number(number) => from_text(&number.to_string()),
         Value::Bool(_) | Value::Null => None,
     }
 }
 
 /// Reads six lines from a normalised text that holds nothing else, such as `789678` or `7, 8, …`.
-pub(super) fn from_text(text: &str) -> Option<Six> {
+pub(super) fn from_text(text: &str) -> Option<SixLines> {
     let text = text.trim();
     let is_digits = text.len() == 6 && text.bytes().all(|byte| byte.is_ascii_digit());
     if is_digits {
-        return six(text.chars().map(|digit| mark_of_text(&digit.to_string())));
+        return six_lines(text.chars().map(|digit| mark_of_text(&digit.to_string())));
     }
     let is_separator = |letter: char| ",、;|/[]()\n".contains(letter);
     six_tokens(text.split(is_separator))
         .or_else(|| six_tokens(text.split(|letter: char| is_separator(letter) || letter.is_whitespace())))
 }
 
-fn six_tokens<'a>(tokens: impl Iterator<Item = &'a str>) -> Option<Six> {
-    six(tokens.map(str::trim).filter(|token| !token.is_empty()).map(mark_of_text))
+fn six_tokens<'a>(tokens: impl Iterator<Item = &'a str>) -> Option<SixLines> {
+    six_lines(tokens.map(str::trim).filter(|token| !token.is_empty()).map(mark_of_text))
 }
 
 /// Reads an object with six keys, one per line: `{"1": 7, …}`, `{"line1": …}`, `{"初爻": …}`.
-fn from_fields(fields: &Map<String, Value>) -> Option<Six> {
+fn from_fields(fields: &Map<String, Value>) -> Option<SixLines> {
     let mut marks = Vec::new();
     for (key, value) in fields {
         let Some(position) = positions::of_key(key) else {
@@ -81,19 +81,19 @@ fn from_fields(fields: &Map<String, Value>) -> Option<Six> {
         let mark = mark_of_value(value)?;
         marks.push(Some(Mark { position: Some(position), ..mark }));
     }
-    six(marks.into_iter())
+    six_lines(marks.into_iter())
 }
 
-fn six(marks: impl Iterator<Item = Option<Mark>>) -> Option<Six> {
+fn six_lines(marks: impl Iterator<Item = Option<Mark>>) -> Option<SixLines> {
     let marks: Vec<Mark> = marks.take(7).collect::<Option<_>>()?;
     let mut marks: [Mark; 6] = marks.try_into().ok()?;
     let order = if sort_by_position(&mut marks) { LineOrder::Stated } else { LineOrder::BottomUp };
     if marks.iter().all(|mark| mark.is_changing.is_none()) {
         let figure = marks.map(|mark| mark.is_yang);
-        return Some(Six::YinYang(Hexagram::from_figure(figure), order));
+        return Some(SixLines::YinYang(Hexagram::from_figure(figure), order));
     }
     let lines = marks.map(|mark| Line::new(mark.is_yang, mark.is_changing == Some(true)));
-    Some(Six::Cast(Lines::new(lines), order))
+    Some(SixLines::Cast(Lines::new(lines), order))
 }
 
 /// Puts the lines in the order of their positions, if these are 1 to 6 or 0 to 5, each once.
@@ -112,7 +112,7 @@ fn mark_of_value(value: &Value) -> Option<Mark> {
     match value {
         Value::Bool(is_yang) => Some(plain(*is_yang)),
         Value::Number(number) => mark_of_number(number.as_u64()?),
-        Value::String(text) => mark_of_text(&normal::normalised(text)),
+        Value::String(text) => mark_of_text(&normalize::normalize(text)),
         Value::Array(coins) => mark_of_coins(coins),
         Value::Object(fields) => mark_of_fields(fields),
         Value::Null => None,
@@ -211,12 +211,12 @@ mod tests {
 
     use super::*;
 
-    fn cast(digits: &str, order: LineOrder) -> Six {
-        Six::Cast(digits.parse().unwrap(), order)
+    fn cast(digits: &str, order: LineOrder) -> SixLines {
+        SixLines::Cast(digits.parse().unwrap(), order)
     }
 
-    fn yin_yang(number: u8, order: LineOrder) -> Six {
-        Six::YinYang(Hexagram::from_number(number).unwrap(), order)
+    fn yin_yang(number: u8, order: LineOrder) -> SixLines {
+        SixLines::YinYang(Hexagram::from_number(number).unwrap(), order)
     }
 
     #[test]
