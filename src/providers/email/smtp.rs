@@ -1,31 +1,32 @@
-//! The driver for mail servers: SMTP, with a connection per message.
+//! The driver for mail servers: SMTP, with a connection per message. `lettre` writes the message; its own client is not
+//! used, because it neither limits a reply's size and time nor takes replies that are not UTF-8.
 //!
 //! The dialogue is explicit, because the meaning of a failure depends on the step: until the end of the message was
 //! written, nothing is accepted, however the connection ended. Connections are not reused: the first message after a
 //! pause would find its connection closed, with an unknown outcome.
 
+mod connection;
+
 use std::{
-    error::Error as _,
-    io,
+    sync::Arc,
     time::{Duration, Instant, SystemTime},
 };
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use lettre::{
     Address,
     message::{
         Mailbox, MultiPart,
         header::{ContentType, HeaderName, HeaderValue},
     },
-    transport::smtp::{
-        self,
-        authentication::{Credentials, Mechanism},
-        client::{Certificate, SmtpConnection, TlsParameters},
-        commands::{Data, Mail, Rcpt},
-        extension::ClientId,
-    },
+};
+use rustls::{
+    ClientConfig, RootCertStore,
+    pki_types::{CertificateDer, pem::PemObject},
 };
 use secrecy::{ExposeSecret, SecretString};
 
+use self::connection::{Connection, ConnectionError, Reply};
 use super::{EmailMessage, EmailSender};
 use crate::{
     providers::{Failure, FailureKind, WallClock, client::CONNECT_TIMEOUT},
@@ -33,10 +34,10 @@ use crate::{
 };
 
 const NAME: &str = "smtp";
-const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----";
 const NO_CERTIFICATES: &str = "email.ca: must be certificates in PEM format, not the name of a file";
-/// Tried in this order, by what the server offers.
-const MECHANISMS: [Mechanism; 2] = [Mechanism::Plain, Mechanism::Login];
+const NO_SENDER: &str = "email.from: must be an email address";
+/// The most time for taking leave once the message is accepted.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// The encryption of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,10 +70,10 @@ pub struct Smtp {
     host: String,
     port: u16,
     encryption: Encryption,
-    tls: TlsParameters,
-    credentials: Option<Credentials>,
+    tls: Arc<ClientConfig>,
+    credentials: Option<(String, SecretString)>,
+    /// Its domain is ASCII.
     from: Mailbox,
-    hello: ClientId,
     timeout: Duration,
     clock: WallClock,
 }
@@ -83,27 +84,17 @@ impl Smtp {
     /// # Errors
     /// A sentence about the setting that is wrong.
     pub fn new(settings: SmtpSettings, clock: WallClock) -> Result<Self, String> {
-        let from = settings.from.parse::<Mailbox>().map_err(|_| "email.from: must be an email address")?;
-        let domain = EmailAddress::parse(from.email.as_ref()).map_err(|_| "email.from: must be an email address")?;
-        let mut tls = TlsParameters::builder(settings.host.clone());
-        if let Some(pem) = &settings.ca {
-            // The library takes a text without any certificate, such as the name of a file, for none to be added.
-            let certificate = pem.contains(CERTIFICATE).then(|| Certificate::from_pem(pem.as_bytes()));
-            let certificate = certificate.and_then(Result::ok).ok_or(NO_CERTIFICATES)?;
-            tls = tls.add_root_certificate(certificate);
-        }
-        let tls = tls.build().map_err(|_| NO_CERTIFICATES)?;
-        let credentials = settings.username.zip(settings.password);
-        let credentials =
-            credentials.map(|(name, password)| Credentials::new(name, password.expose_secret().to_owned()));
+        let from = settings.from.parse::<Mailbox>().map_err(|_| NO_SENDER)?;
+        // Few servers take a domain in another script, but all take it as it is written in DNS.
+        let domain = EmailAddress::parse(from.email.as_ref()).map_err(|_| NO_SENDER)?.domain().to_owned();
+        let email = Address::new(from.email.user(), domain).map_err(|_| NO_SENDER)?;
         Ok(Self {
             host: settings.host,
             port: settings.port,
             encryption: settings.encryption,
-            tls,
-            credentials,
-            hello: ClientId::Domain(domain.domain().to_owned()),
-            from,
+            tls: Arc::new(tls_config(settings.ca.as_deref())?),
+            credentials: settings.username.zip(settings.password),
+            from: Mailbox::new(from.name, email),
             timeout: settings.timeout,
             clock,
         })
@@ -127,29 +118,89 @@ impl Smtp {
         Ok(written.formatted())
     }
 
-    fn connect(&self, deadline: Instant) -> Result<SmtpConnection, Failure> {
-        let tls = (self.encryption == Encryption::Tls).then_some(&self.tls);
-        let server = (self.host.as_str(), self.port);
-        let connected = SmtpConnection::connect(server, Some(left(deadline)), &self.hello, tls, None);
-        let mut connection = connected.map_err(|error| before_message(&error))?;
+    /// Opens a session: connects, encrypts and authenticates.
+    fn open(&self) -> Result<Connection, Failure> {
+        let deadline = Instant::now() + self.timeout;
+        let mut connection = Connection::open(&self.host, self.port, deadline).map_err(of_connection)?;
+        if self.encryption == Encryption::Tls {
+            connection.encrypt(&self.tls, &self.host).map_err(of_connection)?;
+        }
+        before_recipient(connection.reply(), 2)?;
+        let mut extensions = self.greet(&mut connection)?;
         if self.encryption == Encryption::StartTls {
-            if !connection.can_starttls() {
+            if !extensions.starttls {
                 return Err(Failure::new(FailureKind::Misconfigured, NAME, "no_starttls"));
             }
-            set_timeout(&mut connection, deadline)?;
-            connection.starttls(&self.tls, &self.hello).map_err(|error| before_message(&error))?;
+            before_recipient(connection.command("STARTTLS"), 2)?;
+            connection.encrypt(&self.tls, &self.host).map_err(of_connection)?;
+            // What the server said before may come from somebody in between.
+            extensions = self.greet(&mut connection)?;
         }
+        self.authenticate(&mut connection, &extensions)?;
         Ok(connection)
     }
 
-    fn authenticate(&self, connection: &mut SmtpConnection, deadline: Instant) -> Result<(), Failure> {
-        let Some(credentials) = &self.credentials else { return Ok(()) };
-        set_timeout(connection, deadline)?;
-        match connection.auth(&MECHANISMS, credentials) {
-            Ok(_) => Ok(()),
-            Err(error) if error.is_client() => Err(Failure::new(FailureKind::Misconfigured, NAME, "no_auth_mechanism")),
-            Err(error) => Err(before_message(&error)),
+    fn greet(&self, connection: &mut Connection) -> Result<Extensions, Failure> {
+        let reply = before_recipient(connection.command(&format!("EHLO {}", self.from.email.domain())), 2)?;
+        Ok(Extensions::read(&reply))
+    }
+
+    fn authenticate(&self, connection: &mut Connection, extensions: &Extensions) -> Result<(), Failure> {
+        let Some((name, password)) = &self.credentials else { return Ok(()) };
+        let password = password.expose_secret();
+        let (command, answers) = if extensions.auth_plain {
+            let credentials = STANDARD.encode(format!("\0{name}\0{password}"));
+            // A server that ignores the credentials in the command asks for them.
+            (format!("AUTH PLAIN {credentials}"), vec![credentials])
+        } else if extensions.auth_login {
+            // The prompts have no standard form, but everybody asks for the name first.
+            ("AUTH LOGIN".to_owned(), vec![STANDARD.encode(name), STANDARD.encode(password)])
+        } else {
+            return Err(Failure::new(FailureKind::Misconfigured, NAME, "no_auth_mechanism"));
+        };
+        let mut answers = answers.into_iter();
+        let mut outcome = connection.command(&command);
+        while let Ok(Reply { code: 334, .. }) = &outcome {
+            let Some(answer) = answers.next() else { break };
+            outcome = connection.command(&answer);
         }
+        before_recipient(outcome, 2).map(drop)
+    }
+
+    /// Ends a session. Its reply changes nothing.
+    fn quit(mut connection: Connection) {
+        connection.hurry(Instant::now() + FAREWELL);
+        drop(connection.command("QUIT"));
+    }
+}
+
+/// The extensions that matter here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Extensions {
+    starttls: bool,
+    auth_plain: bool,
+    auth_login: bool,
+}
+
+impl Extensions {
+    /// Reads the reply to EHLO. Keywords have no case, and some servers write `AUTH=LOGIN`.
+    fn read(reply: &Reply) -> Self {
+        let mut found = Self::default();
+        for line in &reply.lines {
+            let line = String::from_utf8_lossy(line).to_ascii_uppercase();
+            let mut words = line.split([' ', '\t', '=']).filter(|word| !word.is_empty());
+            match words.next() {
+                Some("STARTTLS") => found.starttls = true,
+                Some("AUTH") => {
+                    for mechanism in words {
+                        found.auth_plain |= mechanism == "PLAIN";
+                        found.auth_login |= mechanism == "LOGIN";
+                    }
+                }
+                _ => {}
+            }
+        }
+        found
     }
 }
 
@@ -162,30 +213,35 @@ impl EmailSender for Smtp {
         let unwritable = |_| Failure::new(FailureKind::Refused, NAME, "unwritable_address");
         let to: Address = message.to.as_str().parse().map_err(unwritable)?;
         let written = self.written(message, &to)?;
-        let deadline = Instant::now() + self.timeout;
-        let mut connection = self.connect(deadline)?;
-        self.authenticate(&mut connection, deadline)?;
-        set_timeout(&mut connection, deadline)?;
-        let mail = Mail::new(Some(self.from.email.clone()), Vec::new());
-        connection.command(mail).map_err(|error| before_message(&error))?;
-        set_timeout(&mut connection, deadline)?;
-        connection.command(Rcpt::new(to, Vec::new())).map_err(|error| of_recipient(&error))?;
-        set_timeout(&mut connection, deadline)?;
-        connection.command(Data).map_err(|error| before_message(&error))?;
-        set_timeout(&mut connection, deadline)?;
-        connection.message(&written).map_err(|error| of_message(&error))?;
-        // The message is accepted, whatever becomes of the farewell.
-        drop(connection.quit());
+        let mut connection = self.open()?;
+        before_recipient(connection.command(&format!("MAIL FROM:<{}>", self.from.email)), 2)?;
+        after_recipient(connection.command(&format!("RCPT TO:<{to}>")), 2).map_err(of_recipient)?;
+        after_recipient(connection.command("DATA"), 3)?;
+        let outcome = connection.send(&dot_stuffed(&written)).and_then(|()| connection.reply());
+        after_message(outcome)?;
+        Self::quit(connection);
         Ok(())
     }
 
     fn probe(&self) -> Result<(), Failure> {
-        let deadline = Instant::now() + self.timeout;
-        let mut connection = self.connect(deadline)?;
-        self.authenticate(&mut connection, deadline)?;
-        drop(connection.quit());
-        Ok(())
+        self.open().map(Self::quit)
     }
+}
+
+/// The public authorities and those of the setting.
+fn tls_config(ca: Option<&str>) -> Result<ClientConfig, String> {
+    let mut roots: RootCertStore = webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
+    if let Some(pem) = ca {
+        let certificates = CertificateDer::pem_slice_iter(pem.as_bytes()).collect::<Result<Vec<_>, _>>();
+        let certificates = certificates.ok().filter(|found| !found.is_empty()).ok_or(NO_CERTIFICATES)?;
+        for certificate in certificates {
+            roots.add(certificate).map_err(|_| NO_CERTIFICATES)?;
+        }
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let builder = builder.map_err(|error| error.to_string())?;
+    Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
 fn alternatives(message: &EmailMessage) -> MultiPart {
@@ -196,65 +252,109 @@ fn alternatives(message: &EmailMessage) -> MultiPart {
         .singlepart(part(ContentType::TEXT_HTML, &message.html))
 }
 
-/// Returns the remaining time; never zero, because that would disable the timeout.
-fn left(deadline: Instant) -> Duration {
-    deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1))
-}
-
-fn set_timeout(connection: &mut SmtpConnection, deadline: Instant) -> Result<(), Failure> {
-    let set = connection.set_timeout(Some(left(deadline)));
-    set.map_err(|_| Failure::new(FailureKind::Unreachable, NAME, "connection_lost"))
-}
-
-/// Maps a failure before any of the message was sent.
-fn before_message(error: &smtp::Error) -> Failure {
-    match error.status() {
-        Some(status) if error.is_transient() => Failure::new(FailureKind::Busy, NAME, format!("smtp_{status}")),
-        Some(status) => Failure::new(FailureKind::Misconfigured, NAME, format!("smtp_{status}")),
-        None if is_timeout(error) => Failure::new(FailureKind::TimedOut, NAME, CONNECT_TIMEOUT),
-        None if is_tls(error) => Failure::new(FailureKind::Unreachable, NAME, "tls_failed"),
-        None => Failure::new(FailureKind::Unreachable, NAME, "connection_failed"),
-    }
-}
-
-/// Maps a failure after the recipient was named: one bad address affects no other recipient.
-fn of_recipient(error: &smtp::Error) -> Failure {
-    match error.status() {
-        Some(status) if error.is_transient() => {
-            Failure::new(FailureKind::RecipientLimited, NAME, format!("smtp_{status}"))
+/// The message with its end. A line that begins with a dot gets another one.
+fn dot_stuffed(message: &[u8]) -> Vec<u8> {
+    let mut stuffed = Vec::with_capacity(message.len() + 64);
+    let mut is_line_start = true;
+    for &byte in message {
+        if is_line_start && byte == b'.' {
+            stuffed.push(b'.');
         }
-        Some(status) => Failure::new(FailureKind::Refused, NAME, format!("smtp_{status}")),
-        None => before_message(error),
+        stuffed.push(byte);
+        is_line_start = byte == b'\n';
     }
+    if !is_line_start {
+        stuffed.extend(b"\r\n");
+    }
+    stuffed.extend(b".\r\n");
+    stuffed
 }
 
-/// Maps a failure while the message was being sent: without the server's reply the outcome is unknown.
-fn of_message(error: &smtp::Error) -> Failure {
-    match error.status() {
-        Some(status) if error.is_transient() => Failure::new(FailureKind::Busy, NAME, format!("smtp_{status}")),
-        Some(status) => Failure::new(FailureKind::Refused, NAME, format!("smtp_{status}")),
-        None if is_timeout(error) => Failure::new(FailureKind::TimedOut, NAME, "answer_timeout"),
-        None => Failure::new(FailureKind::OutcomeUnknown, NAME, "connection_lost"),
-    }
+/// Maps a failure before any of the message was sent: nothing is accepted, however the connection ended.
+fn of_connection(error: ConnectionError) -> Failure {
+    let (kind, code) = match error {
+        ConnectionError::TimedOut => (FailureKind::TimedOut, CONNECT_TIMEOUT),
+        ConnectionError::Lost => (FailureKind::Unreachable, "connection_failed"),
+        ConnectionError::Tls => (FailureKind::Unreachable, "tls_failed"),
+        ConnectionError::ReplyTooLong => (FailureKind::Unreachable, "reply_too_long"),
+        ConnectionError::NotSmtp => (FailureKind::Unreachable, "not_smtp"),
+        ConnectionError::DataBeforeTls => (FailureKind::Unreachable, "data_before_tls"),
+    };
+    Failure::new(kind, NAME, code)
 }
 
-/// The I/O error behind it, if there is one.
-fn io_error(error: &smtp::Error) -> Option<&io::Error> {
-    let mut source = error.source();
-    while let Some(found) = source {
-        if let Some(io_error) = found.downcast_ref::<io::Error>() {
-            return Some(io_error);
+/// Returns the reply if its first digit is the expected one. A refusal before the recipient is named concerns every
+/// message.
+fn before_recipient(outcome: Result<Reply, ConnectionError>, expected: u16) -> Result<Reply, Failure> {
+    let reply = outcome.map_err(of_connection)?;
+    let kind = match reply.code / 100 {
+        digit if digit == expected => return Ok(reply),
+        4 => FailureKind::Busy,
+        5 => FailureKind::Misconfigured,
+        _ => FailureKind::Unreachable,
+    };
+    Err(of_reply(kind, &reply))
+}
+
+/// Returns the reply if its first digit is the expected one. A refusal after the recipient was named concerns this
+/// message only, unless its code says otherwise: one bad address affects nobody else.
+fn after_recipient(outcome: Result<Reply, ConnectionError>, expected: u16) -> Result<Reply, Failure> {
+    let reply = outcome.map_err(of_connection)?;
+    let kind = match (reply.code, reply.code / 100) {
+        (_, digit) if digit == expected => return Ok(reply),
+        // The server is closing, or out of storage.
+        (421 | 452, _) => FailureKind::Busy,
+        // Authentication is required or too weak.
+        (530 | 534 | 535 | 538, _) => FailureKind::Misconfigured,
+        // Greylisting, for example.
+        (_, 4) => FailureKind::RecipientLimited,
+        (_, 5) => FailureKind::Refused,
+        _ => FailureKind::Unreachable,
+    };
+    Err(of_reply(kind, &reply))
+}
+
+/// A mailbox that is full, or has had too many messages, looks like a server without storage.
+fn of_recipient(failure: Failure) -> Failure {
+    if failure.code == "smtp_452" { Failure { kind: FailureKind::RecipientLimited, ..failure } } else { failure }
+}
+
+/// Maps what followed the message: without the server's reply the outcome is unknown.
+fn after_message(outcome: Result<Reply, ConnectionError>) -> Result<(), Failure> {
+    match outcome {
+        Ok(reply) => after_recipient(Ok(reply), 2).map(drop),
+        Err(ConnectionError::TimedOut) => Err(Failure::new(FailureKind::TimedOut, NAME, "answer_timeout")),
+        Err(ConnectionError::Lost) => Err(Failure::new(FailureKind::OutcomeUnknown, NAME, "connection_lost")),
+        Err(error) => {
+            let Failure { code, .. } = of_connection(error);
+            Err(Failure::new(FailureKind::OutcomeUnknown, NAME, code))
         }
-        source = found.source();
     }
-    None
 }
 
-/// A read that takes too long ends as `WouldBlock` on some systems.
-fn is_timeout(error: &smtp::Error) -> bool {
-    io_error(error).is_some_and(|error| matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock))
+fn of_reply(kind: FailureKind, reply: &Reply) -> Failure {
+    Failure::new(kind, NAME, format!("smtp_{:03}", reply.code))
 }
 
-fn is_tls(error: &smtp::Error) -> bool {
-    error.is_tls() || io_error(error).is_some_and(|error| error.kind() == io::ErrorKind::InvalidData)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keywords_of_extensions_have_no_case() {
+        let read = |lines: &[&str]| {
+            let lines = lines.iter().map(|line| line.as_bytes().to_vec()).collect();
+            Extensions::read(&Reply { code: 250, lines })
+        };
+        let all = Extensions { starttls: true, auth_plain: true, auth_login: true };
+        assert_eq!(read(&["mail.example", "starttls", "auth login plain"]), all);
+        assert_eq!(read(&["mail.example", "StartTLS", "AUTH=LOGIN", "AUTH PLAIN"]), all);
+        assert_eq!(read(&["mail.example", "X-STARTTLS", "AUTH CRAM-MD5"]), Extensions::default());
+    }
+
+    #[test]
+    fn dots_at_line_starts_are_doubled() {
+        assert_eq!(dot_stuffed(b".a\r\n..\r\nb.\r\n"), b"..a\r\n...\r\nb.\r\n.\r\n");
+        assert_eq!(dot_stuffed(b"a"), b"a\r\n.\r\n");
+    }
 }

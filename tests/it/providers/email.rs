@@ -15,7 +15,7 @@ use yarrow::{
 
 use crate::support::{
     fake_provider::free_address,
-    fake_smtp::{FakeSmtpServer, Offer, SmtpFault, Step},
+    fake_smtp::{Dialect, FakeSmtpServer, Offer, SmtpFault, Step},
 };
 
 /// 2026-01-15T08:30:00Z.
@@ -153,8 +153,13 @@ fn every_rejection_maps_to_an_action() {
         (Step::Recipient, SmtpFault::Refuse(550), Refused, true),
         (Step::Recipient, SmtpFault::Refuse(450), RecipientLimited, true),
         (Step::Recipient, SmtpFault::HangUp, Unreachable, true),
-        (Step::Data, SmtpFault::Refuse(451), Busy, true),
+        (Step::Recipient, SmtpFault::Refuse(421), Busy, true),
+        (Step::Recipient, SmtpFault::Refuse(452), RecipientLimited, true),
+        (Step::Recipient, SmtpFault::Refuse(530), Misconfigured, true),
+        (Step::Data, SmtpFault::Refuse(451), RecipientLimited, true),
+        (Step::Data, SmtpFault::Refuse(554), Refused, true),
         (Step::Data, SmtpFault::HangUp, Unreachable, true),
+        (Step::Message, SmtpFault::Refuse(451), RecipientLimited, true),
         (Step::Message, SmtpFault::Refuse(452), Busy, true),
         (Step::Message, SmtpFault::Refuse(554), Refused, true),
         // The server had the whole message, so it may be delivered.
@@ -184,6 +189,66 @@ fn a_silent_server_times_out() {
         );
         assert!(started_at.elapsed() < Duration::from_secs(10), "{step:?} took {:?}", started_at.elapsed());
     }
+}
+
+#[test]
+fn an_endless_reply_is_a_failure_at_every_step() {
+    for (step, is_certain) in [(Step::Greeting, true), (Step::Recipient, true), (Step::Message, false)] {
+        for trouble in [SmtpFault::EndlessLine, SmtpFault::EndlessReply] {
+            let server = FakeSmtpServer::offering(Offer { trouble: Some((step, trouble)), ..Offer::default() });
+            let failure = send(settings(&server, Encryption::None)).unwrap_err();
+            assert_eq!(failure.code, "reply_too_long", "{step:?} {trouble:?}");
+            assert_eq!(failure.is_certainly_not_accepted(), is_certain, "{step:?} {trouble:?}");
+        }
+    }
+}
+
+#[test]
+fn the_time_limit_counts_for_the_whole_dialogue() {
+    for (step, is_certain) in [(Step::Greeting, true), (Step::Recipient, true), (Step::Message, false)] {
+        let server = FakeSmtpServer::offering(Offer { trouble: Some((step, SmtpFault::Drip)), ..Offer::default() });
+        let started_at = Instant::now();
+        let failure =
+            send(SmtpSettings { timeout: Duration::from_secs(2), ..settings(&server, Encryption::None) }).unwrap_err();
+        assert_eq!((failure.kind, failure.is_certainly_not_accepted()), (FailureKind::TimedOut, is_certain), "{step:?}");
+        assert!(started_at.elapsed() < Duration::from_secs(6), "{step:?} took {:?}", started_at.elapsed());
+    }
+}
+
+#[test]
+fn a_reply_counts_by_its_digits() {
+    for dialect in [Dialect::Gbk, Dialect::Bare, Dialect::LowerCase, Dialect::OddPrompts, Dialect::AsksAgain] {
+        for mechanisms in ["PLAIN", "LOGIN"] {
+            let auth = Some((mechanisms, "yarrow", "open sesame"));
+            let server = FakeSmtpServer::offering(Offer { starttls: true, auth, dialect, ..Offer::default() });
+            let sent = send(with_password(settings(&server, Encryption::StartTls), "open sesame"));
+            assert_eq!((sent, server.mails().len()), (Ok(()), 1), "{dialect:?} {mechanisms}");
+            let trouble = Some((Step::Recipient, SmtpFault::Refuse(550)));
+            let server = FakeSmtpServer::offering(Offer { trouble, dialect, ..Offer::default() });
+            let failure = send(settings(&server, Encryption::None)).unwrap_err();
+            assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Refused, "smtp_550"), "{dialect:?}");
+        }
+    }
+}
+
+#[test]
+fn nothing_sent_before_tls_counts_as_protected() {
+    let offer = Offer { starttls: true, dialect: Dialect::InjectsBeforeTls, ..Offer::default() };
+    let server = FakeSmtpServer::offering(offer);
+    let failure = send(settings(&server, Encryption::StartTls)).unwrap_err();
+    assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Unreachable, "data_before_tls"));
+    assert!(server.mails().is_empty());
+}
+
+#[test]
+fn the_domain_of_the_sender_is_written_as_in_dns() {
+    let server = FakeSmtpServer::offering(Offer::default());
+    let from = "易 <no-reply@例子.中国>".into();
+    send(SmtpSettings { from, ..settings(&server, Encryption::None) }).unwrap();
+    let mail = &server.mails()[0];
+    assert_eq!((mail.from.as_str(), mail.hello.as_str()), ("no-reply@xn--fsqu00a.xn--fiqs8s", "xn--fsqu00a.xn--fiqs8s"));
+    assert!(mail.data.is_ascii());
+    assert!(mail.header("from").unwrap().ends_with("<no-reply@xn--fsqu00a.xn--fiqs8s>"), "{:?}", mail.header("from"));
 }
 
 #[test]

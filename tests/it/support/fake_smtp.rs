@@ -3,7 +3,10 @@
 use std::{
     io::{BufRead, BufReader, Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     thread,
     time::Duration,
 };
@@ -89,6 +92,31 @@ pub enum SmtpFault {
     HangUp,
     /// Stops responding.
     Silence,
+    /// Sends one line until the client disconnects.
+    EndlessLine,
+    /// Sends lines of one reply until the client disconnects.
+    EndlessReply,
+    /// Sends one line, a byte every 100 ms.
+    Drip,
+}
+
+/// The way in which the server words its replies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dialect {
+    #[default]
+    Usual,
+    /// Texts in GBK.
+    Gbk,
+    /// Codes without text.
+    Bare,
+    /// Keywords of extensions in lower case.
+    LowerCase,
+    /// Prompts of AUTH LOGIN that are no base64.
+    OddPrompts,
+    /// AUTH PLAIN ignores credentials in the command and asks for them.
+    AsksAgain,
+    /// A line follows the reply to STARTTLS at once, as if it had been sent under TLS.
+    InjectsBeforeTls,
 }
 
 /// The capabilities of the server.
@@ -100,11 +128,13 @@ pub struct Offer {
     /// `PLAIN`, `LOGIN` or both, with the valid user name and password.
     pub auth: Option<(&'static str, &'static str, &'static str)>,
     pub trouble: Option<(Step, SmtpFault)>,
+    pub dialect: Dialect,
 }
 
 /// A running SMTP server.
 pub struct FakeSmtpServer {
     address: SocketAddr,
+    sessions: Arc<AtomicUsize>,
     mails: Arc<Mutex<Vec<Mail>>>,
     /// The certificate to trust, as PEM.
     pub certificate: String,
@@ -126,9 +156,12 @@ impl FakeSmtpServer {
         let address = listener.local_addr().expect("an address");
         let mails: Arc<Mutex<Vec<Mail>>> = Arc::default();
         let stored = Arc::clone(&mails);
+        let sessions: Arc<AtomicUsize> = Arc::default();
+        let counted = Arc::clone(&sessions);
         let tls = Arc::new(tls);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
+                counted.fetch_add(1, Ordering::SeqCst);
                 let (offer, stored, tls) = (offer.clone(), Arc::clone(&stored), Arc::clone(&tls));
                 // A client that disconnects ends the conversation.
                 thread::spawn(move || {
@@ -136,11 +169,16 @@ impl FakeSmtpServer {
                 });
             }
         });
-        Self { address, mails, certificate: cert.pem() }
+        Self { address, sessions, mails, certificate: cert.pem() }
     }
 
     pub fn port(&self) -> u16 {
         self.address.port()
+    }
+
+    /// Returns the number of connections so far.
+    pub fn sessions(&self) -> usize {
+        self.sessions.load(Ordering::SeqCst)
     }
 
     pub fn mails(&self) -> Vec<Mail> {
@@ -209,7 +247,8 @@ impl Conversation {
                     self.reply(Step::Hello, &extensions)?;
                 }
                 "STARTTLS" => {
-                    self.reply(Step::StartTls, "220 go ahead")?;
+                    let injected = self.offer.dialect == Dialect::InjectsBeforeTls;
+                    self.reply(Step::StartTls, if injected { "220 go\r\n250 AUTH PLAIN" } else { "220 go ahead" })?;
                     let Stream::Plain(plain) = self.stream.take()?.into_inner() else { return None };
                     self.stream = Some(BufReader::new(self.encrypted(plain)?));
                     self.message = Reply::default();
@@ -248,6 +287,9 @@ impl Conversation {
             lines.push(format!("AUTH {mechanisms}"));
         }
         lines.push("8BITMIME".into());
+        if self.offer.dialect == Dialect::LowerCase {
+            lines = lines.iter().map(|line| line.to_lowercase()).collect();
+        }
         let last = lines.len() - 1;
         let line = |(index, text): (usize, &String)| format!("250{}{text}", if index == last { ' ' } else { '-' });
         lines.iter().enumerate().map(line).collect::<Vec<_>>().join("\r\n")
@@ -255,14 +297,24 @@ impl Conversation {
 
     fn authenticate(&mut self, rest: &str) -> Option<()> {
         let text = |encoded: &str| String::from_utf8(STANDARD.decode(encoded.trim()).ok()?).ok();
+        let [for_name, for_password] = match self.offer.dialect {
+            Dialect::OddPrompts => ["334 Benutzername?", "334"],
+            _ => ["334 VXNlcm5hbWU6", "334 UGFzc3dvcmQ6"],
+        };
         let shown = if let Some(initial) = rest.strip_prefix("PLAIN ") {
-            let decoded = text(initial)?;
+            let again = if self.offer.dialect == Dialect::AsksAgain {
+                self.say("334 ")?;
+                self.line()?
+            } else {
+                initial.to_owned()
+            };
+            let decoded = text(&again)?;
             let mut parts = decoded.split('\0').skip(1).map(ToOwned::to_owned);
             (parts.next()?, parts.next()?)
         } else {
-            self.say("334 VXNlcm5hbWU6")?;
+            self.say(for_name)?;
             let user = text(&self.line()?)?;
-            self.say("334 UGFzc3dvcmQ6")?;
+            self.say(for_password)?;
             (user, text(&self.line()?)?)
         };
         let (_, user, password) = self.offer.auth?;
@@ -322,13 +374,39 @@ impl Conversation {
                 thread::sleep(Duration::from_secs(20));
                 None
             }
+            Some((at, SmtpFault::EndlessLine)) if at == step => {
+                self.write(b"250 ")?;
+                loop {
+                    self.write(&[b'a'; 64 << 10])?;
+                }
+            }
+            Some((at, SmtpFault::EndlessReply)) if at == step => loop {
+                self.write(&b"250-again\r\n".repeat(4096))?;
+            },
+            Some((at, SmtpFault::Drip)) if at == step => loop {
+                self.write(b"2")?;
+                thread::sleep(Duration::from_millis(100));
+            },
             _ => self.say(text),
         }
     }
 
     fn say(&mut self, text: &str) -> Option<()> {
+        let is_whole = text.contains("\r\n") || text.starts_with("334");
+        let code = text.get(..3)?;
+        match self.offer.dialect {
+            // "You are welcome" in Chinese.
+            Dialect::Gbk if !is_whole => {
+                self.write(&[code.as_bytes(), b" \xc4\xfa\xba\xc3\xa3\xac\xbb\xb6\xd3\xad\r\n"].concat())
+            }
+            Dialect::Bare if !is_whole => self.write(format!("{code}\r\n").as_bytes()),
+            _ => self.write(format!("{text}\r\n").as_bytes()),
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Option<()> {
         let stream = self.stream.as_mut()?.get_mut();
-        stream.write_all(format!("{text}\r\n").as_bytes()).ok()?;
+        stream.write_all(bytes).ok()?;
         stream.flush().ok()
     }
 }
