@@ -149,8 +149,13 @@ impl Failure {
         }
     }
 
-    /// Returns true if the provider or the network is at fault; a breaker counts these. A user's request cannot cause
-    /// such a failure, or one user could block the provider for all.
+    /// Returns true if the provider fails for all callers and not only for this request. A breaker counts these.
+    pub fn is_outage(&self) -> bool {
+        self.is_fault_of_provider() || self.kind == FailureKind::Misconfigured
+    }
+
+    /// Returns true if the provider or the network is at fault. A user's request cannot cause such a failure, or one user
+    /// could block the provider for all.
     pub fn is_fault_of_provider(&self) -> bool {
         matches!(
             self.kind,

@@ -14,7 +14,10 @@ use std::{
 
 use serde_json::json;
 
-use crate::support::{Caller, Server, Setup};
+use crate::support::{
+    Caller, Server, Setup, eventually,
+    fake_provider::{FakeProvider, Reply},
+};
 
 /// A number of clients that saturates the service, and ten times as many.
 const BUSY: usize = 48;
@@ -222,6 +225,34 @@ fn a_distributed_enumeration_ends_at_the_daily_budget_without_affecting_users() 
     server.edit("delete from code_sends");
     let one = (0..50).filter(|n| ask(&server, "13700137000", &format!("198.51.100.{n}")) == 200).count();
     assert_eq!(one, 1);
+}
+
+#[test]
+fn two_clients_leave_permits_of_a_slow_provider_for_others() {
+    let slow = Reply::json(r#"{"Code":"OK","BizId":"1"}"#).after(Duration::from_secs(1));
+    let provider = FakeProvider::with_handler(move |_| slow.clone());
+    let server = limited()
+        .with("SMS_PROVIDER", "aliyun")
+        .with("SMS_ENDPOINT", provider.url())
+        .with("SMS_ACCESS_KEY_ID", "id")
+        .with("SMS_ACCESS_KEY_SECRET", "secret")
+        .with("SMS_SIGN_NAME", "Yarrow")
+        .with("SMS_TEMPLATE_CODE", "SMS_1")
+        .start();
+    scope(|scope| {
+        for number in 0..40 {
+            let (server, client) = (&server, format!("203.0.113.{}", number % 2));
+            scope.spawn(move || ask(server, &format!("1390000{number:04}"), &client));
+        }
+        eventually("the two clients hold their permits", || provider.requests().len() >= 8);
+        let others = (0..60).map(|number| {
+            let server = &server;
+            scope.spawn(move || ask(server, &format!("1380000{number:04}"), &format!("198.51.100.{number}")))
+        });
+        let others: Vec<_> = others.collect();
+        let statuses: Vec<_> = others.into_iter().map(|other| other.join().unwrap()).collect();
+        assert!(statuses.iter().all(|status| *status == 200), "{statuses:?}");
+    });
 }
 
 #[test]

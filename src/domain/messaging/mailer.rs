@@ -1,20 +1,28 @@
 //! Sends email through the configured provider, behind a circuit breaker and a limit of concurrent messages.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use crate::{
-    concurrency::semaphore::Semaphore,
+    concurrency::semaphore::{WaitLimits, WaitingSemaphore},
     providers::{breaker::CircuitBreaker, email::EmailSender},
 };
 
-/// Messages passed to the mail server at the same time, so that a slow provider leaves threads for other work.
-const MAX_CONCURRENT_MESSAGES: u32 = 32;
+/// The limits of messages passed to one provider at the same time. A slow provider leaves threads for other work, and one
+/// client leaves permits for others.
+pub const MESSAGE_LIMITS: WaitLimits = WaitLimits {
+    permits: 64,
+    permits_per_key: 4,
+    waiting: 32,
+    waiting_per_key: 16,
+    max_wait: Duration::from_secs(5),
+};
 
 /// The email provider with its breaker and permits.
 pub struct Mailer {
     pub sender: Box<dyn EmailSender>,
     pub breaker: Arc<CircuitBreaker>,
-    pub permits: Semaphore,
+    /// Limits concurrent messages, also of each client network.
+    pub permits: WaitingSemaphore<String>,
 }
 
 impl Mailer {
@@ -22,7 +30,7 @@ impl Mailer {
         Self {
             sender,
             breaker: Arc::new(CircuitBreaker::with_defaults("email")),
-            permits: Semaphore::new(MAX_CONCURRENT_MESSAGES),
+            permits: WaitingSemaphore::new(MESSAGE_LIMITS),
         }
     }
 }

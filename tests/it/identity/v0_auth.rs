@@ -4,7 +4,11 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use crate::support::{Caller, Request, Response, Server, Setup, eventually_some, send_concurrently};
+use crate::support::{
+    Caller, Request, Response, Server, Setup, eventually_some,
+    fake_provider::{FakeProvider, Reply},
+    send_concurrently,
+};
 
 const PHONE: &str = "13800138000";
 const MINUTE: u64 = 60;
@@ -284,21 +288,41 @@ fn restores_leading_zeros_of_numeric_codes() {
     log_in(json!("2468")).expect_problem(401, "invalid_code");
 }
 
-#[test]
-fn provider_failures_leave_no_code_and_use_no_limit() {
-    // Nothing listens on port 1, so the provider certainly accepted nothing.
-    let broken = Setup::default()
+fn by_aliyun(provider: &FakeProvider) -> Setup {
+    by_aliyun_at(&provider.url())
+}
+
+fn by_aliyun_at(endpoint: &str) -> Setup {
+    Setup::default()
         .with("SMS_PROVIDER", "aliyun")
-        .with("SMS_ENDPOINT", "http://127.0.0.1:1")
+        .with("SMS_ENDPOINT", endpoint)
         .with("SMS_ACCESS_KEY_ID", "id")
         .with("SMS_ACCESS_KEY_SECRET", "secret")
         .with("SMS_SIGN_NAME", "Yarrow")
-        .with("SMS_TEMPLATE_CODE", "SMS_1");
-    let server = broken.start();
+        .with("SMS_TEMPLATE_CODE", "SMS_1")
+}
+
+#[test]
+fn provider_failures_leave_no_code_and_use_no_limit() {
+    // Nothing listens there, so the provider certainly accepted nothing.
+    let server = by_aliyun_at(&FakeProvider::unreachable_url()).start();
     let response = ask(&server, PHONE).send().expect_problem(503, "provider_unavailable");
     assert!(response.header("retry-after").is_some());
-    assert!(!response.text().contains("127.0.0.1"), "{}", response.text());
+    assert!(!response.text().contains("127."), "{}", response.text());
     assert_eq!(server.value::<i64>("select count(*) from code_sends"), 0);
+    assert_eq!(server.value::<i64>("select count(*) from codes"), 0);
+}
+
+#[test]
+fn a_refused_message_uses_the_limits() {
+    let provider = FakeProvider::with_handler(|_| Reply::json(r#"{"Code":"isv.MOBILE_NUMBER_ILLEGAL"}"#));
+    let server = by_aliyun(&provider).start();
+    ask(&server, PHONE).send().expect_problem(503, "provider_unavailable");
+    for _ in 0..10 {
+        ask(&server, PHONE).send().expect_problem(429, "too_many_requests");
+    }
+    assert_eq!(provider.requests().len(), 1);
+    assert_eq!(server.value::<i64>("select count(*) from code_sends"), 1);
     assert_eq!(server.value::<i64>("select count(*) from codes"), 0);
 }
 

@@ -1,5 +1,7 @@
 //! `/api/v1/auth`: codes by email, sign-in and devices.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -271,13 +273,43 @@ fn signs_in_with_a_code_sent_by_smtp() {
 }
 
 #[test]
+fn a_refused_message_leaves_no_code_and_uses_the_limits() {
+    for status in [450, 550] {
+        let trouble = Some((Step::Recipient, SmtpFault::Refuse(status)));
+        let mail_server = FakeSmtpServer::offering(Offer { starttls: true, trouble, ..Offer::default() });
+        let server = by_smtp(&mail_server).start();
+        assert!([429, 503].contains(&ask(&server, EMAIL).send().status), "{status}");
+        let refused = ask(&server, EMAIL).send().expect_problem(429, "too_many_requests");
+        assert!(refused.header("retry-after").is_some());
+        assert_eq!(mail_server.sessions(), 1, "{status}");
+        assert_eq!(server.value::<i64>("select count(*) from codes"), 0, "{status}");
+        assert_eq!(server.value::<i64>("select count(*) from code_sends"), 1, "{status}");
+    }
+}
+
+#[test]
+fn a_hostile_mail_server_takes_neither_memory_nor_time() {
+    for trouble in [SmtpFault::EndlessLine, SmtpFault::EndlessReply, SmtpFault::Drip] {
+        for step in [Step::Greeting, Step::Hello, Step::Recipient] {
+            let mail_server = FakeSmtpServer::offering(Offer { trouble: Some((step, trouble)), ..Offer::default() });
+            let server = by_smtp(&mail_server).with("EMAIL_TLS", "none").with("EMAIL_TIMEOUT", "2 s").start();
+            let started_at = Instant::now();
+            let taken = server.memory_taken(|server| {
+                ask(server, EMAIL).send().expect_problem(503, "provider_unavailable");
+            });
+            let took = started_at.elapsed();
+            println!("{trouble:?} at {step:?}: {} KiB, {took:?}", taken >> 10);
+            assert!(taken < 16 << 20, "{trouble:?} at {step:?}: {taken} bytes");
+            assert!(took < Duration::from_secs(6), "{trouble:?} at {step:?}: {took:?}");
+        }
+    }
+}
+
+#[test]
 fn mail_server_failures_leave_no_code_and_use_no_limit() {
-    for trouble in [SmtpFault::Refuse(550), SmtpFault::HangUp] {
-        let mail_server = FakeSmtpServer::offering(Offer {
-            starttls: true,
-            trouble: Some((Step::Recipient, trouble)),
-            ..Offer::default()
-        });
+    for (step, trouble) in [(Step::Sender, SmtpFault::Refuse(451)), (Step::Recipient, SmtpFault::HangUp)] {
+        let mail_server =
+            FakeSmtpServer::offering(Offer { starttls: true, trouble: Some((step, trouble)), ..Offer::default() });
         let server = by_smtp(&mail_server).start();
         for _ in 0..3 {
             ask(&server, EMAIL).send().expect_problem(503, "provider_unavailable");

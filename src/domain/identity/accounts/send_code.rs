@@ -1,21 +1,21 @@
 //! Sends verification codes.
 //!
 //! The budgets are reserved before the message is sent. They are released only if the provider certainly did not accept
-//! it.
+//! it and serves nobody: a message that it refuses costs a call, so it costs budget too.
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::{
-    concurrency::semaphore::{Permit, Semaphore},
+    concurrency::semaphore::{WaitingPermit, WaitingSemaphore},
     core::Core,
     domain::{
         identity::{
             codes::{self, AddressHmac, NewCode, Purpose},
             users::Address,
         },
-        messaging::mailer::Mailer,
+        messaging::mailer::{MESSAGE_LIMITS, Mailer},
     },
     error::{Code, Error, Result},
     providers::{
@@ -30,15 +30,13 @@ use crate::{
 const SMS_CODE_DIGITS: usize = 6;
 const EMAIL_CODE_DIGITS: usize = 8;
 
-/// Messages passed to the SMS provider at the same time, so that a slow provider leaves threads for other work.
-const MAX_CONCURRENT_MESSAGES: u32 = 32;
-
 /// The service that sends verification codes by SMS and email.
 pub struct CodeSender {
     pub core: Core,
     pub sms: Box<dyn SmsSender>,
     pub sms_breaker: Arc<CircuitBreaker>,
-    pub sms_permits: Semaphore,
+    /// Limits concurrent messages, also of each client network.
+    pub sms_permits: WaitingSemaphore<String>,
     pub mailer: Arc<Mailer>,
     /// Counts of codes sent, accepted and refused.
     pub metrics: Arc<codes::CodeMetrics>,
@@ -50,7 +48,7 @@ impl CodeSender {
             core,
             sms,
             sms_breaker: Arc::new(CircuitBreaker::with_defaults("sms")),
-            sms_permits: Semaphore::new(MAX_CONCURRENT_MESSAGES),
+            sms_permits: WaitingSemaphore::new(MESSAGE_LIMITS),
             mailer,
             metrics: Arc::default(),
         }
@@ -78,9 +76,9 @@ pub struct CodeTerms {
 /// Sends a code. Blocks on the provider. Treats known and unknown addresses alike.
 ///
 /// # Errors
-/// `too_many_requests` if a budget is spent. `provider_unavailable` if the provider fails: the code is deleted and the
-/// budgets are released. `provider_timeout` if the outcome is unknown: the code stays valid and the budgets stay used,
-/// because the message may still arrive.
+/// `too_many_requests` if a budget is spent. `provider_unavailable` if the provider did not accept the message: the code
+/// is deleted, and the budgets are released if the provider serves nobody. `provider_timeout` if the outcome is unknown:
+/// the code stays valid and the budgets stay used, because the message may still arrive.
 pub fn send_code(sender: &CodeSender, request: &CodeRequest) -> Result<CodeTerms> {
     let core = &sender.core;
     let config = Arc::clone(&core.config);
@@ -95,7 +93,7 @@ pub fn send_code(sender: &CodeSender, request: &CodeRequest) -> Result<CodeTerms
     let network = codes::client_network(request.client);
     // Checks the budgets before it acquires a permit, so that a flood does not occupy the permits.
     core.store.read(|tx| codes::require_budget_in(tx, &config.auth, &new_code.recipient, &network))?;
-    let _slot = slot(sender, &request.address)?;
+    let _permit = acquire_permit(sender, &request.address, network.clone())?;
     let reserved = new_code.clone();
     let reservation = core
         .store
@@ -113,17 +111,19 @@ pub fn send_code(sender: &CodeSender, request: &CodeRequest) -> Result<CodeTerms
     if !failure.is_certainly_not_accepted() {
         return Err(Error::new(Code::ProviderTimeout).caused_by(failure));
     }
+    let is_outage = failure.is_outage();
     core.store
         .write(move |tx| {
             codes::delete_if_current_in(tx, &new_code.recipient, new_code.purpose, new_code.hmac)?;
-            codes::release_in(tx, reservation)
+            if is_outage { codes::release_in(tx, reservation) } else { Ok(()) }
         })
         .wait()?;
     let code = match failure.kind {
         FailureKind::RecipientLimited => Code::TooManyRequests,
         _ => Code::ProviderUnavailable,
     };
-    Err(Error::new(code).retry_after(failure.retry_after).caused_by(failure))
+    let error = Error::new(code).detail("The message could not be sent. Try again later.");
+    Err(error.retry_after(failure.retry_after).caused_by(failure))
 }
 
 /// Returns the lifetime of a code for this address.
@@ -142,11 +142,16 @@ pub const fn code_digits(address: &Address) -> usize {
     }
 }
 
-fn slot<'sender>(sender: &'sender CodeSender, address: &Address) -> Result<Permit<'sender>> {
-    match address {
-        Address::Phone(_) => sender.sms_permits.try_acquire(),
-        Address::Email(_) => sender.mailer.permits.try_acquire(),
-    }
+fn acquire_permit<'sender>(
+    sender: &'sender CodeSender,
+    address: &Address,
+    client_network: String,
+) -> Result<WaitingPermit<'sender, String>> {
+    let permits = match address {
+        Address::Phone(_) => &sender.sms_permits,
+        Address::Email(_) => &sender.mailer.permits,
+    };
+    Ok(permits.acquire(client_network)?)
 }
 
 fn new_code(core: &Core, request: &CodeRequest, code: &str) -> NewCode {
