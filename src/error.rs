@@ -81,7 +81,7 @@ codes! {
     BudgetSpent = "budget_spent", "Today's budget for the language model is spent. Try again after `Retry-After`.";
     RequestTimeout = "request_timeout", "The request did not arrive in time.";
     ProviderFailed = "provider_failed", "The provider returned an error or an invalid response.";
-    ProviderUnavailable = "provider_unavailable", "The provider is unreachable or overloaded. Try again later.";
+    ProviderUnavailable = "provider_unavailable", "The provider is not available. Try again later.";
     ProviderTimeout = "provider_timeout", "The provider did not respond in time. Try again later.";
     Overloaded = "overloaded", "The service is overloaded. Try again after `Retry-After`.";
     StorageFull = "storage_full", "The disk is full. Reading still works.";

@@ -90,6 +90,9 @@ pub struct Readiness {
     /// `ok`, or `low` below the free space that raises an alert.
     #[schema(example = "ok")]
     disk: &'static str,
+    /// Providers that serve nobody: several calls in a row failed, or the provider rejects our key or account.
+    #[schema(example = json!([]))]
+    providers_down: Vec<&'static str>,
 }
 
 pub async fn readiness(context: RequestContext, _: Nothing) -> Result<Json<Readiness>> {
@@ -98,6 +101,7 @@ pub async fn readiness(context: RequestContext, _: Nothing) -> Result<Json<Readi
     // reason to stop serving those who read.
     context.committed(context.app.store.write(|_| Ok(()))).await?;
     let pressure = context.app.store.writer_load();
+    let outages = context.app.health.outages(&condition).into_iter();
     Ok(Json(Readiness {
         status: "ready",
         writes_waiting: pressure.queued,
@@ -110,6 +114,7 @@ pub async fn readiness(context: RequestContext, _: Nothing) -> Result<Json<Readi
         backups: condition.backup_state(&context.app.config).name(),
         backup_at: condition.backups.last.as_ref().map(backups::LastBackup::at),
         disk: if condition.is_disk_low(&context.app.config) { "low" } else { "ok" },
+        providers_down: outages.filter_map(|(name, outage)| outage.map(|_| name)).collect(),
     }))
 }
 

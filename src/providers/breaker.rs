@@ -2,7 +2,8 @@
 //! single probe through from time to time.
 //!
 //! Owns the counting, not the calls or the clock. Only faults of the provider count: a response that refuses one
-//! request shows a healthy provider. Time is passed in as milliseconds since 1970; a clock that was set back restarts
+//! request shows a healthy provider. A provider that rejects our key or account serves nobody, which is known from the
+//! first such response on. Time is passed in as milliseconds since 1970; a clock that was set back restarts
 //! the wait instead of prolonging it.
 
 use std::sync::Mutex;
@@ -25,7 +26,18 @@ pub struct CircuitBreaker {
     threshold: u32,
     probe_after_millis: i64,
     state: Mutex<BreakerState>,
+    /// The code with which the provider rejects all calls, until it serves one.
+    misconfiguration: Mutex<Option<String>>,
     metrics: BreakerMetrics,
+}
+
+/// The reason why a provider serves nobody.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outage {
+    /// Several calls in a row failed, so that none are made for a while.
+    Paused,
+    /// It rejects all calls with this code, until somebody corrects its settings or its account.
+    Misconfigured(String),
 }
 
 /// Counts of call outcomes since the start.
@@ -79,6 +91,7 @@ impl CircuitBreaker {
             threshold: threshold.max(1),
             probe_after_millis: milliseconds(probe_after),
             state: Mutex::new(BreakerState::Closed { faults: 0 }),
+            misconfiguration: Mutex::default(),
             metrics: BreakerMetrics {
                 answered: Counter::default(),
                 failed: Counter::default(),
@@ -103,6 +116,12 @@ impl CircuitBreaker {
     /// Returns true if calls are rejected.
     pub fn is_open(&self) -> bool {
         matches!(self.state(), BreakerState::Open { .. })
+    }
+
+    /// Returns the outage of the provider, if it has one.
+    pub fn outage(&self) -> Option<Outage> {
+        let misconfiguration = lock_unpoisoned(&self.misconfiguration).clone();
+        misconfiguration.map(Outage::Misconfigured).or_else(|| self.is_open().then_some(Outage::Paused))
     }
 
     /// Five faults in a row, a probe every 30 seconds.
@@ -166,6 +185,17 @@ impl CircuitBreaker {
         }
     }
 
+    /// Sets or clears the misconfiguration. A refusal of one request may come before the check of the account, so it clears
+    /// nothing.
+    fn record_misconfiguration(&self, failure: Option<&Failure>) {
+        let code = match failure.map(|failure| (failure.kind, &failure.code)) {
+            Some((FailureKind::Misconfigured, code)) => Some(code.clone()),
+            None | Some((FailureKind::ContentRefused | FailureKind::Unusable, _)) => None,
+            Some(_) => return,
+        };
+        *lock_unpoisoned(&self.misconfiguration) = code;
+    }
+
     fn give_probe_back(&self) {
         if let BreakerState::Open { probing, .. } = &mut *lock_unpoisoned(&self.state) {
             *probing = false;
@@ -180,13 +210,14 @@ impl BreakerPermit<'_> {
         metrics.durations.add_duration(self.begun.elapsed());
         match failure {
             None => metrics.answered.add(1),
-            Some(failure) if failure.is_fault_of_provider() => metrics.failed.add(1),
+            Some(failure) if failure.is_outage() => metrics.failed.add(1),
             Some(failure) if failure.kind == FailureKind::Cancelled => metrics.cancelled.add(1),
             Some(_) => metrics.refused.add(1),
         }
+        self.breaker.record_misconfiguration(failure);
         match failure {
             Some(failure) if failure.kind == FailureKind::Cancelled => return,
-            Some(failure) if failure.is_fault_of_provider() => {
+            Some(failure) if failure.is_outage() => {
                 self.breaker.record_fault(self.probing, now_millis);
             }
             _ => self.breaker.record_answer(self.probing),
@@ -292,6 +323,27 @@ mod tests {
         let breaker = opened_at(1_000_000 * SECOND);
         assert!(breaker.try_acquire(0).is_err());
         assert!(breaker.try_acquire(30 * SECOND).is_ok());
+    }
+
+    #[test]
+    fn a_misconfiguration_is_an_outage_at_once_and_until_a_call_succeeds() {
+        let breaker = CircuitBreaker::with_defaults("x");
+        let record = |kind, code| {
+            let failure = Failure::new(kind, "x", code);
+            breaker.try_acquire(0).unwrap().record(Some(&failure), 0);
+        };
+        record(FailureKind::Misconfigured, "http_401");
+        let outage = Some(Outage::Misconfigured("http_401".to_owned()));
+        assert_eq!((breaker.outage(), breaker.is_open()), (outage.clone(), false));
+        record(FailureKind::Refused, "bad_number");
+        assert_eq!(breaker.outage(), outage);
+        breaker.try_acquire(0).unwrap().record(None, 0);
+        assert_eq!(breaker.outage(), None);
+        for _ in 0..5 {
+            record(FailureKind::Misconfigured, "http_401");
+        }
+        assert!(breaker.is_open());
+        assert_eq!(opened_at(0).outage(), Some(Outage::Paused));
     }
 
     #[test]

@@ -33,7 +33,7 @@ use crate::{
 };
 
 pub use delivery::DeliveryResult;
-pub use rules::{Finding, evaluate, with_advice};
+pub use rules::{Finding, PROVIDER_DOWN, evaluate, with_advice};
 
 const ACTIVE: &str = "alerts.active";
 

@@ -8,7 +8,10 @@ use crate::{
     core::Core,
     domain::{
         identity::codes,
-        moderation::policy::{self, Service},
+        moderation::{
+            external_moderator::MODERATION,
+            policy::{self, Service},
+        },
         money::{ledger::verification, payments::orders},
         operations::{
             backups::{self, BackupStatus},
@@ -16,7 +19,7 @@ use crate::{
         },
     },
     error::Result,
-    providers::breaker::CircuitBreaker,
+    providers::breaker::{CircuitBreaker, Outage},
     store::files::{database_size, disk_space},
     types::{Timestamp, named_enum},
 };
@@ -32,6 +35,14 @@ pub struct Health {
 }
 
 impl Health {
+    /// Returns the configured providers, each with its outage if it has one. An external moderator that is switched off
+    /// has none: it gets no calls, so its recovery would go unseen.
+    pub fn outages(&self, snapshot: &HealthSnapshot) -> Vec<(&'static str, Option<Outage>)> {
+        let is_used = |name: &str| name != MODERATION || snapshot.moderated_by == Service::External;
+        let outage = |breaker: &CircuitBreaker| breaker.outage().filter(|_| is_used(breaker.provider()));
+        self.breakers.iter().map(|breaker| (breaker.provider(), outage(breaker))).collect()
+    }
+
     /// Returns the validity of the served certificate; in a process that serves none, of the configured files.
     pub fn certificate_validity(&self) -> Option<CertificateValidity> {
         self.served_certificate.validity().or_else(|| certificate::validity(&self.core.config).ok().flatten())

@@ -3,15 +3,15 @@
 use crate::{
     config::Config,
     core::Core,
-    domain::{
-        moderation::{external_moderator::MODERATION, policy::Service},
-        operations::health::{self, BackupState, Health, HealthSnapshot, LedgerState},
-    },
+    domain::operations::health::{self, BackupState, Health, HealthSnapshot, LedgerState},
     error::Error,
+    providers::breaker::Outage,
     store,
     types::{Timestamp, pluralize},
 };
 
+/// The beginning of the rule of each provider.
+pub const PROVIDER_DOWN: &str = "provider_down:";
 const DATABASE_DAMAGED: &str = "database_damaged";
 /// The rule that fires while no health snapshot can be taken, so that no other rule can be evaluated.
 pub(super) const HEALTH_UNKNOWN: &str = "condition_unknown";
@@ -66,15 +66,19 @@ pub fn with_advice(core: &Core, rule: &str, detail: String) -> String {
     if rule == DATABASE_DAMAGED { format!("{detail} {}", health::recovery_advice(core)) } else { detail }
 }
 
-/// An external moderator that is switched off does not fire: it gets no calls, so its recovery would go unseen.
 fn providers_down(health: &Health, snapshot: &HealthSnapshot) -> Vec<Finding> {
-    let is_used = |name: &str| name != MODERATION || snapshot.moderated_by == Service::External;
-    let finding = |name: &str, is_open| {
-        let detail = format!("Calls to the {name} provider are paused because several failed in a row.");
-        Finding::new(&format!("provider_down:{name}"), is_open, detail)
+    let finding = |name: &str, outage: Option<Outage>| {
+        let is_firing = outage.is_some();
+        let detail = match outage {
+            Some(Outage::Misconfigured(code)) => {
+                format!("The {name} provider rejects all calls ({code}). Check its account and its settings.")
+            }
+            _ => format!("Calls to the {name} provider are paused because several failed in a row."),
+        };
+        Finding::new(&format!("{PROVIDER_DOWN}{name}"), is_firing, detail)
     };
-    let breakers = health.breakers.iter();
-    breakers.map(|breaker| finding(breaker.provider(), breaker.is_open() && is_used(breaker.provider()))).collect()
+    let outages = health.outages(snapshot);
+    outages.into_iter().map(|(name, outage)| finding(name, outage)).collect()
 }
 
 fn payments_in_review(snapshot: &HealthSnapshot) -> Finding {
