@@ -159,7 +159,7 @@ declare::settings! {
         timeout: Duration = "3 s", no flag,
             "Timeout of one call, including its retry. A long text is split and takes several calls.";
         max_concurrent_calls: u32 = "32", no flag,
-            "Maximum number of concurrent calls to the provider.";
+            "Maximum number of concurrent calls to the provider, an eighth of them for one user. Further texts wait for up to `moderation.timeout`, then get 503, also with the fallback on.";
         texts_per_user_hour: u32 = "1200", no flag,
             "Texts per user that are sent to the provider in an hour, counted from the first; then 429. Model responses do not count.";
         shadow_sample_rate: f64 = "0", no flag,
@@ -197,7 +197,7 @@ declare::settings! {
         max_retry_delay: Duration = "10 s", no flag,
             "If a server asks for a longer delay than this, the call is not retried.";
         max_response_bytes: Bytes = "256 KiB", no flag,
-            "Maximum size of a response, including its reasoning.";
+            "Maximum size of a response, including its reasoning. A stream may have 64 times as many bytes in total.";
         breaker_threshold: u32 = "5", no flag,
             "Consecutive failures that open the circuit breaker.";
         breaker_pause: Duration = "30 s", no flag,

@@ -7,7 +7,7 @@ use std::{
 
 use super::{
     engine::{ContentType, contact_number},
-    external_moderator,
+    external_moderator::{self, NO_PERMIT},
     policy::{self, Policy, Service},
     ruling::Ruling,
     service::Moderation,
@@ -145,7 +145,8 @@ pub fn is_external_active(core: &Core) -> bool {
 /// Blocks if [`Moderation::may_block`] is true.
 ///
 /// # Errors
-/// `moderation_unavailable` if the external moderator fails and the fallback is off.
+/// `moderation_unavailable` if the external moderator fails and the fallback is off, or if too many texts are being
+/// moderated.
 pub fn moderate(
     moderation: &Moderation,
     content_type: ContentType,
@@ -194,7 +195,7 @@ fn moderate_externally(
 ) -> Result<Ruling> {
     match moderation.external.moderate(content_type, text, account) {
         Ok(verdict) => Ok(Ruling::from_verdict(moderation.external.name(), text, &verdict)),
-        Err(failure) if policy.falls_back => {
+        Err(failure) if policy.falls_back && failure.code != NO_PERMIT => {
             tracing::warn!(%failure, "the word list decides because the external moderator failed");
             Ok(Ruling { degraded: true, ..moderate_locally(moderation, content_type, text)? })
         }

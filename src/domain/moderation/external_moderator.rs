@@ -1,4 +1,7 @@
 //! The external moderator: called behind a circuit breaker and a semaphore, with facts about its health for operators.
+//!
+//! A user holds an eighth of the permits at most. A text that gets no permit is undecided: our own load is no failure of
+//! the service, and must not let the word list decide in its place.
 
 use std::{
     sync::{Arc, Mutex},
@@ -8,7 +11,11 @@ use std::{
 use super::engine::ContentType;
 use crate::{
     clock::Clock,
-    concurrency::{lock::lock_unpoisoned, semaphore::Semaphore},
+    concurrency::{
+        lock::lock_unpoisoned,
+        semaphore::{WaitLimits, WaitingSemaphore},
+    },
+    config,
     core::Core,
     providers::{
         Failure, FailureKind,
@@ -26,12 +33,16 @@ const PROBE_LIFETIME: Duration = Duration::from_mins(1);
 /// The provider name in health checks and alerts.
 pub const MODERATION: &str = "moderation";
 
+/// The failure code of a text that got no permit. The service was not called.
+pub(super) const NO_PERMIT: &str = "too_many_calls";
+
 /// The external moderator, if one is configured.
 pub struct ExternalModerator {
     moderator: Option<Box<dyn TextModerator>>,
     clock: Clock,
     breaker: Arc<CircuitBreaker>,
-    permits: Semaphore,
+    /// By the pseudonym of the user; empty for texts without a user.
+    permits: WaitingSemaphore<String>,
     observations: Mutex<Observations>,
 }
 
@@ -59,9 +70,17 @@ pub struct ProbeResult {
 }
 
 impl ExternalModerator {
-    pub fn new(moderator: Option<Box<dyn TextModerator>>, clock: Clock, max_calls: u32) -> Self {
+    pub fn new(moderator: Option<Box<dyn TextModerator>>, clock: Clock, settings: &config::Moderation) -> Self {
         let breaker = Arc::new(CircuitBreaker::with_defaults(MODERATION));
-        Self { moderator, clock, breaker, permits: Semaphore::new(max_calls), observations: Mutex::default() }
+        let max_calls = settings.max_concurrent_calls;
+        let permits = WaitingSemaphore::new(WaitLimits {
+            permits: max_calls,
+            permits_per_key: (max_calls / 8).max(1),
+            waiting: max_calls,
+            waiting_per_key: (max_calls / 2).max(1),
+            max_wait: settings.timeout,
+        });
+        Self { moderator, clock, breaker, permits, observations: Mutex::default() }
     }
 
     pub fn is_configured(&self) -> bool {
@@ -75,7 +94,7 @@ impl ExternalModerator {
 
     /// Returns the maximum number of concurrent calls.
     pub fn max_calls(&self) -> u32 {
-        self.permits.capacity()
+        self.permits.permits()
     }
 
     /// Returns the circuit breaker, if a moderator is configured.
@@ -95,21 +114,18 @@ impl ExternalModerator {
         lock_unpoisoned(&self.observations).last_success_at
     }
 
-    /// Moderates a text. Blocks for some seconds at most, for each piece of a long text.
-    pub fn moderate(
-        &self,
-        content_type: ContentType,
-        text: &str,
-        account: Option<&str>,
-    ) -> Result<ModerationResult, Failure> {
+    /// Moderates a text. Blocks for some seconds at most: for a permit, and for each piece of a long text.
+    ///
+    /// Fails with code [`NO_PERMIT`] if too many texts are being moderated.
+    pub fn moderate(&self, content_type: ContentType, text: &str, account: Option<&str>) -> Result<ModerationResult, Failure> {
         let Some(moderator) = &self.moderator else {
             return Err(Failure::new(FailureKind::Misconfigured, "none", "not_configured"));
         };
         // Before the circuit breaker, because our own limit says nothing about the provider.
         let _permit = self
             .permits
-            .try_acquire()
-            .map_err(|_| Failure::new(FailureKind::Busy, moderator.name(), "too_many_calls"))?;
+            .acquire(account.unwrap_or_default().to_owned())
+            .map_err(|_| Failure::new(FailureKind::Busy, moderator.name(), NO_PERMIT))?;
         self.breaker.run(
             || self.clock.now().0,
             || {

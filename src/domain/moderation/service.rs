@@ -21,7 +21,7 @@ impl Moderation {
         let settings = &core.config.moderation;
         Self {
             word_list: ActiveWordList::new(core.store.clone()),
-            external: ExternalModerator::new(moderator, core.clock.clone(), settings.max_concurrent_calls),
+            external: ExternalModerator::new(moderator, core.clock.clone(), settings),
             external_quota: ExternalQuota::default(),
             shadow_sampler: ShadowSampler::new(settings.shadow_sample_rate),
             core,

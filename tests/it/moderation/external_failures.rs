@@ -11,6 +11,7 @@ use crate::support::{
     Request, eventually,
     fake_provider::{FakeProvider, Latch, ReceivedRequest, Reply},
     model_requests::provider_streaming,
+    send_concurrently,
 };
 
 fn business(code: u16) -> Reply {
@@ -213,6 +214,28 @@ fn opens_the_circuit_breaker_after_repeated_failures() {
     let refused = check(&server, &user, "好吗").expect_problem(503, "moderation_unavailable");
     let wait: u64 = refused.header("retry-after").unwrap().parse().unwrap();
     assert!((1..=31).contains(&wait), "{wait}");
+}
+
+#[test]
+fn load_of_one_user_lets_no_text_pass_by_the_word_list() {
+    // The word list knows nothing of this word, so each acceptance would be its.
+    let provider = FakeProvider::with_handler(|request| judged(request, "微信").after(Duration::from_millis(300)));
+    let server = with_vendor(&provider).start();
+    let (user, other, key) = (server.sign_in(OWN), server.sign_in("13800138001"), server.api_key("operator"));
+    switch(&server, &key, true).expect(200);
+    let nickname =
+        |user, number: usize| server.put("/user/nickname").by(user).form(&[("nickname", &format!("微信{number}"))]);
+    let mut requests: Vec<_> = (0..60).map(|number| nickname(&user, number)).collect();
+    requests.push(nickname(&other, 60));
+    let responses = send_concurrently(requests);
+    let statuses: Vec<_> = responses.iter().map(|response| response.status).collect();
+    assert!(statuses.iter().all(|status| [422, 503].contains(status)), "{statuses:?}");
+    assert_eq!(statuses[60], 422, "another user waits for nobody");
+    let busy = responses.iter().find(|response| response.status == 503).expect("not all of them get a permit");
+    assert!(busy.header("retry-after").is_some() && busy.json()["code"] == "moderation_unavailable");
+    for user in [&user, &other] {
+        assert_eq!(server.get("/user/profile").by(user).send().expect(200).json()["nickname"], "");
+    }
 }
 
 #[test]

@@ -14,7 +14,11 @@ use crate::{
             policy::{self, Service},
         },
         money::payments::alipay_gateway,
-        operations::{backups::offsite, network_log},
+        operations::{
+            alerts::{self, PROVIDER_DOWN},
+            backups::offsite,
+            network_log,
+        },
     },
     error::Result,
     providers::{
@@ -127,6 +131,7 @@ pub(super) fn providers(installation: &Installation<'_>) -> Vec<Check> {
         Ok(Some(bucket)) => checks.push(probed("backup bucket", "s3", bucket.probe())),
         Err(error) => checks.push(Check::new(PROVIDERS, "backup bucket", Verdict::Fail, error.to_string())),
     }
+    checks.extend(providers_down(installation));
     if let Some(url) = &config.alerts.webhook_url {
         let webhook = Webhook::new(url.expose_secret(), config.alerts.webhook_secret.as_ref());
         checks.push(probed("alerts", "webhook", webhook.probe()));
@@ -134,12 +139,25 @@ pub(super) fn providers(installation: &Installation<'_>) -> Vec<Check> {
     checks
 }
 
+/// Fails for each provider that the server reports as down. A probe does not see everything: an account without money
+/// answers it.
+fn providers_down(installation: &Installation<'_>) -> Vec<Check> {
+    let active = installation.services().map(|services| services.core.store.read(alerts::active_in));
+    let active = active.and_then(Result::ok).unwrap_or_default();
+    let down = active.into_iter().filter_map(|(rule, alert)| {
+        let name = rule.strip_prefix(PROVIDER_DOWN)?;
+        let detail = format!("the server reports since {}: {}", alert.since(), alert.detail);
+        Some(Check::new(PROVIDERS, format!("{name} calls"), Verdict::Fail, detail))
+    });
+    down.collect()
+}
+
 /// Probes a configured external moderator even if it does not decide, because an operator may switch to it.
 fn moderation(installation: &Installation<'_>) -> Check {
     let check = |verdict, detail: String| Check::new(PROVIDERS, "moderation", verdict, detail);
     let (config, clock) = (installation.config, installation.clock.clone());
     let moderator = factory::text_moderator(config, clock.clone());
-    let external = ExternalModerator::new(moderator, clock, config.moderation.max_concurrent_calls);
+    let external = ExternalModerator::new(moderator, clock, &config.moderation);
     let policy = installation.services().map(|services| services.core.store.read(policy::current_in));
     let decides = policy.is_some_and(|policy| policy.is_ok_and(|policy| policy.service == Service::External));
     match external.probe().map(|probe| probe.failure) {
