@@ -153,17 +153,26 @@ impl Client {
 
     /// Sends a request by another method and waits for the head of the response, whatever its status. Only GET and
     /// DELETE have no body.
-    pub fn send(
+    pub fn send(&self, method: &str, url: &str, headers: &[(&str, &str)], body: &[u8]) -> Result<HttpResponse, Failure> {
+        self.send_within(self.limits.total, method, url, headers, body)
+    }
+
+    /// Like [`Self::send`], with a limit for the whole call, the body of the response included.
+    pub fn send_within(
         &self,
+        total: Duration,
         method: &str,
         url: &str,
         headers: &[(&str, &str)],
         body: &[u8],
     ) -> Result<HttpResponse, Failure> {
+        let total = Some(total.min(self.limits.total));
         let sent = if ["GET", "DELETE"].contains(&method) {
-            self.agent.run(self.request(method, url, headers, ())?)
+            let request = self.agent.configure_request(self.request(method, url, headers, ())?);
+            self.agent.run(request.timeout_global(total).build())
         } else {
-            self.agent.run(self.request(method, url, headers, body)?)
+            let request = self.agent.configure_request(self.request(method, url, headers, body)?);
+            self.agent.run(request.timeout_global(total).build())
         };
         self.answer(sent)
     }

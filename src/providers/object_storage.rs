@@ -3,12 +3,14 @@
 //! The library signs each request in its URL; this module owns sending, retries and the meaning of responses. A large
 //! object is uploaded in parts, each retried on its own, and exists only after the last. Uploads carry their MD5, which
 //! every server compares: it detects truncation and authenticates nothing.
+//!
+//! A server may answer without end, so listings and downloads have limits on pages, objects, bytes and time.
 
 use std::{
     fs::File,
     io::{Read as _, Write},
     path::Path,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -40,7 +42,17 @@ const WHOLE_FILE: Duration = Duration::from_hours(24);
 const MOST_PARTS: u64 = 10_000;
 /// Validity of a signed URL: longer than one request may take.
 const VALID: Duration = Duration::from_hours(1);
-const LARGEST_LIST: usize = 8 << 20;
+/// Bytes of one page of a listing: a thousand keys of a thousand bytes, and their markup.
+const LARGEST_PAGE: usize = 4 << 20;
+/// Of a whole listing.
+const MOST_PAGES: u32 = 200;
+const MOST_OBJECTS: usize = 100_000;
+const LARGEST_LIST: usize = 32 << 20;
+const LIST_TIME: Duration = Duration::from_mins(5);
+/// Other answers have a few hundred bytes.
+const LARGEST_ANSWER: usize = 64 << 10;
+/// Bytes of the name of an upload, and of the tag of a part. Both are sent back.
+const LONGEST_NAME: usize = 1_024;
 
 /// The endpoint and the credentials. `Debug` masks the secret.
 #[derive(Clone, Debug)]
@@ -68,6 +80,14 @@ pub struct ObjectStorage {
 pub struct Object {
     pub key: String,
     pub bytes: u64,
+}
+
+/// A page of a listing.
+struct ListPage {
+    objects: Vec<Object>,
+    next: Option<String>,
+    /// The size of the answer.
+    bytes: usize,
 }
 
 /// Receives the bytes transferred so far and the total.
@@ -118,11 +138,15 @@ impl ObjectStorage {
             return Ok(());
         }
         let action = || self.bucket.create_multipart_upload(Some(&self.credentials), key).sign(VALID);
-        let answer = repeated(|| text(accepted(self.send("POST", &action(), &[])?)?))?;
+        let answer = repeated(|| text(accepted(self.send("POST", &action(), &[])?)?, LARGEST_ANSWER))?;
         let document = whole("InitiateMultipartUploadResult", &answer, "upload_not_understood")?;
         let created =
             CreateMultipartUpload::parse_response(&document).map_err(|_| nonsense("upload_not_understood"))?;
-        let upload = Upload { storage: self, key, id: created.upload_id() };
+        let id = created.upload_id();
+        if id.len() > LONGEST_NAME {
+            return Err(nonsense("upload_not_understood"));
+        }
+        let upload = Upload { storage: self, key, id };
         let stored = upload.send_parts(first, &mut file, total, progress).and_then(|tags| upload.complete(&tags));
         if stored.is_err() {
             upload.abort();
@@ -133,44 +157,90 @@ impl ObjectStorage {
     /// Lists the objects with a prefix.
     ///
     /// # Errors
-    /// The listing failed.
+    /// The listing failed, or exceeds a limit.
     pub fn list(&self, prefix: &str) -> Result<Vec<Object>, Failure> {
-        let (mut found, mut continuation) = (Vec::new(), None::<String>);
-        loop {
-            let mut action = self.bucket.list_objects_v2(Some(&self.credentials));
-            action.with_prefix(prefix.to_owned());
-            if let Some(token) = continuation.take() {
-                action.with_continuation_token(token);
+        let (mut found, mut continuation, mut bytes) = (Vec::new(), None::<String>, 0);
+        let begun = Instant::now();
+        for _ in 0..MOST_PAGES {
+            let time_left = LIST_TIME.checked_sub(begun.elapsed());
+            let time_left = time_left.ok_or_else(|| Failure::new(FailureKind::TimedOut, NAME, "list_timeout"))?;
+            let page = self.list_page(prefix, continuation.take(), None, time_left)?;
+            bytes += page.bytes;
+            found.extend(page.objects);
+            if bytes > LARGEST_LIST || found.len() > MOST_OBJECTS {
+                break;
             }
-            let answer = repeated(|| text(accepted(self.send("GET", &action.sign(VALID), &[])?)?))?;
-            let document = whole("ListBucketResult", &answer, "list_not_understood")?;
-            let page = ListObjectsV2::parse_response(&document).map_err(|_| nonsense("list_not_understood"))?;
-            for object in page.contents {
-                let bytes = object.size.ok_or_else(|| nonsense("list_without_sizes"))?;
-                found.push(Object { key: object.key, bytes });
-            }
-            match page.next_continuation_token {
+            match page.next {
                 Some(token) => continuation = Some(token),
                 None => return Ok(found),
             }
         }
+        Err(nonsense("list_too_long"))
     }
 
-    /// Writes an object to `target` and returns its size in bytes.
+    /// Checks that the server answers and accepts the credentials.
     ///
     /// # Errors
-    /// `Refused` if there is no such object; other kinds if the transfer was incomplete.
-    pub fn fetch(&self, key: &str, target: &mut impl Write, progress: TransferProgress<'_>) -> Result<u64, Failure> {
+    /// As [`Self::list`].
+    pub fn probe(&self, prefix: &str) -> Result<(), Failure> {
+        self.list_page(prefix, None, Some(1), FIRST_BYTE).map(drop)
+    }
+
+    fn list_page(
+        &self,
+        prefix: &str,
+        continuation: Option<String>,
+        most: Option<usize>,
+        time: Duration,
+    ) -> Result<ListPage, Failure> {
+        let mut action = self.bucket.list_objects_v2(Some(&self.credentials));
+        action.with_prefix(prefix.to_owned());
+        if let Some(token) = continuation {
+            action.with_continuation_token(token);
+        }
+        if let Some(most) = most {
+            action.with_max_keys(most);
+        }
+        let answer = repeated(|| {
+            let answer = self.client.send_within(time, "GET", action.sign(VALID).as_ref(), &[], b"")?;
+            text(accepted(answer)?, LARGEST_PAGE)
+        })?;
+        let document = whole("ListBucketResult", &answer, "list_not_understood")?;
+        let page = ListObjectsV2::parse_response(&document).map_err(|_| nonsense("list_not_understood"))?;
+        let objects = page.contents.into_iter().map(|object| {
+            let bytes = object.size.ok_or_else(|| nonsense("list_without_sizes"))?;
+            Ok(Object { key: object.key, bytes })
+        });
+        let objects = objects.collect::<Result<_, Failure>>()?;
+        Ok(ListPage { objects, next: page.next_continuation_token, bytes: answer.len() })
+    }
+
+    /// Writes an object of at most `limit` bytes to `target` and returns its size in bytes.
+    ///
+    /// # Errors
+    /// `Refused` if there is no such object; `file_too_large` if it exceeds the limit; other kinds if the transfer was
+    /// incomplete.
+    pub fn fetch(
+        &self,
+        key: &str,
+        limit: u64,
+        target: &mut impl Write,
+        progress: TransferProgress<'_>,
+    ) -> Result<u64, Failure> {
         let url = self.bucket.get_object(Some(&self.credentials), key).sign(VALID);
         let answer = accepted(self.downloads.send("GET", url.as_ref(), &[], b"")?)?;
         let total = answer.header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
         let (mut pieces, mut buffer, mut received) = (answer.into_pieces(), vec![0; 256 << 10], 0);
         loop {
+            if total.max(received) > limit {
+                return Err(nonsense("file_too_large"));
+            }
             match pieces.read(&mut buffer)? {
                 0 => break,
                 count => {
-                    target.write_all(&buffer[..count]).map_err(|_| unwritable())?;
                     received += count as u64;
+                    let fitting = count - usize::try_from(received.saturating_sub(limit)).unwrap_or(count).min(count);
+                    target.write_all(&buffer[..fitting]).map_err(|_| unwritable())?;
                     progress(received, total.max(received));
                 }
             }
@@ -226,7 +296,8 @@ impl Upload<'_> {
             let action = || storage.bucket.upload_part(Some(&storage.credentials), self.key, number, self.id);
             let tag = repeated(|| {
                 let answer = storage.send_up(&action().sign(VALID), &part)?;
-                answer.header("etag").map(str::to_owned).ok_or_else(|| nonsense("part_without_tag"))
+                let tag = answer.header("etag").filter(|tag| tag.len() <= LONGEST_NAME);
+                tag.map(str::to_owned).ok_or_else(|| nonsense("part_without_tag"))
             })?;
             tags.push(tag);
             sent += part.len() as u64;
@@ -243,7 +314,7 @@ impl Upload<'_> {
         let url = action.sign(VALID);
         let body = action.body();
         // A server that has already sent status 200 reports a late failure in the body.
-        let answer = text(accepted(storage.send("POST", &url, body.as_bytes())?)?)?;
+        let answer = text(accepted(storage.send("POST", &url, body.as_bytes())?)?, LARGEST_ANSWER)?;
         let not_completed = || Failure::new(FailureKind::OutcomeUnknown, NAME, "upload_not_completed");
         let document = whole("CompleteMultipartUploadResult", &answer, "upload_not_completed");
         let document = document.map_err(|_| not_completed())?;
@@ -299,8 +370,8 @@ fn accepted(answer: HttpResponse) -> Result<HttpResponse, Failure> {
     Err(Failure::new(kind, NAME, code.unwrap_or_else(|| format!("http_{status}"))))
 }
 
-fn text(answer: HttpResponse) -> Result<String, Failure> {
-    String::from_utf8(answer.read_all(LARGEST_LIST)?).map_err(|_| nonsense("answer_not_text"))
+fn text(answer: HttpResponse, limit: usize) -> Result<String, Failure> {
+    String::from_utf8(answer.read_all(limit)?).map_err(|_| nonsense("answer_not_text"))
 }
 
 /// Returns the response if its document is complete and in the protocol's namespace. The parser would accept a

@@ -1,6 +1,9 @@
 //! Backups in an S3 bucket: upload, download, pruning and faults.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
 
 use rusqlite::Connection;
 use serde_json::json;
@@ -14,7 +17,7 @@ use yarrow::providers::{
 use crate::support::{
     CommandOutput, Setup, eventually,
     fake_s3::{self, FakeS3, Fault},
-    log_statement,
+    log_statement, peak_memory,
 };
 
 const PHONE: &str = "13800138000";
@@ -367,4 +370,41 @@ fn a_hanging_bucket_does_not_block_backups() {
     let before = count();
     eventually("another backup is made", || count() > before);
     drop(server);
+}
+
+/// Runs a command against a hostile bucket and checks its exit code, memory and time.
+fn expect_limited(fixture: &Fixture, fault: Fault, arguments: &[&str], exit_code: i32) {
+    fixture.bucket.inject_fault(fault);
+    let started_at = Instant::now();
+    let arguments = [arguments, &["--config", &fixture.settings]].concat();
+    let (ended, peak) = peak_memory(&fixture.directory(), &arguments);
+    let took = started_at.elapsed();
+    println!("{fault:?}, {arguments:?}: {} MiB, {took:?}", peak >> 20);
+    assert_eq!(ended, Some(exit_code), "{fault:?}, {arguments:?}");
+    assert!(peak < 200 << 20, "{fault:?}, {arguments:?}: {peak} bytes");
+    assert!(took < Duration::from_mins(2), "{fault:?}, {arguments:?}: {took:?}");
+}
+
+#[test]
+fn a_bucket_without_end_takes_neither_memory_nor_time() {
+    let fixture = Fixture::new("");
+    let created = fixture.run(&["backup", "create"]).expect(0).json();
+    let name = created["name"].as_str().unwrap();
+    for fault in [Fault::ListsWithoutEnd, Fault::EmptyPages, Fault::EndlessPage] {
+        for command in [&["backup", "list", "--remote"][..], &["backup", "upload"], &["backup", "fetch", name]] {
+            expect_limited(&fixture, fault, command, 1);
+        }
+    }
+    // The doctor asks for one page only.
+    expect_limited(&fixture, Fault::EndlessPage, &["doctor"], 5);
+    let fetched = fixture.directory().join("backups").join(name);
+    std::fs::remove_file(&fetched).unwrap();
+    for fault in [Fault::EndlessManifests, Fault::EndlessBackups] {
+        expect_limited(&fixture, fault, &["backup", "fetch", name], 1);
+        assert!(!fetched.exists(), "{fault:?}");
+    }
+    let left: Vec<_> = std::fs::read_dir(fixture.directory().join("backups")).unwrap().flatten().collect();
+    assert!(left.iter().all(|file| file.metadata().unwrap().len() < 64 << 20), "{left:?}");
+    fixture.bucket.inject_fault(Fault::None);
+    fixture.run(&["backup", "fetch", name]).expect(0);
 }

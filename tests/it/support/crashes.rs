@@ -18,6 +18,22 @@ pub fn spawn_command(directory: &Path, arguments: &[&str]) -> Child {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
+/// Runs a command to its end and returns its exit code and the peak of its memory in bytes.
+pub fn peak_memory(directory: &Path, arguments: &[&str]) -> (Option<i32>, u64) {
+    let mut process = spawn_command(directory, arguments);
+    let mut peak = 0;
+    loop {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", process.id())).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kibibytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+        peak = peak.max(kibibytes.unwrap_or(0) << 10);
+        if let Some(ended) = process.try_wait().unwrap() {
+            return (ended.code(), peak);
+        }
+        sleep(Duration::from_millis(5));
+    }
+}
+
 /// Starts a command and kills it after `wait`. Returns true if it was still running.
 pub fn kill_after(directory: &Path, arguments: &[&str], wait: Duration) -> bool {
     let mut process = spawn_command(directory, arguments);

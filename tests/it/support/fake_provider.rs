@@ -13,7 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 pub use super::received::ReceivedRequest;
-use super::{polling::eventually, received::read_request};
+use super::{polling::soon, received::read_request};
 
 /// A running fake provider.
 pub struct FakeProvider {
@@ -124,9 +124,10 @@ impl FakeProvider {
         requests.remove(0)
     }
 
-    /// Waits until the client disconnects during a reply.
+    /// Waits until the client disconnects during a reply, for less time than a stalled stream may take.
     pub fn expect_client_disconnect(&self) {
-        eventually("the client disconnects", || self.shared.broken_writes.load(Ordering::SeqCst) > 0);
+        let has_broken = || self.shared.broken_writes.load(Ordering::SeqCst) > 0;
+        soon("the client disconnects", Duration::from_secs(10), has_broken);
     }
 }
 

@@ -21,6 +21,9 @@ pub const KEY_ID: &str = "AKIDEXAMPLE";
 pub const KEY: &str = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
 pub const REGION: &str = "eu-central-1";
 
+/// The body of an endless response.
+static FILLER: [u8; 64 << 10] = [b' '; 64 << 10];
+
 /// The stored objects by key.
 type Objects = Arc<Mutex<BTreeMap<String, Vec<u8>>>>;
 
@@ -51,6 +54,16 @@ pub enum Fault {
     TakesLong(u64),
     /// Rejects uploads with this status and code.
     Refuses(u16, &'static str),
+    /// Lists a thousand objects on every page, and never the last page.
+    ListsWithoutEnd,
+    /// Lists nothing on every page, and never the last page.
+    EmptyPages,
+    /// Sends a page of a listing without end.
+    EndlessPage,
+    /// Sends manifests without end.
+    EndlessManifests,
+    /// Sends backups without end, whatever size it lists.
+    EndlessBackups,
 }
 
 impl FakeS3 {
@@ -60,6 +73,7 @@ impl FakeS3 {
         let mut state = State {
             objects: Arc::clone(&objects),
             parts: BTreeMap::new(),
+            pages: 0,
             faults: Arc::clone(&faults),
             keeps_all: Arc::clone(&keeps_all),
             fault: Arc::clone(&fault),
@@ -105,6 +119,8 @@ struct State {
     objects: Objects,
     /// The parts of the only multipart upload, by number.
     parts: BTreeMap<u16, Vec<u8>>,
+    /// Pages of an endless listing.
+    pages: u32,
     faults: Arc<Mutex<u32>>,
     keeps_all: Arc<AtomicBool>,
     fault: Arc<Mutex<Fault>>,
@@ -145,6 +161,21 @@ impl State {
                 Reply::status(200).body(&text[..text.find("</Contents>").unwrap_or(text.len() / 2)])
             }
             ("GET", ..) if key.is_empty() && fault == Fault::ListsNothing => document(self.list("nothing/begins/so")),
+            ("GET", ..) if key.is_empty() && fault == Fault::ListsWithoutEnd => {
+                self.pages += 1;
+                document(page_without_end(self.pages, 1_000))
+            }
+            ("GET", ..) if key.is_empty() && fault == Fault::EmptyPages => {
+                self.pages += 1;
+                document(page_without_end(self.pages, 0))
+            }
+            ("GET", ..) if key.is_empty() && fault == Fault::EndlessPage => Reply::status(200).body(FILLER).endless(),
+            ("GET", ..) if key.ends_with(".json") && fault == Fault::EndlessManifests => {
+                Reply::status(200).body(FILLER).endless()
+            }
+            ("GET", ..) if key.ends_with(".db") && fault == Fault::EndlessBackups => {
+                Reply::status(200).body(FILLER).endless()
+            }
             ("GET", ..) if key.is_empty() => document(self.list(&value("prefix").unwrap_or_default())),
             ("GET", ..) => match self.objects.lock().unwrap().get(&key) {
                 Some(bytes) => Reply::status(200).body(bytes.clone()),
@@ -195,6 +226,23 @@ impl State {
         }
         text_of("ListBucketResult", &contents)
     }
+}
+
+/// A page with this many objects, and a token for the next page.
+fn page_without_end(number: u32, objects: u32) -> String {
+    let mut contents = format!(
+        "<IsTruncated>true</IsTruncated><MaxKeys>1000</MaxKeys><NextContinuationToken>{number}</NextContinuationToken>"
+    );
+    for object in 0..objects {
+        let name = "x".repeat(900);
+        write!(
+            contents,
+            "<Contents><Key>yarrow/{name}{number}-{object}</Key><LastModified>2026-01-02T03:04:05.000Z</LastModified>\
+             <ETag>\"x\"</ETag><Size>1</Size><StorageClass>STANDARD</StorageClass></Contents>"
+        )
+        .unwrap();
+    }
+    text_of("ListBucketResult", &contents)
 }
 
 fn xml(name: &str, content: &str) -> Reply {

@@ -20,11 +20,11 @@ pub mod fake_provider;
 mod polling;
 
 pub use client::{Caller, Request, Response};
-pub use crashes::{assert_sound, copy_directory, count, kill_after, kill_at_intervals, spawn_command};
+pub use crashes::{assert_sound, copy_directory, count, kill_after, kill_at_intervals, peak_memory, spawn_command};
 pub use document::{Document, Operation, Parameter, ParameterLocation};
 pub use fake_model::{FakeModel, ModelBehaviour};
 pub use in_process::open_app;
 pub use operator::{CommandOutput, install};
 pub use parallel::send_concurrently;
-pub use polling::{eventually, eventually_ok, eventually_some};
+pub use polling::{eventually, eventually_ok, eventually_some, soon};
 pub use server::{Binary, Server, Setup, contents_of, kill, log_statement};

@@ -17,10 +17,21 @@ pub fn eventually_some<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T 
     eventually_ok(what, || find().ok_or(()))
 }
 
+/// Polls until the condition holds, and panics after `longest`. For effects that a later time-out would cause, too.
+#[track_caller]
+pub fn soon(what: &str, longest: Duration, mut holds: impl FnMut() -> bool) {
+    poll(what, longest, || if holds() { Ok(()) } else { Err(()) });
+}
+
 /// Polls until `Ok`, and panics with the last error after a minute.
 #[track_caller]
-pub fn eventually_ok<T, E: Debug>(what: &str, mut ask: impl FnMut() -> Result<T, E>) -> T {
-    let deadline = Instant::now() + Duration::from_mins(1);
+pub fn eventually_ok<T, E: Debug>(what: &str, ask: impl FnMut() -> Result<T, E>) -> T {
+    poll(what, Duration::from_mins(1), ask)
+}
+
+#[track_caller]
+fn poll<T, E: Debug>(what: &str, longest: Duration, mut ask: impl FnMut() -> Result<T, E>) -> T {
+    let deadline = Instant::now() + longest;
     loop {
         let started_at = Instant::now();
         match ask() {

@@ -19,7 +19,7 @@ use crate::{
 
 pub(super) const SUFFIX: &str = ".json";
 /// A manifest is much smaller.
-const MAX_BYTES: u64 = 64 << 10;
+pub(super) const MAX_BYTES: u64 = 64 << 10;
 
 /// A manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -97,7 +97,7 @@ impl Bucket {
         let listed = listed.ok_or_else(missing)?;
         let directory = config.backup_directory();
         let _lock = lock_backups(&directory)?;
-        files::ensure_free_space(&directory, listed.bytes + config.backup.free_space.0)?;
+        files::ensure_free_space(&directory, listed.bytes.saturating_add(config.backup.free_space.0))?;
         let (path, unfinished) = (directory.join(name), directory.join(format!("{name}{}", super::UNFINISHED)));
         let mut fetch = || self.fetch_to(&unfinished, &listed, &path, progress);
         fetch().inspect_err(|_| drop(std::fs::remove_file(&unfinished)))?;
@@ -114,7 +114,8 @@ impl Bucket {
     ) -> Result<()> {
         let mut file = files::create_private(unfinished)?;
         let report = &mut |done, total| progress("fetching", done, total);
-        let received = self.storage.fetch(&self.key(&listed.name), &mut file, report)?;
+        // A longer file than the listed one would pass the check of the free space.
+        let received = self.storage.fetch(&self.key(&listed.name), listed.bytes, &mut file, report)?;
         drop(file);
         let manifest = self.manifest(&listed.name)?;
         let is_complete = received == listed.bytes
@@ -137,13 +138,14 @@ impl Bucket {
     /// # Errors
     /// Those of the provider.
     pub fn probe(&self) -> Result<(), Failure> {
-        self.storage.list(&self.prefix).map(drop)
+        self.storage.probe(&self.prefix)
     }
 
     /// Downloads the manifest of a backup, as bytes and parsed.
     fn manifest(&self, name: &str) -> Result<Option<(Vec<u8>, Manifest)>> {
         let mut json = Vec::new();
-        match self.storage.fetch(&self.key(&manifest::name_of(name)), &mut json, &mut |_, _| ()) {
+        let key = self.key(&manifest::name_of(name));
+        match self.storage.fetch(&key, manifest::MAX_BYTES, &mut json, &mut |_, _| ()) {
             Ok(_) => Ok(serde_json::from_slice(&json).ok().map(|manifest| (json, manifest))),
             Err(failure) if matches!(failure.code.as_str(), "NoSuchKey" | "NotFound" | "http_404") => Ok(None),
             Err(failure) => Err(failure.into()),
