@@ -10,7 +10,7 @@ use futures_util::stream::unfold;
 use serde::Serialize;
 use serde_json::json;
 use tokio::{
-    sync::{mpsc, oneshot, watch},
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch},
     time::Instant,
 };
 use tokio_stream::{StreamExt, wrappers::ReceiverStream};
@@ -29,8 +29,10 @@ use crate::{
     providers::client::CancellationCheck,
 };
 
-/// Events that are buffered for a slow reader before the sender blocks.
+/// Events, and their bytes, that are buffered for a slow reader before the sender blocks. A larger event is buffered
+/// alone.
 const BUFFERED_EVENTS: usize = 64;
+const BUFFERED_BYTES: u32 = 64 << 10;
 
 /// A response that the client receives as JSON or as events, as it asked.
 pub enum JsonOrStream<T> {
@@ -40,8 +42,16 @@ pub enum JsonOrStream<T> {
 
 /// The sending half of an event stream. Blocks, so it must not be used on worker threads.
 pub struct SseSender {
-    sender: mpsc::Sender<Bytes>,
+    sender: mpsc::Sender<BufferedEvent>,
+    /// A permit for each byte that may be buffered.
+    free_bytes: Arc<Semaphore>,
     authorization: Arc<StreamAuthorization>,
+}
+
+/// An event in the buffer, and its bytes of the limit.
+struct BufferedEvent {
+    bytes: Bytes,
+    _permit: OwnedSemaphorePermit,
 }
 
 /// Reports that a stream has started, or why it could not.
@@ -49,7 +59,7 @@ pub type StartSignal = oneshot::Sender<Result<()>>;
 
 /// The response half of an event stream.
 pub struct SseResponse {
-    receiver: mpsc::Receiver<Bytes>,
+    receiver: mpsc::Receiver<BufferedEvent>,
     heartbeat: Duration,
     final_event: FinalEvent,
 }
@@ -133,7 +143,8 @@ impl SseSender {
         let (sender, receiver) = mpsc::channel(BUFFERED_EVENTS);
         let authorization = Arc::new(StreamAuthorization::new(context));
         let heartbeat = context.app.config.llm.heartbeat;
-        (Self { sender, authorization }, SseResponse { receiver, heartbeat, final_event })
+        let free_bytes = Arc::new(Semaphore::new(BUFFERED_BYTES as usize));
+        (Self { sender, free_bytes, authorization }, SseResponse { receiver, heartbeat, final_event })
     }
 
     /// Returns true while the client is connected and its token is valid.
@@ -175,7 +186,11 @@ impl SseSender {
     }
 
     fn send_bytes(&self, bytes: impl Into<Bytes>) -> bool {
-        self.sender.blocking_send(bytes.into()).is_ok()
+        let bytes: Bytes = bytes.into();
+        let size = u32::try_from(bytes.len()).unwrap_or(BUFFERED_BYTES).min(BUFFERED_BYTES);
+        // A response that ends drops the buffer, which frees all permits.
+        let permit = pollster::block_on(Arc::clone(&self.free_bytes).acquire_many_owned(size));
+        permit.is_ok_and(|permit| self.sender.blocking_send(BufferedEvent { bytes, _permit: permit }).is_ok())
     }
 }
 
@@ -189,7 +204,10 @@ impl SseResponse {
         let Self { receiver, heartbeat, final_event } = self;
         let ticks = tokio::time::interval_at(Instant::now() + heartbeat, heartbeat);
         let events = ReceiverStream::new(receiver).timeout_repeating(ticks);
-        let bytes = events.map(|event| Ok::<_, Infallible>(event.unwrap_or(Bytes::from_static(b": heartbeat\n\n"))));
+        let heartbeat = Bytes::from_static(b": heartbeat\n\n");
+        let bytes = events.map(move |event| {
+            Ok::<_, Infallible>(event.map_or_else(|_| heartbeat.clone(), |event| event.bytes))
+        });
         let mut response = Response::new(Body::from_stream(bytes));
         response.extensions_mut().insert(final_event);
         let headers = response.headers_mut();

@@ -5,12 +5,19 @@
 
 use serde_json::{Map, Value, json};
 
+use super::end_reason::EndReason;
 use super::openai::NAME;
+use super::thinking::{Separated, ThinkingFilter, separate};
+use super::usage::{count, usage_in};
 use super::{Completion, TokenUsage, refusal, surrogates};
 use crate::providers::{Failure, FailureKind, clean_code};
 
 /// The code of an answer that is longer than what is read.
 pub(super) const TOO_LARGE: &str = "answer_too_large";
+/// Characters of a model's name that are kept.
+const LONGEST_MODEL: usize = 128;
+/// A shorter answer may repeat itself by chance.
+const SHORTEST_REPEATED: usize = 16;
 
 /// One document: a whole answer, a chunk of one, or an error.
 pub(super) struct Document {
@@ -28,6 +35,8 @@ pub(super) struct Document {
 struct Choice {
     /// With the halves of characters marked.
     text: String,
+    /// The text came as a message and not as a part of one.
+    is_message: bool,
     reasoning: String,
     is_refused: bool,
     finish_reason: Option<String>,
@@ -38,6 +47,9 @@ pub(super) struct Assembly {
     max_response_bytes: usize,
     text: String,
     reasoning: String,
+    filter: ThinkingFilter,
+    /// Chunks that added text.
+    text_chunks: u32,
     /// A high surrogate whose low surrogate has not arrived.
     half_of_text: Option<char>,
     half_of_reasoning: Option<char>,
@@ -68,10 +80,10 @@ impl Document {
         };
         Ok(Self {
             identifier: text_in(&document["request_id"]).or_else(|| text_in(&document["id"])),
-            model: text_in(&document["model"]),
+            model: text_in(&document["model"]).map(|model| model.chars().take(LONGEST_MODEL).collect()),
             choice: first_choice(&document).map(Choice::read),
-            usage: counted(&document["usage"]),
-            error: error_of(&document).cloned(),
+            usage: usage_in(&document),
+            error: error_of(&document),
             is_of_answer: is_of_answer(&document),
         })
     }
@@ -86,15 +98,33 @@ fn is_of_answer(document: &Value) -> bool {
     document["choices"].is_array() || !document["usage"].is_null()
 }
 
-/// Returns the error in a document. Some providers report one without an `error` member.
-fn error_of(document: &Value) -> Option<&Value> {
+/// Returns the error in a document. Some providers report one without an `error` member, and some send an empty one with
+/// every good answer.
+fn error_of(document: &Value) -> Option<Value> {
     let is_bare = || {
         let has_any = ["message", "code", "detail"].iter().any(|name| !document[*name].is_null());
         !is_of_answer(document) && (has_any || document["type"] == "error")
     };
-    match &document["error"] {
-        Value::Null => is_bare().then_some(document),
-        error => Some(error),
+    let in_choice = first_choice(document).map(|choice| &choice["error"]);
+    let members = [Some(&document["error"]), in_choice, Some(&document["x_groq"]["error"])];
+    if let Some(error) = members.into_iter().flatten().find(|error| !is_blank(error)) {
+        return Some(error.clone());
+    }
+    match count(&document["base_resp"]["status_code"]) {
+        None | Some(0) => is_bare().then(|| document.clone()),
+        Some(status) => Some(json!({ "code": format!("base_resp_{status}") })),
+    }
+}
+
+/// Returns true if a member says nothing: null, false, zero, or empty all through.
+fn is_blank(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::Bool(true) => false,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.trim().is_empty(),
+        Value::Array(items) => items.iter().all(is_blank),
+        Value::Object(members) => members.values().all(is_blank),
     }
 }
 
@@ -107,10 +137,12 @@ pub(super) fn error_in(data: &str) -> Failure {
 
 impl Choice {
     fn read(choice: &Value) -> Self {
-        let words = if choice["delta"].is_object() { &choice["delta"] } else { &choice["message"] };
+        let is_message = !choice["delta"].is_object();
+        let words = if is_message { &choice["message"] } else { &choice["delta"] };
         let reasoning = content(&words["reasoning_content"]);
         Self {
             text: content(&words["content"]),
+            is_message,
             reasoning: if reasoning.is_empty() { content(&words["reasoning"]) } else { reasoning },
             is_refused: words["refusal"].as_str().is_some_and(|refusal| !refusal.is_empty()),
             finish_reason: text_in(&choice["finish_reason"]),
@@ -138,22 +170,6 @@ fn text_in(value: &Value) -> Option<String> {
         Value::Number(number) => Some(number.to_string()),
         _ => None,
     }
-}
-
-/// A whole number from 0, however it is written.
-fn count(value: &Value) -> Option<u64> {
-    let whole = |number: f64| (number >= 0.0 && number.fract() == 0.0).then(|| format!("{number:.0}").parse().ok());
-    value.as_u64().or_else(|| whole(value.as_f64()?)?)
-}
-
-/// Returns the usage if all of it is readable; partial counts are dropped.
-fn counted(usage: &Value) -> Option<TokenUsage> {
-    let (prompt, completion) = (count(&usage["prompt_tokens"])?, count(&usage["completion_tokens"])?);
-    Some(TokenUsage {
-        prompt_tokens: prompt,
-        completion_tokens: completion,
-        total_tokens: count(&usage["total_tokens"]).unwrap_or(prompt.saturating_add(completion)),
-    })
 }
 
 /// Strips from the provider's document every text except the answer and its reasoning: no second choice, no member of
@@ -191,6 +207,8 @@ impl Assembly {
             max_response_bytes,
             text: String::new(),
             reasoning: String::new(),
+            filter: ThinkingFilter::default(),
+            text_chunks: 0,
             half_of_text: None,
             half_of_reasoning: None,
             refused: false,
@@ -214,7 +232,17 @@ impl Assembly {
     /// Adds a whole response in one document, which is then complete.
     pub(super) fn take_whole(&mut self, document: Document) -> Result<(), Failure> {
         self.done = true;
-        self.take(document).map(|_| ())
+        self.take(document)?;
+        self.flush();
+        Ok(())
+    }
+
+    /// Adds what was held back until the end of the answer.
+    pub(super) fn flush(&mut self) -> Added {
+        let Separated { answer, thinking } = self.filter.finish();
+        self.text.push_str(&answer);
+        self.reasoning.push_str(&thinking);
+        Added { text: answer, reasoning: thinking, is_document: false }
     }
 
     fn take(&mut self, document: Document) -> Result<Added, Failure> {
@@ -245,7 +273,11 @@ impl Assembly {
     }
 
     /// The answer, if it is one: ended for a reason that leaves the text whole, and not blank.
-    pub(super) fn complete(self, model_asked_for: &str) -> Result<Completion, Failure> {
+    pub(super) fn complete(mut self, model_asked_for: &str) -> Result<Completion, Failure> {
+        if self.reasoning.is_empty() {
+            // Finds a closing tag whose opening one is in the prompt, too late for a stream but not for the record.
+            Separated { answer: self.text, thinking: self.reasoning } = separate(&self.text);
+        }
         let identifier = self.identifier.as_deref().and_then(clean_code);
         match self.fault() {
             Some(fault) => Err(fault.with_request_id(identifier.as_deref()).with_usage(self.usage)),
@@ -253,7 +285,7 @@ impl Assembly {
                 text: self.text,
                 reasoning: Some(self.reasoning).filter(|reasoning| !reasoning.is_empty()),
                 model: self.model.unwrap_or_else(|| model_asked_for.to_owned()),
-                finish_reason: self.finish_reason.unwrap_or_else(|| "stop".to_owned()),
+                finish_reason: self.finish_reason.as_deref().map_or(EndReason::Stop, EndReason::of).name().to_owned(),
                 usage: self.usage,
                 request_id: identifier,
             }),
@@ -261,34 +293,65 @@ impl Assembly {
     }
 
     fn take_choice(&mut self, choice: Choice) -> Result<(String, String), Failure> {
+        let rest = self.rest_of_repetition(&choice);
         self.finish_reason = choice.finish_reason.or(self.finish_reason.take());
         self.refused |= choice.is_refused;
-        let text = surrogates::joined(&mut self.half_of_text, &choice.text);
-        let reasoning = surrogates::joined(&mut self.half_of_reasoning, &choice.reasoning);
+        let is_repetition = rest.is_some();
+        let text = rest.unwrap_or_else(|| surrogates::joined(&mut self.half_of_text, &choice.text));
+        let mut reasoning = surrogates::joined(&mut self.half_of_reasoning, &choice.reasoning);
+        if is_repetition && !self.reasoning.is_empty() {
+            reasoning.clear();
+        }
+        let Separated { answer: text, thinking } = self.filter.push(&text);
+        reasoning.push_str(&thinking);
         let size = self.text.len() + self.reasoning.len() + text.len() + reasoning.len();
         if size > self.max_response_bytes {
             return Err(unusable(TOO_LARGE));
         }
+        self.text_chunks += u32::from(!text.is_empty());
         self.text.push_str(&text);
         self.reasoning.push_str(&reasoning);
         Ok((text, reasoning))
     }
 
+    /// Returns the text that a chunk adds to all before it, if it repeats that: some servers end with the whole message. A
+    /// part that equals all before it by chance is short.
+    fn rest_of_repetition(&self, choice: &Choice) -> Option<String> {
+        let is_end = choice.finish_reason.is_some() || self.finish_reason.is_some();
+        if !is_end || self.text.is_empty() || choice.text.is_empty() {
+            return None;
+        }
+        let whole = separate(&surrogates::joined(&mut None, &choice.text)).answer;
+        if choice.is_message {
+            return whole.trim_start().strip_prefix(self.text.trim()).map(str::to_owned);
+        }
+        let is_long = self.text_chunks > 1 && self.text.len() >= SHORTEST_REPEATED;
+        (is_long && whole.trim() == self.text.trim()).then(String::new)
+    }
+
     fn fault(&self) -> Option<Failure> {
         let blank = self.text.trim().is_empty();
-        match self.finish_reason.as_deref() {
-            None if !self.done => Some(nonsense("truncated")),
-            Some("content_filter") => Some(Failure::new(FailureKind::ContentRefused, NAME, "content_filter")),
-            Some(reason @ "insufficient_system_resource") => Some(Failure::new(FailureKind::Busy, NAME, reason)),
-            None | Some("stop" | "length") if blank && self.refused => {
-                Some(Failure::new(FailureKind::ContentRefused, NAME, "refusal"))
-            }
-            // No choice that ended: nothing that anybody could have asked for.
-            None => blank.then(|| nonsense("empty_answer")),
-            Some("stop" | "length") => blank.then(|| unusable("empty_answer")),
-            Some(unknown) => Some(unusable(&clean_code(unknown).unwrap_or_else(|| "unknown_finish_reason".to_owned()))),
+        let code = |reason: &str| clean_code(reason).unwrap_or_else(|| "unknown_finish_reason".to_owned());
+        let Some(reason) = self.finish_reason.as_deref() else {
+            return match () {
+                () if !self.done => Some(nonsense("truncated")),
+                () if blank && self.refused => Some(content_refused("refusal")),
+                // No choice that ended: nothing that anybody could have asked for.
+                () => blank.then(|| nonsense("empty_answer")),
+            };
+        };
+        match EndReason::of(reason) {
+            EndReason::Filtered => Some(content_refused(&code(reason))),
+            EndReason::Failed => Some(Failure::new(FailureKind::Busy, NAME, code(reason))),
+            EndReason::Stop | EndReason::Length if blank && self.refused => Some(content_refused("refusal")),
+            EndReason::Stop | EndReason::Length => blank.then(|| unusable("empty_answer")),
+            EndReason::Unknown => Some(unusable(&code(reason))),
         }
     }
+}
+
+fn content_refused(code: &str) -> Failure {
+    Failure::new(FailureKind::ContentRefused, NAME, code)
 }
 
 fn nonsense(code: &str) -> Failure {

@@ -41,15 +41,20 @@ pub(super) fn begin(
     let is_stream_by_type = is_stream_by_type(&answer, request);
     let mut rest = answer.into_pieces();
     let mut first = Vec::new();
+    let mut received = 0;
     let mut buffer = [0_u8; PIECE];
     loop {
         let count = rest.read(&mut buffer)?;
+        received += count;
         first.extend_from_slice(&buffer[..count]);
         let is_stream = match Form::of(&first) {
-            Form::Open if count > 0 && first.len() > max_response_bytes => {
+            Form::Open if count > 0 && received > max_response_bytes => {
                 return Err(Failure::new(FailureKind::InvalidResponse, NAME, TOO_LARGE));
             }
             Form::Open if count > 0 => {
+                // Blank lines have no meaning, and there may be many.
+                let blank = first.len() - first.strip_prefix(MARK).unwrap_or(&first).trim_ascii_start().len();
+                first.drain(..blank);
                 if sink(Piece::SIGN_OF_LIFE) == Flow::Stop {
                     return Err(Failure::new(FailureKind::Cancelled, NAME, "cancelled"));
                 }

@@ -7,6 +7,7 @@
 
 pub mod builtin;
 mod chat;
+mod end_reason;
 pub mod event_stream;
 mod form;
 mod surrogates;
@@ -16,6 +17,8 @@ pub mod openai;
 mod refusal;
 mod retry;
 mod streamed;
+mod thinking;
+mod usage;
 
 use std::time::Duration;
 
@@ -155,4 +158,11 @@ pub struct TokenUsage {
     pub completion_tokens: u64,
     /// Of both.
     pub total_tokens: u64,
+}
+
+impl TokenUsage {
+    /// Returns the tokens of request and response.
+    pub fn sum(self) -> u64 {
+        self.prompt_tokens.saturating_add(self.completion_tokens)
+    }
 }

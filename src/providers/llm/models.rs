@@ -12,8 +12,9 @@ use crate::providers::{
     breaker::{BreakerState, CircuitBreaker},
 };
 
-/// Documents at the beginning that are held back.
+/// Documents at the beginning that are held back, and their bytes.
 const LONGEST_BEGINNING: usize = 64;
+const LARGEST_BEGINNING: usize = 64 << 10;
 
 /// One model with its breaker.
 pub struct Guarded {
@@ -146,7 +147,10 @@ impl Beginning {
 
     fn pass(&mut self, piece: Piece<'_>, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Flow {
         // A beginning that is as long as that is one no more, and nothing of it is to be lost.
-        let is_too_long = piece.document.is_some() && self.held.len() == LONGEST_BEGINNING;
+        let is_too_long = piece.document.is_some_and(|document| {
+            let bytes = self.held.iter().map(String::len).sum::<usize>() + document.len();
+            self.held.len() == LONGEST_BEGINNING || bytes > LARGEST_BEGINNING
+        });
         let is_told = self.tells_documents && (!piece.reasoning.is_empty() || is_too_long);
         self.is_over |= !piece.text.is_empty() || is_told;
         if self.is_over {
@@ -170,7 +174,7 @@ impl Guarded {
 
 /// Returns true for failures that another provider may not have. The request's own faults and cancellations are not.
 fn may_be_tried_elsewhere(failure: &Failure) -> bool {
-    failure.is_fault_of_provider() || matches!(failure.kind, FailureKind::Misconfigured | FailureKind::Unusable)
+    failure.is_outage() || failure.kind == FailureKind::Unusable
 }
 
 #[cfg(test)]

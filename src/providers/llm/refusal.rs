@@ -8,8 +8,9 @@ use serde_json::Value;
 use super::openai::NAME;
 use crate::providers::{Failure, FailureKind, clean_code};
 
-/// Codes of an empty account or a spent budget, which share their statuses with mere throttling.
-const UNPAID: [&str; 9] = [
+/// Codes of an empty account or a spent budget, which share their statuses with mere throttling. Digits are those of
+/// `Zhipu`, and with a prefix those of `MiniMax`.
+const UNPAID: [&str; 14] = [
     "insufficient_quota",
     "insufficient_balance",
     "credit_balance_exhausted",
@@ -19,24 +20,53 @@ const UNPAID: [&str; 9] = [
     "account_deactivated",
     "access_terminated",
     "arrearage",
+    "exceeded_current_quota_error",
+    "insufficient_user_quota",
+    "payment_required",
+    "1113",
+    "base_resp_1008",
 ];
 
 /// Codes of content that was inspected and found wanting.
-const CONTENT: [&str; 6] = [
+const CONTENT: [&str; 10] = [
     "data_inspection_failed",
     "datainspectionfailed",
     "content_filter",
     "content_policy_violation",
     "responsibleaipolicyviolation",
     "moderation_blocked",
+    "sensitive",
+    "1301",
+    "base_resp_1026",
+    "base_resp_1027",
 ];
 
 /// Codes of a key, model or path that is wrong, whatever the status.
-const MISCONFIGURED: [&str; 6] =
-    ["invalid_api_key", "invalidapikey", "model_not_found", "modelnotfound", "not_found_error", "access_denied"];
+const MISCONFIGURED: [&str; 20] = [
+    "invalid_api_key",
+    "invalidapikey",
+    "model_not_found",
+    "modelnotfound",
+    "not_found_error",
+    "access_denied",
+    "authentication_error",
+    "invalid_authentication_error",
+    "incorrect_api_key",
+    "incorrect_api_key_error",
+    "permission_denied_error",
+    "resource_not_found_error",
+    "api_key_invalid",
+    "1000",
+    "1001",
+    "1002",
+    "1003",
+    "1004",
+    "base_resp_1004",
+    "base_resp_2049",
+];
 
 /// Codes of an overloaded server.
-const BUSY: [&str; 7] = [
+const BUSY: [&str; 14] = [
     "rate_limit_exceeded",
     "slow_down",
     "limit_requests",
@@ -44,6 +74,13 @@ const BUSY: [&str; 7] = [
     "overloaded_error",
     "server_error",
     "internal_server_error",
+    "engine_overloaded_error",
+    "rate_limit_reached_error",
+    "rate_limit_error",
+    "service_unavailable",
+    "1302",
+    "1303",
+    "1305",
 ];
 
 /// Codes of an invalid request. They count only without a status: with one, some providers use them for an empty
@@ -60,6 +97,10 @@ pub(super) fn of_status(status: u16, body: &[u8], request_id: Option<&str>) -> F
         (Some(kind), Some(code)) => (kind, code),
         // The code decided nothing, and alone it may mislead: an empty account arrives as `invalid_request_error`.
         (_, Some(code)) => (kind_of_status(status), format!("http_{status}:{code}")),
+        // A firewall in front of the server refuses some texts, in a page of its own.
+        (_, None) if status == 403 && body.trim_ascii_start().starts_with(b"<") => {
+            (FailureKind::Refused, "http_403".to_owned())
+        }
         (_, None) => (kind_of_status(status), format!("http_{status}")),
     };
     let in_body = document["request_id"].as_str().or_else(|| document["id"].as_str());
@@ -81,6 +122,7 @@ pub(super) fn inside_answer(error: &Value) -> Failure {
 fn kind_of_status(status: u16) -> FailureKind {
     match status {
         400 | 413 | 422 => FailureKind::Refused,
+        451 => FailureKind::ContentRefused,
         // 501 and 505 come from something that is no such server.
         408 | 409 | 425 | 429 | 500 | 502..=504 | 506.. => FailureKind::Busy,
         // Key, rights, balance, model or path; a redirect means that something else answers than was configured.
@@ -108,6 +150,8 @@ fn has_any(codes: &[String], list: &[&str]) -> bool {
 
 /// The codes of an error document, most telling first. Most servers wrap them in `error`, some do not.
 fn codes_of(document: &Value) -> Vec<String> {
+    // Some servers send a list of one.
+    let document = document.get(0).unwrap_or(document);
     match &document["error"] {
         error @ Value::Object(_) => codes_in(error),
         _ => codes_in(document),
@@ -120,7 +164,11 @@ fn codes_in(error: &Value) -> Vec<String> {
         _ => None,
     });
     let inner = error["innererror"]["code"].as_str().map(str::to_owned);
-    members.chain(inner).collect()
+    let details = error["details"].as_array().into_iter().flatten();
+    let reasons = details.filter_map(|detail| detail["reason"].as_str().map(str::to_owned));
+    // `OpenRouter` refuses content with the status of missing rights.
+    let flagged = error["metadata"]["flagged_input"].is_string().then(|| "moderation_blocked".to_owned());
+    flagged.into_iter().chain(members).chain(inner).chain(reasons).collect()
 }
 
 fn numeric_status(error: &Value) -> Option<u16> {
@@ -158,7 +206,21 @@ mod tests {
 
     #[test]
     fn statuses_and_codes_fall_into_kinds() {
-        let cases: [(u16, &str, FailureKind, &str); 16] = [
+        let cases: [(u16, &str, FailureKind, &str); 21] = [
+            (
+                400,
+                r#"[{"error":{"code":400,"status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}]"#,
+                FailureKind::Misconfigured,
+                "API_KEY_INVALID",
+            ),
+            (
+                403,
+                r#"{"error":{"code":403,"metadata":{"reasons":["violence"],"flagged_input":"x"}}}"#,
+                FailureKind::ContentRefused,
+                "moderation_blocked",
+            ),
+            (429, r#"{"error":{"code":"1113","message":"m"}}"#, FailureKind::Misconfigured, "1113"),
+            (400, r#"{"error":{"code":"1301","message":"m"}}"#, FailureKind::ContentRefused, "1301"),
             (
                 400,
                 r#"{"error":{"code":"context_length_exceeded"}}"#,
@@ -170,6 +232,7 @@ mod tests {
             (401, r#"{"code":"InvalidApiKey","message":"m"}"#, FailureKind::Misconfigured, "InvalidApiKey"),
             (402, "", FailureKind::Misconfigured, "http_402"),
             (403, r#"{"error":{"type":"permission_error"}}"#, FailureKind::Misconfigured, "http_403:permission_error"),
+            (403, "<html>blocked</html>", FailureKind::Refused, "http_403"),
             (404, r#"{"error":"model 'x' not found"}"#, FailureKind::Misconfigured, "http_404"),
             (408, "", FailureKind::Busy, "http_408"),
             (409, "", FailureKind::Busy, "http_409"),

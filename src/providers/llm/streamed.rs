@@ -9,20 +9,31 @@ use super::openai::NAME;
 use super::{Completion, Flow, Piece, TokenUsage};
 use crate::providers::{Failure, FailureKind};
 
+/// Bytes of a stream for each byte of the answer: a chunk with one word has some hundred bytes.
+const OVERHEAD: usize = 64;
+
 /// Takes the bytes of one answer.
 pub(super) struct StreamedAnswer {
     events: EventStream,
     assembly: Assembly,
+    /// Bytes that the stream may still have, of whatever kind.
+    bytes_left: usize,
 }
 
 impl StreamedAnswer {
-    /// Creates an empty response, limited to `max_response_bytes` bytes of text and reasoning together, and for each event.
+    /// Creates an empty response, limited to `max_response_bytes` bytes of text and reasoning together, as much for each
+    /// event, and a multiple of that for the whole stream.
     pub(super) fn new(max_response_bytes: usize) -> Self {
-        Self { events: EventStream::new(max_response_bytes), assembly: Assembly::new(max_response_bytes) }
+        Self {
+            events: EventStream::new(max_response_bytes),
+            assembly: Assembly::new(max_response_bytes),
+            bytes_left: max_response_bytes.saturating_mul(OVERHEAD),
+        }
     }
 
     /// Takes the next bytes and hands every piece to `sink`, an empty one for a sign of life.
     pub(super) fn take(&mut self, bytes: &[u8], sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<(), Failure> {
+        self.bytes_left = self.bytes_left.checked_sub(bytes.len()).ok_or_else(too_much)?;
         let events = self.events.push(bytes).map_err(too_long)?;
         self.take_events(events, sink)
     }
@@ -36,9 +47,15 @@ impl StreamedAnswer {
         let events = self.events.finish().map_err(too_long)?;
         // The rest of a stream that was cut inside a line cannot be read, and what matters is that it was cut.
         match self.take_events(events, sink) {
-            Err(failure) if failure.code != "not_json" => Err(failure.with_usage(self.usage())),
-            _ => self.assembly.complete(model_asked_for),
+            Err(failure) if failure.code != "not_json" => return Err(failure.with_usage(self.usage())),
+            _ => {}
         }
+        let Added { text, reasoning, .. } = self.assembly.flush();
+        let is_empty = text.is_empty() && reasoning.is_empty();
+        if !is_empty && sink(Piece { text: &text, reasoning: &reasoning, ..Piece::SIGN_OF_LIFE }) == Flow::Stop {
+            return Err(cancelled().with_usage(self.usage()));
+        }
+        self.assembly.complete(model_asked_for)
     }
 
     /// Returns the usage received so far.
@@ -70,11 +87,20 @@ impl StreamedAnswer {
                 Event::Comment => sink(Piece::SIGN_OF_LIFE),
             };
             if flow == Flow::Stop {
-                return Err(Failure::new(FailureKind::Cancelled, NAME, "cancelled"));
+                return Err(cancelled());
             }
         }
         Ok(())
     }
+}
+
+fn cancelled() -> Failure {
+    Failure::new(FailureKind::Cancelled, NAME, "cancelled")
+}
+
+/// A stream without an end. Long reasoning that is not sent may cause it, so it says nothing of the provider's health.
+fn too_much() -> Failure {
+    Failure::new(FailureKind::Unusable, NAME, TOO_LARGE)
 }
 
 fn too_long(_: TooLong) -> Failure {
@@ -83,7 +109,7 @@ fn too_long(_: TooLong) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -163,6 +189,98 @@ mod tests {
         format!(
             "data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{content}\"}},\"finish_reason\":{finish_reason}}}]}}\n\n"
         )
+    }
+
+    fn event(document: &Value) -> String {
+        format!("data: {document}\n\n")
+    }
+
+    /// Returns the text passed on, and the completion.
+    fn told(events: &[Value]) -> (String, Completion) {
+        let stream: String = events.iter().map(event).collect();
+        let (text, result) = replay([stream.as_bytes()], LARGEST);
+        (text, result.unwrap_or_else(|failure| panic!("{failure}: {stream}")))
+    }
+
+    fn delta(content: &str) -> Value {
+        json!({ "choices": [{ "index": 0, "delta": { "content": content } }] })
+    }
+
+    fn end(reason: &str) -> Value {
+        json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": reason }] })
+    }
+
+    #[test]
+    fn an_empty_error_is_none() {
+        for error in [json!({}), json!(""), json!(false), json!([]), json!({ "message": "", "code": null }), json!(0)] {
+            let mut chunk = delta("大吉");
+            chunk["error"] = error;
+            assert_eq!(told(&[chunk, end("stop")]).1.text, "大吉");
+        }
+        let failed = json!({ "base_resp": { "status_code": 1008, "status_msg": "insufficient balance" } });
+        assert_eq!(whole(&event(&failed)).err().unwrap().kind, FailureKind::Misconfigured);
+        let in_choice = json!({ "choices": [{ "error": { "code": 502 }, "finish_reason": "error" }] });
+        assert_eq!(whole(&event(&in_choice)).err().unwrap().kind, FailureKind::Busy);
+    }
+
+    #[test]
+    fn every_servers_word_for_the_end_is_understood() {
+        for (word, reason) in [("eos", "stop"), ("end_turn", "stop"), ("STOP", "stop"), ("max_tokens", "length")] {
+            assert_eq!(told(&[delta("大吉"), end(word)]).1.finish_reason, reason, "{word}");
+        }
+        for (word, kind) in [("sensitive", FailureKind::ContentRefused), ("network_error", FailureKind::Busy)] {
+            let stream = event(&delta("大吉")) + &event(&end(word));
+            assert_eq!(whole(&stream).err().unwrap().kind, kind, "{word}");
+        }
+    }
+
+    #[test]
+    fn a_last_chunk_that_repeats_the_message_adds_nothing() {
+        let message = |content: &str| {
+            json!({ "object": "chat.completion", "choices": [{ "message": { "content": content }, "finish_reason": "stop" }] })
+        };
+        let mut repeated = delta("水雷屯，万事起头难，宜守不宜攻。");
+        repeated["choices"][0]["finish_reason"] = json!("stop");
+        let begin = [delta("水雷屯，万事起头难，"), delta("宜守不宜攻。")];
+        for (last, text) in [
+            (message("水雷屯，万事起头难，宜守不宜攻。"), "水雷屯，万事起头难，宜守不宜攻。"),
+            (message("<think>想</think>水雷屯，万事起头难，宜守不宜攻。"), "水雷屯，万事起头难，宜守不宜攻。"),
+            (message("水雷屯，万事起头难，宜守不宜攻。大吉。"), "水雷屯，万事起头难，宜守不宜攻。大吉。"),
+            (repeated, "水雷屯，万事起头难，宜守不宜攻。"),
+        ] {
+            let (passed_on, completion) = told(&[begin[0].clone(), begin[1].clone(), last]);
+            assert_eq!((passed_on.as_str(), completion.text.as_str()), (text, text));
+        }
+        let mut short = delta("哈");
+        short["choices"][0]["finish_reason"] = json!("stop");
+        assert_eq!(told(&[delta("哈"), short]).1.text, "哈哈");
+    }
+
+    #[test]
+    fn thinking_in_the_text_is_reasoning() {
+        let (text, completion) = told(&[delta("<thi"), delta("nk>先看本卦</th"), delta("ink>\n\n大吉"), end("stop")]);
+        assert_eq!((text.as_str(), completion.text.as_str()), ("大吉", "大吉"));
+        assert_eq!(completion.reasoning.as_deref(), Some("先看本卦"));
+        let unopened = told(&[delta("先看本卦</think>"), delta("大吉"), end("stop")]).1;
+        assert_eq!((unopened.text.as_str(), unopened.reasoning.as_deref()), ("大吉", Some("先看本卦")));
+    }
+
+    #[test]
+    fn everything_counts_toward_the_size() {
+        let mut answer = StreamedAnswer::new(300);
+        let empty = event(&json!({ "choices": [{ "delta": {} }], "padding": "x".repeat(100) }));
+        let taken = (0..1_000).find_map(|_| answer.take(empty.as_bytes(), &mut |_| Flow::Continue).err());
+        assert_eq!(taken.unwrap().code, TOO_LARGE);
+        let mut comments = StreamedAnswer::new(300);
+        let taken = (0..10_000).find_map(|_| comments.take(b": keep-alive\n\n", &mut |_| Flow::Continue).err());
+        assert_eq!(taken.unwrap().code, TOO_LARGE);
+    }
+
+    #[test]
+    fn the_models_name_has_a_limit() {
+        let mut named = delta("大吉");
+        named["model"] = json!("m".repeat(250_000));
+        assert_eq!(told(&[named, end("stop")]).1.model.len(), 128);
     }
 
     #[test]

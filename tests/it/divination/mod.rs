@@ -1,6 +1,7 @@
 //! Castings, histories, interpretations, chats and the model calls behind them.
 
 mod hexagrams;
+mod hostile_models;
 mod model_calls;
 mod model_responses;
 mod model_screening;

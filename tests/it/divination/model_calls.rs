@@ -8,7 +8,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::support::{
-    Binary, FakeModel, ModelBehaviour, eventually,
+    Binary, FakeModel, ModelBehaviour, Server, eventually,
     fake_provider::{FakeProvider, Reply},
     model_requests::{
         LISTED, PHONE, ask, budget_usage, chat, chunks, provider_streaming, read_stream_until, record, streamed,
@@ -149,7 +149,8 @@ fn one_user_cannot_open_the_circuit_breaker_for_others() {
         // Reasoning used all allowed tokens.
         (ended(json!({ "content": "", "reasoning_content": "想" }), "length"), 502),
         (ended(json!({ "content": " " }), "stop"), 502),
-        (ended(json!({}), "sensitive"), 502),
+        (ended(json!({}), "tea_break"), 502),
+        (ended(json!({}), "sensitive"), 422),
         (ended(json!({}), "content_filter"), 422),
         (format!("data: {error}\n\n"), 502),
     ];
@@ -338,6 +339,31 @@ fn a_kill_at_any_step_leaves_one_correct_record() {
         let budget_usage: (i64, i64) = budget_usage(&server);
         assert_eq!((budget_usage.0 > 1_000, budget_usage.1), (expected == "interrupted", 0), "{budget_usage:?}");
         assert_eq!(server.value::<i64>("select (finished_at is null) + (status = 'running') from interpretations"), 0);
+    }
+}
+
+#[test]
+fn a_crash_charges_the_reserved_cost() {
+    let model = FakeModel::start(ModelBehaviour::Silent);
+    let setup = || model.setup().with("LLM_PRICES", "stub-1=1000/1000").with("LLM_COST_PER_DAY", "1000");
+    let server = setup().start();
+    let user = server.sign_in(PHONE);
+    let request = ask(&server, &user);
+    std::thread::spawn(move || request.try_send());
+    model.wait_for_calls(1);
+    let spending = |server: &Server| -> Vec<(i64, i64, i64, i64)> {
+        let database = server.database();
+        let sql = "select tokens, cost_micros, reserved_tokens, reserved_cost_micros from model_spending order by user_id";
+        let mut statement = database.prepare(sql).unwrap();
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)));
+        rows.unwrap().map(Result::unwrap).collect()
+    };
+    let reserved = spending(&server);
+    assert_eq!(reserved.len(), 2, "of all users and of this one");
+    let server = server.crash_and_restart(setup());
+    for ((tokens, cost, reserved_tokens, reserved_cost), before) in spending(&server).into_iter().zip(reserved) {
+        assert!(before.2 > 0 && before.3 > 0, "{before:?}");
+        assert_eq!((tokens, cost, reserved_tokens, reserved_cost), (before.2, before.3, 0, 0));
     }
 }
 

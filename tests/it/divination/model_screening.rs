@@ -13,6 +13,7 @@ use crate::support::{
     model_requests::{
         LISTED, PHONE, ask, chat, chunks, provider_streaming, read_stream_until, streamed, with_model_provider,
     },
+    soon,
 };
 
 /// A server with screening and a scripted model.
@@ -109,7 +110,8 @@ fn a_screened_stream_ends_at_a_disconnect_during_reasoning() {
     // The stream begins before the model is called.
     eventually("the model is called", || provider.requests().len() == 1);
     drop(listener);
-    eventually("the call ends", || server.value::<String>("select status from interpretations") != "running");
+    let has_ended = || server.value::<String>("select status from interpretations") != "running";
+    soon("the call ends", Duration::from_secs(10), has_ended);
     assert_eq!(server.value::<String>("select status from interpretations"), "cancelled");
     provider.expect_client_disconnect();
 }

@@ -1,13 +1,16 @@
 //! Charges for failed model calls: the provider's usage if reported, else an estimate.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::support::{
-    FakeModel, ModelBehaviour, eventually,
+    FakeModel, ModelBehaviour,
     fake_provider::{FakeProvider, Reply},
     model_requests::{
         PHONE, ask, budget_usage, chat, chunks, provider_streaming, read_stream_until, with_model_provider,
     },
+    soon,
 };
 
 fn events(chunks: &[Value]) -> String {
@@ -137,7 +140,9 @@ fn charges_reasoning_before_a_disconnect() {
     let user = server.sign_in(PHONE);
     let body = json!({ "messages": [{ "role": "user", "content": "你好" }], "stream": true });
     drop(read_stream_until(&server, &user, ("/llm/chat", &body), "终"));
-    eventually("the call ends", || server.value::<String>("select status from chats") != "running");
+    // A provider that stalls is noticed after 30 s.
+    let has_ended = || server.value::<String>("select status from chats") != "running";
+    soon("the call ends", Duration::from_secs(10), has_ended);
     assert_eq!(server.value::<String>("select status from chats"), "cancelled");
     let (charged, reserved) = budget_usage(&server);
     assert!(charged >= 4_000, "{charged}");
@@ -150,7 +155,8 @@ fn charges_output_before_a_disconnect() {
     let server = model.setup().with("LLM_TOKENS_PER_DAY", 1_000_000).start();
     let user = server.sign_in(PHONE);
     drop(read_stream_until(&server, &user, ("/divination/enhanced", &json!({ "question": "问" })), "一二三四五"));
-    eventually("the call ends", || server.value::<String>("select status from interpretations") != "running");
+    let has_ended = || server.value::<String>("select status from interpretations") != "running";
+    soon("the call ends", Duration::from_secs(10), has_ended);
     assert_eq!(server.value::<String>("select status from interpretations"), "cancelled");
     assert_eq!(server.value::<Option<i64>>("select prompt_tokens from interpretations"), None);
     let charged: i64 = server.value("select tokens from model_spending where user_id = 0");

@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::support::{Caller, FakeModel, ModelBehaviour, Request, Server, Setup, eventually, eventually_some};
+use crate::support::{Caller, FakeModel, ModelBehaviour, Request, Server, Setup, eventually, eventually_some, soon};
 
 const PHONE: &str = "13800138000";
 /// A word on the default word list.
@@ -458,13 +458,18 @@ fn sends_text_while_the_model_is_still_writing() {
     assert_eq!(ended(&server), "succeeded");
 }
 
+fn has_ended(server: &Server) -> bool {
+    server.value::<String>("select status from interpretations") != "running"
+}
+
 #[test]
 fn a_disconnect_cancels_the_call_and_releases_its_permit() {
     let model = FakeModel::start(ModelBehaviour::Gated(vec!["一", "二", "三", "四"]));
     let server = model.setup().with("LLM_CALLS_PER_USER", 1).start();
     let user = server.sign_in(PHONE);
     drop(listen(&server, &user));
-    // The model never sends another chunk.
+    // The model never sends another chunk, which is noticed after 30 s only.
+    soon("the call ends", Duration::from_secs(10), || has_ended(&server));
     assert_eq!(ended(&server), "cancelled");
     model.open_gate();
     // The permit is released after the record is written.
@@ -479,6 +484,7 @@ fn a_disconnect_before_the_first_chunk_cancels_the_call() {
     let listening = listen_until(&server, &user, "event: meta");
     model.wait_for_calls(1);
     drop(listening);
+    soon("the call ends", Duration::from_secs(10), || has_ended(&server));
     assert_eq!(ended(&server), "cancelled");
     assert_eq!(server.value::<Option<String>>("select error_class from interpretations").as_deref(), Some("cancelled"));
 }

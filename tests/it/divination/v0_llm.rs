@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::support::{
     Caller, FakeModel, ModelBehaviour, Request, Server, Setup, eventually_some,
     fake_provider::{FakeProvider, Reply},
+    soon,
 };
 
 const PHONE: &str = "13800138000";
@@ -344,6 +345,9 @@ fn sends_events_while_the_model_writes_and_cancels_at_a_disconnect() {
     let server = model.setup().start();
     let user = server.sign_in(PHONE);
     drop(listen(&server, &user));
+    // A model that stalls is noticed after 30 s.
+    let has_ended = || server.value::<String>("select status from chats") != "running";
+    soon("the call ends", Duration::from_secs(10), has_ended);
     assert_eq!(ended(&server), "cancelled");
 }
 

@@ -10,13 +10,14 @@ use std::{
 };
 
 use ring::hmac;
-use serde_json::Value;
+use serde_json::{Value, json};
 use yarrow::types::hex;
 
 use crate::support::{
     CommandOutput, Request, Server, Setup, eventually, eventually_ok,
     fake_provider::{FakeProvider, Reply},
     install,
+    model_requests::{ask, chunks},
     tls::PemPair,
 };
 
@@ -106,6 +107,52 @@ fn alerts_about_a_failing_provider_and_an_inconsistent_ledger() {
     server.edit("insert into balances (user_id, asset, balance, last_sequence) values (77, 'coin', 5, 0)");
     server.command(&["ledger", "verify"]).expect(5);
     wait_for(&server, &webhook, "ledger_mismatch", "firing");
+}
+
+#[test]
+fn one_rejection_of_the_account_is_an_outage() {
+    let webhook = FakeProvider::with_handler(|_| Reply::status(200));
+    let (has_money, has_key) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (paid, known) = (Arc::clone(&has_money), Arc::clone(&has_key));
+    let sms = FakeProvider::with_handler(move |_| {
+        let code = if paid.load(Ordering::SeqCst) { "OK" } else { "isv.AMOUNT_NOT_ENOUGH" };
+        Reply::json(format!(r#"{{"Code":"{code}","Message":"m","RequestId":"R-1"}}"#))
+    });
+    let model = FakeProvider::with_handler(move |_| {
+        if known.load(Ordering::SeqCst) { Reply::event_stream(chunks(&["吉"])) } else { Reply::status(401) }
+    });
+    let server = with_webhook(&webhook)
+        .with("SMS_PROVIDER", "aliyun")
+        .with("SMS_ENDPOINT", sms.url())
+        .with("SMS_ACCESS_KEY_ID", "id")
+        .with("SMS_ACCESS_KEY_SECRET", "secret")
+        .with("SMS_SIGN_NAME", "名")
+        .with("SMS_TEMPLATE_CODE", "SMS_1")
+        .with("LLM_PROVIDER", "openai")
+        .with("LLM_BASE_URL", format!("{}/v1", model.url()))
+        .with("LLM_MODEL", "m")
+        .start();
+    let send = || server.post("/auth/send-code").form(&[("phoneNumber", "13800138000")]).send();
+    let refused = send().expect_problem(503, "provider_unavailable");
+    assert!(!refused.text().contains("overloaded"), "{}", refused.text());
+    let user = server.sign_in_by_email("li.ming@example.com");
+    ask(&server, &user).send().expect_problem(502, "provider_failed");
+    for (rule, code) in [("provider_down:sms", "isv.AMOUNT_NOT_ENOUGH"), ("provider_down:llm", "http_401")] {
+        let message = wait_for(&server, &webhook, rule, "firing");
+        assert!(message["detail"].as_str().unwrap().contains(code), "{message}");
+    }
+    let ready = server.get("/readyz").send().expect(200).json();
+    assert_eq!(ready["providersDown"], json!(["sms", "llm"]), "{ready}");
+    let checked = server.command(&["doctor"]).expect(5).text();
+    for name in ["sms calls", "llm calls"] {
+        assert!(checked.contains(name), "{name}: {checked}");
+    }
+    has_money.store(true, Ordering::SeqCst);
+    has_key.store(true, Ordering::SeqCst);
+    send().expect(200);
+    ask(&server, &user).send().expect(200);
+    wait_for(&server, &webhook, "provider_down:sms", "resolved");
+    wait_for(&server, &webhook, "provider_down:llm", "resolved");
 }
 
 #[test]

@@ -20,6 +20,8 @@ const SENTENCE_ENDS: [char; 8] = ['。', '！', '？', '；', '…', '!', '?', '
 const FULL_STOP: char = '.';
 /// Longer sentences, in characters, are screened before they end.
 const MAX_SENTENCE: usize = 200;
+/// Bytes of pieces that are held back. With more, a sentence is screened before it ends.
+const MAX_HELD: usize = 256 << 10;
 /// The context, in characters, that is screened with a sentence: longer than any listed word or allowed phrase.
 const CONTEXT_LENGTH: usize = 64;
 
@@ -31,6 +33,8 @@ pub(super) struct AnswerScreen<'run> {
     /// Raw provider documents are passed on, with their reasoning.
     passes_documents: bool,
     held: VecDeque<HeldPiece>,
+    /// Bytes of the held pieces, their documents included.
+    held_bytes: usize,
     /// The text of the held pieces that is not screened yet.
     unscreened: String,
     /// Bytes at the start of the held pieces that may be released.
@@ -63,6 +67,7 @@ impl<'run> AnswerScreen<'run> {
             user: caller.user.filter(|_| moderation.core.config.moderation.screen_answers),
             passes_documents: request.is_told_documents,
             held: VecDeque::new(),
+            held_bytes: 0,
             unscreened: String::new(),
             screened: 0,
             context: String::new(),
@@ -82,14 +87,16 @@ impl<'run> AnswerScreen<'run> {
         let reasoning = if self.passes_documents { piece.reasoning } else { "" };
         self.unscreened.push_str(reasoning);
         self.unscreened.push_str(piece.text);
-        self.held.push_back(HeldPiece {
+        let held = HeldPiece {
             text: piece.text.to_owned(),
             reasoning: reasoning.to_owned(),
             document: document.map(with_the_answer_only),
             is_whole: piece.is_whole,
             model: piece.model.to_owned(),
-        });
-        self.release_screened(piece.is_whole, sink)
+        };
+        self.held_bytes += held.bytes();
+        self.held.push_back(held);
+        self.release_screened(piece.is_whole || self.held_bytes > MAX_HELD, sink)
     }
 
     /// Screens and releases the rest of a complete answer.
@@ -138,16 +145,22 @@ impl<'run> AnswerScreen<'run> {
         true
     }
 
+    fn hold_first(&mut self, piece: HeldPiece) {
+        self.held_bytes += piece.bytes();
+        self.held.push_front(piece);
+    }
+
     /// Releases the held pieces that are screened. A piece without a document can be released in segment.
     fn release(&mut self, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Flow {
         while let Some(mut held) = self.held.pop_front() {
+            self.held_bytes -= held.bytes();
             if held.length() > self.screened {
                 if self.screened == 0 || held.document.is_some() || !held.reasoning.is_empty() {
-                    self.held.push_front(held);
+                    self.hold_first(held);
                     break;
                 }
                 let text = held.text.split_off(self.screened);
-                self.held.push_front(HeldPiece { text, model: held.model.clone(), ..HeldPiece::default() });
+                self.hold_first(HeldPiece { text, model: held.model.clone(), ..HeldPiece::default() });
             }
             self.screened -= held.length();
             let HeldPiece { text, reasoning, document, is_whole, model } = &held;
@@ -165,6 +178,10 @@ impl<'run> AnswerScreen<'run> {
 impl HeldPiece {
     fn length(&self) -> usize {
         self.reasoning.len() + self.text.len()
+    }
+
+    fn bytes(&self) -> usize {
+        self.length() + self.document.as_ref().map_or(0, String::len) + self.model.len()
     }
 }
 

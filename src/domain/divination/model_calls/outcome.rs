@@ -15,6 +15,10 @@ use crate::{
     types::{MicroAmount, UserId, milliseconds, named_enum},
 };
 
+/// Tokens that a provider may add to a request or an answer: its own instructions and marks. A token of text has at least
+/// one byte.
+const TEMPLATE_TOKENS: u64 = 8_192;
+
 /// The failure code of a call that was cancelled before the model was called.
 pub(super) const NOT_ASKED: &str = "not_asked";
 
@@ -107,6 +111,7 @@ pub(super) struct StreamProgress {
 #[derive(Clone, Copy, Default)]
 struct ModelProgress {
     tokens: u64,
+    bytes: u64,
     /// Attempts whose connection broke and that were retried: the provider may charge for each.
     broken_attempts: u64,
 }
@@ -117,6 +122,7 @@ impl StreamProgress {
             self.first_token.get_or_insert_with(|| begun.elapsed());
         }
         let model = if piece.is_of_second { &mut self.failover_model } else { &mut self.first_model };
+        model.bytes += (piece.text.len() + piece.reasoning.len()) as u64;
         model.tokens += budget::estimate_tokens(piece.text) + budget::estimate_tokens(piece.reasoning);
         model.broken_attempts += u64::from(piece.is_after_lost_try);
     }
@@ -149,6 +155,18 @@ struct ModelShare<'run> {
 }
 
 impl ModelShare<'_> {
+    /// Returns the provider's count, cut to what the request and the output allow. A wrong count must not use up the
+    /// budgets of a day.
+    fn plausible_usage(&self, settings: &config::Llm) -> Option<TokenUsage> {
+        let usage = self.usage?;
+        let prompt_bytes: usize = self.request.messages.iter().map(|message| message.content.len()).sum();
+        let max_tokens = u64::from(self.request.max_tokens.unwrap_or(settings.max_tokens));
+        let prompt_tokens = usage.prompt_tokens.min(prompt_bytes as u64 + TEMPLATE_TOKENS);
+        let completion_tokens = usage.completion_tokens.min(max_tokens.max(self.progress.bytes) + TEMPLATE_TOKENS);
+        let total_tokens = usage.total_tokens.min(prompt_tokens + completion_tokens);
+        Some(TokenUsage { prompt_tokens, completion_tokens, total_tokens })
+    }
+
     /// Returns the amount to charge: as counted by the provider, or else estimated. A broken attempt is charged for
     /// its prompt only, since its output is unknown.
     fn amount(&self, settings: &config::Llm) -> Amount {
@@ -158,7 +176,7 @@ impl ModelShare<'_> {
         let messages = self.request.messages.iter();
         let prompt_tokens = messages.map(|message| budget::estimate_tokens(&message.content)).sum::<u64>();
         let amount = |prompt, completion| budget::amount(settings, self.model, prompt, completion);
-        let last_attempt = match self.usage {
+        let last_attempt = match self.plausible_usage(settings) {
             Some(usage) => amount(usage.prompt_tokens, usage.completion_tokens),
             None if self.is_free && self.progress.tokens == 0 => Amount::default(),
             None => amount(prompt_tokens, self.progress.tokens),
@@ -235,16 +253,24 @@ impl CallResult {
 
     /// Adds provider, duration and cost.
     pub(super) fn into_outcome(self, calls: &ModelCalls, call: FinishedCall<'_>) -> Outcome {
-        let charged = self.charged(calls, &call);
+        let settings = &calls.core.config.llm;
+        let last = self.last_share(&call);
+        let usage = last.plausible_usage(settings);
+        if usage.map(TokenUsage::sum) != self.usage.map(TokenUsage::sum) {
+            let trace_id = &call.request.trace_id;
+            tracing::warn!(trace_id, "the language model reported more tokens than the call can have used");
+        }
+        let charged = first_share(calls, &call).map_or_else(Amount::default, |first| first.amount(settings));
+        let charged = charged.plus(last.amount(settings));
         let FinishedCall { caller, progress, provider, model, failover, duration, .. } = call;
-        let cost = self.usage.and_then(|usage| budget::cost(&calls.core.config.llm, &model, usage));
+        let cost = usage.and_then(|usage| budget::cost(settings, &model, usage));
         let call_usage = CallUsage {
             kind: caller.kind,
             provider: provider.to_owned(),
             model: model.clone(),
             outcome: self.status.name(),
-            prompt_tokens: self.usage.map_or(0, |usage| usage.prompt_tokens),
-            completion_tokens: self.usage.map_or(0, |usage| usage.completion_tokens),
+            prompt_tokens: usage.map_or(0, |usage| usage.prompt_tokens),
+            completion_tokens: usage.map_or(0, |usage| usage.completion_tokens),
             cost: cost.unwrap_or_default(),
             duration_ms: milliseconds(duration),
             charged,
@@ -256,7 +282,7 @@ impl CallResult {
             provider,
             model: self.model.unwrap_or(model),
             failover: failover.map(|failure| failure.kind.to_string()),
-            usage: self.usage,
+            usage,
             cost,
             first_token: progress.first_token,
             duration,
@@ -265,21 +291,28 @@ impl CallResult {
         }
     }
 
-    /// Returns the amount for both models. A first model that only sent reasoning before it failed costs, too.
-    fn charged(&self, calls: &ModelCalls, call: &FinishedCall<'_>) -> Amount {
-        let FinishedCall { request, progress, provider, ref model, ref failover, .. } = *call;
-        let settings = &calls.core.config.llm;
-        let last_progress = if failover.is_some() { progress.failover_model } else { progress.first_model };
-        let (usage, is_free) = (self.usage, self.is_free);
-        let last = ModelShare { provider, model, request, usage, progress: last_progress, is_free };
-        let first = failover.as_ref().map(|failure| ModelShare {
-            provider: calls.models.name(),
-            model: calls.models.model(),
-            request,
-            usage: failure.usage,
-            progress: progress.first_model,
-            is_free: is_free_failure(failure),
-        });
-        first.map_or_else(Amount::default, |first| first.amount(settings)).plus(last.amount(settings))
+    /// Returns the share of the model that was called last.
+    fn last_share<'call>(&self, call: &'call FinishedCall<'_>) -> ModelShare<'call> {
+        let is_of_failover = call.failover.is_some();
+        ModelShare {
+            provider: call.provider,
+            model: &call.model,
+            request: call.request,
+            usage: self.usage,
+            progress: if is_of_failover { call.progress.failover_model } else { call.progress.first_model },
+            is_free: self.is_free,
+        }
     }
+}
+
+/// Returns the share of the first model, if the failover model was called. Reasoning before the failure costs, too.
+fn first_share<'call>(calls: &'call ModelCalls, call: &'call FinishedCall<'_>) -> Option<ModelShare<'call>> {
+    call.failover.as_ref().map(|failure| ModelShare {
+        provider: calls.models.name(),
+        model: calls.models.model(),
+        request: call.request,
+        usage: failure.usage,
+        progress: call.progress.first_model,
+        is_free: is_free_failure(failure),
+    })
 }

@@ -1,0 +1,164 @@
+//! Separates reasoning that a server left in the answer, between `<think>` tags at its beginning.
+
+/// Names of the tags, as models write them.
+const TAGS: [&str; 4] = ["think", "thinking", "thought", "reasoning"];
+
+/// Splits the text of one answer, which arrives in pieces.
+#[derive(Debug, Default)]
+pub(super) struct ThinkingFilter(Part);
+
+#[derive(Debug)]
+enum Part {
+    /// Nothing but what may become an opening tag, which is held back.
+    Beginning(String),
+    /// Inside the tags. What may become the closing one is held back.
+    Thinking { end: String, held: String },
+    /// After the tags, before the first letter of the answer.
+    Between,
+    Answer,
+}
+
+impl Default for Part {
+    fn default() -> Self {
+        Self::Beginning(String::new())
+    }
+}
+
+/// A text in its two parts.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Separated {
+    pub answer: String,
+    pub thinking: String,
+}
+
+impl ThinkingFilter {
+    /// Takes a piece and returns what it adds. A piece that may belong to a tag is held back.
+    pub(super) fn push(&mut self, piece: &str) -> Separated {
+        let mut found = Separated::default();
+        let mut rest = piece.to_owned();
+        loop {
+            match &mut self.0 {
+                Part::Beginning(held) => {
+                    held.push_str(&rest);
+                    let start = held.trim_start();
+                    if let Some((tag, inside)) = opening_tag(start) {
+                        rest = inside.to_owned();
+                        self.0 = Part::Thinking { end: format!("</{tag}>"), held: String::new() };
+                    } else if may_become_tag(start) {
+                        return found;
+                    } else {
+                        found.answer = std::mem::take(held);
+                        self.0 = Part::Answer;
+                        return found;
+                    }
+                }
+                Part::Thinking { end, held } => {
+                    held.push_str(&rest);
+                    if let Some(at) = held.find(end.as_str()) {
+                        found.thinking.push_str(&held[..at]);
+                        rest = held[at + end.len()..].to_owned();
+                        self.0 = Part::Between;
+                    } else {
+                        let kept = longest_start_at_end(held, end);
+                        found.thinking.push_str(&held[..held.len() - kept]);
+                        held.drain(..held.len() - kept);
+                        return found;
+                    }
+                }
+                Part::Between => {
+                    let start = rest.trim_start();
+                    if !start.is_empty() {
+                        found.answer = start.to_owned();
+                        self.0 = Part::Answer;
+                    }
+                    return found;
+                }
+                Part::Answer => {
+                    found.answer = rest;
+                    return found;
+                }
+            }
+        }
+    }
+
+    /// Returns what is held back at the end of the answer.
+    pub(super) fn finish(&mut self) -> Separated {
+        match std::mem::replace(&mut self.0, Part::Answer) {
+            Part::Beginning(answer) => Separated { answer, ..Separated::default() },
+            Part::Thinking { held: thinking, .. } => Separated { thinking, ..Separated::default() },
+            Part::Between | Part::Answer => Separated::default(),
+        }
+    }
+}
+
+/// Splits a whole text. The opening tag may be missing, because some templates write it into the prompt.
+pub(super) fn separate(text: &str) -> Separated {
+    let mut filter = ThinkingFilter::default();
+    let (first, last) = (filter.push(text), filter.finish());
+    let mut whole = Separated { answer: first.answer + &last.answer, thinking: first.thinking + &last.thinking };
+    if whole.thinking.is_empty() {
+        let end = TAGS.iter().find_map(|tag| whole.answer.split_once(&format!("</{tag}>")));
+        if let Some((thinking, answer)) = end {
+            whole = Separated { answer: answer.trim_start().to_owned(), thinking: thinking.to_owned() };
+        }
+    }
+    whole
+}
+
+/// Returns the name of the tag at the beginning, and the text after it.
+fn opening_tag(text: &str) -> Option<(&'static str, &str)> {
+    TAGS.into_iter().find_map(|tag| Some((tag, text.strip_prefix('<')?.strip_prefix(tag)?.strip_prefix('>')?)))
+}
+
+fn may_become_tag(start: &str) -> bool {
+    TAGS.iter().any(|tag| format!("<{tag}>").starts_with(start))
+}
+
+/// Returns the length of the longest end of `text` with which `mark` begins.
+fn longest_start_at_end(text: &str, mark: &str) -> usize {
+    (1..mark.len()).rev().find(|length| text.ends_with(&mark[..*length])).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Splits a text that arrives character by character.
+    fn slowly(text: &str) -> Separated {
+        let mut filter = ThinkingFilter::default();
+        let mut whole = Separated::default();
+        let mut add = |found: Separated| {
+            whole.answer.push_str(&found.answer);
+            whole.thinking.push_str(&found.thinking);
+        };
+        for character in text.chars() {
+            add(filter.push(character.encode_utf8(&mut [0; 4])));
+        }
+        add(filter.finish());
+        whole
+    }
+
+    #[test]
+    fn thinking_at_the_beginning_is_no_part_of_the_answer() {
+        for (text, thinking, answer) in [
+            ("大吉", "", "大吉"),
+            ("<think>先看本卦</think>\n\n大吉", "先看本卦", "大吉"),
+            ("\n <thinking>a <b> </b</thinking>大吉", "a <b> </b", "大吉"),
+            ("<think></think>大吉", "", "大吉"),
+            ("<think>没有结束</thi", "没有结束</thi", ""),
+            ("<", "", "<"),
+            ("<thin", "", "<thin"),
+            ("<b>大吉</b>", "", "<b>大吉</b>"),
+            ("大吉<think>x</think>", "", "大吉<think>x</think>"),
+            (" 大吉", "", " 大吉"),
+        ] {
+            let expected = Separated { answer: answer.to_owned(), thinking: thinking.to_owned() };
+            assert_eq!(slowly(text), expected, "{text}");
+            if !text.starts_with("大吉<think>") {
+                assert_eq!(separate(text), expected, "{text}");
+            }
+        }
+        let without_opening = separate("先看本卦</think>大吉");
+        assert_eq!((without_opening.thinking.as_str(), without_opening.answer.as_str()), ("先看本卦", "大吉"));
+    }
+}
