@@ -38,6 +38,8 @@ mod tests;
 
 pub const PROVIDER: &str = "alipay";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Characters of the provider's number of a trade.
+const LONGEST_NUMBER: usize = 64;
 const LONGEST_ANSWER_BYTES: usize = 256 * 1024;
 
 /// The gateway to Alipay.
@@ -229,12 +231,17 @@ fn trade_of(answer: &AlipayResponse, order_no: &str) -> Result<Trade, Failure> {
     Ok(Trade {
         channel: PROVIDER,
         order_no: order_no.to_owned(),
-        trade_no: answer.trade_no.clone().filter(|number| !number.is_empty()).ok_or_else(incomplete)?,
+        trade_no: answer.trade_no.clone().filter(is_number).ok_or_else(incomplete)?,
         amount,
         status,
         paid_at,
         refunded: refund_implied_by_query(status, paid_at, amount),
     })
+}
+
+/// Returns true if the text can be the provider's number of a trade.
+fn is_number(text: &String) -> bool {
+    (1..=LONGEST_NUMBER).contains(&text.len())
 }
 
 fn refund_state_of(answer: &AlipayResponse, order_no: &str, refund_no: &str) -> Result<RefundState, Failure> {

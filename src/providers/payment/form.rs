@@ -77,6 +77,23 @@ pub(super) fn value_of<'a>(fields: &'a [FormField], name: &str) -> Option<&'a st
     (!value.is_empty()).then_some(value)
 }
 
+/// Returns true for a field that says who paid, and not what.
+fn is_about_payer(name: &str) -> bool {
+    (name.starts_with("buyer_") && name != "buyer_pay_amount") || matches!(name, "open_id" | "payer_logon_id")
+}
+
+/// Returns the fields of a notification that say who paid, in the order sent.
+pub fn payer_fields(body: &[u8]) -> Vec<FormField> {
+    let fields = decode(body).unwrap_or_default();
+    fields.into_iter().filter(|(name, value)| is_about_payer(name) && !value.is_empty()).collect()
+}
+
+/// Returns a notification without the fields that say who paid. Its signature no longer fits.
+pub fn without_payer(body: &[u8]) -> Vec<u8> {
+    let is_kept = |segment: &&[u8]| !decode_pair(segment).is_some_and(|(name, _)| is_about_payer(&name));
+    body.split(|&byte| byte == b'&').filter(is_kept).collect::<Vec<_>>().join(&b'&')
+}
+
 fn borrowed<Name: AsRef<str>, Value: AsRef<str>>(fields: &[(Name, Value)]) -> impl Iterator<Item = (&str, &str)> {
     fields.iter().map(|(name, value)| (name.as_ref(), value.as_ref()))
 }
@@ -161,6 +178,14 @@ mod tests {
         assert!(!hides_field("60 & refund_fee=1", &["refund_fee"]));
         assert!(!hides_field("refund_fee=1.50", &["refund_fee"]));
         assert!(!hides_field("a&b=c", &["refund_fee"]));
+    }
+
+    #[test]
+    fn the_payer_is_taken_out_and_nothing_else() {
+        let body = b"a=1&buyer_id=2088&buyer_pay_amount=6.00&buyer%5flogon_id=159%2a&seller_id=9&b=";
+        assert_eq!(payer_fields(body), fields(&[("buyer_id", "2088"), ("buyer_logon_id", "159*")]));
+        assert_eq!(without_payer(body), b"a=1&buyer_pay_amount=6.00&seller_id=9&b=");
+        assert_eq!(without_payer(b"a=1&%"), b"a=1&%");
     }
 
     #[test]

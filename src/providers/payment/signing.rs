@@ -35,10 +35,15 @@ impl Signer {
 
     /// The signature over the text's UTF-8 bytes, as base64.
     pub(super) fn sign(&self, text: &str) -> Result<String, SigningFailed> {
+        self.sign_bytes(text.as_bytes())
+    }
+
+    /// The signature over these bytes, as base64.
+    pub(super) fn sign_bytes(&self, bytes: &[u8]) -> Result<String, SigningFailed> {
         let signature = match self {
-            Self::Rsa2(key) => key.sign(text.as_bytes())?,
+            Self::Rsa2(key) => key.sign(bytes)?,
             Self::Ecdsa256(key) => {
-                let signature = key.sign(&SystemRandom::new(), text.as_bytes()).map_err(|_| SigningFailed)?;
+                let signature = key.sign(&SystemRandom::new(), bytes).map_err(|_| SigningFailed)?;
                 signature.as_ref().to_vec()
             }
         };

@@ -176,6 +176,18 @@ fn refunds_once_per_refund_number() {
 }
 
 #[test]
+fn a_refund_number_belongs_to_its_order() {
+    let fixture = Fixture::new();
+    let (first, second) = (fixture.credited_order(), fixture.credited_order());
+    assert_ne!(first, second);
+    fixture.refund(&first, "1.50", "R1").expect(200);
+    fixture.refund(&second, "1.50", "R1").expect_problem(422, "idempotency_key_reused");
+    assert_eq!((fixture.provider.refunded(&first), fixture.provider.refunded(&second)), (150, 0));
+    assert_eq!(fixture.server.order_state(&second), ("credited".to_owned(), 0));
+    assert_eq!(fixture.coins(), 105);
+}
+
+#[test]
 fn queries_a_refund_with_a_lost_response_before_repeating_it() {
     let fixture = Fixture::new();
     let order_no = fixture.credited_order();
@@ -709,4 +721,85 @@ fn a_refund_reported_before_its_response_keeps_the_administrators_reason() {
     fixture.server.edit("update payment_refunds set asked_at = asked_at - 60000");
     fixture.refund(&order_no, "1.50", "R1").expect(200);
     assert_eq!((fixture.coins(), fixture.server.value::<i64>("select count(*) from ledger_audit")), (45, 1));
+}
+
+#[test]
+fn understands_responses_in_gbk() {
+    let fixture = Fixture::new();
+    let order_no = fixture.order();
+    fixture.provider.be(GatewayMode::Gbk);
+    // A refusal in words of the provider: the trade does not exist yet.
+    for _ in 0..6 {
+        assert_eq!(fixture.hint(&order_no)["status"], "created");
+    }
+    fixture.provider.pay(&order_no, 600);
+    assert_eq!(fixture.hint(&order_no)["status"], "credited");
+    let refunded = fixture.refund(&order_no, "1.50", "R1").expect(200).json();
+    assert_eq!(refunded["order"]["refunded"], "1.50");
+}
+
+#[test]
+fn an_absurd_total_of_refunds_goes_to_review() {
+    let fixture = Fixture::new();
+    let order_no = fixture.credited_order();
+    fixture.provider.be(GatewayMode::ReportsTooMuch);
+    let refunded = fixture.refund(&order_no, "1.00", "R1").expect(200).json();
+    let order = &refunded["order"];
+    assert_eq!((&order["state"], &order["reason"]), (&json!("review"), &json!("refund_exceeds_amount")), "{refunded}");
+    assert_eq!((&refunded["refund"]["state"], &order["refunded"]), (&json!("succeeded"), &json!("1.00")));
+    assert_eq!(fixture.coins(), 50, "the coins of the refund alone");
+}
+
+#[test]
+fn an_endless_trade_number_is_not_stored() {
+    let fixture = Fixture::new();
+    let order_no = fixture.order();
+    fixture.provider.pay(&order_no, 600);
+    fixture.provider.be(GatewayMode::LongNumbers);
+    assert_eq!(fixture.hint(&order_no)["status"], "pending");
+    let stored = "select max(coalesce(length(trade_no), 0)) from payment_orders";
+    assert_eq!(fixture.server.value::<i64>(stored), 0);
+}
+
+#[test]
+fn an_order_credited_after_its_refund_says_when_it_was_refunded() {
+    let fixture = Fixture::new();
+    let order_no = fixture.order();
+    let part = [("refund_fee", "2.00"), ("gmt_refund", "2026-01-02 04:05:06"), ("out_biz_no", "elsewhere")];
+    assert_eq!(fixture.notify(&order_no, &part), "success");
+    let all = [("refund_fee", "6.00"), ("gmt_refund", "2026-01-03 04:05:06"), ("out_biz_no", "elsewhere")];
+    assert_eq!(fixture.notify(&order_no, &all), "success");
+    assert_eq!(fixture.order_file(&order_no)["order"]["state"], "review");
+    let settled = fixture.settle(&order_no, "credit").expect(200).json();
+    assert_eq!((&settled["state"], &settled["refunded"]), (&json!("refunded"), &json!("6.00")), "{settled}");
+    assert!(settled["refundedAt"].is_string(), "{settled}");
+}
+
+#[test]
+fn the_payer_is_exported_and_goes_with_the_account() {
+    let payer = [("buyer_id", "2088000000007777"), ("buyer_logon_id", "li-ming-pays@example.com")];
+    let fixture = Fixture::new();
+    let order_no = fixture.order();
+    assert_eq!(fixture.notify(&order_no, &payer), "success");
+    let export = ["users", "export", OWN];
+    let exported = fixture.server.command(&export).expect(0).json();
+    assert_eq!(
+        exported["orders"][0]["payers"],
+        json!([{ "buyer_id": "2088000000007777", "buyer_logon_id": "li-ming-pays@example.com" }])
+    );
+    fixture.server.command(&["users", "erase", OWN, "--yes", "--reason", "asked for it"]).expect(0);
+    // A late message about the order of a deleted account says no more.
+    let late = [payer[0], payer[1], ("refund_fee", "6.00"), ("gmt_refund", "2026-01-03 04:05:06")];
+    assert_eq!(fixture.notify(&order_no, &late), "success");
+    let stored: Vec<Vec<u8>> = {
+        let database = fixture.server.database();
+        let mut statement = database.prepare("select form from payment_callbacks order by id").unwrap();
+        statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    };
+    assert_eq!(stored.len(), 2);
+    for form in stored {
+        let form = String::from_utf8(form).unwrap();
+        assert!(form.contains(&order_no), "{form}");
+        assert!(!form.contains("7777") && !form.contains("li-ming-pays"), "{form}");
+    }
 }

@@ -123,6 +123,12 @@ pub enum GatewayMode {
     Busy,
     /// Acknowledges close requests but closes no trade.
     Unclosable,
+    /// Words its responses in GBK.
+    Gbk,
+    /// Reports that 99,999.00 yuan were refunded for the order.
+    ReportsTooMuch,
+    /// Names each trade by 200,000 digits.
+    LongNumbers,
 }
 
 /// A trade at the provider, in fen.
@@ -220,6 +226,14 @@ impl TradeRegistry {
         let key = format!("{}_response", method.replace('.', "_"));
         let signature = sign(&object.to_string());
         match self.mood {
+            GatewayMode::Gbk => {
+                // "The trade", and a character whose second byte is a backslash.
+                let words = b"\"buyer_word\":\"\xbd\xbb\xd2\xd7\x81\x5c\",";
+                let object = [b"{", &words[..], &object.to_string().as_bytes()[1..]].concat();
+                let signature = sign_bytes(&object);
+                let head = format!(r#"{{"{key}":"#);
+                Reply::json([head.as_bytes(), &object, format!(r#","sign":"{signature}"}}"#).as_bytes()].concat())
+            }
             GatewayMode::Lost => Reply::reset(),
             GatewayMode::Tampered => {
                 let other = object.to_string().replace("10000", "10000 ");
@@ -274,6 +288,11 @@ impl TradeRegistry {
             other => panic!("unsupported operation {other}"),
         };
         response.as_object_mut().unwrap().extend(reported.as_object().unwrap().clone());
+        match self.mood {
+            GatewayMode::ReportsTooMuch if !response["refund_fee"].is_null() => response["refund_fee"] = json!("99999.00"),
+            GatewayMode::LongNumbers => response["trade_no"] = json!("2".repeat(200_000)),
+            _ => {}
+        }
         response
     }
 }
@@ -313,10 +332,14 @@ fn proved(request: &ReceivedRequest) -> Result<(String, String, Value), &'static
 }
 
 fn sign(text: &str) -> String {
+    sign_bytes(text.as_bytes())
+}
+
+fn sign_bytes(bytes: &[u8]) -> String {
     let key = der(&published()["keys"]["platform"]["private_pkcs8_pem"]);
     let key = RsaKeyPair::from_pkcs8(&key).unwrap();
     let mut signature = vec![0; key.public().modulus_len()];
-    key.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), text.as_bytes(), &mut signature).unwrap();
+    key.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), bytes, &mut signature).unwrap();
     STANDARD.encode(signature)
 }
 

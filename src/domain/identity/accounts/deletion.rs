@@ -19,7 +19,7 @@ use crate::{
         },
         messaging::{feedback, notifications},
         moderation::{shadow_mode, violations},
-        money::invites,
+        money::{invites, payments},
         operations::{free_space_scrub, idempotency},
     },
     error::Result,
@@ -98,6 +98,7 @@ fn erase_in(
     interpretation::erase_user_in(tx, id)?;
     violations::erase_user_in(tx, id)?;
     shadow_mode::erase_user_in(tx, id)?;
+    payments::callbacks::erase_payer_in(tx, id)?;
     idempotency::erase_user_in(tx, responses)?;
     users::delete_in(tx, id)?;
     tx.truncate_wal_after_commit();

@@ -3,15 +3,25 @@
 //! Anybody can post here, so only a limited number of unsigned notifications is stored. A genuine one is stored in the
 //! transaction of its effects; if that fails, the provider sends it again. A signed notification for another app or
 //! receiver has no effect but is stored as well, because it may be the only trace of a payment.
+//!
+//! Notifications say who paid. That is exported with the user's orders, and taken out of the stored form once the account
+//! is deleted.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
 
 use crate::domain::money::payments::Payments;
 use crate::{
     core::Core,
-    domain::money::payments::settle::{self, SettlementEffect, SettlementOutcome},
+    domain::{
+        identity::users,
+        money::payments::settle::{self, SettlementEffect, SettlementOutcome},
+    },
     error::{Code, Error, Result},
-    providers::payment::{PaymentNotification, Rejection},
+    providers::payment::{PaymentNotification, Rejection, form},
     store::{Pending, Read, Row, Write},
-    types::{PageRequest, Paginated, Timestamp, named_enum},
+    types::{PageRequest, Paginated, Timestamp, UserId, named_enum},
 };
 
 /// Selects the columns that [`callback_row`] reads.
@@ -41,7 +51,7 @@ pub struct Callback {
     pub notify_id: Option<String>,
     /// The callback that this one processed again.
     pub replay_of: Option<i64>,
-    /// The exact body.
+    /// The exact body, or without the payer if the user's account is deleted.
     pub form: Vec<u8>,
 }
 
@@ -169,6 +179,7 @@ fn insert_in(
     reason: Option<&str>,
     [order_no, trade_no, notify_id]: &[Option<String>; 3],
 ) -> Result<i64> {
+    let form = form_in(tx, order_no.as_deref(), message.form)?;
     tx.one(
         "insert into payment_callbacks (received_at, channel, is_genuine, verdict, reason, order_no, trade_no, \
          notify_id, replay_of, form) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) returning id",
@@ -182,10 +193,56 @@ fn insert_in(
             trade_no,
             notify_id,
             message.replay_of,
-            message.form,
+            form.as_ref(),
         ),
         |row| row.get(0),
     )
+}
+
+/// Returns the form to store: without the payer if the order's user is deleted.
+fn form_in<'form>(tx: &Read<'_>, order_no: Option<&str>, form: &'form [u8]) -> Result<Cow<'form, [u8]>> {
+    let owner = "select user_id from payment_orders where order_no = ?1";
+    let owner: Option<i64> = order_no.map(|number| tx.first(owner, [number], |row| row.get(0))).transpose()?.flatten();
+    let is_deleted = match owner {
+        Some(user) => !users::exists_in(tx, UserId(user))?,
+        None => false,
+    };
+    Ok(if is_deleted { form::without_payer(form).into() } else { form.into() })
+}
+
+/// Returns the payers of an order, as its callbacks name them.
+pub(super) fn payers_in(tx: &Read<'_>, order_no: &str) -> Result<Vec<Value>> {
+    let forms: Vec<Vec<u8>> = tx.all(
+        "select form from payment_callbacks where order_no = ?1 and is_genuine = 1 order by id",
+        [order_no],
+        |row| row.get(0),
+    )?;
+    let mut payers: Vec<Value> = Vec::new();
+    for form in forms {
+        let fields = form::payer_fields(&form).into_iter().map(|(name, value)| (name, Value::String(value)));
+        let payer: Value = fields.collect();
+        if payer.as_object().is_some_and(|payer| !payer.is_empty()) && !payers.contains(&payer) {
+            payers.push(payer);
+        }
+    }
+    Ok(payers)
+}
+
+/// Takes the payer out of the callbacks of a user whose account is deleted.
+pub fn erase_payer_in(tx: &Write<'_>, user: UserId) -> Result<()> {
+    let stored: Vec<(i64, Vec<u8>)> = tx.all(
+        "select id, form from payment_callbacks where order_no in \
+         (select order_no from payment_orders where user_id = ?1)",
+        [user.0],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    for (id, form) in stored {
+        let without = form::without_payer(&form);
+        if without.len() < form.len() {
+            tx.execute("update payment_callbacks set form = ?2 where id = ?1", (id, without))?;
+        }
+    }
+    Ok(())
 }
 
 fn find_in(tx: &Read<'_>, id: i64) -> Result<Callback> {

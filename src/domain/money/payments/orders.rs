@@ -267,6 +267,7 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     tx.each(select_orders!("where user_id = ?1 order by id"), [user.0], |row| {
         let order = order_row(row)?;
         let refunds = refunds::of_order_in(tx, &order.order_no)?;
+        let payers = callbacks::payers_in(tx, &order.order_no)?;
         each(json!({
             "orderNo": order.order_no,
             "channel": order.channel,
@@ -279,6 +280,7 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
             "coinsReturned": order.coins_returned,
             "coinsWrittenOff": order.coins_written_off,
             "refunds": refunds.iter().map(Refund::exported).collect::<Vec<_>>(),
+            "payers": payers,
             "createdAt": order.created_at,
             "expiresAt": order.expires_at,
             "paidAt": order.paid_at,

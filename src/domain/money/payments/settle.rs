@@ -254,7 +254,9 @@ fn with_payment_of(order: Order, trade: &Trade, now: Timestamp) -> Order {
         (None, Some(total)) if total <= trade.amount => total.max(order.refunded),
         _ => order.refunded,
     };
-    Order { trade_no: Some(trade.trade_no.clone()), paid: trade.amount, paid_at, refunded, ..order }
+    let reported_at = trade.refunded.as_ref().and_then(|refunded| refunded.at).map(Timestamp);
+    let refunded_at = order.refunded_at.or_else(|| (refunded > Fen::ZERO).then_some(reported_at.unwrap_or(now)));
+    Order { trade_no: Some(trade.trade_no.clone()), paid: trade.amount, paid_at, refunded, refunded_at, ..order }
 }
 
 /// Takes back owed coins, as many as the balance allows. Returns a reason if some are missing.
@@ -345,7 +347,8 @@ pub(super) fn set_state_in(tx: &Write<'_>, order: Order, state: OrderState) -> R
         return Err(Error::internal(detail));
     }
     let next_check_at = order.next_check_at.filter(|_| state == OrderState::Paid);
-    orders::store_in(tx, &Order { state, next_check_at, ..order })
+    let refunded_at = order.refunded_at.or((state == OrderState::Refunded).then_some(tx.now));
+    orders::store_in(tx, &Order { state, next_check_at, refunded_at, ..order })
 }
 
 /// States only move forward, except for `review`: any state can enter it, and an operator ends it.

@@ -3,7 +3,7 @@
 //! The signature covers the inner object byte for byte as received, escapes included. So the object is cut out by the
 //! JSON structure and never serialised again. Searching the text for `"sign"` would be wrong: a subject may contain it.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -59,22 +59,52 @@ impl AlipayResponse {
 
 /// Parses a response whose object is named `response_key` and verifies it with the provider's key.
 pub(super) fn read(body: &[u8], response_key: &str, verifier: &Verifier) -> Result<AlipayResponse, AnswerFault> {
-    let members: BTreeMap<String, &RawValue> = serde_json::from_slice(body).map_err(|_| AnswerFault::Unreadable)?;
+    let text = in_utf8(body).ok_or(AnswerFault::Unreadable)?;
+    let members: BTreeMap<String, &RawValue> = serde_json::from_str(&text).map_err(|_| AnswerFault::Unreadable)?;
     let object = members.get(response_key).or_else(|| members.get("error_response")).ok_or(AnswerFault::Unreadable)?;
     let answer: AlipayResponse = serde_json::from_str(object.get()).map_err(|_| AnswerFault::Unreadable)?;
     let signature: Option<String> = members.get("sign").and_then(|sign| serde_json::from_str(sign.get()).ok());
+    let signed = bytes_of(body, &text, object.get()).ok_or(AnswerFault::Unreadable)?;
     match signature.filter(|signature| !signature.is_empty()) {
-        Some(signature) if verifier.verifies(object.get().as_bytes(), &signature) => Ok(answer),
+        Some(signature) if verifier.verifies(signed, &signature) => Ok(answer),
         Some(_) => Err(AnswerFault::SignatureInvalid),
         None if answer.is_success() || answer.code.is_empty() => Err(AnswerFault::Unsigned),
         None => Err(AnswerFault::UnsignedError(Box::new(answer))),
     }
 }
 
+/// Returns the text of a body in UTF-8, or that of a body in GBK with `?` for each byte of its characters beyond ASCII. Its
+/// length stays the same.
+fn in_utf8(body: &[u8]) -> Option<Cow<'_, str>> {
+    if let Ok(text) = std::str::from_utf8(body) {
+        return Some(Cow::Borrowed(text));
+    }
+    let mut text = String::with_capacity(body.len());
+    let mut rest = body;
+    while let Some(&byte) = rest.first() {
+        // The second byte of a character may be that of a backslash or a brace.
+        let length = match rest {
+            [0..=0x7f, ..] => 1,
+            [0x81..=0xfe, 0x30..=0x39, 0x81..=0xfe, 0x30..=0x39, ..] => 4,
+            [0x81..=0xfe, 0x40..=0x7e | 0x80..=0xfe, ..] => 2,
+            _ => return None,
+        };
+        if length == 1 { text.push(char::from(byte)) } else { text.extend(std::iter::repeat_n('?', length)) }
+        rest = &rest[length..];
+    }
+    Some(Cow::Owned(text))
+}
+
+/// Returns the bytes of the body at the place of `part` in its text.
+fn bytes_of<'body>(body: &'body [u8], text: &str, part: &str) -> Option<&'body [u8]> {
+    let start = part.as_ptr().addr().checked_sub(text.as_ptr().addr())?;
+    body.get(start..start + part.len())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::providers::payment::vectors;
+    use crate::providers::payment::{signing::Signer, vectors};
 
     fn verifier() -> Verifier {
         Verifier::Rsa2(vectors::platform_public_key())
@@ -125,6 +155,23 @@ mod tests {
         assert!(read(spaced.as_bytes(), key, &verifier()).is_ok());
         let inside = body.replacen("{\"code\"", "{ \"code\"", 1);
         assert_eq!(read(inside.as_bytes(), key, &verifier()), Err(AnswerFault::SignatureInvalid));
+    }
+
+    #[test]
+    fn an_answer_in_gbk_is_proved_by_its_bytes() {
+        let key = Signer::Rsa2(vectors::platform_key());
+        // "Does not exist", a character of four bytes, and one whose second byte is a backslash.
+        let object = b"{\"code\":\"40004\",\"sub_code\":\"ACQ.TRADE_NOT_EXIST\",\"sub_msg\":\"\xbd\xbb\xd2\xd7\xb2\xbb\xb4\xe6\xd4\xda\x95\x32\x82\x36\x81\x5c\"}";
+        let signature = key.sign_bytes(object).unwrap();
+        let body = |object: &[u8]| {
+            [b"{\"alipay_trade_query_response\":", object, b",\"sign\":\"", signature.as_bytes(), b"\"}"].concat()
+        };
+        let answer = read(&body(object), "alipay_trade_query_response", &verifier()).unwrap();
+        assert_eq!(answer.sub_code(), "ACQ.TRADE_NOT_EXIST");
+        let mut changed = object.to_vec();
+        *changed.iter_mut().find(|byte| **byte == 0xbd).unwrap() = 0xbe;
+        let forged = read(&body(&changed), "alipay_trade_query_response", &verifier());
+        assert_eq!(forged, Err(AnswerFault::SignatureInvalid));
     }
 
     #[test]

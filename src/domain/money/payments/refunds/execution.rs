@@ -15,7 +15,7 @@ use crate::{
     error::{Code, Error, Result},
     providers::{
         Failure,
-        payment::{OrderState, RefundOutcome, RefundRequest, RefundState},
+        payment::{OrderState, RefundOutcome, RefundRequest, RefundState, ReviewReason},
     },
     store::Write,
     types::Fen,
@@ -94,13 +94,18 @@ enum RefundFailure {
 struct RefundSuccess {
     /// The total refunded for the order, if the provider returned it.
     total: Option<Fen>,
+    /// The amount of this refund, if the provider returned it.
+    amount: Option<Fen>,
 }
 
 /// Queries whether an earlier request succeeded.
 fn query_outcome(payments: &Payments, refund: &Refund) -> Result<Option<RefundSuccess>, RefundFailure> {
     let asked = payments.ask(&payments.core.clock, |gateway| gateway.query_refund(&refund.order_no, &refund.refund_no));
     let state = asked.map_err(RefundFailure::Unknown)?;
-    Ok(matches!(state, RefundState::Succeeded { .. }).then_some(RefundSuccess { total: None }))
+    Ok(match state {
+        RefundState::Succeeded { amount } => Some(RefundSuccess { total: None, amount: Some(amount) }),
+        _ => None,
+    })
 }
 
 /// Requests the refund.
@@ -116,9 +121,11 @@ fn request(payments: &Payments, refund: &Refund) -> Result<Option<RefundSuccess>
         if is_refused { RefundFailure::Refused(failure) } else { RefundFailure::Unknown(failure) }
     });
     match asked? {
-        RefundOutcome::Moved { total } => Ok(Some(RefundSuccess { total })),
+        RefundOutcome::Moved { total } => Ok(Some(RefundSuccess { total, amount: None })),
         // The provider also responds so to a repeated request; then a query finds the refund.
-        RefundOutcome::Unconfirmed { total } => Ok(query_outcome(payments, refund)?.map(|_| RefundSuccess { total })),
+        RefundOutcome::Unconfirmed { total } => {
+            Ok(query_outcome(payments, refund)?.map(|known| RefundSuccess { total, ..known }))
+        }
     }
 }
 
@@ -168,13 +175,20 @@ fn succeed_in(tx: &Write<'_>, refund_no: &str, done: RefundSuccess, by: &Authori
         [&refund.order_no],
         |row| row.get(0),
     )?;
-    // The provider's total includes refunds made outside this service.
+    let known = Fen::from_fen(sum).map_err(Error::internal)?;
+    // The provider's total includes refunds made outside this service, but never more than was paid.
     let reported = done.total.unwrap_or(Fen::ZERO);
-    let total = Fen::from_fen(sum).map_err(Error::internal)?.max(reported).min(order.returnable());
+    let is_absurd = reported > order.returnable() || done.amount.is_some_and(|amount| amount != refund.amount);
+    let total = if is_absurd { known } else { known.max(reported) }.min(order.returnable());
     let full = total == order.returnable();
     // A callback may have recorded the total already. It does not end a review.
-    if total < order.refunded || (total == order.refunded && !(full && order.state == OrderState::Review)) {
-        return Ok(());
+    let is_recorded = total < order.refunded || (total == order.refunded && !(full && order.state == OrderState::Review));
+    if !is_recorded {
+        settle::refund_in(tx, order, total, full, RefundSource::Refund(by))?;
     }
-    settle::refund_in(tx, order, total, full, RefundSource::Refund(by)).map(drop)
+    if is_absurd {
+        let order = orders::find_in(tx, &refund.order_no)?;
+        settle::review_in(tx, order, ReviewReason::RefundExceedsAmount.name())?;
+    }
+    Ok(())
 }
