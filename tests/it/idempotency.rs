@@ -120,6 +120,35 @@ fn a_key_is_scoped_to_request_caller_and_endpoint() {
 }
 
 #[test]
+fn a_key_covers_path_and_query() {
+    let server = Setup::default().with("COINS_INITIAL", 10).start();
+    let (user, operator) = (server.sign_in(OWN), server.api_key("shop"));
+    let body = json!({ "userId": user.user_id });
+    consume(&server, &user, "a").query(&[("x", "1")]).json(&body).send().expect(200);
+    for other in [&[("x", "2")][..], &[], &[("x", "1"), ("y", "1")]] {
+        let reused = consume(&server, &user, "a").query(other).json(&body).send();
+        reused.expect_problem(422, "idempotency_key_reused");
+    }
+    assert_eq!(balance(&server, &user), 9);
+    let order = || {
+        let package = json!({ "amount": "6.00", "coinCount": 60 });
+        let order = server.post("/payment/gateway/order").by(&user).json(&package).send().expect(201).json();
+        let order_no = order["orderNo"].as_str().unwrap().to_owned();
+        server.command(&["payments", "sandbox-pay", &order_no]).expect(0);
+        order_no
+    };
+    let (first, second) = (order(), order());
+    let refund = |order_no: &str| {
+        let request = server.post(&format!("/admin/payments/{order_no}/refund")).token(&operator);
+        request.header("idempotency-key", "b").json(&json!({ "amount": "1.00", "reason": "test" })).send()
+    };
+    refund(&first).expect(200);
+    refund(&second).expect_problem(422, "idempotency_key_reused");
+    let refunded = "select group_concat(order_no) from payment_refunds";
+    assert_eq!(server.value::<String>(refunded), first);
+}
+
+#[test]
 fn keeps_final_failures_and_no_transient_ones() {
     let server = Setup::default().start();
     let user = server.sign_in(OWN);

@@ -7,7 +7,11 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     invalid_input::{Location, locations, texts},
-    support::{Document, Operation, Parameter, ParameterLocation, Request, Response, Server, Setup, eventually},
+    support::{
+        Document, Operation, Parameter, ParameterLocation, Request, Response, Server, Setup, eventually,
+        fake_provider::{FakeProvider, ReceivedRequest, Reply},
+        fake_smtp::{FakeSmtpServer, Offer, SmtpFault, Step},
+    },
 };
 
 const PHONE: &str = "13912345678";
@@ -312,6 +316,46 @@ fn known_and_unknown_administrators_take_the_same_time() {
         let guess = json!({ "name": name, "password": "not the right password" });
         timed(server.post("/admin/login").json(&guess), 401)
     });
+}
+
+#[test]
+fn failing_providers_reveal_no_recipient() {
+    // The provider repeats the number and the code in its message.
+    let echo = |request: &ReceivedRequest| {
+        let words = format!("{:?} {:?}", request.parameter("PhoneNumbers"), request.parameter("TemplateParam"));
+        json!({ "Code": "isv.MOBILE_NUMBER_ILLEGAL", "Message": words, "RequestId": "R-1" }).to_string()
+    };
+    let refusing = FakeProvider::with_handler(move |request| Reply::json(echo(request)));
+    let broken = FakeProvider::with_handler(|request| Reply::status(500).body(request.target.clone()));
+    for sms in [refusing.url(), broken.url(), FakeProvider::unreachable_url()] {
+        for step in [Step::Sender, Step::Recipient, Step::Message] {
+            let trouble = Some((step, SmtpFault::Refuse(550)));
+            let mail_server = FakeSmtpServer::offering(Offer { trouble, ..Offer::default() });
+            let server = Setup::default()
+                .with("LOG_LEVEL", "debug")
+                .with("SMS_PROVIDER", "aliyun")
+                .with("SMS_ENDPOINT", &sms)
+                .with("SMS_ACCESS_KEY_ID", "id")
+                .with("SMS_ACCESS_KEY_SECRET", BAD_KEY)
+                .with("SMS_SIGN_NAME", "名")
+                .with("SMS_TEMPLATE_CODE", "SMS_1")
+                .with("EMAIL_PROVIDER", "smtp")
+                .with("EMAIL_HOST", "localhost")
+                .with("EMAIL_PORT", mail_server.port())
+                .with("EMAIL_TLS", "none")
+                .with("EMAIL_FROM", "no-reply@yarrow.example")
+                .start();
+            let by_sms = server.post("/auth/send-code").form(&[("phoneNumber", PHONE)]).send();
+            let by_mail = server.post("/api/v1/auth/send-code").json(&json!({ "email": EMAIL })).send();
+            let log = server.lines().join("\n");
+            assert_eq!(log.matches("sending a verification code failed").count(), 2, "{log}");
+            for (place, text) in [("the log", &log), ("a problem", &by_sms.text()), ("a problem", &by_mail.text())] {
+                for canary in [PHONE, EMAIL, "heron.reed", BAD_KEY] {
+                    assert!(!text.contains(canary), "{canary} is in {place}: {text}");
+                }
+            }
+        }
+    }
 }
 
 /// Returns the response without its per-request parts.
