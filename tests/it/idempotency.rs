@@ -65,7 +65,7 @@ fn every_moving_endpoint_replays_repeated_requests() {
     };
     let grant = |coins: u32| json!({ "phoneNumber": OWN, "coinCount": coins });
     let cast = |question: &str| json!({ "question": question, "method": "three_coins" });
-    let settle = |reason: &str| json!({ "decision": "dismiss", "reason": reason });
+    let settle = |reason: &str| json!({ "decision": "write-off", "reason": reason });
     let refund = |amount: &str| json!({ "amount": amount, "reason": "test" });
     let (by_id, by_phone) = (json!({ "userId": user.user_id }), json!({ "phoneNumber": OWN }));
     let modules = [
