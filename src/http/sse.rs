@@ -205,9 +205,8 @@ impl SseResponse {
         let ticks = tokio::time::interval_at(Instant::now() + heartbeat, heartbeat);
         let events = ReceiverStream::new(receiver).timeout_repeating(ticks);
         let heartbeat = Bytes::from_static(b": heartbeat\n\n");
-        let bytes = events.map(move |event| {
-            Ok::<_, Infallible>(event.map_or_else(|_| heartbeat.clone(), |event| event.bytes))
-        });
+        let bytes =
+            events.map(move |event| Ok::<_, Infallible>(event.map_or_else(|_| heartbeat.clone(), |event| event.bytes)));
         let mut response = Response::new(Body::from_stream(bytes));
         response.extensions_mut().insert(final_event);
         let headers = response.headers_mut();

@@ -153,7 +153,13 @@ impl Client {
 
     /// Sends a request by another method and waits for the head of the response, whatever its status. Only GET and
     /// DELETE have no body.
-    pub fn send(&self, method: &str, url: &str, headers: &[(&str, &str)], body: &[u8]) -> Result<HttpResponse, Failure> {
+    pub fn send(
+        &self,
+        method: &str,
+        url: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Result<HttpResponse, Failure> {
         self.send_within(self.limits.total, method, url, headers, body)
     }
 

@@ -117,7 +117,12 @@ impl ExternalModerator {
     /// Moderates a text. Blocks for some seconds at most: for a permit, and for each piece of a long text.
     ///
     /// Fails with code [`NO_PERMIT`] if too many texts are being moderated.
-    pub fn moderate(&self, content_type: ContentType, text: &str, account: Option<&str>) -> Result<ModerationResult, Failure> {
+    pub fn moderate(
+        &self,
+        content_type: ContentType,
+        text: &str,
+        account: Option<&str>,
+    ) -> Result<ModerationResult, Failure> {
         let Some(moderator) = &self.moderator else {
             return Err(Failure::new(FailureKind::Misconfigured, "none", "not_configured"));
         };

@@ -236,9 +236,7 @@ mod tests {
 
     #[test]
     fn a_last_chunk_that_repeats_the_message_adds_nothing() {
-        let message = |content: &str| {
-            json!({ "object": "chat.completion", "choices": [{ "message": { "content": content }, "finish_reason": "stop" }] })
-        };
+        let message = |content: &str| json!({ "object": "chat.completion", "choices": [{ "message": { "content": content }, "finish_reason": "stop" }] });
         let mut repeated = delta("水雷屯，万事起头难，宜守不宜攻。");
         repeated["choices"][0]["finish_reason"] = json!("stop");
         let begin = [delta("水雷屯，万事起头难，"), delta("宜守不宜攻。")];

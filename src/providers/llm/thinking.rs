@@ -12,7 +12,10 @@ enum Part {
     /// Nothing but what may become an opening tag, which is held back.
     Beginning(String),
     /// Inside the tags. What may become the closing one is held back.
-    Thinking { end: String, held: String },
+    Thinking {
+        end: String,
+        held: String,
+    },
     /// After the tags, before the first letter of the answer.
     Between,
     Answer,

@@ -8,14 +8,8 @@ use serde_json::Value;
 use super::TokenUsage;
 
 /// Members of a document that hold the counts.
-const PLACES: [&str; 6] = [
-    "/usage",
-    "/choices/0/usage",
-    "/x_groq/usage",
-    "/usageMetadata",
-    "/usage_metadata",
-    "/token_usage",
-];
+const PLACES: [&str; 6] =
+    ["/usage", "/choices/0/usage", "/x_groq/usage", "/usageMetadata", "/usage_metadata", "/token_usage"];
 const PROMPT: [&str; 5] = ["prompt_tokens", "input_tokens", "promptTokenCount", "inputTokens", "prompt_token_count"];
 const COMPLETION: [&str; 6] = [
     "completion_tokens",

@@ -353,7 +353,8 @@ fn a_crash_charges_the_reserved_cost() {
     model.wait_for_calls(1);
     let spending = |server: &Server| -> Vec<(i64, i64, i64, i64)> {
         let database = server.database();
-        let sql = "select tokens, cost_micros, reserved_tokens, reserved_cost_micros from model_spending order by user_id";
+        let sql =
+            "select tokens, cost_micros, reserved_tokens, reserved_cost_micros from model_spending order by user_id";
         let mut statement = database.prepare(sql).unwrap();
         let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)));
         rows.unwrap().map(Result::unwrap).collect()

@@ -210,7 +210,11 @@ fn the_time_limit_counts_for_the_whole_dialogue() {
         let started_at = Instant::now();
         let failure =
             send(SmtpSettings { timeout: Duration::from_secs(2), ..settings(&server, Encryption::None) }).unwrap_err();
-        assert_eq!((failure.kind, failure.is_certainly_not_accepted()), (FailureKind::TimedOut, is_certain), "{step:?}");
+        assert_eq!(
+            (failure.kind, failure.is_certainly_not_accepted()),
+            (FailureKind::TimedOut, is_certain),
+            "{step:?}"
+        );
         assert!(started_at.elapsed() < Duration::from_secs(6), "{step:?} took {:?}", started_at.elapsed());
     }
 }
@@ -246,7 +250,10 @@ fn the_domain_of_the_sender_is_written_as_in_dns() {
     let from = "易 <no-reply@例子.中国>".into();
     send(SmtpSettings { from, ..settings(&server, Encryption::None) }).unwrap();
     let mail = &server.mails()[0];
-    assert_eq!((mail.from.as_str(), mail.hello.as_str()), ("no-reply@xn--fsqu00a.xn--fiqs8s", "xn--fsqu00a.xn--fiqs8s"));
+    assert_eq!(
+        (mail.from.as_str(), mail.hello.as_str()),
+        ("no-reply@xn--fsqu00a.xn--fiqs8s", "xn--fsqu00a.xn--fiqs8s")
+    );
     assert!(mail.data.is_ascii());
     assert!(mail.header("from").unwrap().ends_with("<no-reply@xn--fsqu00a.xn--fiqs8s>"), "{:?}", mail.header("from"));
 }

@@ -176,9 +176,8 @@ impl Connection {
 fn parse_line(line: &[u8]) -> Option<(u16, &[u8], bool)> {
     let line = line.trim_ascii_end();
     let (digits, rest) = line.split_at_checked(3)?;
-    let code = digits.iter().try_fold(0, |code, digit| {
-        digit.is_ascii_digit().then(|| code * 10 + u16::from(digit - b'0'))
-    })?;
+    let code =
+        digits.iter().try_fold(0, |code, digit| digit.is_ascii_digit().then(|| code * 10 + u16::from(digit - b'0')))?;
     let is_last = rest.first() != Some(&b'-');
     Some((code, rest.get(1..).unwrap_or_default(), is_last))
 }

@@ -182,7 +182,8 @@ fn succeed_in(tx: &Write<'_>, refund_no: &str, done: RefundSuccess, by: &Authori
     let total = if is_absurd { known } else { known.max(reported) }.min(order.returnable());
     let full = total == order.returnable();
     // A callback may have recorded the total already. It does not end a review.
-    let is_recorded = total < order.refunded || (total == order.refunded && !(full && order.state == OrderState::Review));
+    let is_recorded =
+        total < order.refunded || (total == order.refunded && !(full && order.state == OrderState::Review));
     if !is_recorded {
         settle::refund_in(tx, order, total, full, RefundSource::Refund(by))?;
     }
