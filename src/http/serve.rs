@@ -33,7 +33,7 @@ use crate::{
 };
 
 /// Blocking threads besides those of model calls, so that neither waits for the other.
-const BLOCKING_THREADS: usize = 288;
+const BLOCKING_THREADS: usize = 384;
 /// Open files besides connections: store, log, provider calls.
 const OTHER_FILES: u64 = 256;
 /// Interval at which a shutdown checks for running audited operations.

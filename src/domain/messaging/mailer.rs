@@ -10,7 +10,7 @@ use crate::{
 /// The limits of messages passed to one provider at the same time. A slow provider leaves threads for other work, and one
 /// client leaves permits for others.
 pub const MESSAGE_LIMITS: WaitLimits =
-    WaitLimits { permits: 64, permits_per_key: 4, waiting: 32, waiting_per_key: 16, max_wait: Duration::from_secs(5) };
+    WaitLimits { permits: 64, permits_per_key: 4, waiting: 64, waiting_per_key: 16, max_wait: Duration::from_secs(5) };
 
 /// The email provider with its breaker and permits.
 pub struct Mailer {
