@@ -136,7 +136,7 @@ impl Smtp {
             // What the server said before may come from somebody in between.
             extensions = self.greet(&mut connection)?;
         }
-        self.authenticate(&mut connection, &extensions)?;
+        self.authenticate(&mut connection, extensions)?;
         Ok(connection)
     }
 
@@ -145,7 +145,7 @@ impl Smtp {
         Ok(Extensions::read(&reply))
     }
 
-    fn authenticate(&self, connection: &mut Connection, extensions: &Extensions) -> Result<(), Failure> {
+    fn authenticate(&self, connection: &mut Connection, extensions: Extensions) -> Result<(), Failure> {
         let Some((name, password)) = &self.credentials else { return Ok(()) };
         let password = password.expose_secret();
         let (command, answers) = if extensions.auth_plain {

@@ -45,7 +45,7 @@ impl ThinkingFilter {
                     held.push_str(&rest);
                     let start = held.trim_start();
                     if let Some((tag, inside)) = opening_tag(start) {
-                        rest = inside.to_owned();
+                        rest = String::from(inside);
                         self.0 = Part::Thinking { end: format!("</{tag}>"), held: String::new() };
                     } else if may_become_tag(start) {
                         return found;
@@ -59,7 +59,7 @@ impl ThinkingFilter {
                     held.push_str(&rest);
                     if let Some(at) = held.find(end.as_str()) {
                         found.thinking.push_str(&held[..at]);
-                        rest = held[at + end.len()..].to_owned();
+                        rest = held.split_off(at + end.len());
                         self.0 = Part::Between;
                     } else {
                         let kept = longest_start_at_end(held, end);
@@ -71,7 +71,7 @@ impl ThinkingFilter {
                 Part::Between => {
                     let start = rest.trim_start();
                     if !start.is_empty() {
-                        found.answer = start.to_owned();
+                        found.answer.push_str(start);
                         self.0 = Part::Answer;
                     }
                     return found;

@@ -231,7 +231,7 @@ fn trade_of(answer: &AlipayResponse, order_no: &str) -> Result<Trade, Failure> {
     Ok(Trade {
         channel: PROVIDER,
         order_no: order_no.to_owned(),
-        trade_no: answer.trade_no.clone().filter(is_number).ok_or_else(incomplete)?,
+        trade_no: answer.trade_no.clone().filter(|number| is_number(number)).ok_or_else(incomplete)?,
         amount,
         status,
         paid_at,
@@ -240,7 +240,7 @@ fn trade_of(answer: &AlipayResponse, order_no: &str) -> Result<Trade, Failure> {
 }
 
 /// Returns true if the text can be the provider's number of a trade.
-fn is_number(text: &String) -> bool {
+fn is_number(text: &str) -> bool {
     (1..=LONGEST_NUMBER).contains(&text.len())
 }
 

@@ -290,7 +290,7 @@ impl TradeRegistry {
         response.as_object_mut().unwrap().extend(reported.as_object().unwrap().clone());
         match self.mood {
             GatewayMode::ReportsTooMuch if !response["refund_fee"].is_null() => {
-                response["refund_fee"] = json!("99999.00")
+                response["refund_fee"] = json!("99999.00");
             }
             GatewayMode::LongNumbers => response["trade_no"] = json!("2".repeat(200_000)),
             _ => {}

@@ -170,10 +170,10 @@ impl State {
                 document(page_without_end(self.pages, 0))
             }
             ("GET", ..) if key.is_empty() && fault == Fault::EndlessPage => Reply::status(200).body(FILLER).endless(),
-            ("GET", ..) if key.ends_with(".json") && fault == Fault::EndlessManifests => {
+            ("GET", ..) if key.contains(".db.json") && fault == Fault::EndlessManifests => {
                 Reply::status(200).body(FILLER).endless()
             }
-            ("GET", ..) if key.ends_with(".db") && fault == Fault::EndlessBackups => {
+            ("GET", ..) if key.contains(".db") && fault == Fault::EndlessBackups => {
                 Reply::status(200).body(FILLER).endless()
             }
             ("GET", ..) if key.is_empty() => document(self.list(&value("prefix").unwrap_or_default())),

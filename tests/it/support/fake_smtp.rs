@@ -377,7 +377,7 @@ impl Conversation {
             Some((at, SmtpFault::EndlessLine)) if at == step => {
                 self.write(b"250 ")?;
                 loop {
-                    self.write(&[b'a'; 64 << 10])?;
+                    self.write(&[b'a'; 8 << 10])?;
                 }
             }
             Some((at, SmtpFault::EndlessReply)) if at == step => loop {

@@ -25,7 +25,7 @@ pub(super) struct Reply {
 }
 
 /// The reason why no reply arrived.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum ConnectionError {
     /// The deadline passed.
     TimedOut,
@@ -254,7 +254,8 @@ mod tests {
 
     #[test]
     fn three_digits_make_a_reply() {
-        let cases: [(&[u8], Option<(u16, &[u8], bool)>); 9] = [
+        type Line<'line> = Option<(u16, &'line [u8], bool)>;
+        let cases: [(&[u8], Line<'_>); 9] = [
             (b"250 fine\r", Some((250, b"fine", true))),
             (b"250-more", Some((250, b"more", false))),
             (b"250", Some((250, b"", true))),

@@ -89,11 +89,7 @@ fn in_utf8(body: &[u8]) -> Option<Cow<'_, str>> {
             [0x81..=0xfe, 0x40..=0x7e | 0x80..=0xfe, ..] => 2,
             _ => return None,
         };
-        if length == 1 {
-            text.push(char::from(byte))
-        } else {
-            text.extend(std::iter::repeat_n('?', length))
-        }
+        text.extend(std::iter::repeat_n(if length == 1 { char::from(byte) } else { '?' }, length));
         rest = &rest[length..];
     }
     Some(Cow::Owned(text))
