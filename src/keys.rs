@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_opens_for_its_key_purpose_and_owner_only() {
+    fn sealed_values_open_only_for_their_key_purpose_and_owner() {
         let ours = key(1);
         let sealed = ours.seal("a", b"1", b"plain").unwrap();
         assert_ne!(sealed, ours.seal("a", b"1", b"plain").unwrap());

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_is_no_certificate() {
+    fn rejects_truncated_certificates() {
         let whole = certificate(b"\x17\x0d260101000000Z\x17\x0d260401000000Z", b"");
         for length in 0..whole.len() {
             assert_eq!(CertificateValidity::of(&whole[..length]), None, "{length}");

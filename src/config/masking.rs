@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_signs_in_and_keys_are_masked() {
+    fn masks_user_names_and_keys() {
         for (text, shown) in [
             ("https://user:hunter2@example.com:8443/v1", "https://****@example.com:8443/v1"),
             ("https://hunter2@example.com", "https://****@example.com"),
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_no_secret_stays() {
+    fn leaves_urls_without_secrets_unchanged() {
         for text in ["", "yarrow/", "https://example.com/a@b", "https://example.com/v1;a=b?x=", "key=value"] {
             assert_eq!(mask_url_secrets(text), text);
         }

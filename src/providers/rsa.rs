@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_named() {
+    fn names_the_fault_of_an_invalid_key() {
         assert_eq!(PublicKey::parse(" \n"), Err(KeyError::Empty));
         assert_eq!(PublicKey::parse("<put the key here>"), Err(KeyError::NotBase64));
         assert_eq!(PublicKey::parse("aGVsbG8="), Err(KeyError::NotPublicKey));

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_one_plain_address_is_refused() {
+    fn rejects_anything_but_one_plain_address() {
         for text in [
             "",
             "a",
@@ -156,7 +156,7 @@ mod tests {
 
         proptest! {
             #[test]
-            fn what_is_taken_is_read_again_as_itself(text in "[a-zA-Z.+_-]{0,12}@[a-zA-Z0-9.-]{0,20}|.*@.*|.*") {
+            fn canonical_addresses_parse_to_themselves(text in "[a-zA-Z.+_-]{0,12}@[a-zA-Z0-9.-]{0,20}|.*@.*|.*") {
                 if let Ok(address) = EmailAddress::parse(&text) {
                     prop_assert!(address.as_str().is_ascii() && address.as_str().len() <= LONGEST);
                     prop_assert!(!address.as_str().bytes().any(|byte| byte.is_ascii_uppercase() || byte.is_ascii_whitespace()));

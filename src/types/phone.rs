@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_an_allowed_mobile_number_is_refused() {
+    fn rejects_numbers_that_are_not_allowed_mobile_numbers() {
         let code = |text: &str| PhoneNumber::parse(text, &rules()).unwrap_err().code;
         assert_eq!(code("01062345678"), FieldCode::NotMobile);
         assert_eq!(code("+12025550123"), FieldCode::RegionNotAllowed);
@@ -177,7 +177,7 @@ mod tests {
 
         proptest! {
             #[test]
-            fn what_is_taken_is_read_again_as_itself(text in "[ +＋0-9０-９().（）-]{0,24}|.*") {
+            fn canonical_numbers_parse_to_themselves(text in "[ +＋0-9０-９().（）-]{0,24}|.*") {
                 if let Ok(number) = PhoneNumber::parse(&text, &rules()) {
                     prop_assert_eq!(PhoneNumber::parse(number.as_str(), &rules()), Ok(number.clone()));
                     prop_assert_eq!(PhoneNumber::parse(&number.e164(&rules()), &rules()), Ok(number));

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_acts_instead_of_being_read_is_refused() {
+    fn rejects_control_and_formatting_characters() {
         let is_refused = |read: fn(&str, usize) -> Result<String, Fault>, text: &str| match read(text, 20) {
             Ok(read) => {
                 assert_eq!(read, text);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_sees_is_no_text_by_itself() {
+    fn rejects_text_of_invisible_characters_only() {
         for unseen in ["\u{200b}", "\u{feff}\u{2060}", "\u{3164} \u{2800}", " \u{200d}\n\u{202e} "] {
             assert_eq!(clean(unseen, 10).unwrap_err().code, FieldCode::InvalidCharacter, "{unseen:?}");
         }

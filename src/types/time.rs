@@ -218,7 +218,7 @@ mod tests {
 
         proptest! {
             #[test]
-            fn what_is_written_is_read_again(milliseconds in 0_i64..253_402_207_200_000) {
+            fn written_times_parse_to_themselves(milliseconds in 0_i64..253_402_207_200_000) {
                 let time = Timestamp(milliseconds);
                 prop_assert_eq!(Timestamp::from_rfc3339(&time.to_string()), Some(time));
                 let zone = "Asia/Shanghai".parse().unwrap();

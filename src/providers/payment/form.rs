@@ -199,7 +199,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_encoded_decodes_to_itself(value in any::<String>()) {
+        fn encoded_fields_decode_to_themselves(value in any::<String>()) {
             let message = fields(&[("name", &value)]);
             prop_assert_eq!(decode(encode_all(&message).as_bytes()), Ok(message));
         }

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_provider_would_refuse_is_refused_before_signing() {
+    fn rejects_orders_that_the_provider_would_reject() {
         type Change = fn(&mut OrderRequest);
         let changes: [(Change, &str); 9] = [
             (|order| order.order_no = String::new(), "invalid_order_number"),

@@ -69,7 +69,7 @@ fn checks_use_the_current_list_during_concurrent_changes() {
 }
 
 #[test]
-fn of_concurrent_changes_of_one_word_one_succeeds() {
+fn one_of_several_concurrent_changes_of_a_word_succeeds() {
     let server = Setup::default().start();
     let (user, key) = (server.sign_in(OWN), server.api_key("editor"));
     for round in 0..2 {

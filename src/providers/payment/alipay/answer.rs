@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_an_answer_is_unreadable() {
+    fn rejects_invalid_responses() {
         for body in [
             "",
             "<html>busy</html>",

@@ -146,7 +146,7 @@ fn the_reasons_for_refusal_are_the_true_ones() {
 }
 
 #[test]
-fn what_a_notification_says_is_read() {
+fn reads_all_fields_of_a_notification() {
     let paid = reader().read(&body("valid_trade_success")).unwrap();
     assert_eq!(paid.notify_id, "2026011501222163105000000000000001");
     assert_eq!(paid.trade.trade_no, "2026011522001400000000000001");

@@ -295,7 +295,7 @@ fn a_lost_race_is_run_again_and_a_broken_ledger_given_up() {
 }
 
 #[test]
-fn of_parallel_payments_one_succeeds() {
+fn one_of_several_parallel_payments_succeeds() {
     let stage = Stage::new();
     let order_string = stage.order_string();
     let paid: usize = std::thread::scope(|scope| {

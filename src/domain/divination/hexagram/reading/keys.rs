@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_the_cast_is_ignored() {
+    fn fields_that_do_not_describe_the_cast_are_ignored() {
         for key in ["nuclear", "nuclearHexagram", "huGua", "互卦", "question", "aiResult", "综卦"] {
             assert_eq!(classify(key), Key::Ignored, "{key}");
         }

@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_nothing_stays_nothing() {
+    fn texts_without_a_name_yield_none() {
         for text in ["", "水雷需", "乾为地", "卦", "65", "0", "第0卦", "peaceful", "师傅", "u+4e00"] {
             assert_eq!(number(text), None, "{text}");
         }

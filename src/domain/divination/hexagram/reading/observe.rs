@@ -108,8 +108,8 @@ impl Traversal {
             self.observed.notice(path, content);
             return;
         }
-        for (role, item) in items.iter().enumerate() {
-            self.value(item, &format!("{path}[{role}]"), scope.deeper());
+        for (index, item) in items.iter().enumerate() {
+            self.value(item, &format!("{path}[{index}]"), scope.deeper());
         }
     }
 

@@ -223,7 +223,7 @@ fn unreadable_fields_are_reported_and_nothing_is_invented() {
 }
 
 #[test]
-fn what_was_never_cast_is_not_read() {
+fn hexagrams_that_were_not_cast_are_not_read() {
     for data in [
         json!({}),
         json!(null),
