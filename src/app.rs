@@ -29,7 +29,7 @@ use crate::{
     },
     store::{
         SchemaPolicy, Store, Tuning,
-        lock::{lock_directory, lock_for_server},
+        lock::{lock_directory, lock_for_server, publish_address},
         restore,
     },
 };
@@ -75,7 +75,7 @@ pub struct App {
     pub health: Arc<Health>,
     pub alerts: Alerts,
     /// Dropped last, when nothing writes any more.
-    _lock: Option<File>,
+    lock: Option<File>,
 }
 
 impl Deref for App {
@@ -159,9 +159,18 @@ impl App {
             integrity,
             clock_guard,
             health,
-            _lock: lock,
+            lock,
             core,
         })
+    }
+}
+
+impl App {
+    /// Publishes the server's base URL, for `yarrow healthcheck`.
+    pub fn publish_address(&self, url: &str) {
+        if let Some(Err(error)) = self.lock.as_ref().map(|lock| publish_address(lock, url)) {
+            tracing::warn!(%error, "the address could not be written to the lock file");
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::{
-    Common, cli_authority, confirm, first_line, name_missing, or_empty, record_audit, row, table, with_detail,
+    Common, cli_authority, confirm, name_missing, new_password, or_empty, record_audit, row, table, with_detail,
 };
 use yarrow::{
     app::{App, OpenMode},
@@ -27,20 +27,24 @@ pub struct AdminArgs {
 enum Action {
     /// Create an administrator
     ///
+    /// Asks for a password on a terminal; elsewhere generates one and prints it to standard error.
+    ///
     /// Example: yarrow admin create alice --password-stdin < password.txt
     Create {
         /// Administrator name: at most 64 letters, digits and `-_.@`
         name: String,
         /// Read the password from the first line of standard input
-        #[arg(long, required = true)]
+        #[arg(long)]
         password_stdin: bool,
     },
     /// Change an administrator's password and end their sessions
+    ///
+    /// Asks for a password on a terminal; elsewhere generates one and prints it to standard error.
     Password {
         /// Administrator name
         name: String,
         /// Read the password from the first line of standard input
-        #[arg(long, required = true)]
+        #[arg(long)]
         password_stdin: bool,
     },
     /// List administrators
@@ -90,8 +94,10 @@ pub fn run(common: &Common, args: AdminArgs) -> Result<()> {
     };
     let app = common.open_as(mode)?;
     match args.action {
-        Action::Create { name, .. } => create(common, &app, &name),
-        Action::Password { name, .. } => change_password(common, &app, &name),
+        Action::Create { name, password_stdin } => create(common, &app, &name, &new_password(password_stdin)?),
+        Action::Password { name, password_stdin } => {
+            change_password(common, &app, &name, &new_password(password_stdin)?)
+        }
         Action::List => list(common, &app),
         Action::Remove { name, yes } => remove(common, &app, &name, yes),
         Action::Key { action: KeyAction::Create { label } } => create_key(common, &app, &label),
@@ -103,14 +109,14 @@ pub fn run(common: &Common, args: AdminArgs) -> Result<()> {
     }
 }
 
-fn create(common: &Common, app: &App, name: &str) -> Result<()> {
-    let admin = admins::create(&app.admins, name, &first_line()?).map_err(name_taken(name))?;
+fn create(common: &Common, app: &App, name: &str, password: &str) -> Result<()> {
+    let admin = admins::create(&app.admins, name, password).map_err(name_taken(name))?;
     record_audit(app, "admin create", None, cli_authority(Some(admin.name.clone())))?;
     common.output(&json!({ "name": admin.name, "createdAt": admin.created_at }), || format!("created `{}`", admin.name))
 }
 
-fn change_password(common: &Common, app: &App, name: &str) -> Result<()> {
-    admins::change_password(&app.admins, name, &first_line()?)?;
+fn change_password(common: &Common, app: &App, name: &str, password: &str) -> Result<()> {
+    admins::change_password(&app.admins, name, password)?;
     record_audit(app, "admin password", None, cli_authority(Some(name.to_owned())))?;
     common.output(&json!({ "name": name, "changed": true }), || format!("changed the password of `{name}`"))
 }

@@ -8,14 +8,17 @@ use yarrow::{
     app::App,
     domain::{
         identity::users::User,
-        money::coins::{self, LARGEST_INCREASE, ResetBy, ResetConfirmation},
+        money::coins::{self, ResetBy, ResetConfirmation},
         operations::idempotency::{IdempotentOutcome, IdempotentRequest},
     },
-    error::{Error, Result},
+    error::{Code, Error, Result},
     http::responses::CoinsSynchronised,
     store::Pending,
     types::{PhoneNumber, pluralize},
 };
+
+/// A grant of more coins needs a reason and a confirmation.
+const LARGE_GRANT: i64 = 10_000;
 
 /// Show and change coin balances
 ///
@@ -33,18 +36,22 @@ enum Action {
         /// User: id, phone number or email address
         who: String,
     },
-    /// Add coins to a user's balance and print the new balance
+    /// Add coins to a user's balance, or take coins back, and print the new balance
     ///
-    /// Example: yarrow coins grant 13800138000 60 --reason "lost order"
+    /// Examples: yarrow coins grant 13800138000 60 --reason "lost order"
+    /// yarrow coins grant 13800138000 -60 --reason "granted twice"
     Grant {
         /// User: id, phone number or email address
         who: String,
-        /// Number of coins, 1 or more
-        #[arg(value_parser = clap::value_parser!(i64).range(1..=LARGEST_INCREASE))]
+        /// Number of coins; a negative number takes coins back
+        #[arg(allow_negative_numbers = true, value_parser = super::parse_adjustment)]
         coins: i64,
-        /// Reason, for the audit
+        /// Reason, for the audit; required for negative numbers and above 10000
         #[arg(long, value_parser = super::parse_reason)]
         reason: Option<String>,
+        /// Skip the confirmation, which numbers above 10000 need
+        #[arg(long)]
+        yes: bool,
     },
     /// Set a user's balance to 0
     Reset {
@@ -71,9 +78,11 @@ pub fn run(common: &Common, args: CoinsArgs) -> Result<()> {
             record_audit(&app, "coins balance", Some(user.id), cli_authority(None))?;
             show(common, &user, balance)
         }
-        Action::Grant { who, coins, reason } => {
-            let (user, by) = (find_user(&app, &who)?, cli_authority(reason));
-            let balance = wait_for_balance(coins::increase(
+        Action::Grant { who, coins, reason, yes } => {
+            let user = find_user(&app, &who)?;
+            check_grant(&user, coins, reason.as_deref(), yes)?;
+            let by = cli_authority(reason);
+            let balance = wait_for_balance(coins::adjust(
                 &app,
                 user.id,
                 coins,
@@ -94,6 +103,16 @@ pub fn run(common: &Common, args: CoinsArgs) -> Result<()> {
         }
         Action::Repair => repair(common, &app, "coins repair"),
     }
+}
+
+/// Requires a reason for a grant that takes coins back or is large, and a confirmation for a large one.
+fn check_grant(user: &User, coins: i64, reason: Option<&str>, yes: bool) -> Result<()> {
+    let is_large = coins > LARGE_GRANT;
+    if reason.is_none() && (coins < 0 || is_large) {
+        let detail = format!("Negative grants and grants above {LARGE_GRANT} coins need --reason.");
+        return Err(Error::new(Code::InvalidRequest).detail(detail));
+    }
+    if is_large { confirm(yes, &format!("Grant {coins} coins to user {}?", user.id)) } else { Ok(()) }
 }
 
 fn wait_for_balance(pending: Pending<IdempotentOutcome<i64>>) -> Result<i64> {

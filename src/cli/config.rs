@@ -11,6 +11,9 @@ use yarrow::{
     error::Result,
 };
 
+/// Characters of a value in the table.
+const MAX_WIDTH: usize = 60;
+
 /// Show the active settings, or a sample file
 #[derive(Debug, Args)]
 pub struct ConfigArgs {
@@ -48,15 +51,19 @@ fn declarations_json() -> Value {
 
 fn show(common: &Common) -> Result<()> {
     let shown = common.load()?.shown;
-    let json = shown
-        .iter()
-        .map(|ResolvedSetting { name, value, origin }| json!({ "name": name, "value": value, "origin": origin }));
-    common.output(&json.collect::<Vec<_>>(), || {
-        table(
-            ["setting", "value", "from"],
-            shown.iter().map(|ResolvedSetting { name, value, origin }| row![name, value, origin]),
-        )
+    let to_json = |setting: &ResolvedSetting| json!({ "name": setting.name, "value": setting.to_json(), "origin": setting.origin });
+    common.output(&shown.iter().map(to_json).collect::<Vec<_>>(), || {
+        let rows = shown.iter().map(|ResolvedSetting { name, value, origin }| row![name, shorten(value), origin]);
+        table(["setting", "value", "from"], rows)
     })
+}
+
+/// Cuts a long value, such as a public key, for the table. `--json` prints it in full.
+fn shorten(value: &str) -> String {
+    if value.chars().count() <= MAX_WIDTH {
+        return value.to_owned();
+    }
+    value.chars().take(MAX_WIDTH - 1).chain(['…']).collect()
 }
 
 /// Returns the sample file. Every setting is commented out, so the file as it is changes nothing.

@@ -10,6 +10,7 @@ use yarrow::{
     config::{Config, DECLARATIONS, LoadedConfig, Sources, load, load_with_checks},
     domain::{
         identity::users::{self, Address, User},
+        money::ledger::LARGEST_ADJUSTMENT,
         operations::audit::MAX_REASON,
     },
     error::{Code, Error, Result},
@@ -173,4 +174,11 @@ pub fn parse_reason(text: &str) -> Result<String, String> {
         1..=MAX_REASON => Ok(text.to_owned()),
         _ => Err(format!("must be at most {MAX_REASON} characters")),
     }
+}
+
+/// Parses an adjustment of a balance, up or down.
+pub fn parse_adjustment(text: &str) -> Result<i64, String> {
+    let range = -LARGEST_ADJUSTMENT..=LARGEST_ADJUSTMENT;
+    let amount = text.parse().ok().filter(|amount| *amount != 0 && range.contains(amount));
+    amount.ok_or_else(|| format!("must be a whole number from -{LARGEST_ADJUSTMENT} to {LARGEST_ADJUSTMENT}, not 0"))
 }

@@ -8,7 +8,7 @@ use yarrow::{
     app::App,
     domain::money::{
         ledger::{AccountRepair, Asset, Discrepancy},
-        points::{self, LARGEST_ADJUSTMENT},
+        points,
     },
     error::Result,
     http::responses::LedgerIssue,
@@ -41,7 +41,7 @@ enum Action {
         /// User: id, phone number or email address
         who: String,
         /// Number of points; a negative number deducts
-        #[arg(allow_negative_numbers = true, value_parser = adjustment)]
+        #[arg(allow_negative_numbers = true, value_parser = super::parse_adjustment)]
         points: i64,
         /// Reason, for the audit
         #[arg(long, value_parser = super::parse_reason)]
@@ -92,10 +92,4 @@ fn repair(common: &Common, app: &App, who: &str, reason: Option<String>) -> Resu
         }
     })?;
     check(discrepancies.is_empty(), "The ledger entries of the account are wrong. Restore a backup.")
-}
-
-fn adjustment(text: &str) -> Result<i64, String> {
-    let range = -LARGEST_ADJUSTMENT..=LARGEST_ADJUSTMENT;
-    let points = text.parse().ok().filter(|points| *points != 0 && range.contains(points));
-    points.ok_or_else(|| format!("must be a whole number from -{LARGEST_ADJUSTMENT} to {LARGEST_ADJUSTMENT}, not 0"))
 }

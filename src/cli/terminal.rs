@@ -11,7 +11,12 @@ use super::terminal_escape::escape;
 use yarrow::{
     error::{Code, Error, FieldError, Result},
     providers::factory::Announce,
+    types::random_text,
 };
+
+/// Characters of a generated password: 20 of these 57 have 116 random bits.
+const GENERATED_LENGTH: usize = 20;
+const UNAMBIGUOUS: &[u8] = b"ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz23456789";
 
 /// A failed command, with the format in which to print the error.
 pub struct CommandFailure {
@@ -63,6 +68,29 @@ pub fn first_line() -> Result<String> {
         _ => Error::internal(error),
     })?;
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+/// Takes a new password from the first line of standard input or, on a terminal, from a prompt. Without either, and for
+/// an empty reply, generates one and prints it to standard error.
+pub fn new_password(from_stdin: bool) -> Result<String> {
+    if from_stdin {
+        return first_line();
+    }
+    if std::io::stdin().is_terminal() {
+        let typed = prompt("New password (empty for a generated one): ")?;
+        if !typed.is_empty() {
+            let is_same = prompt("Repeat the password: ")? == typed;
+            let differs = || Error::new(Code::InvalidRequest).detail("The passwords differ. Nothing was changed.");
+            return is_same.then_some(typed).ok_or_else(differs);
+        }
+    }
+    let password = random_text(GENERATED_LENGTH, UNAMBIGUOUS)?;
+    drop(writeln!(std::io::stderr(), "Password: {password}"));
+    Ok(password)
+}
+
+fn prompt(text: &str) -> Result<String> {
+    rpassword::prompt_password(text).map_err(Error::internal)
 }
 
 impl CommandFailure {

@@ -55,7 +55,7 @@ enum Action {
         /// Only of this user: id, phone number or email address
         #[arg(long, value_name = "WHO")]
         user: Option<String>,
-        /// Number of days in which frequent violators are pluralize
+        /// Number of days in which frequent violations are counted
         #[arg(long, default_value_t = FREQUENT_DAYS, value_parser = clap::value_parser!(u32).range(1..))]
         days: u32,
         /// Number of violations that make a frequent violator

@@ -33,8 +33,18 @@ impl Declaration {
 #[derive(Debug)]
 pub struct ResolvedSetting {
     pub name: String,
+    /// As in the TOML file; empty if unset.
     pub value: String,
     pub origin: String,
+}
+
+impl ResolvedSetting {
+    /// Returns the value as JSON; null if unset.
+    pub fn to_json(&self) -> serde_json::Value {
+        let table = toml::from_str::<toml::Table>(&format!("value = {}", self.value)).ok();
+        let value = table.and_then(|mut table| table.remove("value"));
+        value.and_then(|value| serde_json::to_value(value).ok()).unwrap_or_default()
+    }
 }
 
 macro_rules! settings {

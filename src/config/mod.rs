@@ -32,6 +32,18 @@ use crate::{
     types::PhoneRules,
 };
 
+impl Config {
+    /// Returns for each provider its section, whether its driver is only meant for development, and the effect of that.
+    pub fn drivers(&self) -> [(&'static str, bool, &'static str); 4] {
+        [
+            ("sms", self.sms.provider == SmsProvider::Console, "codes are printed and not sent"),
+            ("email", self.email.provider == EmailProvider::Console, "messages are printed and not sent"),
+            ("llm", self.llm.provider == LlmProvider::Builtin, "the offline interpreter answers"),
+            ("payment", self.payment.gateway == PaymentGateway::Sandbox, "payments cost nothing"),
+        ]
+    }
+}
+
 impl Server {
     /// The service does TLS itself.
     pub fn has_tls(&self) -> bool {

@@ -58,6 +58,13 @@ pub struct LoadedConfig {
     pub shown: Vec<ResolvedSetting>,
 }
 
+impl LoadedConfig {
+    /// Returns true if the setting was not configured.
+    pub fn is_default(&self, name: &str) -> bool {
+        self.shown.iter().any(|setting| setting.name == name && setting.origin == "default")
+    }
+}
+
 /// Reads and checks all settings.
 ///
 /// # Errors

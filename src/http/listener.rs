@@ -99,6 +99,8 @@ pub async fn open(app: &Arc<App>, announce: &Announce) -> Result<Listeners> {
         let service = ListenerService::Redirect(Redirect::new(server, target, tls.challenges.clone()));
         add(bind(address).await?, None, service, limiter.clone(), "redirects to HTTPS on")?;
     }
+    let scheme = if acceptor.is_some() { "https" } else { "http" };
+    app.publish_address(&format!("{scheme}://{target}"));
     add(main, acceptor, ListenerService::Api(layer), limiter, "is listening on")?;
     Ok(Listeners { listeners, renewal: tls.map(|tls| tls.renewal) })
 }

@@ -2,6 +2,7 @@
 
 use std::{
     fs::{File, TryLockError},
+    io::{Read as _, Seek as _, Write as _},
     path::Path,
     time::Duration,
 };
@@ -46,6 +47,25 @@ pub fn lock_for_server(directory: &Path) -> Result<File> {
         std::thread::sleep(RETRY_INTERVAL);
     }
     lock_directory(directory)?.ok_or_else(|| in_use_error(directory))
+}
+
+/// Writes the server's base URL into the lock file, for commands that call the server.
+///
+/// # Errors
+/// Those of the file system.
+pub fn publish_address(mut lock: &File, url: &str) -> std::io::Result<()> {
+    lock.set_len(0)?;
+    lock.rewind()?;
+    lock.write_all(url.as_bytes())
+}
+
+/// Returns the base URL of the server that holds the directory's lock.
+pub fn running_server(directory: &Path) -> Option<String> {
+    let mut file = File::open(directory.join(LOCK)).ok()?;
+    let is_held = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
+    let mut url = String::new();
+    file.read_to_string(&mut url).ok()?;
+    (is_held && !url.is_empty()).then_some(url)
 }
 
 fn unusable(directory: &Path, why: &str) -> Error {

@@ -57,7 +57,7 @@ fn shown(command: &mut Command, name: &str) -> (String, String) {
     assert_code(&output, 0);
     let settings: Value = serde_json::from_slice(&output.stdout).unwrap();
     let setting = settings.as_array().unwrap().iter().find(|setting| setting["name"] == name).unwrap();
-    (setting["value"].as_str().unwrap().to_owned(), setting["origin"].as_str().unwrap().to_owned())
+    (setting["value"].to_string(), setting["origin"].as_str().unwrap().to_owned())
 }
 
 #[test]
@@ -337,7 +337,7 @@ fn shows_every_setting_with_its_source_and_masks_secrets() {
     assert_eq!(shown(&mut command(), "auth.secret_key"), (masked.clone(), "YARROW_AUTH_SECRET_KEY".into()));
     assert_eq!(shown(&mut command(), "sms.access_key_secret"), (masked, file.path()));
     let (accounts, _) = shown(&mut command(), "auth.review_accounts");
-    assert_eq!(accounts, "{ \"13800138000\" = \"****\" }");
+    assert_eq!(accounts, "{\"13800138000\":\"****\"}");
     let table = stdout(&command().args(["config", "show"]).output().unwrap());
     for name in ["data_dir", "server.listen", "limits.connections", "log.level", "YARROW_LLM_API_KEY", "default"] {
         assert!(table.contains(name), "{name} is not in:\n{table}");
@@ -419,6 +419,37 @@ fn the_sample_is_a_file_of_defaults_once_uncommented() {
 }
 
 #[test]
+fn config_show_prints_typed_json_and_cuts_long_values() {
+    let key = "k".repeat(500);
+    let arguments = ["config", "show", "--domain", "a.example,b.example"];
+    let with_key = |arguments: &[&str]| {
+        let mut command = Binary::command();
+        command.args(arguments).env("YARROW_PAYMENT_ALIPAY_PUBLIC_KEY", &key).output().unwrap()
+    };
+    let json = with_key(&[&arguments[..], &["--json"]].concat());
+    let settings: Value = serde_json::from_str(&stdout(&json)).unwrap();
+    let value = |name: &str| {
+        settings.as_array().unwrap().iter().find(|setting| setting["name"] == name).unwrap()["value"].clone()
+    };
+    assert_eq!(value("server.domain"), json!(["a.example", "b.example"]));
+    assert_eq!((value("auth.code_tries"), value("server.tls_key")), (json!(5), Value::Null));
+    assert_eq!(value("payment.alipay_public_key"), json!(key));
+    let table = stdout(&with_key(&arguments));
+    assert!(table.lines().all(|line| line.chars().count() < 130), "{table}");
+}
+
+#[test]
+fn a_password_is_generated_without_a_terminal() {
+    let setup = Setup::default().start();
+    let directory = setup.directory().to_str().unwrap().to_owned();
+    let output = run(&["admin", "create", "alice", "--data-dir", &directory]);
+    assert_code(&output, 0);
+    let password = stderr(&output).trim().strip_prefix("Password: ").unwrap().to_owned();
+    let login = json!({ "name": "alice", "password": password });
+    setup.post("/admin/login").json(&login).send().expect(200);
+}
+
+#[test]
 fn healthcheck_returns_an_exit_code() {
     let mut server = Setup::default().start();
     let address = server.address().to_string();
@@ -429,6 +460,8 @@ fn healthcheck_returns_an_exit_code() {
     assert_eq!(stdout(&healthy), "{\"ready\":true}\n");
     let everywhere = format!("0.0.0.0:{}", server.address().port());
     assert_code(&run(&["healthcheck", "--listen", &everywhere]), 0);
+    let directory = server.directory().to_str().unwrap().to_owned();
+    assert_code(&run(&["healthcheck", "--data-dir", &directory]), 0);
     assert_eq!(server.terminate(), Some(0));
     let ill = run(&["healthcheck", "--listen", &address]);
     assert_code(&ill, 1);

@@ -16,7 +16,7 @@ const COUNTERPARTS: &[(&str, &str, &str)] = &[
     ("GET /coin/balance/phone", "coins balance", "coins::balance"),
     ("POST /coin/reset", "coins reset", "coins::reset"),
     ("POST /coin/reset/phone", "coins reset", "coins::reset"),
-    ("POST /coin/increase/phone", "coins grant", "coins::increase"),
+    ("POST /coin/increase/phone", "coins grant", "coins::adjust"),
     ("POST /coin/sync", "coins repair", "coins::synchronise"),
     ("POST /payment/update-balance", "payments settle", "decisions::settle"),
     (

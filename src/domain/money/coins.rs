@@ -13,7 +13,7 @@ use crate::{
             users::{self, Address},
         },
         money::ledger::{
-            self, AccountRepair, Asset, Authority, Discrepancy, EntryKind, Posting,
+            self, AccountRepair, Asset, Authority, Discrepancy, EntryKind, LARGEST_ADJUSTMENT, Posting,
             changes::{self, NewAccountChange},
         },
         operations::{
@@ -28,8 +28,6 @@ use crate::{
     types::{Secret, UserId},
 };
 
-/// The largest increase in one request.
-pub const LARGEST_INCREASE: i64 = 1_000_000;
 
 /// Users processed in one write of a repair.
 const USERS_PER_WRITE: u32 = 500;
@@ -113,27 +111,28 @@ pub fn reset(core: &Core, user: UserId, by: ResetBy, once: IdempotentRequest<i64
     })
 }
 
-/// Adds coins and returns the balance.
+/// Adds coins, or takes coins back if negative, and returns the balance.
 ///
 /// # Errors
-/// `balance_too_large`, `account_inconsistent`.
-pub fn increase(
+/// `insufficient_coins`, `balance_too_large`, `account_inconsistent`.
+pub fn adjust(
     core: &Core,
     user: UserId,
     coins: i64,
     by: Authority,
     once: IdempotentRequest<i64>,
 ) -> Pending<IdempotentOutcome<i64>> {
-    core.store.write(move |tx| once.run_in(tx, |tx| increase_in(tx, user, coins, &by)))
+    core.store.write(move |tx| once.run_in(tx, |tx| adjust_in(tx, user, coins, &by)))
 }
 
-pub fn increase_in(tx: &Write<'_>, user: UserId, coins: i64, by: &Authority) -> Result<i64> {
-    if !(1..=LARGEST_INCREASE).contains(&coins) {
-        return Err(Error::internal("an increase out of its range"));
+pub fn adjust_in(tx: &Write<'_>, user: UserId, coins: i64, by: &Authority) -> Result<i64> {
+    if coins == 0 || coins.abs() > LARGEST_ADJUSTMENT {
+        return Err(Error::internal("an adjustment out of its range"));
     }
     let posting = Posting { user, asset: Asset::Coin, delta: coins, kind: EntryKind::Adjust, reference: None };
     let after = ledger::post_in(tx, posting)?.balance_after;
-    changes::record_in(tx, by, changed("increase", user, after - coins, after))?;
+    let action = if coins > 0 { "increase" } else { "decrease" };
+    changes::record_in(tx, by, changed(action, user, after - coins, after))?;
     Ok(after)
 }
 

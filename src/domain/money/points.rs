@@ -6,16 +6,13 @@
 use crate::{
     core::Core,
     domain::money::ledger::{
-        self, AccountRepair, Asset, Authority, EntryKind, LedgerEntry, Posting,
+        self, AccountRepair, Asset, Authority, EntryKind, LARGEST_ADJUSTMENT, LedgerEntry, Posting,
         changes::{self, NewAccountChange},
     },
     error::{Code, Error, Result},
     store::{Pending, Read, Write},
     types::{CursorRange, CursorSlice, UserId},
 };
-
-/// The largest correction, up or down.
-pub const LARGEST_ADJUSTMENT: i64 = 1_000_000;
 
 pub fn balance(core: &Core, user: UserId) -> Result<i64> {
     ledger::balance(core, user, Asset::Point)

@@ -10,8 +10,8 @@ use crate::{
     domain::{
         identity::users::User,
         money::{
-            coins::{self, Consumed, LARGEST_INCREASE, ResetBy, ResetConfirmation},
-            ledger::{Asset, Discrepancy},
+            coins::{self, Consumed, ResetBy, ResetConfirmation},
+            ledger::{Asset, Discrepancy, LARGEST_ADJUSTMENT},
         },
     },
     error::{Code, Fault, Result},
@@ -147,7 +147,7 @@ pub async fn increase(context: RequestContext, increase: Increase) -> Result<Rep
     let by = context.authority(increase.reason.map(|Reason(reason)| reason))?;
     let (id, CoinCount(count)) = (user.id, increase.coin_count);
     let shown = move |balance: &i64| CoinBalance::new(&user, *balance);
-    context.respond_once(StatusCode::OK, shown, |app, once| coins::increase(app, id, count, by, once)).await
+    context.respond_once(StatusCode::OK, shown, |app, once| coins::adjust(app, id, count, by, once)).await
 }
 
 /// The result of a synchronisation.
@@ -220,10 +220,10 @@ pub struct CoinCount(i64);
 
 impl Parameter for CoinCount {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        whole_number(value, 1..=LARGEST_INCREASE).map(Self)
+        whole_number(value, 1..=LARGEST_ADJUSTMENT).map(Self)
     }
 
     fn schema(_: &Limits) -> Value {
-        json!({ "type": ["integer", "string"], "minimum": 1, "maximum": LARGEST_INCREASE, "example": 60 })
+        json!({ "type": ["integer", "string"], "minimum": 1, "maximum": LARGEST_ADJUSTMENT, "example": 60 })
     }
 }

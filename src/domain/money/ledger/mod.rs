@@ -37,6 +37,9 @@ macro_rules! select_entries {
     };
 }
 
+/// The largest adjustment by an operator, up or down.
+pub const LARGEST_ADJUSTMENT: i64 = 1_000_000;
+
 /// The largest balance. JavaScript numbers are exact up to here.
 pub const LARGEST_BALANCE: i64 = (1 << 53) - 1;
 

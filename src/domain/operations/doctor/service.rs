@@ -7,7 +7,7 @@ use secrecy::ExposeSecret;
 
 use super::{Check, Installation, Verdict};
 use crate::{
-    config::{Config, EmailProvider, LlmProvider, PaymentGateway, SmsProvider, mask_url_secrets},
+    config::{Config, EmailProvider, PaymentGateway, mask_url_secrets},
     domain::{
         moderation::{
             external_moderator::ExternalModerator,
@@ -74,13 +74,7 @@ pub(super) fn configuration(config: &Config) -> Vec<Check> {
 
 /// Warns of each provider that is only meant for development.
 fn drivers(config: &Config) -> [Check; 4] {
-    let drivers = [
-        ("sms", config.sms.provider == SmsProvider::Console, "codes are printed and not sent"),
-        ("email", config.email.provider == EmailProvider::Console, "messages are printed and not sent"),
-        ("llm", config.llm.provider == LlmProvider::Builtin, "the offline interpreter answers"),
-        ("payment", config.payment.gateway == PaymentGateway::Sandbox, "payments cost nothing"),
-    ];
-    drivers.map(|(name, is_for_development, meaning)| {
+    config.drivers().map(|(name, is_for_development, meaning)| {
         let otherwise = (Verdict::Warn, format!("the driver for development: {meaning}"));
         Check::holds("configuration", format!("{name} driver"), (!is_for_development, "for production"), otherwise)
     })
