@@ -28,7 +28,6 @@ use crate::{
     types::{Secret, UserId},
 };
 
-
 /// Users processed in one write of a repair.
 const USERS_PER_WRITE: u32 = 500;
 const SYNC: &str = "coins.sync";
