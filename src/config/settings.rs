@@ -79,7 +79,7 @@ declare::settings! {
         sends_per_client_day: u32 = "100", no flag,
             "Codes requested by one client address (IPv6: its /64) in a rolling day.";
         sends_per_day: u32 = "5000", no flag,
-            "Codes in total in a rolling day. A warning is logged at half of it.";
+            "Codes in total in a rolling day. A warning is logged at half and at all of it.";
         token_lifetime: Duration = "30 days", no flag,
             "Lifetime of a token after it was issued.";
         token_renewal: Duration = "7 days", no flag,
@@ -169,7 +169,7 @@ declare::settings! {
         screen_answers: bool = "false", no flag,
             "Moderate model responses as well. Streams are then sent sentence by sentence.";
         contact_numbers: bool = "true", no flag,
-            "Reject nicknames and signatures that contain a number of seven or more digits, in any script.";
+            "Reject nicknames and signatures that contain a number of seven or more digits, in any script. Applies only when the word list decides.";
     }
 
     /// The language model for interpretations and chat.
