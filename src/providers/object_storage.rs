@@ -44,7 +44,7 @@ const MOST_PARTS: u64 = 10_000;
 const VALID: Duration = Duration::from_hours(1);
 /// Bytes of one page of a listing: a thousand keys of a thousand bytes, and their markup.
 const LARGEST_PAGE: usize = 4 << 20;
-/// Of a whole listing.
+/// Limits of a whole listing.
 const MOST_PAGES: u32 = 200;
 const MOST_OBJECTS: usize = 100_000;
 const LARGEST_LIST: usize = 32 << 20;

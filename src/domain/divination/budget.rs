@@ -168,7 +168,7 @@ pub fn estimate_tokens(text: &str) -> u64 {
 /// Reserves the amount that a call may use.
 ///
 /// # Errors
-/// `budget_spent` when the budget of the user or resource all users is used up, including running calls.
+/// `budget_spent` if the budget of the user or of all users is used up, counting running calls.
 pub fn reserve_in(
     tx: &Write<'_>,
     settings: &config::Llm,

@@ -30,7 +30,7 @@ parameters! {
         body: NotificationText = fields.required("body", "The text.");
         kind: Option<NotificationKind> = fields.optional("kind", "`system`, `account`, `activity` (default) or `promotion`. Users can switch off all but `system`.");
         payload: Option<Payload> = fields.optional("payload", "The action when the user taps it. Default: none.");
-        expires_at: Option<Expiry> = fields.optional("expiresAt", "Time at which it was hidden.");
+        expires_at: Option<Expiry> = fields.optional("expiresAt", "Time from which the notification is hidden; must be in the future. Default: never.");
         audience: Audience = {
             let name = fields.required("audience", "`all` for a broadcast, `users` for the users in `userIds`.");
             let user_ids = fields.list("userIds", "Ids of the recipients.");

@@ -165,7 +165,7 @@ fn next_field(text: &str, separator: char) -> Result<(String, Option<&str>), Str
     match rest.trim_start_matches(' ').strip_prefix(separator) {
         Some(rest) => Ok((field, Some(rest))),
         None if rest.trim().is_empty() => Ok((field, None)),
-        None => Err("has text after a csv_field field".into()),
+        None => Err("has text after a quoted field".into()),
     }
 }
 

@@ -426,7 +426,7 @@ impl Walk {
             self.report.note(Discrepancy { code: "audit_chain_broken", account: None, detail });
         }
         for ((user, asset, ..), seq) in mem::take(&mut self.unaudited) {
-            let detail = format!("entry {seq} was made by a person, and the audit ledger knows nothing of it");
+            let detail = format!("manual entry {seq} has no row in the audit chain");
             self.report.note(Discrepancy { code: "entry_not_audited", account: Some((user, asset)), detail });
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Decisions of operators, the only way for an order to leave review.
+//! Decisions of operators about orders in review.
 //!
 //! A decision that contradicts the recorded facts is rejected: coins are not credited twice or to a deleted user, and a
 //! received payment is not ignored. Beyond that the operator's statement is trusted and audited.

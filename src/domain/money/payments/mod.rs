@@ -1,8 +1,8 @@
 //! Payments: orders of coins, and the only way in which money becomes coins.
 //!
-//! Only two things credit an order: a notification signed by the provider, and the provider's response to a query. A
-//! claim by the user's app only triggers a query. Both end in [`settle`], in one transaction with the ledger entry. A
-//! job queries orders without a notification, so a lost notification loses no money.
+//! Three things credit an order: a callback signed by the provider, the provider's response to a query, and an
+//! operator's decision. A claim by the user's app only triggers a query. All end in one transaction with the ledger
+//! entry. A job queries orders without a callback, so a lost callback loses no money.
 //!
 //! The surprise: a closed order, or one of a deleted user, can still be paid, because the provider may accept money
 //! late. Such a payment is credited or goes to review. It is never ignored.

@@ -34,12 +34,13 @@ parameters! {
     }
 }
 
-/// Refunded amount, or the amount requested.
+/// A refund of an order.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AdminRefund {
     #[schema(example = "R0f1e2d3c4b5a69788796a5b4")]
     refund_no: String,
+    /// Refunded amount, or the amount requested.
     #[schema(example = "1.50")]
     amount: String,
     #[schema(value_type = RefundState)]
