@@ -43,10 +43,12 @@ impl ScheduleArgs {
 pub fn run(common: &Common, args: &ServeArgs) -> Result<()> {
     let config = common.load_for_service(preflight::faults)?.config;
     start_logging(&config.log)?;
-    for (section, _, effect) in config.drivers().into_iter().filter(|(_, is_for_development, _)| *is_for_development) {
-        tracing::warn!(section, effect, "this driver is for development");
-    }
     let announce = announce();
     let app = Arc::new(App::open(config, OpenMode::Server, &announce)?);
+    for (section, _, effect) in
+        app.config.drivers().into_iter().filter(|(_, is_for_development, _)| *is_for_development)
+    {
+        tracing::warn!(section, effect, "this driver is for development");
+    }
     serve::run(&app, args.schedule.schedule(), &announce)
 }
