@@ -27,7 +27,7 @@ pub struct AdminArgs {
 enum Action {
     /// Create an administrator
     ///
-    /// Asks for a password on a terminal; elsewhere generates one and prints it to standard error.
+    /// Without an option, asks for the password on a terminal.
     ///
     /// Example: yarrow admin create alice --password-stdin < password.txt
     Create {
@@ -36,16 +36,22 @@ enum Action {
         /// Read the password from the first line of standard input
         #[arg(long)]
         password_stdin: bool,
+        /// Generate a password and print it to standard error
+        #[arg(long, conflicts_with = "password_stdin")]
+        generate: bool,
     },
     /// Change an administrator's password and end their sessions
     ///
-    /// Asks for a password on a terminal; elsewhere generates one and prints it to standard error.
+    /// Without an option, asks for the password on a terminal.
     Password {
         /// Administrator name
         name: String,
         /// Read the password from the first line of standard input
         #[arg(long)]
         password_stdin: bool,
+        /// Generate a password and print it to standard error
+        #[arg(long, conflicts_with = "password_stdin")]
+        generate: bool,
     },
     /// List administrators
     List,
@@ -94,9 +100,11 @@ pub fn run(common: &Common, args: AdminArgs) -> Result<()> {
     };
     let app = common.open_as(mode)?;
     match args.action {
-        Action::Create { name, password_stdin } => create(common, &app, &name, &new_password(password_stdin)?),
-        Action::Password { name, password_stdin } => {
-            change_password(common, &app, &name, &new_password(password_stdin)?)
+        Action::Create { name, password_stdin, generate } => {
+            create(common, &app, &name, &new_password(password_stdin, generate)?)
+        }
+        Action::Password { name, password_stdin, generate } => {
+            change_password(common, &app, &name, &new_password(password_stdin, generate)?)
         }
         Action::List => list(common, &app),
         Action::Remove { name, yes } => remove(common, &app, &name, yes),

@@ -48,7 +48,6 @@ pub enum MoneyCommand {
 }
 
 #[derive(Debug, Subcommand)]
-#[expect(clippy::enum_variant_names, reason = "the area has a command of its own name")]
 pub enum ModerationCommand {
     Words(words::WordsArgs),
     Moderation(moderation::ModerationArgs),

@@ -70,23 +70,27 @@ pub fn first_line() -> Result<String> {
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-/// Takes a new password from the first line of standard input or, on a terminal, from a prompt. Without either, and for
-/// an empty reply, generates one and prints it to standard error.
-pub fn new_password(from_stdin: bool) -> Result<String> {
+/// Takes a new password from the first line of standard input, generates one, or asks for it on a terminal. A generated
+/// one is printed to standard error.
+pub fn new_password(from_stdin: bool, is_generated: bool) -> Result<String> {
+    let refused = |detail: &'static str| Err(Error::new(Code::InvalidRequest).detail(detail));
     if from_stdin {
         return first_line();
     }
-    if std::io::stdin().is_terminal() {
-        let typed = prompt("New password (empty for a generated one): ")?;
-        if !typed.is_empty() {
-            let is_same = prompt("Repeat the password: ")? == typed;
-            let differs = || Error::new(Code::InvalidRequest).detail("The passwords differ. Nothing was changed.");
-            return is_same.then_some(typed).ok_or_else(differs);
-        }
+    if is_generated {
+        let password = random_text(GENERATED_LENGTH, UNAMBIGUOUS)?;
+        drop(writeln!(std::io::stderr(), "Password: {password}"));
+        return Ok(password);
     }
-    let password = random_text(GENERATED_LENGTH, UNAMBIGUOUS)?;
-    drop(writeln!(std::io::stderr(), "Password: {password}"));
-    Ok(password)
+    if !std::io::stdin().is_terminal() {
+        return refused("Use --password-stdin or --generate without a terminal.");
+    }
+    let password = prompt("New password: ")?;
+    if prompt("Repeat the password: ")? == password {
+        Ok(password)
+    } else {
+        refused("The passwords differ. Nothing was changed.")
+    }
 }
 
 fn prompt(text: &str) -> Result<String> {

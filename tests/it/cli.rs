@@ -439,10 +439,10 @@ fn config_show_prints_typed_json_and_cuts_long_values() {
 }
 
 #[test]
-fn a_password_is_generated_without_a_terminal() {
+fn a_password_is_generated_on_request() {
     let setup = Setup::default().start();
     let directory = setup.directory().to_str().unwrap().to_owned();
-    let output = run(&["admin", "create", "alice", "--data-dir", &directory]);
+    let output = run(&["admin", "create", "alice", "--generate", "--data-dir", &directory]);
     assert_code(&output, 0);
     let password = stderr(&output).trim().strip_prefix("Password: ").unwrap().to_owned();
     let login = json!({ "name": "alice", "password": password });
