@@ -116,7 +116,7 @@ impl ExternalModerator {
 
     /// Moderates a text. Blocks for some seconds at most: for a permit, and for each piece of a long text.
     ///
-    /// Fails with code [`NO_PERMIT`] if too many texts are being moderated.
+    /// Fails with code `NO_PERMIT` if too many texts are being moderated.
     pub fn moderate(
         &self,
         content_type: ContentType,
