@@ -36,7 +36,7 @@ use crate::{
 const NAME: &str = "smtp";
 const NO_CERTIFICATES: &str = "email.ca: must be certificates in PEM format, not the name of a file";
 const NO_SENDER: &str = "email.from: must be an email address";
-/// The most time for taking leave once the message is accepted.
+/// Maximum time for QUIT after the message was accepted.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// The encryption of the connection.
@@ -133,7 +133,7 @@ impl Smtp {
             }
             before_recipient(connection.command("STARTTLS"), 2)?;
             connection.encrypt(&self.tls, &self.host).map_err(of_connection)?;
-            // What the server said before may come from somebody in between.
+            // Extensions announced before TLS may come from an attacker, so they are read again.
             extensions = self.greet(&mut connection)?;
         }
         self.authenticate(&mut connection, extensions)?;
@@ -228,7 +228,7 @@ impl EmailSender for Smtp {
     }
 }
 
-/// The public authorities and those of the setting.
+/// Returns the TLS configuration that trusts the public authorities and those of `email.ca`.
 fn tls_config(ca: Option<&str>) -> Result<ClientConfig, String> {
     let mut roots: RootCertStore = webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
     if let Some(pem) = ca {

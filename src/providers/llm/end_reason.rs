@@ -1,9 +1,9 @@
-//! The reasons for which servers end an answer. Every family of servers has words of its own for the same few.
+//! The reasons for which servers end an answer. Each server has its own words for the same few reasons.
 
 /// The meaning of a `finish_reason`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EndReason {
-    /// The model came to its end.
+    /// The model finished its answer.
     Stop,
     /// A limit of tokens cut the text.
     Length,
