@@ -564,13 +564,14 @@ create index admin_attempts_by_time on admin_attempts (tried_at);
 create table audit (
     id integer primary key,
     at integer not null,
-    actor text not null,                   -- admin:NAME, key:LABEL, cli
+    actor text not null,                   -- admin:NAME, key:LABEL, cli, unknown
     action text not null,                  -- method and route template, or the command
     user_id integer,                       -- the user concerned, if any
     reason text,
     outcome integer not null,              -- HTTP status of the response; 200 for a completed command
     client_ip text,
-    request_id text not null
+    request_id text not null,
+    system_user text                       -- who ran the command
 ) strict;
 
 create index audit_by_user on audit (user_id, id) where user_id is not null;

@@ -17,7 +17,7 @@ pub struct AuditArgs {
     /// Only events about this user: id, phone number or email address
     #[arg(long, value_name = "WHO")]
     user: Option<String>,
-    /// Only events of this actor: `admin:NAME`, `key:LABEL` or `cli`
+    /// Only events of this actor: `admin:NAME`, `key:LABEL`, `cli`, or `unknown` for sign-ins with an unknown name
     #[arg(long)]
     actor: Option<String>,
     #[command(flatten)]
@@ -39,7 +39,11 @@ pub fn run(common: &Common, args: AuditArgs) -> Result<()> {
 pub fn table_of(rows: &[StoredAuditEvent]) -> String {
     let rows = rows.iter().map(|StoredAuditEvent { at, event, .. }| {
         let (user, reason) = (or_empty(event.user), or_empty(event.reason.as_ref()));
-        row![at, event.actor, event.action, user, event.outcome, reason, event.request_id]
+        let actor = match &event.system_user {
+            Some(user) => format!("{} ({user})", event.actor),
+            None => event.actor.clone(),
+        };
+        row![at, actor, event.action, user, event.outcome, reason, event.request_id]
     });
     table(["at", "actor", "action", "user", "outcome", "reason", "request"], rows)
 }

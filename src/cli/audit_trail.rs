@@ -1,5 +1,6 @@
-//! The audit events that commands leave. The actor is always `cli`.
+//! The audit events that commands leave. The actor is always `cli`; beside it stands the system user who ran the command.
 
+use super::system_user::system_user;
 use yarrow::{
     app::App,
     domain::{
@@ -35,6 +36,7 @@ fn record_outcome(app: &App, command: &str, user: Option<UserId>, by: Authority,
         outcome,
         client_ip: None,
         request_id: by.request_id,
+        system_user: Some(system_user()),
     };
     audit::record(app, event).wait()
 }

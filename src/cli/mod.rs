@@ -36,6 +36,7 @@ mod release;
 mod restore;
 mod serve;
 mod sync;
+mod system_user;
 mod table;
 mod terminal;
 mod terminal_escape;

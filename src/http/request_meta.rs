@@ -126,5 +126,6 @@ pub fn audit_event(meta: &Arc<RequestMeta>, actor: String, action: String) -> De
         outcome,
         client_ip: Some(meta.client.to_string()),
         request_id: meta.request_id.clone(),
+        system_user: None,
     })
 }

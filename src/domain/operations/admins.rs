@@ -8,6 +8,7 @@ pub mod keys;
 pub mod networks;
 pub mod second_factor;
 pub mod sessions;
+mod sign_ins;
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
@@ -138,7 +139,7 @@ pub fn change_password(admins: &Administrators, name: &str, password: &str) -> R
     let update = move |tx: &Write<'_>| {
         let admin = id_of_in(tx, &name)?;
         tx.execute("update admins set password_hash = ?2 where id = ?1", (admin, &password_hash))?;
-        tx.execute("delete from admin_tokens where admin_id = ?1", [admin]).map(drop)
+        sessions::end_all_in(tx, admin)
     };
     admins.core.store.write(update).wait()
 }
@@ -180,23 +181,30 @@ pub fn sign_out(core: &Core, token: &Secret) -> Pending<()> {
     core.store.write(move |tx| tx.execute("delete from admin_tokens where token_sha256 = ?1", [hash]).map(drop))
 }
 
-/// Starts a session by name, password and, if the administrator has a second factor, its code. Blocks on the hash.
+/// An attempt to sign in.
+#[derive(Clone, Debug)]
+pub struct SignInAttempt {
+    pub name: String,
+    pub password: Secret,
+    /// The code of the second factor.
+    pub totp: Option<String>,
+    pub client: IpAddr,
+    pub request_id: String,
+}
+
+/// Starts a session by name, password and, if the administrator has a second factor, its code. Blocks on the hash. The
+/// outcome is audited.
 ///
 /// # Errors
 /// `too_many_requests` after several failures of this name or client; `invalid_credentials`; `totp_required` if only the
 /// code is missing, which does not count as a failure; `address_not_allowed`.
-pub fn sign_in(
-    admins: &Administrators,
-    name: &str,
-    password: &str,
-    totp: Option<&str>,
-    client: IpAddr,
-) -> Result<IssuedSession> {
+pub fn sign_in(admins: &Administrators, attempted: &SignInAttempt) -> Result<IssuedSession> {
     let core = &admins.core;
-    let (config, owned_name, network) = (Arc::clone(&core.config), name.to_owned(), codes::client_network(client));
+    let SignInAttempt { name, password, totp, client, .. } = attempted;
+    let (config, owned_name, network) = (Arc::clone(&core.config), name.clone(), codes::client_network(*client));
     // Checked before a permit is taken, so that blocked clients do not starve others.
     core.store.read(|tx| {
-        networks::admit_in(tx, client)?;
+        networks::admit_in(tx, *client)?;
         require_attempt_in(tx, &config.admin, &owned_name, &network)
     })?;
     let permit = admins.hashing.try_acquire()?;
@@ -206,17 +214,36 @@ pub fn sign_in(
     };
     let (attempt, account) = core.store.write(reserve).wait()?;
     let hash = account.as_ref().map_or(DUMMY_HASH, |(_, hash)| hash);
-    let is_right = verify(&permit, hash, password)?;
-    let Some((admin, _)) = account.filter(|_| is_right) else { return Err(Code::InvalidCredentials.into()) };
-    let (config, keys, totp) = (Arc::clone(&core.config), core.keys.clone(), totp.map(ToOwned::to_owned));
+    let is_right = verify(&permit, hash, password.reveal())?;
+    let is_known = account.is_some();
+    let Some((admin, _)) = account.filter(|_| is_right) else {
+        let attempted = attempted.clone();
+        // Not awaited, so that the time does not tell known names.
+        drop(
+            core.store.write(move |tx| sign_ins::record_failure_in(tx, &attempted, is_known, Code::InvalidCredentials)),
+        );
+        return Err(Code::InvalidCredentials.into());
+    };
+    let (config, keys, totp, attempted) =
+        (Arc::clone(&core.config), core.keys.clone(), totp.clone(), attempted.clone());
     let finish = move |tx: &Write<'_>| {
         let proof = second_factor::verify_in(tx, &keys, admin, totp.as_deref());
         let forget = || tx.execute("delete from admin_attempts where id = ?1", [attempt]);
         match proof {
-            // Clients may ask for the code only when it is needed, so this is not a failure.
-            Err(error) if error.code == Code::TotpRequired => forget().and_then(|_| Err(error.keeping_changes())),
+            Err(error) if matches!(error.code, Code::TotpRequired | Code::InvalidCredentials) => {
+                // Clients may ask for the code only when it is needed, so this is not a failure.
+                if error.code == Code::TotpRequired {
+                    forget()?;
+                }
+                sign_ins::record_failure_in(tx, &attempted, true, error.code)?;
+                Err(error.keeping_changes())
+            }
             Err(error) => Err(error),
-            Ok(()) => forget().and_then(|_| issue_in(tx, &config.admin, admin)),
+            Ok(()) => {
+                forget()?;
+                sign_ins::record_success_in(tx, &attempted)?;
+                issue_in(tx, &config.admin, admin)
+            }
         }
     };
     core.store.write(finish).wait()

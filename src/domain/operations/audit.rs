@@ -22,7 +22,10 @@ use crate::{
 /// Selects the columns that [`audit_row`] reads.
 macro_rules! select_audit {
     ($rest:literal) => {
-        concat!("select id, at, actor, action, user_id, reason, outcome, client_ip, request_id from audit ", $rest)
+        concat!(
+            "select id, at, actor, action, user_id, reason, outcome, client_ip, request_id, system_user from audit ",
+            $rest
+        )
     };
 }
 
@@ -34,7 +37,7 @@ pub const MAX_REASON: usize = 200;
 /// An action of an administrator or a command.
 #[derive(Clone, Debug)]
 pub struct AuditEvent {
-    /// `admin:NAME`, `key:LABEL` or `cli`.
+    /// `admin:NAME`, `key:LABEL`, `cli`, or `unknown` for a sign-in with an unknown name.
     pub actor: String,
     /// Method and route template, or the command.
     pub action: String,
@@ -45,6 +48,8 @@ pub struct AuditEvent {
     pub outcome: u16,
     pub client_ip: Option<String>,
     pub request_id: String,
+    /// The user of the machine who ran the command.
+    pub system_user: Option<String>,
 }
 
 /// A stored audit event.
@@ -176,8 +181,8 @@ pub fn record(core: &Core, event: AuditEvent) -> Pending<()> {
 
 pub fn record_in(tx: &Write<'_>, event: &AuditEvent) -> Result<()> {
     tx.execute(
-        "insert into audit (at, actor, action, user_id, reason, outcome, client_ip, request_id) \
-         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        "insert into audit (at, actor, action, user_id, reason, outcome, client_ip, request_id, system_user) \
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         (
             tx.now.0,
             &event.actor,
@@ -187,6 +192,7 @@ pub fn record_in(tx: &Write<'_>, event: &AuditEvent) -> Result<()> {
             event.outcome,
             &event.client_ip,
             &event.request_id,
+            &event.system_user,
         ),
     )
     .map(drop)
@@ -252,6 +258,13 @@ fn list_of_actor_in(
     })
 }
 
+/// Returns true if the actor has at least this many rows since a time.
+pub fn has_rows_since_in(tx: &Read<'_>, actor: &str, count: u32, since: Timestamp) -> Result<bool> {
+    let at = "select at from audit where actor = ?1 order by id desc limit 1 offset ?2";
+    let oldest: Option<i64> = tx.first(at, (actor, count.saturating_sub(1)), |row| row.get(0))?;
+    Ok(oldest.is_some_and(|at| Timestamp(at) > since))
+}
+
 fn list_of_time_in(tx: &Read<'_>, filter: &AuditFilter, page: PageRequest) -> Result<Paginated<StoredAuditEvent>> {
     let (from, to) = (filter.from.0, filter.to.0);
     Ok(Paginated {
@@ -277,6 +290,7 @@ fn audit_row(row: &Row<'_>) -> rusqlite::Result<StoredAuditEvent> {
             outcome: row.get(6)?,
             client_ip: row.get(7)?,
             request_id: row.get(8)?,
+            system_user: row.get(9)?,
         },
     })
 }

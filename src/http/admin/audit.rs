@@ -36,7 +36,7 @@ pub struct AuditRow {
     id: String,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     at: Timestamp,
-    /// `admin:NAME`, `key:LABEL` or `cli`.
+    /// `admin:NAME`, `key:LABEL`, `cli`, or `unknown` for a sign-in with an unknown name.
     #[schema(example = "admin:root")]
     actor: String,
     /// Method and endpoint, or the command.
@@ -54,6 +54,9 @@ pub struct AuditRow {
     client_ip: Option<String>,
     #[schema(example = "9f86d081884c7d6500000017")]
     request_id: String,
+    /// The user of the machine who ran the command.
+    #[schema(example = "ming")]
+    system_user: Option<String>,
 }
 
 impl From<StoredAuditEvent> for AuditRow {
@@ -68,6 +71,7 @@ impl From<StoredAuditEvent> for AuditRow {
             outcome: event.outcome,
             client_ip: event.client_ip,
             request_id: event.request_id,
+            system_user: event.system_user,
         }
     }
 }
@@ -93,10 +97,12 @@ pub struct Actor(String);
 impl Parameter for Actor {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
         let actor = clean(&text(value)?, 100)?;
-        if actor == "cli" || ["admin:", "key:"].iter().any(|kind| actor.starts_with(kind)) {
+        let is_kind = ["cli", "unknown"].contains(&actor.as_str());
+        if is_kind || ["admin:", "key:"].iter().any(|kind| actor.starts_with(kind)) {
             return Ok(Self(actor));
         }
-        Err(Fault::new(FieldCode::InvalidFormat, "must be `admin:NAME`, `key:LABEL` or `cli`"))
+        let message = "must be `admin:NAME`, `key:LABEL`, `cli` or `unknown`";
+        Err(Fault::new(FieldCode::InvalidFormat, message))
     }
 
     fn schema(_: &Limits) -> Value {

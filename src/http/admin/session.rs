@@ -4,15 +4,14 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
-    app::App,
-    domain::operations::admins::{self, Identity},
+    domain::operations::admins::{self, Identity, SignInAttempt},
     error::{Code, Error, Result},
     http::{
         params::{Credential, Nothing, VerificationCode, parameters},
         reply::Json,
         request_context::RequestContext,
     },
-    types::Timestamp,
+    types::{Secret, Timestamp},
 };
 
 parameters! {
@@ -39,10 +38,14 @@ pub async fn login(
     context: RequestContext,
     Login { name, password, totp }: Login,
 ) -> Result<Json<AdminSessionResponse>> {
-    let client = context.meta.client;
-    let totp = totp.map(|code| code.of_digits(admins::second_factor::DIGITS));
-    let sign_in = move |app: &App| admins::sign_in(&app.admins, &name.0, &password.0, totp.as_deref(), client);
-    let issued = context.blocking(sign_in).await?;
+    let attempt = SignInAttempt {
+        name: name.0,
+        password: Secret::from_text(password.0),
+        totp: totp.map(|code| code.of_digits(admins::second_factor::DIGITS)),
+        client: context.meta.client,
+        request_id: context.meta.request_id.clone(),
+    };
+    let issued = context.blocking(move |app| admins::sign_in(&app.admins, &attempt)).await?;
     Ok(Json(AdminSessionResponse { token: issued.token.reveal().to_owned(), expires_at: issued.expires_at }))
 }
 

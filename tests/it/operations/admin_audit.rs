@@ -35,13 +35,63 @@ fn every_administrator_request_writes_an_audit_event() {
             json!(["GET /coin/balance", null, 404, null, "127.0.0.1"]),
             json!(["POST /coin/increase/phone", user.user_id, 200, "sorry", "127.0.0.1"]),
             json!(["GET /coin/balance", user.user_id, 200, null, "127.0.0.1"]),
+            json!(["POST /admin/login", null, 200, null, "127.0.0.1"]),
         ]
     );
     assert_eq!(rows["items"][2]["requestId"], id);
     let about = server.command(&["audit", "--user", "13800138000"]).expect(0).json();
     assert_eq!(about["total"], 2);
     assert!(!about.to_string().contains("13800138000"));
-    assert_eq!(server.command(&["audit"]).expect(0).json()["total"], 4);
+    assert_eq!(server.command(&["audit"]).expect(0).json()["total"], 5);
+}
+
+#[test]
+fn audits_right_and_wrong_sign_ins_of_administrators() {
+    let server = Setup::default().with("ADMIN_ATTEMPTS", 1_000).start();
+    server.admin("root", "correct horse battery staple");
+    let sign_in = |name: &str, password: &str, id: &str| {
+        let login = json!({ "name": name, "password": password });
+        server.post("/admin/login").header("x-request-id", id).json(&login).send()
+    };
+    sign_in("root", "wrong password", "wrong-1").expect_problem(401, "invalid_credentials");
+    sign_in("hunter2-my-password", "root", "wrong-2").expect_problem(401, "invalid_credentials");
+    let rows = || server.command(&["audit"]).expect(0).json();
+    let found = || {
+        let row = |row: &serde_json::Value| {
+            json!([row["actor"], row["action"], row["outcome"], row["reason"], row["clientIp"], row["requestId"]])
+        };
+        let is_wrong = |row: &&serde_json::Value| row["requestId"].as_str().unwrap().starts_with("wrong");
+        rows()["items"].as_array().unwrap().iter().filter(is_wrong).map(row).collect::<Vec<_>>()
+    };
+    eventually("both rows are written", || found().len() == 2);
+    let row = |actor: &str, id: &str| json!([actor, "POST /admin/login", 401, "invalid_credentials", "127.0.0.1", id]);
+    assert_eq!(found(), [row("unknown", "wrong-2"), row("admin:root", "wrong-1")]);
+    assert!(!rows().to_string().contains("hunter2"));
+    assert_eq!(server.command(&["audit", "--actor", "unknown"]).expect(0).json()["total"], 1);
+    // Anybody can cause rows of unknown names, so an hour has only so many.
+    server.edit(
+        "insert into audit (at, actor, action, outcome, request_id) \
+         with recursive n (i) as (select 1 union all select i + 1 from n where i < 99) \
+         select unixepoch() * 1000, 'unknown', 'POST /admin/login', 401, 'filler' from n",
+    );
+    sign_in("nobody", "wrong password", "wrong-3").expect_problem(401, "invalid_credentials");
+    sign_in("root", "correct horse battery staple", "right-1").expect(200);
+    // Writes are in order, so the third would be there before the row of this sign-in.
+    assert_eq!(server.value::<i64>("select count(*) from audit where request_id = 'right-1'"), 1);
+    assert_eq!(server.value::<i64>("select count(*) from audit where request_id like 'wrong-%'"), 2);
+}
+
+#[test]
+fn audits_which_system_user_ran_a_command() {
+    let server = Setup::default().start();
+    let key = server.api_key("tests");
+    let rows = server.command(&["audit", "--actor", "cli"]).expect(0).json();
+    let user = rows["items"][0]["systemUser"].as_str().unwrap();
+    assert!(!user.is_empty() && rows["items"][0]["actor"] == "cli", "{rows}");
+    let listed = server.get("/admin/audit").query(&[("actor", "cli")]).token(&key).send().expect(200).json();
+    assert_eq!(listed["items"][0]["systemUser"], user);
+    let of_key = server.get("/admin/audit").query(&[("actor", "key:tests")]).token(&key).send().expect(200).json();
+    assert!(of_key["items"][0]["systemUser"].is_null(), "{of_key}");
 }
 
 #[test]

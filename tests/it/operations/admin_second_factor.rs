@@ -6,7 +6,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use ring::hmac;
 use serde_json::json;
 
-use crate::support::{CommandOutput, Request, Response, Server, Setup, contents_of, send_concurrently};
+use crate::support::{CommandOutput, Request, Response, Server, Setup, contents_of, eventually, send_concurrently};
 
 const PASSWORD: &str = "correct horse battery staple";
 
@@ -90,6 +90,26 @@ fn a_second_factor_is_required_once_confirmed() {
     login(&server, Some(&app.code(0))).expect(200);
     let actions: i64 = server.value("select count(*) from audit where action like 'yarrow admin totp %'");
     assert_eq!(actions, 3);
+}
+
+#[test]
+fn the_code_that_confirms_also_signs_in_and_earlier_sessions_end() {
+    let server = Setup::default().start();
+    let early = server.admin("root", PASSWORD);
+    let created = server.command(&["admin", "totp", "enrol", "root"]).expect(0).json();
+    let app = Authenticator::of(created["secret"].as_str().unwrap());
+    let works = |token: &str| server.get("/admin/audit").token(token).send().status;
+    assert_eq!(works(&early), 200);
+    let code = app.code(0);
+    confirm(&server, &code).expect(0);
+    eventually("the session without a code ends", || works(&early) == 401);
+    let session = login(&server, Some(&code)).expect(200).json();
+    let refused = login(&server, Some(&code)).expect_problem(401, "invalid_credentials").json();
+    assert!(refused["detail"].as_str().unwrap().contains("already used"), "{refused}");
+    let token = session["token"].as_str().unwrap();
+    assert_eq!(works(token), 200);
+    server.command(&["admin", "totp", "remove", "root", "--yes"]).expect(0);
+    eventually("the session of the lost device ends", || works(token) == 401);
 }
 
 #[test]

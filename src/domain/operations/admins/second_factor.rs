@@ -2,7 +2,8 @@
 //!
 //! The secret is encrypted under the server key, so the database alone does not reveal it. A code signs in once: used
 //! time steps are stored, and neither they nor earlier ones are accepted again. Steps used while the clock was ahead
-//! block nobody before their time. The command line removes the second factor of an administrator without their device.
+//! block nobody before their time. Confirming an enrolment uses up no code, so the one on the screen also signs in. The
+//! command line removes the second factor of an administrator without their device.
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use ring::hmac;
@@ -72,7 +73,8 @@ pub fn enrol(core: &Core, name: &str) -> Result<Enrolment> {
     Ok(Enrolment { secret: Secret::from_text(text), uri: Secret::from_text(uri) })
 }
 
-/// Confirms an enrolled secret by its first code. From then on every sign-in needs a code.
+/// Confirms an enrolled secret by its first code. From then on every sign-in needs a code. Ends the sessions that began
+/// without one.
 ///
 /// # Errors
 /// `not_found` when no secret is enrolled; `already_exists` when it is confirmed already; `invalid_code`.
@@ -84,13 +86,14 @@ pub fn confirm(core: &Core, name: &str, code: &str) -> Pending<()> {
         if factor.confirmed_at.is_some() {
             return Err(Code::AlreadyExists.into());
         }
-        let step = step_of(&secret_of(&keys, admin, &factor)?, &code, tx.now).ok_or(Code::InvalidCode)?;
+        step_of(&secret_of(&keys, admin, &factor)?, &code, tx.now).ok_or(Code::InvalidCode)?;
         tx.execute("update admin_second_factors set confirmed_at = ?2 where admin_id = ?1", (admin, tx.now.0))?;
-        mark_used_in(tx, admin, step)
+        super::sessions::end_all_in(tx, admin)
     })
 }
 
-/// Removes the second factor, confirmed or not, of an administrator who has lost the device.
+/// Removes the second factor, confirmed or not, of an administrator who has lost the device, and ends their sessions:
+/// somebody may have found it.
 ///
 /// # Errors
 /// `not_found` when there is none.
@@ -99,7 +102,7 @@ pub fn remove(core: &Core, name: &str) -> Pending<()> {
     core.store.write(move |tx| {
         let admin = super::id_of_in(tx, &name)?;
         match tx.execute("delete from admin_second_factors where admin_id = ?1", [admin])? {
-            1 => Ok(()),
+            1 => super::sessions::end_all_in(tx, admin),
             _ => Err(Code::NotFound.into()),
         }
     })
@@ -112,11 +115,12 @@ pub fn remove(core: &Core, name: &str) -> Pending<()> {
 pub(super) fn verify_in(tx: &Write<'_>, keys: &ServerKey, admin: i64, code: Option<&str>) -> Result<()> {
     let Some(factor) = find_in(tx, admin)?.filter(|factor| factor.confirmed_at.is_some()) else { return Ok(()) };
     let code = code.ok_or(Code::TotpRequired)?;
-    let step = step_of(&secret_of(keys, admin, &factor)?, code, tx.now).ok_or(Code::InvalidCredentials)?;
-    if is_used_in(tx, admin, step)? {
-        return Err(Code::InvalidCredentials.into());
+    match step_of(&secret_of(keys, admin, &factor)?, code, tx.now) {
+        Some(step) if !is_used_in(tx, admin, step)? => mark_used_in(tx, admin, step),
+        // Reveals no more about the password than `totp_required` does.
+        _ => Err(Error::new(Code::InvalidCredentials)
+            .detail("The authenticator code is wrong or was already used. Wait for the next one.")),
     }
-    mark_used_in(tx, admin, step)
 }
 
 /// Returns true if this step, or a later one that is accepted now, was used.

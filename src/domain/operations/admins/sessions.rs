@@ -3,7 +3,7 @@
 use crate::{
     core::Core,
     error::{Code, Result},
-    store::Pending,
+    store::{Pending, Write},
     types::{Timestamp, hex},
 };
 
@@ -44,6 +44,11 @@ pub fn list(core: &Core) -> Result<Vec<AdminSession>> {
             },
         )
     })
+}
+
+/// Ends all sessions of an administrator.
+pub(super) fn end_all_in(tx: &Write<'_>, admin: i64) -> Result<()> {
+    tx.execute("delete from admin_tokens where admin_id = ?1", [admin]).map(drop)
 }
 
 /// Ends the session with this id, or all sessions of the administrator with this name. Returns their number.
