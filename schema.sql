@@ -473,12 +473,13 @@ begin
     select raise(abort, 'ledger audit rows cannot be deleted');
 end;
 
--- Owner: email_rewards. HMACs of email addresses that have had the sign-up bonus, kept for ever. For a time also the
+-- Owner: email_rewards. HMACs of email addresses that have had the sign-up bonus, and of their mailboxes, kept for ever. For a time also the
 -- points that a deleted account had; `parking` is their reference in the ledger.
 create table email_rewards (
     email_hmac blob primary key,
     created_at integer not null,
     parked_points integer check (parked_points > 0),
+    parked_bonus integer not null default 0 check (parked_bonus >= 0), -- the part that was a sign-up bonus
     parking text,
     parked_at integer,
     check ((parked_points is null) = (parked_at is null) and (parked_points is null) = (parking is null))

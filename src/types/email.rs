@@ -55,6 +55,20 @@ impl EmailAddress {
         &self.0
     }
 
+    /// Returns the address of the mailbox as far as it can be told: without a `+tag`, and without the dots that Gmail
+    /// ignores. For rewards only: an account keeps the address that its user chose.
+    pub fn mailbox(&self) -> Self {
+        let (local_part, domain) = self.0.rsplit_once('@').unwrap_or((&self.0, ""));
+        let name = local_part.split_once('+').map_or(local_part, |(name, _)| name);
+        if name.is_empty() {
+            return self.clone();
+        }
+        if matches!(domain, "gmail.com" | "googlemail.com") {
+            return Self(format!("{}@gmail.com", name.replace('.', "")).into());
+        }
+        Self(format!("{name}@{domain}").into())
+    }
+
     /// Returns the part after the `@`.
     pub fn domain(&self) -> &str {
         self.0.rsplit_once('@').map_or("", |(_, domain)| domain)
@@ -99,6 +113,18 @@ mod tests {
         }
         assert_eq!(EmailAddress::parse("a@例子.中国").unwrap().as_str(), "a@xn--fsqu00a.xn--fiqs8s");
         assert_eq!(EmailAddress::parse("a@XN--FSQU00A.xn--fiqs8s").unwrap().domain(), "xn--fsqu00a.xn--fiqs8s");
+    }
+
+    #[test]
+    fn aliases_have_one_mailbox() {
+        let mailbox = |text: &str| EmailAddress::parse(text).unwrap().mailbox().as_str().to_owned();
+        for alias in ["a.b@example.com", "a.b+1@example.com", "A.B+1+2@example.com"] {
+            assert_eq!(mailbox(alias), "a.b@example.com", "{alias}");
+        }
+        for alias in ["ab@gmail.com", "a.b+x@gmail.com", "a.b@googlemail.com"] {
+            assert_eq!(mailbox(alias), "ab@gmail.com", "{alias}");
+        }
+        assert_eq!(mailbox("+a@example.com"), "+a@example.com");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::{
     config,
     core::Core,
     domain::{
-        identity::users,
+        identity::users::{self, Address},
         money::{
             ledger::{self, Asset, EntryKind, Posting},
             points,
@@ -112,10 +112,11 @@ pub fn redeem(
     core.store.write(move |tx| once.run_in(tx, |tx| redeem_in(tx, &key, &config.points, user, &code)))
 }
 
-/// Redeems another user's code and posts points to both. Changes nothing if it fails.
+/// Redeems another user's code and posts points to both. Two users who invite each other get none for the second invite.
+/// Changes nothing if it fails.
 ///
 /// # Errors
-/// `unknown_invite`, `own_invite`, `invite_expired` for a user who registered too long ago, `already_invited` for one
+/// `unknown_invite`, `own_invite` also for another account of the same mailbox, `invite_expired` for a user who registered too long ago, `already_invited` for one
 /// who redeemed a code before, also under an earlier account; `account_inconsistent` if the owner's account is
 /// suspended.
 pub fn redeem_in(
@@ -137,6 +138,17 @@ pub fn redeem_in(
         return Err(Code::AlreadyInvited.into());
     }
     let owner_history = InviteHistory::load_in(tx, key, owner)?;
+    // Another account of the same mailbox.
+    if owner_history.addresses.iter().any(|address| history.addresses.contains(address)) {
+        return Err(Code::OwnInvite.into());
+    }
+    if has_invited_in(tx, user, owner)? {
+        // Two who invite each other bring nobody new.
+        insert_in(tx, user, owner)?;
+        count_in(tx, owner, false)?;
+        history.store_in(tx, true, history.rewarded)?;
+        return Ok(Redeemed { points_granted: 0, balance: points::balance_in(tx, user)? });
+    }
     let reference = format!("invite:{}", hex(history.addresses.first().ok_or(Code::NotFound)?));
     let is_rewarded = rules.invite_bonus > 0 && owner_history.rewarded < i64::from(rules.rewarded_invites);
     // Posted first, because the owner's account may be suspended. The new user's cannot be.
@@ -194,7 +206,7 @@ impl InviteHistory {
         let rewarded = tx.first(rewarded, [user.0], |row| row.get(0))?.unwrap_or(0);
         let has_redeemed = redeemed_at_in(tx, user)?.is_some();
         let user = users::find_in(tx, user)?;
-        let addresses = user.addresses().map(|address| key.authenticate(&["invite", address.as_str()])).collect();
+        let addresses = user.addresses().map(|address| address_hmac(key, &address)).collect();
         let mut history = Self { registered_at: user.created_at, addresses, has_redeemed, rewarded };
         for address in &history.addresses {
             let kept = tx.first(
@@ -227,6 +239,23 @@ impl InviteHistory {
         )
         .map(drop)
     }
+}
+
+/// Computes the HMAC under which an address is remembered. Aliases of a mailbox are one address.
+fn address_hmac(key: &ServerKey, address: &Address) -> [u8; 32] {
+    match address {
+        Address::Phone(number) => key.authenticate(&["invite", number.as_str()]),
+        Address::Email(email) => key.authenticate(&["invite", email.mailbox().as_str()]),
+    }
+}
+
+/// Returns true if `invitee` redeemed the code of `inviter`.
+fn has_invited_in(tx: &Read<'_>, inviter: UserId, invitee: UserId) -> Result<bool> {
+    tx.one(
+        "select exists (select 1 from invites where invitee_id = ?1 and inviter_id = ?2)",
+        (invitee.0, inviter.0),
+        |row| row.get(0),
+    )
 }
 
 fn post_in(tx: &Write<'_>, user: UserId, points: u32, kind: EntryKind, reference: &str) -> Result<()> {

@@ -14,6 +14,9 @@ use crate::{
     types::{CursorRange, CursorSlice, UserId},
 };
 
+/// The end of the reference of a restored bonus.
+const RESTORED_BONUS: &str = ":bonus";
+
 pub fn balance(core: &Core, user: UserId) -> Result<i64> {
     ledger::balance(core, user, Asset::Point)
 }
@@ -70,14 +73,24 @@ pub fn park_in(tx: &Write<'_>, user: UserId, parking: &str) -> Result<i64> {
     Ok(account.balance)
 }
 
-/// Restores the points parked under this name.
+/// Restores points parked under this name: a signup bonus, and others. The two are separate entries, so that
+/// [`bonus_in`] finds the bonus again.
 ///
 /// # Errors
 /// `already_posted` if they were restored before; `balance_too_large`, `account_inconsistent`.
-pub fn restore_in(tx: &Write<'_>, user: UserId, points: i64, parking: &str) -> Result<()> {
-    let reference = Some(format!("parking:{parking}"));
-    let posting = Posting { user, asset: Asset::Point, delta: points, kind: EntryKind::Restored, reference };
-    ledger::post_in(tx, posting).map(drop)
+pub fn restore_in(tx: &Write<'_>, user: UserId, bonus: i64, others: i64, parking: &str) -> Result<()> {
+    let parts = [(others, format!("parking:{parking}")), (bonus, format!("parking:{parking}{RESTORED_BONUS}"))];
+    for (delta, reference) in parts.into_iter().filter(|(delta, _)| *delta > 0) {
+        let reference = Some(reference);
+        ledger::post_in(tx, Posting { user, asset: Asset::Point, delta, kind: EntryKind::Restored, reference })?;
+    }
+    Ok(())
+}
+
+/// Returns the signup bonus that the user has had, with this account or restored from an earlier one.
+pub fn bonus_in(tx: &Read<'_>, user: UserId) -> Result<i64> {
+    let granted = ledger::sum_in(tx, user, Asset::Point, EntryKind::SignupBonus, "")?;
+    Ok(granted + ledger::sum_in(tx, user, Asset::Point, EntryKind::Restored, RESTORED_BONUS)?)
 }
 
 /// Corrects the balance by a number of points, up or down, and returns it.

@@ -73,9 +73,66 @@ fn each_user_redeems_once_and_never_their_own_code() {
     for code in [&codes[1], &codes[2]] {
         redeem(&server, &users[0], code).expect_problem(409, "already_invited");
     }
-    // Two who invite each other were both invited.
-    redeem(&server, &users[1], &codes[0]).expect(200);
-    assert_eq!(users.iter().map(|user| points(&server, user)).collect::<Vec<_>>(), [40, 40, 0]);
+    // Two who invite each other bring nobody new.
+    let mutual = redeem(&server, &users[1], &codes[0]).expect(200).json();
+    assert_eq!(mutual, json!({ "pointsGranted": 0, "balance": 20 }));
+    redeem(&server, &users[1], &codes[2]).expect_problem(409, "already_invited");
+    assert_eq!(users.iter().map(|user| points(&server, user)).collect::<Vec<_>>(), [20, 20, 0]);
+    assert_eq!(invite(&server, &users[0])["rewarded"], 0);
+    server.command(&["ledger", "verify"]).expect(0);
+}
+
+#[test]
+fn aliases_of_a_mailbox_share_bonus_and_invites() {
+    let server = Setup::default().start();
+    let first = server.sign_in_by_email("reed@example.com");
+    let own = code(&server, &first);
+    for alias in ["reed+1@example.com", "reed+two@example.com"] {
+        let welcomed = server.log_in_by_email(alias);
+        assert_eq!((&welcomed["isNewUser"], &welcomed["pointsGranted"]), (&json!(true), &json!(0)), "{alias}");
+        let user = Caller {
+            user_id: welcomed["user"]["id"].as_str().unwrap().into(),
+            phone_number: String::new(),
+            token: welcomed["token"].as_str().unwrap().into(),
+        };
+        redeem(&server, &user, &own).expect_problem(409, "own_invite");
+    }
+    let granted = |email: &str| server.log_in_by_email(email)["pointsGranted"].clone();
+    // An alias that comes first has the bonus of the mailbox.
+    assert_eq!((granted("h.e.ron+x@gmail.com"), granted("heron@googlemail.com")), (json!(100), json!(0)));
+    assert_eq!(granted("heron@example.com"), 100);
+    let other = server.sign_in_by_email("egret@example.com");
+    redeem(&server, &other, &own).expect(200);
+    redeem(&server, &server.sign_in_by_email("egret+2@example.com"), &own).expect_problem(409, "already_invited");
+    server.command(&["ledger", "verify"]).expect(0);
+}
+
+#[test]
+fn bonuses_of_several_addresses_do_not_pile_up() {
+    let server = Setup::default().start();
+    let change_to = |user: &Caller, email: &str| {
+        server.edit("delete from code_sends");
+        let proof = server.request_email_code(email, "address");
+        let change = json!({ "email": email, "code": proof });
+        server.post("/api/v1/account/address").by(user).json(&change).send().expect(200);
+    };
+    let invitee = server.sign_in_by_email("farm-0@example.com");
+    redeem(&server, &invitee, &code(&server, &server.sign_in(&phone(0)))).expect(200);
+    server.delete("/api/v1/account").by(&invitee).send().expect(204);
+    for round in 1..4 {
+        let user = server.sign_in_by_email(&format!("farm-{round}@example.com"));
+        // The address of the account before, with the points that it parked.
+        let earlier = if round == 1 { "farm-0@example.com".to_owned() } else { "farm-park@example.com".to_owned() };
+        change_to(&user, &earlier);
+        // Points that were earned come along, the second bonus does not.
+        assert_eq!(points(&server, &user), 120, "{round}");
+        change_to(&user, "farm-park@example.com");
+        server.delete("/api/v1/account").by(&user).send().expect(204);
+    }
+    // The next account with the address has them all again.
+    let back = server.log_in_by_email("farm-park@example.com");
+    assert_eq!((&back["pointsRestored"], &back["user"]["points"]), (&json!(120), &json!(120)));
+    server.command(&["ledger", "verify"]).expect(0);
 }
 
 #[test]

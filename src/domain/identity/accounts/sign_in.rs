@@ -9,7 +9,7 @@ use crate::{
         identity::{
             accounts::send_code::CodeSender,
             codes::{self, AddressHmac, Purpose},
-            email_rewards::{self, EmailHmac, EmailPoints, RewardTerms},
+            email_rewards::{self, EmailPoints, RewardTerms},
             tokens::{self, IssuedToken},
             users::{self, Address, User},
         },
@@ -159,6 +159,6 @@ fn grant_email_points_in(
 ) -> Result<EmailPoints> {
     match address {
         Address::Phone(_) => Ok(EmailPoints::default()),
-        Address::Email(email) => email_rewards::grant_in(tx, EmailHmac::new(key, email), user, is_replacement, terms),
+        Address::Email(email) => email_rewards::grant_in(tx, key, email, user, is_replacement, terms),
     }
 }

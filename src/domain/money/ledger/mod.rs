@@ -199,6 +199,16 @@ pub fn account_in(tx: &Read<'_>, user: UserId, asset: Asset) -> Result<LedgerAcc
     Ok(find_account_in(tx, user, asset)?.unwrap_or_default())
 }
 
+/// Returns the sum of the account's entries of a kind whose reference ends like this.
+pub fn sum_in(tx: &Read<'_>, user: UserId, asset: Asset, kind: EntryKind, reference_end: &str) -> Result<i64> {
+    tx.one(
+        "select coalesce(sum(delta), 0) from ledger_entries where user_id = ?1 and asset = ?2 and kind = ?3 \
+         and (?4 = '' or ref like '%' || ?4)",
+        (user.0, asset.name(), kind.name(), reference_end),
+        |row| row.get(0),
+    )
+}
+
 /// Returns the balance.
 pub fn balance(core: &Core, user: UserId, asset: Asset) -> Result<i64> {
     core.store.read(|tx| Ok(account_in(tx, user, asset)?.balance))
