@@ -189,7 +189,7 @@ create table interpretations (
     trace_id text not null unique,         -- 32 hexadecimal digits, W3C Trace Context
     user_id integer not null,
     question_type text,
-    question text not null,                -- empty once the user's data were erased
+    question text not null,                -- empty without one, and once the user's data were erased
     divination_data text,                  -- JSON exactly as received
     status text not null check (status in ('running', 'succeeded', 'failed', 'cancelled', 'interrupted')),
     provider text not null,

@@ -216,6 +216,8 @@ declare::settings! {
             "Time without an event after which a stream sends a comment, so that proxies keep the connection open.";
         chat_messages: u32 = "40", no flag,
             "Maximum number of messages in one conversation.";
+        drop_system_messages: bool = "false", no flag,
+            "Leave out messages of the role `system` that an app sends in a conversation, instead of rejecting them. The server's instructions apply either way.";
         prices: BTreeMap<String, TokenPrice> = "", no flag,
             "Price of a million input and output tokens by model name. Example: { \"deepseek-chat\" = \"2.00/8.00\" }.";
         currency: String = "CNY", no flag,

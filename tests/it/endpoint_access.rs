@@ -294,9 +294,10 @@ fn a_user_may_use_every_user_endpoint() {
             | "GET /version/latest" => response.status == 404,
             name if name.contains("/sessions/{id}") || name.ends_with("/invite/redeem") => response.status == 404,
             // The document cannot express alternatives of required parameters.
-            "POST /api/v1/account/address" | "POST /divination-history/delete" | "POST /version/check" => {
-                response.status == 422
-            }
+            "POST /api/v1/account/address"
+            | "POST /divination-history/delete"
+            | "POST /divination/enhanced"
+            | "POST /version/check" => response.status == 422,
             "GET /docs" => response.status == 308,
             "POST /auth/send-code" => response.status == 429,
             "POST /coin/consume" | "POST /coin/consume/phone" | "POST /api/v1/sessions" => response.status == 402,

@@ -14,7 +14,7 @@ use crate::{
         },
         identity::preferences,
     },
-    error::Result,
+    error::{Error, Fault, FieldCode, Result},
     http::{
         claims::Claims,
         interpretation_response::{self, ModelRun, Prepared},
@@ -39,8 +39,8 @@ parameters! {
         user_id: Option<UserId> = fields.optional("userId", "The caller's own id.");
         phone_number: Option<PhoneNumber> = fields.optional("phoneNumber", "The caller's own number.");
         question_type: Option<Label> = fields.optional("questionType", "The topic of the question.");
-        question: Question = fields.required("question", "The question. Screened before a model sees it.");
-        divination_data: Option<DivinationData> = fields.optional("divinationData", "The casting: lines, hexagram names, or any structure that contains them.");
+        question: Option<Question> = fields.optional("question", "The question. Screened before a model sees it. Without one, the hexagram is read for itself.");
+        divination_data: Option<DivinationData> = fields.optional("divinationData", "The casting: lines, hexagram names, or any structure that contains them. Required without a question.");
     }
 
     OfUser(fields) {
@@ -88,13 +88,16 @@ parameters! {
 
 pub async fn interpret(context: RequestContext, ask: Interpret) -> Result<JsonOrStream<Interpretation>> {
     let user = context.acting_for(&Claims { user_id: ask.user_id, phone_number: ask.phone_number, id: None })?;
-    let asked = context.locale();
+    if ask.question.is_none() && ask.divination_data.is_none() {
+        return Err(Error::field("question", Fault::new(FieldCode::Required, "or `divinationData` is required")));
+    }
+    let locale = context.locale();
     let prepare = move |app: &App| {
         let question = interpretation::Question {
             question_type: ask.question_type.map(|Label(text)| text),
-            question: ask.question.0,
+            question: ask.question.map_or_else(String::new, |Question(text)| text),
             divination_data: ask.divination_data.map(|DivinationData(json)| json),
-            locale: preferences::locale(app, user, asked)?,
+            locale: preferences::locale(app, user, locale)?,
         };
         let prepared = interpretation::prepare(&app.model_calls, user, question)?;
         let trace_id = prepared.trace_id.clone();

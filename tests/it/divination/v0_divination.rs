@@ -78,7 +78,7 @@ fn uses_the_language_of_the_client() {
 }
 
 #[test]
-fn requires_a_question_and_nothing_else() {
+fn requires_a_question_or_a_casting() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     let response = ask(&server, &user, &json!({ "question": "你好" })).send().expect(200).json();
@@ -89,6 +89,14 @@ fn requires_a_question_and_nothing_else() {
     let long = json!({ "question": "问".repeat(201) });
     ask(&server, &user, &long).send().expect_fields(&[("question", "too_long")]);
     assert_eq!(server.value::<i64>("select count(*) from interpretations"), 1);
+    for body in [
+        json!({ "divinationData": { "lines": [7, 8, 8, 8, 7, 6] } }),
+        json!({ "divinationData": { "lines": [7, 8, 8, 8, 7, 6] }, "question": " ", "questionType": "career" }),
+    ] {
+        let response = ask(&server, &user, &body).send().expect(200).json();
+        assert_eq!(response["status"], "succeeded");
+        assert!(response["result"].as_str().unwrap().contains("屯"), "{response}");
+    }
 }
 
 #[test]

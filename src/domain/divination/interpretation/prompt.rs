@@ -23,7 +23,7 @@ pub(super) fn messages(question: &Question, facts: &Facts) -> Vec<ChatMessage> {
     };
     let data = json!({
         "questionType": question.question_type,
-        "question": question.question,
+        "question": (!question.question.is_empty()).then_some(&question.question),
         "divinationData": question.divination_data.as_ref().map(JsonText::content),
         "structure": facts.described(question.locale),
     });

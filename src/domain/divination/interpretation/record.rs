@@ -38,7 +38,7 @@ pub struct CallRecord {
     pub trace_id: String,
     pub user: UserId,
     pub question_type: Option<String>,
-    /// Empty after the account was deleted.
+    /// Empty if there was none, and after the account was deleted.
     pub question: String,
     pub divination_data: Option<JsonText<'static>>,
     pub status: CallStatus,
@@ -204,7 +204,8 @@ pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
 /// Returns true if the record was deleted, or erased with its user's account.
 pub(super) fn is_erased_in(tx: &Read<'_>, trace_id: &str) -> Result<bool> {
     tx.one(
-        "select not exists (select 1 from interpretations where trace_id = ?1 and question <> '')",
+        "select not exists (select 1 from interpretations where trace_id = ?1 \
+         and (question <> '' or divination_data is not null))",
         [trace_id],
         |row| row.get(0),
     )

@@ -23,6 +23,8 @@ impl Parameter for Messages {
             single @ Value::Object(_) => vec![single],
             _ => return Err(shape()),
         };
+        let may_be_dropped = rules.config.llm.drop_system_messages;
+        let items: Vec<_> = items.into_iter().filter(|item| !(may_be_dropped && is_instruction(item))).collect();
         let most = rules.config.llm.chat_messages as usize;
         if items.len() > most {
             return Err(Fault::new(FieldCode::TooMany, format!("must have at most {most} messages")));
@@ -61,6 +63,11 @@ fn document(value: &RawValue<'_>) -> Result<Value, Fault> {
         }
         value => serde_json::from_str(&text(value)?).map_err(|_| shape()),
     }
+}
+
+/// Returns true for a message that instructs the model, which is the server's part.
+fn is_instruction(item: &Value) -> bool {
+    matches!(item["role"].as_str(), Some("system" | "developer"))
 }
 
 fn message(item: &Value, limit: usize) -> Result<ChatMessage, Fault> {
