@@ -17,6 +17,21 @@ const WIDEST_GAP: usize = 3;
 /// The word reported for a match; the number itself is not stored.
 const NAME: &str = "contact number";
 
+/// Words before the number in nicknames that apps assign to new users.
+const DEFAULT_NICKNAMES: [&str; 8] = ["用户", "手机用户", "微信用户", "新用户", "游客", "user", "guest", "user_"];
+/// Digits of the longest number in such a nickname: fewer than in a mobile number.
+const LONGEST_ASSIGNED: usize = 10;
+
+/// Returns true for a nickname that an app assigned to a new user, such as 用户12345678: the number is no contact.
+pub fn is_default_nickname(nickname: &str) -> bool {
+    let nickname = nickname.trim();
+    let number = nickname.trim_start_matches(|character: char| !character.is_ascii_digit());
+    let word = nickname[..nickname.len() - number.len()].trim_end().to_lowercase();
+    DEFAULT_NICKNAMES.contains(&word.as_str())
+        && number.len() <= LONGEST_ASSIGNED
+        && number.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 /// Returns the first contact number in the text.
 pub fn contact_number(text: &str) -> Option<Match> {
     let mut number = Number::default();
@@ -135,6 +150,19 @@ mod tests {
             assert_eq!(found.text, number);
             let characters: Vec<char> = text.chars().collect();
             assert_eq!(characters[found.start..found.end].iter().collect::<String>(), number);
+        }
+    }
+
+    #[test]
+    fn assigned_nicknames_are_innocent() {
+        for nickname in ["用户12345678", " 用户1234567890 ", "手机用户8888888", "User 12345678", "user_1234567"]
+        {
+            assert!(is_default_nickname(nickname), "{nickname}");
+        }
+        for nickname in
+            ["用户13800138000", "加用户12345678", "用户12345678找我", "12345678", "青山12345678", "用户１２３４５６７"]
+        {
+            assert!(!is_default_nickname(nickname), "{nickname}");
         }
     }
 
