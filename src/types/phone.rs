@@ -52,13 +52,10 @@ impl PhoneNumber {
         if text.chars().count() > 32 || !text.chars().all(stands_in_a_number) {
             return Err(invalid());
         }
-        let number = PHONE_NUMBER_UTIL.parse(text, Some(rules.default_region.0)).map_err(|_| invalid())?;
+        let parse = |text: &str| PHONE_NUMBER_UTIL.parse(text, Some(rules.default_region.0)).ok().filter(is_valid);
+        let number = parse(text).or_else(|| parse_after_zero(text, rules.default_region)).ok_or_else(invalid)?;
         let region = number.get_region_code().ok_or_else(invalid)?;
-        // A number that is not valid in its region is of no type.
         let type_of_number = number.get_type();
-        if type_of_number == PhoneNumberType::Unknown {
-            return Err(invalid());
-        }
         if !rules.allowed_regions.contains(&Region(region)) {
             return Err(Fault::new(FieldCode::RegionNotAllowed, "numbers of this region are not served"));
         }
@@ -98,6 +95,21 @@ impl PhoneNumber {
     }
 }
 
+/// Returns true if the number is valid in its region. One that is not is of no type.
+fn is_valid(number: &rlibphonenumber::PhoneNumber) -> bool {
+    number.get_type() != PhoneNumberType::Unknown
+}
+
+/// Reads a number whose country code stands behind a single zero: `086-13800138000`.
+fn parse_after_zero(text: &str, region: Region) -> Option<rlibphonenumber::PhoneNumber> {
+    let (before, after) = text.split_once(['0', '０'])?;
+    if before.contains(|character: char| character.is_numeric() || "+＋".contains(character)) {
+        return None;
+    }
+    let number = PHONE_NUMBER_UTIL.parse(format!("+{after}"), Some(region.0)).ok().filter(is_valid)?;
+    (number.country_code == code_of(region)).then_some(number)
+}
+
 fn code_of(region: Region) -> i32 {
     PHONE_NUMBER_UTIL.get_country_code_for_region(region.0).unwrap_or_default()
 }
@@ -132,6 +144,11 @@ mod tests {
             " 138 0013 8000 ",
             "+8613800138000",
             "008613800138000",
+            "086-13800138000",
+            "(086) 138 0013 8000",
+            "０８６－13800138000",
+            "08613800138000",
+            "86-13800138000",
             "138-0013-8000",
             "１３８００１３８０００",
             "\u{202d}138 0013 8000\u{202c}",
@@ -159,6 +176,8 @@ mod tests {
             "123",
             "1380013800",
             "138001380000",
+            "044-7400123456",
+            "0013800138000",
             "13800138000 ext 5",
             "1380013800O",
             "13800138000\0",
