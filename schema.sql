@@ -32,7 +32,8 @@ create table users (
 -- Owner: codes. Live verification codes: at most one for each address and purpose. Only an HMAC of the code is stored.
 create table codes (
     address text not null,                 -- HMAC under the server key
-    purpose text not null check (purpose in ('sign_in', 'address')),
+    client_network text not null default '', -- the /24 or /56 that requested it; others may use up few attempts
+    purpose text not null check (purpose = 'sign_in' or purpose = 'address' or purpose = 'cancellation'),
     code_hmac blob not null,
     tries_left integer not null check (tries_left >= 0),
     expires_at integer not null,
@@ -45,12 +46,31 @@ create table code_sends (
     id integer primary key,
     address text not null,                 -- HMAC under the server key
     client_network text not null,          -- the IPv4 address, or the /64 of the IPv6 address
+    wide_network text not null default '', -- the /24 or /56
+    widest_network text,                   -- the /48 of an IPv6 address
     sent_at integer not null
 ) strict;
 
 create index code_sends_by_address on code_sends (address, sent_at);
 create index code_sends_by_client on code_sends (client_network, sent_at);
+create index code_sends_by_wide_network on code_sends (wide_network, sent_at);
+create index code_sends_by_widest_network on code_sends (widest_network, sent_at) where widest_network is not null;
 create index code_sends_by_time on code_sends (sent_at);
+
+-- Owner: codes. Wrong codes, counted over a rolling hour for each client network.
+create table code_failures (
+    id integer primary key,
+    client_network text not null,          -- as in code_sends
+    wide_network text not null,
+    widest_network text,
+    failed_at integer not null
+) strict;
+
+create index code_failures_by_client on code_failures (client_network, failed_at);
+create index code_failures_by_wide_network on code_failures (wide_network, failed_at);
+create index code_failures_by_widest_network on code_failures (widest_network, failed_at)
+    where widest_network is not null;
+create index code_failures_by_time on code_failures (failed_at);
 
 -- Owner: tokens. Sign-in tokens, stored as SHA-256. A family (a device) is one sign-in and the tokens that replaced each
 -- other since. At most one token of a family is not replaced. A replaced token works for a short grace period; a later

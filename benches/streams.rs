@@ -10,7 +10,7 @@
 mod support;
 
 use std::{
-    net::SocketAddr,
+    net::{Ipv4Addr, SocketAddr},
     path::Path,
     process::{Command, ExitCode},
     sync::Arc,
@@ -27,7 +27,7 @@ use yarrow::{
     app::{App, OpenMode},
     config::{Sources, load},
     domain::identity::{
-        codes::{self, AddressHmac, NewCode, Purpose},
+        codes::{self, AddressHmac, ClientNetworks, NewCode, Purpose},
         tokens,
         users::{self, Address},
     },
@@ -134,7 +134,8 @@ fn seed(directory: &Path) -> Result<Vec<String>, Failure> {
         for address in newcomers() {
             let hmac = codes::compute_hmac(&keys, &address, Purpose::SignIn, CODE);
             let (recipient, lifetime) = (AddressHmac::new(&keys, &address), Duration::from_hours(1));
-            codes::store_in(tx, &limits, &NewCode { recipient, purpose: Purpose::SignIn, hmac, lifetime })?;
+            let client = ClientNetworks::of(Ipv4Addr::LOCALHOST.into());
+            codes::store_in(tx, &limits, &NewCode { recipient, client, purpose: Purpose::SignIn, hmac, lifetime })?;
         }
         (0..STREAMS)
             .map(|number| {

@@ -15,9 +15,9 @@ use crate::types::{Secret, Timestamp, named_enum};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Declares the registry once: the name clients see, and what it means to them.
+/// Declares the registry once: the name clients see, and what it means to them, in English and in Chinese.
 macro_rules! codes {
-    ($($(#[$doc:meta])* $variant:ident = $name:literal, $meaning:literal;)*) => {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal, $meaning:literal, $chinese:literal;)*) => {
         /// The registry of error codes. Clients branch on the name; titles and details may change.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Code { $($(#[$doc])* #[doc = $meaning] $variant,)* }
@@ -34,70 +34,180 @@ macro_rules! codes {
             pub const fn meaning(self) -> &'static str {
                 match self { $(Code::$variant => $meaning),* }
             }
+
+            /// Returns the meaning of the code in Chinese, for users.
+            pub const fn chinese(self) -> &'static str {
+                match self { $(Code::$variant => $chinese),* }
+            }
         }
     };
 }
 
 codes! {
-    InvalidRequest = "invalid_request", "The request could not be read.";
-    InvalidJson = "invalid_json", "The body is not valid JSON, or is nested too deeply.";
-    ConflictingParameter = "conflicting_parameter", "A parameter was sent twice with different values.";
-    Unauthenticated = "unauthenticated", "No valid token was sent. Sign in and send it as a Bearer token.";
-    InvalidCode = "invalid_code", "The verification code is wrong, expired or already used. Request a new code.";
-    NotYours = "not_yours", "The request names another user. Use the id of the signed-in user.";
-    Forbidden = "forbidden", "You are not allowed to do this.";
-    NotFound = "not_found", "Not found.";
-    NoRelease = "no_release", "No version of the app has been published.";
-    MethodNotAllowed = "method_not_allowed", "The path does not support this method.";
-    StepUpRequired = "step_up_required", "This requires a recent sign-in. Sign in again with a verification code.";
-    InvalidCredentials = "invalid_credentials", "The name or the password is wrong.";
-    TotpRequired = "totp_required", "The password is right. Send the current code of the authenticator app in `totp` too.";
-    AddressNotAllowed = "address_not_allowed", "Administrators may not call from this address.";
-    InsufficientCoins = "insufficient_coins", "The user does not have enough coins.";
-    InsufficientPoints = "insufficient_points", "The user does not have enough points.";
-    AlreadyPosted = "already_posted", "This event is already posted to the ledger.";
-    BalanceTooLarge = "balance_too_large", "The balance would exceed the largest possible balance.";
-    AccountInconsistent = "account_inconsistent", "The account disagrees with its ledger and is locked until an administrator repairs it.";
-    UnknownPackage = "unknown_package", "Unknown package. Send an amount and coins that are a pair of the price list.";
-    OrderState = "order_state", "The order's state does not allow this.";
-    IdempotencyKeyReused = "idempotency_key_reused", "The Idempotency-Key was already used for a different request. Send a new key.";
-    UnknownInvite = "unknown_invite", "Unknown invite code.";
-    OwnInvite = "own_invite", "You cannot redeem your own invite code.";
-    InviteExpired = "invite_expired", "You registered too long ago to redeem an invite code.";
-    AlreadyInvited = "already_invited", "You have already redeemed an invite code, with this account or an earlier one.";
-    ConfirmationRequired = "confirmation_required", "This cannot be undone. Repeat the request with `confirm` set to the returned token.";
-    AlreadyRunning = "already_running", "This operation is already running. Try again when it has finished.";
-    AlreadyExists = "already_exists", "The name is already in use.";
-    AddressTaken = "address_taken", "The address belongs to another account.";
-    HistoryFull = "history_full", "The user has the maximum number of history records. Delete some first.";
-    BodyTooLarge = "body_too_large", "The body is too large for this endpoint.";
-    UnsupportedMediaType = "unsupported_media_type", "The body is neither JSON nor a form.";
-    InvalidParameters = "invalid_parameters", "Some parameters are invalid; `errors` lists all of them.";
-    ContentRejected = "content_rejected", "Content moderation rejected the text. Change it and try again.";
-    ModerationUnavailable = "moderation_unavailable", "Content moderation is unavailable, so no text can be accepted. Try again later.";
-    NotConfigured = "not_configured", "The operator has not configured this feature.";
-    TooManyRequests = "too_many_requests", "Rate limit reached. Try again after `Retry-After`.";
-    TooManyCalls = "too_many_calls", "The user has the maximum number of running model calls. Wait until one finishes.";
-    BudgetSpent = "budget_spent", "Today's budget for the language model is spent. Try again after `Retry-After`.";
-    RequestTimeout = "request_timeout", "The request did not arrive in time.";
-    ProviderFailed = "provider_failed", "The provider returned an error or an invalid response.";
-    ProviderUnavailable = "provider_unavailable", "The provider is not available. Try again later.";
-    ProviderTimeout = "provider_timeout", "The provider did not respond in time. Try again later.";
-    Overloaded = "overloaded", "The service is overloaded. Try again after `Retry-After`.";
-    StorageFull = "storage_full", "The disk is full. Reading still works.";
-    StorageFailed = "storage_failed", "The disk failed. Nothing was stored.";
-    Internal = "internal", "Internal error.";
+    InvalidRequest = "invalid_request",
+        "The request could not be read.",
+        "无法读取请求。";
+    InvalidJson = "invalid_json",
+        "The body is not valid JSON, or is nested too deeply.",
+        "请求体不是有效的 JSON，或嵌套过深。";
+    ConflictingParameter = "conflicting_parameter",
+        "A parameter was sent twice with different values.",
+        "同一参数出现了两个不同的值。";
+    Unauthenticated = "unauthenticated",
+        "No valid token was sent. Sign in and send it in the `Authorization` header.",
+        "请先登录。";
+    InvalidCode = "invalid_code",
+        "The verification code is wrong, expired or already used. Request a new code.",
+        "验证码错误、已过期或已使用，请重新获取。";
+    NotYours = "not_yours",
+        "The request names another user. Use the id of the signed-in user.",
+        "请求中的用户不是当前登录用户。";
+    Forbidden = "forbidden",
+        "You are not allowed to do this.",
+        "没有权限执行此操作。";
+    NotFound = "not_found",
+        "Not found.",
+        "未找到。";
+    NoRelease = "no_release",
+        "No version of the app has been published.",
+        "尚未发布任何版本。";
+    MethodNotAllowed = "method_not_allowed",
+        "The path does not support this method.",
+        "此路径不支持该请求方法。";
+    StepUpRequired = "step_up_required",
+        "This requires a recent sign-in. Sign in again with a verification code.",
+        "此操作需要近期的登录验证，请用验证码重新登录。";
+    InvalidCredentials = "invalid_credentials",
+        "The name or the password is wrong.",
+        "用户名、密码或动态码错误。";
+    TotpRequired = "totp_required",
+        "The password is right. Send the current code of the authenticator app in `totp` too.",
+        "密码正确，请在 `totp` 中填写验证器的当前动态码。";
+    AddressNotAllowed = "address_not_allowed",
+        "Administrators may not call from this address.",
+        "管理员不能从此网络地址访问。";
+    InsufficientCoins = "insufficient_coins",
+        "The user does not have enough coins.",
+        "金币不足。";
+    InsufficientPoints = "insufficient_points",
+        "The user does not have enough points.",
+        "积分不足。";
+    AlreadyPosted = "already_posted",
+        "This event is already posted to the ledger.",
+        "此事项已经入账。";
+    BalanceTooLarge = "balance_too_large",
+        "The balance would exceed the largest possible balance.",
+        "余额将超过上限。";
+    AccountInconsistent = "account_inconsistent",
+        "The account disagrees with its ledger and is locked until an administrator repairs it.",
+        "账户与账目不符，已锁定，请等待管理员修复。";
+    UnknownPackage = "unknown_package",
+        "Unknown package. Send an amount and coins that are a pair of the price list.",
+        "没有此套餐，金额与数量须与价目表一致。";
+    OrderState = "order_state",
+        "The order's state does not allow this.",
+        "订单当前状态不允许此操作。";
+    IdempotencyKeyReused = "idempotency_key_reused",
+        "The Idempotency-Key was already used for a different request. Send a new key.",
+        "此 Idempotency-Key 已用于另一个请求，请换一个。";
+    UnknownInvite = "unknown_invite",
+        "Unknown invite code.",
+        "邀请码不存在。";
+    OwnInvite = "own_invite",
+        "You cannot redeem your own invite code.",
+        "不能使用自己的邀请码。";
+    InviteExpired = "invite_expired",
+        "You registered too long ago to redeem an invite code.",
+        "注册时间过久，已不能使用邀请码。";
+    AlreadyInvited = "already_invited",
+        "You have already redeemed an invite code, with this account or an earlier one.",
+        "您已使用过邀请码。";
+    ConfirmationRequired = "confirmation_required",
+        "This cannot be undone. Repeat the request with `confirm` set to the returned token.",
+        "此操作无法撤销，请带上返回的 `confirm` 再次提交。";
+    AlreadyRunning = "already_running",
+        "This operation is already running. Try again when it has finished.",
+        "此操作正在进行，请稍后再试。";
+    AlreadyExists = "already_exists",
+        "The name is already in use.",
+        "名称已被使用。";
+    AddressTaken = "address_taken",
+        "The address belongs to another account.",
+        "此号码或邮箱属于另一个账户。";
+    HistoryFull = "history_full",
+        "The user has the maximum number of history records. Delete some first.",
+        "历史记录已达上限，请先删除一部分。";
+    BodyTooLarge = "body_too_large",
+        "The body is too large for this endpoint.",
+        "请求内容过大。";
+    UnsupportedMediaType = "unsupported_media_type",
+        "The body is neither JSON nor a form.",
+        "请求体既不是 JSON 也不是表单。";
+    InvalidParameters = "invalid_parameters",
+        "Some parameters are invalid; `errors` lists all of them.",
+        "部分参数有误，详见 `errors`。";
+    ContentRejected = "content_rejected",
+        "Content moderation rejected the text. Change it and try again.",
+        "内容未通过审核，请修改后重试。";
+    ModerationUnavailable = "moderation_unavailable",
+        "Content moderation is unavailable, so no text can be accepted. Try again later.",
+        "内容审核暂不可用，请稍后再试。";
+    NotConfigured = "not_configured",
+        "The operator has not configured this feature.",
+        "此功能尚未配置。";
+    TooManyRequests = "too_many_requests",
+        "Rate limit reached. Try again after `Retry-After`.",
+        "操作过于频繁，请稍后再试。";
+    TooManyCalls = "too_many_calls",
+        "The user has the maximum number of running model calls. Wait until one finishes.",
+        "同时进行的请求已达上限，请等待其中一个完成。";
+    BudgetSpent = "budget_spent",
+        "Today's budget for the language model is spent. Try again after `Retry-After`.",
+        "今日的解读额度已用完，请稍后再试。";
+    RequestTimeout = "request_timeout",
+        "The request did not arrive in time.",
+        "请求未能及时到达。";
+    ProviderFailed = "provider_failed",
+        "The provider returned an error or an invalid response.",
+        "外部服务返回了错误，请稍后再试。";
+    ProviderUnavailable = "provider_unavailable",
+        "The provider is not available. Try again later.",
+        "外部服务暂不可用，请稍后再试。";
+    ProviderTimeout = "provider_timeout",
+        "The provider did not respond in time. Try again later.",
+        "外部服务响应超时，请稍后再试。";
+    Overloaded = "overloaded",
+        "The service is overloaded. Try again after `Retry-After`.",
+        "服务繁忙，请稍后再试。";
+    StorageFull = "storage_full",
+        "The disk is full. Reading still works.",
+        "存储空间已满，目前只能读取。";
+    StorageFailed = "storage_failed",
+        "The disk failed. Nothing was stored.",
+        "存储失败，没有保存任何内容。";
+    Internal = "internal",
+        "Internal error.",
+        "服务器内部错误。";
     /// Never sent to a client.
-    ChecksFailed = "checks_failed", "The check found problems.";
+    ChecksFailed = "checks_failed",
+        "The check found problems.",
+        "检查发现问题。";
     /// Never sent to a client.
-    BackupUnusable = "backup_unusable", "The file is not a backup, or is damaged.";
+    BackupUnusable = "backup_unusable",
+        "The file is not a backup, or is damaged.",
+        "文件不是备份，或已损坏。";
     /// Never sent to a client.
-    AddressUnavailable = "address_unavailable", "Cannot listen on the address.";
+    AddressUnavailable = "address_unavailable",
+        "Cannot listen on the address.",
+        "无法监听此地址。";
     /// Never sent to a client.
-    Configuration = "configuration", "The configuration is invalid.";
+    Configuration = "configuration",
+        "The configuration is invalid.",
+        "配置有误。";
     /// Never sent to a client.
     DataDirectoryUnusable = "data_directory_unusable",
-        "The data directory is in use, or its schema is newer or older than this program.";
+        "The data directory is in use, or its schema is newer or older than this program.",
+        "数据目录正在使用，或其版本与本程序不符。";
 }
 
 named_enum! {

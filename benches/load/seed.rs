@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    net::Ipv4Addr,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -13,7 +14,7 @@ use yarrow::{
     domain::{
         divination::history::{self, HistoryDraft},
         identity::{
-            codes::{self, AddressHmac, NewCode, Purpose},
+            codes::{self, AddressHmac, ClientNetworks, NewCode, Purpose},
             tokens,
             users::{self, Address},
         },
@@ -135,6 +136,11 @@ fn save_castings(app: &App, accounts: &[Account]) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Returns the networks of the clients of the measurement.
+fn here() -> ClientNetworks {
+    ClientNetworks::of(Ipv4Addr::LOCALHOST.into())
+}
+
 /// Creates a live code for every sign-in, valid for longer than the measurement takes.
 fn send_codes(app: &App) -> Result<(), Failure> {
     let limits = app.config.auth.clone();
@@ -144,7 +150,11 @@ fn send_codes(app: &App) -> Result<(), Failure> {
             let hmac = codes::compute_hmac(&keys, &address, Purpose::SignIn, CODE);
             let recipient = AddressHmac::new(&keys, &address);
             let lifetime = Duration::from_hours(24);
-            codes::store_in(tx, &limits, &NewCode { recipient, purpose: Purpose::SignIn, hmac, lifetime })
+            codes::store_in(
+                tx,
+                &limits,
+                &NewCode { recipient, client: here(), purpose: Purpose::SignIn, hmac, lifetime },
+            )
         })
     });
     Ok(sent.wait()?)

@@ -30,7 +30,15 @@ pub fn run(common: &Common, args: &DemoArgs) -> Result<()> {
     let directory = tempfile::Builder::new().permissions(owner_only).tempdir().map_err(Error::internal)?;
     let mut sources = common.sources();
     let review_account = format!("{PHONE_NUMBER}={CODE}");
-    sources.environment.entry("YARROW_AUTH_REVIEW_ACCOUNTS".into()).or_insert(review_account);
+    let few_limits = [
+        ("YARROW_AUTH_REVIEW_ACCOUNTS", review_account.as_str()),
+        ("YARROW_AUTH_RESEND_AFTER", "0 s"),
+        ("YARROW_AUTH_SENDS_PER_ADDRESS_HOUR", "1000"),
+        ("YARROW_AUTH_SENDS_PER_ADDRESS_DAY", "1000"),
+    ];
+    for (name, value) in few_limits {
+        sources.environment.entry(name.into()).or_insert_with(|| value.to_owned());
+    }
     let mut config = load(sources)?.config;
     isolate(&mut config);
     config.paths.data_dir = Directory(directory.path().to_owned());

@@ -9,6 +9,10 @@ use super::{Bytes, Config, LlmProvider, ModerationProvider, SmsProvider};
 /// The size of the shortest meaningful request.
 const SMALLEST: Bytes = Bytes(1024);
 
+/// Headers with a meaning of their own.
+const HEADERS_IN_USE: [&str; 7] =
+    ["authorization", "cookie", "host", "content-type", "content-length", "x-forwarded-for", "x-request-id"];
+
 /// The minimum length of a secret.
 const SHORTEST_KEY: usize = 32;
 
@@ -36,6 +40,10 @@ pub(super) fn check(config: &Config, demand: &mut impl FnMut(bool, &str)) {
     for name in &config.server.domain {
         demand(is_domain(name), &format!("server.domain: `{name}` is not a domain name in lower-case ASCII"));
     }
+    for name in &config.auth.token_headers {
+        let fault = format!("auth.token_headers: `{name}` is not a header for tokens");
+        demand(is_header_name(name) && !HEADERS_IN_USE.contains(&name.to_ascii_lowercase().as_str()), &fault);
+    }
     demand(config.retention.code_sends >= Duration::from_hours(24), "retention.code_sends: must be at least a day");
     let is_long = |key: &SecretString| key.expose_secret().len() >= SHORTEST_KEY;
     let key = config.auth.secret_key.as_ref();
@@ -44,6 +52,10 @@ pub(super) fn check(config: &Config, demand: &mut impl FnMut(bool, &str)) {
         is_log_filter(&config.log.level),
         "log.level: must be a level or a filter such as `info,yarrow::http=debug`",
     );
+}
+
+fn is_header_name(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
 }
 
 fn percentages(config: &Config) -> [(&'static str, u32); 2] {

@@ -24,7 +24,7 @@ pub use settings::*;
 pub use sources::{LoadedConfig, Sources, has_argument, load, load_with_checks};
 pub use values::{
     Bytes, Directory, EmailProvider, EmailTls, LlmProvider, LogFormat, ModerationProvider, Packages, PaymentGateway,
-    S3Addressing, SmsProvider, TokenPrice,
+    S3Addressing, SmsProvider, TokenPrice, WrongCodeStatus,
 };
 
 use crate::{

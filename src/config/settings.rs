@@ -7,7 +7,7 @@ use secrecy::SecretString;
 
 use super::{
     Bytes, Declaration, Directory, EmailProvider, EmailTls, LlmProvider, LogFormat, ModerationProvider, Packages,
-    PaymentGateway, S3Addressing, SmsProvider, TokenPrice, declare, sources, values,
+    PaymentGateway, S3Addressing, SmsProvider, TokenPrice, WrongCodeStatus, declare, sources, values,
 };
 use crate::types::{EmailAddress, MicroAmount, Region, TimeZone};
 
@@ -59,13 +59,15 @@ declare::settings! {
         allowed_regions: Vec<Region> = "CN", no flag,
             "Regions whose mobile numbers may sign in.";
         review_accounts: BTreeMap<String, SecretString> = "", no flag,
-            "Addresses with a fixed code, for app-store reviewers. Nothing is sent to them. Six digits for a phone number, eight for an email address. Example: { \"13800138000\" = \"246810\" }.";
+            "Addresses with a fixed code, for app-store reviewers. Nothing is sent to them; the limits are those of all addresses. Six digits for a phone number, eight for an email address. Example: { \"13800138000\" = \"246810\" }.";
         secret_key: Option<SecretString> = "", no flag,
             "Key for the HMACs of codes and addresses, at least 32 bytes. If unset, one is generated and kept in the data directory.";
         code_lifetime: Duration = "5 minutes", no flag,
             "Lifetime of an SMS code.";
         email_code_lifetime: Duration = "10 minutes", no flag,
             "Lifetime of an email code.";
+        wrong_code_status: WrongCodeStatus = "401", no flag,
+            "Status of the response to a wrong verification code: `401`, or `422` for apps that sign out on every 401.";
         code_tries: u32 = "5", no flag,
             "Wrong attempts after which a code becomes invalid.";
         resend_after: Duration = "60 s", no flag,
@@ -74,16 +76,18 @@ declare::settings! {
             "Codes per address in a rolling hour.";
         sends_per_address_day: u32 = "10", no flag,
             "Codes per address in a rolling day.";
-        sends_per_client_hour: u32 = "20", no flag,
-            "Codes requested by one client address (IPv6: its /64) in a rolling hour.";
-        sends_per_client_day: u32 = "100", no flag,
-            "Codes requested by one client address (IPv6: its /64) in a rolling day.";
+        sends_per_client_hour: u32 = "60", no flag,
+            "Codes requested by one client address (IPv6: its /64) in a rolling hour. Its /24 or /56 may request 4 times as many, an IPv6 /48 8 times. Each may send `code_tries` times as many wrong codes.";
+        sends_per_client_day: u32 = "300", no flag,
+            "Codes requested by one client address (IPv6: its /64) in a rolling day, and by the networks around it as above.";
         sends_per_day: u32 = "5000", no flag,
             "Codes in total in a rolling day. A warning is logged at half and at all of it.";
+        token_headers: Vec<String> = "token, satoken, X-Access-Token", no flag,
+            "Headers that carry a token besides `Authorization`, for apps that send it there.";
         token_lifetime: Duration = "30 days", no flag,
-            "Lifetime of a token after it was issued.";
+            "Lifetime of a token after it was issued or extended.";
         token_renewal: Duration = "7 days", no flag,
-            "A token with less than this lifetime left is renewed when it is validated.";
+            "A token with less than this lifetime left is extended when it is validated.";
         token_grace: Duration = "30 s", no flag,
             "Time for which a replaced token stays valid, in case the response with the new one was lost.";
         sign_in_lifetime: Duration = "180 days", no flag,

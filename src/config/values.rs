@@ -336,6 +336,8 @@ macro_rules! choice {
 choice! {
     /// The SMS driver.
     SmsProvider { Console = "console", Aliyun = "aliyun" }
+    /// The status of the response to a wrong verification code.
+    WrongCodeStatus { Unauthorized = "401", UnprocessableContent = "422" }
     /// The email driver.
     EmailProvider { Console = "console", Smtp = "smtp" }
     /// The encryption of the connection to the mail server.

@@ -1,4 +1,8 @@
-//! Quality values of headers such as `Accept` and `Accept-Encoding`.
+//! Quality values of headers such as `Accept` and `Accept-Encoding`, and the language that a client prefers.
+
+use axum::http::{HeaderMap, header};
+
+use crate::types::Locale;
 
 /// Returns the quality that a header gives to a choice, 1 by default, or `None` if the header does not name it.
 pub fn quality(header: &str, choice: &str) -> Option<f32> {
@@ -9,6 +13,16 @@ pub fn quality(header: &str, choice: &str) -> Option<f32> {
         }
         Some(quality_in(parts))
     })
+}
+
+/// Returns the language that the client prefers: Chinese unless it names English first.
+pub fn preferred_locale(headers: &HeaderMap) -> Locale {
+    let header = headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let quality_of_language = |code: &str| {
+        let matches = |range: &&str| range.trim_start().get(..2).is_some_and(|start| start.eq_ignore_ascii_case(code));
+        header.split(',').filter(matches).map(quality_of).fold(0.0, f32::max)
+    };
+    if quality_of_language("en") > quality_of_language("zh") { Locale::English } else { Locale::Chinese }
 }
 
 /// Returns the quality of one choice, such as `en-GB; q=0.8`.

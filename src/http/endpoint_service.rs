@@ -14,7 +14,7 @@ use axum::{
     RequestExt,
     body::{Body, Bytes},
     extract::{RawPathParams, rejection::RawPathParamsRejection},
-    http::{Method, Request, Response, Uri},
+    http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header},
 };
 use futures_util::FutureExt;
 use tower::Service;
@@ -26,6 +26,7 @@ use super::{
     reply::{self, problem},
     request_context::RequestContext,
     request_meta::{Caller, EndpointId, IdempotencyHeader, RequestMeta, audit_event},
+    request_token::{challenge, is_hidden_from_caches},
     state::HttpState,
 };
 use crate::{
@@ -96,14 +97,23 @@ impl EndpointSpec {
     /// Responds to a request that the request layer has given its [`RequestMeta`].
     async fn respond(&self, mut request: Request<Body>) -> Response<Body> {
         let Some(meta) = request.extensions_mut().remove::<Arc<RequestMeta>>() else {
-            return problem(&Error::internal("a request has no metadata"), "");
+            return problem(&Error::internal("a request has no metadata"), &RequestMeta::unknown());
         };
         meta.endpoint.get_or_init(|| self.id);
+        let auth = &self.state.app.config.auth;
+        let is_hidden_from_caches = self.access.requires_token() && is_hidden_from_caches(request.headers(), auth);
         let outcome = AssertUnwindSafe(self.run(&mut request, &meta)).catch_unwind().await;
-        panic_as_error(outcome).unwrap_or_else(|error| {
+        let mut response = panic_as_error(outcome).unwrap_or_else(|error| {
             log_failure(&error, &meta);
-            self.handler.error_reply(&error).unwrap_or_else(|| problem(&error, &meta.request_id))
-        })
+            self.handler.error_reply(&error).unwrap_or_else(|| problem(&error, &meta))
+        });
+        if response.status() == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge(auth));
+        }
+        if is_hidden_from_caches {
+            response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        }
+        response
     }
 
     async fn run(&self, request: &mut Request<Body>, meta: &Arc<RequestMeta>) -> Result<Response<Body>> {
@@ -248,5 +258,5 @@ pub async fn reject(code: Code, request: Request<Body>) -> Result<Response<Body>
     let (parts, body) = request.into_parts();
     body::discard(body, &parts.headers).await;
     let meta = parts.extensions.get::<Arc<RequestMeta>>();
-    Ok(problem(&code.into(), meta.map_or("", |meta| meta.request_id.as_str())))
+    Ok(problem(&code.into(), meta.map_or(&RequestMeta::unknown(), |meta| &**meta)))
 }

@@ -1,7 +1,7 @@
 //! Access rules of endpoints and their check.
 //!
-//! The guard runs before the body is read. It rejects an invalid token even where none is required, because a client
-//! that sends a token believes that it is signed in.
+//! The guard runs before the body is read. Where no token is required, an invalid one counts as none: apps send their
+//! last token with every request, so rejecting it would keep them from signing in again.
 
 use axum::http::HeaderMap;
 
@@ -13,8 +13,8 @@ use crate::{
     },
     error::{Code, Result},
     http::{
-        bearer::bearer_token,
         request_meta::{Caller, RequestMeta},
+        request_token::{request_token, unauthenticated},
     },
 };
 
@@ -23,8 +23,7 @@ use crate::{
 pub enum Access {
     /// Everyone.
     Anyone,
-    /// Holders of the token that the request is about, sent as a parameter or as the bearer token. The operation
-    /// checks it.
+    /// Holders of the token that the request is about, sent as a parameter or in a header. The operation checks it.
     TokenHolder,
     /// The payment provider, proven by its signature. Tokens are ignored.
     Signature,
@@ -40,8 +39,10 @@ impl Access {
     /// Returns the description for the API document.
     pub const fn description(self) -> &'static str {
         match self {
-            Self::Anyone => "No token required.",
-            Self::TokenHolder => "The token is the credential. Send it as a parameter or as the Bearer token.",
+            Self::Anyone => "No token required. An invalid one counts as none.",
+            Self::TokenHolder => {
+                "The token is the credential. Send it as a parameter or in a header; the parameter wins over an invalid header."
+            }
             Self::Signature => "Requires the payment provider's signature and no token.",
             Self::OwnUser => "Requires the token of the user.",
             Self::OwnUserOrAdmin => {
@@ -72,18 +73,29 @@ impl Access {
 /// Authenticates the caller and checks the access rule.
 ///
 /// # Errors
-/// `unauthenticated`, the same for every reason; `forbidden` for known callers without access; `address_not_allowed`
+/// `unauthenticated` where a token is required; `forbidden` for known callers without access; `address_not_allowed`
 /// for an administrator's credential from an address outside the allowed networks.
 pub async fn authorize(app: &App, access: Access, headers: &HeaderMap, meta: &RequestMeta) -> Result<Caller> {
     if matches!(access, Access::TokenHolder | Access::Signature) {
         return Ok(Caller::Anonymous);
     }
-    let Some(token) = bearer_token(headers)? else {
-        return if access.requires_token() { Err(Code::Unauthenticated.into()) } else { Ok(Caller::Anonymous) };
+    let auth = &app.config.auth;
+    let caller = match request_token(headers, auth) {
+        Some(token) if admins::is_credential(token) => authenticate_admin(app, access, token, meta).await?,
+        Some(token) => authenticate_user(app, access, token, meta).await?,
+        None => None,
     };
-    if admins::is_credential(token) {
-        return authorize_admin(app, access, token, meta).await;
+    match caller {
+        Some(Caller::User(_)) if !access.admits_users() => Err(Code::Forbidden.into()),
+        Some(Caller::Admin(_)) if !access.admits_admins() => Err(Code::Forbidden.into()),
+        Some(caller) => Ok(caller),
+        None if access.requires_token() => Err(unauthenticated(headers, auth)),
+        None => Ok(Caller::Anonymous),
     }
+}
+
+/// Returns the user of a valid token.
+async fn authenticate_user(app: &App, access: Access, token: &str, meta: &RequestMeta) -> Result<Option<Caller>> {
     match app.store.read(|tx| tokens::authenticate_in(tx, &app.config.auth, token))? {
         Authentication::User { user, is_use_due } => {
             if is_use_due {
@@ -91,25 +103,32 @@ pub async fn authorize(app: &App, access: Access, headers: &HeaderMap, meta: &Re
                 drop(tokens::record_use(app, token));
             }
             meta.user.get_or_init(|| user.id);
-            if access.admits_users() { Ok(Caller::User(user)) } else { Err(Code::Forbidden.into()) }
+            Ok(Some(Caller::User(user)))
         }
-        Authentication::Reused => {
+        Authentication::Reused if access.requires_token() => {
             tracing::warn!(request_id = meta.request_id, client_ip = %meta.client, "a replaced token was used");
             tokens::revoke_reused_family(app, token).await?;
-            Err(Code::Unauthenticated.into())
+            Ok(None)
         }
-        Authentication::Invalid => Err(Code::Unauthenticated.into()),
+        Authentication::Reused | Authentication::Invalid => Ok(None),
     }
 }
 
-async fn authorize_admin(app: &App, access: Access, token: &str, meta: &RequestMeta) -> Result<Caller> {
+/// Returns the administrator of a valid credential.
+async fn authenticate_admin(app: &App, access: Access, token: &str, meta: &RequestMeta) -> Result<Option<Caller>> {
     let credential = app.store.read(|tx| {
-        admins::networks::admit_in(tx, meta.client)?;
-        admins::authenticate_in(tx, &app.config.admin, token)
+        if access.requires_token() {
+            admins::networks::admit_in(tx, meta.client)?;
+        }
+        let credential = admins::authenticate_in(tx, &app.config.admin, token)?;
+        if credential.is_some() {
+            admins::networks::admit_in(tx, meta.client)?;
+        }
+        Ok(credential)
     })?;
-    let Some(credential) = credential else { return Err(Code::Unauthenticated.into()) };
+    let Some(credential) = credential else { return Ok(None) };
     if credential.is_use_due {
         admins::note_use(app, token).await?;
     }
-    if access.admits_admins() { Ok(Caller::Admin(credential.identity)) } else { Err(Code::Forbidden.into()) }
+    Ok(Some(Caller::Admin(credential.identity)))
 }

@@ -1,5 +1,7 @@
 //! Replies to requests with an `Idempotency-Key`, which are executed once and replayed afterwards.
 
+use std::sync::Arc;
+
 use axum::http::StatusCode;
 use serde::Serialize;
 
@@ -73,10 +75,10 @@ impl RequestContext {
             Caller::Anonymous | Caller::Admin(_) => None,
         };
         let Some(claim) = self.claim()? else { return Ok(IdempotentRequest::without_key(asker)) };
-        let request_id = self.meta.request_id.clone();
+        let meta = Arc::clone(&self.meta);
         Ok(IdempotentRequest::with_key(asker, claim, move |outcome| match outcome {
             Ok(done) => stored_resource(status, &shown(done)),
-            Err(error) => stored_problem(error, &request_id),
+            Err(error) => stored_problem(error, &meta),
         }))
     }
 

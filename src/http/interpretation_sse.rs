@@ -84,7 +84,7 @@ pub struct SseError<'error> {
 
 impl<'error> SseError<'error> {
     pub fn of(error: &'error Error, meta: &'error RequestMeta) -> Self {
-        Self { problem: Problem::of(error, &meta.request_id), retry_after: retry_after_seconds(error) }
+        Self { problem: Problem::of(error, meta), retry_after: retry_after_seconds(error) }
     }
 }
 

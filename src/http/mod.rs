@@ -6,7 +6,6 @@
 //! `routes` is the table of all endpoints.
 
 mod admin;
-mod bearer;
 pub mod body;
 mod claims;
 pub mod client_ip;
@@ -34,6 +33,7 @@ pub mod reply;
 mod request_context;
 mod request_layer;
 mod request_meta;
+mod request_token;
 pub mod responses;
 mod routes;
 pub mod serve;

@@ -1,6 +1,6 @@
 //! Builds responses from results and errors: the one place that maps error codes to statuses.
 
-use std::{borrow::Cow, collections::BTreeMap, io::Write, marker::PhantomData};
+use std::{borrow::Cow, collections::BTreeMap, io::Write, marker::PhantomData, time::Duration};
 
 use axum::{
     body::Body,
@@ -10,14 +10,18 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::{ToSchema, openapi::schema::Object};
 
-use super::openapi::{
-    headers::Header,
-    schemas::{one_of_names, reference, reference_to, schemas},
+use super::{
+    openapi::{
+        headers::Header,
+        schemas::{one_of_names, reference, reference_to, schemas},
+    },
+    request_meta::RequestMeta,
 };
 use crate::{
+    config::WrongCodeStatus,
     domain::operations::idempotency::StoredResponse,
     error::{Code, Error, FieldCode},
-    types::Timestamp,
+    types::{Locale, Timestamp},
 };
 
 pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -70,6 +74,14 @@ pub const fn status(code: Code) -> StatusCode {
         | Code::AddressUnavailable
         | Code::Configuration
         | Code::DataDirectoryUnusable => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+/// Returns the status of an error code for this request.
+fn status_for(meta: &RequestMeta, code: Code) -> StatusCode {
+    match (code, meta.wrong_code_status) {
+        (Code::InvalidCode, WrongCodeStatus::UnprocessableContent) => StatusCode::UNPROCESSABLE_ENTITY,
+        (code, _) => status(code),
     }
 }
 
@@ -264,9 +276,10 @@ pub fn stored_resource<T: Serialize>(status: StatusCode, resource: &T) -> Result
 }
 
 /// Builds the stored form of the response that [`problem`] sends.
-pub fn stored_problem(error: &Error, request_id: &str) -> Result<StoredResponse, Error> {
-    let body = serde_json::to_vec(&Problem::of(error, request_id)).map_err(Error::internal)?;
-    Ok(StoredResponse { status: status(error.code).as_u16(), body })
+pub fn stored_problem(error: &Error, meta: &RequestMeta) -> Result<StoredResponse, Error> {
+    let problem = Problem::of(error, meta);
+    let body = serde_json::to_vec(&problem).map_err(Error::internal)?;
+    Ok(StoredResponse { status: problem.status, body })
 }
 
 fn json_document(schema: Value, schemas: Vec<(String, Value)>) -> ReplyDescription {
@@ -313,6 +326,9 @@ pub struct Problem<'error> {
     /// A sentence for people. It may change; branch on `code`.
     #[schema(example = "Some parameters are invalid; `errors` lists all of them.")]
     pub detail: Cow<'error, str>,
+    /// A sentence for users in their language: Chinese unless `Accept-Language` prefers English.
+    #[schema(example = "部分参数有误：phoneNumber。")]
+    pub message: Cow<'error, str>,
     #[schema(schema_with = codes)]
     pub code: &'static str,
     /// The request's id, as in `X-Request-Id` and in the log.
@@ -381,8 +397,11 @@ fn field_codes() -> Object {
 
 impl<'error> Problem<'error> {
     /// Returns the part of the error that the client may see, without internal causes.
-    pub fn of(error: &'error Error, request_id: &'error str) -> Self {
-        let status = status(error.code);
+    pub fn of(error: &'error Error, meta: &'error RequestMeta) -> Self {
+        let status = status_for(meta, error.code);
+        let is_internal = status == StatusCode::INTERNAL_SERVER_ERROR;
+        let code = if is_internal { Code::Internal } else { error.code };
+        let detail: &str = if is_internal { Code::Internal.meaning() } else { &error.detail };
         let field = |field: &'error crate::error::FieldError| ProblemField {
             field: field.field.as_str().into(),
             code: field.code.name(),
@@ -393,13 +412,13 @@ impl<'error> Problem<'error> {
             r#type: "about:blank",
             title: status.canonical_reason().unwrap_or("Error"),
             status: status.as_u16(),
-            detail: if status == StatusCode::INTERNAL_SERVER_ERROR {
-                Code::Internal.meaning().into()
-            } else {
-                error.detail.as_ref().into()
+            detail: detail.into(),
+            message: match meta.locale {
+                Locale::English => detail.into(),
+                Locale::Chinese => chinese_message(code, error),
             },
-            code: if status == StatusCode::INTERNAL_SERVER_ERROR { Code::Internal } else { error.code }.name(),
-            request_id: request_id.into(),
+            code: code.name(),
+            request_id: meta.request_id.as_str().into(),
             trace_id: error.trace_id.as_deref().map(Into::into),
             confirm: confirmation.map(|confirmation| confirmation.token.reveal()),
             expires_at: confirmation.map(|confirmation| confirmation.expires_at),
@@ -410,14 +429,27 @@ impl<'error> Problem<'error> {
     }
 }
 
+/// Returns the sentence for Chinese users: the meaning of the code, with the names of invalid fields or the delay.
+fn chinese_message(code: Code, error: &Error) -> Cow<'static, str> {
+    match (code, error.retry_after) {
+        (Code::InvalidParameters, _) if !error.fields.is_empty() => {
+            let mut names: Vec<_> = error.fields.iter().map(|field| field.field.as_str()).collect();
+            names.dedup();
+            format!("部分参数有误：{}。", names.join("、")).into()
+        }
+        (Code::TooManyRequests, Some(wait)) => format!("操作过于频繁，请在 {} 秒后再试。", whole_seconds(wait)).into(),
+        _ => code.chinese().into(),
+    }
+}
+
 fn counted(counts: &[(String, i64)]) -> BTreeMap<&str, i64> {
     counts.iter().map(|(name, count)| (name.as_str(), *count)).collect()
 }
 
 /// Builds the response to an error.
-pub fn problem(error: &Error, request_id: &str) -> Response<Body> {
-    let status = status(error.code);
-    let body = serde_json::to_vec(&Problem::of(error, request_id)).unwrap_or_default();
+pub fn problem(error: &Error, meta: &RequestMeta) -> Response<Body> {
+    let status = status_for(meta, error.code);
+    let body = serde_json::to_vec(&Problem::of(error, meta)).unwrap_or_default();
     let mut response = response_with(status, PROBLEM, body);
     let headers = response.headers_mut();
     if status == StatusCode::UNAUTHORIZED {
@@ -435,11 +467,14 @@ fn add_retry_after(headers: &mut HeaderMap, error: &Error) {
 
 /// Returns the delay after which a retry makes sense.
 pub fn retry_after_seconds(error: &Error) -> Option<u64> {
-    // Rounded up, so that clients do not retry too early.
-    let seconds = error.retry_after.map(|wait| wait.as_secs() + u64::from(wait.subsec_nanos() > 0));
-    match (seconds, status(error.code)) {
-        (Some(seconds), _) => Some(seconds.max(1)),
+    match (error.retry_after.map(whole_seconds), status(error.code)) {
+        (Some(seconds), _) => Some(seconds),
         (None, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) => Some(1),
         (None, _) => None,
     }
+}
+
+/// Rounds up, so that clients do not retry too early.
+fn whole_seconds(wait: Duration) -> u64 {
+    (wait.as_secs() + u64::from(wait.subsec_nanos() > 0)).max(1)
 }

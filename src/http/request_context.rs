@@ -19,10 +19,10 @@ use crate::{
     },
     error::{Code, Error, Fault, FieldCode, Result},
     http::{
-        bearer::bearer_token,
         claims::Claims,
-        content_negotiation::{quality, quality_of},
+        content_negotiation::quality,
         request_meta::{Caller, IdempotencyHeader, RequestMeta},
+        request_token::request_token,
     },
     store::{Pending, Read},
     types::{Locale, Secret, UserId},
@@ -42,20 +42,14 @@ pub struct RequestContext {
 }
 
 impl RequestContext {
-    /// Returns the bearer token.
-    pub fn bearer(&self) -> Option<Secret> {
-        bearer_token(&self.headers).ok().flatten().map(Secret::from_text)
+    /// Returns the token that the client sent in a header.
+    pub fn token(&self) -> Option<Secret> {
+        request_token(&self.headers, &self.app.config.auth).map(Secret::from_text)
     }
 
     /// Returns the language that the client prefers.
     pub fn locale(&self) -> Locale {
-        let header = self.header(header::ACCEPT_LANGUAGE);
-        let quality_of_language = |code: &str| {
-            let matches =
-                |range: &&str| range.trim_start().get(..2).is_some_and(|start| start.eq_ignore_ascii_case(code));
-            header.split(',').filter(matches).map(quality_of).fold(0.0, f32::max)
-        };
-        if quality_of_language("en") > quality_of_language("zh") { Locale::English } else { Locale::Chinese }
+        self.meta.locale
     }
 
     /// Returns true if the client accepts an event stream and does not prefer JSON.

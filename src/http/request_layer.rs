@@ -74,7 +74,10 @@ impl RequestLayer {
         // A worker that never parks drops its old snapshot here.
         store::end_stale_snapshot(started);
         let client = client_ip(peer, request.headers(), &self.shared.app.config.server.trusted_proxies);
-        let meta = Arc::new(RequestMeta::new(self.shared.ids.of(&request), client, started));
+        let meta = Arc::new(RequestMeta {
+            wrong_code_status: self.shared.app.config.auth.wrong_code_status,
+            ..RequestMeta::new(self.shared.ids.of(&request), client, started, request.headers())
+        });
         let guard = AccessLogGuard {
             shared: Arc::clone(&self.shared),
             meta: Arc::clone(&meta),
@@ -87,7 +90,7 @@ impl RequestLayer {
     async fn respond(self, mut request: Request<Body>, meta: Arc<RequestMeta>) -> Response<Body> {
         if !has_one_host(&request) {
             let error = Error::new(Code::InvalidRequest).detail("A request must have exactly one `Host` header.");
-            return problem(&error, &meta.request_id);
+            return problem(&error, &meta);
         }
         request.extensions_mut().insert(meta);
         let outcome = if accepts_gzip(request.headers()) {

@@ -9,9 +9,10 @@ use std::{
     time::Instant,
 };
 
-use axum::http::HeaderValue;
+use axum::http::{HeaderMap, HeaderValue};
 
 use crate::{
+    config::WrongCodeStatus,
     domain::{
         identity::users::User,
         operations::{
@@ -21,7 +22,8 @@ use crate::{
         },
     },
     error::{Fault, FieldCode, FieldError},
-    types::UserId,
+    http::content_negotiation::preferred_locale,
+    types::{Locale, UserId},
 };
 
 /// Longest `Idempotency-Key`, in characters.
@@ -33,6 +35,10 @@ pub struct RequestMeta {
     pub request_id: String,
     pub client: IpAddr,
     pub started: Instant,
+    /// The language that the client prefers.
+    pub locale: Locale,
+    /// The status of a wrong verification code.
+    pub wrong_code_status: WrongCodeStatus,
     /// The endpoint, once the router has matched it.
     pub endpoint: OnceLock<EndpointId>,
     /// The user whose token was sent, once it has been looked up.
@@ -44,16 +50,23 @@ pub struct RequestMeta {
 }
 
 impl RequestMeta {
-    pub fn new(request_id: String, client: IpAddr, started: Instant) -> Self {
+    pub fn new(request_id: String, client: IpAddr, started: Instant, headers: &HeaderMap) -> Self {
         Self {
             request_id,
             client,
             started,
+            locale: preferred_locale(headers),
+            wrong_code_status: WrongCodeStatus::Unauthorized,
             endpoint: OnceLock::new(),
             user: OnceLock::new(),
             subject: OnceLock::new(),
             reason: OnceLock::new(),
         }
+    }
+
+    /// Stands in for the facts of a request whose own are missing.
+    pub fn unknown() -> Self {
+        Self::new(String::new(), IpAddr::from([0; 4]), Instant::now(), &HeaderMap::new())
     }
 
     /// Returns the path template of the endpoint, or an empty text before one is matched.

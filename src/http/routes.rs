@@ -92,9 +92,9 @@ fn identity() -> Vec<Endpoint> {
         post("/auth/login", Anyone, auth::login)
             .summary("Exchanges a phone number and its code for a token.")
             .body_limit(AUTH)
-            .errors(&[InvalidCode]),
+            .errors(&[InvalidCode, TooManyRequests]),
         post("/auth/validate-token", TokenHolder, auth::validate_token)
-            .summary("Returns the state of a token, and a new token if it expires soon.")
+            .summary("Returns the state of a token. Extends a token that expires soon.")
             .body_limit(AUTH),
         post("/auth/refresh-token", TokenHolder, auth::refresh_token)
             .summary("Replaces a token. For a short time the old token returns the same new token.")
@@ -110,7 +110,7 @@ fn identity() -> Vec<Endpoint> {
         post("/api/v1/auth/login", Anyone, v1::auth::login)
             .summary("Exchanges an email address and its code for a token. Creates the account if needed.")
             .body_limit(AUTH)
-            .errors(&[InvalidCode, AccountInconsistent]),
+            .errors(&[InvalidCode, TooManyRequests, AccountInconsistent]),
         post("/api/v1/auth/refresh", TokenHolder, v1::auth::refresh)
             .summary("Replaces a token. For a short time the old token returns the same new token.")
             .body_limit(AUTH)
@@ -137,7 +137,7 @@ fn identity() -> Vec<Endpoint> {
         post("/api/v1/account/address", OwnUser, account::change_address)
             .summary("Sets the phone number or email address. Requires a recent sign-in and a code for `address`.")
             .body_limit(AUTH)
-            .errors(&[StepUpRequired, InvalidCode, AddressTaken, AccountInconsistent]),
+            .errors(&[StepUpRequired, InvalidCode, TooManyRequests, AddressTaken, AccountInconsistent]),
         get("/user/profile", OwnUserOrAdmin, user::find_profile)
             .summary("Returns the user's profile.")
             .errors(&[NotYours, NotFound]),
@@ -230,6 +230,9 @@ fn divination() -> Vec<Endpoint> {
             .errors(&[NotYours]),
         post("/divination-history/deactivate-all", OwnUser, divination_history::deactivate_all)
             .summary("Hides all of the caller's history records. They are deleted some weeks later.")
+            .errors(&[NotYours, InvalidCode, TooManyRequests]),
+        post("/divination-history/restore-all", OwnUser, divination_history::restore_all)
+            .summary("Shows hidden history records again, for a cancellation that was not completed.")
             .errors(&[NotYours]),
         post("/divination/enhanced", OwnUser, divination::interpret)
             .summary("Interprets a casting, as JSON or, with `Accept: text/event-stream`, as events.")
@@ -300,13 +303,29 @@ fn money() -> Vec<Endpoint> {
             .idempotent()
             .errors(&[NotYours, InsufficientCoins, AccountInconsistent]),
         post("/coin/reset", OwnUserOrAdmin, coin::reset)
-            .summary("Sets the balance to 0. Requires a recent sign-in, or a reason from an administrator.")
+            .summary("Sets the balance to 0. Requires a recent sign-in or a `code`; from an administrator, a reason.")
             .idempotent()
-            .errors(&[NotYours, StepUpRequired, ConfirmationRequired, NotFound, AccountInconsistent]),
+            .errors(&[
+                NotYours,
+                StepUpRequired,
+                InvalidCode,
+                TooManyRequests,
+                ConfirmationRequired,
+                NotFound,
+                AccountInconsistent,
+            ]),
         post("/coin/reset/phone", OwnUserOrAdmin, coin::reset_by_phone)
-            .summary("Sets the balance to 0. Requires a recent sign-in, or a reason from an administrator.")
+            .summary("Sets the balance to 0. Requires a recent sign-in or a `code`; from an administrator, a reason.")
             .idempotent()
-            .errors(&[NotYours, StepUpRequired, ConfirmationRequired, NotFound, AccountInconsistent]),
+            .errors(&[
+                NotYours,
+                StepUpRequired,
+                InvalidCode,
+                TooManyRequests,
+                ConfirmationRequired,
+                NotFound,
+                AccountInconsistent,
+            ]),
         post("/coin/increase/phone", Admin, coin::increase)
             .summary("Adds coins to a user's balance.")
             .idempotent()
@@ -326,7 +345,7 @@ fn money() -> Vec<Endpoint> {
         get("/payment/gateway/order", OwnUser, payment::order)
             .summary("Creates an order to pay. Returns the same order again for a few minutes.")
             .errors(&[NotYours, UnknownPackage]),
-        post("/payment/gateway/order", OwnUser, payment::place_order)
+        post("/payment/gateway/order", OwnUser, payment::order)
             .summary("Creates an order to pay. Returns the same order again for a few minutes.")
             .errors(&[NotYours, UnknownPackage]),
         post("/payment/notify", Signature, payment::notify)

@@ -22,7 +22,7 @@ fn filled(directory: &Path) -> Caller {
     let user = server.sign_in("13800138000");
     for number in 0..60 {
         let record = json!({ "localRecordId": format!("r-{number}"), "aiResult": CANARY.repeat(400) });
-        server.post("/divination-history/save").by(&user).json(&record).send().expect(201);
+        server.post("/divination-history/save").by(&user).json(&record).send().expect(200);
     }
     assert_eq!(server.terminate(), Some(0));
     user
@@ -128,7 +128,7 @@ fn reports_a_removed_database_file() {
         let record = json!({ "localRecordId": id, "aiResult": "kept" });
         server.post("/divination-history/save").by(&user).json(&record).send()
     };
-    save("before").expect(201);
+    save("before").expect(200);
     std::fs::rename(database(&directory), directory.join("elsewhere.db")).unwrap();
     // The write would go to a file without a name.
     let refused = save("after").expect_problem(503, "storage_failed").text();
@@ -148,7 +148,7 @@ fn a_removed_wal_stops_writes_and_loses_nothing_acknowledged() {
         let record = json!({ "localRecordId": id, "aiResult": "kept" });
         server.post("/divination-history/save").by(&user).json(&record).send()
     };
-    save(&server, "before").expect(201);
+    save(&server, "before").expect(200);
     for end in ["-wal", "-shm"] {
         std::fs::remove_file(directory.join(format!("yarrow.db{end}"))).unwrap();
     }
@@ -262,7 +262,7 @@ fn a_damaged_wal_loses_only_the_commits_after_the_damage() {
     let user = server.sign_in("13800138000");
     for number in 0..40 {
         let record = json!({ "localRecordId": format!("r-{number}") });
-        server.post("/divination-history/save").by(&user).json(&record).send().expect(201);
+        server.post("/divination-history/save").by(&user).json(&record).send().expect(200);
     }
     let _ = server.kill();
     let log = directory.join("yarrow.db-wal");
@@ -271,7 +271,7 @@ fn a_damaged_wal_loses_only_the_commits_after_the_damage() {
     let server = Setup::default().on(&directory).start();
     let integrity: String = server.value("pragma integrity_check");
     assert_eq!(integrity, "ok");
-    server.post("/divination-history/save").by(&user).json(&json!({ "localRecordId": "after" })).send().expect(201);
+    server.post("/divination-history/save").by(&user).json(&json!({ "localRecordId": "after" })).send().expect(200);
     let stored: Vec<i64> = {
         let database = server.database();
         let mut rows = database.prepare("select sequence from history order by sequence").unwrap();
@@ -375,7 +375,7 @@ fn traced_a_failing_sync_ends_the_server_before_it_acknowledges() {
             let id = format!("sync-{failing}-{number}");
             let record = json!({ "localRecordId": id });
             match server.post("/divination-history/save").by(&user).json(&record).try_send() {
-                Ok(response) if response.status == 201 => acknowledged.push(id),
+                Ok(response) if response.status == 200 => acknowledged.push(id),
                 _ => break,
             }
         }
@@ -408,10 +408,10 @@ fn traced_a_failing_write_is_rejected_and_later_ones_succeed() {
         })
         .collect();
     assert!(statuses.iter().any(|(_, status)| *status == 503), "no write failed: {statuses:?}");
-    assert_eq!(statuses.last().unwrap().1, 201);
+    assert_eq!(statuses.last().unwrap().1, 200);
     for (number, status) in statuses {
         let found = format!("select count(*) from history where local_record_id = 'write-{number}'");
-        assert_eq!(server.value::<i64>(&found), i64::from(status == 201), "{number} got status {status}");
+        assert_eq!(server.value::<i64>(&found), i64::from(status == 200), "{number} got status {status}");
     }
     assert_eq!(server.value::<String>("pragma integrity_check"), "ok");
     server.kill_traced();

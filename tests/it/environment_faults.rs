@@ -57,7 +57,7 @@ fn a_second_server_on_a_directory_fails_and_the_first_continues() {
     let server = Setup::default().start();
     let user = server.sign_in("13800138000");
     assert_unusable(&failing_start(server.directory()), "another server is running on it");
-    save(&server, &user, "r-1").expect(201);
+    save(&server, &user, "r-1").expect(200);
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn on_a_full_disk_writes_fail_reads_continue_and_free_space_recovers() {
     let failure = (0..400).find_map(|number| {
         let id = format!("r-{number}");
         let response = server.post("/divination-history/save").by(&user).json(&record(&id)).send();
-        if response.status == 201 {
+        if response.status == 200 {
             acknowledged.push(id);
             return None;
         }
@@ -151,7 +151,7 @@ fn on_a_full_disk_writes_fail_reads_continue_and_free_space_recovers() {
     server.get("/readyz").send().expect(200);
 
     give_space(&server);
-    save(&server, &user, "after").expect(201);
+    save(&server, &user, "after").expect(200);
     server.get("/readyz").send().expect(200);
     acknowledged.insert(0, "after".into());
     assert_eq!(saved(&server, &user), acknowledged);
@@ -166,7 +166,7 @@ fn a_write_waits_for_another_process_and_reads_do_not() {
     let other = server.database();
     other.execute_batch("begin immediate").unwrap();
     scope(|scope| {
-        let write = scope.spawn(|| save(&server, &user, "r-1").expect(201));
+        let write = scope.spawn(|| save(&server, &user, "r-1").expect(200));
         sleep(Duration::from_millis(200));
         for _ in 0..20 {
             assert_reads_go_on(&server, &user);
@@ -195,7 +195,7 @@ fn rejects_a_write_that_waited_too_long_and_keeps_the_network_log() {
     }
     sleep(Duration::from_secs(6));
     other.execute_batch("rollback").unwrap();
-    save(&server, &user, "r-2").expect(201);
+    save(&server, &user, "r-2").expect(200);
     assert_eq!(saved(&server, &user), ["r-2"]);
     let logged = "select count(*) from access_log where route = '/user/profile'";
     eventually("the network log has all requests", || {
@@ -228,12 +228,12 @@ fn a_full_queue_rejects_at_once_and_reads_continue() {
         other.execute_batch("rollback").unwrap();
         waiting.into_iter().map(|write| write.join().unwrap().status).collect()
     });
-    let accepted = statuses.iter().filter(|status| **status == 201).count();
+    let accepted = statuses.iter().filter(|status| **status == 200).count();
     let refused = statuses.iter().filter(|status| **status == 503).count();
     assert_eq!(accepted + refused, 24, "{statuses:?}");
     assert!((1..=8).contains(&accepted), "{statuses:?}");
     assert_eq!(saved(&server, &user).len(), accepted);
-    save(&server, &user, "after").expect(201);
+    save(&server, &user, "after").expect(200);
 }
 
 #[test]
@@ -350,5 +350,5 @@ fn a_server_out_of_files_recovers_when_connections_close() {
     let connections: Vec<_> = (0..80).map(|_| TcpStream::connect(server.address()).unwrap()).collect();
     server.wait_for_line("could not be accepted");
     drop(connections);
-    save(&server, &user, "r-1").expect(201);
+    save(&server, &user, "r-1").expect(200);
 }

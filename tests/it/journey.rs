@@ -25,7 +25,7 @@ fn a_user_signs_in_gets_an_interpretation_saves_it_and_signs_out() {
         "aiResult": interpretation["result"], "questionType": "career", "question": "今年换工作合适吗？",
         "timestamp": 1_767_225_600_000_i64,
     });
-    server.post("/divination-history/save").by(&user).json(&record).send().expect(201);
+    server.post("/divination-history/save").by(&user).json(&record).send().expect(200);
     let phone = [("phoneNumber", user.phone_number.as_str())];
     let history = server.post("/divination-history/get").by(&user).form(&phone).send().expect(200).json();
     assert_eq!(history["total"], 1);

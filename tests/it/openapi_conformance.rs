@@ -79,15 +79,15 @@ fn live(fixture: &Fixture) -> FullUser {
     let chat = json!({ "messages": [{ "role": "user", "content": "屯卦在说什么？" }] });
     fixture.call("POST /llm/chat", &token, chat, 200);
     let casting = json!({ "localRecordId": "1", "jsonData": [7], "aiResult": "屯", "timestamp": 1, "question": "…" });
-    fixture.call("POST /divination-history/save", &token, casting, 201);
-    fixture.call("POST /divination-history/save", &token, json!({ "localRecordId": "2" }), 201);
+    fixture.call("POST /divination-history/save", &token, casting, 200);
+    fixture.call("POST /divination-history/save", &token, json!({ "localRecordId": "2" }), 200);
     fixture.call("POST /divination-history/save", &token, json!({ "localRecordId": "2" }), 200);
     fixture.call("POST /divination-history/get", &token, json!({}), 200);
 
     let package = json!({ "amount": "6.00", "coinCount": 60 });
-    let order = text(&fixture.call("POST /payment/gateway/order", &token, package.clone(), 201)["orderNo"]);
+    let order = text(&fixture.call("POST /payment/gateway/order", &token, package.clone(), 200)["orderNo"]);
     fixture.call("POST /payment/gateway/order", &token, package, 200);
-    fixture.call("POST /payment/update-balance", &token, json!({ "orderNo": order }), 200);
+    fixture.call("POST /payment/update-balance", &token, json!({ "orderNo": order }), 202);
     let paths = ["sandbox-pay", "query"].map(|act| (act, format!("/admin/payments/{order}/{act}")));
     for (act, path) in &paths {
         fixture.send(&format!("POST /admin/payments/{{orderNo}}/{act}"), server.post(path).token(key), 200);
@@ -115,9 +115,9 @@ fn live(fixture: &Fixture) -> FullUser {
     fixture.call("GET /notifications/latest", &token, json!({}), 200);
     let read = server.patch(&format!("/api/v1/notifications/{notification}/read")).by(&user);
     fixture.send("PATCH /api/v1/notifications/{id}/read", read, 200);
-    fixture.call("POST /feedback", &token, json!({ "content": "…" }), 201);
+    fixture.call("POST /feedback", &token, json!({ "content": "…" }), 200);
     let claims = json!({ "content": "…", "phone_number": PHONE });
-    fixture.send("POST /feedback", server.post("/feedback").json(&claims), 201);
+    fixture.send("POST /feedback", server.post("/feedback").json(&claims), 200);
     let release = json!({ "version": "2.3.1", "versionCode": 231 });
     fixture.call("POST /admin/releases", key, release, 201);
     fixture.call("POST /version/check", &token, json!({ "clientVersionCode": 1 }), 200);

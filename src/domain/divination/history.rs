@@ -1,19 +1,19 @@
 //! History records: castings that clients of the old API store under their own record ids.
 //!
 //! `jsonData` and `timestamp` are stored and returned byte for byte; the service never interprets them. Order and limits
-//! follow a sequence that the server assigns. Deactivating hides a user's records for some weeks before they are deleted;
-//! saving a hidden record again makes it the newest.
+//! follow a sequence that the server assigns. Deactivating hides a user's records for some weeks before they are deleted,
+//! in which they can be restored; saving a hidden record again makes it the newest.
 
 mod orphans;
 
-use std::{borrow::Cow, ops::ControlFlow, time::Duration};
+use std::{borrow::Cow, ops::ControlFlow, sync::Arc, time::Duration};
 
 use rusqlite::Params;
 use serde_json::json;
 
 use crate::{
     core::Core,
-    domain::{Each, operations::free_space_scrub},
+    domain::{Each, identity::step_up::CancellationCode, operations::free_space_scrub},
     error::{Code, Result},
     store::{Pending, Read, Row, Write},
     types::{JsonText, PageRequest, Timestamp, UserId},
@@ -65,18 +65,11 @@ pub struct HistoryRecord<'text> {
     pub updated_at: Timestamp,
 }
 
-/// A saved record.
-#[derive(Clone, Debug)]
-pub struct SavedRecord {
-    pub record: HistoryRecord<'static>,
-    pub is_new: bool,
-}
-
 /// Saves a record, or updates the record with the same id; fields that the draft leaves out keep their values.
 ///
 /// # Errors
 /// `unauthenticated` if the account was deleted; `history_full` when the user has the maximum number of records.
-pub fn save(core: &Core, user: UserId, draft: HistoryDraft<'static>) -> Pending<SavedRecord> {
+pub fn save(core: &Core, user: UserId, draft: HistoryDraft<'static>) -> Pending<HistoryRecord<'static>> {
     let limit = i64::from(core.config.limits.history_records);
     core.store.write_without_savepoint(move |tx| {
         let sequence = newest_in(tx, user)? + 1;
@@ -86,13 +79,11 @@ pub fn save(core: &Core, user: UserId, draft: HistoryDraft<'static>) -> Pending<
         }
         if !insert_in(tx, user, sequence, &draft)? {
             if let Some((created_at, stored)) = update_in(tx, user, &draft)? {
-                let record = HistoryRecord { draft: draft.with_defaults(stored), created_at, updated_at: tx.now };
-                return Ok(SavedRecord { record, is_new: false });
+                return Ok(HistoryRecord { draft: draft.with_defaults(stored), created_at, updated_at: tx.now });
             }
             renew_in(tx, user, sequence, &draft)?;
         }
-        let record = HistoryRecord { draft, created_at: tx.now, updated_at: tx.now };
-        Ok(SavedRecord { record, is_new: true })
+        Ok(HistoryRecord { draft, created_at: tx.now, updated_at: tx.now })
     })
 }
 
@@ -146,11 +137,18 @@ pub fn delete(core: &Core, user: UserId, local_record_ids: Vec<String>) -> Pendi
 
 /// Hides all of the user's records and returns their number. Hidden records beyond the limit for visible ones are
 /// deleted, oldest first.
-pub fn deactivate_all(core: &Core, user: UserId) -> Pending<usize> {
-    let limit = core.config.limits.history_records;
-    // Without a savepoint: nothing but the disk can fail, and the changed rows may be too many to hold in memory for a
-    // rollback.
+///
+/// # Errors
+/// `invalid_code` if a code was sent and is wrong.
+pub fn deactivate_all(core: &Core, user: UserId, code: Option<CancellationCode>) -> Pending<usize> {
+    let (config, key) = (Arc::clone(&core.config), core.keys.clone());
+    let limit = config.limits.history_records;
+    // Without a savepoint: after the code nothing but the disk can fail, and the changed rows may be too many to hold in
+    // memory for a rollback.
     core.store.write_without_savepoint(move |tx| {
+        if let Some(code) = code {
+            code.verify_in(tx, &key, &config.auth, user)?;
+        }
         let hidden = tx.execute(
             "update history set deactivated_at = ?2 where user_id = ?1 and deactivated_at is null",
             (user.0, tx.now.0),
@@ -164,6 +162,34 @@ pub fn deactivate_all(core: &Core, user: UserId) -> Pending<usize> {
             free_space_scrub::request_in(tx)?;
         }
         Ok(hidden)
+    })
+}
+
+/// The result of a restoration.
+#[derive(Clone, Copy, Debug)]
+pub struct RestoredRecords {
+    pub restored: usize,
+    /// Records that stay hidden because of the limit.
+    pub hidden: i64,
+}
+
+/// Shows the user's hidden records again, newest first and up to the limit for visible ones. Records whose time is over
+/// stay hidden, also before the cleanup deletes them.
+pub fn restore_all(core: &Core, user: UserId) -> Pending<RestoredRecords> {
+    let (limit, kept_for) = (i64::from(core.config.limits.history_records), core.config.retention.deactivated_history);
+    core.store.write_without_savepoint(move |tx| {
+        let room = limit - count_in(tx, user, None)?;
+        let restored = tx.execute(
+            "update history set deactivated_at = null where user_id = ?1 and id in (select id from history \
+             where user_id = ?1 and deactivated_at > ?2 order by sequence desc limit ?3)",
+            (user.0, tx.now.minus(kept_for).0, room.max(0)),
+        )?;
+        let hidden = tx.one(
+            "select count(*) from history where user_id = ?1 and deactivated_at is not null",
+            [user.0],
+            |row| row.get(0),
+        )?;
+        Ok(RestoredRecords { restored, hidden })
     })
 }
 

@@ -3,11 +3,14 @@
 //! A code is stored as an HMAC under the server key, at most one per address and purpose, and allows a few attempts.
 //! The address is an HMAC too: records of sends outlive an account by some days for the budgets, and must not identify
 //! a deleted user. Budgets are rolling windows over rows, so that a restart, another process or another client address
-//! resets nothing. An address without a code fails exactly like one with another code.
+//! resets nothing. An address without a code fails exactly like one with another code: both write a failure, so that the
+//! time is the same too. Clients elsewhere than the one that requested a code may use up few of its attempts, so that
+//! nobody keeps a known number out.
 
+mod networks;
 mod records;
 
-use std::{net::IpAddr, time::Duration};
+use std::time::Duration;
 
 use subtle::ConstantTimeEq;
 
@@ -23,12 +26,18 @@ use crate::{
     types::{Secret, named_enum},
 };
 
+pub use networks::{ClientNetworks, client_network};
 pub use records::{
     CodeSend, LiveCode, StoredCode, count_in, delete_in, list_after_in, list_expired_after_in, list_live_in,
     list_sends_in,
 };
 
 const DAY: Duration = Duration::from_hours(24);
+/// How much more than one client the networks around it may do.
+const WIDE: u32 = 4;
+const WIDEST: u32 = 8;
+/// Attempts at a code that clients elsewhere may use up.
+const ATTEMPTS_ELSEWHERE: u32 = 2;
 
 named_enum! {
     /// The purpose of a code. A code is valid for its own purpose only.
@@ -37,6 +46,8 @@ named_enum! {
         SignIn = "sign_in",
         /// Adds or changes an address of an account.
         Address = "address",
+        /// Proves who cancels an account.
+        Cancellation = "cancellation",
     }
 }
 
@@ -82,18 +93,6 @@ impl AddressHmac {
     }
 }
 
-/// Returns the network of a client for rate limits: the IPv4 address, or the /64 of an IPv6 address, because one
-/// subscriber has a whole /64.
-pub fn client_network(client: IpAddr) -> String {
-    match client.to_canonical() {
-        IpAddr::V4(address) => address.to_string(),
-        IpAddr::V6(address) => {
-            let [a, b, c, d, ..] = address.segments();
-            format!("{a:x}:{b:x}:{c:x}:{d:x}::/64")
-        }
-    }
-}
-
 /// A reservation in the sending budgets for one message.
 #[derive(Clone, Copy, Debug)]
 pub struct SendReservation(i64);
@@ -106,12 +105,13 @@ pub fn reserve_in(
     tx: &Write<'_>,
     limits: &Auth,
     recipient: &AddressHmac,
-    client_network: &str,
+    client: &ClientNetworks,
 ) -> Result<SendReservation> {
-    require_budget_in(tx, limits, recipient, client_network)?;
+    require_budget_in(tx, limits, recipient, client)?;
     let id = tx.one(
-        "insert into code_sends (address, client_network, sent_at) values (?1, ?2, ?3) returning id",
-        (recipient.0.as_str(), client_network, tx.now.0),
+        "insert into code_sends (address, client_network, wide_network, widest_network, sent_at) \
+         values (?1, ?2, ?3, ?4, ?5) returning id",
+        (recipient.0.as_str(), &client.own, &client.wide, &client.widest, tx.now.0),
         |row| row.get(0),
     )?;
     warn_of_budget_use(tx, limits.sends_per_day)?;
@@ -122,23 +122,56 @@ pub fn reserve_in(
 ///
 /// # Errors
 /// As [`reserve_in`].
-pub fn require_budget_in(tx: &Read<'_>, limits: &Auth, recipient: &AddressHmac, client_network: &str) -> Result<()> {
-    let address = recipient.0.as_str();
+pub fn require_budget_in(tx: &Read<'_>, limits: &Auth, recipient: &AddressHmac, client: &ClientNetworks) -> Result<()> {
     let per_address =
         "select sent_at from code_sends where address = ?1 and sent_at <= ?3 order by sent_at desc limit 1 offset ?2";
-    let per_client = "select sent_at from code_sends where client_network = ?1 and sent_at <= ?3 order by sent_at desc limit 1 offset ?2";
     let over_all =
         "select sent_at from code_sends where ?1 = '' and sent_at <= ?3 order by sent_at desc limit 1 offset ?2";
-    let windows = [
+    let address = recipient.0.as_str();
+    let mut windows = vec![
         (per_address, address, 1, limits.resend_after),
         (per_address, address, limits.sends_per_address_hour, HOUR),
         (per_address, address, limits.sends_per_address_day, DAY),
-        (per_client, client_network, limits.sends_per_client_hour, HOUR),
-        (per_client, client_network, limits.sends_per_client_day, DAY),
         (over_all, "", limits.sends_per_day, DAY),
     ];
+    let by_network = [
+        "select sent_at from code_sends where client_network = ?1 and sent_at <= ?3 order by sent_at desc limit 1 offset ?2",
+        "select sent_at from code_sends where wide_network = ?1 and sent_at <= ?3 order by sent_at desc limit 1 offset ?2",
+        "select sent_at from code_sends where widest_network = ?1 and sent_at <= ?3 order by sent_at desc limit 1 offset ?2",
+    ];
+    for (allowed, length) in [(limits.sends_per_client_hour, HOUR), (limits.sends_per_client_day, DAY)] {
+        windows
+            .extend(client.limits(by_network, allowed).map(|(sql, network, allowed)| (sql, network, allowed, length)));
+    }
+    require_open_in(tx, windows)
+}
+
+/// Checks that the client's networks have not sent too many wrong codes. A client may send as many as would use up all
+/// attempts at the codes that it may request.
+///
+/// # Errors
+/// `too_many_requests`.
+fn require_attempt_in(tx: &Read<'_>, limits: &Auth, client: &ClientNetworks) -> Result<()> {
+    let by_network = [
+        "select failed_at from code_failures where client_network = ?1 and failed_at <= ?3 \
+         order by failed_at desc limit 1 offset ?2",
+        "select failed_at from code_failures where wide_network = ?1 and failed_at <= ?3 \
+         order by failed_at desc limit 1 offset ?2",
+        "select failed_at from code_failures where widest_network = ?1 and failed_at <= ?3 \
+         order by failed_at desc limit 1 offset ?2",
+    ];
+    let allowed = limits.sends_per_client_hour.saturating_mul(limits.code_tries);
+    let windows = client.limits(by_network, allowed).map(|(sql, network, allowed)| (sql, network, allowed, HOUR));
+    require_open_in(tx, windows)
+}
+
+fn require_open_in<'network>(
+    tx: &Read<'_>,
+    windows: impl IntoIterator<Item = (&'static str, &'network str, u32, Duration)>,
+) -> Result<()> {
+    let windows = windows.into_iter();
     let windows = windows.map(|(newest_first, key, allowed, length)| Window { newest_first, key, allowed, length });
-    sliding_window::require_open_in(tx, &windows)
+    sliding_window::require_open_in(tx, &windows.collect::<Vec<_>>())
 }
 
 /// Logs a warning when half or all of the daily budget is spent.
@@ -163,6 +196,8 @@ pub fn release_in(tx: &Write<'_>, reservation: SendReservation) -> Result<()> {
 #[derive(Clone, Debug)]
 pub struct NewCode {
     pub recipient: AddressHmac,
+    /// The client that requested it.
+    pub client: ClientNetworks,
     pub purpose: Purpose,
     pub hmac: [u8; 32],
     pub lifetime: Duration,
@@ -171,26 +206,30 @@ pub struct NewCode {
 /// Stores a code with all its attempts. Replaces an earlier code for the same address and purpose.
 pub fn store_in(tx: &Write<'_>, limits: &Auth, code: &NewCode) -> Result<()> {
     tx.execute(
-        "insert into codes (address, purpose, code_hmac, tries_left, expires_at) values (?1, ?2, ?3, ?4, ?5) \
+        "insert into codes (address, purpose, code_hmac, tries_left, expires_at, client_network) \
+         values (?1, ?2, ?3, ?4, ?5, ?6) \
          on conflict (address, purpose) do update set code_hmac = excluded.code_hmac, \
-         tries_left = excluded.tries_left, expires_at = excluded.expires_at",
-        (&code.recipient.0, code.purpose.name(), code.hmac, limits.code_tries, tx.now.plus(code.lifetime).0),
+         tries_left = excluded.tries_left, expires_at = excluded.expires_at, client_network = excluded.client_network",
+        (
+            &code.recipient.0,
+            code.purpose.name(),
+            code.hmac,
+            limits.code_tries,
+            tx.now.plus(code.lifetime).0,
+            &code.client.wide,
+        ),
     )
     .map(drop)
 }
 
-/// Stores the fixed code of a review account, unless it is still valid. A repeated request does not restore attempts,
-/// because it costs no budget and would allow unlimited guesses.
+/// Stores the fixed code of a review account. While it is valid, a repeated request does not restore attempts, because
+/// the code stays the same.
 pub fn store_fixed_in(tx: &Write<'_>, limits: &Auth, code: &NewCode) -> Result<()> {
-    let is_live: Option<bool> = tx.first(
-        "select true from codes where address = ?1 and purpose = ?2 and expires_at > ?3",
-        (&code.recipient.0, code.purpose.name(), tx.now.0),
-        |row| row.get(0),
+    let updated = tx.execute(
+        "update codes set client_network = ?4 where address = ?1 and purpose = ?2 and expires_at > ?3",
+        (&code.recipient.0, code.purpose.name(), tx.now.0, &code.client.wide),
     )?;
-    if is_live.is_none() {
-        store_in(tx, limits, code)?;
-    }
-    Ok(())
+    if updated == 0 { store_in(tx, limits, code) } else { Ok(()) }
 }
 
 /// Deletes the code if it has not been replaced.
@@ -202,33 +241,66 @@ pub fn delete_if_current_in(tx: &Write<'_>, recipient: &AddressHmac, purpose: Pu
     .map(drop)
 }
 
+/// An attempt to prove an address by its code.
+#[derive(Clone, Debug)]
+pub struct Attempt {
+    pub recipient: AddressHmac,
+    pub purpose: Purpose,
+    pub hmac: [u8; 32],
+    pub client: ClientNetworks,
+}
+
+impl Attempt {
+    pub fn new(key: &ServerKey, address: &str, purpose: Purpose, code: &str, client: ClientNetworks) -> Self {
+        let hmac = compute_hmac(key, address, purpose, code);
+        Self { recipient: AddressHmac::new(key, address), purpose, hmac, client }
+    }
+
+    /// Deletes the code that was verified.
+    pub fn delete_code_in(&self, tx: &Write<'_>) -> Result<()> {
+        delete_if_current_in(tx, &self.recipient, self.purpose, self.hmac)
+    }
+}
+
 /// Verifies and deletes the code, or counts a failed attempt.
 ///
 /// # Errors
 /// As [`verify_in`].
-pub fn consume_in(tx: &Write<'_>, recipient: &AddressHmac, purpose: Purpose, hmac: [u8; 32]) -> Result<()> {
-    verify_in(tx, recipient, purpose, hmac)?;
-    delete_if_current_in(tx, recipient, purpose, hmac)
+pub fn consume_in(tx: &Write<'_>, limits: &Auth, attempt: &Attempt) -> Result<()> {
+    verify_in(tx, limits, attempt)?;
+    attempt.delete_code_in(tx)
 }
 
 /// Verifies the code, or counts a failed attempt. The caller deletes the code in the same operation.
 ///
 /// # Errors
 /// `invalid_code`, whether the code is wrong, expired, used or out of attempts. The attempt stays counted.
-pub fn verify_in(tx: &Write<'_>, recipient: &AddressHmac, purpose: Purpose, hmac: [u8; 32]) -> Result<()> {
-    let stored: Option<[u8; 32]> = tx.first(
-        "select code_hmac from codes where address = ?1 and purpose = ?2 and tries_left > 0 and expires_at > ?3",
-        (&recipient.0, purpose.name(), tx.now.0),
-        |row| row.get(0),
+/// `too_many_requests` for a client with too many of them.
+pub fn verify_in(tx: &Write<'_>, limits: &Auth, attempt: &Attempt) -> Result<()> {
+    require_attempt_in(tx, limits, &attempt.client)?;
+    let stored = tx.first(
+        "select code_hmac, tries_left, client_network from codes \
+         where address = ?1 and purpose = ?2 and tries_left > 0 and expires_at > ?3",
+        (&attempt.recipient.0, attempt.purpose.name(), tx.now.0),
+        |row| Ok((row.get::<[u8; 32]>(0)?, row.get::<u32>(1)?, row.get::<String>(2)?)),
     )?;
+    let reserved = limits.code_tries.saturating_sub(ATTEMPTS_ELSEWHERE);
+    let stored = stored.filter(|(_, tries_left, network)| *network == attempt.client.wide || *tries_left > reserved);
     // Compares without a stored code too, so that the time is the same. An unset hash never passes.
-    let expected = stored.unwrap_or([0; 32]);
-    if bool::from(expected.ct_eq(&hmac)) && stored.is_some() {
+    let expected = stored.as_ref().map_or([0; 32], |(hmac, ..)| *hmac);
+    if bool::from(expected.ct_eq(&attempt.hmac)) && stored.is_some() {
         return Ok(());
     }
+    if stored.is_some() {
+        tx.execute(
+            "update codes set tries_left = tries_left - 1 where address = ?1 and purpose = ?2 and tries_left > 0",
+            (&attempt.recipient.0, attempt.purpose.name()),
+        )?;
+    }
+    let ClientNetworks { own, wide, widest } = &attempt.client;
     tx.execute(
-        "update codes set tries_left = tries_left - 1 where address = ?1 and purpose = ?2 and tries_left > 0",
-        (&recipient.0, purpose.name()),
+        "insert into code_failures (client_network, wide_network, widest_network, failed_at) values (?1, ?2, ?3, ?4)",
+        (own, wide, widest, tx.now.0),
     )?;
     Err(Error::new(Code::InvalidCode).keeping_changes())
 }
@@ -238,25 +310,17 @@ pub fn erase_in(tx: &Write<'_>, recipient: &AddressHmac) -> Result<()> {
     tx.execute("delete from codes where address = ?1", [&recipient.0]).map(drop)
 }
 
-/// Deletes up to `limit` sends that are older than every window.
-pub fn delete_old_sends_in(tx: &Write<'_>, age: Duration, limit: u32) -> Result<usize> {
-    tx.execute(
+/// Deletes up to `limit` sends, and as many failures, that are older than every window.
+pub fn delete_old_in(tx: &Write<'_>, age: Duration, limit: u32) -> Result<usize> {
+    let sends = tx.execute(
         "delete from code_sends where id in \
          (select id from code_sends where sent_at <= ?1 order by sent_at limit ?2)",
         (tx.now.minus(age).0, limit),
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn identifies_clients_by_ipv4_address_or_ipv6_network() {
-        let network = |text: &str| client_network(text.parse().unwrap());
-        assert_eq!(network("203.0.113.9"), "203.0.113.9");
-        assert_eq!(network("::ffff:203.0.113.9"), "203.0.113.9");
-        assert_eq!(network("2001:db8:1:2:3:4:5:6"), network("2001:db8:1:2:ffff::1"));
-        assert_ne!(network("2001:db8:1:2::1"), network("2001:db8:1:3::1"));
-    }
+    )?;
+    let failures = tx.execute(
+        "delete from code_failures where id in \
+         (select id from code_failures where failed_at <= ?1 order by failed_at limit ?2)",
+        (tx.now.minus(age).0, limit),
+    )?;
+    Ok(sends + failures)
 }

@@ -1,9 +1,11 @@
 //! Sign-in tokens: 256 random bits, stored as SHA-256.
 //!
-//! A sign-in starts a token family, which the user sees as a device. A refresh replaces the family's token. The old
-//! token stays valid for a short grace period and yields the same successor, because the first response may be lost.
-//! Only hashes are stored, so the successor is an HMAC of its predecessor. A replaced token that is used after the
-//! grace period was probably stolen, so it revokes the whole family.
+//! A sign-in starts a token family, which the user sees as a device. Validation extends a token that expires soon, in
+//! place, so that apps which ignore the response stay signed in. A refresh replaces the family's token. The old token
+//! stays valid for a short grace period and yields the same successor, because the first response may be lost. Only
+//! hashes are stored, so the successor is an HMAC of its predecessor. A replaced token that is used after the grace
+//! period was probably stolen, so it revokes the whole family. Neither way prolongs a family beyond its absolute
+//! lifetime.
 
 mod devices;
 mod token_cache;
@@ -41,13 +43,13 @@ pub enum TokenStatus {
     Valid {
         user: UserId,
         expires_at: Timestamp,
-        /// It is close to expiry, and a refresh would extend it.
+        /// It is close to expiry, and [`extend_in`] would extend it.
         is_renewable: bool,
         /// The last use is stale; see [`record_use`].
         is_use_due: bool,
     },
     /// Replaced within the grace period, and still accepted.
-    InGrace { user: UserId },
+    InGrace { user: UserId, until: Timestamp },
     /// Replaced before the grace period.
     Reused,
     /// Unknown, revoked or expired.
@@ -97,6 +99,11 @@ pub fn has_ended(core: &Core, token: &str) -> Result<bool> {
     core.store.read(|tx| Ok(matches!(authenticate_in(tx, &core.config.auth, token)?, Authentication::Invalid)))
 }
 
+/// Returns true if the token is valid, also if it was replaced a moment ago.
+pub fn is_valid(core: &Core, token: &str) -> Result<bool> {
+    core.store.read(|tx| Ok(matches!(authenticate_in(tx, &core.config.auth, token)?, Authentication::User { .. })))
+}
+
 /// Revokes the family of a token that was used after its grace period. Does nothing if the token is valid.
 pub fn revoke_reused_family(core: &Core, token: &str) -> Pending<()> {
     let (token, config) = (token.to_owned(), Arc::clone(&core.config));
@@ -119,6 +126,25 @@ pub fn issue_in(tx: &Write<'_>, limits: &Auth, user: &User, label: &str) -> Resu
     Ok(IssuedToken { token, user: user.id, expires_at })
 }
 
+/// Extends a token that expires soon, up to the absolute lifetime of its family, and returns its status. A token that was
+/// used after its grace period revokes its family.
+pub fn extend_in(tx: &Write<'_>, limits: &Auth, token: &str) -> Result<TokenStatus> {
+    let Some(row) = find_in(tx, token)? else { return Ok(TokenStatus::Invalid) };
+    match row.status(tx.now, limits) {
+        TokenStatus::Valid { is_renewable: true, .. } => {
+            let expires_at = tx.now.plus(limits.token_lifetime).min(row.lifetime.family_expires_at);
+            let update = "update tokens set expires_at = ?2, last_used_at = ?3 where token_sha256 = ?1";
+            tx.execute(update, (row.hash, expires_at.0, tx.now.0))?;
+            Ok(TokenStatus::Valid { user: row.user, expires_at, is_renewable: false, is_use_due: false })
+        }
+        TokenStatus::Reused => {
+            revoke_family_of_in(tx, &row)?;
+            Ok(TokenStatus::Reused)
+        }
+        status => Ok(status),
+    }
+}
+
 /// Replaces a token by its successor. Within the grace period, returns the same successor again.
 ///
 /// # Errors
@@ -128,7 +154,7 @@ pub fn refresh_in(tx: &Write<'_>, key: &ServerKey, limits: &Auth, token: &str) -
     let successor = Secret::from_bytes(&key.authenticate(&["successor", token]));
     match row.status(tx.now, limits) {
         TokenStatus::Valid { .. } => replace_in(tx, limits, row, successor),
-        TokenStatus::InGrace { user } => {
+        TokenStatus::InGrace { user, .. } => {
             let stored = find_in(tx, successor.reveal())?.ok_or(Code::Unauthenticated)?;
             Ok(IssuedToken { token: successor, user, expires_at: stored.lifetime.expires_at })
         }
@@ -217,7 +243,9 @@ impl TokenRow {
 impl Lifetime {
     fn status(&self, user: UserId, now: Timestamp, limits: &Auth) -> TokenStatus {
         match self.replaced_at {
-            Some(replaced_at) if replaced_at.is_near(limits.token_grace, now) => TokenStatus::InGrace { user },
+            Some(replaced_at) if replaced_at.is_near(limits.token_grace, now) => {
+                TokenStatus::InGrace { user, until: replaced_at.plus(limits.token_grace) }
+            }
             // The clock was set back, so the token may have been replaced a moment ago. That is no sign of theft.
             Some(replaced_at) if now < replaced_at => TokenStatus::Invalid,
             Some(_) => TokenStatus::Reused,

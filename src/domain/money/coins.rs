@@ -9,7 +9,7 @@ use crate::{
     core::Core,
     domain::{
         identity::{
-            tokens,
+            step_up::StepUp,
             users::{self, Address},
         },
         money::ledger::{
@@ -42,8 +42,8 @@ pub struct Consumed {
 /// The caller of a reset.
 #[derive(Clone, Debug)]
 pub enum ResetBy {
-    /// The user, who needs a recent sign-in by code.
-    Owner { token: Secret },
+    /// The user, with a fresh proof.
+    Owner(StepUp),
     /// An operator.
     Admin(Authority, ResetConfirmation),
 }
@@ -91,13 +91,14 @@ pub fn consume_in(tx: &Write<'_>, user: UserId, price: i64) -> Result<Consumed> 
 /// Sets the balance to zero and returns zero.
 ///
 /// # Errors
-/// `step_up_required` for a user without a recent sign-in by code; `confirmation_required`; `account_inconsistent`.
+/// `step_up_required` for a user without a recent sign-in by code; `invalid_code`; `confirmation_required`;
+/// `account_inconsistent`.
 pub fn reset(core: &Core, user: UserId, by: ResetBy, once: IdempotentRequest<i64>) -> Pending<IdempotentOutcome<i64>> {
-    let config = Arc::clone(&core.config);
+    let (config, key) = (Arc::clone(&core.config), core.keys.clone());
     core.store.write(move |tx| {
         once.run_in(tx, |tx| match &by {
-            ResetBy::Owner { token } => {
-                tokens::require_recent_sign_in_in(tx, &config.auth, token.reveal())?;
+            ResetBy::Owner(proof) => {
+                proof.require_in(tx, &key, &config.auth, user)?;
                 reset_in(tx, user, None)
             }
             ResetBy::Admin(authority, confirmation) => {

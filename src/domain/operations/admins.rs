@@ -249,7 +249,7 @@ pub fn sign_in(admins: &Administrators, attempted: &SignInAttempt) -> Result<Iss
     core.store.write(finish).wait()
 }
 
-/// Returns true for an administrator's Bearer token. A user's begins with the user's number.
+/// Returns true for an administrator's token. A user's token has another length.
 pub fn is_credential(token: &str) -> bool {
     token.len() == CREDENTIAL_LENGTH && (token.starts_with(SESSION_PREFIX) || token.starts_with(KEY_PREFIX))
 }

@@ -62,7 +62,7 @@ pub async fn logout(context: RequestContext, _: Nothing) -> Result<Json<AdminLog
     if let Identity::Key { .. } = context.admin()? {
         return Err(Error::new(Code::Forbidden).detail("An API key is revoked on the server, and not by signing out."));
     }
-    if let Some(token) = &context.bearer() {
+    if let Some(token) = &context.token() {
         context.committed(admins::sign_out(&context.app, token)).await?;
     }
     Ok(Json(AdminLoggedOut { logged_out: true }))

@@ -253,6 +253,7 @@ fn problem_of(status: StatusCode, codes: &[Code]) -> Value {
             "title": status.canonical_reason(),
             "status": status.as_u16(),
             "detail": code.meaning(),
+            "message": code.chinese(),
             "code": code.name(),
             "requestId": "9f2c1b7d0000000000000001",
         });

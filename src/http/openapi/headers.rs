@@ -18,7 +18,11 @@ impl Header {
         "9f2c1b7d0000000000000001",
     );
     pub const RETRY_AFTER: Self = Self::new("Retry-After", "Seconds to wait before a retry.", "30");
-    pub const WWW_AUTHENTICATE: Self = Self::new("WWW-Authenticate", "The authentication scheme.", "Bearer");
+    pub const WWW_AUTHENTICATE: Self = Self::new(
+        "WWW-Authenticate",
+        "How to send a token.",
+        "Bearer realm=\"yarrow\", error_description=\"Send the token as Authorization: Bearer <token>.\"",
+    );
     pub const CACHE_CONTROL: Self = Self::new("Cache-Control", "The response must not be cached.", "no-store");
     pub const CONTENT_DISPOSITION: Self =
         Self::new("Content-Disposition", "The suggested file name.", "attachment; filename=\"account.json\"");

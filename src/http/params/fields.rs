@@ -67,7 +67,7 @@ impl Fields<'_, '_> {
         }
     }
 
-    /// Reads a token from the field or the `Authorization` header.
+    /// Reads a token from the field or a header.
     pub fn token(&mut self, name: &'static str, description: &'static str) -> Option<Secret> {
         match self {
             Self::Read(reader) => reader.token(name),

@@ -10,9 +10,9 @@ use super::{
     raw_value::{is_absent, is_literal, is_null, required, text_of},
 };
 use crate::{
+    domain::identity::tokens,
     error::{Code, Error, Fault, FieldCode, FieldError, Result},
     http::{
-        bearer::bearer_token,
         body::{self, Pair, RawValue},
         claims::Claims,
         request_context::RequestContext,
@@ -144,15 +144,19 @@ impl<'request> Reader<'request> {
         !is_declared && self.query.iter().chain(&self.body).any(|(other, _)| other == name)
     }
 
-    /// Reads a token from the field or the `Authorization` header.
+    /// Reads a token from the field or a header. The field wins over a header whose token is not valid, because apps
+    /// send their last token with every request.
     pub fn token(&mut self, name: &'static str) -> Option<Secret> {
         let field: Option<Secret> = self.optional(name)?;
-        // A malformed header counts as no token here; the operation decides what a missing token means.
-        let bearer = bearer_token(self.rules.headers).ok().flatten().map(Secret::from_text);
-        match (field, bearer) {
-            (Some(field), Some(bearer)) if field != bearer => {
-                self.conflict.get_or_insert(name);
-                None
+        let context = self.rules.context;
+        match (field, context.token()) {
+            (Some(field), Some(header)) if field != header => {
+                let is_valid = self.cross_field(header, |_, header| tokens::is_valid(&context.app, header.reveal()))?;
+                if is_valid {
+                    self.conflict.get_or_insert(name);
+                    return None;
+                }
+                Some(field)
             }
             (Some(token), _) | (None, Some(token)) => Some(token),
             (None, None) => {

@@ -23,7 +23,7 @@ use crate::{
 parameters! {
     SendCode(fields) {
         phone_number: PhoneNumber = fields.required("phoneNumber", "Mobile number to send the code to, in any spelling.");
-        purpose: Option<Purpose> = fields.optional("purpose", "`sign_in`, or `address` to add or change an account's number with `/api/v1/account/address`.");
+        purpose: Option<Purpose> = fields.optional("purpose", "`sign_in`; `address` to add or change an account's number with `/api/v1/account/address`; `cancellation` to prove who cancels an account.");
     }
 
     Login(fields) {
@@ -32,7 +32,7 @@ parameters! {
     }
 
     Token(fields) {
-        token: Secret = fields.token("token", "The token. Defaults to the Bearer token.");
+        token: Secret = fields.token("token", "The token. Defaults to the one in the header.");
     }
 }
 
@@ -91,6 +91,7 @@ pub async fn login(context: RequestContext, Login { phone_number, code }: Login)
         address,
         label: device_label::from_user_agent(&context.headers),
         invite_code: None,
+        client: context.meta.client,
     };
     let signed_in = context.committed(accounts::sign_in(&context.app.code_sender, sign_in)).await?;
     Ok(Json(SignInResponse {
@@ -108,7 +109,7 @@ pub async fn login(context: RequestContext, Login { phone_number, code }: Login)
 pub struct Validity {
     #[schema(example = true)]
     valid: bool,
-    /// True if the token was close to expiry and was replaced by `token`.
+    /// True if the token was close to expiry and was extended.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = false)]
     refreshed: Option<bool>,
@@ -133,7 +134,7 @@ pub async fn validate_token(context: RequestContext, Token { token }: Token) -> 
     Ok(Json(validated.map_or_else(Validity::default, |validated| Validity {
         valid: true,
         refreshed: Some(validated.refreshed),
-        token: Some(validated.token.reveal().to_owned()),
+        token: Some(token.reveal().to_owned()),
         user_id: Some(validated.user.id),
         phone_number: Some(validated.user.phone_number.clone()),
         expires_at: Some(validated.expires_at),

@@ -5,10 +5,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+use super::cancellation::cancellation_code;
 use crate::{
     config::Limits,
     domain::{
-        identity::users::User,
+        identity::{step_up::StepUp, users::User},
         money::{
             coins::{self, Consumed, ResetBy, ResetConfirmation},
             ledger::{Asset, Discrepancy, LARGEST_ADJUSTMENT},
@@ -18,7 +19,10 @@ use crate::{
     http::{
         body::RawValue,
         claims::Claims,
-        params::{Credential, Fields, Nothing, Parameter, Reason, Rules, parameters, reason_of_admin, whole_number},
+        params::{
+            Credential, Fields, Nothing, Parameter, Reason, Rules, VerificationCode, parameters, reason_of_admin,
+            whole_number,
+        },
         reply::{Json, Replayable},
         request_context::RequestContext,
     },
@@ -35,12 +39,14 @@ parameters! {
     }
 
     Reset(fields) {
+        code: Option<VerificationCode> = fields.optional("code", "For users: a code sent with the purpose `cancellation`, in place of a recent sign-in.");
         confirm: Option<Credential> = fields.optional("confirm", "For administrators: the token from the 428 response to the same request without it.");
         claims: Claims = claims_by(fields, "userId");
         reason: Option<Reason> = reason_of_admin(fields);
     }
 
     ResetByPhone(fields) {
+        code: Option<VerificationCode> = fields.optional("code", "For users: a code sent with the purpose `cancellation`, in place of a recent sign-in.");
         confirm: Option<Credential> = fields.optional("confirm", "For administrators: the token from the 428 response to the same request without it.");
         claims: Claims = claims_by(fields, "phoneNumber");
         reason: Option<Reason> = reason_of_admin(fields);
@@ -123,8 +129,8 @@ pub async fn reset(context: RequestContext, reset: Reset) -> Result<Replayable<C
 }
 
 pub async fn reset_by_phone(context: RequestContext, by_phone: ResetByPhone) -> Result<Replayable<CoinBalance>> {
-    let ResetByPhone { confirm, claims, reason } = by_phone;
-    reset_of(&context, Reset { confirm, claims, reason }).await
+    let ResetByPhone { code, confirm, claims, reason } = by_phone;
+    reset_of(&context, Reset { code, confirm, claims, reason }).await
 }
 
 async fn reset_of(context: &RequestContext, reset: Reset) -> Result<Replayable<CoinBalance>> {
@@ -135,7 +141,10 @@ async fn reset_of(context: &RequestContext, reset: Reset) -> Result<Replayable<C
         let authority = context.authority(reset.reason.map(|Reason(reason)| reason))?;
         ResetBy::Admin(authority, ResetConfirmation::ByToken { token })
     } else {
-        ResetBy::Owner { token: context.bearer().ok_or(Code::Unauthenticated)? }
+        ResetBy::Owner(StepUp {
+            token: context.token().ok_or(Code::Unauthenticated)?,
+            code: reset.code.map(|code| cancellation_code(context, code)),
+        })
     };
     let shown = move |balance: &i64| CoinBalance::new(&user, *balance);
     context.respond_once(StatusCode::OK, shown, |app, once| coins::reset(app, id, by, once)).await

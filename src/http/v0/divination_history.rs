@@ -8,6 +8,7 @@ use std::{
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::cancellation::cancellation_code;
 use crate::{
     domain::{
         divination::history::{self, HistoryDraft},
@@ -17,10 +18,10 @@ use crate::{
     http::{
         claims::Claims,
         params::{
-            AiResult, ClientTimestamp, JsonData, Label, LocalRecordId, PageNumber, PageSize, Question, Rules, page,
-            parameters,
+            AiResult, ClientTimestamp, JsonData, Label, LocalRecordId, PageNumber, PageSize, Question, Rules,
+            VerificationCode, page, parameters,
         },
-        reply::{Json, Saved, SerializedList},
+        reply::{Json, SerializedList},
         request_context::RequestContext,
     },
     types::{JsonText, PhoneNumber, Timestamp, UserId},
@@ -67,6 +68,12 @@ parameters! {
     }
 
     DeactivateAll(fields) {
+        code: Option<VerificationCode> = fields.optional("code", "A code sent with the purpose `cancellation`. Not required; a wrong one is rejected.");
+        phone_number: Option<PhoneNumber> = fields.optional("phoneNumber", "The caller's own number.");
+        user_id: Option<UserId> = fields.optional("userId", "The caller's own id.");
+    }
+
+    RestoreAll(fields) {
         phone_number: Option<PhoneNumber> = fields.optional("phoneNumber", "The caller's own number.");
         user_id: Option<UserId> = fields.optional("userId", "The caller's own id.");
     }
@@ -121,7 +128,7 @@ impl<'text> HistoryRecordResponse<'text> {
     }
 }
 
-pub async fn save(context: RequestContext, save: Save) -> Result<Saved<HistoryRecordResponse<'static>>> {
+pub async fn save(context: RequestContext, save: Save) -> Result<Json<HistoryRecordResponse<'static>>> {
     let user = context.acting_user(&claims(save.user_id, save.phone_number))?;
     let draft = HistoryDraft {
         local_record_id: save.local_record_id.0.into(),
@@ -131,9 +138,8 @@ pub async fn save(context: RequestContext, save: Save) -> Result<Saved<HistoryRe
         ai_result: save.ai_result.map(|AiResult(text)| text.into()),
         client_timestamp: save.timestamp.map(|ClientTimestamp(json)| json),
     };
-    let history::SavedRecord { record, is_new } =
-        context.committed(history::save(&context.app, user.id, draft)).await?;
-    Ok(Saved { resource: HistoryRecordResponse::new(&user, record), is_new })
+    let saved = context.committed(history::save(&context.app, user.id, draft)).await?;
+    Ok(Json(HistoryRecordResponse::new(&user, saved)))
 }
 
 /// The caller's records, newest first. They are written where they lie: this is what clients ask for most of all that
@@ -204,8 +210,26 @@ pub struct Deactivated {
 
 pub async fn deactivate_all(context: RequestContext, of: DeactivateAll) -> Result<Json<Deactivated>> {
     let user = context.acting_for(&claims(of.user_id, of.phone_number))?;
-    let deactivated = context.committed(history::deactivate_all(&context.app, user)).await?;
+    let code = of.code.map(|code| cancellation_code(&context, code));
+    let deactivated = context.committed(history::deactivate_all(&context.app, user, code)).await?;
     Ok(Json(Deactivated { deactivated }))
+}
+
+/// The number of restored records.
+#[derive(Serialize, ToSchema)]
+pub struct Restored {
+    #[schema(example = 12)]
+    restored: usize,
+    /// Records that stay hidden because the user would have too many.
+    #[schema(example = 0)]
+    hidden: i64,
+}
+
+pub async fn restore_all(context: RequestContext, of: RestoreAll) -> Result<Json<Restored>> {
+    let user = context.acting_for(&claims(of.user_id, of.phone_number))?;
+    let history::RestoredRecords { restored, hidden } =
+        context.committed(history::restore_all(&context.app, user)).await?;
+    Ok(Json(Restored { restored, hidden }))
 }
 
 fn claims(user_id: Option<UserId>, phone_number: Option<PhoneNumber>) -> Claims {

@@ -9,7 +9,7 @@ use crate::{
     http::{
         claims::Claims,
         params::{FeedbackText, parameters},
-        reply::Created,
+        reply::Json,
         request_context::RequestContext,
         request_meta::Caller,
     },
@@ -38,11 +38,11 @@ pub struct FeedbackReceived {
     created_at: Timestamp,
 }
 
-pub async fn submit(context: RequestContext, submit: Submit) -> Result<Created<FeedbackReceived>> {
+pub async fn submit(context: RequestContext, submit: Submit) -> Result<Json<FeedbackReceived>> {
     let author = author(&context, &submit)?;
     let FeedbackText(content) = submit.content;
     let kept = context.committed(feedback::submit(&context.app, author, content)).await?;
-    Ok(Created(FeedbackReceived { id: kept.id.to_string(), content: kept.content, created_at: kept.created_at }))
+    Ok(Json(FeedbackReceived { id: kept.id.to_string(), content: kept.content, created_at: kept.created_at }))
 }
 
 fn author(context: &RequestContext, submit: &Submit) -> Result<Author> {

@@ -252,7 +252,7 @@ fn narrate(app: &App, meta: &RequestMeta, events: &SseSender, prepared: &Prepare
 
 /// An error in the words of the protocol.
 fn error_document(error: &Error, meta: &RequestMeta) -> Value {
-    let problem = Problem::of(error, &meta.request_id);
+    let problem = Problem::of(error, meta);
     json!({ "error": {
         "message": problem.detail,
         "type": problem.code,

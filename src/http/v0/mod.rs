@@ -3,6 +3,7 @@
 //! One file for each first segment of the path.
 
 pub mod auth;
+mod cancellation;
 pub mod coin;
 pub mod content_moderation;
 pub mod divination;

@@ -17,7 +17,7 @@ use crate::{
                 callbacks::{self, CallbackReply},
                 decisions::{self, Decision},
                 order::Order,
-                orders::{self, PlacedOrder},
+                orders,
                 reconcile::{self, ClaimedPayment, OrderConfirmation},
             },
         },
@@ -33,14 +33,14 @@ use crate::{
             BodyShape, Fields, Label, Location, Parameter, ParameterDescription, Parameters, Reason, Rules, parameters,
             reason_of_admin, text,
         },
-        reply::{Json, Reply, ReplyDescription, Saved},
+        reply::{Json, Reply, ReplyDescription},
         request_context::RequestContext,
     },
     providers::payment::{OrderState, TradeStatus},
     types::{Fen, Timestamp, UserId, clean},
 };
 
-/// The status of an order while the provider cannot be reached.
+/// The status of an order that is not paid, as far as is known.
 const PENDING: &str = "pending";
 
 parameters! {
@@ -84,26 +84,16 @@ pub struct PaymentOrder {
 
 /// Returns the same order for some minutes, for GET and POST alike.
 pub async fn order(context: RequestContext, package: Package) -> Result<Uncached<Json<PaymentOrder>>> {
-    Ok(Uncached(Json(placed(context, package).await?.resource)))
-}
-
-/// The POST form; a new order has its own status.
-pub async fn place_order(context: RequestContext, package: Package) -> Result<Uncached<Saved<PaymentOrder>>> {
-    placed(context, package).await.map(Uncached)
-}
-
-async fn placed(context: RequestContext, package: Package) -> Result<Saved<PaymentOrder>> {
     let user = context.acting_for(&Claims::of_user(package.user_id))?;
     let (YuanAmount(amount), Coins(coin_count)) = (package.amount, package.coin_count);
-    let PlacedOrder { order, is_new } =
-        context.committed(orders::create(&context.app.payments, user, amount, coin_count)).await?;
+    let order = context.committed(orders::create(&context.app.payments, user, amount, coin_count)).await?;
     // A signature by RSA is too much work for a worker.
     let (order, order_string) =
         context.blocking(move |app| orders::order_string(&app.payments, &order).map(|string| (order, string))).await?;
     let Order { order_no, amount, coin_count, state, expires_at, .. } = order;
     let (amount, status) = (amount.to_string(), state.name());
     let resource = PaymentOrder { order_no, amount, coin_count, status, order_string, expires_at };
-    Ok(Saved { resource, is_new })
+    Ok(Uncached(Json(resource)))
 }
 
 /// Receives the provider's callback. Replies with one word in any case, because the provider understands nothing else.
@@ -133,7 +123,11 @@ pub struct PaymentStatus {
 
 fn standings() -> Object {
     let names = OrderState::ALL.map(OrderState::name).into_iter().chain([PENDING]).collect();
-    one_of_names("State of the order; `pending` if the provider cannot be asked.", names, "credited")
+    one_of_names(
+        "The state of the order; `pending` until it is paid, and while the provider cannot be asked.",
+        names,
+        "credited",
+    )
 }
 
 pub async fn update_balance(context: RequestContext, result: PaymentClaim) -> Result<Confirmed> {
@@ -177,12 +171,14 @@ async fn settle_by_hand(context: RequestContext, result: PaymentClaim) -> Result
     Ok(Confirmed(OrderConfirmation { order, balance, is_pending: false }))
 }
 
-/// Status 200 with the order's status, or 202 while it is unknown.
+/// Status 200 with the order's status, or 202 while it is not paid or unknown.
 pub struct Confirmed(OrderConfirmation);
 
 impl Reply for Confirmed {
     fn into_response(self) -> Result<Response<Body>> {
         let OrderConfirmation { order, balance, is_pending } = self.0;
+        // Apps take `created` for success.
+        let is_pending = is_pending || order.state == OrderState::Created;
         let status = if is_pending { PENDING } else { order.state.name() };
         let mut response = Json(PaymentStatus { order_no: order.order_no, status, balance }).into_response()?;
         if is_pending {
@@ -195,7 +191,10 @@ impl Reply for Confirmed {
         ReplyDescription {
             statuses: vec![
                 (StatusCode::OK, "State of the order."),
-                (StatusCode::ACCEPTED, "The provider cannot be asked now; a later check follows."),
+                (
+                    StatusCode::ACCEPTED,
+                    "The order is not paid yet, or the provider cannot be asked now; a later check follows.",
+                ),
             ],
             ..Json::<PaymentStatus>::describe()
         }
@@ -293,12 +292,22 @@ pub struct YuanAmount(pub Fen);
 
 impl Parameter for YuanAmount {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let amount = text(value)?.trim().parse().map(Self);
+        let amount = without_surplus_zeros(text(value)?.trim()).parse().map(Self);
         amount.map_err(|fault| Fault::new(FieldCode::InvalidFormat, format!("is no amount: {fault}")))
     }
 
     fn schema(_: &Limits) -> Value {
-        json!({ "type": ["string", "number"], "pattern": "^[0-9]{1,10}(\\.[0-9]{1,2})?$", "example": "6.00" })
+        json!({ "type": ["string", "number"], "pattern": "^[0-9]{1,10}(\\.[0-9]{1,2}0*)?$", "example": "6.00" })
+    }
+}
+
+/// Cuts zeros after the second decimal: some clients write six yuan as `6.000`.
+fn without_surplus_zeros(text: &str) -> &str {
+    match text.split_once('.') {
+        Some((yuan, decimals)) if decimals.is_char_boundary(2) && decimals[2..].bytes().all(|digit| digit == b'0') => {
+            &text[..yuan.len() + 3]
+        }
+        _ => text,
     }
 }
 

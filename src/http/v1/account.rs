@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use crate::{
     domain::identity::{
-        accounts::{self, DeletionActor},
+        accounts::{self, DeletionActor, ProvedAddress},
         profile,
         users::{Address, Gender, ProfileChange},
     },
@@ -105,9 +105,10 @@ pub async fn change(context: RequestContext, change: ChangeAccount) -> Result<Js
 }
 
 pub async fn change_address(context: RequestContext, change: ChangeAddress) -> Result<Json<AccountResponse>> {
-    let (user, token) = (context.user()?, context.bearer().ok_or(Code::Unauthenticated)?);
+    let (user, token) = (context.user()?, context.token().ok_or(Code::Unauthenticated)?);
     let code = change.code.of_digits(accounts::code_digits(&change.address));
-    context.committed(accounts::change_address(&context.app.code_sender, user, token, change.address, &code)).await?;
+    let proved = ProvedAddress { address: change.address, code, client: context.meta.client };
+    context.committed(accounts::change_address(&context.app.code_sender, user, token, proved)).await?;
     Ok(Json(accounts::find(&context.app, user)?.into()))
 }
 
@@ -126,7 +127,7 @@ pub async fn export(context: RequestContext, _: Nothing) -> Result<Download> {
 }
 
 pub async fn delete(context: RequestContext, _: RejectParams) -> Result<NoContent> {
-    let (user, token) = (context.user()?, context.bearer().ok_or(Code::Unauthenticated)?);
+    let (user, token) = (context.user()?, context.token().ok_or(Code::Unauthenticated)?);
     let erased = context.blocking(move |app| accounts::erase(app, user, DeletionActor::Owner { token })).await?;
     context.committed(erased).await?;
     Ok(NoContent)

@@ -27,7 +27,7 @@ use crate::{
 parameters! {
     SendCode(fields) {
         email: EmailAddress = fields.required("email", "Address to send the code to.");
-        purpose: Option<Purpose> = fields.optional("purpose", "`sign_in`, or `address` to add or change an account's address with `/api/v1/account/address`.");
+        purpose: Option<Purpose> = fields.optional("purpose", "`sign_in`; `address` to add or change an account's address with `/api/v1/account/address`; `cancellation` to prove who cancels an account.");
     }
 
     Login(fields) {
@@ -38,7 +38,7 @@ parameters! {
     }
 
     Token(fields) {
-        token: Secret = fields.token("token", "The token. Defaults to the Bearer token.");
+        token: Secret = fields.token("token", "The token. Defaults to the one in the header.");
     }
 
     OfDevice(fields) {
@@ -128,7 +128,7 @@ pub async fn login(context: RequestContext, login: Login) -> Result<Json<SignedI
     let label = login.device.map_or_else(|| device_label::from_user_agent(&context.headers), |DeviceName(name)| name);
     let address = Address::Email(login.email);
     let code = login.code.of_digits(accounts::code_digits(&address));
-    let sign_in = SignIn { address, code, label, invite_code: login.invite_code };
+    let sign_in = SignIn { address, code, label, invite_code: login.invite_code, client: context.meta.client };
     let signed_in = context.committed(accounts::sign_in(&context.app.code_sender, sign_in)).await?;
     Ok(Json(SignedInByEmail {
         user: accounts::find(&context.app, signed_in.user.id)?.into(),
@@ -200,7 +200,7 @@ pub struct DeviceResponse {
 }
 
 pub async fn list_devices(context: RequestContext, _: Nothing) -> Result<Json<Devices>> {
-    let devices = tokens::list_devices(&context.app, context.user()?, context.bearer().as_ref())?;
+    let devices = tokens::list_devices(&context.app, context.user()?, context.token().as_ref())?;
     let shown = |device: tokens::Device| DeviceResponse {
         id: device.id,
         label: device.label,

@@ -32,6 +32,12 @@ pub const ADDRESS: Template = Template {
     english: include_str!("../../../assets/messages/address.en.txt"),
 };
 
+/// A code that confirms the cancellation of an account.
+pub const CANCELLATION: Template = Template {
+    chinese: include_str!("../../../assets/messages/cancellation.zh.txt"),
+    english: include_str!("../../../assets/messages/cancellation.en.txt"),
+};
+
 impl Template {
     /// The message that carries these values.
     pub fn filled(self, to: EmailAddress, locale: Locale, values: &[(&str, &str)]) -> EmailMessage {

@@ -44,7 +44,7 @@ fn returns_a_record_as_saved() {
         "userId": user.user_id, "phoneNumber": PHONE, "localRecordId": "r-1", "jsonData": { "lines": [7, 8] },
         "aiResult": "水雷屯", "questionType": "career", "question": "今年换工作合适吗？", "timestamp": 1_767_225_600_000_i64,
     });
-    let saved = save(&server, &user, &record).expect(201).json();
+    let saved = save(&server, &user, &record).expect(200).json();
     for (name, value) in record.as_object().unwrap() {
         assert_eq!(&saved[name], value, "{name}");
     }
@@ -57,7 +57,7 @@ fn returns_a_record_as_saved() {
 fn requires_only_the_record_id() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
-    let saved = save_id(&server, &user, "r-1").expect(201).json();
+    let saved = save_id(&server, &user, "r-1").expect(200).json();
     for name in ["jsonData", "aiResult", "questionType", "question", "timestamp"] {
         assert_eq!(saved[name], Value::Null, "{name}");
     }
@@ -92,7 +92,7 @@ fn stores_json_data_and_timestamp_byte_for_byte() {
         let timestamp = timestamps[number % timestamps.len()];
         let body = format!(r#"{{"localRecordId":"r-1","jsonData": {value} ,"timestamp" :{timestamp} }}"#);
         let saved = server.post("/divination-history/save").by(&user).raw_json(&body).send();
-        assert!(matches!(saved.status, 200 | 201), "{value}: {}", saved.text());
+        assert!(saved.status == 200, "{value}: {}", saved.text());
         let listed = server.post("/divination-history/get").by(&user).send().expect(200);
         for response in [saved.text(), listed.text()] {
             assert!(response.contains(&format!(r#""jsonData":{value},"#)), "{value} in {response}");
@@ -107,7 +107,7 @@ fn returns_form_values_as_text() {
     let user = server.sign_in(PHONE);
     let text = "{ \"lines\": [7, 8] }\n乾+&=%";
     let form = [("localRecordId", "r-1"), ("jsonData", text), ("timestamp", "1767225600000")];
-    let saved = server.post("/divination-history/save").by(&user).form(&form).send().expect(201).json();
+    let saved = server.post("/divination-history/save").by(&user).form(&form).send().expect(200).json();
     assert_eq!((&saved["jsonData"], &saved["timestamp"]), (&json!(text), &json!("1767225600000")));
 }
 
@@ -116,15 +116,15 @@ fn saving_an_existing_id_updates_the_record_in_place() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     let body = json!({ "localRecordId": "r-1", "question": "old", "aiResult": "old", "timestamp": 1 });
-    let first = save(&server, &user, &body).expect(201).json();
-    save_id(&server, &user, "r-2").expect(201);
+    let first = save(&server, &user, &body).expect(200).json();
+    save_id(&server, &user, "r-2").expect(200);
     let second = save(&server, &user, &json!({ "localRecordId": "r-1", "question": "new" })).expect(200).json();
     assert_eq!(second["createdAt"], first["createdAt"]);
     assert_eq!((&second["question"], &second["aiResult"]), (&json!("new"), &json!("old")));
     let listed = list(&server, &user, &json!({}));
     assert_eq!((ids(&listed), &listed["items"][1]), (vec!["r-2", "r-1"], &second));
     // A number is a valid id.
-    save(&server, &user, &json!({ "localRecordId": 7 })).expect(201);
+    save(&server, &user, &json!({ "localRecordId": 7 })).expect(200);
     save(&server, &user, &json!({ "localRecordId": "7" })).expect(200);
 }
 
@@ -136,7 +136,7 @@ fn keeps_fields_that_a_save_omits() {
         "localRecordId": "r-1", "jsonData": { "lines": [7, 8] }, "aiResult": "水雷屯", "questionType": "career",
         "question": "今年换工作合适吗？", "timestamp": 1_767_225_600_000_i64,
     });
-    let mut expected = save(&server, &user, &record).expect(201).json();
+    let mut expected = save(&server, &user, &record).expect(200).json();
     let changes = [
         ("aiResult", json!("山水蒙")),
         ("jsonData", json!([6, 7])),
@@ -161,7 +161,7 @@ fn keeps_fields_that_a_save_omits() {
     }
     // Saving a deleted id creates a new record.
     deactivate_all(&server, &user);
-    let anew = save_id(&server, &user, "r-1").expect(201).json();
+    let anew = save_id(&server, &user, "r-1").expect(200).json();
     assert_eq!((&anew["question"], &anew["jsonData"]), (&Value::Null, &Value::Null));
 }
 
@@ -172,8 +172,7 @@ fn parallel_saves_of_one_id_create_one_record() {
     let body = json!({ "localRecordId": "r-1" });
     let request = || server.post("/divination-history/save").by(&user).json(&body);
     let responses = send_concurrently((0..20).map(|_| request()).collect());
-    assert_eq!(responses.iter().filter(|response| response.status == 201).count(), 1);
-    assert_eq!(responses.iter().filter(|response| response.status == 200).count(), 19);
+    assert!(responses.iter().all(|response| response.status == 200));
     assert_eq!(count(&server, &user), 1);
 }
 
@@ -182,7 +181,7 @@ fn lists_newest_first_by_server_time() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     for (id, timestamp) in [("a", 3), ("b", 1), ("c", 2)] {
-        save(&server, &user, &json!({ "localRecordId": id, "timestamp": timestamp })).expect(201);
+        save(&server, &user, &json!({ "localRecordId": id, "timestamp": timestamp })).expect(200);
     }
     assert_eq!(ids(&list(&server, &user, &json!({}))), ["c", "b", "a"]);
 }
@@ -192,7 +191,7 @@ fn paginates() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     for id in ["a", "b", "c", "d", "e"] {
-        save_id(&server, &user, id).expect(201);
+        save_id(&server, &user, id).expect(200);
     }
     let page = |page: u64, size: u64| list(&server, &user, &json!({ "page": page, "size": size }));
     assert_eq!(ids(&page(1, 2)), ["e", "d"]);
@@ -231,7 +230,7 @@ fn a_damaged_record_does_not_break_the_list() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     for id in ["a", "b", "c"] {
-        save(&server, &user, &json!({ "localRecordId": id, "jsonData": [1], "timestamp": 1 })).expect(201);
+        save(&server, &user, &json!({ "localRecordId": id, "jsonData": [1], "timestamp": 1 })).expect(200);
     }
     server.edit(r#"update history set json_data = '{"a":', client_timestamp = '' where local_record_id = 'b'"#);
     let listed = list(&server, &user, &json!({}));
@@ -260,9 +259,9 @@ fn filters_list_and_total_by_question_type() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     for (id, question_type) in [("a", "career"), ("b", "love"), ("c", "career")] {
-        save(&server, &user, &json!({ "localRecordId": id, "questionType": question_type })).expect(201);
+        save(&server, &user, &json!({ "localRecordId": id, "questionType": question_type })).expect(200);
     }
-    save_id(&server, &user, "d").expect(201);
+    save_id(&server, &user, "d").expect(200);
     let listed = list(&server, &user, &json!({ "questionType": "career" }));
     assert_eq!((ids(&listed), &listed["total"]), (vec!["c", "a"], &json!(2)));
     assert_eq!(list(&server, &user, &json!({ "questionType": "%" }))["total"], 0);
@@ -274,7 +273,7 @@ fn deletes_one_or_several_records() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     for id in ["a", "b", "c", "d", "e", "f", "g", "null"] {
-        save_id(&server, &user, id).expect(201);
+        save_id(&server, &user, id).expect(200);
     }
     let deleted = |body: Value| delete(&server, &user, &body).expect(200).json()["deleted"].clone();
     assert_eq!(deleted(json!({ "localRecordId": "a" })), 1);
@@ -316,17 +315,17 @@ fn limits_the_records_of_a_user() {
     let server = Setup::default().with("LIMITS_HISTORY_RECORDS", 3).start();
     let user = server.sign_in(PHONE);
     for id in ["a", "b", "c"] {
-        save_id(&server, &user, id).expect(201);
+        save_id(&server, &user, id).expect(200);
     }
     save_id(&server, &user, "d").expect_problem(409, "history_full");
     save_id(&server, &user, "a").expect(200);
     delete(&server, &user, &json!({ "localRecordId": "b" })).expect(200);
-    save_id(&server, &user, "d").expect(201);
+    save_id(&server, &user, "d").expect(200);
     save_id(&server, &user, "e").expect_problem(409, "history_full");
-    save_id(&server, &server.sign_in("13800138001"), "d").expect(201);
+    save_id(&server, &server.sign_in("13800138001"), "d").expect(200);
     // Deleted records do not count.
     deactivate_all(&server, &user);
-    save_id(&server, &user, "e").expect(201);
+    save_id(&server, &user, "e").expect(200);
 }
 
 #[test]
@@ -336,7 +335,7 @@ fn parallel_saves_do_not_exceed_the_limit() {
     let request =
         |number: u32| server.post("/divination-history/save").by(&user).json(&json!({ "localRecordId": number }));
     let responses = send_concurrently((0..20).map(request).collect());
-    assert_eq!(responses.iter().filter(|response| response.status == 201).count(), 3);
+    assert_eq!(responses.iter().filter(|response| response.status == 200).count(), 3);
     assert_eq!(responses.iter().filter(|response| response.status == 409).count(), 17);
     assert_eq!(count(&server, &user), 3);
 }
@@ -346,7 +345,7 @@ fn hides_deleted_records_and_allows_saving_them_anew() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     for id in ["a", "b", "c"] {
-        save_id(&server, &user, id).expect(201);
+        save_id(&server, &user, id).expect(200);
     }
     assert_eq!(deactivate_all(&server, &user), json!({ "deactivated": 3 }));
     assert_eq!(deactivate_all(&server, &user), json!({ "deactivated": 0 }));
@@ -354,8 +353,8 @@ fn hides_deleted_records_and_allows_saving_them_anew() {
     assert_eq!(delete(&server, &user, &json!({ "localRecordId": "a" })).expect(200).json()["deleted"], 0);
     assert_eq!(server.value::<i64>("select count(*) from history where deactivated_at is not null"), 3);
 
-    save_id(&server, &user, "d").expect(201);
-    save_id(&server, &user, "b").expect(201);
+    save_id(&server, &user, "d").expect(200);
+    save_id(&server, &user, "b").expect(200);
     assert_eq!(ids(&list(&server, &user, &json!({}))), ["b", "d"]);
     save_id(&server, &user, "b").expect(200);
     assert_eq!(deactivate_all(&server, &user), json!({ "deactivated": 2 }));
@@ -367,13 +366,13 @@ fn limits_deleted_records_to_the_record_limit() {
     let user = server.sign_in(PHONE);
     for round in 0..3 {
         for id in ["a", "b"] {
-            save_id(&server, &user, &format!("{id}{round}")).expect(201);
+            save_id(&server, &user, &format!("{id}{round}")).expect(200);
         }
         assert_eq!(deactivate_all(&server, &user), json!({ "deactivated": 2 }));
     }
     let stored = "select group_concat(local_record_id) from (select local_record_id from history order by sequence)";
     assert_eq!(server.value::<String>(stored), "b1,a2,b2");
-    save_id(&server, &user, "b1").expect(201);
+    save_id(&server, &user, "b1").expect(200);
     assert_eq!(ids(&list(&server, &user, &json!({}))), ["b1"]);
 }
 
@@ -400,7 +399,7 @@ fn limits_the_bytes_of_an_unpaged_list_and_continues_in_pages() {
 fn cannot_reach_records_of_other_users() {
     let server = Setup::default().start();
     let (user, other) = (server.sign_in(PHONE), server.sign_in("13800138001"));
-    save_id(&server, &other, "a").expect(201);
+    save_id(&server, &other, "a").expect(200);
     // An unknown number gets the same response.
     for number in [other.phone_number.as_str(), "13800138099"] {
         for path in ["get", "delete", "save", "deactivate-all"] {
@@ -415,7 +414,7 @@ fn cannot_reach_records_of_other_users() {
     let mixed = json!({ "userId": user.user_id, "phoneNumber": other.phone_number, "localRecordId": "a" });
     save(&server, &user, &mixed).expect_problem(403, "not_yours");
     // Record ids are scoped to the user.
-    save_id(&server, &user, "a").expect(201);
+    save_id(&server, &user, "a").expect(200);
     assert_eq!(delete(&server, &user, &json!({ "localRecordId": "a" })).expect(200).json()["deleted"], 1);
     assert_eq!((count(&server, &user), count(&server, &other)), (json!(0), json!(1)));
 }
@@ -424,7 +423,7 @@ fn cannot_reach_records_of_other_users() {
 fn accepts_the_own_number_in_every_spelling() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
-    save_id(&server, &user, "a").expect(201);
+    save_id(&server, &user, "a").expect(200);
     for path in ["+8613800138000", "%2B86%20138%200013%208000", "008613800138000"] {
         let response = server.get(&format!("/divination-history/count/{path}")).by(&user).send().expect(200);
         assert_eq!(response.json()["count"], 1);
@@ -438,7 +437,7 @@ fn limits_field_sizes() {
     let user = server.sign_in(PHONE);
     // Texts are limited by their unescaped length, other values by their JSON.
     let with_data = |data: Value| save(&server, &user, &json!({ "localRecordId": "a", "jsonData": data }));
-    with_data(json!("\"".repeat(64 * 1024))).expect(201);
+    with_data(json!("\"".repeat(64 * 1024))).expect(200);
     with_data(json!("\"".repeat(64 * 1024 + 1))).expect_fields(&[("jsonData", "too_long")]);
     with_data(json!(["x".repeat(64 * 1024 - 4)])).expect(200);
     with_data(json!(["x".repeat(64 * 1024 - 3)])).expect_fields(&[("jsonData", "too_long")]);
@@ -458,7 +457,7 @@ fn limits_field_sizes() {
 fn records_survive_a_crash() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
-    save_id(&server, &user, "a").expect(201);
+    save_id(&server, &user, "a").expect(200);
     let server = server.crash_and_restart(Setup::default());
     assert_eq!(ids(&list(&server, &user, &json!({}))), ["a"]);
 }

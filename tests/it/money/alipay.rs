@@ -103,7 +103,7 @@ impl Fixture {
 fn finds_a_paid_order_by_query() {
     let fixture = Fixture::new();
     let order_no = fixture.order();
-    assert_eq!(fixture.hint(&order_no), json!({ "orderNo": order_no, "status": "created", "balance": 0 }));
+    assert_eq!(fixture.hint(&order_no), json!({ "orderNo": order_no, "status": "pending", "balance": 0 }));
     fixture.provider.pay(&order_no, 600);
     let paid = json!({ "orderNo": order_no, "status": "credited", "balance": 60 });
     assert_eq!(fixture.hint(&order_no), paid);

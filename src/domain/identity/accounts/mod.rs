@@ -7,8 +7,8 @@ mod deletion;
 
 pub use deletion::{DeletionActor, erase};
 pub use export::export;
-pub use send_code::{CodeRequest, CodeTerms, code_digits, send_code};
-pub use sign_in::{SignIn, SignedIn, change_address, sign_in};
+pub use send_code::{CodeRequest, CodeTerms, EMAIL_CODE_DIGITS, SMS_CODE_DIGITS, code_digits, send_code};
+pub use sign_in::{ProvedAddress, SignIn, SignedIn, change_address, sign_in};
 
 use std::sync::Arc;
 
@@ -24,8 +24,8 @@ use crate::{
             points,
         },
     },
-    error::{Code, Result},
-    store::Pending,
+    error::Result,
+    store::{Pending, Read},
     types::{Secret, Timestamp, UserId},
 };
 
@@ -33,41 +33,38 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct ValidatedToken {
     pub user: User,
-    /// The token to use from now on.
-    pub token: Secret,
     pub expires_at: Timestamp,
-    /// The request's token was replaced by `token`.
+    /// The token was extended.
     pub refreshed: bool,
 }
 
-/// Validates a token and replaces it if it expires soon. Returns `None` for an invalid token.
+/// Validates a token and extends it if it expires soon. Returns `None` for an invalid token.
 pub fn validate_token(core: &Core, token: &Secret) -> Pending<Option<ValidatedToken>> {
     let limits = &core.config.auth;
     let read = core.store.read(|tx| match tokens::status_in(tx, limits, token.reveal())? {
-        TokenStatus::Valid { user, expires_at, is_renewable: false, .. } => {
-            let user = users::find_in(tx, user)?;
-            Ok(Some(Some(ValidatedToken { user, token: token.clone(), expires_at, refreshed: false })))
-        }
-        TokenStatus::Invalid => Ok(Some(None)),
-        TokenStatus::Valid { .. } | TokenStatus::InGrace { .. } | TokenStatus::Reused => Ok(None),
+        // Both need a write.
+        TokenStatus::Valid { is_renewable: true, .. } | TokenStatus::Reused => Ok(None),
+        status => validated_in(tx, status, false).map(Some),
     });
-    match read {
-        Ok(Some(validated)) => Pending::ready(Ok(validated)),
-        Ok(None) => validate_by_replacing(core, token),
-        Err(error) => Pending::ready(Err(error)),
+    match read.transpose() {
+        Some(validated) => Pending::ready(validated),
+        None => {
+            let (token, config) = (token.clone(), Arc::clone(&core.config));
+            core.store.write(move |tx| {
+                let status = tokens::extend_in(tx, &config.auth, token.reveal())?;
+                validated_in(tx, status, matches!(status, TokenStatus::Valid { .. }))
+            })
+        }
     }
 }
 
-fn validate_by_replacing(core: &Core, token: &Secret) -> Pending<Option<ValidatedToken>> {
-    let (token, config, key) = (token.clone(), Arc::clone(&core.config), core.keys.clone());
-    core.store.write(move |tx| match tokens::refresh_in(tx, &key, &config.auth, token.reveal()) {
-        Ok(issued) => {
-            let user = users::find_in(tx, issued.user)?;
-            Ok(Some(ValidatedToken { user, token: issued.token, expires_at: issued.expires_at, refreshed: true }))
+fn validated_in(tx: &Read<'_>, status: TokenStatus, refreshed: bool) -> Result<Option<ValidatedToken>> {
+    match status {
+        TokenStatus::Valid { user, expires_at, .. } | TokenStatus::InGrace { user, until: expires_at } => {
+            Ok(Some(ValidatedToken { user: users::find_in(tx, user)?, expires_at, refreshed }))
         }
-        Err(error) if error.code == Code::Unauthenticated => Ok(None),
-        Err(error) => Err(error),
-    })
+        TokenStatus::Reused | TokenStatus::Invalid => Ok(None),
+    }
 }
 
 /// Replaces a token by its successor.

@@ -1,9 +1,17 @@
 //! Sends verification codes.
 //!
 //! The budgets are reserved before the message is sent. They are released only if the provider certainly did not accept
-//! it and serves nobody: a message that it refuses costs a call, so it costs budget too.
+//! it and serves nobody: a message that it refuses costs a call, so it costs budget too. Requests for review accounts
+//! send nothing and are otherwise treated like all others, so that nobody tells them.
 
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{
+    net::IpAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
 use secrecy::{ExposeSecret, SecretString};
 
@@ -12,7 +20,7 @@ use crate::{
     core::Core,
     domain::{
         identity::{
-            codes::{self, AddressHmac, NewCode, Purpose},
+            codes::{self, AddressHmac, ClientNetworks, NewCode, Purpose},
             users::Address,
         },
         messaging::mailer::{MESSAGE_LIMITS, Mailer},
@@ -27,8 +35,11 @@ use crate::{
     types::{Locale, PhoneNumber, Secret, random_digits},
 };
 
-const SMS_CODE_DIGITS: usize = 6;
-const EMAIL_CODE_DIGITS: usize = 8;
+pub const SMS_CODE_DIGITS: usize = 6;
+pub const EMAIL_CODE_DIGITS: usize = 8;
+
+/// The longest time that a request for a review account takes.
+const LONGEST_IMITATION: Duration = Duration::from_secs(5);
 
 /// The service that sends verification codes by SMS and email.
 pub struct CodeSender {
@@ -40,6 +51,8 @@ pub struct CodeSender {
     pub mailer: Arc<Mailer>,
     /// Counts of codes sent, accepted and refused.
     pub metrics: Arc<codes::CodeMetrics>,
+    sms_delivery_time: DeliveryTime,
+    email_delivery_time: DeliveryTime,
 }
 
 impl CodeSender {
@@ -51,7 +64,28 @@ impl CodeSender {
             sms_permits: WaitingSemaphore::new(MESSAGE_LIMITS),
             mailer,
             metrics: Arc::default(),
+            sms_delivery_time: DeliveryTime::default(),
+            email_delivery_time: DeliveryTime::default(),
         }
+    }
+}
+
+/// The duration of the last successful delivery, in microseconds. Requests for review accounts take as long, so that
+/// nobody tells them by their time.
+#[derive(Debug, Default)]
+struct DeliveryTime(AtomicU64);
+
+impl DeliveryTime {
+    fn measure<E>(&self, deliver: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
+        let started = Instant::now();
+        deliver()?;
+        let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.0.store(micros, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn imitate(&self) {
+        std::thread::sleep(Duration::from_micros(self.0.load(Ordering::Relaxed)).min(LONGEST_IMITATION));
     }
 }
 
@@ -83,27 +117,38 @@ pub fn send_code(sender: &CodeSender, request: &CodeRequest) -> Result<CodeTerms
     let core = &sender.core;
     let config = Arc::clone(&core.config);
     let sent = CodeTerms { expires_in: lifetime(core, &request.address), resend_after: config.auth.resend_after };
-    if let Some(fixed) = config.auth.review_accounts.get(request.address.as_str()) {
-        let new_code = new_code(core, request, fixed.expose_secret());
-        core.store.write(move |tx| codes::store_fixed_in(tx, &config.auth, &new_code)).wait()?;
-        return Ok(sent);
-    }
-    let code = random_digits(code_digits(&request.address))?;
+    let fixed = config.auth.review_accounts.get(request.address.as_str());
+    let code = match fixed {
+        Some(fixed) => Secret::from_text(fixed.expose_secret()),
+        None => random_digits(code_digits(&request.address))?,
+    };
+    let is_fixed = fixed.is_some();
     let new_code = new_code(core, request, code.reveal());
-    let network = codes::client_network(request.client);
     // Checks the budgets before it acquires a permit, so that a flood does not occupy the permits.
-    core.store.read(|tx| codes::require_budget_in(tx, &config.auth, &new_code.recipient, &network))?;
-    let _permit = acquire_permit(sender, &request.address, network.clone())?;
+    core.store.read(|tx| codes::require_budget_in(tx, &config.auth, &new_code.recipient, &new_code.client))?;
+    let _permit = acquire_permit(sender, &request.address, new_code.client.own.clone())?;
     let reserved = new_code.clone();
     let reservation = core
         .store
         .write(move |tx| {
-            let reservation = codes::reserve_in(tx, &config.auth, &reserved.recipient, &network)?;
-            codes::store_in(tx, &config.auth, &reserved)?;
+            let reservation = codes::reserve_in(tx, &config.auth, &reserved.recipient, &reserved.client)?;
+            if is_fixed {
+                codes::store_fixed_in(tx, &config.auth, &reserved)?;
+            } else {
+                codes::store_in(tx, &config.auth, &reserved)?;
+            }
             Ok(reservation)
         })
         .wait()?;
-    let Err(failure) = deliver(sender, request, &code) else {
+    let delivery_time = match request.address {
+        Address::Phone(_) => &sender.sms_delivery_time,
+        Address::Email(_) => &sender.email_delivery_time,
+    };
+    if is_fixed {
+        delivery_time.imitate();
+        return Ok(sent);
+    }
+    let Err(failure) = delivery_time.measure(|| deliver(sender, request, &code)) else {
         sender.metrics.sent.add(1);
         return Ok(sent);
     };
@@ -158,6 +203,7 @@ fn new_code(core: &Core, request: &CodeRequest, code: &str) -> NewCode {
     let (address, purpose) = (request.address.as_str(), request.purpose);
     NewCode {
         recipient: AddressHmac::new(&core.keys, address),
+        client: ClientNetworks::of(request.client),
         purpose,
         hmac: codes::compute_hmac(&core.keys, address, purpose, code),
         lifetime: lifetime(core, &request.address),
@@ -177,6 +223,7 @@ fn deliver(sender: &CodeSender, request: &CodeRequest, code: &Secret) -> Result<
             let template = match request.purpose {
                 Purpose::SignIn => letter::SIGN_IN,
                 Purpose::Address => letter::ADDRESS,
+                Purpose::Cancellation => letter::CANCELLATION,
             };
             let values = [("code", code.reveal()), ("minutes", &minutes.to_string())];
             let message = template.filled(email.clone(), request.locale, &values);

@@ -1,6 +1,6 @@
 //! Sign-in: exchanges an address and its verification code for a token. Also adds or changes an account's address.
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use crate::{
     config::{self, Auth},
@@ -8,7 +8,7 @@ use crate::{
     domain::{
         identity::{
             accounts::send_code::CodeSender,
-            codes::{self, AddressHmac, Purpose},
+            codes::{self, AddressHmac, Attempt, ClientNetworks, Purpose},
             email_rewards::{self, EmailPoints, RewardTerms},
             tokens::{self, IssuedToken},
             users::{self, Address, User},
@@ -33,6 +33,7 @@ pub struct SignIn {
     pub label: String,
     /// An invite code to redeem in the same operation.
     pub invite_code: Option<InviteCode>,
+    pub client: IpAddr,
 }
 
 /// A user who has just signed in.
@@ -51,16 +52,16 @@ pub struct SignedIn {
 /// does not fail the sign-in; an invite can be redeemed later.
 ///
 /// # Errors
-/// `invalid_code`, whatever the mismatch.
+/// `invalid_code`, whatever the mismatch; `too_many_requests` for a client with too many wrong codes.
 pub fn sign_in(code_sender: &CodeSender, sign_in: SignIn) -> Pending<SignedIn> {
     let core = &code_sender.core;
-    let SignIn { address, code, label, invite_code } = sign_in;
-    let hmac = codes::compute_hmac(&core.keys, address.as_str(), Purpose::SignIn, &code);
-    let recipient = AddressHmac::new(&core.keys, address.as_str());
+    let SignIn { address, code, label, invite_code, client } = sign_in;
+    let client = ClientNetworks::of(client);
+    let attempt = Attempt::new(&core.keys, address.as_str(), Purpose::SignIn, &code, client);
     let (config, key, terms) = (Arc::clone(&core.config), core.keys.clone(), terms(core));
     let metrics = Arc::clone(&code_sender.metrics);
     core.store.write_without_savepoint(move |tx| {
-        metrics.count_verification(codes::verify_in(tx, &recipient, Purpose::SignIn, hmac))?;
+        metrics.count_verification(codes::verify_in(tx, &config.auth, &attempt))?;
         let signed_in = match users::find_by_address_in(tx, &address)? {
             Some(user) if invite_code.is_none() => issue_token_in(tx, &config.auth, user, &label)?,
             // Several changes: a failure undoes all of them.
@@ -77,7 +78,7 @@ pub fn sign_in(code_sender: &CodeSender, sign_in: SignIn) -> Pending<SignedIn> {
                 Ok(SignedIn { is_new_user, points, invite, ..issue_token_in(tx, &config.auth, user, &label)? })
             })?,
         };
-        codes::delete_if_current_in(tx, &recipient, Purpose::SignIn, hmac)?;
+        attempt.delete_code_in(tx)?;
         Ok(signed_in)
     })
 }
@@ -88,27 +89,35 @@ fn issue_token_in(tx: &Write<'_>, limits: &Auth, user: User, label: &str) -> Res
     Ok(SignedIn { user, issued, is_new_user: false, points: EmailPoints::default(), invite: None })
 }
 
+/// A new address and the code that was sent to it.
+#[derive(Clone, Debug)]
+pub struct ProvedAddress {
+    pub address: Address,
+    pub code: String,
+    pub client: IpAddr,
+}
+
 /// Adds or replaces an address of the user, verified by a code for this purpose. Replacing signs out the user's other
 /// devices, because the holder of the old address may have one of them.
 ///
 /// # Errors
-/// `step_up_required`; `invalid_code`; `address_taken` if another account has the address. The caller has proved to own
+/// `step_up_required`; `invalid_code`; `too_many_requests`; `address_taken` if another account has the address. The caller has proved to own
 /// the address by then, and the code stays used.
 pub fn change_address(
     code_sender: &CodeSender,
     user: UserId,
     token: Secret,
-    address: Address,
-    code: &str,
+    proved: ProvedAddress,
 ) -> Pending<(User, EmailPoints)> {
     let core = &code_sender.core;
-    let hmac = codes::compute_hmac(&core.keys, address.as_str(), Purpose::Address, code);
-    let recipient = AddressHmac::new(&core.keys, address.as_str());
+    let ProvedAddress { address, code, client } = proved;
+    let client = ClientNetworks::of(client);
+    let attempt = Attempt::new(&core.keys, address.as_str(), Purpose::Address, &code, client);
     let (config, key, terms) = (Arc::clone(&core.config), core.keys.clone(), terms(core));
     let metrics = Arc::clone(&code_sender.metrics);
     core.store.write(move |tx| {
         tokens::require_recent_sign_in_in(tx, &config.auth, token.reveal())?;
-        metrics.count_verification(codes::consume_in(tx, &recipient, Purpose::Address, hmac))?;
+        metrics.count_verification(codes::consume_in(tx, &config.auth, &attempt))?;
         let before = users::find_in(tx, user)?.address_of_kind(&address);
         if before.as_ref() == Some(&address) {
             return Ok((users::find_in(tx, user)?, EmailPoints::default()));

@@ -31,18 +31,11 @@ pub struct OrderFilter {
     pub state: Option<OrderState>,
 }
 
-/// An order, with a flag that tells whether it is new.
-#[derive(Clone, Debug)]
-pub struct PlacedOrder {
-    pub order: Order,
-    pub is_new: bool,
-}
-
 /// Returns the user's recent open order for this package, or creates one.
 ///
 /// # Errors
 /// `unknown_package` for a pair that is not in the price list.
-pub fn create(payments: &Payments, user: UserId, amount: Fen, coin_count: u32) -> Pending<PlacedOrder> {
+pub fn create(payments: &Payments, user: UserId, amount: Fen, coin_count: u32) -> Pending<Order> {
     let config = Arc::clone(&payments.core.config);
     if !config.payment.packages.contains(amount, coin_count) {
         return Pending::ready(Err(Code::UnknownPackage.into()));
@@ -53,7 +46,7 @@ pub fn create(payments: &Payments, user: UserId, amount: Fen, coin_count: u32) -
         let settings = &config.payment;
         let made_since = tx.now.minus(settings.order_reuse);
         if let Some(order) = find_open_in(tx, user, (channel, app_id), amount, coin_count, made_since)? {
-            return Ok(PlacedOrder { order, is_new: false });
+            return Ok(order);
         }
         let next_check_at = settings.checks.first().map(|age| tx.now.plus(*age).0);
         let expires_at = tx.now.plus(settings.order_lifetime);
@@ -63,7 +56,7 @@ pub fn create(payments: &Payments, user: UserId, amount: Fen, coin_count: u32) -
              created_at, expires_at, app_id) values (?1, ?2, ?3, ?4, ?5, 'created', ?6, ?7, ?8, ?9)",
             (&order_no, user.0, channel, amount.as_fen(), coin_count, next_check_at, tx.now.0, expires_at.0, app_id),
         )?;
-        Ok(PlacedOrder { order: find_in(tx, &order_no)?, is_new: true })
+        find_in(tx, &order_no)
     })
 }
 

@@ -17,6 +17,7 @@ const CODE: usize = 32;
 
 /// A verification code. Accepts full-width digits and ignores separators between digits. The operation checks if the
 /// code is right.
+#[derive(Clone)]
 pub struct VerificationCode {
     text: String,
     is_number: bool,

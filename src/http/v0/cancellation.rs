@@ -1,0 +1,18 @@
+//! The code that proves who cancels an account. Several endpoints take it.
+
+use crate::{
+    domain::identity::{
+        accounts::{EMAIL_CODE_DIGITS, SMS_CODE_DIGITS},
+        step_up::CancellationCode,
+    },
+    http::{params::VerificationCode, request_context::RequestContext},
+};
+
+/// Returns the code in the lengths that it has by SMS and by email.
+pub fn cancellation_code(context: &RequestContext, code: VerificationCode) -> CancellationCode {
+    CancellationCode {
+        by_sms: code.clone().of_digits(SMS_CODE_DIGITS),
+        by_email: code.of_digits(EMAIL_CODE_DIGITS),
+        client: context.meta.client,
+    }
+}
