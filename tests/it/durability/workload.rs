@@ -24,6 +24,12 @@ impl Fixture {
         Setup::default()
             .with("AUTH_REVIEW_ACCOUNTS", accounts.join(","))
             .with("AUTH_TOKENS_PER_USER", 1_000_000)
+            .with("AUTH_RESEND_AFTER", "0 s")
+            .with("AUTH_SENDS_PER_ADDRESS_HOUR", 1_000_000)
+            .with("AUTH_SENDS_PER_ADDRESS_DAY", 1_000_000)
+            .with("AUTH_SENDS_PER_CLIENT_HOUR", 1_000_000)
+            .with("AUTH_SENDS_PER_CLIENT_DAY", 1_000_000)
+            .with("AUTH_SENDS_PER_DAY", 1_000_000)
             .with("LIMITS_HISTORY_RECORDS", 1_000_000)
             .with("NOTIFICATIONS_PER_USER", 1_000_000)
     }

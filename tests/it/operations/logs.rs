@@ -43,6 +43,7 @@ fn an_unread_log_blocks_nobody() {
     let directory = tempfile::tempdir().unwrap();
     let mut command = Binary::command();
     command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(directory.path().join("data"));
+    command.env("YARROW_AUTH_SENDS_PER_CLIENT_HOUR", "1000");
     let mut process = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut log = BufReader::new(process.stderr.take().unwrap());
     let mut line = String::new();
