@@ -219,10 +219,8 @@ fn show(common: &Common, file: &OrderDetails) -> Result<()> {
     });
     common.output(&json, || {
         let order = json["order"].as_object().into_iter().flatten();
-        let refunds = file
-            .refunds
-            .iter()
-            .map(|refund| row![refund.refund_no, refund.amount, refund.progress.name(), refund.reason]);
+        let refunds =
+            file.refunds.iter().map(|refund| row![refund.refund_no, refund.amount, refund.state.name(), refund.reason]);
         let entries =
             file.entries.iter().map(|entry| row![entry.seq, entry.kind.name(), entry.delta, entry.balance_after]);
         [
@@ -279,8 +277,8 @@ fn refund(common: &Common, app: &App, spec: RefundRequestSpec, reason: String) -
     let refunded = fresh(refunds::refund(&app.payments, &spec, &by, IdempotentRequest::without_key(None))?)?;
     record_audit(app, "payments refund", Some(refunded.order.user), by)?;
     common.output(&OrderRefunded::from(&refunded), || {
-        let Refund { refund_no, amount, progress, .. } = &refunded.refund;
-        format!("refund {refund_no} of {amount} yuan: {}; {}", progress.name(), state_text(&refunded.order))
+        let Refund { refund_no, amount, state, .. } = &refunded.refund;
+        format!("refund {refund_no} of {amount} yuan: {}; {}", state.name(), state_text(&refunded.order))
     })
 }
 
@@ -293,15 +291,15 @@ fn replay(common: &Common, app: &App, callback: i64) -> Result<()> {
     common.output(&CallbackReceipt::from(receipt), || text.trim().to_owned())
 }
 
-fn sandbox_pay(common: &Common, app: &App, order_no: &str, rehearsal: &TestPayment) -> Result<()> {
-    let rehearsed = sandbox::pay(&app.payments, order_no, rehearsal).map_err(name_missing("Order", order_no))?;
-    record_audit(app, "payments sandbox-pay", Some(rehearsed.order.user), cli_authority(None))?;
-    common.output(&Rehearsed::from(rehearsed.clone()), || {
-        let callback = rehearsed.answer.as_deref().map_or_else(
+fn sandbox_pay(common: &Common, app: &App, order_no: &str, payment: &TestPayment) -> Result<()> {
+    let paid = sandbox::pay(&app.payments, order_no, payment).map_err(name_missing("Order", order_no))?;
+    record_audit(app, "payments sandbox-pay", Some(paid.order.user), cli_authority(None))?;
+    common.output(&Rehearsed::from(paid.clone()), || {
+        let callback = paid.answer.as_deref().map_or_else(
             || "callback lost".to_owned(),
             |response| format!("callback delivered, response `{response}`"),
         );
-        format!("{callback}; {}", state_text(&rehearsed.order))
+        format!("{callback}; {}", state_text(&paid.order))
     })
 }
 

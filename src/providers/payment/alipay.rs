@@ -1,29 +1,29 @@
 //! Alipay's open platform: app payments over the classic gateway, signed with RSA2.
 //!
-//! Three keys are involved: ours signs requests, its public half is uploaded to the provider, and the provider's public
-//! key verifies notifications and responses. Mixing up the two public keys is the commonest mistake, and is detected
-//! when the gateway is built.
+//! Three keys are involved: our private key signs requests, the provider holds its public half, and the provider's
+//! public key verifies callbacks and responses. Mixing up the two public keys is the most common mistake, and is
+//! detected when the gateway is built.
 //!
-//! A response with a bad signature is worthless: a query fails as invalid, and a call that moves money or closes a
-//! trade has an unknown outcome, so the caller must query before repeating it.
+//! A response with an invalid signature proves nothing: a query fails as invalid, and a call that moves money or closes
+//! a trade has an unknown outcome. The caller must then query before repeating it.
 
 use std::time::Duration;
 
 use serde::Serialize;
 
+use super::callback::CallbackReader;
 use super::clock_text::shanghai_milliseconds;
-use super::notification::NotificationReader;
 use super::order_string::Merchant;
 use super::signing::{Signer, Verifier};
 use super::{
-    CloseOutcome, Fen, OrderRequest, PaymentGateway, PaymentNotification, RefundOutcome, RefundRequest, RefundState,
-    Rejection, Trade, TradeState, TradeStatus, refund_implied_by_query,
+    CloseOutcome, Fen, OrderRequest, PaymentCallback, PaymentGateway, RefundOutcome, RefundQueryOutcome, RefundRequest,
+    Rejection, Trade, TradeQueryOutcome, TradeStatus, refund_implied_by_query,
 };
 use crate::providers::client::{Client, Limits, Post};
 use crate::providers::rsa::{PrivateKey, PublicKey};
 use crate::providers::{Failure, FailureKind, WallClock};
 
-use answer::{AlipayResponse, AnswerFault};
+use answer::{AlipayResponse, ResponseFault};
 use calls::{AlipayOperation, CLOSE, QUERY, QUERY_REFUND, REFUND, refusal};
 pub use settings::{AlipaySettings, SettingFault};
 use settings::{fault, keep};
@@ -32,20 +32,20 @@ mod answer;
 mod calls;
 mod settings;
 #[cfg(test)]
-mod stub_vendor;
+mod stub_provider;
 #[cfg(test)]
 mod tests;
 
 pub const PROVIDER: &str = "alipay";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Characters of the provider's number of a trade.
-const LONGEST_NUMBER: usize = 64;
-const LONGEST_ANSWER_BYTES: usize = 256 * 1024;
+/// Maximum characters of the provider's trade number.
+const MAX_NUMBER_LENGTH: usize = 64;
+const MAX_RESPONSE_BYTES: usize = 256 * 1024;
 
 /// The gateway to Alipay.
 pub struct Alipay {
     merchant: Merchant,
-    reader: NotificationReader,
+    reader: CallbackReader,
     gateway_url: String,
     client: Client,
     clock: WallClock,
@@ -61,7 +61,7 @@ impl Alipay {
             return Err(faults);
         };
         if private_key.public_key() == public_key {
-            faults.push(fault("alipay_public_key", "this is our own public key; the provider's is needed here"));
+            faults.push(fault("alipay_public_key", "is this service's own public key; set the provider's public key"));
         }
         if faults.is_empty() { Ok(Self::assemble(settings, private_key, public_key, clock)) } else { Err(faults) }
     }
@@ -74,7 +74,7 @@ impl Alipay {
             notify_url: settings.notify_url.clone(),
             signer: Signer::Rsa2(private_key),
         };
-        let reader = NotificationReader {
+        let reader = CallbackReader {
             channel: PROVIDER,
             app_id: settings.app_id.clone(),
             seller_id: settings.seller_id.clone(),
@@ -92,9 +92,9 @@ impl Alipay {
         Self { merchant, reader, gateway_url, client: Client::new(PROVIDER, limits), clock }
     }
 
-    /// Sends one call and proves the answer. The answer may still be a refusal.
+    /// Sends one call and verifies the response, which may still be a refusal.
     fn call(&self, call: AlipayOperation, content: &impl Serialize) -> Result<AlipayResponse, Failure> {
-        self.exchange(call, content).map_err(|failure| call.with_honest_outcome(failure))
+        self.exchange(call, content).map_err(|failure| call.with_unknown_outcome(failure))
     }
 
     fn exchange(&self, call: AlipayOperation, content: &impl Serialize) -> Result<AlipayResponse, Failure> {
@@ -107,24 +107,24 @@ impl Alipay {
             ],
             body: body.as_bytes(),
             total: None,
-            comes_whole: false,
+            is_unstreamed: false,
         };
         let answer = self.client.post(&post)?;
         let trace = answer.header("trace_id").map(str::to_owned);
         let result = if answer.status == 200 {
-            answer.read_all(LONGEST_ANSWER_BYTES).and_then(|body| self.prove(call, &body))
+            answer.read_all(MAX_RESPONSE_BYTES).and_then(|body| self.verify(call, &body))
         } else {
             Err(calls::http_failure(PROVIDER, answer.status))
         };
         result.map_err(|failure| failure.with_request_id(trace.as_deref()))
     }
 
-    fn prove(&self, call: AlipayOperation, body: &[u8]) -> Result<AlipayResponse, Failure> {
+    fn verify(&self, call: AlipayOperation, body: &[u8]) -> Result<AlipayResponse, Failure> {
         answer::read(body, &call.response_key(), &self.reader.verifier).map_err(|fault| match fault {
-            AnswerFault::UnsignedError(answer) => unsigned_refusal(&answer),
-            AnswerFault::Unreadable => nonsense("answer_unreadable"),
-            AnswerFault::Unsigned => nonsense("answer_unsigned"),
-            AnswerFault::SignatureInvalid => nonsense("answer_signature_invalid"),
+            ResponseFault::UnsignedError(answer) => unsigned_refusal(&answer),
+            ResponseFault::Unreadable => invalid_response("answer_unreadable"),
+            ResponseFault::Unsigned => invalid_response("answer_unsigned"),
+            ResponseFault::SignatureInvalid => invalid_response("answer_signature_invalid"),
         })
     }
 }
@@ -142,17 +142,17 @@ impl PaymentGateway for Alipay {
         self.merchant.order_string(order)
     }
 
-    fn read_notification(&self, form_body: &[u8]) -> Result<PaymentNotification, Rejection> {
+    fn read_callback(&self, form_body: &[u8]) -> Result<PaymentCallback, Rejection> {
         self.reader.read(form_body)
     }
 
-    fn query(&self, order_no: &str) -> Result<TradeState, Failure> {
+    fn query(&self, order_no: &str) -> Result<TradeQueryOutcome, Failure> {
         let answer = self.call(QUERY, &calls::TradeKey { out_trade_no: order_no })?;
         if answer.is_success() {
-            return trade_of(&answer, order_no).map(TradeState::Found);
+            return trade_of(&answer, order_no).map(TradeQueryOutcome::Found);
         }
         match answer.sub_code() {
-            "ACQ.TRADE_NOT_EXIST" => Ok(TradeState::NotFound),
+            "ACQ.TRADE_NOT_EXIST" => Ok(TradeQueryOutcome::NotFound),
             _ => Err(refusal(PROVIDER, &answer)),
         }
     }
@@ -160,7 +160,7 @@ impl PaymentGateway for Alipay {
     fn close(&self, order_no: &str) -> Result<CloseOutcome, Failure> {
         let answer = self.call(CLOSE, &calls::TradeKey { out_trade_no: order_no })?;
         if answer.is_success() {
-            answer.is_about(order_no).map_err(|code| CLOSE.with_honest_outcome(nonsense(code)))?;
+            answer.is_about(order_no).map_err(|code| CLOSE.with_unknown_outcome(invalid_response(code)))?;
             return Ok(CloseOutcome::Closed);
         }
         match answer.sub_code() {
@@ -186,7 +186,7 @@ impl PaymentGateway for Alipay {
         if !answer.is_success() {
             return Err(refusal(PROVIDER, &answer));
         }
-        answer.is_about(&refund.order_no).map_err(|code| REFUND.with_honest_outcome(nonsense(code)))?;
+        answer.is_about(&refund.order_no).map_err(|code| REFUND.with_unknown_outcome(invalid_response(code)))?;
         let total = answer.refund_fee.as_deref().and_then(|fee| Fen::parse(fee).ok());
         Ok(match answer.fund_change.as_deref() {
             Some("Y") => RefundOutcome::Moved { total },
@@ -194,20 +194,20 @@ impl PaymentGateway for Alipay {
         })
     }
 
-    fn query_refund(&self, order_no: &str, refund_no: &str) -> Result<RefundState, Failure> {
+    fn query_refund(&self, order_no: &str, refund_no: &str) -> Result<RefundQueryOutcome, Failure> {
         let content = calls::RefundKey { out_trade_no: order_no, out_request_no: refund_no };
         let answer = self.call(QUERY_REFUND, &content)?;
         if answer.is_success() {
-            return refund_state_of(&answer, order_no, refund_no);
+            return refund_outcome_of(&answer, order_no, refund_no);
         }
         match answer.sub_code() {
-            "ACQ.TRADE_NOT_EXIST" => Ok(RefundState::NotFound),
+            "ACQ.TRADE_NOT_EXIST" => Ok(RefundQueryOutcome::NotFound),
             _ => Err(refusal(PROVIDER, &answer)),
         }
     }
 }
 
-fn nonsense(code: &str) -> Failure {
+fn invalid_response(code: &str) -> Failure {
     Failure::new(FailureKind::InvalidResponse, PROVIDER, code)
 }
 
@@ -220,10 +220,10 @@ fn unsigned_refusal(answer: &AlipayResponse) -> Failure {
 }
 
 fn trade_of(answer: &AlipayResponse, order_no: &str) -> Result<Trade, Failure> {
-    let incomplete = || nonsense("answer_incomplete");
-    answer.is_about(order_no).map_err(nonsense)?;
+    let incomplete = || invalid_response("answer_incomplete");
+    answer.is_about(order_no).map_err(invalid_response)?;
     if answer.trans_currency.as_deref().is_some_and(|currency| !matches!(currency, "" | "CNY")) {
-        return Err(nonsense("wrong_currency"));
+        return Err(invalid_response("wrong_currency"));
     }
     let status = answer.trade_status.as_deref().and_then(TradeStatus::from_name).ok_or_else(incomplete)?;
     let amount = answer.total_amount.as_deref().and_then(|text| Fen::parse(text).ok()).ok_or_else(incomplete)?;
@@ -241,18 +241,22 @@ fn trade_of(answer: &AlipayResponse, order_no: &str) -> Result<Trade, Failure> {
 
 /// Returns true if the text can be the provider's number of a trade.
 fn is_number(text: &str) -> bool {
-    (1..=LONGEST_NUMBER).contains(&text.len())
+    (1..=MAX_NUMBER_LENGTH).contains(&text.len())
 }
 
-fn refund_state_of(answer: &AlipayResponse, order_no: &str, refund_no: &str) -> Result<RefundState, Failure> {
+fn refund_outcome_of(answer: &AlipayResponse, order_no: &str, refund_no: &str) -> Result<RefundQueryOutcome, Failure> {
     let status = answer.refund_status.as_deref().unwrap_or_default();
     let Some(amount) = answer.refund_amount.as_deref().filter(|amount| !amount.is_empty()) else {
-        return Ok(if status.is_empty() { RefundState::NotFound } else { RefundState::Unconfirmed });
+        return Ok(if status.is_empty() { RefundQueryOutcome::NotFound } else { RefundQueryOutcome::Unconfirmed });
     };
     let differs = |named: &Option<String>, asked: &str| named.as_deref().is_some_and(|named| named != asked);
     if differs(&answer.out_trade_no, order_no) || differs(&answer.out_request_no, refund_no) {
-        return Err(nonsense("answer_for_another_refund"));
+        return Err(invalid_response("answer_for_another_refund"));
     }
-    let amount = Fen::parse(amount).map_err(|_| nonsense("answer_incomplete"))?;
-    Ok(if status == "REFUND_SUCCESS" { RefundState::Succeeded { amount } } else { RefundState::Unconfirmed })
+    let amount = Fen::parse(amount).map_err(|_| invalid_response("answer_incomplete"))?;
+    Ok(if status == "REFUND_SUCCESS" {
+        RefundQueryOutcome::Succeeded { amount }
+    } else {
+        RefundQueryOutcome::Unconfirmed
+    })
 }

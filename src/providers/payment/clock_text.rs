@@ -9,14 +9,14 @@ use jiff::tz::{Offset, TimeZone};
 
 const SHANGHAI: Offset = Offset::constant(8);
 
-/// The provider's text for a time in epoch milliseconds; `None` outside the calendar.
+/// Formats epoch milliseconds as the provider does; `None` outside the calendar.
 pub(super) fn shanghai_text(milliseconds: i64) -> Option<String> {
     let moment = Timestamp::from_millisecond(milliseconds).ok()?;
     let local = SHANGHAI.to_datetime(moment);
     (0..=9999).contains(&local.year()).then(|| local.strftime("%Y-%m-%d %H:%M:%S").to_string())
 }
 
-/// Epoch milliseconds of the provider's text, which may carry a fraction of a second.
+/// Parses the provider's text, which may have fractions of a second, into epoch milliseconds.
 pub(super) fn shanghai_milliseconds(text: &str) -> Option<i64> {
     let local = DateTime::strptime("%Y-%m-%d %H:%M:%S%.f", text).ok()?;
     let moment = local.to_zoned(TimeZone::fixed(SHANGHAI)).ok()?;
@@ -31,7 +31,7 @@ mod tests {
     const AFTERNOON: i64 = 1_768_465_800_000;
 
     #[test]
-    fn times_are_written_and_read_in_shanghai() {
+    fn formats_and_parses_shanghai_time() {
         assert_eq!(shanghai_text(AFTERNOON).as_deref(), Some("2026-01-15 16:30:00"));
         assert_eq!(shanghai_milliseconds("2026-01-15 16:30:00"), Some(AFTERNOON));
         assert_eq!(shanghai_milliseconds("2026-01-15 16:30:00.123"), Some(AFTERNOON + 123));
@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_and_impossible_times_are_none() {
+    fn rejects_other_texts_and_impossible_times() {
         for text in ["", "2026-01-15", "2026-13-01 00:00:00", "2026-01-15T16:30:00Z", "yesterday"] {
             assert_eq!(shanghai_milliseconds(text), None, "{text}");
         }

@@ -1,4 +1,4 @@
-//! Delivering a notification as a provider does: one POST of a form, answered with one word.
+//! Delivers a callback as a provider does: one POST of a form, with a one-word response.
 
 use std::time::Duration;
 
@@ -7,22 +7,23 @@ use crate::providers::{
     client::{Client, Limits, Post},
 };
 
-const PROVIDER: &str = "notification";
-const TIME: Duration = Duration::from_secs(10);
-/// A service answers seven characters; more than this is some other server's page.
-const LONGEST_ANSWER_BYTES: usize = 4096;
+const PROVIDER: &str = "callback";
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// A service responds with seven characters; a longer response is another server's page.
+const MAX_RESPONSE_BYTES: usize = 4096;
 
-/// Posts the form and returns the answer's text, whatever it says.
+/// Posts the form and returns the text of the response, whatever it is.
 pub fn deliver(address: &str, form: &str) -> Result<String, Failure> {
-    let limits = Limits { connect: TIME, first_byte: TIME, idle: TIME, total: TIME, reuse_connections: false };
+    let limits =
+        Limits { connect: TIMEOUT, first_byte: TIMEOUT, idle: TIMEOUT, total: TIMEOUT, reuse_connections: false };
     let post = Post {
         url: address,
         headers: &[("content-type", "application/x-www-form-urlencoded; charset=utf-8")],
         body: form.as_bytes(),
         total: None,
-        comes_whole: false,
+        is_unstreamed: false,
     };
     let answer = Client::new(PROVIDER, limits).post(&post)?;
-    let bytes = answer.read_all(LONGEST_ANSWER_BYTES)?;
+    let bytes = answer.read_all(MAX_RESPONSE_BYTES)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -1,21 +1,21 @@
-//! Form encoding, and the texts that are signed: one place for both directions of every signed message.
+//! Form encoding, and the canonical texts that requests and callbacks sign.
 //!
-//! Decoding is strict and happens exactly once; a message that two decoders could read differently is
-//! refused. The surprise is how weak the provider's canonical text is: `name=value` pairs are joined raw, so
-//! one signed text can be cut into fields in several ways. `decode` therefore allows plain names only, and
-//! `hides_field` finds values that swallowed a neighbour.
+//! Decoding is strict and happens exactly once; a message that two decoders could read differently is rejected. The
+//! surprise: the provider's canonical text joins `name=value` pairs without escaping, so one signed text can be split
+//! into fields in several ways. `decode` therefore accepts plain names only, and `hides_field` finds values that
+//! contain another field.
 
 use std::borrow::Cow;
 
 use crate::providers::percent;
 
-/// A parameter, decoded: name and value.
+/// A decoded parameter: name and value.
 pub type FormField = (String, String);
 
 /// The reason why a form could not be parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FormFault {
-    /// A broken escape, an empty segment, a segment without `=`, a name of other than plain characters.
+    /// A broken escape, an empty segment, a segment without `=`, or a name with other than plain characters.
     Malformed,
     /// The `charset` field names something other than UTF-8.
     WrongCharset,
@@ -23,11 +23,11 @@ pub enum FormFault {
     NotUtf8,
 }
 
-/// Decodes `application/x-www-form-urlencoded` bytes into fields, in the order sent.
+/// Decodes `application/x-www-form-urlencoded` bytes into fields, in the order received.
 pub fn decode(body: &[u8]) -> Result<Vec<FormField>, FormFault> {
     let pairs = body.split(|&byte| byte == b'&').map(decode_pair).collect::<Option<Vec<_>>>();
     let pairs = pairs.ok_or(FormFault::Malformed)?;
-    // The character set is looked at before the bytes are taken for UTF-8, so that the reason given is the true one.
+    // The charset is checked before UTF-8, so that the reported reason is the real one.
     if pairs.iter().any(|(name, value)| name == "charset" && !value.eq_ignore_ascii_case(b"utf-8")) {
         return Err(FormFault::WrongCharset);
     }
@@ -37,21 +37,22 @@ pub fn decode(body: &[u8]) -> Result<Vec<FormField>, FormFault> {
         .collect()
 }
 
-/// `name=value&…` with encoded values, in the order given.
+/// Encodes `name=value&…` in the order given.
 pub(super) fn encode_all<Name: AsRef<str>, Value: AsRef<str>>(fields: &[(Name, Value)]) -> String {
     let pairs: Vec<String> =
         fields.iter().map(|(name, value)| format!("{}={}", name.as_ref(), percent::encode(value.as_ref()))).collect();
     pairs.join("&")
 }
 
-/// The text signed for a request: all fields but `sign`, empty ones dropped, sorted by name, joined raw.
+/// Returns the text that a request signs: all fields but `sign`, without empty ones, sorted by name, joined without
+/// escaping.
 pub(super) fn request_text<Name: AsRef<str>, Value: AsRef<str>>(fields: &[(Name, Value)]) -> String {
     let signed = borrowed(fields).filter(|(name, value)| *name != "sign" && !value.is_empty());
     canonical_text(signed.collect())
 }
 
-/// The text signed for a notification: all fields but `sign` and `sign_type`, empty ones kept, sorted by name.
-pub(super) fn notification_text<Name: AsRef<str>, Value: AsRef<str>>(fields: &[(Name, Value)]) -> String {
+/// Returns the text that a callback signs: all fields but `sign` and `sign_type`, including empty ones, sorted by name.
+pub(super) fn callback_text<Name: AsRef<str>, Value: AsRef<str>>(fields: &[(Name, Value)]) -> String {
     let signed = borrowed(fields).filter(|(name, _)| *name != "sign" && *name != "sign_type");
     canonical_text(signed.collect())
 }
@@ -64,31 +65,31 @@ pub(super) fn hides_field(value: &str, names: &[&str]) -> bool {
     value.split('&').skip(1).filter_map(|piece| piece.split_once('=')).any(|(name, _)| names.contains(&name))
 }
 
-/// A name that occurs twice, if one does.
+/// Returns a name that occurs more than once, if there is one.
 pub(super) fn duplicate_name(fields: &[FormField]) -> Option<&str> {
     let mut names: Vec<&str> = fields.iter().map(|(name, _)| name.as_str()).collect();
     names.sort_unstable();
     names.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
 }
 
-/// The value of the first field of that name, unless it is empty.
+/// Returns the value of the first field with this name, unless it is empty.
 pub(super) fn value_of<'a>(fields: &'a [FormField], name: &str) -> Option<&'a str> {
     let (_, value) = fields.iter().find(|(found, _)| found == name)?;
     (!value.is_empty()).then_some(value)
 }
 
-/// Returns true for a field that says who paid, and not what.
+/// Returns true for a field that identifies the payer.
 fn is_about_payer(name: &str) -> bool {
     (name.starts_with("buyer_") && name != "buyer_pay_amount") || matches!(name, "open_id" | "payer_logon_id")
 }
 
-/// Returns the fields of a notification that say who paid, in the order sent.
+/// Returns the fields of a callback that identify the payer, in the order received.
 pub fn payer_fields(body: &[u8]) -> Vec<FormField> {
     let fields = decode(body).unwrap_or_default();
     fields.into_iter().filter(|(name, value)| is_about_payer(name) && !value.is_empty()).collect()
 }
 
-/// Returns a notification without the fields that say who paid. Its signature no longer fits.
+/// Returns a callback without the fields that identify the payer. Its signature no longer matches.
 pub fn without_payer(body: &[u8]) -> Vec<u8> {
     let is_kept = |segment: &&[u8]| !decode_pair(segment).is_some_and(|(name, _)| is_about_payer(&name));
     body.split(|&byte| byte == b'&').filter(is_kept).collect::<Vec<_>>().join(&b'&')
@@ -146,13 +147,13 @@ mod tests {
     }
 
     #[test]
-    fn values_are_decoded_exactly_once() {
+    fn decodes_values_exactly_once() {
         let decoded = decode(b"a=1+2&b=1%2B2&c=10%25&d=%2520&e=%e9%87%91&f=").unwrap();
         assert_eq!(decoded, fields(&[("a", "1 2"), ("b", "1+2"), ("c", "10%"), ("d", "%20"), ("e", "金"), ("f", "")]));
     }
 
     #[test]
-    fn doubtful_forms_are_refused() {
+    fn rejects_ambiguous_forms() {
         for body in
             ["", "a", "=1", "a=1&", "&a=1", "a=1&&b=2", "a=%", "a=%4", "a=%zz", "a=%+1", "a%26b=1", "a%3D=1", "a+b=1"]
         {
@@ -165,14 +166,14 @@ mod tests {
     }
 
     #[test]
-    fn the_two_signed_texts_differ_in_what_they_drop() {
+    fn requests_and_callbacks_sign_different_fields() {
         let message = fields(&[("b", "2 &"), ("sign", "x"), ("a", ""), ("sign_type", "RSA2")]);
         assert_eq!(request_text(&message), "b=2 &&sign_type=RSA2");
-        assert_eq!(notification_text(&message), "a=&b=2 &");
+        assert_eq!(callback_text(&message), "a=&b=2 &");
     }
 
     #[test]
-    fn a_swallowed_neighbour_is_found() {
+    fn finds_values_that_contain_another_field() {
         assert!(hides_field("6.00&refund_fee=1.50", &["refund_fee"]));
         assert!(hides_field("6.00&x&refund_fee=", &["refund_fee"]));
         assert!(!hides_field("60 & refund_fee=1", &["refund_fee"]));
@@ -181,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_payer_is_taken_out_and_nothing_else() {
+    fn removes_only_the_payer() {
         let body = b"a=1&buyer_id=2088&buyer_pay_amount=6.00&buyer%5flogon_id=159%2a&seller_id=9&b=";
         assert_eq!(payer_fields(body), fields(&[("buyer_id", "2088"), ("buyer_logon_id", "159*")]));
         assert_eq!(without_payer(body), b"a=1&buyer_pay_amount=6.00&seller_id=9&b=");

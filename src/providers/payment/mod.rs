@@ -1,11 +1,10 @@
-//! Payment providers: the gateway trait, and the plain types that cross the boundary.
+//! Payment providers: the gateway trait and its data types.
 //!
-//! A gateway signs orders, verifies notifications and queries the provider. It stores nothing and knows no user.
-//! [`judge`] decides the effect of a report on an order; the caller applies it inside the transaction that holds the
-//! order.
+//! A gateway signs orders, verifies callbacks and queries the provider. It stores nothing and knows no user. [`judge`]
+//! decides the effect of a report on an order; the caller applies it inside the transaction that holds the order.
 //!
-//! A [`Trade`] is the same whether it came in a notification or from a query, and only those two may lead to a credit.
-//! A client's own report of a payment is worth nothing.
+//! A [`Trade`] comes from a callback or a query, and only those may lead to a credit. A payment reported by a client
+//! proves nothing.
 
 pub mod alipay;
 pub mod delivery;
@@ -14,7 +13,7 @@ pub mod sandbox;
 mod clock_text;
 pub mod form;
 mod settlement_rule;
-mod notification;
+mod callback;
 mod order_string;
 mod signing;
 #[cfg(test)]
@@ -27,52 +26,52 @@ use crate::{
     types::{Fen, named_enum},
 };
 
-pub use notification::{MAX_NOTIFICATION_BYTES, Rejection, RejectionReason};
+pub use callback::{MAX_CALLBACK_BYTES, Rejection, RejectionReason};
 pub use settlement_rule::{OrderState, OrderView, RejectReason, ReviewReason, SettlementDecision, judge};
 
-/// The names of all gateways there are.
+/// The names of all gateways.
 pub const CHANNELS: [&str; 2] = [alipay::PROVIDER, sandbox::PROVIDER];
 
-/// A payment provider. All calls block; all but `order_string` and `read_notification` may take seconds.
+/// A payment provider. All calls block; all but `order_string` and `read_callback` may take seconds.
 pub trait PaymentGateway: Send + Sync {
-    /// The channel that an order made with this gateway is stored under.
+    /// Returns the channel under which orders of this gateway are stored.
     fn name(&self) -> &'static str;
 
-    /// The provider's number of the app that orders are made for. Under another one the provider does not know them.
+    /// Returns the provider's id of our app. Orders made under another app id are unknown to the provider.
     fn app_id(&self) -> &str;
 
-    /// The signed string that the app hands unchanged to the provider's payment screen. No network is used.
+    /// Returns the signed string that the app passes unchanged to the provider's payment screen. Makes no network call.
     fn order_string(&self, order: &OrderRequest) -> Result<String, Failure>;
 
-    /// Reads a notification from the raw form body, and proves it: signature, application and seller are ours.
-    /// Whether it fits an order is for [`judge`].
-    fn read_notification(&self, form_body: &[u8]) -> Result<PaymentNotification, Rejection>;
+    /// Parses a callback from the raw form body and verifies that signature, app and seller are ours. [`judge`] decides
+    /// its effect on an order.
+    fn read_callback(&self, form_body: &[u8]) -> Result<PaymentCallback, Rejection>;
 
-    /// Asks for the trade of an order. A trade comes into being only when the buyer confirms, so not finding
-    /// one is an ordinary answer.
-    fn query(&self, order_no: &str) -> Result<TradeState, Failure>;
+    /// Queries the trade of an order. A trade exists only once the buyer has confirmed, so a missing trade is a normal
+    /// outcome.
+    fn query(&self, order_no: &str) -> Result<TradeQueryOutcome, Failure>;
 
     /// Closes an unpaid trade. After `OutcomeUnknown`, query before repeating.
     fn close(&self, order_no: &str) -> Result<CloseOutcome, Failure>;
 
-    /// Returns money. Safe to repeat with the same refund number and amount; after `OutcomeUnknown` or
-    /// `Unconfirmed`, ask `query_refund` (ten seconds later at the soonest) before anything else.
+    /// Refunds money. Safe to repeat with the same refund number and amount. After `OutcomeUnknown` or `Unconfirmed`,
+    /// call `query_refund` (ten seconds later at the earliest) before anything else.
     fn refund(&self, refund: &RefundRequest) -> Result<RefundOutcome, Failure>;
 
-    /// Asks whether a refund took effect.
-    fn query_refund(&self, order_no: &str, refund_no: &str) -> Result<RefundState, Failure>;
+    /// Queries if a refund took effect.
+    fn query_refund(&self, order_no: &str, refund_no: &str) -> Result<RefundQueryOutcome, Failure>;
 }
 
 /// An order to be paid.
 #[derive(Debug, Clone)]
 pub struct OrderRequest {
-    /// Our number: at most 64 letters, digits and `_`, never used twice.
+    /// Our order number: at most 64 letters, digits and `_`, never reused.
     pub order_no: String,
     /// 0.01 to 100 000 000.00 yuan.
     pub amount: Fen,
     /// Shown to the buyer: at most 256 characters, without `/`, `=` and `&`. Must not change once sent.
     pub subject: String,
-    /// Epoch milliseconds. The provider closes the trade by itself then.
+    /// Epoch milliseconds. The provider closes the trade at this time.
     pub expires_at: i64,
     /// Epoch milliseconds.
     pub now: i64,
@@ -82,7 +81,7 @@ named_enum! {
     /// The state of a trade at the provider, under the provider's names.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
     pub enum TradeStatus {
-        /// Made, not paid.
+        /// Created, not paid.
         #[serde(rename = "WAIT_BUYER_PAY")]
         WaitBuyerPay = "WAIT_BUYER_PAY",
         /// Paid; can be refunded.
@@ -100,24 +99,24 @@ named_enum! {
 /// A verified report of the provider about a trade.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trade {
-    /// The [`PaymentGateway::name`] that vouches for it.
+    /// The [`PaymentGateway::name`] of the gateway that verified it.
     pub channel: &'static str,
     pub order_no: String,
-    /// The provider's number.
+    /// The provider's trade number.
     pub trade_no: String,
     /// The order's price as the provider knows it, before vouchers.
     pub amount: Fen,
     pub status: TradeStatus,
     /// Epoch milliseconds.
     pub paid_at: Option<i64>,
-    /// Present when money has gone back.
+    /// Set if money was refunded.
     pub refunded: Option<RefundResult>,
 }
 
-/// Money that has gone back to the buyer.
+/// Money that was refunded to the buyer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefundResult {
-    /// The total returned so far; `None` if the provider did not report it.
+    /// The total refunded so far; `None` if the provider did not report it.
     pub total: Option<Fen>,
     /// The refund that the report is about.
     pub refund_no: Option<String>,
@@ -125,20 +124,20 @@ pub struct RefundResult {
     pub at: Option<i64>,
 }
 
-/// A genuine message from the provider.
+/// A genuine callback of the provider.
 #[derive(Clone, PartialEq, Eq)]
-pub struct PaymentNotification {
-    /// Equal for every repetition of one notification.
+pub struct PaymentCallback {
+    /// Equal for all deliveries of one callback.
     pub notify_id: String,
     pub trade: Trade,
-    /// All parameters as received, decoded, in order. They hold a masked buyer account, so `Debug` leaves them out.
+    /// All parameters as received, decoded, in order. They contain a masked buyer account, so `Debug` omits them.
     pub fields: Vec<(String, String)>,
 }
 
-/// The answer to a trade query.
+/// The outcome of a trade query.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TradeState {
-    /// The buyer has not confirmed yet, and perhaps never will.
+pub enum TradeQueryOutcome {
+    /// The buyer has not confirmed yet, and may never do so.
     NotFound,
     Found(Trade),
 }
@@ -147,17 +146,17 @@ pub enum TradeState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CloseOutcome {
     Closed,
-    /// There is no trade yet; the buyer can still pay until the order string expires.
+    /// There is no trade yet. The buyer can still pay until the order string expires.
     NotFound,
     /// The trade no longer waits for payment: query it.
     NotClosable,
 }
 
-/// Money to be returned.
+/// A request to refund money.
 #[derive(Debug, Clone)]
 pub struct RefundRequest {
     pub order_no: String,
-    /// Our number for this refund: at most 64 letters, digits and `_`. It makes repetition safe.
+    /// Our refund number: at most 64 letters, digits and `_`. It makes the request safe to repeat.
     pub refund_no: String,
     pub amount: Fen,
     /// At most 256 characters; the buyer may see it.
@@ -167,27 +166,27 @@ pub struct RefundRequest {
 /// The outcome of a refund request. A request that the provider refused is a [`Failure`] of kind `Refused`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefundOutcome {
-    /// Money moved with this very call.
+    /// This call moved money.
     Moved {
-        /// The total returned so far, if the provider reported it.
+        /// The total refunded so far, if the provider reported it.
         total: Option<Fen>,
     },
-    /// The provider took the request, which is no proof: ask [`PaymentGateway::query_refund`].
+    /// The provider accepted the request, which proves nothing: call [`PaymentGateway::query_refund`].
     Unconfirmed {
-        /// The total returned so far, including this refund if it took effect.
+        /// The total refunded so far, including this refund if it took effect.
         total: Option<Fen>,
     },
 }
 
-/// The state of a refund at the provider.
+/// The outcome of a refund query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RefundState {
+pub enum RefundQueryOutcome {
     Succeeded {
         amount: Fen,
     },
     /// No such refund took effect so far.
     NotFound,
-    /// The provider knows it, and does not call it a success yet.
+    /// The provider knows the refund but has not confirmed its success yet.
     Unconfirmed,
 }
 
@@ -205,16 +204,16 @@ impl RefundRequest {
     }
 }
 
-impl PaymentNotification {
-    /// The value of a received parameter, unless it is absent or empty.
+impl PaymentCallback {
+    /// Returns the value of a received parameter, unless it is missing or empty.
     pub fn field(&self, name: &str) -> Option<&str> {
         form::value_of(&self.fields, name)
     }
 }
 
-impl fmt::Debug for PaymentNotification {
+impl fmt::Debug for PaymentCallback {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut output = formatter.debug_struct("Notification");
+        let mut output = formatter.debug_struct("PaymentCallback");
         output.field("notify_id", &self.notify_id).field("trade", &self.trade);
         output.finish_non_exhaustive()
     }

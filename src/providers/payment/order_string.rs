@@ -1,8 +1,7 @@
-//! Signed request parameters, and the order string that the app hands to the payment screen.
+//! Signed request parameters, and the order string that the app passes to the payment screen.
 //!
-//! Whatever is signed here is built here: numbers, amounts and subjects that the provider would turn down are
-//! refused before a signature exists. Subjects with `&` or `=` are refused also because those characters
-//! could make one signed text readable as another.
+//! Only this module builds what it signs. It rejects numbers, amounts and subjects that the provider would reject. It
+//! also rejects subjects with `&` or `=`, because they could make one signed text readable as another.
 
 use serde::Serialize;
 
@@ -11,7 +10,7 @@ use super::signing::Signer;
 use super::{Fen, OrderRequest, form, is_number};
 use crate::providers::{Failure, FailureKind};
 
-/// The signing side: our identity at the provider.
+/// Our identity at the provider, which signs requests.
 #[derive(Debug)]
 pub(super) struct Merchant {
     /// The gateway's name, for failures.
@@ -25,7 +24,7 @@ pub(super) struct Merchant {
 /// One parameter of a request.
 pub(super) type OrderParameter = (&'static str, String);
 
-const HIGHEST_AMOUNT_FEN: i64 = 10_000_000_000;
+const MAX_AMOUNT_FEN: i64 = 10_000_000_000;
 
 #[derive(Serialize)]
 struct AppPay<'a> {
@@ -39,7 +38,7 @@ struct AppPay<'a> {
 }
 
 impl Merchant {
-    /// The order string: `name=value&…&sign=…`, to be passed on unchanged.
+    /// Returns the order string: `name=value&…&sign=…`, to be passed on unchanged.
     pub(super) fn order_string(&self, order: &OrderRequest) -> Result<String, Failure> {
         if let Some(fault) = order_fault(order) {
             return Err(self.misconfigured(fault));
@@ -59,7 +58,7 @@ impl Merchant {
         Ok(form::encode_all(&parameters))
     }
 
-    /// The parameters that every request carries, but for `biz_content` and `sign`.
+    /// Returns the parameters that every request has, except `biz_content` and `sign`.
     pub(super) fn common_parameters(&self, method: &'static str, now: i64) -> Result<Vec<OrderParameter>, Failure> {
         Ok(vec![
             ("method", method.to_owned()),
@@ -71,7 +70,7 @@ impl Merchant {
         ])
     }
 
-    /// Appends `sign`, made over all parameters.
+    /// Appends `sign`, computed over all parameters.
     pub(super) fn sign(&self, parameters: &mut Vec<OrderParameter>) -> Result<(), Failure> {
         let text = form::request_text(parameters);
         let signature = self.signer.sign(&text).map_err(|_| self.misconfigured("signing_failed"))?;
@@ -79,7 +78,7 @@ impl Merchant {
         Ok(())
     }
 
-    /// The compact JSON of a `biz_content`.
+    /// Serialises a `biz_content` as compact JSON.
     pub(super) fn json(&self, content: &impl Serialize) -> Result<String, Failure> {
         serde_json::to_string(content).map_err(|_| self.misconfigured("content_not_serializable"))
     }
@@ -95,7 +94,7 @@ impl Merchant {
 
 /// Returns true if the amount can be charged or refunded.
 pub(super) fn is_chargeable(amount: Fen) -> bool {
-    (1..=HIGHEST_AMOUNT_FEN).contains(&amount.as_fen())
+    (1..=MAX_AMOUNT_FEN).contains(&amount.as_fen())
 }
 
 fn order_fault(order: &OrderRequest) -> Option<&'static str> {
@@ -143,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn every_published_order_string_is_signed_alike() {
+    fn signs_published_order_strings_equally() {
         let all = vectors::alipay();
         for name in ["official_python", "official_node", "community_python"] {
             let vector = &all["app_pay"][name];
@@ -156,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn every_published_order_string_carries_the_signed_parameters() {
+    fn published_order_strings_have_the_signed_parameters() {
         let all = vectors::alipay();
         for name in ["official_python", "official_node", "community_python"] {
             let vector = &all["app_pay"][name];
@@ -169,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_string_is_signed_by_us_and_complete() {
+    fn order_strings_are_signed_and_complete() {
         let order_string = merchant().order_string(&order()).unwrap();
         let fields = form::decode(order_string.as_bytes()).unwrap();
         let text = "app_id=2021000000000001&biz_content={\"out_trade_no\":\"D202601150000000001\",\
@@ -190,7 +189,7 @@ mod tests {
             (|order| order.order_no = "D-1".to_owned(), "invalid_order_number"),
             (|order| order.order_no = "D".repeat(65), "invalid_order_number"),
             (|order| order.amount = Fen::ZERO, "amount_out_of_range"),
-            (|order| order.amount = Fen::from_fen(HIGHEST_AMOUNT_FEN + 1).unwrap(), "amount_out_of_range"),
+            (|order| order.amount = Fen::from_fen(MAX_AMOUNT_FEN + 1).unwrap(), "amount_out_of_range"),
             (|order| order.subject = "coins&trade_status=TRADE_SUCCESS".to_owned(), "invalid_subject"),
             (|order| order.subject = "币".repeat(257), "invalid_subject"),
             (|order| order.subject = "two\nlines".to_owned(), "invalid_subject"),

@@ -1,11 +1,11 @@
 //! A payment provider inside the process, for development, tests and demonstrations.
 //!
-//! It speaks Alipay's protocol with the same code: order strings, notifications and their checks differ only in the
-//! signature scheme. Each installation generates its own key at its first start ([`Sandbox::generate_key`]), so that no
-//! other installation can sign a payment for this server.
+//! It uses the same code as Alipay: order strings, callbacks and their verification differ only in the signature
+//! scheme. Each installation generates its own key at its first start ([`Sandbox::generate_key`]), so that no other
+//! installation can sign a payment for this server.
 //!
-//! It keeps no state: its trades are stored in a [`SandboxLedger`]. It never delivers by itself: [`Sandbox::pay`]
-//! returns the notification, and the caller posts it once, twice or not at all.
+//! It has no state: its trades are stored in a [`SandboxLedger`]. It never delivers a callback itself: [`Sandbox::pay`]
+//! returns the callback, and the caller posts it once, twice or not at all.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use std::sync::Arc;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use ring::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair as _};
 
-use super::notification::NotificationReader;
+use super::callback::CallbackReader;
 use super::order_string::Merchant;
 use super::signing::{Signer, Verifier};
 use super::{
-    CloseOutcome, OrderRequest, PaymentGateway, PaymentNotification, RefundOutcome, RefundRequest, RefundState,
-    Rejection, TradeState,
+    CloseOutcome, OrderRequest, PaymentCallback, PaymentGateway, RefundOutcome, RefundQueryOutcome, RefundRequest,
+    Rejection, TradeQueryOutcome,
 };
 use crate::providers::{Failure, FailureKind, WallClock};
 
@@ -36,40 +36,40 @@ pub const PROVIDER: &str = "sandbox";
 /// Used as the application id and the seller id.
 const APP_ID: &str = "sandbox";
 const SELLER_ID: &str = "sandbox_seller";
-/// Two callers rarely change one trade at once; more than this many lost races in a row mean a broken ledger.
+/// Two callers rarely change one trade at once; more failed attempts mean that the storage is broken.
 const CHANGE_ATTEMPTS: usize = 8;
 
-/// The storage of the sandbox's trades: the provider's books, not ours.
+/// The storage of the sandbox's trades, which stands for the provider's records.
 pub trait SandboxLedger: Send + Sync {
-    /// The trade of an order, if the buyer ever came as far as the payment screen.
+    /// Returns the trade of an order, if the buyer has opened the payment screen.
     fn trade(&self, order_no: &str) -> Result<Option<SandboxTrade>, Failure>;
 
-    /// Stores a trade if the one stored has the version before it (`version - 1`; a first version, 1, needs that
-    /// none is stored). Answers whether it did, so that of two changes at once only one happens.
+    /// Stores a trade if the stored one has the preceding version, or none exists for version 1. Returns false
+    /// otherwise, so that only one of two concurrent changes happens.
     fn store(&self, trade: &SandboxTrade) -> Result<bool, Failure>;
 }
 
-/// The key cannot be made or used.
+/// The key is invalid or could not be generated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the sandbox key is not a P-256 private key in PKCS#8 form, or no key could be made")]
+#[error("the sandbox key is not a P-256 private key in PKCS#8 form, or no key could be generated")]
 pub struct SandboxKeyError;
 
 /// The sandbox gateway.
 pub struct Sandbox {
     merchant: Merchant,
-    reader: NotificationReader,
+    reader: CallbackReader,
     ledger: Arc<dyn SandboxLedger>,
     clock: WallClock,
 }
 
 impl Sandbox {
-    /// Makes a new key, as PKCS#8 bytes. Keep it as secret as the tokens' key: who has it can pay without money.
+    /// Generates a key, as PKCS#8 bytes. Must be kept secret: whoever has it can pay without money.
     pub fn generate_key() -> Result<Vec<u8>, SandboxKeyError> {
         let document = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &SystemRandom::new());
         document.map(|document| document.as_ref().to_vec()).map_err(|_| SandboxKeyError)
     }
 
-    /// A sandbox with a key from [`Sandbox::generate_key`]. `notify_url` is only written into order strings.
+    /// Creates a sandbox with a key from [`Sandbox::generate_key`]. `notify_url` is only written into order strings.
     pub fn new(
         key: &[u8],
         notify_url: &str,
@@ -78,7 +78,7 @@ impl Sandbox {
     ) -> Result<Self, SandboxKeyError> {
         let key = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, key, &SystemRandom::new());
         let key = key.map_err(|_| SandboxKeyError)?;
-        let reader = NotificationReader {
+        let reader = CallbackReader {
             channel: PROVIDER,
             app_id: APP_ID.to_owned(),
             seller_id: Some(SELLER_ID.to_owned()),
@@ -89,14 +89,14 @@ impl Sandbox {
             app_id: APP_ID.to_owned(),
             seller_id: Some(SELLER_ID.to_owned()),
             notify_url: notify_url.to_owned(),
-            // One key signs for both sides. An order string cannot be re-cut into a notification: its parts that
-            // vary, number and subject, admit no `&`.
+            // One key signs order strings and callbacks. An order string cannot be turned into a callback, because its
+            // variable parts, number and subject, cannot contain `&`.
             signer: Signer::Ecdsa256(key),
         };
         Ok(Self { merchant, reader, ledger, clock })
     }
 
-    /// The buyer opens the payment screen with an order string and does not confirm yet: a trade waits for payment.
+    /// Opens the payment screen as the buyer, without confirming: the trade waits for payment.
     pub fn open(&self, order_string: &str) -> Result<(), Failure> {
         let terms = Terms::read(order_string, &self.reader.verifier).map_err(refused)?;
         let number = self.trade_number()?;
@@ -106,26 +106,26 @@ impl Sandbox {
 
     /// Pays as the buyer and returns the signed form body to post to `/payment/notify`.
     ///
-    /// Fails as `Refused` if the string is not ours or has expired, or if its order is paid or closed.
+    /// Fails as `Refused` if the string is not ours or has expired, or if its order is already paid or closed.
     pub fn pay(&self, order_string: &str) -> Result<String, Failure> {
         let now = (self.clock)();
         self.pay_at(order_string, now, now)
     }
 
-    /// As [`Sandbox::pay`], but the order string's expiry is not looked at: for rehearsing money that arrives after
-    /// the order was closed here.
+    /// Like [`Sandbox::pay`], but ignores the expiry of the order string, to test a payment after the order was closed
+    /// here.
     pub fn pay_late(&self, order_string: &str) -> Result<String, Failure> {
         self.pay_at(order_string, (self.clock)(), i64::MIN)
     }
 
-    /// The refund window passes: the trade can no longer be refunded. The result is the notification.
+    /// Ends the refund period, so that the trade can no longer be refunded, and returns the callback.
     pub fn finish(&self, order_no: &str) -> Result<String, Failure> {
         self.change(order_no, trade::finished).and_then(|change| self.message_about(change.left()))
     }
 
-    /// The notification about the present state of a trade: paid, refunded or closed. The same `notify_id` each
-    /// time until the trade changes, as with a repeated delivery.
-    pub fn notification(&self, order_no: &str) -> Result<String, Failure> {
+    /// Returns the callback about the current state of a trade: paid, refunded or closed. The `notify_id` stays the
+    /// same until the trade changes, as with a repeated delivery.
+    pub fn callback(&self, order_no: &str) -> Result<String, Failure> {
         let found = self.current(order_no)?.ok_or_else(|| refused("ACQ.TRADE_NOT_EXIST"))?;
         self.message_about(&found)
     }
@@ -147,10 +147,10 @@ impl Sandbox {
 
     fn current(&self, order_no: &str) -> Result<Option<SandboxTrade>, Failure> {
         let now = (self.clock)();
-        Ok(self.ledger.trade(order_no)?.map(|trade| trade.standing_at(now)))
+        Ok(self.ledger.trade(order_no)?.map(|trade| trade.state_at(now)))
     }
 
-    /// Changes a trade so that no concurrent change is lost. `decide` may run several times.
+    /// Changes a trade without losing concurrent changes. `decide` may run several times.
     fn change(
         &self,
         order_no: &str,
@@ -169,7 +169,7 @@ impl Sandbox {
         Err(Failure::new(FailureKind::Busy, PROVIDER, "trade_contended"))
     }
 
-    /// A number in the form of the real provider's: day, a fixed part, and random digits.
+    /// Returns a trade number in the provider's format: day, a fixed part, and random digits.
     fn trade_number(&self) -> Result<String, Failure> {
         let mut random = [0; 8];
         SystemRandom::new().fill(&mut random).map_err(|_| self.merchant.misconfigured("no_randomness"))?;
@@ -192,13 +192,13 @@ impl PaymentGateway for Sandbox {
         self.merchant.order_string(order)
     }
 
-    fn read_notification(&self, form_body: &[u8]) -> Result<PaymentNotification, Rejection> {
+    fn read_callback(&self, form_body: &[u8]) -> Result<PaymentCallback, Rejection> {
         self.reader.read(form_body)
     }
 
-    fn query(&self, order_no: &str) -> Result<TradeState, Failure> {
+    fn query(&self, order_no: &str) -> Result<TradeQueryOutcome, Failure> {
         let found = self.current(order_no)?;
-        Ok(found.map_or(TradeState::NotFound, |trade| TradeState::Found(trade.queried(PROVIDER))))
+        Ok(found.map_or(TradeQueryOutcome::NotFound, |trade| TradeQueryOutcome::Found(trade.queried(PROVIDER))))
     }
 
     fn close(&self, order_no: &str) -> Result<CloseOutcome, Failure> {
@@ -223,10 +223,10 @@ impl PaymentGateway for Sandbox {
         })
     }
 
-    fn query_refund(&self, order_no: &str, refund_no: &str) -> Result<RefundState, Failure> {
+    fn query_refund(&self, order_no: &str, refund_no: &str) -> Result<RefundQueryOutcome, Failure> {
         let trade = self.current(order_no)?;
         let found = trade.as_ref().and_then(|trade| trade.refund(refund_no));
-        Ok(found.map_or(RefundState::NotFound, |refund| RefundState::Succeeded { amount: refund.amount }))
+        Ok(found.map_or(RefundQueryOutcome::NotFound, |refund| RefundQueryOutcome::Succeeded { amount: refund.amount }))
     }
 }
 

@@ -19,7 +19,7 @@ named_enum! {
         Credited = "credited",
         Closed = "closed",
         Refunded = "refunded",
-        /// A human must look.
+        /// It needs a decision by an operator.
         Review = "review",
     }
 }
@@ -32,34 +32,34 @@ pub struct OrderView<'a> {
     pub order_no: &'a str,
     pub amount: Fen,
     pub state: OrderState,
-    /// The provider's number under which the order was paid, once known.
+    /// The provider's number of the trade that paid the order, if known.
     pub trade_no: Option<&'a str>,
-    /// The amount received for it, once known.
+    /// The amount received, if known.
     pub paid: Option<Fen>,
     /// All refunds recorded so far.
     pub refunded: Fen,
 }
 
-/// The decision.
+/// The decision about a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SettlementDecision {
     /// The order was paid and not credited yet. Includes late payments of closed orders.
     Credit,
-    /// It will not be paid: close the order.
+    /// The order will not be paid and must be closed.
     Close,
     /// Money was refunded: record `total` as the sum of all refunds. `full` if nothing is left. An order under review
     /// stays there with the sum.
     Refund { total: Fen, full: bool },
     /// The report changes nothing.
     Nothing,
-    /// Genuine, and not to be settled by a program.
+    /// Genuine, but it needs a decision by an operator.
     Review(ReviewReason),
-    /// Not for this order: change nothing, and do not acknowledge.
+    /// Not about this order: change nothing and do not acknowledge.
     Reject(RejectReason),
 }
 
 named_enum! {
-    /// The reason why a genuine report is refused.
+    /// The reason why a genuine report is rejected.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum RejectReason {
         UnknownOrder = "unknown_order",
@@ -72,22 +72,22 @@ named_enum! {
     /// The reason for a manual review.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum ReviewReason {
-        /// The order is already under review; its reviewer should see this report too.
+        /// The order is already under review; the reviewer should see this report too.
         OrderUnderReview = "order_under_review",
-        /// A second trade was paid or refunded for an order that has its money: the buyer may have paid twice.
+        /// A second trade was paid or refunded for an order that is already paid: the buyer may have paid twice.
         SecondTrade = "second_trade",
-        /// Closed without a refund after we had seen the money.
+        /// Closed without a refund after the payment was recorded.
         ClosedAfterPayment = "closed_after_payment",
-        /// Part of the money went back before anything was credited.
+        /// Part of the money was refunded before the order was credited.
         RefundBeforeCredit = "refund_before_credit",
-        /// More went back than was ever paid.
+        /// More was refunded than was paid.
         RefundExceedsAmount = "refund_exceeds_amount",
         /// Money was refunded, but the report does not say how much.
         RefundTotalUnknown = "refund_total_unknown",
     }
 }
 
-/// Judges a report against the order that it names; `None` when there is no such order.
+/// Judges a report against the order that it names; `None` if there is no such order.
 pub fn judge(trade: &Trade, order: Option<&OrderView<'_>>) -> SettlementDecision {
     let Some(order) = order.filter(|order| order.order_no == trade.order_no) else {
         return SettlementDecision::Reject(RejectReason::UnknownOrder);
@@ -111,7 +111,8 @@ pub fn judge(trade: &Trade, order: Option<&OrderView<'_>>) -> SettlementDecision
     }
 }
 
-/// Before money has come in, a differing number only means that an earlier attempt was never paid.
+/// Returns true if another trade has already paid the order. Before a payment, a different trade number only means that
+/// an earlier attempt was never paid.
 fn is_second_trade(trade: &Trade, order: &OrderView<'_>) -> bool {
     let has_money = !matches!(order.state, OrderState::Created | OrderState::Closed);
     has_money && order.trade_no.is_some_and(|known| known != trade.trade_no)
@@ -143,7 +144,7 @@ fn judge_closing(state: OrderState) -> SettlementDecision {
 }
 
 fn judge_refund(refunded: &RefundResult, trade: &Trade, order: &OrderView<'_>) -> SettlementDecision {
-    // A paid trade is closed by nothing but the return of all that came in.
+    // A paid trade closes only by a full refund.
     let implied = (trade.status == TradeStatus::Closed).then_some(trade.amount);
     let Some(total) = refunded.total.or(implied) else {
         return SettlementDecision::Review(ReviewReason::RefundTotalUnknown);
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn closing_touches_only_what_was_never_paid() {
+    fn closing_affects_only_unpaid_orders() {
         let flagged = SettlementDecision::Review(ReviewReason::ClosedAfterPayment);
         let expected = [
             SettlementDecision::Close,
@@ -244,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refund_is_recorded_whatever_the_status_says_and_never_credits() {
+    fn refunds_are_recorded_for_any_status_and_never_credit() {
         let partial = SettlementDecision::Refund { total: fen("1.50"), full: false };
         let early = SettlementDecision::Review(ReviewReason::RefundBeforeCredit);
         let of_part = refunded(TradeStatus::Success, Some("1.50"));
@@ -258,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn refunds_are_totals_so_repetition_and_disorder_do_no_harm() {
+    fn refund_totals_tolerate_repetition_and_disorder() {
         let recorded = OrderView { refunded: fen("2.00"), ..order(OrderState::Credited) };
         for total in ["1.50", "2.00"] {
             assert_eq!(
@@ -271,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_refunds_are_for_a_human() {
+    fn impossible_refunds_go_to_review() {
         let too_much = judged(&refunded(TradeStatus::Success, Some("6.01")), OrderState::Credited);
         assert_eq!(too_much, SettlementDecision::Review(ReviewReason::RefundExceedsAmount));
         let unstated = judged(&refunded(TradeStatus::Success, None), OrderState::Credited);
@@ -279,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn another_orders_channels_or_amounts_report_is_refused() {
+    fn rejects_reports_about_another_order_channel_or_amount() {
         let paid = trade(TradeStatus::Success);
         assert_eq!(judge(&paid, None), SettlementDecision::Reject(RejectReason::UnknownOrder));
         let other = OrderView { order_no: "D2", ..order(OrderState::Created) };
@@ -292,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn another_sum_than_the_price_goes_back_as_it_came_in() {
+    fn refunds_are_compared_with_the_received_amount() {
         let overpaid = OrderView { paid: Some(fen("7.00")), ..order(OrderState::Review) };
         let of_seven = |trade: Trade| Trade { amount: fen("7.00"), ..trade };
         let judged = |trade: Trade| judge(&of_seven(trade), Some(&overpaid));
@@ -307,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_trade_for_a_paid_order_is_for_a_human() {
+    fn a_second_trade_for_a_paid_order_goes_to_review() {
         let second = |trade: Trade| Trade { trade_no: "T2".to_owned(), ..trade };
         for state in [OrderState::Paid, OrderState::Credited, OrderState::Refunded, OrderState::Review] {
             let flagged = SettlementDecision::Review(ReviewReason::SecondTrade);

@@ -1,7 +1,7 @@
-//! The two signature schemes of payment messages, so that the sandbox and the real provider share all code around them.
+//! The two signature schemes of payment messages. The sandbox and the real provider share all other code.
 //!
-//! `RSA2` is what Alipay speaks. `ECDSA256` exists for the sandbox alone: its key is made on the spot at the
-//! first start, and ring cannot make RSA keys. A verifier knows one scheme and never takes it from a message.
+//! Alipay uses `RSA2`. Only the sandbox uses `ECDSA256`: its key is generated at the first start, and ring cannot
+//! generate RSA keys. A verifier accepts one scheme and never takes the scheme from a message.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,14 +10,14 @@ use ring::signature::{ECDSA_P256_SHA256_ASN1, EcdsaKeyPair, UnparsedPublicKey};
 
 use crate::providers::rsa::{PrivateKey, PublicKey, SigningFailed};
 
-/// Makes signatures.
+/// Signs messages.
 #[derive(Debug)]
 pub(super) enum Signer {
     Rsa2(PrivateKey),
     Ecdsa256(EcdsaKeyPair),
 }
 
-/// Checks signatures of one scheme by one key.
+/// Verifies signatures of one scheme with one key.
 #[derive(Debug)]
 pub(super) enum Verifier {
     Rsa2(PublicKey),
@@ -25,7 +25,7 @@ pub(super) enum Verifier {
 }
 
 impl Signer {
-    /// The `sign_type` that goes into a message.
+    /// Returns the `sign_type` of the scheme.
     pub(super) fn sign_type(&self) -> &'static str {
         match self {
             Self::Rsa2(_) => "RSA2",
@@ -33,12 +33,12 @@ impl Signer {
         }
     }
 
-    /// The signature over the text's UTF-8 bytes, as base64.
+    /// Signs the text's UTF-8 bytes; the signature is base64.
     pub(super) fn sign(&self, text: &str) -> Result<String, SigningFailed> {
         self.sign_bytes(text.as_bytes())
     }
 
-    /// The signature over these bytes, as base64.
+    /// Signs these bytes; the signature is base64.
     pub(super) fn sign_bytes(&self, bytes: &[u8]) -> Result<String, SigningFailed> {
         let signature = match self {
             Self::Rsa2(key) => key.sign(bytes)?,
@@ -52,7 +52,7 @@ impl Signer {
 }
 
 impl Verifier {
-    /// The only `sign_type` that this verifier accepts.
+    /// Returns the only `sign_type` that this verifier accepts.
     pub(super) fn sign_type(&self) -> &'static str {
         match self {
             Self::Rsa2(_) => "RSA2",
@@ -60,7 +60,7 @@ impl Verifier {
         }
     }
 
-    /// Returns true if `signature` (base64, standard alphabet, padded) is genuine for exactly these bytes.
+    /// Returns true if `signature` (padded standard base64) is valid for exactly these bytes.
     pub(super) fn verifies(&self, text: &[u8], signature: &str) -> bool {
         let Ok(signature) = STANDARD.decode(signature) else {
             return false;

@@ -1,10 +1,10 @@
-//! Published messages, keys and expectations shared by the tests of this module.
+//! Published messages, keys and expected results, shared by the tests of this module.
 
 use serde_json::Value;
 
 use crate::providers::rsa::{PrivateKey, PublicKey};
 
-/// 2026-01-15 16:30:00 in Shanghai, the moment at which the published requests were signed.
+/// 2026-01-15 16:30:00 in Shanghai, the time at which the published requests were signed.
 pub(super) const AFTERNOON: i64 = 1_768_465_800_000;
 
 pub(super) fn keys() -> Value {
@@ -20,12 +20,12 @@ pub(super) fn merchant_key() -> PrivateKey {
     PrivateKey::parse(text(&keys()["merchant"]["private_pkcs8_der_base64"])).unwrap()
 }
 
-/// The key with which the provider signs.
+/// The provider's private key, which signs its messages.
 pub(super) fn platform_key() -> PrivateKey {
     PrivateKey::parse(text(&keys()["platform"]["private_pkcs1_pem"])).unwrap()
 }
 
-/// The key by which the provider's signatures are checked.
+/// The provider's public key, which verifies its messages.
 pub(super) fn platform_public_key() -> PublicKey {
     PublicKey::parse(text(&keys()["platform"]["public_spki_der_base64"])).unwrap()
 }

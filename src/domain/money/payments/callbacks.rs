@@ -1,11 +1,11 @@
-//! Payment callbacks: every notification is stored as received, processed, and acknowledged once it is on disk.
+//! Payment callbacks: each is stored as received, processed, and acknowledged once it is on disk.
 //!
-//! Anybody can post here, so only a limited number of unsigned notifications is stored. A genuine one is stored in the
-//! transaction of its effects; if that fails, the provider sends it again. A signed notification for another app or
-//! receiver has no effect but is stored as well, because it may be the only trace of a payment.
+//! Anybody can post here, so only a limited number of unsigned callbacks is stored. A genuine one is stored in the
+//! transaction of its effects; if that fails, the provider sends it again. A signed callback for another app or seller
+//! has no effect but is stored as well, because it may be the only trace of a payment.
 //!
-//! Notifications say who paid. That is exported with the user's orders, and taken out of the stored form once the account
-//! is deleted.
+//! Callbacks name the payer. The payer is exported with the user's orders, and removed from stored callbacks once the
+//! account is deleted.
 
 use std::borrow::Cow;
 
@@ -19,7 +19,7 @@ use crate::{
         money::payments::settle::{self, SettlementEffect, SettlementOutcome},
     },
     error::{Code, Error, Result},
-    providers::payment::{PaymentNotification, Rejection, form},
+    providers::payment::{PaymentCallback, Rejection, form},
     store::{Pending, Read, Row, Write},
     types::{PageRequest, Paginated, Timestamp, UserId, named_enum},
 };
@@ -45,13 +45,13 @@ pub struct Callback {
     pub is_genuine: bool,
     pub verdict: String,
     pub reason: Option<String>,
-    /// As the notification claims. Proven only if it is genuine.
+    /// As the callback claims. Proven only if it is genuine.
     pub order_no: Option<String>,
     pub trade_no: Option<String>,
     pub notify_id: Option<String>,
     /// The callback that this one processed again.
     pub replay_of: Option<i64>,
-    /// The exact body, or without the payer if the user's account is deleted.
+    /// The exact body, without the payer if the user's account is deleted.
     pub form: Vec<u8>,
 }
 
@@ -72,7 +72,7 @@ pub struct CallbackResult {
 }
 
 impl CallbackResult {
-    /// Returns true if the provider need not send it again.
+    /// Returns true if the provider need not send the callback again.
     pub const fn is_acknowledged(&self) -> bool {
         self.verdict.is_acknowledged()
     }
@@ -89,14 +89,14 @@ named_enum! {
     pub enum CallbackReply {
         /// The callback is on disk.
         Success = "success",
-        /// The provider shall send it again.
+        /// The provider must send it again.
         Fail = "fail",
     }
 }
 
-/// Processes and stores a notification in one transaction.
+/// Processes and stores a callback in one transaction.
 pub fn receive(payments: &Payments, form: Vec<u8>) -> Pending<CallbackResult> {
-    judge(payments, form, None)
+    process(payments, form, None)
 }
 
 /// Processes a stored callback again, after a restore or once the reason of its rejection is fixed.
@@ -104,8 +104,8 @@ pub fn receive(payments: &Payments, form: Vec<u8>) -> Pending<CallbackResult> {
 /// # Errors
 /// `not_found`.
 pub fn replay(payments: &Payments, id: i64) -> Result<Pending<CallbackResult>> {
-    let kept = payments.core.store.read(|tx| find_in(tx, id))?;
-    Ok(judge(payments, kept.form, Some(id)))
+    let stored = payments.core.store.read(|tx| find_in(tx, id))?;
+    Ok(process(payments, stored.form, Some(id)))
 }
 
 /// Lists stored callbacks, newest first.
@@ -113,24 +113,24 @@ pub fn list(core: &Core, filter: &CallbackFilter, page: PageRequest) -> Result<P
     core.store.read(|tx| list_in(tx, filter, page))
 }
 
-fn judge(payments: &Payments, form: Vec<u8>, replay_of: Option<i64>) -> Pending<CallbackResult> {
+fn process(payments: &Payments, form: Vec<u8>, replay_of: Option<i64>) -> Pending<CallbackResult> {
     let gateway = &payments.gateway;
     let channel = gateway.name();
     let max_rejected = payments.core.config.payment.refused_callbacks;
-    match gateway.read_notification(&form) {
-        Ok(notification) => payments
+    match gateway.read_callback(&form) {
+        Ok(callback) => payments
             .core
             .store
-            .write(move |tx| apply_and_store_in(tx, Message { channel, form: &form, replay_of }, &notification)),
+            .write(move |tx| apply_and_store_in(tx, ReceivedCallback { channel, form: &form, replay_of }, &callback)),
         Err(rejection) => payments.core.store.write(move |tx| {
-            store_rejected_in(tx, Message { channel, form: &form, replay_of }, &rejection, max_rejected)
+            store_rejected_in(tx, ReceivedCallback { channel, form: &form, replay_of }, &rejection, max_rejected)
         }),
     }
 }
 
-/// A notification before it is processed.
+/// A callback as received.
 #[derive(Clone, Copy)]
-struct Message<'form> {
+struct ReceivedCallback<'form> {
     channel: &'static str,
     form: &'form [u8],
     replay_of: Option<i64>,
@@ -138,20 +138,20 @@ struct Message<'form> {
 
 fn apply_and_store_in(
     tx: &Write<'_>,
-    message: Message<'_>,
-    notification: &PaymentNotification,
+    message: ReceivedCallback<'_>,
+    callback: &PaymentCallback,
 ) -> Result<CallbackResult> {
-    let trade = &notification.trade;
+    let trade = &callback.trade;
     let SettlementOutcome { verdict, reason } = settle::apply_in(tx, trade)?;
     let reason = reason.map(ToOwned::to_owned);
-    let names = [Some(trade.order_no.clone()), Some(trade.trade_no.clone()), Some(notification.notify_id.clone())];
+    let names = [Some(trade.order_no.clone()), Some(trade.trade_no.clone()), Some(callback.notify_id.clone())];
     let id = insert_in(tx, message, true, verdict, reason.as_deref(), &names)?;
     Ok(CallbackResult { id, verdict, reason, order_no: Some(trade.order_no.clone()) })
 }
 
 fn store_rejected_in(
     tx: &Write<'_>,
-    message: Message<'_>,
+    message: ReceivedCallback<'_>,
     rejection: &Rejection,
     max_rejected: u32,
 ) -> Result<CallbackResult> {
@@ -173,7 +173,7 @@ fn store_rejected_in(
 
 fn insert_in(
     tx: &Write<'_>,
-    message: Message<'_>,
+    message: ReceivedCallback<'_>,
     is_genuine: bool,
     verdict: SettlementEffect,
     reason: Option<&str>,
@@ -228,7 +228,7 @@ pub(super) fn payers_in(tx: &Read<'_>, order_no: &str) -> Result<Vec<Value>> {
     Ok(payers)
 }
 
-/// Takes the payer out of the callbacks of a user whose account is deleted.
+/// Removes the payer from the callbacks of a user whose account is deleted.
 pub fn erase_payer_in(tx: &Write<'_>, user: UserId) -> Result<()> {
     let stored: Vec<(i64, Vec<u8>)> = tx.all(
         "select id, form from payment_callbacks where order_no in \

@@ -64,8 +64,8 @@ impl Payments {
         let clock = Box::new(move || clock.now().0);
         let (gateway, sandbox): (Arc<dyn PaymentGateway>, _) = match config.payment.gateway {
             Choice::Sandbox => {
-                let books = Arc::new(sandbox::Books::new(store.clone()));
-                let made = Sandbox::new(&sandbox_key()?, &notify_url(config), books, clock);
+                let trades = Arc::new(sandbox::TradeStore::new(store.clone()));
+                let made = Sandbox::new(&sandbox_key()?, &notify_url(config), trades, clock);
                 let sandbox = Arc::new(made.map_err(|error| Error::new(Code::Configuration).caused_by(error))?);
                 (Arc::clone(&sandbox) as _, Some(sandbox))
             }

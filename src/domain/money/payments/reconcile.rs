@@ -1,5 +1,4 @@
-//! Queries to the payment provider: on a user's request, on an operator's, or by the job for orders without
-//! notification.
+//! Queries to the payment provider: on a user's request, on an operator's, or by the job for orders without callback.
 
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use crate::{
         },
     },
     error::{Code, Error, Fault, FieldCode, Result},
-    providers::payment::{CHANNELS, CloseOutcome, OrderState, Trade, TradeState, sandbox},
+    providers::payment::{CHANNELS, CloseOutcome, OrderState, Trade, TradeQueryOutcome, sandbox},
     store::{Pending, Write},
     types::{Fen, Timestamp, UserId},
 };
@@ -22,13 +21,13 @@ use crate::{
 /// The wait after the provider could not be reached or gave contradicting responses.
 const RETRY_AFTER: Duration = Duration::from_mins(1);
 /// Orders queried in one run of the job.
-const SLICE: u32 = 50;
+const BATCH_SIZE: u32 = 50;
 
 /// The provider's response and its effect.
 #[derive(Clone, Debug)]
 pub struct Inquiry {
     pub order: Order,
-    /// Nothing if the user has not opened the payment screen.
+    /// `None` if the user has not opened the payment screen.
     pub trade: Option<Trade>,
     pub outcome: SettlementOutcome,
 }
@@ -59,8 +58,10 @@ pub fn inquire(payments: &Payments, order_no: &str) -> Result<Inquiry> {
     let order = orders::find(payments, order_no)?;
     order.require_gateway(payments.gateway.name())?;
     let trade = match payments.ask(&payments.core.clock, |gateway| gateway.query(&order.order_no))? {
-        TradeState::NotFound => return Ok(Inquiry { order, trade: None, outcome: SettlementEffect::Unchanged.into() }),
-        TradeState::Found(trade) => trade,
+        TradeQueryOutcome::NotFound => {
+            return Ok(Inquiry { order, trade: None, outcome: SettlementEffect::Unchanged.into() });
+        }
+        TradeQueryOutcome::Found(trade) => trade,
     };
     let answered = trade.clone();
     let (order, outcome) = payments.core.store.write(move |tx| settle_by_answer_in(tx, &answered)).wait()?;
@@ -95,7 +96,7 @@ fn check_due_of(payments: &Payments, channel: &str) -> Result<()> {
     let payment = &payments.core.config.payment;
     let latest =
         payment.checks.iter().copied().fold(settle::CREDIT_RETRY_AFTER.max(payment.order_lifetime), Duration::max);
-    for order in payments.core.store.read(|tx| orders::due_in(tx, channel, latest, SLICE))? {
+    for order in payments.core.store.read(|tx| orders::due_in(tx, channel, latest, BATCH_SIZE))? {
         let order_no = order.order_no.clone();
         if let Err(error) = check(payments, order) {
             tracing::warn!(%error, order_no, "an order could not be queried at the provider");

@@ -56,7 +56,7 @@ pub struct Refund {
     pub refund_no: String,
     pub order_no: String,
     pub amount: Fen,
-    pub progress: RefundState,
+    pub state: RefundState,
     pub reason: String,
     pub actor: String,
     /// The provider's code of the last failure, or the operator's decision for a refund that cannot be queried.
@@ -71,7 +71,7 @@ impl Refund {
     pub(super) fn exported(&self) -> Value {
         json!({
             "amount": self.amount.to_string(),
-            "state": self.progress.name(),
+            "state": self.state.name(),
             "createdAt": self.created_at,
             "finishedAt": self.finished_at,
         })
@@ -125,14 +125,14 @@ fn execute_request(payments: &Payments, spec: &RefundRequestSpec, by: &Authority
     let (spec, authority) = (spec.clone(), by.clone());
     let gateway = Arc::clone(&payments.gateway);
     let refund = payments.core.store.write(move |tx| request_in(tx, &spec, gateway.as_ref(), &authority)).wait()?;
-    if refund.progress == RefundState::Requested {
+    if refund.state == RefundState::Requested {
         execution::execute(payments, &refund, by)?;
     }
     let refunded = payments.core.store.read(|tx| {
         let refund = find_in(tx, &refund.refund_no)?.ok_or(Code::NotFound)?;
         Ok(RefundedOrder { order: orders::find_in(tx, &refund.order_no)?, refund })
     })?;
-    match (&refunded.refund.failure, refunded.refund.progress) {
+    match (&refunded.refund.failure, refunded.refund.state) {
         (Some(code), RefundState::Refused) => {
             Err(Error::new(Code::ProviderFailed).detail(format!("The provider refused the refund: {code}.")))
         }
@@ -189,10 +189,10 @@ fn request_in(
         if known.order_no != order.order_no || spec.amount.is_some_and(|amount| amount != known.amount) {
             return Err(Code::IdempotencyKeyReused.into());
         }
-        if known.progress == RefundState::Requested {
+        if known.state == RefundState::Requested {
             order.require_app(gateway)?;
         }
-        if known.progress != RefundState::Refused {
+        if known.state != RefundState::Refused {
             return Ok(known.clone());
         }
     }
@@ -201,7 +201,7 @@ fn request_in(
     // already counted the open refund.
     let is_wished = |known: &Refund| match spec.amount {
         Some(amount) => amount == known.amount,
-        None => left == Fen::ZERO || (known.progress == RefundState::Requested && left == known.amount),
+        None => left == Fen::ZERO || (known.state == RefundState::Requested && left == known.amount),
     };
     if spec.refund_no.is_none()
         && let Some(done) = unreported_in(tx, &order.order_no)?.into_iter().find(is_wished)
@@ -307,7 +307,7 @@ fn refund_row(row: &Row<'_>) -> rusqlite::Result<Refund> {
         refund_no: row.get(0)?,
         order_no: row.get(1)?,
         amount: Fen::from_fen(amount).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(2, amount))?,
-        progress: row.get_parsed(3, RefundState::from_name)?,
+        state: row.get_parsed(3, RefundState::from_name)?,
         reason: row.get(4)?,
         actor: row.get(5)?,
         failure: row.get(6)?,

@@ -1,7 +1,7 @@
 //! Test payments through the sandbox gateway, which simulates the buyer and the provider.
 //!
-//! A test payment takes the path of a real one: a signed notification, processed like any other. Its delivery can be
-//! skipped, to test a lost notification.
+//! A test payment is processed like a real one, by a signed callback. Its delivery can be skipped to test a lost
+//! callback.
 
 use crate::domain::money::payments::Payments;
 use crate::{
@@ -25,7 +25,7 @@ pub struct TestPayment {
     pub delivery: Delivery,
 }
 
-/// The delivery of the notification.
+/// The delivery of the callback.
 #[derive(Clone, Debug, Default)]
 pub enum Delivery {
     /// In this process, through the operation behind the endpoint.
@@ -41,11 +41,11 @@ pub enum Delivery {
 #[derive(Clone, Debug)]
 pub struct TestPaymentResult {
     pub order: Order,
-    /// The response to the notification; nothing if it was not delivered.
+    /// The response to the callback; `None` if it was not delivered.
     pub answer: Option<String>,
 }
 
-/// Pays an order in the sandbox, or delivers the notification of an earlier payment again.
+/// Pays an order in the sandbox, or delivers the callback of an earlier payment again.
 ///
 /// # Errors
 /// `order_state` without a sandbox or if the order cannot be paid; `not_found`; those of the delivery.
@@ -57,7 +57,7 @@ pub fn pay(payments: &Payments, order_no: &str, payment: &TestPayment) -> Result
     let order_string = orders::order_string(payments, &order)?;
     let paid = if payment.late { sandbox.pay_late(&order_string) } else { sandbox.pay(&order_string) };
     let form = match paid {
-        Err(failure) if failure.code == "ACQ.TRADE_HAS_SUCCESS" => sandbox.notification(&order.order_no),
+        Err(failure) if failure.code == "ACQ.TRADE_HAS_SUCCESS" => sandbox.callback(&order.order_no),
         paid => paid,
     };
     let form = form.map_err(|failure| refused(&failure))?;
@@ -73,18 +73,18 @@ fn refused(failure: &Failure) -> Error {
     Error::new(Code::OrderState).detail(format!("The sandbox refused the payment: {}.", failure.code))
 }
 
-/// The simulated provider's trades, in their own table.
-pub struct Books {
+/// The storage of the sandbox's trades, in their own table.
+pub struct TradeStore {
     store: Store,
 }
 
-impl Books {
+impl TradeStore {
     pub fn new(store: Store) -> Self {
         Self { store }
     }
 }
 
-impl SandboxLedger for Books {
+impl SandboxLedger for TradeStore {
     fn trade(&self, order_no: &str) -> Result<Option<SandboxTrade>, Failure> {
         let found = self.store.read(|tx| find_in(tx, order_no));
         found.map_err(|error| unusable(&error))

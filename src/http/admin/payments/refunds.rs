@@ -1,4 +1,4 @@
-//! Money that goes back.
+//! Refunds of orders.
 
 use axum::http::StatusCode;
 use serde::Serialize;
@@ -63,7 +63,7 @@ impl From<refunds::Refund> for AdminRefund {
         Self {
             refund_no: refund.refund_no,
             amount: refund.amount.to_string(),
-            state: refund.progress.name().to_owned(),
+            state: refund.state.name().to_owned(),
             reason: refund.reason,
             actor: refund.actor,
             failure: refund.failure,
@@ -73,7 +73,7 @@ impl From<refunds::Refund> for AdminRefund {
     }
 }
 
-/// A refund, and the order as it left it.
+/// A refund, and the order after it.
 #[derive(Serialize, ToSchema)]
 pub struct OrderRefunded {
     refund: AdminRefund,
@@ -107,7 +107,7 @@ fn number_of(actor: &str, header: &IdempotencyHeader) -> String {
     format!("K{}", hex(&digest[..16]))
 }
 
-/// An amount that goes back: some.
+/// An amount to refund; more than zero.
 pub struct Repayment(Fen);
 
 impl Parameter for Repayment {

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::providers::payment::signing::Verifier;
 
-/// The members of all answers that are acted upon; the texts meant for humans are not read.
+/// The members that have an effect, of all responses. Texts for humans are not read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(super) struct AlipayResponse {
@@ -31,13 +31,13 @@ pub(super) struct AlipayResponse {
 
 /// The reason why a response is not trusted.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum AnswerFault {
+pub(super) enum ResponseFault {
     /// Not JSON, or not the object that belongs to the call.
     Unreadable,
     /// A success without a signature.
     Unsigned,
     SignatureInvalid,
-    /// A failure without a signature: the gateway turned the request down before any product saw it.
+    /// A failure without a signature: the gateway rejected the request before any product processed it.
     UnsignedError(Box<AlipayResponse>),
 }
 
@@ -51,25 +51,26 @@ impl AlipayResponse {
         self.sub_code.as_deref().unwrap_or_default()
     }
 
-    /// Refuses an answer about another order; the error is the failure's code.
+    /// Rejects a response about another order, with the failure's code.
     pub(super) fn is_about(&self, order_no: &str) -> Result<(), &'static str> {
         if self.out_trade_no.as_deref() == Some(order_no) { Ok(()) } else { Err("answer_for_another_order") }
     }
 }
 
 /// Parses a response whose object is named `response_key` and verifies it with the provider's key.
-pub(super) fn read(body: &[u8], response_key: &str, verifier: &Verifier) -> Result<AlipayResponse, AnswerFault> {
-    let text = in_utf8(body).ok_or(AnswerFault::Unreadable)?;
-    let members: BTreeMap<String, &RawValue> = serde_json::from_str(&text).map_err(|_| AnswerFault::Unreadable)?;
-    let object = members.get(response_key).or_else(|| members.get("error_response")).ok_or(AnswerFault::Unreadable)?;
-    let answer: AlipayResponse = serde_json::from_str(object.get()).map_err(|_| AnswerFault::Unreadable)?;
+pub(super) fn read(body: &[u8], response_key: &str, verifier: &Verifier) -> Result<AlipayResponse, ResponseFault> {
+    let text = in_utf8(body).ok_or(ResponseFault::Unreadable)?;
+    let members: BTreeMap<String, &RawValue> = serde_json::from_str(&text).map_err(|_| ResponseFault::Unreadable)?;
+    let object =
+        members.get(response_key).or_else(|| members.get("error_response")).ok_or(ResponseFault::Unreadable)?;
+    let answer: AlipayResponse = serde_json::from_str(object.get()).map_err(|_| ResponseFault::Unreadable)?;
     let signature: Option<String> = members.get("sign").and_then(|sign| serde_json::from_str(sign.get()).ok());
-    let signed = bytes_of(body, &text, object.get()).ok_or(AnswerFault::Unreadable)?;
+    let signed = bytes_of(body, &text, object.get()).ok_or(ResponseFault::Unreadable)?;
     match signature.filter(|signature| !signature.is_empty()) {
         Some(signature) if verifier.verifies(signed, &signature) => Ok(answer),
-        Some(_) => Err(AnswerFault::SignatureInvalid),
-        None if answer.is_success() || answer.code.is_empty() => Err(AnswerFault::Unsigned),
-        None => Err(AnswerFault::UnsignedError(Box::new(answer))),
+        Some(_) => Err(ResponseFault::SignatureInvalid),
+        None if answer.is_success() || answer.code.is_empty() => Err(ResponseFault::Unsigned),
+        None => Err(ResponseFault::UnsignedError(Box::new(answer))),
     }
 }
 
@@ -95,7 +96,7 @@ fn in_utf8(body: &[u8]) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(text))
 }
 
-/// Returns the bytes of the body at the place of `part` in its text.
+/// Returns the bytes of the body at the position of `part` in its text.
 fn bytes_of<'body>(body: &'body [u8], text: &str, part: &str) -> Option<&'body [u8]> {
     let start = part.as_ptr().addr().checked_sub(text.as_ptr().addr())?;
     body.get(start..start + part.len())
@@ -110,13 +111,13 @@ mod tests {
         Verifier::Rsa2(vectors::platform_public_key())
     }
 
-    fn read_vector(name: &str) -> Result<AlipayResponse, AnswerFault> {
+    fn read_vector(name: &str) -> Result<AlipayResponse, ResponseFault> {
         let vector = &vectors::alipay()["responses"][name];
         read(vectors::text(&vector["raw_body"]).as_bytes(), vectors::text(&vector["response_key"]), &verifier())
     }
 
     #[test]
-    fn every_published_answer_proves_or_not_as_published() {
+    fn verifies_published_responses_as_expected() {
         let all = vectors::alipay();
         let all = all["responses"].as_object().unwrap();
         assert_eq!(all.len(), 8);
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_published_answers_say_what_they_should() {
+    fn parses_published_responses() {
         for name in ["query_success", "query_subject_contains_sign_text"] {
             let paid = read_vector(name).unwrap();
             assert!(paid.is_success());
@@ -139,14 +140,14 @@ mod tests {
     }
 
     #[test]
-    fn the_refused_answers_are_refused_for_the_right_reason() {
-        assert_eq!(read_vector("query_tampered"), Err(AnswerFault::SignatureInvalid));
-        assert_eq!(read_vector("query_other_key"), Err(AnswerFault::SignatureInvalid));
-        assert_eq!(read_vector("query_without_sign"), Err(AnswerFault::Unsigned));
+    fn rejects_responses_for_the_right_reason() {
+        assert_eq!(read_vector("query_tampered"), Err(ResponseFault::SignatureInvalid));
+        assert_eq!(read_vector("query_other_key"), Err(ResponseFault::SignatureInvalid));
+        assert_eq!(read_vector("query_without_sign"), Err(ResponseFault::Unsigned));
     }
 
     #[test]
-    fn white_space_around_the_object_is_not_signed_but_inside_it_is() {
+    fn white_space_is_signed_only_inside_the_object() {
         let vector = &vectors::alipay()["responses"]["query_success"];
         let body = vectors::text(&vector["raw_body"]);
         let key = vectors::text(&vector["response_key"]);
@@ -154,11 +155,11 @@ mod tests {
         assert_ne!(spaced, body);
         assert!(read(spaced.as_bytes(), key, &verifier()).is_ok());
         let inside = body.replacen("{\"code\"", "{ \"code\"", 1);
-        assert_eq!(read(inside.as_bytes(), key, &verifier()), Err(AnswerFault::SignatureInvalid));
+        assert_eq!(read(inside.as_bytes(), key, &verifier()), Err(ResponseFault::SignatureInvalid));
     }
 
     #[test]
-    fn an_answer_in_gbk_is_proved_by_its_bytes() {
+    fn verifies_a_gbk_response_by_its_bytes() {
         let key = Signer::Rsa2(vectors::platform_key());
         // "Does not exist", a character of four bytes, and one whose second byte is a backslash.
         let object = b"{\"code\":\"40004\",\"sub_code\":\"ACQ.TRADE_NOT_EXIST\",\"sub_msg\":\"\xbd\xbb\xd2\xd7\xb2\xbb\xb4\xe6\xd4\xda\x95\x32\x82\x36\x81\x5c\"}";
@@ -171,20 +172,20 @@ mod tests {
         let mut changed = object.to_vec();
         *changed.iter_mut().find(|byte| **byte == 0xbd).unwrap() = 0xbe;
         let forged = read(&body(&changed), "alipay_trade_query_response", &verifier());
-        assert_eq!(forged, Err(AnswerFault::SignatureInvalid));
+        assert_eq!(forged, Err(ResponseFault::SignatureInvalid));
     }
 
     #[test]
-    fn an_answer_to_another_call_is_refused() {
+    fn rejects_a_response_to_another_call() {
         let body = vectors::alipay()["responses"]["query_success"]["raw_body"].clone();
         let other = read(vectors::text(&body).as_bytes(), "alipay_trade_refund_response", &verifier());
-        assert_eq!(other, Err(AnswerFault::Unreadable));
+        assert_eq!(other, Err(ResponseFault::Unreadable));
     }
 
     #[test]
-    fn gateway_errors_may_come_unsigned_and_successes_may_not() {
+    fn accepts_unsigned_errors_but_not_successes() {
         let error = br#"{"error_response":{"code":"40002","msg":"Invalid","sub_code":"isv.invalid-app-id"}}"#;
-        let Err(AnswerFault::UnsignedError(answer)) = read(error, "alipay_trade_query_response", &verifier()) else {
+        let Err(ResponseFault::UnsignedError(answer)) = read(error, "alipay_trade_query_response", &verifier()) else {
             panic!("an unsigned error was not recognised");
         };
         assert_eq!(answer.sub_code(), "isv.invalid-app-id");
@@ -193,7 +194,7 @@ mod tests {
             r#"{"error_response":{}}"#,
             r#"{"error_response":{"code":"10000"},"sign":""}"#,
         ] {
-            assert_eq!(read(success.as_bytes(), "x", &verifier()), Err(AnswerFault::Unsigned), "{success}");
+            assert_eq!(read(success.as_bytes(), "x", &verifier()), Err(ResponseFault::Unsigned), "{success}");
         }
     }
 
@@ -210,7 +211,7 @@ mod tests {
         ] {
             assert_eq!(
                 read(body.as_bytes(), "alipay_trade_query_response", &verifier()),
-                Err(AnswerFault::Unreadable),
+                Err(ResponseFault::Unreadable),
                 "{body}"
             );
         }

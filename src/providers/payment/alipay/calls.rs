@@ -1,7 +1,7 @@
-//! The gateway's operations: their names, their contents, their signed requests, and what a refusal means.
+//! The gateway's operations: names, contents, signed requests, and the meaning of refusals.
 //!
-//! Every call is a POST with the common parameters in the query and `biz_content` in the form body; the
-//! signature covers both. The status is 200 even for errors, so decisions rest on `code` and `sub_code` only.
+//! Every call is a POST with the common parameters in the query and `biz_content` in the form body; the signature
+//! covers both. The status is 200 even for errors, so only `code` and `sub_code` decide.
 
 use serde::Serialize;
 
@@ -45,13 +45,13 @@ pub(super) struct RefundKey<'a> {
 }
 
 impl AlipayOperation {
-    /// The member of the answer that holds its object.
+    /// Returns the response member that holds the operation's result.
     pub(super) fn response_key(self) -> String {
         format!("{}_response", self.method.replace('.', "_"))
     }
 
-    /// A failed call that may have changed something is of unknown outcome, however it failed.
-    pub(super) fn with_honest_outcome(self, failure: Failure) -> Failure {
+    /// Maps a failed call that may have changed something to an unknown outcome.
+    pub(super) fn with_unknown_outcome(self, failure: Failure) -> Failure {
         let kind = match failure.kind {
             _ if !self.changes || failure.is_certainly_not_accepted() => failure.kind,
             _ => FailureKind::OutcomeUnknown,
@@ -60,7 +60,7 @@ impl AlipayOperation {
     }
 }
 
-/// The URL query and the form body of a call made at `now` (epoch milliseconds).
+/// Returns the URL query and the form body of a call made at `now` (epoch milliseconds).
 pub(super) fn signed_request(
     merchant: &Merchant,
     call: AlipayOperation,
@@ -91,7 +91,7 @@ pub(super) fn refusal(provider: &'static str, answer: &AlipayResponse) -> Failur
     Failure::new(kind, provider, code.unwrap_or_else(|| "no_code".to_owned()))
 }
 
-/// Maps an HTTP status other than 200 to a failure: it comes from a proxy in front of the gateway.
+/// Maps an HTTP status other than 200, which a proxy in front of the gateway sent, to a failure.
 pub(super) fn http_failure(provider: &'static str, status: u16) -> Failure {
     let kind = match status {
         429 => FailureKind::Busy,
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_other_published_requests_are_signed_alike() {
+    fn signs_the_other_published_requests_equally() {
         let all = vectors::alipay();
         let requests = all["gateway_requests"]["official_python"].as_object().unwrap();
         assert_eq!(requests.len(), 3);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_are_sorted_by_what_can_be_done() {
+    fn maps_refusals_to_kinds() {
         assert_eq!(kind("20000", "isp.unknow-error"), FailureKind::OutcomeUnknown);
         assert_eq!(kind("20000", "aop.unknow-error"), FailureKind::OutcomeUnknown);
         assert_eq!(kind("40004", "ACQ.SYSTEM_ERROR"), FailureKind::OutcomeUnknown);
@@ -189,9 +189,9 @@ mod tests {
     #[test]
     fn only_a_call_that_changes_something_has_an_unknown_outcome() {
         let lost = || Failure::new(FailureKind::TimedOut, "alipay", "total_timeout");
-        assert_eq!(REFUND.with_honest_outcome(lost()).kind, FailureKind::OutcomeUnknown);
-        assert_eq!(QUERY.with_honest_outcome(lost()).kind, FailureKind::TimedOut);
+        assert_eq!(REFUND.with_unknown_outcome(lost()).kind, FailureKind::OutcomeUnknown);
+        assert_eq!(QUERY.with_unknown_outcome(lost()).kind, FailureKind::TimedOut);
         let refused = Failure::new(FailureKind::Unreachable, "alipay", "connect_failed");
-        assert_eq!(REFUND.with_honest_outcome(refused).kind, FailureKind::Unreachable);
+        assert_eq!(REFUND.with_unknown_outcome(refused).kind, FailureKind::Unreachable);
     }
 }

@@ -1,4 +1,4 @@
-//! Alipay's settings, and every fault that can be found in them before the first call.
+//! Alipay's settings, and all faults that can be detected before the first call.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,9 +9,9 @@ use crate::providers::client::BaseUrl;
 /// The operator's settings. `Debug` shows no key.
 #[derive(Clone)]
 pub struct AlipaySettings {
-    /// Digits, as the provider assigned it.
+    /// The app id that the provider assigned, in digits.
     pub app_id: String,
-    /// `2088` and 12 digits; when given, notifications for another receiver are refused.
+    /// `2088` and 12 digits. If set, callbacks for another seller are rejected.
     pub seller_id: Option<String>,
     /// Our RSA private key, in any form that [`PrivateKey::parse`](crate::providers::rsa::PrivateKey::parse) reads.
     pub private_key: String,
@@ -20,13 +20,13 @@ pub struct AlipaySettings {
     pub alipay_public_key: String,
     /// `https://openapi.alipay.com/gateway.do` in production.
     pub gateway_url: String,
-    /// The URL for notifications: absolute, at most 256 characters, no query.
+    /// The URL for callbacks: absolute, at most 256 characters, no query.
     pub notify_url: String,
-    /// The limit for one call, connecting included.
+    /// The timeout of one call, including connecting.
     pub timeout: Duration,
 }
 
-/// One thing that is wrong with the settings.
+/// A fault of one setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingFault {
     /// The name of the field in [`AlipaySettings`].
@@ -36,7 +36,7 @@ pub struct SettingFault {
 }
 
 impl AlipaySettings {
-    /// Returns the faults of all settings but the keys.
+    /// Returns the faults of all settings except the keys.
     pub(super) fn plain_faults(&self) -> Vec<SettingFault> {
         let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let mut faults = Vec::new();
@@ -75,15 +75,15 @@ impl fmt::Display for SettingFault {
     }
 }
 
-/// Requests carry no secret, but answers decide about money: the way there is encrypted unless it stays on this
-/// machine.
+/// Returns true for an encrypted connection or one on this machine. Requests contain no secret, but responses decide
+/// about money.
 fn is_safe_gateway(url: &str) -> bool {
     let local = ["127.0.0.1", "localhost", "[::1]"];
     let endpoint = BaseUrl::parse(PROVIDER, url);
     endpoint.is_ok_and(|endpoint| endpoint.base().starts_with("https://") || local.contains(&endpoint.host()))
 }
 
-/// The parsed key; a fault goes into the list.
+/// Returns the parsed key, or adds its fault to the list.
 pub(super) fn keep<T, E: fmt::Display>(
     parsed: Result<T, E>,
     setting: &'static str,

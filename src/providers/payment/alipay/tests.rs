@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::stub_vendor::{StubReply, StubVendor};
+use super::stub_provider::{StubProvider, StubReply};
 use super::*;
 use crate::providers::payment::vectors;
 
@@ -27,7 +27,7 @@ fn gateway(url: &str) -> Alipay {
 }
 
 fn with<T>(reply: StubReply, call: impl FnOnce(&Alipay) -> T) -> T {
-    let vendor = StubVendor::start(vec![reply]);
+    let vendor = StubProvider::start(vec![reply]);
     call(&gateway(&vendor.url))
 }
 
@@ -55,15 +55,15 @@ fn business_error(sub_code: &str) -> StubReply {
 #[test]
 fn a_paid_trade_is_found() {
     let state = with(published("query_success"), |gateway| gateway.query(ORDER)).unwrap();
-    let TradeState::Found(trade) = state else { panic!("not found") };
+    let TradeQueryOutcome::Found(trade) = state else { panic!("not found") };
     assert_eq!((trade.channel, trade.status, trade.amount.as_fen()), ("alipay", TradeStatus::Success, 600));
     assert_eq!(trade.paid_at, Some(vectors::AFTERNOON + 65_000));
     assert_eq!(trade.refunded, None);
 }
 
 #[test]
-fn our_requests_are_signed_and_say_what_is_wanted() {
-    let vendor = StubVendor::start(vec![
+fn sends_signed_requests() {
+    let vendor = StubProvider::start(vec![
         published("query_success"),
         published("close_success"),
         published("refund_success"),
@@ -74,7 +74,7 @@ fn our_requests_are_signed_and_say_what_is_wanted() {
     assert_eq!(gateway.close("D202601150000000002").unwrap(), CloseOutcome::Closed);
     let refunded = gateway.refund(&refund_request()).unwrap();
     assert_eq!(refunded, RefundOutcome::Moved { total: Fen::parse("1.50").ok() });
-    assert_eq!(gateway.query_refund(ORDER, REFUND_NO).unwrap(), RefundState::NotFound);
+    assert_eq!(gateway.query_refund(ORDER, REFUND_NO).unwrap(), RefundQueryOutcome::NotFound);
 
     let seen = vendor.seen();
     let methods: Vec<&str> = seen.iter().map(|request| request.method.as_str()).collect();
@@ -90,11 +90,14 @@ fn our_requests_are_signed_and_say_what_is_wanted() {
 }
 
 #[test]
-fn a_trade_that_does_not_exist_is_an_answer() {
+fn a_missing_trade_is_a_normal_outcome() {
     let missing = || published("query_not_exist");
-    assert_eq!(with(missing(), |gateway| gateway.query(ORDER)).unwrap(), TradeState::NotFound);
+    assert_eq!(with(missing(), |gateway| gateway.query(ORDER)).unwrap(), TradeQueryOutcome::NotFound);
     assert_eq!(with(missing(), |gateway| gateway.close(ORDER)).unwrap(), CloseOutcome::NotFound);
-    assert_eq!(with(missing(), |gateway| gateway.query_refund(ORDER, REFUND_NO)).unwrap(), RefundState::NotFound);
+    assert_eq!(
+        with(missing(), |gateway| gateway.query_refund(ORDER, REFUND_NO)).unwrap(),
+        RefundQueryOutcome::NotFound
+    );
     let failure = with(missing(), |gateway| gateway.refund(&refund_request())).unwrap_err();
     assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Refused, "ACQ.TRADE_NOT_EXIST"));
 }
@@ -115,8 +118,8 @@ fn a_closed_trade_that_was_paid_was_refunded_in_full() {
         ))
     };
     let refunded = |reply| match with(reply, |gateway| gateway.query(ORDER)).unwrap() {
-        TradeState::Found(trade) => trade.refunded,
-        TradeState::NotFound => panic!("not found"),
+        TradeQueryOutcome::Found(trade) => trade.refunded,
+        TradeQueryOutcome::NotFound => panic!("not found"),
     };
     assert_eq!(refunded(object("")), None);
     let all = refunded(object(r#","send_pay_date":"2026-01-15 16:31:05""#)).unwrap();
@@ -124,7 +127,7 @@ fn a_closed_trade_that_was_paid_was_refunded_in_full() {
 }
 
 #[test]
-fn a_refund_is_believed_only_when_money_moved() {
+fn a_refund_counts_only_if_money_moved() {
     let object = |change: &str| signed(&format!(r#"{{"code":"10000","out_trade_no":"{ORDER}"{change}}}"#));
     for (change, total) in [(r#","fund_change":"N","refund_fee":"2.50""#, Fen::parse("2.50").ok()), ("", None)] {
         let outcome = with(object(change), |gateway| gateway.refund(&refund_request())).unwrap();
@@ -141,14 +144,17 @@ fn the_refund_query_distinguishes_its_three_answers() {
         with(signed(&object), |gateway| gateway.query_refund(ORDER, REFUND_NO)).unwrap()
     };
     let amount = Fen::parse("1.50").unwrap();
-    assert_eq!(state(r#","refund_amount":"1.50","refund_status":"REFUND_SUCCESS""#), RefundState::Succeeded { amount });
-    assert_eq!(state(r#","refund_amount":"1.50""#), RefundState::Unconfirmed);
-    assert_eq!(state(r#","refund_status":"REFUND_PROCESSING""#), RefundState::Unconfirmed);
-    assert_eq!(state(""), RefundState::NotFound);
+    assert_eq!(
+        state(r#","refund_amount":"1.50","refund_status":"REFUND_SUCCESS""#),
+        RefundQueryOutcome::Succeeded { amount }
+    );
+    assert_eq!(state(r#","refund_amount":"1.50""#), RefundQueryOutcome::Unconfirmed);
+    assert_eq!(state(r#","refund_status":"REFUND_PROCESSING""#), RefundQueryOutcome::Unconfirmed);
+    assert_eq!(state(""), RefundQueryOutcome::NotFound);
 }
 
 #[test]
-fn an_answer_about_something_else_is_nonsense() {
+fn rejects_responses_about_something_else() {
     let paid = |order: &str, rest: &str| {
         signed(&format!(
             r#"{{"code":"10000","out_trade_no":"{order}","trade_no":"T1","trade_status":"TRADE_SUCCESS"{rest}}}"#
@@ -181,7 +187,7 @@ fn kinds(reply: &StubReply) -> (FailureKind, FailureKind, String) {
 }
 
 #[test]
-fn faults_of_the_vendor_are_never_taken_for_an_answer() {
+fn faults_of_the_provider_are_no_outcome() {
     let paid = vectors::text(&vectors::alipay()["responses"]["query_success"]["signed_substring"]).to_owned();
     let unknown = FailureKind::OutcomeUnknown;
     let cases = [
@@ -189,7 +195,7 @@ fn faults_of_the_vendor_are_never_taken_for_an_answer() {
         (StubReply::SignedByOther(paid), FailureKind::InvalidResponse, "answer_signature_invalid"),
         (StubReply::Raw(200, "<html>maintenance</html>".to_owned()), FailureKind::InvalidResponse, "answer_unreadable"),
         (StubReply::Raw(200, String::new()), FailureKind::InvalidResponse, "answer_unreadable"),
-        (StubReply::Raw(200, "x".repeat(LONGEST_ANSWER_BYTES + 1)), FailureKind::InvalidResponse, "answer_too_large"),
+        (StubReply::Raw(200, "x".repeat(MAX_RESPONSE_BYTES + 1)), FailureKind::InvalidResponse, "answer_too_large"),
         (StubReply::Raw(502, "<html>bad gateway</html>".to_owned()), unknown, "http_502"),
         (StubReply::Raw(302, String::new()), FailureKind::InvalidResponse, "http_302"),
         (StubReply::Cut("{\"alipay_trade".to_owned()), unknown, "connection_lost"),
@@ -201,7 +207,7 @@ fn faults_of_the_vendor_are_never_taken_for_an_answer() {
 }
 
 #[test]
-fn a_silent_vendor_is_given_up_in_time() {
+fn a_silent_provider_times_out() {
     let started = Instant::now();
     let (question, refund, _) = kinds(&StubReply::Silence(Duration::from_millis(900)));
     assert_eq!((question, refund), (FailureKind::TimedOut, FailureKind::OutcomeUnknown));
@@ -209,8 +215,8 @@ fn a_silent_vendor_is_given_up_in_time() {
 }
 
 #[test]
-fn an_unreachable_vendor_certainly_did_nothing() {
-    let vendor = StubVendor::start(Vec::new());
+fn an_unreachable_provider_certainly_did_nothing() {
+    let vendor = StubProvider::start(Vec::new());
     // The listener is dropped with its thread; until then a connection may still be taken and hung up.
     std::thread::sleep(Duration::from_millis(100));
     let failure = gateway(&vendor.url).refund(&refund_request()).unwrap_err();
@@ -219,7 +225,7 @@ fn an_unreachable_vendor_certainly_did_nothing() {
 }
 
 #[test]
-fn errors_without_a_signature_are_errors_and_nothing_more() {
+fn unsigned_errors_prove_no_outcome() {
     let gateway_level = r#"{"error_response":{"code":"40002","sub_code":"isv.invalid-app-id"}}"#.to_owned();
     let misconfigured = FailureKind::Misconfigured;
     let expected = (misconfigured, misconfigured, "isv.invalid-app-id".to_owned());
@@ -233,7 +239,7 @@ fn errors_without_a_signature_are_errors_and_nothing_more() {
 }
 
 #[test]
-fn refusals_carry_the_providers_code_and_its_trace() {
+fn refusals_have_the_providers_code_and_trace_id() {
     let failure = with(business_error("ACQ.SELLER_BALANCE_NOT_ENOUGH"), |gateway| gateway.refund(&refund_request()));
     let failure = failure.unwrap_err();
     assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Refused, "ACQ.SELLER_BALANCE_NOT_ENOUGH"));
@@ -266,7 +272,7 @@ fn faulty_settings(change: impl FnOnce(&mut AlipaySettings)) -> Vec<&'static str
 }
 
 #[test]
-fn settings_are_checked_all_at_once() {
+fn reports_all_setting_faults_at_once() {
     assert!(faulty_settings(|_| {}).is_empty());
     assert!(faulty_settings(|settings| settings.seller_id = None).is_empty());
     let all = faulty_settings(|settings| {
@@ -281,7 +287,7 @@ fn settings_are_checked_all_at_once() {
 }
 
 #[test]
-fn our_own_public_key_in_the_providers_place_is_caught() {
+fn rejects_our_own_public_key() {
     let own = vectors::text(&vectors::keys()["merchant"]["public_pkcs1_pem"]).to_owned();
     assert_eq!(faulty_settings(|settings| settings.alipay_public_key = own), ["alipay_public_key"]);
 }

@@ -1,4 +1,4 @@
-//! The notifications that the sandbox signs: the same fields, in the same form, as the real provider's.
+//! The callbacks that the sandbox signs, with the same fields and format as the real provider's.
 
 use super::trade::SandboxTrade;
 use super::{APP_ID, SELLER_ID};
@@ -6,7 +6,7 @@ use crate::providers::payment::clock_text::shanghai_text;
 use crate::providers::payment::form;
 use crate::providers::payment::order_string::{Merchant, OrderParameter};
 
-/// The signed form body about a trade's present state; `None` when a time cannot be written or nothing be signed.
+/// Returns the signed form body about the current state of a trade; `None` if a time is out of range or signing fails.
 pub(super) fn about(trade: &SandboxTrade, merchant: &Merchant, now: i64) -> Option<String> {
     let mut fields: Vec<OrderParameter> = vec![
         ("gmt_create", shanghai_text(trade.created_at)?),
@@ -30,13 +30,13 @@ pub(super) fn about(trade: &SandboxTrade, merchant: &Merchant, now: i64) -> Opti
     if let Some(closed_at) = trade.closed_at {
         fields.push(("gmt_close", shanghai_text(closed_at)?));
     }
-    let signature = merchant.signer.sign(&form::notification_text(&fields)).ok()?;
+    let signature = merchant.signer.sign(&form::callback_text(&fields)).ok()?;
     fields.push(("sign_type", merchant.signer.sign_type().to_owned()));
     fields.push(("sign", signature));
     Some(form::encode_all(&fields))
 }
 
-/// The version changes whenever the trade does; only expiry closes one without a change in the books.
+/// The version changes with the trade, except that an expired trade closes without a stored change.
 fn notify_id(trade: &SandboxTrade) -> String {
     let closed = u8::from(trade.closed_at.is_some());
     format!("{}{:04}{closed}", trade.trade_no, trade.version)

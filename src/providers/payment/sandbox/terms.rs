@@ -26,7 +26,7 @@ struct Content {
 }
 
 impl Terms {
-    /// Reads an order string; the error is the code of the refusal.
+    /// Parses an order string. The error is the code of the refusal.
     pub(super) fn read(order_string: &str, verifier: &Verifier) -> Result<Self, &'static str> {
         let fields = form::decode(order_string.as_bytes()).map_err(|_| "order_string_unreadable")?;
         if !is_genuine(&fields, verifier) {

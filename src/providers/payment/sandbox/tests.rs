@@ -10,13 +10,13 @@ use crate::providers::payment::{
 };
 
 #[derive(Default)]
-struct Books {
+struct TradeStore {
     trades: Mutex<HashMap<String, SandboxTrade>>,
     /// Number of upcoming changes that lose against a concurrent one.
     lost_races: AtomicI64,
 }
 
-impl SandboxLedger for Books {
+impl SandboxLedger for TradeStore {
     fn trade(&self, order_no: &str) -> Result<Option<SandboxTrade>, Failure> {
         Ok(self.trades.lock().unwrap().get(order_no).cloned())
     }
@@ -39,20 +39,20 @@ impl SandboxLedger for Books {
 
 struct Stage {
     sandbox: Sandbox,
-    books: Arc<Books>,
+    store: Arc<TradeStore>,
     now: Arc<AtomicI64>,
 }
 
 impl Stage {
     fn new() -> Self {
-        let books = Arc::new(Books::default());
+        let store = Arc::new(TradeStore::default());
         let now = Arc::new(AtomicI64::new(vectors::AFTERNOON));
         let clock = Arc::clone(&now);
         let key = Sandbox::generate_key().unwrap();
-        let ledger: Arc<dyn SandboxLedger> = Arc::<Books>::clone(&books);
+        let ledger: Arc<dyn SandboxLedger> = Arc::<TradeStore>::clone(&store);
         let clock: WallClock = Box::new(move || clock.load(Ordering::SeqCst));
         let sandbox = Sandbox::new(&key, "http://127.0.0.1:8080/payment/notify", ledger, clock).unwrap();
-        Self { sandbox, books, now }
+        Self { sandbox, store, now }
     }
 
     fn pass(&self, milliseconds: i64) {
@@ -64,8 +64,8 @@ impl Stage {
     }
 
     fn judged(&self, body: &str, state: OrderState) -> SettlementDecision {
-        let notification = self.sandbox.read_notification(body.as_bytes()).unwrap();
-        judge(&notification.trade, Some(&view(state)))
+        let callback = self.sandbox.read_callback(body.as_bytes()).unwrap();
+        judge(&callback.trade, Some(&view(state)))
     }
 }
 
@@ -111,9 +111,9 @@ fn refusal<T: fmt::Debug>(outcome: Result<T, Failure>) -> String {
 }
 
 #[test]
-fn a_payment_is_notified_and_credits() {
+fn a_payment_sends_a_callback_and_credits() {
     let stage = Stage::new();
-    assert_eq!(stage.sandbox.query("D1").unwrap(), TradeState::NotFound);
+    assert_eq!(stage.sandbox.query("D1").unwrap(), TradeQueryOutcome::NotFound);
     let body = stage.sandbox.pay(&stage.order_string()).unwrap();
     assert_eq!(stage.judged(&body, OrderState::Created), SettlementDecision::Credit);
     assert_eq!(stage.judged(&body, OrderState::Credited), SettlementDecision::Nothing);
@@ -121,21 +121,21 @@ fn a_payment_is_notified_and_credits() {
 }
 
 #[test]
-fn a_suppressed_notification_is_made_up_for_by_a_query() {
+fn a_query_replaces_a_lost_callback() {
     let stage = Stage::new();
     stage.sandbox.pay(&stage.order_string()).unwrap();
-    let TradeState::Found(trade) = stage.sandbox.query("D1").unwrap() else { panic!("not found") };
+    let TradeQueryOutcome::Found(trade) = stage.sandbox.query("D1").unwrap() else { panic!("not found") };
     assert_eq!(judge(&trade, Some(&view(OrderState::Created))), SettlementDecision::Credit);
     assert_eq!(trade.paid_at, Some(vectors::AFTERNOON));
 }
 
 #[test]
-fn a_repeated_notification_has_the_same_identity() {
+fn a_repeated_callback_has_the_same_notify_id() {
     let stage = Stage::new();
     let first = stage.sandbox.pay(&stage.order_string()).unwrap();
     stage.pass(240_000);
-    let second = stage.sandbox.notification("D1").unwrap();
-    let read = |body: &str| stage.sandbox.read_notification(body.as_bytes()).unwrap();
+    let second = stage.sandbox.callback("D1").unwrap();
+    let read = |body: &str| stage.sandbox.read_callback(body.as_bytes()).unwrap();
     assert_ne!(first, second);
     assert_eq!(read(&first).notify_id, read(&second).notify_id);
     assert_eq!(read(&first).trade, read(&second).trade);
@@ -146,10 +146,10 @@ fn an_unpaid_trade_can_be_closed_and_a_paid_one_not() {
     let stage = Stage::new();
     assert_eq!(stage.sandbox.close("D1").unwrap(), CloseOutcome::NotFound);
     stage.sandbox.open(&stage.order_string()).unwrap();
-    let waiting = stage.sandbox.notification("D1").unwrap();
+    let waiting = stage.sandbox.callback("D1").unwrap();
     assert_eq!(stage.judged(&waiting, OrderState::Created), SettlementDecision::Nothing);
     assert_eq!(stage.sandbox.close("D1").unwrap(), CloseOutcome::Closed);
-    let closed = stage.sandbox.notification("D1").unwrap();
+    let closed = stage.sandbox.callback("D1").unwrap();
     assert_eq!(stage.judged(&closed, OrderState::Created), SettlementDecision::Close);
     assert_eq!(refusal(stage.sandbox.pay(&stage.order_string())), "ACQ.TRADE_HAS_CLOSE");
 
@@ -159,13 +159,13 @@ fn an_unpaid_trade_can_be_closed_and_a_paid_one_not() {
 }
 
 #[test]
-fn an_order_string_expires_unless_money_is_meant_to_come_late() {
+fn an_order_string_expires_unless_paid_late_on_purpose() {
     let stage = Stage::new();
     let order_string = stage.order_string();
     stage.sandbox.open(&order_string).unwrap();
     stage.pass(900_000);
     assert_eq!(refusal(stage.sandbox.pay(&order_string)), "order_expired");
-    let TradeState::Found(trade) = stage.sandbox.query("D1").unwrap() else { panic!("not found") };
+    let TradeQueryOutcome::Found(trade) = stage.sandbox.query("D1").unwrap() else { panic!("not found") };
     assert_eq!(trade.status, TradeStatus::Closed);
 
     let stage = Stage::new();
@@ -176,24 +176,24 @@ fn an_order_string_expires_unless_money_is_meant_to_come_late() {
 }
 
 #[test]
-fn refunds_move_money_once_and_are_notified() {
+fn refunds_move_money_once_and_send_a_callback() {
     let stage = Stage::new();
     stage.sandbox.pay(&stage.order_string()).unwrap();
-    assert_eq!(stage.sandbox.query_refund("D1", "R1").unwrap(), RefundState::NotFound);
+    assert_eq!(stage.sandbox.query_refund("D1", "R1").unwrap(), RefundQueryOutcome::NotFound);
     let moved = stage.sandbox.refund(&refund("R1", "1.50")).unwrap();
     assert_eq!(moved, RefundOutcome::Moved { total: Some(fen("1.50")) });
     let unmoved = |total| RefundOutcome::Unconfirmed { total: Some(fen(total)) };
     assert_eq!(stage.sandbox.refund(&refund("R1", "1.50")).unwrap(), unmoved("1.50"));
-    assert_eq!(stage.sandbox.query_refund("D1", "R1").unwrap(), RefundState::Succeeded { amount: fen("1.50") });
+    assert_eq!(stage.sandbox.query_refund("D1", "R1").unwrap(), RefundQueryOutcome::Succeeded { amount: fen("1.50") });
     assert_eq!(refusal(stage.sandbox.refund(&refund("R1", "2.00"))), "ACQ.DISCORDANT_REPEAT_REQUEST");
     assert_eq!(refusal(stage.sandbox.refund(&refund("R2", "4.51"))), "ACQ.REASON_TRADE_REFUND_FEE_ERR");
-    let partial = stage.sandbox.notification("D1").unwrap();
+    let partial = stage.sandbox.callback("D1").unwrap();
     let expected = SettlementDecision::Refund { total: fen("1.50"), full: false };
     assert_eq!(stage.judged(&partial, OrderState::Credited), expected);
 
     let moved = stage.sandbox.refund(&refund("R2", "4.50")).unwrap();
     assert_eq!(moved, RefundOutcome::Moved { total: Some(fen("6.00")) });
-    let full = stage.sandbox.notification("D1").unwrap();
+    let full = stage.sandbox.callback("D1").unwrap();
     let expected = SettlementDecision::Refund { total: fen("6.00"), full: true };
     assert_eq!(stage.judged(&full, OrderState::Credited), expected);
     assert_eq!(stage.sandbox.refund(&refund("R2", "4.50")).unwrap(), unmoved("6.00"));
@@ -211,7 +211,7 @@ fn an_impossible_refund_is_refused() {
 }
 
 #[test]
-fn an_order_keeps_the_terms_that_the_buyer_first_saw() {
+fn an_order_keeps_its_first_terms() {
     let stage = Stage::new();
     stage.sandbox.open(&stage.order_string()).unwrap();
     let changes: [fn(&mut OrderRequest); 2] =
@@ -226,13 +226,13 @@ fn an_order_keeps_the_terms_that_the_buyer_first_saw() {
 }
 
 #[test]
-fn a_trade_that_expired_is_announced_apart_from_the_waiting_one() {
+fn an_expired_trade_has_another_notify_id() {
     let stage = Stage::new();
     stage.sandbox.open(&stage.order_string()).unwrap();
-    let waiting = stage.sandbox.notification("D1").unwrap();
+    let waiting = stage.sandbox.callback("D1").unwrap();
     stage.pass(900_000);
-    let expired = stage.sandbox.notification("D1").unwrap();
-    let identity = |body: &str| stage.sandbox.read_notification(body.as_bytes()).unwrap().notify_id;
+    let expired = stage.sandbox.callback("D1").unwrap();
+    let identity = |body: &str| stage.sandbox.read_callback(body.as_bytes()).unwrap().notify_id;
     assert_ne!(identity(&waiting), identity(&expired));
     assert_eq!(stage.judged(&expired, OrderState::Created), SettlementDecision::Close);
 }
@@ -258,15 +258,15 @@ fn only_strings_of_this_installation_can_be_paid() {
     assert_eq!(refusal(stage.sandbox.pay(&cheaper)), "isv.invalid-signature");
     assert_eq!(refusal(stage.sandbox.pay("D1")), "order_string_unreadable");
     let body = other.sandbox.pay(&other.order_string()).unwrap();
-    let rejection = stage.sandbox.read_notification(body.as_bytes()).unwrap_err();
+    let rejection = stage.sandbox.read_callback(body.as_bytes()).unwrap_err();
     assert_eq!(rejection.reason, RejectionReason::SignatureInvalid);
 }
 
 #[test]
-fn an_order_string_is_no_notification_and_the_other_way_round() {
+fn order_strings_and_callbacks_are_not_interchangeable() {
     let stage = Stage::new();
     let order_string = stage.order_string();
-    assert!(stage.sandbox.read_notification(order_string.as_bytes()).is_err());
+    assert!(stage.sandbox.read_callback(order_string.as_bytes()).is_err());
     let body = stage.sandbox.pay(&order_string).unwrap();
     assert_eq!(refusal(stage.sandbox.open(&body)), "isv.invalid-signature");
 }
@@ -277,19 +277,19 @@ fn the_schemes_are_not_interchangeable() {
     let body = stage.sandbox.pay(&stage.order_string()).unwrap();
     assert_eq!(form::value_of(&form::decode(body.as_bytes()).unwrap(), "sign_type"), Some("ECDSA256"));
     let relabelled = body.replace("sign_type=ECDSA256", "sign_type=RSA2");
-    let rejection = stage.sandbox.read_notification(relabelled.as_bytes()).unwrap_err();
+    let rejection = stage.sandbox.read_callback(relabelled.as_bytes()).unwrap_err();
     assert_eq!(rejection.reason, RejectionReason::WrongSignType);
     let genuine_elsewhere = vectors::alipay()["notify"]["valid_trade_success"]["form_body"].clone();
-    let rejection = stage.sandbox.read_notification(vectors::text(&genuine_elsewhere).as_bytes()).unwrap_err();
+    let rejection = stage.sandbox.read_callback(vectors::text(&genuine_elsewhere).as_bytes()).unwrap_err();
     assert_eq!(rejection.reason, RejectionReason::WrongSignType);
 }
 
 #[test]
-fn a_lost_race_is_run_again_and_a_broken_ledger_given_up() {
+fn retries_lost_races_and_gives_up_on_a_broken_ledger() {
     let stage = Stage::new();
-    stage.books.lost_races.store(3, Ordering::SeqCst);
+    stage.store.lost_races.store(3, Ordering::SeqCst);
     stage.sandbox.pay(&stage.order_string()).unwrap();
-    stage.books.lost_races.store(1000, Ordering::SeqCst);
+    stage.store.lost_races.store(1000, Ordering::SeqCst);
     let failure = stage.sandbox.refund(&refund("R1", "1.50")).unwrap_err();
     assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Busy, "trade_contended"));
 }
@@ -306,8 +306,8 @@ fn one_of_several_parallel_payments_succeeds() {
 }
 
 #[test]
-fn a_key_is_a_key() {
+fn accepts_only_valid_keys() {
     assert_ne!(Sandbox::generate_key().unwrap(), Sandbox::generate_key().unwrap());
-    let outcome = Sandbox::new(b"key", "http://x.test/", Arc::new(Books::default()), Box::new(|| 0));
+    let outcome = Sandbox::new(b"key", "http://x.test/", Arc::new(TradeStore::default()), Box::new(|| 0));
     assert_eq!(outcome.err(), Some(SandboxKeyError));
 }

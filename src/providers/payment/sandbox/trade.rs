@@ -1,31 +1,31 @@
-//! A trade in the sandbox's books, and the rules by which it changes: those of the real provider.
+//! A trade stored by the sandbox, and the rules of its changes, which are those of the real provider.
 //!
-//! Every rule is a pure function from the trade found to the trade left, or the provider's code of refusal.
+//! Each rule is a pure function from the stored trade to the changed trade, or to the provider's refusal code.
 
 use serde::{Deserialize, Serialize};
 
 use super::terms::Terms;
 use crate::providers::payment::{Fen, RefundRequest, Trade, TradeStatus, refund_implied_by_query};
 
-/// A trade as the sandbox keeps it. Times are epoch milliseconds.
+/// A stored trade. Times are epoch milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxTrade {
     pub order_no: String,
-    /// 1 for the first state stored, one more with every change.
+    /// 1 for the first stored state, incremented with each change.
     pub version: i64,
     pub trade_no: String,
     pub amount: Fen,
     pub subject: String,
     pub status: TradeStatus,
     pub created_at: i64,
-    /// An unpaid trade counts as closed from then on.
+    /// An unpaid trade counts as closed from this time.
     pub expires_at: i64,
     pub paid_at: Option<i64>,
     pub closed_at: Option<i64>,
     pub refunds: Vec<SandboxRefund>,
 }
 
-/// Money that the sandbox has returned.
+/// Money that the sandbox has refunded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxRefund {
     pub refund_no: String,
@@ -53,7 +53,7 @@ type Ruling = Result<TradeChange, &'static str>;
 
 impl SandboxTrade {
     /// Returns the trade's state at `now`: an unpaid one closes when it expires.
-    pub(super) fn standing_at(mut self, now: i64) -> Self {
+    pub(super) fn state_at(mut self, now: i64) -> Self {
         if self.status == TradeStatus::WaitBuyerPay && now >= self.expires_at {
             self.status = TradeStatus::Closed;
             self.closed_at = Some(self.expires_at);
@@ -134,7 +134,7 @@ pub(super) fn finished(found: Option<SandboxTrade>) -> Ruling {
     }
 }
 
-/// A trade that no longer waits for payment is left alone.
+/// Closes a trade that waits for payment. Other trades stay unchanged.
 pub(super) fn closed(found: Option<SandboxTrade>, now: i64) -> Ruling {
     let trade = found.ok_or("ACQ.TRADE_NOT_EXIST")?;
     if trade.status != TradeStatus::WaitBuyerPay {

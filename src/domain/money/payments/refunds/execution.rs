@@ -15,7 +15,7 @@ use crate::{
     error::{Code, Error, Result},
     providers::{
         Failure,
-        payment::{OrderState, RefundOutcome, RefundRequest, RefundState, ReviewReason},
+        payment::{OrderState, RefundOutcome, RefundQueryOutcome, RefundRequest, ReviewReason},
     },
     store::Write,
     types::Fen,
@@ -103,7 +103,7 @@ fn query_outcome(payments: &Payments, refund: &Refund) -> Result<Option<RefundSu
     let asked = payments.ask(&payments.core.clock, |gateway| gateway.query_refund(&refund.order_no, &refund.refund_no));
     let state = asked.map_err(RefundFailure::Unknown)?;
     Ok(match state {
-        RefundState::Succeeded { amount } => Some(RefundSuccess { total: None, amount: Some(amount) }),
+        RefundQueryOutcome::Succeeded { amount } => Some(RefundSuccess { total: None, amount: Some(amount) }),
         _ => None,
     })
 }

@@ -1,4 +1,4 @@
-//! Reads a provider's notification: form, signature, addressee and fields, in that order.
+//! Parses a provider's callback: form, signature, receiver and fields, in that order.
 //!
 //! Nothing in a message is believed before its signature is verified, with our scheme and not the message's. The
 //! readable parts of a rejected message go into the [`Rejection`] as unverified claims: an operator who looks for lost
@@ -12,16 +12,16 @@ use std::fmt;
 use super::clock_text::shanghai_milliseconds;
 use super::form::{self, FormFault, FormField};
 use super::signing::Verifier;
-use super::{Fen, PaymentNotification, RefundResult, Trade, TradeStatus};
+use super::{Fen, PaymentCallback, RefundResult, Trade, TradeStatus};
 
 /// Larger bodies are not read.
-pub const MAX_NOTIFICATION_BYTES: usize = 16 * 1024;
+pub const MAX_CALLBACK_BYTES: usize = 16 * 1024;
 
-/// A message that is not acted upon, with what it claims to be about.
+/// A rejected callback, with the order and trade that it names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejection {
     pub reason: RejectionReason,
-    /// The provider signed it all the same, so that it is evidence: what follows is proved.
+    /// The provider signed it, so the fields below are proven and not mere claims.
     pub is_genuine: bool,
     /// At most 64 characters.
     pub order_no: Option<String>,
@@ -49,23 +49,23 @@ pub enum RejectionReason {
     WrongApp,
     WrongSeller,
     WrongCurrency,
-    /// A field that every trade notification has is absent, empty or over-long.
+    /// A field that every trade callback has is missing, empty or too long.
     FieldMissing(&'static str),
     InvalidAmount(&'static str),
     UnknownStatus,
 }
 
-/// Checks and reads the notifications of one provider.
+/// Verifies and parses the callbacks of one provider.
 #[derive(Debug)]
-pub(super) struct NotificationReader {
+pub(super) struct CallbackReader {
     pub(super) channel: &'static str,
     pub(super) app_id: String,
     pub(super) seller_id: Option<String>,
     pub(super) verifier: Verifier,
 }
 
-/// Every field that is acted upon. No other field's value may contain one of these.
-const ACTED_UPON: &[&str] = &[
+/// All fields that have an effect. No other field's value may contain one of these.
+const EFFECTIVE_FIELDS: &[&str] = &[
     "app_id",
     "charset",
     "gmt_payment",
@@ -83,7 +83,7 @@ const ACTED_UPON: &[&str] = &[
 ];
 
 impl RejectionReason {
-    /// The stable code that is stored and shown to operators.
+    /// Returns the stable code that is stored and shown to operators.
     pub fn code(self) -> &'static str {
         match self {
             Self::TooLarge => "too_large",
@@ -106,7 +106,7 @@ impl RejectionReason {
     }
 }
 
-/// The code, and the field that it is about.
+/// Writes the code and the field concerned.
 impl fmt::Display for RejectionReason {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -118,36 +118,36 @@ impl fmt::Display for RejectionReason {
     }
 }
 
-impl NotificationReader {
-    pub(super) fn read(&self, form_body: &[u8]) -> Result<PaymentNotification, Rejection> {
-        if form_body.len() > MAX_NOTIFICATION_BYTES {
+impl CallbackReader {
+    pub(super) fn read(&self, form_body: &[u8]) -> Result<PaymentCallback, Rejection> {
+        if form_body.len() > MAX_CALLBACK_BYTES {
             return Err(rejection(RejectionReason::TooLarge, &[]));
         }
         let fields = form::decode(form_body).map_err(|fault| rejection(fault.into(), &[]))?;
-        self.prove(&fields).map_err(|reason| rejection(reason, &fields))?;
+        self.verify(&fields).map_err(|reason| rejection(reason, &fields))?;
         match self.trade(&fields) {
-            Ok((notify_id, trade)) => Ok(PaymentNotification { notify_id, trade, fields }),
+            Ok((notify_id, trade)) => Ok(PaymentCallback { notify_id, trade, fields }),
             Err(reason) => Err(Rejection { is_genuine: true, ..rejection(reason, &fields) }),
         }
     }
 
-    /// The signature is the provider's, and the message can be cut into fields in one way only.
-    fn prove(&self, fields: &[FormField]) -> Result<(), RejectionReason> {
+    /// Checks that the provider signed the message and that it can be split into fields in one way only.
+    fn verify(&self, fields: &[FormField]) -> Result<(), RejectionReason> {
         if form::duplicate_name(fields).is_some() {
             return Err(RejectionReason::DuplicateParameter);
         }
-        if fields.iter().any(|(_, value)| form::hides_field(value, ACTED_UPON)) {
+        if fields.iter().any(|(_, value)| form::hides_field(value, EFFECTIVE_FIELDS)) {
             return Err(RejectionReason::AmbiguousValue);
         }
         if form::value_of(fields, "sign_type") != Some(self.verifier.sign_type()) {
             return Err(RejectionReason::WrongSignType);
         }
         let signature = form::value_of(fields, "sign").ok_or(RejectionReason::SignatureMissing)?;
-        let text = form::notification_text(fields);
+        let text = form::callback_text(fields);
         if self.verifier.verifies(text.as_bytes(), signature) { Ok(()) } else { Err(RejectionReason::SignatureInvalid) }
     }
 
-    /// The message is a trade report addressed to us, and complete.
+    /// Parses a complete trade report for our app and seller.
     fn trade(&self, fields: &[FormField]) -> Result<(String, Trade), RejectionReason> {
         let value = |name| form::value_of(fields, name);
         if value("notify_type") != Some("trade_status_sync") {
@@ -176,7 +176,7 @@ impl NotificationReader {
     }
 }
 
-/// A message is about a refund when it names a returned amount or a time of return. An amount of zero is none.
+/// Parses the refund of a report, if it names a refunded amount or a refund time. An amount of zero is no refund.
 fn refunded(fields: &[FormField]) -> Result<Option<RefundResult>, RejectionReason> {
     let total = form::value_of(fields, "refund_fee").map(|text| amount(text, "refund_fee")).transpose()?;
     let total = total.filter(|&total| total > Fen::ZERO);

@@ -1,4 +1,4 @@
-//! The published notifications, and every way of changing one.
+//! The published callbacks, and every way of changing one.
 
 use proptest::prelude::*;
 use serde_json::Value;
@@ -7,8 +7,8 @@ use super::*;
 use crate::providers::payment::signing::Signer;
 use crate::providers::payment::{OrderState, OrderView, SettlementDecision, judge, vectors};
 
-fn reader() -> NotificationReader {
-    NotificationReader {
+fn reader() -> CallbackReader {
+    CallbackReader {
         channel: "alipay",
         app_id: "2021000000000001".to_owned(),
         seller_id: Some("2088000000000001".to_owned()),
@@ -38,17 +38,17 @@ fn order(state: OrderState) -> OrderView<'static> {
 }
 
 fn judged(body: &[u8], state: OrderState) -> Result<SettlementDecision, RejectionReason> {
-    let notification = reader().read(body).map_err(|rejection| rejection.reason)?;
+    let callback = reader().read(body).map_err(|rejection| rejection.reason)?;
     let order = order(state);
-    let known = notification.trade.order_no == order.order_no;
-    Ok(judge(&notification.trade, known.then_some(&order)))
+    let known = callback.trade.order_no == order.order_no;
+    Ok(judge(&callback.trade, known.then_some(&order)))
 }
 
 /// A body with these fields, signed as the provider does.
 fn signed(fields: &[FormField]) -> Vec<u8> {
     let mut fields: Vec<FormField> = fields.iter().filter(|(name, _)| name != "sign").cloned().collect();
     let signer = Signer::Rsa2(vectors::platform_key());
-    let signature = signer.sign(&form::notification_text(&fields)).unwrap();
+    let signature = signer.sign(&form::callback_text(&fields)).unwrap();
     fields.push(("sign".to_owned(), signature));
     form::encode_all(&fields).into_bytes()
 }
@@ -66,7 +66,7 @@ fn altered(changes: &[(&str, &str)]) -> Vec<u8> {
 }
 
 #[test]
-fn every_published_notification_is_judged_as_published() {
+fn judges_published_callbacks_as_expected() {
     let all = vectors::alipay();
     let all = all["notify"].as_object().unwrap();
     assert_eq!(all.len(), 22);
@@ -109,21 +109,21 @@ fn every_published_notification_is_judged_as_published() {
 }
 
 #[test]
-fn every_published_signature_verifies_or_not_as_published() {
+fn verifies_published_signatures_as_expected() {
     let all = vectors::alipay();
     for (name, vector) in all["notify"].as_object().unwrap() {
         let body = vectors::text(&vector["form_body"]);
         let fields = form::decode(body.as_bytes()).unwrap();
-        let proved = reader().prove(&fields).is_ok();
-        assert_eq!(proved, vector["signature_valid"].as_bool().unwrap(), "{name}");
-        if proved {
-            assert_eq!(form::notification_text(&fields), vectors::text(&vector["sign_content"]), "{name}");
+        let is_verified = reader().verify(&fields).is_ok();
+        assert_eq!(is_verified, vector["signature_valid"].as_bool().unwrap(), "{name}");
+        if is_verified {
+            assert_eq!(form::callback_text(&fields), vectors::text(&vector["sign_content"]), "{name}");
         }
     }
 }
 
 #[test]
-fn the_reasons_for_refusal_are_the_true_ones() {
+fn reports_the_real_reason_of_a_rejection() {
     let reasons = [
         ("tampered_amount", RejectionReason::SignatureInvalid),
         ("tampered_app_id", RejectionReason::SignatureInvalid),
@@ -146,7 +146,7 @@ fn the_reasons_for_refusal_are_the_true_ones() {
 }
 
 #[test]
-fn reads_all_fields_of_a_notification() {
+fn reads_all_fields_of_a_callback() {
     let paid = reader().read(&body("valid_trade_success")).unwrap();
     assert_eq!(paid.notify_id, "2026011501222163105000000000000001");
     assert_eq!(paid.trade.trade_no, "2026011522001400000000000001");
@@ -162,14 +162,14 @@ fn reads_all_fields_of_a_notification() {
 }
 
 #[test]
-fn both_spellings_of_a_blank_read_alike() {
+fn both_encodings_of_a_space_are_equal() {
     let plus = reader().read(&body("valid_trade_success")).unwrap();
     let percent = reader().read(&body("valid_trade_success_percent20")).unwrap();
     assert_eq!(plus, percent);
 }
 
 #[test]
-fn genuine_but_unfit_messages_are_refused() {
+fn rejects_genuine_callbacks_that_do_not_fit() {
     let cases: [(&[(&str, &str)], RejectionReason); 14] = [
         (&[("notify_type", "batch_refund_notify")], RejectionReason::WrongType),
         (&[("notify_type", "")], RejectionReason::WrongType),
@@ -194,12 +194,12 @@ fn genuine_but_unfit_messages_are_refused() {
 
 #[test]
 fn an_unset_seller_is_not_compared() {
-    let reader = NotificationReader { seller_id: None, ..reader() };
+    let reader = CallbackReader { seller_id: None, ..reader() };
     assert!(reader.read(&body("wrong_seller_id_signed")).is_ok());
 }
 
 #[test]
-fn a_returned_amount_of_zero_is_no_refund_and_a_time_alone_is_one() {
+fn a_zero_amount_is_no_refund_and_a_refund_time_is_one() {
     assert_eq!(judged(&altered(&[("refund_fee", "0.00")]), OrderState::Created), Ok(SettlementDecision::Credit));
     let timed = reader().read(&altered(&[("gmt_refund", "2026-01-16 10:00:00")])).unwrap();
     assert_eq!(timed.trade.refunded.unwrap().total, None);
@@ -208,9 +208,9 @@ fn a_returned_amount_of_zero_is_no_refund_and_a_time_alone_is_one() {
 #[test]
 fn size_is_capped() {
     let mut long = body("valid_trade_success");
-    long.resize(MAX_NOTIFICATION_BYTES + 1, b'x');
+    long.resize(MAX_CALLBACK_BYTES + 1, b'x');
     assert_eq!(reader().read(&long).unwrap_err().reason, RejectionReason::TooLarge);
-    long.truncate(MAX_NOTIFICATION_BYTES);
+    long.truncate(MAX_CALLBACK_BYTES);
     assert_eq!(reader().read(&long).unwrap_err().reason, RejectionReason::SignatureInvalid);
 }
 
@@ -230,7 +230,7 @@ fn swallowed(fields: &[FormField], keeper: &str) -> Vec<FormField> {
 fn a_refund_cannot_be_recut_into_a_payment() {
     let genuine = form::decode(&body("partial_refund_trade_success")).unwrap();
     let recut = swallowed(&swallowed(&genuine, "receipt_amount"), "gmt_payment");
-    assert_eq!(form::notification_text(&recut), form::notification_text(&genuine));
+    assert_eq!(form::callback_text(&recut), form::callback_text(&genuine));
     assert!(recut.iter().all(|(name, _)| name != "refund_fee" && name != "gmt_refund"));
     let outcome = judged(form::encode_all(&recut).as_bytes(), OrderState::Created);
     assert_eq!(outcome, Err(RejectionReason::AmbiguousValue));

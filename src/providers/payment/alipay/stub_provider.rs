@@ -12,36 +12,36 @@ use crate::providers::payment::form::{self, FormField};
 use crate::providers::payment::signing::{Signer, Verifier};
 use crate::providers::payment::vectors;
 
-/// The reply to the next request.
+/// A reply to the next request.
 #[derive(Clone)]
 pub(super) enum StubReply {
     /// The object, signed by the provider's key.
     Signed(String),
     SignedByOther(String),
     Unsigned(String),
-    /// Status and body, sent as they are.
+    /// Status and body, sent unchanged.
     Raw(u16, String),
-    /// The head promises more than comes.
+    /// The head announces more bytes than follow.
     Cut(String),
-    /// The connection is closed without a word.
+    /// The connection is closed without a response.
     HangUp,
     Silence(Duration),
 }
 
-/// A request as the gateway sees it once signature and placement were found right.
+/// A request with a valid signature and correctly placed parameters.
 #[derive(Clone)]
 pub(super) struct Seen {
     pub(super) method: String,
     pub(super) content: Value,
 }
 
-pub(super) struct StubVendor {
+pub(super) struct StubProvider {
     pub(super) url: String,
     seen: Arc<Mutex<Vec<Seen>>>,
 }
 
-impl StubVendor {
-    /// Answers one request for every reply, in order, and refuses connections after that.
+impl StubProvider {
+    /// Replies to one request for each reply, in order, and refuses connections after that.
     pub(super) fn start(replies: Vec<StubReply>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/gateway.do", listener.local_addr().unwrap());
@@ -56,7 +56,7 @@ impl StubVendor {
         Self { url, seen }
     }
 
-    /// All requests that were in order, as they came.
+    /// Returns all valid requests, in order.
     pub(super) fn seen(&self) -> Vec<Seen> {
         self.seen.lock().unwrap().clone()
     }
@@ -98,7 +98,7 @@ fn answer(stream: &TcpStream, key: &str, reply: StubReply) {
     }
 }
 
-/// The request must be signed by us over query and body together, with the content in the body alone.
+/// Checks that we signed the query and body together and that only the body holds the content.
 fn check_request(target: &str, body: &str) -> Result<Seen, &'static str> {
     let (path, query) = target.split_once('?').ok_or("no query")?;
     let query = form::decode(query.as_bytes()).map_err(|_| "query unreadable")?;
@@ -143,7 +143,7 @@ fn read_request(stream: &TcpStream) -> (String, String) {
     (target, String::from_utf8(body).unwrap())
 }
 
-/// The client may have gone away already, which is part of some tests.
+/// The client may have disconnected already, as some tests intend.
 fn send(mut stream: &TcpStream, status: u16, body: &str, missing_bytes: usize) {
     let length = body.len() + missing_bytes;
     let head =
