@@ -1,11 +1,10 @@
-//! Aliyun `OpenAPI` requests: signature version 3 (ACS3-HMAC-SHA256), and what the gateway's error codes mean.
+//! Aliyun `OpenAPI` requests: signature version 3 (ACS3-HMAC-SHA256), and the meaning of the gateway's error codes.
 //!
-//! It owns canonicalisation, the signature and the codes that all products share; a product's own business codes
-//! stay with its driver. It reads no clock and draws no nonce: both are handed in, so that every signature can be
-//! computed again in a test.
+//! Owns canonicalisation, the signature and the codes that all products share. A product's own business codes stay with
+//! its driver. Clock and nonce are passed in, so that a test can reproduce every signature.
 //!
-//! The surprise: the server verifies over the names in `SignedHeaders`. Only the set it demands is signed,
-//! because a proxy on the way may touch any other header.
+//! The surprise: the server verifies the headers named in `SignedHeaders`. Only the required ones are signed, because a
+//! proxy may change any other header.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -25,45 +24,45 @@ const ALGORITHM: &str = "ACS3-HMAC-SHA256";
 pub struct Credentials {
     /// The public half, sent with every request.
     pub access_key_id: String,
-    /// The private half, used as it is for the HMAC key.
+    /// The private half, used unchanged as the HMAC key.
     pub access_key_secret: SecretString,
 }
 
-/// One call of an operation: always `POST /`, the operation named in headers.
+/// One call of an operation: always `POST /`, with the operation named in headers.
 ///
-/// It has no `Debug`: the parameters hold what users typed, and codes on their way to them.
+/// Has no `Debug`: the parameters contain user input and verification codes.
 #[derive(Clone, Copy)]
 pub struct Acs3Request<'a> {
-    /// The value of the `host` header, with the port only when it is not the scheme's own.
+    /// The value of the `host` header, with the port unless it is the scheme's default.
     pub host: &'a str,
     /// The operation, such as `SendSms`.
     pub action: &'a str,
     /// The product's version date, such as `2017-05-25`.
     pub version: &'a str,
-    /// Now, in milliseconds since 1970; the server accepts a deviation of 15 minutes.
+    /// The current time in milliseconds since 1970. The server accepts a deviation of 15 minutes.
     pub now_millis: i64,
-    /// Different for every request and every repetition of one; 32 hexadecimal digits are usual.
+    /// Different for every attempt; usually 32 hexadecimal digits.
     pub nonce: &'a str,
-    /// Parameters of the address, in any order, not yet encoded.
+    /// Query parameters, in any order, not yet encoded.
     pub query: &'a [(&'a str, &'a str)],
-    /// Present exactly when a body is sent.
+    /// Set if a body is sent.
     pub content_type: Option<&'a str>,
-    /// The bytes of the body as they will be sent.
+    /// The body as it is sent.
     pub body: &'a [u8],
 }
 
-/// The parts of a signed call other than its body. It has no `Debug` for the same reason.
+/// The parts of a signed call other than its body. Has no `Debug` for the same reason.
 pub struct SignedCall {
-    /// The encoded query without its question mark; empty when there is none.
+    /// The encoded query without its question mark; empty if there is none.
     pub query: String,
-    /// Every header to send, lower-case names, `authorization` and `accept` included.
+    /// All headers to send, with lower-case names, including `authorization` and `accept`.
     pub headers: Vec<(&'static str, String)>,
 }
 
-/// The body of an error answer, of the gateway or of an operation.
+/// The body of an error response, from the gateway or from an operation.
 #[derive(Debug, Default, Deserialize)]
 pub struct ErrorBody {
-    /// The code on which decisions rest. Text for the gateway and most products.
+    /// The code that decides. A text from the gateway and most products.
     #[serde(default, rename = "Code", alias = "code", deserialize_with = "code_as_text")]
     pub code: Option<String>,
     /// The identifier to quote to the provider's support.
@@ -88,12 +87,12 @@ pub fn sign(call: &Acs3Request<'_>, credentials: &Credentials) -> SignedCall {
     }
     let authorization = authorization(&query, &headers, &body_hash, credentials);
     headers.push(("authorization", authorization));
-    // Without it some products answer in XML.
+    // Without it some products respond in XML.
     headers.push(("accept", "application/json".to_owned()));
     SignedCall { query, headers }
 }
 
-/// Encodes parameters the way the signature wants them: sorted by name, blank as `%20`, nothing kept but letters,
+/// Encodes parameters as the signature requires: sorted by name, with every character percent-encoded except letters,
 /// digits and `-_.~`.
 pub fn canonical_query(parameters: &[(&str, &str)]) -> String {
     let mut sorted: Vec<_> = parameters.to_vec();
@@ -110,7 +109,7 @@ pub fn kind_of_gateway_code(code: &str) -> Option<FailureKind> {
     }
     match code {
         "ServiceUnavailable" | "ServiceUnavailableTemporary" => Some(FailureKind::Busy),
-        // The gateway broke down on the way to the product, or has seen this request already.
+        // The gateway failed before it reached the product, or it has seen this request already.
         "InternalError" | "SignatureNonceUsed" => Some(FailureKind::OutcomeUnknown),
         "SignatureDoesNotMatch"
         | "IncompleteSignature"
@@ -126,19 +125,19 @@ pub fn kind_of_gateway_code(code: &str) -> Option<FailureKind> {
     }
 }
 
-/// The waiting time in an `x-acs-retry-after` header: positive whole milliseconds.
+/// Parses an `x-acs-retry-after` header: positive whole milliseconds.
 pub fn retry_after(header: Option<&str>) -> Option<Duration> {
     let millis: u64 = header?.trim().parse().ok()?;
     (millis > 0).then(|| Duration::from_millis(millis))
 }
 
 impl ErrorBody {
-    /// Reads what can be read; a body that is no JSON object gives an empty one.
+    /// Parses a body leniently: one that is no JSON object yields an empty value.
     pub fn parse(body: &[u8]) -> Self {
         serde_json::from_slice(body).unwrap_or_default()
     }
 
-    /// The code, fit for logs.
+    /// Returns the code, cleaned for logs.
     pub fn clean_code(&self) -> Option<String> {
         self.code.as_deref().and_then(clean_code)
     }
@@ -188,7 +187,7 @@ fn sha256_hex(bytes: &[u8]) -> String {
 }
 
 fn date(now_millis: i64) -> String {
-    // A time beyond the calendar becomes 1970, which the server refuses as it would refuse the real one.
+    // A time outside the calendar becomes 1970, which the server rejects too.
     let time = Timestamp::from_millisecond(now_millis).unwrap_or(Timestamp::UNIX_EPOCH);
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
@@ -295,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn gateway_codes_fall_into_kinds() {
+    fn maps_gateway_codes() {
         let cases = [
             ("Throttling", Some(FailureKind::Busy)),
             ("Throttling.User", Some(FailureKind::Busy)),
@@ -314,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn error_bodies_are_read_leniently() {
+    fn parses_error_bodies_leniently() {
         let body = ErrorBody::parse(br#"{"Code":"Throttling","RequestId":"R-1","HostId":"h"}"#);
         assert_eq!((body.code.as_deref(), body.request_id.as_deref()), (Some("Throttling"), Some("R-1")));
         assert_eq!(ErrorBody::parse(br#"{"code":588}"#).code.as_deref(), Some("588"));
@@ -322,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_times_are_positive_milliseconds() {
+    fn accepts_only_positive_millisecond_delays() {
         assert_eq!(retry_after(Some("1500")), Some(Duration::from_millis(1500)));
         assert_eq!(retry_after(Some("0")), None);
         assert_eq!(retry_after(Some("soon")), None);
@@ -330,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn the_secret_stays_out_of_debug_output() {
+    fn debug_output_hides_the_secret() {
         let shown = format!("{:?}", credentials(&vectors()));
         assert!(!shown.contains("TESTAccessKeySecret"), "{shown}");
     }

@@ -1,4 +1,4 @@
-//! The certificate authority: the requests of an ACME client, over the one HTTP client.
+//! The certificate authority: sends the requests of the ACME client through the HTTP client of this service.
 
 use std::time::Duration;
 
@@ -9,16 +9,17 @@ use super::{
     client::{Client, Limits, Trust},
 };
 
-/// A chain of certificates is a few kilobytes.
-const LONGEST_ANSWER: usize = 256 * 1024;
+/// A certificate chain has a few kilobytes.
+const MAX_RESPONSE_BYTES: usize = 256 * 1024;
 
 pub struct CertificateAuthority(Client);
 
 impl CertificateAuthority {
-    /// `root` names a PEM file with the only root that the authority's own address is trusted by; else the web's.
+    /// Trusts only the roots in the PEM file `root` for connections to the authority, or the usual web roots if it is
+    /// `None`.
     ///
     /// # Errors
-    /// What is wrong with the file, in words.
+    /// The fault of the file, as a message.
     pub fn new(root: Option<&str>) -> Result<Self, String> {
         let trust = match root {
             None => Trust::Web,
@@ -32,8 +33,8 @@ impl CertificateAuthority {
         Ok(Self(Client::trusting("acme", limits, trust)))
     }
 
-    /// Asks. Every status is an answer.
+    /// Sends a request. Every HTTP status counts as a response.
     pub fn ask(&self, request: Request<Vec<u8>>) -> Result<Response<Vec<u8>>, Failure> {
-        self.0.exchange(request, LONGEST_ANSWER)
+        self.0.exchange(request, MAX_RESPONSE_BYTES)
     }
 }

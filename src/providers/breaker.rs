@@ -16,7 +16,7 @@ use crate::{
     types::milliseconds,
 };
 
-/// The code of the failure with which an open breaker answers.
+/// The failure code of calls that an open breaker rejects.
 pub const BREAKER_OPEN: &str = "breaker_open";
 
 /// A breaker for one provider, shared by all callers.
@@ -26,7 +26,7 @@ pub struct CircuitBreaker {
     threshold: u32,
     probe_after_millis: i64,
     state: Mutex<BreakerState>,
-    /// The code with which the provider rejects all calls, until it serves one.
+    /// The code with which the provider rejects all calls; cleared by the next successful call.
     misconfiguration: Mutex<Option<String>>,
     metrics: BreakerMetrics,
 }
@@ -34,30 +34,31 @@ pub struct CircuitBreaker {
 /// The reason why a provider serves nobody.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outage {
-    /// Several calls in a row failed, so that none are made for a while.
+    /// Several calls in a row failed, so that calls are paused.
     Paused,
-    /// It rejects all calls with this code, until somebody corrects its settings or its account.
+    /// It rejects all calls with this code until an operator corrects its settings or its account.
     Misconfigured(String),
 }
 
 /// Counts of call outcomes since the start.
 #[derive(Debug)]
 pub struct BreakerMetrics {
-    /// The vendor did what it was asked.
+    /// The provider returned a usable result.
     pub answered: Counter,
     /// Calls that failed because of the provider or the network.
     pub failed: Counter,
-    /// Calls that a healthy provider refused, or answered without a usable result.
+    /// Calls that a healthy provider refused, or that returned no usable result.
     pub refused: Counter,
     /// Calls whose caller disconnected before the response.
     pub cancelled: Counter,
-    /// The breaker was open.
+    /// Calls that the open breaker rejected.
     pub not_made: Counter,
-    /// Microseconds that calls took.
+    /// Duration of calls in microseconds.
     pub durations: Histogram,
 }
 
-/// The leave to make one call. Dropping it without a verdict counts as nothing and lets another probe through.
+/// The permission to make one call. If it is dropped without an outcome, the call counts as nothing and another probe
+/// may run.
 #[derive(Debug)]
 #[must_use]
 pub struct BreakerPermit<'a> {
@@ -69,12 +70,12 @@ pub struct BreakerPermit<'a> {
 /// The breaker's state as shown to operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BreakerState {
-    /// Calls pass; so many faults have been counted in a row.
+    /// Calls pass. Counts consecutive faults.
     Closed {
-        /// Faults since the last answer.
+        /// Faults since the last response.
         faults: u32,
     },
-    /// Calls are refused, except for one probe once the waiting time has passed.
+    /// Calls are rejected, except for one probe after the wait.
     Open {
         /// Milliseconds since 1970.
         since_millis: i64,
@@ -84,7 +85,7 @@ pub enum BreakerState {
 }
 
 impl CircuitBreaker {
-    /// A closed breaker that opens after `threshold` faults in a row and probes every `probe_after`.
+    /// Creates a closed breaker that opens after `threshold` consecutive faults and allows a probe every `probe_after`.
     pub fn new(provider: &'static str, threshold: u32, probe_after: Duration) -> Self {
         Self {
             provider,
@@ -124,12 +125,12 @@ impl CircuitBreaker {
         misconfiguration.map(Outage::Misconfigured).or_else(|| self.is_open().then_some(Outage::Paused))
     }
 
-    /// Five faults in a row, a probe every 30 seconds.
+    /// Creates a breaker that opens after five consecutive faults and allows a probe every 30 seconds.
     pub fn with_defaults(provider: &'static str) -> Self {
         Self::new(provider, 5, Duration::from_secs(30))
     }
 
-    /// Asks for leave to call. An open breaker answers `Busy` with code [`BREAKER_OPEN`] and the time left.
+    /// Requests permission for a call. An open breaker fails with `Busy`, code [`BREAKER_OPEN`] and the time left.
     pub fn try_acquire(&self, now_millis: i64) -> Result<BreakerPermit<'_>, Failure> {
         let mut state = lock_unpoisoned(&self.state);
         match &mut *state {
@@ -204,7 +205,7 @@ impl CircuitBreaker {
 }
 
 impl BreakerPermit<'_> {
-    /// Records what came of the call: `None` for success.
+    /// Records the outcome of the call: `None` for success.
     pub fn record(mut self, failure: Option<&Failure>, now_millis: i64) {
         let metrics = &self.breaker.metrics;
         metrics.durations.add_duration(self.begun.elapsed());
@@ -266,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_between_starts_the_count_again() {
+    fn a_success_resets_the_count() {
         let breaker = CircuitBreaker::with_defaults("x");
         let refused = Failure::new(FailureKind::Refused, "x", "bad_number");
         for _ in 0..20 {
@@ -279,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn one_probe_at_a_time_and_its_success_closes() {
+    fn one_probe_runs_at_a_time_and_its_success_closes() {
         let breaker = opened_at(0);
         assert!(breaker.try_acquire(30 * SECOND - 1).is_err());
         let probe = breaker.try_acquire(30 * SECOND).unwrap();
@@ -289,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_probe_waits_the_whole_time_again() {
+    fn a_failed_probe_restarts_the_wait() {
         let breaker = opened_at(0);
         breaker.try_acquire(30 * SECOND).unwrap().record(Some(&fault()), 40 * SECOND);
         assert!(breaker.try_acquire(70 * SECOND - 1).is_err());
@@ -297,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_without_a_verdict_is_given_back() {
+    fn a_dropped_permit_allows_another_probe() {
         let breaker = opened_at(0);
         drop(breaker.try_acquire(30 * SECOND).unwrap());
         let cancelled = Failure::new(FailureKind::Cancelled, "x", "cancelled");
@@ -307,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_from_before_the_opening_change_nothing() {
+    fn earlier_calls_do_not_close_an_open_breaker() {
         let breaker = CircuitBreaker::with_defaults("x");
         let (early_success, early_fault) = (breaker.try_acquire(0).unwrap(), breaker.try_acquire(0).unwrap());
         for _ in 0..5 {
@@ -319,14 +320,14 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_set_back_does_not_lock_it_for_years() {
+    fn a_clock_set_back_restarts_the_wait() {
         let breaker = opened_at(1_000_000 * SECOND);
         assert!(breaker.try_acquire(0).is_err());
         assert!(breaker.try_acquire(30 * SECOND).is_ok());
     }
 
     #[test]
-    fn a_misconfiguration_is_an_outage_at_once_and_until_a_call_succeeds() {
+    fn a_misconfiguration_is_an_outage_until_a_call_succeeds() {
         let breaker = CircuitBreaker::with_defaults("x");
         let record = |kind, code| {
             let failure = Failure::new(kind, "x", code);

@@ -4,8 +4,8 @@
 //! It follows no redirects, because a provider that redirects a signed request is not the one that was configured.
 //! Plain `http://` is allowed: a model server on the same host may speak nothing else.
 //!
-//! The same kind of I/O error means "certainly not accepted" before the request was written and "outcome unknown" after
-//! it, which is why `connecting` marks its own.
+//! The same I/O error means "certainly not accepted" before the request was written and "outcome unknown" after it. So
+//! `connecting` marks errors that occur before.
 
 mod connecting;
 mod endpoint;
@@ -20,34 +20,33 @@ use ureq::http::{HeaderMap, Request, Response};
 use ureq::{Agent, Body, Error, Timeout};
 
 pub use self::cancellation::{CANCELLATION_POLL, CancellationCheck, uncancellable, with_cancellation};
-use self::cancellation::{Cancelled, pass_on};
+use self::cancellation::{Cancelled, inherit_cancellation};
 use self::connecting::{MarkingConnector, MarkingResolver, NotConnected};
 pub use self::endpoint::BaseUrl;
 pub use self::trust::Trust;
 use super::{Failure, FailureKind};
 
-/// The code of the only time limit after which the provider certainly has not acted.
+/// The failure code of the only timeout after which the provider certainly has not acted.
 pub const CONNECT_TIMEOUT: &str = "connect_timeout";
 
 const USER_AGENT: &str = concat!("yarrow/", env!("CARGO_PKG_VERSION"));
-const LONGEST_RESPONSE_HEAD: usize = 8 * 1024;
+const MAX_RESPONSE_HEAD: usize = 8 * 1024;
 /// Bytes of a response that a connection buffers. It must exceed the longest head: a full buffer without a complete
 /// head looks like a lost connection, whose outcome is unknown. Every running stream has one.
-const INPUT_BUFFER: usize = LONGEST_RESPONSE_HEAD + 2 * 1024;
-/// Bytes of a request that a connection buffers. The head must fit; bodies are written in pieces.
+const INPUT_BUFFER: usize = MAX_RESPONSE_HEAD + 2 * 1024;
+/// Bytes of a request that a connection buffers. The head must fit; bodies are written in parts.
 const OUTPUT_BUFFER: usize = 6 * 1024;
 /// Error responses have a few hundred bytes; anything beyond this is not read.
-const LONGEST_ERROR_BODY: usize = 64 * 1024;
+const MAX_ERROR_BODY: usize = 64 * 1024;
 
 /// The time limits of a call, and whether its connection is reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Looking up the name, and again opening the connection including TLS.
+    /// Name resolution, and separately connecting including TLS.
     pub connect: Duration,
     /// From the sent request to the complete head of the response.
     pub first_byte: Duration,
-    /// Between two pieces of the body. The transport knows one limit for every read, so this never goes below
-    /// `first_byte`.
+    /// Between two reads of the body. The transport has one timeout for all reads, so it is never below `first_byte`.
     pub idle: Duration,
     /// The whole call.
     pub total: Duration,
@@ -56,18 +55,18 @@ pub struct Limits {
     pub reuse_connections: bool,
 }
 
-/// One request to be sent by POST.
+/// A POST request.
 pub struct Post<'a> {
-    /// The complete address.
+    /// The complete URL.
     pub url: &'a str,
     /// Names in lower case.
     pub headers: &'a [(&'a str, &'a str)],
     /// May be empty.
     pub body: &'a [u8],
-    /// A shorter limit for the whole call, for the second attempt of a call that has one budget.
+    /// A shorter total timeout, for the second attempt of a call with one time budget.
     pub total: Option<Duration>,
-    /// The answer is not begun before it is complete, so that only the limit of the whole call has a meaning.
-    pub comes_whole: bool,
+    /// True if the provider sends nothing before its response is complete. Then only the total timeout applies.
+    pub is_unstreamed: bool,
 }
 
 /// An HTTP client for one provider.
@@ -86,14 +85,14 @@ pub struct HttpResponse {
     body: Body,
 }
 
-/// The body of a response, piece by piece.
-pub struct Pieces {
+/// The body of a response, read incrementally.
+pub struct BodyReader {
     provider: &'static str,
     reader: ureq::BodyReader<'static>,
 }
 
-/// The status with which this address of this machine answers a GET, within a few seconds. Its certificate is not
-/// looked at, because it names the service and not the machine.
+/// Sends a GET to an address of this machine and returns the status, within a few seconds. The certificate is not
+/// verified, because it names the service and not the machine.
 pub fn status_of(url: &str) -> Result<u16, Failure> {
     let wait = Duration::from_secs(5);
     let limits = Limits { connect: wait, first_byte: wait, idle: wait, total: wait, reuse_connections: false };
@@ -103,7 +102,7 @@ pub fn status_of(url: &str) -> Result<u16, Failure> {
 }
 
 impl Client {
-    /// A client for `provider` that keeps to `limits`.
+    /// Creates a client for `provider` with these timeouts.
     pub fn new(provider: &'static str, limits: Limits) -> Self {
         Self::trusting(provider, limits, Trust::Web)
     }
@@ -116,10 +115,10 @@ impl Client {
             .max_redirects(0)
             .proxy(None)
             .user_agent(USER_AGENT)
-            // Compression would hold back the pieces of a stream and let a small answer unfold into a huge one.
+            // Compression would delay the chunks of a stream and could expand a small response into a huge one.
             .accept_encoding("identity")
-            .max_response_header_size(LONGEST_RESPONSE_HEAD)
-            // The library's own are many times as large.
+            .max_response_header_size(MAX_RESPONSE_HEAD)
+            // The library's defaults are many times larger.
             .input_buffer_size(INPUT_BUFFER)
             .output_buffer_size(OUTPUT_BUFFER)
             .max_idle_connections(if limits.reuse_connections { 8 } else { 0 })
@@ -135,11 +134,11 @@ impl Client {
         Self { provider, agent, limits }
     }
 
-    /// Sends the request and waits for the head of the response, whatever its status.
+    /// Sends the request and returns the head of the response, whatever its status.
     pub fn post(&self, post: &Post<'_>) -> Result<HttpResponse, Failure> {
         let total = post.total.map_or(self.limits.total, |total| total.min(self.limits.total));
         let mut config = self.agent.post(post.url).config().timeout_global(Some(total));
-        if post.comes_whole {
+        if post.is_unstreamed {
             config = config.timeout_recv_response(Some(total)).timeout_per_read(Some(total));
         }
         let mut builder = config.build();
@@ -147,11 +146,11 @@ impl Client {
             builder = builder.header(*name, *value);
         }
         let work = || if post.body.is_empty() { builder.send_empty() } else { builder.send(post.body) };
-        let sent = if post.comes_whole { work() } else { on_its_own_stack(work) };
+        let sent = if post.is_unstreamed { work() } else { run_on_own_thread(work) };
         self.answer(sent)
     }
 
-    /// Sends a request by another method and waits for the head of the response, whatever its status. Only GET and
+    /// Sends a request with another method and returns the head of the response, whatever its status. Only GET and
     /// DELETE have no body.
     pub fn send(
         &self,
@@ -163,7 +162,7 @@ impl Client {
         self.send_within(self.limits.total, method, url, headers, body)
     }
 
-    /// Like [`Self::send`], with a limit for the whole call, the body of the response included.
+    /// Like [`Self::send`], with a timeout for the whole call, including the response body.
     pub fn send_within(
         &self,
         total: Duration,
@@ -198,7 +197,7 @@ impl Client {
         self.answer(self.agent.run(request))
     }
 
-    /// Sends a request as it is, and reads the whole answer, whatever its status.
+    /// Sends a request unchanged and returns the whole response, whatever its status.
     pub fn exchange(&self, request: Request<Vec<u8>>, limit: usize) -> Result<Response<Vec<u8>>, Failure> {
         let (parts, body) = request.into_parts();
         let sent = if body.is_empty() {
@@ -207,7 +206,7 @@ impl Client {
             self.agent.run(Request::from_parts(parts, body))
         };
         let (parts, body) = sent.map_err(|error| self.failure_before_body(&error))?.into_parts();
-        // The caller gets the head as it came, of which [`Self::answer`] would keep a part only.
+        // The caller gets the complete head; [`HttpResponse`] holds only a part of it.
         let headers = parts.headers.clone();
         let answer = HttpResponse { status: parts.status.as_u16(), provider: self.provider, headers, body };
         Ok(Response::from_parts(parts, answer.read_all(limit)?))
@@ -225,7 +224,7 @@ impl Client {
         Ok(HttpResponse { status: parts.status.as_u16(), provider: self.provider, headers: parts.headers, body })
     }
 
-    /// Before the body every wait is a wait for the first byte, whichever limit of the transport noticed it.
+    /// Maps a failure before the body. Until then every timeout is one for the first byte.
     fn failure_before_body(&self, error: &Error) -> Failure {
         match error {
             Error::Timeout(Timeout::PerRead) => {
@@ -236,43 +235,43 @@ impl Client {
     }
 }
 
-/// Opening a connection uses a deep stack, and a thread keeps the stack it once used. A separate thread leaves nothing
-/// behind in a long-running stream.
-fn on_its_own_stack<T: Send>(work: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
-    let work = pass_on(work);
+/// Runs the work on a thread of its own. Opening a connection uses a deep stack, and a thread never returns stack
+/// memory, which adds up over many long streams.
+fn run_on_own_thread<T: Send>(work: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
+    let work = inherit_cancellation(work);
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().name("dial".into()).spawn_scoped(scope, work)?;
+        let thread = std::thread::Builder::new().name("connect".into()).spawn_scoped(scope, work)?;
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 
 impl HttpResponse {
-    /// A header's value, when there is one and it is text.
+    /// Returns a header's value if it is present and text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
 
     /// Returns the whole body, or fails with code `answer_too_large` if it exceeds `limit` bytes.
     pub fn read_all(self, limit: usize) -> Result<Vec<u8>, Failure> {
-        self.into_pieces().read_all(Vec::new(), limit)
+        self.into_reader().read_all(Vec::new(), limit)
     }
 
-    /// The beginning of an error's body, as much of it as arrives: a broken error message is still an error.
+    /// Returns the start of an error body, as far as it arrives.
     pub fn read_error(self) -> Vec<u8> {
         let mut body = Vec::new();
         // A truncated error body is good enough.
-        drop(self.into_pieces().read_up_to(&mut body, LONGEST_ERROR_BODY));
+        drop(self.into_reader().read_up_to(&mut body, MAX_ERROR_BODY));
         body
     }
 
-    /// The body piece by piece.
-    pub fn into_pieces(self) -> Pieces {
-        Pieces { provider: self.provider, reader: self.body.into_reader() }
+    /// Returns the body for incremental reading.
+    pub fn into_reader(self) -> BodyReader {
+        BodyReader { provider: self.provider, reader: self.body.into_reader() }
     }
 }
 
-impl Pieces {
-    /// Waits for the next bytes; 0 is the end of the body.
+impl BodyReader {
+    /// Waits for the next bytes and returns their number; 0 is the end of the body.
     pub fn read(&mut self, buffer: &mut [u8]) -> Result<usize, Failure> {
         loop {
             match self.reader.read(buffer) {
@@ -339,7 +338,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn transport_errors_are_told_apart() {
+    fn maps_transport_errors() {
         let cases = [
             (NotConnected::mark(&Error::HostNotFound), FailureKind::Unreachable, "name_not_found"),
             (NotConnected::mark(&Error::Timeout(Timeout::Global)), FailureKind::TimedOut, CONNECT_TIMEOUT),

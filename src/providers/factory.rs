@@ -1,6 +1,6 @@
 //! Builds the drivers that the settings name. Unknown names are rejected earlier, when the configuration is loaded.
 //!
-//! The payment gateway is built in `domain/money/payments`, because the sandbox stores its books in the database.
+//! The payment gateway is built in `domain/money/payments`, because the sandbox stores its trades in the database.
 
 use std::sync::Arc;
 
@@ -23,10 +23,10 @@ use crate::{
     },
 };
 
-/// The ports that mail servers listen on, by how they encrypt.
+/// The usual ports of mail servers, by encryption.
 const SMTP_PORTS: [(EmailTls, u16); 3] = [(EmailTls::None, 25), (EmailTls::Starttls, 587), (EmailTls::Tls, 465)];
 
-/// Prints a line to the operator's console; the development drivers use it.
+/// Prints a line on the operator's console, for the development drivers.
 pub type Announce = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Builds the SMS driver.
@@ -79,7 +79,7 @@ pub fn email_sender(config: &Config, clock: Clock, announce: &Announce) -> Resul
     Ok(Box::new(sender.map_err(wrong)?))
 }
 
-/// The outside service that judges texts, if there is one.
+/// Builds the external moderator, if one is configured.
 pub fn text_moderator(config: &Config, clock: Clock) -> Option<Box<dyn TextModerator>> {
     let settings = &config.moderation;
     match settings.provider {
@@ -103,7 +103,7 @@ pub fn text_moderator(config: &Config, clock: Clock) -> Option<Box<dyn TextModer
     }
 }
 
-/// The models that interpret, each behind its breaker.
+/// Builds the language models, each behind its circuit breaker.
 pub fn language_models(config: &Config) -> Models {
     let breaker = |name| CircuitBreaker::new(name, config.llm.breaker_threshold, config.llm.breaker_pause);
     let openai = |base_url: &str, api_key: &Option<SecretString>, model: &str, name| {

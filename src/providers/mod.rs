@@ -36,8 +36,8 @@ pub type LineWriter = Box<dyn Fn(&str) + Send + Sync>;
 
 /// A failed call to a provider.
 ///
-/// Everything in it is fit for a log line: codes and identifiers only, shortened and cleaned, no secret, no address, no
-/// text of the provider.
+/// Everything in it may be logged: it contains only codes and identifiers, shortened and cleaned, and no secret,
+/// address or text of the provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The kind, which decides the caller's reaction.
@@ -57,7 +57,7 @@ pub struct Failure {
 /// The kinds of failure that callers treat differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FailureKind {
-    /// No connection came about (name not found, refused, TLS handshake failed): certainly not accepted.
+    /// No connection was established (name not found, refused, TLS handshake failed): certainly not accepted.
     Unreachable,
     /// A time limit passed. Unless it was the limit for connecting, the provider may have acted.
     TimedOut,
@@ -67,23 +67,23 @@ pub enum FailureKind {
     Busy,
     /// The provider's rate limit for this one recipient. It serves all others.
     RecipientLimited,
-    /// This request is refused for good; another one may pass.
+    /// This request is refused permanently; another one may pass.
     Refused,
     /// The provider refuses the content of the request or withholds its response because of it.
     ContentRefused,
     /// Key, rights, template, model name or balance: no request will pass until the operator acts.
     Misconfigured,
-    /// The vendor answered something that cannot be understood, or not the whole of it.
+    /// The provider sent a response that cannot be parsed or is incomplete.
     InvalidResponse,
-    /// The vendor answered to an end of its own choice, and it is of no use: it says nothing, or far too much, or ended
-    /// for a reason nobody knows. It may be what was asked for, so that it says nothing of the vendor's health.
+    /// The provider ended its response regularly, but the response is unusable: empty, far too long, or ended for an
+    /// unknown reason. The request may have caused that, so it says nothing about the provider's health.
     Unusable,
-    /// Our own caller went away and the call was dropped for it.
+    /// The call was cancelled because our own caller disconnected.
     Cancelled,
 }
 
 impl Failure {
-    /// A failure with a code and nothing else known.
+    /// Creates a failure with a code.
     pub fn new(kind: FailureKind, provider: &'static str, code: impl Into<String>) -> Self {
         Self { kind, provider, code: code.into(), request_id: None, retry_after: None, usage: None }
     }
@@ -215,18 +215,18 @@ impl fmt::Display for FailureKind {
     }
 }
 
-/// Characters of a provider's code or identifier that are kept.
-const LONGEST_CODE: usize = 64;
+/// Maximum characters of a provider's code or identifier.
+const MAX_CODE_LENGTH: usize = 64;
 
-/// Cleans a provider's code for logs: only the characters of codes, and few of them.
+/// Cleans a provider's code for logs: keeps only the usual characters of codes, up to a maximum length.
 ///
-/// `None` if nothing is left. The provider controls these members, so they are not trusted to be codes: line breaks
-/// could forge log lines.
+/// `None` if nothing is left. The provider controls these values, so they are not trusted: line breaks could forge log
+/// lines.
 pub fn clean_code(text: &str) -> Option<String> {
     let kept: String = text
         .chars()
         .filter(|character| character.is_ascii_alphanumeric() || "_-.:^".contains(*character))
-        .take(LONGEST_CODE)
+        .take(MAX_CODE_LENGTH)
         .collect();
     (!kept.is_empty()).then_some(kept)
 }
@@ -236,20 +236,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_reads_as_one_line_of_codes() {
+    fn displays_a_failure_on_one_line() {
         let failure = Failure::new(FailureKind::Busy, "aliyun", "Throttling.User").with_request_id(Some("A1-\n B2"));
         assert_eq!(failure.to_string(), "provider aliyun failed: busy (Throttling.User), request A1-B2");
     }
 
     #[test]
-    fn only_a_timeout_of_connecting_is_certainly_not_accepted() {
+    fn only_a_connect_timeout_is_certainly_not_accepted() {
         assert!(Failure::new(FailureKind::TimedOut, "x", client::CONNECT_TIMEOUT).is_certainly_not_accepted());
         assert!(!Failure::new(FailureKind::TimedOut, "x", "total_timeout").is_certainly_not_accepted());
     }
 
     #[test]
-    fn codes_are_cut_and_cleaned() {
-        assert_eq!(clean_code(&"x".repeat(500)).map(|code| code.len()), Some(LONGEST_CODE));
+    fn cleans_and_truncates_codes() {
+        assert_eq!(clean_code(&"x".repeat(500)).map(|code| code.len()), Some(MAX_CODE_LENGTH));
         assert_eq!(clean_code("你好 \r\n"), None);
     }
 }

@@ -4,7 +4,7 @@
 //! object is uploaded in parts, each retried on its own, and exists only after the last. Uploads carry their MD5, which
 //! every server compares: it detects truncation and authenticates nothing.
 //!
-//! A server may answer without end, so listings and downloads have limits on pages, objects, bytes and time.
+//! Listings and downloads have limits on pages, objects, bytes and time, because a server may respond without end.
 
 use std::{
     fs::File,
@@ -30,34 +30,34 @@ use super::{
 pub const NAME: &str = "s3";
 
 /// Size of a part. Larger objects are uploaded in parts.
-const PART: usize = 16 << 20;
-const TRIES: u32 = 3;
-const CONNECT: Duration = Duration::from_secs(10);
-const FIRST_BYTE: Duration = Duration::from_mins(1);
+const PART_BYTES: usize = 16 << 20;
+const MAX_ATTEMPTS: u32 = 3;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const FIRST_BYTE_TIMEOUT: Duration = Duration::from_mins(1);
 /// For one part.
-const TOTAL: Duration = Duration::from_mins(30);
-/// For a whole file on its way down: what comes no more ends long before.
-const WHOLE_FILE: Duration = Duration::from_hours(24);
+const PART_TIMEOUT: Duration = Duration::from_mins(30);
+/// Timeout of a whole download. A stalled one fails long before.
+const DOWNLOAD_TIMEOUT: Duration = Duration::from_hours(24);
 /// The protocol's maximum number of parts.
-const MOST_PARTS: u64 = 10_000;
+const MAX_PARTS: u64 = 10_000;
 /// Validity of a signed URL: longer than one request may take.
-const VALID: Duration = Duration::from_hours(1);
+const URL_VALIDITY: Duration = Duration::from_hours(1);
 /// Bytes of one page of a listing: a thousand keys of a thousand bytes, and their markup.
-const LARGEST_PAGE: usize = 4 << 20;
+const MAX_PAGE_BYTES: usize = 4 << 20;
 /// Limits of a whole listing.
-const MOST_PAGES: u32 = 200;
-const MOST_OBJECTS: usize = 100_000;
-const LARGEST_LIST: usize = 32 << 20;
-const LIST_TIME: Duration = Duration::from_mins(5);
-/// Other answers have a few hundred bytes.
-const LARGEST_ANSWER: usize = 64 << 10;
-/// Bytes of the name of an upload, and of the tag of a part. Both are sent back.
-const LONGEST_NAME: usize = 1_024;
+const MAX_PAGES: u32 = 200;
+const MAX_OBJECTS: usize = 100_000;
+const MAX_LIST_BYTES: usize = 32 << 20;
+const LIST_TIMEOUT: Duration = Duration::from_mins(5);
+/// Other responses have a few hundred bytes.
+const MAX_RESPONSE_BYTES: usize = 64 << 10;
+/// Maximum bytes of an upload id and of a part's tag, which are both sent back.
+const MAX_NAME_BYTES: usize = 1_024;
 
 /// The endpoint and the credentials. `Debug` masks the secret.
 #[derive(Clone, Debug)]
 pub struct ObjectStorageSettings {
-    /// `https://s3.eu-central-1.amazonaws.com`, or any other server's.
+    /// `https://s3.eu-central-1.amazonaws.com`, or the address of another server.
     pub endpoint: String,
     pub bucket: String,
     pub region: String,
@@ -86,7 +86,7 @@ pub struct Object {
 struct ListPage {
     objects: Vec<Object>,
     next: Option<String>,
-    /// The size of the answer.
+    /// Size of the response.
     bytes: usize,
 }
 
@@ -95,17 +95,17 @@ pub type TransferProgress<'watcher> = &'watcher mut dyn FnMut(u64, u64);
 
 impl ObjectStorage {
     /// # Errors
-    /// `Misconfigured` when endpoint and bucket make no address.
+    /// `Misconfigured` if endpoint and bucket do not make a URL.
     pub fn new(settings: &ObjectStorageSettings) -> Result<Self, Failure> {
         let misconfigured = |code| Failure::new(FailureKind::Misconfigured, NAME, code);
         let endpoint = settings.endpoint.parse().map_err(|_| misconfigured("endpoint"))?;
         let style = if settings.bucket_in_path { UrlStyle::Path } else { UrlStyle::VirtualHost };
         let bucket = Bucket::new(endpoint, style, settings.bucket.clone(), settings.region.clone());
         let limits = Limits {
-            connect: CONNECT,
-            first_byte: FIRST_BYTE,
-            idle: FIRST_BYTE,
-            total: TOTAL,
+            connect: CONNECT_TIMEOUT,
+            first_byte: FIRST_BYTE_TIMEOUT,
+            idle: FIRST_BYTE_TIMEOUT,
+            total: PART_TIMEOUT,
             reuse_connections: true,
         };
         Ok(Self {
@@ -114,37 +114,37 @@ impl ObjectStorage {
                 settings.access_key_id.clone(),
                 settings.secret_access_key.expose_secret().to_owned(),
             ),
-            downloads: Client::new(NAME, Limits { total: WHOLE_FILE, ..limits }),
+            downloads: Client::new(NAME, Limits { total: DOWNLOAD_TIMEOUT, ..limits }),
             client: Client::new(NAME, limits),
         })
     }
 
-    /// Stores a file under a name, in place of what was there.
+    /// Stores a file under a key and replaces an existing object.
     ///
     /// # Errors
-    /// When it is not stored, or when that is not known.
+    /// The object was not stored, or its state is unknown.
     pub fn put(&self, key: &str, path: &Path, progress: TransferProgress<'_>) -> Result<(), Failure> {
         let mut file = File::open(path).map_err(|_| unreadable())?;
         let total = file.metadata().map_err(|_| unreadable())?.len();
-        // Found out before hours of sending.
-        if total > PART as u64 * MOST_PARTS {
+        // Checked here and not after hours of uploading.
+        if total > PART_BYTES as u64 * MAX_PARTS {
             return Err(Failure::new(FailureKind::Refused, NAME, "file_too_large"));
         }
         let first = part_of(&mut file)?;
-        if first.len() < PART {
-            let action = || self.bucket.put_object(Some(&self.credentials), key).sign(VALID);
-            repeated(|| self.send_up(&action(), &first).map(drop))?;
+        if first.len() < PART_BYTES {
+            let action = || self.bucket.put_object(Some(&self.credentials), key).sign(URL_VALIDITY);
+            with_retries(|| self.upload(&action(), &first).map(drop))?;
             progress(total, total);
             return Ok(());
         }
-        let action = || self.bucket.create_multipart_upload(Some(&self.credentials), key).sign(VALID);
-        let answer = repeated(|| text(accepted(self.send("POST", &action(), &[])?)?, LARGEST_ANSWER))?;
+        let action = || self.bucket.create_multipart_upload(Some(&self.credentials), key).sign(URL_VALIDITY);
+        let answer = with_retries(|| text(accepted(self.send("POST", &action(), &[])?)?, MAX_RESPONSE_BYTES))?;
         let document = whole("InitiateMultipartUploadResult", &answer, "upload_not_understood")?;
         let created =
-            CreateMultipartUpload::parse_response(&document).map_err(|_| nonsense("upload_not_understood"))?;
+            CreateMultipartUpload::parse_response(&document).map_err(|_| invalid_response("upload_not_understood"))?;
         let id = created.upload_id();
-        if id.len() > LONGEST_NAME {
-            return Err(nonsense("upload_not_understood"));
+        if id.len() > MAX_NAME_BYTES {
+            return Err(invalid_response("upload_not_understood"));
         }
         let upload = Upload { storage: self, key, id };
         let stored = upload.send_parts(first, &mut file, total, progress).and_then(|tags| upload.complete(&tags));
@@ -161,13 +161,13 @@ impl ObjectStorage {
     pub fn list(&self, prefix: &str) -> Result<Vec<Object>, Failure> {
         let (mut found, mut continuation, mut bytes) = (Vec::new(), None::<String>, 0);
         let begun = Instant::now();
-        for _ in 0..MOST_PAGES {
-            let time_left = LIST_TIME.checked_sub(begun.elapsed());
+        for _ in 0..MAX_PAGES {
+            let time_left = LIST_TIMEOUT.checked_sub(begun.elapsed());
             let time_left = time_left.ok_or_else(|| Failure::new(FailureKind::TimedOut, NAME, "list_timeout"))?;
             let page = self.list_page(prefix, continuation.take(), None, time_left)?;
             bytes += page.bytes;
             found.extend(page.objects);
-            if bytes > LARGEST_LIST || found.len() > MOST_OBJECTS {
+            if bytes > MAX_LIST_BYTES || found.len() > MAX_OBJECTS {
                 break;
             }
             match page.next {
@@ -175,15 +175,15 @@ impl ObjectStorage {
                 None => return Ok(found),
             }
         }
-        Err(nonsense("list_too_long"))
+        Err(invalid_response("list_too_long"))
     }
 
-    /// Checks that the server answers and accepts the credentials.
+    /// Checks that the server responds and accepts the credentials.
     ///
     /// # Errors
-    /// As [`Self::list`].
+    /// Those of [`Self::list`].
     pub fn probe(&self, prefix: &str) -> Result<(), Failure> {
-        self.list_page(prefix, None, Some(1), FIRST_BYTE).map(drop)
+        self.list_page(prefix, None, Some(1), FIRST_BYTE_TIMEOUT).map(drop)
     }
 
     fn list_page(
@@ -201,14 +201,14 @@ impl ObjectStorage {
         if let Some(most) = most {
             action.with_max_keys(most);
         }
-        let answer = repeated(|| {
-            let answer = self.client.send_within(time, "GET", action.sign(VALID).as_ref(), &[], b"")?;
-            text(accepted(answer)?, LARGEST_PAGE)
+        let answer = with_retries(|| {
+            let answer = self.client.send_within(time, "GET", action.sign(URL_VALIDITY).as_ref(), &[], b"")?;
+            text(accepted(answer)?, MAX_PAGE_BYTES)
         })?;
         let document = whole("ListBucketResult", &answer, "list_not_understood")?;
-        let page = ListObjectsV2::parse_response(&document).map_err(|_| nonsense("list_not_understood"))?;
+        let page = ListObjectsV2::parse_response(&document).map_err(|_| invalid_response("list_not_understood"))?;
         let objects = page.contents.into_iter().map(|object| {
-            let bytes = object.size.ok_or_else(|| nonsense("list_without_sizes"))?;
+            let bytes = object.size.ok_or_else(|| invalid_response("list_without_sizes"))?;
             Ok(Object { key: object.key, bytes })
         });
         let objects = objects.collect::<Result<_, Failure>>()?;
@@ -227,15 +227,15 @@ impl ObjectStorage {
         target: &mut impl Write,
         progress: TransferProgress<'_>,
     ) -> Result<u64, Failure> {
-        let url = self.bucket.get_object(Some(&self.credentials), key).sign(VALID);
+        let url = self.bucket.get_object(Some(&self.credentials), key).sign(URL_VALIDITY);
         let answer = accepted(self.downloads.send("GET", url.as_ref(), &[], b"")?)?;
         let total = answer.header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
-        let (mut pieces, mut buffer, mut received) = (answer.into_pieces(), vec![0; 256 << 10], 0);
+        let (mut reader, mut buffer, mut received) = (answer.into_reader(), vec![0; 256 << 10], 0);
         loop {
             if total.max(received) > limit {
-                return Err(nonsense("file_too_large"));
+                return Err(invalid_response("file_too_large"));
             }
-            match pieces.read(&mut buffer)? {
+            match reader.read(&mut buffer)? {
                 0 => break,
                 count => {
                     received += count as u64;
@@ -256,8 +256,8 @@ impl ObjectStorage {
     /// # Errors
     /// The object still exists, or its state is unknown.
     pub fn delete(&self, key: &str) -> Result<(), Failure> {
-        let action = || self.bucket.delete_object(Some(&self.credentials), key).sign(VALID);
-        repeated(|| accepted(self.send("DELETE", &action(), &[])?).map(drop))
+        let action = || self.bucket.delete_object(Some(&self.credentials), key).sign(URL_VALIDITY);
+        with_retries(|| accepted(self.send("DELETE", &action(), &[])?).map(drop))
     }
 }
 
@@ -266,14 +266,14 @@ impl ObjectStorage {
         self.client.send(method, url.as_ref(), &[], body)
     }
 
-    /// Sends a file or a part of one.
-    fn send_up(&self, url: &impl AsRef<str>, body: &[u8]) -> Result<HttpResponse, Failure> {
+    /// Sends a file or a part of it.
+    fn upload(&self, url: &impl AsRef<str>, body: &[u8]) -> Result<HttpResponse, Failure> {
         let digest = STANDARD.encode(Md5::digest(body));
         accepted(self.client.upload("PUT", url.as_ref(), &[("content-md5", &digest)], body)?)
     }
 }
 
-/// A file on its way up in parts.
+/// A multipart upload in progress.
 struct Upload<'storage> {
     storage: &'storage ObjectStorage,
     key: &'storage str,
@@ -291,13 +291,13 @@ impl Upload<'_> {
     ) -> Result<Vec<String>, Failure> {
         let (mut part, mut tags, mut sent) = (first, Vec::new(), 0);
         while !part.is_empty() {
-            let number = u16::try_from(tags.len() + 1).map_err(|_| nonsense("file_too_large"))?;
+            let number = u16::try_from(tags.len() + 1).map_err(|_| invalid_response("file_too_large"))?;
             let storage = self.storage;
             let action = || storage.bucket.upload_part(Some(&storage.credentials), self.key, number, self.id);
-            let tag = repeated(|| {
-                let answer = storage.send_up(&action().sign(VALID), &part)?;
-                let tag = answer.header("etag").filter(|tag| tag.len() <= LONGEST_NAME);
-                tag.map(str::to_owned).ok_or_else(|| nonsense("part_without_tag"))
+            let tag = with_retries(|| {
+                let answer = storage.upload(&action().sign(URL_VALIDITY), &part)?;
+                let tag = answer.header("etag").filter(|tag| tag.len() <= MAX_NAME_BYTES);
+                tag.map(str::to_owned).ok_or_else(|| invalid_response("part_without_tag"))
             })?;
             tags.push(tag);
             sent += part.len() as u64;
@@ -311,10 +311,10 @@ impl Upload<'_> {
         let storage = self.storage;
         let tags = tags.iter().map(String::as_str);
         let action = storage.bucket.complete_multipart_upload(Some(&storage.credentials), self.key, self.id, tags);
-        let url = action.sign(VALID);
+        let url = action.sign(URL_VALIDITY);
         let body = action.body();
         // A server that has already sent status 200 reports a late failure in the body.
-        let answer = text(accepted(storage.send("POST", &url, body.as_bytes())?)?, LARGEST_ANSWER)?;
+        let answer = text(accepted(storage.send("POST", &url, body.as_bytes())?)?, MAX_RESPONSE_BYTES)?;
         let not_completed = || Failure::new(FailureKind::OutcomeUnknown, NAME, "upload_not_completed");
         let document = whole("CompleteMultipartUploadResult", &answer, "upload_not_completed");
         let document = document.map_err(|_| not_completed())?;
@@ -326,23 +326,23 @@ impl Upload<'_> {
     fn abort(&self) {
         let storage = self.storage;
         let action = || storage.bucket.abort_multipart_upload(Some(&storage.credentials), self.key, self.id);
-        let aborted = repeated(|| accepted(storage.send("DELETE", &action().sign(VALID), &[])?).map(drop));
+        let aborted = with_retries(|| accepted(storage.send("DELETE", &action().sign(URL_VALIDITY), &[])?).map(drop));
         if let Err(failure) = aborted {
             tracing::warn!(%failure, "an incomplete upload could not be taken back");
         }
     }
 }
 
-/// The next part of a file; empty at its end.
+/// Returns the next part of a file; empty at its end.
 fn part_of(file: &mut File) -> Result<Vec<u8>, Failure> {
     let mut part = Vec::new();
-    file.take(PART as u64).read_to_end(&mut part).map_err(|_| unreadable())?;
+    file.take(PART_BYTES as u64).read_to_end(&mut part).map_err(|_| unreadable())?;
     Ok(part)
 }
 
-/// Does something again that may be done again, after a little while.
-fn repeated<T>(mut attempt: impl FnMut() -> Result<T, Failure>) -> Result<T, Failure> {
-    for number in 1..TRIES {
+/// Retries an idempotent request after a short delay.
+fn with_retries<T>(mut attempt: impl FnMut() -> Result<T, Failure>) -> Result<T, Failure> {
+    for number in 1..MAX_ATTEMPTS {
         match attempt() {
             Err(failure) if failure.is_retryable() => {
                 std::thread::sleep(failure.retry_after.unwrap_or_default().max(Duration::from_millis(500) * number));
@@ -356,7 +356,7 @@ fn repeated<T>(mut attempt: impl FnMut() -> Result<T, Failure>) -> Result<T, Fai
 fn accepted(answer: HttpResponse) -> Result<HttpResponse, Failure> {
     let kind = match answer.status {
         200..=299 => return Ok(answer),
-        // Every request to a bucket can be repeated.
+        // All requests to a bucket are idempotent.
         429 | 500 | 502 | 503 => FailureKind::Busy,
         401 | 403 | 301 | 307 => FailureKind::Misconfigured,
         // Insufficient storage.
@@ -371,18 +371,18 @@ fn accepted(answer: HttpResponse) -> Result<HttpResponse, Failure> {
 }
 
 fn text(answer: HttpResponse, limit: usize) -> Result<String, Failure> {
-    String::from_utf8(answer.read_all(limit)?).map_err(|_| nonsense("answer_not_text"))
+    String::from_utf8(answer.read_all(limit)?).map_err(|_| invalid_response("answer_not_text"))
 }
 
 /// Returns the response if its document is complete and in the protocol's namespace. The parser would accept a
 /// truncated one as a shorter one.
 fn whole(root: &str, answer: &str, otherwise: &'static str) -> Result<String, Failure> {
     let is_whole = answer.trim_end().ends_with(&format!("{root}>"));
-    if is_whole { Ok(in_namespace(root, answer)) } else { Err(nonsense(otherwise)) }
+    if is_whole { Ok(with_namespace(root, answer)) } else { Err(invalid_response(otherwise)) }
 }
 
-/// The document in the namespace of the protocol, where a server names an older one or none.
-fn in_namespace(root: &str, document: &str) -> String {
+/// Replaces an older or missing namespace by the protocol's.
+fn with_namespace(root: &str, document: &str) -> String {
     const NAMED: &str = r#"xmlns="http://s3.amazonaws.com/doc/2006-03-01/""#;
     const FORMER: [&str; 2] =
         [r#"xmlns="http://doc.s3.amazonaws.com/2006-03-01/""#, r#"xmlns="http://doc.s3.amazonaws.com/2006-03-01""#];
@@ -390,7 +390,7 @@ fn in_namespace(root: &str, document: &str) -> String {
     FORMER.into_iter().fold(named, |document, former| document.replacen(former, NAMED, 1))
 }
 
-fn nonsense(code: &'static str) -> Failure {
+fn invalid_response(code: &'static str) -> Failure {
     Failure::new(FailureKind::InvalidResponse, NAME, code)
 }
 

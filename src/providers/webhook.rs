@@ -16,7 +16,7 @@ use crate::types::hex;
 const NAME: &str = "webhook";
 /// `sha256=` and the HMAC-SHA-256 of the body under the secret, in hexadecimal digits.
 const SIGNATURE: &str = "x-yarrow-signature";
-const TIME: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// One configured webhook.
 pub struct Webhook {
@@ -27,15 +27,16 @@ pub struct Webhook {
 
 impl Webhook {
     pub fn new(url: &str, secret: Option<&SecretString>) -> Self {
-        let limits = Limits { connect: TIME, first_byte: TIME, idle: TIME, total: TIME, reuse_connections: false };
+        let limits =
+            Limits { connect: TIMEOUT, first_byte: TIMEOUT, idle: TIMEOUT, total: TIMEOUT, reuse_connections: false };
         let key = secret.map(|secret| hmac::Key::new(hmac::HMAC_SHA256, secret.expose_secret().as_bytes()));
         Self { url: url.to_owned(), key, client: Client::new(NAME, limits) }
     }
 
-    /// Sends a JSON text. Any status from 200 to 299 means that it was taken.
+    /// Posts a JSON text. Any status from 200 to 299 means that it was accepted.
     ///
     /// # Errors
-    /// When it was not, or when that is not known.
+    /// The message was not accepted, or its outcome is unknown.
     pub fn send(&self, json: &str) -> Result<(), Failure> {
         let signature =
             self.key.as_ref().map(|key| format!("sha256={}", hex(hmac::sign(key, json.as_bytes()).as_ref())));
@@ -46,7 +47,7 @@ impl Webhook {
             headers: &headers,
             body: json.as_bytes(),
             total: None,
-            comes_whole: false,
+            is_unstreamed: false,
         })?;
         match answer.status {
             200..=299 => Ok(()),

@@ -12,7 +12,7 @@ use crate::{
     core::Core,
     domain::Each,
     error::{Code, Error, Result},
-    providers::llm::{Request, TokenUsage, offline},
+    providers::llm::{ModelRequest, TokenUsage, offline},
     store::{Read, Row, Write},
     types::{Date, MicroAmount, TimeZone, Timestamp, UserId},
 };
@@ -45,7 +45,7 @@ pub struct Reservation {
     amount: Amount,
 }
 
-/// The usage of a finished call, as it is counted.
+/// The usage of a finished call, as counted.
 #[derive(Clone, Debug)]
 pub struct CallUsage {
     /// `interpretation`, `chat` or `test`.
@@ -128,8 +128,8 @@ pub fn spent_today(core: &Core) -> Result<Amount> {
     core.store.read(|tx| spent_in(tx, &core.config.limits.time_zone.today(tx.now).to_string(), ALL_USERS))
 }
 
-/// Returns the most that a request can use: its own words, and the longest answer that it allows.
-pub fn max_usage(settings: &config::Llm, provider: &str, model: &str, request: &Request) -> Amount {
+/// Returns the maximum usage of a request: its prompt and the longest answer that it allows.
+pub fn max_usage(settings: &config::Llm, provider: &str, model: &str, request: &ModelRequest) -> Amount {
     if provider == offline::NAME {
         return Amount::default();
     }
@@ -153,7 +153,7 @@ pub fn cost(settings: &config::Llm, model: &str, usage: TokenUsage) -> Option<Mi
         .then(|| amount(settings, model, usage.prompt_tokens, usage.completion_tokens).cost)
 }
 
-/// Estimates tokens as common models count them: one for a Chinese character, one for four Latin letters.
+/// Estimates tokens like common models: one for a Chinese character, one for four Latin letters.
 pub fn estimate_tokens(text: &str) -> u64 {
     let (ascii, other) =
         text.chars().fold(
@@ -341,7 +341,7 @@ fn spent_in(tx: &Read<'_>, day: &str, owner: UserId) -> Result<Amount> {
 }
 
 fn stored(number: u64) -> i64 {
-    // Bounds numbers that a provider invents, so that daily sums cannot overflow.
+    // Limits numbers that a provider makes up, so that daily sums cannot overflow.
     i64::try_from(number).unwrap_or(i64::MAX).min(1 << 48)
 }
 

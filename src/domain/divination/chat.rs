@@ -24,7 +24,7 @@ use crate::{
         moderation::{self, ScreenedField, engine::ContentType},
     },
     error::Result,
-    providers::llm::{ChatMessage, Flow, Piece, Request, Role, TokenUsage},
+    providers::llm::{ChatMessage, Flow, ModelRequest, Piece, Role, TokenUsage},
     store::{Read, Write, sliding_window::PURGE_BATCH},
     types::{Date, Locale, MicroAmount, TimeZone, Timestamp, UserId},
 };
@@ -42,16 +42,16 @@ pub struct Conversation {
     pub messages: Vec<ChatMessage>,
     pub stream: bool,
     pub temperature: Option<f64>,
-    /// Capped by the setting.
+    /// Limited by the setting.
     pub max_tokens: Option<u32>,
     pub locale: Locale,
 }
 
-/// A call that may run. Its record is written.
+/// A prepared call, whose record is written.
 pub struct PreparedChat {
     pub trace_id: String,
     user: UserId,
-    request: Request,
+    request: ModelRequest,
     reservation: Reservation,
 }
 
@@ -63,12 +63,12 @@ pub struct ChatAnswer {
     pub model: String,
     /// `stop`, or `length` if the token limit cut the text.
     pub finish_reason: String,
-    /// As counted by the provider, if it reported usage.
+    /// The usage that the provider reported, if any.
     pub usage: Option<TokenUsage>,
     pub finished_at: Timestamp,
 }
 
-/// The facts about a user that a model gets: name, gender and a ten-year age band, but no number or address.
+/// The facts about a user that a model gets: name, gender and a ten-year age band, without number or address.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Introduction {
     pub nickname: Option<String>,
@@ -119,7 +119,7 @@ pub fn prepare(calls: &ModelCalls, user: UserId, conversation: Conversation) -> 
 
 /// Calls the model and finishes the record, whatever the outcome. Blocks on the provider.
 ///
-/// `sink` gets each piece of the output, with the provider's own documents if it sent any.
+/// `sink` gets each chunk of the output, with the provider's own documents if it sent any.
 ///
 /// # Errors
 /// `provider_failed`, `provider_unavailable` or `provider_timeout`, or `content_rejected` if moderation rejects the
@@ -162,7 +162,7 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     )
 }
 
-/// Returns the data about this user that a provider would get, to be shown to administrators.
+/// Returns the data about this user that a provider would get, for administrators.
 ///
 /// # Errors
 /// `not_found`.
@@ -199,17 +199,17 @@ fn age_band(birthday: Date, today: Date) -> String {
     format!("{decade}-{}", decade + 9)
 }
 
-fn request(core: &Core, trace_id: &str, profile: &Profile, conversation: Conversation) -> Request {
+fn request(core: &Core, trace_id: &str, profile: &Profile, conversation: Conversation) -> ModelRequest {
     let today = core.config.limits.time_zone.today(core.clock.now());
     let content = message(conversation.locale, &introduction(profile, today));
     let system = ChatMessage { role: Role::System, content };
     let limit = core.config.llm.max_tokens;
-    Request {
+    ModelRequest {
         trace_id: trace_id.to_owned(),
         user_reference: model_calls::user_reference(core, profile.id),
         messages: std::iter::once(system).chain(conversation.messages).collect(),
         stream: conversation.stream,
-        is_told_documents: true,
+        with_documents: true,
         temperature: conversation.temperature.or(core.config.llm.temperature),
         max_tokens: Some(conversation.max_tokens.map_or(limit, |asked| asked.min(limit))),
         time_left: None,

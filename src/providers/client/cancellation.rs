@@ -25,31 +25,30 @@ thread_local! {
     static CHECK: RefCell<Option<CancellationCheck>> = const { RefCell::new(None) };
 }
 
-/// Does some work whose waiting for answers ends, as cancelled, soon after nobody wants it any more.
+/// Runs work whose provider calls fail as `Cancelled` soon after `is_wanted` returns false.
 pub fn with_cancellation<T>(is_wanted: CancellationCheck, work: impl FnOnce() -> T) -> T {
-    waiting_for(Some(is_wanted), work)
+    with_check(Some(is_wanted), work)
 }
 
-/// Does a part of such work that is to come to its end whoever wants it: it is short, and others look at what comes of
-/// it.
+/// Runs a part of cancellable work that must complete, because it is short and other callers use its result.
 pub fn uncancellable<T>(work: impl FnOnce() -> T) -> T {
-    waiting_for(None, work)
+    with_check(None, work)
 }
 
-fn waiting_for<T>(wanted: Option<CancellationCheck>, work: impl FnOnce() -> T) -> T {
-    /// The work may panic, and its thread does other work after it.
-    struct Restored(Option<CancellationCheck>);
-    impl Drop for Restored {
+fn with_check<T>(wanted: Option<CancellationCheck>, work: impl FnOnce() -> T) -> T {
+    /// Restores the check also after a panic, because the thread is reused.
+    struct RestoreOnDrop(Option<CancellationCheck>);
+    impl Drop for RestoreOnDrop {
         fn drop(&mut self) {
             CHECK.set(self.0.take());
         }
     }
-    let _restored = Restored(CHECK.replace(wanted));
+    let _restore = RestoreOnDrop(CHECK.replace(wanted));
     work()
 }
 
 /// Wraps work for another thread, with this thread's cancellation.
-pub(super) fn pass_on<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> T {
+pub(super) fn inherit_cancellation<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> T {
     let wanted = CHECK.with_borrow(Clone::clone);
     move || {
         CHECK.set(wanted);
@@ -57,7 +56,7 @@ pub(super) fn pass_on<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> T {
     }
 }
 
-/// A connection that looks up now and then while it waits.
+/// A connection that checks for cancellation while it waits.
 #[derive(Debug)]
 pub(super) struct CancellableTransport(pub(super) Box<dyn Transport>);
 
@@ -105,7 +104,7 @@ pub(super) struct Cancelled;
 
 impl fmt::Display for Cancelled {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("nobody waits for it")
+        formatter.write_str("the caller no longer waits")
     }
 }
 

@@ -1,5 +1,5 @@
-//! Marks errors of name resolution, connecting and the TLS handshake at their source: the error alone does not tell
-//! them from errors after the request was written.
+//! Marks errors of name resolution, connecting and the TLS handshake at their source, because the error alone does not
+//! differ from one after the request was written.
 
 use std::{fmt, io};
 
@@ -30,7 +30,7 @@ impl NotConnected {
             Error::Timeout(_) => Self::TimedOut,
             Error::HostNotFound => Self::NameNotFound,
             Error::Tls(_) | Error::Rustls(_) | Error::Pem(_) => Self::Untrusted,
-            // The TLS library reports a certificate it does not accept as invalid data.
+            // The TLS library reports an untrusted certificate as invalid data.
             Error::Io(io) if io.kind() == io::ErrorKind::InvalidData => Self::Untrusted,
             _ => Self::Refused,
         }

@@ -1,4 +1,4 @@
-//! A provider's address as configured.
+//! The configured base address of a provider.
 
 use ureq::http::Uri;
 
@@ -13,9 +13,9 @@ pub struct BaseUrl {
 }
 
 impl BaseUrl {
-    /// Takes `http://host`, `https://host:port` or the same with a path; a slash at the end is dropped.
+    /// Parses `http://host`, `https://host:port`, or either with a path. A trailing slash is dropped.
     ///
-    /// Fails as `Misconfigured` for anything else: another scheme, no host, a query, or a user and password.
+    /// Fails as `Misconfigured` for anything else: another scheme, no host, a query, or user information.
     pub fn parse(provider: &'static str, text: &str) -> Result<Self, Failure> {
         let fault = || Failure::new(FailureKind::Misconfigured, provider, "endpoint");
         let trimmed = text.trim().trim_end_matches('/');
@@ -37,18 +37,18 @@ impl BaseUrl {
         Ok(Self { base: trimmed.to_owned(), host, host_header })
     }
 
-    /// The address without a slash at the end.
+    /// Returns the address without a trailing slash.
     pub fn base(&self) -> &str {
         &self.base
     }
 
-    /// The root of its host.
+    /// Returns the address without its path.
     pub fn origin(&self) -> String {
         let (scheme, _) = self.base.split_once(':').unwrap_or_default();
         format!("{scheme}://{}/", self.host_header)
     }
 
-    /// The host alone, in lower case.
+    /// Returns the host in lower case.
     pub fn host(&self) -> &str {
         &self.host
     }
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_endpoint_keeps_its_path_and_names_the_port_only_when_it_differs() {
+    fn keeps_the_path_and_omits_the_default_port() {
         let endpoint = BaseUrl::parse("x", "https://API.example.com:443/v1/").unwrap();
         assert_eq!(endpoint.base(), "https://API.example.com:443/v1");
         assert_eq!(endpoint.host(), "api.example.com");
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endpoint_that_is_none_is_the_operators_fault() {
+    fn rejects_invalid_endpoints_as_misconfigured() {
         for text in [
             "",
             "example.com",

@@ -5,13 +5,13 @@
 use super::{EmailMessage, EmailSender};
 use crate::providers::{Failure, LineWriter};
 
-/// Shows messages instead of sending them.
+/// Prints messages instead of sending them.
 pub struct ConsoleMailer {
     write: LineWriter,
 }
 
 impl ConsoleMailer {
-    /// A sender that hands every message to `write`.
+    /// Creates a sender that passes every message to `write`.
     pub fn new(write: LineWriter) -> Self {
         Self { write }
     }
@@ -44,7 +44,7 @@ mod tests {
     };
 
     #[test]
-    fn shows_the_message_as_one_line_where_it_was_told_to() {
+    fn prints_the_message_as_one_line() {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let written = Arc::clone(&lines);
         let console = ConsoleMailer::new(Box::new(move |line| written.lock().unwrap().push(line.to_owned())));

@@ -1,7 +1,7 @@
 //! Email: one message to one address.
 //!
-//! One trait, one driver a way of sending. A driver refuses to decide who may be written to and how often; it only
-//! reports what became of one message. Accepted means accepted by the mail server, not read by anybody.
+//! One trait, with one driver per protocol. A driver does not decide who may receive mail and how often; it only
+//! reports the outcome of one message. Accepted means accepted by the mail server, not delivered.
 
 pub mod console;
 pub mod letter;
@@ -23,7 +23,7 @@ pub trait EmailSender: Send + Sync {
     /// was certainly not accepted.
     fn send(&self, message: &EmailMessage) -> Result<(), Failure>;
 
-    /// Goes as far as one can without sending anything: whether the server answers and takes our password.
+    /// Checks, without sending, that the server responds and accepts our password.
     fn probe(&self) -> Result<(), Failure>;
 }
 
@@ -32,9 +32,9 @@ pub trait EmailSender: Send + Sync {
 pub struct EmailMessage {
     pub to: EmailAddress,
     pub subject: String,
-    /// The text for those who read plain text.
+    /// The plain text.
     pub text: String,
-    /// The text as HTML.
+    /// The same text as HTML.
     pub html: String,
 }
 

@@ -1,8 +1,7 @@
-//! The offline interpreter: it reads the structure of a hexagram and answers immediately.
+//! The offline interpreter: it describes the structure of a hexagram and responds immediately.
 //!
-//! Owns the words of such an interpretation and takes everything else as plain data, so it knows no operation. Without
-//! a hexagram it asks for one instead of inventing it. It never claims to be a language model, and every interpretation
-//! ends with its evidence.
+//! Owns the wording of such an interpretation and gets all facts as plain data. Without a hexagram it asks for one
+//! instead of inventing it. It never claims to be a language model, and every interpretation ends with its evidence.
 
 mod chinese;
 mod english;
@@ -34,9 +33,9 @@ pub struct HexagramFacts {
     pub nuclear: Option<HexagramDescription>,
     /// The changing lines from the bottom; `None` if the data does not say what changes.
     pub changing: Option<Vec<ChangingLine>>,
-    /// The sources of the facts, a sentence each without a full stop.
+    /// The sources of the facts, one sentence each, without a full stop.
     pub evidence: Vec<String>,
-    /// Values that were not used, a sentence each without a full stop.
+    /// Values that were not used, one sentence each, without a full stop.
     pub conflicts: Vec<String>,
 }
 
@@ -91,10 +90,10 @@ pub struct ChangingLine {
     pub meaning: String,
 }
 
-/// Characters of a question that are quoted.
-const LONGEST_QUOTE: usize = 80;
+/// Maximum characters quoted from a question.
+const MAX_QUOTE_LENGTH: usize = 80;
 
-/// Interprets the cast in words. The same reading always gives the same text.
+/// Interprets the cast in words. Equal readings always yield equal text.
 pub fn interpret(reading: &Reading) -> String {
     let paragraphs = match reading.locale {
         Locale::Chinese => chinese::paragraphs(reading),
@@ -103,14 +102,14 @@ pub fn interpret(reading: &Reading) -> String {
     paragraphs.join("\n\n")
 }
 
-/// The question on one line and not too long; none when there is no question.
+/// Returns the question shortened to one line; `None` if there is no question.
 fn quoted(question: &str) -> Option<String> {
     let words: Vec<&str> = question.split_whitespace().collect();
     let line: String = words.join(" ").chars().filter(|letter| !letter.is_control()).collect();
     if line.is_empty() {
         return None;
     }
-    let mut quote: String = line.chars().take(LONGEST_QUOTE).collect();
+    let mut quote: String = line.chars().take(MAX_QUOTE_LENGTH).collect();
     if quote.len() < line.len() {
         quote.push('…');
     }

@@ -1,7 +1,7 @@
-//! The answer of a chat completion, put together from one JSON document or from the chunks of a stream.
+//! The response of a chat completion, assembled from one JSON document or from the chunks of a stream.
 //!
-//! It owns which members count and when an answer is complete. Members are read leniently, because every server
-//! leaves out, adds and renames some; what must be there is a text and a reason for its end.
+//! Decides which members count and when a response is complete. Members are read leniently, because every server omits,
+//! adds and renames some. A text and an end reason are required.
 
 use serde_json::{Map, Value, json};
 
@@ -12,30 +12,30 @@ use super::usage::{count, usage_in};
 use super::{Completion, TokenUsage, refusal, surrogates};
 use crate::providers::{Failure, FailureKind, clean_code};
 
-/// The code of an answer that is longer than what is read.
+/// The failure code of a response above the size limit.
 pub(super) const TOO_LARGE: &str = "answer_too_large";
-/// Characters of a model's name that are kept.
-const LONGEST_MODEL: usize = 128;
+/// Maximum characters of a model's name.
+const MAX_MODEL_LENGTH: usize = 128;
 /// A shorter answer may repeat itself by chance.
-const SHORTEST_REPEATED: usize = 16;
+const MIN_REPEATED_LENGTH: usize = 16;
 
-/// One document: a whole answer, a chunk of one, or an error.
+/// One document: a whole response, a chunk of one, or an error.
 pub(super) struct Document {
     identifier: Option<String>,
     model: Option<String>,
-    /// The first choice; others are ignored.
+    /// The first choice. Others are ignored.
     choice: Option<Choice>,
     usage: Option<TokenUsage>,
     error: Option<Value>,
-    /// It has what a chunk or an answer has.
-    is_of_answer: bool,
+    /// It has the members of a chunk or a response.
+    is_response: bool,
 }
 
 #[derive(Default)]
 struct Choice {
-    /// With the halves of characters marked.
+    /// With unpaired surrogates marked.
     text: String,
-    /// The text came as a message and not as a part of one.
+    /// The text is a whole message and not a chunk.
     is_message: bool,
     reasoning: String,
     is_refused: bool,
@@ -61,12 +61,12 @@ pub(super) struct Assembly {
     usage: Option<TokenUsage>,
 }
 
-/// The contribution of one event to a response.
+/// The content that one event adds to a response.
 #[derive(Default)]
-pub(super) struct Added {
+pub(super) struct AddedContent {
     pub text: String,
     pub reasoning: String,
-    /// It was a chunk of an answer, and not the mark at the end or something that only looks like a chunk.
+    /// True for a chunk of a response; false for the end mark and other documents.
     pub is_document: bool,
 }
 
@@ -74,36 +74,36 @@ impl Document {
     /// Parses a document. Blank lines around it are allowed, since providers send them to keep a connection alive.
     /// Members of an unexpected type are ignored.
     pub(super) fn parse(text: &[u8]) -> Result<Self, Failure> {
-        let text = without_mark(std::str::from_utf8(text).map_err(|_| nonsense("not_json"))?);
-        let Ok(document @ Value::Object(_)) = serde_json::from_str(&surrogates::marked(text)) else {
-            return Err(nonsense("not_json"));
+        let text = strip_byte_order_mark(std::str::from_utf8(text).map_err(|_| invalid_response("not_json"))?);
+        let Ok(document @ Value::Object(_)) = serde_json::from_str(&surrogates::mark_unpaired(text)) else {
+            return Err(invalid_response("not_json"));
         };
         Ok(Self {
             identifier: text_in(&document["request_id"]).or_else(|| text_in(&document["id"])),
-            model: text_in(&document["model"]).map(|model| model.chars().take(LONGEST_MODEL).collect()),
+            model: text_in(&document["model"]).map(|model| model.chars().take(MAX_MODEL_LENGTH).collect()),
             choice: first_choice(&document).map(Choice::read),
             usage: usage_in(&document),
             error: error_of(&document),
-            is_of_answer: is_of_answer(&document),
+            is_response: is_response(&document),
         })
     }
 }
 
 /// Strips a leading UTF-8 byte order mark.
-pub(super) fn without_mark(text: &str) -> &str {
+pub(super) fn strip_byte_order_mark(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
-fn is_of_answer(document: &Value) -> bool {
+fn is_response(document: &Value) -> bool {
     document["choices"].is_array() || !document["usage"].is_null()
 }
 
-/// Returns the error in a document. Some providers report one without an `error` member, and some send an empty one with
-/// every good answer.
+/// Returns the error in a document. Some providers report one without an `error` member, and some send an empty one
+/// with every successful response.
 fn error_of(document: &Value) -> Option<Value> {
     let is_bare = || {
         let has_any = ["message", "code", "detail"].iter().any(|name| !document[*name].is_null());
-        !is_of_answer(document) && (has_any || document["type"] == "error")
+        !is_response(document) && (has_any || document["type"] == "error")
     };
     let in_choice = first_choice(document).map(|choice| &choice["error"]);
     let members = [Some(&document["error"]), in_choice, Some(&document["x_groq"]["error"])];
@@ -116,7 +116,7 @@ fn error_of(document: &Value) -> Option<Value> {
     }
 }
 
-/// Returns true if a member says nothing: null, false, zero, or empty all through.
+/// Returns true if a value is empty: null, false, zero, or composed of such values.
 fn is_blank(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,
@@ -132,7 +132,7 @@ fn is_blank(value: &Value) -> bool {
 pub(super) fn error_in(data: &str) -> Failure {
     let document: Value = serde_json::from_str(data).unwrap_or_default();
     let error = if document["error"].is_null() { &document } else { &document["error"] };
-    refusal::inside_answer(error)
+    refusal::in_response(error)
 }
 
 impl Choice {
@@ -154,7 +154,7 @@ fn first_choice(document: &Value) -> Option<&Value> {
     document["choices"].as_array()?.iter().find(|choice| count(&choice["index"]).unwrap_or(0) == 0)
 }
 
-/// A text, or the texts among parts.
+/// Returns a text, or the joined texts of content parts.
 fn content(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
@@ -172,10 +172,10 @@ fn text_in(value: &Value) -> Option<String> {
     }
 }
 
-/// Strips from the provider's document every text except the answer and its reasoning: no second choice, no member of
-/// the provider's own.
-pub fn with_the_answer_only(document: &str) -> String {
-    let Ok(Value::Object(mut members)) = serde_json::from_str(&surrogates::marked(document)) else {
+/// Removes every text from the provider's document except the answer and its reasoning: other choices and the
+/// provider's own members.
+pub fn keep_answer_only(document: &str) -> String {
+    let Ok(Value::Object(mut members)) = serde_json::from_str(&surrogates::mark_unpaired(document)) else {
         return String::new();
     };
     members.retain(|name, _| {
@@ -185,7 +185,7 @@ pub fn with_the_answer_only(document: &str) -> String {
         let answer = choices.drain(..).find(|choice| count(&choice["index"]).unwrap_or(0) == 0);
         choices.extend(answer.as_ref().map(answer_of));
     }
-    surrogates::unmarked(&Value::Object(members).to_string())
+    surrogates::restore_escapes(&Value::Object(members).to_string())
 }
 
 fn answer_of(choice: &Value) -> Value {
@@ -220,41 +220,41 @@ impl Assembly {
         }
     }
 
-    /// Adds the data of one stream event and returns its contribution.
-    pub(super) fn take_event(&mut self, data: &str) -> Result<Added, Failure> {
+    /// Adds the data of one stream event and returns the added content.
+    pub(super) fn add_event(&mut self, data: &str) -> Result<AddedContent, Failure> {
         if data.trim() == "[DONE]" {
             self.done = true;
-            return Ok(Added::default());
+            return Ok(AddedContent::default());
         }
         self.take(Document::parse(data.as_bytes())?)
     }
 
-    /// Adds a whole response in one document, which is then complete.
-    pub(super) fn take_whole(&mut self, document: Document) -> Result<(), Failure> {
+    /// Adds a whole response in one document, which completes it.
+    pub(super) fn add_whole(&mut self, document: Document) -> Result<(), Failure> {
         self.done = true;
         self.take(document)?;
         self.flush();
         Ok(())
     }
 
-    /// Adds what was held back until the end of the answer.
-    pub(super) fn flush(&mut self) -> Added {
+    /// Adds the text that was held back until the end.
+    pub(super) fn flush(&mut self) -> AddedContent {
         let Separated { answer, thinking } = self.filter.finish();
         self.text.push_str(&answer);
         self.reasoning.push_str(&thinking);
-        Added { text: answer, reasoning: thinking, is_document: false }
+        AddedContent { text: answer, reasoning: thinking, is_document: false }
     }
 
-    fn take(&mut self, document: Document) -> Result<Added, Failure> {
-        // The last count is final.
+    fn take(&mut self, document: Document) -> Result<AddedContent, Failure> {
+        // The last reported usage is final.
         self.usage = document.usage.or(self.usage);
         if let Some(error) = document.error {
-            return Err(refusal::inside_answer(&error).with_request_id(document.identifier.as_deref()));
+            return Err(refusal::in_response(&error).with_request_id(document.identifier.as_deref()));
         }
         self.identifier = self.identifier.take().or(document.identifier);
         self.model = document.model.or(self.model.take());
         let (text, reasoning) = self.take_choice(document.choice.unwrap_or_default())?;
-        Ok(Added { text, reasoning, is_document: document.is_of_answer })
+        Ok(AddedContent { text, reasoning, is_document: document.is_response })
     }
 
     /// Returns true if the stream has ended.
@@ -272,10 +272,11 @@ impl Assembly {
         self.usage
     }
 
-    /// The answer, if it is one: ended for a reason that leaves the text whole, and not blank.
-    pub(super) fn complete(mut self, model_asked_for: &str) -> Result<Completion, Failure> {
+    /// Returns the completion, if the response ended for a reason that leaves the text whole, and if it is not blank.
+    pub(super) fn complete(mut self, requested_model: &str) -> Result<Completion, Failure> {
         if self.reasoning.is_empty() {
-            // Finds a closing tag whose opening one is in the prompt, too late for a stream but not for the record.
+            // Finds a closing tag whose opening tag is in the prompt. That is too late for a stream but not for the
+            // record.
             Separated { answer: self.text, thinking: self.reasoning } = separate(&self.text);
         }
         let identifier = self.identifier.as_deref().and_then(clean_code);
@@ -284,7 +285,7 @@ impl Assembly {
             None => Ok(Completion {
                 text: self.text,
                 reasoning: Some(self.reasoning).filter(|reasoning| !reasoning.is_empty()),
-                model: self.model.unwrap_or_else(|| model_asked_for.to_owned()),
+                model: self.model.unwrap_or_else(|| requested_model.to_owned()),
                 finish_reason: self.finish_reason.as_deref().map_or(EndReason::Stop, EndReason::of).name().to_owned(),
                 usage: self.usage,
                 request_id: identifier,
@@ -297,8 +298,8 @@ impl Assembly {
         self.finish_reason = choice.finish_reason.or(self.finish_reason.take());
         self.refused |= choice.is_refused;
         let is_repetition = rest.is_some();
-        let text = rest.unwrap_or_else(|| surrogates::joined(&mut self.half_of_text, &choice.text));
-        let mut reasoning = surrogates::joined(&mut self.half_of_reasoning, &choice.reasoning);
+        let text = rest.unwrap_or_else(|| surrogates::join(&mut self.half_of_text, &choice.text));
+        let mut reasoning = surrogates::join(&mut self.half_of_reasoning, &choice.reasoning);
         if is_repetition && !self.reasoning.is_empty() {
             reasoning.clear();
         }
@@ -314,18 +315,18 @@ impl Assembly {
         Ok((text, reasoning))
     }
 
-    /// Returns the text that a chunk adds to all before it, if it repeats that: some servers end with the whole message. A
-    /// part that equals all before it by chance is short.
+    /// Returns the new text of a chunk that repeats all text before it: some servers end with the whole message. Only a
+    /// long text counts as a repetition, because a short chunk may equal it by chance.
     fn rest_of_repetition(&self, choice: &Choice) -> Option<String> {
         let is_end = choice.finish_reason.is_some() || self.finish_reason.is_some();
         if !is_end || self.text.is_empty() || choice.text.is_empty() {
             return None;
         }
-        let whole = separate(&surrogates::joined(&mut None, &choice.text)).answer;
+        let whole = separate(&surrogates::join(&mut None, &choice.text)).answer;
         if choice.is_message {
             return whole.trim_start().strip_prefix(self.text.trim()).map(str::to_owned);
         }
-        let is_long = self.text_chunks > 1 && self.text.len() >= SHORTEST_REPEATED;
+        let is_long = self.text_chunks > 1 && self.text.len() >= MIN_REPEATED_LENGTH;
         (is_long && whole.trim() == self.text.trim()).then(String::new)
     }
 
@@ -334,10 +335,10 @@ impl Assembly {
         let code = |reason: &str| clean_code(reason).unwrap_or_else(|| "unknown_finish_reason".to_owned());
         let Some(reason) = self.finish_reason.as_deref() else {
             return match () {
-                () if !self.done => Some(nonsense("truncated")),
+                () if !self.done => Some(invalid_response("truncated")),
                 () if blank && self.refused => Some(content_refused("refusal")),
-                // No choice that ended: nothing that anybody could have asked for.
-                () => blank.then(|| nonsense("empty_answer")),
+                // No choice ended. No request can cause that.
+                () => blank.then(|| invalid_response("empty_answer")),
             };
         };
         match EndReason::of(reason) {
@@ -354,7 +355,7 @@ fn content_refused(code: &str) -> Failure {
     Failure::new(FailureKind::ContentRefused, NAME, code)
 }
 
-fn nonsense(code: &str) -> Failure {
+fn invalid_response(code: &str) -> Failure {
     Failure::new(FailureKind::InvalidResponse, NAME, code)
 }
 
@@ -367,7 +368,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_but_the_answer_is_left_of_a_document() {
+    fn keeps_only_the_answer_of_a_document() {
         let document = json!({
             "id": "1", "object": "chat.completion", "created": 1, "model": "m", "notice": "unread", "prompt": [1],
             "choices": [
@@ -386,22 +387,22 @@ mod tests {
             } }],
             "usage": { "prompt_tokens": 1, "completion_tokens": 1 },
         });
-        assert_eq!(serde_json::from_str::<Value>(&with_the_answer_only(&document.to_string())).unwrap(), expected);
+        assert_eq!(serde_json::from_str::<Value>(&keep_answer_only(&document.to_string())).unwrap(), expected);
     }
 
     #[test]
-    fn a_content_in_parts_is_told_as_it_was_read() {
+    fn joins_content_parts() {
         let parts = json!([{ "type": "text", "text": "吉" }, { "type": "refusal", "refusal": "unread" }]);
         let in_parts = json!({ "choices": [{ "message": { "content": parts } }] }).to_string();
-        let told: Value = serde_json::from_str(&with_the_answer_only(&in_parts)).unwrap();
+        let told: Value = serde_json::from_str(&keep_answer_only(&in_parts)).unwrap();
         assert_eq!(told["choices"][0]["message"], json!({ "content": "吉" }));
     }
 
     #[test]
-    fn a_chunk_without_choices_keeps_its_count() {
+    fn keeps_the_usage_of_a_chunk_without_choices() {
         let chunk = r#"{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":2,"details":{"cached":0}}}"#;
         assert_eq!(
-            serde_json::from_str::<Value>(&with_the_answer_only(chunk)).unwrap(),
+            serde_json::from_str::<Value>(&keep_answer_only(chunk)).unwrap(),
             serde_json::from_str::<Value>(chunk).unwrap()
         );
     }

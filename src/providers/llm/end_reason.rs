@@ -1,21 +1,21 @@
-//! The reasons for which servers end an answer. Each server has its own words for the same few reasons.
+//! The reasons for which a response ended. Each server has its own words for the same few reasons.
 
 /// The meaning of a `finish_reason`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EndReason {
     /// The model finished its answer.
     Stop,
-    /// A limit of tokens cut the text.
+    /// The token limit cut the text.
     Length,
     /// A content filter withheld the rest.
     Filtered,
-    /// The server gave up, and may succeed next time.
+    /// The server failed, and may succeed at the next attempt.
     Failed,
     /// Any other word, such as a tool call.
     Unknown,
 }
 
-/// `Together`, `TGI`, Anthropic, Cohere and others beside the protocol's own word.
+/// Besides the protocol's own word, those of `Together`, `TGI`, Anthropic, Cohere and others.
 const STOP: [&str; 14] = [
     "stop",
     "eos",
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_many_servers_have_one_meaning() {
+    fn maps_the_end_reasons_of_many_servers() {
         for (word, reason) in [
             ("stop", EndReason::Stop),
             ("STOP", EndReason::Stop),

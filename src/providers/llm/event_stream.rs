@@ -4,7 +4,7 @@
 //! line is complete, so that a character split between two reads stays intact. It rejects lines and events above a
 //! size, so that a stream without line ends cannot fill the memory.
 
-/// Something a stream said.
+/// A parsed event or comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The `data` lines of one event, joined by line feeds.
@@ -15,11 +15,11 @@ pub enum Event {
     Comment,
 }
 
-/// The stream holds a line or an event above the limit. It must not be read on.
+/// The error for a line or event above the size limit. The stream must not be read further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong;
 
-/// The parser's memory between two pushes.
+/// The state of the parser between two pushes.
 #[derive(Debug)]
 pub struct EventStream {
     largest_event: usize,
@@ -31,7 +31,7 @@ pub struct EventStream {
 }
 
 impl EventStream {
-    /// A parser at the start of a stream that refuses events of more than `largest_event` bytes.
+    /// Creates a parser that rejects events of more than `largest_event` bytes.
     pub fn new(largest_event: usize) -> Self {
         Self {
             largest_event,
@@ -61,10 +61,10 @@ impl EventStream {
         Ok(events)
     }
 
-    /// Takes the end of the stream as the end of the last line and event.
+    /// Ends the last line and event at the end of the stream.
     ///
-    /// The standard drops an event that no blank line ends. Servers that leave out the last one exist, and half an
-    /// event does not pass for a whole one, because its data must still be read.
+    /// The standard drops an event without a final blank line, but some servers omit that line. A truncated event does
+    /// no harm, because its data must still parse.
     pub fn finish(&mut self) -> Result<Vec<Event>, TooLong> {
         let mut events = Vec::new();
         if !self.line.is_empty() {
@@ -79,7 +79,7 @@ impl EventStream {
         self.data.take().map(if is_error { Event::Error } else { Event::Data })
     }
 
-    /// Drops the line feed of a CRLF whose carriage return came before.
+    /// Drops the line feed of a CRLF that was split between two pushes.
     fn without_split_line_end<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         let split = std::mem::take(&mut self.last_was_carriage_return);
         if split { bytes.strip_prefix(b"\n").unwrap_or(bytes) } else { bytes }
@@ -114,7 +114,7 @@ impl EventStream {
         Ok(())
     }
 
-    /// Identifiers of events, and names but one, have no meaning in this protocol and are passed over.
+    /// Ignores event ids, and event names other than `error`.
     fn take_field(&mut self, name: &[u8], value: &[u8]) -> Result<(), TooLong> {
         if name == b"event" {
             self.is_error = value == b"error";
@@ -164,24 +164,24 @@ mod tests {
     }
 
     #[test]
-    fn lines_may_end_in_any_of_three_ways() {
+    fn accepts_all_three_line_ends() {
         for text in ["data: a\n\ndata: b\n\n", "data: a\r\n\r\ndata: b\r\n\r\n", "data: a\r\rdata: b\r\r"] {
             assert_eq!(whole(text), [data("a"), data("b")], "{text:?}");
         }
     }
 
     #[test]
-    fn data_lines_of_one_event_join() {
+    fn joins_data_lines_of_one_event() {
         assert_eq!(whole("data: a\ndata\ndata:  b\n\n"), [data("a\n\n b")]);
     }
 
     #[test]
-    fn comments_other_fields_and_blank_lines_are_no_data() {
+    fn ignores_comments_other_fields_and_blank_lines() {
         assert_eq!(whole(": keep-alive\n\n\n\nevent: x\nid: 7\nretry: 5\n\ndata:y\n\n"), [Event::Comment, data("y")]);
     }
 
     #[test]
-    fn an_error_is_known_by_its_name() {
+    fn recognises_error_events_by_name() {
         let error = |text: &str| Event::Error(text.into());
         assert_eq!(whole("event: error\ndata: a\n\ndata: b\n\n"), [error("a"), data("b")]);
         assert_eq!(whole("data: a\nevent:error\n\nevent: error\n\ndata: b\n\n"), [error("a"), data("b")]);
@@ -194,18 +194,18 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_order_mark_is_no_part_of_the_first_field() {
+    fn ignores_a_byte_order_mark() {
         assert_eq!(whole("\u{feff}data: a\n\n"), [data("a")]);
     }
 
     #[test]
-    fn a_character_split_between_reads_stays_whole() {
+    fn keeps_characters_split_between_reads() {
         let bytes = "data: 乾卦\n\n".as_bytes();
         assert_eq!(read(bytes.chunks(1), LIMIT).unwrap(), [data("乾卦")]);
     }
 
     #[test]
-    fn endless_lines_and_events_are_refused() {
+    fn rejects_endless_lines_and_events() {
         assert_eq!(read([[b'x'; 100].as_slice()], 99), Err(TooLong));
         assert_eq!(read(std::iter::repeat_n(b"data: 0123456789\n".as_slice(), 100), 500), Err(TooLong));
     }
@@ -248,7 +248,7 @@ mod tests {
         }
 
         #[test]
-        fn what_was_written_is_read_back(texts in proptest::collection::vec("[^\r\n]{0,20}(\n[^\r\n]{0,20}){0,3}", 0..6)) {
+        fn parses_written_events(texts in proptest::collection::vec("[^\r\n]{0,20}(\n[^\r\n]{0,20}){0,3}", 0..6)) {
             let mut document = String::from(": start\n\n");
             for text in &texts {
                 for line in text.split('\n') {

@@ -5,44 +5,44 @@
 
 use super::chat::TOO_LARGE;
 use super::openai::NAME;
-use super::{Flow, Piece, Request};
-use crate::providers::client::{HttpResponse, Pieces};
+use super::{Flow, ModelRequest, Piece};
+use crate::providers::client::{BodyReader, HttpResponse};
 use crate::providers::{Failure, FailureKind};
 
-/// The beginnings of meaningful stream lines.
+/// The prefixes of stream lines.
 const FIELDS: [&str; 5] = ["data:", "event:", "id:", "retry:", ":"];
 /// The UTF-8 byte order mark that some servers send first.
 const MARK: &[u8] = "\u{feff}".as_bytes();
-const PIECE: usize = 2 * 1024;
+const BUFFER_BYTES: usize = 2 * 1024;
 
-/// An answer of which the beginning was read.
-pub(super) struct Begun {
+/// A response whose start was read.
+pub(super) struct StartedResponse {
     pub(super) is_stream: bool,
     pub(super) first: Vec<u8>,
-    pub(super) rest: Pieces,
+    pub(super) rest: BodyReader,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Whole,
     Stream,
-    /// More has to be read.
+    /// More bytes are needed.
     Open,
     Neither,
 }
 
 /// Reads until the form is known. Blank lines may come first, to keep the connection alive.
-pub(super) fn begin(
+pub(super) fn detect(
     answer: HttpResponse,
-    request: &Request,
+    request: &ModelRequest,
     max_response_bytes: usize,
     sink: &mut dyn FnMut(Piece<'_>) -> Flow,
-) -> Result<Begun, Failure> {
+) -> Result<StartedResponse, Failure> {
     let is_stream_by_type = is_stream_by_type(&answer, request);
-    let mut rest = answer.into_pieces();
+    let mut rest = answer.into_reader();
     let mut first = Vec::new();
     let mut received = 0;
-    let mut buffer = [0_u8; PIECE];
+    let mut buffer = [0_u8; BUFFER_BYTES];
     loop {
         let count = rest.read(&mut buffer)?;
         received += count;
@@ -52,10 +52,10 @@ pub(super) fn begin(
                 return Err(Failure::new(FailureKind::InvalidResponse, NAME, TOO_LARGE));
             }
             Form::Open if count > 0 => {
-                // Blank lines have no meaning, and there may be many.
+                // Blank lines are only keep-alives, and there may be many.
                 let blank = first.len() - first.strip_prefix(MARK).unwrap_or(&first).trim_ascii_start().len();
                 first.drain(..blank);
-                if sink(Piece::SIGN_OF_LIFE) == Flow::Stop {
+                if sink(Piece::KEEP_ALIVE) == Flow::Stop {
                     return Err(Failure::new(FailureKind::Cancelled, NAME, "cancelled"));
                 }
                 continue;
@@ -64,7 +64,7 @@ pub(super) fn begin(
             Form::Stream => true,
             Form::Open | Form::Neither => is_stream_by_type,
         };
-        return Ok(Begun { is_stream, first, rest });
+        return Ok(StartedResponse { is_stream, first, rest });
     }
 }
 
@@ -86,7 +86,7 @@ impl Form {
     }
 }
 
-fn is_stream_by_type(answer: &HttpResponse, request: &Request) -> bool {
+fn is_stream_by_type(answer: &HttpResponse, request: &ModelRequest) -> bool {
     let content_type = answer.header("content-type").unwrap_or_default().to_ascii_lowercase();
     content_type.contains("event-stream") || (request.stream && !content_type.contains("json"))
 }
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_bytes_tell_the_form() {
+    fn detects_the_form_from_the_first_bytes() {
         let cases = [
             ("", Form::Open),
             ("\r\n \n", Form::Open),

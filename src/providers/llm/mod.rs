@@ -1,9 +1,9 @@
-//! Language models: one request with its context, one text as the response, at once or in pieces.
+//! Language models: a request with its context, and a text as the response, complete or in chunks.
 //!
 //! One trait, with one driver per protocol. A driver owns the encoding of the request and the meaning of the response.
 //! It does not compose prompts, screen content or keep records, and knows the user only by an opaque reference.
 //!
-//! A failure after some pieces returns no text: the pieces passed on so far are not a complete answer.
+//! A failure after some chunks returns no text, because the chunks passed on so far are no complete answer.
 
 pub mod builtin;
 mod chat;
@@ -22,112 +22,112 @@ mod usage;
 
 use std::time::Duration;
 
-pub use chat::with_the_answer_only;
+pub use chat::keep_answer_only;
 
 use super::Failure;
 use crate::types::named_enum;
 
-/// Answers requests.
+/// A language model.
 pub trait LanguageModel: Send + Sync {
     /// The driver's name in the configuration.
     fn name(&self) -> &'static str;
 
-    /// The model that is asked for; the answer names the one that answered.
+    /// Returns the requested model. The response names the model that answered.
     fn model(&self) -> &str;
 
     /// Sends the request to the model and blocks until its response is complete.
     ///
-    /// `sink` receives the response: in pieces if `stream` is set, otherwise as one piece. A piece without text and
-    /// document only checks whether the caller still listens while the model thinks or the driver waits. When `sink`
-    /// returns [`Flow::Stop`] the call is dropped and fails as `Cancelled`; most providers then stop billing.
-    fn converse(&self, request: &Request, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Completion, Failure>;
+    /// `sink` gets the response: in chunks if `stream` is set, otherwise as one chunk. An empty chunk only checks that
+    /// the caller still listens while the model thinks or the driver waits. If `sink` returns [`Flow::Stop`], the call
+    /// fails as `Cancelled`; most providers then stop billing.
+    fn converse(&self, request: &ModelRequest, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Completion, Failure>;
 
     /// Checks at no cost that the provider responds and accepts our key.
     fn probe(&self) -> Result<(), Failure>;
 }
 
-/// Something that arrived of an answer.
+/// A chunk of the model's output.
 #[derive(Clone, Copy)]
 pub struct Piece<'answer> {
-    /// The text that it adds; empty for a sign of life, for reasoning and for the end.
+    /// The text to append; empty in a keep-alive, with reasoning only, and at the end.
     pub text: &'answer str,
     /// The model's reasoning, if its provider sends it. The document holds it too.
     pub reasoning: &'answer str,
     /// The provider's own JSON (a chunk of a stream, or the whole response) for callers that pass it on.
     pub document: Option<&'answer str>,
-    /// The document is a whole answer and no chunk of one.
+    /// True if the document is a whole response and not a chunk.
     pub is_whole: bool,
     /// The model that produced it; empty if only the document names it.
     pub model: &'answer str,
     /// True if the fallback model produced it.
-    pub is_of_second: bool,
+    pub is_from_fallback: bool,
     /// True if the call is being retried and the outcome of the lost first attempt is unknown.
-    pub is_after_lost_try: bool,
+    pub has_lost_attempt: bool,
 }
 
 impl Piece<'_> {
-    /// A piece that only checks whether the caller still listens.
-    pub const SIGN_OF_LIFE: Piece<'static> = Piece {
+    /// A chunk without content, which only checks that the caller still listens.
+    pub const KEEP_ALIVE: Piece<'static> = Piece {
         text: "",
         reasoning: "",
         document: None,
         is_whole: false,
         model: "",
-        is_of_second: false,
-        is_after_lost_try: false,
+        is_from_fallback: false,
+        has_lost_attempt: false,
     };
 }
 
 /// The decision of a sink to continue or stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
-    /// More, please.
+    /// Continue the call.
     Continue,
-    /// The caller no longer listens.
+    /// The caller no longer listens; cancel the call.
     Stop,
 }
 
-/// A model request. It has no `Debug`, because it holds the user's text.
+/// A model request. Has no `Debug`, because it contains the user's text.
 #[derive(Clone, Default)]
-pub struct Request {
-    /// The 32 lower-case hexadecimal digits of a W3C trace identifier, sent on as `traceparent`.
+pub struct ModelRequest {
+    /// The trace id: 32 lower-case hexadecimal digits, sent as `traceparent`.
     pub trace_id: String,
     /// An opaque, stable reference to the user for the provider's abuse control; empty for none.
     pub user_reference: String,
     /// The conversation, oldest first.
     pub messages: Vec<ChatMessage>,
-    /// True to receive the text in pieces.
+    /// True to receive the text in chunks.
     pub stream: bool,
     /// True to receive the provider's documents, and with them the model's reasoning.
-    pub is_told_documents: bool,
+    pub with_documents: bool,
     /// From 0 to 2; `None` leaves it to the model.
     pub temperature: Option<f64>,
-    /// The most tokens that the answer may have; `None` leaves it to the model.
+    /// The maximum number of tokens of the answer; `None` leaves it to the model.
     pub max_tokens: Option<u32>,
-    /// The time that is left for the call, where that is less than the driver's own limit.
+    /// The remaining time for the call, if it is less than the driver's timeout.
     pub time_left: Option<Duration>,
-    /// The cast hexagram for the driver that reads it without a model; other drivers ignore it.
+    /// The cast hexagram, for the built-in interpreter. Other drivers ignore it.
     pub reading: Option<builtin::Reading>,
 }
 
-/// One turn of a conversation.
+/// A message of a conversation.
 #[derive(Clone)]
 pub struct ChatMessage {
-    /// The speaker.
+    /// The author.
     pub role: Role,
     /// The text.
     pub content: String,
 }
 
 named_enum! {
-    /// The speaker of a message, under the protocols' names.
+    /// The author of a message, under the protocols' names.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Role {
-        /// The service itself, setting the rules.
+        /// The service, which sets the rules.
         System = "system",
         /// The user.
         User = "user",
-        /// The model, earlier.
+        /// The model, in an earlier turn.
         Assistant = "assistant",
     }
 }
@@ -141,7 +141,7 @@ pub struct Completion {
     pub reasoning: Option<String>,
     /// The model that answered.
     pub model: String,
-    /// `stop`, or `length` when the limit of tokens cut the text.
+    /// `stop`, or `length` if the token limit cut the text.
     pub finish_reason: String,
     /// The provider's usage count, if it was sent.
     pub usage: Option<TokenUsage>,
@@ -156,7 +156,7 @@ pub struct TokenUsage {
     pub prompt_tokens: u64,
     /// Tokens of the response, its reasoning included.
     pub completion_tokens: u64,
-    /// Of both.
+    /// The sum of both.
     pub total_tokens: u64,
 }
 

@@ -6,33 +6,33 @@
 
 use std::{sync::Arc, time::Instant};
 
-use super::{Completion, Flow, LanguageModel, Piece, Request};
+use super::{Completion, Flow, LanguageModel, ModelRequest, Piece};
 use crate::providers::{
     Failure, FailureKind,
     breaker::{BreakerState, CircuitBreaker},
 };
 
-/// Documents at the beginning that are held back, and their bytes.
-const LONGEST_BEGINNING: usize = 64;
-const LARGEST_BEGINNING: usize = 64 << 10;
+/// Maximum number of chunks, and of their bytes, that are held back before the first text.
+const MAX_HELD_CHUNKS: usize = 64;
+const MAX_HELD_BYTES: usize = 64 << 10;
 
-/// One model with its breaker.
+/// A model with its circuit breaker.
 pub struct Guarded {
     model: Box<dyn LanguageModel>,
     breaker: Arc<CircuitBreaker>,
 }
 
-/// All models there are, in the order in which they are asked.
+/// The primary model and the optional fallback.
 pub struct Models {
     first: Guarded,
     second: Option<Guarded>,
 }
 
 /// The outcome of a call, with the model that was called.
-pub struct Asked {
-    /// The driver that was asked last.
+pub struct ModelReply {
+    /// The driver that was called last.
     pub provider: &'static str,
-    /// The model that was asked for last.
+    /// The model that was requested last.
     pub model: String,
     /// The primary model's failure, if the fallback was called.
     pub failover: Option<Failure>,
@@ -44,12 +44,12 @@ impl Guarded {
         Self { model, breaker: Arc::new(breaker) }
     }
 
-    /// The driver's name.
+    /// Returns the driver's name.
     pub fn name(&self) -> &'static str {
         self.model.name()
     }
 
-    /// The model that is asked for.
+    /// Returns the requested model.
     pub fn model(&self) -> &str {
         self.model.model()
     }
@@ -70,7 +70,7 @@ impl Guarded {
     fn converse(
         &self,
         clock: impl Fn() -> i64,
-        request: &Request,
+        request: &ModelRequest,
         sink: &mut dyn FnMut(Piece<'_>) -> Flow,
     ) -> Result<Completion, Failure> {
         self.breaker.run(clock, || self.model.converse(request, sink))
@@ -82,84 +82,84 @@ impl Models {
         Self { first, second }
     }
 
-    /// The driver that is asked first.
+    /// Returns the name of the primary driver.
     pub fn name(&self) -> &'static str {
         self.first.name()
     }
 
-    /// The model that is asked first.
+    /// Returns the primary model.
     pub fn model(&self) -> &str {
         self.first.model()
     }
 
-    /// The first model and, if there is one, the second.
+    /// Returns the primary model and the fallback, if there is one.
     pub fn all(&self) -> impl Iterator<Item = &Guarded> {
         std::iter::once(&self.first).chain(&self.second)
     }
 
     /// Returns the outcome of a call that was abandoned before any model was called.
-    pub fn not_asked(&self, failure: Failure) -> Asked {
-        self.first.asked(None, Err(failure))
+    pub fn not_called(&self, failure: Failure) -> ModelReply {
+        self.first.reply(None, Err(failure))
     }
 
-    /// Puts the request to the first model, and to the second if the first cannot answer and time is left. `clock`
-    /// gives milliseconds since 1970.
+    /// Sends the request to the primary model, and to the fallback if the primary cannot answer and time is left.
+    /// `clock` returns milliseconds since 1970.
     pub fn converse(
         &self,
         clock: impl Fn() -> i64,
-        request: &Request,
+        request: &ModelRequest,
         sink: &mut dyn FnMut(Piece<'_>) -> Flow,
-    ) -> Asked {
+    ) -> ModelReply {
         let begun = Instant::now();
-        let mut beginning = Beginning::of(request);
+        let mut beginning = HeldOutput::of(request);
         let result = self.first.converse(&clock, request, &mut |piece| beginning.pass(piece, sink));
         match (result, &self.second) {
-            (Err(failure), Some(second)) if !beginning.is_over && may_be_tried_elsewhere(&failure) => {
+            (Err(failure), Some(second)) if !beginning.is_over && allows_failover(&failure) => {
                 let left = request.time_left.map(|left| left.saturating_sub(begun.elapsed()));
                 if left.is_some_and(|left| left.is_zero()) {
-                    return self.first.asked(None, Err(failure));
+                    return self.first.reply(None, Err(failure));
                 }
-                let request = Request { time_left: left, ..request.clone() };
-                let mut beginning = Beginning::of(&request);
+                let request = ModelRequest { time_left: left, ..request.clone() };
+                let mut beginning = HeldOutput::of(&request);
                 let result = second.converse(&clock, &request, &mut |piece| {
-                    beginning.pass(Piece { is_of_second: true, ..piece }, sink)
+                    beginning.pass(Piece { is_from_fallback: true, ..piece }, sink)
                 });
-                second.asked(Some(failure), result)
+                second.reply(Some(failure), result)
             }
-            (result, _) => self.first.asked(None, result),
+            (result, _) => self.first.reply(None, result),
         }
     }
 }
 
-/// Output before the first text: documents that only name the model. They are held back, so that the fallback can still
-/// answer instead.
-struct Beginning {
+/// Buffers output before the first text: chunks that only name the model. They are held back, so that the fallback can
+/// still answer instead.
+struct HeldOutput {
     /// Reasoning counts as output, too.
-    tells_documents: bool,
+    with_documents: bool,
     held: Vec<String>,
     is_over: bool,
 }
 
-impl Beginning {
-    fn of(request: &Request) -> Self {
-        Self { tells_documents: request.is_told_documents, held: Vec::new(), is_over: false }
+impl HeldOutput {
+    fn of(request: &ModelRequest) -> Self {
+        Self { with_documents: request.with_documents, held: Vec::new(), is_over: false }
     }
 
     fn pass(&mut self, piece: Piece<'_>, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Flow {
-        // A beginning that is as long as that is one no more, and nothing of it is to be lost.
+        // Chunks above the limit count as output and are passed on.
         let is_too_long = piece.document.is_some_and(|document| {
             let bytes = self.held.iter().map(String::len).sum::<usize>() + document.len();
-            self.held.len() == LONGEST_BEGINNING || bytes > LARGEST_BEGINNING
+            self.held.len() == MAX_HELD_CHUNKS || bytes > MAX_HELD_BYTES
         });
-        let is_told = self.tells_documents && (!piece.reasoning.is_empty() || is_too_long);
+        let is_told = self.with_documents && (!piece.reasoning.is_empty() || is_too_long);
         self.is_over |= !piece.text.is_empty() || is_told;
         if self.is_over {
             let held = std::mem::take(&mut self.held);
-            let told = held.iter().map(|document| Piece { document: Some(document), ..Piece::SIGN_OF_LIFE });
+            let told = held.iter().map(|document| Piece { document: Some(document), ..Piece::KEEP_ALIVE });
             let is_heard = told.chain([piece]).all(|piece| sink(piece) == Flow::Continue);
             return if is_heard { Flow::Continue } else { Flow::Stop };
         }
-        if self.tells_documents {
+        if self.with_documents {
             self.held.extend(piece.document.map(ToOwned::to_owned));
         }
         sink(Piece { document: None, ..piece })
@@ -167,13 +167,13 @@ impl Beginning {
 }
 
 impl Guarded {
-    fn asked(&self, failover: Option<Failure>, result: Result<Completion, Failure>) -> Asked {
-        Asked { provider: self.name(), model: self.model().to_owned(), failover, result }
+    fn reply(&self, failover: Option<Failure>, result: Result<Completion, Failure>) -> ModelReply {
+        ModelReply { provider: self.name(), model: self.model().to_owned(), failover, result }
     }
 }
 
-/// Returns true for failures that another provider may not have. The request's own faults and cancellations are not.
-fn may_be_tried_elsewhere(failure: &Failure) -> bool {
+/// Returns true for failures that another provider may not have. Faults of the request and cancellations are not.
+fn allows_failover(failure: &Failure) -> bool {
     failure.is_outage() || failure.kind == FailureKind::Unusable
 }
 
@@ -204,10 +204,10 @@ mod tests {
             Ok(())
         }
 
-        fn converse(&self, _: &Request, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Completion, Failure> {
+        fn converse(&self, _: &ModelRequest, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Completion, Failure> {
             *self.asked.lock().unwrap() += 1;
             for text in &self.pieces {
-                sink(Piece { text, ..Piece::SIGN_OF_LIFE });
+                sink(Piece { text, ..Piece::KEEP_ALIVE });
             }
             match self.failure {
                 Some(kind) => Err(Failure::new(kind, self.name, "scripted")),
@@ -232,12 +232,12 @@ mod tests {
         Guarded::new(Box::new(std::sync::Arc::clone(model)), breaker)
     }
 
-    fn ask(models: &Models, time_left: Option<Duration>) -> Asked {
-        models.converse(|| 0, &Request { time_left, ..Request::default() }, &mut |_| Flow::Continue)
+    fn ask(models: &Models, time_left: Option<Duration>) -> ModelReply {
+        models.converse(|| 0, &ModelRequest { time_left, ..ModelRequest::default() }, &mut |_| Flow::Continue)
     }
 
     #[test]
-    fn the_second_answers_when_the_first_is_at_fault() {
+    fn calls_the_fallback_if_the_primary_is_at_fault() {
         for kind in [FailureKind::Unreachable, FailureKind::Busy, FailureKind::Misconfigured, FailureKind::Unusable] {
             let second = scripted("second", &["吉"], None);
             let models = Models::new(guarded(&scripted("first", &[], Some(kind))), Some(guarded(&second)));
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_breaker_sends_everybody_to_the_second() {
+    fn an_open_breaker_selects_the_fallback() {
         let first = scripted("first", &[], Some(FailureKind::TimedOut));
         let models = Models::new(guarded(&first), Some(guarded(&scripted("second", &["吉"], None))));
         for _ in 0..3 {
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nobodys_fault_or_has_begun_stays_with_the_first() {
+    fn does_not_fail_over_for_request_faults_or_after_output() {
         let cases: [(&[&'static str], FailureKind); 4] = [
             (&[], FailureKind::ContentRefused),
             (&[], FailureKind::Refused),
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn signs_of_life_are_no_beginning_and_time_that_is_up_is_an_end() {
+    fn keep_alives_are_no_output_and_a_timeout_prevents_the_fallback() {
         let first = || guarded(&scripted("first", &[""], Some(FailureKind::Busy)));
         let second = || Some(guarded(&scripted("second", &["吉"], None)));
         assert_eq!(ask(&Models::new(first(), second()), Some(Duration::from_secs(9))).provider, "second");

@@ -1,14 +1,14 @@
-//! The driver that needs no provider: it reads the hexagram by rule and answers at once.
+//! The driver that needs no provider: it interprets the hexagram by rules and responds at once.
 //!
-//! Connects the built-in interpreter to the trait. It cannot hold a conversation, and says so if it is asked to without
-//! a hexagram.
+//! Connects the built-in interpreter to the trait. It cannot hold a conversation, and says so in a request without a
+//! hexagram.
 
-use super::{Completion, Flow, LanguageModel, Piece, Request, builtin};
+use super::{Completion, Flow, LanguageModel, ModelRequest, Piece, builtin};
 use crate::providers::{Failure, FailureKind};
 
 /// The driver's name in the configuration.
 pub const NAME: &str = "builtin";
-/// The interpreter's name where answers name their model.
+/// The interpreter's name, where a response names its model.
 pub const MODEL: &str = "builtin-1";
 
 const NO_CONVERSATION: &str = "当前使用内置解读，只能依据卦象作出解读，不能自由对话。请先起卦，再请求解读。";
@@ -26,9 +26,9 @@ impl LanguageModel for Offline {
         MODEL
     }
 
-    fn converse(&self, request: &Request, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Completion, Failure> {
+    fn converse(&self, request: &ModelRequest, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Completion, Failure> {
         let text = request.reading.as_ref().map_or_else(|| NO_CONVERSATION.to_owned(), builtin::interpret);
-        let mut is_heard = |text| sink(Piece { text, model: MODEL, ..Piece::SIGN_OF_LIFE }) == Flow::Continue;
+        let mut is_heard = |text| sink(Piece { text, model: MODEL, ..Piece::KEEP_ALIVE }) == Flow::Continue;
         let went_on = if request.stream { paragraphs(&text).all(is_heard) } else { is_heard(&text) };
         if !went_on {
             return Err(Failure::new(FailureKind::Cancelled, NAME, "cancelled"));
@@ -48,7 +48,7 @@ impl LanguageModel for Offline {
     }
 }
 
-/// The text cut after its line ends, so that the pieces together are the text.
+/// Splits the text after line ends, so that the parts add up to the text.
 fn paragraphs(text: &str) -> impl Iterator<Item = &str> {
     text.split_inclusive('\n')
 }
@@ -57,12 +57,12 @@ fn paragraphs(text: &str) -> impl Iterator<Item = &str> {
 mod tests {
     use super::*;
 
-    fn request(stream: bool) -> Request {
-        Request { trace_id: "0".repeat(32), stream, ..Request::default() }
+    fn request(stream: bool) -> ModelRequest {
+        ModelRequest { trace_id: "0".repeat(32), stream, ..ModelRequest::default() }
     }
 
     #[test]
-    fn the_pieces_together_are_the_text() {
+    fn the_chunks_add_up_to_the_text() {
         let text = "一\n\n二\n三";
         let pieces: Vec<&str> = paragraphs(text).collect();
         assert_eq!(pieces.concat(), text);
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_hexagram_it_says_what_it_is() {
+    fn explains_itself_without_a_hexagram() {
         let mut pieces = String::new();
         let mut sink = |piece: Piece<'_>| {
             pieces.push_str(piece.text);
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_who_is_gone_ends_it() {
+    fn stops_if_the_caller_has_disconnected() {
         let failure = Offline.converse(&request(true), &mut |_| Flow::Stop).err().unwrap();
         assert_eq!(failure.kind, FailureKind::Cancelled);
     }

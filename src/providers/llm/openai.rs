@@ -1,4 +1,4 @@
-//! The driver for every endpoint with `OpenAI`'s chat completions, whole or as a stream.
+//! The driver for all endpoints with `OpenAI`'s chat completions, streamed or not.
 //!
 //! Owns the request, the limits on time and size, and the single retry before the first byte of a response. It never
 //! retries once any byte arrived, follows no redirects, and sends nothing about a user but an opaque reference.
@@ -12,41 +12,41 @@ use std::time::{Duration, Instant};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value, json};
 
-use super::chat::{Assembly, Document, TOO_LARGE, without_mark};
-use super::form::Begun;
-use super::retry::{self, Advice};
-use super::streamed::StreamedAnswer;
-use super::{Completion, Flow, LanguageModel, Piece, Request, form, refusal};
+use super::chat::{Assembly, Document, TOO_LARGE, strip_byte_order_mark};
+use super::form::StartedResponse;
+use super::retry::{self, RetryHints};
+use super::streamed::StreamedResponse;
+use super::{Completion, Flow, LanguageModel, ModelRequest, Piece, form, refusal};
 use crate::providers::client::{BaseUrl, CANCELLATION_POLL, Client, HttpResponse, Limits, Post};
 use crate::providers::nonce::random_hex;
 use crate::providers::{Failure, FailureKind, clean_code};
 
 /// The driver's name in the configuration.
 pub const NAME: &str = "openai";
-/// Bytes of a stream that are read at once. Models write a few at a time, and every running stream has this much.
-const PIECE: usize = 2 * 1024;
+/// Bytes of a stream that are read at once. Models write a few at a time, and every running stream has this buffer.
+const BUFFER_BYTES: usize = 2 * 1024;
 
 /// The endpoint, the model and the limits. `Debug` masks the key.
 #[derive(Clone, Debug)]
 pub struct OpenAiSettings {
-    /// Up to and without `/chat/completions`.
+    /// The URL before `/chat/completions`.
     pub base_url: String,
-    /// Sent as a bearer token; local servers need none.
+    /// Sent as a bearer token. Local servers need none.
     pub api_key: Option<SecretString>,
     /// The model's name at the provider.
     pub model: String,
-    /// The most time to open a connection.
+    /// Timeout for opening a connection.
     pub connect_timeout: Duration,
-    /// The most time until the head of a streamed answer.
+    /// Timeout for the head of a streamed response.
     pub first_byte_timeout: Duration,
-    /// The most silence inside an answer, in which comments count as sound. The transport knows one limit for
-    /// every read, so this has no effect below `first_byte_timeout`.
+    /// Timeout between two reads of a response; comments reset it. The transport has one timeout for all reads, so a
+    /// value below `first_byte_timeout` has no effect.
     pub idle_timeout: Duration,
-    /// The most time for everything, the repetition included.
+    /// Timeout of the whole call, including the retry.
     pub total_timeout: Duration,
     /// If the provider asks for a longer delay, the call is not retried.
     pub max_retry_delay: Duration,
-    /// Bytes: of an answer in one piece, of an event of a stream, and of text and reasoning together.
+    /// Maximum bytes of a whole response, of an event, and of text and reasoning together.
     pub max_response_bytes: usize,
 }
 
@@ -61,20 +61,20 @@ enum Dialect {
     DeepSeek,
 }
 
-/// Asks an OpenAI-compatible endpoint.
+/// Calls an OpenAI-compatible endpoint.
 pub struct OpenAi {
     settings: OpenAiSettings,
     client: Client,
 }
 
 /// The reason why no response began, with the retry hints of its headers.
-struct NotOpened {
+struct FailedAttempt {
     failure: Box<Failure>,
-    advice: Advice,
+    hints: RetryHints,
 }
 
 impl Dialect {
-    /// The dialect of a host.
+    /// Returns the dialect of a host.
     fn of_host(host: &str) -> Self {
         let is_at = |domain: &str| host == domain || host.ends_with(&format!(".{domain}"));
         if is_at("openai.com") {
@@ -103,7 +103,7 @@ impl Dialect {
 }
 
 impl OpenAi {
-    /// A driver for one endpoint. A base address that is none fails every request as `Misconfigured`.
+    /// Creates a driver for one endpoint. With an invalid base URL every request fails as `Misconfigured`.
     pub fn new(settings: OpenAiSettings) -> Self {
         let limits = Limits {
             connect: settings.connect_timeout,
@@ -115,10 +115,10 @@ impl OpenAi {
         Self { client: Client::new(NAME, limits), settings }
     }
 
-    /// Sends the request, a second time if that is allowed and promising, and waits for an answer to begin.
+    /// Sends the request, retries it once if that is allowed and may help, and waits for the head of a response.
     fn open(
         &self,
-        request: &Request,
+        request: &ModelRequest,
         started: Instant,
         sink: &mut dyn FnMut(Piece<'_>) -> Flow,
     ) -> Result<HttpResponse, Failure> {
@@ -133,51 +133,51 @@ impl OpenAi {
         };
         wait(pause, sink)?;
         if !first.failure.is_certainly_not_accepted() {
-            // The caller's presence was checked just before.
-            sink(Piece { is_after_lost_try: true, ..Piece::SIGN_OF_LIFE });
+            // The sink was asked just before, so its decision is ignored.
+            sink(Piece { has_lost_attempt: true, ..Piece::KEEP_ALIVE });
         }
         self.send(request, &endpoint, &body, started).map_err(|second| *second.failure)
     }
 
     fn pause_before_retry(
         &self,
-        first: &NotOpened,
-        request: &Request,
+        first: &FailedAttempt,
+        request: &ModelRequest,
         started: Instant,
     ) -> Result<Option<Duration>, Failure> {
-        if !first.advice.allows_retry(&first.failure) {
+        if !first.hints.allows_retry(&first.failure) {
             return Ok(None);
         }
-        let pause = retry::pause(NAME, first.advice.retry_after)?;
+        let pause = retry::pause(NAME, first.hints.retry_after)?;
         let fits = pause <= self.settings.max_retry_delay && pause < self.left(request, started);
         Ok(fits.then_some(pause))
     }
 
-    fn left(&self, request: &Request, started: Instant) -> Duration {
+    fn left(&self, request: &ModelRequest, started: Instant) -> Duration {
         let total = self.settings.total_timeout;
         request.time_left.map_or(total, |left| left.min(total)).saturating_sub(started.elapsed())
     }
 
     fn send(
         &self,
-        request: &Request,
+        request: &ModelRequest,
         endpoint: &BaseUrl,
         body: &[u8],
         started: Instant,
-    ) -> Result<HttpResponse, NotOpened> {
-        let answer = self.post(request, endpoint, body, started).map_err(NotOpened::without_advice)?;
+    ) -> Result<HttpResponse, FailedAttempt> {
+        let answer = self.post(request, endpoint, body, started).map_err(FailedAttempt::without_hints)?;
         if (200..300).contains(&answer.status) {
             return Ok(answer);
         }
-        let advice = Advice::read(|name| answer.header(name));
+        let hints = RetryHints::read(|name| answer.header(name));
         let request_id = request_id(&answer).map(str::to_owned);
         let failure = refusal::of_status(answer.status, &answer.read_error(), request_id.as_deref());
-        Err(NotOpened { failure: Box::new(failure.with_retry_after(advice.retry_after)), advice })
+        Err(FailedAttempt { failure: Box::new(failure.with_retry_after(hints.retry_after)), hints })
     }
 
     fn post(
         &self,
-        request: &Request,
+        request: &ModelRequest,
         endpoint: &BaseUrl,
         body: &[u8],
         started: Instant,
@@ -192,10 +192,10 @@ impl OpenAi {
         ];
         headers.extend(authorization.as_deref().map(|value| ("authorization", value)));
         let total = Some(self.left(request, started));
-        self.client.post(&Post { url: &url, headers: &headers, body, total, comes_whole: !request.stream })
+        self.client.post(&Post { url: &url, headers: &headers, body, total, is_unstreamed: !request.stream })
     }
 
-    fn body(&self, request: &Request, endpoint: &BaseUrl) -> Vec<u8> {
+    fn body(&self, request: &ModelRequest, endpoint: &BaseUrl) -> Vec<u8> {
         let dialect = Dialect::of_host(endpoint.host());
         let messages: Vec<Value> = request
             .messages
@@ -222,26 +222,34 @@ impl OpenAi {
         Value::Object(body).to_string().into_bytes()
     }
 
-    fn read_whole(&self, begun: Begun, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Completion, Failure> {
+    fn read_whole(
+        &self,
+        begun: StartedResponse,
+        sink: &mut dyn FnMut(Piece<'_>) -> Flow,
+    ) -> Result<Completion, Failure> {
         let body = begun.rest.read_all(begun.first, self.settings.max_response_bytes).map_err(|failure| {
             let kind = if failure.code == TOO_LARGE { FailureKind::Unusable } else { failure.kind };
             Failure { kind, ..failure }
         })?;
         let mut assembly = Assembly::new(self.settings.max_response_bytes);
-        let taken = assembly.take_whole(Document::parse(&body)?);
+        let taken = assembly.add_whole(Document::parse(&body)?);
         taken.map_err(|failure| failure.with_usage(assembly.usage()))?;
         let completion = assembly.complete(&self.settings.model)?;
-        let document = std::str::from_utf8(&body).ok().map(|text| without_mark(text).trim());
+        let document = std::str::from_utf8(&body).ok().map(|text| strip_byte_order_mark(text).trim());
         let reasoning = completion.reasoning.as_deref().unwrap_or_default();
         let (text, model) = (completion.text.as_str(), completion.model.as_str());
-        match sink(Piece { text, reasoning, document, is_whole: true, model, ..Piece::SIGN_OF_LIFE }) {
+        match sink(Piece { text, reasoning, document, is_whole: true, model, ..Piece::KEEP_ALIVE }) {
             Flow::Continue => Ok(completion),
             Flow::Stop => Err(Failure::new(FailureKind::Cancelled, NAME, "cancelled")),
         }
     }
 
-    fn read_stream(&self, begun: Begun, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Completion, Failure> {
-        let mut streamed = StreamedAnswer::new(self.settings.max_response_bytes);
+    fn read_stream(
+        &self,
+        begun: StartedResponse,
+        sink: &mut dyn FnMut(Piece<'_>) -> Flow,
+    ) -> Result<Completion, Failure> {
+        let mut streamed = StreamedResponse::new(self.settings.max_response_bytes);
         match read_into(&mut streamed, begun, sink) {
             Ok(()) => streamed.finish(&self.settings.model, sink),
             Err(failure) => Err(failure.with_usage(streamed.usage())),
@@ -249,12 +257,12 @@ impl OpenAi {
     }
 }
 
-/// Waits, and looks up now and then whether anybody still waits for what comes after.
+/// Waits, and checks at intervals if the caller still listens.
 fn wait(pause: Duration, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<(), Failure> {
     let begun = Instant::now();
     loop {
         std::thread::sleep(pause.saturating_sub(begun.elapsed()).min(CANCELLATION_POLL));
-        if sink(Piece::SIGN_OF_LIFE) == Flow::Stop {
+        if sink(Piece::KEEP_ALIVE) == Flow::Stop {
             return Err(Failure::new(FailureKind::Cancelled, NAME, "cancelled"));
         }
         if begun.elapsed() >= pause {
@@ -264,13 +272,13 @@ fn wait(pause: Duration, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<(), 
 }
 
 fn read_into(
-    streamed: &mut StreamedAnswer,
-    begun: Begun,
+    streamed: &mut StreamedResponse,
+    begun: StartedResponse,
     sink: &mut dyn FnMut(Piece<'_>) -> Flow,
 ) -> Result<(), Failure> {
     streamed.take(&begun.first, sink)?;
     let mut pieces = begun.rest;
-    let mut buffer = [0_u8; PIECE];
+    let mut buffer = [0_u8; BUFFER_BYTES];
     while !streamed.is_done() {
         match pieces.read(&mut buffer) {
             Ok(0) => break,
@@ -291,11 +299,11 @@ impl LanguageModel for OpenAi {
         &self.settings.model
     }
 
-    fn converse(&self, request: &Request, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Completion, Failure> {
+    fn converse(&self, request: &ModelRequest, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Completion, Failure> {
         let started = Instant::now();
         let answer = self.open(request, started, sink)?;
         let request_id = request_id(&answer).and_then(clean_code);
-        let begun = form::begin(answer, request, self.settings.max_response_bytes, sink);
+        let begun = form::detect(answer, request, self.settings.max_response_bytes, sink);
         let result = begun.and_then(|begun| {
             let read = if begun.is_stream { Self::read_stream } else { Self::read_whole };
             read(self, begun, sink)
@@ -316,16 +324,16 @@ impl LanguageModel for OpenAi {
         let url = format!("{}/models", endpoint.base());
         let answer = self.client.send("GET", &url, &headers, b"")?;
         match answer.status {
-            // A server without a list of models is a server that answers.
+            // A server without a list of models still works.
             200..=299 | 404 | 405 => Ok(()),
             status => Err(refusal::of_status(status, &answer.read_error(), None)),
         }
     }
 }
 
-impl NotOpened {
-    fn without_advice(failure: Failure) -> Self {
-        Self { failure: Box::new(failure), advice: Advice::default() }
+impl FailedAttempt {
+    fn without_hints(failure: Failure) -> Self {
+        Self { failure: Box::new(failure), hints: RetryHints::default() }
     }
 }
 
@@ -344,19 +352,19 @@ mod tests {
     use super::super::{ChatMessage, Role};
     use super::*;
 
-    fn request(stream: bool) -> Request {
-        Request {
+    fn request(stream: bool) -> ModelRequest {
+        ModelRequest {
             trace_id: "4bf92f3577b34da6a3ce929d0e0e4736".into(),
             user_reference: "u-1".into(),
             messages: vec![ChatMessage { role: Role::User, content: "问".into() }],
             stream,
             temperature: Some(0.5),
             max_tokens: Some(800),
-            ..Request::default()
+            ..ModelRequest::default()
         }
     }
 
-    fn body(settings: OpenAiSettings, request: &Request) -> Value {
+    fn body(settings: OpenAiSettings, request: &ModelRequest) -> Value {
         let endpoint = BaseUrl::parse(NAME, &settings.base_url).unwrap();
         serde_json::from_slice(&OpenAi::new(settings).body(request, &endpoint)).unwrap()
     }
@@ -376,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn the_request_has_the_members_everybody_knows() {
+    fn builds_a_standard_request() {
         let expected = json!({
             "model": "m",
             "messages": [{ "role": "user", "content": "问" }],
@@ -390,8 +398,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_asked_for_is_not_sent() {
-        let bare = Request {
+    fn omits_unset_parameters() {
+        let bare = ModelRequest {
             user_reference: String::new(),
             temperature: None,
             max_tokens: None,
@@ -403,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn vendors_are_known_by_their_hosts() {
+    fn recognises_providers_by_host() {
         let openai = body(settings("https://api.openai.com/v1"), &request(false));
         assert_eq!((&openai["max_completion_tokens"], &openai["safety_identifier"]), (&json!(800), &json!("u-1")));
         let deepseek = body(settings("https://api.deepseek.com"), &request(false));
@@ -412,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_stays_out_of_debug_output() {
+    fn debug_output_hides_the_key() {
         let settings = OpenAiSettings { api_key: Some("sk-secret".into()), ..settings("https://api.openai.com/v1") };
         assert!(!format!("{:?}", OpenAi::new(settings)).contains("sk-secret"));
     }

@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::openai::NAME;
 use crate::providers::{Failure, FailureKind, clean_code};
 
-/// Codes of an empty account or a spent budget, which share their statuses with mere throttling. Digits are those of
-/// `Zhipu`, and with a prefix those of `MiniMax`.
+/// Codes of an empty account or a spent budget, which have the same statuses as throttling. Plain numbers are those of
+/// `Zhipu`, numbers with a prefix those of `MiniMax`.
 const UNPAID: [&str; 14] = [
     "insufficient_quota",
     "insufficient_balance",
@@ -27,7 +27,7 @@ const UNPAID: [&str; 14] = [
     "base_resp_1008",
 ];
 
-/// Codes of content that was inspected and found wanting.
+/// Codes of rejected content.
 const CONTENT: [&str; 10] = [
     "data_inspection_failed",
     "datainspectionfailed",
@@ -41,7 +41,7 @@ const CONTENT: [&str; 10] = [
     "base_resp_1027",
 ];
 
-/// Codes of a key, model or path that is wrong, whatever the status.
+/// Codes of a wrong key, model or path, whatever the status.
 const MISCONFIGURED: [&str; 20] = [
     "invalid_api_key",
     "invalidapikey",
@@ -95,9 +95,10 @@ pub(super) fn of_status(status: u16, body: &[u8], request_id: Option<&str>) -> F
     let code = codes.first().and_then(|code| clean_code(code));
     let (kind, code) = match (kind_of_codes(&codes), code) {
         (Some(kind), Some(code)) => (kind, code),
-        // The code decided nothing, and alone it may mislead: an empty account arrives as `invalid_request_error`.
+        // Without a known code the status decides. The code alone may mislead: an empty account is reported as
+        // `invalid_request_error`.
         (_, Some(code)) => (kind_of_status(status), format!("http_{status}:{code}")),
-        // A firewall in front of the server refuses some texts, in a page of its own.
+        // A firewall in front of the server rejects some texts with an HTML page.
         (_, None) if status == 403 && body.trim_ascii_start().starts_with(b"<") => {
             (FailureKind::Refused, "http_403".to_owned())
         }
@@ -107,8 +108,8 @@ pub(super) fn of_status(status: u16, body: &[u8], request_id: Option<&str>) -> F
     Failure::new(kind, NAME, code).with_request_id(request_id.or(in_body))
 }
 
-/// The verdict on the `error` member inside an answer that began as a success.
-pub(super) fn inside_answer(error: &Value) -> Failure {
+/// Maps the `error` member of a response that began as a success.
+pub(super) fn in_response(error: &Value) -> Failure {
     let codes = codes_in(error);
     let kind = kind_of_codes(&codes).unwrap_or_else(|| match numeric_status(error) {
         Some(status) => kind_of_status(status),
@@ -125,7 +126,7 @@ fn kind_of_status(status: u16) -> FailureKind {
         451 => FailureKind::ContentRefused,
         // 501 and 505 come from something that is no such server.
         408 | 409 | 425 | 429 | 500 | 502..=504 | 506.. => FailureKind::Busy,
-        // Key, rights, balance, model or path; a redirect means that something else answers than was configured.
+        // Key, rights, balance, model or path. A redirect means that another server responds than the configured one.
         _ => FailureKind::Misconfigured,
     }
 }
@@ -148,9 +149,9 @@ fn has_any(codes: &[String], list: &[&str]) -> bool {
     codes.iter().any(|code| list.contains(&code.to_ascii_lowercase().as_str()))
 }
 
-/// The codes of an error document, most telling first. Most servers wrap them in `error`, some do not.
+/// Returns the codes of an error document, most specific first. Most servers wrap them in `error`.
 fn codes_of(document: &Value) -> Vec<String> {
-    // Some servers send a list of one.
+    // Some servers send a list with one element.
     let document = document.get(0).unwrap_or(document);
     match &document["error"] {
         error @ Value::Object(_) => codes_in(error),
@@ -166,7 +167,7 @@ fn codes_in(error: &Value) -> Vec<String> {
     let inner = error["innererror"]["code"].as_str().map(str::to_owned);
     let details = error["details"].as_array().into_iter().flatten();
     let reasons = details.filter_map(|detail| detail["reason"].as_str().map(str::to_owned));
-    // `OpenRouter` refuses content with the status of missing rights.
+    // `OpenRouter` rejects content with the status of missing rights.
     let flagged = error["metadata"]["flagged_input"].is_string().then(|| "moderation_blocked".to_owned());
     flagged.into_iter().chain(members).chain(inner).chain(reasons).collect()
 }
@@ -183,7 +184,7 @@ mod tests {
     const VECTORS: &str = include_str!("../../../tests/vectors/llm.json");
 
     #[test]
-    fn every_recorded_error_is_understood() {
+    fn maps_every_recorded_error() {
         let vectors: Value = serde_json::from_str(VECTORS).unwrap();
         let errors = vectors["errors"].as_object().unwrap();
         assert_eq!(errors.len(), 6);
@@ -205,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses_and_codes_fall_into_kinds() {
+    fn maps_statuses_and_codes() {
         let cases: [(u16, &str, FailureKind, &str); 21] = [
             (
                 400,
@@ -261,8 +262,8 @@ mod tests {
     }
 
     #[test]
-    fn an_error_inside_an_answer_may_carry_a_status() {
-        let verdict = |text: &str| inside_answer(&serde_json::from_str(text).unwrap()).kind;
+    fn reads_the_status_of_an_error_in_a_response() {
+        let verdict = |text: &str| in_response(&serde_json::from_str(text).unwrap()).kind;
         assert_eq!(verdict(r#"{"message":"m","code":400}"#), FailureKind::Refused);
         assert_eq!(verdict(r#"{"message":"m","type":"server_error"}"#), FailureKind::Busy);
         let too_long = r#"{"type":"invalid_request_error","code":"context_length_exceeded"}"#;
@@ -272,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn the_vendors_text_is_not_passed_on() {
+    fn does_not_pass_on_the_providers_text() {
         let body = r#"{"error":{"message":"my secret question","type":"invalid_request_error"}}"#;
         let failure = of_status(400, body.as_bytes(), None);
         assert!(!format!("{failure} {failure:?}").contains("secret"));

@@ -13,19 +13,19 @@ use crate::providers::{Failure, FailureKind};
 /// The delay if the provider names none, before jitter is subtracted.
 const PAUSE: Duration = Duration::from_millis(500);
 /// A longer `Retry-After` is treated as a mistake.
-const LONGEST_RETRY_AFTER: Duration = Duration::from_hours(24);
+const MAX_RETRY_AFTER: Duration = Duration::from_hours(24);
 
 /// The retry hints in a response's headers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Advice {
+pub(super) struct RetryHints {
     /// The requested delay.
     pub(super) retry_after: Option<Duration>,
     /// The provider's own hint whether a retry makes sense.
     pub(super) should_retry: Option<bool>,
 }
 
-impl Advice {
-    /// Reads the headers through `header`, which gives the value of a name.
+impl RetryHints {
+    /// Reads the headers through `header`, which returns the value of a name.
     pub(super) fn read<'a>(header: impl Fn(&str) -> Option<&'a str>) -> Self {
         let in_millis = header("retry-after-ms").and_then(|text| duration(text, 1_000.0));
         let in_seconds = || header("retry-after").and_then(|text| duration(text, 1.0));
@@ -58,33 +58,33 @@ pub(super) fn pause(provider: &'static str, retry_after: Option<Duration>) -> Re
     Ok(PAUSE.saturating_sub(PAUSE * u32::from(random) / (4 * 255)))
 }
 
-/// A number of `units_per_second`, fractions allowed.
+/// Parses a number of `1 / units_per_second` seconds, possibly with a fraction.
 fn duration(text: &str, units_per_second: f64) -> Option<Duration> {
     let number: f64 = text.trim().parse().ok()?;
-    Duration::try_from_secs_f64(number / units_per_second).ok().filter(|wait| *wait <= LONGEST_RETRY_AFTER)
+    Duration::try_from_secs_f64(number / units_per_second).ok().filter(|wait| *wait <= MAX_RETRY_AFTER)
 }
 
 fn until(date: &str, now: &str) -> Option<Duration> {
     let parser = rfc2822::DateTimeParser::new();
     let (date, now) = (parser.parse_timestamp(date).ok()?, parser.parse_timestamp(now).ok()?);
     let wait = u64::try_from(date.as_second() - now.as_second()).ok()?;
-    Some(Duration::from_secs(wait)).filter(|wait| *wait <= LONGEST_RETRY_AFTER)
+    Some(Duration::from_secs(wait)).filter(|wait| *wait <= MAX_RETRY_AFTER)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn advice(headers: &[(&str, &'static str)]) -> Advice {
-        Advice::read(|name| headers.iter().find(|(candidate, _)| *candidate == name).map(|(_, value)| *value))
+    fn hints(headers: &[(&str, &'static str)]) -> RetryHints {
+        RetryHints::read(|name| headers.iter().find(|(candidate, _)| *candidate == name).map(|(_, value)| *value))
     }
 
     fn retry_after(headers: &[(&str, &'static str)]) -> Option<Duration> {
-        advice(headers).retry_after
+        hints(headers).retry_after
     }
 
     #[test]
-    fn milliseconds_go_before_seconds_before_dates() {
+    fn prefers_milliseconds_to_seconds_to_dates() {
         let millis = ("retry-after-ms", "1250.5");
         assert_eq!(retry_after(&[millis, ("retry-after", "7")]), Some(Duration::from_micros(1_250_500)));
         assert_eq!(retry_after(&[("retry-after", "7")]), Some(Duration::from_secs(7)));
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_passed_over() {
+    fn ignores_invalid_retry_headers() {
         for text in ["-1", "NaN", "inf", "soon", "1e300", "999999999"] {
             assert_eq!(retry_after(&[("retry-after", text), ("date", "today")]), None, "{text}");
         }
@@ -104,17 +104,17 @@ mod tests {
     }
 
     #[test]
-    fn the_vendor_may_overrule_the_kind() {
+    fn the_provider_overrides_the_retry_rule() {
         let busy = Failure::new(FailureKind::Busy, "x", "x");
         let refused = Failure::new(FailureKind::Refused, "x", "x");
-        assert!(advice(&[]).allows_retry(&busy));
-        assert!(!advice(&[("x-should-retry", "false")]).allows_retry(&busy));
-        assert!(!advice(&[]).allows_retry(&refused));
-        assert!(advice(&[("x-should-retry", "true")]).allows_retry(&refused));
+        assert!(hints(&[]).allows_retry(&busy));
+        assert!(!hints(&[("x-should-retry", "false")]).allows_retry(&busy));
+        assert!(!hints(&[]).allows_retry(&refused));
+        assert!(hints(&[("x-should-retry", "true")]).allows_retry(&refused));
     }
 
     #[test]
-    fn the_pause_is_spread_over_a_quarter() {
+    fn subtracts_up_to_a_quarter_of_jitter() {
         for _ in 0..50 {
             let pause = pause("x", None).unwrap();
             assert!((Duration::from_millis(375)..=PAUSE).contains(&pause), "{pause:?}");

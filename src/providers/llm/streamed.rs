@@ -1,26 +1,26 @@
-//! A streamed answer on its way: bytes in, pieces of text out, a completion or a failure at the end.
+//! A streamed response: bytes in, chunks of text out, and a completion or a failure at the end.
 //!
-//! It owns the order of things in a stream and knows no connection, so that recorded streams can be replayed in
-//! pieces of any size.
+//! Owns the order of events in a stream and knows no connection, so that tests can replay recorded streams in any
+//! split.
 
-use super::chat::{Added, Assembly, TOO_LARGE, error_in};
+use super::chat::{AddedContent, Assembly, TOO_LARGE, error_in};
 use super::event_stream::{Event, EventStream, TooLong};
 use super::openai::NAME;
 use super::{Completion, Flow, Piece, TokenUsage};
 use crate::providers::{Failure, FailureKind};
 
-/// Bytes of a stream for each byte of the answer: a chunk with one word has some hundred bytes.
+/// Bytes of a stream for each byte of the answer: a chunk with one word has several hundred bytes.
 const OVERHEAD: usize = 64;
 
-/// Takes the bytes of one answer.
-pub(super) struct StreamedAnswer {
+/// Parses the bytes of one response.
+pub(super) struct StreamedResponse {
     events: EventStream,
     assembly: Assembly,
-    /// Bytes that the stream may still have, of whatever kind.
+    /// Bytes that the stream may still have, whatever they contain.
     bytes_left: usize,
 }
 
-impl StreamedAnswer {
+impl StreamedResponse {
     /// Creates an empty response, limited to `max_response_bytes` bytes of text and reasoning together, as much for each
     /// event, and a multiple of that for the whole stream.
     pub(super) fn new(max_response_bytes: usize) -> Self {
@@ -31,31 +31,31 @@ impl StreamedAnswer {
         }
     }
 
-    /// Takes the next bytes and hands every piece to `sink`, an empty one for a sign of life.
+    /// Adds the next bytes and passes each chunk to `sink`, an empty one as a keep-alive.
     pub(super) fn take(&mut self, bytes: &[u8], sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<(), Failure> {
         self.bytes_left = self.bytes_left.checked_sub(bytes.len()).ok_or_else(too_much)?;
         let events = self.events.push(bytes).map_err(too_long)?;
         self.take_events(events, sink)
     }
 
-    /// Takes the end of the bytes.
+    /// Ends the stream and returns the completion.
     pub(super) fn finish(
         mut self,
-        model_asked_for: &str,
+        requested_model: &str,
         sink: &mut dyn FnMut(Piece<'_>) -> Flow,
     ) -> Result<Completion, Failure> {
         let events = self.events.finish().map_err(too_long)?;
-        // The rest of a stream that was cut inside a line cannot be read, and what matters is that it was cut.
+        // A partial line at the end of a truncated stream cannot be parsed, and truncation is the fault to report.
         match self.take_events(events, sink) {
             Err(failure) if failure.code != "not_json" => return Err(failure.with_usage(self.usage())),
             _ => {}
         }
-        let Added { text, reasoning, .. } = self.assembly.flush();
+        let AddedContent { text, reasoning, .. } = self.assembly.flush();
         let is_empty = text.is_empty() && reasoning.is_empty();
-        if !is_empty && sink(Piece { text: &text, reasoning: &reasoning, ..Piece::SIGN_OF_LIFE }) == Flow::Stop {
+        if !is_empty && sink(Piece { text: &text, reasoning: &reasoning, ..Piece::KEEP_ALIVE }) == Flow::Stop {
             return Err(cancelled().with_usage(self.usage()));
         }
-        self.assembly.complete(model_asked_for)
+        self.assembly.complete(requested_model)
     }
 
     /// Returns the usage received so far.
@@ -77,14 +77,14 @@ impl StreamedAnswer {
         for event in events {
             let flow = match event {
                 Event::Data(_) | Event::Error(_) if self.assembly.is_done() => break,
-                Event::Data(data) if data.trim().is_empty() => sink(Piece::SIGN_OF_LIFE),
+                Event::Data(data) if data.trim().is_empty() => sink(Piece::KEEP_ALIVE),
                 Event::Data(data) => {
-                    let Added { text, reasoning, is_document } = self.assembly.take_event(&data)?;
+                    let AddedContent { text, reasoning, is_document } = self.assembly.add_event(&data)?;
                     let document = is_document.then_some(data.as_str());
-                    sink(Piece { text: &text, reasoning: &reasoning, document, ..Piece::SIGN_OF_LIFE })
+                    sink(Piece { text: &text, reasoning: &reasoning, document, ..Piece::KEEP_ALIVE })
                 }
                 Event::Error(data) => return Err(error_in(&data)),
-                Event::Comment => sink(Piece::SIGN_OF_LIFE),
+                Event::Comment => sink(Piece::KEEP_ALIVE),
             };
             if flow == Flow::Stop {
                 return Err(cancelled());
@@ -98,7 +98,8 @@ fn cancelled() -> Failure {
     Failure::new(FailureKind::Cancelled, NAME, "cancelled")
 }
 
-/// A stream without an end. Long reasoning that is not sent may cause it, so it says nothing of the provider's health.
+/// The failure of an endless stream. Long reasoning that is not sent may cause it, so it says nothing about the
+/// provider's health.
 fn too_much() -> Failure {
     Failure::new(FailureKind::Unusable, NAME, TOO_LARGE)
 }
@@ -123,7 +124,7 @@ mod tests {
             text.push_str(piece.text);
             Flow::Continue
         };
-        let mut answer = StreamedAnswer::new(largest);
+        let mut answer = StreamedResponse::new(largest);
         let taken = pieces.into_iter().try_for_each(|piece| answer.take(piece, &mut sink));
         let result = taken.and_then(|()| answer.finish("asked-for", &mut sink));
         (text, result)
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn every_recorded_stream_is_understood_however_it_arrives() {
+    fn parses_recorded_streams_in_any_split() {
         let vectors: Value = serde_json::from_str(VECTORS).unwrap();
         let streams = vectors["streams"].as_object().unwrap();
         assert_eq!(streams.len(), 9);
@@ -211,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_error_is_none() {
+    fn ignores_an_empty_error() {
         for error in [json!({}), json!(""), json!(false), json!([]), json!({ "message": "", "code": null }), json!(0)] {
             let mut chunk = delta("大吉");
             chunk["error"] = error;
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn every_servers_word_for_the_end_is_understood() {
+    fn recognises_the_end_reasons_of_all_servers() {
         for (word, reason) in [("eos", "stop"), ("end_turn", "stop"), ("STOP", "stop"), ("max_tokens", "length")] {
             assert_eq!(told(&[delta("大吉"), end(word)]).1.finish_reason, reason, "{word}");
         }
@@ -255,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn thinking_in_the_text_is_reasoning() {
+    fn separates_thinking_from_the_answer() {
         let (text, completion) = told(&[delta("<thi"), delta("nk>先看本卦</th"), delta("ink>\n\n大吉"), end("stop")]);
         assert_eq!((text.as_str(), completion.text.as_str()), ("大吉", "大吉"));
         assert_eq!(completion.reasoning.as_deref(), Some("先看本卦"));
@@ -264,12 +265,12 @@ mod tests {
     }
 
     #[test]
-    fn everything_counts_toward_the_size() {
-        let mut answer = StreamedAnswer::new(300);
+    fn reasoning_counts_toward_the_size_limit() {
+        let mut answer = StreamedResponse::new(300);
         let empty = event(&json!({ "choices": [{ "delta": {} }], "padding": "x".repeat(100) }));
         let taken = (0..1_000).find_map(|_| answer.take(empty.as_bytes(), &mut |_| Flow::Continue).err());
         assert_eq!(taken.unwrap().code, TOO_LARGE);
-        let mut comments = StreamedAnswer::new(300);
+        let mut comments = StreamedResponse::new(300);
         let taken = (0..10_000).find_map(|_| comments.take(b": keep-alive\n\n", &mut |_| Flow::Continue).err());
         assert_eq!(taken.unwrap().code, TOO_LARGE);
     }
@@ -282,13 +283,13 @@ mod tests {
     }
 
     #[test]
-    fn done_is_not_needed_after_a_reason() {
+    fn accepts_an_end_reason_without_done() {
         let completion = whole(&chunk("吉", "stop")).unwrap();
         assert_eq!((completion.text.as_str(), completion.model.as_str()), ("吉", "asked-for"));
     }
 
     #[test]
-    fn a_reason_is_not_needed_before_done() {
+    fn accepts_done_without_an_end_reason() {
         assert_eq!(whole(&format!("{}data: [DONE]\n\n", chunk("吉", ""))).unwrap().finish_reason, "stop");
     }
 
@@ -317,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn other_choices_and_unknown_members_are_passed_over() {
+    fn ignores_other_choices_and_unknown_members() {
         let stream = "data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"x\"}},{\"index\":0,\"delta\":{\"content\":\"吉\"},\"finish_reason\":\"stop\"}],\"obfuscation\":\"abc\"}\n\n";
         assert_eq!(whole(stream).unwrap().text, "吉");
     }
@@ -331,8 +332,8 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_who_left_ends_it_at_the_next_sign_of_life() {
-        let mut answer = StreamedAnswer::new(LARGEST);
+    fn stops_at_the_next_keep_alive_if_the_caller_left() {
+        let mut answer = StreamedResponse::new(LARGEST);
         assert_eq!(answer.take(b": keep", &mut |_| Flow::Stop), Ok(()));
         let failure = answer.take(b"-alive\n", &mut |_| Flow::Stop).unwrap_err();
         assert_eq!(failure.kind, FailureKind::Cancelled);

@@ -3,14 +3,14 @@
 
 use std::borrow::Cow;
 
-/// The 2048 private characters at the very end of Unicode mark the 2048 halves.
+/// The 2048 private-use characters at the end of Unicode mark the 2048 surrogates.
 const FIRST_MARK: u32 = 0x10_F800;
 const FIRST_HALF: u32 = 0xD800;
 const FIRST_LOW_HALF: u32 = 0xDC00;
 const LAST_HALF: u32 = 0xDFFF;
 
-/// The JSON with a mark for every escape that is a half without the other one.
-pub(super) fn marked(json: &str) -> Cow<'_, str> {
+/// Replaces each escape of an unpaired surrogate by a mark.
+pub(super) fn mark_unpaired(json: &str) -> Cow<'_, str> {
     if !json.contains("\\ud") && !json.contains("\\uD") {
         return Cow::Borrowed(json);
     }
@@ -26,7 +26,7 @@ pub(super) fn marked(json: &str) -> Cow<'_, str> {
                 rest = &rest[6..];
                 continue;
             }
-            // An escaped backslash escapes nothing.
+            // An escaped backslash starts no escape.
             (None, _) => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
         };
         result.push_str(&rest[..length]);
@@ -36,8 +36,8 @@ pub(super) fn marked(json: &str) -> Cow<'_, str> {
     Cow::Owned(result)
 }
 
-/// JSON with the escapes again that were marked.
-pub(super) fn unmarked(json: &str) -> String {
+/// Replaces the marks by escapes again.
+pub(super) fn restore_escapes(json: &str) -> String {
     let mut result = String::with_capacity(json.len());
     for character in json.chars() {
         match half_of(character) {
@@ -53,7 +53,7 @@ pub(super) fn unmarked(json: &str) -> String {
 
 /// Joins `before`, a pending high surrogate, and the text. A high surrogate at the end becomes pending; an unpaired one
 /// becomes U+FFFD.
-pub(super) fn joined(before: &mut Option<char>, text: &str) -> String {
+pub(super) fn join(before: &mut Option<char>, text: &str) -> String {
     let mut result = String::with_capacity(text.len());
     for character in text.chars() {
         let half = half_of(character);
@@ -80,7 +80,7 @@ fn half_of(character: char) -> Option<u32> {
     u32::from(character).checked_sub(FIRST_MARK).map(|number| FIRST_HALF + number)
 }
 
-/// The half that an escape at the beginning names.
+/// Returns the surrogate that an escape at the start names.
 fn half_at(text: &str) -> Option<u32> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
     let number = u32::from_str_radix(digits, 16).ok()?;
@@ -92,36 +92,36 @@ mod tests {
     use super::*;
 
     fn read(json: &str) -> String {
-        serde_json::from_str(&marked(json)).unwrap()
+        serde_json::from_str(&mark_unpaired(json)).unwrap()
     }
 
     #[test]
-    fn pairs_and_what_only_looks_like_a_half_stay() {
+    fn keeps_pairs_and_escaped_backslashes() {
         for json in [r#""\ud83d\ude00""#, r#""\\ud83d""#, r#""\\\\ud83d 吉""#, r#""\u5409""#, r#""""#] {
-            assert_eq!(marked(json), json);
+            assert_eq!(mark_unpaired(json), json);
         }
         assert_eq!(read(r#""\ud83d\ude00\\""#), "😀\\");
     }
 
     #[test]
-    fn halves_find_each_other_in_the_next_text() {
+    fn joins_halves_across_texts() {
         let mut before = None;
-        let first = joined(&mut before, &read(r#""吉\uD83D""#));
-        let second = joined(&mut before, &read(r#""\ude00凶""#));
+        let first = join(&mut before, &read(r#""吉\uD83D""#));
+        let second = join(&mut before, &read(r#""\ude00凶""#));
         assert_eq!((first.as_str(), second.as_str(), before), ("吉", "😀凶", None));
     }
 
     #[test]
-    fn a_half_alone_is_replaced() {
+    fn replaces_an_unpaired_half() {
         let mut before = None;
-        assert_eq!(joined(&mut before, &read(r#""\ude00吉\ud83d\ud83d凶""#)), "\u{fffd}吉\u{fffd}\u{fffd}凶");
-        assert_eq!(joined(&mut before, &read(r#""\ud83d""#)), "");
-        assert_eq!(joined(&mut before, "吉"), "\u{fffd}吉");
+        assert_eq!(join(&mut before, &read(r#""\ude00吉\ud83d\ud83d凶""#)), "\u{fffd}吉\u{fffd}\u{fffd}凶");
+        assert_eq!(join(&mut before, &read(r#""\ud83d""#)), "");
+        assert_eq!(join(&mut before, "吉"), "\u{fffd}吉");
     }
 
     #[test]
-    fn marks_become_escapes_again() {
+    fn restores_escapes_from_marks() {
         let json = r#"{"content":"吉\ud83d"}"#;
-        assert_eq!(unmarked(&marked(json)), json);
+        assert_eq!(restore_escapes(&mark_unpaired(json)), json);
     }
 }

@@ -1,22 +1,22 @@
-//! Separates reasoning that a server left in the answer, between `<think>` tags at its beginning.
+//! Separates reasoning between `<think>` tags at the start of an answer from the answer.
 
-/// Names of the tags, as models write them.
+/// Names of the tags in use.
 const TAGS: [&str; 4] = ["think", "thinking", "thought", "reasoning"];
 
-/// Splits the text of one answer, which arrives in pieces.
+/// Splits the text of one answer, which arrives in chunks.
 #[derive(Debug, Default)]
 pub(super) struct ThinkingFilter(Part);
 
 #[derive(Debug)]
 enum Part {
-    /// Nothing but what may become an opening tag, which is held back.
+    /// Only the start of a possible opening tag, which is held back.
     Beginning(String),
-    /// Inside the tags. What may become the closing one is held back.
+    /// Inside the tags. The start of a possible closing tag is held back.
     Thinking {
         end: String,
         held: String,
     },
-    /// After the tags, before the first letter of the answer.
+    /// After the tags, before the first character of the answer.
     Between,
     Answer,
 }
@@ -27,7 +27,7 @@ impl Default for Part {
     }
 }
 
-/// A text in its two parts.
+/// A text split into answer and reasoning.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Separated {
     pub answer: String,
@@ -35,7 +35,7 @@ pub(super) struct Separated {
 }
 
 impl ThinkingFilter {
-    /// Takes a piece and returns what it adds. A piece that may belong to a tag is held back.
+    /// Adds a chunk and returns the new text. The start of a possible tag is held back.
     pub(super) fn push(&mut self, piece: &str) -> Separated {
         let mut found = Separated::default();
         let mut rest = piece.to_owned();
@@ -84,7 +84,7 @@ impl ThinkingFilter {
         }
     }
 
-    /// Returns what is held back at the end of the answer.
+    /// Returns the text held back at the end of the answer.
     pub(super) fn finish(&mut self) -> Separated {
         match std::mem::replace(&mut self.0, Part::Answer) {
             Part::Beginning(answer) => Separated { answer, ..Separated::default() },
@@ -117,7 +117,7 @@ fn may_become_tag(start: &str) -> bool {
     TAGS.iter().any(|tag| format!("<{tag}>").starts_with(start))
 }
 
-/// Returns the length of the longest end of `text` with which `mark` begins.
+/// Returns the length of the longest suffix of `text` that is a prefix of `mark`.
 fn longest_start_at_end(text: &str, mark: &str) -> usize {
     (1..mark.len()).rev().find(|length| text.ends_with(&mark[..*length])).unwrap_or(0)
 }
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn thinking_at_the_beginning_is_no_part_of_the_answer() {
+    fn separates_thinking_at_the_beginning() {
         for (text, thinking, answer) in [
             ("大吉", "", "大吉"),
             ("<think>先看本卦</think>\n\n大吉", "先看本卦", "大吉"),

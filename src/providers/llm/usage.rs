@@ -1,13 +1,13 @@
-//! Token counts in the documents of servers.
+//! Token usage in responses.
 //!
-//! Budgets depend on them, so every known place and name is read: `usage` of the document, of its first choice, and of
-//! the members that some servers invented.
+//! Budgets depend on it, so every known member and name is read: `usage` of the document, of its first choice, and
+//! non-standard members.
 
 use serde_json::Value;
 
 use super::TokenUsage;
 
-/// Members of a document that hold the counts.
+/// Members of a document that contain the usage.
 const PLACES: [&str; 6] =
     ["/usage", "/choices/0/usage", "/x_groq/usage", "/usageMetadata", "/usage_metadata", "/token_usage"];
 const PROMPT: [&str; 5] = ["prompt_tokens", "input_tokens", "promptTokenCount", "inputTokens", "prompt_token_count"];
@@ -21,19 +21,19 @@ const COMPLETION: [&str; 6] = [
 ];
 const TOTAL: [&str; 4] = ["total_tokens", "totalTokenCount", "totalTokens", "total_token_count"];
 
-/// Returns the counts in a document, if there are any.
+/// Returns the usage in a document, if there is any.
 pub(super) fn usage_in(document: &Value) -> Option<TokenUsage> {
-    PLACES.iter().find_map(|place| counted(document.pointer(place)?))
+    PLACES.iter().find_map(|place| parse_usage(document.pointer(place)?))
 }
 
-/// Reads an object of counts, or a text that holds one.
-fn counted(usage: &Value) -> Option<TokenUsage> {
+/// Parses an object of counts, or a text that contains one.
+fn parse_usage(usage: &Value) -> Option<TokenUsage> {
     if let Value::String(text) = usage {
-        return counted(&serde_json::from_str::<Value>(text).ok().filter(Value::is_object)?);
+        return parse_usage(&serde_json::from_str::<Value>(text).ok().filter(Value::is_object)?);
     }
     let number = |names: &[&str]| names.iter().find_map(|name| count(&usage[*name]));
     let (prompt, completion, total) = (number(&PROMPT), number(&COMPLETION), number(&TOTAL));
-    // A missing count is the rest of the total. With the total alone, all of it is output, which costs most.
+    // A missing count is the rest of the total. With the total alone, all of it counts as output, which costs most.
     let (prompt, completion) = match (prompt, completion, total) {
         (Some(prompt), Some(completion), _) => (prompt, completion),
         (Some(prompt), None, Some(total)) => (prompt, total.saturating_sub(prompt)),
@@ -47,7 +47,7 @@ fn counted(usage: &Value) -> Option<TokenUsage> {
     Some(TokenUsage { prompt_tokens: prompt, completion_tokens: completion, total_tokens: total })
 }
 
-/// Returns a whole number from 0, however it is written.
+/// Returns a whole number from 0, in any notation.
 pub(super) fn count(value: &Value) -> Option<u64> {
     let whole = |number: f64| (number >= 0.0 && number.fract() == 0.0).then(|| format!("{number:.0}").parse().ok());
     match value {
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_are_found_in_every_place_and_form() {
+    fn reads_usage_in_every_known_form() {
         for document in [
             json!({ "usage": { "prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7 } }),
             json!({ "usage": { "prompt_tokens": "3", "completion_tokens": "4" } }),

@@ -23,29 +23,29 @@ pub const NAME: &str = "aliyun";
 const ACTION: &str = "TextModerationPlus";
 const VERSION: &str = "2022-03-02";
 const FORM: &str = "application/x-www-form-urlencoded";
-/// Characters of one text, and how many of them two neighbouring pieces share so that no word is cut in two.
-const LONGEST: usize = 600;
+/// Maximum characters per request, and the overlap of two neighbouring parts, so that no word is cut in two.
+const MAX_LENGTH: usize = 600;
 const OVERLAP: usize = 50;
-/// Model output is judged by a service with a limit of its own.
-const LONGEST_OUTPUT: usize = 5_000;
-/// With less than this left a second attempt could only time out.
-const SHORTEST_ATTEMPT: Duration = Duration::from_millis(300);
-const LARGEST_ANSWER: usize = 256 * 1024;
+/// Model output is checked by a service with another limit.
+const MAX_OUTPUT_LENGTH: usize = 5_000;
+/// With less time left a second attempt would only time out.
+const MIN_ATTEMPT_TIME: Duration = Duration::from_millis(300);
+const MAX_RESPONSE_BYTES: usize = 256 * 1024;
 /// Replaces a label without readable characters.
 const UNREADABLE: &str = "unreadable";
 /// The provider's label for a clean text.
 const NOTHING_FOUND: &str = "nonLabel";
 /// Maximum number of labels stored per text.
-const MOST_FINDINGS: usize = 32;
+const MAX_FINDINGS: usize = 32;
 /// Maximum number of words stored per label.
-const MOST_WORDS: usize = 32;
+const MAX_WORDS: usize = 32;
 
 /// The account data from the provider's console. `Debug` masks the secret.
 #[derive(Clone, Debug)]
 pub struct AliyunModeratorSettings {
     /// `https://green-cip.cn-shanghai.aliyuncs.com`, or the address of another region.
     pub endpoint: String,
-    /// Another region's address, asked when the first one fails.
+    /// Another region's address, called if the first one fails.
     pub backup_endpoint: Option<String>,
     pub access_key_id: String,
     pub access_key_secret: SecretString,
@@ -58,11 +58,11 @@ pub struct AliyunModeratorSettings {
     /// True to reject medium risk like high risk.
     pub refuses_medium: bool,
     pub connect: Duration,
-    /// For one call, its repetition included: a long text takes several.
+    /// Timeout of one call, including the retry. A long text takes several calls.
     pub total: Duration,
 }
 
-/// Asks Aliyun.
+/// Moderates texts with Aliyun.
 pub struct AliyunModerator {
     settings: AliyunModeratorSettings,
     credentials: Credentials,
@@ -71,7 +71,7 @@ pub struct AliyunModerator {
 }
 
 #[derive(Deserialize)]
-struct PlusAnswer {
+struct ModerationResponse {
     #[serde(rename = "Data")]
     data: Option<Data>,
 }
@@ -103,7 +103,7 @@ struct CustomizedHit {
 }
 
 impl AliyunModerator {
-    /// A driver for one account. An endpoint that is no address fails every call as `Misconfigured`.
+    /// Creates a driver for one account. With an invalid endpoint, every call fails as `Misconfigured`.
     pub fn new(settings: AliyunModeratorSettings, clock: WallClock) -> Self {
         let limits = Limits {
             connect: settings.connect.min(settings.total),
@@ -119,19 +119,19 @@ impl AliyunModerator {
         Self { settings, credentials, client: Client::new(NAME, limits), clock }
     }
 
-    fn judge_piece(&self, service: &str, piece: &str, account: Option<&str>) -> Result<ModerationResult, Failure> {
+    fn moderate_part(&self, service: &str, part: &str, account: Option<&str>) -> Result<ModerationResult, Failure> {
         let parameters = match account {
-            Some(account) => serde_json::json!({ "content": piece, "accountId": account }),
-            None => serde_json::json!({ "content": piece }),
+            Some(account) => serde_json::json!({ "content": part, "accountId": account }),
+            None => serde_json::json!({ "content": part }),
         };
         let body = acs3::canonical_query(&[("Service", service), ("ServiceParameters", &parameters.to_string())]);
         let started = Instant::now();
         let failure = match self.attempt(&self.settings.endpoint, &body, self.settings.total) {
-            Err(failure) if is_worth_repeating(&failure) => failure,
+            Err(failure) if is_retryable_now(&failure) => failure,
             outcome => return outcome,
         };
         let left = self.settings.total.saturating_sub(started.elapsed());
-        if left < SHORTEST_ATTEMPT {
+        if left < MIN_ATTEMPT_TIME {
             return Err(failure);
         }
         let endpoint = self.settings.backup_endpoint.as_ref().unwrap_or(&self.settings.endpoint);
@@ -154,40 +154,41 @@ impl AliyunModerator {
         let signed = acs3::sign(&call, &self.credentials);
         let headers: Vec<(&str, &str)> = signed.headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let url = format!("{}/", endpoint.base());
-        let post = Post { url: &url, headers: &headers, body: body.as_bytes(), total: Some(total), comes_whole: false };
-        self.understood(self.client.post(&post)?)
+        let post =
+            Post { url: &url, headers: &headers, body: body.as_bytes(), total: Some(total), is_unstreamed: false };
+        self.parse_response(self.client.post(&post)?)
     }
 
-    fn understood(&self, answer: HttpResponse) -> Result<ModerationResult, Failure> {
+    fn parse_response(&self, answer: HttpResponse) -> Result<ModerationResult, Failure> {
         let retry_after = acs3::retry_after(answer.header("x-acs-retry-after"));
         if answer.status != 200 {
-            let failure = refused_request(answer.status, &answer.read_error());
+            let failure = rejection_of(answer.status, &answer.read_error());
             return Err(failure.with_retry_after(retry_after));
         }
-        let body = answer.read_all(LARGEST_ANSWER)?;
+        let body = answer.read_all(MAX_RESPONSE_BYTES)?;
         self.judgement(&body).map_err(|failure| failure.with_retry_after(retry_after))
     }
 
     /// Parses a response with status 200, whose `Code` tells success from failure.
     fn judgement(&self, body: &[u8]) -> Result<ModerationResult, Failure> {
         let outcome = ErrorBody::parse(body);
-        let nonsense = || {
+        let invalid = || {
             Failure::new(FailureKind::InvalidResponse, NAME, "answer_not_understood")
                 .with_request_id(outcome.request_id.as_deref())
         };
-        let code = outcome.clean_code().ok_or_else(nonsense)?;
+        let code = outcome.clean_code().ok_or_else(invalid)?;
         if code != "200" {
             let failure = Failure::new(kind_of_code(&code), NAME, code);
             return Err(failure.with_request_id(outcome.request_id.as_deref()));
         }
-        let data = serde_json::from_slice::<PlusAnswer>(body).ok().and_then(|answer| answer.data);
-        let data = data.ok_or_else(nonsense)?;
-        // A risk that we do not know must not pass for none.
+        let data = serde_json::from_slice::<ModerationResponse>(body).ok().and_then(|answer| answer.data);
+        let data = data.ok_or_else(invalid)?;
+        // An unknown risk level must not count as none.
         let is_risky = match data.risk_level.as_deref() {
             Some("high") => true,
             Some("medium") => self.settings.refuses_medium,
             Some("low" | "none") => false,
-            _ => return Err(nonsense()),
+            _ => return Err(invalid()),
         };
         let results = data.results.unwrap_or_default();
         let is_unexplained = results.is_empty();
@@ -195,7 +196,7 @@ impl AliyunModerator {
             label != NOTHING_FOUND && !self.settings.ignored_labels.iter().any(|ignored| ignored == label)
         };
         let findings: Vec<_> =
-            results.into_iter().map(finding).filter(|found| counts(&found.label)).take(MOST_FINDINGS).collect();
+            results.into_iter().map(finding).filter(|found| counts(&found.label)).take(MAX_FINDINGS).collect();
         Ok(ModerationResult { is_refused: is_risky && (is_unexplained || !findings.is_empty()), findings })
     }
 }
@@ -207,49 +208,50 @@ impl TextModerator for AliyunModerator {
 
     fn judge(&self, scene: Scene, text: &str, account: Option<&str>) -> Result<ModerationResult, Failure> {
         let (service, longest) = match scene {
-            Scene::Nickname => (&self.settings.nickname_service, LONGEST),
-            Scene::Prose => (&self.settings.prose_service, LONGEST),
-            Scene::ModelOutput => (&self.settings.output_service, LONGEST_OUTPUT),
+            Scene::Nickname => (&self.settings.nickname_service, MAX_LENGTH),
+            Scene::Prose => (&self.settings.prose_service, MAX_LENGTH),
+            Scene::ModelOutput => (&self.settings.output_service, MAX_OUTPUT_LENGTH),
         };
         let mut whole = ModerationResult::default();
-        for piece in pieces(text, longest, OVERLAP) {
-            let judged = self.judge_piece(service, piece, account)?;
+        for part in parts(text, longest, OVERLAP) {
+            let judged = self.moderate_part(service, part, account)?;
             if judged.is_refused {
                 return Ok(judged);
             }
             whole.findings.extend(judged.findings);
         }
-        whole.findings.truncate(MOST_FINDINGS);
+        whole.findings.truncate(MAX_FINDINGS);
         Ok(whole)
     }
 }
 
-/// The text in pieces of at most so many characters, each beginning with the last ones of the piece before it.
-fn pieces(text: &str, longest: usize, overlap: usize) -> Vec<&str> {
+/// Splits the text into parts of at most `longest` characters. Each part begins with the last `overlap` characters of
+/// the one before.
+fn parts(text: &str, longest: usize, overlap: usize) -> Vec<&str> {
     let starts: Vec<usize> = text.char_indices().map(|(start, _)| start).collect();
-    let mut pieces = Vec::new();
+    let mut parts = Vec::new();
     let mut first = 0;
     loop {
         let end = (first + longest).min(starts.len());
         let from = starts.get(first).copied().unwrap_or(text.len());
         let to = starts.get(end).copied().unwrap_or(text.len());
-        pieces.push(&text[from..to]);
+        parts.push(&text[from..to]);
         if end == starts.len() {
-            return pieces;
+            return parts;
         }
         first = end - overlap;
     }
 }
 
-/// A label that cannot be read is still one.
+/// Converts a label. One without readable characters still counts.
 fn finding(result: LabelResult) -> RiskLabel {
     let label = result.label.as_deref().and_then(clean_code).unwrap_or_else(|| UNREADABLE.to_owned());
     let listed = result.customized_hits.unwrap_or_default().into_iter().filter_map(|hit| hit.key_words);
     let words = result.risk_words.into_iter().chain(listed);
     let words = words.flat_map(|words| words.split(',').map(|word| word.trim().to_owned()).collect::<Vec<_>>());
-    let words: Vec<_> = words.filter(|word| !word.is_empty()).take(MOST_WORDS + 1).collect();
+    let words: Vec<_> = words.filter(|word| !word.is_empty()).take(MAX_WORDS + 1).collect();
     // With too many words the stored part would mislead, so none is kept.
-    let words = if words.len() > MOST_WORDS { Vec::new() } else { words };
+    let words = if words.len() > MAX_WORDS { Vec::new() } else { words };
     RiskLabel { kind: kind_of_label(&label), confidence: result.confidence, words, label }
 }
 
@@ -287,8 +289,8 @@ fn kind_of_code(code: &str) -> FailureKind {
     }
 }
 
-/// The verdict on an answer with another status than 200.
-fn refused_request(status: u16, body: &[u8]) -> Failure {
+/// Maps a response with another status than 200 to a failure.
+fn rejection_of(status: u16, body: &[u8]) -> Failure {
     let outcome = ErrorBody::parse(body);
     let code = outcome.clean_code().unwrap_or_else(|| format!("http_{status}"));
     let kind = match (&outcome.code, status) {
@@ -302,7 +304,7 @@ fn refused_request(status: u16, body: &[u8]) -> Failure {
 }
 
 /// Returns true if an immediate retry may help. A throttled call must not be retried at once.
-fn is_worth_repeating(failure: &Failure) -> bool {
+fn is_retryable_now(failure: &Failure) -> bool {
     let is_throttled = failure.code == "588" || failure.code.starts_with("Throttling") || failure.code == "http_429";
     failure.is_retryable() && !is_throttled && failure.retry_after.is_none()
 }
@@ -338,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn the_risk_decides_and_ignored_labels_do_not_count() {
+    fn risk_decides_and_ignored_labels_do_not_count() {
         let cases: [(&str, &[&str], bool, bool); 8] = [
             ("none", &["nonLabel"], true, false),
             ("low", &["pt_to_sites"], true, false),
@@ -358,8 +360,8 @@ mod tests {
     }
 
     #[test]
-    fn a_label_names_all_of_its_words_or_none() {
-        for (count, kept) in [(MOST_WORDS, MOST_WORDS), (MOST_WORDS + 1, 0)] {
+    fn stores_all_words_of_a_label_or_none() {
+        for (count, kept) in [(MAX_WORDS, MAX_WORDS), (MAX_WORDS + 1, 0)] {
             let risk_words = Some((0..count).map(|number| number.to_string()).collect::<Vec<_>>().join(","));
             let named = LabelResult { label: None, confidence: None, risk_words, customized_hits: None };
             assert_eq!(finding(named).words.len(), kept);
@@ -367,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_risk_whose_label_cannot_be_read_is_still_one() {
+    fn counts_a_risk_with_an_unreadable_label() {
         for label in ["null", "\"\"", "\"涉政\""] {
             let result = format!(r#"{{"Label":{label},"RiskWords":"x"}}"#);
             let body = format!(r#"{{"Code":200,"RequestId":"R","Data":{{"RiskLevel":"high","Result":[{result}]}}}}"#);
@@ -378,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_verdict_is_never_taken_for_one() {
+    fn rejects_responses_without_a_verdict() {
         let driver = driver(&[], true);
         for body in [
             "",
@@ -396,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_fall_into_kinds() {
+    fn maps_error_codes() {
         let driver = driver(&[], true);
         for (code, kind) in [
             ("400", FailureKind::Refused),
@@ -411,12 +413,12 @@ mod tests {
         ] {
             let failure = driver.judgement(format!(r#"{{"Code":{code},"RequestId":"R"}}"#).as_bytes()).unwrap_err();
             assert_eq!((failure.kind, failure.request_id.as_deref()), (kind, Some("R")), "{code}");
-            assert_eq!(is_worth_repeating(&failure), ["500", "503", "586"].contains(&code), "{code}");
+            assert_eq!(is_retryable_now(&failure), ["500", "503", "586"].contains(&code), "{code}");
         }
     }
 
     #[test]
-    fn labels_have_our_types() {
+    fn maps_labels_to_types() {
         for (label, kind) in [
             ("pornographic_adult", "porn"),
             ("sexual_suggestive", "porn"),
@@ -436,11 +438,11 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_are_cut_between_characters_and_overlap() {
-        assert_eq!(pieces("", 4, 2), [""]);
-        assert_eq!(pieces("乾坤屯蒙", 4, 2), ["乾坤屯蒙"]);
-        assert_eq!(pieces("乾坤屯蒙需讼师", 4, 2), ["乾坤屯蒙", "屯蒙需讼", "需讼师"]);
-        let text = "卦".repeat(LONGEST * 3);
-        assert!(pieces(&text, LONGEST, OVERLAP).iter().all(|piece| piece.chars().count() <= LONGEST));
+    fn splits_long_texts_with_an_overlap() {
+        assert_eq!(parts("", 4, 2), [""]);
+        assert_eq!(parts("乾坤屯蒙", 4, 2), ["乾坤屯蒙"]);
+        assert_eq!(parts("乾坤屯蒙需讼师", 4, 2), ["乾坤屯蒙", "屯蒙需讼", "需讼师"]);
+        let text = "卦".repeat(MAX_LENGTH * 3);
+        assert!(parts(&text, MAX_LENGTH, OVERLAP).iter().all(|part| part.chars().count() <= MAX_LENGTH));
     }
 }

@@ -11,18 +11,18 @@ use super::Failure;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scene {
     Nickname,
-    /// Anything that a user writes in sentences.
+    /// Any text of sentences that a user writes.
     Prose,
     /// The output of a language model.
     ModelOutput,
 }
 
-/// Judges texts.
+/// Moderates texts.
 pub trait TextModerator: Send + Sync {
     /// The driver's name in the configuration.
     fn name(&self) -> &'static str;
 
-    /// Calls the provider and blocks for up to some seconds. `account` is a pseudonym that tells users apart.
+    /// Calls the provider and blocks for up to some seconds. `account` is a pseudonym that distinguishes users.
     fn judge(&self, scene: Scene, text: &str, account: Option<&str>) -> Result<ModerationResult, Failure>;
 }
 

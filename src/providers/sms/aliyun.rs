@@ -24,9 +24,9 @@ const PROBE: &str = "QuerySmsTemplate";
 const VERSION: &str = "2017-05-25";
 const CONNECT: Duration = Duration::from_secs(3);
 const TOTAL: Duration = Duration::from_secs(5);
-/// With less time left a second attempt could only end in doubt; the provider asks for at least a second.
-const SHORTEST_ATTEMPT: Duration = Duration::from_secs(1);
-const LARGEST_ANSWER: usize = 64 * 1024;
+/// With less time left a second attempt would probably time out. The provider recommends at least a second.
+const MIN_ATTEMPT_TIME: Duration = Duration::from_secs(1);
+const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 
 /// The account data from the provider's console. `Debug` masks the secret.
 #[derive(Clone, Debug)]
@@ -43,7 +43,7 @@ pub struct AliyunSmsSettings {
     pub template_code: String,
 }
 
-/// Sends codes through Aliyun.
+/// Sends verification codes through Aliyun.
 pub struct AliyunSms {
     settings: AliyunSmsSettings,
     credentials: Credentials,
@@ -53,13 +53,13 @@ pub struct AliyunSms {
 }
 
 #[derive(Deserialize)]
-struct SendSmsAnswer {
+struct SendSmsResponse {
     #[serde(rename = "BizId")]
     provider_id: Option<String>,
 }
 
 impl AliyunSms {
-    /// A sender for one account. An endpoint that is no address fails every message as `Misconfigured`.
+    /// Creates a sender for one account. With an invalid endpoint, every message fails as `Misconfigured`.
     pub fn new(settings: AliyunSmsSettings, clock: WallClock) -> Self {
         Self::with_total_timeout(settings, clock, TOTAL)
     }
@@ -71,7 +71,7 @@ impl AliyunSms {
             first_byte: total,
             idle: total,
             total,
-            // A kept connection may turn out dead only after the message was written to it.
+            // A pooled connection may turn out dead only after the message was written to it.
             reuse_connections: false,
         };
         let credentials = Credentials {
@@ -114,12 +114,12 @@ impl AliyunSms {
             headers: &headers,
             body: b"",
             total: Some(total),
-            comes_whole: false,
+            is_unstreamed: false,
         })?)
     }
 
     /// Returns the delay before the single retry; `None` if the call must not be retried.
-    fn pause_before_repeating(failure: &Failure, left: Duration) -> Option<Duration> {
+    fn pause_before_retry(failure: &Failure, left: Duration) -> Option<Duration> {
         if !failure.is_certainly_not_accepted()
             || !failure.is_retryable()
             || failure.kind == FailureKind::RecipientLimited
@@ -129,7 +129,7 @@ impl AliyunSms {
         let [random] = random_bytes::<1>(NAME).ok()?;
         let jittered = Duration::from_millis(250 + u64::from(random));
         let pause = failure.retry_after.unwrap_or(jittered);
-        (pause + SHORTEST_ATTEMPT <= left).then_some(pause)
+        (pause + MIN_ATTEMPT_TIME <= left).then_some(pause)
     }
 }
 
@@ -145,7 +145,7 @@ impl SmsSender for AliyunSms {
             accepted => return accepted,
         };
         let left = self.total.saturating_sub(started.elapsed());
-        let Some(pause) = Self::pause_before_repeating(&failure, left) else {
+        let Some(pause) = Self::pause_before_retry(&failure, left) else {
             return Err(failure);
         };
         std::thread::sleep(pause);
@@ -172,26 +172,26 @@ fn judge(answer: HttpResponse) -> Result<SmsReceipt, Failure> {
     let retry_after = acs3::retry_after(answer.header("x-acs-retry-after"));
     let request_id = answer.header("x-acs-request-id").map(str::to_owned);
     if status != 200 {
-        let failure = judge_refused_request(status, &answer.read_error(), retry_after);
+        let failure = rejection_of(status, &answer.read_error(), retry_after);
         return Err(failure.or_request_id(request_id.as_deref()));
     }
-    // The request arrived and something was answered: if that cannot be read, the message may be on its way.
+    // The request arrived and got a response. If it cannot be parsed, the message may have been sent.
     let unreadable = || Failure::new(FailureKind::OutcomeUnknown, NAME, "answer_not_understood");
-    let body = answer.read_all(LARGEST_ANSWER).map_err(|failure| match failure.kind {
+    let body = answer.read_all(MAX_RESPONSE_BYTES).map_err(|failure| match failure.kind {
         FailureKind::InvalidResponse => unreadable(),
         _ => failure,
     })?;
-    judge_answer(&body, retry_after)
+    parse_answer(&body, retry_after)
         .unwrap_or_else(|| Err(unreadable()))
         .map_err(|failure| failure.or_request_id(request_id.as_deref()))
 }
 
-/// The verdict on an answer with HTTP 200; `None` when it has no code.
-fn judge_answer(body: &[u8], retry_after: Option<Duration>) -> Option<Result<SmsReceipt, Failure>> {
+/// Parses a response with HTTP 200; `None` if it has no code.
+fn parse_answer(body: &[u8], retry_after: Option<Duration>) -> Option<Result<SmsReceipt, Failure>> {
     let outcome = ErrorBody::parse(body);
     let code = outcome.code.as_deref()?;
     if code == "OK" {
-        let provider_id = serde_json::from_slice::<SendSmsAnswer>(body).ok().and_then(|answer| answer.provider_id);
+        let provider_id = serde_json::from_slice::<SendSmsResponse>(body).ok().and_then(|answer| answer.provider_id);
         return Some(Ok(SmsReceipt { provider_id: provider_id.as_deref().and_then(clean_code) }));
     }
     let kind = kind_of_business_code(code);
@@ -203,8 +203,8 @@ fn judge_answer(body: &[u8], retry_after: Option<Duration>) -> Option<Result<Sms
     Some(Err(failure.with_request_id(outcome.request_id.as_deref()).with_retry_after(retry_after)))
 }
 
-/// The verdict on an answer with any other status.
-fn judge_refused_request(status: u16, body: &[u8], retry_after: Option<Duration>) -> Failure {
+/// Maps a response with any other status to a failure.
+fn rejection_of(status: u16, body: &[u8], retry_after: Option<Duration>) -> Failure {
     let outcome = ErrorBody::parse(body);
     let kind = match (&outcome.code, status) {
         // A 5xx without a code comes from a proxy in front of the provider, which may have passed the request on.
@@ -285,11 +285,11 @@ mod tests {
     use super::*;
 
     fn refused(body: &str) -> Failure {
-        judge_answer(body.as_bytes(), None).unwrap().unwrap_err()
+        parse_answer(body.as_bytes(), None).unwrap().unwrap_err()
     }
 
     #[test]
-    fn numbers_are_written_as_the_vendor_wants_them() {
+    fn formats_numbers_for_the_provider() {
         assert_eq!(recipient("+8613900000000"), "13900000000");
         assert_eq!(recipient("+85291234567"), "85291234567");
         assert_eq!(recipient("+447700900123"), "447700900123");
@@ -298,12 +298,12 @@ mod tests {
     #[test]
     fn an_accepted_message_has_a_receipt() {
         let body = r#"{"Code":"OK","Message":"OK","BizId":"9006197469364984^0","RequestId":"R-1"}"#;
-        let receipt = judge_answer(body.as_bytes(), None).unwrap().unwrap();
+        let receipt = parse_answer(body.as_bytes(), None).unwrap().unwrap();
         assert_eq!(receipt.provider_id.as_deref(), Some("9006197469364984^0"));
     }
 
     #[test]
-    fn business_codes_fall_into_kinds() {
+    fn maps_business_codes() {
         let cases = [
             ("isv.BUSINESS_LIMIT_CONTROL", FailureKind::RecipientLimited),
             ("isv.DAY_LIMIT_CONTROL", FailureKind::Misconfigured),
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_of_a_recipients_limit_is_a_hint() {
+    fn reads_the_window_of_a_recipient_limit() {
         let cases = [
             ("触发分钟级流控Permits:1", Some(60)),
             ("触发小时级流控Permits:5", Some(3_600)),
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses_decide_only_whether_anything_was_done() {
+    fn statuses_decide_if_the_request_was_processed() {
         let cases: [(u16, &str, FailureKind, &str); 9] = [
             (400, r#"{"Code":"Throttling.User"}"#, FailureKind::Busy, "Throttling.User"),
             (500, r#"{"Code":"Throttling"}"#, FailureKind::Busy, "Throttling"),
@@ -353,17 +353,17 @@ mod tests {
             (302, "", FailureKind::Misconfigured, "http_302"),
         ];
         for (status, body, kind, code) in cases {
-            let failure = judge_refused_request(status, body.as_bytes(), None);
+            let failure = rejection_of(status, body.as_bytes(), None);
             assert_eq!((failure.kind, failure.code.as_str()), (kind, code), "{status} {body}");
         }
     }
 
     #[test]
-    fn only_what_was_certainly_not_accepted_is_repeated() {
+    fn retries_only_if_certainly_not_accepted() {
         let second = Duration::from_secs(1);
         let pause = |kind, retry_after: Option<Duration>, left: Duration| {
             let failure = Failure::new(kind, NAME, "x").with_retry_after(retry_after);
-            AliyunSms::pause_before_repeating(&failure, left)
+            AliyunSms::pause_before_retry(&failure, left)
         };
         assert!(pause(FailureKind::Busy, None, 5 * second).is_some());
         assert!(pause(FailureKind::Unreachable, None, 5 * second).is_some());

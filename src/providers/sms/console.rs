@@ -7,13 +7,13 @@ use secrecy::ExposeSecret;
 use super::{CodeMessage, SmsReceipt, SmsSender};
 use crate::providers::{Failure, LineWriter};
 
-/// Shows codes instead of sending them.
+/// Prints codes instead of sending them.
 pub struct ConsoleSms {
     write: LineWriter,
 }
 
 impl ConsoleSms {
-    /// A sender that hands every message to `write`.
+    /// Creates a sender that passes every message to `write`.
     pub fn new(write: LineWriter) -> Self {
         Self { write }
     }
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shows_the_message_where_it_was_told_to() {
+    fn prints_the_message() {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let written = Arc::clone(&lines);
         let console = ConsoleSms::new(Box::new(move |line| {

@@ -27,7 +27,7 @@ pub trait SmsSender: Send + Sync {
     fn probe(&self) -> Result<(), Failure>;
 }
 
-/// A code on its way to a phone. Its `Debug` shows neither.
+/// A code to be sent to a phone. Its `Debug` shows neither.
 #[derive(Clone)]
 pub struct CodeMessage {
     /// The recipient in E.164 form: `+`, country code, number.

@@ -26,7 +26,7 @@ fn post(provider: &FakeProvider, body: &[u8]) -> Result<HttpResponse, Failure> {
         headers: &headers,
         body,
         total: None,
-        comes_whole: false,
+        is_unstreamed: false,
     })
 }
 

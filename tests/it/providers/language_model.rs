@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use yarrow::providers::llm::openai::{OpenAi, OpenAiSettings};
-use yarrow::providers::llm::{ChatMessage, Completion, Flow, LanguageModel, Request, Role};
+use yarrow::providers::llm::{ChatMessage, Completion, Flow, LanguageModel, ModelRequest, Role};
 use yarrow::providers::{Failure, FailureKind};
 
 use crate::support::fake_provider::{FakeProvider, Reply};
@@ -41,8 +41,8 @@ fn impatient(provider: &FakeProvider) -> OpenAiSettings {
     }
 }
 
-fn request(stream: bool) -> Request {
-    Request {
+fn request(stream: bool) -> ModelRequest {
+    ModelRequest {
         trace_id: TRACE.into(),
         user_reference: "u-7f3a".into(),
         messages: vec![
@@ -52,12 +52,12 @@ fn request(stream: bool) -> Request {
         stream,
         temperature: Some(0.7),
         max_tokens: Some(800),
-        ..Request::default()
+        ..ModelRequest::default()
     }
 }
 
 /// Requests a whole response: without `stream`, `sink` is not called.
-fn complete(model: &OpenAi, request: &Request, sink: &mut dyn FnMut(&str) -> Flow) -> Result<Completion, Failure> {
+fn complete(model: &OpenAi, request: &ModelRequest, sink: &mut dyn FnMut(&str) -> Flow) -> Result<Completion, Failure> {
     model.converse(request, &mut |piece| if request.stream { sink(piece.text) } else { Flow::Continue })
 }
 

@@ -21,16 +21,16 @@ use crate::{
         moderation::{self, ScreenedField},
     },
     error::Result,
-    providers::llm::{Flow, Request},
+    providers::llm::{Flow, ModelRequest},
     store::{Pending, Write},
     types::{JsonText, UserId},
 };
 
-/// A call that may run. Its record is written; unless it is run, the record stays in the state "running".
+/// A prepared call. Its record is written; unless the call is run, the record stays in the state "running".
 pub struct PreparedInterpretation {
     pub trace_id: String,
     user: UserId,
-    request: Box<Request>,
+    request: Box<ModelRequest>,
     reservation: Reservation,
 }
 
@@ -124,7 +124,7 @@ pub fn run_with(
 ) -> Result<CallRecord> {
     let caller = ModelCaller { user: Some(prepared.user), kind: record::CALL_KIND };
     let CallReport { outcome, failure } =
-        model_calls::run(calls, caller, Request::clone(&prepared.request), &mut |piece| sink(piece.text));
+        model_calls::run(calls, caller, ModelRequest::clone(&prepared.request), &mut |piece| sink(piece.text));
     let record = finish(calls, prepared, outcome, also)?;
     match failure {
         None => Ok(record),
@@ -153,14 +153,14 @@ fn finish(
     })
 }
 
-fn request(core: &Core, trace_id: &str, user: UserId, question: &Question, facts: &Facts) -> Request {
-    Request {
+fn request(core: &Core, trace_id: &str, user: UserId, question: &Question, facts: &Facts) -> ModelRequest {
+    ModelRequest {
         trace_id: trace_id.to_owned(),
         user_reference: model_calls::user_reference(core, user),
         messages: prompt::messages(question, facts),
-        // Streamed also for JSON responses: a stalled provider is then noticed long before the total timeout.
+        // Streamed even for JSON responses, so that a stalled provider is noticed long before the total timeout.
         stream: true,
-        is_told_documents: false,
+        with_documents: false,
         temperature: core.config.llm.temperature,
         max_tokens: Some(core.config.llm.max_tokens),
         time_left: None,

@@ -1,16 +1,16 @@
 //! Screens a model's output before the client sees it, sentence by sentence, so that a stream keeps moving.
 //!
 //! Sentence boundaries depend on characters alone, so the ruling does not depend on how the provider splits its output.
-//! Each sentence is screened together with the end of the text before it, since a match can span both; only matches that
-//! reach into the new sentence count. Raw provider documents push on only what was screened. If screening is off, every
-//! piece passes at once, unchanged.
+//! Each sentence is screened together with the end of the text before it, since a match can span both; only matches in
+//! the new sentence count. Documents contain only screened text. If screening is off, every chunk passes at once,
+//! unchanged.
 
 use std::collections::VecDeque;
 
 use super::outcome::ModelCaller;
 use crate::{
     domain::moderation::{self, Moderation, Refusal},
-    providers::llm::{Flow, Piece, Request, with_the_answer_only},
+    providers::llm::{Flow, ModelRequest, Piece, keep_answer_only},
     types::UserId,
 };
 
@@ -20,7 +20,7 @@ const SENTENCE_ENDS: [char; 8] = ['。', '！', '？', '；', '…', '!', '?', '
 const FULL_STOP: char = '.';
 /// Longer sentences, in characters, are screened before they end.
 const MAX_SENTENCE: usize = 200;
-/// Bytes of pieces that are held back. With more, a sentence is screened before it ends.
+/// Maximum bytes of chunks that are held back. Above it, a sentence is screened before it ends.
 const MAX_HELD: usize = 256 << 10;
 /// The context, in characters, that is screened with a sentence: longer than any listed word or allowed phrase.
 const CONTEXT_LENGTH: usize = 64;
@@ -30,23 +30,23 @@ pub(super) struct AnswerScreen<'run> {
     moderation: &'run Moderation,
     /// The user whose violation a rejection is. `None` turns screening off.
     user: Option<UserId>,
-    /// Raw provider documents are passed on, with their reasoning.
-    passes_documents: bool,
-    held: VecDeque<HeldPiece>,
-    /// Bytes of the held pieces, their documents included.
+    /// True if provider documents are passed on, with their reasoning.
+    with_documents: bool,
+    held: VecDeque<HeldChunk>,
+    /// Bytes of the held chunks, including their documents.
     held_bytes: usize,
-    /// The text of the held pieces that is not screened yet.
+    /// The text of the held chunks that is not screened yet.
     unscreened: String,
-    /// Bytes at the start of the held pieces that may be released.
+    /// Bytes at the start of the held chunks that may be released.
     screened: usize,
     /// The end of the text that was screened.
     context: String,
     refusal: Option<Refusal>,
 }
 
-/// A piece of output. Its reasoning is empty unless it is passed on.
+/// A chunk of output. Its reasoning is empty unless it is passed on.
 #[derive(Default)]
-struct HeldPiece {
+struct HeldChunk {
     text: String,
     reasoning: String,
     document: Option<String>,
@@ -61,11 +61,11 @@ struct Segment {
 }
 
 impl<'run> AnswerScreen<'run> {
-    pub(super) fn new(moderation: &'run Moderation, caller: ModelCaller, request: &Request) -> Self {
+    pub(super) fn new(moderation: &'run Moderation, caller: ModelCaller, request: &ModelRequest) -> Self {
         Self {
             moderation,
             user: caller.user.filter(|_| moderation.core.config.moderation.screen_answers),
-            passes_documents: request.is_told_documents,
+            with_documents: request.with_documents,
             held: VecDeque::new(),
             held_bytes: 0,
             unscreened: String::new(),
@@ -75,22 +75,22 @@ impl<'run> AnswerScreen<'run> {
         }
     }
 
-    /// Takes a piece, and releases the pieces that are screened.
+    /// Adds a chunk and releases the screened ones.
     pub(super) fn push(&mut self, piece: Piece<'_>, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Flow {
         if self.user.is_none() {
             return sink(piece);
         }
-        let document = piece.document.filter(|_| self.passes_documents);
+        let document = piece.document.filter(|_| self.with_documents);
         if piece.text.is_empty() && document.is_none() {
-            return sink(Piece::SIGN_OF_LIFE);
+            return sink(Piece::KEEP_ALIVE);
         }
-        let reasoning = if self.passes_documents { piece.reasoning } else { "" };
+        let reasoning = if self.with_documents { piece.reasoning } else { "" };
         self.unscreened.push_str(reasoning);
         self.unscreened.push_str(piece.text);
-        let held = HeldPiece {
+        let held = HeldChunk {
             text: piece.text.to_owned(),
             reasoning: reasoning.to_owned(),
-            document: document.map(with_the_answer_only),
+            document: document.map(keep_answer_only),
             is_whole: piece.is_whole,
             model: piece.model.to_owned(),
         };
@@ -113,9 +113,9 @@ impl<'run> AnswerScreen<'run> {
         let mut segment = Segment::next(&self.unscreened, is_complete);
         if segment.is_none() && !is_complete {
             // The sink must be able to report a disconnected client also while nothing can be released.
-            return sink(Piece::SIGN_OF_LIFE);
+            return sink(Piece::KEEP_ALIVE);
         }
-        // The external moderator is called once for all sentences at hand. The word list screens each by itself, as it would
+        // The external moderator is called once for all available sentences. The word list screens each on its own, as
         // in a slow stream.
         let screens_all = segment.is_some() && moderation::is_external_active(&self.moderation.core);
         while let Some(next) = segment {
@@ -145,12 +145,12 @@ impl<'run> AnswerScreen<'run> {
         true
     }
 
-    fn hold_first(&mut self, piece: HeldPiece) {
+    fn hold_first(&mut self, piece: HeldChunk) {
         self.held_bytes += piece.bytes();
         self.held.push_front(piece);
     }
 
-    /// Releases the held pieces that are screened. A piece without a document can be released in segment.
+    /// Releases the held chunks that are screened. A chunk without a document can be released in parts.
     fn release(&mut self, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Flow {
         while let Some(mut held) = self.held.pop_front() {
             self.held_bytes -= held.bytes();
@@ -160,13 +160,12 @@ impl<'run> AnswerScreen<'run> {
                     break;
                 }
                 let text = held.text.split_off(self.screened);
-                self.hold_first(HeldPiece { text, model: held.model.clone(), ..HeldPiece::default() });
+                self.hold_first(HeldChunk { text, model: held.model.clone(), ..HeldChunk::default() });
             }
             self.screened -= held.length();
-            let HeldPiece { text, reasoning, document, is_whole, model } = &held;
+            let HeldChunk { text, reasoning, document, is_whole, model } = &held;
             let document = document.as_deref();
-            if sink(Piece { text, reasoning, document, is_whole: *is_whole, model, ..Piece::SIGN_OF_LIFE })
-                == Flow::Stop
+            if sink(Piece { text, reasoning, document, is_whole: *is_whole, model, ..Piece::KEEP_ALIVE }) == Flow::Stop
             {
                 return Flow::Stop;
             }
@@ -175,7 +174,7 @@ impl<'run> AnswerScreen<'run> {
     }
 }
 
-impl HeldPiece {
+impl HeldChunk {
     fn length(&self) -> usize {
         self.reasoning.len() + self.text.len()
     }
@@ -207,7 +206,7 @@ impl Segment {
         }
         let rest = Some(text.len()).filter(|length| is_complete && *length > 0);
         match (sentence, longest) {
-            // A sentence that is cut has no natural end, so the text after the cut is read, too.
+            // A truncated sentence has no natural end, so the text after the cut is screened, too.
             (None, Some(read)) => Some(Self { screened: length_of(MAX_SENTENCE - CONTEXT_LENGTH)?, read }),
             (sentence, _) => sentence.or(rest).map(|length| Self { screened: length, read: length }),
         }

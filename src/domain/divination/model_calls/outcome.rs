@@ -9,18 +9,18 @@ use crate::{
     error::Result,
     providers::{
         Failure, FailureKind,
-        llm::{Completion, Piece, Request, TokenUsage, offline},
+        llm::{Completion, ModelRequest, Piece, TokenUsage, offline},
     },
     store::Write,
     types::{MicroAmount, UserId, milliseconds, named_enum},
 };
 
-/// Tokens that a provider may add to a request or an answer: its own instructions and marks. A token of text has at least
-/// one byte.
+/// Tokens that a provider may add to a request or an answer: its own instructions and markers. Each token of text has
+/// at least one byte.
 const TEMPLATE_TOKENS: u64 = 8_192;
 
 /// The failure code of a call that was cancelled before the model was called.
-pub(super) const NOT_ASKED: &str = "not_asked";
+pub(super) const NOT_CALLED: &str = "not_called";
 
 named_enum! {
     /// The status of a model call.
@@ -45,7 +45,7 @@ pub struct ModelCaller {
     pub kind: &'static str,
 }
 
-/// Everything that is recorded of a finished call. The only text in it is the answer.
+/// The recorded facts about a finished call. Its only text is the answer.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     pub status: CallStatus,
@@ -56,9 +56,9 @@ pub struct Outcome {
     pub provider: &'static str,
     /// The model that answered, or else the one that was called.
     pub model: String,
-    /// The failure of the first model, if the failover model was called.
+    /// The failure of the primary model, if the fallback was called.
     pub failover: Option<String>,
-    /// As counted by the provider, if it reported usage.
+    /// The usage that the provider reported, if any.
     pub usage: Option<TokenUsage>,
     pub cost: Option<MicroAmount>,
     pub first_token: Option<Duration>,
@@ -91,7 +91,7 @@ impl Outcome {
         self.first_token.map(milliseconds)
     }
 
-    /// Returns prompt and completion tokens as the store holds them.
+    /// Returns prompt and completion tokens as stored.
     pub fn tokens(&self) -> (Option<i64>, Option<i64>) {
         let count =
             |tokens: fn(TokenUsage) -> u64| self.usage.map(|usage| i64::try_from(tokens(usage)).unwrap_or(i64::MAX));
@@ -112,7 +112,7 @@ pub(super) struct StreamProgress {
 struct ModelProgress {
     tokens: u64,
     bytes: u64,
-    /// Attempts whose connection broke and that were retried: the provider may charge for each.
+    /// Attempts that were retried after their connection broke. The provider may bill each of them.
     broken_attempts: u64,
 }
 
@@ -121,23 +121,23 @@ impl StreamProgress {
         if !piece.text.is_empty() {
             self.first_token.get_or_insert_with(|| begun.elapsed());
         }
-        let model = if piece.is_of_second { &mut self.failover_model } else { &mut self.first_model };
+        let model = if piece.is_from_fallback { &mut self.failover_model } else { &mut self.first_model };
         model.bytes += (piece.text.len() + piece.reasoning.len()) as u64;
         model.tokens += budget::estimate_tokens(piece.text) + budget::estimate_tokens(piece.reasoning);
-        model.broken_attempts += u64::from(piece.is_after_lost_try);
+        model.broken_attempts += u64::from(piece.has_lost_attempt);
     }
 }
 
 /// A finished call, whose outcome is to be computed.
 pub(super) struct FinishedCall<'run> {
     pub(super) caller: ModelCaller,
-    pub(super) request: &'run Request,
+    pub(super) request: &'run ModelRequest,
     pub(super) progress: &'run StreamProgress,
     /// The provider that was called last.
     pub(super) provider: &'static str,
     /// The model that was requested last.
     pub(super) model: String,
-    /// The failure of the first model, if the failover model was called.
+    /// The failure of the primary model, if the fallback was called.
     pub(super) failover: Option<Failure>,
     pub(super) duration: Duration,
 }
@@ -146,8 +146,8 @@ pub(super) struct FinishedCall<'run> {
 struct ModelShare<'run> {
     provider: &'static str,
     model: &'run str,
-    request: &'run Request,
-    /// As counted by the provider.
+    request: &'run ModelRequest,
+    /// As reported by the provider.
     usage: Option<TokenUsage>,
     progress: ModelProgress,
     /// The provider did not process the request, unless output arrived.
@@ -155,8 +155,8 @@ struct ModelShare<'run> {
 }
 
 impl ModelShare<'_> {
-    /// Returns the provider's count, cut to what the request and the output allow. A wrong count must not use up the
-    /// budgets of a day.
+    /// Returns the reported usage, limited to what request and output allow. A wrong report must not use up the budgets
+    /// of a day.
     fn plausible_usage(&self, settings: &config::Llm) -> Option<TokenUsage> {
         let usage = self.usage?;
         let prompt_bytes: usize = self.request.messages.iter().map(|message| message.content.len()).sum();
@@ -167,7 +167,7 @@ impl ModelShare<'_> {
         Some(TokenUsage { prompt_tokens, completion_tokens, total_tokens })
     }
 
-    /// Returns the amount to charge: as counted by the provider, or else estimated. A broken attempt is charged for
+    /// Returns the amount to charge: as reported by the provider, or else estimated. A broken attempt is charged for
     /// its prompt only, since its output is unknown.
     fn amount(&self, settings: &config::Llm) -> Amount {
         if self.provider == offline::NAME {
@@ -187,10 +187,10 @@ impl ModelShare<'_> {
 
 /// Returns true if the provider certainly did not process the request.
 fn is_free_failure(failure: &Failure) -> bool {
-    failure.is_certainly_not_accepted() || failure.code == NOT_ASKED
+    failure.is_certainly_not_accepted() || failure.code == NOT_CALLED
 }
 
-/// The result of a call, without the facts about its provider and duration.
+/// The result of a call without provider and duration.
 pub(super) struct CallResult {
     status: CallStatus,
     text: Option<String>,
@@ -225,12 +225,12 @@ impl CallResult {
         }
     }
 
-    /// The result of a call that panicked: a bug, after an unknown part of the work.
+    /// Returns the result of a call that panicked.
     pub(super) fn panicked() -> Self {
         Self::without_text("panicked")
     }
 
-    /// The result of a call whose answer was rejected by content moderation. Its usage is still charged.
+    /// Returns the result of a call whose answer content moderation rejected. Its usage is still charged.
     pub(super) fn rejected(answer: Result<Completion, Failure>) -> Self {
         let (model, usage) = match answer {
             Ok(answer) => (Some(answer.model), answer.usage),
@@ -305,7 +305,7 @@ impl CallResult {
     }
 }
 
-/// Returns the share of the first model, if the failover model was called. Reasoning before the failure costs, too.
+/// Returns the share of the primary model, if the fallback was called. Reasoning before the failure costs, too.
 fn first_share<'call>(calls: &'call ModelCalls, call: &'call FinishedCall<'_>) -> Option<ModelShare<'call>> {
     call.failover.as_ref().map(|failure| ModelShare {
         provider: calls.models.name(),

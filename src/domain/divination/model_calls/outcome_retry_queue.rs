@@ -9,7 +9,7 @@ use crate::{
     store::{Store, Write},
 };
 
-/// Far above the number of running calls: once it is reached, the disk has been full for so long that only a restart
+/// Far above the number of running calls. Once it is reached, the disk has been full for so long that only a restart
 /// helps.
 const CAPACITY: usize = 10_000;
 

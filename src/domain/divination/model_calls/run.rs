@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     answer_screen::AnswerScreen,
-    outcome::{CallResult, FinishedCall, ModelCaller, NOT_ASKED, Outcome, StreamProgress},
+    outcome::{CallResult, FinishedCall, ModelCaller, NOT_CALLED, Outcome, StreamProgress},
     service::ModelCalls,
 };
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
     error::{Code, Error, Result},
     providers::{
         Failure, FailureKind,
-        llm::{Flow, Piece, Request, models::Asked},
+        llm::{Flow, ModelRequest, Piece, models::ModelReply},
     },
     store::Write,
     types::{UserId, hex, random_hex},
@@ -41,17 +41,17 @@ pub fn user_reference(core: &Core, user: UserId) -> String {
 
 /// Calls the model and returns the outcome. Blocks on the provider.
 ///
-/// `sink` gets each piece of the output; [`Flow::Stop`] cancels the call. It is also asked once before the model is
+/// `sink` gets each chunk of the output; [`Flow::Stop`] cancels the call. It is also called once before the model is
 /// called, so that no call is made for a client that has disconnected.
 ///
 /// A panic becomes a failed outcome, because the caller's record must be finished.
 pub fn run(
     calls: &ModelCalls,
     caller: ModelCaller,
-    request: Request,
+    request: ModelRequest,
     sink: &mut dyn FnMut(Piece<'_>) -> Flow,
 ) -> CallReport {
-    let request = Request { time_left: Some(calls.core.config.llm.total_timeout), ..request };
+    let request = ModelRequest { time_left: Some(calls.core.config.llm.total_timeout), ..request };
     let begun = Instant::now();
     let mut progress = StreamProgress::default();
     let response = catch_unwind(AssertUnwindSafe(|| call_model(calls, caller, &request, begun, &mut progress, sink)));
@@ -81,14 +81,14 @@ struct ModelResponse {
 fn call_model(
     calls: &ModelCalls,
     caller: ModelCaller,
-    request: &Request,
+    request: &ModelRequest,
     begun: Instant,
     progress: &mut StreamProgress,
     sink: &mut dyn FnMut(Piece<'_>) -> Flow,
 ) -> ModelResponse {
     let mut screen = AnswerScreen::new(&calls.moderation, caller, request);
-    let Asked { provider, model, failover, result } = match sink(Piece::SIGN_OF_LIFE) {
-        Flow::Stop => calls.models.not_asked(Failure::new(FailureKind::Cancelled, calls.models.name(), NOT_ASKED)),
+    let ModelReply { provider, model, failover, result } = match sink(Piece::KEEP_ALIVE) {
+        Flow::Stop => calls.models.not_called(Failure::new(FailureKind::Cancelled, calls.models.name(), NOT_CALLED)),
         Flow::Continue => calls.models.converse(|| calls.core.clock.now().0, request, &mut |piece| {
             progress.record(piece, begun);
             screen.push(piece, sink)

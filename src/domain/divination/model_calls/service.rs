@@ -9,15 +9,15 @@ use crate::{
         divination::budget::{self, Amount},
         moderation::Moderation,
     },
-    providers::llm::{Request, models::Models},
+    providers::llm::{ModelRequest, models::Models},
 };
 
-/// Admission, the models behind their circuit breakers, and the outcomes that are not stored yet.
+/// Admission, the models with their circuit breakers, and outcomes that are not stored yet.
 pub struct ModelCalls {
     pub core: Core,
     /// Screens the output of the models.
     pub moderation: Arc<Moderation>,
-    /// The first model and the failover model, each behind its circuit breaker.
+    /// The primary model and the fallback, each with its circuit breaker.
     pub models: Models,
     /// Limits running and queued calls.
     pub queue: AdmissionQueue,
@@ -32,8 +32,8 @@ impl ModelCalls {
         Self { core, moderation, models, queue, retry_queue: OutcomeRetryQueue::default() }
     }
 
-    /// Returns the most that a request can use of the first model.
-    pub fn max_usage(&self, request: &Request) -> Amount {
+    /// Returns the maximum usage of a request at the primary model.
+    pub fn max_usage(&self, request: &ModelRequest) -> Amount {
         budget::max_usage(&self.core.config.llm, self.models.name(), self.models.model(), request)
     }
 

@@ -1,22 +1,22 @@
-//! A model call that the operator makes to test the model and to measure how fast it answers.
+//! A model call by the operator, to test the model and its speed.
 
 use super::{CallReport, ModelCaller, ModelCalls, new_trace_id, run};
 use crate::{
     domain::divination::hexagram,
     error::Result,
-    providers::llm::{ChatMessage, Flow, Request, Role, builtin::Reading},
+    providers::llm::{ChatMessage, Flow, ModelRequest, Role, builtin::Reading},
     types::Locale,
 };
 
 const QUESTION: &str = "In one sentence: what does hexagram 11 of the I Ching stand for?";
 const HEXAGRAM: &str = "11";
-/// Enough for a sentence, and for the reasoning before it.
+/// Enough for a sentence and the reasoning before it.
 const MAX_TOKENS: u32 = 500;
 
 /// Makes the call and counts it as a test. It needs no permit and no budget of the users' calls. Blocks on the provider.
 pub fn make(calls: &ModelCalls) -> Result<CallReport> {
     let (locale, settings) = (Locale::English, &calls.core.config.llm);
-    let request = Request {
+    let request = ModelRequest {
         trace_id: new_trace_id()?,
         messages: vec![ChatMessage { role: Role::User, content: QUESTION.to_owned() }],
         stream: true,
@@ -28,7 +28,7 @@ pub fn make(calls: &ModelCalls) -> Result<CallReport> {
             question: QUESTION.to_owned(),
             facts: hexagram::read(HEXAGRAM).described(locale),
         }),
-        ..Request::default()
+        ..ModelRequest::default()
     };
     let caller = ModelCaller { user: None, kind: "test" };
     let report = run(calls, caller, request, &mut |_| Flow::Continue);

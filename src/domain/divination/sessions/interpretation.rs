@@ -1,6 +1,7 @@
-//! Interprets sessions: free of charge, and repeatable until it succeeds once; then the stored interpretation is returned.
+//! Interprets sessions, free of charge. A session can be interpreted until it succeeds; later requests return the
+//! stored interpretation.
 //!
-//! One call runs for a session at a time, so that there is only one interpretation.
+//! Only one call runs per session, so that there is only one interpretation.
 
 use std::time::Duration;
 
@@ -31,7 +32,7 @@ pub enum Preparation {
     Pending(PendingCall),
 }
 
-/// A model call that may run. Its record is written.
+/// A prepared model call, whose record is written.
 pub struct PendingCall {
     pub prepared: PreparedInterpretation,
     session_id: String,
@@ -94,7 +95,7 @@ fn begin_in(tx: &Write<'_>, user: UserId, session_id: &str, trace_id: &str) -> R
             position => failed.push((position.map(|(number, _)| number), call)),
         }
     }
-    // A few at a time, since each call makes one surplus call at most.
+    // Each call adds at most one surplus call, so few are deleted at a time.
     failed.sort_unstable_by(|one, other| other.cmp(one));
     for (_, surplus) in failed.iter().skip(MAX_FAILED_CALLS).take(PURGE_BATCH as usize) {
         record::delete_call_in(tx, surplus)?;

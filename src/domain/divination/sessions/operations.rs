@@ -24,7 +24,7 @@ use crate::{
     types::{CursorRange, CursorSlice, TimeZone, Timestamp, UserId, random_hex},
 };
 
-/// Sessions of an export that are held in memory at once.
+/// Sessions that an export holds in memory at once.
 const EXPORT_BATCH: u32 = 100;
 
 /// A request for a casting.
@@ -58,7 +58,7 @@ pub fn cast(
     once: IdempotentRequest<NewSession>,
 ) -> Pending<IdempotentOutcome<NewSession>> {
     let core = &moderation.core;
-    // A replay comes before the screening, whose ruling may have changed since.
+    // Replays come before the screening, because the ruling may have changed since.
     match once.stored_response(core) {
         Ok(None) => {}
         Ok(Some(stored)) => return Pending::ready(Ok(IdempotentOutcome::Replayed(stored))),

@@ -35,7 +35,7 @@ const ROUTE: &str = "/api/v1/sessions";
 pub struct Session {
     pub id: String,
     pub user: UserId,
-    /// The number of the session among the user's, in order of creation.
+    /// The number of the session among those of the user, in order of creation.
     pub sequence: i64,
     pub question: String,
     pub question_type: Option<String>,
@@ -45,7 +45,7 @@ pub struct Session {
     pub cast_at: Timestamp,
     pub time_zone: String,
     pub points_spent: i64,
-    /// The idempotency key of the request that made it, whose stored response is deleted with the session.
+    /// The idempotency key of the request that created it, whose stored response is deleted with the session.
     pub idempotency_key: Option<String>,
     /// The first interpretation that succeeded.
     pub interpretation: Option<SessionInterpretation>,

@@ -1,7 +1,7 @@
 //! One SMTP connection: commands out, replies in, and the switch to TLS.
 //!
-//! Owns the limits that a mail server cannot exceed: one deadline for everything, and the size of a reply. A reply counts
-//! by its three digits alone, because servers write the text in any encoding or leave it out.
+//! Owns the limits that a mail server cannot exceed: one deadline for everything, and the size of a reply. Only the
+//! three digits of a reply count, because servers write its text in any encoding or omit it.
 
 use std::{
     io::{self, Read, Write},
@@ -12,9 +12,9 @@ use std::{
 
 use rustls::{ClientConfig, ClientConnection, StreamOwned, pki_types::ServerName};
 
-/// Bytes of a reply, all of its lines together. Servers send a few hundred.
-const LONGEST_REPLY: usize = 16 * 1024;
-const PIECE: usize = 1024;
+/// Bytes of a whole reply with all its lines. Servers send a few hundred.
+const MAX_REPLY_BYTES: usize = 16 * 1024;
+const BUFFER_BYTES: usize = 1024;
 
 /// A complete reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,14 +37,14 @@ pub(super) enum ConnectionError {
     ReplyTooLong,
     /// The reply does not begin with three digits.
     NotSmtp,
-    /// More than one reply arrived before the switch to TLS. It must not pass for one that was protected.
+    /// More than one reply arrived before the switch to TLS. Data from before must not count as protected.
     DataBeforeTls,
 }
 
 impl From<io::Error> for ConnectionError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            // A read that takes too long ends as `WouldBlock` on some systems.
+            // Some systems report a read timeout as `WouldBlock`.
             io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => Self::TimedOut,
             _ => Self::Lost,
         }
@@ -109,7 +109,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Moves the deadline to an earlier time.
+    /// Shortens the deadline.
     pub(super) fn hurry(&mut self, deadline: Instant) {
         let stream = match &mut self.stream {
             Stream::Plain(stream) => stream,
@@ -135,7 +135,7 @@ impl Connection {
         let mut lines = Vec::new();
         let mut bytes = 0;
         loop {
-            let line = self.line(LONGEST_REPLY - bytes)?;
+            let line = self.line(MAX_REPLY_BYTES - bytes)?;
             bytes += line.len();
             let (code, text, is_last) = parse_line(&line).ok_or(ConnectionError::NotSmtp)?;
             lines.push(text.to_vec());
@@ -163,7 +163,7 @@ impl Connection {
             if searched >= limit {
                 return Err(ConnectionError::ReplyTooLong);
             }
-            let mut piece = [0; PIECE];
+            let mut piece = [0; BUFFER_BYTES];
             match self.stream.read(&mut piece)? {
                 0 => return Err(ConnectionError::Lost),
                 count => self.received.extend_from_slice(&piece[..count]),
@@ -188,7 +188,7 @@ fn resolve(host: &str, port: u16, deadline: Instant) -> Result<Vec<SocketAddr>, 
     let (sender, receiver) = mpsc::channel();
     let lookup = move || {
         let addresses = (host.as_str(), port).to_socket_addrs().map(Iterator::collect::<Vec<_>>);
-        // Nobody waits any more if the deadline has passed.
+        // The caller may have given up at its deadline.
         drop(sender.send(addresses));
     };
     std::thread::Builder::new().name("lookup".into()).spawn(lookup)?;
@@ -253,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn three_digits_make_a_reply() {
+    fn parses_replies_by_three_digits() {
         type Line<'line> = Option<(u16, &'line [u8], bool)>;
         let cases: [(&[u8], Line<'_>); 9] = [
             (b"250 fine\r", Some((250, b"fine", true))),

@@ -1,9 +1,9 @@
-//! The words of an interpretation in simplified Chinese.
+//! The wording of an interpretation in simplified Chinese.
 
 use super::topic::{self, Topic};
 use super::{ChangingLine, HexagramDescription, HexagramFacts, Reading, quoted};
 
-/// The whole text, a paragraph an item.
+/// Returns the whole text, one paragraph per item.
 pub(super) fn paragraphs(reading: &Reading) -> Vec<String> {
     let facts = &reading.facts;
     let mut paragraphs = Vec::new();

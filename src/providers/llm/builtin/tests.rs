@@ -50,7 +50,7 @@ fn text(change: impl FnOnce(&mut Reading), locale: Locale) -> String {
 }
 
 #[test]
-fn a_chinese_reading_says_everything_in_order() {
+fn writes_a_chinese_reading() {
     let expected = "\
 你问的是「换工作 好吗」。
 本卦是 ䷂ 水雷屯（屯，zhūn，第3卦）。上卦坎为water，其性danger；下卦震为thunder，其性movement。其象为：image 3。
@@ -71,7 +71,7 @@ fn a_chinese_reading_says_everything_in_order() {
 }
 
 #[test]
-fn an_english_reading_says_everything_in_order() {
+fn writes_an_english_reading() {
     let expected = "\
 You asked: \"换工作 好吗\"
 The primary hexagram is ䷂ 3, Difficulty at the Beginning (水雷屯 zhūn). Above stands ☵ water (kǎn), whose nature is danger; below stands ☵ thunder (kǎn), whose nature is movement. Its image: image 3.
@@ -92,7 +92,7 @@ Based on this: from lines. This text was written offline by the rules of this se
 }
 
 #[test]
-fn the_number_of_changing_lines_sets_the_tone() {
+fn wording_depends_on_the_number_of_changing_lines() {
     let tones = [
         (0, "六爻安静", "No line is changing"),
         (1, "只有一爻", "One line is changing"),
@@ -113,14 +113,14 @@ fn the_number_of_changing_lines_sets_the_tone() {
 }
 
 #[test]
-fn a_hexagram_that_is_its_own_nucleus_is_not_repeated() {
+fn does_not_repeat_a_hexagram_that_is_its_own_nuclear() {
     let own = |reading: &mut Reading| reading.facts.nuclear = reading.facts.primary.clone();
     assert!(text(own, Locale::Chinese).contains("互卦仍是本卦自身"));
     assert!(text(own, Locale::English).contains("is the primary one itself"));
 }
 
 #[test]
-fn without_a_hexagram_none_is_made_up_and_the_way_out_is_shown() {
+fn asks_for_a_hexagram_if_none_is_found() {
     let nothing = |reading: &mut Reading| {
         reading.facts = HexagramFacts { conflicts: vec!["lines unreadable".to_owned()], ..HexagramFacts::default() };
     };
@@ -137,7 +137,7 @@ fn without_a_hexagram_none_is_made_up_and_the_way_out_is_shown() {
 }
 
 #[test]
-fn a_relating_hexagram_alone_is_not_taken_for_the_primary() {
+fn does_not_treat_a_relating_hexagram_as_primary() {
     let alone = |reading: &mut Reading| {
         reading.facts.primary = None;
         reading.facts.nuclear = None;
@@ -148,7 +148,7 @@ fn a_relating_hexagram_alone_is_not_taken_for_the_primary() {
 }
 
 #[test]
-fn health_money_and_law_send_the_reader_to_a_professional() {
+fn refers_health_money_and_legal_questions_to_professionals() {
     let advice = [
         ("health", "请咨询医生", "see a doctor"),
         ("财运", "持牌的专业人士", "licensed professional"),
@@ -163,7 +163,7 @@ fn health_money_and_law_send_the_reader_to_a_professional() {
 }
 
 #[test]
-fn every_topic_has_words_of_its_own() {
+fn every_topic_has_distinct_advice() {
     let topics = ["career", "love", "health", "wealth", "study", "family", "travel", "legal", "other"];
     for locale in [Locale::Chinese, Locale::English] {
         let mut texts: Vec<String> = topics
@@ -185,18 +185,18 @@ fn every_topic_has_words_of_its_own() {
 }
 
 #[test]
-fn danger_is_answered_before_anything_else() {
+fn danger_comes_first() {
     let danger = |reading: &mut Reading| reading.question = "我不想活了".to_owned();
     assert!(text(danger, Locale::Chinese).starts_with("你的话里似乎藏着很深的痛苦"));
     assert!(text(danger, Locale::English).starts_with("Your words sound"));
 }
 
 #[test]
-fn a_question_is_quoted_on_one_line_and_not_at_length() {
+fn quotes_the_question_on_one_short_line() {
     assert_eq!(quoted(" a\n b\t\u{7}c "), Some("a b c".to_owned()));
     assert_eq!(quoted("\n \u{7}"), None);
     let quote = quoted(&"问".repeat(200)).unwrap();
-    assert_eq!(quote.chars().count(), LONGEST_QUOTE + 1);
+    assert_eq!(quote.chars().count(), MAX_QUOTE_LENGTH + 1);
     assert!(quote.ends_with('…'));
     let empty = |reading: &mut Reading| reading.question.clear();
     assert!(text(empty, Locale::Chinese).starts_with("这一次没有写下具体的问题"));

@@ -1,11 +1,11 @@
 //! Classifies the topic of a question.
 //!
-//! Uses the type that the client states, and the question's words only if that type is unknown. Questions about health,
-//! money or the law refer the reader to a professional; signs of danger come before anything else.
+//! Uses the client's question type, and the words of the question only if that type is unknown. Questions about health,
+//! money or the law refer the reader to a professional. Signs of danger come first.
 
 use super::Reading;
 
-/// The subjects that have advice of their own.
+/// The topics with advice of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Topic {
     Career,
@@ -19,8 +19,8 @@ pub(super) enum Topic {
     Other,
 }
 
-/// In the order of matching: more serious topics first, since one question can touch several. English words are whole
-/// words; Chinese ones may appear anywhere.
+/// In the order of matching: serious topics first, since a question can touch several. English words match whole words;
+/// Chinese ones match anywhere.
 const VOCABULARY: [(Topic, &str, &str); 8] = [
     (
         Topic::Legal,
@@ -72,7 +72,7 @@ const DANGER_CHINESE: &str = "自杀 轻生 不想活 想死 活不下去 自残
 const DANGER_ENGLISH: [&str; 8] =
     ["suicide", "suicidal", "kill myself", "killing myself", "end my life", "want to die", "self-harm", "hurt myself"];
 
-/// Returns the topic that the reading should address.
+/// Returns the topic that the reading addresses.
 pub(super) fn of(reading: &Reading) -> Topic {
     match stated(reading) {
         Some(topic) => topic,
@@ -80,7 +80,7 @@ pub(super) fn of(reading: &Reading) -> Topic {
     }
 }
 
-/// The topics for which the reader should turn to a professional.
+/// Returns the topics that need a professional.
 pub(super) fn needing_a_professional(reading: &Reading) -> Vec<Topic> {
     let touched = [stated(reading), among(&reading.question)];
     [Topic::Health, Topic::Wealth, Topic::Legal].into_iter().filter(|topic| touched.contains(&Some(*topic))).collect()
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stated_type_is_understood_in_both_languages() {
+    fn recognises_stated_types_in_both_languages() {
         let spellings = [
             ("career", "事业", Topic::Career),
             ("Love", "感情", Topic::Love),
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_question_speaks_where_the_type_says_nothing() {
+    fn uses_the_question_if_the_type_is_unknown() {
         assert_eq!(of(&reading(None, "这次考试能过吗")), Topic::Study);
         assert_eq!(of(&reading(Some("综合"), "我该跳槽吗")), Topic::Career);
         assert_eq!(of(&reading(None, "Will my trip go well?")), Topic::Travel);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_professional_is_named_for_whatever_is_touched() {
+    fn names_a_professional_for_every_topic_touched() {
         let touched = |question_type, question| needing_a_professional(&reading(question_type, question));
         assert_eq!(touched(Some("health"), ""), [Topic::Health]);
         assert_eq!(touched(Some("career"), "要不要做手术"), [Topic::Health]);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn danger_is_noticed() {
+    fn detects_danger() {
         assert!(is_danger(&reading(None, "我不想活了")));
         assert!(is_danger(&reading(None, "I want to END MY LIFE")));
         assert!(!is_danger(&reading(None, "生活很好")));
