@@ -13,13 +13,12 @@ pub struct Cast {
 }
 
 impl Cast {
-    /// The cast of these lines.
+    /// Creates the cast of these lines.
     pub fn from_lines(lines: Lines) -> Self {
         Self { lines }
     }
 
-    /// The cast of a hexagram of which the lines at these positions (1 to 6) change. Positions
-    /// outside the figure are ignored.
+    /// Creates the cast of a hexagram with changing lines at these positions (1 to 6). Other positions are ignored.
     pub fn from_hexagram(primary: Hexagram, changing: &[u8]) -> Self {
         let figure = primary.figure();
         let mut lines = figure.map(|is_yang| Line::new(is_yang, false));
@@ -29,33 +28,33 @@ impl Cast {
         Self::from_lines(Lines::new(lines))
     }
 
-    /// The six lines as cast.
+    /// Returns the six lines as cast.
     pub fn lines(&self) -> Lines {
         self.lines
     }
 
-    /// The hexagram that the lines form now.
+    /// Returns the hexagram of the lines before any change.
     pub fn primary(&self) -> Hexagram {
         Hexagram::from_figure(self.lines.as_array().map(Line::is_yang))
     }
 
-    /// The positions of the changing lines, ascending, 1 at the bottom.
+    /// Returns the positions of the changing lines, ascending, 1 at the bottom.
     pub fn changing(&self) -> Vec<u8> {
         (1..).zip(self.lines.as_array()).filter(|(_, line)| line.is_changing()).map(|(position, _)| position).collect()
     }
 
-    /// The hexagram after the changing lines have turned; none when nothing changes.
+    /// Returns the hexagram after the changes; `None` if no line changes.
     pub fn relating(&self) -> Option<Hexagram> {
         let changing = self.changing();
         (!changing.is_empty()).then(|| self.primary().with_lines_changed(&changing))
     }
 
-    /// The nuclear hexagram of the primary one.
+    /// Returns the nuclear hexagram of the primary one.
     pub fn nuclear(&self) -> Hexagram {
         self.primary().nuclear()
     }
 
-    /// The name of the line at a position (1 to 6): 初九, 六二; "bottom line", "second line".
+    /// Returns the name of the line at a position (1 to 6): 初九, 六二; "bottom line", "second line".
     pub fn line_name(&self, position: u8, locale: Locale) -> String {
         let Some(line) = self.line(position) else {
             return String::new();
@@ -75,7 +74,7 @@ impl Cast {
         }
     }
 
-    /// The line at a position, 1 at the bottom.
+    /// Returns the line at a position, 1 at the bottom.
     pub fn line(&self, position: u8) -> Option<Line> {
         let place = usize::from(position).checked_sub(1)?;
         self.lines.as_array().get(place).copied()
@@ -114,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_cast_has_its_hexagrams() {
+    fn derives_the_hexagrams_of_a_known_cast() {
         let cast = cast("788976");
         assert_eq!(cast.primary().chinese_full_name(), "泽雷随");
         assert_eq!(cast.changing(), [4, 6]);
@@ -123,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_changing_means_no_relating_hexagram() {
+    fn a_cast_without_changes_has_no_relating_hexagram() {
         let cast = cast("788878");
         assert_eq!(cast.primary().number(), 3);
         assert_eq!(cast.changing(), [0; 0]);
@@ -131,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn six_old_lines_turn_a_figure_into_its_complement() {
+    fn six_changing_lines_yield_the_complement() {
         assert_eq!(cast("999999").relating(), Hexagram::from_number(2));
         assert_eq!(cast("666666").relating(), Hexagram::from_number(1));
     }
@@ -152,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_named_by_place_and_kind() {
+    fn names_lines_by_position_and_kind() {
         let cast = cast("986797");
         let names: Vec<String> = (1..=6).map(|position| cast.line_name(position, Locale::Chinese)).collect();
         assert_eq!(names, ["初九", "六二", "六三", "九四", "九五", "上九"]);

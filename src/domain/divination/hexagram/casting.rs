@@ -1,22 +1,21 @@
-//! Casting six lines by chance, with the exact odds of the two traditional methods.
+//! Casts six lines at random, with the exact odds of the two traditional methods.
 //!
-//! Owns no randomness: the caller passes a function that fills a buffer, and its error comes back
-//! unchanged. Each line takes the low bits of a byte of its own, and 8 and 16 divide 256, so the odds
-//! are exact and no value is ever thrown away.
+//! Owns no random source: the caller passes a function that fills a buffer, and its error is returned unchanged. Each
+//! line uses the low bits of its own byte. 8 and 16 divide 256, so the odds are exact and no byte is rejected.
 
 use super::line::{Line, Lines};
 
-/// Casts six lines as three coins do: 6, 7, 8 and 9 stand 1 : 3 : 3 : 1.
+/// Casts six lines with three coins: 6, 7, 8 and 9 have the odds 1 : 3 : 3 : 1.
 ///
-/// `fill` must fill the whole buffer with uniformly random bytes; its error is handed on.
+/// `fill` must fill the whole buffer with uniformly random bytes. Its error is returned.
 pub fn three_coins<E>(fill: impl FnOnce(&mut [u8]) -> Result<(), E>) -> Result<Lines, E> {
     cast(fill, coin_line)
 }
 
-/// Casts six lines as fifty yarrow stalks do: in sixteen casts of a line, old yin falls once, young
-/// yang five times, young yin seven times and old yang three times.
+/// Casts six lines with fifty yarrow stalks. In sixteenths, old yin has the odds 1, young yang 5, young yin 7 and old
+/// yang 3.
 ///
-/// `fill` must fill the whole buffer with uniformly random bytes; its error is handed on.
+/// `fill` must fill the whole buffer with uniformly random bytes. Its error is returned.
 pub fn yarrow_stalks<E>(fill: impl FnOnce(&mut [u8]) -> Result<(), E>) -> Result<Lines, E> {
     cast(fill, yarrow_line)
 }
@@ -27,7 +26,7 @@ fn cast<E>(fill: impl FnOnce(&mut [u8]) -> Result<(), E>, line: fn(u8) -> Line) 
     Ok(Lines::new(bytes.map(line)))
 }
 
-/// Each of three bits is a coin: no head makes 6, three heads make 9.
+/// Each of three bits is a coin: no heads yield 6, three heads 9.
 fn coin_line(byte: u8) -> Line {
     match (byte & 0b111).count_ones() {
         0 => Line::OldYin,
@@ -54,7 +53,7 @@ mod tests {
 
     const CASTS: u32 = 60_000;
 
-    /// A fixed-seed generator (xorshift, taking the high byte), so that the test never varies.
+    /// A generator with a fixed seed (xorshift, high byte), so that the test is deterministic.
     struct Generator(u64);
 
     impl Generator {
@@ -76,7 +75,7 @@ mod tests {
         counts
     }
 
-    /// Pearson's statistic for each of the six places, three degrees of freedom each.
+    /// Pearson's statistic for each of the six lines, with three degrees of freedom each.
     fn chi_squares(odds: [u32; 4], mut cast: impl FnMut(&mut Generator) -> Result<Lines, Infallible>) -> [f64; 6] {
         let mut generator = Generator(0x9E37_79B9_7F4A_7C15);
         let mut counts = [[0_u32; 4]; 6];
@@ -100,18 +99,18 @@ mod tests {
     }
 
     #[test]
-    fn over_all_bytes_the_coins_have_exactly_their_odds() {
+    fn coins_have_exact_odds_over_all_bytes() {
         assert_eq!(exact_counts(coin_line), [32, 96, 96, 32]);
     }
 
     #[test]
-    fn over_all_bytes_the_yarrow_stalks_have_exactly_their_odds() {
+    fn yarrow_stalks_have_exact_odds_over_all_bytes() {
         assert_eq!(exact_counts(yarrow_line), [16, 80, 112, 48]);
     }
 
     /// 16.27 is the 0.999 quantile of chi-square with three degrees of freedom.
     #[test]
-    fn every_place_of_many_casts_follows_the_odds() {
+    fn every_line_of_many_casts_follows_the_odds() {
         let coins = chi_squares([1, 3, 3, 1], |generator| {
             three_coins(|buffer| {
                 generator.fill(buffer);
@@ -130,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_byte_makes_the_bottom_line() {
+    fn the_first_byte_decides_the_bottom_line() {
         let lines = three_coins(|buffer| {
             buffer.copy_from_slice(&[0, 1, 3, 7, 0xF8, 0xFF]);
             Ok::<_, Infallible>(())
@@ -139,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_without_bytes_stops_the_cast() {
+    fn returns_the_error_of_the_random_source() {
         assert_eq!(three_coins(|_| Err("no entropy")), Err("no entropy"));
         assert_eq!(yarrow_stalks(|_| Err("no entropy")), Err("no entropy"));
     }

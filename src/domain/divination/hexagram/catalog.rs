@@ -9,7 +9,7 @@ use crate::types::Locale;
 /// One of the eight figures of three lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Trigram {
-    /// The place in the order of the Unicode signs ☰ to ☷, from zero; always below eight.
+    /// The index in the order of the Unicode signs ☰ to ☷; always below eight.
     place: u8,
 }
 
@@ -21,53 +21,53 @@ pub struct Hexagram {
 }
 
 impl Trigram {
-    /// All eight, in the order of their Unicode signs, which is also the Earlier Heaven order 1 to 8.
+    /// Returns all eight in the order of their Unicode signs, which is also the Earlier Heaven order 1 to 8.
     pub fn all() -> impl Iterator<Item = Self> {
         (0..8).map(|place| Self { place })
     }
 
-    /// The trigram whose sign (☰ to ☷) this is.
+    /// Returns the trigram with this sign (☰ to ☷).
     pub fn from_sign(sign: char) -> Option<Self> {
         Self::all().find(|trigram| trigram.sign().starts_with(sign))
     }
 
-    /// The trigram of three lines given bottom up, `true` for yang.
+    /// Returns the trigram of three lines from the bottom, `true` for yang.
     pub fn from_figure(figure: [bool; 3]) -> Self {
         Self::from_bits(pack(&figure))
     }
 
-    /// The Unicode sign, such as ☵.
+    /// Returns the Unicode sign, such as ☵.
     pub fn sign(self) -> &'static str {
         self.cell(TRIGRAM_SIGN)
     }
 
-    /// The three lines bottom up, `true` for yang.
+    /// Returns the three lines from the bottom, `true` for yang.
     pub fn figure(self) -> [bool; 3] {
         let bits = TRIGRAM_BITS[usize::from(self.place)];
         std::array::from_fn(|line| bits >> line & 1 == 1)
     }
 
-    /// The Chinese name, such as 坎.
+    /// Returns the Chinese name, such as 坎.
     pub fn chinese_name(self) -> &'static str {
         self.cell(TRIGRAM_NAME)
     }
 
-    /// The name in pinyin with tones.
+    /// Returns the name in pinyin with tones.
     pub fn pinyin(self) -> &'static str {
         self.cell(TRIGRAM_PINYIN)
     }
 
-    /// The usual English name, such as "The Abysmal".
+    /// Returns the usual English name, such as "The Abysmal".
     pub fn english_name(self) -> &'static str {
         self.cell(TRIGRAM_ENGLISH)
     }
 
-    /// The image in nature: 水, water.
+    /// Returns the image in nature: 水, water.
     pub fn image(self, locale: Locale) -> &'static str {
         self.cell(TRIGRAM_IMAGE + offset(locale))
     }
 
-    /// The attribute: 险陷, danger.
+    /// Returns the attribute: 险陷, danger.
     pub fn attribute(self, locale: Locale) -> &'static str {
         self.cell(TRIGRAM_ATTRIBUTE + offset(locale))
     }
@@ -86,97 +86,97 @@ impl Trigram {
 }
 
 impl Hexagram {
-    /// All sixty-four in King Wen order.
+    /// Returns all sixty-four in King Wen order.
     pub fn all() -> impl Iterator<Item = Self> {
         (1..=64).map(|number| Self { number })
     }
 
-    /// The hexagram with this King Wen number; none outside 1 to 64.
+    /// Returns the hexagram with this King Wen number; `None` outside 1 to 64.
     pub fn from_number(number: u8) -> Option<Self> {
         (1..=64).contains(&number).then_some(Self { number })
     }
 
-    /// The hexagram whose Unicode sign (U+4DC0 to U+4DFF) this is.
+    /// Returns the hexagram with this Unicode sign (U+4DC0 to U+4DFF).
     pub fn from_sign(sign: char) -> Option<Self> {
         let place = u32::from(sign).checked_sub(FIRST_SIGN)?;
         Self::from_number(u8::try_from(place.checked_add(1)?).ok()?)
     }
 
-    /// The hexagram of six lines given bottom up, `true` for yang.
+    /// Returns the hexagram of six lines from the bottom, `true` for yang.
     pub fn from_figure(figure: [bool; 6]) -> Self {
         Self::from_bits(pack(&figure))
     }
 
-    /// The hexagram composed of two trigrams.
+    /// Returns the hexagram composed of two trigrams.
     pub fn from_trigrams(upper: Trigram, lower: Trigram) -> Self {
         Self::from_bits(upper.bits() << 3 | lower.bits())
     }
 
-    /// The King Wen number, 1 to 64.
+    /// Returns the King Wen number, 1 to 64.
     pub fn number(self) -> u8 {
         self.number
     }
 
-    /// The Unicode sign, such as ䷂.
+    /// Returns the Unicode sign, such as ䷂.
     pub fn sign(self) -> &'static str {
         self.cell(HEXAGRAM_SIGN)
     }
 
-    /// The six lines bottom up, `true` for yang.
+    /// Returns the six lines from the bottom, `true` for yang.
     pub fn figure(self) -> [bool; 6] {
         let bits = self.bits();
         std::array::from_fn(|line| bits >> line & 1 == 1)
     }
 
-    /// The short Chinese name, such as 屯.
+    /// Returns the short Chinese name, such as 屯.
     pub fn chinese_name(self) -> &'static str {
         self.cell(HEXAGRAM_NAME)
     }
 
-    /// The Chinese name with its trigram images, such as 水雷屯.
+    /// Returns the Chinese name with its trigram images, such as 水雷屯.
     pub fn chinese_full_name(self) -> &'static str {
         self.cell(HEXAGRAM_FULL_NAME)
     }
 
-    /// The short name in pinyin with tones.
+    /// Returns the short name in pinyin with tones.
     pub fn pinyin(self) -> &'static str {
         self.cell(HEXAGRAM_PINYIN)
     }
 
-    /// The usual English name.
+    /// Returns the usual English name.
     pub fn english_name(self) -> &'static str {
         self.cell(HEXAGRAM_ENGLISH)
     }
 
-    /// The upper (outer) trigram.
+    /// Returns the upper (outer) trigram.
     pub fn upper(self) -> Trigram {
         Trigram::from_bits(self.bits() >> 3)
     }
 
-    /// The lower (inner) trigram.
+    /// Returns the lower (inner) trigram.
     pub fn lower(self) -> Trigram {
         Trigram::from_bits(self.bits())
     }
 
-    /// The counsel, one or two sentences.
+    /// Returns the judgement, one or two sentences.
     pub fn judgement(self, locale: Locale) -> &'static str {
         self.cell(HEXAGRAM_JUDGEMENT + offset(locale))
     }
 
-    /// The image formed by the two trigrams, one clause without a full stop.
+    /// Returns the image formed by the two trigrams, one clause without a full stop.
     pub fn image(self, locale: Locale) -> &'static str {
         self.cell(HEXAGRAM_IMAGE + offset(locale))
     }
 
-    /// The nuclear hexagram: lines 2, 3, 4 below and lines 3, 4, 5 above.
+    /// Returns the nuclear hexagram: lines 2, 3, 4 below and lines 3, 4, 5 above.
     #[must_use]
     pub fn nuclear(self) -> Self {
         let bits = self.bits();
         Self::from_bits(bits >> 1 & 0b111 | bits << 1 & 0b11_1000)
     }
 
-    /// The hexagram after the lines at these positions (1 at the bottom, 6 at the top) turned into
-    /// their opposites. Positions outside 1 to 6 change nothing.
+    /// Returns the hexagram with the lines at these positions (1 at the bottom) changed to their opposites. Positions
+    /// outside 1 to 6 are ignored.
     #[must_use]
     pub fn with_lines_changed(self, positions: &[u8]) -> Self {
         let changed = positions
@@ -186,7 +186,7 @@ impl Hexagram {
         Self::from_bits(self.bits() ^ changed)
     }
 
-    /// The positions, ascending, at which the lines of the two hexagrams differ.
+    /// Returns the positions, ascending, at which the lines of the two hexagrams differ.
     pub fn differing_positions(self, other: Self) -> Vec<u8> {
         let difference = self.bits() ^ other.bits();
         (1..=6).filter(|position| difference >> (position - 1) & 1 == 1).collect()
@@ -255,7 +255,7 @@ static NUMBER_BY_BITS: [u8; 64] = places_by_bits(HEXAGRAM_BITS_BY_ROW, 1);
 
 static LINE_MEANINGS: [[&str; 4]; 12] = line_meanings();
 
-/// In every table the English cell stands right after the Chinese one.
+/// In every table the English cell follows the Chinese one.
 const fn offset(locale: Locale) -> usize {
     match locale {
         Locale::Chinese => 0,

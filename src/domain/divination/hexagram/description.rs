@@ -1,6 +1,6 @@
 //! Describes a cast to the interpreters as plain data.
 //!
-//! Providers do not know this module: every text is looked up here, in one language, and passed on as an owned string.
+//! Providers do not know this module. Every text is looked up here, in one language, and passed on as an owned string.
 
 use super::cast::Cast;
 use super::catalog::{Hexagram, Trigram};
@@ -9,7 +9,7 @@ use crate::providers::llm::builtin::{ChangingLine, HexagramDescription, Hexagram
 use crate::types::Locale;
 
 impl Facts {
-    /// Returns the facts in the words of one language, as an interpreter needs them.
+    /// Returns the facts in the words of one language, for an interpreter.
     pub fn described(&self, locale: Locale) -> HexagramFacts {
         let describe = |hexagram: Hexagram| describe_hexagram(hexagram, locale);
         HexagramFacts {
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cast_reads_as_a_whole_in_both_languages() {
+    fn describes_every_cast_in_both_languages() {
         for primary in Hexagram::all() {
             for relating in Hexagram::all() {
                 let changing = primary.differing_positions(relating);

@@ -1,11 +1,11 @@
 //! A cast line, and the six lines of a cast.
 //!
-//! Rejects every value but 6, 7, 8 and 9 and every count but six, and names the line that is wrong.
+//! Rejects all values except 6, 7, 8 and 9 and all counts except six, and reports the invalid line.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// One cast line. The old lines are about to turn into their opposites.
+/// A cast line. Old lines change into their opposites.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Line {
     /// 6: yin, changing to yang.
@@ -22,7 +22,7 @@ pub enum Line {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lines([Line; 6]);
 
-/// A number that is not a line.
+/// The error for a number that is no line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0} is not a line; a line is 6, 7, 8 or 9")]
 pub struct UnknownLine(pub u8);
@@ -42,7 +42,7 @@ pub enum LinesError {
 }
 
 impl Line {
-    /// The traditional number, 6 to 9.
+    /// Returns the traditional number, 6 to 9.
     pub fn value(self) -> u8 {
         match self {
             Self::OldYin => 6,
@@ -52,7 +52,7 @@ impl Line {
         }
     }
 
-    /// The line of this kind and this state.
+    /// Returns the line of this kind and state.
     pub fn new(is_yang: bool, is_changing: bool) -> Self {
         match (is_yang, is_changing) {
             (true, true) => Self::OldYang,
@@ -88,17 +88,17 @@ impl TryFrom<u8> for Line {
 }
 
 impl Lines {
-    /// Six lines given bottom up.
+    /// Creates six lines, given from the bottom.
     pub fn new(lines: [Line; 6]) -> Self {
         Self(lines)
     }
 
-    /// The lines bottom up.
+    /// Returns the lines from the bottom.
     pub fn as_array(&self) -> &[Line; 6] {
         &self.0
     }
 
-    /// The traditional numbers bottom up.
+    /// Returns the traditional numbers from the bottom.
     pub fn values(&self) -> [u8; 6] {
         self.0.map(Line::value)
     }
@@ -133,7 +133,7 @@ impl TryFrom<[u8; 6]> for Lines {
     }
 }
 
-/// Writes the six digits bottom up, such as `789678`: the form in which a cast is stored.
+/// Writes the six digits from the bottom, such as `789678`, as stored in the database.
 impl fmt::Display for Lines {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.values().iter().try_for_each(|value| write!(formatter, "{value}"))
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_four_lines_have_their_traditional_numbers() {
+    fn lines_have_traditional_numbers() {
         let known = [(6, false, true), (7, true, false), (8, false, false), (9, true, true)];
         for (value, is_yang, is_changing) in known {
             let line = Line::try_from(value).unwrap();
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_names_the_line_and_what_was_found() {
+    fn errors_name_the_line_and_its_value() {
         let wrong_value = Lines::try_from([7, 8, 5, 7, 8, 9].as_slice()).unwrap_err();
         assert_eq!(wrong_value, LinesError::Value { position: 3, found: 5 });
         assert_eq!(wrong_value.to_string(), "line 3 from the bottom is 5; a line is 6, 7, 8 or 9");
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn six_lines_survive_being_written_and_read() {
+    fn lines_parse_their_own_text() {
         for number in 0..4_u32.pow(6) {
             let values = std::array::from_fn(|place| u8::try_from(number >> (2 * place) & 3).unwrap() + 6);
             let lines = Lines::try_from(values).unwrap();

@@ -1,11 +1,11 @@
 //! Parses the tables under `assets/` at compile time.
 //!
-//! A row that is missing, short or misspelt stops the build instead of the service. Everything here is `const`, hence
-//! loops over bytes instead of iterators.
+//! A missing, short or misspelt row fails the build and not the service. All functions are `const`, so they use loops
+//! over bytes instead of iterators.
 
-/// Splits a tab-separated table with one heading row into exactly `ROWS` rows of `COLUMNS` cells.
+/// Splits a tab-separated table with a heading row into exactly `ROWS` rows of `COLUMNS` cells.
 ///
-/// Any other shape, and any empty cell, is a compile error when called in a constant.
+/// Any other shape and any empty cell is a compile error in a constant.
 pub(super) const fn cells<const ROWS: usize, const COLUMNS: usize>(
     table: &'static str,
 ) -> [[&'static str; COLUMNS]; ROWS] {
@@ -30,7 +30,7 @@ pub(super) const fn cells<const ROWS: usize, const COLUMNS: usize>(
     cells
 }
 
-/// Reads a cell of `0` (yin) and `1` (yang), written bottom up, into bits: the bottom line is bit 0.
+/// Parses a cell of `0` (yin) and `1` (yang), written from the bottom, into bits: the bottom line is bit 0.
 pub(super) const fn figure(cell: &str, line_count: usize) -> u8 {
     let bytes = cell.as_bytes();
     assert!(bytes.len() == line_count, "a figure has the wrong number of lines");
@@ -46,7 +46,7 @@ pub(super) const fn figure(cell: &str, line_count: usize) -> u8 {
     bits
 }
 
-/// Parses a decimal number that must equal its row's position, counted from one.
+/// Parses a decimal number that must equal the position of its row, counted from one.
 pub(super) const fn assert_number(cell: &str, expected: usize) {
     let bytes = cell.as_bytes();
     let mut number = 0;
@@ -87,12 +87,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_well_formed_table_is_split_into_cells() {
+    fn splits_a_table_into_cells() {
         assert_eq!(cells::<2, 2>("heading\tx\na\tb\n乾\td\n"), [["a", "b"], ["乾", "d"]]);
     }
 
     #[test]
-    fn every_malformed_table_is_refused() {
+    fn rejects_malformed_tables() {
         let malformed = [
             "h\th\na\tb\n",
             "h\th\na\tb\nc\td\ne\tf\n",
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_number_must_match_its_place() {
+    fn a_row_number_must_match_its_position() {
         assert_number("64", 64);
         assert!(std::panic::catch_unwind(|| assert_number("63", 64)).is_err());
         assert!(std::panic::catch_unwind(|| assert_number("6x", 6)).is_err());

@@ -1,4 +1,4 @@
-//! History records without a user. There should be none: deleting a user deletes them.
+//! History records without a user. They should not exist, because deleting a user deletes them.
 
 use crate::{
     error::Result,
@@ -13,7 +13,7 @@ pub fn next_owner_in(tx: &Read<'_>, after: UserId) -> Result<Option<UserId>> {
     })
 }
 
-/// Deletes up to `limit` records of a user that the caller knows to be deleted.
+/// Deletes up to `limit` records of a user that is known to be deleted.
 pub fn delete_orphans_in(tx: &Write<'_>, owner: UserId, limit: u32) -> Result<usize> {
     tx.execute(
         "delete from history where id in (select id from history where user_id = ?1 order by sequence limit ?2)",

@@ -26,14 +26,14 @@ fn signs_follow_the_unicode_order() {
 }
 
 #[test]
-fn numbers_outside_the_book_are_refused() {
+fn rejects_numbers_outside_1_to_64() {
     assert_eq!(Hexagram::from_number(0), None);
     assert_eq!(Hexagram::from_number(65), None);
     assert_eq!(Hexagram::from_number(64).map(Hexagram::number), Some(64));
 }
 
 #[test]
-fn every_pair_is_an_inversion_or_where_that_is_the_same_figure_a_complement() {
+fn pairs_are_inversions_or_complements() {
     for odd in (1..64).step_by(2) {
         let first = hexagram(odd).figure();
         let second = hexagram(odd + 1).figure();
@@ -48,7 +48,7 @@ fn every_pair_is_an_inversion_or_where_that_is_the_same_figure_a_complement() {
 }
 
 #[test]
-fn full_names_spell_out_the_trigrams() {
+fn full_names_contain_the_trigram_images() {
     for hexagram in Hexagram::all() {
         let (upper, lower) = (hexagram.upper(), hexagram.lower());
         let expected = if upper == lower {
@@ -61,7 +61,7 @@ fn full_names_spell_out_the_trigrams() {
 }
 
 #[test]
-fn the_eight_doubled_trigrams_bear_the_trigram_names() {
+fn doubled_trigrams_have_the_trigram_names() {
     let doubled = [(1, '☰'), (2, '☷'), (29, '☵'), (30, '☲'), (51, '☳'), (52, '☶'), (57, '☴'), (58, '☱')];
     for (number, sign) in doubled {
         let trigram = Trigram::from_sign(sign).unwrap();
@@ -89,7 +89,7 @@ fn trigrams_compose_every_hexagram_exactly_once() {
 }
 
 #[test]
-fn well_known_figures_have_their_numbers() {
+fn known_figures_have_their_numbers() {
     let known = [
         (3, "100010", "屯", "水雷屯", "zhūn", "Difficulty at the Beginning"),
         (11, "111000", "泰", "地天泰", "tài", "Peace"),
@@ -136,13 +136,13 @@ fn names_are_distinct() {
         let names: HashSet<_> = Hexagram::all().map(column).collect();
         assert_eq!(names.len(), 64);
     }
-    // 履 and 旅 sound alike; no other two do.
+    // Only 履 and 旅 have the same pinyin.
     let sounds: HashSet<_> = Hexagram::all().map(Hexagram::pinyin).collect();
     assert_eq!(sounds.len(), 63);
 }
 
 #[test]
-fn nuclear_of_nuclear_lands_in_the_four_cycle() {
+fn repeated_nuclear_ends_in_the_known_cycle() {
     for hexagram in Hexagram::all() {
         let figure = hexagram.figure();
         let expected = [figure[1], figure[2], figure[3], figure[2], figure[3], figure[4]];
@@ -157,7 +157,7 @@ fn nuclear_of_nuclear_lands_in_the_four_cycle() {
 }
 
 #[test]
-fn changing_the_differing_lines_leads_from_any_hexagram_to_any_other() {
+fn changing_the_differing_lines_yields_the_other_hexagram() {
     for from in Hexagram::all() {
         for to in Hexagram::all() {
             let positions = from.differing_positions(to);
@@ -170,7 +170,7 @@ fn changing_the_differing_lines_leads_from_any_hexagram_to_any_other() {
 }
 
 #[test]
-fn every_position_has_its_own_meaning_for_yang_and_for_yin() {
+fn line_meanings_are_distinct() {
     for locale in LOCALES {
         let meanings: HashSet<_> = (1..=6)
             .flat_map(|position| [(position, true), (position, false)])

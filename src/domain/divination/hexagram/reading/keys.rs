@@ -1,25 +1,25 @@
 //! Classifies field names.
 //!
 //! Names are compared without case, separators or the difference between traditional and simplified characters:
-//! `benGua`, `ben_gua` and `BENGUA` are one name. The value of an unknown name ([`Key::Other`]) is searched, never
-//! taken for a hexagram. The nuclear, opposite and inverse hexagrams are ignored on purpose: they follow from the
-//! primary one and would only be mistaken for it.
+//! `benGua`, `ben_gua` and `BENGUA` are equal. The value of an unknown name ([`Key::Other`]) is searched but never
+//! counts as a hexagram. The nuclear, opposite and inverse hexagrams are ignored on purpose, because they follow from
+//! the primary one and could be mistaken for it.
 
 use super::{HexagramRole, normalize};
 
-/// Characters of a field name that are compared.
-const LONGEST_KEY: usize = 64;
+/// Maximum characters of a field name that are compared.
+const MAX_KEY_LENGTH: usize = 64;
 
 /// The meaning of a field, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
-    /// A hexagram. Without a role it is the one of the enclosing object. Numbers and English names are trusted only
+    /// A hexagram. Without a role it is the hexagram of the enclosing object. Numbers and English names count only
     /// under a firm name.
     Hexagram {
         role: Option<HexagramRole>,
         is_firm: bool,
     },
-    /// Six lines. A firm name means nothing else.
+    /// Six lines. A firm name has no other meaning.
     Lines {
         role: Option<HexagramRole>,
         is_firm: bool,
@@ -27,30 +27,30 @@ pub(super) enum Key {
     Changing,
     UpperTrigram,
     LowerTrigram,
-    /// A number that names a hexagram, unless it is the key of some table.
+    /// A number that identifies a hexagram, unless it is the key of a database table.
     HexagramIdentifier(Option<HexagramRole>),
-    /// One of the ways to identify the hexagram of the enclosing object.
+    /// A property that identifies the hexagram of the enclosing object.
     Identity(HexagramKey),
     /// A value that must not be read as the cast.
     Ignored,
     Other,
 }
 
-/// The way in which a field inside a hexagram identifies it.
+/// The kind of an identifying property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HexagramKey {
     /// A name, or a sign.
     Name,
     /// The King Wen number.
     Number,
-    /// A number that may be something else.
+    /// A number that may have another meaning.
     Identifier,
 }
 
 /// The meaning of a field of one line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LineField {
-    /// The line itself. Of several such fields the lowest rank wins.
+    /// The line itself. Of several such fields the one with the lowest rank counts.
     Value(usize),
     IsYin,
     Changing,
@@ -143,9 +143,9 @@ pub(super) fn line_field(key: &str) -> LineField {
     }
 }
 
-/// A name without case and separators.
+/// Returns a name without case and separators.
 pub(super) fn bare(key: &str) -> String {
-    let start: String = key.chars().take(LONGEST_KEY).collect();
+    let start: String = key.chars().take(MAX_KEY_LENGTH).collect();
     normalize::normalize(&start).chars().filter(|letter| letter.is_alphanumeric()).collect()
 }
 
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn names_mean_the_same_however_they_are_written() {
+    fn spelling_of_names_makes_no_difference() {
         for key in ["benGua", "ben_gua", "BenGua", "ben-gua", "本卦", "primary", "primaryHexagram"] {
             assert_eq!(classify(key), hexagram(Some(HexagramRole::Primary), true), "{key}");
         }
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stem_alone_promises_less_than_with_a_suffix() {
+    fn a_stem_without_suffix_is_loose() {
         assert_eq!(classify("original"), hexagram(Some(HexagramRole::Primary), false));
         assert_eq!(classify("originalHexagram"), hexagram(Some(HexagramRole::Primary), true));
         assert_eq!(classify("mainGua"), hexagram(Some(HexagramRole::Primary), true));
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_and_changes_are_told_apart() {
+    fn distinguishes_lines_and_changes() {
         let lines = |role, is_firm| Key::Lines { role, is_firm };
         for key in ["lines", "yao", "yaos", "sixLines", "liuyao", "六爻", "line_values"] {
             assert_eq!(classify(key), lines(None, true), "{key}");
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn identifiers_are_told_from_numbers() {
+    fn distinguishes_identifiers_and_numbers() {
         assert_eq!(classify("hexagramId"), Key::HexagramIdentifier(None));
         let relating = Some(HexagramRole::Relating);
         assert_eq!(classify("bianGuaId"), Key::HexagramIdentifier(relating));

@@ -1,4 +1,4 @@
-//! The words that introduce a hexagram, its lines or its changes in plain text.
+//! The words that introduce a hexagram, its lines or its changes in text.
 //!
 //! A label applies to the text after it, up to the next label or the end of the clause.
 
@@ -16,14 +16,14 @@ pub(super) enum Label {
     Derived,
 }
 
-/// A piece of the text.
+/// A part of the text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TextPart<'a> {
     pub(super) label: Option<Label>,
     pub(super) text: &'a str,
 }
 
-/// The first match wins, so longer labels precede their own prefixes.
+/// The first match counts, so longer labels precede their own prefixes.
 const LABELS: [(&str, Label); 50] = [
     ("本卦", Label::Hexagram(HexagramRole::Primary)),
     ("主卦", Label::Hexagram(HexagramRole::Primary)),
@@ -77,7 +77,7 @@ const LABELS: [(&str, Label); 50] = [
     ("lower", Label::Lower),
 ];
 
-/// Cuts the text at every label and at the end of every clause.
+/// Splits the text at every label and at the end of every clause.
 pub(super) fn parts(text: &str) -> Vec<TextPart<'_>> {
     let mut parts = Vec::new();
     let mut label = None;
@@ -110,7 +110,7 @@ fn label_at(text: &str, start: usize) -> Option<(&'static str, Label)> {
     })
 }
 
-/// Skips the filler between a label and its value.
+/// Skips fillers between a label and its value.
 pub(super) fn after_filler(text: &str) -> &str {
     let mut rest = text;
     loop {
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_speak_up_to_the_next_label_or_the_end_of_the_clause() {
+    fn a_label_ends_at_the_next_label_or_clause() {
         let found: Vec<(Option<Label>, &str)> =
             parts("问事。本卦:屯,变卦:比;谢谢").into_iter().map(|part| (part.label, part.text)).collect();
         let expected = [
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn fillers_are_stepped_over() {
+    fn skips_fillers() {
         assert_eq!(after_filler(": 「屯」"), "屯」");
         assert_eq!(after_filler(" is number 3"), "3");
         assert_eq!(after_filler(""), "");

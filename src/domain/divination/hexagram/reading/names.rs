@@ -1,8 +1,8 @@
 //! The names of hexagrams and trigrams.
 //!
-//! All text has been normalised before, so spelling makes no difference; text that only resembles a name is rejected.
-//! Full Chinese names are parsed instead of looked up (水雷屯 is water over thunder, and 屯 must agree), so that a name
-//! which contradicts itself names nothing.
+//! All text is normalised before, so spelling makes no difference. Text that only resembles a name is rejected. Full
+//! Chinese names are parsed and not looked up (水雷屯 is water over thunder, and 屯 must agree), so that a contradictory
+//! name is rejected.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use super::NameForm;
 use super::normalize::normalize;
 use crate::types::Locale;
 
-/// Names in use elsewhere by King Wen number, normalised and without a leading article.
+/// Alternative names by King Wen number, normalised and without a leading article.
 const OTHER_ENGLISH_NAMES: [(u8, &str); 36] = [
     (1, "creative heaven, heaven"),
     (2, "receptive earth, earth"),
@@ -51,13 +51,13 @@ const OTHER_ENGLISH_NAMES: [(u8, &str); 36] = [
     (62, "preponderance of the small, small excess"),
 ];
 
-/// The most words an English name has.
-const LONGEST_ENGLISH_NAME: usize = 8;
+/// The maximum number of words in an English name.
+const MAX_ENGLISH_WORDS: usize = 8;
 
 /// The pinyin of the trigrams without tones, in their order.
 const TRIGRAM_PINYIN: [&str; 8] = ["qian", "dui", "li", "zhen", "xun", "kan", "gen", "kun"];
 
-/// The hexagram that the whole text names, by sign, by Chinese or English name or by number.
+/// Returns the hexagram that the whole text names, by sign, Chinese or English name, or number.
 pub(super) fn hexagram(text: &str) -> Option<(Hexagram, NameForm)> {
     let text = text.trim();
     let by_start = hexagram_at_start(text)
@@ -69,7 +69,7 @@ pub(super) fn hexagram(text: &str) -> Option<(Hexagram, NameForm)> {
         .or_else(|| hexagram_by_english_name(text).map(|hexagram| (hexagram, NameForm::EnglishName)))
 }
 
-/// The hexagram named where the text starts, by sign or Chinese name, and what follows the name.
+/// Returns the hexagram whose sign or Chinese name starts the text, and the text after it.
 pub(super) fn hexagram_at_start(text: &str) -> Option<(Hexagram, NameForm, &str)> {
     sign_at_start(text).or_else(|| full_name_at_start(text)).or_else(|| short_name_at_start(text))
 }
@@ -104,16 +104,16 @@ pub(super) fn short_name_at_start(text: &str) -> Option<(Hexagram, NameForm, &st
         .map(|(hexagram, rest)| (hexagram, NameForm::ShortName, rest))
 }
 
-/// The hexagram of the longest English name with which the text begins.
+/// Returns the hexagram with the longest English name at the start of the text.
 pub(super) fn english_name_at_start(text: &str) -> Option<Hexagram> {
     let end = text
         .find(|letter: char| !letter.is_ascii_alphabetic() && !matches!(letter, ' ' | '-' | '\''))
         .unwrap_or(text.len());
-    let words: Vec<&str> = words(&text[..end]).take(LONGEST_ENGLISH_NAME + 1).collect();
+    let words: Vec<&str> = words(&text[..end]).take(MAX_ENGLISH_WORDS + 1).collect();
     (1..=words.len()).rev().find_map(|count| hexagram_by_english_name(&words[..count].join(" ")))
 }
 
-/// The King Wen number in a text such as `3`, `No. 3`, `#3`, `第3卦` or `第三卦`.
+/// Parses the King Wen number in a text such as `3`, `No. 3`, `#3`, `第3卦` or `第三卦`.
 pub(super) fn hexagram_by_number(text: &str) -> Option<Hexagram> {
     let text = ["no.", "no", "#", "hexagram", "第"].iter().find_map(|prefix| text.strip_prefix(prefix)).unwrap_or(text);
     let digits = text.strip_suffix('卦').unwrap_or(text).trim();
@@ -121,7 +121,7 @@ pub(super) fn hexagram_by_number(text: &str) -> Option<Hexagram> {
     Hexagram::from_number(number)
 }
 
-/// The trigram that the whole text names: ☵, 坎, 水, 坎水, kan, water or The Abysmal.
+/// Returns the trigram that the whole text names: ☵, 坎, 水, 坎水, kan, water or The Abysmal.
 pub(super) fn trigram(text: &str) -> Option<Trigram> {
     let text = text.trim().trim_end_matches('卦');
     let words: Vec<&str> = words(text).collect();
@@ -135,7 +135,7 @@ pub(super) fn trigram(text: &str) -> Option<Trigram> {
         .or_else(|| trigram_at_start(text).filter(|(_, rest)| rest.is_empty()).map(|it| it.0))
 }
 
-/// The trigram that a sign, Chinese name or image names where the text starts, and what follows.
+/// Returns the trigram whose sign, Chinese name or image starts the text, and the text after it.
 pub(super) fn trigram_at_start(text: &str) -> Option<(Trigram, &str)> {
     let first = text.chars().next()?;
     let trigram = Trigram::from_sign(first)
@@ -147,8 +147,8 @@ pub(super) fn trigram_at_start(text: &str) -> Option<(Trigram, &str)> {
     Some((trigram, repeated))
 }
 
-/// The trigram that a JSON value names: a text, an object with a name or a sign, three lines bottom
-/// up, or the Earlier Heaven number from 1 (乾) to 8 (坤).
+/// Returns the trigram in a JSON value: a text, an object with a name or sign, three lines from the bottom, or the
+/// Earlier Heaven number from 1 (乾) to 8 (坤).
 pub(super) fn trigram_of_value(value: &Value) -> Option<Trigram> {
     match value {
         Value::String(text) => trigram(&normalize(text)).or_else(|| trigram_of_digits(text)),
@@ -206,7 +206,7 @@ fn hexagram_by_code_point(text: &str) -> Option<Hexagram> {
 }
 
 fn hexagram_by_english_name(text: &str) -> Option<Hexagram> {
-    let words: Vec<&str> = words(text).take(LONGEST_ENGLISH_NAME + 1).collect();
+    let words: Vec<&str> = words(text).take(MAX_ENGLISH_WORDS + 1).collect();
     let words = words.strip_prefix(&["the"]).unwrap_or(&words).join(" ");
     Hexagram::all().find(|hexagram| is_named(hexagram.english_name(), &words)).or_else(|| {
         let (number, _) = OTHER_ENGLISH_NAMES.iter().find(|(_, names)| names.split(", ").any(|name| name == words))?;
@@ -218,12 +218,12 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|word| !word.is_empty())
 }
 
-/// Compares without the article that some of the names carry, and without allocating.
+/// Compares without allocating, and ignores the article of some names.
 fn is_named(name: &str, words: &str) -> bool {
     name.strip_prefix("The ").unwrap_or(name).eq_ignore_ascii_case(words)
 }
 
-/// Reads 一 to 九十九.
+/// Parses 一 to 九十九.
 fn chinese_number(text: &str) -> Option<u8> {
     let digit = |text: &str| -> Option<u8> {
         let mut letters = text.chars();
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn every_hexagram_is_recognised_by_each_of_its_names() {
+    fn recognises_every_name_of_every_hexagram() {
         for expected in Hexagram::all() {
             let names = [
                 (expected.sign(), NameForm::Sign),
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn other_spellings_name_the_same_hexagrams() {
+    fn recognises_other_spellings() {
         let spellings = [
             ("乾為天", 1, NameForm::FullName),
             ("風澤中孚卦", 61, NameForm::FullName),
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn trigrams_are_recognised_by_each_of_their_names() {
+    fn recognises_every_name_of_every_trigram() {
         for (expected, pinyin) in Trigram::all().zip(TRIGRAM_PINYIN) {
             let names = [
                 expected.sign(),
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn an_english_name_ends_where_its_words_end() {
+    fn english_names_match_whole_words() {
         let at_start = |text| english_name_at_start(text).map(Hexagram::number);
         assert_eq!(at_start("peace, and then"), Some(11));
         assert_eq!(at_start("the taming power of the small with"), Some(9));

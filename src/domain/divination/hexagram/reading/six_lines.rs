@@ -1,8 +1,8 @@
-//! Reads six lines in their many notations.
+//! Parses six lines in many notations.
 //!
-//! A list or a string of 6 to 9, of 0 and 1, of words such as 少阳 or "old yin", of objects with a value and a change
-//! mark, of three coins each; or an object with one key per line. Rejects any other count, and a list with an
-//! unreadable line.
+//! Accepts lists and strings of 6 to 9, of 0 and 1, of words such as 少阳 or "old yin", of objects with a value and a
+//! change mark, or of three coins each; also an object with one key per line. Rejects any other count, and lists with
+//! an unreadable line.
 
 use serde_json::{Map, Value};
 
@@ -11,12 +11,12 @@ use super::super::line::{Line, Lines};
 use super::positions;
 use super::{Content, HexagramRole, LineOrder, NameForm, keys, normalize};
 
-/// Six lines as found in the data.
+/// Six lines found in the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SixLines {
-    /// With their changes.
+    /// With changes.
     Cast(Lines, LineOrder),
-    /// Yin and yang only.
+    /// Yin and yang only, without changes.
     YinYang(Hexagram, LineOrder),
 }
 
@@ -25,7 +25,7 @@ pub(super) enum SixLines {
 struct Mark {
     is_yang: bool,
     is_changing: Option<bool>,
-    /// From 1 at the bottom, or from 0 in data that counts so.
+    /// From 1 at the bottom, or from 0 in some data.
     position: Option<u8>,
 }
 
@@ -71,7 +71,7 @@ fn six_tokens<'a>(tokens: impl Iterator<Item = &'a str>) -> Option<SixLines> {
     six_lines(tokens.map(str::trim).filter(|token| !token.is_empty()).map(mark_of_text))
 }
 
-/// Reads an object with six keys, one per line: `{"1": 7, …}`, `{"line1": …}`, `{"初爻": …}`.
+/// Parses an object with six keys, one per line: `{"1": 7, …}`, `{"line1": …}`, `{"初爻": …}`.
 fn from_fields(fields: &Map<String, Value>) -> Option<SixLines> {
     let mut marks = Vec::new();
     for (key, value) in fields {
@@ -96,7 +96,7 @@ fn six_lines(marks: impl Iterator<Item = Option<Mark>>) -> Option<SixLines> {
     Some(SixLines::Cast(Lines::new(lines), order))
 }
 
-/// Puts the lines in the order of their positions, if these are 1 to 6 or 0 to 5, each once.
+/// Sorts the lines by position, if the positions are 1 to 6 or 0 to 5, each once.
 fn sort_by_position(marks: &mut [Mark; 6]) -> bool {
     let mut positions = marks.map(|mark| mark.position);
     positions.sort_unstable();
@@ -153,7 +153,7 @@ fn mark_of_text(text: &str) -> Option<Mark> {
     Some(Mark { is_changing, ..plain(is_yang) })
 }
 
-/// Parses a traditional line name (初九, 六二), which gives position and kind. The line's text may follow.
+/// Parses a traditional line name (初九, 六二), which has position and kind. The text of the line may follow.
 fn mark_of_line_name(text: &str) -> Option<Mark> {
     let (position, is_yang, _) = positions::line_name_at_start(text)?;
     Some(Mark { position: Some(position), ..plain(is_yang) })
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn yin_and_yang_alone_make_a_hexagram() {
+    fn yin_and_yang_without_changes_yield_a_hexagram() {
         let forms = [
             json!([1, 0, 0, 0, 1, 0]),
             json!([true, false, false, false, true, false]),
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_not_six_lines() {
+    fn rejects_anything_but_six_lines() {
         let others = [
             json!([7, 8, 9, 6, 7]),
             json!([7, 8, 9, 6, 7, 8, 7]),
