@@ -1,4 +1,4 @@
-//! The active word list: the list of this process, compiled for matching, and how it follows the stored list.
+//! The active word list: the list of this process, compiled for matching, and its synchronisation with the stored list.
 //!
 //! A compiled list never changes. A small change does not wait for a new compilation: added words go into a small second
 //! engine, and matches of removed words are dropped. A job recompiles the whole list once it has not changed for a moment.

@@ -1,7 +1,7 @@
-//! The external moderator: called behind a circuit breaker and a semaphore, with facts about its health for operators.
+//! The external moderator, called behind a circuit breaker and a semaphore, with data about its health for operators.
 //!
-//! A user holds an eighth of the permits at most. A text that gets no permit is undecided: our own load is no failure of
-//! the service, and must not let the word list decide in its place.
+//! A user holds at most an eighth of the permits. A text without a permit is undecided: our own load is no failure of
+//! the provider, and must not let the word list decide instead.
 
 use std::{
     sync::{Arc, Mutex},
@@ -41,7 +41,7 @@ pub struct ExternalModerator {
     moderator: Option<Box<dyn TextModerator>>,
     clock: Clock,
     breaker: Arc<CircuitBreaker>,
-    /// By the pseudonym of the user; empty for texts without a user.
+    /// Keyed by the pseudonym of the user; empty for texts without a user.
     permits: WaitingSemaphore<String>,
     observations: Mutex<Observations>,
 }
@@ -114,7 +114,7 @@ impl ExternalModerator {
         lock_unpoisoned(&self.observations).last_success_at
     }
 
-    /// Moderates a text. Blocks for some seconds at most: for a permit, and for each piece of a long text.
+    /// Moderates a text. Blocks for some seconds at most: for a permit, and for each part of a long text.
     ///
     /// Fails with code `NO_PERMIT` if too many texts are being moderated.
     pub fn moderate(
@@ -156,7 +156,7 @@ impl ExternalModerator {
         self.observe(outcome.as_ref().err());
         let failure = match outcome {
             Err(failure) => Some(failure.code),
-            // A moderator that rejects this text rejects everything.
+            // A moderator that rejects this text rejects every text.
             Ok(verdict) if verdict.is_refused => Some("refuses_harmless_text".to_owned()),
             Ok(_) => None,
         };

@@ -9,11 +9,11 @@ use crate::{
     types::UserId,
 };
 
-/// Counters in memory: a row for each text would cost more than the texts do. A restart resets them.
+/// Counters in memory, because a row per text would cost more than the check. A restart resets them.
 #[derive(Debug, Default)]
 pub struct ExternalQuota(Mutex<HashMap<UserId, Hour>>);
 
-/// An hour that begins with a user's first text, and the texts in it.
+/// An hour that starts with a user's first text, and the number of texts in it.
 #[derive(Debug)]
 struct Hour {
     began: Instant,

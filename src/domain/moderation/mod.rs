@@ -1,8 +1,8 @@
-//! Content moderation of everything that users write for others or for a model, and of model output if configured.
+//! Content moderation of all texts that users write for others or for a model, and of model output if configured.
 //!
-//! A switch selects the word list or the external moderator. If the external moderator fails, the word list decides in its
-//! place if the fallback is on, and the ruling is marked as degraded; otherwise the text is rejected for now. No text
-//! passes because nothing could decide. A rejection names the field, never the word, and is recorded as a violation.
+//! A switch selects the word list or the external moderator. If the external moderator fails and the fallback is on,
+//! the word list decides and the ruling is marked as degraded; with the fallback off, the text is rejected for now. No
+//! text passes without a decision. A rejection names the field, never the word, and is recorded as a violation.
 
 pub mod engine;
 pub mod words;

@@ -12,11 +12,11 @@ use crate::{
     types::UserId,
 };
 
-/// The name of the word list among the providers.
+/// The provider name of the word list.
 pub const LOCAL: &str = "local";
 /// The violation type of a rejection without a word or a label.
 const OTHER: &str = "other";
-/// The most characters of a rejected text, and the most words found in it, that are recorded.
+/// Maximum characters of a rejected text, and maximum matched words, that are recorded.
 const MAX_EXCERPT: usize = 1_000;
 const MAX_WORDS: usize = 50;
 
@@ -33,12 +33,12 @@ pub struct Ruling {
     /// The listed words that were found, or the labels of the external moderator.
     pub found: Vec<String>,
     pub matches: Vec<Match>,
-    /// The text with its matches masked, or fully masked if the external moderator does not locate all of them.
+    /// The text with its matches masked, or completely masked if the external moderator does not locate all of them.
     pub masked_text: String,
 }
 
 impl Ruling {
-    /// The ruling for these matches of the word list.
+    /// Returns the ruling for these matches of the word list.
     pub(super) fn from_matches(text: &str, matches: Vec<Match>) -> Self {
         let mut found: Vec<String> = Vec::new();
         for matched in &matches {
@@ -57,7 +57,7 @@ impl Ruling {
         }
     }
 
-    /// The ruling for the verdict of an external moderator.
+    /// Returns the ruling for the verdict of an external moderator.
     pub(super) fn from_verdict(provider: &'static str, text: &str, verdict: &ModerationResult) -> Self {
         if !verdict.is_refused {
             return Self {
@@ -82,8 +82,8 @@ impl Ruling {
         }
     }
 
-    /// Restricts the ruling to matches that overlap a part of the text, given in bytes. The masked text stays whole. A
-    /// rejection by an external moderator stays, because it does not locate all of its findings.
+    /// Restricts the ruling to matches that overlap a part of the text, given in bytes. The masked text stays complete.
+    /// A rejection by an external moderator stays, because it does not locate all of its findings.
     pub(super) fn restricted_to(self, text: &str, part: &Range<usize>) -> Self {
         if self.allowed || self.provider != LOCAL {
             return self;
@@ -94,7 +94,7 @@ impl Ruling {
         Self { degraded: self.degraded, masked_text: self.masked_text, ..Self::from_matches(text, matches) }
     }
 
-    /// The record of this rejection.
+    /// Returns the record of this rejection.
     pub(super) fn into_violation(mut self, user: UserId, content_type: ContentType) -> Violation {
         let first = self.matches.iter().map(|found| found.start).min().unwrap_or(0);
         self.found.truncate(MAX_WORDS);
@@ -109,7 +109,7 @@ impl Ruling {
     }
 }
 
-/// Cuts a long masked text to the surroundings of one character.
+/// Cuts a long masked text to the text around one character.
 fn excerpt(masked_text: String, center: usize) -> String {
     let length = masked_text.chars().count();
     if length <= MAX_EXCERPT {

@@ -1,4 +1,4 @@
-//! The moderation service: its state while the program runs.
+//! The moderation service and its run-time state.
 
 use super::{
     active_list::ActiveWordList, external_moderator::ExternalModerator, external_quota::ExternalQuota,

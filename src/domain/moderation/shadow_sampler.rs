@@ -1,4 +1,4 @@
-//! The samples of shadow mode that wait to be processed.
+//! The samples of shadow mode that wait for processing.
 
 use std::{collections::VecDeque, sync::Mutex};
 
@@ -8,7 +8,7 @@ use crate::{
     types::{UserId, random_bytes},
 };
 
-/// The most samples that wait. Further ones are dropped.
+/// Maximum number of waiting samples. Further ones are dropped.
 const CAPACITY: usize = 256;
 
 /// Draws a random share of all texts as samples. The queue is in memory and bounded, so requests never wait for it.

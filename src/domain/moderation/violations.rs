@@ -25,7 +25,7 @@ pub const FREQUENT_DAYS: u32 = 30;
 pub const FREQUENT_THRESHOLD: u32 = 3;
 
 /// Rows deleted in one transaction, so that the writer is never blocked for long.
-const BATCH: u32 = 500;
+const BATCH_SIZE: u32 = 500;
 const DAY: i64 = 24 * 60 * 60 * 1_000;
 
 /// A violation to be recorded.
@@ -199,7 +199,7 @@ pub fn frequent(core: &Core, days: u32, threshold: u32, page: PageRequest) -> Re
 /// Deletes violations older than `days_to_keep` days, and returns their number. Blocks.
 pub fn clean_up(core: &Core, days_to_keep: u32) -> Result<u64> {
     let age = Duration::from_hours(24) * days_to_keep;
-    Ok(free_space_scrub::delete_in_batches(core, move |tx| delete_older_in(tx, age, BATCH))? as u64)
+    Ok(free_space_scrub::delete_in_batches(core, move |tx| delete_older_in(tx, age, BATCH_SIZE))? as u64)
 }
 
 /// Deletes up to `limit` violations older than `age`, and returns their number.

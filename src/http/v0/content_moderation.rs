@@ -19,7 +19,7 @@ use crate::{
 
 parameters! {
     CheckQuestion(fields) {
-        question: Question = fields.required("question", "The question to judge.");
+        question: Question = fields.required("question", "The question to check.");
         user_id: Option<UserId> = fields.optional("userId", "The caller's own id; for administrators, the id of any user.");
     }
 }
@@ -52,14 +52,14 @@ pub async fn check_question(context: RequestContext, ask: CheckQuestion) -> Resu
         _ => Some(context.subject_id(&claims)?),
     };
     let Question(question) = ask.question;
-    // An administrator only tries what a question would meet with.
-    let accused = user.filter(|_| !is_admin);
-    let judge = move |app: &App| {
-        accused.map_or(Ok(()), |user| moderation::check_rate_limits(&app.moderation, user, 1))?;
+    // A check by an administrator records no violation.
+    let author = user.filter(|_| !is_admin);
+    let check = move |app: &App| {
+        author.map_or(Ok(()), |user| moderation::check_rate_limits(&app.moderation, user, 1))?;
         moderation::moderate(&app.moderation, ContentType::Question, &question, user)
     };
-    let ruling = context.judged(judge).await?;
-    if let Some(user) = accused.filter(|_| !ruling.allowed) {
+    let ruling = context.judged(check).await?;
+    if let Some(user) = author.filter(|_| !ruling.allowed) {
         context.committed(moderation::record_violation(&context.app, user, ContentType::Question, &ruling)).await?;
     }
     Ok(Json(QuestionChecked {

@@ -1,9 +1,9 @@
 //! An Aho-Corasick automaton: finds every key that ends at each position of a symbol stream.
 //!
-//! Written here instead of taken from a library, because the text is folded and thinned symbol by symbol on its way in,
-//! and because a changed word list must be active at once. States are numbered breadth first, so that a state's
-//! children are adjacent and building is one pass over the sorted keys. Most symbols of a text continue no key: a small
-//! filter that fits in the cache tells whether two symbols begin a key, without a state.
+//! Not taken from a library, because the text is folded and thinned symbol by symbol while it is scanned, and because a
+//! changed word list must be active at once. States are numbered breadth first, so that a state's children are adjacent
+//! and building is one pass over the sorted keys. Most symbols of a text continue no key: a small filter that fits in
+//! the cache shows if two symbols begin a key, without a state.
 
 /// The state before any symbol.
 pub(super) const ROOT: u32 = 0;
@@ -12,19 +12,19 @@ const NONE: u32 = u32::MAX;
 
 /// Immutable after building.
 pub(super) struct Automaton {
-    /// For each symbol the state behind it at the beginning of a key, or the root if no key begins so.
+    /// For each symbol, the state after it at the start of a key, or the root if no key starts with it.
     initial: Vec<u32>,
-    /// The states behind two symbols at the beginning of a key.
+    /// The states after the first two symbols of keys.
     pairs: Pairs,
     nodes: Vec<Node>,
-    /// For each state the symbol that leads to it.
+    /// For each state, the symbol that leads to it.
     labels: Vec<u32>,
     outputs: Vec<Output>,
     /// Number of states at depth zero and one.
     shallow: u32,
 }
 
-/// The position of a scan. Most symbols continue no key: then only the last one matters, and no state.
+/// The position of a scan. Most symbols continue no key; then only the last symbol matters, and no state.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct ScanPosition {
     /// The state, if at least two symbols of some key have been read.
@@ -33,16 +33,16 @@ pub(super) struct ScanPosition {
     lookahead: Lookahead,
 }
 
-/// A summary of a state that avoids loading it: whether a key ends there, and a bit set of the symbols that continue
-/// it. Several symbols share a bit.
+/// A summary of a state, which avoids loading the state: true if a key ends there, and a bit set of the symbols that
+/// continue it. Several symbols share a bit.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Lookahead(u32);
 
 #[derive(Clone, Copy)]
 struct Node {
-    /// The first of the children, which end where those of the next state begin.
+    /// The first child. The children end where those of the next state begin.
     first_child: u32,
-    /// The state of the longest proper suffix that is still the beginning of a key.
+    /// The state of the longest proper suffix that is a prefix of a key.
     fail: u32,
     /// The first key that ends here, as an index into the outputs.
     output: u32,
@@ -56,7 +56,7 @@ struct Output {
 impl ScanPosition {
     pub(super) const BEGUN: Self = Self { state: ROOT, last: 0, lookahead: Lookahead(0) };
 
-    /// The symbol read last, or 0.
+    /// Returns the last symbol, or 0.
     #[inline]
     pub(super) fn last(self) -> u32 {
         self.last
@@ -83,7 +83,7 @@ impl Lookahead {
         onward.fold(Self(if ends { Self::ENDS } else { 0 }), |lookahead, symbol| Self(lookahead.0 | Self::bit(symbol)))
     }
 
-    /// The summary of states whose continuations only their children know.
+    /// Returns the summary of a state whose continuations only its children know.
     fn open(ends: bool) -> Self {
         Self(if ends { u32::MAX } else { !Self::ENDS })
     }
@@ -100,7 +100,7 @@ impl Lookahead {
 }
 
 impl Automaton {
-    /// Builds from keys that are sorted, distinct, not empty, and free of the symbol 0.
+    /// Builds from keys that are sorted, distinct, non-empty, and free of the symbol 0.
     pub(super) fn build(keys: &[&[u32]]) -> Self {
         let mut builder = Builder::new(keys);
         while builder.has_states() {
@@ -109,7 +109,7 @@ impl Automaton {
         builder.finish()
     }
 
-    /// The state after one more symbol.
+    /// Returns the state after one more symbol.
     #[inline]
     pub(super) fn step(&self, mut state: u32, symbol: u32) -> u32 {
         loop {
@@ -123,7 +123,7 @@ impl Automaton {
         }
     }
 
-    /// Reads one more symbol: what [`Automaton::step`] does, without touching states that lead nowhere.
+    /// Advances by one symbol. Does the same as [`Automaton::step`], without visiting states that lead nowhere.
     #[inline]
     pub(super) fn advance(&self, cursor: ScanPosition, symbol: u32) -> ScanPosition {
         if cursor.lookahead.may_go_on(symbol) {
@@ -133,18 +133,18 @@ impl Automaton {
         }
     }
 
-    /// The state after a walk.
+    /// Returns the state at a scan position.
     pub(super) fn state_of(&self, cursor: ScanPosition) -> u32 {
         if cursor.has_state() { cursor.state } else { self.step(ROOT, cursor.last) }
     }
 
-    /// The indices of the keys that end in this state, the longest first.
+    /// Returns the indices of the keys that end in this state, longest first.
     pub(super) fn matches(&self, state: u32) -> impl Iterator<Item = usize> {
         let first = self.outputs.get(self.nodes[state as usize].output as usize);
         std::iter::successors(first, |output| self.outputs.get(output.next as usize)).map(|output| output.key as usize)
     }
 
-    /// Bytes on the heap.
+    /// Returns the number of bytes on the heap.
     pub(super) fn size(&self) -> usize {
         (self.initial.len() + self.labels.len()) * 4
             + self.nodes.len() * size_of::<Node>()
@@ -152,7 +152,7 @@ impl Automaton {
             + self.pairs.size()
     }
 
-    /// Returns the scan after two symbols, independent of earlier ones.
+    /// Returns the scan position after two symbols, independent of earlier ones.
     #[inline]
     fn begin(&self, first: u32, second: u32) -> ScanPosition {
         match self.pairs.find(first, second) {
@@ -209,7 +209,7 @@ impl Automaton {
         place.map(|place| first + place as u32)
     }
 
-    /// The first child of a state, and the symbols that lead to its children.
+    /// Returns the first child of a state, and the symbols that lead to its children.
     #[inline]
     fn children(&self, state: u32) -> (u32, &[u32]) {
         let (first, end) = (self.nodes[state as usize].first_child, self.nodes[state as usize + 1].first_child);
@@ -217,11 +217,11 @@ impl Automaton {
     }
 }
 
-/// The states behind two symbols: a table with open addressing, and before it a filter, of which each pair has two bits
-/// of one word.
+/// The states after two symbols: a hash table with open addressing, preceded by a filter in which each pair has two
+/// bits of one word.
 struct Pairs {
     filter: Vec<u64>,
-    /// Bits by which a hash is shifted to index the filter.
+    /// Bits by which a hash is shifted to get the filter index.
     filter_shift: u32,
     slots: Vec<Pair>,
     slot_mask: usize,
@@ -236,7 +236,7 @@ struct Pair {
     lookahead: Lookahead,
 }
 
-/// Bits of the filter for each pair: two of a hundred pairs that begin no key pass it.
+/// Filter bits per pair: two of a hundred pairs that begin no key pass it.
 const SPARSENESS: usize = 16;
 
 impl Pairs {
@@ -290,8 +290,8 @@ impl Pairs {
     }
 }
 
-/// A pair's place in the filter is in the highest bits, and that in the table in the lowest, into which those from the
-/// middle are mixed.
+/// Returns the hash of a pair. The highest bits index the filter, the lowest the table; the middle bits are mixed into
+/// the lowest.
 #[inline]
 fn hash_of(first: u32, second: u32) -> u64 {
     let product = (u64::from(first) << 32 | u64::from(second)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -336,7 +336,7 @@ impl<'keys> Builder<'keys> {
         !self.level.is_empty()
     }
 
-    /// Places the children of all states of the last level.
+    /// Appends the children of all states of the last level.
     fn append_level(&mut self) {
         let first_parent = self.automaton.nodes.len() - self.level.len();
         let first_child = self.automaton.nodes.len();
@@ -367,7 +367,7 @@ impl<'keys> Builder<'keys> {
         }
     }
 
-    /// The first two levels are found by their symbols alone.
+    /// Makes the first two levels accessible by their symbols alone.
     fn make_findable(&mut self, first_parent: usize, first_child: usize) {
         let automaton = &mut self.automaton;
         match self.depth {
@@ -389,7 +389,7 @@ impl<'keys> Builder<'keys> {
         }
     }
 
-    /// Gives the new states their suffixes and outputs. The states of all earlier levels are complete.
+    /// Sets suffixes and outputs of the new states. The states of all earlier levels are complete.
     fn link(&mut self, first_parent: usize, first_child: usize) {
         let pairs: Vec<_> = parents(&self.automaton.nodes, first_parent, first_child).collect();
         for ((parent, state), range) in pairs.into_iter().zip(&self.level) {
@@ -410,7 +410,7 @@ impl<'keys> Builder<'keys> {
 
     fn finish(self) -> Automaton {
         let mut automaton = self.automaton;
-        // Bounds the children of the last state, which has none.
+        // Limits the children of the last state, which has none.
         let end = automaton.nodes.len() as u32;
         automaton.nodes.push(Node { first_child: end, fail: ROOT, output: NONE });
         automaton.nodes.shrink_to_fit();
@@ -424,7 +424,7 @@ impl<'keys> Builder<'keys> {
     }
 }
 
-/// Each new state with its parent, in order.
+/// Returns each new state with its parent, in order.
 fn parents(nodes: &[Node], first_parent: usize, first_child: usize) -> impl Iterator<Item = (usize, usize)> {
     let end = nodes.len();
     (first_parent..first_child).flat_map(move |parent| {
@@ -439,7 +439,7 @@ mod tests {
 
     use super::*;
 
-    /// Pairs of (end, key) found in the text, by the automaton.
+    /// Returns the pairs of (end, key) that the automaton finds in the text.
     fn found(keys: &[Vec<u32>], text: &[u32]) -> Vec<(usize, usize)> {
         let borrowed: Vec<&[u32]> = keys.iter().map(Vec::as_slice).collect();
         let automaton = Automaton::build(&borrowed);

@@ -1,6 +1,6 @@
-//! Lays a listed word over the letters of a text that may spell it.
+//! Aligns a listed word with the letters of a text that may spell it.
 //!
-//! Repeated letters are laid over one letter of the word, except that those at its edges end at the first gap.
+//! Repeated letters are aligned with one letter of the word, except that those at its edges end at the first gap.
 
 use super::{
     confusables::leet_class,
@@ -11,14 +11,14 @@ use super::{
     types::ContentType,
 };
 
-/// A place in a text: offsets in bytes.
+/// A range of a text, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) start: usize,
     pub(super) end: usize,
 }
 
-/// A text as the verifier needs it.
+/// A text as needed by the verifier.
 pub(super) struct FoldedText<'text> {
     pub(super) text: &'text str,
     pub(super) letters: &'text [Letter],
@@ -39,11 +39,11 @@ pub(super) struct Candidate<'text> {
 
 #[cfg(test)]
 thread_local! {
-    /// Number of letters visited, to prove that time is linear.
+    /// Number of visited letters, to prove that the time is linear.
     pub(super) static VISITS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// Shorter words are too easily another word with one letter doubled.
+/// Shorter words too easily equal another word with one letter doubled.
 pub(super) const DOUBLING_LENGTH: usize = 5;
 
 /// A group of equal letters in the word, aligned with the text's run of them.
@@ -52,7 +52,7 @@ pub(super) struct Group {
     /// Index of the group's first letter in the word.
     pub(super) start: usize,
     pub(super) count: usize,
-    /// The letters of the text, those beyond the word's edges cut off.
+    /// The letters of the text, without those beyond the edges of the word.
     pub(super) first: usize,
     pub(super) last: usize,
 }
@@ -118,7 +118,7 @@ impl<'text> Candidate<'text> {
         groups
     }
 
-    /// Keeps the last piece without gaps, so that "best casino" does not reach back into a word before it.
+    /// Keeps the last part without gaps, so that "best casino" does not extend into a word before it.
     fn trim_front(&self, group: &mut Group) {
         let mut first = group.last;
         while first > group.first && !self.letter(first).gap.is_open() {
@@ -132,7 +132,7 @@ impl<'text> Candidate<'text> {
         group.last = piece.max(group.first + group.count - 1);
     }
 
-    /// A word of one repeated letter takes the first piece without gaps that is long enough, or else everything.
+    /// A word of one repeated letter gets the first sufficiently long part without gaps, or else everything.
     fn trim_single(&self, group: &mut Group) {
         let mut start = group.first;
         while start <= group.last {

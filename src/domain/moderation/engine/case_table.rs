@@ -1,4 +1,4 @@
-//! Runs the table of cases: texts that must be blocked or must pass, by trick.
+//! Runs the table of cases: texts that must be blocked or must pass, grouped by trick.
 
 use std::fmt::Write;
 
@@ -40,7 +40,7 @@ fn parse(line: usize, row: &str) -> Case<'_> {
     }
 }
 
-/// Replaces `\n`, `\t` and `\u{…}` by the characters they name.
+/// Replaces `\n`, `\t` and `\u{…}` by the characters they stand for.
 fn unescape(text: &str) -> String {
     let mut result = String::new();
     let mut rest = text;
@@ -63,7 +63,7 @@ fn unescape(text: &str) -> String {
 }
 
 #[test]
-fn every_case_is_judged_as_the_table_says() {
+fn blocks_and_passes_the_cases_of_the_table() {
     let mut failures = String::new();
     let (mut blocks, mut passes) = (0, 0);
     for case in cases() {

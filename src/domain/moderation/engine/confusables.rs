@@ -1,15 +1,15 @@
-//! Characters that readers take for others: small capitals, Cyrillic and Greek doubles, enclosed letters and digits.
+//! Characters that look like others: small capitals, similar Cyrillic and Greek letters, enclosed letters and digits.
 //!
-//! Only what Unicode's own compatibility mappings leave out. Han characters are never mapped to digits or to Latin
-//! letters, since a list with the character 三 in it would stop matching.
+//! Contains only mappings that Unicode's compatibility mappings lack. Han characters are never mapped to digits or
+//! Latin letters, because a list that contains the character 三 would stop matching.
 
-/// Source and target characters, side by side. Capitals that have no row of their own are looked up in lower case.
+/// Source and target characters, in parallel. Capitals without a row of their own are looked up in lower case.
 const PAIRS: &[(&str, &str)] = &[
     // Small capitals.
     ("ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘꞯʀꜱᴛᴜᴠᴡʏᴢ", "abcdefghijklmnopqrstuvwyz"),
     // Cyrillic.
     ("авсԁеһіјкӏмнорԛгѕтуѵԝхуьпшєёұү", "abcdehijklmhopqrstyvwxybnweeyy"),
-    // Greek, whose capital and small letters resemble different Latin letters.
+    // Greek, whose capitals and small letters resemble different Latin letters.
     ("ΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", "abezhikmnoptyx"),
     ("αβγεηικμνορστυχωϲϳϹϺ", "abyenikuvopotuxwcjcm"),
     // Lisu.
@@ -22,7 +22,7 @@ const PAIRS: &[(&str, &str)] = &[
     ("օսոհցզյլՏՍՕԼ", "ounhgqjlsuol"),
     // Latin letters with strokes and hooks, and phonetic letters.
     ("ɑɐəɛɡɩıʌʋɦɾʈɖɓƅƈɗƒɠƙłɫɱɲŋɵøƥɋʂƭŧħđʉƶʐȥɏƴðþƀɨɯɹʇʞȼɇɉɍ", "aaeegiivvhrtdbbcdfgkllmnnoopqstthduzzzyydpbimrtkcejr"),
-    // Han characters in other clothes: bopomofo, katakana, radicals.
+    // Lookalikes of Han characters: bopomofo, katakana, radicals.
     ("ㄧㄚロニハエカタト", "一丫口二八工力夕卜"),
     ("⺟⺠⻅⻉⻋⻓⻔⻘⻚⻛⻜⻝⻢⻤⻥⻦⻨⻩⻬⻰⻳", "母民见贝车长门青页风飞食马鬼鱼鸟麦黄齐龙龟"),
 ];
@@ -31,7 +31,7 @@ const PAIRS: &[(&str, &str)] = &[
 /// negative squared, regional indicators.
 const ENCLOSED_ALPHABETS: &[u32] = &[0x1_F150, 0x1_F170, 0x1_F1E6];
 
-/// Ranges of enclosed numbers without a compatibility mapping: first code point, its number, how many.
+/// Ranges of enclosed numbers without a compatibility mapping: first code point, its number, length.
 const ENCLOSED_NUMBERS: &[(u32, u32, u32)] = &[
     (0x24EB, 11, 10),
     (0x24F5, 1, 10),
@@ -43,7 +43,7 @@ const ENCLOSED_NUMBERS: &[(u32, u32, u32)] = &[
     (0x1_F10C, 0, 1),
 ];
 
-/// Characters that are read as several letters, and the only regional pictographs that spell words.
+/// Characters read as several letters, and the only regional indicators that spell words.
 const SPELLED: &[(char, &str)] = &[
     ('🆎', "ab"),
     ('🆑', "cl"),
@@ -61,7 +61,7 @@ const SPELLED: &[(char, &str)] = &[
     ('ß', "ss"),
 ];
 
-/// The zeros of the decimal digits of other scripts; the nine digits after each zero follow it.
+/// The zeros of the decimal digits of other scripts. The other nine digits follow each zero.
 const ZEROS: &[u32] = &[
     0x660, 0x6F0, 0x7C0, 0x966, 0x9E6, 0xA66, 0xAE6, 0xB66, 0xBE6, 0xC66, 0xCE6, 0xD66, 0xDE6, 0xE50, 0xED0, 0xF20,
     0x1040, 0x1090, 0x17E0, 0x1810, 0x1946, 0x19D0, 0x1A80, 0x1A90, 0x1B50, 0x1BB0, 0x1C40, 0x1C50, 0xA620, 0xA8D0,
@@ -70,7 +70,7 @@ const ZEROS: &[u32] = &[
     0x1_6A60, 0x1_6AC0, 0x1_6B50, 0x1_E140, 0x1_E2F0, 0x1_E4F0, 0x1_E950,
 ];
 
-/// Pairs of a character and the single character that it is taken for.
+/// Returns pairs of a character and the single character that it resembles.
 pub(super) fn pairs() -> impl Iterator<Item = (char, char)> {
     let digits = ZEROS.iter().flat_map(|&zero| (0..10).map(move |value| (zero + value, 0x30 + value)));
     let letters = ENCLOSED_ALPHABETS.iter().flat_map(|&first| (0..26).map(move |value| (first + value, 0x61 + value)));
@@ -79,7 +79,7 @@ pub(super) fn pairs() -> impl Iterator<Item = (char, char)> {
     PAIRS.iter().flat_map(|(sources, targets)| sources.chars().zip(targets.chars())).chain(coded)
 }
 
-/// Characters that represent several, with the text that they represent.
+/// Returns characters that represent several, with the text that they represent.
 pub(super) fn spellings() -> impl Iterator<Item = (char, String)> {
     let numbers = ENCLOSED_NUMBERS.iter().flat_map(|&(first, number, count)| {
         (0..count).filter_map(move |step| Some((char::from_u32(first + step)?, (number + step).to_string())))
@@ -105,7 +105,7 @@ pub(super) fn leet_class(character: char) -> Option<char> {
     })
 }
 
-/// Returns true if a character that is not a letter may be used for this letter.
+/// Returns true if a character that is no letter may replace this letter.
 pub(super) fn is_leet_for(character: char, letter: char) -> bool {
     matches!(
         (letter, character),

@@ -1,7 +1,7 @@
-//! A dictionary of common Chinese words, to tell a listed word from two adjacent innocent ones.
+//! A dictionary of common Chinese words, to distinguish a listed word from two adjacent innocent ones.
 //!
-//! Chinese has no spaces: 海军刀枪 contains 军刀. The most probable segmentation around a match decides, and a word boundary
-//! inside the match acquits. Knows words of one to four characters; it is not a segmenter for prose.
+//! Chinese has no spaces: 海军刀枪 contains 军刀. The most probable segmentation around a match decides: a word boundary
+//! inside the match exempts it. Knows words of one to four characters; it is no segmenter for prose.
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -9,20 +9,20 @@ use super::folding::{Fold, folding};
 
 const WORDS: &str = include_str!("../../../../assets/han-words.txt");
 
-/// Words that the list lacks: newer ones, and those of this app's subject. All get the same middling frequency.
+/// Words that the list lacks: new words and those of this app's subject. All get the same medium frequency.
 const SUPPLEMENT: &str = "微信 微博 抖音 快手 淘宝 支付宝 网购 网红 网贷 直播 主播 弹幕 朋友圈 公众号 二维码 小程序 视频号 \
     加微信 扫码 手机号 短信 截图 点赞 评论 私信 群主 群聊 好友 客服 快递 外卖 博客 博主 \
     卦象 乾卦 坤卦 本卦 变卦 互卦 卦辞 爻辞 六爻 动爻 起卦 占卜 占卦 卜卦 问卦 解卦 算卦 周易 易经 吉凶 大吉 \
     宝宝 天天 加油 性别 性格 法律 发现 现金流 出货 进货";
 
-/// The longest word kept.
-const LONGEST: usize = 4;
-/// Characters around a match that are segmented.
-const REACH: usize = 8;
+/// Maximum length of a word.
+const MAX_WORD_LENGTH: usize = 4;
+/// Number of characters around a match that are segmented.
+const CONTEXT_LENGTH: usize = 8;
 /// Twice the binary logarithm of the number of words counted for the frequencies.
-const TOTAL: i32 = 52;
-/// Frequency class of the supplement.
-const MIDDLING: u8 = 16;
+const TOTAL_FREQUENCY: i32 = 52;
+/// The frequency class of the supplement.
+const MEDIUM_FREQUENCY: u8 = 16;
 
 /// Words with their frequency classes: twice the binary logarithm of their count.
 pub(super) struct Dictionary {
@@ -30,7 +30,7 @@ pub(super) struct Dictionary {
     classes: HashMap<u64, u8>,
 }
 
-/// The one dictionary of the process.
+/// Returns the dictionary of the process.
 pub(super) fn dictionary() -> &'static Dictionary {
     static DICTIONARY: LazyLock<Dictionary> = LazyLock::new(Dictionary::read);
     &DICTIONARY
@@ -44,16 +44,16 @@ impl Dictionary {
 
     /// Returns true if a word begins before this position of a text and ends after it.
     pub(super) fn straddles(&self, text: &[char], place: usize) -> bool {
-        let starts = place.saturating_sub(LONGEST - 1)..place;
-        starts
-            .into_iter()
-            .any(|start| (place + 1..=(start + LONGEST).min(text.len())).any(|end| self.contains(&text[start..end])))
+        let starts = place.saturating_sub(MAX_WORD_LENGTH - 1)..place;
+        starts.into_iter().any(|start| {
+            (place + 1..=(start + MAX_WORD_LENGTH).min(text.len())).any(|end| self.contains(&text[start..end]))
+        })
     }
 
     /// Returns true if the most probable segmentation has a boundary inside `first..=last` of a text without gaps.
     pub(super) fn cuts(&self, text: &[char], first: usize, last: usize) -> bool {
-        let window_start = first.saturating_sub(REACH);
-        let window_end = (last + 1 + REACH).min(text.len());
+        let window_start = first.saturating_sub(CONTEXT_LENGTH);
+        let window_end = (last + 1 + CONTEXT_LENGTH).min(text.len());
         let window =
             Window { letters: &text[window_start..window_end], first: first - window_start, last: last - window_start };
         self.is_straddled(&window) && self.best_reading_cuts(&window)
@@ -61,22 +61,22 @@ impl Dictionary {
 
     fn is_straddled(&self, window: &Window<'_>) -> bool {
         (0..window.letters.len()).any(|start| {
-            (2..=LONGEST).any(|length| {
+            (2..=MAX_WORD_LENGTH).any(|length| {
                 window.is_cut_by(start, start + length)
                     && window.letters.get(start..start + length).is_some_and(|letters| self.contains(letters))
             })
         })
     }
 
-    /// Best sums of logarithms over all ways to cut the window, apart for readings that cut the listed word and those
-    /// that do not. A tie counts against the text.
+    /// Returns true if the best segmentation cuts the listed word. Compares the best sums of logarithms of both kinds
+    /// of segmentation. In a tie the text is flagged.
     fn best_reading_cuts(&self, window: &Window<'_>) -> bool {
         let length = window.letters.len();
         let mut whole = vec![i32::MIN / 2; length + 1];
         let mut cut = whole.clone();
         whole[0] = 0;
         for start in 0..length {
-            for end in start + 1..=(start + LONGEST).min(length) {
+            for end in start + 1..=(start + MAX_WORD_LENGTH).min(length) {
                 let Some(weight) = self.weight(&window.letters[start..end]) else {
                     continue;
                 };
@@ -95,21 +95,21 @@ impl Dictionary {
         cut[length] > whole[length]
     }
 
-    /// A single letter is always a possible word.
+    /// Returns the weight of a word. A single letter is always a possible word.
     fn weight(&self, letters: &[char]) -> Option<i32> {
         let class = self.class(letters).or((letters.len() == 1).then_some(0))?;
-        Some(i32::from(class) - TOTAL)
+        Some(i32::from(class) - TOTAL_FREQUENCY)
     }
 
-    /// Assumes a frequency of at least 300, 10 or 3 counts for a listed word, by length: long ones seldom occur by
-    /// chance, but are rarer in any text.
+    /// Returns the weight of the listed word. Assumes a frequency of at least 300, 10 or 3, by length: long words
+    /// seldom occur by chance, but are rarer in all texts.
     fn listed_weight(&self, letters: &[char]) -> i32 {
         let prior = match letters.len() {
             0..=2 => 16,
             3 => 7,
             _ => 3,
         };
-        prior.max(self.class(letters).map_or(0, i32::from)) - TOTAL
+        prior.max(self.class(letters).map_or(0, i32::from)) - TOTAL_FREQUENCY
     }
 
     fn class(&self, letters: &[char]) -> Option<u8> {
@@ -121,7 +121,7 @@ impl Dictionary {
         WORDS.lines().filter(|line| !line.starts_with('#')).for_each(|line| dictionary.read_line(line));
         for word in SUPPLEMENT.split_whitespace() {
             let folded: Vec<char> = word.chars().filter_map(folded_letter).collect();
-            dictionary.insert(&folded, MIDDLING);
+            dictionary.insert(&folded, MEDIUM_FREQUENCY);
         }
         dictionary
     }
@@ -142,7 +142,7 @@ impl Dictionary {
         }
     }
 
-    /// Keeps the higher class of a word that comes twice.
+    /// Keeps the higher class of a word that occurs twice.
     fn insert(&mut self, letters: &[char], class: u8) {
         let Some(key) = key_of(letters) else { return };
         let stored = self.classes.entry(key).or_default();
@@ -150,7 +150,7 @@ impl Dictionary {
     }
 }
 
-/// Letters around a listed word, which is `first..=last` of them.
+/// The letters around a listed word, which is `first..=last` of them.
 struct Window<'text> {
     letters: &'text [char],
     first: usize,
@@ -181,9 +181,10 @@ fn class_of_code(code: char) -> Option<u8> {
     }
 }
 
-/// Sixteen bits a letter. Nothing for longer words and for letters beyond the basic plane, of which there are none.
+/// Returns the key of a word, with sixteen bits per letter; `None` for longer words and for letters beyond the basic
+/// plane, which the dictionary lacks.
 fn key_of(letters: &[char]) -> Option<u64> {
-    if letters.is_empty() || letters.len() > LONGEST {
+    if letters.is_empty() || letters.len() > MAX_WORD_LENGTH {
         return None;
     }
     letters.iter().try_fold(0, |key, &letter| Some(key << 16 | u64::from(u16::try_from(letter as u32).ok()?)))
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_is_meant_is_not_cut() {
+    fn keeps_intended_words() {
         for (text, word) in
             [("他天天在网上赌博害人", "赌博"), ("你他妈的滚", "妈的"), ("赌博机", "赌博"), ("王八蛋", "王八蛋")]
         {
@@ -218,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn two_words_that_meet_are_told_apart() {
+    fn cuts_between_adjacent_words() {
         for (text, word) in [
             ("妈妈的生日", "妈的"),
             ("南京市长江大桥", "市长"),

@@ -1,8 +1,8 @@
-//! Emoji that contain letters or digits: a flag is two letters and a picture, 🆗 is two letters and a button.
+//! Emoji that contain letters or digits: a flag is two letters, and 🆗 is a button with two letters.
 //!
-//! Such a character has two readings: as its letters, and as an emoji that hides a word like any other. The first
-//! reading is the text as it is. The second replaces each of them by an emoji without letters and of the same length in
-//! bytes, so that positions in it are positions in the text.
+//! Such a character has two readings: as its letters, and as an emoji that disguises a word like any other symbol. The
+//! first reading is the text itself. The second replaces each such emoji by one without letters and with the same
+//! length in bytes, so that its positions are positions in the text.
 
 use std::ops::RangeInclusive;
 
@@ -25,17 +25,17 @@ const EMOJI: &[RangeInclusive<char>] = &[
     '🉐'..='🉑',
 ];
 
-/// Makes a key of the digit before it.
+/// Turns the digit before it into a key.
 const KEYCAP: char = '\u{20E3}';
-/// Asks for the picture of the character before it, and not for its letter.
+/// Selects the picture of the character before it instead of its letter.
 const PICTURE: char = '\u{FE0F}';
 
-/// The characters by which a text shows that it may have a second reading.
+/// Returns the characters that indicate a second reading.
 pub(super) fn signs() -> impl Iterator<Item = char> {
     EMOJI.iter().cloned().flatten().chain(std::iter::once(KEYCAP))
 }
 
-/// The text with such emoji as mere separators. Nothing if it has none.
+/// Returns the text with such emoji as mere separators; `None` if it has none.
 pub(super) fn without_letters(text: &str) -> Option<String> {
     let mut other = String::with_capacity(text.len());
     let mut has_any = false;
@@ -48,12 +48,12 @@ pub(super) fn without_letters(text: &str) -> Option<String> {
     has_any.then_some(other)
 }
 
-/// Returns true if the following characters make a keycap of a digit.
+/// Returns true if the following characters turn a digit into a keycap.
 fn is_key(after: &str) -> bool {
     after.strip_prefix(PICTURE).unwrap_or(after).starts_with(KEYCAP)
 }
 
-/// A sign of so many bytes that means nothing to any word.
+/// Returns a sign of this length in bytes that is part of no word.
 const fn separator(bytes: usize) -> char {
     match bytes {
         1 => '_',
@@ -69,7 +69,7 @@ mod tests {
     use crate::domain::moderation::engine::folding::{Fold, folding};
 
     #[test]
-    fn every_such_emoji_has_letters_and_its_stand_in_has_none() {
+    fn replaced_emoji_have_letters_and_replacements_none() {
         for emoji in signs().filter(|&sign| sign != KEYCAP) {
             assert!(matches!(folding().fold(emoji), Fold::Letter(_) | Fold::Letters(_)), "{emoji}");
             assert_eq!(folding().fold(separator(emoji.len_utf8())), Fold::Separator, "{emoji}");
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn places_stay_what_they_were() {
+    fn positions_stay_the_same() {
         assert_eq!(without_letters("赌🇨🇳1️⃣1博").as_deref(), Some("赌😀😀_\u{fe0f}\u{20e3}1博"));
         assert_eq!(without_letters("赌1博 ⓐ😀\u{fe0f}"), None);
     }

@@ -1,7 +1,7 @@
 //! Folds each character to its comparison form: without width, case, script and style, one character at a time.
 //!
 //! The table is computed from Unicode's data and two committed lists at first use (some milliseconds) and never
-//! changes. Folding ignores neighbours, so offsets into the original text stay exact; as a consequence, conjoining
+//! changes. Folding ignores neighbours, so that offsets into the original text stay exact. As a consequence, conjoining
 //! Korean letters stay separate. Folding is idempotent.
 
 use std::{ops::Range, sync::LazyLock};
@@ -13,12 +13,12 @@ use crate::types::is_invisible;
 
 const SIMPLIFIED: &str = include_str!("../../../../assets/traditional-simplified.tsv");
 
-/// Maximum length of a chain of mappings, which bounds the work if two lists contradict each other.
-const LONGEST_CHAIN: usize = 6;
+/// Maximum length of a chain of mappings, which limits the work if two lists contradict each other.
+const MAX_CHAIN_LENGTH: usize = 6;
 
-/// From here on there are only tags, private-use and unassigned characters.
+/// From this code point on there are only tags, private-use and unassigned characters.
 const FIRST_UNUSED: u32 = 0x3_2400;
-/// Tags, and variants of the characters before them.
+/// Tags, and variation selectors.
 const TAGS: Range<u32> = 0xE_0000..0xE_1000;
 
 /// The class of a character in comparisons.
@@ -28,17 +28,17 @@ pub(super) enum Fold<'table> {
     Letter(char),
     /// One character that is read as several.
     Letters(&'table [char]),
-    /// A space, symbol, bracket or emoji: it may hide inside a word.
+    /// A space, symbol, bracket or emoji: it may disguise a word.
     Separator,
-    /// A mark that ends a clause, or a line break: it seldom hides inside a word.
+    /// A mark that ends a clause, or a line break: it seldom disguises a word.
     Stop,
-    /// Drawn on the character before it.
+    /// Combines with the character before it.
     Mark,
     /// A character without a glyph.
     Invisible,
 }
 
-/// The kind of a letter, which decides how it interacts with its neighbours.
+/// The kind of a letter, which determines how it interacts with its neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LetterClass {
     Digit,
@@ -54,7 +54,7 @@ pub(super) enum LetterClass {
 pub(super) struct Folding {
     table: CodePointTable,
     expansions: Vec<Vec<char>>,
-    /// Folded letter and a character that folds to it, sorted, without letters that fold to themselves.
+    /// Pairs of a folded letter and a character that folds to it, sorted. Letters that fold to themselves are omitted.
     sources: Vec<(char, char)>,
 }
 
@@ -68,7 +68,7 @@ const STOP: u32 = 4 << TAG_SHIFT;
 const MARK: u32 = 5 << TAG_SHIFT;
 const INVISIBLE: u32 = 6 << TAG_SHIFT;
 
-/// The one table of the process.
+/// Returns the folding table of the process.
 pub(super) fn folding() -> &'static Folding {
     static FOLDING: LazyLock<Folding> = LazyLock::new(Folding::computed);
     &FOLDING
@@ -91,13 +91,13 @@ impl Folding {
         }
     }
 
-    /// A table of the same characters that holds what the function makes of their folds. A letter that folds to
-    /// itself appears as `None`, since thousands of such letters share one entry.
+    /// Returns a table of the same characters with the entries that the function computes from their folds. A letter
+    /// that folds to itself is passed as `None`, because thousands of such letters share one entry.
     pub(super) fn mapped(&self, entry_of: impl Fn(Option<Fold<'_>>) -> u32) -> CodePointTable {
         self.table.mapped(|entry| entry_of((entry != SAME).then(|| self.decode(entry, '\0'))))
     }
 
-    /// The characters that fold to this letter, itself left out.
+    /// Returns the characters that fold to this letter, except itself.
     pub(super) fn sources_of(&self, letter: char) -> impl Iterator<Item = char> {
         let first = self.sources.partition_point(|&(folded, _)| folded < letter);
         self.sources[first..].iter().take_while(move |&&(folded, _)| folded == letter).map(|&(_, source)| source)
@@ -128,7 +128,7 @@ impl Folding {
     }
 }
 
-/// The class of a folded letter.
+/// Returns the class of a folded letter.
 pub(super) fn class_of(letter: char) -> LetterClass {
     match letter {
         '0'..='9' => LetterClass::Digit,
@@ -138,21 +138,21 @@ pub(super) fn class_of(letter: char) -> LetterClass {
     }
 }
 
-/// A mark that is part of a word's meaning (`100%`, `c++`), in its plain form.
+/// Returns the plain form of a mark that is part of a word's meaning (`100%`, `c++`).
 pub(super) fn meaningful_symbol(character: char) -> Option<char> {
     let plain = std::iter::once(character).nfkc().next().unwrap_or(character);
     "%+#@$&*=/\\^~<>|".contains(plain).then_some(plain)
 }
 
-/// A full stop in any script, as its plain form.
+/// Returns the plain form of a full stop in any script.
 pub(super) fn full_stop(character: char) -> Option<char> {
     matches!(character, '.' | '。' | '．' | '｡' | '․').then_some('.')
 }
 
-/// Single mappings, gathered before the table is computed.
+/// Mappings of single characters, collected before the table is computed.
 struct Rules {
     single: CodePointTable,
-    /// Sorted by their source.
+    /// Sorted by source.
     spelled: Vec<(char, String)>,
 }
 
@@ -179,7 +179,7 @@ impl Rules {
             return if character.is_alphanumeric() { SAME } else { SEPARATOR };
         }
         let mut letters = Vec::new();
-        self.expand(character, LONGEST_CHAIN, &mut letters);
+        self.expand(character, MAX_CHAIN_LENGTH, &mut letters);
         match letters[..] {
             [] => SEPARATOR,
             [letter] if letter == character => SAME,
@@ -201,7 +201,7 @@ impl Rules {
         }
     }
 
-    /// The next form of a character, or nothing if it has its last one.
+    /// Returns the next form of a character; `None` if there is none.
     fn mapped(&self, character: char) -> Option<String> {
         if let Some(target) = char::from_u32(self.single.get(character)).filter(|&target| target != '\0') {
             return Some(target.to_string());
@@ -229,8 +229,8 @@ fn special_entry(character: char) -> Option<u32> {
         return Some(STOP);
     }
     match character {
-        // Trade marks would glue two letters to the word before them, and the Japanese long vowel serves as a dash.
-        // A modifier apostrophe counts as a letter in Unicode.
+        // Trade marks would join two letters to the word before them, and the Japanese long vowel serves as a dash. A
+        // modifier apostrophe counts as a letter in Unicode.
         '™' | '℠' | 'ー' | 'ｰ' | 'ʼ' | '\t' => Some(SEPARATOR),
         // Elongation characters are not letters.
         '\u{640}' | '\u{7FA}' => Some(MARK),
@@ -239,8 +239,8 @@ fn special_entry(character: char) -> Option<u32> {
     }
 }
 
-/// Letters that only the lists of single mappings may change: Korean syllables are not taken apart, and Han
-/// characters need not be asked for a decomposition.
+/// Returns true for letters that only single mappings may change: Korean syllables are not decomposed, and Han
+/// characters need no decomposition lookup.
 fn is_plain(character: char) -> bool {
     matches!(
         character,
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn width_case_and_style_are_taken_away() {
+    fn removes_width_case_and_style() {
         for styled in ["ＣＡＳＩＮＯ", "ⓒⓐⓢⓘⓝⓞ", "🅒🅐🅢🅘🅝🅞", "🄲🄰🅂🄸🄽🄾", "⒞⒜⒮⒤⒩⒪", "𝕔𝕒𝕤𝕚𝕟𝕠", "ᴄᴀꜱɪɴᴏ", "сáѕìnο", "🇨🇦🇸🇮🇳🇴"]
         {
             assert_eq!(folded(styled), "casino", "{styled}");
@@ -305,14 +305,14 @@ mod tests {
     }
 
     #[test]
-    fn scripts_and_marks_are_taken_away() {
+    fn removes_script_variants_and_marks() {
         assert_eq!(folded("賭博⼤麻ﾄ"), "赌博大麻卜");
         assert_eq!(folded("赌\u{200b}博\u{336}\u{fe0f}1\u{fe0f}\u{20e3}"), "赌博1");
         assert_eq!(folded("三、四 五"), "三|四 五");
     }
 
     #[test]
-    fn folding_is_final() {
+    fn folding_is_idempotent() {
         for character in (0..0x11_0000).filter_map(char::from_u32) {
             let once = match folding().fold(character) {
                 Fold::Letter(letter) => vec![letter],
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn sources_lead_back_to_their_letter() {
+    fn sources_fold_to_their_letter() {
         assert!(folding().sources_of('赌').any(|source| source == '賭'));
         assert!(folding().sources_of('a').all(|source| folding().fold(source) == Fold::Letter('a')));
     }

@@ -7,8 +7,8 @@ use super::{
     types::ContentType,
 };
 
-/// Visible separators that a word may have in one gap outside nicknames.
-const WIDEST_GAP: u8 = 6;
+/// Maximum visible separators in one gap of a word outside nicknames.
+const MAX_GAP: u8 = 6;
 
 impl Candidate<'_> {
     pub(super) fn has_allowed_spaced_gaps(&self, alignment: &Alignment) -> bool {
@@ -28,13 +28,13 @@ impl Candidate<'_> {
         if is_letter_spaced && self.is_lone_pair(alignment) && !self.letter(alignment.last).gap.has_stop() {
             return true;
         }
-        // One gap only is "a ss", which English has; two are none of its habits.
+        // A single gap, as in "a ss", is common in English; two gaps are not.
         let gaps = (alignment.first + 1..=alignment.last).filter(|&index| self.letter(index).gap.is_open());
         (is_letter_spaced && gaps.count() > 1) || self.has_only_symbol_gaps(&open)
     }
 
-    /// Returns true if the two letters of a short name (v x, Q Q) are among Chinese text and not in a row of Latin
-    /// words.
+    /// Returns true if the two letters of a short name (v x, Q Q) are inside Chinese text and not in a sequence of
+    /// Latin words.
     fn is_lone_pair(&self, alignment: &Alignment) -> bool {
         let before = alignment.first.checked_sub(1).map(|index| self.letter(index));
         let after = self.page.letters.get(alignment.last + 1);
@@ -50,7 +50,7 @@ impl Candidate<'_> {
         is_spaced(self.letter(index - 1)) && is_spaced(self.letter(index))
     }
 
-    /// Short numbers with a point or a dash in them are other numbers.
+    /// Decides on gaps in a number. Short numbers with a point or a dash inside are other numbers.
     fn has_allowed_digit_gaps(&self, open: &[usize], is_letter_spaced: bool) -> bool {
         match self.pattern.letters.len() {
             0..=3 => false,
@@ -59,27 +59,28 @@ impl Candidate<'_> {
         }
     }
 
-    /// Symbols inside a word hide it; spaces separate words. A nickname is too short for prose.
+    /// Returns true if only symbols disguise the word. Spaces separate words, except in nicknames, which are too short
+    /// for prose.
     fn has_only_symbol_gaps(&self, open: &[usize]) -> bool {
         let gaps = || open.iter().map(|&index| (index, self.letter(index).gap));
         if self.page.content_type == ContentType::Nickname {
             return self.pattern.letters.len() >= DOUBLING_LENGTH || gaps().all(|(_, gap)| !gap.has_space);
         }
         gaps().all(|(index, gap)| {
-            let separates = gap.has_space || gap.has_stop() || gap.size > WIDEST_GAP;
+            let separates = gap.has_space || gap.has_stop() || gap.size > MAX_GAP;
             let contracts = gap.has_apostrophe && self.is_contraction(index);
             !separates && !contracts
         })
     }
 
-    /// Returns true if the letters up to the next gap are the end of a contraction: she'll, they've, it's.
+    /// Returns true if the letters before the next gap are the end of a contraction: she'll, they've, it's.
     fn is_contraction(&self, index: usize) -> bool {
         let end = self.piece_end(index, (index + 3).min(self.page.letters.len() - 1));
         let tail: String = self.page.letters[index..=end].iter().map(|letter| letter.value).collect();
         matches!(tail.as_str(), "s" | "t" | "d" | "m" | "ll" | "re" | "ve")
     }
 
-    /// Returns true if the match is a part of a longer row of single letters, as "a s s" is in "c l a s s y".
+    /// Returns true if the match is a part of a longer sequence of single letters, as "a s s" is in "c l a s s y".
     fn is_inside_letter_spacing(&self, alignment: &Alignment) -> bool {
         let before = alignment.first.checked_sub(1).filter(|&index| self.is_lone_letter(index));
         let after = Some(alignment.last + 1).filter(|&index| self.is_lone_letter(index));
@@ -106,7 +107,7 @@ impl Candidate<'_> {
             return true;
         }
         let is_nickname = self.page.content_type == ContentType::Nickname;
-        let is_wide = open.iter().any(|&index| self.letter(index).gap.size > WIDEST_GAP);
+        let is_wide = open.iter().any(|&index| self.letter(index).gap.size > MAX_GAP);
         let has_stop = open.iter().any(|&index| self.letter(index).gap.has_stop());
         (is_nickname || !is_wide)
             && (!has_stop || self.may_cross_stops(alignment))
@@ -128,7 +129,7 @@ impl Candidate<'_> {
         }
     }
 
-    /// Returns true if a part of the match beside a gap belongs to a common word outside it: 赌 博物馆.
+    /// Returns true if letters of the match beside a gap belong to a common word outside it: 赌 博物馆.
     fn is_joined_outside(&self, alignment: &Alignment, open: &[usize]) -> bool {
         open.iter().any(|&gap| {
             let ends_outside = (gap..gap + 4).any(|end| end > alignment.last && self.is_common_word(gap, end));
@@ -146,7 +147,7 @@ impl Candidate<'_> {
         is_whole && dictionary().contains(&letters.iter().map(|letter| letter.value).collect::<Vec<_>>())
     }
 
-    /// Returns true if a match without gaps only arises where two other words meet.
+    /// Returns true if a match without gaps only arises where two other words are adjacent.
     pub(super) fn is_innocent_in_context(&self, alignment: &Alignment) -> bool {
         let (first, last) = (alignment.core_first, alignment.core_last);
         let is_ideographic = |index: usize| self.letter(index).class == LetterClass::Ideographic;

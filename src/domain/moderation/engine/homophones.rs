@@ -1,4 +1,4 @@
-//! Matches of a word by its sound.
+//! Matches of a word by pronunciation.
 
 use super::{
     candidate::{Alignment, Candidate},
@@ -8,8 +8,8 @@ use super::{
 };
 
 impl Candidate<'_> {
-    /// Returns true if homophones of the word are here and are not a word of their own: with the same tones, or with
-    /// most letters of the listed word unchanged.
+    /// Returns true if the letters are homophones of the word and no word themselves: either with the same tones, or
+    /// with most letters of the listed word unchanged.
     pub(super) fn is_homophone(&self, alignment: &Alignment) -> bool {
         let shown = &self.page.letters[alignment.first..=alignment.last];
         let word = self.pattern.letters;
@@ -25,7 +25,7 @@ impl Candidate<'_> {
     }
 }
 
-/// Returns true if the letters are a word, or adjacent words with a meaning of their own.
+/// Returns true if the letters are a word, or adjacent words.
 fn is_common(shown: &[Letter]) -> bool {
     let values: Vec<char> = shown.iter().map(|letter| letter.value).collect();
     let is_word = |letters: &[char]| dictionary().contains(letters);

@@ -13,7 +13,7 @@ pub(super) struct Letter {
     pub(super) value: char,
     pub(super) class: LetterClass,
     pub(super) gap: Gap,
-    /// Offsets of the original character, in bytes.
+    /// The byte offset of the original character.
     pub(super) start: u32,
     pub(super) end: u32,
 }
@@ -21,7 +21,7 @@ pub(super) struct Letter {
 /// The gap between a letter and the one before it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Gap {
-    /// Visible separators, a run of equal ones counted once.
+    /// Visible separators; a run of equal ones counts once.
     pub(super) size: u8,
     pub(super) stop: Stop,
     pub(super) has_space: bool,
@@ -71,8 +71,8 @@ pub(super) fn read(text: &str, signs: bool) -> Vec<Letter> {
     reader.letters
 }
 
-/// Groups letters by the symbols under which the automaton knows them. Symbols for which `repeats` is false, and
-/// unknown ones, stay alone.
+/// Groups letters by their symbols in the automaton. Symbols for which `repeats` is false, and unknown symbols, stay
+/// single.
 pub(super) fn runs(letters: &[Letter], symbol_of: impl Fn(&Letter) -> (u32, bool)) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::with_capacity(letters.len());
     for (index, letter) in letters.iter().enumerate() {
@@ -123,7 +123,7 @@ impl Reader {
 
     fn separate(&mut self, character: char, is_stop: bool) {
         let is_space = character.is_whitespace();
-        // A full stop joins letters (`t.me`) unless a space follows it.
+        // A full stop joins letters (`t.me`) unless a space follows.
         let ends_sentence = is_space && self.last == Some('.');
         let stop = match (is_stop, is_space) {
             _ if ends_sentence => Stop::ClauseMark,
@@ -140,7 +140,7 @@ impl Reader {
         }
     }
 
-    /// Marks are drawn on their letter, so masking the letter has to mask them.
+    /// Extends the last letter by its marks, so that masking the letter masks them too.
     fn extend_last_letter(&mut self) {
         if !self.gap.is_open()
             && let Some(letter) = self.letters.last_mut()
@@ -151,7 +151,7 @@ impl Reader {
     }
 }
 
-/// Returns the plain form of a sign that may be used as a letter.
+/// Returns the plain form of a sign that may replace a letter.
 pub(super) fn leet_sign(character: char) -> Option<char> {
     let plain = match character {
         '！' => '!',
@@ -164,7 +164,7 @@ pub(super) fn leet_sign(character: char) -> Option<char> {
     (matches!(plain, '!' | '@' | '$' | '|' | '+' | '€') && leet_class(plain).is_some()).then_some(plain)
 }
 
-/// All signs that [`leet_sign`] knows, with their plain forms.
+/// Returns all signs of [`leet_sign`] with their plain forms.
 pub(super) fn leet_signs() -> impl Iterator<Item = (char, char)> {
     "!@$|+€！＠＄﹩｜＋".chars().filter_map(|sign| Some((sign, leet_sign(sign)?)))
 }
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn letters_know_their_place_and_their_gap() {
+    fn letters_have_their_position_and_gap() {
         let letters = read("赌\u{336} ~~博。ok", false);
         let places: Vec<_> =
             letters.iter().map(|letter| (letter.value, letter.start, letter.end, letter.gap.size)).collect();
@@ -183,13 +183,13 @@ mod tests {
     }
 
     #[test]
-    fn letters_of_one_character_share_its_place() {
+    fn letters_of_one_character_share_its_position() {
         let letters = read("㎏", false);
         assert_eq!((letters.len(), letters[1].start, letters[1].end), (2, 0, 3));
     }
 
     #[test]
-    fn runs_reach_across_gaps() {
+    fn runs_span_gaps() {
         let letters = read("赌 赌博", false);
         let runs = runs(&letters, |letter| (letter.value as u32, true));
         assert_eq!((runs.len(), runs[0].last), (2, 1));

@@ -1,7 +1,7 @@
 //! The words of a list in their comparison form.
 //!
-//! A word goes through the same folding as a text. Its spaces and joiners are stored as positions where a text may have
-//! a gap. Signs with a meaning (`100%`, `c++`, `a*b`) must appear in the text, so a wildcard is a plain character here.
+//! Words are folded like texts. Spaces and joiners of a word are stored as positions where a text may have a gap. Signs
+//! with a meaning (`100%`, `c++`, `a*b`) must appear in the text, so a wildcard is a plain character here.
 
 use std::{cmp::Ordering, collections::HashMap};
 
@@ -12,7 +12,7 @@ use super::{
     types::Word,
 };
 
-/// All words, in few allocations: a list may have a hundred thousand.
+/// All words, with few allocations, because a list may have a hundred thousand.
 #[derive(Default)]
 pub(super) struct Lexicon {
     letters: Vec<char>,
@@ -28,7 +28,7 @@ struct Record {
     text_start: u32,
     text_end: u32,
     kind: u32,
-    /// Index into the spacings, or beyond them for a plain word.
+    /// Index into the spacings, or beyond their end for a word without gaps.
     spacing: u32,
     origin: Origin,
 }
@@ -37,15 +37,15 @@ struct Record {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
     Listed,
-    /// Listed, and to be found by its sound too.
+    /// Listed, and also matched by pronunciation.
     Sounding,
-    /// Another way to write a listed word.
+    /// An alternative spelling of a listed word.
     Derived,
 }
 
 const PLAIN: u32 = u32::MAX;
 
-/// Returns the comparison form of a word. Empty for a text without letters or digits. Words with equal forms are equal.
+/// Returns the comparison form of a word; empty for a text without letters or digits. Words with equal forms are equal.
 pub fn normalise(text: &str) -> String {
     let mut form = Form::default();
     form.read(text);
@@ -53,7 +53,7 @@ pub fn normalise(text: &str) -> String {
 }
 
 impl Lexicon {
-    /// Takes up the words that have letters.
+    /// Adds the words that have letters.
     pub(super) fn read(words: &[Word]) -> Self {
         let mut lexicon = Self::default();
         let mut kinds: HashMap<&str, u32> = HashMap::new();
@@ -91,7 +91,7 @@ impl Lexicon {
         }
     }
 
-    /// The word as it was listed.
+    /// Returns the word as listed.
     pub(super) fn text(&self, id: usize) -> &str {
         let record = &self.records[id];
         &self.texts[record.text_start as usize..record.text_end as usize]
@@ -106,7 +106,7 @@ impl Lexicon {
         self.records[id].origin != Origin::Derived
     }
 
-    /// Returns true if homophones match this word.
+    /// Returns true if the word is also matched by pronunciation.
     pub(super) fn is_sounding(&self, id: usize) -> bool {
         self.records[id].origin == Origin::Sounding
     }
@@ -117,21 +117,21 @@ impl Lexicon {
         left.letters == right.letters && left.spacing == right.spacing
     }
 
-    /// Returns true if one of two entries makes the other redundant. Two listed words with a common spelling both stay:
-    /// either may be removed from the list.
+    /// Returns true if one of two entries makes the other redundant. Two listed words with a common spelling both stay,
+    /// because either may be removed from the list.
     pub(super) fn is_duplicate(&self, left: usize, right: usize) -> bool {
         let are_listed = self.is_listed(left) && self.is_listed(right);
         self.is_same_word(left, right) && (are_listed || self.text(left) == self.text(right))
     }
 
-    /// A total order that does not depend on the order of the list.
+    /// Compares in a total order that does not depend on the order of the list.
     pub(super) fn compare(&self, left: usize, right: usize) -> Ordering {
         let (first, second) = (self.pattern(left), self.pattern(right));
         let forms = first.letters.cmp(second.letters).then_with(|| first.spacing.cmp(&second.spacing));
         forms.then_with(|| self.text(left).cmp(self.text(right))).then_with(|| self.kind(left).cmp(self.kind(right)))
     }
 
-    /// Bytes on the heap, about.
+    /// Returns the approximate number of bytes on the heap.
     pub(super) fn size(&self) -> usize {
         self.letters.len() * 4 + self.texts.len() + self.records.len() * size_of::<Record>() + self.spacings.len() * 64
     }
@@ -158,7 +158,7 @@ impl Lexicon {
     }
 }
 
-/// A word while it is read.
+/// A word that is being parsed.
 #[derive(Default)]
 struct Form {
     letters: Vec<char>,
@@ -206,7 +206,7 @@ impl Form {
         }
     }
 
-    /// Moves the meaningful signs of the gap into the demands; true if there were any.
+    /// Moves the meaningful signs of the gap into the required signs. Returns true if there were any.
     fn require_symbols(&mut self) -> bool {
         let position = self.letters.len() as u32;
         let before = self.spacing.required.len();
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn spellings_of_one_word_are_the_same_word() {
+    fn spellings_of_a_word_are_equal() {
         let words = ["賭博", "赌 博", "free money", "freemoney"].map(|text| Word {
             text: text.into(),
             kind: "ads".into(),

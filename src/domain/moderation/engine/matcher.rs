@@ -1,7 +1,7 @@
-//! One way to compare texts and words: an alphabet, an automaton over it, and the words that end in its states.
+//! A view of texts and words: an alphabet, an automaton over it, and the words that end in its states.
 //!
 //! The plain view compares folded letters. The leet view compares classes of letters with the digits and signs that
-//! resemble them, and has words of Latin letters only. The sound view compares syllables.
+//! resemble them, and contains words of Latin letters only. The sound view compares syllables.
 
 use super::{
     automaton::{Automaton, ROOT, ScanPosition},
@@ -18,12 +18,12 @@ use super::{
 
 pub(super) struct Matcher {
     equivalence: Equivalence,
-    /// For each code point a symbol in the low bits, and what the character is in the high ones.
+    /// For each code point, a symbol in the low bits and flags in the high bits.
     symbols: CodePointTable,
     automaton: Automaton,
     /// Words in the order of their symbols, so that the words of one key are adjacent.
     words: Vec<u32>,
-    /// The start of each key's words, and the end of the last.
+    /// The start of each key's words, and the end of the last key's words.
     keys: Vec<u32>,
     /// Number of listed words, without their alternative spellings.
     listed: usize,
@@ -32,20 +32,20 @@ pub(super) struct Matcher {
 /// The result of a quick scan.
 #[derive(Default)]
 pub(super) struct Scan {
-    /// Positions where a word may end.
+    /// Positions at which a word may end.
     pub(super) ends: Vec<MatchEnd>,
-    /// The text has Latin letters, and digits or signs that resemble some.
+    /// True if the text has Latin letters and digits or signs that resemble some.
     pub(super) may_be_leet: bool,
-    /// A word may appear once split characters are recombined.
+    /// True if recombining split characters may yield a word.
     pub(super) may_be_split: bool,
-    /// The text has emoji with letters, which may only separate the letters of a word.
+    /// True if the text has emoji with letters, which may only separate the letters of a word.
     pub(super) has_emoji_letters: bool,
 }
 
-/// A letter with which some word may end.
+/// A letter at which a word may end.
 #[derive(Clone, Copy)]
 pub(super) struct MatchEnd {
-    /// Its character, as an offset in bytes.
+    /// The byte offset of its character.
     character: u32,
     /// Index of the letter within its character; most characters have one.
     letter: u32,
@@ -55,11 +55,11 @@ pub(super) struct MatchEnd {
 /// The scan positions that a quick scan tracks.
 struct Cursors {
     cursor: ScanPosition,
-    /// The walk as it was one letter ago.
+    /// The scan position one letter ago.
     before: ScanPosition,
-    /// A second one over the text with two parts put together, until both agree again.
+    /// A second position over the text with two parts recombined, until both agree again.
     other: Option<ScanPosition>,
-    /// There was one a letter ago.
+    /// True if there was a second position one letter ago.
     had_alternative: bool,
     previous: char,
     previous_entry: u32,
@@ -104,7 +104,7 @@ impl Matcher {
             if entry & SYMBOL < FIRST_SYMBOL && entry & SYMBOL != UNKNOWN {
                 if entry & SYMBOL == SEVERAL {
                     self.advance_over_several(&mut cursor, place as u32, character, &mut scan.ends);
-                    // Too seldom to be followed.
+                    // Too rare to be followed; a word is presumed.
                     scan.may_be_split |= other.is_some();
                 }
                 previous_entry &= if entry & UNSEEN == 0 { 0 } else { u32::MAX };
@@ -128,15 +128,15 @@ impl Matcher {
         scan
     }
 
-    /// Advances by one letter with two parts recombined, and returns true if a word may end with it. Adjacent parts
-    /// combine in more ways than one scan can follow; a word is then presumed.
+    /// Advances by one letter with two parts recombined, and returns true if a word may end with it. Adjacent parts can
+    /// be recombined in more ways than one scan can follow; then a word is presumed.
     #[inline(never)]
     fn follow_parts(&self, cursors: &mut Cursors, character: char, entry: u32) -> bool {
         let mut is_found = false;
         let mut follow = |from: ScanPosition, entry: u32| {
             let (cursor, found) = self.advanced_aside(from, entry);
             let agrees = cursor == cursors.cursor;
-            // A letter that repeats a recombined one changes no state, but a word may continue from both.
+            // A letter that repeats a recombined one changes no state, but a word may continue from both positions.
             is_found |= found || (agrees && cursor == from);
             Some(cursor).filter(|_| !agrees)
         };
@@ -162,7 +162,7 @@ impl Matcher {
         })
     }
 
-    /// Calls back with each word that may end with each run: the index of the run, then the word's.
+    /// Calls `propose` for each word that may end with each run, with the index of the run and of the word.
     pub(super) fn candidates(&self, runs: &[Run], mut propose: impl FnMut(usize, usize)) {
         let mut state = ROOT;
         for (index, run) in runs.iter().enumerate() {
@@ -171,7 +171,7 @@ impl Matcher {
         }
     }
 
-    /// Returns the candidates at ends that the quick scan found.
+    /// Returns the candidates at the ends that the quick scan found.
     pub(super) fn candidates_at(
         &self,
         ends: &[MatchEnd],
@@ -183,14 +183,14 @@ impl Matcher {
         for end in ends {
             let letter = letters.partition_point(|letter| letter.start < end.character) + end.letter as usize;
             let run = runs.partition_point(|run| run.last < letter);
-            // Each letter of a run ends the same words.
+            // All letters of a run end the same words.
             if done.replace(run) != Some(run) {
                 self.words_of(end.state).for_each(|word| propose(run, word));
             }
         }
     }
 
-    /// All ends, found without a glance.
+    /// Returns all ends, found without the quick scan.
     #[cfg(test)]
     pub(super) fn ends(&self, letters: &[Letter]) -> Vec<MatchEnd> {
         let (mut state, mut ends) = (ROOT, Vec::new());
@@ -220,13 +220,13 @@ impl Matcher {
         self.equivalence == Equivalence::Sound
     }
 
-    /// Bytes on the heap.
+    /// Returns the number of bytes on the heap.
     pub(super) fn size(&self) -> usize {
         self.symbols.size() + self.automaton.size() + (self.words.len() + self.keys.len()) * 4
     }
 
     /// Advances by one letter and returns true if a word ends with it.
-    #[expect(clippy::inline_always, reason = "a call for each character of every text costs as much as what it does")]
+    #[expect(clippy::inline_always, reason = "a call per character costs as much as its work")]
     #[inline(always)]
     fn advanced(&self, cursor: ScanPosition, entry: u32) -> (ScanPosition, bool) {
         let symbol = entry & SYMBOL;
@@ -238,7 +238,7 @@ impl Matcher {
         (cursor, if cursor.has_state() { cursor.ends_key() } else { entry & ALONE != 0 })
     }
 
-    /// The slow path, kept out of the loop over all characters.
+    /// Advances on the slow path, kept out of the loop over all characters.
     #[inline(never)]
     fn advanced_aside(&self, cursor: ScanPosition, entry: u32) -> (ScanPosition, bool) {
         self.advanced(cursor, entry)
@@ -263,13 +263,13 @@ impl Matcher {
     }
 }
 
-/// A word with what it is sorted by.
+/// A word with its sort key.
 #[derive(Clone, Copy)]
 struct Keyed {
     id: u32,
     first: u32,
     end: u32,
-    /// The first four symbols, so that most comparisons touch nothing else.
+    /// The first four symbols, so that most comparisons read nothing else.
     prefix: u64,
 }
 
@@ -303,7 +303,7 @@ impl KeyArena {
         &self.symbols[word.first as usize..word.end as usize]
     }
 
-    /// The words sorted by key and without duplicates, and where each key's words begin.
+    /// Returns the words sorted by key and without duplicates, and the start of each key's words.
     fn grouped(&self, lexicon: &Lexicon) -> (Vec<Keyed>, Vec<u32>) {
         let mut words = self.words.clone();
         words.sort_unstable_by(|left, right| {

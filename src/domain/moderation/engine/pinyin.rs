@@ -1,7 +1,7 @@
-//! Words written by their sound: other characters that are read alike, or the reading itself in Latin letters.
+//! Matches words by pronunciation: homophones, or the romanisation in Latin letters.
 //!
-//! Only words that ask for it are compared so, because Chinese has some four hundred syllables for all of its words.
-//! Each character has one reading here, its most frequent one.
+//! Applies only to words with that option, because Chinese has only some four hundred syllables. Each character has one
+//! reading here, its most frequent one.
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -12,15 +12,15 @@ use super::{
     pattern::Spacing,
 };
 
-/// The longest word that is written by its sound, in characters.
+/// Maximum characters of a word that is matched by pronunciation.
 const MAX_LENGTH: usize = 8;
-/// The longest word of which every mixture of characters and readings is compared; of longer ones, those with one
-/// character replaced.
+/// Maximum length of a word of which every mixture of characters and romanisations is matched. In longer words one
+/// character at a time is replaced.
 const MAX_MIXED_LENGTH: usize = 3;
-/// Letters of the shortest romanisation that matches a word on its own.
+/// Minimum letters of a romanisation that matches a whole word.
 const MIN_READING_LENGTH: usize = 4;
 
-/// English words that are also the reading of two Chinese syllables or more.
+/// English words that also romanise two Chinese syllables or more.
 const ENGLISH: &[&str] = &[
     "bake", "bale", "bandage", "bane", "bate", "beige", "bike", "bile", "binge", "bite", "cage", "cake", "cane",
     "canine", "change", "china", "cube", "cute", "dada", "dame", "dance", "danger", "date", "demo", "dense", "dice",
@@ -43,13 +43,13 @@ pub(super) struct PinyinTable {
     homophones: HashMap<char, Vec<char>>,
 }
 
-/// The one table of the process.
+/// Returns the pinyin table of the process.
 pub(super) fn pinyin_table() -> &'static PinyinTable {
     static TABLE: LazyLock<PinyinTable> = LazyLock::new(PinyinTable::build);
     &TABLE
 }
 
-/// A way to write a word, partly or wholly by its reading.
+/// A spelling of a word that romanises some or all of its characters.
 pub(super) struct Spelling {
     pub(super) letters: Vec<char>,
     pub(super) spacing: Spacing,
@@ -80,18 +80,18 @@ impl PinyinTable {
         self.readings.get(&letter).map(|&(_, tone)| tone)
     }
 
-    /// The letters of this class.
+    /// Returns the letters of this class.
     pub(super) fn homophones(&self, class: char) -> impl Iterator<Item = char> {
         self.homophones.get(&class).into_iter().flatten().copied()
     }
 }
 
-/// Returns true if the word can be spelled by its sound.
+/// Returns true if the word can be matched by pronunciation.
 pub(super) fn has_pinyin(letters: &[char]) -> bool {
     (2..=MAX_LENGTH).contains(&letters.len()) && letters.iter().all(|&letter| letter.to_pinyin().is_some())
 }
 
-/// The ways to write a word with readings in the place of some or all characters.
+/// Returns the spellings of a word with some or all characters romanised.
 pub(super) fn spellings(letters: &[char]) -> Vec<Spelling> {
     if !has_pinyin(letters) {
         return Vec::new();
@@ -103,8 +103,8 @@ pub(super) fn spellings(letters: &[char]) -> Vec<Spelling> {
     written.filter(|spelling| !is_innocent(&spelling.letters)).collect()
 }
 
-/// Returns the word with the characters in the bit set replaced by their romanisation. The text may have a gap between
-/// a romanisation and its neighbour.
+/// Returns the word with the characters in the bit set romanised. The text may have a gap between a romanisation and
+/// its neighbour.
 fn spelling(letters: &[char], replaced: u32) -> Spelling {
     let mut spelling = Spelling { letters: Vec::new(), spacing: Spacing::default() };
     let mut was_reading = false;
@@ -114,7 +114,7 @@ fn spelling(letters: &[char], replaced: u32) -> Spelling {
             spelling.spacing.gaps.push(spelling.letters.len() as u32);
         }
         match letter.to_pinyin().filter(|_| is_reading) {
-            // The umlaut is typed as a v.
+            // The umlaut is usually typed as v.
             Some(reading) => spelling.letters.extend(reading.plain().replace('ü', "v").chars()),
             None => spelling.letters.push(letter),
         }
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn characters_that_are_read_alike_are_one_class() {
+    fn homophones_have_one_class() {
         let pinyin_table = pinyin_table();
         for (one, other, is_alike) in [('赌', '毒', true), ('博', '伯', true), ('赌', '博', false), ('微', '威', true)]
         {
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn short_words_are_written_in_every_mixture_and_long_ones_in_few() {
+    fn mixes_readings_more_in_short_words() {
         let written = |word: &str| -> Vec<String> {
             let letters: Vec<char> = word.chars().collect();
             spellings(&letters).iter().map(|spelling| spelling.letters.iter().collect()).collect()

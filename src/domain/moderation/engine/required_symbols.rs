@@ -1,4 +1,4 @@
-//! The gaps and signs that a listed word has itself, and signs and digits in the place of its letters.
+//! The gaps and signs of a listed word, and signs and digits in place of its letters.
 
 use super::{
     candidate::{Alignment, Candidate, Group, Span},
@@ -9,7 +9,7 @@ use super::{
     types::ContentType,
 };
 
-/// Characters around a word that are searched for its leading and trailing signs.
+/// Number of characters around a word that are searched for its leading and trailing signs.
 const SYMBOL_REACH: usize = 16;
 
 impl Candidate<'_> {
@@ -32,7 +32,7 @@ impl Candidate<'_> {
         })
     }
 
-    /// The place of these letters, if the text shows the signs that the word demands.
+    /// Returns the range of these letters, if the text contains the required signs.
     pub(super) fn span(&self, first: usize, last: usize) -> Option<Span> {
         let (front, back) = (self.letter(first), self.letter(last));
         let mut span = Span { start: front.start as usize, end: back.end as usize };
@@ -64,14 +64,14 @@ impl Candidate<'_> {
         Some(())
     }
 
-    /// Returns true if digits and signs are used for letters, for at most half of them, in a word of sufficient length.
+    /// Returns true if digits and signs replace letters, at most half of them, in a word of sufficient length.
     pub(super) fn is_leet(&self, alignment: &Alignment) -> bool {
         let substituted = alignment.groups.iter().try_fold(0, |sum, group| Some(sum + self.substitutions(group)?));
         let length = self.pattern.letters.len();
         substituted.is_some_and(|count| count > 0 && length > 2 && count * 2 <= length.max(3))
     }
 
-    /// Returns the number of substituted letters in the group; `None` if another letter is in their place.
+    /// Returns the number of replaced letters in the group; `None` if another letter is in their place.
     fn substitutions(&self, group: &Group) -> Option<usize> {
         let word = &self.pattern.letters[group.start..group.start + group.count];
         let text = &self.page.letters[group.first..=group.last];
@@ -88,7 +88,7 @@ impl Candidate<'_> {
     }
 }
 
-/// Returns the bytes passed until the required signs appeared in order; `None` if they do not.
+/// Returns the number of bytes until the required signs appeared in order; `None` if they do not.
 fn skipped(text: impl Iterator<Item = char>, required: impl Iterator<Item = char>) -> Option<usize> {
     let mut text = text.scan(0, |bytes, character| {
         *bytes += character.len_utf8();

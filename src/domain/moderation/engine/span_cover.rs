@@ -2,14 +2,14 @@
 
 use super::{candidate::Span, types::Match};
 
-/// The text with an asterisk for each character of a match.
+/// Replaces each character of a match by an asterisk.
 pub fn mask(text: &str, matches: &[Match]) -> String {
     let cover = SpanCover::new(matches.iter().map(|found| (found.start, found.end)).collect());
     let shown = |(index, character)| if cover.covers(index) { '*' } else { character };
     text.chars().enumerate().map(shown).collect()
 }
 
-/// Spans by their starts, each with the farthest end that any of them up to it reaches.
+/// Spans by their start, each with the farthest end of all spans up to it.
 pub(super) struct SpanCover(Vec<(usize, usize)>);
 
 impl SpanCover {
@@ -32,7 +32,7 @@ impl SpanCover {
         self.farthest_end(index) > index
     }
 
-    /// The farthest end of the spans that begin here or earlier.
+    /// Returns the farthest end of the spans that start here or earlier.
     fn farthest_end(&self, start: usize) -> usize {
         let count = self.0.partition_point(|span| span.0 <= start);
         count.checked_sub(1).map_or(0, |index| self.0[index].1)

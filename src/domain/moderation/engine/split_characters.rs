@@ -1,7 +1,7 @@
 //! Characters split into their parts: 女干 for 奸.
 //!
-//! The text is recombined instead of splitting the words: words would multiply by their spellings, while a text has few
-//! such pairs, and nearly always none that forms a letter of a listed word.
+//! The text is recombined instead of splitting the words. Splitting would multiply the words, while a text has few such
+//! pairs and almost none that form a letter of a listed word.
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -16,7 +16,7 @@ const PARTS: &str = include_str!("../../../../assets/character-parts.tsv");
 /// Pairs of folded letters, and the character that each pair resembles.
 pub(super) struct SplitCharacters(HashMap<(char, char), char>);
 
-/// The one table of the process.
+/// Returns the table of the process.
 pub(super) fn split_characters() -> &'static SplitCharacters {
     static TABLE: LazyLock<SplitCharacters> = LazyLock::new(SplitCharacters::read);
     &TABLE
@@ -35,11 +35,11 @@ impl SplitCharacters {
         for split in splits.split(' ') {
             let mut letters = split.chars().filter_map(folded);
             if let (Some(first), Some(second)) = (letters.next(), letters.next())
-                // Folding can make a part of its whole: then nothing is taken apart.
+                // Folding can turn a part into its whole; then nothing is split.
                 && first != whole
                 && second != whole
             {
-                // The first character wins if two have the same parts.
+                // The first character counts if two have the same parts.
                 self.0.entry((first, second)).or_insert(whole);
             }
         }
@@ -60,14 +60,14 @@ impl SplitCharacters {
         (!dictionary().contains(&[first, second])).then_some(whole)
     }
 
-    /// The text with pairs of parts put together, and which letters were made of them. Pairs that are a word of their
-    /// own, such as 女子, are left alone. Where pairs overlap, the first of them counts, or with `later` the second.
+    /// Recombines pairs of parts, and marks the recombined letters. Pairs that are a word themselves, such as 女子, stay
+    /// as they are. Where pairs overlap, the first one counts, or with `later` the second.
     ///
-    /// Which words are listed plays no part in it, so that a longer list never finds less.
+    /// Does not depend on the listed words, so that a longer list never finds less.
     pub(super) fn recombine(&self, letters: &[Letter], later: bool) -> (Vec<Letter>, Vec<bool>) {
         let (mut whole, mut is_made) = (Vec::with_capacity(letters.len()), Vec::with_capacity(letters.len()));
         let mut index = 0;
-        // In a chain of overlapping pairs only the first one yields.
+        // In a chain of overlapping pairs only the first pair is skipped.
         let mut has_yielded = !later;
         while index < letters.len() {
             let overlaps = self.whole_at(letters, index + 1).is_some();
@@ -99,7 +99,7 @@ impl SplitCharacters {
         Some(Letter { value, end: second.end, ..*first })
     }
 
-    /// Returns true if some pairs overlap, so that there are two ways to recombine the text.
+    /// Returns true if pairs overlap, so that there are two ways to recombine the text.
     pub(super) fn overlap(&self, letters: &[Letter]) -> bool {
         (0..letters.len())
             .any(|index| self.whole_at(letters, index).is_some() && self.whole_at(letters, index + 1).is_some())

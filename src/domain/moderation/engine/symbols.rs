@@ -1,6 +1,6 @@
-//! The symbols of a matcher: a number for each character, equal for characters that count as equal.
+//! The symbols of a matcher: a number for each character, equal for equivalent characters.
 //!
-//! The low bits of an entry are the symbol. The high bits are flags, so that a scan needs one lookup per character.
+//! The low bits of an entry are the symbol, the high bits are flags, so that a scan needs one lookup per character.
 
 use super::{
     code_point_table::CodePointTable,
@@ -13,7 +13,7 @@ use super::{
     split_characters::split_characters,
 };
 
-/// The equality of letters in a view.
+/// The equivalence of letters in a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Equivalence {
     Plain,
@@ -22,25 +22,25 @@ pub(super) enum Equivalence {
 }
 
 pub(super) const SYMBOL: u32 = (1 << 24) - 1;
-/// A letter that no word has.
+/// A letter that occurs in no word.
 pub(super) const UNKNOWN: u32 = 0;
 /// Not a letter.
 pub(super) const SKIPPED: u32 = 1;
-/// Several letters in one.
+/// A character that folds to several letters.
 pub(super) const SEVERAL: u32 = 2;
 pub(super) const FIRST_SYMBOL: u32 = 3;
-/// A symbol of which a run counts for as many as it has.
+/// A symbol whose repetitions count separately.
 pub(super) const UNREPEATED: u32 = 1 << 24;
 pub(super) const LATIN: u32 = 1 << 25;
 pub(super) const LEET: u32 = 1 << 26;
-/// The first and the second part of a letter that some word has.
+/// The first and the second part of a letter that occurs in some word.
 pub(super) const FIRST_PART: u32 = 1 << 27;
 pub(super) const SECOND_PART: u32 = 1 << 28;
 /// A character that combines with the one before it, or is invisible.
 pub(super) const UNSEEN: u32 = 1 << 29;
-/// A symbol that is a word by itself, as in 哈哈, whose repetition does not count.
+/// A symbol that is a key by itself, as in 哈哈. Its repetition does not count.
 pub(super) const ALONE: u32 = 1 << 30;
-/// A sign of an emoji with a letter in it.
+/// An emoji with a letter in it.
 pub(super) const EMOJI_LETTER: u32 = 1 << 31;
 
 impl Equivalence {
@@ -68,7 +68,7 @@ impl Equivalence {
     }
 }
 
-/// The letters of the words, the most frequent first: frequent letters with small symbols make a dense automaton.
+/// Returns the letters of the words, most frequent first: small symbols for frequent letters make the automaton dense.
 pub(super) fn alphabet(equivalence: Equivalence, lexicon: &Lexicon, ids: &[u32]) -> Vec<char> {
     let mut counts = vec![0_u32; 0x11_0000];
     let mut letters = Vec::new();
@@ -84,7 +84,7 @@ pub(super) fn alphabet(equivalence: Equivalence, lexicon: &Lexicon, ids: &[u32])
             *count += 1;
         }
     }
-    // Equally frequent letters are sorted as well, so that the order of the list shows nowhere.
+    // Equally frequent letters are sorted as well, so that the result does not depend on the order of the list.
     letters.sort_unstable_by_key(|&letter| (std::cmp::Reverse(counts[letter as usize]), letter));
     letters
 }
@@ -126,7 +126,7 @@ pub(super) fn mark_lone_symbols(table: &mut CodePointTable, keys: &[&[u32]]) {
     }
 }
 
-/// Marks the parts of the letters that words have.
+/// Marks the parts of letters that occur in words.
 fn mark_parts(table: &mut CodePointTable) {
     let wanted: Vec<_> = split_characters().of_letters(|whole| table.get(whole) & SYMBOL >= FIRST_SYMBOL).collect();
     let mut mark = |letter: char, part: u32| {
@@ -141,7 +141,7 @@ fn mark_parts(table: &mut CodePointTable) {
     }
 }
 
-/// Returns the letters with this representative, and the signs if they are letters in this view.
+/// Returns the letters with this representative, including signs that are letters in this view.
 fn equals(equivalence: Equivalence, representative: char) -> impl Iterator<Item = char> {
     let signs = (equivalence == Equivalence::Leet).then(|| leet_signs().map(|(sign, plain)| (sign, leet_class(plain))));
     let others = ('a'..='z').chain('0'..='9').map(|letter| (letter, leet_class(letter)));

@@ -3,12 +3,12 @@
 use crate::types::named_enum;
 
 named_enum! {
-    /// The use of a text, which decides how much disguise is presumed.
+    /// The use of a text, which determines how much disguise is presumed.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum ContentType {
-        /// A few characters; punctuation in it is presumed to hide something.
+        /// A few characters; punctuation is presumed to disguise a word.
         Nickname = "nickname",
-        /// A single line; punctuation hides a word only if the word is isolated.
+        /// A single line; punctuation disguises a word only if the word is isolated.
         Signature = "signature",
         /// Prose of a user.
         Question = "question",
@@ -17,23 +17,23 @@ named_enum! {
     }
 }
 
-/// An entry of the list.
+/// A listed word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Word {
     pub text: String,
-    /// The subject, such as `gambling` or `ads`; handed back with each match.
+    /// The type, such as `gambling` or `ads`; returned with each match.
     pub kind: String,
-    /// True to match homophones too.
+    /// True to also match by pronunciation.
     pub by_sound: bool,
 }
 
-/// A word found.
+/// A match of a word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Match {
-    /// The word as it is listed.
+    /// The word as listed.
     pub word: String,
     pub kind: String,
-    /// Offsets into the original text, in characters (Unicode scalar values); the end is exclusive.
+    /// Offsets into the original text, in characters (Unicode scalar values). The end is exclusive.
     pub start: usize,
     pub end: usize,
     /// The original text between the offsets.

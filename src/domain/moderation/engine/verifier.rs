@@ -1,7 +1,7 @@
-//! Decides whether a position proposed by the automaton is a match.
+//! Decides if a candidate of the automaton is a match.
 //!
-//! The automaton sees neither gaps nor repetitions. Everything that could accuse an innocent text is decided here, and
-//! only for the few proposals.
+//! The automaton ignores gaps and repetitions. All rules against false positives are applied here, and only to the few
+//! candidates.
 
 use super::{
     candidate::{Alignment, Candidate, DOUBLING_LENGTH, Group, Span},
@@ -10,7 +10,7 @@ use super::{
     letters::Letter,
 };
 
-/// Letters that English often doubles, so that one doubling may make another word (god, good).
+/// Letters that English often doubles, so that doubling one may yield another word (god, good).
 const OFTEN_DOUBLED: &str = "bcdefglmnoprstz";
 impl Candidate<'_> {
     /// Returns the span of the word if it is a match.
@@ -26,7 +26,7 @@ impl Candidate<'_> {
         if is_word { self.span(alignment.first, alignment.last) } else { None }
     }
 
-    /// The place of the word if it is written without any disguise but folding.
+    /// Returns the span of the word if it is written with no disguise but folding.
     pub(super) fn confirmed_exactly(&self) -> Option<Span> {
         let alignment = self.align()?;
         let (first, last) = (alignment.core_first, alignment.core_last);
@@ -39,7 +39,8 @@ impl Candidate<'_> {
         if is_exact { self.span(first, last) } else { None }
     }
 
-    /// One doubled letter alone often makes another word: good is not god, and 你妈妈 is not 你妈.
+    /// Returns true if repeated letters are emphasis. A single doubled letter often yields another word: good is not
+    /// god, and 你妈妈 is not 你妈.
     fn is_plausibly_stretched(&self, alignment: &Alignment) -> bool {
         let stretched = || alignment.groups.iter().filter(|group| group.last - group.first + 1 > group.count);
         let is_doubled = |group: &Group| group.count == 1 && group.last == group.first + 1;
@@ -56,7 +57,7 @@ impl Candidate<'_> {
         }
     }
 
-    /// Inside the listed word only: at its edges the words around it decide.
+    /// Checks inside the listed word only; at its edges the surrounding words decide.
     fn is_doubled_word(&self, alignment: &Alignment, group: &Group) -> bool {
         let letter = self.letter(group.first).value;
         group.first > alignment.first
@@ -65,7 +66,7 @@ impl Candidate<'_> {
             && dictionary().contains(&[letter, letter])
     }
 
-    /// Requires a boundary beside a Latin letter or a digit at either end of the word.
+    /// Requires a boundary next to a Latin letter or a digit at either end of the word.
     fn has_edges(&self, first: usize, last: usize) -> bool {
         let before = first.checked_sub(1).filter(|_| !self.letter(first).gap.is_open()).map(|index| self.letter(index));
         let after = self.page.letters.get(last + 1).filter(|letter| !letter.gap.is_open());

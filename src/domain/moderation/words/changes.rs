@@ -6,7 +6,7 @@ use crate::{
     store::{Read, Write},
 };
 
-/// Changes that are logged one by one. A process that missed more reloads the whole list.
+/// Number of logged changes. A process that missed more reloads the whole list.
 const LOGGED_CHANGES: i64 = 1_000;
 
 /// One change of the list.
@@ -21,9 +21,9 @@ pub enum WordChange {
 #[derive(Clone, Debug)]
 pub enum Changes {
     None,
-    /// The current version, and the changes that led to it.
+    /// The current version, and the changes up to it.
     Few(i64, Vec<WordChange>),
-    /// Too many to be listed: the list must be reloaded.
+    /// Too many changes to list: the list must be reloaded.
     Many,
 }
 
@@ -60,11 +60,11 @@ pub fn state_in(tx: &Read<'_>, folded: &str) -> Result<WordChange> {
     Ok(word.map_or_else(|| WordChange::Removed(folded.to_owned()), WordChange::Added))
 }
 
-pub(super) fn note_many_in(tx: &Write<'_>) -> Result<()> {
-    note_in(tx, "many", "", None)
+pub(super) fn log_reload_in(tx: &Write<'_>) -> Result<()> {
+    log_change_in(tx, "many", "", None)
 }
 
-pub(super) fn note_in(tx: &Write<'_>, action: &str, folded: &str, word: Option<&Word>) -> Result<()> {
+pub(super) fn log_change_in(tx: &Write<'_>, action: &str, folded: &str, word: Option<&Word>) -> Result<()> {
     tx.execute(
         "insert into word_changes (at, action, folded, word, type, by_sound) values (?1, ?2, ?3, ?4, ?5, ?6)",
         (

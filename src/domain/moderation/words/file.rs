@@ -1,4 +1,4 @@
-//! Word lists as CSV or tab-separated files: a word, and optionally its type and whether it also matches by sound.
+//! Word lists as CSV or tab-separated files: a word, and optionally its type and a flag for matching by pronunciation.
 //!
 //! An invalid line is skipped and reported with its number; it never stops an import.
 
@@ -9,7 +9,7 @@ use crate::domain::moderation::engine::{Word, normalise};
 
 /// The maximum length of a type's name.
 const MAX_KIND_LENGTH: usize = 64;
-/// Spreadsheets write this mark at the start of a file.
+/// The byte order mark that spreadsheets write at the start of a file.
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 /// The header line of an export.
 pub const CSV_HEADER: &str = "word,type,bySound";
@@ -25,7 +25,7 @@ pub struct ImportOptions<'settings> {
     pub max_length: usize,
     /// Accepts words of a single letter.
     pub force: bool,
-    /// True to match words by sound if the file does not say.
+    /// True to match words by pronunciation if the file does not say.
     pub by_sound: bool,
 }
 

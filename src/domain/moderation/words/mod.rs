@@ -1,8 +1,8 @@
 //! The stored word list, and the allowed phrases: innocent texts that contain a listed word.
 //!
-//! A word is stored with its normal form, which is unique. Every change increments the list's version, by which other
-//! processes notice it; small changes are logged one by one, so that no process reloads a hundred thousand words for one.
-//! A new database gets the default list once, so a default word that was removed stays removed.
+//! A word is stored with its unique normal form. Every change increments the version of the list, by which other
+//! processes notice it. Small changes are logged one by one, so that no process reloads a hundred thousand words for
+//! one. A new database gets the default list once, so that a removed default word stays removed.
 
 mod entry;
 mod file;

@@ -1,7 +1,7 @@
 //! Rows of words and allowed phrases.
 
 use super::{
-    changes::{note_in, note_many_in, version_in},
+    changes::{log_change_in, log_reload_in, version_in},
     entry::UNTYPED,
 };
 use crate::{
@@ -51,7 +51,7 @@ pub struct WordListStatistics {
     pub changed_at: Option<Timestamp>,
 }
 
-/// Returns true if the database has got the default list.
+/// Returns true if the default list was added to the database.
 pub fn are_seeded(store: &Store) -> Result<bool> {
     store.read(|tx| Ok(settings::find_in(tx, SEEDED)?.is_some()))
 }
@@ -72,14 +72,14 @@ fn seed_in(tx: &Write<'_>) -> Result<()> {
     for phrase in lines(DEFAULT_ALLOWED) {
         insert_allowed_in(tx, phrase)?;
     }
-    note_many_in(tx)?;
+    log_reload_in(tx)?;
     settings::put_in(tx, SEEDED, "true")
 }
 
 /// Adds a word. If a word with the same normal form exists, returns that word instead.
 pub fn add_in(tx: &Write<'_>, word: &Word) -> Result<Option<WordEntry>> {
     if insert_in(tx, word)? {
-        note_in(tx, "added", &normalise(&word.text), Some(word))?;
+        log_change_in(tx, "added", &normalise(&word.text), Some(word))?;
         return Ok(None);
     }
     find_in(tx, &word.text).map(Some)
@@ -110,7 +110,7 @@ pub fn add_many_in(tx: &Write<'_>, words: &[NormalisedWord], mut progress: impl 
         }
     }
     if added > 0 {
-        note_many_in(tx)?;
+        log_reload_in(tx)?;
     }
     progress(words.len());
     Ok(added)
@@ -124,7 +124,7 @@ pub fn remove_in(tx: &Write<'_>, text: &str) -> Result<WordEntry> {
     let listed = find_in(tx, text)?;
     let folded = normalise(text);
     tx.execute("delete from words where folded = ?1", [&folded])?;
-    note_in(tx, "removed", &folded, None)?;
+    log_change_in(tx, "removed", &folded, None)?;
     Ok(listed)
 }
 
@@ -134,7 +134,7 @@ pub fn allow_in(tx: &Write<'_>, phrase: &str) -> Result<bool> {
         return Ok(false);
     }
     insert_allowed_in(tx, phrase)?;
-    note_many_in(tx)?;
+    log_reload_in(tx)?;
     Ok(true)
 }
 
@@ -150,7 +150,7 @@ pub fn disallow_in(tx: &Write<'_>, phrase: &str) -> Result<()> {
     for stored in found {
         tx.execute("delete from allowed_phrases where phrase = ?1", [stored])?;
     }
-    note_many_in(tx)
+    log_reload_in(tx)
 }
 
 /// Returns the allowed phrases with the same normal form. Compares with all phrases, because administrators add them and
