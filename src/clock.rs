@@ -10,10 +10,10 @@ use std::{
 
 use crate::types::{Timestamp, milliseconds};
 
-/// The only place that reads the system clock. Clones are one clock.
+/// The only reader of the system clock. Clones share one offset.
 #[derive(Clone, Debug, Default)]
 pub struct Clock {
-    /// Milliseconds that this clock is behind the system's.
+    /// Milliseconds by which this clock is behind the system clock.
     behind: Arc<AtomicI64>,
 }
 
@@ -23,7 +23,7 @@ impl Clock {
         Timestamp(milliseconds(since) - self.behind.load(Ordering::Relaxed))
     }
 
-    /// Sets the clock back, so that a demonstration can have a past that was lived through the real operations.
+    /// Sets the clock back, so that demo data in the past can be created by the normal operations.
     pub fn set_back(&self, by: Duration) {
         self.behind.store(milliseconds(by), Ordering::Relaxed);
     }

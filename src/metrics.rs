@@ -1,19 +1,19 @@
-//! Counting what happens at next to no cost: an addition in memory, no lock, no text.
+//! Counters and histograms. Recording costs an atomic addition, without a lock or an allocation.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
 
-/// Upper bounds for durations of what waits for a disk or a vendor, in microseconds.
+/// Upper bounds for durations of disk and provider calls, in microseconds.
 pub const SLOW_BOUNDS: [u64; 14] = [
     500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000, 10_000_000,
     60_000_000,
 ];
-/// Upper bounds for how many came together.
+/// Upper bounds for batch sizes.
 pub const SIZE_BOUNDS: [u64; 14] = [1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512];
 
-/// A number that only grows.
+/// A counter that only grows.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
@@ -27,7 +27,7 @@ impl Counter {
     }
 }
 
-/// A histogram with fixed buckets. The last bucket takes what lies above all bounds.
+/// A histogram with fixed buckets. The last bucket counts values above all bounds.
 #[derive(Debug)]
 pub struct Histogram {
     bounds: &'static [u64; 14],
@@ -39,7 +39,7 @@ pub struct Histogram {
 #[derive(Clone, Debug)]
 pub struct HistogramSnapshot {
     pub bounds: &'static [u64; 14],
-    /// One more than there are bounds.
+    /// One more than the bounds.
     pub buckets: Vec<u64>,
     pub sum: u64,
 }
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_falls_into_the_first_bucket_that_holds_it() {
+    fn counts_a_value_in_the_first_bucket_that_fits() {
         let histogram = Histogram::new(&SIZE_BOUNDS);
         for value in [1, 2, 3, 4, 512, 513, 9_999] {
             histogram.add(value);

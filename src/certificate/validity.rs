@@ -1,11 +1,11 @@
-//! Reads a certificate's validity from its DER. Nothing else is parsed, so no library is needed; clients validate the
-//! certificate.
+//! Reads a certificate's validity from its DER. Clients validate the certificate, so nothing else is parsed and no
+//! library is needed.
 
 use jiff::{civil::DateTime, tz::TimeZone};
 
 use crate::types::Timestamp;
 
-/// With less time left the renewal seems to have stopped.
+/// With less time left, the renewal seems to have stopped.
 const LEFT: i64 = 14 * 24 * 60 * 60 * 1000;
 
 const VERSION: u8 = 0xa0;
@@ -19,7 +19,8 @@ pub struct CertificateValidity {
 }
 
 impl CertificateValidity {
-    /// RFC 5280, section 4.1: the certificate's first part holds version, serial number, algorithm, issuer, validity.
+    /// Parses a certificate. RFC 5280, section 4.1: its first part holds version, serial number, algorithm, issuer and
+    /// validity.
     pub fn of(certificate: &[u8]) -> Option<Self> {
         let (_, certificate, _) = element(certificate)?;
         let (_, mut fields, _) = element(certificate)?;
@@ -47,7 +48,7 @@ impl CertificateValidity {
     }
 }
 
-/// The first element: its tag, its content, and what follows it.
+/// Splits the first element off: its tag, its content, and the bytes after it.
 fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (tag, rest) = bytes.split_first()?;
     let (first, rest) = rest.split_first()?;
@@ -65,7 +66,7 @@ fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
 fn time(kind: u8, text: &[u8]) -> Option<Timestamp> {
     let text = std::str::from_utf8(text).ok()?;
     let text = match kind {
-        // Two digits of a year mean 1950 to 2049.
+        // Two-digit years mean 1950 to 2049.
         UTC_TIME if text < "50" => format!("20{text}"),
         UTC_TIME => format!("19{text}"),
         GENERALIZED_TIME => text.to_owned(),
@@ -79,7 +80,7 @@ fn time(kind: u8, text: &[u8]) -> Option<Timestamp> {
 mod tests {
     use super::*;
 
-    /// A certificate down to what is read of it.
+    /// A certificate reduced to the parts that are read.
     fn certificate(times: &[u8], version: &[u8]) -> Vec<u8> {
         let wrap = |tag: u8, content: &[u8]| [&[tag, 0x82, 0, u8::try_from(content.len()).unwrap()], content].concat();
         let fields = [version, &[2, 1, 7], &[0x30, 0], &[0x30, 0], &wrap(0x30, times)].concat();
@@ -87,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ways_to_write_a_time_are_read() {
+    fn parses_both_time_formats() {
         let times = b"\x17\x0d260101000000Z\x18\x0f20500401000000Z";
         for version in [&b""[..], b"\xa0\x03\x02\x01\x02"] {
             let validity = CertificateValidity::of(&certificate(times, version)).unwrap();
@@ -99,13 +100,13 @@ mod tests {
     }
 
     #[test]
-    fn it_is_renewed_with_a_third_left() {
+    fn renewal_starts_with_a_third_of_the_lifetime_left() {
         let validity = CertificateValidity { from: Timestamp(0), until: Timestamp(90) };
         assert_eq!(validity.renewal(), Timestamp(60));
     }
 
     #[test]
-    fn it_ends_soon_when_its_renewal_is_late() {
+    fn ends_soon_if_the_renewal_is_late() {
         const DAY: i64 = 24 * 60 * 60 * 1000;
         for (lifetime, day) in [(90, 76), (365, 351), (6, 5)] {
             let validity = CertificateValidity { from: Timestamp(0), until: Timestamp(lifetime * DAY) };

@@ -1,4 +1,4 @@
-//! Locking a mutex that a panic may have poisoned.
+//! Locks a mutex that a panic may have poisoned.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

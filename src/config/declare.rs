@@ -1,19 +1,19 @@
-//! The macro that turns one declaration into field, key, variable, flag and help.
+//! The macro that turns one declaration into a field, a key, a variable, a flag and help.
 
-/// One setting as it was declared.
+/// The declaration of a setting.
 #[derive(Debug)]
 pub struct Declaration {
-    /// Section of the TOML file; empty at its top.
+    /// Section of the TOML file; empty for the top level.
     pub section: &'static str,
     pub key: &'static str,
-    /// The default, as it would be written in the environment.
+    /// The default, as written in an environment variable.
     pub default: &'static str,
-    /// Name of the flag without dashes, where there is one.
+    /// Name of the flag without dashes, if there is one.
     pub flag: Option<&'static str>,
     pub help: &'static str,
-    /// The form of a value, for the sample file.
+    /// The format of a value, for the sample file.
     pub shape: &'static str,
-    /// The default as it would be written in the TOML file; empty if unset.
+    /// The default as written in the TOML file; empty if unset.
     pub sample: fn() -> String,
     pub section_help: &'static str,
 }
@@ -29,7 +29,7 @@ impl Declaration {
     }
 }
 
-/// A setting's value and where it came from, for `config show`. Secrets are masked.
+/// The value of a setting and its origin, for `config show`. Secrets are masked.
 #[derive(Debug)]
 pub struct ResolvedSetting {
     pub name: String,
@@ -60,11 +60,11 @@ macro_rules! settings {
             pub struct $type_name { $(#[doc = $help] pub $key: $type,)* }
         )*
 
-        /// All settings, checked. `Debug` masks the secrets.
+        /// All settings, validated. `Debug` masks the secrets.
         #[derive(Clone, Debug)]
         pub struct Config { $(#[doc = $section_help] pub $field: $type_name,)* }
 
-        /// Every setting there is, in the order of the sample file.
+        /// The declarations of all settings, in the order of the sample file.
         pub static DECLARATIONS: &[Declaration] = &[$($(
             Declaration {
                 section: $section,
@@ -79,8 +79,8 @@ macro_rules! settings {
         )*)*];
 
         impl Config {
-            /// Takes every setting from the resolver, which collects the faults and puts defaults in their place.
-            /// Nothing if a default is itself wrong.
+            /// Takes every setting from the resolver, which collects the faults and substitutes defaults. Returns
+            /// `None` if a default is invalid.
             pub(super) fn assemble(resolver: &mut sources::Resolver) -> Option<Self> {
                 let mut declarations = DECLARATIONS.iter();
                 $( $( let $key = resolver.take::<$type>(declarations.next()?); )*

@@ -2,8 +2,8 @@
 
 const MASK: &str = "****";
 
-/// The address as it may be shown. What in a query is secret only its server knows, so all values are taken for it. A
-/// text that is no address is its own.
+/// Masks the secrets of a URL for display. Only the server knows which query values are secret, so all are masked. A
+/// text that is no URL is returned unchanged.
 pub fn mask_url_secrets(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
     let (authority, rest) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
@@ -14,7 +14,7 @@ pub fn mask_url_secrets(text: &str) -> String {
     format!("{scheme}://{authority}{path}{parts}")
 }
 
-/// `name=value`, or a value alone, with the character that ends it, if there is one.
+/// Masks the value of `name=value`, or a value alone, and keeps the separator after it.
 fn without_value(part: &str) -> String {
     let kept = part.strip_suffix(['?', '#', '&', ';']).unwrap_or(part);
     let end = &part[kept.len()..];

@@ -15,7 +15,7 @@ const SEAL_BYTES: usize = 16;
 /// The authentication tag of a cursor, made with the server's key.
 pub type Seal = [u8; SEAL_BYTES];
 
-/// The end of the last page. The server's key verifies the seal.
+/// The position at which the next page starts. The server's key verifies the seal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor {
     pub position: i64,
@@ -23,10 +23,10 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// Characters that a cursor has.
+    /// Length of a cursor in characters.
     pub const LENGTH: usize = (POSITION_BYTES + SEAL_BYTES) * 4 / 3;
 
-    /// Reads the text of a cursor.
+    /// Parses the text of a cursor.
     ///
     /// # Errors
     /// `invalid_format`.
@@ -39,9 +39,9 @@ impl Cursor {
         Ok(Self { position: i64::from_be_bytes(position), seal })
     }
 
-    /// Returns the fault of an invalid cursor, and of one of another list or user.
+    /// Returns the fault of an invalid cursor, and of one for another list or user.
     pub fn fault() -> Fault {
-        Fault::new(FieldCode::InvalidFormat, "must be the `nextCursor` of an earlier answer of this list to this user")
+        Fault::new(FieldCode::InvalidFormat, "must be a `nextCursor` that this list returned to this user")
     }
 }
 
@@ -58,7 +58,7 @@ impl Serialize for Cursor {
     }
 }
 
-/// The piece of a list that is asked for.
+/// The range of a list that a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CursorRange {
     /// Returns only rows before this position; `None` for the newest.
@@ -72,12 +72,12 @@ impl CursorRange {
         self.before.unwrap_or(i64::MAX)
     }
 
-    /// Returns the limit plus one: the extra row tells whether there are more.
+    /// Returns the limit plus one: an extra row shows that there are more.
     pub fn rows_to_read(self) -> u32 {
         self.limit.saturating_add(1)
     }
 
-    /// Makes a piece of the rows that were read, newest first.
+    /// Builds a page from the rows that were read, newest first.
     pub fn slice<T>(self, mut rows: Vec<T>, position: impl Fn(&T) -> i64) -> CursorSlice<T> {
         let limit = self.limit as usize;
         let has_more = rows.len() > limit;
@@ -87,7 +87,7 @@ impl CursorRange {
     }
 }
 
-/// A page of a list, newest first, and the position before which the next one starts, if there is one.
+/// A page of a list, newest first, and the position before which the next page starts, if there is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CursorSlice<T> {
     pub items: Vec<T>,
@@ -102,7 +102,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_cursor_is_read_as_it_was_written(position: i64, seal: Seal) {
+        fn parses_written_cursors(position: i64, seal: Seal) {
             let cursor = Cursor { position, seal };
             let text = cursor.to_string();
             prop_assert_eq!(text.len(), Cursor::LENGTH);
@@ -110,7 +110,7 @@ mod tests {
         }
 
         #[test]
-        fn any_other_text_is_refused(text in ".*") {
+        fn rejects_any_other_text(text in ".*") {
             if let Ok(cursor) = Cursor::parse(&text) {
                 prop_assert_eq!(cursor.to_string(), text);
             }
@@ -118,7 +118,7 @@ mod tests {
 
         /// For any page sizes and any new rows in between, every row appears once, newest first.
         #[test]
-        fn pieces_make_the_whole(rows in 0_i64..60, limit in 1_u32..12, arriving in 0_i64..5) {
+        fn pages_contain_each_row_once(rows in 0_i64..60, limit in 1_u32..12, arriving in 0_i64..5) {
             let mut newest = rows;
             let mut before = None;
             let mut read = Vec::new();

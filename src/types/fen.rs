@@ -1,7 +1,7 @@
 //! Money as whole fen (hundredths of a yuan), and its decimal text.
 //!
-//! No floating point is involved: a provider's text is parsed digit by digit, and forms that another parser might
-//! accept (signs, exponents, blanks, a third decimal) are rejected.
+//! No floating point is involved. A provider's text is parsed digit by digit, and forms that another parser might
+//! accept (signs, exponents, spaces, a third decimal) are rejected.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 #[serde(try_from = "i64", into = "i64")]
 pub struct Fen(i64);
 
-/// The text or number is no amount of money.
+/// The error for a text or number that is no amount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an amount is digits with at most two decimals, such as 6 or 6.00")]
 pub struct InvalidAmount;
@@ -21,12 +21,12 @@ pub struct InvalidAmount;
 impl Fen {
     pub const ZERO: Self = Self(0);
 
-    /// The amount of that many fen; negative numbers are refused.
+    /// Converts a number of fen. Rejects negative numbers.
     pub const fn from_fen(fen: i64) -> Result<Self, InvalidAmount> {
         if fen < 0 { Err(InvalidAmount) } else { Ok(Self(fen)) }
     }
 
-    /// Reads a decimal number of yuan: `6`, `6.5`, `6.00`. At most ten digits before the point.
+    /// Parses a decimal number of yuan: `6`, `6.5`, `6.00`. At most ten digits before the point.
     pub fn parse(text: &str) -> Result<Self, InvalidAmount> {
         let (yuan, decimals) = match text.split_once('.') {
             Some((yuan, decimals)) if matches!(decimals.len(), 1 | 2) => (yuan, decimals),
@@ -42,23 +42,23 @@ impl Fen {
         fen.map(Self).ok_or(InvalidAmount)
     }
 
-    /// The number of fen.
+    /// Returns the number of fen.
     pub const fn as_fen(self) -> i64 {
         self.0
     }
 
-    /// The sum, or `None` where it leaves the number range.
+    /// Returns the sum; `None` on overflow.
     pub fn checked_add(self, other: Self) -> Option<Self> {
         self.0.checked_add(other.0).map(Self)
     }
 
-    /// The difference, or `None` where it would be negative.
+    /// Returns the difference; `None` if it would be negative.
     pub fn checked_sub(self, other: Self) -> Option<Self> {
         Self::from_fen(self.0.checked_sub(other.0)?).ok()
     }
 }
 
-/// Yuan with exactly two decimals, as providers require.
+/// Formats yuan with exactly two decimals, as providers require.
 impl fmt::Display for Fen {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}.{:02}", self.0 / 100, self.0 % 100)
@@ -97,7 +97,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_accepted_spellings() {
+    fn accepts_valid_amounts() {
         for (text, fen) in
             [("6", 600), ("6.5", 650), ("6.00", 600), ("0.01", 1), ("0", 0), ("100000000.00", 10_000_000_000)]
         {
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_is_refused() {
+    fn rejects_everything_else() {
         let refused = [
             "",
             ".",
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn arithmetic_refuses_to_leave_the_range() {
+    fn arithmetic_detects_overflow() {
         let six = Fen::parse("6.00").unwrap();
         let one = Fen::parse("1.50").unwrap();
         assert_eq!(six.checked_sub(one), Fen::parse("4.50").ok());

@@ -1,12 +1,12 @@
-//! Money as whole millionths of a unit, and its decimal text: a token costs less than the smallest coin.
+//! Money as whole millionths of a currency unit, and its decimal text: a token costs less than the smallest coin.
 
 use std::{fmt, str::FromStr};
 
-/// An amount of money in millionths of whatever currency the price list is written in; never negative.
+/// An amount of money in millionths of the currency of the price list; never negative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MicroAmount(pub u64);
 
-/// The text is no amount of money.
+/// The error for a text that is no amount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be digits with at most six decimals, such as 2 or 0.27")]
 pub struct InvalidMicroAmount;
@@ -14,12 +14,12 @@ pub struct InvalidMicroAmount;
 impl MicroAmount {
     const UNIT: u64 = 1_000_000;
 
-    /// The number for the store, which has no unsigned ones.
+    /// Returns the number for the database, which has no unsigned numbers.
     pub fn as_i64(self) -> i64 {
         i64::try_from(self.0).unwrap_or(i64::MAX)
     }
 
-    /// Takes a number that the service stored itself.
+    /// Converts a number from the database.
     pub fn from_stored(number: i64) -> Self {
         Self(u64::try_from(number).unwrap_or(0))
     }
@@ -51,7 +51,7 @@ impl FromStr for MicroAmount {
     }
 }
 
-/// At least two decimals, and no zeros after them.
+/// Formats at least two decimals, without trailing zeros after them.
 impl fmt::Display for MicroAmount {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let decimals = format!("{:06}", self.0 % Self::UNIT);
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_never_free() {
+    fn cost_of_tokens_is_never_zero() {
         let price: MicroAmount = "0.27".parse().unwrap();
         assert_eq!(
             (price.cost_of(0), price.cost_of(1), price.cost_of(1_000_000)),

@@ -1,7 +1,7 @@
 //! Enums whose values have names, in the store or in the API.
 
-/// Declares such an enum with a name beside each value. Generates `ALL`, the values in this order; `name`; and `from_name`,
-/// which returns the value of a name.
+/// Declares an enum with a name for each value. Generates `ALL`, the values in this order; `name`; and `from_name`,
+/// which returns the value with a name.
 macro_rules! named_enum {
     ($(#[$about:meta])* $visibility:vis enum $enum:ident {
         $($(#[$doc:meta])* $value:ident = $name:literal,)*
