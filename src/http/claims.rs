@@ -1,8 +1,8 @@
-//! The users that a request names besides its token.
+//! The users that a request names in addition to its token.
 
 use crate::types::{PhoneNumber, UserId};
 
-/// Users that a request names. They are only compared with the caller, or looked up for an administrator.
+/// Users that a request names. They are compared with the caller, or looked up for an administrator.
 #[derive(Default)]
 pub struct Claims {
     pub user_id: Option<UserId>,

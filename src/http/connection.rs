@@ -1,7 +1,7 @@
 //! One TCP connection: limits on idle time, on the time for a request's head, and on a peer that does not read.
 //!
-//! The limits are in the stream itself and not in hyper's header timeout, because that one runs while a connection is
-//! idle too and cannot tell an idle client from a slow one. The timer is armed once and reset only when it fires, so
+//! The limits are in the stream and not in hyper's header timeout, because that timeout also runs while a connection is
+//! idle and cannot distinguish an idle client from a slow one. The timer is armed once and reset only when it fires, so
 //! that a busy connection pays nothing for it.
 
 use std::{
@@ -37,7 +37,7 @@ impl Phase {
         self.0.store(RESPONDING, Ordering::Relaxed);
     }
 
-    /// Marks the response as sent. The next bytes belong to another request.
+    /// Marks the response as sent. The next bytes belong to the next request.
     fn idle(&self) {
         self.0.store(IDLE, Ordering::Relaxed);
     }
@@ -52,11 +52,11 @@ impl Phase {
     }
 }
 
-/// Bytes of a response passed to the connection at once. The connection copies them, and a slow reader must not make it
+/// Bytes of a response passed to the connection at once. The connection copies them, and for a slow reader it must not
 /// copy the whole response.
 pub(super) const PIECE: usize = 32 << 10;
 
-/// The body of a response. The connection becomes idle when hyper drops it after the last piece.
+/// The body of a response. The connection becomes idle when hyper drops it after the last chunk.
 pub struct ResponseBody<B> {
     body: B,
     /// The rest of a long chunk.
@@ -115,7 +115,7 @@ pub struct TimedStream {
     /// Time of the current head's first byte.
     head_began: Instant,
     reading: Pin<Box<Sleep>>,
-    /// Armed while the peer does not take what is written.
+    /// Armed while the peer does not read.
     writing: Option<Pin<Box<Sleep>>>,
 }
 
@@ -162,7 +162,7 @@ impl TimedStream {
         Poll::Pending
     }
 
-    fn note_read(&mut self) {
+    fn record_read(&mut self) {
         self.last_active = Instant::now();
         if self.phase.is(IDLE) {
             self.phase.0.store(HEAD, Ordering::Relaxed);
@@ -185,7 +185,7 @@ impl AsyncRead for TimedStream {
         match Pin::new(&mut self.stream).poll_read(context, buffer) {
             Poll::Ready(outcome) => {
                 if buffer.filled().len() > before {
-                    self.note_read();
+                    self.record_read();
                 }
                 Poll::Ready(outcome)
             }
@@ -195,14 +195,14 @@ impl AsyncRead for TimedStream {
 }
 
 impl TimedStream {
-    /// Flushing does not count: it is tried whenever the connection wakes, also to see that its time is over.
-    fn note_written(&mut self, outcome: &Poll<io::Result<usize>>) {
+    /// Records a write. Flushing does not count, because it is tried at every wakeup, even only to check the deadline.
+    fn record_write(&mut self, outcome: &Poll<io::Result<usize>>) {
         if outcome.is_ready() {
             self.last_active = Instant::now();
         }
     }
 
-    /// Bounds how long the peer may leave what we write unread.
+    /// Limits how long the peer may leave written data unread.
     fn bound_write<T>(&mut self, context: &mut Context<'_>, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if outcome.is_ready() {
             self.writing = None;
@@ -217,7 +217,7 @@ impl TimedStream {
 impl AsyncWrite for TimedStream {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let outcome = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.note_written(&outcome);
+        self.record_write(&outcome);
         self.bound_write(context, outcome)
     }
 
@@ -227,7 +227,7 @@ impl AsyncWrite for TimedStream {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let outcome = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        self.note_written(&outcome);
+        self.record_write(&outcome);
         self.bound_write(context, outcome)
     }
 

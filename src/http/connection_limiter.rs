@@ -15,7 +15,7 @@ pub struct ConnectionLimiter {
     pub limits: StreamLimits,
     most_per_network: u32,
     is_exempt: Arc<dyn Fn(IpAddr) -> bool + Send + Sync>,
-    /// By the network that one subscriber has.
+    /// By the client network of a subscriber.
     open: KeyedSemaphore<String>,
 }
 

@@ -1,4 +1,4 @@
-//! One endpoint of the route table: path, access, handler and what the API document says about it.
+//! An endpoint of the route table: path, access, handler, and its part of the API document.
 
 use std::{marker::PhantomData, sync::Arc};
 

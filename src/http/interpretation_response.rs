@@ -18,9 +18,9 @@ use crate::{
 
 /// A prepared interpretation.
 pub enum Prepared {
-    /// It is stored already.
+    /// The stored interpretation.
     Stored(Box<CallRecord>),
-    /// The model has to be called.
+    /// A call of the model to run.
     Pending { trace_id: String, run: ModelRun },
 }
 

@@ -1,6 +1,6 @@
 //! The plain listener beside TLS: it redirects to HTTPS and answers ACME challenges.
 //!
-//! It serves nothing else and reads no body: data sent in the clear is not used.
+//! It serves nothing else and reads no body: data sent without encryption is not used.
 
 use std::net::SocketAddr;
 

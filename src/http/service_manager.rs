@@ -2,7 +2,7 @@
 
 use sd_notify::NotifyState;
 
-/// Reports readiness, and then liveness at the interval that the manager wants.
+/// Reports readiness, and then liveness at the interval that the service manager requests.
 pub fn ready() {
     tell(NotifyState::Ready);
     let Some(limit) = sd_notify::watchdog_enabled() else { return };
@@ -21,6 +21,6 @@ pub fn stopping() {
 
 fn tell(state: NotifyState<'_>) {
     if let Err(error) = sd_notify::notify(&[state]) {
-        tracing::debug!(%error, "the service manager could not be told");
+        tracing::debug!(%error, "could not notify the service manager");
     }
 }

@@ -29,12 +29,12 @@ use crate::{
     providers::client::CancellationCheck,
 };
 
-/// Events, and their bytes, that are buffered for a slow reader before the sender blocks. A larger event is buffered
-/// alone.
+/// Maximum events, and their bytes, that are buffered for a slow reader before the sender blocks. A larger event is
+/// buffered alone.
 const BUFFERED_EVENTS: usize = 64;
 const BUFFERED_BYTES: u32 = 64 << 10;
 
-/// A response that the client receives as JSON or as events, as it asked.
+/// A response as JSON or as events, as the client requested.
 pub enum JsonOrStream<T> {
     Json(T),
     Stream(SseResponse),
@@ -48,7 +48,7 @@ pub struct SseSender {
     authorization: Arc<StreamAuthorization>,
 }
 
-/// An event in the buffer, and its bytes of the limit.
+/// A buffered event, and its share of the byte limit.
 struct BufferedEvent {
     bytes: Bytes,
     _permit: OwnedSemaphorePermit,
@@ -64,7 +64,7 @@ pub struct SseResponse {
     final_event: FinalEvent,
 }
 
-/// The event that ends a stream early at a shutdown, so that the client knows that something is missing.
+/// The event that ends a stream early at a shutdown, so that the client knows that the response is incomplete.
 #[derive(Clone)]
 pub struct FinalEvent(Bytes);
 
@@ -85,7 +85,7 @@ pub fn shutting_down() -> Error {
     Error::new(Code::Overloaded).detail("The service is stopping. Repeat the request.")
 }
 
-/// Makes an event stream end with its [`FinalEvent`] once `ends` is true. Returns other responses unchanged.
+/// Ends an event stream with its [`FinalEvent`] once `ends` is true. Returns other responses unchanged.
 pub fn end_on_shutdown(mut response: Response<Body>, ends: &watch::Receiver<bool>) -> Response<Body> {
     let Some(FinalEvent(event)) = response.extensions_mut().remove::<FinalEvent>() else { return response };
     let ends = ends.clone();
@@ -109,8 +109,8 @@ pub fn end_on_shutdown(mut response: Response<Body>, ends: &watch::Receiver<bool
     })
 }
 
-/// Runs `prepare` and `stream` on one blocking thread and returns the response once `stream` has sent its start signal.
-/// Errors before that become problem documents, later ones events. The permit is held until the stream ends.
+/// Runs `prepare` and `stream` on one blocking thread, and returns the response once `stream` has sent its start
+/// signal. Errors before that become problem documents, later ones events. The permit is held until the stream ends.
 ///
 /// Both run on one thread, so that a client that disconnects in between cannot leave an unfinished record.
 ///
@@ -188,7 +188,7 @@ impl SseSender {
     fn send_bytes(&self, bytes: impl Into<Bytes>) -> bool {
         let bytes: Bytes = bytes.into();
         let size = u32::try_from(bytes.len()).unwrap_or(BUFFERED_BYTES).min(BUFFERED_BYTES);
-        // A response that ends drops the buffer, which frees all permits.
+        // A response that ends drops the buffer, which releases all permits.
         let permit = pollster::block_on(Arc::clone(&self.free_bytes).acquire_many_owned(size));
         permit.is_ok_and(|permit| self.sender.blocking_send(BufferedEvent { bytes, _permit: permit }).is_ok())
     }

@@ -1,4 +1,4 @@
-//! `/admin`: what only administrators may. One file for each second segment of the path.
+//! `/admin`: endpoints for administrators. One file for each second segment of the path.
 
 pub mod audit;
 pub mod data_cleanup;

@@ -28,7 +28,7 @@ parameters! {
 
     List(fields) {
         page: Option<PageNumber> = fields.optional("page", "Page number.");
-        size: Option<PageSize> = fields.optional("size", "Releases on a page.");
+        size: Option<PageSize> = fields.optional("size", "Releases per page.");
     }
 }
 

@@ -1,4 +1,4 @@
-//! `/admin/sensitive-word-migration`: which service decides, and what the other one would say.
+//! `/admin/sensitive-word-migration`: selects and compares the moderation services.
 
 mod batch;
 
@@ -44,7 +44,7 @@ parameters! {
 
     ListDisagreements(fields) {
         page: Option<PageNumber> = fields.optional("page", "Page number.");
-        size: Option<PageSize> = fields.optional("size", "Disagreements on a page.");
+        size: Option<PageSize> = fields.optional("size", "Disagreements per page.");
     }
 }
 
@@ -58,7 +58,7 @@ pub struct ServiceFailure {
     code: String,
 }
 
-/// The local list.
+/// The word list.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LocalService {
@@ -75,7 +75,7 @@ pub struct LocalService {
     memory_bytes: usize,
 }
 
-/// The external service.
+/// The external moderator.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExternalService {
@@ -87,7 +87,7 @@ pub struct ExternalService {
     /// `closed` while calls pass, `open` while they are rejected after failures, `probing` while a trial call runs.
     #[schema(example = "closed")]
     breaker: &'static str,
-    /// Failures since its last answer, while the breaker is closed.
+    /// Failures since the last response, while the breaker is closed.
     #[schema(example = 0)]
     failures: u32,
     last_failure: Option<ServiceFailure>,

@@ -1,4 +1,4 @@
-//! Writes metrics in the text format of `OpenMetrics`.
+//! Writes metrics in the `OpenMetrics` text format.
 
 use std::{collections::HashMap, fmt};
 
@@ -122,8 +122,8 @@ impl Samples<'_> {
     }
 }
 
-/// Converts to the page's number type: exact up to 2^53.
-#[expect(clippy::cast_precision_loss, reason = "beyond 2^53 the last digits of a metric mean nothing to anybody")]
+/// Converts to the number type of the page, which is exact up to 2^53.
+#[expect(clippy::cast_precision_loss, reason = "beyond 2^53 the last digits of a metric do not matter")]
 pub const fn real(whole: u64) -> f64 {
     whole as f64
 }
@@ -169,12 +169,12 @@ mod tests {
     fn encodes_all_kinds_of_metrics() {
         let mut page = Page::default();
         page.counter("calls", "Calls").whole(&[("provider", "a \"b\"\n")], 2);
-        page.gauge("free", "What is free").whole(&[], 7);
+        page.gauge("free", "Free permits").whole(&[], 7);
         page.gauge("share", "A share").real(&[], 0.5);
         page.histogram("took_seconds", "Time").buckets(&[], &[250_000, 1_000_000], &[1, 0, 2], 9_500_000, 1e6);
         let text = page.into_text().unwrap();
         let expected = "# HELP calls Calls\n# TYPE calls counter\ncalls_total{provider=\"a \\\"b\\\"\\n\"} 2\n\
-             # HELP free What is free\n# TYPE free gauge\nfree 7\n\
+             # HELP free Free permits\n# TYPE free gauge\nfree 7\n\
              # HELP share A share\n# TYPE share gauge\nshare 0.5\n\
              # HELP took_seconds Time\n# TYPE took_seconds histogram\ntook_seconds_sum 9.5\ntook_seconds_count 3\n\
              took_seconds_bucket{le=\"0.25\"} 1\ntook_seconds_bucket{le=\"1.0\"} 1\ntook_seconds_bucket{le=\"+Inf\"} 3\n\

@@ -1,4 +1,4 @@
-//! The schemas of answers as components of the API document.
+//! The schemas of responses, as components of the API document.
 
 use serde_json::{Value, json};
 use utoipa::{
@@ -19,7 +19,7 @@ pub fn reference_to(name: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{name}") })
 }
 
-/// Returns the schema of `T` and those it refers to, by name.
+/// Returns the schema of `T` and the schemas it refers to, by name.
 pub fn schemas<T: ToSchema>() -> Vec<(String, Value)> {
     let mut found = vec![(T::name().into_owned(), <T as PartialSchema>::schema())];
     T::schemas(&mut found);
@@ -36,7 +36,7 @@ fn as_values(schemas: Vec<(String, RefOr<Schema>)>) -> Vec<(String, Value)> {
 }
 
 /// Marks nullable members as required, because `Option` members are sent as null. Members that are omitted instead are
-/// declared with `nullable = false`; members that may be both have null as their default.
+/// declared with `nullable = false`. Members that may be both have null as their default.
 fn require_nullable(schema: &mut Value) {
     for part in schema.get_mut("allOf").and_then(Value::as_array_mut).into_iter().flatten() {
         require_nullable(part);
@@ -57,7 +57,7 @@ fn is_nullable(schema: &Value) -> bool {
     let kinds = schema.get("type").or_else(|| schema.get("oneOf"));
     match kinds.and_then(Value::as_array) {
         Some(kinds) => kinds.iter().any(says_null),
-        // What may be anything may be null.
+        // A schema without a type permits null.
         None => ["type", "$ref", "allOf", "oneOf"].iter().all(|kind| schema.get(kind).is_none()),
     }
 }

@@ -20,7 +20,7 @@ pub struct AcmeStorage(pub AcmeFiles);
 
 impl AcmeStorage {
     pub fn of(config: &Config) -> Result<Self> {
-        let files = AcmeFiles::of(config).ok_or_else(|| Error::misconfigured("server.domain: names nothing"))?;
+        let files = AcmeFiles::of(config).ok_or_else(|| Error::misconfigured("server.domain: contains no domain"))?;
         create_private_directory(&files.directory)?;
         Ok(Self(files))
     }
@@ -34,7 +34,7 @@ impl AcmeStorage {
         }
     }
 
-    /// Checks for disk space for a certificate, by writing as much and deleting it again.
+    /// Checks for disk space by writing a file of the size of a certificate and deleting it.
     ///
     /// # Errors
     /// Storage errors.

@@ -1,4 +1,4 @@
-//! The active certificate. It is replaced while the service runs; open connections keep theirs.
+//! The active certificate. It can be replaced at run time; open connections keep theirs.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -9,7 +9,7 @@ use rustls::{
 
 use crate::certificate::{Certificate, ServedValidity};
 
-/// The certificate for all connections, whatever name they ask for.
+/// The certificate for all connections, whatever server name they request.
 #[derive(Debug)]
 pub struct Certificates {
     current: RwLock<Option<Arc<CertifiedKey>>>,
@@ -17,7 +17,7 @@ pub struct Certificates {
 }
 
 impl Certificates {
-    /// Starts without a certificate. `shown` is updated with each new one.
+    /// Creates an empty store. `shown` is updated with each certificate.
     pub fn new(shown: &Arc<ServedValidity>) -> Self {
         Self { current: RwLock::default(), shown: Arc::clone(shown) }
     }

@@ -1,7 +1,7 @@
-//! A certificate renewed by another program: two PEM files, reloaded when they change and on SIGHUP.
+//! Certificates renewed by another program: two PEM files, reloaded when they change and on SIGHUP.
 //!
-//! An unreadable pair is logged, and the previous one stays: a renewal that writes the files one after the other passes
-//! through such a state. An expired certificate does not replace a valid one; a start uses whatever there is.
+//! An unreadable pair is logged and the previous one stays, because a renewal may write one file after the other. An
+//! expired certificate does not replace a valid one. At the start any readable pair is used.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// Loads the pair, activates it, and returns its expiry.
 ///
 /// # Errors
-/// The fault, in words.
+/// The fault, as a message.
 pub fn show(files: &PemFiles, certificates: &Certificates, now: Timestamp) -> Result<Timestamp, String> {
     show_unless(files, certificates, now, |_| false)
 }
@@ -29,12 +29,12 @@ fn show_unless(
     let certificate = files.read().map_err(|faults| faults.join("\n"))?;
     let until = certificate.validity.until;
     if is_refused(until) {
-        return Err(format!("it has expired at {until}, and the one before is good still"));
+        return Err(format!("the new certificate expired at {until}; the previous one is still valid"));
     }
     if until < now {
-        tracing::warn!(%until, "showing the certificate of the file, which is not good any more");
+        tracing::warn!(%until, "loaded a certificate that has expired");
     } else {
-        tracing::info!(%until, "showing the certificate of the file");
+        tracing::info!(%until, "loaded the certificate");
     }
     certificates.show(certificate);
     Ok(until)
@@ -43,7 +43,7 @@ fn show_unless(
 pub async fn run(files: PemFiles, certificates: Arc<Certificates>, clock: Clock, mut shown_until: Timestamp) {
     let mut hangup = match signal(SignalKind::hangup()) {
         Ok(hangup) => hangup,
-        Err(error) => return tracing::error!(%error, "certificates are not looked at again"),
+        Err(error) => return tracing::error!(%error, "cannot listen for SIGHUP; certificates are not reloaded"),
     };
     let mut seen = files.stamp();
     loop {

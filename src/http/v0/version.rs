@@ -19,7 +19,7 @@ use crate::{
 
 /// Maximum characters of a version and of a platform.
 const NAME: usize = 64;
-/// The largest integer that is exact in clients with floating-point numbers.
+/// The largest integer that is exact in clients that use floating-point numbers.
 const LARGEST_CODE: i64 = 9_007_199_254_740_991;
 
 parameters! {

@@ -1,4 +1,4 @@
-//! The current generation: JSON bodies and query strings, the acting user always the token's.
+//! The current API generation: JSON bodies, query strings, and the acting user always taken from the token.
 //!
 //! One file for each first segment after `/api/v1`.
 

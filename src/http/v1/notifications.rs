@@ -81,7 +81,7 @@ pub enum NotificationPayload {
 }
 
 /// The parameters of the page.
-// A schema of its own, because code that is generated from the document needs a name for it.
+// Has a schema of its own, because generated clients need a name for it.
 #[derive(Serialize, ToSchema)]
 #[serde(transparent)]
 #[schema(value_type = Object, example = json!({"id": "7"}))]
