@@ -80,7 +80,7 @@ pub fn run(common: &Common, args: NotifyArgs) -> Result<()> {
         }
         Action::List { page } => list(common, &app, &page),
         Action::Delete { id, yes } => {
-            confirm(yes, &format!("Take notification {id} out of every inbox?"))?;
+            confirm(yes, &format!("Delete notification {id} from every inbox?"))?;
             notifications::delete(&app, id).wait().map_err(name_missing("Notification", id))?;
             record_audit(&app, "notify delete", None, cli_authority(None))?;
             common.output(&json!({ "id": id.to_string(), "deleted": true }), || "deleted".into())

@@ -9,63 +9,63 @@ use yarrow::{
     http::responses::{AuditRow, LoggedRequest, UserDataIssue},
 };
 
-pub fn json_of(sheet: &SupportPage) -> Value {
+pub fn json_of(page: &SupportPage) -> Value {
     json!({
-        "userId": sheet.kept.id, "phoneNumber": sheet.kept.phone_number, "email": sheet.kept.email,
-        "createdAt": sheet.kept.created_at,
+        "userId": page.kept.id, "phoneNumber": page.kept.phone_number, "email": page.kept.email,
+        "createdAt": page.kept.created_at,
         "profile": {
-            "nickname": sheet.profile.nickname, "gender": sheet.profile.gender.name(),
-            "birthday": sheet.profile.birthday, "signature": sheet.profile.signature,
+            "nickname": page.profile.nickname, "gender": page.profile.gender.name(),
+            "birthday": page.profile.birthday, "signature": page.profile.signature,
         },
-        "balances": sheet.accounts.iter().map(|(asset, account)| json!({
+        "balances": page.accounts.iter().map(|(asset, account)| json!({
             "asset": asset.name(), "balance": account.balance, "entries": account.last_sequence,
             "suspendedAt": account.suspended_at,
         })).collect::<Vec<_>>(),
-        "issues": http_rows::<_, UserDataIssue>(&sheet.issues),
-        "signIns": sheet.devices.iter().map(|device| json!({
+        "issues": http_rows::<_, UserDataIssue>(&page.issues),
+        "signIns": page.devices.iter().map(|device| json!({
             "id": device.id, "label": device.label, "signedInAt": device.signed_in_at,
             "lastUsedAt": device.last_used_at,
         })).collect::<Vec<_>>(),
         "codes": {
-            "live": sheet.live_codes.iter().map(|code| json!({
+            "live": page.live_codes.iter().map(|code| json!({
                 "purpose": code.purpose, "code": MASKED, "triesLeft": code.tries_left, "expiresAt": code.expires_at,
             })).collect::<Vec<_>>(),
-            "sent": sheet.sent_codes.iter().map(|sent| json!({
+            "sent": page.sent_codes.iter().map(|sent| json!({
                 "sentAt": sent.sent_at, "clientNetwork": sent.client_network,
             })).collect::<Vec<_>>(),
         },
-        "ledger": sheet.entries.iter().map(|entry| json!({
+        "ledger": page.entries.iter().map(|entry| json!({
             "seq": entry.seq, "asset": entry.asset.name(), "delta": entry.delta, "balanceAfter": entry.balance_after,
             "kind": entry.kind.name(), "ref": entry.reference, "createdAt": entry.created_at,
         })).collect::<Vec<_>>(),
-        "changes": sheet.changes.iter().map(|change| json!({
+        "changes": page.changes.iter().map(|change| json!({
             "actor": change.actor, "action": change.action, "asset": change.asset.name(), "reason": change.reason,
             "balanceBefore": change.balance_before, "balanceAfter": change.balance_after,
             "createdAt": change.created_at,
         })).collect::<Vec<_>>(),
-        "orders": sheet.orders.iter().map(|order| json!({
+        "orders": page.orders.iter().map(|order| json!({
             "orderNo": order.order_no, "amount": order.amount.to_string(), "coinCount": order.coin_count,
             "state": order.state.name(), "reason": order.reason, "createdAt": order.created_at,
         })).collect::<Vec<_>>(),
-        "castings": sheet.castings,
-        "records": sheet.records.iter().map(|record| json!({
+        "castings": page.castings,
+        "records": page.records.iter().map(|record| json!({
             "traceId": record.trace_id, "status": record.status.name(), "provider": record.provider,
             "model": record.model, "durationMs": record.duration_ms, "errorClass": record.error_class,
             "createdAt": record.created_at,
         })).collect::<Vec<_>>(),
-        "violations": sheet.violations.iter().map(|violation| json!({
+        "violations": page.violations.iter().map(|violation| json!({
             "id": violation.id.to_string(), "contentType": violation.content_type, "violationType": violation.violation_type,
             "maskedText": violation.masked_text, "provider": violation.provider, "createdAt": violation.at,
         })).collect::<Vec<_>>(),
-        "violationsTotal": sheet.violations_total,
-        "notices": sheet.notices.iter().map(|received| json!({
+        "violationsTotal": page.violations_total,
+        "notices": page.notices.iter().map(|received| json!({
             "id": received.notification.id.to_string(), "kind": received.notification.kind.name(),
             "title": received.notification.title, "toEverybody": received.notification.ordinal.is_some(),
             "createdAt": received.notification.created_at, "readAt": received.read_at,
         })).collect::<Vec<_>>(),
-        "noticesUnread": sheet.notices_unread,
-        "requests": http_rows::<_, LoggedRequest>(&sheet.requests),
-        "audit": http_rows::<_, AuditRow>(&sheet.audit),
+        "noticesUnread": page.notices_unread,
+        "requests": http_rows::<_, LoggedRequest>(&page.requests),
+        "audit": http_rows::<_, AuditRow>(&page.audit),
     })
 }
 
@@ -73,64 +73,64 @@ pub fn json_of(sheet: &SupportPage) -> Value {
 const MASKED: &str = "******";
 
 /// Formats the page as text: a header, and a section for each kind of rows.
-pub fn text_of(sheet: &SupportPage) -> String {
+pub fn text_of(page: &SupportPage) -> String {
     [
-        header(sheet),
-        section("Issues", &sheet.issues, issue_table),
-        section_table("Devices", ["device", "signed in", "last used"], &sheet.devices, |row| {
+        header(page),
+        section("Issues", &page.issues, issue_table),
+        section_table("Devices", ["device", "signed in", "last used"], &page.devices, |row| {
             row![row.label, row.signed_in_at, row.last_used_at]
         }),
-        section_table("Active codes", ["purpose", "code", "attempts left", "expires"], &sheet.live_codes, |row| {
+        section_table("Active codes", ["purpose", "code", "attempts left", "expires"], &page.live_codes, |row| {
             row![row.purpose, MASKED, row.tries_left, row.expires_at]
         }),
-        section_table("Codes sent", ["at", "client network"], &sheet.sent_codes, |row| {
+        section_table("Codes sent", ["at", "client network"], &page.sent_codes, |row| {
             row![row.sent_at, row.client_network]
         }),
-        section_table("Ledger", ["at", "asset", "kind", "change", "balance", "reference"], &sheet.entries, |row| {
+        section_table("Ledger", ["at", "asset", "kind", "change", "balance", "reference"], &page.entries, |row| {
             let (change, about) = (format!("{:+}", row.delta), or_empty(row.reference.as_ref()));
             row![row.created_at, row.asset.name(), row.kind.name(), change, row.balance_after, about]
         }),
         section_table(
             "Manual changes and repairs",
             ["at", "actor", "action", "balance", "reason"],
-            &sheet.changes,
+            &page.changes,
             |row| {
                 let action = format!("{} {}", row.action, row.asset.name());
                 let balance = format!("{} → {}", row.balance_before, row.balance_after);
                 row![row.created_at, row.actor, action, balance, row.reason]
             },
         ),
-        section_table("Orders", ["at", "order", "yuan", "state", "reason"], &sheet.orders, |row| {
+        section_table("Orders", ["at", "order", "yuan", "state", "reason"], &page.orders, |row| {
             row![row.created_at, row.order_no, row.amount, row.state.name(), or_empty(row.reason.as_ref())]
         }),
-        section_table("Interpretations", ["at", "trace", "status", "ms", "error"], &sheet.records, |row| {
+        section_table("Interpretations", ["at", "trace", "status", "ms", "error"], &page.records, |row| {
             let (ms, error) = (or_empty(row.duration_ms), or_empty(row.error_class.as_ref()));
             row![row.created_at, row.trace_id, row.status.name(), ms, error]
         }),
         section_table(
             "Violations",
             ["at", "content type", "type", "detected by", "masked text"],
-            &sheet.violations,
+            &page.violations,
             |row| row![row.at, row.content_type, row.violation_type, row.provider, row.masked_text],
         ),
         section_table(
             "Notifications",
             ["at", "kind", "title", "read"],
-            &sheet.notices,
+            &page.notices,
             |InboxItem { notification, read_at }| {
                 let read = read_at.map_or_else(|| "unread".to_owned(), |time| time.to_string());
                 row![notification.created_at, notification.kind.name(), notification.title, read]
             },
         ),
-        section("Requests", &sheet.requests, logs::table_of),
-        section("Audit events", &sheet.audit, audit::table_of),
+        section("Requests", &page.requests, logs::table_of),
+        section("Audit events", &page.audit, audit::table_of),
     ]
     .concat()
 }
 
-fn header(sheet: &SupportPage) -> String {
+fn header(page: &SupportPage) -> String {
     let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".into());
-    let (user, profile) = (&sheet.kept, &sheet.profile);
+    let (user, profile) = (&page.kept, &page.profile);
     let rows = [
         row!["user", user.id],
         row!["phone number", or_none(&user.phone_number)],
@@ -140,11 +140,11 @@ fn header(sheet: &SupportPage) -> String {
         row!["gender", profile.gender.name()],
         row!["birthday", or_none(&profile.birthday)],
         row!["signature", profile.signature],
-        row!["history records", sheet.castings],
-        row!["violations", sheet.violations_total],
-        row!["unread notifications", sheet.notices_unread],
+        row!["history records", page.castings],
+        row!["violations", page.violations_total],
+        row!["unread notifications", page.notices_unread],
     ];
-    let accounts = sheet.accounts.iter().map(|(asset, account)| {
+    let accounts = page.accounts.iter().map(|(asset, account)| {
         let suspended = if account.suspended_at.is_some() { " (suspended)" } else { "" };
         [format!("{}s", asset.name()), format!("{}{suspended}", account.balance)]
     });

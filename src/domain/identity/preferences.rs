@@ -35,7 +35,7 @@ pub struct Preferences {
     pub promotion: bool,
     pub locale: Option<Locale>,
     pub time_zone: Option<TimeZone>,
-    /// `None` if the user never changed them.
+    /// `None` if the user has never changed them.
     pub updated_at: Option<Timestamp>,
 }
 
@@ -54,7 +54,7 @@ impl Preferences {
     }
 }
 
-/// The preferences to change; the rest stays.
+/// The preferences to change; the others stay.
 #[derive(Clone, Debug, Default)]
 pub struct PreferencesChange {
     pub account: Option<bool>,

@@ -15,7 +15,7 @@ use crate::{
 /// The lifetime of a token.
 const LIFETIME: Duration = Duration::from_mins(10);
 /// Expired tokens deleted in one write.
-const BATCH: u32 = 100;
+const BATCH_SIZE: u32 = 100;
 
 /// The numbers of rows that an action would delete and keep, by table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,7 +65,7 @@ fn issue_token_in(tx: &Write<'_>, request: ConfirmationRequest) -> Result<Confir
     tx.execute(
         "delete from confirmations where token_sha256 in \
          (select token_sha256 from confirmations where expires_at <= ?1 order by expires_at limit ?2)",
-        (tx.now.0, BATCH),
+        (tx.now.0, BATCH_SIZE),
     )?;
     let token = Secret::random()?;
     let expires_at = tx.now.plus(LIFETIME);

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_everywhere_covers_the_others_of_its_port() {
+    fn the_unspecified_address_covers_its_port() {
         for (one, other, expected) in [
             ("127.0.0.1:80", "127.0.0.1:80", true),
             ("127.0.0.1:80", "127.0.0.1:81", false),

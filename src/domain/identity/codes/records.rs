@@ -44,7 +44,7 @@ pub fn count_in(tx: &Read<'_>) -> Result<i64> {
     tx.one("select count(*) from codes", (), |row| row.get(0))
 }
 
-/// A stored code. Differs from a later code for the same address.
+/// A stored code, distinguishable from a later code for the same address.
 #[derive(Clone, Debug)]
 pub struct StoredCode {
     address: String,
@@ -58,7 +58,7 @@ pub fn list_after_in(tx: &Read<'_>, after: Option<&StoredCode>, limit: u32) -> R
     list_expired_by_in(tx, i64::MAX, after, limit)
 }
 
-/// Returns codes that expired more than a day ago, after the given one. Scans the others, because an index by expiry
+/// Returns codes that expired more than a day ago, after the given one. Scans all codes, because an index by expiry
 /// would cost every sign-in a page write.
 pub fn list_expired_after_in(tx: &Read<'_>, after: Option<&StoredCode>, limit: u32) -> Result<Vec<StoredCode>> {
     list_expired_by_in(tx, tx.now.minus(DAY).0, after, limit)

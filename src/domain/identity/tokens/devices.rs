@@ -24,7 +24,7 @@ pub struct Device {
     /// Accurate to the hour.
     pub last_used_at: Timestamp,
     pub expires_at: Timestamp,
-    /// It sent the request.
+    /// True for the device that sent the request.
     pub is_current: bool,
 }
 

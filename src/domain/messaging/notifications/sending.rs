@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Notifications that expire in one write.
-const SLICE: u32 = 200;
+const BATCH_SIZE: u32 = 200;
 
 /// The audience of a notification.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -217,7 +217,7 @@ fn due_in(tx: &Read<'_>, limit: u32) -> Result<Vec<(i64, Option<i64>)>> {
 }
 
 fn expire_due_in(tx: &Write<'_>) -> Result<()> {
-    for (id, ordinal) in due_in(tx, SLICE)? {
+    for (id, ordinal) in due_in(tx, BATCH_SIZE)? {
         tx.execute("update notifications set is_live = 0 where id = ?1", [id])?;
         if let Some(ordinal) = ordinal {
             blocks::remove_in(tx, ordinal)?;
