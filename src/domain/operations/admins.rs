@@ -6,19 +6,15 @@
 
 pub mod keys;
 pub mod networks;
+mod passwords;
 pub mod second_factor;
 pub mod sessions;
 mod sign_ins;
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
-use argon2::{
-    Argon2,
-    password_hash::{PasswordHasher, PasswordVerifier, phc::PasswordHash},
-};
-
+use self::passwords::{DUMMY_HASH, PasswordHasher};
 use crate::{
-    concurrency::semaphore::{Permit, Semaphore},
     config,
     core::Core,
     domain::identity::codes,
@@ -36,24 +32,18 @@ const KEY_PREFIX: &str = "yk_";
 const CREDENTIAL_LENGTH: usize = 46;
 const MIN_PASSWORD: usize = 12;
 const MAX_PASSWORD: usize = 256;
-/// Each hash takes 19 MiB.
-const CONCURRENT_HASHES: u32 = 4;
 /// The precision of the stored time of a credential's last use.
 const LAST_USE_INTERVAL: Duration = Duration::from_mins(1);
-
-/// The hash that is checked for unknown names, so that the response takes as long.
-const DUMMY_HASH: &str =
-    "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
 /// The service that hashes and checks administrators' passwords.
 pub struct Administrators {
     pub core: Core,
-    hashing: Semaphore,
+    passwords: PasswordHasher,
 }
 
 impl Administrators {
     pub fn new(core: Core) -> Self {
-        Self { core, hashing: Semaphore::new(CONCURRENT_HASHES) }
+        Self { core, passwords: PasswordHasher::new() }
     }
 }
 
@@ -98,24 +88,13 @@ pub struct Admin {
     pub has_second_factor: bool,
 }
 
-/// Hashes a password. Takes the permit as proof that few hashes run at once.
-fn hash(_: &Permit<'_>, password: &str) -> Result<String> {
-    let hash = Argon2::default().hash_password(password.as_bytes());
-    hash.map(|hash| hash.to_string()).map_err(|error| Error::internal(error.to_string()))
-}
-
-fn verify(_: &Permit<'_>, hash: &str, password: &str) -> Result<bool> {
-    let hash = PasswordHash::new(hash).map_err(|error| Error::internal(error.to_string()))?;
-    Ok(Argon2::default().verify_password(password.as_bytes(), &hash).is_ok())
-}
-
 /// Creates an administrator. Blocks on the hash.
 ///
 /// # Errors
 /// `invalid_parameters` for an invalid name or password; `already_exists`.
 pub fn create(admins: &Administrators, name: &str, password: &str) -> Result<Admin> {
     let name = valid_name("name", name)?;
-    let password_hash = hash(&admins.hashing.try_acquire()?, valid_password(password)?)?;
+    let password_hash = admins.passwords.try_acquire()?.hash(valid_password(password)?)?;
     let insert = move |tx: &Write<'_>| {
         let id = tx.first(
             "insert into admins (name, password_hash, created_at) values (?1, ?2, ?3) \
@@ -134,7 +113,7 @@ pub fn create(admins: &Administrators, name: &str, password: &str) -> Result<Adm
 /// # Errors
 /// `invalid_parameters` for an invalid password; `not_found`.
 pub fn change_password(admins: &Administrators, name: &str, password: &str) -> Result<()> {
-    let password_hash = hash(&admins.hashing.try_acquire()?, valid_password(password)?)?;
+    let password_hash = admins.passwords.try_acquire()?.hash(valid_password(password)?)?;
     let name = name.to_owned();
     let update = move |tx: &Write<'_>| {
         let admin = id_of_in(tx, &name)?;
@@ -207,14 +186,14 @@ pub fn sign_in(admins: &Administrators, attempted: &SignInAttempt) -> Result<Iss
         networks::admit_in(tx, *client)?;
         require_attempt_in(tx, &config.admin, &owned_name, &network)
     })?;
-    let permit = admins.hashing.try_acquire()?;
+    let permit = admins.passwords.try_acquire()?;
     let reserve = move |tx: &Write<'_>| {
         let attempt = reserve_attempt_in(tx, &config.admin, &owned_name, &network)?;
         Ok((attempt, password_of_in(tx, &owned_name)?))
     };
     let (attempt, account) = core.store.write(reserve).wait()?;
     let hash = account.as_ref().map_or(DUMMY_HASH, |(_, hash)| hash);
-    let is_right = verify(&permit, hash, password.reveal())?;
+    let is_right = permit.verify(hash, password.reveal())?;
     let is_known = account.is_some();
     let Some((admin, _)) = account.filter(|_| is_right) else {
         let attempted = attempted.clone();
@@ -382,7 +361,6 @@ fn issue_in(tx: &Write<'_>, limits: &config::Admin, admin: i64) -> Result<Issued
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::concurrency::semaphore::Semaphore;
 
     #[test]
     fn distinguishes_credentials_from_user_tokens() {
@@ -390,16 +368,5 @@ mod tests {
         assert!(is_credential(random_credential(KEY_PREFIX).unwrap().reveal()));
         assert!(!is_credential(Secret::random().unwrap().reveal()));
         assert!(!is_credential(&format!("yk_{}", "a".repeat(40))));
-    }
-
-    #[test]
-    fn dummy_hash_costs_the_same_and_matches_no_password() {
-        let hashing = Semaphore::new(CONCURRENT_HASHES);
-        let permit = hashing.try_acquire().unwrap();
-        assert!(!verify(&permit, DUMMY_HASH, "").unwrap());
-        let stored = hash(&permit, "correct horse battery").unwrap();
-        assert!(stored.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"));
-        assert!(verify(&permit, &stored, "correct horse battery").unwrap());
-        assert!(!verify(&permit, &stored, "correct horse batteries").unwrap());
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{CommandOutput, Response, Server, Setup};
+use crate::support::{CommandOutput, Response, Server, Setup, eventually, raw::RawConnection};
 
 const PASSWORD: &str = "correct horse battery staple";
 
@@ -77,6 +77,34 @@ fn counts_concurrent_guesses_individually() {
     });
     assert!(statuses.iter().filter(|status| **status == 401).count() <= 3, "{statuses:?}");
     assert!(statuses.iter().all(|status| [401, 429, 503].contains(status)), "{statuses:?}");
+}
+
+#[test]
+fn parallel_sign_ins_use_little_memory() {
+    const MIB: u64 = 1 << 20;
+    let server = Setup::default().start();
+    let before = server.memory();
+    let attempt = |number: usize| {
+        let body = json!({ "name": format!("nobody-{number}"), "password": "wrong password" }).to_string();
+        let mut wire = RawConnection::to(&server);
+        // Three from each /64 of a /56.
+        let from = format!("2001:db8:0:{:x}::1", number / 3);
+        assert!(wire.send(&format!(
+            "POST /admin/login HTTP/1.1\r\nhost: yarrow\r\nx-forwarded-for: {from}\r\n\
+             content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        )));
+        wire
+    };
+    let taken = server.memory_taken(|_| {
+        let mut wires: Vec<_> = (0..768).map(attempt).collect();
+        for wire in &mut wires {
+            let (head, _) = wire.receive().expect("no response");
+            assert!(["401", "503"].contains(&&head[9..12]), "{head}");
+        }
+    });
+    assert!(before + taken < 100 * MIB, "{before} bytes and {taken} more");
+    eventually("the memory is given back", || server.memory() < 40 * MIB);
 }
 
 #[test]
