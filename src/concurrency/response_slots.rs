@@ -19,22 +19,22 @@ const STALLED_AFTER: Duration = Duration::from_secs(15);
 
 /// The large responses being sent, by the key of their receiver.
 #[derive(Debug)]
-pub struct PerUserResponseSlots<K: Eq + Hash>(Arc<Mutex<Active<K>>>);
+pub struct PerUserResponseSlots<K: Eq + Hash, C>(Arc<Mutex<Active<K, C>>>);
 
-type Active<K> = HashMap<K, Arc<Mutex<Buffer>>>;
+type Active<K, C> = HashMap<K, Arc<Mutex<Buffer<C>>>>;
 
 /// One response, held until it is dropped or superseded.
 #[derive(Debug)]
-pub struct ResponseSlot<K: Eq + Hash> {
+pub struct ResponseSlot<K: Eq + Hash, C> {
     key: K,
-    buffer: Arc<Mutex<Buffer>>,
-    active: Arc<Mutex<Active<K>>>,
+    buffer: Arc<Mutex<Buffer<C>>>,
+    active: Arc<Mutex<Active<K, C>>>,
 }
 
 #[derive(Debug)]
-struct Buffer {
+struct Buffer<C> {
     /// `None` once superseded.
-    content: Option<Vec<u8>>,
+    content: Option<C>,
     length: usize,
     read: usize,
     last_read: Instant,
@@ -45,30 +45,39 @@ struct Buffer {
 #[error("a newer response replaced this one, which was not being read")]
 pub struct Superseded;
 
-impl<K: Eq + Hash> Default for PerUserResponseSlots<K> {
+impl<K: Eq + Hash, C> Default for PerUserResponseSlots<K, C> {
     fn default() -> Self {
         Self(Arc::default())
     }
 }
 
-impl<K: Eq + Hash + Clone> PerUserResponseSlots<K> {
+impl<K: Eq + Hash + Clone, C: AsRef<[u8]>> PerUserResponseSlots<K, C> {
+    /// Frees the memory of the key's current response if that is stalled.
+    ///
+    /// # Errors
+    /// The shortest time until it can count as stalled, if it is being read.
+    pub fn discard_stalled(&self, key: &K, now: Instant) -> Result<(), Duration> {
+        let active = lock_unpoisoned(&self.0);
+        active.get(key).map_or(Ok(()), |current| lock_unpoisoned(current).discard_if_stalled(now))
+    }
+
     /// Stores a response for the key.
     ///
     /// # Errors
     /// The shortest time until the current response can count as stalled, if one is being read.
-    pub fn begin(&self, key: K, content: Vec<u8>, now: Instant) -> Result<ResponseSlot<K>, Duration> {
+    pub fn begin(&self, key: K, content: C, now: Instant) -> Result<ResponseSlot<K, C>, Duration> {
         let mut active = lock_unpoisoned(&self.0);
         if let Some(older) = active.get(&key) {
             lock_unpoisoned(older).discard_if_stalled(now)?;
         }
-        let length = content.len();
+        let length = content.as_ref().len();
         let buffer = Arc::new(Mutex::new(Buffer { content: Some(content), length, read: 0, last_read: now }));
         active.insert(key.clone(), Arc::clone(&buffer));
         Ok(ResponseSlot { key, buffer, active: Arc::clone(&self.0) })
     }
 }
 
-impl<K: Eq + Hash> ResponseSlot<K> {
+impl<K: Eq + Hash, C: AsRef<[u8]>> ResponseSlot<K, C> {
     /// Copies up to `max` of the next bytes; returns an empty vector at the end. A copy, so that a caller never keeps
     /// the whole buffer alive.
     ///
@@ -85,7 +94,7 @@ impl<K: Eq + Hash> ResponseSlot<K> {
     }
 }
 
-impl<K: Eq + Hash> Drop for ResponseSlot<K> {
+impl<K: Eq + Hash, C> Drop for ResponseSlot<K, C> {
     fn drop(&mut self) {
         let mut active = lock_unpoisoned(&self.active);
         if active.get(&self.key).is_some_and(|buffer| Arc::ptr_eq(buffer, &self.buffer)) {
@@ -94,7 +103,7 @@ impl<K: Eq + Hash> Drop for ResponseSlot<K> {
     }
 }
 
-impl Buffer {
+impl<C: AsRef<[u8]>> Buffer<C> {
     fn discard_if_stalled(&mut self, now: Instant) -> Result<(), Duration> {
         let wait = STALLED_AFTER.saturating_sub(now.saturating_duration_since(self.last_read));
         if !wait.is_zero() {
@@ -105,7 +114,7 @@ impl Buffer {
     }
 
     fn take(&mut self, max: usize, now: Instant) -> Result<Vec<u8>, Superseded> {
-        let content = self.content.as_ref().ok_or(Superseded)?;
+        let content = self.content.as_ref().ok_or(Superseded)?.as_ref();
         let end = self.length.min(self.read + max);
         let piece = content[self.read..end].to_vec();
         (self.read, self.last_read) = (end, now);
@@ -138,6 +147,7 @@ mod tests {
         assert!(older.take(1, at(9)).is_ok());
         assert_eq!(slots.begin((), Vec::new(), at(18)).unwrap_err(), Duration::from_secs(6));
         assert!(older.take(1, at(21)).is_ok());
+        assert_eq!(slots.discard_stalled(&(), at(35)), Err(Duration::from_secs(1)));
         let newer = slots.begin((), b"fgh".to_vec(), at(36)).unwrap();
         assert!(lock_unpoisoned(&older.buffer).content.is_none(), "a superseded response keeps its memory");
         assert_eq!((older.take(1, at(36)), older.remaining()), (Err(Superseded), 3));

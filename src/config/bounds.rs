@@ -5,6 +5,7 @@ use std::{ops::RangeInclusive, time::Duration};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::{Bytes, Config, LlmProvider, ModerationProvider, SmsProvider};
+use crate::types::looks_like_key;
 
 /// The size of the shortest meaningful request.
 const SMALLEST: Bytes = Bytes(1024);
@@ -44,6 +45,17 @@ pub(super) fn check(config: &Config, demand: &mut impl FnMut(bool, &str)) {
         let fault = format!("auth.token_headers: `{name}` is not a header for tokens");
         demand(is_header_name(name) && !HEADERS_IN_USE.contains(&name.to_ascii_lowercase().as_str()), &fault);
     }
+    for (name, path) in key_files(config) {
+        let is_name = path.is_none_or(|path| !looks_like_key(path));
+        demand(is_name, &format!("{name}: must be the name of a file, not its content"));
+    }
+    for name in &config.server.hosts {
+        demand(is_domain(name), &format!("server.hosts: `{name}` is not a domain name in lower-case ASCII"));
+    }
+    for origin in &config.server.allowed_origins {
+        let is_origin = origin == "null" || origin.split_once("://").is_some_and(|(_, host)| !host.is_empty() && !host.contains('/'));
+        demand(is_origin, &format!("server.allowed_origins: `{origin}` is not an origin, such as https://app.example.com"));
+    }
     demand(config.retention.code_sends >= Duration::from_hours(24), "retention.code_sends: must be at least a day");
     let is_long = |key: &SecretString| key.expose_secret().len() >= SHORTEST_KEY;
     let key = config.auth.secret_key.as_ref();
@@ -62,6 +74,15 @@ fn percentages(config: &Config) -> [(&'static str, u32); 2] {
     [
         ("suspicion.failure_share", config.suspicion.failure_share),
         ("alerts.disk_free_percent", config.alerts.disk_free_percent),
+    ]
+}
+
+/// Names of files with keys or certificates. A value that is the content instead must not appear in messages.
+fn key_files(config: &Config) -> [(&'static str, Option<&str>); 3] {
+    [
+        ("server.tls_certificate", config.server.tls_certificate.as_deref()),
+        ("server.tls_key", config.server.tls_key.as_deref()),
+        ("acme.root_certificate", config.acme.root_certificate.as_deref()),
     ]
 }
 
@@ -136,7 +157,7 @@ fn counts(config: &Config) -> [(&'static str, u32); 33] {
 }
 
 /// Sizes that must hold at least one request.
-fn sizes(config: &Config) -> [(&'static str, Bytes); 11] {
+fn sizes(config: &Config) -> [(&'static str, Bytes); 14] {
     let Config { limits, .. } = config;
     [
         ("llm.max_response_bytes", config.llm.max_response_bytes),
@@ -148,6 +169,9 @@ fn sizes(config: &Config) -> [(&'static str, Bytes); 11] {
         ("limits.chat_body", limits.chat_body),
         ("limits.notify_body", limits.notify_body),
         ("limits.feedback_body", limits.feedback_body),
+        ("limits.unread_bytes", limits.unread_bytes),
+        ("limits.unread_bytes_per_client", limits.unread_bytes_per_client),
+        ("limits.unread_bytes_per_user", limits.unread_bytes_per_user),
         ("limits.json_data", limits.json_data),
         ("limits.ai_result", limits.ai_result),
     ]

@@ -34,6 +34,10 @@ declare::settings! {
             "Address and port of a second listener. If set, /admin is served only there; all other paths are served on both.";
         public_url: Option<String> = "", flag "public-url",
             "Base URL under which clients reach the service, for the API document.";
+        hosts: Vec<String> = "", no flag,
+            "Host names of listeners without TLS on loopback addresses and of the listeners for administrators and metrics, besides `server.domain` and the host of `server.public_url`. Requests for other names are rejected, which prevents DNS rebinding. IP addresses and names without a dot are always accepted.";
+        allowed_origins: Vec<String> = "", no flag,
+            "Origins of web pages, besides the service's own, from which browsers may send changes, such as `https://app.example.com`.";
         trusted_proxies: Vec<IpNet> = "127.0.0.0/8, ::1/128", no flag,
             "Networks whose X-Forwarded-For header is trusted. The client is the last address in it that is not in these networks.";
         workers: u16 = "0", no flag,
@@ -408,6 +412,12 @@ declare::settings! {
             "Maximum number of open connections. Separate listeners for administrators and metrics are counted separately.";
         connections_per_client: u32 = "256", no flag,
             "Maximum number of open connections from one address (IPv6: its /64). Trusted proxies are exempt.";
+        unread_bytes: Bytes = "256 MiB", no flag,
+            "Maximum number of bytes of responses that wait in memory to be read by their clients; then 503.";
+        unread_bytes_per_client: Bytes = "64 MiB", no flag,
+            "Maximum number of unread bytes of responses to one client address (IPv6: its /64).";
+        unread_bytes_per_user: Bytes = "32 MiB", no flag,
+            "Maximum number of unread bytes of responses to one user.";
         requests: u32 = "1024", no flag,
             "Maximum number of concurrent requests; then 503.";
         slow_query: Duration = "250 ms", no flag,

@@ -10,12 +10,18 @@ use futures_util::stream;
 use serde_json::json;
 use tempfile::SpooledTempFile;
 
-use super::openapi::headers::Header;
-use super::reply::{JSON, Reply, ReplyDescription};
+use super::{
+    openapi::headers::Header,
+    reply::{JSON, Reply, ReplyDescription},
+    unread_responses::HeldBytes,
+};
 use crate::{concurrency::semaphore::KeyedPermit, error::Error, types::UserId};
 
 /// Bytes read and sent at once.
 const PIECE: usize = 256 * 1024;
+
+/// Bytes of a document that are buffered in memory; a larger one goes to an unnamed temporary file.
+pub const HELD_IN_MEMORY: usize = 1 << 20;
 
 /// A complete document to send.
 pub struct Download {
@@ -51,6 +57,7 @@ impl Download {
 impl Reply for Download {
     fn into_response(self) -> Result<Response<Body>, Error> {
         let mut response = Response::new(Body::from_stream(stream::try_unfold(self, Self::next_piece)));
+        response.extensions_mut().insert(HeldBytes((HELD_IN_MEMORY + PIECE) as u64));
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, JSON);
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

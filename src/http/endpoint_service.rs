@@ -22,12 +22,13 @@ use tower::Service;
 use super::{
     body,
     guard::{self, Access},
-    large_response,
+    precompressed::accepts_gzip,
     reply::{self, problem},
     request_context::RequestContext,
     request_meta::{Caller, EndpointId, IdempotencyHeader, RequestMeta, audit_event},
     request_token::{challenge, is_hidden_from_caches},
     state::HttpState,
+    unread_responses,
 };
 use crate::{
     config::{self, Limits},
@@ -131,6 +132,7 @@ impl EndpointSpec {
             }
             _ => None,
         };
+        let is_compressed = accepts_gzip(request.headers());
         let context = RequestContext {
             meta: Arc::clone(meta),
             caller,
@@ -145,12 +147,7 @@ impl EndpointSpec {
             Some(audit) => run_audited(audit, future).await?,
             None => future.await?,
         };
-        match meta.user.get() {
-            Some(user) if large_response::is_large(&response) => {
-                large_response::limit_to_one(&self.state, *user, response).await
-            }
-            _ => Ok(response),
-        }
+        unread_responses::limit(&self.state, meta, is_compressed, response).await
     }
 
     async fn authorize(&self, request: &mut Request<Body>, meta: &RequestMeta) -> Result<Caller> {

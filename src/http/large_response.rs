@@ -13,9 +13,12 @@ use axum::{
 use http_body_util::BodyExt;
 use hyper::body::{Frame, SizeHint};
 
-use super::{connection::PIECE, state::HttpState};
+use super::{connection::PIECE, state::HttpState, unread_responses::Receiver};
 use crate::{
-    concurrency::response_slots::{ResponseSlot, Superseded},
+    concurrency::{
+        byte_budget::ByteShare,
+        response_slots::{ResponseSlot, Superseded},
+    },
     error::{Code, Error, Result},
     types::UserId,
 };
@@ -27,15 +30,41 @@ pub fn is_large(response: &Response<Body>) -> bool {
     response.body().size_hint().lower() >= LARGE
 }
 
-/// Returns the response if no other large response to this user is still being read. One that the client has stopped
-/// reading is cut off.
+/// The content of a large response, with its share of the unread bytes.
+#[derive(Debug)]
+pub struct ChargedContent {
+    bytes: Bytes,
+    _share: ByteShare<Receiver>,
+}
+
+impl AsRef<[u8]> for ChargedContent {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Cuts off a large response that its user has stopped reading.
+///
+/// # Errors
+/// `overloaded` while one is being read.
+pub fn discard_stalled(state: &HttpState, user: UserId) -> Result<()> {
+    state.large_responses.discard_stalled(&user, Instant::now()).map_err(still_being_read)
+}
+
+/// Returns the response if no other large response to this user is still being read.
 ///
 /// # Errors
 /// `overloaded` while another one is being read.
-pub async fn limit_to_one(state: &HttpState, user: UserId, response: Response<Body>) -> Result<Response<Body>> {
+pub async fn limit_to_one(
+    state: &HttpState,
+    user: UserId,
+    response: Response<Body>,
+    share: ByteShare<Receiver>,
+) -> Result<Response<Body>> {
     let (parts, body) = response.into_parts();
-    let content = body.collect().await.map_err(Error::internal)?.to_bytes();
-    let slot = state.large_responses.begin(user, content.into(), Instant::now()).map_err(still_being_read)?;
+    let bytes = body.collect().await.map_err(Error::internal)?.to_bytes();
+    let content = ChargedContent { bytes, _share: share };
+    let slot = state.large_responses.begin(user, content, Instant::now()).map_err(still_being_read)?;
     Ok(Response::from_parts(parts, Body::new(LargeBody(slot))))
 }
 
@@ -45,7 +74,7 @@ fn still_being_read(retry_after: Duration) -> Error {
 }
 
 /// The body of a large response. Its content belongs to the slot, which frees it when another response supersedes it.
-struct LargeBody(ResponseSlot<UserId>);
+struct LargeBody(ResponseSlot<UserId, ChargedContent>);
 
 impl HttpBody for LargeBody {
     type Data = Bytes;

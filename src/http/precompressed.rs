@@ -8,11 +8,11 @@ use axum::{
 };
 use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 
-use super::content_negotiation::quality;
+use super::{content_negotiation::quality, unread_responses::HeldBytes};
 use crate::error::{Error, Result};
 
-/// Content in plain and compressed form.
-#[derive(Debug)]
+/// Content in plain and compressed form. Clones share the bytes.
+#[derive(Clone, Debug)]
 pub struct Precompressed {
     plain: Bytes,
     gzipped: Bytes,
@@ -32,6 +32,16 @@ impl Precompressed {
         Ok(Self { plain, gzipped: gzipped.into() })
     }
 
+    /// Unpacks compressed content.
+    ///
+    /// # Errors
+    /// `internal` if the bytes are not gzip.
+    pub fn of_gzipped(gzipped: Bytes) -> Result<Self> {
+        let mut plain = Vec::new();
+        GzDecoder::new(gzipped.as_ref()).read_to_end(&mut plain).map_err(Error::internal)?;
+        Ok(Self { plain: plain.into(), gzipped })
+    }
+
     /// Selects the form for a request with these headers.
     pub fn choose(&self, headers: &HeaderMap) -> SelectedEncoding {
         let is_gzipped = accepts_gzip(headers);
@@ -41,25 +51,9 @@ impl Precompressed {
 }
 
 impl SelectedEncoding {
-    /// Builds a response from compressed bytes for a request with these headers; few clients need them decompressed.
-    ///
-    /// # Errors
-    /// `internal` if the bytes are not gzip.
-    pub fn of_gzipped(bytes: Bytes, headers: &HeaderMap) -> Result<Self> {
-        if accepts_gzip(headers) {
-            return Ok(Self { bytes, is_gzipped: true });
-        }
-        let mut plain = Vec::new();
-        GzDecoder::new(bytes.as_ref()).read_to_end(&mut plain).map_err(Error::internal)?;
-        Ok(Self::plain(plain))
-    }
-
-    pub fn plain(bytes: impl Into<Bytes>) -> Self {
-        Self { bytes: bytes.into(), is_gzipped: false }
-    }
-
     pub fn into_response(self, content_type: HeaderValue) -> Response<Body> {
         let mut response = Response::new(Body::from(self.bytes));
+        response.extensions_mut().insert(HeldBytes::SHARED);
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, content_type);
         headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
@@ -101,7 +95,8 @@ mod tests {
         let packed = Precompressed::new(content.clone()).unwrap();
         let gzipped = packed.choose(&asking("gzip"));
         assert!(gzipped.is_gzipped && gzipped.bytes.len() < content.len() / 10);
-        assert_eq!(SelectedEncoding::of_gzipped(gzipped.bytes, &HeaderMap::new()).unwrap().bytes, content.as_bytes());
+        let unpacked = Precompressed::of_gzipped(gzipped.bytes).unwrap();
+        assert_eq!(unpacked.choose(&HeaderMap::new()).bytes, content.as_bytes());
         assert_eq!(packed.choose(&asking("identity")).bytes, content.as_bytes());
     }
 }

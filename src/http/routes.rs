@@ -479,6 +479,7 @@ fn messaging() -> Vec<Endpoint> {
 }
 
 fn operations() -> Vec<Endpoint> {
+    let documentation = system::Documentation::default();
     vec![
         post("/admin/login", Anyone, session::login)
             .summary("Exchanges an administrator's name, password and, if set up, authenticator code for a token.")
@@ -517,8 +518,8 @@ fn operations() -> Vec<Endpoint> {
         get("/readyz", Anyone, system::readiness).summary("Returns 200 while the service can write to its database."),
         get("/openapi.json", Anyone, system::api_document(endpoints)).summary("Returns this document."),
         get("/docs", Anyone, system::docs_entry).summary("Redirects to the documentation."),
-        get("/docs/", Anyone, system::docs_page).summary("Returns the documentation page."),
-        get("/docs/{file}", Anyone, system::docs_file)
+        get("/docs/", Anyone, documentation.page()).summary("Returns the documentation page."),
+        get("/docs/{file}", Anyone, documentation.files())
             .summary("Returns a file of the documentation page.")
             .errors(&[NotFound]),
     ]

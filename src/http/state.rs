@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use super::{large_response::ChargedContent, unread_responses::Receiver};
 use crate::{
     app::App,
     concurrency::{
+        byte_budget::ByteBudget,
         response_slots::PerUserResponseSlots,
         semaphore::{KeyedSemaphore, Semaphore},
     },
@@ -22,17 +24,21 @@ pub struct HttpState {
     /// Long request bodies that are still arriving, by sender.
     pub long_bodies: KeyedSemaphore<String>,
     /// Large responses that are still being sent, one for each user.
-    pub large_responses: PerUserResponseSlots<UserId>,
+    pub large_responses: PerUserResponseSlots<UserId, ChargedContent>,
+    /// Bytes of responses that are still being sent.
+    pub unread: ByteBudget<Receiver>,
 }
 
 impl HttpState {
     pub fn new(app: Arc<App>) -> Self {
         let requests = Semaphore::new(app.config.limits.requests);
+        let unread = ByteBudget::new(app.config.limits.unread_bytes.0);
         Self {
             app,
             requests,
             long_bodies: KeyedSemaphore::new(LONG_BODIES),
             large_responses: PerUserResponseSlots::default(),
+            unread,
         }
     }
 }

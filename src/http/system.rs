@@ -1,6 +1,10 @@
 //! The service's own endpoints: liveness, readiness, and the API document.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{
+    borrow::Cow,
+    collections::HashMap,
+    sync::{Arc, Mutex},
+};
 
 use axum::{
     body::{Body, Bytes},
@@ -22,6 +26,7 @@ use super::{
 };
 use crate::{
     app::App,
+    concurrency::lock::lock_unpoisoned,
     domain::{
         money::ledger,
         operations::{
@@ -209,23 +214,60 @@ pub async fn docs_entry(_: RequestContext, _: Nothing) -> Result<PermanentRedire
     Ok(PermanentRedirect("/docs/"))
 }
 
-pub async fn docs_page(context: RequestContext, _: Nothing) -> Result<FileAnswer> {
-    docs("index.html", &context.headers)
+/// The files of the documentation. Each is unpacked once and shared by all responses.
+#[derive(Clone, Default)]
+pub struct Documentation(Arc<Mutex<HashMap<String, CachedFile>>>);
+
+#[derive(Clone)]
+struct CachedFile {
+    content: Precompressed,
+    content_type: String,
 }
 
-pub async fn docs_file(context: RequestContext, DocsFile { file }: DocsFile) -> Result<FileAnswer> {
-    docs(&file.0, &context.headers)
+impl Documentation {
+    pub fn page(&self) -> impl Handler<Nothing, FileAnswer> + use<> {
+        let documentation = self.clone();
+        move |context: RequestContext, _: Nothing| {
+            let page = documentation.file("index.html");
+            async move { Ok(page?.choose(&context.headers)) }
+        }
+    }
+
+    pub fn files(&self) -> impl Handler<DocsFile, FileAnswer> + use<> {
+        let documentation = self.clone();
+        move |context: RequestContext, DocsFile { file }: DocsFile| {
+            let file = documentation.file(&file.0);
+            async move { Ok(file?.choose(&context.headers)) }
+        }
+    }
+
+    fn file(&self, name: &str) -> Result<CachedFile> {
+        let mut files = lock_unpoisoned(&self.0);
+        if let Some(file) = files.get(name) {
+            return Ok(file.clone());
+        }
+        let file = CachedFile::load(name)?;
+        files.insert(name.to_owned(), file.clone());
+        Ok(file)
+    }
 }
 
-fn docs(file: &str, headers: &HeaderMap) -> Result<FileAnswer> {
-    let config = Config::new(["/openapi.json"]).use_base_layout().validator_url("none").display_request_duration(true);
-    let served =
-        utoipa_swagger_ui::serve(file, Arc::new(config)).map_err(|error| Error::internal(error.to_string()))?;
-    let SwaggerFile { bytes, content_type, gzpipped, .. } = served.ok_or(Code::NotFound)?;
-    let bytes = match bytes {
-        Cow::Borrowed(bytes) => Bytes::from_static(bytes),
-        Cow::Owned(bytes) => bytes.into(),
-    };
-    let content = if gzpipped { SelectedEncoding::of_gzipped(bytes, headers)? } else { SelectedEncoding::plain(bytes) };
-    Ok(FileAnswer { content, content_type })
+impl CachedFile {
+    fn load(name: &str) -> Result<Self> {
+        let config =
+            Config::new(["/openapi.json"]).use_base_layout().validator_url("none").display_request_duration(true);
+        let served =
+            utoipa_swagger_ui::serve(name, Arc::new(config)).map_err(|error| Error::internal(error.to_string()))?;
+        let SwaggerFile { bytes, content_type, gzpipped, .. } = served.ok_or(Code::NotFound)?;
+        let bytes = match bytes {
+            Cow::Borrowed(bytes) => Bytes::from_static(bytes),
+            Cow::Owned(bytes) => bytes.into(),
+        };
+        let content = if gzpipped { Precompressed::of_gzipped(bytes)? } else { Precompressed::new(bytes)? };
+        Ok(Self { content, content_type })
+    }
+
+    fn choose(self, headers: &HeaderMap) -> FileAnswer {
+        FileAnswer { content: self.content.choose(headers), content_type: self.content_type }
+    }
 }

@@ -393,6 +393,78 @@ fn an_unread_large_response_yields_its_slot() {
     assert!((1..length).contains(&(whole.len() as u64)), "{}", whole.len());
 }
 
+/// Sends a request more often than the socket buffers hold its response, and reads nothing.
+fn leave_unread(server: &Server, request: &str) -> RawConnection {
+    let mut wire = RawConnection::to(server);
+    assert!(wire.send(&request.repeat(8)));
+    wire.0.peek(&mut [0]).unwrap();
+    wire
+}
+
+#[test]
+fn unread_copies_of_a_static_file_share_their_bytes() {
+    let server = Setup::default().start();
+    let before = server.memory();
+    let request = "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: yarrow\r\n\r\n";
+    let wires: Vec<_> = (0..200).map(|_| leave_unread(&server, request)).collect();
+    let grown = server.memory().saturating_sub(before);
+    assert!(grown < 60 << 20, "{} unread files use {grown}", wires.len());
+}
+
+/// Asks for a list of history records in a client's name.
+fn list_request(user: &Caller, size: u32, from: &str) -> String {
+    format!(
+        "POST /divination-history/get?size={size} HTTP/1.1\r\nhost: yarrow\r\ncontent-length: 0\r\n\
+         x-forwarded-for: {from}\r\nauthorization: Bearer {}\r\n\r\n",
+        user.token
+    )
+}
+
+/// Returns the status of a list that is read.
+fn list_status(server: &Server, user: &Caller, from: &str) -> u16 {
+    list_all(server, user).header("x-forwarded-for", from).send().status
+}
+
+#[test]
+fn limits_the_unread_bytes_of_a_user() {
+    let server = Setup::default().start();
+    let (user, other) = (server.sign_in("13800138000"), server.sign_in("13800138001"));
+    // Just below the size of a large response.
+    save_long_records(&server, &user, 5);
+    save_long_records(&server, &other, 5);
+    let length = list_all(&server, &user).send().expect(200).bytes.len() as u64;
+    assert!((900 << 10..1 << 20).contains(&length), "{length}");
+    let before = server.memory();
+    let wires: Vec<_> = (0..100).map(|_| leave_unread(&server, &list_request(&user, 100, "203.0.113.1"))).collect();
+    eventually("the budget is spent", || list_all(&server, &user).send().status == 503);
+    let grown = server.memory().saturating_sub(before);
+    assert!(grown < 70 << 20, "{} unread lists use {grown}", wires.len());
+    list_all(&server, &user).send().expect_problem(503, "overloaded");
+    // Small responses and those of others are still sent.
+    server.get("/coin/balance").by(&user).send().expect(200);
+    list_all(&server, &other).send().expect(200);
+    drop(wires);
+    eventually("the bytes are given back", || list_all(&server, &user).send().status == 200);
+}
+
+#[test]
+fn limits_the_unread_bytes_of_a_network_and_overall() {
+    let setup = Setup::default().with("LIMITS_UNREAD_BYTES_PER_CLIENT", "2 MiB").with("LIMITS_UNREAD_BYTES", "3 MiB");
+    let server = setup.start();
+    let users: Vec<_> = (0..4).map(|number| server.sign_in(&format!("1380013800{number}"))).collect();
+    users.iter().for_each(|user| save_long_records(&server, user, 4));
+    let fill = |user: &Caller, from: &str| -> Vec<_> {
+        (0..12).map(|_| leave_unread(&server, &list_request(user, 4, from))).collect()
+    };
+    let first = fill(&users[0], "203.0.113.1");
+    eventually("the network's budget is spent", || list_status(&server, &users[1], "203.0.113.1") == 503);
+    assert_eq!(list_status(&server, &users[1], "203.0.113.2"), 200);
+    let second = fill(&users[2], "203.0.113.3");
+    eventually("the whole budget is spent", || list_status(&server, &users[3], "203.0.113.4") == 503);
+    drop((first, second));
+    eventually("the bytes are given back", || list_status(&server, &users[3], "203.0.113.4") == 200);
+}
+
 #[test]
 fn logs_a_request_whose_client_disconnected() {
     let mut server = Setup::default().with_metrics().start();

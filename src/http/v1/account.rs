@@ -12,16 +12,13 @@ use crate::{
     },
     error::{Code, Error, Fault, FieldCode, Result},
     http::{
-        download::Download,
+        download::{Download, HELD_IN_MEMORY},
         params::{Birthday, Nickname, Nothing, RejectParams, Rules, Signature, VerificationCode, parameters},
         reply::{Json, NoContent},
         request_context::RequestContext,
     },
     types::{EmailAddress, PhoneNumber, Timestamp, UserId},
 };
-
-/// Bytes of an export that are buffered in memory; a larger one goes to an unnamed temporary file.
-const HELD_IN_MEMORY: usize = 1 << 20;
 
 parameters! {
     ChangeAccount(fields) {
