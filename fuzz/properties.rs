@@ -104,11 +104,11 @@ pub fn forwarded(data: &[u8]) {
         headers.append("x-forwarded-for", line);
     }
     let stranger = IpAddr::from([203, 0, 113, 9]);
-    assert_eq!(client_ip(stranger, &headers, &trusted), stranger);
+    assert_eq!(client_ip(stranger, &headers, &trusted).address, stranger);
     let _ = client_ip([127, 0, 0, 1].into(), &headers, &trusted);
     let seen = IpAddr::from([198, 51, 100, 7]);
     headers.append("x-forwarded-for", HeaderValue::from_static("198.51.100.7"));
-    assert_eq!(client_ip([127, 0, 0, 1].into(), &headers, &trusted), seen);
+    assert_eq!(client_ip([127, 0, 0, 1].into(), &headers, &trusted).address, seen);
 }
 
 /// An invite code is canonical or rejected.

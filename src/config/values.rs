@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    net::{IpAddr, SocketAddr},
+    net::SocketAddr,
     path::PathBuf,
     time::Duration,
 };
@@ -12,7 +12,7 @@ use jiff::{Span, SpanRelativeTo};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::masking::mask_url_secrets;
-use crate::types::{EmailAddress, Fen, MicroAmount, Region, TimeZone, named_enum};
+use crate::types::{EmailAddress, Fen, MicroAmount, Region, TimeZone, named_enum, parse_network, without_byte_order_mark};
 
 /// A value before its type is known. The environment only has text; a file also has lists and tables.
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ pub fn sample<T: SettingValue>(default: &str) -> String {
 
 fn text(raw: &RawSetting) -> Result<&str, String> {
     match raw {
-        RawSetting::Text(text) => Ok(text.trim()),
+        RawSetting::Text(text) => Ok(without_byte_order_mark(text.trim()).trim()),
         RawSetting::List(_) | RawSetting::Map(_) => Err("must be a single value".into()),
     }
 }
@@ -81,11 +81,9 @@ plain! {
 impl SettingValue for IpNet {
     const SHAPE: &'static str = "network";
 
-    /// An address is the network of itself.
     fn read(raw: &RawSetting) -> Result<Self, String> {
         let text = text(raw)?;
-        let network = text.parse().or_else(|_| text.parse::<IpAddr>().map(Self::from));
-        network.map_err(|_| format!("`{text}` is not a network, such as 10.0.0.0/8"))
+        parse_network(text).ok_or_else(|| format!("`{text}` is not a network, such as 10.0.0.0/8"))
     }
 
     fn show(&self) -> String {

@@ -12,6 +12,7 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use super::{
+    allowed_hosts::AllowedHosts,
     connection_limiter::ConnectionLimiter,
     metrics::{Metrics, requests::RequestMetrics},
     redirect::Redirect,
@@ -68,12 +69,15 @@ pub async fn open(app: &Arc<App>, announce: &Announce) -> Result<Listeners> {
     let part = if server.admin_listen.is_some() { Part::EverythingButAdmin } else { Part::Everything };
     let endpoints = routes::endpoints().into_iter().map(|endpoint| (endpoint.method, endpoint.path));
     let requests = Arc::new(RequestMetrics::new(endpoints));
-    let layer = RequestLayer::new(Arc::clone(app), routes::router(&state, part)?, Arc::clone(&requests))?;
+    let private_hosts = AllowedHosts::names_of(server);
+    // Public listeners are reached under any name that points at them.
+    let hosts = if server.address().ip().is_loopback() { private_hosts.clone() } else { AllowedHosts::any() };
+    let layer = RequestLayer::new(Arc::clone(app), routes::router(&state, part)?, hosts, Arc::clone(&requests))?;
     let mut listeners = Vec::new();
     if let Some(address) = app.config.metrics.listen {
         let socket = bind(address).await?;
         announce(&format!("metrics are at http://{}/metrics", address_of(&socket)?));
-        let service = ListenerService::Metrics(Metrics::new(app, &requests));
+        let service = ListenerService::Metrics(Metrics::new(app, &requests, private_hosts.clone()));
         // A limiter of its own: many clients elsewhere must not make metrics unavailable.
         listeners.push(Listener { socket, acceptor: None, service, limiter: ConnectionLimiter::new(app) });
     }
@@ -89,7 +93,7 @@ pub async fn open(app: &Arc<App>, announce: &Announce) -> Result<Listeners> {
         Ok::<_, Error>(())
     };
     if let Some(address) = server.admin_listen {
-        let service = ListenerService::Api(layer.with_router(routes::router(&state, Part::Everything)?));
+        let service = ListenerService::Api(layer.for_listener(routes::router(&state, Part::Everything)?, private_hosts));
         // The certificate does not name loopback addresses, which nobody can eavesdrop on.
         let acceptor = acceptor.clone().filter(|_| !address.ip().is_loopback());
         // A limiter of its own, too: administrators are needed most when there are too many clients.

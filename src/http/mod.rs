@@ -6,12 +6,14 @@
 //! `routes` is the table of all endpoints.
 
 mod admin;
+mod allowed_hosts;
 pub mod body;
 mod claims;
 pub mod client_ip;
 mod connection;
 mod connection_limiter;
 mod content_negotiation;
+mod cross_site;
 pub mod cursor_page;
 mod device_label;
 mod download;
@@ -43,6 +45,7 @@ mod state;
 mod stream_authorization;
 mod system;
 mod tls;
+mod unread_responses;
 mod v0;
 mod v1;
 

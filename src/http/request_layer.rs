@@ -27,7 +27,9 @@ use crate::{
     domain::operations::network_log::Entry,
     error::{Code, Error, Result},
     http::{
+        allowed_hosts::AllowedHosts,
         client_ip::client_ip,
+        cross_site,
         metrics::requests::{RequestMetrics, method_name},
         precompressed::accepts_gzip,
         reply::problem,
@@ -41,13 +43,14 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Logged status of a request whose client disconnected before the response. It is never sent.
 const CLIENT_DISCONNECTED: u16 = 499;
 /// Responses up to this size fit into one packet anyway.
-const COMPRESSED_ABOVE: u64 = 1024;
+pub const COMPRESSED_ABOVE: u64 = 1024;
 
 /// The router of one listener and the state around it. Cheap to clone.
 #[derive(Clone)]
 pub struct RequestLayer {
     shared: Arc<Shared>,
     router: axum::Router,
+    hosts: AllowedHosts,
 }
 
 struct Shared {
@@ -57,15 +60,20 @@ struct Shared {
 }
 
 impl RequestLayer {
-    pub fn new(app: Arc<App>, router: axum::Router, metrics: Arc<RequestMetrics>) -> Result<Self> {
+    pub fn new(
+        app: Arc<App>,
+        router: axum::Router,
+        hosts: AllowedHosts,
+        metrics: Arc<RequestMetrics>,
+    ) -> Result<Self> {
         let ids = RequestIds::new()?;
         app.network_log.expect_ids(&ids.prefix);
-        Ok(Self { shared: Arc::new(Shared { app, ids, metrics }), router })
+        Ok(Self { shared: Arc::new(Shared { app, ids, metrics }), router, hosts })
     }
 
-    /// Returns a layer with the same state around another router.
-    pub fn with_router(&self, router: axum::Router) -> Self {
-        Self { shared: Arc::clone(&self.shared), router }
+    /// Returns a layer with the same state for another listener.
+    pub fn for_listener(&self, router: axum::Router, hosts: AllowedHosts) -> Self {
+        Self { shared: Arc::clone(&self.shared), router, hosts }
     }
 
     /// Serves one request of a connection from `peer`.
@@ -74,9 +82,12 @@ impl RequestLayer {
         // A worker that never parks drops its old snapshot here.
         store::end_stale_snapshot(started);
         let client = client_ip(peer, request.headers(), &self.shared.app.config.server.trusted_proxies);
+        if let Some(fault) = client.fault {
+            self.shared.app.forwarding.report(peer.to_canonical(), fault);
+        }
         let meta = Arc::new(RequestMeta {
             wrong_code_status: self.shared.app.config.auth.wrong_code_status,
-            ..RequestMeta::new(self.shared.ids.of(&request), client, started, request.headers())
+            ..RequestMeta::new(self.shared.ids.of(&request), client.address, started, request.headers())
         });
         let guard = AccessLogGuard {
             shared: Arc::clone(&self.shared),
@@ -88,8 +99,7 @@ impl RequestLayer {
     }
 
     async fn respond(self, mut request: Request<Body>, meta: Arc<RequestMeta>) -> Response<Body> {
-        if !has_one_host(&request) {
-            let error = Error::new(Code::InvalidRequest).detail("A request must have exactly one `Host` header.");
+        if let Err(error) = self.admit(&request) {
             return problem(&error, &meta);
         }
         request.extensions_mut().insert(meta);
@@ -106,6 +116,27 @@ impl RequestLayer {
             Ok(response) => response,
             Err(never) => match never {},
         }
+    }
+}
+
+impl RequestLayer {
+    /// Checks where the request was sent, and by which site.
+    fn admit(&self, request: &Request<Body>) -> Result<()> {
+        let (headers, server) = (request.headers(), &self.shared.app.config.server);
+        if !has_one_host(request) {
+            return Err(Error::new(Code::InvalidRequest).detail("A request must have exactly one `Host` header."));
+        }
+        if !self.hosts.allows(headers) {
+            let detail = "This listener does not serve this `Host`. Its operator can allow it in server.public_url or \
+                          server.hosts.";
+            return Err(Error::new(Code::InvalidRequest).detail(detail));
+        }
+        if cross_site::is_foreign(request.method(), headers, server) {
+            let detail = "The request comes from a page of another web site. The operator can allow its origin in \
+                          server.allowed_origins.";
+            return Err(Error::new(Code::Forbidden).detail(detail));
+        }
+        Ok(())
     }
 }
 

@@ -46,3 +46,4 @@ mod overload;
 mod providers;
 mod query_plans;
 mod tls;
+mod web_pages;

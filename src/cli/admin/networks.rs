@@ -11,6 +11,7 @@ use yarrow::{
     app::App,
     domain::operations::admins::networks,
     error::{Code, Result},
+    types::parse_network,
 };
 
 /// Restrict administrators to networks; an empty list allows every address
@@ -72,7 +73,5 @@ fn show(common: &Common, list: &[IpNet]) -> Result<()> {
 
 /// Parses a network, or an address as a network of its own. Bits below the prefix are cleared.
 fn network(text: &str) -> Result<IpNet, String> {
-    let address = || text.parse().ok().map(|address: std::net::IpAddr| IpNet::from(address.to_canonical()));
-    let network = text.parse().ok().or_else(address);
-    network.map(|network: IpNet| network.trunc()).ok_or_else(|| "is neither an address nor a network".into())
+    parse_network(text).map(|network| network.trunc()).ok_or_else(|| "is neither an address nor a network".into())
 }

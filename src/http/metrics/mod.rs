@@ -15,6 +15,7 @@ use axum::{
 
 use self::page::{Page, real};
 use self::requests::RequestMetrics;
+use super::allowed_hosts::AllowedHosts;
 use crate::{
     app::App,
     domain::operations::{
@@ -34,15 +35,20 @@ const OPEN_METRICS: HeaderValue =
 pub struct Metrics {
     app: Arc<App>,
     requests: Arc<RequestMetrics>,
+    hosts: AllowedHosts,
 }
 
 impl Metrics {
-    pub fn new(app: &Arc<App>, requests: &Arc<RequestMetrics>) -> Self {
-        Self { app: Arc::clone(app), requests: Arc::clone(requests) }
+    pub fn new(app: &Arc<App>, requests: &Arc<RequestMetrics>, hosts: AllowedHosts) -> Self {
+        Self { app: Arc::clone(app), requests: Arc::clone(requests), hosts }
     }
 
     /// Responds with the page. Serves nothing else and reads no body.
     pub async fn respond<B>(self, request: &Request<B>) -> Response {
+        if !self.hosts.allows(request.headers()) {
+            let text = "This listener does not serve this `Host`: see server.hosts.\n";
+            return (StatusCode::BAD_REQUEST, text).into_response();
+        }
         if request.uri().path() != "/metrics" {
             return StatusCode::NOT_FOUND.into_response();
         }

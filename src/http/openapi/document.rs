@@ -231,7 +231,8 @@ fn codes(endpoint: &Endpoint) -> Vec<Code> {
             Code::StorageFull,
         ]);
     }
-    if !endpoint.access.admits_users() || !endpoint.access.admits_admins() {
+    // Changes are also rejected when a page of another site sends them.
+    if endpoint.takes_body() || !endpoint.access.admits_users() || !endpoint.access.admits_admins() {
         codes.push(Code::Forbidden);
     }
     if endpoint.is_idempotent {

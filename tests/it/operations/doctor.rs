@@ -8,7 +8,7 @@ use std::{
 use serde_json::Value;
 
 use crate::support::{
-    Binary, CommandOutput, Server, Setup,
+    Binary, CommandOutput, Server, Setup, eventually,
     fake_provider::{FakeProvider, Reply, free_address},
     log_statement,
     tls::PemPair,
@@ -280,4 +280,33 @@ fn fails_for_an_incomplete_schema() {
         assert_eq!(check["verdict"], "fail");
         assert!(check["detail"].as_str().unwrap().contains(fault), "{check}");
     }
+}
+
+/// Runs `doctor` with these trusted proxies and returns the verdict on forwarding.
+fn forwarding(server: &Server, trusted: &str) -> String {
+    let settings = [("YARROW_SERVER_TRUSTED_PROXIES", trusted)];
+    let found = server.command_with(&settings, &["doctor", "--listen", "127.0.0.1:0"]).json();
+    verdict(&found, "proxy", "forwarding").to_owned()
+}
+
+#[test]
+fn fails_for_a_proxy_that_is_not_trusted() {
+    let mut server = Setup::default().with("SERVER_TRUSTED_PROXIES", "172.17.0.1").start();
+    assert_eq!(forwarding(&server, "172.17.0.1"), "pass");
+    for _ in 0..3 {
+        server.get("/healthz").header("x-forwarded-for", "198.51.100.7").send().expect(200);
+    }
+    server.wait_for_line("add it to server.trusted_proxies");
+    eventually("the finding is stored", || forwarding(&server, "172.17.0.1") == "fail");
+    let warnings = server.lines().iter().filter(|line| line.contains("server.trusted_proxies")).count();
+    assert_eq!(warnings, 1);
+    // Trusting it mends it, in any spelling.
+    assert_eq!(forwarding(&server, "::ffff:127.0.0.0/104"), "pass");
+}
+
+#[test]
+fn fails_for_a_proxy_that_writes_no_address() {
+    let server = Setup::default().start();
+    server.get("/healthz").header("x-forwarded-for", "198.51.100.7, unknown").send().expect(200);
+    eventually("the finding is stored", || forwarding(&server, "127.0.0.0/8") == "fail");
 }

@@ -17,6 +17,7 @@ use crate::{
         operations::{
             alerts::{self, PROVIDER_DOWN},
             backups::offsite,
+            forwarding::{self, Finding, ForwardingFault},
             network_log,
         },
     },
@@ -27,7 +28,7 @@ use crate::{
         payment::PaymentGateway as Gateway,
         webhook::Webhook,
     },
-    types::pluralize,
+    types::{Timestamp, is_internal, pluralize},
 };
 
 /// The newest requests whose client addresses are checked.
@@ -197,7 +198,8 @@ pub(super) fn proxy(installation: &Installation<'_>) -> Result<Vec<Check>> {
     )];
     let Some(services) = installation.services() else { return Ok(checks) };
     let clients = services.core.store.read(|tx| network_log::recent_clients_in(tx, REQUESTS))?;
-    let from_proxy = clients.iter().filter(|client| is_trusted(trusted, client)).count();
+    checks.push(forwarding(trusted, &services.core.store.read(forwarding::findings_in)?));
+    let from_proxy = clients.iter().filter(|client| is_proxy(trusted, client)).count();
     if installation.config.server.public_url.is_some() && !clients.is_empty() {
         let count = clients.len();
         let detail = format!(
@@ -213,6 +215,46 @@ pub(super) fn proxy(installation: &Installation<'_>) -> Result<Vec<Check>> {
     Ok(checks)
 }
 
-fn is_trusted(trusted: &[IpNet], client: &str) -> bool {
-    client.parse::<IpAddr>().is_ok_and(|client| trusted.iter().any(|network| network.contains(&client)))
+/// Reports the last proxy whose `X-Forwarded-For` was not used, unless it is trusted now.
+fn forwarding(trusted: &[IpNet], findings: &[Finding]) -> Check {
+    let is_current = |finding: &&Finding| {
+        finding.fault != ForwardingFault::UntrustedPeer || !is_trusted(trusted, finding.peer)
+    };
+    let Some(finding) = findings.iter().find(is_current) else {
+        return Check::new("proxy", "forwarding", Verdict::Pass, "no proxy is ignored");
+    };
+    let (peer, at) = (finding.peer, Timestamp(finding.at));
+    let (verdict, detail) = match finding.fault {
+        ForwardingFault::UntrustedPeer if is_internal(peer) => (
+            Verdict::Fail,
+            format!(
+                "{peer} sent X-Forwarded-For at {at} and is not in server.trusted_proxies: its clients share one address \
+                 and its limits. If it is your proxy or the bridge of its container, add it"
+            ),
+        ),
+        ForwardingFault::UntrustedPeer => (
+            Verdict::Warn,
+            format!(
+                "{peer} sent X-Forwarded-For at {at} and is not in server.trusted_proxies: a client's lie, or a proxy \
+                 whose clients share one address and its limits"
+            ),
+        ),
+        ForwardingFault::UnreadableHop => (
+            Verdict::Fail,
+            format!(
+                "the last entry of X-Forwarded-For that {peer} sent at {at} is not an address: its clients share one \
+                 address and its limits"
+            ),
+        ),
+    };
+    Check::new("proxy", "forwarding", verdict, detail)
+}
+
+fn is_trusted(trusted: &[IpNet], address: IpAddr) -> bool {
+    trusted.iter().any(|network| network.contains(&address))
+}
+
+/// Returns true if a logged client address is that of a proxy and not of a client.
+fn is_proxy(trusted: &[IpNet], client: &str) -> bool {
+    client.parse().is_ok_and(|client| is_trusted(trusted, client) || is_internal(client))
 }

@@ -1,0 +1,75 @@
+//! Rejects changes that a browser sends on behalf of another web site.
+//!
+//! Such a page can post forms to any address that its visitor reaches, with the visitor's network and limits. The rules
+//! are those of Go's `http.CrossOriginProtection`: `Sec-Fetch-Site` decides, or else `Origin` against `Host`. Requests
+//! without either do not come from a browser.
+
+use axum::http::{HeaderMap, HeaderName, Method, header};
+
+use crate::config::Server;
+
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// Returns true if the request comes from a page of another site that is not allowed.
+pub fn is_foreign(method: &Method, headers: &HeaderMap, server: &Server) -> bool {
+    if matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) {
+        return false;
+    }
+    let origin = headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
+    let is_foreign = match headers.get(FETCH_SITE).map(|site| site.as_bytes()) {
+        Some(b"same-origin" | b"none") => false,
+        Some(_) => true,
+        None => origin.is_some_and(|origin| !is_own(origin, headers, server)),
+    };
+    is_foreign && !origin.is_some_and(|origin| server.allowed_origins.iter().any(|allowed| allowed == origin))
+}
+
+/// Returns true if the origin is that of the request's host, or of the public address: a proxy may replace `Host`.
+fn is_own(origin: &str, headers: &HeaderMap, server: &Server) -> bool {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let of_host = origin.split_once("://").is_some_and(|(_, authority)| host == Some(authority));
+    let public = server.public_url.as_deref().and_then(|url| url::Url::parse(url).ok());
+    of_host || public.is_some_and(|url| url.origin().ascii_serialization() == origin)
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+    use crate::config::Config;
+
+    #[test]
+    fn rejects_other_sites_only() {
+        let mut server = Config::defaults().unwrap().server;
+        server.public_url = Some("https://api.example.com/".into());
+        server.allowed_origins = vec!["https://app.example.com".into(), "null".into()];
+        let is_foreign = |method: Method, site: &'static str, origin: &'static str| {
+            let mut headers = HeaderMap::from_iter([(header::HOST, HeaderValue::from_static("127.0.0.1:8080"))]);
+            for (name, value) in [(FETCH_SITE, site), (header::ORIGIN, origin)] {
+                if !value.is_empty() {
+                    headers.insert(name, HeaderValue::from_static(value));
+                }
+            }
+            super::is_foreign(&method, &headers, &server)
+        };
+        for (site, origin, expected) in [
+            ("", "", false),
+            ("same-origin", "", false),
+            ("same-origin", "https://proxied.example", false),
+            ("none", "", false),
+            ("cross-site", "", true),
+            ("cross-site", "https://evil.example", true),
+            ("same-site", "https://other.example.com", true),
+            ("cross-site", "https://app.example.com", false),
+            ("", "https://evil.example", true),
+            ("", "http://127.0.0.1:8080", false),
+            ("", "http://127.0.0.1:80801", true),
+            ("", "https://api.example.com", false),
+            ("cross-site", "null", false),
+        ] {
+            assert_eq!(is_foreign(Method::POST, site, origin), expected, "{site} {origin}");
+            assert!(!is_foreign(Method::GET, site, origin));
+        }
+    }
+}
