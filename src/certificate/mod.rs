@@ -12,7 +12,7 @@ use std::{
 
 use rustls::{
     crypto::ring,
-    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    pki_types::{CertificateDer, PrivateKeyDer},
     sign::CertifiedKey,
 };
 
@@ -21,7 +21,7 @@ pub use validity::CertificateValidity;
 use crate::{
     concurrency::lock::lock_unpoisoned,
     config::Config,
-    types::{hex, sha256_of_parts},
+    types::{PemBlock, PemFault, hex, parse_pem, sha256_of_parts},
 };
 
 /// A chain of certificates, the key that belongs to the first one, and how long that one is good.
@@ -49,13 +49,29 @@ impl Certificate {
 }
 
 fn chain_of(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
-    let chain = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
-    let chain = chain.map_err(|error| format!("the certificate is no PEM: {error}"))?;
+    let blocks = parse_pem(pem).or_else(empty_as_no_block);
+    let blocks = blocks.map_err(|fault| format!("the certificate cannot be read: {fault}"))?;
+    let certificates = blocks.into_iter().filter(PemBlock::is_certificate);
+    let chain: Vec<_> = certificates.map(|block| CertificateDer::from(block.der)).collect();
     if chain.is_empty() { Err("there is no certificate in it".into()) } else { Ok(chain) }
 }
 
 fn key_of(pem: &[u8]) -> Result<PrivateKeyDer<'static>, String> {
-    PrivateKeyDer::from_pem_slice(pem).map_err(|error| format!("the key is no PEM: {error}"))
+    let blocks = parse_pem(pem).or_else(empty_as_no_block);
+    let blocks = blocks.map_err(|fault| format!("the key cannot be read: {fault}"))?;
+    let key = blocks.into_iter().find_map(|block| match block.label.as_deref() {
+        Some("PRIVATE KEY") => Some(PrivateKeyDer::Pkcs8(block.der.into())),
+        Some("RSA PRIVATE KEY") => Some(PrivateKeyDer::Pkcs1(block.der.into())),
+        Some("EC PRIVATE KEY") => Some(PrivateKeyDer::Sec1(block.der.into())),
+        Some(_) => None,
+        None => PrivateKeyDer::try_from(block.der).ok(),
+    });
+    key.ok_or_else(|| "there is no private key in it".into())
+}
+
+/// Treats an empty file like one without the wanted block.
+fn empty_as_no_block(fault: PemFault) -> Result<Vec<PemBlock>, PemFault> {
+    if fault == PemFault::Empty { Ok(Vec::new()) } else { Err(fault) }
 }
 
 /// The two files of a certificate that another program renews.

@@ -11,7 +11,7 @@ use super::{
     Config, DECLARATIONS, Declaration, ResolvedSetting, configuration_error,
     values::{RawSetting, SettingValue},
 };
-use crate::error::Result;
+use crate::{error::Result, types::without_byte_order_mark};
 
 /// The variable that names the file, as `--config` does.
 const FILE_VARIABLE: &str = "YARROW_CONFIG";
@@ -124,7 +124,8 @@ impl Resolver {
         let file: Option<toml::Table> = sources.file.as_ref().and_then(|path| {
             let name = path.display();
             let text = std::fs::read_to_string(path).map_err(|error| faults.push(format!("{name}: {error}"))).ok()?;
-            text.parse().map_err(|error| faults.push(format!("{name}: {}", located(&text, &error)))).ok()
+            let text = without_byte_order_mark(&text);
+            text.parse().map_err(|error| faults.push(format!("{name}: {}", located(text, &error)))).ok()
         });
         let known_variables = BTreeSet::from([FILE_VARIABLE.to_owned()]);
         // Settings in an unreadable file are unknown.
@@ -212,7 +213,9 @@ impl Resolver {
                     Some(Some((RawSetting::Text(text.trim_end_matches(['\r', '\n']).to_owned()), file_variable)))
                 }
                 Err(error) => {
-                    self.faults.push(format!("{}: {path}: {error} (from {file_variable})", declaration.name()));
+                    // Only what is certainly a path is quoted: it may be the secret itself.
+                    let shown = if path.starts_with('/') { path } else { "the file".to_owned() };
+                    self.faults.push(format!("{}: {shown}: {error} (from {file_variable})", declaration.name()));
                     None
                 }
             },

@@ -8,11 +8,10 @@
 
 use std::fmt;
 
-use base64::Engine as _;
-use base64::alphabet;
-use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use ring::rand::SystemRandom;
 use ring::signature::{KeyPair as _, RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_SHA256, RsaKeyPair, UnparsedPublicKey};
+
+use crate::types::{PemFault, parse_pem};
 
 /// A private key that can sign. Its `Debug` form shows nothing of the key.
 pub struct PrivateKey(RsaKeyPair);
@@ -24,14 +23,8 @@ pub struct PublicKey(Vec<u8>);
 /// The reason why a configured key is rejected. The texts are for the operator and never contain key material.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    #[error("the key is empty")]
-    Empty,
-    #[error("the key is neither PEM nor base64 text")]
-    NotBase64,
-    #[error("the PEM block has no end line")]
-    PemNotClosed,
-    #[error("the private key is encrypted: store it without a passphrase")]
-    Encrypted,
+    #[error(transparent)]
+    Text(#[from] PemFault),
     #[error("this is {found}, but {wanted} is needed here")]
     WrongKind { found: &'static str, wanted: &'static str },
     #[error("the key has {0} bits, but 2048 to 8192 are needed")]
@@ -51,7 +44,7 @@ impl PrivateKey {
     /// Reads a private key from PEM or base64 text in PKCS#8 or PKCS#1 form.
     pub fn parse(text: &str) -> Result<Self, KeyError> {
         let (label, der) = decode_key_text(text)?;
-        match label {
+        match label.as_deref() {
             Some("PUBLIC KEY" | "RSA PUBLIC KEY") => return Err(PRIVATE_KEY_WANTED),
             Some("CERTIFICATE") => return Err(wrong_kind("a certificate", "a private key")),
             _ => {}
@@ -93,7 +86,7 @@ impl PublicKey {
     /// Reads a public key from PEM or base64 text in `SubjectPublicKeyInfo` or PKCS#1 form.
     pub fn parse(text: &str) -> Result<Self, KeyError> {
         let (label, der) = decode_key_text(text)?;
-        match label {
+        match label.as_deref() {
             Some("PRIVATE KEY" | "RSA PRIVATE KEY") => return Err(PUBLIC_KEY_WANTED),
             Some("CERTIFICATE") => return Err(wrong_kind("a certificate", "a public key")),
             _ => {}
@@ -129,34 +122,10 @@ const fn wrong_kind(found: &'static str, wanted: &'static str) -> KeyError {
     KeyError::WrongKind { found, wanted }
 }
 
-/// Padding is optional because keys copied out of web forms often lose it.
-const KEY_BASE64: GeneralPurpose = GeneralPurpose::new(
-    &alphabet::STANDARD,
-    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
-);
-
-/// Takes off the PEM armour, if there is one, and decodes the base64 text. The label is the one of the armour.
-fn decode_key_text(text: &str) -> Result<(Option<&str>, Vec<u8>), KeyError> {
-    let (label, body) = without_armour(text.trim())?;
-    if label.is_some_and(|label| label.contains("ENCRYPTED")) || body.contains("ENCRYPTED") {
-        return Err(KeyError::Encrypted);
-    }
-    // A key put into an environment variable often has its line breaks written as the two characters `\n`.
-    let compact: String = body.replace("\\n", "").split_ascii_whitespace().collect();
-    if compact.is_empty() {
-        return Err(KeyError::Empty);
-    }
-    let der = KEY_BASE64.decode(compact).map_err(|_| KeyError::NotBase64)?;
-    Ok((label, der))
-}
-
-fn without_armour(text: &str) -> Result<(Option<&str>, &str), KeyError> {
-    let Some(after_begin) = text.strip_prefix("-----BEGIN ") else {
-        return Ok((None, text));
-    };
-    let (label, rest) = after_begin.split_once("-----").ok_or(KeyError::PemNotClosed)?;
-    let (body, _) = rest.split_once("-----END").ok_or(KeyError::PemNotClosed)?;
-    Ok((Some(label), body))
+/// Decodes the first block of a text.
+fn decode_key_text(text: &str) -> Result<(Option<String>, Vec<u8>), KeyError> {
+    let first = parse_pem(text.as_bytes())?.into_iter().next().ok_or(PemFault::Empty)?;
+    Ok((first.label, first.der))
 }
 
 const DER_INTEGER: u8 = 0x02;
@@ -207,6 +176,8 @@ fn der_element(input: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
 
 #[cfg(test)]
 mod tests {
+    use base64::{Engine as _, engine::general_purpose::STANDARD};
+
     use super::*;
 
     fn keys() -> serde_json::Value {
@@ -285,17 +256,17 @@ mod tests {
 
     #[test]
     fn names_the_fault_of_an_invalid_key() {
-        assert_eq!(PublicKey::parse(" \n"), Err(KeyError::Empty));
-        assert_eq!(PublicKey::parse("<put the key here>"), Err(KeyError::NotBase64));
-        assert_eq!(PublicKey::parse("aGVsbG8="), Err(KeyError::NotPublicKey));
-        assert!(matches!(PrivateKey::parse("aGVsbG8="), Err(KeyError::NotPrivateKey(_))));
-        assert_eq!(PublicKey::parse("-----BEGIN PUBLIC KEY-----\nMIIB"), Err(KeyError::PemNotClosed));
+        assert_eq!(PublicKey::parse(" \n"), Err(PemFault::Empty.into()));
+        assert_eq!(PublicKey::parse("<put the key here>"), Err(PemFault::NotBase64.into()));
+        assert_eq!(PublicKey::parse("MAA="), Err(KeyError::NotPublicKey));
+        assert!(matches!(PrivateKey::parse("MAA="), Err(KeyError::NotPrivateKey(_))));
+        assert_eq!(PublicKey::parse("-----BEGIN PUBLIC KEY-----\nMIIB"), Err(PemFault::NotClosed.into()));
         let certificate = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----";
         assert_eq!(PublicKey::parse(certificate), Err(wrong_kind("a certificate", "a public key")));
         let encrypted = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMIIB\n-----END ENCRYPTED PRIVATE KEY-----";
-        assert_eq!(PrivateKey::parse(encrypted).unwrap_err(), KeyError::Encrypted);
+        assert_eq!(PrivateKey::parse(encrypted).unwrap_err(), PemFault::Encrypted.into());
         let legacy = "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nMIIB\n-----END RSA PRIVATE KEY-----";
-        assert_eq!(PrivateKey::parse(legacy).unwrap_err(), KeyError::Encrypted);
+        assert_eq!(PrivateKey::parse(legacy).unwrap_err(), PemFault::Encrypted.into());
     }
 
     #[test]
@@ -305,7 +276,7 @@ mod tests {
         let mut der = vec![DER_SEQUENCE, 0x81, u8::try_from(modulus.len() + 5).unwrap()];
         der.extend(modulus);
         der.extend([DER_INTEGER, 3, 1, 0, 1]);
-        assert_eq!(PublicKey::parse(&KEY_BASE64.encode(der)), Err(KeyError::WrongLength(1024)));
+        assert_eq!(PublicKey::parse(&STANDARD.encode(der)), Err(KeyError::WrongLength(1024)));
     }
 
     #[test]
@@ -314,7 +285,7 @@ mod tests {
             let text = keys()["platform"][form].as_str().unwrap().to_owned();
             let (_, mut der) = decode_key_text(&text).unwrap();
             der.push(0);
-            assert_eq!(PublicKey::parse(&KEY_BASE64.encode(&der)), Err(KeyError::NotPublicKey));
+            assert_eq!(PublicKey::parse(&STANDARD.encode(&der)), Err(KeyError::NotPublicKey));
         }
     }
 
@@ -323,14 +294,14 @@ mod tests {
         let (_, mut der) = decode_key_text(keys()["platform"]["public_spki_pem"].as_str().unwrap()).unwrap();
         let position = der.windows(RSA_ENCRYPTION.len()).position(|window| window == RSA_ENCRYPTION).unwrap();
         der[position + RSA_ENCRYPTION.len() - 1] ^= 0x0a;
-        assert_eq!(PublicKey::parse(&KEY_BASE64.encode(&der)), Err(KeyError::NotPublicKey));
+        assert_eq!(PublicKey::parse(&STANDARD.encode(&der)), Err(KeyError::NotPublicKey));
     }
 
     #[test]
     fn cut_keys_are_refused_and_never_panic() {
-        let whole = KEY_BASE64.decode(keys()["platform"]["public_spki_der_base64"].as_str().unwrap()).unwrap();
+        let whole = STANDARD.decode(keys()["platform"]["public_spki_der_base64"].as_str().unwrap()).unwrap();
         for length in 1..whole.len() {
-            assert_eq!(PublicKey::parse(&KEY_BASE64.encode(&whole[..length])), Err(KeyError::NotPublicKey));
+            assert_eq!(PublicKey::parse(&STANDARD.encode(&whole[..length])), Err(KeyError::NotPublicKey));
         }
     }
 

@@ -159,8 +159,13 @@ impl Acme {
     async fn account(&self) -> Result<Account> {
         let builder = Account::builder_with_http(Box::new(Transport(Arc::clone(&self.authority))));
         if let Some(stored) = AcmeStorage::read(&self.storage.0.account)? {
-            let credentials: AccountCredentials = serde_json::from_slice(&stored).map_err(Error::internal)?;
-            return builder.from_credentials(credentials).await.map_err(failed("knowing the account"));
+            // The library's errors may quote the file, which holds the account's key.
+            let unusable = || {
+                let path = self.storage.0.account.display();
+                not_given(&format!("the account in {path} cannot be used: move the file away to make a new one"))
+            };
+            let credentials: AccountCredentials = serde_json::from_slice(&stored).map_err(|_| unusable())?;
+            return builder.from_credentials(credentials).await.map_err(|_| unusable());
         }
         let settings = &self.app.config.acme;
         let contact = settings.contact.as_ref().map(|address| format!("mailto:{address}"));

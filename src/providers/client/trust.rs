@@ -1,6 +1,8 @@
 //! The certificate authorities that a client trusts.
 
-use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
+
+use crate::types::{PemFault, parse_pem};
 
 /// The certificate authorities that a client trusts.
 #[derive(Clone, Debug)]
@@ -19,13 +21,14 @@ impl Trust {
     /// # Errors
     /// What is wrong, in words.
     pub fn only(pem: &[u8]) -> Result<Self, String> {
-        let certificate = |item| match item {
-            Ok(PemItem::Certificate(certificate)) => Some(Ok(certificate)),
-            Ok(_) => None,
-            Err(error) => Some(Err(format!("is no PEM: {error}"))),
-        };
-        let roots: Vec<_> = parse_pem(pem).filter_map(certificate).collect::<Result<_, String>>()?;
-        if roots.is_empty() { Err("holds no certificate".into()) } else { Ok(Self::Only(roots)) }
+        let no_certificate = || "holds no certificate".to_owned();
+        let blocks = parse_pem(pem).map_err(|fault| match fault {
+            PemFault::Empty => no_certificate(),
+            fault => fault.to_string(),
+        })?;
+        let certificates = blocks.iter().filter(|block| block.is_certificate());
+        let roots: Vec<_> = certificates.map(|block| Certificate::from_der(&block.der).to_owned()).collect();
+        if roots.is_empty() { Err(no_certificate()) } else { Ok(Self::Only(roots)) }
     }
 
     pub(super) fn config(self) -> TlsConfig {

@@ -22,7 +22,7 @@ use lettre::{
 };
 use rustls::{
     ClientConfig, RootCertStore,
-    pki_types::{CertificateDer, pem::PemObject},
+    pki_types::CertificateDer,
 };
 use secrecy::{ExposeSecret, SecretString};
 
@@ -30,7 +30,7 @@ use self::connection::{Connection, ConnectionError, Reply};
 use super::{EmailMessage, EmailSender};
 use crate::{
     providers::{Failure, FailureKind, WallClock, client::CONNECT_TIMEOUT},
-    types::{EmailAddress, Secret},
+    types::{EmailAddress, Secret, parse_pem},
 };
 
 const NAME: &str = "smtp";
@@ -232,10 +232,9 @@ impl EmailSender for Smtp {
 fn tls_config(ca: Option<&str>) -> Result<ClientConfig, String> {
     let mut roots: RootCertStore = webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
     if let Some(pem) = ca {
-        let certificates = CertificateDer::pem_slice_iter(pem.as_bytes()).collect::<Result<Vec<_>, _>>();
-        let certificates = certificates.ok().filter(|found| !found.is_empty()).ok_or(NO_CERTIFICATES)?;
-        for certificate in certificates {
-            roots.add(certificate).map_err(|_| NO_CERTIFICATES)?;
+        for block in parse_pem(pem.as_bytes()).map_err(|_| NO_CERTIFICATES)? {
+            let der = if block.is_certificate() { block.der } else { return Err(NO_CERTIFICATES.into()) };
+            roots.add(CertificateDer::from(der)).map_err(|_| NO_CERTIFICATES)?;
         }
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());

@@ -1,6 +1,7 @@
 //! TLS: certificate files, the HTTPS redirect, and connection limits.
 
 mod acme;
+mod key_files;
 mod pebble;
 
 use std::{
@@ -238,7 +239,7 @@ fn an_unusable_certificate_prevents_the_start_with_a_reason() {
     refused(&pair_of("/nonexistent.pem", &key), "/nonexistent.pem");
     refused(&pair_of(&certificate, &other.key()), "do not fit");
     refused(&pair_of(empty.to_str().unwrap(), &key), "no certificate");
-    refused(&pair_of(&certificate, empty.to_str().unwrap()), "the key is no PEM");
+    refused(&pair_of(&certificate, empty.to_str().unwrap()), "no private key");
     refused(&[("SERVER_REDIRECT_LISTEN", "127.0.0.1:0")], "server.redirect_listen");
     refused(&[("SERVER_DOMAIN", "localhost")], "is not a domain name");
     refused(&[("SERVER_DOMAIN", "10.0.0.1")], "is not a domain name");
