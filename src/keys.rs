@@ -1,10 +1,6 @@
 //! Keys stored in the data directory, above all the server key, without which stored HMACs cannot be verified.
 
-use std::{
-    fs::{File, OpenOptions},
-    io::Write as _,
-    path::{Path, PathBuf},
-};
+use std::{fs::File, io::Write as _, path::Path};
 
 use ring::{
     aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey},
@@ -63,6 +59,15 @@ impl ServerKey {
         let mut bytes = [0; 32];
         bytes.copy_from_slice(context.sign().as_ref());
         bytes
+    }
+
+    /// Returns a short HMAC over a row of a table, by which a later change of the row is found.
+    pub fn seal_row(&self, table: &str, columns: &[&str]) -> [u8; 16] {
+        let parts: Vec<_> = ["row", table].iter().chain(columns).copied().collect();
+        let mut seal = [0; 16];
+        // Half of the tag is enough against guessing.
+        seal.iter_mut().zip(self.authenticate(&parts)).for_each(|(byte, authentic)| *byte = authentic);
+        seal
     }
 
     /// The cursor that leads this user on in this list from a position.
@@ -145,24 +150,18 @@ fn random_key() -> Result<Vec<u8>> {
     random_bytes::<32>().map(Vec::from)
 }
 
-/// Writes a new key to a temporary file and links it into place. Of two programs starting at once one wins, and neither
+/// Writes a new key to a temporary file and moves it into place. Of two programs starting at once one wins, and neither
 /// reads a partial key.
 fn make_key(path: &Path, key: &[u8], failed: impl Fn(std::io::Error) -> Error) -> Result<()> {
-    let unfinished: PathBuf = path.with_extension(format!("{}.unfinished", std::process::id()));
-    let mut options = OpenOptions::new();
-    options.create(true).truncate(true).write(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(&unfinished).map_err(&failed)?;
-    file.write_all(key).and_then(|()| file.sync_all()).map_err(&failed)?;
-    let linked = std::fs::hard_link(&unfinished, path);
-    std::fs::remove_file(&unfinished).map_err(&failed)?;
-    match linked {
-        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(failed(error)),
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // A new file with a random name and access for its owner only: it follows no planted link.
+    let mut file = tempfile::Builder::new().prefix(".key-").tempfile_in(directory).map_err(&failed)?;
+    file.write_all(key).and_then(|()| file.as_file().sync_all()).map_err(&failed)?;
+    match file.persist_noclobber(path) {
+        Err(error) if error.error.kind() != std::io::ErrorKind::AlreadyExists => return Err(failed(error.error)),
         _ => {}
     }
     // A file that is synced can still lose its name with the power, and another key would be made then.
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(directory).and_then(|directory| directory.sync_all()).map_err(&failed)
 }
 

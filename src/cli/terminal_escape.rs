@@ -3,7 +3,11 @@
 //! Users' text could otherwise move the cursor, set the title or reverse the writing direction. The escapes are those of
 //! JSON, so printed JSON stays valid.
 
-use std::{borrow::Cow, fmt::Write};
+use std::{
+    borrow::Cow,
+    fmt::Write,
+    io,
+};
 
 /// Escapes control characters, but keeps line breaks and tabs.
 pub fn escape(text: &str) -> Cow<'_, str> {
@@ -38,8 +42,42 @@ fn escape_if(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
+/// A writer that escapes control characters in UTF-8 text.
+pub struct EscapingWriter<W: io::Write> {
+    output: W,
+    /// The beginning of a character whose rest has not been written yet.
+    partial: Vec<u8>,
+}
+
+impl<W: io::Write> EscapingWriter<W> {
+    pub fn new(output: W) -> Self {
+        Self { output, partial: Vec::new() }
+    }
+}
+
+impl<W: io::Write> io::Write for EscapingWriter<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.partial.extend_from_slice(bytes);
+        let whole = match str::from_utf8(&self.partial) {
+            Ok(text) => text.len(),
+            Err(error) if error.error_len().is_none() => error.valid_up_to(),
+            Err(error) => return Err(io::Error::new(io::ErrorKind::InvalidData, error)),
+        };
+        let rest = self.partial.split_off(whole);
+        let text = std::mem::replace(&mut self.partial, rest);
+        self.output.write_all(escape(&String::from_utf8_lossy(&text)).as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.output.flush()
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
     use super::*;
 
     #[test]
@@ -50,6 +88,15 @@ mod tests {
         );
         assert_eq!(escape_line("a\nb\tc"), "a\\nb\\tc");
         assert!(matches!(escape("何时启程？\n☯"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn escapes_text_that_is_written_in_pieces() {
+        let text = "{\"a\":\"\u{9b}2J 何\u{202e}\"}";
+        let mut writer = EscapingWriter::new(Vec::new());
+        text.as_bytes().chunks(1).for_each(|byte| writer.write_all(byte).unwrap());
+        assert_eq!(String::from_utf8(writer.output).unwrap(), "{\"a\":\"\\u009b2J 何\\u202e\"}");
+        assert!(EscapingWriter::new(Vec::new()).write_all(&[0xff]).is_err());
     }
 
     #[test]

@@ -7,11 +7,15 @@ use std::{
 };
 
 use ring::digest;
+use rustix::fs::OFlags;
 
 use crate::{
     error::{Code, Error, Result},
     types::hex,
 };
+
+/// The mode of files that only their owner can access.
+const PRIVATE: u32 = 0o600;
 
 /// The database in a data directory.
 pub const DATABASE: &str = "yarrow.db";
@@ -29,7 +33,7 @@ pub fn create_private(path: &Path) -> Result<File> {
     let mut options = OpenOptions::new();
     options.create_new(true).write(true);
     #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, PRIVATE);
     let file = options.open(path).map_err(|error| file_error(path, error))?;
     chown_to_directory_owner(path).map_err(|error| file_error(path, error))?;
     Ok(file)
@@ -40,6 +44,7 @@ pub fn create_private(path: &Path) -> Result<File> {
 /// # Errors
 /// Storage errors.
 pub fn create_private_directory(directory: &Path) -> Result<()> {
+    ensure_own(directory)?;
     if directory.is_dir() {
         return Ok(());
     }
@@ -68,14 +73,69 @@ pub fn chown_to_directory_owner(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens a lock file, creating it if it is missing.
+/// Rejects a link that another user made, and anything that is neither a file nor a directory. Root works in directories
+/// of the service user, who must not be able to lead it elsewhere or to make it wait. Missing files are fine.
+///
+/// # Errors
+/// `data_directory_unusable`.
+pub fn ensure_own(path: &Path) -> Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let Ok(metadata) = std::fs::symlink_metadata(path) else { return Ok(()) };
+        let (kind, owner) = (metadata.file_type(), metadata.uid());
+        let fault = match () {
+            () if kind.is_symlink() && is_foreign(owner, rustix::process::geteuid().as_raw()) => {
+                "is a link that another user made"
+            }
+            () if !kind.is_symlink() && !kind.is_file() && !kind.is_dir() => "is neither a file nor a directory",
+            () => return Ok(()),
+        };
+        let detail = format!("{} {fault} (user {owner}): remove it.", path.display());
+        return Err(Error::new(Code::DataDirectoryUnusable).detail(detail));
+    }
+    #[cfg(not(unix))]
+    Ok(())
+}
+
+/// Returns true if a link of this owner must not be followed by this user.
+const fn is_foreign(owner: u32, user: u32) -> bool {
+    owner != 0 && owner != user
+}
+
+/// Opens a lock file, creating it if it is missing. Follows no link. Only its owner can access it, because everybody who
+/// can open it could lock it.
 ///
 /// # Errors
 /// Those of the file system.
 pub fn open_lock(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        options.mode(PRIVATE).custom_flags(flags.bits().cast_signed());
+    }
+    let file = options.open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("is not a file"));
+    }
+    make_private(&file)?;
     chown_to_directory_owner(path)?;
     Ok(file)
+}
+
+/// Removes the access of others, which an older version or another umask left.
+fn make_private(file: &File) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        if file.metadata()?.permissions().mode() & 0o077 != 0 {
+            file.set_permissions(std::fs::Permissions::from_mode(PRIVATE))?;
+        }
+    }
+    Ok(())
 }
 
 /// Writes and syncs a new file that only its owner can access.
@@ -180,4 +240,16 @@ pub(super) fn size_of(path: &Path) -> u64 {
 pub fn file_error(path: &Path, error: io::Error) -> Error {
     let code = if error.kind() == io::ErrorKind::StorageFull { Code::StorageFull } else { Code::StorageFailed };
     Error::new(code).detail(format!("{}: {error}", path.display())).caused_by(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn follows_links_of_root_and_of_the_user_only() {
+        let followed = [(0, 0), (0, 7), (7, 7)].map(|(owner, user)| !is_foreign(owner, user));
+        assert_eq!(followed, [true; 3]);
+        assert!(is_foreign(7, 0) && is_foreign(7, 8));
+    }
 }

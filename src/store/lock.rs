@@ -7,8 +7,11 @@ use std::{
     time::Duration,
 };
 
-use super::files::{create_private_directory, open_lock, parent_of};
-use crate::error::{Code, Error, Result};
+use super::files::{DATABASE, create_private_directory, ensure_own, open_lock, parent_of};
+use crate::{
+    error::{Code, Error, Result},
+    keys::KEYS,
+};
 
 /// The lock file of a data directory.
 pub const LOCK: &str = "yarrow.lock";
@@ -25,6 +28,9 @@ pub fn lock_directory(directory: &Path) -> Result<Option<File>> {
         create_private_directory(directory).map_err(|error| unusable(directory, &error.detail))?;
         // The name of the directory must survive a power cut. A parent that cannot be opened cannot be synced.
         let _ = File::open(parent_of(directory)).and_then(|parent| parent.sync_all());
+    }
+    for name in known_names() {
+        ensure_own(&directory.join(name))?;
     }
     let opened = open_lock(&directory.join(LOCK));
     let file = opened.map_err(|error| unusable(directory, &error.to_string()))?;
@@ -66,6 +72,13 @@ pub fn running_server(directory: &Path) -> Option<String> {
     let mut url = String::new();
     file.read_to_string(&mut url).ok()?;
     (is_held && !url.is_empty()).then_some(url)
+}
+
+/// Names of files and directories that the program opens in a data directory.
+fn known_names() -> impl Iterator<Item = String> {
+    let of_database = ["", "-wal", "-shm", "-journal"].map(|suffix| format!("{DATABASE}{suffix}"));
+    let others = [LOCK, "backups", "acme"].into_iter().chain(KEYS).map(ToOwned::to_owned);
+    of_database.into_iter().chain(others)
 }
 
 fn unusable(directory: &Path, why: &str) -> Error {

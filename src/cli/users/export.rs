@@ -7,12 +7,12 @@ use std::{
 
 use serde_json::json;
 
-use crate::cli::{Common, cli_authority, record_audit};
+use crate::cli::{Common, cli_authority, record_audit, terminal_escape::EscapingWriter};
 use yarrow::{
     app::App,
     domain::identity::accounts,
     error::{Error, Result},
-    store::files::{create_private, file_error},
+    store::unnamed_file::UnnamedFile,
     types::UserId,
 };
 
@@ -20,15 +20,16 @@ use yarrow::{
 pub fn export(common: &Common, app: &App, user: UserId, file: Option<&Path>) -> Result<()> {
     let by = cli_authority(None);
     let Some(path) = file else {
-        let written = accounts::export(&app.exports, user, &mut IgnoreBrokenPipe(io::stdout().lock()));
+        let mut output = EscapingWriter::new(IgnoreBrokenPipe(io::stdout().lock()));
+        let written = accounts::export(&app.exports, user, &mut output);
+        let written = written.and_then(|()| output.flush().map_err(Error::internal));
         record_audit(app, "users export", Some(user), by)?;
         return written;
     };
-    let file = create_private(path)?;
-    let written = accounts::export(&app.exports, user, &mut &file);
-    let synced = written.and_then(|()| file.sync_all().map_err(|error| file_error(path, error)));
-    // An incomplete export must not be handed out.
-    synced.inspect_err(|_| drop(std::fs::remove_file(path)))?;
+    // It gets its name when it is complete, so that not even a signal leaves a part of it.
+    let file = UnnamedFile::create_beside(path)?;
+    accounts::export(&app.exports, user, &mut &file.file)?;
+    let file = file.publish(path)?;
     record_audit(app, "users export", Some(user), by)?;
     let bytes = file.metadata().map_err(Error::internal)?.len();
     common.output(&json!({ "userId": user, "path": path, "bytes": bytes }), || path.display().to_string())

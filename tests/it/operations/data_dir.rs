@@ -1,6 +1,6 @@
 //! Recognition of data directories: what commands and the start accept, and what they reject as incomplete.
 
-use std::path::Path;
+use std::{fs::Permissions, os::unix::fs::PermissionsExt, path::Path, process::Command};
 
 use serde_json::Value;
 
@@ -264,4 +264,52 @@ fn rejects_a_password_that_is_not_utf_8() {
     let message = String::from_utf8_lossy(&ended.stderr).into_owned();
     assert_eq!(ended.status.code(), Some(2), "{message}");
     assert!(message.contains("not UTF-8"), "{message}");
+}
+
+/// Returns the mode of a file, without its kind.
+fn mode(path: &Path) -> u32 {
+    std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn locks_and_keys_are_private_under_any_umask() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    let directory = temp_dir.path().join("data");
+    let mut server = Setup::default().on(&directory).after("umask 0").start();
+    server.command(&["backup", "create"]).expect(0);
+    assert_eq!(server.terminate(), Some(0));
+    let files = ["yarrow.lock", "yarrow.db", "secret.key", "sandbox.key", "backups/backup.lock"];
+    for file in files {
+        assert_eq!(mode(&directory.join(file)), 0o600, "{file}");
+    }
+    // A lock that an older version left open to everybody is closed.
+    std::fs::set_permissions(directory.join("yarrow.lock"), Permissions::from_mode(0o666)).unwrap();
+    let found = CommandOutput::run(&directory, &["doctor", "--listen", "127.0.0.1:0"], "").json();
+    assert_eq!(mode(&directory.join("yarrow.lock")), 0o600, "{found}");
+    std::fs::set_permissions(directory.join("backups/backup.lock"), Permissions::from_mode(0o644)).unwrap();
+    let found = CommandOutput::run(&directory, &["doctor", "--listen", "127.0.0.1:0"], "").expect(5).json();
+    let checks = found["checks"].as_array().unwrap();
+    let lock = checks.iter().find(|check| check["group"] == "permissions" && check["name"] == "backup.lock").unwrap();
+    assert_eq!(lock["verdict"], "fail");
+}
+
+#[test]
+fn planted_links_and_pipes_lead_nowhere() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    let target = temp_dir.path().join("target");
+    let planted = [("yarrow.lock", true), ("yarrow.lock", false), ("secret.key", false), ("yarrow.db", false)];
+    for (planted, is_link) in planted {
+            let directory = temp_dir.path().join(format!("data-{planted}-{is_link}"));
+            std::fs::create_dir(&directory).unwrap();
+            std::fs::write(&target, "precious").unwrap();
+            let path = directory.join(planted);
+            if is_link {
+                std::os::unix::fs::symlink(&target, &path).unwrap();
+            } else {
+                assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+            }
+            let key = CommandOutput::run(&directory, &["admin", "key", "create", "x"], "").expect(6);
+            assert!(key.stderr().contains(planted) || key.stderr().contains("data directory"), "{}", key.stderr());
+            assert_eq!(std::fs::read_to_string(&target).unwrap(), "precious");
+    }
 }

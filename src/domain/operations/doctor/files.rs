@@ -2,7 +2,7 @@
 
 use std::{
     os::unix::fs::{MetadataExt, PermissionsExt},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use super::{Check, Installation, Services, Verdict};
@@ -14,7 +14,10 @@ use crate::{
     },
     error::Result,
     keys::KEYS,
-    store::files::{DATABASE, database_size, disk_space},
+    store::{
+        files::{DATABASE, database_size, disk_space},
+        lock::LOCK,
+    },
 };
 
 const BACKUPS: &str = "backups";
@@ -22,15 +25,27 @@ const BACKUPS: &str = "backups";
 pub(super) fn permissions(config: &Config) -> Vec<Check> {
     const GROUP: &str = "permissions";
     let directory = config.data_dir();
-    let files = [DATABASE].into_iter().chain(KEYS).map(|name| directory.join(name)).filter(|path| path.exists());
+    let logs = ["-wal", "-shm"].map(|suffix| format!("{DATABASE}{suffix}"));
+    let names = [DATABASE, LOCK, "acme"].into_iter().chain(KEYS).map(ToOwned::to_owned).chain(logs);
+    let files = names.map(|name| directory.join(name)).filter(|path| path.exists());
     let mut checks: Vec<_> =
         [directory.to_owned()].into_iter().chain(files).map(|path| privacy(GROUP, &path)).collect();
     checks.push(is_writable(GROUP, "data directory", directory));
     let backups = config.backup_directory();
     if backups.is_dir() {
         checks.push(is_writable(GROUP, "backup directory", &backups));
+        checks.extend(open_files(&backups).map(|path| privacy(GROUP, &path)));
     }
     checks
+}
+
+/// Returns the files of the backup directory that others may access: backups contain the keys, and locks can be held by
+/// everybody who can open them.
+fn open_files(backups: &Path) -> impl Iterator<Item = PathBuf> {
+    let paths = std::fs::read_dir(backups).into_iter().flatten().flatten().map(|entry| entry.path());
+    paths.filter(|path| {
+        std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o077 != 0)
+    })
 }
 
 fn is_writable(group: &'static str, name: &str, directory: &Path) -> Check {
@@ -85,7 +100,7 @@ pub(super) fn disk(config: &Config) -> Result<Vec<Check>> {
 pub(super) fn backups(installation: &Installation<'_>) -> Result<Vec<Check>> {
     let config = installation.config;
     let mut checks: Vec<_> = installation.services().map(age).transpose()?.into_iter().collect();
-    let listed = backups::list(config)?;
+    let listed = backups::list(config, installation.clock.now())?;
     if let Some(newest) = listed.first() {
         checks.push(newest_backup(installation, newest, listed.len()));
         checks.push(location(config));
