@@ -1,5 +1,7 @@
 //! The engine and Rust libraries, all in this process.
 
+use std::fmt::Write as _;
+
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use daachorse::{CharwiseDoubleArrayAhoCorasick, DoubleArrayAhoCorasick};
 use unicode_normalization::UnicodeNormalization;
@@ -104,6 +106,28 @@ impl<'corpus> Engines<'corpus> {
             of(990),
             of(999)
         )
+    }
+
+    /// Measures texts that are built to be slow: repeated parts of characters, gaps, repetitions and near misses. The
+    /// time has to grow with the length only.
+    pub fn adversarial(&self) -> String {
+        let extra = ["赌博", "奸", "森林", "哈哈", "casino"].map(|text| Word {
+            text: text.to_owned(),
+            kind: String::new(),
+            by_sound: false,
+        });
+        let engine = Engine::build(&[self.words, &extra[..]].concat(), &[]);
+        let milliseconds = |unit: &str, bytes: usize| {
+            let text = unit.repeat(bytes / unit.len());
+            let times = (0..5).map(|_| seconds(|| engine.check(ContentType::Question, &text)).1);
+            times.fold(f64::INFINITY, f64::min) * 1e3
+        };
+        let mut table = "| text, repeated | 8 KiB: ms | 32 KiB: ms | growth |\n|---|---|---|---|\n".to_owned();
+        for unit in ["贝者博", "贝者", "女干", "木木木", "赌 博", "赌。博", "哈", "c a s i n o ", "cas1no", "dubo", "⒞ⓐ"] {
+            let (short, long) = (milliseconds(unit, 8 << 10), milliseconds(unit, 32 << 10));
+            writeln!(table, "| {unit} | {short:.2} | {long:.2} | {:.1}× |", long / short).unwrap();
+        }
+        table
     }
 
     fn engine(&self, name: &'static str, by_sound: bool) -> Box<dyn Library + 'corpus> {

@@ -58,6 +58,7 @@ fn main() {
         let measured = measure(&mut libraries);
         print(&patterns, &texts, &mut libraries, &measured);
         println!("\n{}", engines.latencies());
+        println!("\n{}", engines.adversarial());
     }
 }
 

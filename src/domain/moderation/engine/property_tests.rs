@@ -304,3 +304,23 @@ fn words_keep_their_kinds_and_duplicates_count_once() {
     let matches = engine.check(ContentType::Answer, "刷单");
     assert_eq!((matches[0].word.as_str(), matches[0].kind.as_str()), ("刷单", "fraud"));
 }
+
+/// Returns the shortest of some durations of one check.
+fn duration(engine: &Engine, text: &str) -> std::time::Duration {
+    let check = |_| {
+        let begun = std::time::Instant::now();
+        std::hint::black_box(engine.check(ContentType::Question, text));
+        begun.elapsed()
+    };
+    (0..5).map(check).min().unwrap()
+}
+
+#[test]
+fn split_characters_take_time_in_proportion_to_the_text() {
+    let engine = engine(&["赌博", "奸", "明日", "森林"].map(str::to_owned));
+    for unit in ["贝者博", "贝者", "女干", "日月日", "木木木", "贝者赌博女干"] {
+        let (short, long) = (duration(&engine, &unit.repeat(500)), duration(&engine, &unit.repeat(8_000)));
+        // Sixteen times the text; the square would be 256 times the duration.
+        assert!(long < short * 80, "{unit}: {short:?} then {long:?}");
+    }
+}

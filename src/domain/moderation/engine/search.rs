@@ -139,14 +139,17 @@ impl Engine {
         if made.is_empty() {
             return;
         }
+        // Both lists are in the order of the text, and there may be as many candidates as letters.
         let has_made = |span: &Span| {
-            made.iter().any(|letter| letter.start as usize >= span.start && letter.end as usize <= span.end)
+            let next = made.partition_point(|letter| (letter.start as usize) < span.start);
+            made.get(next).is_some_and(|letter| letter.end as usize <= span.end)
         };
+        let values: Vec<char> = parts.iter().map(|letter| letter.value).collect();
         let runs = self.plain.runs(&letters);
         let page = FoldedText { letters: &letters, runs: &runs, ..*page };
         self.plain.candidates(&runs, |last_run, word| {
             let candidate = Candidate { page: &page, pattern: self.words.pattern(word), last_run };
-            let confirmed = candidate.confirmed().filter(|span| has_made(span) && !is_cut(parts, span));
+            let confirmed = candidate.confirmed().filter(|span| has_made(span) && !is_cut(parts, &values, span));
             found.extend(confirmed.map(|span| Hit { word, span }));
         });
     }
@@ -177,13 +180,14 @@ impl Engine {
     }
 }
 
-/// Returns true if a common word, in the letters as written, overlaps this span only partly.
-fn is_cut(letters: &[Letter], span: &Span) -> bool {
-    let first = letters.iter().position(|letter| letter.start as usize == span.start);
-    let last = letters.iter().position(|letter| letter.end as usize == span.end);
-    let (Some(first), Some(last)) = (first, last) else { return false };
-    let values: Vec<char> = letters.iter().map(|letter| letter.value).collect();
-    dictionary().straddles(&values, first) || dictionary().straddles(&values, last + 1)
+/// Returns true if a common word, in the letters as written, overlaps this span only partly. `values` are those of the
+/// letters.
+fn is_cut(letters: &[Letter], values: &[char], span: &Span) -> bool {
+    let first = letters.partition_point(|letter| (letter.start as usize) < span.start);
+    let last = letters.partition_point(|letter| (letter.end as usize) < span.end);
+    let starts = letters.get(first).is_some_and(|letter| letter.start as usize == span.start);
+    let ends = letters.get(last).is_some_and(|letter| letter.end as usize == span.end);
+    starts && ends && (dictionary().straddles(values, first) || dictionary().straddles(values, last + 1))
 }
 
 /// The possible ends of words in each view, for texts that need more than a quick scan.
