@@ -429,6 +429,7 @@ create table balances (
     balance integer not null check (balance between 0 and 9007199254740991),
     last_sequence integer not null check (last_sequence >= 0),
     suspended_at integer,                  -- disagrees with its entries: no postings until repaired
+    seal blob,                             -- HMAC of the row under the server key
     primary key (user_id, asset)
 ) strict, without rowid;
 
@@ -449,12 +450,15 @@ create table ledger_entries (
         or kind = 'restored' or kind = 'refund'),
     ref text,
     created_at integer not null,
+    seal blob,                             -- HMAC of the row under the server key
     unique (user_id, asset, sequence)
 ) strict;
 
 create unique index ledger_entries_by_event on ledger_entries (asset, kind, ref) where ref is not null;
 
-create trigger ledger_entries_forbids_update before update on ledger_entries
+-- Seals are renewed when an operator accepts another server key.
+create trigger ledger_entries_forbids_update
+before update of seq, user_id, asset, sequence, delta, balance_after, kind, ref, created_at on ledger_entries
 begin
     select raise(abort, 'ledger entries cannot be changed');
 end;
@@ -464,8 +468,8 @@ begin
     select raise(abort, 'ledger entries cannot be deleted');
 end;
 
--- Owner: ledger. Manual changes and repairs of accounts, chained: `hash` is the SHA-256 of the row and of the previous
--- row's hash.
+-- Owner: ledger. Manual changes and repairs of accounts, chained: `hash` is the HMAC of the row and of the previous
+-- row's hash under the server key.
 create table ledger_audit (
     id integer primary key,
     actor text not null,
@@ -483,7 +487,9 @@ create table ledger_audit (
 
 create index ledger_audit_by_user on ledger_audit (user_id, id);
 
-create trigger ledger_audit_forbids_update before update on ledger_audit
+create trigger ledger_audit_forbids_update
+before update of id, actor, action, user_id, asset, reason, balance_before, balance_after, request_id, created_at
+on ledger_audit
 begin
     select raise(abort, 'ledger audit rows cannot be changed');
 end;
@@ -592,14 +598,16 @@ create table audit (
     outcome integer not null,              -- HTTP status of the response; 200 for a completed command
     client_ip text,
     request_id text not null,
-    system_user text                       -- who ran the command
+    system_user text,                      -- who ran the command
+    seal blob                              -- HMAC of the row under the server key
 ) strict;
 
 create index audit_by_user on audit (user_id, id) where user_id is not null;
 create index audit_by_actor on audit (actor, id);
 create index audit_by_time on audit (at);
 
-create trigger audit_forbids_update before update on audit
+create trigger audit_forbids_update
+before update of id, at, actor, action, user_id, reason, outcome, client_ip, request_id on audit
 begin
     select raise(abort, 'audit rows cannot be changed');
 end;

@@ -16,7 +16,9 @@ use crate::{
         money::payments::Payments,
         operations::{
             admins::Administrators, alerts::Alerts, audit::InFlightAudits, backups::Backups, clock_jump::ClockGuard,
-            health::Health, integrity::IntegrityChecker, network_log::NetworkLog, server_key,
+            forwarding::ForwardingMonitor,
+            health::Health, integrity::IntegrityChecker, network_log::NetworkLog,
+            server_key::{self, KeyMatch},
         },
     },
     error::{Error, Result},
@@ -69,6 +71,7 @@ pub struct App {
     pub admins: Administrators,
     pub audits: Arc<InFlightAudits>,
     pub network_log: NetworkLog,
+    pub forwarding: ForwardingMonitor,
     pub integrity: Arc<IntegrityChecker>,
     pub clock_guard: Arc<ClockGuard>,
     pub backups: Backups,
@@ -113,6 +116,10 @@ impl App {
         let clock = Clock::default();
         let store = open_store(config, &tuning(config), clock.clone(), policy)?;
         let keys = open_keys(config, &store, mode)?;
+        // Rows are sealed under the recorded key only.
+        if store.read(|tx| server_key::compare_in(tx, &keys))? != KeyMatch::Different {
+            store.set_keys(keys.clone());
+        }
         words::seed(&store)?;
         let core = Core { config: Arc::clone(config), clock, store, keys, phone_rules: Arc::new(config.phone_rules()) };
         // A command holds the lock only while it opens, so that a server can start beside it.
@@ -151,6 +158,7 @@ impl App {
             admins: Administrators::new(core.clone()),
             audits: Arc::new(InFlightAudits::new(core.clone())),
             network_log: NetworkLog::new(core.clone()),
+            forwarding: ForwardingMonitor::new(core.clone()),
             mailer,
             code_sender,
             model_calls,

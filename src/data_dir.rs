@@ -117,8 +117,9 @@ fn has_keys(directory: &Path) -> bool {
 
 /// Returns the backup to suggest: the newest sound one, or else the newest. `None` if the directory cannot be read.
 fn newest_backup(config: &Config) -> Option<backups::Backup> {
-    let all = backups::list(config).ok()?;
-    backups::newest_sound(&all, Clock::default().now()).or_else(|| all.first()).cloned()
+    let now = Clock::default().now();
+    let all = backups::list(config, now).ok()?;
+    backups::newest_sound(&all, now).or_else(|| all.first()).cloned()
 }
 
 /// Builds the error about a lost file, with the backup to restore.

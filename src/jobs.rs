@@ -208,7 +208,8 @@ fn delete_expired(app: &App, schedule: Schedule, stopped: &Receiver<()>) {
 /// Verifies the ledger on a thread of its own, because it reads all of it.
 fn verify_ledger(app: &App, schedule: Schedule, stopped: &Receiver<()>) {
     every(stopped, schedule.first_sweep, schedule.sweep, "ledger verification", || {
-        ledger::verify_if_due(app).map(drop)
+        ledger::verify_if_due(app)?;
+        payments::report::run_if_due(&app.payments).map(drop)
     });
 }
 

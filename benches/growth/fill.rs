@@ -18,9 +18,12 @@ use rusqlite::{Connection, Transaction, params};
 use yarrow::{
     app::{App, OpenMode},
     config::{Sources, load},
-    domain::operations::{
-        admins,
-        network_log::{self, Entry, pieces},
+    domain::{
+        money::ledger,
+        operations::{
+            admins,
+            network_log::{self, Entry, pieces},
+        },
     },
     store::files::DATABASE,
     types::{Timestamp, UserId, sha256},
@@ -85,6 +88,7 @@ fn fill(directory: &Path, rows: i64) -> Result<Filled, Failure> {
     connection.execute_batch("pragma journal_mode = wal; pragma optimize;")?;
     drop(connection);
     let app = open(directory)?;
+    ledger::seals::seal_all(&app)?;
     fill_log(&app, rows, users, now)?;
     while pieces::make(&app)? {}
     let admin_key = admins::keys::create(&app, "growth")?.reveal().to_owned();

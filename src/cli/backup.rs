@@ -119,7 +119,7 @@ fn list(common: &Common) -> Result<()> {
     if !config.backup_directory().is_dir() {
         ensure_initialized(&config)?;
     }
-    let listed = backups::list(&config)?;
+    let listed = backups::list(&config, now)?;
     let found: Vec<_> =
         listed.iter().map(|backup| (backup, backups::findings(&backup.path, now).ok().flatten())).collect();
     let json: Vec<_> = found.iter().map(|(backup, findings)| to_json(backup, findings.as_ref())).collect();
@@ -179,7 +179,7 @@ fn mebibytes(bytes: u64) -> String {
 fn verify(common: &Common, file: Option<&str>) -> Result<()> {
     let config = common.load()?.config;
     start_logging(&config.log)?;
-    let path = match backups::find(&config, file) {
+    let path = match backups::find(&config, file, Clock::default().now()) {
         // No backup at all is as bad as a damaged one.
         Err(error) if file.is_none() && error.code == Code::NotFound => {
             return Err(Error::new(Code::ChecksFailed).detail("There is no backup."));

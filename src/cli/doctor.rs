@@ -12,9 +12,13 @@ use serde_json::json;
 use super::{Common, announce, cli_authority, record_audit, row, start_logging, table};
 use yarrow::{
     app::{App, OpenMode},
-    domain::operations::{
-        doctor::{self, Check, Services, Verdict},
-        preflight, server_key,
+    domain::{
+        money::ledger,
+        operations::{
+            audit,
+            doctor::{self, Check, Services, Verdict},
+            preflight, server_key,
+        },
     },
     error::{Error, Result},
     store::files::{create_private, file_error},
@@ -66,7 +70,11 @@ fn services_of(app: &App) -> Services<'_> {
 
 fn accept_key(opened: &Result<App>) -> Result<()> {
     let app = opened.as_ref().map_err(Error::without_source)?;
-    if server_key::accept(app)? {
+    let is_new = server_key::accept(app)?;
+    // Rows are sealed with the key. Sealed again even if the key was accepted before, because that may have been cut off.
+    ledger::seals::seal_all(app)?;
+    audit::seal_all(app)?;
+    if is_new {
         record_audit(app, "doctor --accept-key", None, cli_authority(None))?;
     }
     Ok(())

@@ -34,7 +34,7 @@ pub struct RestoreArgs {
 pub fn run(common: &Common, args: &RestoreArgs) -> Result<()> {
     let config = common.load()?.config;
     start_logging(&config.log)?;
-    let path = backups::find(&config, Some(&args.file))?;
+    let path = backups::find(&config, Some(&args.file), Clock::default().now())?;
     if args.keys {
         return restore_keys(common, config, &path);
     }

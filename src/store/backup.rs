@@ -26,6 +26,7 @@ use super::{
 };
 use crate::{
     error::{Code, Error, Result},
+    keys::ServerKey,
     types::Timestamp,
 };
 
@@ -45,6 +46,7 @@ pub type CopyProgress<'watcher> = &'watcher mut dyn FnMut(u64, u64);
 pub struct DatabaseCopy {
     connection: Connection,
     now: Timestamp,
+    keys: Option<ServerKey>,
 }
 
 /// Faults of a database.
@@ -93,11 +95,17 @@ impl DatabaseCopy {
         // A newer version of this program may have made the copy, but no other program.
         let version = migrate::version_of(&connection);
         version.map_err(|error| if error.code == Code::DataDirectoryUnusable { not_a_backup(path) } else { error })?;
-        Ok(Self { connection, now })
+        Ok(Self { connection, now, keys: None })
+    }
+
+    /// Returns the copy with the server key under which its rows are sealed.
+    #[must_use]
+    pub fn with_keys(self, keys: ServerKey) -> Self {
+        Self { keys: Some(keys), ..self }
     }
 
     pub fn read<T>(&self, operation: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
-        operation(&Read::new(&self.connection, self.now))
+        operation(&Read::new(&self.connection, self.now).with_keys(self.keys.as_ref()))
     }
 
     /// Checks the whole file.
@@ -114,6 +122,15 @@ impl DatabaseCopy {
     /// Storage errors.
     pub fn schema_version(&self) -> Result<usize> {
         migrate::version_of(&self.connection)
+    }
+
+    /// Lists objects that differ from the schema of the copy's version. A foreign trigger would act in the restored
+    /// database.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn schema_faults(&self) -> Result<Vec<String>> {
+        migrate::SCHEMA.at(self.schema_version()?).faults(&self.connection)
     }
 
     /// Returns the files stored in the backup by name: none for a plain database.

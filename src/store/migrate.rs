@@ -42,6 +42,11 @@ impl Schema {
         self.steps.len()
     }
 
+    /// Returns the schema of an earlier version; this one for later versions.
+    pub(super) fn at(&self, version: usize) -> Self {
+        Self { steps: self.steps.get(..version).unwrap_or(self.steps) }
+    }
+
     /// Checks that the database can be used under this policy. Changes nothing in it.
     ///
     /// # Errors
@@ -152,7 +157,7 @@ fn copy_database(connection: &Connection, copy: &Path) -> Result<()> {
 /// backup carries, do not count.
 fn objects_of(connection: &Connection) -> Result<BTreeMap<String, String>> {
     let sql = "select type || ' ' || name, coalesce(sql, '') from sqlite_schema \
-               where name not like 'sqlite!_%' escape '!' and name <> 'backup_contents'";
+               where name not like 'sqlite!_%' escape '!' and not (type = 'table' and name = 'backup_contents')";
     let mut statement = connection.prepare(sql)?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)))?;
     Ok(rows.map(|row| row.map(|(name, sql)| (name, without_comments(&sql)))).collect::<rusqlite::Result<_>>()?)

@@ -25,6 +25,7 @@ pub mod sliding_window;
 mod snapshot;
 mod tables;
 mod transaction;
+pub mod unnamed_file;
 mod writer;
 
 #[cfg(test)]
@@ -33,7 +34,7 @@ mod tests;
 use std::{
     path::Path,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
         mpsc::{Receiver, RecvTimeoutError, sync_channel},
     },
@@ -59,6 +60,7 @@ pub use writer::{CommitReplies, ReplyDispatcher, WriterLoad, WriterMetrics};
 use crate::{
     clock::Clock,
     error::{Code, Error, Result},
+    keys::ServerKey,
     metrics::Counter,
 };
 
@@ -87,6 +89,8 @@ struct Shared {
     clock: Clock,
     writer: writer::Writer,
     files: FileIdentity,
+    /// The server key, once it is known.
+    keys: Arc<OnceLock<ServerKey>>,
     /// Slower reads are logged.
     slow: Duration,
     tuning: Tuning,
@@ -127,6 +131,7 @@ impl Store {
         let can_scrub_pages = engine::has_page_access(&connection)?;
         let (commits, full_reads) = (Arc::new(AtomicU64::new(0)), FullReads::default());
         let files = FileIdentity::of(path);
+        let keys = Arc::<OnceLock<ServerKey>>::default();
         let writer = writer::Writer::start(
             connection,
             files.clone(),
@@ -134,6 +139,7 @@ impl Store {
             clock.clone(),
             Arc::clone(&commits),
             full_reads.clone(),
+            Arc::clone(&keys),
         )?;
         let shared = Shared {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
@@ -143,6 +149,7 @@ impl Store {
             clock,
             writer,
             files,
+            keys,
             slow: tuning.slow,
             tuning: tuning.clone(),
             damage_errors: Counter::default(),
@@ -150,6 +157,11 @@ impl Store {
             can_scrub_pages,
         };
         Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Gives all later operations the server key. Only the first one set is used.
+    pub fn set_keys(&self, keys: ServerKey) {
+        let _ = self.shared.keys.set(keys);
     }
 
     /// Runs `operation` on a consistent view of the database, in place.

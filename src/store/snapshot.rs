@@ -83,7 +83,8 @@ fn read_on_worker(shared: &Shared, operation: ErasedRead<'_>) -> Result<()> {
         Ok(mut reader) => {
             let reader = reader_of(shared, &mut reader)?;
             let id = reader.refresh(shared)?;
-            operation(&Read::new(&reader.connection, shared.clock.now()).with_snapshot_id(id))
+            let read = Read::new(&reader.connection, shared.clock.now()).with_snapshot_id(id);
+            operation(&read.with_keys(shared.keys.get()))
         }
         // A nested read cannot share the transaction of the outer one.
         Err(_) => read_once(shared, operation),
@@ -95,7 +96,7 @@ fn read_once(shared: &Shared, operation: ErasedRead<'_>) -> Result<()> {
     let begun = Instant::now();
     let transaction = ReadTransaction::begin(&connection)?;
     connection.progress_handler(STEPS_BETWEEN_CHECKS, Some(move || begun.elapsed() > LONG_READ_LIMIT))?;
-    operation(&Read::new(transaction.connection(), shared.clock.now()))
+    operation(&Read::new(transaction.connection(), shared.clock.now()).with_keys(shared.keys.get()))
 }
 
 /// Marks this thread as a runtime worker and ends its snapshot. The runtime calls this before a worker parks.

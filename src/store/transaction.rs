@@ -12,6 +12,7 @@ use rusqlite::{CachedStatement, Connection, Params};
 use super::{SnapshotId, row::Row};
 use crate::{
     error::{Error, Result},
+    keys::ServerKey,
     types::Timestamp,
 };
 
@@ -19,16 +20,26 @@ use crate::{
 pub struct Read<'connection> {
     connection: &'connection Connection,
     snapshot_id: Option<SnapshotId>,
+    keys: Option<&'connection ServerKey>,
     pub now: Timestamp,
 }
 
 impl<'connection> Read<'connection> {
     pub(super) fn new(connection: &'connection Connection, now: Timestamp) -> Self {
-        Self { connection, snapshot_id: None, now }
+        Self { connection, snapshot_id: None, keys: None, now }
     }
 
     pub(super) fn with_snapshot_id(self, id: SnapshotId) -> Self {
         Self { snapshot_id: Some(id), ..self }
+    }
+
+    pub(super) fn with_keys(self, keys: Option<&'connection ServerKey>) -> Self {
+        Self { keys, ..self }
+    }
+
+    /// Returns the server key, under which rows are sealed. None for a file whose key is unknown.
+    pub fn keys(&self) -> Option<&'connection ServerKey> {
+        self.keys
     }
 
     /// Returns the id of the sticky snapshot, if this is a read of one. Values cached under it stay valid for it.
@@ -118,6 +129,10 @@ impl<'connection> Write<'connection> {
     pub(super) fn new(connection: &'connection Connection, now: Timestamp) -> Self {
         let changes_before = Cell::new(connection.total_changes());
         Self { read: Read::new(connection, now), truncates_wal: Cell::new(false), changes_before }
+    }
+
+    pub(super) fn with_keys(self, keys: Option<&'connection ServerKey>) -> Self {
+        Self { read: self.read.with_keys(keys), ..self }
     }
 
     /// Resets the change count for the next operation of the transaction.

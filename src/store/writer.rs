@@ -35,6 +35,7 @@ use crate::{
     clock::Clock,
     concurrency::lock::lock_unpoisoned,
     error::{Code, Error, Result},
+    keys::ServerKey,
     metrics::{Counter, Histogram, SIZE_BOUNDS, SLOW_BOUNDS},
 };
 
@@ -91,6 +92,7 @@ impl Writer {
         clock: Clock,
         commits: Arc<AtomicU64>,
         full_reads: FullReads,
+        keys: Arc<OnceLock<ServerKey>>,
     ) -> Result<Self> {
         let (queue, jobs) = sync_channel(tuning.queue);
         connection.wal_hook(Some(note_log_pages));
@@ -115,6 +117,7 @@ impl Writer {
                 clock,
                 commits,
                 full_reads,
+                keys,
                 shared: of_thread,
                 commit_size,
                 slow,

@@ -1,4 +1,5 @@
-//! The audit: one row for every admin request and command, never changed and never deleted.
+//! The audit: one row for every admin request and command, never changed and never deleted. Each row is sealed with the
+//! server key, and rows are numbered without gaps, so that `ledger verify` finds changed and removed rows.
 //!
 //! Changes of balances also enter the ledger's hash chain. A row is normally written when its request ends. Requests in
 //! flight are tracked, so that a stop of the service still writes a row for each that it interrupts.
@@ -14,7 +15,9 @@ use std::{
 use crate::{
     concurrency::lock::lock_unpoisoned,
     core::Core,
+    domain::operations::table_head,
     error::Result,
+    keys::ServerKey,
     store::{Pending, Read, Row, Write},
     types::{PageRequest, Paginated, Timestamp, UserId},
 };
@@ -22,13 +25,13 @@ use crate::{
 /// Selects the columns that [`audit_row`] reads.
 macro_rules! select_audit {
     ($rest:literal) => {
-        concat!(
-            "select id, at, actor, action, user_id, reason, outcome, client_ip, request_id, system_user from audit ",
-            $rest
-        )
+        concat!("select id, at, actor, action, user_id, reason, outcome, client_ip, request_id, system_user", $rest)
     };
 }
 
+const LAST: &str = "audit.last";
+/// Rows sealed in one write.
+const SEALED_AT_ONCE: u32 = 5_000;
 /// The status of a request that has started and whose outcome may never be known: 202.
 pub const STARTED: u16 = 202;
 /// Characters of a reason.
@@ -180,10 +183,13 @@ pub fn record(core: &Core, event: AuditEvent) -> Pending<()> {
 }
 
 pub fn record_in(tx: &Write<'_>, event: &AuditEvent) -> Result<()> {
+    let last = last_id_in(tx)?;
+    let seal = tx.keys().map(|keys| seal(keys, last + 1, tx.now, event));
     tx.execute(
-        "insert into audit (at, actor, action, user_id, reason, outcome, client_ip, request_id, system_user) \
-         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        "insert into audit (id, at, actor, action, user_id, reason, outcome, client_ip, request_id, system_user, seal) \
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
         (
+            last + 1,
             tx.now.0,
             &event.actor,
             &event.action,
@@ -193,9 +199,71 @@ pub fn record_in(tx: &Write<'_>, event: &AuditEvent) -> Result<()> {
             &event.client_ip,
             &event.request_id,
             &event.system_user,
+            seal.as_ref().map(|seal| &seal[..]),
         ),
-    )
-    .map(drop)
+    )?;
+    table_head::advance_in(tx, LAST, last, last + 1)
+}
+
+fn last_id_in(tx: &Read<'_>) -> Result<i64> {
+    tx.one("select coalesce(max(id), 0) from audit", (), |row| row.get(0))
+}
+
+fn seal(keys: &ServerKey, id: i64, at: Timestamp, event: &AuditEvent) -> [u8; 16] {
+    let (id, at, outcome) = (id.to_string(), at.0.to_string(), event.outcome.to_string());
+    // A missing text differs from an empty one.
+    let optional = |text: Option<String>| text.map_or_else(String::new, |text| format!("={text}"));
+    let user = optional(event.user.map(|user| user.to_string()));
+    let [reason, client, system_user] =
+        [&event.reason, &event.client_ip, &event.system_user].map(|text| optional(text.clone()));
+    let columns =
+        [&id, &at, &event.actor, &event.action, &user, &reason, &outcome, &client, &event.request_id, &system_user];
+    keys.seal_row("audit", &columns.map(String::as_str))
+}
+
+/// Passes every row that is missing or not genuine to a function, in words.
+pub fn faults_in(tx: &Read<'_>, note: &mut dyn FnMut(String)) -> Result<()> {
+    let mut last = 0;
+    tx.each(select_audit!(", seal from audit order by id"), (), |row| {
+        let stored = audit_row(row)?;
+        if stored.id != last + 1 {
+            note(format!("row {} of the audit comes after row {last}", stored.id));
+        }
+        let seal_found: Option<Vec<u8>> = row.get(10)?;
+        let expected = tx.keys().map(|keys| seal(keys, stored.id, stored.at, &stored.event));
+        if expected.is_some_and(|expected| seal_found.as_deref() != Some(&expected[..])) {
+            note(format!("row {} of the audit was not written by this server, or was changed", stored.id));
+        }
+        last = stored.id;
+        Ok(())
+    })?;
+    if let Some(fault) = table_head::fault_in(tx, LAST, last)? {
+        note(format!("the audit {fault}"));
+    }
+    Ok(())
+}
+
+/// Seals all rows under the present server key, after an operator accepted it.
+///
+/// # Errors
+/// Storage errors.
+pub fn seal_all(core: &Core) -> Result<()> {
+    let mut next = Some(0);
+    while let Some(after) = next {
+        next = core.store.write(move |tx| seal_batch_in(tx, after)).wait()?;
+    }
+    core.store.write(|tx| table_head::put_in(tx, LAST, last_id_in(tx)?)).wait()
+}
+
+fn seal_batch_in(tx: &Write<'_>, after: i64) -> Result<Option<i64>> {
+    let Some(keys) = tx.keys() else { return Ok(None) };
+    let rows =
+        tx.all(select_audit!(" from audit where id > ?1 order by id limit ?2"), (after, SEALED_AT_ONCE), audit_row)?;
+    for StoredAuditEvent { id, at, event } in &rows {
+        let seal = seal(keys, *id, *at, event);
+        tx.execute("update audit set seal = ?2 where id = ?1", (id, &seal[..]))?;
+    }
+    Ok(rows.last().map(|row| row.id))
 }
 
 /// Lists audit rows, newest first.
@@ -223,7 +291,7 @@ fn list_of_user_in(
     Ok(Paginated {
         items: tx.all(
             select_audit!(
-                "where user_id = ?1 and (?2 is null or actor = ?2) and at >= ?3 and at < ?4 \
+                " from audit where user_id = ?1 and (?2 is null or actor = ?2) and at >= ?3 and at < ?4 \
                  order by id desc limit ?5 offset ?6"
             ),
             (user.0, actor, from, to, page.size, page.offset()),
@@ -246,7 +314,7 @@ fn list_of_actor_in(
     let (from, to) = (filter.from.0, filter.to.0);
     Ok(Paginated {
         items: tx.all(
-            select_audit!("where actor = ?1 and at >= ?2 and at < ?3 order by id desc limit ?4 offset ?5"),
+            select_audit!(" from audit where actor = ?1 and at >= ?2 and at < ?3 order by id desc limit ?4 offset ?5"),
             (actor, from, to, page.size, page.offset()),
             audit_row,
         )?,
@@ -269,7 +337,7 @@ fn list_of_time_in(tx: &Read<'_>, filter: &AuditFilter, page: PageRequest) -> Re
     let (from, to) = (filter.from.0, filter.to.0);
     Ok(Paginated {
         items: tx.all(
-            select_audit!("where at >= ?1 and at < ?2 order by at desc, id desc limit ?3 offset ?4"),
+            select_audit!(" from audit where at >= ?1 and at < ?2 order by at desc, id desc limit ?3 offset ?4"),
             (from, to, page.size, page.offset()),
             audit_row,
         )?,

@@ -12,7 +12,10 @@ use crate::{
             external_moderator::MODERATION,
             policy::{self, Service},
         },
-        money::{ledger::verification, payments::orders},
+        money::{
+            ledger::verification,
+            payments::{orders, report},
+        },
         operations::{
             backups::{self, BackupStatus},
             integrity::{IntegrityChecker, IntegrityStatus},
@@ -69,6 +72,8 @@ pub struct HealthSnapshot {
     pub moderated_by: Service,
     /// Orders that need a decision by an operator.
     pub payments_in_review: i64,
+    /// Differences between payments and ledger in the last daily report.
+    pub payment_differences: u64,
     /// Codes sent in the last 24 hours.
     pub codes_sent: u64,
 }
@@ -121,6 +126,7 @@ impl HealthSnapshot {
                 offsite: backups::offsite::status_in(tx)?,
                 moderated_by: policy::current_in(tx)?.service,
                 payments_in_review: orders::in_review_in(tx)?,
+                payment_differences: report::last_in(tx)?.map_or(0, |last| last.differences),
                 codes_sent: codes::count_recent_sends_in(tx)?,
             })
         })
@@ -169,8 +175,9 @@ pub fn damage_detail(fault: Option<&str>) -> String {
 
 /// Describes how to replace a damaged database. Reads backups until it finds a sound one.
 pub fn recovery_advice(core: &Core) -> String {
-    let listed = backups::list(&core.config).unwrap_or_default();
-    match backups::newest_sound(&listed, core.clock.now()) {
+    let now = core.clock.now();
+    let listed = backups::list(&core.config, now).unwrap_or_default();
+    match backups::newest_sound(&listed, now) {
         Some(backup) => format!(
             "The newest sound backup is of {}: stop the service, then run `yarrow restore {}`.",
             backup.at, backup.name

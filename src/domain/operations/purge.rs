@@ -12,7 +12,10 @@ use crate::{
     domain::{
         identity::codes,
         messaging::feedback,
-        money::{ledger, payments::retention},
+        money::{
+            ledger,
+            payments::{report, retention},
+        },
         operations::{
             backups::{self, Backups, Occasion},
             confirmations::DeletionPreview,
@@ -157,6 +160,7 @@ fn truncate_all_in(tx: &Write<'_>) -> Result<Vec<(String, i64)>> {
     tx.empty(&tables)?;
     ledger::changes::begin_anew_in(tx)?;
     ledger::verification::begin_anew_in(tx)?;
+    report::begin_anew_in(tx)?;
     free_space_scrub::request_in(tx)?;
     Ok(counts)
 }

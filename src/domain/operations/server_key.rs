@@ -58,6 +58,7 @@ pub fn check_at_start(store: &Store, key: &ServerKey) -> Result<()> {
 pub fn accept(core: &Core) -> Result<bool> {
     let matching = core.store.read(|tx| compare_in(tx, &core.keys))?;
     record(&core.store, &core.keys)?;
+    core.store.set_keys(core.keys.clone());
     Ok(matching == KeyMatch::Different)
 }
 

@@ -3,7 +3,7 @@
 use std::{
     cell::Cell,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
         mpsc::{Receiver, RecvTimeoutError},
     },
@@ -21,6 +21,7 @@ use super::{
 use crate::{
     clock::Clock,
     error::{Code, Error, Result},
+    keys::ServerKey,
     store::{
         self, Write,
         background_checkpointer::{BackgroundCheckpointer, CheckpointState},
@@ -42,6 +43,7 @@ pub(super) struct Work<'connection> {
     pub(super) clock: Clock,
     pub(super) commits: Arc<AtomicU64>,
     pub(super) full_reads: FullReads,
+    pub(super) keys: Arc<OnceLock<ServerKey>>,
     pub(super) shared: Arc<Shared>,
     /// Maximum number of operations in a commit.
     pub(super) commit_size: usize,
@@ -117,7 +119,7 @@ impl Work<'_> {
             self.reply(jobs, Some(error));
             return Vec::new();
         }
-        let transaction = Write::new(self.connection, self.clock.now());
+        let transaction = Write::new(self.connection, self.clock.now()).with_keys(self.keys.get());
         let (done, outcome) = self.run_jobs(&mut jobs, &transaction);
         let mut not_run = jobs.split_off(done);
         not_run.extend(rest);
@@ -169,7 +171,7 @@ impl Work<'_> {
         let restored = self.statement("pragma temp_store = memory");
         match outcome.and(restored) {
             Ok(()) => {
-                let transaction = Write::new(self.connection, self.clock.now());
+                let transaction = Write::new(self.connection, self.clock.now()).with_keys(self.keys.get());
                 for job in &mut jobs {
                     job.run(&transaction);
                 }

@@ -178,7 +178,8 @@ fn with_history() -> (Server, Caller, Caller, String) {
 /// Changes stored rows as somebody with access to the file could.
 fn tamper(server: &Server, sql: &str) {
     let triggers = "drop trigger ledger_entries_forbids_update; drop trigger ledger_entries_forbids_delete; \
-                    drop trigger ledger_audit_forbids_update; drop trigger ledger_audit_forbids_delete;";
+                    drop trigger ledger_audit_forbids_update; drop trigger ledger_audit_forbids_delete; \
+                    drop trigger audit_forbids_update; drop trigger audit_forbids_delete;";
     server.database().execute_batch(&format!("begin immediate; {triggers} {sql}; commit;")).unwrap();
 }
 
@@ -244,8 +245,93 @@ fn a_manual_entry_without_an_audit_event_is_reported_as_forged() {
          update balances set balance = balance + 1000, last_sequence = last_sequence + 1 where user_id = 1",
     );
     let report = server.command(&["ledger", "verify"]).expect(5).json();
-    assert_eq!(codes(&report), ["entry_not_audited"], "{report}");
+    assert_eq!(codes(&report), ["entry_not_audited", "entry_not_genuine"], "{report}");
     assert_eq!(report["discrepancies"][0]["userId"], user.user_id, "{report}");
+}
+
+/// Appends an entry to the account of user 1 and adjusts its balance.
+fn forged(delta: i64, kind: &str, reference: &str) -> String {
+    format!(
+        "insert into ledger_entries (user_id, asset, sequence, delta, balance_after, kind, ref, created_at) \
+         select user_id, asset, last_sequence + 1, {delta}, balance + {delta}, '{kind}', {reference}, 1 \
+         from balances where user_id = 1; \
+         update balances set balance = balance + {delta}, last_sequence = last_sequence + 1 where user_id = 1"
+    )
+}
+
+/// Every edit leaves sums, sequences and references consistent.
+#[test]
+fn detects_consistent_forgeries() {
+    let swap = |table: &str| {
+        format!("update {table} set user_id = user_id + 100; update {table} set user_id = 103 - user_id")
+    };
+    for (sql, expected) in [
+        (forged(5, "consume", "null"), "sign_wrong"),
+        (forged(-1, "topup", "'order:1'"), "sign_wrong"),
+        (forged(5, "invite_bonus", "null"), "reference_missing"),
+        (forged(5, "signup_bonus", "'address:forged'"), "entry_not_genuine"),
+        (forged(5, "topup", "'order:forged'"), "entry_not_genuine"),
+        (format!("{}; {}", swap("ledger_entries"), swap("balances")), "entry_not_genuine"),
+        ("update ledger_entries set created_at = created_at - 1 where kind = 'consume'".into(), "entry_not_genuine"),
+        (
+            "update ledger_entries set delta = -2, balance_after = balance_after - 1 where seq = 5; \
+             update balances set balance = balance - 1 where user_id = 1"
+                .into(),
+            "entry_not_genuine",
+        ),
+        (
+            "delete from ledger_entries where seq = 5; \
+             update balances set balance = balance + 1, last_sequence = last_sequence - 1 where user_id = 1"
+                .into(),
+            "account_not_genuine",
+        ),
+        ("update ledger_audit set reason = 'gift', hash = randomblob(32) where id = 2".into(), "audit_chain_broken"),
+        (
+            "delete from ledger_audit where id = 2; update settings set value = '1:' where name = 'ledger.audit_last'"
+                .into(),
+            "audit_chain_broken",
+        ),
+        ("update audit set actor = 'admin:root' where id = 1".into(), "audit_not_genuine"),
+        ("delete from audit where id = 1".into(), "audit_not_genuine"),
+        ("delete from audit where id = (select max(id) from audit)".into(), "audit_not_genuine"),
+        (
+            "delete from audit where id = (select max(id) from audit); \
+             update settings set value = (select max(id) from audit) || ':' where name = 'audit.last'"
+                .into(),
+            "audit_not_genuine",
+        ),
+        ("update settings set value = '0000000000000000' where name = 'auth.key_fingerprint'".into(), "key_unknown"),
+    ] {
+        let (server, user, ..) = with_history();
+        tamper(&server, &sql);
+        let report = server.command(&["ledger", "verify"]).expect(5).json();
+        assert!(codes(&report).iter().any(|code| code == expected), "{sql}: {report}");
+        // A later posting or audit event does not hide it.
+        let _ = server.post("/coin/consume").by(&user).send();
+        let report = server.command(&["ledger", "verify"]).expect(5).json();
+        assert!(codes(&report).iter().any(|code| code == expected), "{sql}: {report}");
+    }
+}
+
+#[test]
+fn accepting_another_key_seals_the_ledger_again() {
+    let (server, ..) = with_history();
+    let key = [("YARROW_AUTH_SECRET_KEY", "another key of at least thirty-two bytes")];
+    server.command_with(&key, &["ledger", "verify"]).expect(5);
+    server.command_with(&key, &["doctor", "--listen", "127.0.0.1:0", "--accept-key"]).expect(0);
+    server.command_with(&key, &["ledger", "verify"]).expect(0);
+    server.command(&["ledger", "verify"]).expect(5);
+}
+
+#[test]
+fn the_payment_report_is_made_daily() {
+    let mut server = Setup::default().with_fast_jobs().start();
+    let user = server.sign_in(PHONES[0]);
+    server.edit(&forged(5, "topup", "'order:invented'").replace("user_id = 1", &format!("user_id = {}", user.user_id)));
+    let made = || server.database().execute("delete from settings where name = 'payments.report'", []).unwrap();
+    eventually("a first report", || made() > 0);
+    server.wait_for_line("payments and ledger disagree");
+    eventually("the alert", || server.command(&["alerts", "list"]).text().contains("payment_mismatch"));
 }
 
 #[test]

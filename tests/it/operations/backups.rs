@@ -451,6 +451,40 @@ fn backups_dated_in_the_future_displace_no_others() {
     let left = files(&backups);
     let is_left: Vec<_> = real.iter().map(|name| left.contains(name)).collect();
     assert_eq!(is_left, [true, true, true, false], "{left:?}");
+    // Neither is one of them the newest.
+    assert_eq!(listed(&directory)[0]["name"], real[0].as_str());
+    let verified = run(&directory, &["backup", "verify"]).expect(0).json();
+    assert!(verified["path"].as_str().unwrap().contains(&real[0]), "{verified}");
+}
+
+#[test]
+fn does_not_restore_foreign_triggers_and_views() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    let directory = temp_dir.path().join("data");
+    at_rest(&directory, 1, 0);
+    let created = run(&directory, &["backup", "create"]).expect(0).json();
+    let sound = std::fs::read(created["path"].as_str().unwrap()).unwrap();
+    for (number, foreign) in [
+        "create trigger gift after insert on history begin update balances set amount = 1000000; end",
+        "create view secrets as select * from tokens",
+        "create table ours (id integer)",
+        "drop trigger ledger_entries_forbids_update",
+        "create index slow on history (id)",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        // Elsewhere, so that there is no checksum.
+        let path = temp_dir.path().join(format!("edited-{number}.db"));
+        std::fs::write(&path, &sound).unwrap();
+        Connection::open(&path).unwrap().execute_batch(foreign).unwrap();
+        let path = path.to_str().unwrap();
+        let refused = run(&directory, &["restore", path, "--yes"]).expect(1);
+        assert!(refused.stderr().contains("schema version"), "{foreign}: {}", refused.stderr());
+        assert_eq!(refused.problem()["code"], "backup_unusable");
+        run(&directory, &["backup", "verify", path]).expect(5);
+    }
+    run(&directory, &["restore", created["path"].as_str().unwrap(), "--yes"]).expect(0);
 }
 
 #[test]

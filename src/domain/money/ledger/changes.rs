@@ -1,19 +1,22 @@
 //! The audit ledger: manual changes and repairs of accounts in a hash chain.
 //!
-//! Each row's hash covers the row and the previous hash, so that a changed, removed or inserted row breaks the chain.
-//! The last row has no successor, so its number is stored in the settings.
+//! Each row's hash covers the row and the previous hash, so that a changed, removed or inserted row breaks the chain. It
+//! is an HMAC under the server key, so that nobody without the key can compute another chain. The last row has no
+//! successor, so its number is stored in the settings.
 
 use serde_json::json;
 
 use super::Asset;
 use crate::{
-    domain::{Each, operations::settings},
+    domain::{Each, operations::table_head},
     error::{Error, Result},
+    keys::ServerKey,
     store::{Read, Row, Write},
-    types::{PageRequest, Paginated, Timestamp, UserId, sha256},
+    types::{PageRequest, Paginated, Timestamp, UserId},
 };
 
 const LAST: &str = "ledger.audit_last";
+const RECHAINED_AT_ONCE: u32 = 5_000;
 
 /// The operator or job that changes an account, and its reason.
 #[derive(Clone, Debug)]
@@ -71,19 +74,37 @@ pub fn record_in(tx: &Write<'_>, authority: &Authority, changed: NewAccountChang
         previous_hash,
         hash: Vec::new(),
     };
-    change.hash = change.hash_of_contents()?;
-    settings::put_in(tx, LAST, &change.id.to_string())?;
+    change.hash = change.hash_of_contents(tx.keys())?.unwrap_or_default();
+    table_head::advance_in(tx, LAST, last_id, change.id)?;
     insert_in(tx, &change)
 }
 
-/// Returns the number of the last row written.
-pub(super) fn last_written_in(tx: &Read<'_>) -> Result<i64> {
-    settings::number_in(tx, LAST)
+/// Returns the disagreement of the stored number of the last row with the last row.
+pub(super) fn head_fault_in(tx: &Read<'_>, last: i64) -> Result<Option<String>> {
+    table_head::fault_in(tx, LAST, last)
+}
+
+/// Computes the chain again under the present server key, after an operator accepted it.
+pub(super) fn rechain_in(tx: &Write<'_>) -> Result<()> {
+    let (mut last, mut hash) = (0, first_link());
+    loop {
+        let rows = after_in(tx, last, RECHAINED_AT_ONCE)?;
+        if rows.is_empty() {
+            return table_head::put_in(tx, LAST, last);
+        }
+        for mut change in rows {
+            change.previous_hash = hash;
+            change.hash = change.hash_of_contents(tx.keys())?.unwrap_or_default();
+            let sql = "update ledger_audit set previous_hash = ?2, hash = ?3 where id = ?1";
+            tx.execute(sql, (change.id, &change.previous_hash, &change.hash))?;
+            (last, hash) = (change.id, change.hash);
+        }
+    }
 }
 
 /// Resets the chain after a purge of the whole ledger.
 pub fn begin_anew_in(tx: &Write<'_>) -> Result<()> {
-    settings::put_in(tx, LAST, "0")
+    table_head::put_in(tx, LAST, 0)
 }
 
 /// Lists the changes of a user's accounts, newest first.
@@ -133,8 +154,8 @@ pub(super) fn first_link() -> Vec<u8> {
 }
 
 impl AccountChange {
-    /// Returns the SHA-256 of the fields as a JSON array, which separates them whatever they contain.
-    pub(super) fn hash_of_contents(&self) -> Result<Vec<u8>> {
+    /// Returns the HMAC of the fields as a JSON array, which separates them whatever they contain. None without a key.
+    pub(super) fn hash_of_contents(&self, keys: Option<&ServerKey>) -> Result<Option<Vec<u8>>> {
         let contents = serde_json::to_string(&(
             &self.previous_hash,
             self.id,
@@ -148,7 +169,8 @@ impl AccountChange {
             &self.request_id,
             self.created_at.0,
         ));
-        Ok(sha256(&contents.map_err(Error::internal)?).to_vec())
+        let contents = contents.map_err(Error::internal)?;
+        Ok(keys.map(|keys| keys.authenticate(&["ledger_audit", &contents]).to_vec()))
     }
 }
 

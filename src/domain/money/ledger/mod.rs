@@ -8,16 +8,19 @@
 
 pub mod changes;
 pub mod consistency;
+pub mod seals;
 pub mod verification;
 
 use std::ops::Range;
 
 use serde_json::json;
 
+use self::seals::EntryFields;
 use crate::{
     core::Core,
     domain::Each,
     error::{Code, Error, Result},
+    keys::ServerKey,
     store::{Read, Row, Write},
     types::{CursorRange, CursorSlice, PageRequest, Paginated, Timestamp, UserId, named_enum},
 };
@@ -37,6 +40,8 @@ macro_rules! select_entries {
     };
 }
 
+use select_entries;
+
 /// The largest adjustment by an operator, up or down.
 pub const LARGEST_ADJUSTMENT: i64 = 1_000_000;
 
@@ -49,6 +54,22 @@ named_enum! {
     pub enum Asset {
         Coin = "coin",
         Point = "point",
+    }
+}
+
+impl EntryKind {
+    /// Returns true if an entry of this kind may have this sign.
+    const fn admits(self, delta: i64) -> bool {
+        match self {
+            Self::Topup | Self::SignupBonus | Self::InviteBonus | Self::InviteeBonus | Self::Restored => delta > 0,
+            Self::Consume | Self::Reset | Self::Cast | Self::Parked | Self::Refund => delta < 0,
+            Self::Adjust => true,
+        }
+    }
+
+    /// Returns true if each entry of this kind names its event.
+    const fn needs_reference(self) -> bool {
+        !matches!(self, Self::Topup | Self::Consume | Self::Reset | Self::Adjust)
     }
 }
 
@@ -117,6 +138,8 @@ pub struct LedgerAccount {
     pub last_sequence: i64,
     /// The time of the suspension, for an account that disagrees with its entries.
     pub suspended_at: Option<Timestamp>,
+    /// The row was changed without the server key.
+    pub is_forged: bool,
 }
 
 impl LedgerAccount {
@@ -153,17 +176,22 @@ pub fn post_in(tx: &Write<'_>, posting: Posting) -> Result<LedgerEntry> {
     let balance_after = before.after(asset, delta)?;
     let sequence = before.last_sequence + 1;
     let created_at = tx.now;
-    let seq = tx.insert(
-        "insert into ledger_entries (user_id, asset, sequence, delta, balance_after, kind, ref, created_at) \
-         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-        (user.0, asset.name(), sequence, delta, balance_after, kind.name(), &reference, created_at.0),
+    let mut entry = LedgerEntry { seq: 0, user, asset, sequence, delta, balance_after, kind, reference, created_at };
+    let seal = tx.keys().map(|keys| seals::of_entry(keys, &entry.sealed_fields()));
+    entry.seq = tx.insert(
+        "insert into ledger_entries (user_id, asset, sequence, delta, balance_after, kind, ref, created_at, seal) \
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        (user.0, asset.name(), sequence, delta, balance_after, kind.name(), &entry.reference, created_at.0, bytes(seal.as_ref())),
     )?;
     let keep = match account {
-        Some(_) => "update balances set balance = ?3, last_sequence = ?4 where user_id = ?1 and asset = ?2",
-        None => "insert into balances (user_id, asset, balance, last_sequence) values (?1, ?2, ?3, ?4)",
+        Some(_) => "update balances set balance = ?3, last_sequence = ?4, seal = ?5 where user_id = ?1 and asset = ?2",
+        None => "insert into balances (user_id, asset, balance, last_sequence, seal) values (?1, ?2, ?3, ?4, ?5)",
     };
-    tx.execute(keep, (user.0, asset.name(), balance_after, sequence))?;
-    Ok(LedgerEntry { seq, user, asset, sequence, delta, balance_after, kind, reference, created_at })
+    // A posting must not hide that the row was forged before.
+    let keys = tx.keys().filter(|_| !before.is_forged);
+    let seal = keys.map(|keys| seals::of_account(keys, user, asset, balance_after, sequence));
+    tx.execute(keep, (user.0, asset.name(), balance_after, sequence, bytes(seal.as_ref())))?;
+    Ok(entry)
 }
 
 /// Posts a change unless its reference was posted before. Returns the entry and true if it is new.
@@ -281,27 +309,47 @@ pub fn export_in(tx: &Read<'_>, user: UserId, asset: Asset, each: Each<'_>) -> R
 
 /// Creates the account if there is none. Returns true if it is new.
 pub fn open_account_in(tx: &Write<'_>, user: UserId, asset: Asset) -> Result<bool> {
+    let seal = tx.keys().map(|keys| seals::of_account(keys, user, asset, 0, 0));
     let made = tx.execute(
-        "insert into balances (user_id, asset, balance, last_sequence) values (?1, ?2, 0, 0) \
+        "insert into balances (user_id, asset, balance, last_sequence, seal) values (?1, ?2, 0, 0, ?3) \
          on conflict (user_id, asset) do nothing",
-        (user.0, asset.name()),
+        (user.0, asset.name(), bytes(seal.as_ref())),
     )?;
     Ok(made == 1)
 }
 
 fn find_account_in(tx: &Read<'_>, user: UserId, asset: Asset) -> Result<Option<LedgerAccount>> {
     tx.first(
-        "select balance, last_sequence, suspended_at from balances where user_id = ?1 and asset = ?2",
+        "select balance, last_sequence, suspended_at, seal from balances where user_id = ?1 and asset = ?2",
         (user.0, asset.name()),
         |row| {
-            let suspended_at: Option<i64> = row.get(2)?;
-            Ok(LedgerAccount {
-                balance: row.get(0)?,
-                last_sequence: row.get(1)?,
-                suspended_at: suspended_at.map(Timestamp),
-            })
+            let (balance, last_sequence, suspended_at): (i64, i64, Option<i64>) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            let seal: Option<Vec<u8>> = row.get(3)?;
+            let expected = |keys: &ServerKey| seals::of_account(keys, user, asset, balance, last_sequence);
+            let is_forged = !seals::is_genuine(tx, seal.as_deref(), expected);
+            Ok(LedgerAccount { balance, last_sequence, suspended_at: suspended_at.map(Timestamp), is_forged })
         },
     )
+}
+
+/// Returns a seal as a parameter.
+fn bytes(seal: Option<&[u8; 16]>) -> Option<&[u8]> {
+    seal.map(|seal| &seal[..])
+}
+
+impl LedgerEntry {
+    fn sealed_fields(&self) -> EntryFields<'_> {
+        EntryFields {
+            user: self.user,
+            asset: self.asset,
+            sequence: self.sequence,
+            delta: self.delta,
+            balance_after: self.balance_after,
+            kind: self.kind,
+            reference: self.reference.as_deref(),
+            created_at: self.created_at,
+        }
+    }
 }
 
 fn entry_of(row: &Row<'_>) -> rusqlite::Result<LedgerEntry> {

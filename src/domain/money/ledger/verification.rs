@@ -13,11 +13,17 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{Asset, Authority, EntryKind, LedgerAccount, changes, changes::NewAccountChange, last_number_in};
+use super::{
+    Asset, Authority, EntryKind, LedgerAccount, changes,
+    changes::NewAccountChange,
+    last_number_in,
+    seals::{self, EntryFields},
+};
 use crate::{
     core::Core,
-    domain::operations::settings,
+    domain::operations::{audit, settings},
     error::{Error, Result},
+    keys::ServerKey,
     store::{Read, Row, Store, Write, backup::DatabaseCopy},
     types::{Timestamp, UserId},
 };
@@ -109,6 +115,10 @@ pub type VerificationProgress<'watcher> = &'watcher mut dyn FnMut(i64, i64);
 /// Storage errors. Discrepancies are part of the report.
 pub fn verify(core: &Core, progress: VerificationProgress<'_>) -> Result<VerificationReport> {
     let mut report = inspect(&core.store, progress)?;
+    if core.store.read(|tx| Ok(tx.keys().is_none()))? {
+        let detail = "the server key is not the one of this database, so that changed rows cannot be found".to_owned();
+        report.note(Discrepancy { code: "key_unknown", account: None, detail });
+    }
     for &(user, asset) in &report.suspects {
         report.suspended += u64::from(core.store.write(move |tx| suspend_if_wrong_in(tx, user, asset)).wait()?);
     }
@@ -206,11 +216,12 @@ pub fn repair_in(tx: &Write<'_>, authority: &Authority, user: UserId, asset: Ass
         return Ok(AccountRepair::Sound);
     }
     let after = i64::try_from(entries.sum).map_err(Error::internal)?;
+    let seal = tx.keys().map(|keys| seals::of_account(keys, user, asset, after, entries.sequence));
     tx.execute(
-        "insert into balances (user_id, asset, balance, last_sequence) values (?1, ?2, ?3, ?4) \
+        "insert into balances (user_id, asset, balance, last_sequence, seal) values (?1, ?2, ?3, ?4, ?5) \
          on conflict (user_id, asset) do update set balance = excluded.balance, \
-         last_sequence = excluded.last_sequence, suspended_at = null",
-        (user.0, asset.name(), after, entries.sequence),
+         last_sequence = excluded.last_sequence, seal = excluded.seal, suspended_at = null",
+        (user.0, asset.name(), after, entries.sequence, super::bytes(seal.as_ref())),
     )?;
     let changed =
         NewAccountChange { action: "repair", user, asset, balance_before: before.balance, balance_after: after };
@@ -251,10 +262,10 @@ fn suspend_in(tx: &Write<'_>, user: UserId, asset: Asset) -> Result<bool> {
 
 pub(super) fn read_account_in(tx: &Read<'_>, user: UserId, asset: Asset) -> Result<(Entries, Vec<Discrepancy>)> {
     let lines = tx.all(
-        "select seq, user_id, asset, sequence, delta, balance_after, kind, created_at from ledger_entries \
+        "select seq, user_id, asset, sequence, delta, balance_after, kind, ref, created_at, seal from ledger_entries \
          where user_id = ?1 and asset = ?2 order by sequence",
         (user.0, asset.name()),
-        line_of,
+        |row| line_of(tx, row),
     )?;
     let (mut entries, mut discrepancies) = (Entries::default(), Vec::new());
     for line in &lines {
@@ -271,6 +282,10 @@ struct Line {
     sequence: i64,
     delta: i64,
     balance_after: i64,
+    kind: EntryKind,
+    has_reference: bool,
+    /// False if the entry was changed without the server key.
+    is_genuine: bool,
     /// The audit row that a manual entry must have.
     audited_as: Option<Audited>,
 }
@@ -288,24 +303,39 @@ pub(super) struct Entries {
 }
 
 impl Entries {
-    fn take(&mut self, line: &Line, mut note: impl FnMut(Discrepancy)) {
+    fn take(&mut self, line: &Line, note: impl FnMut(Discrepancy)) {
         let account = Some((line.user, line.asset));
+        let mut found = Vec::new();
         if line.sequence != self.sequence + 1 {
             let detail = format!("entry {} has sequence {} after {}", line.seq, line.sequence, self.sequence);
-            note(Discrepancy { code: "sequence_gap", account, detail });
+            found.push(Discrepancy { code: "sequence_gap", account, detail });
         }
         if self.balance_after.checked_add(line.delta) != Some(line.balance_after) {
             let (before, delta, after) = (self.balance_after, line.delta, line.balance_after);
             let detail = format!("entry {}: {before} and {delta} do not make {after}", line.seq);
-            note(Discrepancy { code: "balance_after_wrong", account, detail });
+            found.push(Discrepancy { code: "balance_after_wrong", account, detail });
         }
+        if !line.kind.admits(line.delta) {
+            let detail = format!("entry {} of kind {} adds {}", line.seq, line.kind.name(), line.delta);
+            found.push(Discrepancy { code: "sign_wrong", account, detail });
+        }
+        if line.kind.needs_reference() && !line.has_reference {
+            let detail = format!("entry {} of kind {} names no event", line.seq, line.kind.name());
+            found.push(Discrepancy { code: "reference_missing", account, detail });
+        }
+        // Other faults say more.
+        if found.is_empty() && !line.is_genuine {
+            let detail = format!("entry {} was not written by this server, or was changed", line.seq);
+            found.push(Discrepancy { code: "entry_not_genuine", account, detail });
+        }
+        found.into_iter().for_each(note);
         self.sequence = line.sequence;
         self.balance_after = line.balance_after;
         self.sum += i128::from(line.delta);
     }
 
     pub fn agrees_with(&self, account: &LedgerAccount) -> bool {
-        i128::from(account.balance) == self.sum && account.last_sequence == self.sequence
+        i128::from(account.balance) == self.sum && account.last_sequence == self.sequence && !account.is_forged
     }
 }
 
@@ -330,12 +360,12 @@ impl Walk {
         }
         let mut read = 0;
         tx.each(
-            "select seq, user_id, asset, sequence, delta, balance_after, kind, created_at from ledger_entries where seq > ?1 \
-             order by seq limit ?2",
+            "select seq, user_id, asset, sequence, delta, balance_after, kind, ref, created_at, seal from ledger_entries \
+             where seq > ?1 order by seq limit ?2",
             (self.last_seq, PIECE),
             |row| {
                 read += 1;
-                self.take(&line_of(row)?);
+                self.take(&line_of(tx, row)?);
                 Ok(())
             },
         )?;
@@ -364,13 +394,15 @@ impl Walk {
         let mut last = (0, "");
         loop {
             let accounts = tx.all(
-                "select user_id, asset, balance, last_sequence from balances where (user_id, asset) > (?1, ?2) \
+                "select user_id, asset, balance, last_sequence, seal from balances where (user_id, asset) > (?1, ?2) \
                  order by user_id, asset limit ?3",
                 (last.0, last.1, PIECE),
                 |row| {
-                    let account =
-                        LedgerAccount { balance: row.get(2)?, last_sequence: row.get(3)?, suspended_at: None };
-                    Ok((UserId(row.get(0)?), row.get_parsed(1, Asset::from_name)?, account))
+                    let (user, asset) = (UserId(row.get(0)?), row.get_parsed(1, Asset::from_name)?);
+                    let (balance, last_sequence, seal) = (row.get(2)?, row.get(3)?, row.get::<Option<Vec<u8>>>(4)?);
+                    let expected = |keys: &ServerKey| seals::of_account(keys, user, asset, balance, last_sequence);
+                    let is_forged = !seals::is_genuine(tx, seal.as_deref(), expected);
+                    Ok((user, asset, LedgerAccount { balance, last_sequence, suspended_at: None, is_forged }))
                 },
             )?;
             for (user, asset, account) in &accounts {
@@ -400,6 +432,11 @@ impl Walk {
             let detail = format!("the account counts {cached} entries; the last one is number {last}");
             self.report.note(Discrepancy { code: "last_sequence_wrong", account: Some((user, asset)), detail });
         }
+        // Other faults say more.
+        if account.is_forged && !self.report.suspects.contains(&(user, asset)) {
+            let detail = "the balance was not written by this server, or was changed".to_owned();
+            self.report.note(Discrepancy { code: "account_not_genuine", account: Some((user, asset)), detail });
+        }
     }
 
     fn follow_chain_in(&mut self, tx: &Read<'_>) -> Result<()> {
@@ -411,7 +448,8 @@ impl Walk {
             }
             for link in links {
                 self.report.changes += 1;
-                if link.id != last + 1 || link.previous_hash != hash || link.hash_of_contents()? != link.hash {
+                let is_whole = link.hash_of_contents(tx.keys())?.is_none_or(|hash| hash == link.hash);
+                if link.id != last + 1 || link.previous_hash != hash || !is_whole {
                     let detail = format!("row {} of the audit ledger does not follow from row {last}", link.id);
                     self.report.note(Discrepancy { code: "audit_chain_broken", account: None, detail });
                 }
@@ -420,11 +458,13 @@ impl Walk {
                 (last, hash) = (link.id, link.hash);
             }
         }
-        let written = changes::last_written_in(tx)?;
-        if last < written {
-            let detail = format!("the audit ledger ends with row {last}; the last one that was written is {written}");
+        if let Some(fault) = changes::head_fault_in(tx, last)? {
+            let detail = format!("the audit ledger {fault}");
             self.report.note(Discrepancy { code: "audit_chain_broken", account: None, detail });
         }
+        audit::faults_in(tx, &mut |detail| {
+            self.report.note(Discrepancy { code: "audit_not_genuine", account: None, detail });
+        })?;
         for ((user, asset, ..), seq) in mem::take(&mut self.unaudited) {
             let detail = format!("manual entry {seq} has no row in the audit chain");
             self.report.note(Discrepancy { code: "entry_not_audited", account: Some((user, asset)), detail });
@@ -433,14 +473,16 @@ impl Walk {
     }
 }
 
-fn line_of(row: &Row<'_>) -> rusqlite::Result<Line> {
+fn line_of(tx: &Read<'_>, row: &Row<'_>) -> rusqlite::Result<Line> {
     let (user, asset) = (UserId(row.get(1)?), row.get_parsed(2, Asset::from_name)?);
-    let (delta, balance_after) = (row.get(4)?, row.get::<i64>(5)?);
-    let is_by_hand = row.get_ref(6)?.as_str()? == EntryKind::Adjust.name();
-    let audited_as = if is_by_hand {
-        Some((user, asset, balance_after.saturating_sub(delta), balance_after, Timestamp(row.get(7)?)))
-    } else {
-        None
-    };
-    Ok(Line { seq: row.get(0)?, user, asset, sequence: row.get(3)?, delta, balance_after, audited_as })
+    let (sequence, delta, balance_after) = (row.get(3)?, row.get(4)?, row.get::<i64>(5)?);
+    let (kind, created_at) = (row.get_parsed(6, EntryKind::from_name)?, Timestamp(row.get(8)?));
+    let (reference, seal): (Option<String>, Option<Vec<u8>>) = (row.get(7)?, row.get(9)?);
+    let reference = reference.as_deref();
+    let fields = EntryFields { user, asset, sequence, delta, balance_after, kind, reference, created_at };
+    let is_genuine = seals::is_genuine(tx, seal.as_deref(), |keys| seals::of_entry(keys, &fields));
+    let is_by_hand = kind == EntryKind::Adjust;
+    let audited_as = is_by_hand.then(|| (user, asset, balance_after.saturating_sub(delta), balance_after, created_at));
+    let (seq, has_reference) = (row.get(0)?, reference.is_some());
+    Ok(Line { seq, user, asset, sequence, delta, balance_after, kind, has_reference, is_genuine, audited_as })
 }

@@ -2,22 +2,30 @@
 //!
 //! Coins come from the ledger and money from the orders, so that a fault in either shows.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::{collections::BTreeMap, ops::Range, time::Duration};
 
-use crate::domain::money::payments::Payments;
+use serde::{Deserialize, Serialize};
+
 use crate::{
-    domain::money::{
-        ledger::{self, Asset, EntryKind},
-        payments::{order::Order, orders, retention},
+    domain::{
+        money::{
+            ledger::{self, Asset, EntryKind},
+            payments::{Payments, order::Order, orders, retention},
+        },
+        operations::settings,
     },
-    error::Result,
+    error::{Error, Result},
     providers::payment::OrderState,
-    store::Read,
+    store::{Read, Write},
     types::{Date, Fen, Timestamp},
 };
 
 /// Orders read in one snapshot.
 const SLICE: u32 = 500;
+/// Interval of the stored report.
+const DAY: Duration = Duration::from_hours(24);
+const LAST_REPORT: &str = "payments.report";
+const COINS_OWED: &str = "coins_owed";
 /// Ledger entries read in one snapshot.
 const ENTRIES_PER_READ: i64 = 50_000;
 
@@ -67,6 +75,45 @@ pub struct OrderReport {
     pub days: BTreeMap<Date, Sums>,
     pub total: Sums,
     pub differences: Vec<Difference>,
+}
+
+/// The stored summary of the last daily report on all orders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DailyReport {
+    /// Milliseconds since 1970.
+    at: i64,
+    /// Differences besides coins that users owe, which orders in review show.
+    pub differences: u64,
+}
+
+/// Makes and stores the report on all orders if the last one is older than a day. Returns true if it did. Blocks.
+///
+/// # Errors
+/// Storage errors.
+pub fn run_if_due(payments: &Payments) -> Result<bool> {
+    let (core, now) = (&payments.core, payments.core.clock.now());
+    let last = core.store.read(last_in)?;
+    if last.is_some_and(|last| Timestamp(last.at).is_within(DAY, now)) {
+        return Ok(false);
+    }
+    let report = report(payments, Timestamp(0), now)?;
+    let differences = report.differences.iter().filter(|difference| difference.code != COINS_OWED).count();
+    if differences > 0 {
+        tracing::error!(differences, "payments and ledger disagree; run `yarrow payments report`");
+    }
+    let daily = DailyReport { at: now.0, differences: u64::try_from(differences).map_err(Error::internal)? };
+    core.store.write(move |tx| settings::put_json_in(tx, LAST_REPORT, &daily)).wait()?;
+    Ok(true)
+}
+
+/// Returns the summary of the last daily report.
+pub fn last_in(tx: &Read<'_>) -> Result<Option<DailyReport>> {
+    settings::find_json_in(tx, LAST_REPORT)
+}
+
+/// Deletes the summary after a purge of the orders.
+pub fn begin_anew_in(tx: &Write<'_>) -> Result<()> {
+    settings::remove_in(tx, LAST_REPORT)
 }
 
 /// Compares all orders created in `[from, to)` with the ledger, and the ledger entries of that time with the orders.
@@ -180,7 +227,7 @@ fn difference(order: &Order, coins: Coins) -> Option<Difference> {
     } else if coins.returned != order.coins_returned {
         ("returns_wrong", order.coins_returned, coins.returned)
     } else if order.coins_owed() != 0 {
-        ("coins_owed", order.coins_returned + order.coins_owed(), coins.returned)
+        (COINS_OWED, order.coins_returned + order.coins_owed(), coins.returned)
     } else if order.refunded > order.paid {
         ("refund_unpaid", order.coins_returned, coins.returned)
     } else {

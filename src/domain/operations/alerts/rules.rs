@@ -39,6 +39,7 @@ pub fn evaluate(health: &Health, snapshot: &HealthSnapshot) -> Vec<Finding> {
     findings.extend([
         payments_in_review(snapshot),
         ledger_mismatch(snapshot),
+        payment_mismatch(snapshot),
         database_damaged(snapshot),
         Finding::new(HEALTH_UNKNOWN, false, String::new()),
         disk_low(config, snapshot),
@@ -94,6 +95,13 @@ fn ledger_mismatch(snapshot: &HealthSnapshot) -> Finding {
     let suspended = pluralize(snapshot.accounts_suspended, "account is suspended", "accounts are suspended");
     let detail = format!("The ledger has {discrepancies}, and {suspended}. Run `yarrow ledger verify`.");
     Finding::new("ledger_mismatch", snapshot.ledger_state() == LedgerState::Inconsistent, detail)
+}
+
+fn payment_mismatch(snapshot: &HealthSnapshot) -> Finding {
+    let found = snapshot.payment_differences;
+    let differences = pluralize(found, "difference", "differences");
+    let detail = format!("Payments and ledger have {differences}. Run `yarrow payments report`.");
+    Finding::new("payment_mismatch", found > 0, detail)
 }
 
 fn database_damaged(snapshot: &HealthSnapshot) -> Finding {

@@ -101,7 +101,7 @@ pub fn run_if_due(backups: &Backups) -> Result<bool> {
     let failure = core.store.read(status_in)?.failure;
     let has_just_failed = failure.is_some_and(|failure| failure.at().is_within(RETRY_AFTER.min(every), now));
     // Reads the directory instead of the stored status, because backups may have been removed.
-    let existing = match list(&core.config) {
+    let existing = match list(&core.config, now) {
         Ok(existing) => existing,
         Err(_) if has_just_failed => return Ok(false),
         // No backup can be made in such a directory, so this counts as a failed backup.
@@ -179,7 +179,7 @@ fn make(core: &Core, occasion: Occasion, progress: BackupProgress<'_>) -> Result
     let unfinished = directory.join(format!("{name}{UNFINISHED}"));
     let mut write = || -> Result<Findings> {
         core.store.copy_to(&unfinished, &mut |done, total| progress("copying", done, total))?;
-        let findings = check_copy(&unfinished, at, progress)?;
+        let findings = check_copy(core, &unfinished, at, progress)?;
         backup::add_contents(&unfinished, &attachments(core, findings)?)?;
         manifest::write(&unfinished, &path, findings)?;
         files::sync_and_rename(&unfinished, &path)?;
@@ -194,9 +194,9 @@ fn make(core: &Core, occasion: Occasion, progress: BackupProgress<'_>) -> Result
 ///
 /// # Errors
 /// `storage_failed` when its structure is damaged.
-fn check_copy(path: &Path, now: Timestamp, progress: BackupProgress<'_>) -> Result<Findings> {
+fn check_copy(core: &Core, path: &Path, now: Timestamp, progress: BackupProgress<'_>) -> Result<Findings> {
     progress("checking", 0, 2);
-    let copy = DatabaseCopy::open(path, now)?;
+    let copy = DatabaseCopy::open(path, now)?.with_keys(core.keys.clone());
     let faults = copy.faults()?;
     if let Some(first) = faults.structure.first() {
         let detail = format!("{} is damaged: {first}", path.display());

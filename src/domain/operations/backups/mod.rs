@@ -17,9 +17,10 @@ mod status;
 
 use std::{
     cmp::Ordering,
-    fs::File,
+    fs::{File, TryLockError},
     path::{Path, PathBuf},
     sync::Arc,
+    time::{Duration, Instant},
 };
 
 use serde::{Deserialize, Serialize};
@@ -45,6 +46,9 @@ pub use status::{BackupFailure, BackupStatus, LastBackup, status_in};
 
 const PREFIX: &str = "yarrow-";
 const SUFFIX: &str = ".db";
+/// Time that a backup waits for the work of another process on the same directory.
+const LOCK_TIMEOUT: Duration = Duration::from_mins(10);
+const LOCK_INTERVAL: Duration = Duration::from_millis(50);
 const UNFINISHED: &str = ".unfinished";
 /// The entry of a backup's attached files that holds its findings.
 const FINDINGS: &str = "about";
@@ -99,11 +103,11 @@ impl Findings {
 /// A callback that receives a phase with the amount done and the total.
 pub type BackupProgress<'watcher> = &'watcher mut dyn FnMut(&'static str, u64, u64);
 
-/// Lists the backups, newest first.
+/// Lists the backups, newest first. Those dated ahead come last: the clock was wrong, so their real age is unknown.
 ///
 /// # Errors
 /// Storage errors.
-pub fn list(config: &Config) -> Result<Vec<Backup>> {
+pub fn list(config: &Config, now: Timestamp) -> Result<Vec<Backup>> {
     let directory = config.backup_directory();
     let entries = match std::fs::read_dir(&directory) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -111,7 +115,7 @@ pub fn list(config: &Config) -> Result<Vec<Backup>> {
     };
     let mut backups: Vec<_> = entries.filter_map(|entry| backup_at(&entry.ok()?.path())).collect();
     backups.sort_unstable_by(newest_first);
-    Ok(backups)
+    Ok(retention::future_last(&backups, now).cloned().collect())
 }
 
 fn newest_first(left: &Backup, right: &Backup) -> Ordering {
@@ -122,9 +126,9 @@ fn newest_first(left: &Backup, right: &Backup) -> Ordering {
 ///
 /// # Errors
 /// `not_found`.
-pub fn find(config: &Config, path_or_name: Option<&str>) -> Result<PathBuf> {
+pub fn find(config: &Config, path_or_name: Option<&str>, now: Timestamp) -> Result<PathBuf> {
     let Some(wanted) = path_or_name else {
-        let newest = list(config)?.into_iter().next().map(|backup| backup.path);
+        let newest = list(config, now)?.into_iter().next().map(|backup| backup.path);
         return newest.ok_or_else(|| Error::new(Code::NotFound).detail("There is no backup."));
     };
     let missing = || Error::new(Code::NotFound).detail(format!("There is no backup `{wanted}`."));
@@ -150,7 +154,7 @@ fn lock_backups(directory: &Path) -> Result<File> {
         |error: std::io::Error| Error::new(Code::StorageFailed).detail(format!("{}: {error}", directory.display()));
     create_private_directory(directory)?;
     let lock = files::open_lock(&directory.join("backup.lock")).map_err(failed)?;
-    lock.lock().map_err(failed)?;
+    wait_for(&lock, directory)?;
     for entry in std::fs::read_dir(directory).map_err(failed)?.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let is_unfinished = name.starts_with(PREFIX) && name.contains(UNFINISHED);
@@ -161,6 +165,26 @@ fn lock_backups(directory: &Path) -> Result<File> {
         }
     }
     Ok(lock)
+}
+
+/// Locks the file. Waits for another process, but not for one that hangs.
+fn wait_for(lock: &File, directory: &Path) -> Result<()> {
+    let deadline = Instant::now() + LOCK_TIMEOUT;
+    loop {
+        match lock.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::Error(error)) => return Err(files::file_error(directory, error)),
+            Err(TryLockError::WouldBlock) if Instant::now() < deadline => std::thread::sleep(LOCK_INTERVAL),
+            Err(TryLockError::WouldBlock) => {
+                let detail = format!(
+                    "Another process has held the lock of the backups in {} for {} minutes.",
+                    directory.display(),
+                    LOCK_TIMEOUT.as_secs() / 60
+                );
+                return Err(Error::new(Code::AlreadyRunning).detail(detail));
+            }
+        }
+    }
 }
 
 fn is_orphaned_manifest(directory: &Path, name: &str) -> bool {
@@ -200,9 +224,9 @@ fn database_path(config: &Config) -> PathBuf {
     config.data_dir().join(DATABASE)
 }
 
-/// Rejects a copy whose schema this program does not know.
-fn ensure_known_schema(path: &Path, version: usize) -> Result<()> {
-    match version {
+/// Rejects a copy whose schema this program does not know, or that has other tables, triggers or views.
+fn ensure_known_schema(path: &Path, copy: &DatabaseCopy) -> Result<()> {
+    match copy.schema_version()? {
         0 => {
             let detail = format!("{} is not a backup of Yarrow.", path.display());
             Err(Error::new(Code::BackupUnusable).detail(detail))
@@ -210,7 +234,15 @@ fn ensure_known_schema(path: &Path, version: usize) -> Result<()> {
         version if version > SCHEMA_VERSION => Err(Error::new(Code::DataDirectoryUnusable).detail(format!(
             "The backup has schema version {version}; this program supports versions up to {SCHEMA_VERSION}."
         ))),
-        _ => Ok(()),
+        version => {
+            let faults = copy.schema_faults()?;
+            if faults.is_empty() {
+                return Ok(());
+            }
+            let detail =
+                format!("{} does not have schema version {version} of Yarrow: {}.", path.display(), faults.join(", "));
+            Err(Error::new(Code::BackupUnusable).detail(detail))
+        }
     }
 }
 

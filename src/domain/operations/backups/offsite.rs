@@ -173,7 +173,7 @@ impl Bucket {
         let (config, now) = (&backups.core.config, backups.core.clock.now());
         let mut remote = self.list()?;
         let mut result = Uploaded::default();
-        for backup in missing_in(&remote, list(config)?, now) {
+        for backup in missing_in(&remote, list(config, now)?, now) {
             // It may have been pruned during an earlier upload.
             if backup.path.exists() {
                 self.upload(&backup, progress)?;
@@ -310,7 +310,7 @@ pub fn upload_if_due(backups: &Backups) -> Result<bool> {
     }
     let BackupStatus { last, failure } = core.store.read(status_in)?;
     let has_just_failed = failure.is_some_and(|failure| failure.at().is_within(RETRY_AFTER, core.clock.now()));
-    let local = list(&core.config)?;
+    let local = list(&core.config, core.clock.now())?;
     let newest = newest(&local, core.clock.now());
     let uploaded = last.and_then(|last| parse_name(&last.name, PathBuf::new(), last.bytes));
     let is_new = newest.is_some_and(|newest| uploaded.is_none_or(|uploaded| uploaded.at < newest.at));

@@ -5,6 +5,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use secrecy::ExposeSecret;
+
 use super::{
     BackupProgress, ensure_known_schema, lock_backups,
     manifest::{self, Checksum},
@@ -15,6 +17,7 @@ use crate::{
     config::Config,
     domain::money::ledger::verification,
     error::{Code, Error, Result},
+    keys::{SERVER_KEY, ServerKey},
     store::{
         self, SCHEMA_VERSION, SchemaPolicy, Store, Tuning,
         backup::{DatabaseCopy, Faults},
@@ -45,6 +48,14 @@ impl RestoreTest {
     }
 }
 
+/// Returns the server key under which a backup was filled: the configured one, or the one that it carries.
+fn key_of(config: &Config, copy: &DatabaseCopy) -> Result<Option<ServerKey>> {
+    if let Some(configured) = &config.auth.secret_key {
+        return Ok(Some(ServerKey::from_bytes(configured.expose_secret().as_bytes())));
+    }
+    Ok(copy.contents()?.get(SERVER_KEY).map(|key| ServerKey::from_bytes(key)))
+}
+
 /// Restores a backup into a temporary directory, opens it as a server would, and checks it.
 ///
 /// # Errors
@@ -58,7 +69,7 @@ fn test_copy(config: &Config, path: &Path, clock: &Clock, progress: BackupProgre
     let started = Instant::now();
     let copy = DatabaseCopy::open(path, clock.now())?;
     let version = copy.schema_version()?;
-    ensure_known_schema(path, version)?;
+    ensure_known_schema(path, &copy)?;
     let _lock = lock_backups(&config.backup_directory())?;
     progress("reading", 0, 1);
     let checksum = manifest::verify(path)?;
@@ -71,6 +82,9 @@ fn test_copy(config: &Config, path: &Path, clock: &Clock, progress: BackupProgre
     let tuning = Tuning { cache_kib: 8192, slow: Duration::MAX, ..Tuning::SMALL };
     let database = directory.path().join(DATABASE);
     let store = Store::open(&database, &tuning, clock.clone(), SchemaPolicy::Migrate)?;
+    if let Some(key) = key_of(config, &copy)? {
+        store.set_keys(key);
+    }
     let restored_in = started.elapsed();
     let report = verification::inspect(&store, &mut |done, total| {
         progress("verifying", u64::try_from(done).unwrap_or(0), u64::try_from(total).unwrap_or(0));

@@ -78,7 +78,7 @@ pub fn restore_keys(config: &Config, path: &Path, now: Timestamp) -> Result<Vec<
 /// Opens a backup and checks all of it.
 fn open_sound(path: &Path, now: Timestamp) -> Result<DatabaseCopy> {
     let copy = DatabaseCopy::open(path, now)?;
-    ensure_known_schema(path, copy.schema_version()?)?;
+    ensure_known_schema(path, &copy)?;
     if let Some(first) = copy.faults()?.structure.first() {
         return Err(damaged(path, first));
     }

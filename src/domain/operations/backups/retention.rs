@@ -24,7 +24,7 @@ const DAY: i64 = 24 * 60 * 60 * 1000;
 pub fn prune(config: &Config, now: Timestamp) -> Result<Vec<Backup>> {
     let directory = config.backup_directory();
     let _lock = lock_backups(&directory)?;
-    let all = list(config)?;
+    let all = list(config, now)?;
     let expired = expired(&all, &config.backup, now);
     let mut deleted = Vec::new();
     let sound = if expired.is_empty() { None } else { newest_sound(&all, now) };
