@@ -33,6 +33,9 @@ impl AllowedHosts {
         let (Some(names), Some(host)) = (&self.0, headers.get(header::HOST)) else { return true };
         let authority = host.to_str().ok().and_then(|host| host.parse::<Authority>().ok());
         authority.is_some_and(|authority| {
+            if authority.as_str().contains('@') {
+                return false;
+            }
             let name = authority.host().trim_end_matches('.').to_ascii_lowercase();
             is_unclaimable(&name) || names.contains(&name)
         })

@@ -70,8 +70,9 @@ pub async fn open(app: &Arc<App>, announce: &Announce) -> Result<Listeners> {
     let endpoints = routes::endpoints().into_iter().map(|endpoint| (endpoint.method, endpoint.path));
     let requests = Arc::new(RequestMetrics::new(endpoints));
     let private_hosts = AllowedHosts::names_of(server);
-    // Public listeners are reached under any name that points at them.
-    let hosts = if server.address().ip().is_loopback() { private_hosts.clone() } else { AllowedHosts::any() };
+    // Public listeners are reached under any name that points at them, and with TLS browsers check the name themselves.
+    let is_private = server.address().ip().is_loopback() && !server.has_tls();
+    let hosts = if is_private { private_hosts.clone() } else { AllowedHosts::any() };
     let layer = RequestLayer::new(Arc::clone(app), routes::router(&state, part)?, hosts, Arc::clone(&requests))?;
     let mut listeners = Vec::new();
     if let Some(address) = app.config.metrics.listen {
@@ -93,9 +94,10 @@ pub async fn open(app: &Arc<App>, announce: &Announce) -> Result<Listeners> {
         Ok::<_, Error>(())
     };
     if let Some(address) = server.admin_listen {
-        let service = ListenerService::Api(layer.for_listener(routes::router(&state, Part::Everything)?, private_hosts));
         // The certificate does not name loopback addresses, which nobody can eavesdrop on.
         let acceptor = acceptor.clone().filter(|_| !address.ip().is_loopback());
+        let hosts = if acceptor.is_some() { AllowedHosts::any() } else { private_hosts };
+        let service = ListenerService::Api(layer.for_listener(routes::router(&state, Part::Everything)?, hosts));
         // A limiter of its own, too: administrators are needed most when there are too many clients.
         add(bind(address).await?, acceptor, service, ConnectionLimiter::new(app), "serves /admin on")?;
     }
