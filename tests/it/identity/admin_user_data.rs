@@ -412,3 +412,17 @@ fn operators_export_and_delete_accounts_like_their_owners() {
         (&json!("yarrow users erase"), &json!("asked by letter"))
     );
 }
+
+#[test]
+fn an_export_to_the_terminal_escapes_control_characters() {
+    let server = Setup::default().start();
+    let user = server.sign_in("13800138000");
+    let text = "清屏\u{9b}2J 反向\u{202e}\u{1b}[1m";
+    let record = json!({ "localRecordId": "1", "aiResult": text });
+    server.post("/divination-history/save").by(&user).json(&record).send().expect(201);
+    let exported = server.command(&["users", "export", &user.user_id]).expect(0);
+    let printed = exported.text();
+    assert!(!printed.contains(['\u{9b}', '\u{202e}', '\u{1b}']), "{printed}");
+    assert!(exported.json().to_string().contains("2J 反向"), "{printed}");
+    assert_eq!(exported.json()["history"][0]["aiResult"], text, "{printed}");
+}
