@@ -109,8 +109,21 @@ const fn is_foreign(owner: u32, user: u32) -> bool {
 /// # Errors
 /// Those of the file system.
 pub fn open_lock(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.create(true).truncate(false).write(true);
+    let file = open_own(path, OpenOptions::new().create(true).truncate(false).write(true))?;
+    make_private(&file)?;
+    chown_to_directory_owner(path)?;
+    Ok(file)
+}
+
+/// Opens a lock file for reading. Follows no link, and waits for no writer of a pipe.
+///
+/// # Errors
+/// Those of the file system.
+pub fn read_lock(path: &Path) -> io::Result<File> {
+    open_own(path, OpenOptions::new().read(true))
+}
+
+fn open_own(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt;
@@ -121,8 +134,6 @@ pub fn open_lock(path: &Path) -> io::Result<File> {
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("is not a file"));
     }
-    make_private(&file)?;
-    chown_to_directory_owner(path)?;
     Ok(file)
 }
 

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use super::files::{DATABASE, create_private_directory, ensure_own, open_lock, parent_of};
+use super::files::{DATABASE, create_private_directory, ensure_own, open_lock, parent_of, read_lock};
 use crate::{
     error::{Code, Error, Result},
     keys::KEYS,
@@ -67,7 +67,7 @@ pub fn publish_address(mut lock: &File, url: &str) -> std::io::Result<()> {
 
 /// Returns the base URL of the server that holds the directory's lock.
 pub fn running_server(directory: &Path) -> Option<String> {
-    let mut file = File::open(directory.join(LOCK)).ok()?;
+    let mut file = read_lock(&directory.join(LOCK)).ok()?;
     let is_held = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
     let mut url = String::new();
     file.read_to_string(&mut url).ok()?;
