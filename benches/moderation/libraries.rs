@@ -123,7 +123,9 @@ impl<'corpus> Engines<'corpus> {
             times.fold(f64::INFINITY, f64::min) * 1e3
         };
         let mut table = "| text, repeated | 8 KiB: ms | 32 KiB: ms | growth |\n|---|---|---|---|\n".to_owned();
-        for unit in ["贝者博", "贝者", "女干", "木木木", "赌 博", "赌。博", "哈", "c a s i n o ", "cas1no", "dubo", "⒞ⓐ"] {
+        for unit in
+            ["贝者博", "贝者", "女干", "木木木", "赌 博", "赌。博", "哈", "c a s i n o ", "cas1no", "dubo", "⒞ⓐ"]
+        {
             let (short, long) = (milliseconds(unit, 8 << 10), milliseconds(unit, 32 << 10));
             writeln!(table, "| {unit} | {short:.2} | {long:.2} | {:.1}× |", long / short).unwrap();
         }

@@ -3,11 +3,7 @@
 //! Users' text could otherwise move the cursor, set the title or reverse the writing direction. The escapes are those of
 //! JSON, so printed JSON stays valid.
 
-use std::{
-    borrow::Cow,
-    fmt::Write,
-    io,
-};
+use std::{borrow::Cow, fmt::Write, io};
 
 /// Escapes control characters, but keeps line breaks and tabs.
 pub fn escape(text: &str) -> Cow<'_, str> {

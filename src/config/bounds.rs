@@ -53,8 +53,12 @@ pub(super) fn check(config: &Config, demand: &mut impl FnMut(bool, &str)) {
         demand(is_domain(name), &format!("server.hosts: `{name}` is not a domain name in lower-case ASCII"));
     }
     for origin in &config.server.allowed_origins {
-        let is_origin = origin == "null" || origin.split_once("://").is_some_and(|(_, host)| !host.is_empty() && !host.contains('/'));
-        demand(is_origin, &format!("server.allowed_origins: `{origin}` is not an origin, such as https://app.example.com"));
+        let is_origin = origin == "null"
+            || origin.split_once("://").is_some_and(|(_, host)| !host.is_empty() && !host.contains('/'));
+        demand(
+            is_origin,
+            &format!("server.allowed_origins: `{origin}` is not an origin, such as https://app.example.com"),
+        );
     }
     demand(config.retention.code_sends >= Duration::from_hours(24), "retention.code_sends: must be at least a day");
     let is_long = |key: &SecretString| key.expose_secret().len() >= SHORTEST_KEY;

@@ -1,18 +1,15 @@
 //! The kinds of value a setting can have: how each is read from text, file and environment alike, and how it is shown.
 
-use std::{
-    collections::BTreeMap,
-    net::SocketAddr,
-    path::PathBuf,
-    time::Duration,
-};
+use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, time::Duration};
 
 use ipnet::IpNet;
 use jiff::{Span, SpanRelativeTo};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::masking::mask_url_secrets;
-use crate::types::{EmailAddress, Fen, MicroAmount, Region, TimeZone, named_enum, parse_network, without_byte_order_mark};
+use crate::types::{
+    EmailAddress, Fen, MicroAmount, Region, TimeZone, named_enum, parse_network, without_byte_order_mark,
+};
 
 /// A value before its type is known. The environment only has text; a file also has lists and tables.
 #[derive(Clone, Debug)]

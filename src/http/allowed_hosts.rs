@@ -61,9 +61,8 @@ mod tests {
         server.public_url = Some("https://API.example.com:8443/v".into());
         server.hosts = vec!["yarrow.internal.example".into()];
         let hosts = AllowedHosts::names_of(&server);
-        let allows = |host: &'static str| {
-            hosts.allows(&HeaderMap::from_iter([(header::HOST, HeaderValue::from_static(host))]))
-        };
+        let allows =
+            |host: &'static str| hosts.allows(&HeaderMap::from_iter([(header::HOST, HeaderValue::from_static(host))]));
         for host in [
             "127.0.0.1:8080",
             "[::1]:8080",
@@ -77,7 +76,9 @@ mod tests {
         ] {
             assert!(allows(host), "{host}");
         }
-        for host in ["evil.example", "127.0.0.1.evil.example:8080", "a.api.example.com", "localhost.evil.example", "", "a@b"] {
+        for host in
+            ["evil.example", "127.0.0.1.evil.example:8080", "a.api.example.com", "localhost.evil.example", "", "a@b"]
+        {
             assert!(!allows(host), "{host}");
         }
         assert!(hosts.allows(&HeaderMap::new()));

@@ -50,7 +50,9 @@ fn address_of(hop: &[u8]) -> Option<IpAddr> {
     }
     let (host, port) = match hop.strip_prefix('[') {
         Some(rest) => rest.split_once(']')?,
-        None => hop.find(':').filter(|colon| hop.rfind(':') == Some(*colon)).map_or((hop, ""), |colon| hop.split_at(colon)),
+        None => {
+            hop.find(':').filter(|colon| hop.rfind(':') == Some(*colon)).map_or((hop, ""), |colon| hop.split_at(colon))
+        }
     };
     let is_port = port.is_empty() || port.strip_prefix(':').is_some_and(|port| port.parse::<u16>().is_ok());
     let without_zone = host.split_once('%').map_or(host, |(address, _)| address);

@@ -60,12 +60,7 @@ struct Shared {
 }
 
 impl RequestLayer {
-    pub fn new(
-        app: Arc<App>,
-        router: axum::Router,
-        hosts: AllowedHosts,
-        metrics: Arc<RequestMetrics>,
-    ) -> Result<Self> {
+    pub fn new(app: Arc<App>, router: axum::Router, hosts: AllowedHosts, metrics: Arc<RequestMetrics>) -> Result<Self> {
         let ids = RequestIds::new()?;
         app.network_log.expect_ids(&ids.prefix);
         Ok(Self { shared: Arc::new(Shared { app, ids, metrics }), router, hosts })

@@ -28,9 +28,7 @@ pub fn is_internal(address: IpAddr) -> bool {
             let is_carrier_nat = Ipv4Net::new_assert(Ipv4Addr::new(100, 64, 0, 0), 10).contains(&address);
             address.is_loopback() || address.is_private() || address.is_link_local() || is_carrier_nat
         }
-        IpAddr::V6(address) => {
-            address.is_loopback() || address.is_unique_local() || address.is_unicast_link_local()
-        }
+        IpAddr::V6(address) => address.is_loopback() || address.is_unique_local() || address.is_unicast_link_local(),
     }
 }
 

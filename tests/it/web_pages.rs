@@ -81,7 +81,9 @@ fn private_listeners_reject_foreign_hosts() {
         for host in ["evil.example", "evil.example:8080", "127.0.0.1.evil.example", "a@b"] {
             assert_eq!(status(&address, path, host), 400, "{path} {host}");
         }
-        for host in ["127.0.0.1", &address, "localhost:8080", "[::1]", "yarrow", "API.example.com", "yarrow.lan.example"] {
+        for host in
+            ["127.0.0.1", &address, "localhost:8080", "[::1]", "yarrow", "API.example.com", "yarrow.lan.example"]
+        {
             assert_eq!(status(&address, path, host), 200, "{path} {host}");
         }
     }

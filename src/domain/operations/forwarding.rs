@@ -100,9 +100,7 @@ impl ForwardingMonitor {
             ),
         }
         let at = self.core.clock.now().0;
-        let store = move |tx: &Write<'_>| {
-            settings::put_json_in(tx, class.setting(), &Finding { fault, peer, at })
-        };
+        let store = move |tx: &Write<'_>| settings::put_json_in(tx, class.setting(), &Finding { fault, peer, at });
         // Not awaited: the response does not depend on it.
         drop(self.core.store.write(store));
     }
@@ -142,7 +140,8 @@ mod tests {
     #[test]
     fn a_throttle_admits_one_event_an_hour() {
         let (throttle, start) = (Throttle::default(), Instant::now());
-        let admitted = [0, 1, 3_599, 3_600, 3_601, 7_200].map(|after| throttle.admits(start + Duration::from_secs(after)));
+        let admitted =
+            [0, 1, 3_599, 3_600, 3_601, 7_200].map(|after| throttle.admits(start + Duration::from_secs(after)));
         assert_eq!(admitted, [true, false, false, true, false, true]);
     }
 }

@@ -20,10 +20,7 @@ use lettre::{
         header::{ContentType, HeaderName, HeaderValue},
     },
 };
-use rustls::{
-    ClientConfig, RootCertStore,
-    pki_types::CertificateDer,
-};
+use rustls::{ClientConfig, RootCertStore, pki_types::CertificateDer};
 use secrecy::{ExposeSecret, SecretString};
 
 use self::connection::{Connection, ConnectionError, Reply};

@@ -262,9 +262,8 @@ fn forged(delta: i64, kind: &str, reference: &str) -> String {
 /// Every edit leaves sums, sequences and references consistent.
 #[test]
 fn detects_consistent_forgeries() {
-    let swap = |table: &str| {
-        format!("update {table} set user_id = user_id + 100; update {table} set user_id = 103 - user_id")
-    };
+    let swap =
+        |table: &str| format!("update {table} set user_id = user_id + 100; update {table} set user_id = 103 - user_id");
     for (sql, expected) in [
         (forged(5, "consume", "null"), "sign_wrong"),
         (forged(-1, "topup", "'order:1'"), "sign_wrong"),

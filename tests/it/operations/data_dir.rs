@@ -299,17 +299,17 @@ fn planted_links_and_pipes_lead_nowhere() {
     let target = temp_dir.path().join("target");
     let planted = [("yarrow.lock", true), ("yarrow.lock", false), ("secret.key", false), ("yarrow.db", false)];
     for (planted, is_link) in planted {
-            let directory = temp_dir.path().join(format!("data-{planted}-{is_link}"));
-            std::fs::create_dir(&directory).unwrap();
-            std::fs::write(&target, "precious").unwrap();
-            let path = directory.join(planted);
-            if is_link {
-                std::os::unix::fs::symlink(&target, &path).unwrap();
-            } else {
-                assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
-            }
-            let key = CommandOutput::run(&directory, &["admin", "key", "create", "x"], "").expect(6);
-            assert!(key.stderr().contains(planted) || key.stderr().contains("data directory"), "{}", key.stderr());
-            assert_eq!(std::fs::read_to_string(&target).unwrap(), "precious");
+        let directory = temp_dir.path().join(format!("data-{planted}-{is_link}"));
+        std::fs::create_dir(&directory).unwrap();
+        std::fs::write(&target, "precious").unwrap();
+        let path = directory.join(planted);
+        if is_link {
+            std::os::unix::fs::symlink(&target, &path).unwrap();
+        } else {
+            assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        }
+        let key = CommandOutput::run(&directory, &["admin", "key", "create", "x"], "").expect(6);
+        assert!(key.stderr().contains(planted) || key.stderr().contains("data directory"), "{}", key.stderr());
+        assert_eq!(std::fs::read_to_string(&target).unwrap(), "precious");
     }
 }

@@ -181,7 +181,17 @@ pub fn post_in(tx: &Write<'_>, posting: Posting) -> Result<LedgerEntry> {
     entry.seq = tx.insert(
         "insert into ledger_entries (user_id, asset, sequence, delta, balance_after, kind, ref, created_at, seal) \
          values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-        (user.0, asset.name(), sequence, delta, balance_after, kind.name(), &entry.reference, created_at.0, bytes(seal.as_ref())),
+        (
+            user.0,
+            asset.name(),
+            sequence,
+            delta,
+            balance_after,
+            kind.name(),
+            &entry.reference,
+            created_at.0,
+            bytes(seal.as_ref()),
+        ),
     )?;
     let keep = match account {
         Some(_) => "update balances set balance = ?3, last_sequence = ?4, seal = ?5 where user_id = ?1 and asset = ?2",
@@ -323,7 +333,8 @@ fn find_account_in(tx: &Read<'_>, user: UserId, asset: Asset) -> Result<Option<L
         "select balance, last_sequence, suspended_at, seal from balances where user_id = ?1 and asset = ?2",
         (user.0, asset.name()),
         |row| {
-            let (balance, last_sequence, suspended_at): (i64, i64, Option<i64>) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            let (balance, last_sequence, suspended_at): (i64, i64, Option<i64>) =
+                (row.get(0)?, row.get(1)?, row.get(2)?);
             let seal: Option<Vec<u8>> = row.get(3)?;
             let expected = |keys: &ServerKey| seals::of_account(keys, user, asset, balance, last_sequence);
             let is_forged = !seals::is_genuine(tx, seal.as_deref(), expected);

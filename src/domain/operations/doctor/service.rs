@@ -217,9 +217,8 @@ pub(super) fn proxy(installation: &Installation<'_>) -> Result<Vec<Check>> {
 
 /// Reports the last proxy whose `X-Forwarded-For` was not used, unless it is trusted now.
 fn forwarding(trusted: &[IpNet], findings: &[Finding]) -> Check {
-    let is_current = |finding: &&Finding| {
-        finding.fault != ForwardingFault::UntrustedPeer || !is_trusted(trusted, finding.peer)
-    };
+    let is_current =
+        |finding: &&Finding| finding.fault != ForwardingFault::UntrustedPeer || !is_trusted(trusted, finding.peer);
     let Some(finding) = findings.iter().find(is_current) else {
         return Check::new("proxy", "forwarding", Verdict::Pass, "no proxy is ignored");
     };
