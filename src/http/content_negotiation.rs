@@ -4,6 +4,9 @@ use axum::http::{HeaderMap, header};
 
 use crate::types::Locale;
 
+/// Responses up to this size fit into one packet anyway.
+pub const COMPRESSED_ABOVE: u64 = 1024;
+
 /// Returns the quality that a header gives to a choice, 1 by default, or `None` if the header does not name it.
 pub fn quality(header: &str, choice: &str) -> Option<f32> {
     header.split(',').find_map(|range| {

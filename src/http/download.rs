@@ -11,9 +11,9 @@ use serde_json::json;
 use tempfile::SpooledTempFile;
 
 use super::{
+    held_bytes::HeldBytes,
     openapi::headers::Header,
     reply::{JSON, Reply, ReplyDescription},
-    unread_responses::HeldBytes,
 };
 use crate::{concurrency::semaphore::KeyedPermit, error::Error, types::UserId};
 

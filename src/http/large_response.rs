@@ -13,7 +13,11 @@ use axum::{
 use http_body_util::BodyExt;
 use hyper::body::{Frame, SizeHint};
 
-use super::{connection::PIECE, state::HttpState, unread_responses::Receiver};
+use super::{
+    connection::PIECE,
+    held_bytes::{ChargedContent, Receiver},
+    state::HttpState,
+};
 use crate::{
     concurrency::{
         byte_budget::ByteShare,
@@ -28,19 +32,6 @@ const LARGE: u64 = 1 << 20;
 
 pub fn is_large(response: &Response<Body>) -> bool {
     response.body().size_hint().lower() >= LARGE
-}
-
-/// The content of a large response, with its share of the unread bytes.
-#[derive(Debug)]
-pub struct ChargedContent {
-    bytes: Bytes,
-    _share: ByteShare<Receiver>,
-}
-
-impl AsRef<[u8]> for ChargedContent {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
-    }
 }
 
 /// Cuts off a large response that its user has stopped reading.
@@ -63,7 +54,7 @@ pub async fn limit_to_one(
 ) -> Result<Response<Body>> {
     let (parts, body) = response.into_parts();
     let bytes = body.collect().await.map_err(Error::internal)?.to_bytes();
-    let content = ChargedContent { bytes, _share: share };
+    let content = ChargedContent::new(bytes, share);
     let slot = state.large_responses.begin(user, content, Instant::now()).map_err(still_being_read)?;
     Ok(Response::from_parts(parts, Body::new(LargeBody(slot))))
 }

@@ -20,6 +20,7 @@ mod download;
 mod endpoint;
 mod endpoint_service;
 mod guard;
+mod held_bytes;
 mod idempotent_reply;
 mod interpretation_response;
 mod interpretation_sse;

@@ -8,7 +8,7 @@ use axum::{
 };
 use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 
-use super::{content_negotiation::quality, unread_responses::HeldBytes};
+use super::{content_negotiation::quality, held_bytes::HeldBytes};
 use crate::error::{Error, Result};
 
 /// Content in plain and compressed form. Clones share the bytes.

@@ -29,6 +29,7 @@ use crate::{
     http::{
         allowed_hosts::AllowedHosts,
         client_ip::client_ip,
+        content_negotiation::COMPRESSED_ABOVE,
         cross_site,
         metrics::requests::{RequestMetrics, method_name},
         precompressed::accepts_gzip,
@@ -42,8 +43,6 @@ use crate::{
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Logged status of a request whose client disconnected before the response. It is never sent.
 const CLIENT_DISCONNECTED: u16 = 499;
-/// Responses up to this size fit into one packet anyway.
-pub const COMPRESSED_ABOVE: u64 = 1024;
 
 /// The router of one listener and the state around it. Cheap to clone.
 #[derive(Clone)]

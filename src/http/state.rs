@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{large_response::ChargedContent, unread_responses::Receiver};
+use super::held_bytes::{ChargedContent, Receiver};
 use crate::{
     app::App,
     concurrency::{

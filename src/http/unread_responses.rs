@@ -14,8 +14,9 @@ use axum::{
 use hyper::body::{Frame, SizeHint};
 
 use super::{
+    content_negotiation::COMPRESSED_ABOVE,
+    held_bytes::{HeldBytes, Receiver},
     large_response::{self, limit_to_one},
-    request_layer::COMPRESSED_ABOVE,
     request_meta::RequestMeta,
     state::HttpState,
 };
@@ -23,29 +24,12 @@ use crate::{
     concurrency::byte_budget::ByteShare,
     domain::identity::codes::client_network,
     error::{Code, Error, Result},
-    types::UserId,
 };
 
 /// Size up to which a response is not counted. It fits into the buffer that a connection has anyway.
 const UNCOUNTED: u64 = 16 << 10;
 /// Memory of a gzip encoder, which lives until the whole response is compressed.
 const ENCODER: u64 = 320 << 10;
-
-/// The receiver of a response.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Receiver {
-    User(UserId),
-    Network(String),
-}
-
-/// The memory that a response's body holds until it is read. Without this extension it is the size of the body.
-#[derive(Clone, Copy, Debug)]
-pub struct HeldBytes(pub u64);
-
-impl HeldBytes {
-    /// The bytes exist once for all responses.
-    pub const SHARED: Self = Self(0);
-}
 
 /// Returns the response if the unread responses leave room for it.
 ///
