@@ -248,6 +248,18 @@ pub fn count_in(tx: &Write<'_>, day: &str, usage: &CallUsage) -> Result<()> {
     .map(drop)
 }
 
+/// Counts the calls that `close` marks as interrupted, without their unknown usage, and returns their number. `close`
+/// takes the time (`?1`) and returns provider, model and start of each call.
+pub fn count_interrupted_in(tx: &Write<'_>, zone: &TimeZone, kind: &'static str, close: &'static str) -> Result<usize> {
+    let closed: Vec<(String, String, Timestamp)> =
+        tx.all(close, [tx.now.0], |row| Ok((row.get(0)?, row.get(1)?, Timestamp(row.get(2)?))))?;
+    let count = closed.len();
+    for (provider, model, created_at) in closed {
+        count_in(tx, &zone.today(created_at).to_string(), &CallUsage::interrupted(kind, provider, model))?;
+    }
+    Ok(count)
+}
+
 /// Charges all reservations in full, because the usage of interrupted calls is unknown. For the transaction that marks
 /// the calls as interrupted.
 pub fn spend_reservations_in(tx: &Write<'_>) -> Result<()> {

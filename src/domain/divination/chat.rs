@@ -14,7 +14,7 @@ use crate::{
     domain::{
         Each,
         divination::{
-            budget::{self, CallUsage, Reservation},
+            budget::{self, Reservation},
             model_calls::{
                 self, CallReport, ModelCaller, ModelCalls, Outcome,
                 hourly_limit::{self, LimitedCall},
@@ -24,7 +24,7 @@ use crate::{
         moderation::{self, ScreenedField, engine::ContentType},
     },
     error::Result,
-    providers::llm::{ChatMessage, Flow, ModelRequest, Piece, Role, TokenUsage},
+    providers::llm::{Flow, ModelMessage, ModelRequest, OutputChunk, Role, TokenUsage},
     store::{Read, Write, sliding_window::PURGE_BATCH},
     types::{Date, Locale, MicroAmount, TimeZone, Timestamp, UserId},
 };
@@ -39,7 +39,7 @@ const ENGLISH: &str = include_str!("../../../assets/prompts/chat.en.txt");
 #[derive(Clone)]
 pub struct Conversation {
     /// Messages of user and model, the user's last; never empty.
-    pub messages: Vec<ChatMessage>,
+    pub messages: Vec<ModelMessage>,
     pub stream: bool,
     pub temperature: Option<f64>,
     /// Limited by the setting.
@@ -124,7 +124,11 @@ pub fn prepare(calls: &ModelCalls, user: UserId, conversation: Conversation) -> 
 /// # Errors
 /// `provider_failed`, `provider_unavailable` or `provider_timeout`, or `content_rejected` if moderation rejects the
 /// answer, each with the trace id.
-pub fn run(calls: &ModelCalls, prepared: &PreparedChat, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<ChatAnswer> {
+pub fn run(
+    calls: &ModelCalls,
+    prepared: &PreparedChat,
+    sink: &mut dyn FnMut(OutputChunk<'_>) -> Flow,
+) -> Result<ChatAnswer> {
     let caller = ModelCaller { user: Some(prepared.user), kind: CALL_KIND };
     let CallReport { outcome, failure } = model_calls::run(calls, caller, prepared.request.clone(), sink);
     let (model, usage) = (outcome.model.clone(), outcome.usage);
@@ -202,7 +206,7 @@ fn age_band(birthday: Date, today: Date) -> String {
 fn request(core: &Core, trace_id: &str, profile: &Profile, conversation: Conversation) -> ModelRequest {
     let today = core.config.limits.time_zone.today(core.clock.now());
     let content = message(conversation.locale, &introduction(profile, today));
-    let system = ChatMessage { role: Role::System, content };
+    let system = ModelMessage { role: Role::System, content };
     let limit = core.config.llm.max_tokens;
     ModelRequest {
         trace_id: trace_id.to_owned(),
@@ -279,20 +283,15 @@ fn finish_in(tx: &Write<'_>, trace_id: &str, outcome: &Outcome) -> Result<bool> 
     Ok(finished == 1)
 }
 
-/// Marks running calls as interrupted, counts their usage, and returns their number.
+/// Marks running calls as interrupted, counts them, and returns their number.
 pub fn close_interrupted_in(tx: &Write<'_>, zone: &TimeZone) -> Result<usize> {
-    let closed = tx.all(
+    budget::count_interrupted_in(
+        tx,
+        zone,
+        CALL_KIND,
         "update chats set status = 'interrupted', error_class = 'interrupted', finished_at = ?1 \
          where status = 'running' returning provider, model, created_at",
-        [tx.now.0],
-        |row| Ok((row.get(0)?, row.get(1)?, Timestamp(row.get(2)?))),
-    )?;
-    let count = closed.len();
-    for (provider, model, created_at) in closed {
-        let usage = CallUsage::interrupted(CALL_KIND, provider, model);
-        budget::count_in(tx, &zone.today(created_at).to_string(), &usage)?;
-    }
-    Ok(count)
+    )
 }
 
 #[cfg(test)]

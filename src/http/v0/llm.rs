@@ -1,4 +1,4 @@
-//! `/llm`: conversations with the language model, in the words of OpenAI's chat completions.
+//! `/llm`: conversations with the language model, in the format of OpenAI's chat completions.
 
 mod messages;
 
@@ -33,17 +33,17 @@ use crate::{
     },
     providers::{
         client::with_cancellation,
-        llm::{Flow, Piece, TokenUsage},
+        llm::{Flow, OutputChunk, TokenUsage},
     },
     types::{PhoneNumber, UserId},
 };
 
 /// Parameters that clients must not send. `model`, `n` and `user`, which every library sends, are ignored instead.
-const REFUSED: [&str; 9] =
+const REJECTED_PARAMETERS: [&str; 9] =
     ["tools", "tool_choice", "functions", "function_call", "response_format", "base_url", "api_base", "api_key", "url"];
 
 parameters! {
-    Asked(fields) {
+    ChatParameters(fields) {
         messages: Messages = fields.required("messages", "The conversation, oldest first: turns of `user` and `assistant`, the last one the user's.");
         stream: Option<Flag> = fields.optional("stream", "True for an event stream. Default: as `Accept` asks.");
         temperature: Option<Temperature> = fields.optional("temperature", "From 0 to 2.");
@@ -54,14 +54,14 @@ parameters! {
 }
 
 /// A chat completion request with the parameters allowed to clients.
-pub struct Chat(Asked);
+pub struct Chat(ChatParameters);
 
 impl Parameters for Chat {
     fn read(fields: &mut Fields<'_, '_>) -> Option<Self> {
-        for name in REFUSED {
+        for name in REJECTED_PARAMETERS {
             fields.reject(name);
         }
-        Asked::read(fields).map(Self)
+        ChatParameters::read(fields).map(Self)
     }
 }
 
@@ -78,13 +78,13 @@ pub struct ChatCompletion {
     #[schema(example = "deepseek-chat")]
     model: String,
     choices: Vec<ChatChoice>,
-    /// Missing where the provider did not count.
+    /// Omitted if the provider did not report usage.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     usage: Option<ChatUsage>,
 }
 
-/// Tokens as the provider counted them.
+/// Tokens as reported by the provider.
 #[derive(Serialize, ToSchema)]
 pub struct ChatUsage {
     #[serde(rename = "prompt_tokens")]
@@ -112,7 +112,7 @@ pub struct ChatChoice {
     #[schema(example = 0)]
     index: u32,
     message: ChatMessage,
-    /// `stop`, or `length` when the limit of tokens cut the text.
+    /// `stop`, or `length` if the token limit cut the text.
     #[schema(example = "stop")]
     finish_reason: String,
 }
@@ -126,7 +126,7 @@ pub struct ChatMessage {
     content: String,
 }
 
-/// An answer as the provider wrote it: a JSON document, or events.
+/// A response passed on as the provider sent it: a JSON document, or events.
 pub enum Relayed {
     Json(Bytes),
     Stream(SseResponse),
@@ -156,7 +156,7 @@ pub async fn chat(context: RequestContext, Chat(asked): Chat) -> Result<Relayed>
     let user = context.acting_for(&Claims { user_id: asked.user_id, phone_number: asked.phone_number, id: None })?;
     let stream = asked.stream.map_or_else(|| context.wants_stream(), |Flag(stream)| stream);
     let locale = context.locale();
-    let place = acquire_permit(&context, user).await?;
+    let permit = acquire_permit(&context, user).await?;
     let prepare = move |app: &App| {
         let conversation = Conversation {
             messages: asked.messages.0,
@@ -167,31 +167,31 @@ pub async fn chat(context: RequestContext, Chat(asked): Chat) -> Result<Relayed>
         };
         chat::prepare(&app.model_calls, user, conversation)
     };
-    if stream { relay(&context, prepare, place).await } else { answer(&context, prepare, place).await }
+    if stream { relay(&context, prepare, permit).await } else { answer(&context, prepare, permit).await }
 }
 
 async fn answer(
     context: &RequestContext,
     prepare: impl FnOnce(&App) -> Result<PreparedChat> + Send + 'static,
-    place: CallPermit,
+    permit: CallPermit,
 ) -> Result<Relayed> {
     let document = context.blocking(move |app| {
-        let _place = place;
+        let _permit = permit;
         let prepared = prepare(app)?;
         let mut document = None;
-        let answered = chat::run(&app.model_calls, &prepared, &mut |piece| {
-            if let Some(whole) = piece.document.filter(|_| piece.is_whole) {
+        let answered = chat::run(&app.model_calls, &prepared, &mut |output| {
+            if let Some(whole) = output.document.filter(|_| output.is_whole) {
                 document = Some(Bytes::from(whole.to_owned()));
             }
             Flow::Continue
         })?;
-        Ok(document.unwrap_or_else(|| own_completion(&prepared.trace_id, answered)))
+        Ok(document.unwrap_or_else(|| build_completion(&prepared.trace_id, answered)))
     });
     Ok(Relayed::Json(document.await?))
 }
 
-/// A completion of our own making, for models that do not speak in documents, or in those of a stream.
-fn own_completion(trace_id: &str, answered: ChatAnswer) -> Bytes {
+/// Builds a completion, for models that send no document or only those of a stream.
+fn build_completion(trace_id: &str, answered: ChatAnswer) -> Bytes {
     let message = ChatMessage { role: "assistant", content: answered.text };
     let completion = ChatCompletion {
         id: format!("chatcmpl-{trace_id}"),
@@ -204,41 +204,41 @@ fn own_completion(trace_id: &str, answered: ChatAnswer) -> Bytes {
     serde_json::to_vec(&completion).unwrap_or_default().into()
 }
 
-/// Passes the answer on from its first event. What fails before that is a problem like any other.
+/// Streams the response. Failures before its first event become problem documents.
 async fn relay(
     context: &RequestContext,
     prepare: impl FnOnce(&App) -> Result<PreparedChat> + Send + 'static,
-    place: CallPermit,
+    permit: CallPermit,
 ) -> Result<Relayed> {
     let last_event = FinalEvent::unnamed(&error_document(&shutting_down(), &context.meta));
-    let told =
-        stream_from_blocking_thread(context, place, last_event, prepare, |app, meta, events, prepared, begun| {
-            narrate(app, meta, events, &prepared, begun);
+    let response =
+        stream_from_blocking_thread(context, permit, last_event, prepare, |app, meta, events, prepared, begun| {
+            send_chunks(app, meta, events, &prepared, begun);
         });
-    Ok(Relayed::Stream(told.await?))
+    Ok(Relayed::Stream(response.await?))
 }
 
-fn narrate(app: &App, meta: &RequestMeta, events: &SseSender, prepared: &PreparedChat, begun: StartSignal) {
+fn send_chunks(app: &App, meta: &RequestMeta, events: &SseSender, prepared: &PreparedChat, begun: StartSignal) {
     let mut begun = Some(begun);
-    let mut chunks = Chunks { trace_id: &prepared.trace_id, created: app.clock.now().0 / 1000, were_ours: false };
-    let mut sink = |piece: Piece<'_>| {
-        let is_sign_of_life = piece.text.is_empty() && piece.document.is_none();
-        let is_heard = match &begun {
+    let mut chunks = Chunks { trace_id: &prepared.trace_id, created: app.clock.now().0 / 1000, has_own_chunks: false };
+    let mut sink = |output: OutputChunk<'_>| {
+        let is_keep_alive = output.text.is_empty() && output.document.is_none();
+        let is_sent = match &begun {
             _ if !events.is_open() => false,
-            Some(begun) if is_sign_of_life => !begun.is_closed(),
-            None if is_sign_of_life => events.send_keep_alive(),
+            Some(begun) if is_keep_alive => !begun.is_closed(),
+            None if is_keep_alive => events.send_keep_alive(),
             _ => {
                 // The receiver is gone if the request was cancelled.
                 let was_wanted = begun.take().is_none_or(|begun| begun.send(Ok(())).is_ok());
-                was_wanted && events.send_data(&chunks.of(app, piece))
+                was_wanted && events.send_data(&chunks.of(app, output))
             }
         };
-        if is_heard { Flow::Continue } else { Flow::Stop }
+        if is_sent { Flow::Continue } else { Flow::Stop }
     };
     let outcome = with_cancellation(events.cancellation_check(), || chat::run(&app.model_calls, prepared, &mut sink));
     match (events.unless_revoked(outcome), begun) {
         (Ok(answered), _) => {
-            if chunks.were_ours {
+            if chunks.has_own_chunks {
                 events.send_data(&chunks.last(&answered).to_string());
             }
             events.send_data("[DONE]");
@@ -250,7 +250,7 @@ fn narrate(app: &App, meta: &RequestMeta, events: &SseSender, prepared: &Prepare
     }
 }
 
-/// An error in the words of the protocol.
+/// Returns an error in the format of the protocol.
 fn error_document(error: &Error, meta: &RequestMeta) -> Value {
     let problem = Problem::of(error, meta);
     json!({ "error": {
@@ -264,23 +264,23 @@ fn error_document(error: &Error, meta: &RequestMeta) -> Value {
     } })
 }
 
-/// Chunks of a stream: the provider's own if it sends any, else built here.
+/// The chunks of a stream: the provider's own if it sends any, else built here.
 struct Chunks<'call> {
     trace_id: &'call str,
     created: i64,
-    were_ours: bool,
+    has_own_chunks: bool,
 }
 
 impl Chunks<'_> {
-    fn of(&mut self, app: &App, piece: Piece<'_>) -> String {
-        match piece.document {
-            Some(document) if !piece.is_whole => document.to_owned(),
+    fn of(&mut self, app: &App, output: OutputChunk<'_>) -> String {
+        match output.document {
+            Some(document) if !output.is_whole => document.to_owned(),
             _ => {
-                self.were_ours = true;
-                let model = if piece.model.is_empty() { app.model_calls.models.model() } else { piece.model };
-                let mut delta = json!({ "role": "assistant", "content": piece.text });
-                if !piece.reasoning.is_empty() {
-                    delta["reasoning_content"] = json!(piece.reasoning);
+                self.has_own_chunks = true;
+                let model = if output.model.is_empty() { app.model_calls.models.model() } else { output.model };
+                let mut delta = json!({ "role": "assistant", "content": output.text });
+                if !output.reasoning.is_empty() {
+                    delta["reasoning_content"] = json!(output.reasoning);
                 }
                 self.own(model, &delta, &Value::Null).to_string()
             }

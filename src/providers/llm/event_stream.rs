@@ -144,12 +144,12 @@ mod tests {
 
     const LIMIT: usize = 1 << 20;
 
-    /// Returns all events of a stream whose bytes arrive in the given pieces.
-    fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, limit: usize) -> Result<Vec<Event>, TooLong> {
+    /// Returns all events of a stream whose bytes arrive in the given chunks.
+    fn read<'a>(chunks: impl IntoIterator<Item = &'a [u8]>, limit: usize) -> Result<Vec<Event>, TooLong> {
         let mut stream = EventStream::new(limit);
         let mut events = Vec::new();
-        for piece in pieces {
-            events.extend(stream.push(piece)?);
+        for chunk in chunks {
+            events.extend(stream.push(chunk)?);
         }
         events.extend(stream.finish()?);
         Ok(events)
@@ -235,15 +235,15 @@ mod tests {
         ) {
             let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(document.len() + 1)).collect();
             cuts.sort_unstable();
-            let mut pieces = Vec::new();
+            let mut chunks = Vec::new();
             let mut start = 0;
             for cut in cuts {
-                pieces.push(&document[start..cut]);
+                chunks.push(&document[start..cut]);
                 start = cut;
             }
-            pieces.push(&document[start..]);
+            chunks.push(&document[start..]);
             let expected = read([document.as_slice()], LIMIT);
-            prop_assert_eq!(read(pieces, LIMIT), expected.clone());
+            prop_assert_eq!(read(chunks, LIMIT), expected.clone());
             prop_assert_eq!(read(document.chunks(1), LIMIT), expected);
         }
 

@@ -5,7 +5,7 @@
 
 use super::chat::TOO_LARGE;
 use super::openai::NAME;
-use super::{Flow, ModelRequest, Piece};
+use super::{Flow, ModelRequest, OutputChunk};
 use crate::providers::client::{BodyReader, HttpResponse};
 use crate::providers::{Failure, FailureKind};
 
@@ -36,7 +36,7 @@ pub(super) fn detect(
     answer: HttpResponse,
     request: &ModelRequest,
     max_response_bytes: usize,
-    sink: &mut dyn FnMut(Piece<'_>) -> Flow,
+    sink: &mut dyn FnMut(OutputChunk<'_>) -> Flow,
 ) -> Result<StartedResponse, Failure> {
     let is_stream_by_type = is_stream_by_type(&answer, request);
     let mut rest = answer.into_reader();
@@ -55,7 +55,7 @@ pub(super) fn detect(
                 // Blank lines are only keep-alives, and there may be many.
                 let blank = first.len() - first.strip_prefix(MARK).unwrap_or(&first).trim_ascii_start().len();
                 first.drain(..blank);
-                if sink(Piece::KEEP_ALIVE) == Flow::Stop {
+                if sink(OutputChunk::KEEP_ALIVE) == Flow::Stop {
                     return Err(Failure::new(FailureKind::Cancelled, NAME, "cancelled"));
                 }
                 continue;

@@ -40,7 +40,11 @@ pub trait LanguageModel: Send + Sync {
     /// `sink` gets the response: in chunks if `stream` is set, otherwise as one chunk. An empty chunk only checks that
     /// the caller still listens while the model thinks or the driver waits. If `sink` returns [`Flow::Stop`], the call
     /// fails as `Cancelled`; most providers then stop billing.
-    fn converse(&self, request: &ModelRequest, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Completion, Failure>;
+    fn converse(
+        &self,
+        request: &ModelRequest,
+        sink: &mut dyn FnMut(OutputChunk<'_>) -> Flow,
+    ) -> Result<Completion, Failure>;
 
     /// Checks at no cost that the provider responds and accepts our key.
     fn probe(&self) -> Result<(), Failure>;
@@ -48,7 +52,7 @@ pub trait LanguageModel: Send + Sync {
 
 /// A chunk of the model's output.
 #[derive(Clone, Copy)]
-pub struct Piece<'answer> {
+pub struct OutputChunk<'answer> {
     /// The text to append; empty in a keep-alive, with reasoning only, and at the end.
     pub text: &'answer str,
     /// The model's reasoning, if its provider sends it. The document holds it too.
@@ -65,9 +69,9 @@ pub struct Piece<'answer> {
     pub has_lost_attempt: bool,
 }
 
-impl Piece<'_> {
+impl OutputChunk<'_> {
     /// A chunk without content, which only checks that the caller still listens.
-    pub const KEEP_ALIVE: Piece<'static> = Piece {
+    pub const KEEP_ALIVE: OutputChunk<'static> = OutputChunk {
         text: "",
         reasoning: "",
         document: None,
@@ -95,7 +99,7 @@ pub struct ModelRequest {
     /// An opaque, stable reference to the user for the provider's abuse control; empty for none.
     pub user_reference: String,
     /// The conversation, oldest first.
-    pub messages: Vec<ChatMessage>,
+    pub messages: Vec<ModelMessage>,
     /// True to receive the text in chunks.
     pub stream: bool,
     /// True to receive the provider's documents, and with them the model's reasoning.
@@ -112,7 +116,7 @@ pub struct ModelRequest {
 
 /// A message of a conversation.
 #[derive(Clone)]
-pub struct ChatMessage {
+pub struct ModelMessage {
     /// The author.
     pub role: Role,
     /// The text.

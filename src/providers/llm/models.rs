@@ -6,7 +6,7 @@
 
 use std::{sync::Arc, time::Instant};
 
-use super::{Completion, Flow, LanguageModel, ModelRequest, Piece};
+use super::{Completion, Flow, LanguageModel, ModelRequest, OutputChunk};
 use crate::providers::{
     Failure, FailureKind,
     breaker::{BreakerState, CircuitBreaker},
@@ -71,7 +71,7 @@ impl Guarded {
         &self,
         clock: impl Fn() -> i64,
         request: &ModelRequest,
-        sink: &mut dyn FnMut(Piece<'_>) -> Flow,
+        sink: &mut dyn FnMut(OutputChunk<'_>) -> Flow,
     ) -> Result<Completion, Failure> {
         self.breaker.run(clock, || self.model.converse(request, sink))
     }
@@ -108,11 +108,11 @@ impl Models {
         &self,
         clock: impl Fn() -> i64,
         request: &ModelRequest,
-        sink: &mut dyn FnMut(Piece<'_>) -> Flow,
+        sink: &mut dyn FnMut(OutputChunk<'_>) -> Flow,
     ) -> ModelReply {
         let begun = Instant::now();
         let mut beginning = HeldOutput::of(request);
-        let result = self.first.converse(&clock, request, &mut |piece| beginning.pass(piece, sink));
+        let result = self.first.converse(&clock, request, &mut |chunk| beginning.pass(chunk, sink));
         match (result, &self.second) {
             (Err(failure), Some(second)) if !beginning.is_over && allows_failover(&failure) => {
                 let left = request.time_left.map(|left| left.saturating_sub(begun.elapsed()));
@@ -121,8 +121,8 @@ impl Models {
                 }
                 let request = ModelRequest { time_left: left, ..request.clone() };
                 let mut beginning = HeldOutput::of(&request);
-                let result = second.converse(&clock, &request, &mut |piece| {
-                    beginning.pass(Piece { is_from_fallback: true, ..piece }, sink)
+                let result = second.converse(&clock, &request, &mut |chunk| {
+                    beginning.pass(OutputChunk { is_from_fallback: true, ..chunk }, sink)
                 });
                 second.reply(Some(failure), result)
             }
@@ -145,24 +145,24 @@ impl HeldOutput {
         Self { with_documents: request.with_documents, held: Vec::new(), is_over: false }
     }
 
-    fn pass(&mut self, piece: Piece<'_>, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Flow {
+    fn pass(&mut self, chunk: OutputChunk<'_>, sink: &mut dyn FnMut(OutputChunk<'_>) -> Flow) -> Flow {
         // Chunks above the limit count as output and are passed on.
-        let is_too_long = piece.document.is_some_and(|document| {
+        let is_too_long = chunk.document.is_some_and(|document| {
             let bytes = self.held.iter().map(String::len).sum::<usize>() + document.len();
             self.held.len() == MAX_HELD_CHUNKS || bytes > MAX_HELD_BYTES
         });
-        let is_told = self.with_documents && (!piece.reasoning.is_empty() || is_too_long);
-        self.is_over |= !piece.text.is_empty() || is_told;
+        let is_told = self.with_documents && (!chunk.reasoning.is_empty() || is_too_long);
+        self.is_over |= !chunk.text.is_empty() || is_told;
         if self.is_over {
             let held = std::mem::take(&mut self.held);
-            let told = held.iter().map(|document| Piece { document: Some(document), ..Piece::KEEP_ALIVE });
-            let is_heard = told.chain([piece]).all(|piece| sink(piece) == Flow::Continue);
-            return if is_heard { Flow::Continue } else { Flow::Stop };
+            let told = held.iter().map(|document| OutputChunk { document: Some(document), ..OutputChunk::KEEP_ALIVE });
+            let is_continued = told.chain([chunk]).all(|chunk| sink(chunk) == Flow::Continue);
+            return if is_continued { Flow::Continue } else { Flow::Stop };
         }
         if self.with_documents {
-            self.held.extend(piece.document.map(ToOwned::to_owned));
+            self.held.extend(chunk.document.map(ToOwned::to_owned));
         }
-        sink(Piece { document: None, ..piece })
+        sink(OutputChunk { document: None, ..chunk })
     }
 }
 
@@ -183,10 +183,10 @@ mod tests {
 
     use super::*;
 
-    /// A model that sends the given pieces and then ends as scripted.
+    /// A model that sends the given chunks and then ends as scripted.
     struct Scripted {
         name: &'static str,
-        pieces: Vec<&'static str>,
+        chunks: Vec<&'static str>,
         failure: Option<FailureKind>,
         asked: Mutex<u32>,
     }
@@ -204,15 +204,19 @@ mod tests {
             Ok(())
         }
 
-        fn converse(&self, _: &ModelRequest, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Completion, Failure> {
+        fn converse(
+            &self,
+            _: &ModelRequest,
+            sink: &mut dyn FnMut(OutputChunk<'_>) -> Flow,
+        ) -> Result<Completion, Failure> {
             *self.asked.lock().unwrap() += 1;
-            for text in &self.pieces {
-                sink(Piece { text, ..Piece::KEEP_ALIVE });
+            for text in &self.chunks {
+                sink(OutputChunk { text, ..OutputChunk::KEEP_ALIVE });
             }
             match self.failure {
                 Some(kind) => Err(Failure::new(kind, self.name, "scripted")),
                 None => Ok(Completion {
-                    text: self.pieces.concat(),
+                    text: self.chunks.concat(),
                     reasoning: None,
                     model: self.name.to_owned(),
                     finish_reason: "stop".to_owned(),
@@ -223,8 +227,8 @@ mod tests {
         }
     }
 
-    fn scripted(name: &'static str, pieces: &[&'static str], failure: Option<FailureKind>) -> std::sync::Arc<Scripted> {
-        std::sync::Arc::new(Scripted { name, pieces: pieces.to_vec(), failure, asked: Mutex::new(0) })
+    fn scripted(name: &'static str, chunks: &[&'static str], failure: Option<FailureKind>) -> std::sync::Arc<Scripted> {
+        std::sync::Arc::new(Scripted { name, chunks: chunks.to_vec(), failure, asked: Mutex::new(0) })
     }
 
     fn guarded(model: &std::sync::Arc<Scripted>) -> Guarded {
@@ -266,9 +270,9 @@ mod tests {
             (&[], FailureKind::Cancelled),
             (&["吉"], FailureKind::OutcomeUnknown),
         ];
-        for (pieces, kind) in cases {
+        for (chunks, kind) in cases {
             let second = scripted("second", &["x"], None);
-            let models = Models::new(guarded(&scripted("first", pieces, Some(kind))), Some(guarded(&second)));
+            let models = Models::new(guarded(&scripted("first", chunks, Some(kind))), Some(guarded(&second)));
             let asked = ask(&models, None);
             assert_eq!((asked.provider, asked.failover.is_none()), ("first", true), "{kind}");
             assert_eq!(*second.asked.lock().unwrap(), 0, "{kind}");

@@ -3,7 +3,7 @@
 //! Connects the built-in interpreter to the trait. It cannot hold a conversation, and says so in a request without a
 //! hexagram.
 
-use super::{Completion, Flow, LanguageModel, ModelRequest, Piece, builtin};
+use super::{Completion, Flow, LanguageModel, ModelRequest, OutputChunk, builtin};
 use crate::providers::{Failure, FailureKind};
 
 /// The driver's name in the configuration.
@@ -26,11 +26,16 @@ impl LanguageModel for Offline {
         MODEL
     }
 
-    fn converse(&self, request: &ModelRequest, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Completion, Failure> {
+    fn converse(
+        &self,
+        request: &ModelRequest,
+        sink: &mut dyn FnMut(OutputChunk<'_>) -> Flow,
+    ) -> Result<Completion, Failure> {
         let text = request.reading.as_ref().map_or_else(|| NO_CONVERSATION.to_owned(), builtin::interpret);
-        let mut is_heard = |text| sink(Piece { text, model: MODEL, ..Piece::KEEP_ALIVE }) == Flow::Continue;
-        let went_on = if request.stream { paragraphs(&text).all(is_heard) } else { is_heard(&text) };
-        if !went_on {
+        let mut is_continued =
+            |text| sink(OutputChunk { text, model: MODEL, ..OutputChunk::KEEP_ALIVE }) == Flow::Continue;
+        let has_finished = if request.stream { paragraphs(&text).all(is_continued) } else { is_continued(&text) };
+        if !has_finished {
             return Err(Failure::new(FailureKind::Cancelled, NAME, "cancelled"));
         }
         Ok(Completion {
@@ -64,22 +69,22 @@ mod tests {
     #[test]
     fn the_chunks_add_up_to_the_text() {
         let text = "一\n\n二\n三";
-        let pieces: Vec<&str> = paragraphs(text).collect();
-        assert_eq!(pieces.concat(), text);
-        assert_eq!(pieces, ["一\n", "\n", "二\n", "三"]);
+        let chunks: Vec<&str> = paragraphs(text).collect();
+        assert_eq!(chunks.concat(), text);
+        assert_eq!(chunks, ["一\n", "\n", "二\n", "三"]);
     }
 
     #[test]
     fn explains_itself_without_a_hexagram() {
-        let mut pieces = String::new();
-        let mut sink = |piece: Piece<'_>| {
-            pieces.push_str(piece.text);
+        let mut chunks = String::new();
+        let mut sink = |chunk: OutputChunk<'_>| {
+            chunks.push_str(chunk.text);
             Flow::Continue
         };
         let completion = Offline.converse(&request(true), &mut sink).unwrap();
         assert_eq!(completion.text, NO_CONVERSATION);
         assert_eq!((completion.model.as_str(), completion.finish_reason.as_str()), ("builtin-1", "stop"));
-        assert_eq!(pieces, completion.text);
+        assert_eq!(chunks, completion.text);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::chat::{Assembly, Document, TOO_LARGE, strip_byte_order_mark};
 use super::form::StartedResponse;
 use super::retry::{self, RetryHints};
 use super::streamed::StreamedResponse;
-use super::{Completion, Flow, LanguageModel, ModelRequest, Piece, form, refusal};
+use super::{Completion, Flow, LanguageModel, ModelRequest, OutputChunk, form, refusal};
 use crate::providers::client::{BaseUrl, CANCELLATION_POLL, Client, HttpResponse, Limits, Post};
 use crate::providers::nonce::random_hex;
 use crate::providers::{Failure, FailureKind, clean_code};
@@ -120,7 +120,7 @@ impl OpenAi {
         &self,
         request: &ModelRequest,
         started: Instant,
-        sink: &mut dyn FnMut(Piece<'_>) -> Flow,
+        sink: &mut dyn FnMut(OutputChunk<'_>) -> Flow,
     ) -> Result<HttpResponse, Failure> {
         let endpoint = BaseUrl::parse(NAME, &self.settings.base_url)?;
         let body = self.body(request, &endpoint);
@@ -134,7 +134,7 @@ impl OpenAi {
         wait(pause, sink)?;
         if !first.failure.is_certainly_not_accepted() {
             // The sink was asked just before, so its decision is ignored.
-            sink(Piece { has_lost_attempt: true, ..Piece::KEEP_ALIVE });
+            sink(OutputChunk { has_lost_attempt: true, ..OutputChunk::KEEP_ALIVE });
         }
         self.send(request, &endpoint, &body, started).map_err(|second| *second.failure)
     }
@@ -225,7 +225,7 @@ impl OpenAi {
     fn read_whole(
         &self,
         begun: StartedResponse,
-        sink: &mut dyn FnMut(Piece<'_>) -> Flow,
+        sink: &mut dyn FnMut(OutputChunk<'_>) -> Flow,
     ) -> Result<Completion, Failure> {
         let body = begun.rest.read_all(begun.first, self.settings.max_response_bytes).map_err(|failure| {
             let kind = if failure.code == TOO_LARGE { FailureKind::Unusable } else { failure.kind };
@@ -238,7 +238,7 @@ impl OpenAi {
         let document = std::str::from_utf8(&body).ok().map(|text| strip_byte_order_mark(text).trim());
         let reasoning = completion.reasoning.as_deref().unwrap_or_default();
         let (text, model) = (completion.text.as_str(), completion.model.as_str());
-        match sink(Piece { text, reasoning, document, is_whole: true, model, ..Piece::KEEP_ALIVE }) {
+        match sink(OutputChunk { text, reasoning, document, is_whole: true, model, ..OutputChunk::KEEP_ALIVE }) {
             Flow::Continue => Ok(completion),
             Flow::Stop => Err(Failure::new(FailureKind::Cancelled, NAME, "cancelled")),
         }
@@ -247,7 +247,7 @@ impl OpenAi {
     fn read_stream(
         &self,
         begun: StartedResponse,
-        sink: &mut dyn FnMut(Piece<'_>) -> Flow,
+        sink: &mut dyn FnMut(OutputChunk<'_>) -> Flow,
     ) -> Result<Completion, Failure> {
         let mut streamed = StreamedResponse::new(self.settings.max_response_bytes);
         match read_into(&mut streamed, begun, sink) {
@@ -258,11 +258,11 @@ impl OpenAi {
 }
 
 /// Waits, and checks at intervals if the caller still listens.
-fn wait(pause: Duration, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<(), Failure> {
+fn wait(pause: Duration, sink: &mut dyn FnMut(OutputChunk<'_>) -> Flow) -> Result<(), Failure> {
     let begun = Instant::now();
     loop {
         std::thread::sleep(pause.saturating_sub(begun.elapsed()).min(CANCELLATION_POLL));
-        if sink(Piece::KEEP_ALIVE) == Flow::Stop {
+        if sink(OutputChunk::KEEP_ALIVE) == Flow::Stop {
             return Err(Failure::new(FailureKind::Cancelled, NAME, "cancelled"));
         }
         if begun.elapsed() >= pause {
@@ -274,13 +274,13 @@ fn wait(pause: Duration, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<(), 
 fn read_into(
     streamed: &mut StreamedResponse,
     begun: StartedResponse,
-    sink: &mut dyn FnMut(Piece<'_>) -> Flow,
+    sink: &mut dyn FnMut(OutputChunk<'_>) -> Flow,
 ) -> Result<(), Failure> {
     streamed.take(&begun.first, sink)?;
-    let mut pieces = begun.rest;
+    let mut chunks = begun.rest;
     let mut buffer = [0_u8; BUFFER_BYTES];
     while !streamed.is_done() {
-        match pieces.read(&mut buffer) {
+        match chunks.read(&mut buffer) {
             Ok(0) => break,
             Ok(count) => streamed.take(&buffer[..count], sink)?,
             Err(_) if streamed.has_whole_text() => break,
@@ -299,7 +299,11 @@ impl LanguageModel for OpenAi {
         &self.settings.model
     }
 
-    fn converse(&self, request: &ModelRequest, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Completion, Failure> {
+    fn converse(
+        &self,
+        request: &ModelRequest,
+        sink: &mut dyn FnMut(OutputChunk<'_>) -> Flow,
+    ) -> Result<Completion, Failure> {
         let started = Instant::now();
         let answer = self.open(request, started, sink)?;
         let request_id = request_id(&answer).and_then(clean_code);
@@ -349,14 +353,14 @@ fn request_id(answer: &HttpResponse) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ChatMessage, Role};
+    use super::super::{ModelMessage, Role};
     use super::*;
 
     fn request(stream: bool) -> ModelRequest {
         ModelRequest {
             trace_id: "4bf92f3577b34da6a3ce929d0e0e4736".into(),
             user_reference: "u-1".into(),
-            messages: vec![ChatMessage { role: Role::User, content: "问".into() }],
+            messages: vec![ModelMessage { role: Role::User, content: "问".into() }],
             stream,
             temperature: Some(0.5),
             max_tokens: Some(800),

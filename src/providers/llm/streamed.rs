@@ -6,7 +6,7 @@
 use super::chat::{AddedContent, Assembly, TOO_LARGE, error_in};
 use super::event_stream::{Event, EventStream, TooLong};
 use super::openai::NAME;
-use super::{Completion, Flow, Piece, TokenUsage};
+use super::{Completion, Flow, OutputChunk, TokenUsage};
 use crate::providers::{Failure, FailureKind};
 
 /// Bytes of a stream for each byte of the answer: a chunk with one word has several hundred bytes.
@@ -32,7 +32,7 @@ impl StreamedResponse {
     }
 
     /// Adds the next bytes and passes each chunk to `sink`, an empty one as a keep-alive.
-    pub(super) fn take(&mut self, bytes: &[u8], sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<(), Failure> {
+    pub(super) fn take(&mut self, bytes: &[u8], sink: &mut dyn FnMut(OutputChunk<'_>) -> Flow) -> Result<(), Failure> {
         self.bytes_left = self.bytes_left.checked_sub(bytes.len()).ok_or_else(too_much)?;
         let events = self.events.push(bytes).map_err(too_long)?;
         self.take_events(events, sink)
@@ -42,7 +42,7 @@ impl StreamedResponse {
     pub(super) fn finish(
         mut self,
         requested_model: &str,
-        sink: &mut dyn FnMut(Piece<'_>) -> Flow,
+        sink: &mut dyn FnMut(OutputChunk<'_>) -> Flow,
     ) -> Result<Completion, Failure> {
         let events = self.events.finish().map_err(too_long)?;
         // A partial line at the end of a truncated stream cannot be parsed, and truncation is the fault to report.
@@ -52,7 +52,9 @@ impl StreamedResponse {
         }
         let AddedContent { text, reasoning, .. } = self.assembly.flush();
         let is_empty = text.is_empty() && reasoning.is_empty();
-        if !is_empty && sink(Piece { text: &text, reasoning: &reasoning, ..Piece::KEEP_ALIVE }) == Flow::Stop {
+        if !is_empty
+            && sink(OutputChunk { text: &text, reasoning: &reasoning, ..OutputChunk::KEEP_ALIVE }) == Flow::Stop
+        {
             return Err(cancelled().with_usage(self.usage()));
         }
         self.assembly.complete(requested_model)
@@ -73,18 +75,22 @@ impl StreamedResponse {
         self.assembly.has_whole_text()
     }
 
-    fn take_events(&mut self, events: Vec<Event>, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<(), Failure> {
+    fn take_events(
+        &mut self,
+        events: Vec<Event>,
+        sink: &mut dyn FnMut(OutputChunk<'_>) -> Flow,
+    ) -> Result<(), Failure> {
         for event in events {
             let flow = match event {
                 Event::Data(_) | Event::Error(_) if self.assembly.is_done() => break,
-                Event::Data(data) if data.trim().is_empty() => sink(Piece::KEEP_ALIVE),
+                Event::Data(data) if data.trim().is_empty() => sink(OutputChunk::KEEP_ALIVE),
                 Event::Data(data) => {
                     let AddedContent { text, reasoning, is_document } = self.assembly.add_event(&data)?;
                     let document = is_document.then_some(data.as_str());
-                    sink(Piece { text: &text, reasoning: &reasoning, document, ..Piece::KEEP_ALIVE })
+                    sink(OutputChunk { text: &text, reasoning: &reasoning, document, ..OutputChunk::KEEP_ALIVE })
                 }
                 Event::Error(data) => return Err(error_in(&data)),
-                Event::Comment => sink(Piece::KEEP_ALIVE),
+                Event::Comment => sink(OutputChunk::KEEP_ALIVE),
             };
             if flow == Flow::Stop {
                 return Err(cancelled());
@@ -118,14 +124,14 @@ mod tests {
     const LARGEST: usize = 1 << 20;
 
     /// Returns the text passed on, and the outcome.
-    fn replay<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, largest: usize) -> (String, Result<Completion, Failure>) {
+    fn replay<'a>(chunks: impl IntoIterator<Item = &'a [u8]>, largest: usize) -> (String, Result<Completion, Failure>) {
         let mut text = String::new();
-        let mut sink = |piece: Piece<'_>| {
-            text.push_str(piece.text);
+        let mut sink = |chunk: OutputChunk<'_>| {
+            text.push_str(chunk.text);
             Flow::Continue
         };
         let mut answer = StreamedResponse::new(largest);
-        let taken = pieces.into_iter().try_for_each(|piece| answer.take(piece, &mut sink));
+        let taken = chunks.into_iter().try_for_each(|chunk| answer.take(chunk, &mut sink));
         let result = taken.and_then(|()| answer.finish("asked-for", &mut sink));
         (text, result)
     }

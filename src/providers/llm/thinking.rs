@@ -36,9 +36,9 @@ pub(super) struct Separated {
 
 impl ThinkingFilter {
     /// Adds a chunk and returns the new text. The start of a possible tag is held back.
-    pub(super) fn push(&mut self, piece: &str) -> Separated {
+    pub(super) fn push(&mut self, chunk: &str) -> Separated {
         let mut found = Separated::default();
-        let mut rest = piece.to_owned();
+        let mut rest = chunk.to_owned();
         loop {
             match &mut self.0 {
                 Part::Beginning(held) => {

@@ -1,11 +1,11 @@
-//! The prompt: our instructions, and the user's words as data apart from them.
+//! The prompt: our instructions, and separately the user's words as data.
 
 use serde_json::json;
 
 use super::question::Question;
 use crate::{
     domain::divination::hexagram::Facts,
-    providers::llm::{ChatMessage, Role, builtin::Reading},
+    providers::llm::{ModelMessage, Role, builtin::Reading},
     types::{JsonText, Locale},
 };
 
@@ -16,7 +16,7 @@ const CHINESE: &str = include_str!("../../../../assets/prompts/interpretation.zh
 const ENGLISH: &str = include_str!("../../../../assets/prompts/interpretation.en.txt");
 
 /// Returns the instructions as system message, and question, casting and computed structure as one JSON user message.
-pub(super) fn messages(question: &Question, facts: &Facts) -> Vec<ChatMessage> {
+pub(super) fn messages(question: &Question, facts: &Facts) -> Vec<ModelMessage> {
     let instructions = match question.locale {
         Locale::Chinese => CHINESE,
         Locale::English => ENGLISH,
@@ -28,12 +28,12 @@ pub(super) fn messages(question: &Question, facts: &Facts) -> Vec<ChatMessage> {
         "structure": facts.described(question.locale),
     });
     vec![
-        ChatMessage { role: Role::System, content: instructions.trim().to_owned() },
-        ChatMessage { role: Role::User, content: data.to_string() },
+        ModelMessage { role: Role::System, content: instructions.trim().to_owned() },
+        ModelMessage { role: Role::User, content: data.to_string() },
     ]
 }
 
-/// Returns the same for the offline interpreter, which reads the structure itself.
+/// Returns the same data for the offline interpreter, which computes the structure itself.
 pub(super) fn reading(question: &Question, facts: &Facts) -> Reading {
     Reading {
         locale: question.locale,

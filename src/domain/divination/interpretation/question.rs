@@ -6,7 +6,7 @@ use crate::types::{JsonText, Locale};
 #[derive(Clone, Debug)]
 pub struct Question {
     pub question_type: Option<String>,
-    /// Empty if the user asked about nothing but the hexagram.
+    /// Empty if the user asked about the hexagram alone.
     pub question: String,
     pub divination_data: Option<JsonText<'static>>,
     pub locale: Locale,

@@ -10,7 +10,7 @@ use crate::{
     domain::{
         Each,
         divination::{
-            budget::{self, CallUsage},
+            budget,
             model_calls::{CallStatus, Outcome},
         },
         identity::users,
@@ -46,12 +46,12 @@ pub struct CallRecord {
     pub model: String,
     pub prompt_version: String,
     pub result: Option<String>,
-    /// As counted by the provider, if it reported usage.
+    /// The usage that the provider reported, if any.
     pub prompt_tokens: Option<i64>,
     pub completion_tokens: Option<i64>,
     /// The cost by the price list, if tokens and price are known.
     pub cost: Option<MicroAmount>,
-    /// The failure of the first model, if the failover model was called.
+    /// The failure of the primary model, if the fallback was called.
     pub failover: Option<String>,
     pub first_token_ms: Option<i64>,
     pub duration_ms: Option<i64>,
@@ -62,7 +62,7 @@ pub struct CallRecord {
     pub finish_reason: Option<String>,
 }
 
-/// A record as it is written before the call.
+/// A record as written before the call.
 pub(super) struct NewRecord {
     pub trace_id: String,
     pub user: UserId,
@@ -185,7 +185,7 @@ pub fn position_and_status_in(tx: &Read<'_>, trace_id: &str) -> Result<Option<(i
     tx.first(sql, [trace_id], |row| Ok((row.get(0)?, row.get_parsed(1, CallStatus::from_name)?)))
 }
 
-/// Deletes a record. The answer of a call that still runs is then dropped.
+/// Deletes a record. The answer of a call that is still running is then dropped.
 pub fn delete_in(tx: &Write<'_>, trace_id: &str) -> Result<()> {
     tx.execute("delete from interpretations where trace_id = ?1", [trace_id]).map(drop)
 }
@@ -233,8 +233,8 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     })
 }
 
-/// Deletes finished records beyond the user's newest `kept`, except those of sessions. Deletes a few at a time, since
-/// each new record makes one surplus record at most.
+/// Deletes finished records beyond the user's newest `kept`, except those of sessions, a few at a time: each new record
+/// adds at most one surplus record.
 pub(super) fn delete_surplus_in(tx: &Write<'_>, user: UserId, kept: u32) -> Result<()> {
     tx.execute(
         "delete from interpretations where id in (select id from interpretations where user_id = ?1 \
@@ -295,20 +295,15 @@ pub(super) fn finish_in(tx: &Write<'_>, trace_id: &str, outcome: &Outcome) -> Re
     )
 }
 
-/// Marks running calls as interrupted, counts their usage, and returns their number.
+/// Marks running calls as interrupted, counts them, and returns their number.
 pub fn close_interrupted_in(tx: &Write<'_>, zone: &TimeZone) -> Result<usize> {
-    let closed = tx.all(
+    budget::count_interrupted_in(
+        tx,
+        zone,
+        CALL_KIND,
         "update interpretations set status = 'interrupted', error_class = 'interrupted', finished_at = ?1 \
          where status = 'running' returning provider, model, created_at",
-        [tx.now.0],
-        |row| Ok((row.get(0)?, row.get(1)?, Timestamp(row.get(2)?))),
-    )?;
-    let count = closed.len();
-    for (provider, model, created_at) in closed {
-        let usage = CallUsage::interrupted(CALL_KIND, provider, model);
-        budget::count_in(tx, &zone.today(created_at).to_string(), &usage)?;
-    }
-    Ok(count)
+    )
 }
 
 fn record_of(row: &Row<'_>) -> rusqlite::Result<CallRecord> {

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use super::outcome::ModelCaller;
 use crate::{
     domain::moderation::{self, Moderation, Refusal},
-    providers::llm::{Flow, ModelRequest, Piece, keep_answer_only},
+    providers::llm::{Flow, ModelRequest, OutputChunk, keep_answer_only},
     types::UserId,
 };
 
@@ -76,31 +76,31 @@ impl<'run> AnswerScreen<'run> {
     }
 
     /// Adds a chunk and releases the screened ones.
-    pub(super) fn push(&mut self, piece: Piece<'_>, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Flow {
+    pub(super) fn push(&mut self, chunk: OutputChunk<'_>, sink: &mut dyn FnMut(OutputChunk<'_>) -> Flow) -> Flow {
         if self.user.is_none() {
-            return sink(piece);
+            return sink(chunk);
         }
-        let document = piece.document.filter(|_| self.with_documents);
-        if piece.text.is_empty() && document.is_none() {
-            return sink(Piece::KEEP_ALIVE);
+        let document = chunk.document.filter(|_| self.with_documents);
+        if chunk.text.is_empty() && document.is_none() {
+            return sink(OutputChunk::KEEP_ALIVE);
         }
-        let reasoning = if self.with_documents { piece.reasoning } else { "" };
+        let reasoning = if self.with_documents { chunk.reasoning } else { "" };
         self.unscreened.push_str(reasoning);
-        self.unscreened.push_str(piece.text);
+        self.unscreened.push_str(chunk.text);
         let held = HeldChunk {
-            text: piece.text.to_owned(),
+            text: chunk.text.to_owned(),
             reasoning: reasoning.to_owned(),
             document: document.map(keep_answer_only),
-            is_whole: piece.is_whole,
-            model: piece.model.to_owned(),
+            is_whole: chunk.is_whole,
+            model: chunk.model.to_owned(),
         };
         self.held_bytes += held.bytes();
         self.held.push_back(held);
-        self.release_screened(piece.is_whole || self.held_bytes > MAX_HELD, sink)
+        self.release_screened(chunk.is_whole || self.held_bytes > MAX_HELD, sink)
     }
 
     /// Screens and releases the rest of a complete answer.
-    pub(super) fn finish(&mut self, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Flow {
+    pub(super) fn finish(&mut self, sink: &mut dyn FnMut(OutputChunk<'_>) -> Flow) -> Flow {
         if self.held.is_empty() { Flow::Continue } else { self.release_screened(true, sink) }
     }
 
@@ -109,11 +109,11 @@ impl<'run> AnswerScreen<'run> {
         self.refusal
     }
 
-    fn release_screened(&mut self, is_complete: bool, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Flow {
+    fn release_screened(&mut self, is_complete: bool, sink: &mut dyn FnMut(OutputChunk<'_>) -> Flow) -> Flow {
         let mut segment = Segment::next(&self.unscreened, is_complete);
         if segment.is_none() && !is_complete {
             // The sink must be able to report a disconnected client also while nothing can be released.
-            return sink(Piece::KEEP_ALIVE);
+            return sink(OutputChunk::KEEP_ALIVE);
         }
         // The external moderator is called once for all available sentences. The word list screens each on its own, as
         // in a slow stream.
@@ -145,13 +145,13 @@ impl<'run> AnswerScreen<'run> {
         true
     }
 
-    fn hold_first(&mut self, piece: HeldChunk) {
-        self.held_bytes += piece.bytes();
-        self.held.push_front(piece);
+    fn hold_first(&mut self, chunk: HeldChunk) {
+        self.held_bytes += chunk.bytes();
+        self.held.push_front(chunk);
     }
 
     /// Releases the held chunks that are screened. A chunk without a document can be released in parts.
-    fn release(&mut self, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Flow {
+    fn release(&mut self, sink: &mut dyn FnMut(OutputChunk<'_>) -> Flow) -> Flow {
         while let Some(mut held) = self.held.pop_front() {
             self.held_bytes -= held.bytes();
             if held.length() > self.screened {
@@ -165,7 +165,8 @@ impl<'run> AnswerScreen<'run> {
             self.screened -= held.length();
             let HeldChunk { text, reasoning, document, is_whole, model } = &held;
             let document = document.as_deref();
-            if sink(Piece { text, reasoning, document, is_whole: *is_whole, model, ..Piece::KEEP_ALIVE }) == Flow::Stop
+            if sink(OutputChunk { text, reasoning, document, is_whole: *is_whole, model, ..OutputChunk::KEEP_ALIVE })
+                == Flow::Stop
             {
                 return Flow::Stop;
             }

@@ -9,7 +9,7 @@ use crate::{
     error::Result,
     providers::{
         Failure, FailureKind,
-        llm::{Completion, ModelRequest, Piece, TokenUsage, offline},
+        llm::{Completion, ModelRequest, OutputChunk, TokenUsage, offline},
     },
     store::Write,
     types::{MicroAmount, UserId, milliseconds, named_enum},
@@ -117,14 +117,14 @@ struct ModelProgress {
 }
 
 impl StreamProgress {
-    pub(super) fn record(&mut self, piece: Piece<'_>, begun: Instant) {
-        if !piece.text.is_empty() {
+    pub(super) fn record(&mut self, chunk: OutputChunk<'_>, begun: Instant) {
+        if !chunk.text.is_empty() {
             self.first_token.get_or_insert_with(|| begun.elapsed());
         }
-        let model = if piece.is_from_fallback { &mut self.failover_model } else { &mut self.first_model };
-        model.bytes += (piece.text.len() + piece.reasoning.len()) as u64;
-        model.tokens += budget::estimate_tokens(piece.text) + budget::estimate_tokens(piece.reasoning);
-        model.broken_attempts += u64::from(piece.has_lost_attempt);
+        let model = if chunk.is_from_fallback { &mut self.failover_model } else { &mut self.first_model };
+        model.bytes += (chunk.text.len() + chunk.reasoning.len()) as u64;
+        model.tokens += budget::estimate_tokens(chunk.text) + budget::estimate_tokens(chunk.reasoning);
+        model.broken_attempts += u64::from(chunk.has_lost_attempt);
     }
 }
 

@@ -17,7 +17,7 @@ use crate::{
     error::{Code, Error, Result},
     providers::{
         Failure, FailureKind,
-        llm::{Flow, ModelRequest, Piece, models::ModelReply},
+        llm::{Flow, ModelRequest, OutputChunk, models::ModelReply},
     },
     store::Write,
     types::{UserId, hex, random_hex},
@@ -49,7 +49,7 @@ pub fn run(
     calls: &ModelCalls,
     caller: ModelCaller,
     request: ModelRequest,
-    sink: &mut dyn FnMut(Piece<'_>) -> Flow,
+    sink: &mut dyn FnMut(OutputChunk<'_>) -> Flow,
 ) -> CallReport {
     let request = ModelRequest { time_left: Some(calls.core.config.llm.total_timeout), ..request };
     let begun = Instant::now();
@@ -84,14 +84,14 @@ fn call_model(
     request: &ModelRequest,
     begun: Instant,
     progress: &mut StreamProgress,
-    sink: &mut dyn FnMut(Piece<'_>) -> Flow,
+    sink: &mut dyn FnMut(OutputChunk<'_>) -> Flow,
 ) -> ModelResponse {
     let mut screen = AnswerScreen::new(&calls.moderation, caller, request);
-    let ModelReply { provider, model, failover, result } = match sink(Piece::KEEP_ALIVE) {
+    let ModelReply { provider, model, failover, result } = match sink(OutputChunk::KEEP_ALIVE) {
         Flow::Stop => calls.models.not_called(Failure::new(FailureKind::Cancelled, calls.models.name(), NOT_CALLED)),
-        Flow::Continue => calls.models.converse(|| calls.core.clock.now().0, request, &mut |piece| {
-            progress.record(piece, begun);
-            screen.push(piece, sink)
+        Flow::Continue => calls.models.converse(|| calls.core.clock.now().0, request, &mut |chunk| {
+            progress.record(chunk, begun);
+            screen.push(chunk, sink)
         }),
     };
     let duration = begun.elapsed();

@@ -4,7 +4,7 @@ use super::{CallReport, ModelCaller, ModelCalls, new_trace_id, run};
 use crate::{
     domain::divination::hexagram,
     error::Result,
-    providers::llm::{ChatMessage, Flow, ModelRequest, Role, builtin::Reading},
+    providers::llm::{Flow, ModelMessage, ModelRequest, Role, builtin::Reading},
     types::Locale,
 };
 
@@ -18,7 +18,7 @@ pub fn make(calls: &ModelCalls) -> Result<CallReport> {
     let (locale, settings) = (Locale::English, &calls.core.config.llm);
     let request = ModelRequest {
         trace_id: new_trace_id()?,
-        messages: vec![ChatMessage { role: Role::User, content: QUESTION.to_owned() }],
+        messages: vec![ModelMessage { role: Role::User, content: QUESTION.to_owned() }],
         stream: true,
         temperature: settings.temperature,
         max_tokens: Some(settings.max_tokens.min(MAX_TOKENS)),

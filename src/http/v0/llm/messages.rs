@@ -1,4 +1,4 @@
-//! The parameters of a chat completion: the messages, and the sampling options.
+//! The parameters of a chat completion: messages and sampling options.
 
 use serde_json::{Value, json};
 
@@ -9,12 +9,12 @@ use crate::{
         body::RawValue,
         params::{Parameter, Rules, half_pair, text, whole_number},
     },
-    providers::llm::{ChatMessage, Role},
+    providers::llm::{ModelMessage, Role},
     types::{clean, clean_as_sent},
 };
 
-/// The turns of a conversation.
-pub struct Messages(pub Vec<ChatMessage>);
+/// The messages of a conversation.
+pub struct Messages(pub Vec<ModelMessage>);
 
 impl Parameter for Messages {
     fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
@@ -55,7 +55,7 @@ impl Parameter for Messages {
     }
 }
 
-/// The JSON of a body, or of a text in a query or a form.
+/// Returns the JSON of a body, or of a text in a query or a form.
 fn document(value: &RawValue<'_>) -> Result<Value, Fault> {
     match value {
         RawValue::Json(raw) if raw.get().starts_with(['[', '{']) => {
@@ -65,12 +65,12 @@ fn document(value: &RawValue<'_>) -> Result<Value, Fault> {
     }
 }
 
-/// Returns true for a message that instructs the model, which is the server's part.
+/// Returns true for a message that instructs the model, which only the server may do.
 fn is_instruction(item: &Value) -> bool {
     matches!(item["role"].as_str(), Some("system" | "developer"))
 }
 
-fn message(item: &Value, limit: usize) -> Result<ChatMessage, Fault> {
+fn message(item: &Value, limit: usize) -> Result<ModelMessage, Fault> {
     let role = match item["role"].as_str().ok_or_else(shape)? {
         "user" => Role::User,
         "assistant" => Role::Assistant,
@@ -85,15 +85,15 @@ fn message(item: &Value, limit: usize) -> Result<ChatMessage, Fault> {
     let cleaned = if role == Role::User { clean } else { clean_as_sent };
     match cleaned(&content, limit)? {
         content if content.is_empty() => Err(Fault::new(FieldCode::Required, "must have no empty messages")),
-        content => Ok(ChatMessage { role, content }),
+        content => Ok(ModelMessage { role, content }),
     }
 }
 
-/// A part of a content that comes in parts: texts are taken, pictures and links to them are not.
+/// Returns the text of a content part. Images and links to images are rejected.
 fn part(part: &Value) -> Result<&str, Fault> {
     match (part["type"].as_str(), part["text"].as_str()) {
         (Some("text"), Some(text)) => Ok(text),
-        _ => Err(Fault::new(FieldCode::NotAllowed, "must have texts as content")),
+        _ => Err(Fault::new(FieldCode::NotAllowed, "must have text content")),
     }
 }
 
@@ -119,7 +119,7 @@ impl Parameter for Temperature {
     }
 }
 
-/// The most tokens of an answer.
+/// The maximum number of tokens of an answer.
 pub struct MaxTokens(pub u32);
 
 impl Parameter for MaxTokens {
