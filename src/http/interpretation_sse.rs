@@ -43,7 +43,7 @@ pub struct Interpretation {
     status: &'static str,
     #[schema(example = "水雷屯：万事起头难……")]
     result: Option<String>,
-    /// `stop`, or `length` when the limit of tokens cut the result; null if unknown.
+    /// `stop`, or `length` if the token limit cut the result; null if unknown.
     #[schema(example = "stop")]
     finish_reason: Option<String>,
     /// The provider; `builtin` is the offline interpreter.
@@ -97,7 +97,7 @@ where
     sender.send("meta", &json!({ "traceId": trace_id, "provider": models.name(), "model": models.model() }));
     let outcome = with_cancellation(sender.cancellation_check(), || {
         run(&mut |text| {
-            // An empty piece only checks the connection.
+            // An empty chunk only checks the connection.
             let is_open = sender.is_open() && (text.is_empty() || sender.send("delta", &json!({ "text": text })));
             if is_open { Flow::Continue } else { Flow::Stop }
         })

@@ -64,7 +64,7 @@ impl RequestMeta {
         }
     }
 
-    /// Stands in for the facts of a request whose own are missing.
+    /// Replaces missing metadata of a request.
     pub fn unknown() -> Self {
         Self::new(String::new(), IpAddr::from([0; 4]), Instant::now(), &HeaderMap::new())
     }
@@ -94,7 +94,7 @@ pub enum Caller {
 }
 
 impl Caller {
-    /// Returns a name that no other caller has, or `None` for anonymous callers.
+    /// Returns a unique name of the caller, or `None` for anonymous callers.
     pub fn name(&self) -> Option<String> {
         match self {
             Self::Anonymous => None,
@@ -128,7 +128,7 @@ impl IdempotencyHeader {
     }
 }
 
-/// Returns a function that builds the audit event of an administrator's request from what is known when it is called.
+/// Returns a function that builds the audit event of an administrator's request from the facts known when it is called.
 pub fn audit_event(meta: &Arc<RequestMeta>, actor: String, action: String) -> DescribeEvent {
     let meta = Arc::clone(meta);
     Arc::new(move |outcome| AuditEvent {

@@ -1,7 +1,7 @@
 //! The token of a request: `Authorization`, with or without `Bearer`, or one of the headers in `auth.token_headers`.
 //!
-//! The query string never carries a token, because addresses end up in logs. Values that cannot be tokens, such as the
-//! `null` of an app that has none, give way to a header that holds one.
+//! The query string never contains a token, because URLs end up in logs. A value that cannot be a token, such as the
+//! `null` of an app without one, is ignored in favour of a header with a token.
 
 use std::{iter, ops::RangeInclusive};
 
@@ -13,7 +13,7 @@ use crate::{
 };
 
 const SCHEME: &str = "bearer";
-/// Characters of a token, with room for other kinds.
+/// Maximum characters of a token, longer than all kinds in use.
 const TOKEN_LENGTH: RangeInclusive<usize> = 32..=128;
 
 /// Returns the token that the client sent, valid or not.
@@ -31,12 +31,12 @@ pub fn request_token<'request>(headers: &'request HeaderMap, auth: &Auth) -> Opt
 }
 
 /// Returns true if the token came in another header than `Authorization`. Shared caches do not know that such a
-/// response belongs to one user.
+/// response belongs to a user.
 pub fn is_hidden_from_caches(headers: &HeaderMap, auth: &Auth) -> bool {
     !headers.contains_key(header::AUTHORIZATION) && auth.token_headers.iter().any(|name| headers.contains_key(name))
 }
 
-/// Returns the error for a caller who must sign in. It says how a token is sent, and not what is wrong with this one.
+/// Returns the error for a caller who must sign in. It says how to send a token, and not why this one is invalid.
 #[cold]
 pub fn unauthenticated(headers: &HeaderMap, auth: &Auth) -> Error {
     let sent = if request_token(headers, auth).is_some() {

@@ -1,4 +1,4 @@
-//! Ends a stream when its caller's token is revoked, by signing out, by another device or with the account.
+//! Ends a stream when its caller's token is revoked: by sign-out, by another device, or with the account.
 //!
 //! The guard checks once at the start of a request, but a stream runs for minutes.
 

@@ -17,7 +17,7 @@ use crate::{
 };
 
 parameters! {
-    Publish(fields) {
+    PublishRelease(fields) {
         version: AppVersion = fields.required("version", "The version, such as `2.3.1`.");
         version_code: VersionCode = fields.required("versionCode", "Build number. Releases are ordered by it.");
         platform: Option<Platform> = fields.optional("platform", "Platform of the release. Default: all.");
@@ -26,13 +26,13 @@ parameters! {
         download_url: Option<DownloadUrl> = fields.optional("downloadUrl", "Download URL.");
     }
 
-    List(fields) {
+    ListReleases(fields) {
         page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Releases per page.");
     }
 }
 
-pub async fn publish(context: RequestContext, publish: Publish) -> Result<Created<AppRelease>> {
+pub async fn publish(context: RequestContext, publish: PublishRelease) -> Result<Created<AppRelease>> {
     let draft = ReleaseDraft {
         version: publish.version,
         version_code: publish.version_code.0,
@@ -44,7 +44,7 @@ pub async fn publish(context: RequestContext, publish: Publish) -> Result<Create
     Ok(Created(context.committed(releases::publish(&context.app, draft)).await?.into()))
 }
 
-pub async fn list(context: RequestContext, of: List) -> Result<Json<NumberedPage<AppRelease>>> {
+pub async fn list(context: RequestContext, of: ListReleases) -> Result<Json<NumberedPage<AppRelease>>> {
     let page = page(&context, of.page, of.size);
     let found = releases::list(&context.app, page)?;
     Ok(NumberedPage::of(page, found))

@@ -15,7 +15,7 @@ use crate::{
 };
 
 parameters! {
-    Login(fields) {
+    AdminSignIn(fields) {
         name: Credential = fields.required("name", "The administrator's name.");
         password: Credential = fields.required("password", "The password.");
         totp: Option<VerificationCode> = fields.optional("totp", "The current code of the authenticator app, if one is set up.");
@@ -36,7 +36,7 @@ pub struct AdminSessionResponse {
 
 pub async fn login(
     context: RequestContext,
-    Login { name, password, totp }: Login,
+    AdminSignIn { name, password, totp }: AdminSignIn,
 ) -> Result<Json<AdminSessionResponse>> {
     let attempt = SignInAttempt {
         name: name.0,
@@ -57,10 +57,11 @@ pub struct AdminLoggedOut {
     logged_out: bool,
 }
 
-/// A key has no session that could end: it stays good until it is revoked, which must not seem done.
+/// Rejects API keys: they have no session and stay valid until revoked, so success would mislead.
 pub async fn logout(context: RequestContext, _: Nothing) -> Result<Json<AdminLoggedOut>> {
     if let Identity::Key { .. } = context.admin()? {
-        return Err(Error::new(Code::Forbidden).detail("An API key is revoked on the server, and not by signing out."));
+        return Err(Error::new(Code::Forbidden)
+            .detail("API keys have no session. Revoke the key on the server with `yarrow admin key revoke`."));
     }
     if let Some(token) = &context.token() {
         context.committed(admins::sign_out(&context.app, token)).await?;

@@ -21,12 +21,12 @@ use crate::{
 };
 
 parameters! {
-    SendCode(fields) {
+    SendSmsCode(fields) {
         phone_number: PhoneNumber = fields.required("phoneNumber", "Mobile number to send the code to, in any spelling.");
-        purpose: Option<Purpose> = fields.optional("purpose", "`sign_in`; `address` to add or change an account's number with `/api/v1/account/address`; `cancellation` to prove who cancels an account.");
+        purpose: Option<Purpose> = fields.optional("purpose", "`sign_in`; `address` to add or change an account's number with `/api/v1/account/address`; `cancellation` to authorise the cancellation of an account.");
     }
 
-    Login(fields) {
+    SmsSignIn(fields) {
         phone_number: PhoneNumber = fields.required("phoneNumber", "The number that the code was sent to.");
         code: VerificationCode = fields.required("code", "The code from the message.");
     }
@@ -53,7 +53,7 @@ pub struct CodeSent {
 
 pub async fn send_code(
     context: RequestContext,
-    SendCode { phone_number, purpose }: SendCode,
+    SendSmsCode { phone_number, purpose }: SendSmsCode,
 ) -> Result<Json<CodeSent>> {
     let request = CodeRequest {
         address: Address::Phone(phone_number.clone()),
@@ -84,7 +84,10 @@ pub struct SignInResponse {
     is_new_user: bool,
 }
 
-pub async fn login(context: RequestContext, Login { phone_number, code }: Login) -> Result<Json<SignInResponse>> {
+pub async fn login(
+    context: RequestContext,
+    SmsSignIn { phone_number, code }: SmsSignIn,
+) -> Result<Json<SignInResponse>> {
     let address = Address::Phone(phone_number);
     let sign_in = SignIn {
         code: code.of_digits(accounts::code_digits(&address)),

@@ -1,4 +1,4 @@
-//! The code that proves who cancels an account. Several endpoints take it.
+//! The code that authorises an account cancellation. Several endpoints accept it.
 
 use crate::{
     domain::identity::{
@@ -8,7 +8,7 @@ use crate::{
     http::{params::VerificationCode, request_context::RequestContext},
 };
 
-/// Returns the code in the lengths that it has by SMS and by email.
+/// Returns the code with the length of an SMS code and of an email code.
 pub fn cancellation_code(context: &RequestContext, code: VerificationCode) -> CancellationCode {
     CancellationCode {
         by_sms: code.clone().of_digits(SMS_CODE_DIGITS),

@@ -1,4 +1,4 @@
-//! `/coin`: the balance that casts are paid with.
+//! `/coin`: the coin balance, which pays for castings in the first API generation.
 
 use axum::http::StatusCode;
 use serde::Serialize;
@@ -30,11 +30,11 @@ use crate::{
 };
 
 parameters! {
-    OfUser(fields) {
+    CoinAccountOfUser(fields) {
         claims: Claims = claims_by(fields, "userId");
     }
 
-    OfUserByPhone(fields) {
+    CoinAccountOfPhone(fields) {
         claims: Claims = claims_by(fields, "phoneNumber");
     }
 
@@ -92,11 +92,11 @@ pub struct CoinsConsumed {
     balance: i64,
 }
 
-pub async fn balance(context: RequestContext, of: OfUser) -> Result<Json<CoinBalance>> {
+pub async fn balance(context: RequestContext, of: CoinAccountOfUser) -> Result<Json<CoinBalance>> {
     balance_of(&context, &of.claims)
 }
 
-pub async fn balance_by_phone(context: RequestContext, of: OfUserByPhone) -> Result<Json<CoinBalance>> {
+pub async fn balance_by_phone(context: RequestContext, of: CoinAccountOfPhone) -> Result<Json<CoinBalance>> {
     balance_of(&context, &of.claims)
 }
 
@@ -106,11 +106,11 @@ fn balance_of(context: &RequestContext, claims: &Claims) -> Result<Json<CoinBala
     Ok(Json(CoinBalance::new(&user, balance)))
 }
 
-pub async fn consume(context: RequestContext, of: OfUser) -> Result<Replayable<CoinsConsumed>> {
+pub async fn consume(context: RequestContext, of: CoinAccountOfUser) -> Result<Replayable<CoinsConsumed>> {
     consume_as(&context, &of.claims).await
 }
 
-pub async fn consume_by_phone(context: RequestContext, of: OfUserByPhone) -> Result<Replayable<CoinsConsumed>> {
+pub async fn consume_by_phone(context: RequestContext, of: CoinAccountOfPhone) -> Result<Replayable<CoinsConsumed>> {
     consume_as(&context, &of.claims).await
 }
 
@@ -214,8 +214,8 @@ pub async fn synchronise(context: RequestContext, _: Nothing) -> Result<Json<Coi
     Ok(Json(done.into()))
 }
 
-/// Reads the user that the request is about. An administrator must name one, and `name` is the field that a fault
-/// reports as missing.
+/// Reads the user that the request is about. An administrator must name one; `name` is the field reported if none is
+/// named.
 fn claims_by(fields: &mut Fields<'_, '_>, name: &'static str) -> Option<Claims> {
     let user_id = fields.optional("userId", "The user's id. The caller by default.");
     let phone_number = fields.optional("phoneNumber", "The user's phone number.");

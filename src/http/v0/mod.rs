@@ -1,4 +1,4 @@
-//! The first generation: parameters anywhere, users known by id and phone number.
+//! The first API generation: parameters in any place, users named by id and phone number.
 //!
 //! One file for each first segment of the path.
 

@@ -23,7 +23,7 @@ const NAME: usize = 64;
 const LARGEST_CODE: i64 = 9_007_199_254_740_991;
 
 parameters! {
-    Check(fields) {
+    CheckVersion(fields) {
         platform: Option<Platform> = fields.optional("platform", "Platform of the client. Without it, releases for any platform count.");
         client: ClientVersion = {
             let version = fields.optional("clientVersion", "The client's version, such as `2.3.1`.");
@@ -32,7 +32,7 @@ parameters! {
         };
     }
 
-    Latest(fields) {
+    LatestVersion(fields) {
         platform: Option<Platform> = fields.optional("platform", "Platform of the client. Without it, releases for any platform count.");
     }
 }
@@ -89,7 +89,7 @@ pub struct UpdateAdvice {
     latest: Option<AppRelease>,
 }
 
-pub async fn check(context: RequestContext, check: Check) -> Result<Json<UpdateAdvice>> {
+pub async fn check(context: RequestContext, check: CheckVersion) -> Result<Json<UpdateAdvice>> {
     let advice = releases::check(&context.app, &check.client, name(check.platform.as_ref()))?;
     Ok(Json(UpdateAdvice {
         update_available: advice.update_available,
@@ -118,7 +118,7 @@ fn client(
     }
 }
 
-pub async fn latest(context: RequestContext, of: Latest) -> Result<Json<AppRelease>> {
+pub async fn latest(context: RequestContext, of: LatestVersion) -> Result<Json<AppRelease>> {
     let latest = releases::latest(&context.app, name(of.platform.as_ref()))?;
     latest.map(|release| Json(release.into())).ok_or_else(|| Code::NoRelease.into())
 }

@@ -19,7 +19,7 @@ use crate::{
 };
 
 parameters! {
-    Redeem(fields) {
+    RedeemInvite(fields) {
         code: InviteCode = fields.required("code", "Another user's invite code. Case, spaces and hyphens are ignored.");
     }
 }
@@ -80,7 +80,10 @@ pub async fn find(context: RequestContext, _: Nothing) -> Result<Json<InviteResp
     }))
 }
 
-pub async fn redeem(context: RequestContext, Redeem { code }: Redeem) -> Result<Replayable<InviteRedeemed>> {
+pub async fn redeem(
+    context: RequestContext,
+    RedeemInvite { code }: RedeemInvite,
+) -> Result<Replayable<InviteRedeemed>> {
     let user = context.user()?;
     let shown = |&Redeemed { points_granted, balance }: &Redeemed| InviteRedeemed { points_granted, balance };
     context.respond_once(StatusCode::OK, shown, |app, once| invites::redeem(app, user, code, once)).await

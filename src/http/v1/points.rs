@@ -21,7 +21,7 @@ use crate::{
 const LEDGER: CursorList = CursorList("points");
 
 parameters! {
-    OfLedger(fields) {
+    ListPointEntries(fields) {
         limit: Option<PageSize> = fields.optional("limit", "Maximum number of entries.");
         before: Option<i64> = {
             let cursor = fields.optional("cursor", "`nextCursor` of the previous response.");
@@ -83,7 +83,7 @@ pub async fn balance(context: RequestContext, _: Nothing) -> Result<Json<PointBa
     Ok(Json(PointBalance { balance: points::balance(&context.app, context.user()?)? }))
 }
 
-pub async fn entries(context: RequestContext, of: OfLedger) -> Result<Json<CursorPage<PointEntry>>> {
+pub async fn entries(context: RequestContext, of: ListPointEntries) -> Result<Json<CursorPage<PointEntry>>> {
     let span = span(&context, of.before, of.limit);
     let slice = points::entries(&context.app, context.user()?, span)?;
     LEDGER.page(&context, slice, Into::into)

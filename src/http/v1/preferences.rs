@@ -21,7 +21,7 @@ use crate::{
 };
 
 parameters! {
-    Change(fields) {
+    ChangePreferences(fields) {
         locale: Option<Revocable<Locale>> = fields.optional("locale", "The language of messages. An empty text resets it.");
         time_zone: Option<Revocable<TimeZone>> = fields.optional("timeZone", "Time zone of the IANA database. An empty text resets it.");
         switches: Switches = {
@@ -86,7 +86,7 @@ pub async fn find(context: RequestContext, _: Nothing) -> Result<Json<Preference
     Ok(Json(preferences::find(&context.app, context.user()?)?.into()))
 }
 
-pub async fn change(context: RequestContext, change: Change) -> Result<Json<PreferencesResponse>> {
+pub async fn change(context: RequestContext, change: ChangePreferences) -> Result<Json<PreferencesResponse>> {
     let Switches { account, activity, promotion } = change.switches;
     let (locale, time_zone) =
         (change.locale.map(|Revocable(locale)| locale), change.time_zone.map(|Revocable(zone)| zone));

@@ -26,9 +26,9 @@ use crate::{
 };
 
 parameters! {
-    GiveBack(fields) {
+    RefundOrder(fields) {
         order_no: OrderNo = fields.path("orderNo", "The order's number.");
-        amount: Option<Repayment> = fields.optional("amount", "Yuan to refund. Default: everything not yet refunded.");
+        amount: Option<RefundAmount> = fields.optional("amount", "Yuan to refund. Default: everything not yet refunded.");
         refund_no: Option<OrderNo> = fields.optional("refundNo", "Refund number chosen by the caller. Each number refunds once.");
         reason: Reason = fields.required("reason", "Reason, stored in the audit event and shown to the buyer.");
     }
@@ -86,12 +86,12 @@ impl From<&RefundedOrder> for OrderRefunded {
     }
 }
 
-pub async fn refund(context: RequestContext, refund: GiveBack) -> Result<Replayable<OrderRefunded>> {
+pub async fn refund(context: RequestContext, refund: RefundOrder) -> Result<Replayable<OrderRefunded>> {
     let by = context.authority(Some(refund.reason.0))?;
     let refund_no = refund.refund_no.map(|OrderNo(number)| number);
     let spec = refunds::RefundRequestSpec {
         order_no: refund.order_no.0,
-        amount: refund.amount.map(|Repayment(amount)| amount),
+        amount: refund.amount.map(|RefundAmount(amount)| amount),
         refund_no: refund_no
             .or_else(|| context.idempotency.as_ref().map(|repeatable| number_of(&by.actor, repeatable))),
     };
@@ -108,9 +108,9 @@ fn number_of(actor: &str, header: &IdempotencyHeader) -> String {
 }
 
 /// An amount to refund; more than zero.
-pub struct Repayment(Fen);
+pub struct RefundAmount(Fen);
 
-impl Parameter for Repayment {
+impl Parameter for RefundAmount {
     fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
         let YuanAmount(amount) = YuanAmount::read(value, rules)?;
         refunds::require_positive(amount).map(|()| Self(amount))
