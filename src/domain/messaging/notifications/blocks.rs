@@ -36,7 +36,7 @@ pub fn ordinal_of(block: i64, slot: usize) -> i64 {
 
 /// A block of broadcasts: one byte each, the kind of an active broadcast or 0 for a removed one.
 #[derive(Clone, Debug)]
-pub struct Block {
+pub struct BroadcastBlock {
     pub number: i64,
     kinds: Vec<u8>,
 }
@@ -45,7 +45,7 @@ pub struct Block {
 #[derive(Clone, Debug, Default)]
 pub struct ReadBits(Vec<u8>);
 
-impl Block {
+impl BroadcastBlock {
     /// Returns the ordinals and kinds of the active broadcasts, oldest first.
     pub fn entries(&self) -> impl DoubleEndedIterator<Item = (i64, NotificationKind)> + '_ {
         let number = self.number;
@@ -112,15 +112,15 @@ pub fn remove_in(tx: &Write<'_>, ordinal: i64) -> Result<()> {
 }
 
 /// Returns this block and the later ones, newest first.
-pub fn list_from_in(tx: &Read<'_>, block: i64) -> Result<Vec<Block>> {
+pub fn list_from_in(tx: &Read<'_>, block: i64) -> Result<Vec<BroadcastBlock>> {
     tx.all("select block, kinds from notification_blocks where block >= ?1 order by block desc", [block], |row| {
-        Ok(Block { number: row.get(0)?, kinds: row.get(1)? })
+        Ok(BroadcastBlock { number: row.get(0)?, kinds: row.get(1)? })
     })
 }
 
 /// Returns one block, if it exists.
-pub fn find_in(tx: &Read<'_>, block: i64) -> Result<Option<Block>> {
-    Ok(kinds_in(tx, block)?.map(|kinds| Block { number: block, kinds }))
+pub fn find_in(tx: &Read<'_>, block: i64) -> Result<Option<BroadcastBlock>> {
+    Ok(kinds_in(tx, block)?.map(|kinds| BroadcastBlock { number: block, kinds }))
 }
 
 fn kinds_in(tx: &Read<'_>, block: i64) -> Result<Option<Vec<u8>>> {

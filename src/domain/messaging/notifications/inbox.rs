@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{
     InboxItem, Notification,
-    blocks::{self, Block, Position, ReadBits},
+    blocks::{self, BroadcastBlock, Position, ReadBits},
     notification_of,
 };
 use crate::{
@@ -414,7 +414,12 @@ fn unread_broadcasts_in(tx: &Read<'_>, user: UserId, state: &ReadState) -> Resul
     Ok(all)
 }
 
-fn unread_of(block: &Block, read: &ReadBits, first: i64, expired: &HashSet<i64>) -> Vec<(i64, NotificationKind)> {
+fn unread_of(
+    block: &BroadcastBlock,
+    read: &ReadBits,
+    first: i64,
+    expired: &HashSet<i64>,
+) -> Vec<(i64, NotificationKind)> {
     let is_unread = |(ordinal, _): &(i64, NotificationKind)| {
         *ordinal >= first && !read.contains(*ordinal) && !expired.contains(ordinal)
     };
