@@ -1,4 +1,4 @@
-//! The audit events that commands leave. The actor is always `cli`; beside it stands the system user who ran the command.
+//! Audit events of commands. Their actor is always `cli`; they also name the system user who ran the command.
 
 use super::system_user::system_user;
 use yarrow::{
@@ -22,7 +22,7 @@ pub fn record_audit(app: &App, command: &str, user: Option<UserId>, by: Authorit
     record_outcome(app, command, user, by, 200)
 }
 
-/// Records that a command starts. Needed where the change may happen although the command is killed meanwhile.
+/// Records that a command starts. Required if its change may happen even if the command is killed.
 pub fn record_audit_start(app: &App, command: &str, user: Option<UserId>, by: Authority) -> Result<()> {
     record_outcome(app, command, user, by, STARTED)
 }

@@ -2,11 +2,11 @@
 
 use std::fs;
 
-/// The value of `/proc/self/loginuid` for processes that nobody started by signing in.
+/// The value of `/proc/self/loginuid` for processes without a login session.
 const NO_LOGIN: u32 = u32::MAX;
 
-/// Returns the name of the user who signed in to the machine, which `sudo` and `su` do not change, or else of the user of
-/// the process. Without a name it is the number.
+/// Returns the name of the user who signed in to the machine, which `sudo` and `su` do not change, or else of the user
+/// of the process. Returns the numeric id if the user has no name.
 pub fn system_user() -> String {
     let login = fs::read_to_string("/proc/self/loginuid").ok().and_then(|text| text.trim().parse().ok());
     let user = login.filter(|user| *user != NO_LOGIN).unwrap_or_else(|| rustix::process::getuid().as_raw());

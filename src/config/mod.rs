@@ -1,4 +1,4 @@
-//! Every setting, declared once: section, key, type, default, help.
+//! All settings, each declared once: section, key, type, default, help.
 //!
 //! The declaration generates the field of [`Config`], the key in the TOML file, the environment variable (`[llm]
 //! base_url` is `YARROW_LLM_BASE_URL`, and `YARROW_LLM_BASE_URL_FILE` names a file that holds it), the flag if there is
@@ -45,7 +45,7 @@ impl Config {
 }
 
 impl Server {
-    /// The service does TLS itself.
+    /// Returns true if the service terminates TLS itself.
     pub fn has_tls(&self) -> bool {
         !self.domain.is_empty() || self.tls_certificate.is_some()
     }
@@ -56,7 +56,7 @@ impl Server {
         if is_default && !self.domain.is_empty() { any_address(443) } else { self.listen }
     }
 
-    /// Returns the base URL for clients, as far as the configuration tells.
+    /// Returns the base URL for clients, as far as the configuration determines it.
     pub fn base_url(&self) -> String {
         let scheme = if self.has_tls() { "https" } else { "http" };
         let named = self.domain.first().map(|name| format!("https://{name}"));
@@ -68,7 +68,7 @@ impl Server {
         self.redirect_listen.or_else(|| (!self.domain.is_empty()).then(|| any_address(80)))
     }
 
-    /// Worker threads, with "one a core" counted out.
+    /// Returns the number of worker threads; by default one per core.
     pub fn worker_threads(&self) -> u32 {
         let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         if self.workers > 0 { u32::from(self.workers) } else { u32::try_from(cores()).unwrap_or(1) }
@@ -80,10 +80,10 @@ fn any_address(port: u16) -> SocketAddr {
 }
 
 impl Config {
-    /// The defaults, for the command line's help and for tests of single functions.
+    /// Returns the defaults, for the help of the command line and for tests.
     ///
     /// # Errors
-    /// `configuration` if a default is itself wrong.
+    /// `configuration` if a default is invalid.
     pub fn defaults() -> Result<Self> {
         load(Sources::default()).map(|loaded| loaded.config)
     }

@@ -1,9 +1,9 @@
-//! Rewards bound to an email address: the signup bonus, and for a time the points of a deleted account.
+//! Rewards bound to an email address: the signup bonus, and temporarily the points of a deleted account.
 //!
 //! An address is stored as an HMAC. Its row is created when the address first joins an account and is never deleted, so
-//! that re-registration earns nothing. The mailbox behind an alias has a row too, so that aliases share one bonus. Parked
-//! points are restored once, to the next account with the address. An account that has had a bonus gets no second one
-//! with them, so that bonuses do not pile up by changing addresses.
+//! that re-registration earns nothing. The mailbox behind an alias has a row too, so that aliases share one bonus.
+//! Parked points are restored once, to the next account with the address. An account that already had a bonus gets no
+//! second one with them, so that changing addresses does not accumulate bonuses.
 
 use std::time::Duration;
 
@@ -29,10 +29,10 @@ impl EmailHmac {
     }
 }
 
-/// The points that an account gets with an address.
+/// The points that an address brings to an account.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EmailPoints {
-    /// The sign-up bonus. Zero if the address or the user had it before, or if the address replaces another.
+    /// The signup bonus. Zero if the address or the user had one before, or if the address replaces another.
     pub granted: i64,
     /// Points that were parked for the address.
     pub restored: i64,
@@ -121,7 +121,7 @@ pub fn delete_expired_parked_in(tx: &Write<'_>, age: Duration, limit: u32) -> Re
 
 struct Parked {
     points: i64,
-    /// The part that was a sign-up bonus.
+    /// The part that was a signup bonus.
     bonus: i64,
     name: String,
     at: Timestamp,

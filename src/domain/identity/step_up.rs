@@ -1,4 +1,4 @@
-//! Step-up: the fresh proof of identity that destructive actions need.
+//! Step-up: the recent proof of identity that destructive actions require.
 //!
 //! A code for the purpose `cancellation` stays valid until it expires, because cancelling an account takes several
 //! requests. It is useless without the user's token.
@@ -26,7 +26,7 @@ pub struct StepUp {
     pub code: Option<CancellationCode>,
 }
 
-/// A code as it reads if it was sent by SMS, and if it was sent by email.
+/// A code with the length of an SMS code and of an email code.
 #[derive(Clone, Debug)]
 pub struct CancellationCode {
     pub by_sms: String,
@@ -35,7 +35,7 @@ pub struct CancellationCode {
 }
 
 impl StepUp {
-    /// Requires the right code, or a recent sign-in if there is none.
+    /// Requires the right code or, without a code, a recent sign-in.
     ///
     /// # Errors
     /// `step_up_required`; `invalid_code`; `unauthenticated` if the token was revoked.

@@ -1,4 +1,4 @@
-//! Coins: the balance that pays for castings in the old API.
+//! Coins: the balance that pays for castings in the first API generation.
 //!
 //! The price comes from the configuration, never from a request. Users can only lower their balance. Payments,
 //! operators and the signup bonus raise it.
@@ -42,7 +42,7 @@ pub struct Consumed {
 /// The caller of a reset.
 #[derive(Clone, Debug)]
 pub enum ResetBy {
-    /// The user, with a fresh proof.
+    /// The user, with a recent proof of identity.
     Owner(StepUp),
     /// An operator.
     Admin(Authority, ResetConfirmation),
@@ -53,7 +53,7 @@ pub enum ResetBy {
 pub enum ResetConfirmation {
     /// Confirmed at a terminal.
     AtTerminal,
-    /// By the token of a first request, which was refused with what would be deleted.
+    /// By the token of an earlier request, whose response listed the rows to be deleted.
     ByToken { token: Option<String> },
 }
 
@@ -127,7 +127,7 @@ pub fn adjust(
 
 pub fn adjust_in(tx: &Write<'_>, user: UserId, coins: i64, by: &Authority) -> Result<i64> {
     if coins == 0 || coins.abs() > LARGEST_ADJUSTMENT {
-        return Err(Error::internal("an adjustment out of its range"));
+        return Err(Error::internal("the adjustment is out of range"));
     }
     let posting = Posting { user, asset: Asset::Coin, delta: coins, kind: EntryKind::Adjust, reference: None };
     let after = ledger::post_in(tx, posting)?.balance_after;

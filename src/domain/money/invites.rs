@@ -143,7 +143,7 @@ pub fn redeem_in(
         return Err(Code::OwnInvite.into());
     }
     if has_invited_in(tx, user, owner)? {
-        // Two who invite each other bring nobody new.
+        // A mutual invite brings no new user.
         insert_in(tx, user, owner)?;
         count_in(tx, owner, false)?;
         history.store_in(tx, true, history.rewarded)?;
@@ -221,7 +221,7 @@ impl InviteHistory {
         Ok(history)
     }
 
-    /// Stores the history under the user's present addresses as well.
+    /// Stores the history under the user's current addresses as well.
     pub fn carry_over_in(&self, tx: &Write<'_>, key: &ServerKey, user: UserId) -> Result<()> {
         let now = Self::load_in(tx, key, user)?;
         now.store_if_any_in(tx, self.has_redeemed || now.has_redeemed, self.rewarded.max(now.rewarded))
@@ -241,7 +241,7 @@ impl InviteHistory {
     }
 }
 
-/// Computes the HMAC under which an address is remembered. Aliases of a mailbox are one address.
+/// Computes the HMAC under which the history of an address is stored. Aliases of a mailbox count as one address.
 fn address_hmac(key: &ServerKey, address: &Address) -> [u8; 32] {
     match address {
         Address::Phone(number) => key.authenticate(&["invite", number.as_str()]),

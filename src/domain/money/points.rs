@@ -1,4 +1,4 @@
-//! Points: the balance that pays for castings in the current API.
+//! Points: the balance that pays for castings in the current API generation.
 //!
 //! Only the service raises a balance: by bonuses, by restoring parked points, and by an operator's correction. No user
 //! request names an amount.
@@ -14,7 +14,7 @@ use crate::{
     types::{CursorRange, CursorSlice, UserId},
 };
 
-/// The end of the reference of a restored bonus.
+/// The suffix of the reference of a restored bonus.
 const RESTORED_BONUS: &str = ":bonus";
 
 pub fn balance(core: &Core, user: UserId) -> Result<i64> {
@@ -103,7 +103,7 @@ pub fn adjust(core: &Core, user: UserId, points: i64, by: Authority) -> Pending<
 
 pub fn adjust_in(tx: &Write<'_>, user: UserId, points: i64, by: &Authority) -> Result<i64> {
     if points == 0 || !(-LARGEST_ADJUSTMENT..=LARGEST_ADJUSTMENT).contains(&points) {
-        return Err(Error::internal("a correction out of its range"));
+        return Err(Error::internal("the correction is out of range"));
     }
     let posting = Posting { user, asset: Asset::Point, delta: points, kind: EntryKind::Adjust, reference: None };
     let after = ledger::post_in(tx, posting)?.balance_after;

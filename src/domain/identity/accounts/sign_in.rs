@@ -101,8 +101,8 @@ pub struct ProvedAddress {
 /// devices, because the holder of the old address may have one of them.
 ///
 /// # Errors
-/// `step_up_required`; `invalid_code`; `too_many_requests`; `address_taken` if another account has the address. The caller has proved to own
-/// the address by then, and the code stays used.
+/// `step_up_required`; `invalid_code`; `too_many_requests`; `address_taken` if another account has the address. The
+/// caller has proven to own the address by then, so the code stays used.
 pub fn change_address(
     code_sender: &CodeSender,
     user: UserId,

@@ -1,7 +1,7 @@
 //! The networks of a client, for limits.
 //!
-//! One subscriber has an IPv4 address or a whole IPv6 /64. Whoever has a /56 or /48 could use each /64 of it once, so the
-//! networks around a client have limits of their own.
+//! A subscriber has an IPv4 address or a whole IPv6 /64. Somebody with a /56 or /48 could use each of its /64 networks
+//! once, so the networks around a client have limits of their own.
 
 use std::net::IpAddr;
 
@@ -36,7 +36,7 @@ impl ClientNetworks {
         }
     }
 
-    /// Returns the query, name and limit of each network, given the queries and what one client may do.
+    /// Returns the query, name and limit of each network, given the queries and the limit of one client.
     pub(super) fn limits(
         &self,
         [own, wide, widest]: [&'static str; 3],
@@ -49,7 +49,7 @@ impl ClientNetworks {
     }
 }
 
-/// Returns the network that one subscriber has: the IPv4 address, or the /64 of an IPv6 address.
+/// Returns the network of a subscriber: the IPv4 address, or the /64 of an IPv6 address.
 pub fn client_network(client: IpAddr) -> String {
     ClientNetworks::of(client).own
 }

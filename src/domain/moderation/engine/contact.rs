@@ -1,25 +1,25 @@
-//! Detects contact numbers in any notation of digits.
+//! Detects contact numbers in any script of digits.
 //!
-//! Han numerals count as digits only here: a list with 三 in it must still match 三. Dates and numeric sayings are not
-//! contact numbers.
+//! Han numerals count as digits only here: a word list that contains 三 must still match 三. Dates and numeric idioms are
+//! not contact numbers.
 
 use super::{
     folding::{Fold, folding},
     types::Match,
 };
 
-/// Digits of the shortest contact number.
+/// Minimum digits of a contact number.
 const SHORTEST: usize = 7;
-/// Numbers used for their sound ("I love you for ever"), which are not contact numbers.
+/// Numbers used for their pronunciation ("I love you for ever"), which are not contact numbers.
 const SAYINGS: &[&[u8]] = &[&[5, 2, 0, 1, 3, 1, 4], &[1, 3, 1, 4, 5, 2, 0], &[5, 2, 1, 1, 3, 1, 4]];
-/// Characters allowed between two digits of one number.
+/// Maximum characters between two digits of one number.
 const WIDEST_GAP: usize = 3;
-/// The word reported for a match; the number itself is not stored.
+/// The word reported for a match. The number itself is not stored.
 const NAME: &str = "contact number";
 
 /// Words before the number in nicknames that apps assign to new users.
 const DEFAULT_NICKNAMES: [&str; 8] = ["用户", "手机用户", "微信用户", "新用户", "游客", "user", "guest", "user_"];
-/// Digits of the longest number in such a nickname: fewer than in a mobile number.
+/// Maximum digits of the number in such a nickname: fewer than in a mobile number.
 const LONGEST_ASSIGNED: usize = 10;
 
 /// Returns true for a nickname that an app assigned to a new user, such as 用户12345678: the number is no contact.
@@ -89,7 +89,7 @@ impl Number {
         self.digits.len() >= SHORTEST && !self.is_date() && !SAYINGS.contains(&&self.digits[..])
     }
 
-    /// Eight digits that are a day of the last or of this century.
+    /// Returns true for eight digits that are a date of this or the last century.
     fn is_date(&self) -> bool {
         let [y1, y2, _, _, m1, m2, d1, d2] = self.digits[..] else { return false };
         let (century, month, day) = (y1 * 10 + y2, m1 * 10 + m2, d1 * 10 + d2);

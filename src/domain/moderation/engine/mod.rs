@@ -1,9 +1,10 @@
 //! Finds the words of a list in texts that disguise them.
 //!
-//! Owns the comparison: which characters count as equal, which gaps and repetitions are ignored, and when a look-alike
-//! is innocent. It knows no database; a changed list is a new [`Engine`]. An automaton proposes matches cheaply, and a
-//! verifier decides; a text without proposals costs no allocation. Words can also be matched by their sound, and in
-//! characters split into their parts. Each word's options and the content type decide how much disguise is presumed.
+//! Owns the comparison: which characters count as equal, which gaps and repetitions are ignored, and which lookalikes
+//! are exempt. It knows no database; a changed list is a new [`Engine`]. An automaton finds candidates cheaply, and a
+//! verifier decides; a text without candidates costs no allocation. Words can also be matched by pronunciation, and in
+//! characters split into their parts. The options of each word and the content type decide how much disguise is
+//! presumed.
 
 #![expect(
     clippy::cast_possible_truncation,

@@ -1,4 +1,4 @@
-//! The second factor of administrators: time-based one-time codes (RFC 6238), as authenticator apps make them.
+//! The second factor of administrators: time-based one-time codes (RFC 6238) of authenticator apps.
 //!
 //! The secret is encrypted under the server key, so the database alone does not reveal it. A code signs in once: used
 //! time steps are stored, and neither they nor earlier ones are accepted again. Steps used while the clock was ahead
@@ -22,7 +22,7 @@ const STEP_MILLISECONDS: i64 = 30_000;
 const MODULUS: u32 = 1_000_000;
 /// Digits of a code.
 pub const DIGITS: usize = 6;
-/// Steps before and after the current one that are accepted, because clocks differ and people type slowly.
+/// Accepted steps before and after the current one, because clocks differ and people type slowly.
 const TOLERANCE: i64 = 1;
 /// Steps for which a used code is stored: a day, in case the clock is set back.
 const USED_RETENTION: i64 = 24 * 60 * 2;

@@ -1,7 +1,7 @@
-//! Audit rows of administrators' sign-ins, right and wrong.
+//! Audit events of administrators' sign-ins, successful and failed.
 //!
-//! A wrong sign-in is recorded under the name of an existing administrator. Other names are not stored, because people
-//! type passwords in the wrong field, and their rows are limited, because anybody can cause them.
+//! A failed sign-in is recorded under the name of an existing administrator. Unknown names are not stored, because
+//! people type passwords into the wrong field. Their events are limited, because anybody can cause them.
 
 use super::SignInAttempt;
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
 const ACTION: &str = "POST /admin/login";
 /// The actor of sign-ins with an unknown name.
 const UNKNOWN: &str = "unknown";
-/// Rows of sign-ins with unknown names in an hour.
+/// Maximum events of sign-ins with unknown names per hour.
 const MAX_UNKNOWN: u32 = 100;
 
 pub(super) fn record_success_in(tx: &Write<'_>, attempt: &SignInAttempt) -> Result<()> {
