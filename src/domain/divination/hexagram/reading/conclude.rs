@@ -1,12 +1,15 @@
 //! Weighs the observed evidence and concludes which cast it describes.
 //!
-//! Six lines win over every name. Without them, a hexagram and its changing lines form a cast, or two hexagrams whose
-//! difference gives the changing lines. Contradictions are reported, never silently dropped.
+//! Six lines win over every name. Without them, two hexagrams form a cast, whose changing lines are their difference, or
+//! a hexagram and its changing lines. Contradictions are reported, never silently dropped.
 
 use super::super::cast::Cast;
 use super::super::catalog::Hexagram;
 use super::super::line::{Line, Lines};
-use super::{Conflict, Content, Evidence, Facts, HexagramRole, LineOrder, MOST_ENTRIES, NameForm, Observed, Winner};
+use super::{
+    Conflict, Content, Count, Evidence, Facts, HexagramRole, LineOrder, MOST_ENTRIES, NameForm, Observed, ReadingFault,
+    Winner,
+};
 
 /// The hexagram chosen for one role, with its evidence.
 struct Chosen {
@@ -14,11 +17,31 @@ struct Chosen {
     found: Vec<Evidence>,
 }
 
+impl Chosen {
+    /// Returns false if the hexagram is known only by a number that may be something else.
+    fn is_firm(&self) -> bool {
+        !self.found.iter().all(|it| matches!(it.content, Content::Hexagram { form: NameForm::Identifier, .. }))
+    }
+
+    /// Returns true if these changing lines lead to the other hexagram.
+    fn leads_to(&self, relating: &Self, positions: &[u8]) -> bool {
+        self.hexagram.with_lines_changed(positions) == relating.hexagram
+    }
+}
+
 /// Concludes the facts of the cast.
 pub(super) fn conclude(observed: Observed) -> Facts {
     let Observed { evidence, problems } = observed;
     let mut facts = from_lines(&evidence).unwrap_or_else(|| from_names(&evidence));
-    let contradictions = evidence.into_iter().filter_map(|evidence| contradiction(evidence, &facts));
+    let is_recounted =
+        |path: &str| facts.found.iter().any(|it| it.path == path && matches!(it.content, Content::Recounted(..)));
+    let contradictions = evidence
+        .into_iter()
+        .filter(|it| !(matches!(it.content, Content::Changing(_)) && is_recounted(&it.path)))
+        .filter_map(|evidence| contradiction(evidence, &facts));
+    let problems = problems.into_iter().filter(|problem| {
+        !matches!(problem, Conflict::Unreadable { path, problem: ReadingFault::NotPositions } if is_recounted(path))
+    });
     let mut conflicts = Vec::new();
     for conflict in contradictions.chain(problems) {
         if conflicts.len() < MOST_ENTRIES && !conflicts.contains(&conflict) {
@@ -51,12 +74,17 @@ fn from_names(evidence: &[Evidence]) -> Facts {
         _ => None,
     });
     match (primary, changing, relating) {
+        (Some(primary), changing, Some(relating))
+            if relating.is_firm() && changing.is_none_or(|(_, it)| !primary.leads_to(&relating, it)) =>
+        {
+            compared(primary, relating, evidence)
+        }
         (Some(primary), Some((evidence, positions)), _) => {
             let mut found = primary.found;
             found.push(evidence.clone());
             with_cast(Cast::from_hexagram(primary.hexagram, positions), found)
         }
-        (Some(primary), None, Some(relating)) => compared(primary, relating),
+        (Some(primary), None, Some(relating)) => compared(primary, relating, evidence),
         (None, Some((evidence, positions)), Some(relating)) => turned_back(relating, evidence, positions),
         (primary, changing, relating) => Facts {
             primary: primary.as_ref().map(|it| it.hexagram),
@@ -73,13 +101,35 @@ fn from_names(evidence: &[Evidence]) -> Facts {
     }
 }
 
-fn compared(primary: Chosen, relating: Chosen) -> Facts {
+/// Takes the difference of the two hexagrams as the changing lines. If the data has these lines too, but counts them in
+/// another way, says so.
+fn compared(primary: Chosen, relating: Chosen, evidence: &[Evidence]) -> Facts {
     let positions = primary.hexagram.differing_positions(relating.hexagram);
     let cast = Cast::from_hexagram(primary.hexagram, &positions);
     let mut found = primary.found;
     found.extend(relating.found);
-    found.push(concluded(Content::Compared(positions)));
+    let recounted = evidence.iter().find_map(|it| recount(it, &positions));
+    found.push(recounted.unwrap_or_else(|| concluded(Content::Compared(positions))));
     with_cast(cast, found)
+}
+
+/// Returns the evidence if its positions are the wanted ones, counted from zero or from the top.
+fn recount(evidence: &Evidence, wanted: &[u8]) -> Option<Evidence> {
+    let count = match &evidence.content {
+        Content::Recounted(positions, count) => (positions == wanted).then_some(*count),
+        Content::Changing(positions) if positions.is_empty() => None,
+        Content::Changing(positions) => {
+            let from_top: Vec<u8> = positions.iter().rev().map(|position| 7 - position).collect();
+            let from_zero = positions.iter().map(|position| position + 1);
+            if from_zero.eq(wanted.iter().copied()) {
+                Some(Count::FromZero)
+            } else {
+                (from_top == wanted).then_some(Count::FromTop)
+            }
+        }
+        _ => None,
+    }?;
+    Some(Evidence { path: evidence.path.clone(), content: Content::Recounted(wanted.to_vec(), count) })
 }
 
 fn turned_back(relating: Chosen, evidence: &Evidence, positions: &[u8]) -> Facts {
@@ -149,7 +199,7 @@ fn contradiction(evidence: Evidence, facts: &Facts) -> Option<Conflict> {
         Content::Lines { lines, order } => contradicted_lines(*lines, *order, facts),
         Content::Hexagram { role, hexagram, form } => contradicted_hexagram(*role, *hexagram, *form, facts),
         Content::Changing(positions) => contradicted_changes(positions, facts),
-        Content::Compared(_) | Content::TurnedBack(_) => None,
+        Content::Recounted(..) | Content::Compared(_) | Content::TurnedBack(_) => None,
     }?;
     Some(Conflict::Contradiction { dropped: evidence, kept })
 }

@@ -4,7 +4,7 @@
 //! hexagrams by number, sign, name or trigrams, and for the changing lines, and reports field by field what it used. It
 //! never guesses: unnamed values stay unknown, and contradictions are reported, with the six lines winning. A list of
 //! lines that forms the named hexagram only in reverse is read from the top down, because many clients store the top
-//! line first.
+//! line first. Positions that contradict two named hexagrams are recounted from zero or from the top in the same way.
 
 mod conclude;
 mod keys;
@@ -63,6 +63,8 @@ pub enum Content {
     Hexagram { role: HexagramRole, hexagram: Hexagram, form: NameForm },
     /// The positions of the changing lines.
     Changing(Vec<u8>),
+    /// The positions of the changing lines, which the data counts in another way.
+    Recounted(Vec<u8>, Count),
     /// The changing lines, from the difference between the two hexagrams.
     Compared(Vec<u8>),
     /// The primary hexagram, from the relating one and its changing lines.
@@ -101,6 +103,15 @@ pub enum LineOrder {
     BottomUp,
     /// The lines form the named hexagram only from the top down.
     TopDown,
+}
+
+/// A way of counting lines that is not from 1 at the bottom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Count {
+    /// From 0 at the bottom.
+    FromZero,
+    /// From 1 at the top.
+    FromTop,
 }
 
 /// A value that was not used.

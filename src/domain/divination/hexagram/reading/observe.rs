@@ -8,7 +8,8 @@ use serde_json::{Map, Value};
 use super::super::catalog::Hexagram;
 use super::keys::{self, HexagramKey, Key};
 use super::{
-    DEEPEST_LEVEL, HexagramRole, NameForm, Observed, ReadingFault, names, normalize, positions, six_lines, text,
+    Content, Count, DEEPEST_LEVEL, HexagramRole, NameForm, Observed, ReadingFault, names, normalize, positions,
+    six_lines, text,
 };
 
 /// A text longer than this under a hexagram's name is a description, not a name. In characters.
@@ -46,7 +47,7 @@ pub(super) fn observe(data: &str) -> Observed {
     let scope = Scope { role: None, is_named: false, level: 0 };
     traversal.text_or_json(data, "", scope);
     for (path, text) in traversal.texts {
-        if !traversal.observed.evidence.is_empty() {
+        if !traversal.observed.evidence.iter().all(|it| matches!(it.content, Content::Recounted(..))) {
             break;
         }
         text::observe(&mut traversal.observed, &path, &text);
@@ -232,11 +233,14 @@ impl Traversal {
         }
         match (positions::from_value(value), value) {
             (Some(positions), _) => {
-                self.observed.notice(path, super::Content::Changing(positions));
+                self.observed.notice(path, Content::Changing(positions));
             }
             (None, Value::Object(_)) => self.value(value, path, scope.unnamed()),
             (None, Value::Array(_) | Value::Number(_)) => {
                 self.observed.complain(path, ReadingFault::NotPositions);
+                if let Some(positions) = positions::from_value_with_zero(value) {
+                    self.observed.notice(path, Content::Recounted(positions, Count::FromZero));
+                }
             }
             (None, Value::String(text)) if !text.trim().is_empty() => {
                 self.observed.complain(path, ReadingFault::NotPositions);

@@ -18,6 +18,14 @@ pub(super) fn from_value(value: &Value) -> Option<Vec<u8>> {
     }
 }
 
+/// Reads a list of numbers, or one number, that can only be counted from zero. Returns positions from 1.
+pub(super) fn from_value_with_zero(value: &Value) -> Option<Vec<u8>> {
+    let numbers = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+    let positions: Vec<u8> =
+        numbers.iter().map(|number| u8::try_from(number.as_u64()?.checked_add(1)?).ok()).collect::<Option<_>>()?;
+    tidy(positions).filter(|positions| positions.contains(&1))
+}
+
 /// Reads positions from normalised text: `2, 5`, `第三爻`, `初九、六二`, `无`. Text after the positions is ignored.
 pub(super) fn from_text(text: &str) -> Option<Vec<u8>> {
     let mut rest = text.trim_start();
@@ -238,6 +246,15 @@ mod tests {
     fn one_wrong_position_spoils_the_list() {
         for form in [json!([2, 7]), json!([0]), json!(0), json!(7), json!("2, 12"), json!(["x"])] {
             assert_eq!(from_value(&form), None, "{form}");
+        }
+    }
+
+    #[test]
+    fn a_zero_means_that_lines_are_counted_from_zero() {
+        assert_eq!(from_value_with_zero(&json!([0, 3])), Some(vec![1, 4]));
+        assert_eq!(from_value_with_zero(&json!(0)), Some(vec![1]));
+        for form in [json!([1, 3]), json!([0, 6]), json!(["0"]), json!([]), json!("0"), json!([0, u64::MAX])] {
+            assert_eq!(from_value_with_zero(&form), None, "{form}");
         }
     }
 

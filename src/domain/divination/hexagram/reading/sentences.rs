@@ -4,7 +4,7 @@
 //! reduced to letters and digits.
 
 use super::super::catalog::Hexagram;
-use super::{Conflict, Content, Evidence, HexagramRole, LineOrder, NameForm, ReadingFault, Winner};
+use super::{Conflict, Content, Count, Evidence, HexagramRole, LineOrder, NameForm, ReadingFault, Winner};
 use crate::types::Locale;
 
 impl Evidence {
@@ -72,6 +72,9 @@ fn read_as(content: &Content, locale: Locale) -> String {
             format!("{name} ({})", form_words(*form, locale))
         }
         (Content::Changing(positions), _) => changing_words(positions, locale),
+        (Content::Recounted(positions, count), _) => {
+            format!("{}{}", changing_words(positions, locale), count_words(*count, locale))
+        }
         (Content::Compared(positions), Locale::Chinese) => {
             format!("本卦与变卦相比较，得出{}", changing_words(positions, locale))
         }
@@ -152,6 +155,19 @@ fn order_words(order: LineOrder, locale: Locale) -> &'static str {
         (LineOrder::TopDown, Locale::Chinese) => "，原数据自上而下排列，如此方与卦名相合",
         (LineOrder::TopDown, Locale::English) => {
             ", listed from the top down, since only so do they form the named hexagram"
+        }
+    }
+}
+
+fn count_words(count: Count, locale: Locale) -> &'static str {
+    match (count, locale) {
+        (Count::FromZero, Locale::Chinese) => "，原数据从零数起，如此方与变卦相合",
+        (Count::FromTop, Locale::Chinese) => "，原数据自上而下数，如此方与变卦相合",
+        (Count::FromZero, Locale::English) => {
+            ", counted from zero, since only so do they lead to the relating hexagram"
+        }
+        (Count::FromTop, Locale::English) => {
+            ", counted from the top, since only so do they lead to the relating hexagram"
         }
     }
 }

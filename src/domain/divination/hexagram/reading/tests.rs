@@ -171,14 +171,59 @@ fn every_contradiction_is_reported() {
 }
 
 #[test]
-fn a_named_relating_hexagram_must_follow_from_the_changes() {
+fn two_named_hexagrams_win_over_changing_lines() {
     let facts = facts(&json!({"primary": 3, "changingLines": [1], "relating": 5}));
-    assert_eq!(number(facts.relating), Some(8));
-    let kept = Winner::Hexagram(HexagramRole::Relating, Hexagram::from_number(8).unwrap());
-    let Conflict::Contradiction { kept: found, .. } = &facts.conflicts[0] else {
+    assert_eq!((number(facts.relating), &facts.changing[..]), (Some(5), &[2, 3][..]));
+    let Conflict::Contradiction { kept, .. } = &facts.conflicts[0] else {
         panic!("{:?}", facts.conflicts);
     };
-    assert_eq!(*found, kept);
+    assert_eq!(*kept, Winner::Changing(vec![2, 3]));
+}
+
+#[test]
+fn a_number_that_may_be_something_else_loses_against_changing_lines() {
+    let facts = facts(&json!({"benGua": "屯", "changingLines": [1], "bianGuaId": 5}));
+    assert_eq!((number(facts.relating), facts.conflicts), (Some(8), vec![]));
+}
+
+#[test]
+fn changing_lines_are_counted_as_the_two_hexagrams_demand() {
+    for (data, lines_of_cast, count) in [
+        (json!({"benGua": "山风蛊", "bianGua": "水地比", "dong": [1, 2, 4, 5]}), "899869", Count::FromZero),
+        (json!({"benGua": "泽雷随", "bianGua": "风雷益", "dong": [3, 5]}), "788976", Count::FromZero),
+        (json!({"benGua": "泽雷随", "bianGua": "风雷益", "dong": [1, 3]}), "788976", Count::FromTop),
+        (json!({"benGua": "水雷屯", "bianGua": "水地比", "dong": [0]}), THREE_TO_EIGHT, Count::FromZero),
+        (json!({"benGua": "水雷屯", "bianGua": "水地比", "dong": 0}), THREE_TO_EIGHT, Count::FromZero),
+        (json!({"benGua": "水雷屯", "bianGua": "水地比", "dong": "6"}), THREE_TO_EIGHT, Count::FromTop),
+        (json!("本卦：泽雷随，变卦：风雷益，动爻：3、5"), "788976", Count::FromZero),
+    ] {
+        let facts = facts(&data);
+        assert_eq!((lines(&facts).as_str(), &facts.conflicts[..]), (lines_of_cast, &[][..]), "{data}");
+        let told = facts.found.iter().any(|it| matches!(it.content, Content::Recounted(_, it) if it == count));
+        assert!(told, "{data}: {:?}", facts.found);
+    }
+}
+
+#[test]
+fn a_zero_without_the_relating_hexagram_is_no_position() {
+    let facts = facts(&json!({"benGua": "水雷屯", "dong": [0, 3]}));
+    assert_eq!((number(facts.primary), facts.cast), (Some(3), None));
+    assert!(matches!(facts.conflicts[..], [Conflict::Unreadable { problem: ReadingFault::NotPositions, .. }]));
+}
+
+#[test]
+fn the_heading_of_a_chart_names_primary_and_relating_hexagram() {
+    for text in [
+        "占问：换工作\n乾造：丙午年己亥月甲辰日\n\n震宫：泽雷随(归魂)　　　巽宫：风雷益\n六神　本卦　　变卦\n玄武　父母丁未土",
+        "震宮:澤雷隨    巽宮:風雷益",
+        "泽雷随(震宫)    风雷益(巽宫)",
+        "震宫-泽雷随 / 巽宫-风雷益",
+    ] {
+        let facts = read(text);
+        assert_eq!((lines(&facts).as_str(), &facts.conflicts[..]), ("788976", &[][..]), "{text}");
+    }
+    let unchanged = read("震宫：泽雷随\n六神　本卦");
+    assert_eq!((number(unchanged.primary), unchanged.relating), (Some(17), None));
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //!
 //! A label (本卦, "changing lines", …) applies up to the next label or the end of the clause. Without labels only
 //! unmistakable names are trusted: a sign, a full name, 第三卦, 屯卦. Several such names count only if a word such as 之 or 变
-//! joins them. 解卦 is never hexagram 40 here, because it nearly always means "interpret".
+//! joins them, or if each of two stands beside its palace, as in a chart. 解卦 is never hexagram 40 here, because it nearly
+//! always means "interpret".
 
 use super::super::catalog::{Hexagram, Trigram};
 use super::labels::{Label, TextPart, after_filler, parts};
@@ -15,6 +16,8 @@ use super::{
 struct Mention {
     hexagram: Hexagram,
     form: NameForm,
+    /// True if its palace stands beside it, as in the heading of a chart: 震宫:泽雷随.
+    has_palace: bool,
     /// End of the name in the text, in bytes.
     end: usize,
 }
@@ -68,7 +71,7 @@ fn names_the_primary(evidence: &Evidence) -> bool {
     match evidence.content {
         Content::Lines { .. } => true,
         Content::Hexagram { role, .. } => role == HexagramRole::Primary,
-        Content::Changing(_) | Content::Compared(_) | Content::TurnedBack(_) => false,
+        Content::Changing(_) | Content::Recounted(..) | Content::Compared(_) | Content::TurnedBack(_) => false,
     }
 }
 
@@ -119,6 +122,12 @@ fn observe_mentions(observed: &mut Observed, path: &str, parts: &[TextPart]) {
     let Some((text, first)) = mentions.first().copied() else {
         return;
     };
+    let headings: Vec<_> = mentions.iter().filter(|(_, mention)| mention.has_palace).collect();
+    if let [(_, primary), (_, relating)] = headings[..] {
+        observed.notice_hexagram(path, HexagramRole::Primary, primary.hexagram, primary.form);
+        observed.notice_hexagram(path, HexagramRole::Relating, relating.hexagram, relating.form);
+        return;
+    }
     let second = joined_to(text, first);
     let is_told = |hexagram| hexagram == first.hexagram || second.is_some_and(|second| hexagram == second.hexagram);
     if !mentions.iter().all(|(_, mention)| is_told(mention.hexagram)) {
@@ -139,7 +148,7 @@ fn loose<'a>(parts: &'a [TextPart<'a>]) -> impl Iterator<Item = (usize, &'a str)
 fn named_value(text: &str) -> Option<Mention> {
     let value = after_filler(text);
     named_at_start(value)
-        .map(|(hexagram, form, rest)| Mention { hexagram, form, end: text.len() - rest.len() })
+        .map(|(hexagram, form, rest)| Mention { hexagram, form, has_palace: false, end: text.len() - rest.len() })
         .or_else(|| mentions_in(text).next())
 }
 
@@ -193,7 +202,7 @@ fn joined_to(text: &str, first: Mention) -> Option<Mention> {
     let after = JOINTS.iter().filter_map(|joint| rest.strip_prefix(joint)).min_by_key(|after| after.len())?;
     let after = after.trim_start_matches([' ', ':', '(']);
     let (hexagram, form, rest) = named_at_start(after)?;
-    Some(Mention { hexagram, form, end: text.len() - rest.len() })
+    Some(Mention { hexagram, form, has_palace: false, end: text.len() - rest.len() })
 }
 
 /// Returns every unmistakable name in the text.
@@ -218,7 +227,21 @@ fn mention_at(text: &str, start: usize) -> Option<Mention> {
         .or_else(|| names::full_name_at_start(rest))
         .or_else(|| rest.starts_with('第').then(|| numbered_at_start(rest)).flatten())
         .or_else(|| suffixed_name(text, start))?;
-    Some(Mention { hexagram, form, end: text.len() - after.len() })
+    let has_palace = ends_with_palace(&text[..start]) || starts_with_palace(after);
+    Some(Mention { hexagram, form, has_palace, end: text.len() - after.len() })
+}
+
+/// Returns true for text such as `震宫:`, before a name.
+fn ends_with_palace(text: &str) -> bool {
+    let text = text.trim_end_matches([' ', '\t', ':', '-']);
+    let before = text.strip_suffix('宫').and_then(|text| text.char_indices().next_back().map(|(at, _)| &text[at..]));
+    before.is_some_and(|trigram| names::trigram_at_start(trigram).is_some())
+}
+
+/// Returns true for text such as `(震宫`, after a name.
+fn starts_with_palace(text: &str) -> bool {
+    let text = text.trim_start_matches([' ', '\t', '(', '[', '/', '-']);
+    names::trigram_at_start(text).is_some_and(|(_, rest)| rest.starts_with('宫'))
 }
 
 /// Parses a short name followed by 卦, unless the preceding text makes it part of another word.
