@@ -37,6 +37,9 @@ impl EmailAddress {
             return Err(invalid());
         }
         let domain = idna::domain_to_ascii_strict(domain).map_err(|_| invalid())?;
+        if !is_registrable(&domain) {
+            return Err(invalid());
+        }
         let canonical = format!("{}@{domain}", local_part.to_ascii_lowercase());
         if canonical.len() > LONGEST {
             return Err(too_long());
@@ -87,6 +90,14 @@ impl std::fmt::Display for EmailAddress {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(&self.0)
     }
+}
+
+/// Returns true if the domain can exist: top-level domains are letters, or encoded with `xn--`. Mail servers take the
+/// others for IP addresses and connect to them, inside the operator's network too.
+fn is_registrable(domain: &str) -> bool {
+    let (_, top) = domain.rsplit_once('.').unwrap_or_default();
+    let is_letters = top.len() >= 2 && top.bytes().all(|byte| byte.is_ascii_lowercase());
+    (is_letters || top.starts_with("xn--")) && !matches!(top, "invalid" | "localhost")
 }
 
 fn invalid() -> Fault {
@@ -151,6 +162,13 @@ mod tests {
             "a@example..com",
             "a@-example.com",
             "a@[127.0.0.1]",
+            "a@127.0.0.1",
+            "a@example.123",
+            "a@example.0x7f",
+            "a@example.c",
+            "a@example.com.",
+            "a@host.invalid",
+            "a@app.localhost",
             "\"a\"@example.com",
             "\"a@x\"@example.com",
             "A <a@example.com>",

@@ -3,13 +3,15 @@
 //! Every spelling of a number (spaces, full-width digits, `+86`, `0086`) becomes one text, so that one person has one
 //! account and one budget: the plain national digits for the default region, E.164 for the others.
 
-use std::ops::RangeInclusive;
-
 use rlibphonenumber::{PHONE_NUMBER_UTIL, PhoneNumberFormat, PhoneNumberType};
 use serde::Serialize;
 use smol_str::SmolStr;
 
+use super::is_invisible;
 use crate::error::{Fault, FieldCode};
+
+/// The country code of China.
+const CHINA: i32 = 86;
 
 /// A country or territory, by its two-letter ISO 3166 code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,14 +50,17 @@ impl PhoneNumber {
     /// # Errors
     /// `invalid_format`, `not_mobile` or `region_not_allowed`.
     pub fn parse(text: &str, rules: &PhoneRules) -> Result<Self, Fault> {
+        let text = text.trim();
+        let text = text.strip_prefix("tel:").unwrap_or(text);
         // The library also takes vanity letters and extensions, and passes over what it cannot read.
         if text.chars().count() > 32 || !text.chars().all(stands_in_a_number) {
             return Err(invalid());
         }
+        let text: String = text.chars().filter(|character| !is_invisible(*character)).collect();
         let parse = |text: &str| PHONE_NUMBER_UTIL.parse(text, Some(rules.default_region.0)).ok().filter(is_valid);
-        let number = parse(text).or_else(|| parse_after_zero(text, rules.default_region)).ok_or_else(invalid)?;
+        let number = parse(&text).or_else(|| parse_after_zero(&text, rules.default_region)).ok_or_else(invalid)?;
         let region = number.get_region_code().ok_or_else(invalid)?;
-        let type_of_number = number.get_type();
+        let type_of_number = type_of(&number);
         if !rules.allowed_regions.contains(&Region(region)) {
             return Err(Fault::new(FieldCode::RegionNotAllowed, "numbers of this region are not served"));
         }
@@ -97,7 +102,7 @@ impl PhoneNumber {
 
 /// Returns true if the number is valid in its region. One that is not is of no type.
 fn is_valid(number: &rlibphonenumber::PhoneNumber) -> bool {
-    number.get_type() != PhoneNumberType::Unknown
+    type_of(number) != PhoneNumberType::Unknown
 }
 
 /// Reads a number whose country code stands behind a single zero: `086-13800138000`.
@@ -110,18 +115,30 @@ fn parse_after_zero(text: &str, region: Region) -> Option<rlibphonenumber::Phone
     (number.country_code == code_of(region)).then_some(number)
 }
 
+/// Returns the type of a number. The library does not know the mobile numbers of China Telecom that begin with 149.
+fn type_of(number: &rlibphonenumber::PhoneNumber) -> PhoneNumberType {
+    let is_in_china = number.country_code == CHINA;
+    match number.get_type() {
+        PhoneNumberType::Unknown if is_in_china => {
+            let national = number.get_national_significant_number();
+            let is_mobile = national.starts_with("149") && national.len() == 11;
+            if is_mobile { PhoneNumberType::Mobile } else { PhoneNumberType::Unknown }
+        }
+        known => known,
+    }
+}
+
 fn code_of(region: Region) -> i32 {
     PHONE_NUMBER_UTIL.get_country_code_for_region(region.0).unwrap_or_default()
 }
 
-/// Digits, what people put between them, and the invisible marks that come with a number copied from a contact.
+/// Returns true for digits, for what people put between them, and for the invisible marks that come with a number copied
+/// from a contact.
 fn stands_in_a_number(character: char) -> bool {
-    const INVISIBLE: [RangeInclusive<char>; 3] =
-        ['\u{200b}'..='\u{200f}', '\u{202a}'..='\u{202e}', '\u{2060}'..='\u{2069}'];
     character.is_numeric()
         || character.is_whitespace()
-        || "+＋-‐‑–－.()（）".contains(character)
-        || INVISIBLE.iter().any(|range| range.contains(&character))
+        || "+＋-‐‑–−－.()（）".contains(character)
+        || is_invisible(character) && !character.is_control()
 }
 
 fn invalid() -> Fault {
@@ -152,12 +169,23 @@ mod tests {
             "138-0013-8000",
             "１３８００１３８０００",
             "\u{202d}138 0013 8000\u{202c}",
+            "\u{feff}13800138000",
+            "tel:+86-13800138000",
+            "138−0013−8000",
         ];
         for spelling in spellings {
             let number = PhoneNumber::parse(spelling, &rules()).unwrap();
             assert_eq!(number.as_str(), "13800138000", "{spelling}");
             assert_eq!(number.e164(&rules()), "+8613800138000");
         }
+    }
+
+    #[test]
+    fn all_chinese_data_card_ranges_are_mobile() {
+        for number in ["14501234567", "14701234567", "14901234567"] {
+            assert_eq!(PhoneNumber::parse(number, &rules()).unwrap().as_str(), number);
+        }
+        assert_eq!(PhoneNumber::parse("1490123456", &rules()).unwrap_err().code, FieldCode::InvalidFormat);
     }
 
     #[test]

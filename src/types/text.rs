@@ -68,16 +68,17 @@ fn leaves_its_line(character: char) -> bool {
         || matches!(character, '\u{2028}' | '\u{2029}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Controls, joiners, marks of direction, selectors and fillers: what takes no ink, and is not white space.
+/// Returns true for characters that take no ink and are not white space: controls, joiners, marks of direction, tags,
+/// selectors and fillers. Contains all of Unicode's `Default_Ignorable_Code_Point`.
 pub fn is_invisible(character: char) -> bool {
     matches!(
         character,
         '\0'..='\u{8}' | '\u{E}'..='\u{1F}' | '\u{7F}'..='\u{84}' | '\u{86}'..='\u{9F}'
-            | '\u{AD}' | '\u{600}'..='\u{605}' | '\u{61C}' | '\u{6DD}' | '\u{70F}' | '\u{890}'..='\u{891}' | '\u{8E2}'
-            | '\u{115F}'..='\u{1160}' | '\u{180B}'..='\u{180F}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}'
+            | '\u{AD}' | '\u{34F}' | '\u{600}'..='\u{605}' | '\u{61C}' | '\u{6DD}' | '\u{70F}' | '\u{890}'..='\u{891}' | '\u{8E2}'
+            | '\u{115F}'..='\u{1160}' | '\u{17B4}'..='\u{17B5}' | '\u{180B}'..='\u{180F}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}'
             | '\u{2060}'..='\u{206F}' | '\u{2800}' | '\u{3164}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{FFA0}'
             | '\u{FFF0}'..='\u{FFFB}' | '\u{110BD}' | '\u{110CD}' | '\u{13430}'..='\u{1343F}'
-            | '\u{1BCA0}'..='\u{1BCA3}' | '\u{1D173}'..='\u{1D17A}'
+            | '\u{1BCA0}'..='\u{1BCA3}' | '\u{1D173}'..='\u{1D17A}' | '\u{E0000}'..='\u{E0FFF}'
     )
 }
 
@@ -89,6 +90,22 @@ mod tests {
     fn characters_are_counted_and_not_bytes() {
         assert_eq!(clean(" 乾坤 ", 2), Ok("乾坤".to_owned()));
         assert_eq!(clean("乾坤屯", 2).unwrap_err().code, FieldCode::TooLong);
+    }
+
+    #[test]
+    fn characters_without_ink_are_no_text() {
+        for text in [
+            "\u{e0061}\u{e0062}",
+            "\u{34f}",
+            "\u{17b4}\u{17b5}",
+            "\u{e0100} \u{e01ef}",
+            "\u{e0001}\u{200b}",
+            "\u{e0fff}",
+        ] {
+            assert_eq!(clean(text, 10).unwrap_err().code, FieldCode::InvalidCharacter, "{text:?}");
+        }
+        let seen = "🏴\u{e0067}\u{e0062}\u{e007f} 字\u{e0100}";
+        assert_eq!(clean(seen, 20), Ok(seen.to_owned()));
     }
 
     #[test]
