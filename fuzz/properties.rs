@@ -144,7 +144,7 @@ pub fn parameters(data: &[u8]) {
 /// A notification's payload is stored as parsed, and opens allowed hosts only.
 pub fn payload(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
-    let hosts = ["example.com".to_owned()];
+    let hosts = ["example.com".parse().unwrap()];
     if let Ok(payload) = Payload::parse(text, &hosts) {
         let kept = payload.to_json();
         assert!(!kept.contains("://") || !kept.contains("open_url") || kept.contains("https://example.com"), "{kept}");

@@ -68,6 +68,9 @@ codes! {
     NotFound = "not_found",
         "Not found.",
         "未找到。";
+    UnknownEndpoint = "unknown_endpoint",
+        "There is no endpoint with this path.",
+        "没有此接口。";
     NoRelease = "no_release",
         "No version of the app has been published.",
         "尚未发布任何版本。";

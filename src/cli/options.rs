@@ -14,7 +14,7 @@ use yarrow::{
         operations::audit::MAX_REASON,
     },
     error::{Code, Error, Result},
-    types::{EmailAddress, PageRequest, PhoneNumber, Timestamp, UserId, ensure_ordered},
+    types::{EmailAddress, PageRequest, PhoneNumber, TimeInput, Timestamp, UserId, ensure_ordered},
 };
 
 /// The heading of the options that every command accepts.
@@ -109,7 +109,7 @@ pub struct PageArgs {
 
 impl PageArgs {
     pub fn page(&self) -> PageRequest {
-        PageRequest { number: self.page, size: self.size }
+        PageRequest { first: 1, number: self.page, size: self.size }
     }
 }
 
@@ -126,9 +126,17 @@ pub struct RangeArgs {
 
 impl RangeArgs {
     pub fn bounds(&self, app: &App) -> Result<(Option<Timestamp>, Option<Timestamp>)> {
-        let parse =
-            |option, text: &Option<String>| text.as_deref().map(|text| parse_time(app, option, text)).transpose();
+        let parse = |option, text: &Option<String>| {
+            let time = text.as_deref().map(TimeInput::parse).transpose();
+            time.map_err(|fault| Error::field(option, fault))
+        };
         let (from, to) = (parse("from", &self.from)?, parse("to", &self.to)?);
+        let in_zone = |option, time: Option<TimeInput>| {
+            let time = time.map(|time| time.in_zone(&app.config.limits.time_zone)).transpose();
+            time.map_err(|fault| Error::field(option, fault))
+        };
+        let to = in_zone("to", to.map(|to| to.as_end_of(from)))?;
+        let from = in_zone("from", from)?;
         if let Some((from, to)) = from.zip(to) {
             ensure_ordered(("from", from), ("to", to))?;
         }

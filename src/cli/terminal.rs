@@ -60,14 +60,14 @@ pub fn confirm(yes: bool, question: &str) -> Result<()> {
     }
 }
 
-/// Reads the first line of standard input, without its line break.
+/// Reads the first line of standard input, without its line break and the byte order mark of some editors.
 pub fn first_line() -> Result<String> {
     let mut line = String::new();
     std::io::stdin().read_line(&mut line).map_err(|error| match error.kind() {
         ErrorKind::InvalidData => Error::new(Code::InvalidRequest).detail("Standard input is not UTF-8."),
         _ => Error::internal(error),
     })?;
-    Ok(line.trim_end_matches(['\r', '\n']).to_owned())
+    Ok(line.trim_start_matches('\u{feff}').trim_end_matches(['\r', '\n']).to_owned())
 }
 
 /// Takes a new password from the first line of standard input, generates one, or asks for it on a terminal. A generated

@@ -139,7 +139,7 @@ fn of_user(common: &Common, app: &App, who: &str) -> Result<()> {
 
 fn statistics(common: &Common, app: &App, days: u32, threshold: u32) -> Result<()> {
     let types = violations::types(app)?;
-    let frequent = violations::frequent(app, days, threshold, PageRequest { number: 1, size: 50 })?;
+    let frequent = violations::frequent(app, days, threshold, PageRequest::of_newest(50))?;
     record_audit(app, "violations stats", None, cli_authority(None))?;
     let json = json!({
         "types": http_rows::<_, ViolationCount>(&types), "days": days, "threshold": threshold,

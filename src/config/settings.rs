@@ -9,7 +9,7 @@ use super::{
     Bytes, Declaration, Directory, EmailProvider, EmailTls, LlmProvider, LogFormat, ModerationProvider, Packages,
     PaymentGateway, S3Addressing, SmsProvider, TokenPrice, WrongCodeStatus, declare, sources, values,
 };
-use crate::types::{EmailAddress, MicroAmount, Region, TimeZone};
+use crate::types::{EmailAddress, HostPattern, MicroAmount, Region, TimeZone};
 
 declare::settings! {
     /// Data directory.
@@ -312,7 +312,7 @@ declare::settings! {
     "notifications" notifications: Notifications {
         per_user: u32 = "500", no flag,
             "Maximum number of notifications kept for one user, not counting broadcasts. The oldest are deleted first.";
-        url_hosts: Vec<String> = "", no flag,
+        url_hosts: Vec<HostPattern> = "", no flag,
             "Hosts that an `open_url` notification may link to; `*.example.com` allows all subdomains. If empty, no links are allowed.";
     }
 
@@ -394,6 +394,8 @@ declare::settings! {
             "Records of interpretations, conversations and rejected texts kept per user; at least `llm.calls_per_user_hour`.";
         page_size: u32 = "20", no flag,
             "Default number of items on a page.";
+        first_page: u32 = "1", no flag,
+            "Number of the first page of numbered lists: 1, or 0 for apps that count pages from 0.";
         page_size_max: u32 = "100", no flag,
             "Maximum number of items on a page.";
         time_zone: TimeZone = "Asia/Shanghai", no flag,

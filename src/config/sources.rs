@@ -210,7 +210,8 @@ impl Resolver {
             (Some(value), None) => Some(Some((RawSetting::Text(value), variable))),
             (None, Some(path)) => match std::fs::read_to_string(&path) {
                 Ok(text) => {
-                    Some(Some((RawSetting::Text(text.trim_end_matches(['\r', '\n']).to_owned()), file_variable)))
+                    let text = without_byte_order_mark(&text).trim_end_matches(['\r', '\n']);
+                    Some(Some((RawSetting::Text(text.to_owned()), file_variable)))
                 }
                 Err(error) => {
                     // Only what is certainly a path is quoted: it may be the secret itself.

@@ -30,6 +30,7 @@ impl Config {
             self.limits.page_size <= self.limits.page_size_max,
             "limits.page_size: must be at most limits.page_size_max",
         );
+        demand(self.limits.first_page <= 1, "limits.first_page: must be 0 or 1");
         let backup = &self.backup;
         if backup.s3_endpoint.is_some() {
             demand(!backup.s3_bucket.is_empty(), "backup.s3_bucket: is needed with backup.s3_endpoint");

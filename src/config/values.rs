@@ -8,7 +8,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::masking::mask_url_secrets;
 use crate::types::{
-    EmailAddress, Fen, MicroAmount, Region, TimeZone, named_enum, parse_network, without_byte_order_mark,
+    EmailAddress, Fen, HostPattern, MicroAmount, Region, TimeZone, named_enum, parse_network, without_byte_order_mark,
 };
 
 /// A value before its type is known. The environment only has text; a file also has lists and tables.
@@ -64,13 +64,14 @@ macro_rules! plain {
 
 plain! {
     u16, "number", "is not a whole number from 0 to 65535", ToString::to_string;
-    u32, "number", "is not a whole number", ToString::to_string;
-    u64, "number", "is not a whole number", ToString::to_string;
+    u32, "number", "is not a whole number from 0 to 4294967295", ToString::to_string;
+    u64, "number", "is not a whole number from 0 to 18446744073709551615", ToString::to_string;
     MicroAmount, "amount", "is not an amount with at most six decimals, such as 12.50", quoted;
     f64, "number", "is not a number", ToString::to_string;
     bool, "true or false", "is neither true nor false", ToString::to_string;
     SocketAddr, "address:port", "is not an address with a port, such as 127.0.0.1:8080", quoted;
     Region, "region", "is not a two-letter region code", quoted;
+    HostPattern, "host name", "is not a host name, such as example.com or *.example.com", quoted;
     EmailAddress, "email address", "is not an email address", quoted;
     TimeZone, "time zone", "is not a time zone, such as Asia/Shanghai", quoted;
 }
@@ -127,6 +128,18 @@ impl<T: SettingValue> SettingValue for Option<T> {
     }
 }
 
+/// Collects the values, or else joins all faults.
+fn all_or_every_fault<T>(values: impl Iterator<Item = Result<T, String>>) -> Result<Vec<T>, String> {
+    let (mut read, mut faults) = (Vec::new(), Vec::new());
+    for value in values {
+        match value {
+            Ok(value) => read.push(value),
+            Err(fault) => faults.push(fault),
+        }
+    }
+    if faults.is_empty() { Ok(read) } else { Err(faults.join("; ")) }
+}
+
 impl<T: SettingValue> SettingValue for Vec<T> {
     const SHAPE: &'static str = "list";
 
@@ -136,7 +149,8 @@ impl<T: SettingValue> SettingValue for Vec<T> {
             RawSetting::List(items) => items.clone(),
             RawSetting::Map(_) => return Err("must be a list".into()),
         };
-        items.into_iter().filter(|item| !item.is_empty()).map(|item| T::read(&RawSetting::Text(item))).collect()
+        let items = items.into_iter().filter(|item| !item.is_empty());
+        all_or_every_fault(items.map(|item| T::read(&RawSetting::Text(item))))
     }
 
     fn show(&self) -> String {
@@ -149,20 +163,19 @@ impl<T: SettingValue> SettingValue for BTreeMap<String, T> {
 
     fn read(raw: &RawSetting) -> Result<Self, String> {
         let pairs: Vec<(String, String)> = match raw {
-            RawSetting::Text(text) => text
-                .split(',')
-                .filter(|pair| !pair.trim().is_empty())
-                .enumerate()
-                .map(|(index, pair)| match pair.split_once('=') {
+            RawSetting::Text(text) => {
+                let pairs = text.split(',').filter(|pair| !pair.trim().is_empty()).enumerate();
+                all_or_every_fault(pairs.map(|(index, pair)| match pair.split_once('=') {
                     Some((name, value)) => Ok((name.trim().to_owned(), value.trim().to_owned())),
                     // The pair is not quoted, because it may be a secret.
                     None => Err(format!("pair {} is not `name=value`", index + 1)),
-                })
-                .collect::<Result<_, _>>()?,
+                }))?
+            }
             RawSetting::Map(map) => map.clone().into_iter().collect(),
             RawSetting::List(_) => return Err("must be a table".into()),
         };
-        pairs.into_iter().map(|(name, value)| Ok((name, T::read(&RawSetting::Text(value))?))).collect()
+        let read = |(name, value)| Ok((name, T::read(&RawSetting::Text(value))?));
+        Ok(all_or_every_fault(pairs.into_iter().map(read))?.into_iter().collect())
     }
 
     fn show(&self) -> String {
@@ -263,8 +276,7 @@ impl SettingValue for Packages {
             Ok(_) => Err(format!("`{amount} = {coin_count}`: neither yuan nor coins may be 0")),
             Err(fault) => Err(format!("`{amount}`: {fault}")),
         };
-        let mut packages =
-            BTreeMap::<String, u32>::read(raw)?.into_iter().map(package).collect::<Result<Vec<_>, _>>()?;
+        let mut packages = all_or_every_fault(BTreeMap::<String, u32>::read(raw)?.into_iter().map(package))?;
         packages.sort_unstable();
         match packages.windows(2).find(|pair| pair[0].0 == pair[1].0) {
             Some(pair) => Err(format!("`{}` stands there twice", pair[0].0)),
@@ -376,6 +388,10 @@ mod tests {
         assert_eq!(shown::<Vec<IpNet>>("").as_deref(), Ok("[]"));
         assert_eq!(shown::<BTreeMap<String, String>>("a=1,b=2").as_deref(), Ok("{ \"a\" = \"1\", \"b\" = \"2\" }"));
         assert!(shown::<BTreeMap<String, String>>("a").is_err());
+        let faults = shown::<Vec<IpNet>>("10.0.0.0/8,x,y").unwrap_err();
+        assert!(faults.contains("`x`") && faults.contains("`y`"), "{faults}");
+        let faults = shown::<BTreeMap<String, u32>>("a=x,b=2,c=y").unwrap_err();
+        assert!(faults.contains("`x`") && faults.contains("`y`"), "{faults}");
     }
 
     #[test]

@@ -24,11 +24,17 @@ const MAX_DEPTH: usize = 64;
 const DISCARDED_BYTES: usize = 1 << 20;
 const DISCARDED_FOR: Duration = Duration::from_secs(2);
 
+/// The media type of forms.
+pub const FORM: &str = "application/x-www-form-urlencoded";
+/// Some editors and libraries begin a text with it.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
 /// A value of a request before it is parsed.
 #[derive(Clone, Debug)]
 pub enum RawValue<'request> {
     Text(Cow<'request, str>),
-    Json(&'request JsonValue),
+    /// Owned if it was inside a text, such as a form field.
+    Json(Cow<'request, JsonValue>),
 }
 
 /// A name and its value.
@@ -85,7 +91,8 @@ async fn gather<Permit>(body: &mut Body, limit: usize, permit: impl Fn() -> Resu
     Ok(if several.is_empty() { only } else { several.into() })
 }
 
-fn too_large(limit: usize) -> Error {
+/// Returns the error of a body that is larger than the endpoint allows.
+pub fn too_large(limit: usize) -> Error {
     Error::new(Code::BodyTooLarge).detail(format!("The body is larger than {limit} bytes."))
 }
 
@@ -108,7 +115,11 @@ pub async fn discard(mut body: Body, headers: &HeaderMap) {
     let _ = tokio::time::timeout(DISCARDED_FOR, discarding).await;
 }
 
-/// Splits a body into named values by its content type. A bare JSON array becomes the list named `bare_list`.
+/// Splits a body into named values by its content type, after [`super::body_encoding`] has unpacked it. A bare JSON array
+/// becomes the list named `bare_list`.
+///
+/// Some clients send JSON with the content type that their library sets by default. A body that begins like JSON is
+/// therefore JSON under every type that does not say what it is: read as a form, all its parameters would be ignored.
 ///
 /// # Errors
 /// `unsupported_media_type`, `invalid_json` or `invalid_request`.
@@ -117,23 +128,36 @@ pub fn pairs<'request>(
     headers: &HeaderMap,
     bare_list: Option<&'static str>,
 ) -> Result<Vec<Pair<'request>>> {
+    let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body).trim_ascii();
     if body.is_empty() {
         return Ok(Vec::new());
     }
-    // A compressed body cannot be parsed, and would otherwise be reported as malformed.
-    if headers
-        .get(header::CONTENT_ENCODING)
-        .is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity"))
-    {
-        return Err(Error::new(Code::UnsupportedMediaType).detail("The body must be sent without a content encoding."));
-    }
-    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let media_type = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    match media_type.as_str() {
-        "application/json" => json_pairs(body, bare_list),
-        "application/x-www-form-urlencoded" => encoded_pairs(utf8(body, Code::InvalidRequest)?),
+    match media_type(headers).as_str() {
+        "application/json" | "text/json" | "application/x-json" => json_pairs(body, bare_list),
+        structured if structured.ends_with("+json") => json_pairs(body, bare_list),
+        FORM | "" | "text/plain" | "application/octet-stream" if body.starts_with(b"{") || body.starts_with(b"[") => {
+            json_pairs(body, bare_list)
+        }
+        FORM => form_pairs(utf8(body, Code::InvalidRequest)?),
         _ => Err(Code::UnsupportedMediaType.into()),
     }
+}
+
+/// Returns the media type of the content type, without parameters and in lower case. Empty if there is none.
+pub fn media_type(headers: &HeaderMap) -> String {
+    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+/// Splits a form into named values.
+fn form_pairs(form: &str) -> Result<Vec<Pair<'_>>> {
+    let pairs = encoded_pairs(form)?;
+    // Percent-encoded JSON is one long name without a value.
+    if pairs.iter().any(|(name, _)| name.starts_with(['{', '"'])) {
+        let detail = "The form holds JSON. Send it as it is, with the content type application/json.";
+        return Err(Error::new(Code::InvalidRequest).detail(detail));
+    }
+    Ok(pairs)
 }
 
 /// Splits a query string or a form into named values.
@@ -166,7 +190,7 @@ fn json_pairs<'request>(body: &'request [u8], bare_list: Option<&'static str>) -
         && let Ok(items) = serde_json::from_str::<&JsonValue>(text)
         && items.get().starts_with('[')
     {
-        return Ok(vec![(Cow::Borrowed(name), RawValue::Json(items))]);
+        return Ok(vec![(Cow::Borrowed(name), RawValue::Json(Cow::Borrowed(items)))]);
     }
     let Members(pairs) = serde_json::from_str(text).map_err(|error| no_object(&error))?;
     Ok(pairs)
@@ -232,7 +256,7 @@ impl<'request> Deserialize<'request> for Members<'request> {
             fn visit_map<A: MapAccess<'request>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut members = Vec::with_capacity(8);
                 while let Some((Name(name), value)) = map.next_entry::<Name<'request>, &'request JsonValue>()? {
-                    members.push((name, RawValue::Json(value)));
+                    members.push((name, RawValue::Json(Cow::Borrowed(value))));
                 }
                 Ok(Members(members))
             }
@@ -264,13 +288,50 @@ mod tests {
 
     #[test]
     fn rejects_bodies_that_are_not_objects() {
-        for body in ["[]", "1", "{", "{\"a\":}", "\u{feff}{}", "{} {}", "null"] {
+        for body in ["[]", "1", "{", "{\"a\":}", "{} {}", "null"] {
             assert_eq!(json(body).unwrap_err().code, Code::InvalidJson, "{body}");
         }
         let deep = format!("{{\"a\":{}{}}}", "[".repeat(10_000), "]".repeat(10_000));
         assert_eq!(json(&deep).unwrap_err().code, Code::InvalidJson);
         let brackets_in_text = format!("{{\"a\":\"{}\"}}", "[".repeat(10_000));
         assert!(json(&brackets_in_text).is_ok());
+    }
+
+    fn names(body: &str, content_type: Option<&'static str>) -> Result<Vec<String>> {
+        let content_type =
+            content_type.map(|value| (header::CONTENT_TYPE, axum::http::HeaderValue::from_static(value)));
+        let pairs = pairs(body.as_bytes(), &HeaderMap::from_iter(content_type), None)?;
+        Ok(pairs.into_iter().map(|(name, _)| name.into_owned()).collect())
+    }
+
+    #[test]
+    fn json_is_read_under_every_type_that_does_not_say_what_it_is() {
+        let types = [
+            None,
+            Some("application/json;charset=UTF-8"),
+            Some("text/json"),
+            Some("application/vnd.app+json"),
+            Some("text/plain; charset=utf-8"),
+            Some("application/octet-stream"),
+            Some(FORM),
+        ];
+        for content_type in types {
+            for body in [r#"{"a":1}"#, " \n{\"a\":1}\n", "\u{feff}{\"a\":1}"] {
+                assert_eq!(names(body, content_type).unwrap(), ["a"], "{content_type:?} {body:?}");
+            }
+            assert_eq!(names(r#"{"a":"#, content_type).unwrap_err().code, Code::InvalidJson, "{content_type:?}");
+            assert_eq!(names(" \n", content_type).unwrap(), [""; 0], "{content_type:?}");
+        }
+        assert_eq!(names("a=1", None).unwrap_err().code, Code::UnsupportedMediaType);
+        assert_eq!(names("a=1", Some("text/plain")).unwrap_err().code, Code::UnsupportedMediaType);
+        assert_eq!(names(r#"{"a":1}"#, Some("text/xml")).unwrap_err().code, Code::UnsupportedMediaType);
+    }
+
+    #[test]
+    fn encoded_json_in_a_form_is_refused() {
+        for form in ["%7B%22a%22%3A1%7D", "%7B%22a%22%3A1%7D="] {
+            assert_eq!(names(form, Some(FORM)).unwrap_err().code, Code::InvalidRequest, "{form}");
+        }
     }
 
     #[test]

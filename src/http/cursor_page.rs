@@ -102,6 +102,8 @@ impl<T: ToSchema> PartialSchema for CursorPage<T> {
 }
 
 impl Parameter for Cursor {
+    const FOREIGN_NAMES: &[&str] = &["after", "before", "offset", "page", "pageNo", "pageNum"];
+
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
         Self::parse(&clean(&text(value)?, Self::LENGTH)?)
     }

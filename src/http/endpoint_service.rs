@@ -12,7 +12,7 @@ use std::{
 
 use axum::{
     RequestExt,
-    body::{Body, Bytes},
+    body::{Body, Bytes, HttpBody},
     extract::{RawPathParams, rejection::RawPathParamsRejection},
     http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header},
 };
@@ -20,7 +20,7 @@ use futures_util::FutureExt;
 use tower::Service;
 
 use super::{
-    body,
+    body, body_encoding,
     guard::{self, Access},
     precompressed::accepts_gzip,
     reply::{self, problem},
@@ -120,8 +120,9 @@ impl EndpointSpec {
     async fn run(&self, request: &mut Request<Body>, meta: &Arc<RequestMeta>) -> Result<Response<Body>> {
         let app = &self.state.app;
         let caller = self.authorize(request, meta).await?;
-        let body =
-            if takes_body(request.method()) { self.read_body(request, &caller, meta).await? } else { Bytes::new() };
+        // Some clients send the parameters of a GET in a body.
+        let has_body = !request.body().is_end_stream();
+        let body = if has_body { self.read_body(request, &caller, meta).await? } else { Bytes::new() };
         // Taken after the body has arrived: slow senders must not use up the permits.
         let _permit = self.state.requests.try_acquire().map_err(|_| overloaded("Too many requests are running."))?;
         let path = path_parameters(request, self.id.path).await?;
@@ -170,7 +171,7 @@ impl EndpointSpec {
         };
         let read = body::read(body, request.headers(), limit, permit);
         match tokio::time::timeout(limits.body_timeout, read).await {
-            Ok(bytes) => bytes,
+            Ok(bytes) => body_encoding::unpack(bytes?, request.headers_mut(), limit).await,
             Err(_) => Err(Code::RequestTimeout.into()),
         }
     }
@@ -206,7 +207,8 @@ fn idempotency_header(request: &Request<Body>, body: &[u8]) -> Option<Idempotenc
     Some(IdempotencyHeader { value: value.clone(), is_ambiguous: keys.any(|other| other != value), request_sha256 })
 }
 
-/// Returns true if the body of requests with this method is read.
+/// Returns true if the parameters of requests with this method are documented as a body. One that is sent with another
+/// method is read too.
 pub fn takes_body(method: &Method) -> bool {
     !matches!(*method, Method::GET | Method::HEAD)
 }

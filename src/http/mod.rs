@@ -8,6 +8,7 @@
 mod admin;
 mod allowed_hosts;
 pub mod body;
+mod body_encoding;
 mod claims;
 pub mod client_ip;
 mod connection;

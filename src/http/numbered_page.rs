@@ -61,7 +61,7 @@ impl<T: ToSchema> PartialSchema for NumberedPage<T> {
             .description(Some("One page of the list."))
             .property("items", items)
             .required("items")
-            .property("page", whole_number(KnownFormat::Int32, 1, 1))
+            .property("page", whole_number(KnownFormat::Int32, 0, 1))
             .required("page")
             .property("size", whole_number(KnownFormat::Int32, 1, 20))
             .required("size")

@@ -39,7 +39,7 @@ pub const fn status(code: Code) -> StatusCode {
             StatusCode::UNAUTHORIZED
         }
         Code::NotYours | Code::Forbidden | Code::StepUpRequired | Code::AddressNotAllowed => StatusCode::FORBIDDEN,
-        Code::NotFound | Code::NoRelease | Code::UnknownInvite => StatusCode::NOT_FOUND,
+        Code::NotFound | Code::UnknownEndpoint | Code::NoRelease | Code::UnknownInvite => StatusCode::NOT_FOUND,
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         Code::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
         Code::HistoryFull

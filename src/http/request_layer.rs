@@ -28,6 +28,7 @@ use crate::{
     error::{Code, Error, Result},
     http::{
         allowed_hosts::AllowedHosts,
+        body,
         client_ip::client_ip,
         content_negotiation::COMPRESSED_ABOVE,
         cross_site,
@@ -96,6 +97,16 @@ impl RequestLayer {
         if let Err(error) = self.admit(&request) {
             return problem(&error, &meta);
         }
+        if !has_plain_framing(&request) {
+            let error =
+                Error::new(Code::InvalidRequest).detail("The only transfer coding that is accepted is chunked.");
+            let mut response = problem(&error, &meta);
+            let body = std::mem::take(request.body_mut());
+            body::discard(body, request.headers()).await;
+            // A server that applies the codings may see another end of the body.
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            return response;
+        }
         request.extensions_mut().insert(meta);
         let outcome = if accepts_gzip(request.headers()) {
             let compression = Compression::new(self.router)
@@ -142,6 +153,13 @@ fn has_one_host(request: &Request<Body>) -> bool {
         (None, _) => request.version() < Version::HTTP_11,
         (Some(_), Some(_)) => false,
     }
+}
+
+/// Returns true if the body has no transfer coding but `chunked`. hyper would pass on the others as they are.
+fn has_plain_framing(request: &Request<Body>) -> bool {
+    let mut codings = request.headers().get_all(header::TRANSFER_ENCODING).iter();
+    codings.next().is_none_or(|coding| coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked"))
+        && codings.next().is_none()
 }
 
 /// Logs the request on drop, so that a request is also logged when its client disconnects: its changes remain.

@@ -76,10 +76,15 @@ pub fn router(state: &Arc<HttpState>, part: Part) -> Result<Router> {
             is_idempotent: endpoint.is_idempotent,
             handler: Arc::clone(&endpoint.handler),
         });
-        router = router.route(endpoint.path, on_service(endpoint.method_filter()?, service));
+        let filter = endpoint.method_filter()?;
+        // Some clients end every path with a slash. The documentation page has an endpoint of its own with one.
+        if !endpoint.path.ends_with('/') && endpoint.path != "/docs" {
+            router = router.route(&format!("{}/", endpoint.path), on_service(filter, service.clone()));
+        }
+        router = router.route(endpoint.path, on_service(filter, service));
     }
     Ok(router
-        .fallback(|request| reject(NotFound, request))
+        .fallback(|request| reject(UnknownEndpoint, request))
         .method_not_allowed_fallback(|request| reject(MethodNotAllowed, request)))
 }
 
@@ -161,8 +166,8 @@ fn identity() -> Vec<Endpoint> {
         patch("/api/v1/preferences", OwnUser, v1::preferences::change)
             .summary("Changes the preferences that are sent and returns all of them."),
         post("/admin/user-data/sync", Admin, user_data::synchronise)
-            .summary("Validates and repairs the stored data of all users.")
-            .errors(&[AlreadyRunning]),
+            .summary("Validates and repairs the stored data of all users, or of one.")
+            .errors(&[NotFound, AlreadyRunning]),
         get("/admin/user-data/validate/user/{userId}", Admin, user_data::validate_by_id)
             .summary("Validates the stored data of a user.")
             .errors(&[NotFound]),
@@ -517,6 +522,7 @@ fn operations() -> Vec<Endpoint> {
         get("/healthz", Anyone, system::health).summary("Returns 200 while the process is alive."),
         get("/readyz", Anyone, system::readiness).summary("Returns 200 while the service can write to its database."),
         get("/openapi.json", Anyone, system::api_document(endpoints)).summary("Returns this document."),
+        get("/", Anyone, system::docs_entry).summary("Redirects to the documentation."),
         get("/docs", Anyone, system::docs_entry).summary("Redirects to the documentation."),
         get("/docs/", Anyone, documentation.page()).summary("Returns the documentation page."),
         get("/docs/{file}", Anyone, documentation.files())

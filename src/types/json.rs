@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 pub struct JsonText<'text>(Cow<'text, RawValue>);
 
 impl<'text> JsonText<'text> {
-    const NULL: Self = Self(Cow::Borrowed(RawValue::NULL));
+    pub const NULL: Self = Self(Cow::Borrowed(RawValue::NULL));
 
     /// Takes the text of one valid JSON value.
     pub fn from_raw(raw: &RawValue) -> Self {
@@ -21,6 +21,10 @@ impl<'text> JsonText<'text> {
     /// Writes a text as a JSON string.
     pub fn from_text(text: &str) -> Self {
         serde_json::value::to_raw_value(text).map_or(Self::NULL, |raw| Self(Cow::Owned(raw)))
+    }
+
+    pub fn from_number(number: i64) -> Self {
+        serde_json::value::to_raw_value(&number).map_or(Self::NULL, |raw| Self(Cow::Owned(raw)))
     }
 
     /// Reads a text that [`Self::as_str`] gave to the store. A damaged text becomes null: one bad record must not make

@@ -8,6 +8,7 @@ mod credential;
 mod cursor;
 mod email;
 mod fen;
+mod host_pattern;
 mod json;
 mod micro_amount;
 mod named_enum;
@@ -16,6 +17,7 @@ mod pem;
 mod phone;
 mod text;
 mod time;
+mod time_input;
 
 use serde::Serialize;
 
@@ -25,6 +27,7 @@ pub use credential::{
 pub use cursor::{Cursor, CursorRange, CursorSlice};
 pub use email::EmailAddress;
 pub use fen::{Fen, InvalidAmount};
+pub use host_pattern::HostPattern;
 pub use json::JsonText;
 pub use micro_amount::{InvalidMicroAmount, MicroAmount};
 pub(crate) use named_enum::named_enum;
@@ -33,7 +36,8 @@ pub use pem::{PemBlock, PemFault, looks_like_key, parse_pem, without_byte_order_
 pub use phone::{PhoneNumber, PhoneRules, Region};
 pub use pluralize::pluralize;
 pub use text::{clean, clean_as_sent, clean_line, clean_lines, is_invisible};
-pub use time::{Date, TimeInput, TimeZone, Timestamp, decimal_milliseconds, ensure_ordered, milliseconds};
+pub use time::{Date, TimeZone, Timestamp, decimal_milliseconds, ensure_ordered, milliseconds};
+pub use time_input::TimeInput;
 
 /// A user's id. Serialised as a decimal string, because some clients' numbers are floats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -60,21 +64,28 @@ named_enum! {
     }
 }
 
-/// One page of a numbered list: `number` counts from 1.
+/// One page of a numbered list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageRequest {
+    /// The number of the first page: 1, or 0 for clients that count so.
+    pub first: u32,
     pub number: u32,
     pub size: u32,
 }
 
 impl PageRequest {
+    /// Returns the first page of this size.
+    pub fn of_newest(size: u32) -> Self {
+        Self { first: 1, number: 1, size }
+    }
+
     pub fn offset(self) -> i64 {
-        i64::from(self.number - 1) * i64::from(self.size)
+        i64::from(self.number.saturating_sub(self.first)) * i64::from(self.size)
     }
 
     /// Returns the total of all pages if this one, with this many rows, must be the last.
     pub fn total_if_last(self, rows: u32) -> Option<i64> {
-        let is_last = rows < self.size && (rows > 0 || self.number == 1);
+        let is_last = rows < self.size && (rows > 0 || self.number == self.first);
         is_last.then(|| self.offset() + i64::from(rows))
     }
 }

@@ -6,6 +6,7 @@ pub use jiff::civil::Date;
 use jiff::{civil, tz};
 use serde::Serialize;
 
+use super::TimeInput;
 use crate::error::{Error, Fault, FieldCode, Result};
 
 /// Milliseconds since the start of 1970, UTC. Written as RFC 3339 with milliseconds.
@@ -43,61 +44,13 @@ impl Timestamp {
         text.parse::<jiff::Timestamp>().ok().map(|timestamp| Self(timestamp.as_millisecond()))
     }
 
-    /// Reads RFC 3339, epoch milliseconds, and dates with or without a time, which are read in `zone`.
+    /// Reads any spelling of [`TimeInput`]. Times without an offset are read in `zone`.
     ///
     /// # Errors
     /// `invalid_format`.
     pub fn parse(text: &str, zone: &TimeZone) -> Result<Self, Fault> {
         TimeInput::parse(text)?.in_zone(zone)
     }
-}
-
-/// A time as it was written: a point in time, or what clocks show somewhere.
-#[derive(Clone, Copy, Debug)]
-pub enum TimeInput {
-    At(Timestamp),
-    Local(civil::DateTime),
-}
-
-impl TimeInput {
-    /// Reads what [`Timestamp::parse`] does, before it is known where.
-    ///
-    /// # Errors
-    /// `invalid_format`.
-    pub fn parse(text: &str) -> Result<Self, Fault> {
-        let text = text.trim();
-        let at = |timestamp: jiff::Timestamp| Self::At(Timestamp(timestamp.as_millisecond()));
-        let written = if let Ok(milliseconds) = text.parse() {
-            jiff::Timestamp::from_millisecond(milliseconds).ok().map(at)
-        } else if let Ok(timestamp) = text.parse::<jiff::Timestamp>() {
-            Some(at(timestamp))
-        } else if let Ok(date_time) = civil::DateTime::strptime("%Y-%m-%d %H:%M:%S", text) {
-            Some(Self::Local(date_time))
-        } else {
-            let date = civil::Date::strptime("%Y-%m-%d", text).ok();
-            date.map(|date| Self::Local(date.to_datetime(civil::Time::midnight())))
-        };
-        written.ok_or_else(time_fault)
-    }
-
-    /// The point in time that it is in a zone.
-    ///
-    /// # Errors
-    /// `invalid_format` at the ends of time.
-    pub fn in_zone(self, zone: &TimeZone) -> Result<Timestamp, Fault> {
-        match self {
-            Self::At(timestamp) => Ok(timestamp),
-            Self::Local(date_time) => {
-                let timestamp = zone.0.to_timestamp(date_time).map_err(|_| time_fault())?;
-                Ok(Timestamp(timestamp.as_millisecond()))
-            }
-        }
-    }
-}
-
-fn time_fault() -> Fault {
-    let message = "must be RFC 3339, `yyyy-MM-dd HH:mm:ss`, `yyyy-MM-dd` or milliseconds since 1970";
-    Fault::new(FieldCode::InvalidFormat, message)
 }
 
 /// Checks that a half-open range does not end before it begins.
@@ -141,6 +94,11 @@ impl Serialize for Timestamp {
 pub struct TimeZone(tz::TimeZone);
 
 impl TimeZone {
+    /// Returns the time at which clocks in the zone show `local`, or `None` at the ends of time.
+    pub fn at(&self, local: civil::DateTime) -> Option<Timestamp> {
+        self.0.to_timestamp(local).ok().map(|timestamp| Timestamp(timestamp.as_millisecond()))
+    }
+
     pub fn today(&self, now: Timestamp) -> Date {
         let timestamp = jiff::Timestamp::from_millisecond(now.0).unwrap_or_default();
         self.0.to_datetime(timestamp).date()
@@ -175,25 +133,12 @@ impl std::fmt::Display for TimeZone {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Option<String> {
-        Timestamp::parse(text, &"Asia/Shanghai".parse().unwrap()).ok().map(|timestamp| timestamp.to_string())
-    }
-
     #[test]
     fn milliseconds_have_three_decimals_at_most() {
         for (microseconds, written) in [(1_234, "1.234"), (4_100, "4.1"), (18_014, "18.014"), (3, "0.003"), (0, "0")] {
             assert_eq!(decimal_milliseconds(Duration::from_micros(microseconds)).to_string(), written);
         }
         assert_eq!(decimal_milliseconds(Duration::from_nanos(1_234_567)).to_string(), "1.235");
-    }
-
-    #[test]
-    fn every_promised_form_is_read() {
-        assert_eq!(parse("2026-01-02T03:04:05.678Z").as_deref(), Some("2026-01-02T03:04:05.678Z"));
-        assert_eq!(parse("2026-01-02T03:04:05+08:00").as_deref(), Some("2026-01-01T19:04:05.000Z"));
-        assert_eq!(parse("2026-01-02 03:04:05").as_deref(), Some("2026-01-01T19:04:05.000Z"));
-        assert_eq!(parse("2026-01-02").as_deref(), Some("2026-01-01T16:00:00.000Z"));
-        assert_eq!(parse("0").as_deref(), Some("1970-01-01T00:00:00.000Z"));
     }
 
     #[test]
@@ -204,13 +149,6 @@ mod tests {
         assert_eq!(zone.tomorrow(zone.tomorrow(now)).to_string(), "2026-01-03T16:00:00.000Z");
     }
 
-    #[test]
-    fn other_texts_are_refused() {
-        for text in ["", "yesterday", "2026-13-01", "2026-02-30", "2026-01-02 25:00:00", "99999999999999999999"] {
-            assert_eq!(parse(text), None, "{text}");
-        }
-    }
-
     mod properties {
         use proptest::prelude::*;
 
@@ -218,7 +156,7 @@ mod tests {
 
         proptest! {
             #[test]
-            fn written_times_parse_to_themselves(milliseconds in 0_i64..253_402_207_200_000) {
+            fn written_times_parse_to_themselves(milliseconds in 100_000_000_000_i64..10_000_000_000_000) {
                 let time = Timestamp(milliseconds);
                 prop_assert_eq!(Timestamp::from_rfc3339(&time.to_string()), Some(time));
                 let zone = "Asia/Shanghai".parse().unwrap();
@@ -227,7 +165,7 @@ mod tests {
             }
 
             #[test]
-            fn any_text_is_a_time_or_refused(text in "-?[0-9]{0,20}|[0-9TZ:+. -]{0,32}|.*") {
+            fn any_text_is_a_time_or_refused(text in "-?[0-9]{0,20}|[0-9TZ:+./ -]{0,32}|.*") {
                 if let Ok(time) = Timestamp::parse(&text, &"Asia/Shanghai".parse().unwrap()) {
                     prop_assert_eq!(Timestamp::from_rfc3339(&time.to_string()), Some(time), "{}", time);
                 }

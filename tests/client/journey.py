@@ -127,7 +127,7 @@ def refused(endpoint, status, code, *arguments, **named):
 
 def email_code(service, client, email, purpose=None):
     request = {"email": email} if purpose is None else {"email": email, "purpose": purpose}
-    body = models.PostApiV1AuthSendCodeJsonBody.from_dict(request)
+    body = models.PostApiV1AuthSendCodeBody.from_dict(request)
     assert done(post_api_v1_auth_send_code, models.EmailCodeSent, client=client, body=body).email == email
     return service.code(rf"Email to {re.escape(email)}.*?\b(\d{{8}})\b")
 
@@ -135,7 +135,7 @@ def email_code(service, client, email, purpose=None):
 def log_in(service, email, **more):
     client = service.anonymous()
     code = email_code(service, client, email)
-    body = models.PostApiV1AuthLoginJsonBody(email=email, code=code, **more)
+    body = models.PostApiV1AuthLoginBody(email=email, code=code, **more)
     return done(post_api_v1_auth_login, models.SignedInByEmail, client=client, body=body)
 
 
@@ -149,17 +149,17 @@ def current_generation(service):
     casting(client)
     inbox(service, client)
     own = done(get_api_v1_invite, models.Invite, client=client)
-    body = models.PostApiV1InviteRedeemJsonBody(code=own.code)
+    body = models.PostApiV1InviteRedeemBody(code=own.code)
     refused(post_api_v1_invite_redeem, 409, "own_invite", client=client, body=body)
-    wishes = models.PatchApiV1PreferencesJsonBody.from_dict(
+    wishes = models.PatchApiV1PreferencesBody.from_dict(
         {"locale": "en", "timeZone": "Europe/London", "notifications": {"promotion": False}}
     )
     changed = done(patch_api_v1_preferences, models.Preferences, client=client, body=wishes)
     assert changed == done(get_api_v1_preferences, models.Preferences, client=client)
     assert changed.locale == "en" and changed.notifications.promotion is False, changed
-    body = models.PostFeedbackJsonBody(content="很好")
+    body = models.PostFeedbackBody(content="很好")
     done(post_feedback, models.FeedbackReceived, client=client, body=body, status=HTTPStatus.CREATED)
-    body = models.PatchApiV1AccountJsonBody(nickname="青山", birthday="1990-05-17")
+    body = models.PatchApiV1AccountBody(nickname="青山", birthday="1990-05-17")
     assert done(patch_api_v1_account, models.Account, client=client, body=body).nickname == "青山"
     add_phone(service, client)
     devices(service, client)
@@ -169,7 +169,7 @@ def current_generation(service):
 
 
 def casting(client):
-    body = models.PostApiV1SessionsJsonBody.from_dict(
+    body = models.PostApiV1SessionsBody.from_dict(
         {"question": "今年换工作合适吗？", "questionType": "career", "method": "yarrow_stalks"}
     )
     cast = lambda: done(
@@ -178,7 +178,7 @@ def casting(client):
     session = cast()
     assert session.id == cast().id and session.balance == 110 and len(session.lines) == 6, session
     assert 1 <= session.hexagram.primary.number <= 64 and session.hexagram.primary.upper.chinese_name
-    manual = models.PostApiV1SessionsJsonBody.from_dict(
+    manual = models.PostApiV1SessionsBody.from_dict(
         {"question": "?", "method": "manual", "lines": [7, 8, 8, 8, 7, 6]}
     )
     second = done(post_api_v1_sessions, models.Session, client=client, body=manual, status=HTTPStatus.CREATED)
@@ -204,7 +204,7 @@ def inbox(service, client):
         ("nothing", {"type": "none"}),
         ("a page", {"type": "open_route", "route": "sessions/detail", "params": {"id": "7"}}),
     ]:
-        body = models.PostAdminNotificationsJsonBody.from_dict(
+        body = models.PostAdminNotificationsBody.from_dict(
             {"audience": "all", "title": title, "body": "text", "payload": payload}
         )
         done(post_admin_notifications, models.AdminNotification, client=admin, body=body, status=HTTPStatus.CREATED)
@@ -219,20 +219,20 @@ def inbox(service, client):
     assert done(get_notifications_latest, models.LatestNotification, client=anybody).notification.title == "a page"
     assert len(done(get_notifications_all, models.AllNotifications, client=anybody).items) == 2
     refused(get_version_latest, 404, "no_release", client=anybody)
-    body = models.PostAdminReleasesJsonBody.from_dict({"version": "2.0.0", "versionCode": 20, "notes": "新版"})
+    body = models.PostAdminReleasesBody.from_dict({"version": "2.0.0", "versionCode": 20, "notes": "新版"})
     done(post_admin_releases, models.AppRelease, client=admin, body=body, status=HTTPStatus.CREATED)
-    body = models.PostVersionCheckJsonBody.from_dict({"clientVersionCode": 19})
+    body = models.PostVersionCheckBody.from_dict({"clientVersionCode": 19})
     advice = done(post_version_check, models.UpdateAdvice, client=anybody, body=body)
     assert advice.update_available and not advice.update_required and advice.latest.version == "2.0.0", advice
-    body = models.PostCoinIncreasePhoneJsonBody(phone_number="13900139000", coin_count=3)
+    body = models.PostCoinIncreasePhoneBody(phone_number="13900139000", coin_count=3)
     refused(post_coin_increase_phone, 404, "not_found", client=admin, body=body)
 
 
 def add_phone(service, client):
-    body = models.PostAuthSendCodeJsonBody.from_dict({"phoneNumber": PHONE, "purpose": "address"})
+    body = models.PostAuthSendCodeBody.from_dict({"phoneNumber": PHONE, "purpose": "address"})
     done(post_auth_send_code, models.CodeSent, client=service.anonymous(), body=body)
     code = service.code(rf"SMS to \+86{PHONE}.*?\b(\d{{6}})\b")
-    body = models.PostApiV1AccountAddressJsonBody(code=code, phone_number=PHONE)
+    body = models.PostApiV1AccountAddressBody(code=code, phone_number=PHONE)
     account = done(post_api_v1_account_address, models.Account, client=client, body=body)
     assert account.phone_number == PHONE and account.email == EMAIL, account
 
@@ -255,9 +255,9 @@ def leave_and_return(service, client):
         post_api_v1_auth_refresh,
         models.RefreshedToken,
         client=service.anonymous(),
-        body=models.PostApiV1AuthRefreshJsonBody(token=back.token),
+        body=models.PostApiV1AuthRefreshBody(token=back.token),
     )
-    body = models.PostApiV1AuthLogoutJsonBody(token=renewed.token)
+    body = models.PostApiV1AuthLogoutBody(token=renewed.token)
     assert done(post_api_v1_auth_logout, models.SignedOut, client=service.anonymous(), body=body).logged_out
     refused(get_api_v1_points, 401, "unauthenticated", client=service.signed_in(renewed.token))
 
@@ -265,58 +265,58 @@ def leave_and_return(service, client):
 def first_generation(service):
     anybody = service.anonymous()
     phone = "13900139001"
-    body = models.PostAuthSendCodeJsonBody(phone_number="+86 139 0013 9001")
+    body = models.PostAuthSendCodeBody(phone_number="+86 139 0013 9001")
     assert done(post_auth_send_code, models.CodeSent, client=anybody, body=body).phone_number == phone
     code = service.code(rf"SMS to \+86{phone}.*?\b(\d{{6}})\b")
-    wrong = models.PostAuthLoginJsonBody(phone_number=phone, code="000000" if code != "000000" else "111111")
+    wrong = models.PostAuthLoginBody(phone_number=phone, code="000000" if code != "000000" else "111111")
     refused(post_auth_login, 401, "invalid_code", client=anybody, body=wrong)
-    body = models.PostAuthLoginJsonBody(phone_number=phone, code=code)
+    body = models.PostAuthLoginBody(phone_number=phone, code=code)
     came = done(post_auth_login, models.SignedIn, client=anybody, body=body)
     client = service.signed_in(came.token)
-    body = models.PostAuthValidateTokenJsonBody(token=came.token)
+    body = models.PostAuthValidateTokenBody(token=came.token)
     assert done(post_auth_validate_token, models.Validity, client=anybody, body=body).valid
-    body = models.PutUserProfileJsonBody.from_dict({"nickname": "青山", "gender": "女", "birthday": "1990-05-17"})
+    body = models.PutUserProfileBody.from_dict({"nickname": "青山", "gender": "女", "birthday": "1990-05-17"})
     assert done(put_user_profile, models.Profile, client=client, body=body).gender == "female"
-    body = models.PutUserNicknameJsonBody(nickname="去赌博网站")
+    body = models.PutUserNicknameBody(nickname="去赌博网站")
     refused(put_user_nickname, 422, "content_rejected", client=client, body=body)
     assert done(get_user_profile, models.Profile, client=client, id=came.user_id).nickname == "青山"
     history(client, phone)
-    body = models.PostDivinationEnhancedJsonBody(question="今年换工作合适吗？", divination_data={"lines": [7, 8, 8, 8, 7, 6]})
+    body = models.PostDivinationEnhancedBody(question="今年换工作合适吗？", divination_data={"lines": [7, 8, 8, 8, 7, 6]})
     told = done(post_divination_enhanced, models.Interpretation, client=client, body=body)
     record = done(get_divination_records_trace_trace_id, models.InterpretationRecord, told.trace_id, client=client)
     assert record.result == told.result and record.status == "succeeded", record
-    body = models.PostLlmChatJsonBody.from_dict({"messages": [{"role": "user", "content": "什么是屯卦？"}]})
+    body = models.PostLlmChatBody.from_dict({"messages": [{"role": "user", "content": "什么是屯卦？"}]})
     answer = done(post_llm_chat, models.ChatCompletion, client=client, body=body)
     assert answer.choices[0].message.content, answer
     buy(service, client, phone)
-    body = models.PostAuthRefreshTokenJsonBody(token=came.token)
+    body = models.PostAuthRefreshTokenBody(token=came.token)
     renewed = done(post_auth_refresh_token, models.Renewed, client=anybody, body=body)
-    body = models.PostAuthLogoutJsonBody(token=renewed.token)
+    body = models.PostAuthLogoutBody(token=renewed.token)
     assert done(post_auth_logout, models.LoggedOut, client=anybody, body=body).logged_out
 
 
 def history(client, phone):
-    body = models.PostDivinationHistorySaveJsonBody.from_dict(
+    body = models.PostDivinationHistorySaveBody.from_dict(
         {"localRecordId": "r-1", "question": "?", "questionType": "career", "jsonData": {"lines": [7, 8]}, "timestamp": 1}
     )
     done(post_divination_history_save, models.HistoryRecord, client=client, body=body, status=HTTPStatus.CREATED)
     done(post_divination_history_save, models.HistoryRecord, client=client, body=body)
-    body = models.PostDivinationHistoryGetJsonBody(phone_number=phone)
+    body = models.PostDivinationHistoryGetBody(phone_number=phone)
     listed = done(post_divination_history_get, models.HistoryRecordList, client=client, body=body)
     assert listed.total == 1 and listed.items[0].local_record_id == "r-1", listed
     assert done(get_divination_history_count_phone_number, models.Counted, phone, client=client).count == 1
-    body = models.PostDivinationHistoryDeleteJsonBody.from_dict({"localRecordIds": ["r-1"]})
+    body = models.PostDivinationHistoryDeleteBody.from_dict({"localRecordIds": ["r-1"]})
     assert done(post_divination_history_delete, models.Deleted, client=client, body=body).deleted == 1
 
 
 def buy(service, client, phone):
     assert done(get_coin_balance, models.CoinBalance, client=client).balance == 0
-    empty = models.PostCoinConsumeJsonBody()
+    empty = models.PostCoinConsumeBody()
     refused(post_coin_consume, 402, "insufficient_coins", client=client, body=empty)
     refused(get_payment_gateway_order, 422, "unknown_package", client=client, amount="6.01", coin_count=60)
     order = done(get_payment_gateway_order, models.PaymentOrder, client=client, amount="6.00", coin_count=60)
     service.command("payments", "sandbox-pay", order.order_no)
-    body = models.PostPaymentUpdateBalanceJsonBody.from_dict({"orderNo": order.order_no, "amount": "6.00", "coinCount": 60})
+    body = models.PostPaymentUpdateBalanceBody.from_dict({"orderNo": order.order_no, "amount": "6.00", "coinCount": 60})
     paid = done(post_payment_update_balance, models.PaymentStatus, client=client, body=body)
     assert paid.status == "credited" and paid.balance == 60, paid
     for _ in range(2):

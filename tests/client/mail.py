@@ -110,7 +110,7 @@ def sign_in(program, mode, context, chain):
 def ask(service, mailbox, mode, language, count):
     address = f"{language}-{mode}@example.com"
     client = service.anonymous().with_headers({"accept-language": language})
-    body = models.PostApiV1AuthSendCodeJsonBody(email=address)
+    body = models.PostApiV1AuthSendCodeBody(email=address)
     done(post_api_v1_auth_send_code, models.EmailCodeSent, client=client, body=body)
     envelope, is_encrypted, is_authenticated = mailbox.newest(count)
     assert is_encrypted == is_authenticated == (mode != "none"), (mode, is_encrypted, is_authenticated)
@@ -120,7 +120,7 @@ def ask(service, mailbox, mode, language, count):
     text, html = (message.get_body((kind,)).get_content() for kind in ("plain", "html"))
     code = re.search(r"\b\d{8}\b", text).group(0)
     assert code in html and "<" in html, html
-    body = models.PostApiV1AuthLoginJsonBody(email=address, code=code)
+    body = models.PostApiV1AuthLoginBody(email=address, code=code)
     assert done(post_api_v1_auth_login, models.SignedInByEmail, client=client, body=body).user.email == address
 
 

@@ -51,7 +51,7 @@ fn a_casting_reports_all_errors() {
         ]);
     cast(json!({ "method": "manual", "lines": [5], "castAt": "soon", "timeZone": "Mars/Utopia" })).expect_fields(&[
         ("question", "required"),
-        ("lines", "out_of_range"),
+        ("lines[0]", "out_of_range"),
         ("castAt", "invalid_format"),
         ("timeZone", "unknown_value"),
     ]);

@@ -533,7 +533,7 @@ fn accepts_one_name_with_the_same_value_twice() {
 fn rejects_bodies_that_are_not_json_objects() {
     let fixture = Fixture::new();
     let deep = format!("{{\"a\":{}{}}}", "[".repeat(10_000 / 8), "]".repeat(10_000 / 8));
-    let bodies: [&[u8]; 14] = [
+    let bodies: [&[u8]; 13] = [
         b"{",
         b"}",
         b"{\"a\":}",
@@ -545,13 +545,12 @@ fn rejects_bodies_that_are_not_json_objects() {
         b"1",
         b"null",
         b"{} {}",
-        b"\xef\xbb\xbf{}",
         b"{\"a\":\"\xff\"}",
         deep.as_bytes(),
     ];
     for operation in fixture.document.operations.iter().filter(|operation| operation.takes_body()) {
         // Where a bare list is accepted, an empty one is valid.
-        let takes_list = operation.path.ends_with("/batch-compare");
+        let takes_list = ["/batch-compare", "/validate/batch"].iter().any(|end| operation.path.ends_with(end));
         for body in bodies.into_iter().filter(|body| !(takes_list && *body == b"[]")) {
             let request = operation.bare(&fixture.server, &fixture.user).bytes(Some("application/json"), body.to_vec());
             let response = request.send();
@@ -601,31 +600,25 @@ fn rejects_invalid_utf_8() {
 #[test]
 fn other_content_types_are_415() {
     let fixture = Fixture::new();
-    let types = [
-        None,
-        Some(""),
-        Some("text/plain"),
-        Some("text/json"),
-        Some("application/jsonp"),
-        Some("application/xml"),
-        Some("multipart/form-data; boundary=x"),
-        Some("application/octet-stream"),
-        Some("*/*"),
-        Some(";application/json"),
-    ];
+    let foreign = [Some("application/jsonp"), Some("application/xml"), Some("text/html"), Some("*/*"), Some("json")];
+    // These types do not say what the body is, but it does not begin like JSON.
+    let vague = [None, Some(""), Some("text/plain"), Some("application/octet-stream"), Some(";application/json")];
+    let sent = foreign.map(|content_type| (content_type, "{}")).into_iter().chain(vague.map(|vague| (vague, "a=1")));
+    let sent: Vec<_> = sent.collect();
     for operation in fixture.document.operations.iter().filter(|operation| operation.takes_body()) {
-        for content_type in types {
-            let request = operation.bare(&fixture.server, &fixture.user).bytes(content_type, b"{}".to_vec());
+        for (content_type, body) in &sent {
+            let request = operation.bare(&fixture.server, &fixture.user).bytes(*content_type, (*body).into());
             let response = request.send();
             let what = format!("{} {content_type:?}", operation.name());
             assert_eq!(response.status, 415, "{what}: {}", response.text());
             assert_eq!(response.json()["code"], "unsupported_media_type", "{what}");
         }
     }
-    // Compressed bodies are rejected with a reason.
+    // Content codings other than gzip are rejected with a reason.
     let body = json!({ "nickname": "青山" }).to_string();
     let packed = fixture.server.put("/user/nickname").by(&fixture.user).bytes(Some("application/json"), body.into());
-    packed.header("content-encoding", "gzip").send().expect_problem(415, "unsupported_media_type");
+    let refused = packed.header("content-encoding", "br").send().expect_problem(415, "unsupported_media_type");
+    assert!(refused.json()["detail"].as_str().unwrap().contains("gzip"), "{}", refused.text());
     // Parameters, capitals and an empty body are accepted.
     let put = || fixture.server.put("/user/nickname").by(&fixture.user);
     let json = br#"{"nickname":"x"}"#.to_vec();
@@ -757,7 +750,9 @@ fn reports_all_bad_fields_at_once() {
         assert_eq!(response.status, 422, "{}: {}", operation.name(), response.text());
         let problem = response.json();
         let errors = problem["errors"].as_array().unwrap();
-        let mut fields: Vec<_> = errors.iter().map(|error| error["field"].as_str().unwrap()).collect();
+        // An invalid item of a list has its index.
+        let mut fields: Vec<_> =
+            errors.iter().map(|error| error["field"].as_str().unwrap().trim_end_matches("[0]")).collect();
         fields.sort_unstable();
         let mut expected: Vec<_> = bad.keys().map(String::as_str).collect();
         expected.sort_unstable();

@@ -1,6 +1,6 @@
 //! History records: castings that clients of the old API store under their own record ids.
 //!
-//! `jsonData` and `timestamp` are stored and returned byte for byte; the service never interprets them. Order and limits
+//! `jsonData` is stored and returned byte for byte; neither it nor `timestamp` means anything here. Order and limits
 //! follow a sequence that the server assigns. Deactivating hides a user's records for some weeks before they are deleted,
 //! in which they can be restored; saving a hidden record again makes it the newest.
 
@@ -96,7 +96,7 @@ pub fn list(
     page: Option<PageRequest>,
     mut each: impl FnMut(HistoryRecord<'_>) -> Result<ControlFlow<()>>,
 ) -> Result<i64> {
-    let page = page.unwrap_or(PageRequest { number: 1, size: UNPAGED });
+    let page = page.unwrap_or(PageRequest::of_newest(UNPAGED));
     core.store.read(|tx| {
         let mut found = 0;
         let ended = tx.each_until(

@@ -80,6 +80,20 @@ pub struct SyncReport {
     pub issues: Vec<(UserId, Issue)>,
 }
 
+impl SyncReport {
+    /// Returns the report of a synchronisation of one user.
+    pub fn of_user(repair: UserRepair) -> Self {
+        let UserRepair { user, fixed, remaining, .. } = repair;
+        Self {
+            checked: 1,
+            fixed: u64::from(!fixed.is_empty()),
+            orphans_deleted: 0,
+            inconsistent: u64::from(!remaining.is_empty()),
+            issues: remaining.into_iter().map(|issue| (user, issue)).collect(),
+        }
+    }
+}
+
 /// The user to validate or repair.
 #[derive(Clone, Debug)]
 pub enum UserSelector {

@@ -5,7 +5,7 @@ mod stored_user;
 use crate::{
     error::{Code, Fault, FieldCode, Result},
     store::{Read, Row, Write},
-    types::{Date, EmailAddress, PhoneNumber, Timestamp, UserId, named_enum},
+    types::{Date, EmailAddress, PhoneNumber, TimeInput, TimeZone, Timestamp, UserId, named_enum},
 };
 
 pub use stored_user::{
@@ -74,14 +74,16 @@ named_enum! {
     }
 }
 
-/// Parses a birthday: `yyyy-mm-dd`, from 1900-01-01 to today.
+/// Parses a birthday, from 1900-01-01 to today, in any spelling of a date or time. A time with an offset means its day
+/// in `zone`.
 ///
 /// # Errors
 /// `invalid_format` or `out_of_range`.
-pub fn parse_birthday(text: &str, today: Date) -> Result<String, Fault> {
-    let is_written_so = text.len() == 10 && text.as_bytes()[4] == b'-';
-    let day = text.parse::<Date>().ok().filter(|_| is_written_so);
-    let day = day.ok_or_else(|| Fault::new(FieldCode::InvalidFormat, "must be a date in the form yyyy-mm-dd"))?;
+pub fn parse_birthday(text: &str, zone: &TimeZone, today: Date) -> Result<String, Fault> {
+    let invalid = || Fault::new(FieldCode::InvalidFormat, "must be a date such as 1990-05-17");
+    // As a birthday, 0 means that there is none, not 1970-01-01.
+    let input = TimeInput::parse(text).ok().filter(|_| text.trim() != "0").ok_or_else(invalid)?;
+    let day = input.date_in(zone);
     if day.year() < 1900 || day > today {
         return Err(Fault::new(FieldCode::OutOfRange, "must be from 1900-01-01 to today"));
     }
@@ -237,14 +239,19 @@ mod tests {
 
     #[test]
     fn accepts_birthdays_from_1900_to_today() {
-        let read = |text: &str| parse_birthday(text, jiff::civil::date(2026, 3, 1)).map_err(|fault| fault.code);
-        assert_eq!(read("1990-05-17"), Ok("1990-05-17".into()));
+        let zone = "Asia/Shanghai".parse().unwrap();
+        let read = |text: &str| parse_birthday(text, &zone, jiff::civil::date(2026, 3, 1)).map_err(|fault| fault.code);
+        for text in
+            ["1990-05-17", "1990/05/17", "1990/5/17", "19900517", "1990-05-17T00:00:00", "1990-05-17 00:00:00.0"]
+        {
+            assert_eq!(read(text), Ok("1990-05-17".into()), "{text}");
+        }
         assert_eq!(read("2024-02-29"), Ok("2024-02-29".into()));
         assert_eq!(read("2026-03-01"), Ok("2026-03-01".into()));
         for text in ["2026-03-02", "1899-12-31"] {
             assert_eq!(read(text), Err(FieldCode::OutOfRange), "{text}");
         }
-        for text in ["", "1990", "17.5.1990", "2023-02-29", "19900517", "1990-5-17", "1990-05-17T00:00:00"] {
+        for text in ["", "1990", "17.5.1990", "2023-02-29", "0", "17/05/1990"] {
             assert_eq!(read(text), Err(FieldCode::InvalidFormat), "{text}");
         }
     }

@@ -68,7 +68,7 @@ pub struct SupportPage {
 /// # Errors
 /// `not_found`.
 pub fn collect(core: &Core, user: UserId) -> Result<SupportPage> {
-    let page = PageRequest { number: 1, size: ROWS };
+    let page = PageRequest::of_newest(ROWS);
     let issues = user_data::validate(core, &UserSelector::Id(user))?.issues;
     let castings = history::count(core, user)?;
     let devices = tokens::list_devices(core, user, None)?;

@@ -18,8 +18,8 @@ use crate::{
         body::RawValue,
         numbered_page::NumberedPage,
         params::{
-            DaysToKeep, Moment, PageNumber, PageSize, Parameter, Rules, TimeRange, optional_time_range, page,
-            parameters, required_time_range, text,
+            DaysToKeep, PageNumber, PageSize, Parameter, Rules, TimeRange, optional_time_range, page, parameters,
+            required_time_range, text,
         },
         reply::Json,
         request_context::RequestContext,
@@ -55,12 +55,12 @@ parameters! {
     }
 
     WithinDay(fields) {
+        client_ip: Option<ClientIp> = fields.optional("clientIp", "Only this client's address, IPv4 or IPv6.");
         page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Items on a page.");
         window: (Timestamp, Timestamp) = {
-            let start = fields.optional("startTime", "Requests at this time or later.");
-            let end = fields.optional("endTime", "Requests before this time.");
-            fields.cross_field(start.zip(end), of_last_day)
+            let range = optional_time_range(fields, "Requests at this time or later.", "Requests before this time.");
+            fields.cross_field(range, of_last_day)
         };
     }
 
@@ -68,9 +68,8 @@ parameters! {
         page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Items on a page.");
         window: (Timestamp, Timestamp) = {
-            let start = fields.optional("startTime", "Requests at this time or later.");
-            let end = fields.optional("endTime", "Requests before this time.");
-            fields.cross_field(start.zip(end), of_last_hour)
+            let range = optional_time_range(fields, "Requests at this time or later.", "Requests before this time.");
+            fields.cross_field(range, of_last_hour)
         };
     }
 
@@ -211,7 +210,11 @@ pub struct ClientCountPage {
 pub async fn count_by_client(context: RequestContext, of: WithinDay) -> Result<Json<ClientCountPage>> {
     let (from, to) = of.window;
     let page = page(&context, of.page, of.size);
-    let all = context.blocking(move |app| tallies::count(app, from, to)).await?;
+    let mut all = context.blocking(move |app| tallies::count(app, from, to)).await?;
+    if let Some(ClientIp(address)) = of.client_ip {
+        let address = address.to_string();
+        all.retain(|tally| tally.client_ip == address);
+    }
     let total = all.len();
     let items = tallies::on_page(all, page).map(Into::into).collect();
     Ok(Json(ClientCountPage { from, to, items, page: page.number, size: page.size, total }))
@@ -326,21 +329,16 @@ pub async fn clean_up(context: RequestContext, of: CleanUp) -> Result<Json<LogsD
     Ok(Json(LogsDeleted { deleted, before }))
 }
 
-fn of_last_day(rules: &Rules<'_>, times: (Option<Moment>, Option<Moment>)) -> Result<(Timestamp, Timestamp)> {
-    window(rules, times, tallies::COUNTED)
+fn of_last_day(rules: &Rules<'_>, range: TimeRange) -> Result<(Timestamp, Timestamp)> {
+    window(rules, range, tallies::COUNTED)
 }
 
-fn of_last_hour(rules: &Rules<'_>, times: (Option<Moment>, Option<Moment>)) -> Result<(Timestamp, Timestamp)> {
-    window(rules, times, tallies::SUSPECTED)
+fn of_last_hour(rules: &Rules<'_>, range: TimeRange) -> Result<(Timestamp, Timestamp)> {
+    window(rules, range, tallies::SUSPECTED)
 }
 
-fn window(
-    rules: &Rules<'_>,
-    (start, end): (Option<Moment>, Option<Moment>),
-    usual: Duration,
-) -> Result<(Timestamp, Timestamp)> {
-    let [start, end] = [start, end].map(|time| time.map(|Moment(time)| time));
-    tallies::window(("startTime", start), ("endTime", end), usual, rules.clock.now())
+fn window(rules: &Rules<'_>, range: TimeRange, usual: Duration) -> Result<(Timestamp, Timestamp)> {
+    tallies::window(("startTime", range.start), ("endTime", range.end), usual, rules.clock.now())
 }
 
 /// A client's address.
@@ -355,6 +353,6 @@ impl Parameter for ClientIp {
     }
 
     fn schema(_: &Limits) -> Value {
-        json!({ "type": "string", "maxLength": 45, "example": "203.0.113.9" })
+        json!({ "type": "string", "example": "203.0.113.9" })
     }
 }

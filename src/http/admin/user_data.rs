@@ -1,10 +1,12 @@
 //! `/admin/user-data`: checks users' stored data for consistency and repairs it.
 
 use serde::Serialize;
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::{
     app::App,
+    config::Limits,
     domain::{
         divination::chat::{self, ChatContext},
         identity::{
@@ -14,7 +16,9 @@ use crate::{
     },
     error::{Code, Error, Fault, FieldCode, Result},
     http::{
-        params::{Reason, Rules, parameters},
+        body::RawValue,
+        claims::Claims,
+        params::{BodyShape, Fields, Parameter, Parameters, Reason, Rules, parameters, text},
         reply::Json,
         request_context::RequestContext,
     },
@@ -35,16 +39,42 @@ parameters! {
         reason: Option<Reason> = fields.optional("reason", "Reason, stored in the audit event.");
     }
 
-    Batch(fields) {
-        everybody: Vec<UserSelector> = {
-            let user_ids = fields.list("userIds", "Ids of users.");
-            let phone_numbers = fields.list("phoneNumbers", "Phone numbers of users.");
-            fields.cross_field(user_ids.zip(phone_numbers), everybody)
-        };
+    Synchronise(fields) {
+        user_id: Option<UserId> = fields.optional("userId", "Only this user.");
+        phone_number: Option<PhoneNumber> = fields.optional("phoneNumber", "Only the user with this number.");
+        reason: Option<Reason> = fields.optional("reason", "Reason, stored in the audit event.");
+    }
+}
+
+/// The users to validate.
+pub struct Batch(Vec<UserSelector>);
+
+impl Parameters for Batch {
+    const BODY: BodyShape = BodyShape::NamedOrItems("users");
+
+    fn read(fields: &mut Fields<'_, '_>) -> Option<Self> {
+        let users = fields.list("users", "Ids or phone numbers of users. The body may also be this array alone.");
+        let user_ids = fields.list("userIds", "Ids of users.");
+        let phone_numbers = fields.list("phoneNumbers", "Phone numbers of users.");
+        let all = users.zip(user_ids).zip(phone_numbers);
+        fields.cross_field(all, |rules, ((users, user_ids), phone_numbers)| {
+            everybody(rules, users, user_ids, phone_numbers).map(Self)
+        })
+    }
+}
+
+/// A phone number or a user id. No user id is as long as a phone number.
+impl Parameter for UserSelector {
+    fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+        text(value)?;
+        PhoneNumber::read(value, rules).map(Self::Phone).or_else(|_| {
+            let id = UserId::read(value, rules);
+            id.map(Self::Id).map_err(|_| Fault::new(FieldCode::InvalidFormat, "must be a user id or a phone number"))
+        })
     }
 
-    Synchronise(fields) {
-        reason: Option<Reason> = fields.optional("reason", "Reason, stored in the audit event.");
+    fn schema(limits: &Limits) -> Value {
+        UserId::schema(limits)
     }
 }
 
@@ -174,9 +204,8 @@ pub struct BatchValidation {
 }
 
 pub async fn validate_batch(context: RequestContext, batch: Batch) -> Result<Json<BatchValidation>> {
-    let items = context
-        .blocking(move |app| batch.everybody.iter().map(|who| item(app, who)).collect::<Result<Vec<_>>>())
-        .await?;
+    let items =
+        context.blocking(move |app| batch.0.iter().map(|who| item(app, who)).collect::<Result<Vec<_>>>()).await?;
     let count = |is_counted: fn(&UserValidation) -> bool| items.iter().filter(|item| is_counted(item)).count();
     Ok(Json(BatchValidation {
         consistent: count(|item| item.found && item.consistent),
@@ -188,18 +217,19 @@ pub async fn validate_batch(context: RequestContext, batch: Batch) -> Result<Jso
 
 fn everybody(
     rules: &Rules<'_>,
-    (user_ids, phone_numbers): (Vec<UserId>, Vec<PhoneNumber>),
+    mut everybody: Vec<UserSelector>,
+    user_ids: Vec<UserId>,
+    phone_numbers: Vec<PhoneNumber>,
 ) -> Result<Vec<UserSelector>> {
-    let everybody =
-        user_ids.into_iter().map(UserSelector::Id).chain(phone_numbers.into_iter().map(UserSelector::Phone));
-    let everybody: Vec<_> = everybody.collect();
+    everybody.extend(user_ids.into_iter().map(UserSelector::Id));
+    everybody.extend(phone_numbers.into_iter().map(UserSelector::Phone));
     let most = rules.config.limits.batch as usize;
     if everybody.is_empty() {
         return Err(Error::field("userIds", Fault::new(FieldCode::Required, "or `phoneNumbers` is required")));
     }
     if everybody.len() > most {
         let fault =
-            Fault::new(FieldCode::TooMany, format!("and `phoneNumbers` together must have at most {most} items"));
+            Fault::new(FieldCode::TooMany, format!("and the other lists together must have at most {most} items"));
         return Err(Error::field("userIds", fault));
     }
     Ok(everybody)
@@ -270,7 +300,21 @@ impl From<SyncReport> for UserDataSynchronised {
 
 pub async fn synchronise(context: RequestContext, of: Synchronise) -> Result<Json<UserDataSynchronised>> {
     let by = context.authority(of.reason.map(|Reason(reason)| reason))?;
-    let done = context.blocking(move |app| user_data::synchronise(app, &by, &mut |_| ())).await?;
+    let user = match (of.user_id, of.phone_number) {
+        (id @ Some(_), phone_number @ Some(_)) => {
+            let same = context.subject(&Claims { user_id: id, phone_number, id: None })?;
+            Some(UserSelector::Id(same.id))
+        }
+        (id, phone_number) => id.map(UserSelector::Id).or(phone_number.map(UserSelector::Phone)),
+    };
+    let done = match user {
+        Some(user) => {
+            let repair = context.committed(user_data::repair(&context.app, user, by)).await?;
+            context.meta.subject.get_or_init(|| repair.user);
+            SyncReport::of_user(repair)
+        }
+        None => context.blocking(move |app| user_data::synchronise(app, &by, &mut |_| ())).await?,
+    };
     Ok(Json(done.into()))
 }
 

@@ -10,6 +10,7 @@ use super::{
     schemas::{reference, schemas},
 };
 use crate::http::{
+    body::FORM,
     endpoint::{Area, Endpoint},
     guard::Access,
     params::{BodyShape, Location, ParameterDescription},
@@ -20,7 +21,7 @@ use crate::{
     error::{Code, FieldCode},
 };
 
-/// Returns the document as JSON text.
+/// Returns the document as JSON text, without blanks: it is large, and machines read it.
 pub fn document(config: &Config, endpoints: &[Endpoint]) -> String {
     let components = components(endpoints);
     let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
@@ -42,11 +43,12 @@ pub fn document(config: &Config, endpoints: &[Endpoint]) -> String {
         "paths": paths,
         "components": {
             "schemas": components,
+            "examples": object(&mut response_codes().map(|code| (code.name().to_owned(), problem_example(code)))),
             "headers": object(&mut Header::ALL.into_iter().map(|header| (header.name.to_owned(), header.component()))),
             "securitySchemes": { "bearer": { "type": "http", "scheme": "bearer" } },
         },
     });
-    serde_json::to_string_pretty(&document).unwrap_or_default()
+    document.to_string()
 }
 
 fn description() -> String {
@@ -54,8 +56,9 @@ fn description() -> String {
     let fields: Vec<_> = FieldCode::ALL.iter().map(|code| format!("`{}`", code.name())).collect();
     format!(
         "The backend of an I Ching app.\n\n\
-         Parameters that are not in the path may come in the query string, in a form or in a JSON body. Numbers may \
-         come as strings and ids as numbers. Every response carries `X-Request-Id`. Times are RFC 3339, UTC, with \
+         Parameters that are not in the path may come in the query string, in a form (also multipart) or in a JSON body, \
+         whatever this document shows. Numbers may come as strings and ids as numbers. Bodies may be compressed with \
+         gzip. Every response carries `X-Request-Id`. Times are RFC 3339, UTC, with \
          milliseconds.\n\n\
          Errors are `application/problem+json` (RFC 9457); branch on `code`:\n\n\
          | code | status | meaning |\n|---|---|---|\n{}\n\
@@ -145,9 +148,13 @@ fn request_body(parameters: &[&ParameterDescription], shape: BodyShape, limits: 
     }));
     let required: Vec<_> =
         parameters.iter().filter(|parameter| parameter.is_required).map(|parameter| parameter.name).collect();
-    let of_required = properties.iter().filter(|(name, _)| required.is_empty() || required.contains(&name.as_str()));
-    let example = object(&mut of_required.filter_map(|(name, schema)| {
-        let of_items = || Some(json!([schema.get("items")?.get("example")?]));
+    let has_some = parameters.iter().any(|parameter| parameter.is_in_example());
+    let is_shown = |name: &str| {
+        !has_some || parameters.iter().any(|parameter| parameter.name == name && parameter.is_in_example())
+    };
+    let shown = properties.iter().filter(|(name, _)| is_shown(name));
+    let example = object(&mut shown.filter_map(|(name, schema)| {
+        let of_items = || Some(vec![schema.get("items")?.get("example")?.clone(); least_items(schema)].into());
         Some((name.clone(), schema.get("example").cloned().or_else(of_items)?))
     }));
     let mut schema = json!({ "type": "object", "properties": properties });
@@ -155,14 +162,12 @@ fn request_body(parameters: &[&ParameterDescription], shape: BodyShape, limits: 
         schema["required"] = json!(required);
     }
     let content = json!({ "schema": schema, "example": example });
-    let types: &[_] = match shape {
-        BodyShape::Named => &["application/json", "application/x-www-form-urlencoded"],
-        // A form has no objects.
-        BodyShape::NamedOrItems(_) => &["application/json"],
-        BodyShape::Raw => &["application/x-www-form-urlencoded"],
+    // Only one: code that is generated from several types calls with one of them, or does not work at all.
+    let content_type = match shape {
+        BodyShape::Named | BodyShape::NamedOrItems(_) => "application/json",
+        BodyShape::Raw => FORM,
     };
-    let contents = object(&mut types.iter().map(|content_type| ((*content_type).to_owned(), content.clone())));
-    json!({ "required": !required.is_empty(), "content": contents })
+    json!({ "required": !required.is_empty(), "content": { content_type: content } })
 }
 
 fn responses(endpoint: &Endpoint, components: &Map<String, Value>) -> Value {
@@ -172,7 +177,7 @@ fn responses(endpoint: &Endpoint, components: &Map<String, Value>) -> Value {
         let mut contents = reply.contents.iter().map(|(content_type, schema)| {
             let mut content = json!({ "schema": schema });
             if *content_type == "application/json" {
-                content["example"] = example_of(schema, components);
+                content["example"] = example_of(schema, components, Members::All);
             }
             ((*content_type).to_owned(), content)
         });
@@ -185,7 +190,7 @@ fn responses(endpoint: &Endpoint, components: &Map<String, Value>) -> Value {
         by_status.entry(status(code)).or_default().push(code);
     }
     for (status, codes) in by_status {
-        let mut response = problem_of(status, &codes);
+        let mut response = problem_of(&codes);
         response["headers"] = headers(endpoint, status, &[]);
         responses.insert(status.as_str().to_owned(), response);
     }
@@ -222,14 +227,9 @@ fn codes(endpoint: &Endpoint) -> Vec<Code> {
     if compares_names || !endpoint.parameters.is_empty() {
         codes.extend([Code::ConflictingParameter, Code::InvalidParameters]);
     }
+    codes.extend([Code::InvalidJson, Code::RequestTimeout, Code::BodyTooLarge, Code::UnsupportedMediaType]);
     if endpoint.takes_body() {
-        codes.extend([
-            Code::InvalidJson,
-            Code::RequestTimeout,
-            Code::BodyTooLarge,
-            Code::UnsupportedMediaType,
-            Code::StorageFull,
-        ]);
+        codes.push(Code::StorageFull);
     }
     // Changes are also rejected when a page of another site sends them.
     if endpoint.takes_body() || !endpoint.access.admits_users() || !endpoint.access.admits_admins() {
@@ -246,19 +246,25 @@ fn codes(endpoint: &Endpoint) -> Vec<Code> {
     codes
 }
 
-fn problem_of(status: StatusCode, codes: &[Code]) -> Value {
+fn problem_example(code: Code) -> Value {
+    let status = status(code);
+    let value = json!({
+        "type": "about:blank",
+        "title": status.canonical_reason(),
+        "status": status.as_u16(),
+        "detail": code.meaning(),
+        "message": code.chinese(),
+        "code": code.name(),
+        "requestId": "9f2c1b7d0000000000000001",
+    });
+    json!({ "summary": code.meaning(), "value": value })
+}
+
+fn problem_of(codes: &[Code]) -> Value {
     let names: Vec<_> = codes.iter().map(|code| format!("`{}`", code.name())).collect();
     let example = |code: &Code| {
-        let value = json!({
-            "type": "about:blank",
-            "title": status.canonical_reason(),
-            "status": status.as_u16(),
-            "detail": code.meaning(),
-            "message": code.chinese(),
-            "code": code.name(),
-            "requestId": "9f2c1b7d0000000000000001",
-        });
-        (code.name().to_owned(), json!({ "summary": code.meaning(), "value": value }))
+        let reference = format!("#/components/examples/{}", code.name());
+        (code.name().to_owned(), json!({ "$ref": reference }))
     };
     json!({
         "description": names.join(", "),
@@ -269,28 +275,50 @@ fn problem_of(status: StatusCode, codes: &[Code]) -> Value {
     })
 }
 
+/// The members of objects that an example shows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Members {
+    All,
+    /// In lists, which carry less of an item than the endpoint of the item does.
+    Required,
+}
+
+/// Returns the number of items in the example of an array.
+fn least_items(schema: &Value) -> usize {
+    let least = schema.get("minItems").and_then(Value::as_u64).unwrap_or_default();
+    usize::try_from(least).unwrap_or_default().max(1)
+}
+
 /// Builds an example from the examples of a schema's parts.
-fn example_of(schema: &Value, components: &Map<String, Value>) -> Value {
+fn example_of(schema: &Value, components: &Map<String, Value>, shown: Members) -> Value {
     if let Some(example) = schema.get("example").or_else(|| schema.get("examples")?.get(0)) {
         return example.clone();
     }
     if let Some(name) = schema.get("$ref").and_then(Value::as_str).and_then(|path| path.rsplit('/').next()) {
-        return components.get(name).map_or(Value::Null, |schema| example_of(schema, components));
+        return components.get(name).map_or(Value::Null, |schema| example_of(schema, components, shown));
     }
     if let Some(choices) = schema.get("oneOf").and_then(Value::as_array) {
         let first = choices.iter().find(|choice| choice["type"] != "null");
-        return first.map_or(Value::Null, |choice| example_of(choice, components));
+        return first.map_or(Value::Null, |choice| example_of(choice, components, shown));
     }
     if let Some(parts) = schema.get("allOf").and_then(Value::as_array) {
-        let parts = parts.iter().map(|part| example_of(part, components));
+        let parts = parts.iter().map(|part| example_of(part, components, shown));
         return object(&mut parts.filter_map(|part| part.as_object().cloned()).flatten()).into();
     }
     if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
-        let of_member = |(name, schema): (&String, &Value)| (name.clone(), example_of(schema, components));
-        return object(&mut properties.iter().map(of_member)).into();
+        let required = schema.get("required").and_then(Value::as_array);
+        let is_shown = |name: &String| {
+            shown == Members::All || required.is_some_and(|required| required.iter().any(|it| it == name))
+        };
+        let members = properties.iter().filter(|(name, _)| is_shown(name));
+        return object(&mut members.map(|(name, schema)| (name.clone(), example_of(schema, components, shown)))).into();
     }
     match schema.get("type").and_then(Value::as_str) {
-        Some("array") => json!([schema.get("items").map_or(Value::Null, |items| example_of(items, components))]),
+        Some("array") => {
+            let item =
+                schema.get("items").map_or(Value::Null, |items| example_of(items, components, Members::Required));
+            vec![item; least_items(schema)].into()
+        }
         Some("boolean") => json!(true),
         _ => Value::Null,
     }

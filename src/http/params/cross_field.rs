@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::{Fields, Moment, Parameter, Reason, Rules, raw_value::required};
+use super::{Fields, Moment, Parameter, Reason, Rules, raw_value::required, text};
 use crate::{
     config::Limits,
     error::{Error, Fault, Result},
     http::body::RawValue,
-    types::{Timestamp, ensure_ordered},
+    types::{TimeInput, Timestamp, ensure_ordered},
 };
 
 /// A value whose fault counts only in some combinations with other fields.
@@ -50,7 +50,7 @@ pub fn optional_time_range(
 ) -> Option<TimeRange> {
     let start = fields.optional("startTime", start_description);
     let end = fields.optional("endTime", end_description);
-    fields.cross_field(start.zip(end), |_, (start, end)| time_range(start, end))
+    fields.cross_field(start.zip(end), |rules, (start, end)| time_range(rules, start, end))
 }
 
 /// Reads `startTime` and `endTime`, both required.
@@ -61,12 +61,34 @@ pub fn required_time_range(
 ) -> Option<TimeRange> {
     let start = fields.required("startTime", start_description);
     let end = fields.required("endTime", end_description);
-    fields.cross_field(start.zip(end), |_, (start, end)| time_range(Some(start), Some(end)))
+    fields.cross_field(start.zip(end), |rules, (start, end)| time_range(rules, Some(start), Some(end)))
 }
 
-fn time_range(start: Option<Moment>, end: Option<Moment>) -> Result<TimeRange> {
-    let time = |moment: Option<Moment>| moment.map(|Moment(time)| time);
-    let range = TimeRange { start: time(start), end: time(end) };
+/// Start or end of a time range.
+struct TimeBound(TimeInput);
+
+impl Parameter for TimeBound {
+    fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+        let bound = TimeInput::parse(&text(value)?)?;
+        bound.in_zone(&rules.config.limits.time_zone)?;
+        Ok(Self(bound))
+    }
+
+    fn schema(limits: &Limits) -> Value {
+        Moment::schema(limits)
+    }
+}
+
+fn time_range(rules: &Rules<'_>, start: Option<TimeBound>, end: Option<TimeBound>) -> Result<TimeRange> {
+    let [start, end] = [start, end].map(|bound| bound.map(|TimeBound(time)| time));
+    let zone = &rules.config.limits.time_zone;
+    let in_zone = |name, time: Option<TimeInput>| {
+        time.map(|time| time.in_zone(zone)).transpose().map_err(|fault| Error::field(name, fault))
+    };
+    let range = TimeRange {
+        start: in_zone("startTime", start)?,
+        end: in_zone("endTime", end.map(|end| end.as_end_of(start)))?,
+    };
     ensure_ordered(("startTime", range.from()), ("endTime", range.to()))?;
     Ok(range)
 }

@@ -1,9 +1,9 @@
 //! The fields that an endpoint declares, either read from a request or described for the API document.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Location, ObjectParameter, Parameter, ParameterDescription, Reader, Rules};
-use crate::{error::Result, types::Secret};
+use crate::{config::Limits, error::Result, types::Secret};
 
 /// The fields of an endpoint. [`super::Parameters::read`] calls one method for each field, in the order of the API
 /// document.
@@ -32,6 +32,18 @@ impl Fields<'_, '_> {
         }
     }
 
+    /// Like [`Self::optional`], for a field that the example of the API document has.
+    #[expect(clippy::option_option, reason = "the outer layer reports a fault, as for every field")]
+    pub fn usual<T: Parameter>(&mut self, name: &'static str, description: &'static str) -> Option<Option<T>> {
+        match self {
+            Self::Read(reader) => reader.optional(name),
+            Self::Describe(fields) => {
+                let field = ParameterDescription::optional::<T>(name, description);
+                describe(fields, ParameterDescription { is_usual: true, ..field })
+            }
+        }
+    }
+
     /// Reads a segment of the path.
     pub fn path<T: Parameter>(&mut self, name: &'static str, description: &'static str) -> Option<T> {
         match self {
@@ -49,7 +61,10 @@ impl Fields<'_, '_> {
             Self::Read(reader) => reader.list(name),
             Self::Describe(fields) => {
                 let field = ParameterDescription::optional::<T>(name, description);
-                let schema = |limits: &_| list_schema(limits, &T::schema(limits));
+                let schema = |limits: &Limits| {
+                    let (least, most) = T::LIST_LENGTH.unwrap_or((0, limits.batch as usize));
+                    list_schema(least, most, &T::schema(limits))
+                };
                 describe(fields, ParameterDescription { schema, ..field })
             }
         }
@@ -60,9 +75,9 @@ impl Fields<'_, '_> {
         match self {
             Self::Read(reader) => reader.objects(name),
             Self::Describe(fields) => {
-                let schema = |limits: &_| list_schema(limits, &T::schema(limits));
-                let location = Location::Anywhere;
-                describe(fields, ParameterDescription { name, description, location, is_required: false, schema })
+                let schema = |limits: &Limits| list_schema(1, limits.batch as usize, &T::schema(limits));
+                let (location, is_required, is_usual) = (Location::Anywhere, false, false);
+                describe(fields, ParameterDescription { name, description, location, is_required, is_usual, schema })
             }
         }
     }
@@ -107,6 +122,10 @@ fn describe<T>(fields: &mut Vec<ParameterDescription>, field: ParameterDescripti
     None
 }
 
-fn list_schema(limits: &crate::config::Limits, items: &serde_json::Value) -> serde_json::Value {
-    json!({ "type": "array", "items": items, "maxItems": limits.batch })
+fn list_schema(least: usize, most: usize, items: &Value) -> Value {
+    let mut schema = json!({ "type": "array", "items": items, "maxItems": most });
+    if least > 0 {
+        schema["minItems"] = least.into();
+    }
+    schema
 }

@@ -28,10 +28,10 @@ pub use fields::Fields;
 pub use raw_value::{half_pair, is_absent, required, text};
 pub use reader::Reader;
 pub use values::{
-    AiResult, AudienceName, Birthday, ClientTimestamp, Content, Credential, DaysToKeep, DeviceId, DeviceName,
-    DivinationData, FeedbackText, FileName, Flag, JsonData, Label, ListedWord, LocalRecordId, Moment, Nickname,
-    NotificationText, NotificationTitle, PageNumber, PageSize, Question, Reason, RowNumber, Signature, TraceId,
-    VerificationCode, page, whole_number,
+    AiResult, AudienceName, Birthday, Clearable, ClientTimestamp, Content, Credential, DaysToKeep, DeviceId,
+    DeviceName, DivinationData, EmailCode, FeedbackText, FileName, Flag, JsonData, Label, ListedWord, LocalRecordId,
+    Moment, Nickname, NotificationText, NotificationTitle, PageNumber, PageSize, Question, Reason, RowNumber,
+    Signature, TraceId, VerificationCode, page, whole_number,
 };
 
 /// The request and the configuration that values are read against.
@@ -64,6 +64,12 @@ pub trait Parameter: Sized {
     /// True if an empty text is a value of its own and not a missing one.
     const EMPTY_IS_A_VALUE: bool = false;
 
+    /// The least and the most items of a list of these. By default any number up to the limit of batches.
+    const LIST_LENGTH: Option<(usize, usize)> = None;
+
+    /// Names that mean the same elsewhere. They are rejected: a list that ignores them returns the first page for ever.
+    const FOREIGN_NAMES: &[&str] = &[];
+
     fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault>;
 
     /// Returns true if two values mean the same, so that sending both is no conflict.
@@ -91,6 +97,8 @@ pub struct ParameterDescription {
     pub description: &'static str,
     pub location: Location,
     pub is_required: bool,
+    /// True for an optional field without which the example would be refused or make no sense.
+    pub is_usual: bool,
     pub schema: fn(&Limits) -> Value,
 }
 
@@ -100,7 +108,11 @@ impl ParameterDescription {
     }
 
     pub fn optional<T: Parameter>(name: &'static str, description: &'static str) -> Self {
-        Self { name, description, location: Location::Anywhere, is_required: false, schema: T::schema }
+        Self { name, description, location: Location::Anywhere, is_required: false, is_usual: false, schema: T::schema }
+    }
+
+    pub fn is_in_example(&self) -> bool {
+        self.is_required || self.is_usual
     }
 }
 

@@ -116,6 +116,13 @@ impl<'request> Reader<'request> {
     /// Reads a field that may be missing. The outer `None` means that its value is invalid.
     #[expect(clippy::option_option, reason = "the outer layer reports a fault, as for every field")]
     pub fn optional<T: Parameter>(&mut self, name: &'static str) -> Option<Option<T>> {
+        for foreign in T::FOREIGN_NAMES {
+            if self.is_sent(foreign) {
+                let fault =
+                    Fault::new(FieldCode::NotAllowed, format!("is not a parameter of this list, but `{name}` is"));
+                self.errors.push(fault.in_field(foreign));
+            }
+        }
         match self.single::<T>(name) {
             Some(value) => self.read_one(name, &value).map(Some),
             None => Some(None),
@@ -168,9 +175,13 @@ impl<'request> Reader<'request> {
 
     /// Rejects a field that only the server may set.
     pub fn reject(&mut self, name: &'static str) {
-        if self.query.iter().chain(&self.body).any(|(other, value)| other == name && !is_null(value)) {
+        if self.is_sent(name) {
             self.errors.push(Fault::new(FieldCode::NotAllowed, "cannot be set by clients").in_field(name));
         }
+    }
+
+    fn is_sent(&self, name: &str) -> bool {
+        self.query.iter().chain(&self.body).any(|(other, value)| other == name && !is_null(value))
     }
 
     /// Rejects every field.
@@ -190,10 +201,18 @@ impl<'request> Reader<'request> {
         self.read_one(name, &found)
     }
 
-    /// Reads a list: a JSON array, a repeated name, or values separated by commas. It is empty if the field is missing.
+    /// Reads a list in any of the spellings of [`items`]. It is empty if the field is missing. Each invalid item is
+    /// reported as `name[index]`.
     pub fn list<T: Parameter>(&mut self, name: &'static str) -> Option<Vec<T>> {
         let items = self.raw_items(name)?;
-        items.iter().map(|item| self.read_one(name, item)).collect()
+        let mut values = Vec::with_capacity(items.len());
+        for (index, item) in items.iter().enumerate() {
+            match T::read(item, &self.rules) {
+                Ok(value) => values.push(value),
+                Err(fault) => self.errors.push(fault.in_field(&format!("{name}[{index}]"))),
+            }
+        }
+        (values.len() == items.len()).then_some(values)
     }
 
     /// Reads a list of at least one object. Each invalid member is reported as `name[index].member`.
@@ -218,8 +237,8 @@ impl<'request> Reader<'request> {
     }
 
     fn raw_items(&mut self, name: &'static str) -> Option<Vec<RawValue<'request>>> {
-        let from_query = Self::items(name, &self.query)?;
-        let from_body = Self::items(name, &self.body)?;
+        let from_query = items(name, &self.query);
+        let from_body = items(name, &self.body);
         let items = match (from_query.is_empty(), from_body.is_empty()) {
             (false, false) if texts_of(&from_query) != texts_of(&from_body) => {
                 self.conflict.get_or_insert(name);
@@ -251,30 +270,49 @@ impl<'request> Reader<'request> {
         }
         Some(first)
     }
+}
 
-    fn items(name: &str, pairs: &[Pair<'request>]) -> Option<Vec<RawValue<'request>>> {
-        let mut items = Vec::new();
-        for (_, value) in pairs.iter().filter(|(other, _)| other == name) {
-            match value {
-                value if is_null(value) => {}
-                RawValue::Json(raw) if raw.get().starts_with('[') => {
-                    let elements: Vec<&'request JsonValue> = serde_json::from_str(raw.get()).ok()?;
-                    items.extend(elements.into_iter().map(RawValue::Json));
-                }
-                value if is_literal(value) => items.push(value.clone()),
-                value => match text_of(value) {
-                    Some(text) => items.extend(
-                        text.split(',')
-                            .map(str::trim)
-                            .filter(|item| !item.is_empty())
-                            .map(|item| RawValue::Text(Cow::Owned(item.to_owned()))),
-                    ),
-                    None => items.push(value.clone()),
-                },
-            }
-        }
-        Some(items)
+/// Returns the items of a list: a JSON array, also inside a text, values separated by commas, or values under the
+/// repeated names `ids`, `ids[]`, `ids[0]`.
+fn items<'request>(name: &str, pairs: &[Pair<'request>]) -> Vec<RawValue<'request>> {
+    let mut values: Vec<_> = pairs.iter().filter_map(|(sent, value)| Some((position_of(sent, name)?, value))).collect();
+    values.sort_by_key(|(position, _)| *position);
+    values.into_iter().flat_map(|(_, value)| items_of(value)).collect()
+}
+
+/// Returns the position of a value among those of the same list, or `None` if it is not of the list.
+fn position_of(sent: &str, name: &str) -> Option<u32> {
+    match sent.strip_prefix(name)? {
+        "" | "[]" => Some(0),
+        index => index.strip_prefix('[')?.strip_suffix(']')?.parse().ok(),
     }
+}
+
+fn items_of<'request>(value: &RawValue<'request>) -> Vec<RawValue<'request>> {
+    match value {
+        value if is_null(value) => Vec::new(),
+        RawValue::Json(Cow::Borrowed(raw)) if raw.get().starts_with('[') => {
+            let elements: Vec<&'request JsonValue> = serde_json::from_str(raw.get()).unwrap_or_default();
+            elements.into_iter().map(|element| RawValue::Json(Cow::Borrowed(element))).collect()
+        }
+        value if is_literal(value) => vec![value.clone()],
+        value => match text_of(value) {
+            Some(text) => items_of_text(text.trim()),
+            None => vec![value.clone()],
+        },
+    }
+}
+
+/// Returns the items of a JSON array, or of values separated by commas, which may be in brackets.
+fn items_of_text<'request>(text: &str) -> Vec<RawValue<'request>> {
+    if text.starts_with('[')
+        && let Ok(elements) = serde_json::from_str::<Vec<Box<JsonValue>>>(text)
+    {
+        return elements.into_iter().map(|element| RawValue::Json(Cow::Owned(element))).collect();
+    }
+    let text = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+    let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
+    items.map(|item| RawValue::Text(Cow::Owned(item.to_owned()))).collect()
 }
 
 fn texts_of(items: &[RawValue<'_>]) -> Vec<Option<String>> {

@@ -9,7 +9,7 @@ use std::{fmt::Display, ops::RangeInclusive, str::FromStr, time::Duration};
 
 use serde_json::{Value, json};
 
-pub use code::VerificationCode;
+pub use code::{EmailCode, VerificationCode};
 pub use json::{ClientTimestamp, DivinationData, JsonData};
 pub use texts::{
     AiResult, Content, Credential, DeviceName, FeedbackText, FileName, Label, ListedWord, LocalRecordId, Nickname,
@@ -19,7 +19,7 @@ pub use words::AudienceName;
 
 use super::{
     Parameter, Rules,
-    raw_value::{is_same, text},
+    raw_value::{is_absent, is_same, plain_number, text},
 };
 use crate::{
     config::Limits,
@@ -89,9 +89,9 @@ where
     T: FromStr + PartialOrd + Display,
 {
     let text = text(value)?;
-    let text = text.trim();
+    let text = plain_number(text.trim());
     match text.parse() {
-        _ if !is_whole_number(text) => Err(Fault::new(FieldCode::InvalidType, "must be a whole number")),
+        _ if !is_whole_number(&text) => Err(Fault::new(FieldCode::InvalidType, "must be a whole number")),
         Ok(number) if bounds.contains(&number) => Ok(number),
         _ => {
             let message = format!("must be from {} to {}", bounds.start(), bounds.end());
@@ -100,9 +100,12 @@ where
     }
 }
 
+/// Returns true for digits, and for a number with an exponent that is too large to be written out.
 fn is_whole_number(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
-    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+    let is_huge = |text: &str| text.parse::<f64>().is_ok_and(|number| number > 1e30);
+    digits.starts_with(|first: char| first.is_ascii_digit())
+        && (digits.bytes().all(|byte| byte.is_ascii_digit()) || is_huge(digits))
 }
 
 impl Parameter for u32 {
@@ -115,16 +118,19 @@ impl Parameter for u32 {
     }
 }
 
-/// The number of a page, from 1.
+/// The number of a page. A setting says if the first one is 1 or 0.
 pub struct PageNumber(pub u32);
 
 impl Parameter for PageNumber {
-    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        whole_number(value, 1..=u32::MAX).map(Self)
+    const FOREIGN_NAMES: &[&str] = &["cursor", "offset", "pageNo", "pageNum"];
+
+    fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+        whole_number(value, rules.limits().first_page..=u32::MAX).map(Self)
     }
 
-    fn schema(_: &Limits) -> Value {
-        json!({ "type": ["integer", "string"], "minimum": 1, "maximum": u32::MAX, "default": 1, "example": 1 })
+    fn schema(limits: &Limits) -> Value {
+        let first = limits.first_page;
+        json!({ "type": ["integer", "string"], "minimum": first, "maximum": u32::MAX, "default": first, "example": first })
     }
 }
 
@@ -143,9 +149,11 @@ impl Parameter for PageSize {
 
 /// Returns the requested page, with defaults for missing values.
 pub fn page(context: &RequestContext, number: Option<PageNumber>, size: Option<PageSize>) -> PageRequest {
+    let limits = &context.app.config.limits;
     PageRequest {
-        number: number.map_or(1, |PageNumber(number)| number),
-        size: size.map_or(context.app.config.limits.page_size, |PageSize(size)| size),
+        first: limits.first_page,
+        number: number.map_or(limits.first_page, |PageNumber(number)| number),
+        size: size.map_or(limits.page_size, |PageSize(size)| size),
     }
 }
 
@@ -264,12 +272,27 @@ impl Parameter for Birthday {
         let text = text(value)?;
         match text.trim() {
             "" => Ok(Self(None)),
-            day => users::parse_birthday(day, rules.today()).map(|day| Self(Some(day))),
+            day => users::parse_birthday(day, &rules.limits().time_zone, rules.today()).map(|day| Self(Some(day))),
         }
     }
 
     fn schema(_: &Limits) -> Value {
-        json!({ "type": "string", "pattern": "^$|^[0-9]{4}-[0-9]{2}-[0-9]{2}$", "example": "1990-05-17" })
+        json!({ "type": "string", "example": "1990-05-17" })
+    }
+}
+
+/// A value that a blank text deletes.
+pub struct Clearable<T>(pub Option<T>);
+
+impl<T: Parameter> Parameter for Clearable<T> {
+    const EMPTY_IS_A_VALUE: bool = true;
+
+    fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+        if is_absent::<T>(value) { Ok(Self(None)) } else { T::read(value, rules).map(|value| Self(Some(value))) }
+    }
+
+    fn schema(limits: &Limits) -> Value {
+        T::schema(limits)
     }
 }
 

@@ -39,8 +39,8 @@ parameters! {
         user_id: Option<UserId> = fields.optional("userId", "The caller's own id.");
         phone_number: Option<PhoneNumber> = fields.optional("phoneNumber", "The caller's own number.");
         question_type: Option<Label> = fields.optional("questionType", "The topic of the question.");
-        question: Option<Question> = fields.optional("question", "The question. Screened before a model sees it. Without one, the hexagram is read for itself.");
-        divination_data: Option<DivinationData> = fields.optional("divinationData", "The casting: lines, hexagram names, or any structure that contains them. Required without a question.");
+        question: Option<Question> = fields.usual("question", "The question. Screened before a model sees it. Without one, the hexagram is read for itself.");
+        divination_data: Option<DivinationData> = fields.usual("divinationData", "The casting: lines, hexagram names, or any structure that contains them. Required without a question.");
     }
 
     OfUser(fields) {

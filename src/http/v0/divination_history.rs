@@ -18,8 +18,8 @@ use crate::{
     http::{
         claims::Claims,
         params::{
-            AiResult, ClientTimestamp, JsonData, Label, LocalRecordId, PageNumber, PageSize, Question, Rules,
-            VerificationCode, page, parameters,
+            AiResult, Clearable, ClientTimestamp, JsonData, Label, LocalRecordId, PageNumber, PageSize, Question,
+            Rules, VerificationCode, page, parameters,
         },
         reply::{Json, SerializedList},
         request_context::RequestContext,
@@ -35,11 +35,11 @@ parameters! {
         user_id: Option<UserId> = fields.optional("userId", "The caller's own id.");
         phone_number: Option<PhoneNumber> = fields.optional("phoneNumber", "The caller's own number.");
         local_record_id: LocalRecordId = fields.required("localRecordId", "The client's id of the record. Saving it again changes only the fields that are sent.");
-        json_data: Option<JsonData> = fields.optional("jsonData", "The casting.");
+        json_data: Option<JsonData> = fields.usual("jsonData", "The casting.");
         ai_result: Option<AiResult> = fields.optional("aiResult", "An interpretation that belongs to it.");
-        question_type: Option<Label> = fields.optional("questionType", "The topic of the question.");
-        question: Option<Question> = fields.optional("question", "The question.");
-        timestamp: Option<ClientTimestamp> = fields.optional("timestamp", "The client's own time. Returned unchanged and not interpreted.");
+        question_type: Option<Clearable<Label>> = fields.optional("questionType", "The topic of the question.");
+        question: Option<Clearable<Question>> = fields.usual("question", "The question.");
+        timestamp: Option<Clearable<ClientTimestamp>> = fields.usual("timestamp", "The client's own time. Returned as a number and not interpreted.");
     }
 
     List(fields) {
@@ -99,8 +99,8 @@ pub struct HistoryRecordResponse<'text> {
     json_data: Option<JsonText<'text>>,
     #[schema(example = "水雷屯：万事起头难……")]
     ai_result: Option<Cow<'text, str>>,
-    /// The client's own timestamp, as sent.
-    #[schema(value_type = Option<serde_json::Value>, example = 1_767_225_600_000_i64)]
+    /// The client's own timestamp.
+    #[schema(value_type = Option<f64>, example = 1_767_225_600_000_i64)]
     timestamp: Option<JsonText<'text>>,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     created_at: Timestamp,
@@ -132,11 +132,13 @@ pub async fn save(context: RequestContext, save: Save) -> Result<Json<HistoryRec
     let user = context.acting_user(&claims(save.user_id, save.phone_number))?;
     let draft = HistoryDraft {
         local_record_id: save.local_record_id.0.into(),
-        question_type: save.question_type.map(|Label(text)| text.into()),
-        question: save.question.map(|Question(text)| text.into()),
+        question_type: save.question_type.map(|Clearable(label)| label.map_or("".into(), |Label(text)| text.into())),
+        question: save.question.map(|Clearable(question)| question.map_or("".into(), |Question(text)| text.into())),
         json_data: save.json_data.map(|JsonData(json)| json),
         ai_result: save.ai_result.map(|AiResult(text)| text.into()),
-        client_timestamp: save.timestamp.map(|ClientTimestamp(json)| json),
+        client_timestamp: save
+            .timestamp
+            .map(|Clearable(timestamp)| timestamp.map_or(JsonText::NULL, |ClientTimestamp(json)| json)),
     };
     let saved = context.committed(history::save(&context.app, user.id, draft)).await?;
     Ok(Json(HistoryRecordResponse::new(&user, saved)))

@@ -254,13 +254,20 @@ impl Parameters for NotificationForm {
     /// Describes the fields that the gateways use.
     fn describe() -> Vec<ParameterDescription> {
         let location = Location::Anywhere;
-        let always =
-            |name, description, schema| ParameterDescription { name, description, location, is_required: true, schema };
+        let always = |name, description, schema| ParameterDescription {
+            name,
+            description,
+            location,
+            is_required: true,
+            is_usual: false,
+            schema,
+        };
         let at_times = |name, description, schema| ParameterDescription {
             name,
             description,
             location,
             is_required: false,
+            is_usual: false,
             schema,
         };
         vec![

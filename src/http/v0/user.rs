@@ -11,7 +11,7 @@ use crate::{
     error::Result,
     http::{
         claims::Claims,
-        params::{Birthday, Nickname, Rules, Signature, parameters},
+        params::{Birthday, Clearable, Nickname, Rules, Signature, parameters},
         reply::Json,
         request_context::RequestContext,
     },
@@ -31,7 +31,7 @@ parameters! {
         id: Option<UserId> = fields.optional("id", "The caller's own id.");
         user_id: Option<UserId> = fields.optional("userId", "Alias of `id`.");
         nickname: Option<Nickname> = fields.optional("nickname", "Moderated. Unchanged if absent.");
-        gender: Option<Gender> = fields.optional("gender", "`unknown`, `male`, `female` or `other`; also 0, 1, 2, 9, 未知, 男, 女, 其他, M, F.");
+        gender: Option<Clearable<Gender>> = fields.optional("gender", "`unknown`, `male`, `female` or `other`; also 0, 1, 2, 9, 未知, 男, 女, 其他, M, F.");
         birthday: Option<Birthday> = fields.optional("birthday", "Date from 1900-01-01 to today. An empty text deletes it.");
         signature: Option<Signature> = fields.optional("signature", "Moderated. Unchanged if absent.");
     }
@@ -90,7 +90,7 @@ pub async fn change_profile(context: RequestContext, change: ChangeProfile) -> R
     let user = context.acting_for(&claims(change.id, change.user_id))?;
     let change = ProfileChange {
         nickname: change.nickname.map(|Nickname(text)| text),
-        gender: change.gender,
+        gender: change.gender.map(|Clearable(gender)| gender.unwrap_or(Gender::Unknown)),
         birthday: change.birthday.map(|Birthday(day)| day),
         signature: change.signature.map(|Signature(text)| text),
     };

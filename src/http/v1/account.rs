@@ -13,7 +13,9 @@ use crate::{
     error::{Code, Error, Fault, FieldCode, Result},
     http::{
         download::{Download, HELD_IN_MEMORY},
-        params::{Birthday, Nickname, Nothing, RejectParams, Rules, Signature, VerificationCode, parameters},
+        params::{
+            Birthday, Clearable, Nickname, Nothing, RejectParams, Rules, Signature, VerificationCode, parameters,
+        },
         reply::{Json, NoContent},
         request_context::RequestContext,
     },
@@ -23,7 +25,7 @@ use crate::{
 parameters! {
     ChangeAccount(fields) {
         nickname: Option<Nickname> = fields.optional("nickname", "Moderated. Unchanged if absent.");
-        gender: Option<Gender> = fields.optional("gender", "`unknown`, `male`, `female` or `other`.");
+        gender: Option<Clearable<Gender>> = fields.optional("gender", "`unknown`, `male`, `female` or `other`.");
         birthday: Option<Birthday> = fields.optional("birthday", "Date from 1900-01-01 to today. An empty text deletes it.");
         signature: Option<Signature> = fields.optional("signature", "Moderated. Unchanged if absent.");
     }
@@ -32,7 +34,7 @@ parameters! {
         code: VerificationCode = fields.required("code", "The code sent to the new address for the purpose `address`.");
         address: Address = {
             let email = fields.optional("email", "The new email address. Send this or `phoneNumber`.");
-            let phone_number = fields.optional("phoneNumber", "The new phone number. Send this or `email`.");
+            let phone_number = fields.usual("phoneNumber", "The new phone number. Send this or `email`.");
             fields.cross_field(email.zip(phone_number), one_address)
         };
     }
@@ -93,7 +95,7 @@ pub async fn change(context: RequestContext, change: ChangeAccount) -> Result<Js
     let user = context.user()?;
     let change = ProfileChange {
         nickname: change.nickname.map(|Nickname(text)| text),
-        gender: change.gender,
+        gender: change.gender.map(|Clearable(gender)| gender.unwrap_or(Gender::Unknown)),
         birthday: change.birthday.map(|Birthday(day)| day),
         signature: change.signature.map(|Signature(text)| text),
     };

@@ -17,7 +17,7 @@ use crate::{
     error::{Code, Result},
     http::{
         device_label,
-        params::{DeviceId, DeviceName, Nothing, VerificationCode, parameters},
+        params::{DeviceId, DeviceName, EmailCode, Nothing, parameters},
         reply::{Json, NoContent},
         request_context::RequestContext,
     },
@@ -32,7 +32,7 @@ parameters! {
 
     Login(fields) {
         email: EmailAddress = fields.required("email", "The address that the code was sent to.");
-        code: VerificationCode = fields.required("code", "The code from the message.");
+        code: EmailCode = fields.required("code", "The code from the message.");
         device: Option<DeviceName> = fields.optional("device", "Name of the device. Derived from the `User-Agent` if absent.");
         invite_code: Option<InviteCode> = fields.optional("inviteCode", "Another user's invite code, redeemed with the sign-in. An invalid one does not fail the sign-in: see `invite` in the response.");
     }
@@ -111,7 +111,7 @@ pub struct InviteAtLogin {
     points_granted: i64,
     /// The problem code if nothing was granted, such as `unknown_invite`, `own_invite`, `invite_expired` or
     /// `already_invited`.
-    #[schema(example = "unknown_invite")]
+    #[schema(example = json!(null))]
     refusal: Option<&'static str>,
 }
 
@@ -127,7 +127,7 @@ impl From<Result<Redeemed, Code>> for InviteAtLogin {
 pub async fn login(context: RequestContext, login: Login) -> Result<Json<SignedInByEmail>> {
     let label = login.device.map_or_else(|| device_label::from_user_agent(&context.headers), |DeviceName(name)| name);
     let address = Address::Email(login.email);
-    let code = login.code.of_digits(accounts::code_digits(&address));
+    let code = login.code.0.of_digits(accounts::code_digits(&address));
     let sign_in = SignIn { address, code, label, invite_code: login.invite_code, client: context.meta.client };
     let signed_in = context.committed(accounts::sign_in(&context.app.code_sender, sign_in)).await?;
     Ok(Json(SignedInByEmail {

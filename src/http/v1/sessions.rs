@@ -83,7 +83,7 @@ pub struct SessionResponse {
     #[schema(value_type = Method)]
     method: &'static str,
     /// From the bottom: 6 old yin, 7 young yang, 8 young yin, 9 old yang.
-    #[schema(example = json!([7, 8, 8, 8, 7, 6]))]
+    #[schema(min_items = 6, max_items = 6, example = json!([7, 8, 8, 8, 7, 6]))]
     lines: [u8; 6],
     hexagram: SessionHexagrams,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
@@ -335,6 +335,8 @@ fn near(at: Timestamp, now: Timestamp) -> Result<Timestamp, Fault> {
 pub struct CastLine(Line);
 
 impl Parameter for CastLine {
+    const LIST_LENGTH: Option<(usize, usize)> = Some((6, 6));
+
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
         let value = whole_number(value, 6..=9_u8)?;
         Line::try_from(value).map(Self).map_err(|_| Fault::new(FieldCode::OutOfRange, "must be 6, 7, 8 or 9"))

@@ -65,7 +65,7 @@ fn requires_only_the_record_id() {
 }
 
 #[test]
-fn stores_json_data_and_timestamp_byte_for_byte() {
+fn stores_json_data_byte_for_byte_and_timestamps_as_numbers() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     let values = [
@@ -87,17 +87,34 @@ fn stores_json_data_and_timestamp_byte_for_byte() {
         r#""{\"lines\":[7]}""#,
         r#""null""#,
     ];
-    let timestamps = ["1767225600000", r#""2026-01-01 08:00:00""#, "1.7672256E12", r#""\u0032026""#];
+    let timestamps = [
+        ("1767225600000", "1767225600000"),
+        (r#""1767225600000""#, "1767225600000"),
+        (r#""2026-01-01 08:00:00""#, "1767225600000"),
+        ("1.7672256E12", "1767225600000"),
+        ("1.5", "1.5"),
+        (r#""\u0032026""#, "2026"),
+        ("12345678901234567890123", "12345678901234567890123"),
+    ];
     for (number, value) in values.iter().enumerate() {
-        let timestamp = timestamps[number % timestamps.len()];
+        let (timestamp, returned) = timestamps[number % timestamps.len()];
         let body = format!(r#"{{"localRecordId":"r-1","jsonData": {value} ,"timestamp" :{timestamp} }}"#);
         let saved = server.post("/divination-history/save").by(&user).raw_json(&body).send();
         assert!(saved.status == 200, "{value}: {}", saved.text());
         let listed = server.post("/divination-history/get").by(&user).send().expect(200);
         for response in [saved.text(), listed.text()] {
             assert!(response.contains(&format!(r#""jsonData":{value},"#)), "{value} in {response}");
-            assert!(response.contains(&format!(r#""timestamp":{timestamp},"#)), "{timestamp} in {response}");
+            assert!(response.contains(&format!(r#""timestamp":{returned},"#)), "{timestamp} in {response}");
         }
+    }
+    for (timestamp, code) in [
+        (json!("yesterday"), "invalid_format"),
+        (json!("2026-13-01"), "invalid_format"),
+        (json!(true), "invalid_type"),
+        (json!([1]), "invalid_type"),
+    ] {
+        save(&server, &user, &json!({ "localRecordId": "r-1", "timestamp": timestamp }))
+            .expect_fields(&[("timestamp", code)]);
     }
 }
 
@@ -108,7 +125,7 @@ fn returns_form_values_as_text() {
     let text = "{ \"lines\": [7, 8] }\n乾+&=%";
     let form = [("localRecordId", "r-1"), ("jsonData", text), ("timestamp", "1767225600000")];
     let saved = server.post("/divination-history/save").by(&user).form(&form).send().expect(200).json();
-    assert_eq!((&saved["jsonData"], &saved["timestamp"]), (&json!(text), &json!("1767225600000")));
+    assert_eq!((&saved["jsonData"], &saved["timestamp"]), (&json!(text), &json!(1_767_225_600_000_i64)));
 }
 
 #[test]
@@ -142,13 +159,13 @@ fn keeps_fields_that_a_save_omits() {
         ("jsonData", json!([6, 7])),
         ("questionType", json!("love")),
         ("question", json!("何时启程？")),
-        ("timestamp", json!("yesterday")),
+        ("timestamp", json!(-1)),
         // Both can be emptied.
         ("aiResult", json!("")),
         ("jsonData", json!("")),
     ];
     for (name, value) in changes {
-        for nothing in [json!({}), json!({ "question": null, "jsonData": null, "aiResult": null, "timestamp": "" })] {
+        for nothing in [json!({}), json!({ "question": null, "jsonData": null, "aiResult": null, "timestamp": null })] {
             let mut change = nothing;
             change["localRecordId"] = json!("r-1");
             change[name] = value.clone();
@@ -158,6 +175,12 @@ fn keeps_fields_that_a_save_omits() {
             assert_eq!(saved, expected, "{name}");
             assert_eq!(list(&server, &user, &json!({}))["items"][0], expected, "{name}");
         }
+    }
+    // So can all others.
+    let blank = json!({ "localRecordId": "r-1", "questionType": "", "question": " ", "timestamp": "" });
+    let saved = save(&server, &user, &blank).expect(200).json();
+    for (name, empty) in [("questionType", json!("")), ("question", json!("")), ("timestamp", Value::Null)] {
+        assert_eq!(saved[name], empty, "{name}");
     }
     // Saving a deleted id creates a new record.
     deactivate_all(&server, &user);
@@ -304,9 +327,12 @@ fn deletes_one_or_several_records() {
     }] {
         request.by(&user).send().expect_fields(&[("localRecordIds", "too_many")]);
     }
-    for bad in [json!([["a"]]), json!([{ "a": 1 }]), json!({ "a": 1 }), json!([null]), json!(["ok", true])] {
-        delete(&server, &user, &json!({ "localRecordIds": bad })).expect_fields(&[("localRecordIds", "invalid_type")]);
+    for bad in [json!([["a"]]), json!([{ "a": 1 }]), json!({ "a": 1 }), json!([null]), json!([true, "ok"])] {
+        delete(&server, &user, &json!({ "localRecordIds": bad }))
+            .expect_fields(&[("localRecordIds[0]", "invalid_type")]);
     }
+    delete(&server, &user, &json!({ "localRecordIds": ["ok", true, "ok", [1]] }))
+        .expect_fields(&[("localRecordIds[1]", "invalid_type"), ("localRecordIds[3]", "invalid_type")]);
     assert_eq!(count(&server, &user), 1);
 }
 

@@ -163,7 +163,8 @@ fn uses_the_clients_time() {
         assert_eq!(session["timeZone"], zone.as_str().unwrap_or("Asia/Shanghai"));
     }
     with("2999-01-01", Value::Null).expect_fields(&[("castAt", "out_of_range")]);
-    with("-1", Value::Null).expect_fields(&[("castAt", "out_of_range")]);
+    with("-1000000000000", Value::Null).expect_fields(&[("castAt", "out_of_range")]);
+    with("-1", Value::Null).expect_fields(&[("castAt", "invalid_format")]);
     with("yesterday", json!("Mars/Olympus"))
         .expect_fields(&[("castAt", "invalid_format"), ("timeZone", "unknown_value")]);
     with("2026-01-02", json!("+08:00")).expect_fields(&[("timeZone", "unknown_value")]);
@@ -175,19 +176,21 @@ fn accepts_six_lines_for_the_manual_method_only() {
     let with = |method: &str, lines: Value| {
         cast(&server, &user, &json!({ "question": "x", "method": method, "lines": lines })).send()
     };
-    for (lines, code) in [
-        (json!([]), "required"),
-        (Value::Null, "required"),
-        (json!([7, 8, 8, 8, 7]), "too_short"),
-        (json!([7, 8, 8, 8, 7, 6, 9]), "too_many"),
-        (json!([7, 8, 8, 8, 7, 5]), "out_of_range"),
-        (json!([7, 8, 8, 8, 7, 10]), "out_of_range"),
-        (json!([7, 8, 8, 8, 7, -6]), "out_of_range"),
-        (json!([7, 8, 8, 8, 7, 6.5]), "invalid_type"),
-        (json!([7, 8, 8, 8, 7, "six"]), "invalid_type"),
+    for (lines, field, code) in [
+        (json!([]), "lines", "required"),
+        (Value::Null, "lines", "required"),
+        (json!([7, 8, 8, 8, 7]), "lines", "too_short"),
+        (json!([7, 8, 8, 8, 7, 6, 9]), "lines", "too_many"),
+        (json!([7, 8, 8, 8, 7, 5]), "lines[5]", "out_of_range"),
+        (json!([10, 8, 8, 8, 7, 6]), "lines[0]", "out_of_range"),
+        (json!([7, 8, 8, 8, 7, -6]), "lines[5]", "out_of_range"),
+        (json!([7, 8, 8, 8, 7, 6.5]), "lines[5]", "invalid_type"),
+        (json!([7, 8, 8, 8, 7, "six"]), "lines[5]", "invalid_type"),
     ] {
-        with("manual", lines).expect_fields(&[("lines", code)]);
+        with("manual", lines).expect_fields(&[(field, code)]);
     }
+    with("manual", json!([5, 8, 8, "six", 7, 6]))
+        .expect_fields(&[("lines[0]", "out_of_range"), ("lines[3]", "invalid_type")]);
     for method in ["three_coins", "yarrow_stalks"] {
         with(method, json!([7, 8, 8, 8, 7, 6])).expect_fields(&[("lines", "unknown_value")]);
     }

@@ -196,7 +196,7 @@ fn rejects_invalid_batches() {
     let together = json!({ "userIds": [1, 2], "phoneNumbers": ["13800138000", "13800138001"] });
     post(&server, &key, "validate/batch", &together).expect_fields(&[("userIds", "too_many")]);
     let bad = json!({ "userIds": [0], "phoneNumbers": ["12345"] });
-    let fields = [("userIds", "invalid_format"), ("phoneNumbers", "invalid_format")];
+    let fields = [("userIds[0]", "invalid_format"), ("phoneNumbers[0]", "invalid_format")];
     post(&server, &key, "validate/batch", &bad).expect_fields(&fields);
     get(&server, &key, "validate/user/424242").expect_problem(404, "not_found");
     get(&server, &key, "validate/phone/13900139000").expect_problem(404, "not_found");

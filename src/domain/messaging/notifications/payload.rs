@@ -4,7 +4,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use url::{Host, Url};
 
-use crate::error::{Fault, FieldCode};
+use crate::{
+    error::{Fault, FieldCode},
+    types::HostPattern,
+};
 
 /// Maximum characters of a route.
 const ROUTE: usize = 200;
@@ -33,7 +36,7 @@ impl Payload {
     ///
     /// # Errors
     /// `invalid_format`; `too_long`; `rejected` for a URL with a host that is not allowed.
-    pub fn parse(json: &str, allowed_hosts: &[String]) -> Result<Self, Fault> {
+    pub fn parse(json: &str, allowed_hosts: &[HostPattern]) -> Result<Self, Fault> {
         let payload: Self = serde_json::from_str(json).map_err(|_| {
             Fault::new(
                 FieldCode::InvalidFormat,
@@ -75,7 +78,7 @@ fn check_route(route: &str, params: &Map<String, Value>) -> Result<(), Fault> {
 }
 
 /// Accepts only HTTPS URLs to an allowed host, without user, password or port.
-fn check_address(text: &str, allowed_hosts: &[String]) -> Result<Url, Fault> {
+fn check_address(text: &str, allowed_hosts: &[HostPattern]) -> Result<Url, Fault> {
     let rejected = |why: &str| Fault::new(FieldCode::Rejected, format!("the url {why}"));
     if text.chars().count() > ADDRESS {
         return Err(Fault::new(FieldCode::TooLong, format!("the url must be at most {ADDRESS} characters long")));
@@ -88,17 +91,8 @@ fn check_address(text: &str, allowed_hosts: &[String]) -> Result<Url, Fault> {
         return Err(rejected("must have no user, password or port"));
     }
     match url.host() {
-        Some(Host::Domain(host)) if allowed_hosts.iter().any(|allowed| is_allowed(host, allowed)) => Ok(url),
+        Some(Host::Domain(host)) if allowed_hosts.iter().any(|allowed| allowed.matches(host)) => Ok(url),
         _ => Err(rejected("has a host that is not in the setting notifications.url_hosts")),
-    }
-}
-
-/// Returns true if the entry is this host, or `*.` and a parent domain of it.
-fn is_allowed(host: &str, entry: &str) -> bool {
-    let (host, entry) = (host.trim_end_matches('.').to_ascii_lowercase(), entry.to_ascii_lowercase());
-    match entry.strip_prefix("*.") {
-        Some(domain) => host.strip_suffix(domain).is_some_and(|above| above.ends_with('.')),
-        None => host == entry,
     }
 }
 
@@ -109,7 +103,7 @@ mod tests {
     use super::*;
 
     fn parse(json: &str) -> Result<Payload, FieldCode> {
-        let allowed = ["app.example.com".to_owned(), "*.example.org".to_owned()];
+        let allowed = ["app.example.com", "*.example.org"].map(|host| host.parse().unwrap());
         Payload::parse(json, &allowed).map_err(|fault| fault.code)
     }
 
@@ -190,7 +184,7 @@ mod tests {
         #[test]
         fn accepted_urls_keep_an_allowed_host(before in "[a-z.@:/\\\\%]{0,12}", after in "[a-z.@:/\\\\%#?]{0,12}") {
             let url = format!("https://{before}app.example.com{after}");
-            if let Ok(url) = check_address(&url, &["app.example.com".into()]) {
+            if let Ok(url) = check_address(&url, &["app.example.com".parse().unwrap()]) {
                 let again = Url::parse(url.as_str()).unwrap();
                 prop_assert_eq!(again.host_str().map(|host| host.trim_end_matches('.')), Some("app.example.com"));
                 prop_assert_eq!(again.scheme(), "https");

@@ -90,7 +90,7 @@ pub fn file(payments: &Payments, number: &str) -> Result<OrderDetails> {
     let filter = callbacks::CallbackFilter { order_no: Some(order.order_no.clone()), verdict: None };
     Ok(OrderDetails {
         refunds: refunds::of_order(&payments.core, &order.order_no)?,
-        callbacks: callbacks::list(&payments.core, &filter, PageRequest { number: 1, size: 20 })?.items,
+        callbacks: callbacks::list(&payments.core, &filter, PageRequest::of_newest(20))?.items,
         entries: payments.core.store.read(|tx| entries_in(tx, &order))?,
         order,
     })

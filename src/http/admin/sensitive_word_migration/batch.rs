@@ -1,5 +1,7 @@
 //! `/admin/sensitive-word-migration/batch-compare`: both services' verdicts on many texts.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json, value::RawValue as JsonValue};
 use utoipa::ToSchema;
@@ -147,7 +149,7 @@ fn read_content(value: Option<&JsonValue>, rules: &Rules<'_>) -> Result<String, 
 
 /// Reads an optional member; an empty text counts as absent.
 fn member<T: Parameter>(value: Option<&JsonValue>, rules: &Rules<'_>) -> Result<Option<T>, Fault> {
-    match value.map(RawValue::Json) {
+    match value.map(|value| RawValue::Json(Cow::Borrowed(value))) {
         Some(value) if !is_absent::<T>(&value) => T::read(&value, rules).map(Some),
         _ => Ok(None),
     }

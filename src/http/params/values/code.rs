@@ -53,6 +53,21 @@ impl Parameter for VerificationCode {
     }
 }
 
+/// A code that came by email. They have more digits.
+pub struct EmailCode(pub VerificationCode);
+
+impl Parameter for EmailCode {
+    fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+        VerificationCode::read(value, rules).map(Self)
+    }
+
+    fn schema(limits: &Limits) -> Value {
+        let mut schema = VerificationCode::schema(limits);
+        schema["example"] = "13572468".into();
+        schema
+    }
+}
+
 /// Converts an ASCII or full-width digit to ASCII.
 fn ascii_digit(character: char) -> Option<char> {
     match character {

@@ -1,6 +1,6 @@
 //! JSON that is stored and returned byte for byte.
 
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue as JsonValue};
 
 use crate::{
     config::Limits,
@@ -9,15 +9,15 @@ use crate::{
         body::RawValue,
         params::{
             Parameter, Rules,
-            raw_value::{half_pair, is_literal, text_of},
+            raw_value::{half_pair, text, text_of},
         },
     },
-    types::JsonText,
+    types::{JsonText, Timestamp, clean_as_sent},
 };
 
 /// Declares JSON values that are stored byte for byte; in a query or a form they are text.
 macro_rules! json_values {
-    ($($(#[$doc:meta])* $name:ident($limit:expr), $empty:literal, $single:literal, $schema:tt;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident($limit:expr), $empty:literal, $schema:tt;)*) => {$(
         $(#[$doc])*
         pub struct $name(pub JsonText<'static>);
 
@@ -26,7 +26,7 @@ macro_rules! json_values {
 
             fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
                 let limit: fn(&Limits) -> usize = $limit;
-                kept_json(value, limit(rules.limits()), $single).map(Self)
+                kept_json(value, limit(rules.limits())).map(Self)
             }
 
             fn schema(_: &Limits) -> Value {
@@ -38,17 +38,34 @@ macro_rules! json_values {
 
 json_values! {
     /// jsonData of a casting.
-    JsonData(|limits| limits.json_data.as_usize()), true, false,
+    JsonData(|limits| limits.json_data.as_usize()), true,
         { "description": "Any JSON value or text; it comes back byte for byte.", "example": { "lines": [7, 8, 8, 8, 7, 6] } };
     /// divinationData of an interpretation.
-    DivinationData(|limits| limits.interpretation_body.as_usize()), false, false,
+    DivinationData(|limits| limits.interpretation_body.as_usize()), false,
         { "description": "Any JSON value or text that describes the casting.", "example": { "lines": [7, 8, 8, 8, 7, 6] } };
-    /// A client's own timestamp, number or text.
-    ClientTimestamp(|limits| limits.label as usize), false, true,
-        { "type": ["integer", "string"], "example": 1_767_225_600_000_i64 };
 }
 
-fn kept_json(value: &RawValue<'_>, limit: usize, must_be_single: bool) -> Result<JsonText<'static>, Fault> {
+/// A client's own timestamp. A time in words becomes milliseconds since 1970, so that it is always returned as a number.
+pub struct ClientTimestamp(pub JsonText<'static>);
+
+impl Parameter for ClientTimestamp {
+    fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+        let text = clean_as_sent(&text(value)?, rules.limits().label as usize)?;
+        // Kept as it is written: a number of JSON can have more digits than any type.
+        let number = text.trim_start_matches('-').starts_with(|first: char| first.is_ascii_digit());
+        if let Some(number) = number.then(|| serde_json::from_str::<&JsonValue>(&text).ok()).flatten() {
+            return Ok(Self(JsonText::from_raw(number)));
+        }
+        let time = Timestamp::parse(&text, &rules.limits().time_zone)?;
+        Ok(Self(JsonText::from_number(time.0)))
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": ["number", "string"], "example": 1_767_225_600_000_i64 })
+    }
+}
+
+fn kept_json(value: &RawValue<'_>, limit: usize) -> Result<JsonText<'static>, Fault> {
     let json = match value {
         RawValue::Text(text) => JsonText::from_text(text),
         RawValue::Json(raw) => JsonText::from_raw(raw),
@@ -56,9 +73,6 @@ fn kept_json(value: &RawValue<'_>, limit: usize, must_be_single: bool) -> Result
     // A text is as long as what it says, however it is escaped.
     if json.as_str().len() > limit && text_of(value).is_none_or(|text| text.len() > limit) {
         return Err(Fault::new(FieldCode::TooLong, format!("must be at most {limit} bytes long")));
-    }
-    if must_be_single && (json.as_str().starts_with(['[', '{']) || is_literal(value)) {
-        return Err(Fault::new(FieldCode::InvalidType, "must be a single value"));
     }
     check_escapes(json.as_str())?;
     Ok(json)
@@ -98,8 +112,6 @@ fn utf16_unit(escaped: &str) -> Option<u16> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::value::RawValue as JsonValue;
-
     use super::*;
 
     #[test]

@@ -1,0 +1,156 @@
+//! Unpacks request bodies: gzip, and multipart forms.
+//!
+//! Everything behind this sees a plain body, either JSON or a form. The limit of the endpoint holds before and after
+//! unpacking.
+
+use std::io::Read;
+
+use axum::{
+    body::{Body, Bytes},
+    extract::{FromRequest, Multipart, multipart::MultipartError},
+    http::{HeaderMap, HeaderValue, Request, header},
+};
+use flate2::read::MultiGzDecoder;
+use url::form_urlencoded;
+
+use super::body::{FORM, media_type, too_large};
+use crate::error::{Code, Error, Result};
+
+const MULTIPART: &str = "multipart/form-data";
+
+/// Returns the body without content coding and multipart boundaries, and makes the headers say so.
+///
+/// # Errors
+/// `unsupported_media_type` for another content coding; `body_too_large` if more than `limit` bytes come out;
+/// `invalid_request` for a damaged body.
+pub async fn unpack(body: Bytes, headers: &mut HeaderMap, limit: usize) -> Result<Bytes> {
+    if body.is_empty() {
+        return Ok(body);
+    }
+    let body = decompress(body, headers, limit)?;
+    headers.remove(header::CONTENT_ENCODING);
+    if media_type(headers) != MULTIPART {
+        return Ok(body);
+    }
+    let form = form_of_multipart(body, headers).await?;
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(FORM));
+    Ok(form.into())
+}
+
+fn decompress(body: Bytes, headers: &HeaderMap, limit: usize) -> Result<Bytes> {
+    let mut codings = headers.get_all(header::CONTENT_ENCODING).iter();
+    let coding = codings.next().map_or(&b"identity"[..], HeaderValue::as_bytes).to_ascii_lowercase();
+    match coding.trim_ascii() {
+        _ if codings.next().is_some() => Err(unsupported_coding()),
+        b"" | b"identity" => Ok(body),
+        b"gzip" | b"x-gzip" => gunzip(&body, limit),
+        _ => Err(unsupported_coding()),
+    }
+}
+
+fn unsupported_coding() -> Error {
+    Error::new(Code::UnsupportedMediaType).detail("The only content coding that is accepted is gzip.")
+}
+
+fn gunzip(body: &[u8], limit: usize) -> Result<Bytes> {
+    let mut unpacked = Vec::new();
+    // One byte more tells a body at the limit from a longer one, without unpacking the rest.
+    MultiGzDecoder::new(body)
+        .take(limit as u64 + 1)
+        .read_to_end(&mut unpacked)
+        .map_err(|error| Error::new(Code::InvalidRequest).detail("The body is not valid gzip.").caused_by(error))?;
+    if unpacked.len() > limit { Err(too_large(limit)) } else { Ok(unpacked.into()) }
+}
+
+/// Converts a multipart form to the usual one. This also makes repeated requests equal, whose boundaries differ.
+async fn form_of_multipart(body: Bytes, headers: &HeaderMap) -> Result<String> {
+    let mut request = Request::new(Body::from(body));
+    if let Some(content_type) = headers.get(header::CONTENT_TYPE) {
+        request.headers_mut().insert(header::CONTENT_TYPE, content_type.clone());
+    }
+    let mut parts = Multipart::from_request(request, &()).await.map_err(|_| invalid_multipart())?;
+    let mut fields = Vec::new();
+    while let Some(part) = parts.next_field().await.map_err(damaged)? {
+        let name = part.name().unwrap_or_default().to_owned();
+        let is_file = part.file_name().is_some();
+        let bytes = part.bytes().await.map_err(damaged)?;
+        match str::from_utf8(&bytes) {
+            Ok(text) => fields.push((name, text.to_owned())),
+            // No endpoint has a parameter that is a file, and unknown parameters are ignored.
+            Err(_) if is_file => {}
+            Err(_) => return Err(Error::new(Code::InvalidRequest).detail("A part of the body is not UTF-8.")),
+        }
+    }
+    Ok(form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish())
+}
+
+fn invalid_multipart() -> Error {
+    Error::new(Code::InvalidRequest).detail("The body is not a valid multipart form.")
+}
+
+fn damaged(error: MultipartError) -> Error {
+    invalid_multipart().caused_by(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use flate2::{Compression, write::GzEncoder};
+
+    use super::*;
+
+    const LIMIT: usize = 1 << 10;
+
+    fn gzip(body: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(body).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn unpacked(body: &[u8], headers: &[(header::HeaderName, &'static str)]) -> Result<String> {
+        let mut headers: HeaderMap =
+            headers.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value))).collect();
+        let body = pollster::block_on(unpack(Bytes::copy_from_slice(body), &mut headers, LIMIT))?;
+        assert!(!headers.contains_key(header::CONTENT_ENCODING));
+        Ok(String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    #[test]
+    fn gzip_is_unpacked_up_to_the_limit() {
+        for coding in ["gzip", "x-gzip", "GZIP"] {
+            assert_eq!(unpacked(&gzip(b"a=1"), &[(header::CONTENT_ENCODING, coding)]).unwrap(), "a=1");
+        }
+        let gzipped = |body: &[u8]| unpacked(&gzip(body), &[(header::CONTENT_ENCODING, "gzip")]);
+        assert_eq!(gzipped(&[b'a'; LIMIT]).unwrap().len(), LIMIT);
+        assert_eq!(gzipped(&[b'a'; LIMIT + 1]).unwrap_err().code, Code::BodyTooLarge);
+        assert_eq!(gzipped(&vec![b'a'; 1 << 24]).unwrap_err().code, Code::BodyTooLarge);
+    }
+
+    #[test]
+    fn damaged_and_unknown_codings_are_refused() {
+        let code = |body: &[u8], coding| unpacked(body, &[(header::CONTENT_ENCODING, coding)]).unwrap_err().code;
+        assert_eq!(code(b"a=1", "gzip"), Code::InvalidRequest);
+        let whole = gzip(b"a=1");
+        assert_eq!(code(&whole[..whole.len() - 1], "gzip"), Code::InvalidRequest);
+        for coding in ["br", "deflate", "gzip, gzip"] {
+            assert_eq!(code(&whole, coding), Code::UnsupportedMediaType, "{coding}");
+        }
+    }
+
+    #[test]
+    fn multipart_forms_become_forms() {
+        let content_type = [(header::CONTENT_TYPE, "multipart/form-data; boundary=x")];
+        let body = "--x\r\nContent-Disposition: form-data; name=\"nickname\"\r\n\r\n青 山&=\r\n\
+                    --x\r\nContent-Disposition: form-data; name=\"a\"; filename=\"a.json\"\r\n\
+                    Content-Type: application/json\r\n\r\n[1]\r\n--x--\r\n";
+        assert_eq!(unpacked(body.as_bytes(), &content_type).unwrap(), "nickname=%E9%9D%92+%E5%B1%B1%26%3D&a=%5B1%5D");
+        let image = b"--x\r\nContent-Disposition: form-data; name=\"i\"; filename=\"i\"\r\n\r\n\xff\xd8\r\n--x--\r\n";
+        assert_eq!(unpacked(image, &content_type).unwrap(), "");
+        for damaged in [&b"--x\r\nContent-Disposition: form-data; name=\"i\"\r\n\r\n1"[..], b"a=1"] {
+            assert_eq!(unpacked(damaged, &content_type).unwrap_err().code, Code::InvalidRequest);
+        }
+        let without_boundary = [(header::CONTENT_TYPE, "multipart/form-data")];
+        assert_eq!(unpacked(body.as_bytes(), &without_boundary).unwrap_err().code, Code::InvalidRequest);
+    }
+}
