@@ -21,7 +21,9 @@ use crate::{
 /// The callers that an endpoint admits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Everyone.
+    /// Everyone alike. Tokens are ignored.
+    Public,
+    /// Everyone. A valid token identifies the caller.
     Anyone,
     /// Holders of the token that the request is about, sent as a parameter or in a header. The operation checks it.
     TokenHolder,
@@ -39,6 +41,7 @@ impl Access {
     /// Returns the description for the API document.
     pub const fn description(self) -> &'static str {
         match self {
+            Self::Public => "No token required. One that is sent is ignored.",
             Self::Anyone => "No token required. An invalid one counts as none.",
             Self::TokenHolder => {
                 "The token is the credential. Send it as a parameter or in a header; the parameter wins over an invalid header."
@@ -76,7 +79,7 @@ impl Access {
 /// `unauthenticated` where a token is required; `forbidden` for known callers without access; `address_not_allowed`
 /// for an administrator's credential from an address outside the allowed networks.
 pub async fn authorize(app: &App, access: Access, headers: &HeaderMap, meta: &RequestMeta) -> Result<Caller> {
-    if matches!(access, Access::TokenHolder | Access::Signature) {
+    if matches!(access, Access::Public | Access::TokenHolder | Access::Signature) {
         return Ok(Caller::Anonymous);
     }
     let auth = &app.config.auth;

@@ -14,7 +14,7 @@ use super::{
     },
     endpoint::{Area, Endpoint, delete, get, patch, post, put},
     endpoint_service::{BodyLimit, EndpointService, EndpointSpec, reject},
-    guard::Access::{Admin, Anyone, OwnUser, OwnUserOrAdmin, Signature, TokenHolder},
+    guard::Access::{Admin, Anyone, OwnUser, OwnUserOrAdmin, Public, Signature, TokenHolder},
     state::HttpState,
     system,
     v0::{self, auth, coin, content_moderation, divination, divination_history, feedback, llm, payment, user, version},
@@ -93,7 +93,7 @@ fn identity() -> Vec<Endpoint> {
         post("/auth/send-code", Anyone, auth::send_code)
             .summary("Sends a sign-in code by SMS.")
             .body_limit(AUTH)
-            .errors(&[TooManyRequests, ProviderUnavailable, ProviderTimeout]),
+            .errors(&[Unauthenticated, TooManyRequests, ProviderUnavailable, ProviderTimeout]),
         post("/auth/login", Anyone, auth::login)
             .summary("Exchanges a phone number and its code for a token.")
             .body_limit(AUTH)
@@ -111,7 +111,7 @@ fn identity() -> Vec<Endpoint> {
         post("/api/v1/auth/send-code", Anyone, v1::auth::send_code)
             .summary("Sends a code by email.")
             .body_limit(AUTH)
-            .errors(&[TooManyRequests, ProviderUnavailable, ProviderTimeout]),
+            .errors(&[Unauthenticated, TooManyRequests, ProviderUnavailable, ProviderTimeout]),
         post("/api/v1/auth/login", Anyone, v1::auth::login)
             .summary("Exchanges an email address and its code for a token. Creates the account if needed.")
             .body_limit(AUTH)
@@ -519,13 +519,13 @@ fn operations() -> Vec<Endpoint> {
             .errors(&[ConfirmationRequired]),
         get("/admin/audit", Admin, audit::list)
             .summary("Lists audit events of administrators and commands, newest first."),
-        get("/healthz", Anyone, system::health).summary("Returns 200 while the process is alive."),
-        get("/readyz", Anyone, system::readiness).summary("Returns 200 while the service can write to its database."),
-        get("/openapi.json", Anyone, system::api_document(endpoints)).summary("Returns this document."),
-        get("/", Anyone, system::docs_entry).summary("Redirects to the documentation."),
-        get("/docs", Anyone, system::docs_entry).summary("Redirects to the documentation."),
-        get("/docs/", Anyone, documentation.page()).summary("Returns the documentation page."),
-        get("/docs/{file}", Anyone, documentation.files())
+        get("/healthz", Public, system::health).summary("Returns 200 while the process is alive."),
+        get("/readyz", Public, system::readiness).summary("Returns 200 while the service can write to its database."),
+        get("/openapi.json", Public, system::api_document(endpoints)).summary("Returns this document."),
+        get("/", Public, system::docs_entry).summary("Redirects to the documentation."),
+        get("/docs", Public, system::docs_entry).summary("Redirects to the documentation."),
+        get("/docs/", Public, documentation.page()).summary("Returns the documentation page."),
+        get("/docs/{file}", Public, documentation.files())
             .summary("Returns a file of the documentation page.")
             .errors(&[NotFound]),
     ]

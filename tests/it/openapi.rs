@@ -300,6 +300,36 @@ fn the_documentation_page_loads_all_its_files() {
 }
 
 #[test]
+fn endpoints_that_are_alike_for_everyone_ignore_tokens() {
+    let (server, document) = document();
+    let user = server.sign_in("13800138000");
+    for path in ["/", "/healthz", "/readyz", "/openapi.json", "/docs", "/docs/", "/docs/{file}"] {
+        let operation = document.operation(&format!("GET {path}"));
+        let responses = operation.value["responses"].as_object().unwrap();
+        assert!(!responses.contains_key("401") && !responses.contains_key("403"), "{path}");
+        let path = path.replace("{file}", "swagger-ui.css");
+        for request in [server.get(&path).token("nobody's"), server.get(&path).by(&user).query(&[("userId", "99999")])] {
+            assert!(matches!(request.send().status, 200 | 308), "{path}");
+        }
+    }
+}
+
+#[test]
+fn the_document_is_small_and_shows_one_media_type_a_body() {
+    let (server, document) = document();
+    let bytes = server.get("/openapi.json").send().bytes.len();
+    assert!(bytes < 1 << 20, "{bytes} bytes");
+    for operation in &document.operations {
+        let contents = operation.value["requestBody"]["content"].as_object();
+        assert!(contents.is_none_or(|contents| contents.len() == 1), "{}", operation.name());
+    }
+    let lines = document.operation("POST /api/v1/sessions").parameters.iter().find(|it| it.name == "lines").unwrap();
+    assert_eq!((&lines.schema["minItems"], &lines.schema["maxItems"]), (&6.into(), &6.into()), "{}", lines.schema);
+    assert_eq!(lines.schema["items"]["minimum"], 6, "{}", lines.schema);
+    assert_eq!(lines.schema["items"]["maximum"], 9, "{}", lines.schema);
+}
+
+#[test]
 fn api_docs_list_every_error_code() {
     let server = Setup::default().start();
     let document = Document::of(&server);

@@ -167,11 +167,23 @@ fn every_read_matches_its_documentation() {
             let request = fixture.server.get(&path).query(&pairs).query(range);
             let response = who.map_or(request.clone(), |token| request.token(token)).send();
             fixture.document.expect_described(operation, &response);
-            lists += usize::from(response.status == 200 && response.text().starts_with(r#"{"items":[{"#));
+            if response.status == 200 && response.text().starts_with(r#"{"items":[{"#) {
+                lists += 1;
+                expect_possible_example(operation, &response.json());
+            }
         }
     }
     // The network log may not be written yet.
     assert!(lists >= 15, "only {lists}");
+}
+
+/// Panics if the documented example of a list shows a member that no item has.
+fn expect_possible_example(operation: &Operation, list: &Value) {
+    let example = &operation.value["responses"]["200"]["content"]["application/json"]["example"]["items"][0];
+    let items = list["items"].as_array().unwrap();
+    for name in example.as_object().unwrap().keys() {
+        assert!(items.iter().any(|item| item.get(name).is_some()), "{}: no item has {name}", operation.name());
+    }
 }
 
 #[test]

@@ -84,7 +84,7 @@ fn operation(endpoint: &Endpoint, limits: &Limits, components: &Map<String, Valu
         "tags": [endpoint.area.name()],
         "summary": endpoint.summary,
         "description": endpoint.access.description(),
-        "security": if endpoint.access.requires_token() { json!([{ "bearer": [] }]) } else { json!([{}, { "bearer": [] }]) },
+        "security": security(endpoint.access),
         "responses": responses(endpoint, components),
     });
     let (in_body, elsewhere): (Vec<_>, Vec<_>) = endpoint
@@ -102,6 +102,14 @@ fn operation(endpoint: &Endpoint, limits: &Limits, components: &Map<String, Valu
         operation["requestBody"] = request_body(&in_body, endpoint.body_shape, limits);
     }
     operation
+}
+
+fn security(access: Access) -> Value {
+    match access {
+        Access::Public | Access::Signature => json!([{}]),
+        access if access.requires_token() => json!([{ "bearer": [] }]),
+        _ => json!([{}, { "bearer": [] }]),
+    }
 }
 
 /// Derives a name for generated clients from method and path.
@@ -216,11 +224,14 @@ fn codes(endpoint: &Endpoint) -> Vec<Code> {
         return Vec::new();
     }
     let mut codes = vec![Code::InvalidRequest, Code::Overloaded, Code::StorageFailed, Code::Internal];
-    let looks_at_tokens = endpoint.access != Access::TokenHolder;
-    if looks_at_tokens {
-        codes.extend([Code::Unauthenticated, Code::AddressNotAllowed]);
+    if endpoint.access.requires_token() {
+        codes.push(Code::Unauthenticated);
     }
-    let compares_names = looks_at_tokens && endpoint.access.admits_users() && !endpoint.is_current_api();
+    let identifies_callers = !matches!(endpoint.access, Access::Public | Access::TokenHolder);
+    if identifies_callers {
+        codes.push(Code::AddressNotAllowed);
+    }
+    let compares_names = identifies_callers && endpoint.access.admits_users() && !endpoint.is_current_api();
     if compares_names {
         codes.push(Code::NotYours);
     }
