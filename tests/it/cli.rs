@@ -236,6 +236,23 @@ fn an_unknown_provider_prevents_the_start() {
 }
 
 #[test]
+fn reports_every_wrong_entry_of_a_list() {
+    let output = Binary::command()
+        .args(["config", "show"])
+        .env("YARROW_NOTIFICATIONS_URL_HOSTS", "https://example.com, example.org, example.com:443")
+        .env("YARROW_SERVER_TRUSTED_PROXIES", "10.0.0.0/8, x, 10.0.0.0/99")
+        .env("YARROW_LIMITS_BATCH", "99999999999")
+        .output()
+        .unwrap();
+    assert_code(&output, 3);
+    let message = stderr(&output);
+    for fault in ["`https://example.com`", "`example.com:443`", "`x`", "`10.0.0.0/99`", "from 0 to 4294967295"] {
+        assert!(message.contains(fault), "{fault} is not in: {message}");
+    }
+    assert!(!message.contains("`example.org`"), "{message}");
+}
+
+#[test]
 fn rejects_a_variable_that_is_not_utf_8() {
     let no_text = OsStr::from_bytes(b"\xff");
     let mut command = Binary::command();
@@ -305,6 +322,9 @@ fn reads_a_value_from_a_file_named_in_the_environment() {
     std::fs::write(&path, "oracle\n").unwrap();
     let mut command = Binary::command();
     command.env("YARROW_LLM_MODEL_FILE", &path);
+    assert_eq!(shown(&mut command, "llm.model"), ("\"oracle\"".into(), "YARROW_LLM_MODEL_FILE".into()));
+    // As some editors of Windows write it.
+    std::fs::write(&path, "\u{feff}oracle\r\n").unwrap();
     assert_eq!(shown(&mut command, "llm.model"), ("\"oracle\"".into(), "YARROW_LLM_MODEL_FILE".into()));
     let both = Binary::command()
         .args(["config", "show"])

@@ -301,12 +301,23 @@ fn an_invisible_text_is_empty() {
         ("PUT", "/user/signature", "signature"),
         ("POST", "/divination-history/save", "question"),
         ("POST", "/feedback", "content"),
+        ("POST", "/divination/enhanced", "question"),
+        ("POST", "/content-moderation/check-question", "question"),
     ] {
         let send = |text: &str| {
-            let body = json!({ "localRecordId": "1", "jsonData": {}, "type": "bug", field: text });
+            let body = json!({ "localRecordId": "1", "jsonData": {}, "divinationData": [7], field: text });
             server.request(method, path).by(&user).json(&body).send()
         };
-        send("\u{200b}\u{feff} \u{2060}").expect_fields(&[(field, "invalid_character")]);
+        for invisible in [
+            "\u{200b}\u{feff} \u{2060}",
+            "\u{e0061}\u{e0062}",
+            "\u{34f}",
+            "\u{17b4}\u{17b5}",
+            "\u{e0001} \u{e0100}\u{e01ef}",
+            "\u{e0fff}",
+        ] {
+            send(invisible).expect_fields(&[(field, "invalid_character")]);
+        }
         assert!(send("\u{200b}☯\u{fe0f}").status < 300, "{method} {path}");
     }
     assert_eq!(server.get("/user/profile").by(&user).send().expect(200).json()["nickname"], "\u{200b}☯\u{fe0f}");

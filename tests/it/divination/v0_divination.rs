@@ -100,6 +100,28 @@ fn requires_a_question_or_a_casting() {
 }
 
 #[test]
+fn reads_the_castings_of_other_apps() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let chart = "占问：换工作\n震宫：泽雷随(归魂)　　　巽宫：风雷益\n六神　本卦　　变卦\n玄武　父母丁未土";
+    for (data, primary, relating, assumed) in [
+        (json!({ "benGua": "山风蛊", "bianGua": "水地比", "dong": [1, 2, 4, 5] }), "蛊", "比", "从零数起"),
+        (json!({ "benGua": "泽雷随", "bianGua": "风雷益", "dong": [3, 5] }), "随", "益", "从零数起"),
+        (json!({ "benGua": "泽雷随", "bianGua": "风雷益", "dong": [1, 3] }), "随", "益", "自上而下数"),
+        (json!({ "benGua": "泽雷随", "bianGua": "风雷益", "dong": [4, 6] }), "随", "益", ""),
+        (json!(chart), "随", "益", ""),
+    ] {
+        let question = json!({ "question": "今年换工作合适吗？", "divinationData": data });
+        let answer = ask(&server, &user, &question).send().expect(200).json();
+        let result = answer["result"].as_str().unwrap();
+        for part in [primary, relating, assumed] {
+            assert!(result.contains(part), "{data}: {part} is not in {result}");
+        }
+        assert_eq!(result.contains("原数据"), !assumed.is_empty(), "{data}: {result}");
+    }
+}
+
+#[test]
 fn stores_divination_data_byte_for_byte() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);

@@ -378,6 +378,25 @@ fn payloads_accept_only_valid_links() {
 }
 
 #[test]
+fn links_may_have_international_hosts() {
+    let hosts = "例子.中国, *.例子.公司, Example.NET.";
+    let fixture = Fixture::with(Setup::default().with("NOTIFICATIONS_URL_HOSTS", hosts));
+    for (url, status) in [
+        ("https://例子.中国/", 201),
+        ("https://xn--fsqu00a.xn--fiqs8s/", 201),
+        ("https://a.例子.公司/", 201),
+        ("https://example.net/", 201),
+        ("https://a.例子.中国/", 422),
+        ("https://例子.公司/", 422),
+    ] {
+        let payload = json!({ "type": "open_url", "url": url });
+        let body = json!({ "audience": "all", "title": "t", "body": "b", "payload": payload });
+        let response = fixture.server.post("/admin/notifications").token(&fixture.key).json(&body).send();
+        assert_eq!(response.status, status, "{url}: {}", response.text());
+    }
+}
+
+#[test]
 fn the_audience_is_required_and_must_exist() {
     let fixture = Fixture::new();
     let send = |body: Value| fixture.server.post("/admin/notifications").token(&fixture.key).json(&body).send();
