@@ -308,7 +308,8 @@ fn endpoints_that_are_alike_for_everyone_ignore_tokens() {
         let responses = operation.value["responses"].as_object().unwrap();
         assert!(!responses.contains_key("401") && !responses.contains_key("403"), "{path}");
         let path = path.replace("{file}", "swagger-ui.css");
-        for request in [server.get(&path).token("nobody's"), server.get(&path).by(&user).query(&[("userId", "99999")])] {
+        for request in [server.get(&path).token("nobody's"), server.get(&path).by(&user).query(&[("userId", "99999")])]
+        {
             assert!(matches!(request.send().status, 200 | 308), "{path}");
         }
     }
