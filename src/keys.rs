@@ -14,11 +14,11 @@ use crate::{
     types::{Cursor, UserId, hex, random_bytes},
 };
 
-/// The key without which what the database keeps as HMACs, or sealed, is worth nothing.
+/// The file of the server key. Without it, HMACs and encrypted values in the database are useless.
 pub const SERVER_KEY: &str = "secret.key";
-/// The key of this installation's sandbox payment gateway.
+/// The file of the key of the sandbox payment gateway.
 pub const SANDBOX_KEY: &str = "sandbox.key";
-/// The keys that a data directory keeps, which travel with copies of its database.
+/// The key files of a data directory. Backups contain them.
 pub const KEYS: [&str; 2] = [SERVER_KEY, SANDBOX_KEY];
 
 /// The key for HMACs of codes and addresses. A stolen database alone does not reveal them.
@@ -26,11 +26,11 @@ pub const KEYS: [&str; 2] = [SERVER_KEY, SANDBOX_KEY];
 pub struct ServerKey(hmac::Key);
 
 impl ServerKey {
-    /// The configured key, or the one that this data directory keeps, which is made if there is none: the caller knows
+    /// Returns the configured key or else the stored one, which is created if it is missing. The caller has checked
     /// that none was lost.
     ///
     /// # Errors
-    /// `data_directory_unusable` when the kept key cannot be made or read.
+    /// `data_directory_unusable` if the stored key cannot be created or read.
     pub fn load(configured: Option<&SecretString>, directory: &Path) -> Result<Self> {
         let bytes = match configured {
             Some(key) => key.expose_secret().as_bytes().to_vec(),
@@ -39,7 +39,7 @@ impl ServerKey {
         Ok(Self::from_bytes(&bytes))
     }
 
-    /// The key that a file of a data directory holds.
+    /// Reads the key in a file of a data directory.
     pub fn from_bytes(bytes: &[u8]) -> Self {
         Self(hmac::Key::new(hmac::HMAC_SHA256, bytes))
     }
@@ -49,7 +49,8 @@ impl ServerKey {
         hex(&self.authenticate(&["fingerprint"])[..8])
     }
 
-    /// HMAC-SHA-256 over the parts, each preceded by its length, so that no two lists of parts look alike.
+    /// Returns the HMAC-SHA-256 of the parts. Each is preceded by its length, so that different lists of parts have
+    /// different HMACs.
     pub fn authenticate(&self, parts: &[&str]) -> [u8; 32] {
         let mut context = hmac::Context::with_key(&self.0);
         for part in parts {
@@ -70,7 +71,7 @@ impl ServerKey {
         seal
     }
 
-    /// The cursor that leads this user on in this list from a position.
+    /// Returns this user's cursor for the rows of this list after a position.
     pub fn cursor(&self, list: &str, user: UserId, position: i64) -> Cursor {
         let authentic = self.authenticate(&["cursor", list, &user.to_string(), &position.to_string()]);
         let mut cursor = Cursor { position, seal: Default::default() };
@@ -79,21 +80,21 @@ impl ServerKey {
         cursor
     }
 
-    /// The position that a cursor names; nothing if it was not made by this key for this user and list.
+    /// Returns the position of a cursor; `None` if this key did not create it for this user and list.
     pub fn position(&self, list: &str, user: UserId, cursor: &Cursor) -> Option<i64> {
         let genuine = self.cursor(list, user, cursor.position);
         bool::from(genuine.seal.ct_eq(&cursor.seal)).then_some(cursor.position)
     }
 
-    /// Encrypts what has to be read again, by AES-256-GCM under a key of the purpose: a random nonce, then the sealed
-    /// bytes. It opens for the same purpose and owner only.
+    /// Encrypts a value by AES-256-GCM under a key of the purpose: a random nonce, then the ciphertext. It can be
+    /// decrypted for the same purpose and owner only.
     ///
     /// # Errors
-    /// `internal` when the system has no random source.
+    /// `internal` if the system has no random source.
     pub fn seal(&self, purpose: &str, owner: &[u8], plain: &[u8]) -> Result<Vec<u8>> {
         let nonce = random_bytes::<NONCE_LEN>()?;
         let mut bytes = plain.to_vec();
-        let key = self.sealing_key(purpose).ok_or_else(|| Error::internal("there is no sealing key"))?;
+        let key = self.sealing_key(purpose).ok_or_else(|| Error::internal("the encryption key is invalid"))?;
         key.seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(owner), &mut bytes)
             .map_err(Error::internal)?;
         Ok([&nonce[..], &bytes].concat())
@@ -161,7 +162,7 @@ fn make_key(path: &Path, key: &[u8], failed: impl Fn(std::io::Error) -> Error) -
         Err(error) if error.error.kind() != std::io::ErrorKind::AlreadyExists => return Err(failed(error.error)),
         _ => {}
     }
-    // A file that is synced can still lose its name with the power, and another key would be made then.
+    // A synced file can still lose its name in a power failure, and the next start would create another key.
     File::open(directory).and_then(|directory| directory.sync_all()).map_err(&failed)
 }
 
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_is_good_for_its_user_its_list_and_its_key() {
+    fn cursors_are_valid_for_their_user_list_and_key_only() {
         let cursor = key(1).cursor("notifications", UserId(7), 42);
         assert_eq!(key(1).position("notifications", UserId(7), &cursor), Some(42));
         assert_eq!(key(1).position("notifications", UserId(8), &cursor), None);
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn sealed_values_open_only_for_their_key_purpose_and_owner() {
+    fn sealed_values_decrypt_for_their_key_purpose_and_owner_only() {
         let ours = key(1);
         let sealed = ours.seal("a", b"1", b"plain").unwrap();
         assert_ne!(sealed, ours.seal("a", b"1", b"plain").unwrap());

@@ -24,14 +24,14 @@ use crate::{
     types::{PemBlock, PemFault, hex, parse_pem, sha256_of_parts},
 };
 
-/// A chain of certificates, the key that belongs to the first one, and how long that one is good.
+/// A certificate chain, the private key of its first certificate, and the validity of that certificate.
 pub struct Certificate {
     pub key: CertifiedKey,
     pub validity: CertificateValidity,
 }
 
 impl Certificate {
-    /// Reads PEM. Both texts may be the same.
+    /// Parses PEM. Both texts may be the same.
     ///
     /// # Errors
     /// What is wrong, in words.
@@ -41,9 +41,9 @@ impl Certificate {
 
     fn of(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Result<Self, String> {
         let validity = chain.first().and_then(|first| CertificateValidity::of(first));
-        let validity = validity.ok_or("the certificate says not how long it is good")?;
+        let validity = validity.ok_or("the certificate has no validity")?;
         let key = CertifiedKey::from_der(chain, key, &ring::default_provider())
-            .map_err(|error| format!("certificate and key do not fit: {error}"))?;
+            .map_err(|error| format!("the key does not match the certificate: {error}"))?;
         Ok(Self { key, validity })
     }
 }
@@ -53,7 +53,7 @@ fn chain_of(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let blocks = blocks.map_err(|fault| format!("the certificate cannot be read: {fault}"))?;
     let certificates = blocks.into_iter().filter(PemBlock::is_certificate);
     let chain: Vec<_> = certificates.map(|block| CertificateDer::from(block.der)).collect();
-    if chain.is_empty() { Err("there is no certificate in it".into()) } else { Ok(chain) }
+    if chain.is_empty() { Err("the file contains no certificate".into()) } else { Ok(chain) }
 }
 
 fn key_of(pem: &[u8]) -> Result<PrivateKeyDer<'static>, String> {
@@ -66,10 +66,10 @@ fn key_of(pem: &[u8]) -> Result<PrivateKeyDer<'static>, String> {
         Some(_) => None,
         None => PrivateKeyDer::try_from(block.der).ok(),
     });
-    key.ok_or_else(|| "there is no private key in it".into())
+    key.ok_or_else(|| "the file contains no private key".into())
 }
 
-/// Treats an empty file like one without the wanted block.
+/// Treats an empty file like one without the expected block.
 fn empty_as_no_block(fault: PemFault) -> Result<Vec<PemBlock>, PemFault> {
     if fault == PemFault::Empty { Ok(Vec::new()) } else { Err(fault) }
 }
@@ -84,7 +84,7 @@ pub struct PemFiles {
 pub type FileStamp = [Option<(SystemTime, u64)>; 2];
 
 impl PemFiles {
-    /// The files that the configuration names, if it does.
+    /// Returns the configured files, if there are any.
     pub fn of(config: &Config) -> Option<Self> {
         let server = &config.server;
         Some(Self { certificate: server.tls_certificate.clone()?.into(), key: server.tls_key.clone()?.into() })
@@ -93,7 +93,7 @@ impl PemFiles {
     /// Reads the pair.
     ///
     /// # Errors
-    /// Everything that is wrong with either, each beginning with the setting that names the file.
+    /// All faults of both files, each with the name of its setting.
     pub fn read(&self) -> Result<Certificate, Vec<String>> {
         let chain = named("server.tls_certificate", &self.certificate, chain_of);
         let key = named("server.tls_key", &self.key, key_of);
@@ -116,15 +116,15 @@ impl PemFiles {
 /// The paths of ACME's files in the data directory.
 pub struct AcmeFiles {
     pub directory: PathBuf,
-    /// One account a certificate authority.
+    /// One account for each certificate authority.
     pub account: PathBuf,
-    /// Chain and key in one file, so that they cannot come apart. One for each list of names and authority: a trial
-    /// certificate of one is nothing that another has to answer for.
+    /// Chain and key in one file, so that they always match. One file for each list of names and authority, because a
+    /// trial certificate must not be used for another authority.
     pub certificate: PathBuf,
 }
 
 impl AcmeFiles {
-    /// The places of this configuration; nothing where no certificate is got by ACME.
+    /// Returns the paths of this configuration; `None` unless certificates come from ACME.
     pub fn of(config: &Config) -> Option<Self> {
         let first = config.server.domain.first().filter(|_| config.server.tls_certificate.is_none())?;
         let directory = config.data_dir().join("acme");
@@ -139,7 +139,7 @@ impl AcmeFiles {
         })
     }
 
-    /// The certificate that was got, if one was.
+    /// Reads the stored certificate, if there is one.
     ///
     /// # Errors
     /// What is wrong with it, in words.
@@ -165,8 +165,8 @@ pub fn validity(config: &Config) -> Result<Option<CertificateValidity>, String> 
     Ok(certificate.map(|certificate| certificate.validity))
 }
 
-/// The validity of the certificate that this process serves, once it serves one. The files may hold another one: a
-/// failed or unfinished renewal.
+/// The validity of the certificate that this process serves, once it serves one. The files may contain another
+/// certificate after a failed or unfinished renewal.
 #[derive(Debug, Default)]
 pub struct ServedValidity(Mutex<Option<CertificateValidity>>);
 

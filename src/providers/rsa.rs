@@ -25,9 +25,9 @@ pub struct PublicKey(Vec<u8>);
 pub enum KeyError {
     #[error(transparent)]
     Text(#[from] PemFault),
-    #[error("this is {found}, but {wanted} is needed here")]
+    #[error("this is {found}; {wanted} is required here")]
     WrongKind { found: &'static str, wanted: &'static str },
-    #[error("the key has {0} bits, but 2048 to 8192 are needed")]
+    #[error("the key has {0} bits; 2048 to 8192 are required")]
     WrongLength(usize),
     #[error("this is not an RSA private key in PKCS#8 or PKCS#1 form ({0})")]
     NotPrivateKey(String),
@@ -35,13 +35,13 @@ pub enum KeyError {
     NotPublicKey,
 }
 
-/// The system's random source failed, so nothing could be signed.
+/// The error if the system's random source fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the signature could not be made")]
+#[error("the signature could not be created")]
 pub struct SigningFailed;
 
 impl PrivateKey {
-    /// Reads a private key from PEM or base64 text in PKCS#8 or PKCS#1 form.
+    /// Parses a private key from PEM or base64 text in PKCS#8 or PKCS#1 form.
     pub fn parse(text: &str) -> Result<Self, KeyError> {
         let (label, der) = decode_key_text(text)?;
         match label.as_deref() {
@@ -63,12 +63,12 @@ impl PrivateKey {
         }
     }
 
-    /// The public half of this key.
+    /// Returns the public half of this key.
     pub fn public_key(&self) -> PublicKey {
         PublicKey(self.0.public_key().as_ref().to_vec())
     }
 
-    /// Signs `message` with RSASSA-PKCS1-v1_5 and SHA-256. The same message always gives the same bytes.
+    /// Signs `message` with RSASSA-PKCS1-v1_5 and SHA-256. Equal messages yield equal signatures.
     pub fn sign(&self, message: &[u8]) -> Result<Vec<u8>, SigningFailed> {
         let mut signature = vec![0; self.0.public().modulus_len()];
         self.0.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), message, &mut signature).map_err(|_| SigningFailed)?;
@@ -83,7 +83,7 @@ impl fmt::Debug for PrivateKey {
 }
 
 impl PublicKey {
-    /// Reads a public key from PEM or base64 text in `SubjectPublicKeyInfo` or PKCS#1 form.
+    /// Parses a public key from PEM or base64 text in `SubjectPublicKeyInfo` or PKCS#1 form.
     pub fn parse(text: &str) -> Result<Self, KeyError> {
         let (label, der) = decode_key_text(text)?;
         match label.as_deref() {
@@ -134,7 +134,7 @@ const DER_SEQUENCE: u8 = 0x30;
 /// `rsaEncryption`, 1.2.840.113549.1.1.1, with its tag and length.
 const RSA_ENCRYPTION: &[u8] = &[0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01];
 
-/// The PKCS#1 `RSAPublicKey` inside `der`, which is either that already or a `SubjectPublicKeyInfo` around it.
+/// Returns the PKCS#1 `RSAPublicKey` in `der`, which is either that or a `SubjectPublicKeyInfo` around it.
 fn inner_public_key(der: &[u8]) -> Option<&[u8]> {
     if modulus_bits(der).is_some() {
         return Some(der);
@@ -148,7 +148,7 @@ fn inner_public_key(der: &[u8]) -> Option<&[u8]> {
     (whole && modulus_bits(inner).is_some()).then_some(inner)
 }
 
-/// The modulus length of a PKCS#1 `RSAPublicKey`; `None` when `der` is anything else.
+/// Returns the modulus length of a PKCS#1 `RSAPublicKey`; `None` if `der` is anything else.
 fn modulus_bits(der: &[u8]) -> Option<usize> {
     let (fields, rest) = der_element(der, DER_SEQUENCE)?;
     let (modulus, fields) = der_element(fields, DER_INTEGER)?;
@@ -161,7 +161,7 @@ fn modulus_bits(der: &[u8]) -> Option<usize> {
     Some(magnitude.len() * 8 - leading_zeros)
 }
 
-/// Reads one element with the given tag: its content, and what follows it. Definite lengths up to 64 KiB.
+/// Splits off one element with the given tag: its content, and the bytes after it. Definite lengths up to 64 KiB.
 fn der_element(input: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (&found, rest) = input.split_first()?;
     let (&first, rest) = rest.split_first()?;
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_of_a_private_key_gives_the_same_signature() {
+    fn all_forms_of_a_private_key_yield_equal_signatures() {
         for owner in ["merchant", "platform"] {
             let signatures: Vec<Vec<u8>> = forms(owner, "private")
                 .iter()
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_of_a_public_key_is_the_same_key() {
+    fn all_forms_of_a_public_key_are_equal() {
         for owner in ["merchant", "platform", "other"] {
             let keys: Vec<PublicKey> =
                 forms(owner, "public").iter().map(|form| PublicKey::parse(form).unwrap()).collect();
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_public_key_is_refused() {
+    fn rejects_a_short_public_key() {
         let mut modulus = vec![DER_INTEGER, 0x81, 0x81, 0x00];
         modulus.extend([0xff; 128]);
         let mut der = vec![DER_SEQUENCE, 0x81, u8::try_from(modulus.len() + 5).unwrap()];
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_public_key_with_something_behind_it_is_refused() {
+    fn rejects_trailing_bytes_after_a_public_key() {
         for form in ["public_spki_pem", "public_pkcs1_pem"] {
             let text = keys()["platform"][form].as_str().unwrap().to_owned();
             let (_, mut der) = decode_key_text(&text).unwrap();
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_public_key_of_another_algorithm_is_refused() {
+    fn rejects_a_public_key_of_another_algorithm() {
         let (_, mut der) = decode_key_text(keys()["platform"]["public_spki_pem"].as_str().unwrap()).unwrap();
         let position = der.windows(RSA_ENCRYPTION.len()).position(|window| window == RSA_ENCRYPTION).unwrap();
         der[position + RSA_ENCRYPTION.len() - 1] ^= 0x0a;
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn cut_keys_are_refused_and_never_panic() {
+    fn rejects_truncated_keys_without_panic() {
         let whole = STANDARD.decode(keys()["platform"]["public_spki_der_base64"].as_str().unwrap()).unwrap();
         for length in 1..whole.len() {
             assert_eq!(PublicKey::parse(&STANDARD.encode(&whole[..length])), Err(KeyError::NotPublicKey));

@@ -1,8 +1,8 @@
-//! Certificates by ACME (RFC 8555): ordered when there is none, renewed when a third of their lifetime is left.
+//! Certificates by ACME (RFC 8555): ordered if there is none, renewed when a third of their lifetime is left.
 //!
-//! Names are validated by `http-01`, through the listener that redirects to HTTPS. Without a certificate handshakes
+//! Names are validated by `http-01`, through the listener that redirects to HTTPS. Without a certificate, handshakes
 //! fail and everything else works. Failures are logged and retried with a delay that doubles up to some hours, because
-//! certificate authorities limit failures. They limit certificates as well: nothing is ordered while the disk has no
+//! certificate authorities limit failures. They also limit certificates, so nothing is ordered while the disk has no
 //! space for the result, and a certificate that cannot be stored is still used.
 
 use std::{
@@ -32,11 +32,11 @@ use crate::{
     types::Timestamp,
 };
 
-/// Interval of checks whether a renewal is due; the clock may be changed in between.
-const LOOK_EVERY: Duration = Duration::from_hours(1);
-const LONGEST_PAUSE: Duration = Duration::from_hours(6);
-/// Time limit for a certificate authority to validate a name, and to sign.
-const PATIENCE: Duration = Duration::from_mins(2);
+/// Interval of checks for a due renewal. Short, because the clock may be changed in between.
+const CHECK_INTERVAL: Duration = Duration::from_hours(1);
+const MAX_RETRY_DELAY: Duration = Duration::from_hours(6);
+/// Timeout for the certificate authority to validate the names and to issue the certificate.
+const ORDER_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// The responses to `/.well-known/acme-challenge/TOKEN`, by token.
 #[derive(Clone, Default)]
@@ -63,7 +63,7 @@ pub struct Acme {
     authority: Arc<CertificateAuthority>,
     storage: AcmeStorage,
     /// A certificate that could not be stored yet.
-    unwritten: Option<String>,
+    unstored: Option<String>,
     renewal: Option<Timestamp>,
 }
 
@@ -76,8 +76,8 @@ impl Acme {
         let root = app.config.acme.root_certificate.as_deref();
         let authority = Arc::new(CertificateAuthority::new(root).map_err(Error::misconfigured)?);
         let storage = AcmeStorage::of(&app.config)?;
-        let (app, unwritten, renewal) = (Arc::clone(app), None, None);
-        let mut acme = Self { app, certificates, challenges, authority, storage, unwritten, renewal };
+        let (app, unstored, renewal) = (Arc::clone(app), None, None);
+        let mut acme = Self { app, certificates, challenges, authority, storage, unstored, renewal };
         match acme.storage.0.read() {
             Ok(Some(certificate)) => acme.show(certificate),
             Ok(None) => {}
@@ -89,9 +89,9 @@ impl Acme {
     fn show(&mut self, certificate: Certificate) {
         let until = certificate.validity.until;
         if until <= self.app.clock.now() {
-            tracing::warn!(%until, "showing the certificate got by ACME, which has expired");
+            tracing::warn!(%until, "loaded an ACME certificate that has expired");
         } else {
-            tracing::info!(%until, "showing the certificate got by ACME");
+            tracing::info!(%until, "loaded the ACME certificate");
         }
         self.renewal = Some(certificate.validity.renewal());
         self.certificates.show(certificate);
@@ -109,49 +109,50 @@ impl Acme {
         self.challenges.clear();
         let pem = outcome?;
         let certificate = Certificate::parse(pem.as_bytes(), pem.as_bytes()).map_err(Error::internal)?;
-        self.unwritten = Some(pem);
-        self.keep();
+        self.unstored = Some(pem);
+        self.store_pending();
         self.show(certificate);
         Ok(())
     }
 
     /// Stores the certificate unless it is stored. If that fails until a restart, a new one is ordered.
-    fn keep(&mut self) {
-        let Some(pem) = &self.unwritten else { return };
+    fn store_pending(&mut self) {
+        let Some(pem) = &self.unstored else { return };
         match AcmeStorage::write(&self.storage.0.certificate, pem.as_bytes()) {
-            Ok(()) => self.unwritten = None,
-            Err(error) => tracing::error!(%error, "the certificate got by ACME cannot be stored; retrying"),
+            Ok(()) => self.unstored = None,
+            Err(error) => tracing::error!(%error, "could not store the ACME certificate; retrying"),
         }
     }
 
     /// Returns the delay until the next check.
-    fn rest(&self) -> Duration {
-        if self.unwritten.is_some() { self.app.config.acme.retry_after.min(LOOK_EVERY) } else { LOOK_EVERY }
+    fn check_delay(&self) -> Duration {
+        if self.unstored.is_some() { self.app.config.acme.retry_after.min(CHECK_INTERVAL) } else { CHECK_INTERVAL }
     }
 
     /// Orders a certificate and returns its chain and key.
     async fn order(&self, account: &Account) -> Result<String> {
         let names: Vec<_> = self.app.config.server.domain.iter().cloned().map(Identifier::Dns).collect();
-        let mut order = account.new_order(&NewOrder::new(&names)).await.map_err(failed("taking the order"))?;
+        let mut order = account.new_order(&NewOrder::new(&names)).await.map_err(failed("create the order"))?;
         let mut authorizations = order.authorizations();
         while let Some(authorization) = authorizations.next().await {
-            let mut authorization = authorization.map_err(failed("naming its proofs"))?;
+            let mut authorization = authorization.map_err(failed("read an authorization"))?;
             if authorization.status == AuthorizationStatus::Valid {
                 continue;
             }
             let challenge = authorization.challenge(ChallengeType::Http01);
-            let mut challenge = challenge.ok_or_else(|| not_given("no http-01 challenge is offered"))?;
+            let mut challenge =
+                challenge.ok_or_else(|| acme_error("the certificate authority offers no http-01 challenge"))?;
             self.challenges.put(&challenge.token, challenge.key_authorization().as_str());
-            challenge.set_ready().await.map_err(failed("taking a proof"))?;
+            challenge.set_ready().await.map_err(failed("submit a challenge"))?;
         }
-        let patience = RetryPolicy::new().timeout(PATIENCE);
-        let status = order.poll_ready(&patience).await.map_err(failed("looking at the names"))?;
+        let retry_policy = RetryPolicy::new().timeout(ORDER_TIMEOUT);
+        let status = order.poll_ready(&retry_policy).await.map_err(failed("validate the names"))?;
         if status != OrderStatus::Ready {
-            let why = refusals(&mut order).await;
-            return Err(not_given(&format!("the order is {status:?}: the names could not be proved{why}")));
+            let why = validation_errors(&mut order).await;
+            return Err(acme_error(&format!("the order is {status:?}: the names could not be validated{why}")));
         }
-        let key = order.finalize().await.map_err(failed("taking the request"))?;
-        let chain = order.poll_certificate(&patience).await.map_err(failed("giving the certificate"))?;
+        let key = order.finalize().await.map_err(failed("finalize the order"))?;
+        let chain = order.poll_certificate(&retry_policy).await.map_err(failed("download the certificate"))?;
         Ok(format!("{chain}\n{key}"))
     }
 
@@ -162,7 +163,7 @@ impl Acme {
             // The library's errors may quote the file, which holds the account's key.
             let unusable = || {
                 let path = self.storage.0.account.display();
-                not_given(&format!("the account in {path} cannot be used: move the file away to make a new one"))
+                acme_error(&format!("the account in {path} is unusable: move the file away to create a new account"))
             };
             let credentials: AccountCredentials = serde_json::from_slice(&stored).map_err(|_| unusable())?;
             return builder.from_credentials(credentials).await.map_err(|_| unusable());
@@ -172,23 +173,23 @@ impl Acme {
         let contact: Vec<_> = contact.iter().map(String::as_str).collect();
         let new = NewAccount { contact: &contact, terms_of_service_agreed: true, only_return_existing: false };
         let made = builder.create(&new, settings.directory.clone(), None).await;
-        let (account, credentials) = made.map_err(failed("making an account"))?;
+        let (account, credentials) = made.map_err(failed("create an account"))?;
         AcmeStorage::write(&self.storage.0.account, &serde_json::to_vec(&credentials).map_err(Error::internal)?)?;
         Ok(account)
     }
 }
 
 /// Describes a failed step with the authority's message.
-fn failed(doing: &'static str) -> impl FnOnce(instant_acme::Error) -> Error {
-    move |error| not_given(&format!("it failed at {doing}: {error}"))
+fn failed(step: &'static str) -> impl FnOnce(instant_acme::Error) -> Error {
+    move |error| acme_error(&format!("could not {step}: {error}"))
 }
 
-fn not_given(why: &str) -> Error {
-    Error::new(Code::ProviderFailed).detail(format!("The certificate authority: {why}"))
+fn acme_error(why: &str) -> Error {
+    Error::new(Code::ProviderFailed).detail(format!("ACME failed: {why}"))
 }
 
 /// Returns the authority's reasons for failed validations.
-async fn refusals(order: &mut Order) -> String {
+async fn validation_errors(order: &mut Order) -> String {
     let (mut said, mut authorizations) = (String::new(), order.authorizations());
     while let Some(Ok(mut authorization)) = authorizations.next().await {
         let Ok(state) = authorization.refresh().await else { continue };
@@ -201,29 +202,29 @@ async fn refusals(order: &mut Order) -> String {
 }
 
 pub async fn run(mut acme: Acme) {
-    let first_pause = acme.app.config.acme.retry_after;
-    let mut pause = first_pause;
+    let first_delay = acme.app.config.acme.retry_after;
+    let mut delay = first_delay;
     loop {
         if !acme.is_due() {
-            tokio::time::sleep(acme.rest()).await;
-            acme.keep();
+            tokio::time::sleep(acme.check_delay()).await;
+            acme.store_pending();
             continue;
         }
         match acme.renew().await {
             Ok(()) if !acme.is_due() => {
-                pause = first_pause;
+                delay = first_delay;
                 continue;
             }
-            // A clock that is wrong must not use up what the authority gives in a week.
+            // A wrong clock must not use up the weekly limit of the authority.
             Ok(()) => {
                 tracing::error!("the new certificate is due for renewal; is the clock of this machine right?");
             }
             Err(error) => {
-                tracing::error!(%error, retry_after_s = pause.as_secs(), "no certificate was got by ACME");
+                tracing::error!(%error, retry_after_s = delay.as_secs(), "could not obtain a certificate by ACME");
             }
         }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        tokio::time::sleep(delay).await;
+        delay = (delay * 2).min(MAX_RETRY_DELAY);
     }
 }
 

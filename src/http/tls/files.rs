@@ -10,7 +10,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::certificates::Certificates;
 use crate::{certificate::PemFiles, clock::Clock, types::Timestamp};
 
-const LOOK_EVERY: Duration = Duration::from_secs(5);
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Loads the pair, activates it, and returns its expiry.
 ///
@@ -47,17 +47,17 @@ pub async fn run(files: PemFiles, certificates: Arc<Certificates>, clock: Clock,
     };
     let mut seen = files.stamp();
     loop {
-        let is_told = tokio::select! {
-            told = hangup.recv() => told.is_some(),
-            () = tokio::time::sleep(LOOK_EVERY) => false,
+        let has_signal = tokio::select! {
+            signal = hangup.recv() => signal.is_some(),
+            () = tokio::time::sleep(CHECK_INTERVAL) => false,
         };
         let stamp = files.stamp();
-        if is_told || stamp != seen {
+        if has_signal || stamp != seen {
             seen = stamp;
             let now = clock.now();
             match show_unless(&files, &certificates, now, |until| until < now && now <= shown_until) {
                 Ok(until) => shown_until = until,
-                Err(fault) => tracing::error!(fault, "a certificate cannot be taken; the one before stays"),
+                Err(fault) => tracing::error!(fault, "could not reload the certificate; the previous one stays"),
             }
         }
     }

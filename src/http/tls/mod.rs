@@ -23,7 +23,7 @@ use crate::{
     error::{Error, Result},
 };
 
-/// The acceptor of handshakes, and the renewal of its certificate.
+/// The TLS acceptor, and the renewal of its certificate.
 pub struct Tls {
     pub acceptor: TlsAcceptor,
     pub challenges: Challenges,

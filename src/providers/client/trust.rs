@@ -9,14 +9,14 @@ use crate::types::{PemFault, parse_pem};
 pub enum Trust {
     /// The public authorities that browsers trust.
     Web,
-    /// These roots alone, for a private authority.
+    /// Only these roots, for a private authority.
     Only(Vec<Certificate<'static>>),
-    /// Any: for asking this machine whether a service answers, and for nothing else.
+    /// Any certificate. Only for health checks of this machine.
     Anybody,
 }
 
 impl Trust {
-    /// The certificates of a PEM text.
+    /// Parses the certificates of a PEM text.
     ///
     /// # Errors
     /// What is wrong, in words.

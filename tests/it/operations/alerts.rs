@@ -197,7 +197,7 @@ fn a_failed_renewal_keeps_the_alert_of_the_active_certificate() {
     let shown = expiry();
     assert!(shown.is_some());
     std::fs::copy(other.key(), pair.key()).unwrap();
-    server.wait_for_line("a certificate cannot be taken; the one before stays");
+    server.wait_for_line("could not reload the certificate; the previous one stays");
     // Several evaluations of the rules.
     std::thread::sleep(Duration::from_secs(1));
     std::fs::remove_file(pair.key()).unwrap();

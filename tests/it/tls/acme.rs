@@ -111,7 +111,7 @@ fn renews_a_certificate_in_time_with_the_same_account() {
 fn retries_a_failed_attempt_while_the_service_runs() {
     let authority = AcmeServer::new(ModelBehaviour { failing_orders: 2, stale_nonces: 1, ..ModelBehaviour::default() });
     let mut server = start(&authority, setup(&authority).with("SERVER_ADMIN_LISTEN", "127.0.0.1:0"));
-    let line = server.wait_for_line("no certificate was got by ACME");
+    let line = server.wait_for_line("could not obtain a certificate by ACME");
     assert!(line.contains("not today") && !line.contains("fault in the service"), "{line}");
     // Without a certificate handshakes fail, and everything else works.
     let line = server.wait_for_line("yarrow serves /admin on http://");
@@ -145,7 +145,7 @@ fn requests_no_certificate_while_it_cannot_be_stored() {
     let authority = AcmeServer::new(ModelBehaviour::default());
     let (mut server, address, unfinished) = start_without_the_one_before(&authority, true);
     authority.set_address(address);
-    server.wait_for_line("no certificate was got by ACME");
+    server.wait_for_line("could not obtain a certificate by ACME");
     sleep(Duration::from_secs(3));
     assert_eq!((authority.issued(), is_served(&server, &authority)), (1, false));
     std::fs::remove_dir(unfinished).unwrap();
@@ -162,7 +162,7 @@ fn serves_a_certificate_that_cannot_be_stored_and_requests_no_other() {
     std::fs::create_dir(&unfinished).unwrap();
     authority.set_address(address);
     eventually("the certificate is served", || is_served(&server, &authority));
-    server.wait_for_line("the certificate got by ACME cannot be stored");
+    server.wait_for_line("could not store the ACME certificate");
     sleep(Duration::from_secs(3));
     assert_eq!((authority.issued(), is_served(&server, &authority)), (2, true));
     assert_eq!(stored(server.directory()).len(), 2, "an account, and an obstacle");
@@ -187,7 +187,7 @@ fn message(server: &Server, authority: &AcmeServer, arguments: &[&str], exit_cod
 fn reports_an_expired_certificate_everywhere() {
     let authority = AcmeServer::new(ModelBehaviour { expired_certificates: 1_000, ..ModelBehaviour::default() });
     let mut server = start(&authority, setup(&authority).with_metrics());
-    let line = server.wait_for_line("showing the certificate got by ACME, which has expired");
+    let line = server.wait_for_line("loaded an ACME certificate that has expired");
     assert!(line.contains("WARN"), "{line}");
     let doctor = message(&server, &authority, &["doctor"], 5);
     let check = doctor["checks"].as_array().unwrap().iter().find(|check| check["group"] == "tls").unwrap();

@@ -175,7 +175,7 @@ fn serves_a_renewed_certificate_and_ignores_a_broken_one() {
     pair.renew(NAME);
     let third = pair.root();
     eventually("the third pair is served", || healthy(&third));
-    server.wait_for_line("a certificate cannot be taken; the one before stays");
+    server.wait_for_line("could not reload the certificate; the previous one stays");
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn an_unusable_certificate_prevents_the_start_with_a_reason() {
     let (certificate, key) = (pair.certificate(), pair.key());
     refused(&pair_of(&certificate, &key)[..1], "needs server.tls_key");
     refused(&pair_of("/nonexistent.pem", &key), "/nonexistent.pem");
-    refused(&pair_of(&certificate, &other.key()), "do not fit");
+    refused(&pair_of(&certificate, &other.key()), "does not match the certificate");
     refused(&pair_of(empty.to_str().unwrap(), &key), "no certificate");
     refused(&pair_of(&certificate, empty.to_str().unwrap()), "no private key");
     refused(&[("SERVER_REDIRECT_LISTEN", "127.0.0.1:0")], "server.redirect_listen");
