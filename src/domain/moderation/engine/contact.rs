@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_found_in_any_digits() {
+    fn finds_numbers_in_any_script() {
         for (text, number) in [
             ("加我13800138000", "13800138000"),
             ("１３８-００１３-８０００", "１３８-００１３-８０００"),
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn assigned_nicknames_are_innocent() {
+    fn exempts_assigned_nicknames() {
         for nickname in ["用户12345678", " 用户1234567890 ", "手机用户8888888", "User 12345678", "user_1234567"]
         {
             assert!(is_default_nickname(nickname), "{nickname}");
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_years_and_short_numbers_are_innocent() {
+    fn exempts_dates_years_and_short_numbers() {
         for text in ["", "青山", "1990.05.17", "20240101", "520 1314", "三三两两", "2019年到2024年", "12345年 67890"]
         {
             assert_eq!(contact_number(text), None, "{text}");

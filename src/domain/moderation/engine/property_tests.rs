@@ -119,7 +119,7 @@ proptest! {
     }
 
     #[test]
-    fn more_words_never_find_less(words in words(), more in words(), text in text(30), content_type in content_type()) {
+    fn a_longer_list_never_finds_less(words in words(), more in words(), text in text(30), content_type in content_type()) {
         let fewer = engine(&words).check(content_type, &text);
         let all = engine(&[words, more].concat()).check(content_type, &text);
         for found in fewer {
@@ -129,7 +129,7 @@ proptest! {
     }
 
     #[test]
-    fn more_words_never_find_less_by_sound_and_in_parts(
+    fn a_longer_list_never_finds_less_by_pronunciation_or_parts(
         words in proptest::collection::vec(spelled(SPELLED, 4), 0..6),
         more in proptest::collection::vec(spelled(SPELLED, 4), 0..6),
         text in spelled(SPELLED, 14),
@@ -152,7 +152,7 @@ proptest! {
     }
 
     #[test]
-    fn a_glance_overlooks_nothing(
+    fn the_quick_scan_misses_nothing(
         (words, text) in select(vec![SPELLED, TAKEN_APART]).prop_flat_map(|alphabet| {
             (proptest::collection::vec(spelled(alphabet, 4), 0..12), spelled(alphabet, 20))
         }),
@@ -166,7 +166,7 @@ proptest! {
     }
 
     #[test]
-    fn a_glance_overlooks_nothing_that_is_disguised(
+    fn the_quick_scan_misses_no_disguised_word(
         words in words(), text in text(30), content_type in content_type(),
     ) {
         let engine = engine(&words);
@@ -181,7 +181,7 @@ proptest! {
     }
 
     #[test]
-    fn normalising_twice_is_once(text in any::<String>(), symbols in text(12)) {
+    fn normalising_is_idempotent(text in any::<String>(), symbols in text(12)) {
         for text in [text, symbols] {
             prop_assert_eq!(normalise(&normalise(&text)), normalise(&text));
         }
@@ -197,7 +197,7 @@ proptest! {
     }
 
     #[test]
-    fn a_normalised_word_is_found_as_itself(word in text(6)) {
+    fn finds_normalised_words(word in text(6)) {
         let folded = normalise(&word);
         if !folded.is_empty() {
             prop_assert!(!engine(std::slice::from_ref(&word)).check(ContentType::Question, &folded).is_empty(), "{folded:?}");
@@ -240,7 +240,7 @@ fn visits(engine: &Engine, text: &str) -> usize {
 }
 
 #[test]
-fn time_grows_with_the_length_of_the_text_only() {
+fn time_grows_linearly_with_the_text() {
     let words = [
         "哈",
         "哈哈",
@@ -275,7 +275,7 @@ fn a_megabyte_of_one_character_is_checked() {
 }
 
 #[test]
-fn a_letter_taken_apart_repeats_the_one_before_it() {
+fn a_recombined_letter_repeats_the_one_before_it() {
     let engine = engine(&["奸".to_owned(), "博强".to_owned(), "强博".to_owned()]);
     for (text, end) in
         [("奸女干", 3), ("女干奸", 3), ("博强弓虽", 4), ("博弓虽强", 4), ("弓虽强博", 4), ("奸\u{200b}女干女干", 6)]
@@ -296,7 +296,7 @@ fn matches_overlap_and_masks_do_not() {
 }
 
 #[test]
-fn words_keep_their_kinds_and_duplicates_count_once() {
+fn keeps_types_and_counts_duplicates_once() {
     let words = [("賭博", "gambling"), ("赌 博", "gambling"), ("刷单", "fraud"), ("***", "other"), ("", "other")];
     let words = words.map(|(text, kind)| Word { text: text.into(), kind: kind.into(), by_sound: false });
     let engine = Engine::build(&words, &[]);

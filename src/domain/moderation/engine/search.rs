@@ -1,4 +1,4 @@
-//! The engine: proposes matches with automata, and has each verified.
+//! The engine: finds candidates with automata and verifies each.
 
 use std::cmp::{Ordering, Reverse};
 
@@ -15,7 +15,7 @@ use super::{
     types::{ContentType, Match, Word},
 };
 
-/// A list of words, ready for use. Immutable and shareable.
+/// A compiled list of words. Immutable and shareable.
 pub struct Engine {
     words: Lexicon,
     allowed: Lexicon,
@@ -26,8 +26,8 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Prepares a list. A word found inside an allowed phrase is no match. Entries without any letter or digit, and
-    /// those that are compared as an earlier one, count for nothing; the order of the list does not matter.
+    /// Compiles a list. A word found inside an allowed phrase is no match. Entries without a letter or digit are
+    /// ignored, and so are those with the comparison form of an earlier one. The order of the list does not matter.
     pub fn build(words: &[Word], allowed: &[String]) -> Self {
         let phrases: Vec<Word> =
             allowed.iter().map(|text| Word { text: text.clone(), kind: String::new(), by_sound: false }).collect();
@@ -42,18 +42,18 @@ impl Engine {
         }
     }
 
-    /// Returns the number of different words in the list.
+    /// Returns the number of distinct words in the list.
     pub fn word_count(&self) -> usize {
         self.plain.word_count()
     }
 
-    /// Memory that the list takes on the heap, in bytes, about.
+    /// Returns the approximate memory of the list on the heap, in bytes.
     pub fn memory_bytes(&self) -> usize {
         let views = self.plain.size() + self.leet.size() + self.sound.size() + self.allowed_matcher.size();
         views + self.words.size() + self.allowed.size()
     }
 
-    /// Screens a text. Takes time in proportion to its length, and allocates only for suspicious texts.
+    /// Checks a text. The time is proportional to its length; only suspicious texts need an allocation.
     pub fn check(&self, content_type: ContentType, text: &str) -> Vec<Match> {
         let (mut found, has_emoji_letters) = self.find_suspects(content_type, text);
         if has_emoji_letters && let Some(other) = emoji_letters::without_letters(text) {
@@ -62,7 +62,7 @@ impl Engine {
         self.verdict(text, found)
     }
 
-    /// Returns the matches suspected after a quick scan, and whether the text may have a second reading.
+    /// Returns the candidates of a quick scan, and true if the text may have a second reading.
     fn find_suspects(&self, content_type: ContentType, text: &str) -> (Vec<Hit>, bool) {
         let scan = self.plain.scan(text);
         let ends_in = |view: &Matcher, may_have: bool| {
@@ -70,7 +70,7 @@ impl Engine {
         };
         let suspects = Suspects {
             leet: ends_in(&self.leet, scan.may_be_leet),
-            // A model does not hide its words behind others.
+            // A model does not disguise words by others.
             sound: ends_in(&self.sound, content_type != ContentType::Answer),
             plain: scan.ends,
             is_split: scan.may_be_split,
@@ -104,13 +104,13 @@ impl Engine {
         self.described(text, &found)
     }
 
-    /// By place and then by text, since the numbers of the words depend on the order of the list.
+    /// By position and then by text, because word numbers depend on the order of the list.
     fn order(&self, left: &Hit, right: &Hit) -> Ordering {
         let place = |found: &Hit| (found.span.start, Reverse(found.span.end));
         place(left).cmp(&place(right)).then_with(|| self.words.compare(left.word, right.word))
     }
 
-    /// Judges the words that may end in these places.
+    /// Verifies the words that may end at these positions.
     fn collect(&self, view: &Matcher, page: &FoldedText<'_>, ends: &[MatchEnd], found: &mut Vec<Hit>) {
         if ends.is_empty() {
             return;
@@ -166,7 +166,7 @@ impl Engine {
         found.retain(|found| !cover.contains(&found.span));
     }
 
-    /// Counts the characters before each place, which are sorted, from the one before it.
+    /// Converts sorted byte positions into character positions, each counted from the one before.
     fn described(&self, text: &str, found: &[Hit]) -> Vec<Match> {
         let (mut bytes, mut start) = (0, 0);
         let describe = |Hit { word, span }: &Hit| {
@@ -180,8 +180,8 @@ impl Engine {
     }
 }
 
-/// Returns true if a common word, in the letters as written, overlaps this span only partly. `values` are those of the
-/// letters.
+/// Returns true if a common word, in the letters as written, overlaps this span only partly. `values` are the values of
+/// these letters.
 fn is_cut(letters: &[Letter], values: &[char], span: &Span) -> bool {
     let first = letters.partition_point(|letter| (letter.start as usize) < span.start);
     let last = letters.partition_point(|letter| (letter.end as usize) < span.end);
@@ -195,7 +195,7 @@ pub(super) struct Suspects {
     pub(super) plain: Vec<MatchEnd>,
     pub(super) leet: Vec<MatchEnd>,
     pub(super) sound: Vec<MatchEnd>,
-    /// Words may arise anywhere from letters that are put together.
+    /// Recombined letters may form words at any position.
     pub(super) is_split: bool,
 }
 
@@ -205,7 +205,7 @@ impl Suspects {
     }
 }
 
-/// A word and where it was found.
+/// A word and its position.
 pub(super) struct Hit {
     word: usize,
     span: Span,
