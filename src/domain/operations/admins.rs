@@ -1,6 +1,6 @@
 //! Administrators: accounts with a password, and API keys with a label.
 //!
-//! Only the command line creates them. Passwords are stored as Argon2id hashes. Its cost is bounded by a limit on
+//! Only the command line creates them. Passwords are stored as Argon2id hashes, whose cost is limited by a limit on
 //! attempts and by a semaphore. An attempt is counted before the password is checked, so that parallel attempts count
 //! separately.
 
@@ -55,7 +55,7 @@ pub enum Identity {
 }
 
 impl Identity {
-    /// The name in audit rows.
+    /// The name in audit events.
     pub fn actor(&self) -> String {
         match self {
             Self::Account { name, .. } => format!("admin:{name}"),
@@ -142,7 +142,7 @@ pub fn list(core: &Core) -> Result<Vec<Admin>> {
     })
 }
 
-/// Deletes an administrator with their sessions. Their audit rows stay.
+/// Deletes an administrator with their sessions. Their audit events stay.
 ///
 /// # Errors
 /// `not_found`.
@@ -197,7 +197,7 @@ pub fn sign_in(admins: &Administrators, attempted: &SignInAttempt) -> Result<Iss
     let is_known = account.is_some();
     let Some((admin, _)) = account.filter(|_| is_right) else {
         let attempted = attempted.clone();
-        // Not awaited, so that the time does not tell known names.
+        // Not awaited, so that the response time does not reveal known names.
         drop(
             core.store.write(move |tx| sign_ins::record_failure_in(tx, &attempted, is_known, Code::InvalidCredentials)),
         );
@@ -308,7 +308,7 @@ fn valid_password(password: &str) -> Result<&str> {
     Err(Error::field("password", Fault::new(FieldCode::OutOfRange, message)))
 }
 
-/// Validates a name, which appears in audit rows and on command lines.
+/// Validates a name, which appears in audit events and on command lines.
 fn valid_name(field: &str, name: &str) -> Result<String> {
     let is_valid = |character: char| character.is_alphanumeric() || "-_.@".contains(character);
     let name = name.trim();

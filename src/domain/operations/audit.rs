@@ -1,8 +1,7 @@
-//! The audit: one row for every admin request and command, never changed and never deleted. Each row is sealed with the
-//! server key, and rows are numbered without gaps, so that `ledger verify` finds changed and removed rows.
+//! The audit: one event for every admin request and command, never changed and never deleted.
 //!
-//! Changes of balances also enter the ledger's hash chain. A row is normally written when its request ends. Requests in
-//! flight are tracked, so that a stop of the service still writes a row for each that it interrupts.
+//! Changes of balances also enter the ledger's hash chain. An event is normally written when its request ends. Requests
+//! in flight are tracked, so that a stop of the service still writes an event for each that it interrupts.
 
 use std::{
     collections::BTreeMap,
@@ -34,7 +33,7 @@ const LAST: &str = "audit.last";
 const SEALED_AT_ONCE: u32 = 5_000;
 /// The status of a request that has started and whose outcome may never be known: 202.
 pub const STARTED: u16 = 202;
-/// Characters of a reason.
+/// Maximum characters of a reason.
 pub const MAX_REASON: usize = 200;
 
 /// An action of an administrator or a command.
@@ -51,7 +50,7 @@ pub struct AuditEvent {
     pub outcome: u16,
     pub client_ip: Option<String>,
     pub request_id: String,
-    /// The user of the machine who ran the command.
+    /// The system user who ran the command.
     pub system_user: Option<String>,
 }
 
@@ -63,7 +62,7 @@ pub struct StoredAuditEvent {
     pub event: AuditEvent,
 }
 
-/// A filter on audit rows. The time range is half-open.
+/// A filter on audit events. The time range is half-open.
 #[derive(Clone, Debug)]
 pub struct AuditFilter {
     pub user: Option<UserId>,
@@ -90,7 +89,7 @@ pub struct InFlightAudits {
 
 struct InFlight {
     describe: DescribeEvent,
-    /// A row with [`STARTED`] is written.
+    /// An event with [`STARTED`] is written.
     is_start_recorded: bool,
 }
 
@@ -116,7 +115,7 @@ impl InFlightAudits {
         lock_unpoisoned(&self.audits).is_empty()
     }
 
-    /// Writes a row for each request that the stop of the server interrupts.
+    /// Writes an event for each request that the stop of the server interrupts.
     ///
     /// # Errors
     /// Storage errors.
@@ -135,7 +134,7 @@ impl InFlightAudits {
         if interrupted > 0 {
             tracing::warn!(
                 interrupted,
-                "the stop interrupted requests of administrators; see the audit rows with status 202"
+                "the stop interrupted requests of administrators; see the audit events with status 202"
             );
         }
         Ok(())
@@ -149,7 +148,7 @@ impl PendingAudit {
         lock_unpoisoned(&self.in_flight.audits).insert(self.number, entry);
     }
 
-    /// Writes a row that the request has started, for work that a crash must not hide.
+    /// Writes an event that the request has started, for work that a crash must not hide.
     pub fn record_start(&self) -> Pending<()> {
         let (event, number, in_flight) = ((self.describe)(STARTED), self.number, Arc::clone(&self.in_flight));
         self.in_flight.core.store.write(move |tx| {
@@ -161,23 +160,23 @@ impl PendingAudit {
         })
     }
 
-    /// Writes the row with the request's outcome.
+    /// Writes the event with the request's outcome.
     pub fn finish(&self, outcome: u16) -> Pending<()> {
         let (event, number, in_flight) = ((self.describe)(outcome), self.number, Arc::clone(&self.in_flight));
         self.in_flight.core.store.write(move |tx| {
-            // Removed inside the write, so that a stop in between writes one row and not two.
+            // Removed inside the write, so that a stop in between writes one event and not two.
             lock_unpoisoned(&in_flight.audits).remove(&number);
             record_in(tx, &event)
         })
     }
 
-    /// Stops tracking the request without a row, because none can be written.
+    /// Stops tracking the request without an event, because none can be written.
     pub fn abandon(&self) {
         lock_unpoisoned(&self.in_flight.audits).remove(&self.number);
     }
 }
 
-/// Writes an audit row.
+/// Writes an audit event.
 pub fn record(core: &Core, event: AuditEvent) -> Pending<()> {
     core.store.write(move |tx| record_in(tx, &event))
 }
@@ -266,7 +265,7 @@ fn seal_batch_in(tx: &Write<'_>, after: i64) -> Result<Option<i64>> {
     Ok(rows.last().map(|row| row.id))
 }
 
-/// Lists audit rows, newest first.
+/// Lists audit events, newest first.
 pub fn list(core: &Core, filter: &AuditFilter, page: PageRequest) -> Result<Paginated<StoredAuditEvent>> {
     core.store.read(|tx| list_in(tx, filter, page))
 }
@@ -326,7 +325,7 @@ fn list_of_actor_in(
     })
 }
 
-/// Returns true if the actor has at least this many rows since a time.
+/// Returns true if the actor has at least this many events since a time.
 pub fn has_rows_since_in(tx: &Read<'_>, actor: &str, count: u32, since: Timestamp) -> Result<bool> {
     let at = "select at from audit where actor = ?1 order by id desc limit 1 offset ?2";
     let oldest: Option<i64> = tx.first(at, (actor, count.saturating_sub(1)), |row| row.get(0))?;

@@ -52,7 +52,7 @@ impl Health {
     }
 }
 
-/// The installation at one moment.
+/// A snapshot of the installation's health.
 #[derive(Clone, Debug)]
 pub struct HealthSnapshot {
     pub at: Timestamp,

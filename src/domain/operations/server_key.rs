@@ -1,8 +1,8 @@
-//! The fingerprint of the server key under which the database was filled.
+//! The fingerprint of the server key with which the database was filled.
 //!
-//! HMACs and sealed values made under one key are useless under another: parked points are not returned, a bonus is paid
-//! twice, second factors fail. None of that fails loudly. A different key still does not stop the server, because the
-//! old one may be lost; the log and `yarrow doctor` report it until an operator accepts the new key.
+//! HMACs and encrypted values of one key are useless with another: parked points are not returned, a bonus is paid
+//! twice, second factors fail. None of these failures is obvious. A different key still does not stop the server,
+//! because the old one may be lost; the log and `yarrow doctor` report it until an operator accepts the new key.
 
 use crate::{
     core::Core,
@@ -14,7 +14,7 @@ use crate::{
 
 const FINGERPRINT: &str = "auth.key_fingerprint";
 
-/// The relation of a key to the database.
+/// The result of comparing a key with the recorded one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyMatch {
     Same,
@@ -51,7 +51,7 @@ pub fn check_at_start(store: &Store, key: &ServerKey) -> Result<()> {
     }
 }
 
-/// Records the present key as the database's. Returns true if another was recorded.
+/// Records the current key as the database's. Returns true if another one was recorded.
 ///
 /// # Errors
 /// Storage errors.

@@ -10,7 +10,7 @@ use crate::{
     types::{Timestamp, pluralize},
 };
 
-/// The beginning of the rule of each provider.
+/// The prefix of the rule of each provider.
 pub const PROVIDER_DOWN: &str = "provider_down:";
 const DATABASE_DAMAGED: &str = "database_damaged";
 /// The rule that fires while no health snapshot can be taken, so that no other rule can be evaluated.
@@ -22,7 +22,7 @@ pub struct Finding {
     /// The stable name, with the provider where there are several: `provider_down:sms`.
     pub rule: String,
     pub is_firing: bool,
-    /// The problem in words, without personal data.
+    /// A description of the problem, without personal data.
     pub detail: String,
 }
 
@@ -62,7 +62,7 @@ pub(super) fn unreadable(core: &Core, error: &Error) -> Finding {
     Finding::new(rule, true, detail)
 }
 
-/// Adds advice that is slow to compute, so it is only added to messages that are sent or shown.
+/// Adds advice that is slow to compute. Only messages that are sent or shown get it.
 pub fn with_advice(core: &Core, rule: &str, detail: String) -> String {
     if rule == DATABASE_DAMAGED { format!("{detail} {}", health::recovery_advice(core)) } else { detail }
 }

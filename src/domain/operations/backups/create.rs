@@ -1,4 +1,4 @@
-//! Making backups, on demand and on schedule.
+//! Creates backups, on demand and on schedule.
 
 use std::{
     collections::BTreeMap,
@@ -47,7 +47,7 @@ impl std::fmt::Display for DamagedCopy {
 
 impl std::error::Error for DamagedCopy {}
 
-/// Makes and checks a backup. Blocks, also while another process makes one. Writes continue meanwhile.
+/// Creates and checks a backup. Blocks, also while another process creates one. Writes continue meanwhile.
 ///
 /// # Errors
 /// `storage_full` when too little of the disk would stay free; storage errors. A failure is stored, and leaves no file.
@@ -58,7 +58,7 @@ pub fn create(backups: &Backups, occasion: Occasion, progress: BackupProgress<'_
     outcome
 }
 
-/// Makes a backup and then runs `destroy`. No other write runs from the start of the backup until `destroy` is
+/// Creates a backup and then runs `destroy`. No other write runs from the start of the backup until `destroy` is
 /// committed, so that it deletes nothing that the backup lacks. Blocks.
 ///
 /// # Errors
@@ -87,7 +87,7 @@ where
     destroyed
 }
 
-/// Makes a backup if the newest is older than configured, then prunes. Returns true if it made one.
+/// Creates a backup if the newest is older than configured, then prunes. Returns true if it created one.
 ///
 /// # Errors
 /// As [`create`] and [`prune`].
@@ -146,7 +146,7 @@ fn record_outcome(backups: &Backups, outcome: &Result<CreatedBackup>) {
 fn record_success(backups: &Backups, created: &CreatedBackup) -> Result<()> {
     let CreatedBackup { backup, findings, took } = created;
     let (took_ms, bytes) = (milliseconds(*took).unsigned_abs(), backup.bytes);
-    tracing::info!(backup = backup.name, bytes, took_ms, "made a backup");
+    tracing::info!(backup = backup.name, bytes, took_ms, "created a backup");
     if !findings.is_sound() {
         tracing::error!(backup = backup.name, ?findings, "the backed-up database is inconsistent");
     }
@@ -168,7 +168,7 @@ fn record_failure(backups: &Backups, error: &Error) -> Result<()> {
     store_outcome(&backups.core, LAST_FAILURE, failure)
 }
 
-/// Makes a backup in the locked directory.
+/// Creates a backup in the locked directory.
 fn make(core: &Core, occasion: Occasion, progress: BackupProgress<'_>) -> Result<CreatedBackup> {
     let started = Instant::now();
     let directory = core.config.backup_directory();
@@ -214,14 +214,14 @@ fn check_copy(core: &Core, path: &Path, now: Timestamp, progress: BackupProgress
     })
 }
 
-/// Returns the files that a backup carries: the keys of the data directory, and the findings.
+/// Returns the files to store in a backup: the keys of the data directory, and the findings.
 fn attachments(core: &Core, findings: Findings) -> Result<BTreeMap<String, Vec<u8>>> {
     let directory = core.config.data_dir();
     let mut files = BTreeMap::from([(FINDINGS.to_owned(), serde_json::to_vec(&findings).map_err(Error::internal)?)]);
     for name in KEYS {
         match std::fs::read(directory.join(name)) {
             Ok(key) => drop(files.insert(name.to_owned(), key)),
-            // A key that comes from the configuration has no file.
+            // A key from the configuration has no file.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(Error::new(Code::StorageFailed).detail(format!("{name}: {error}"))),
         }

@@ -30,7 +30,7 @@ pub(super) const DIRECTORY_PREFIX: &str = ".restore-test-";
 /// The result of a restore test.
 #[derive(Clone, Debug)]
 pub struct RestoreTest {
-    /// The faults that the database engine found.
+    /// Faults reported by the database engine.
     pub faults: Faults,
     pub checksum: Checksum,
     pub ledger_entries: i64,

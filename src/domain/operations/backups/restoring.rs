@@ -1,4 +1,4 @@
-//! Restoring a backup, or only its keys, into the data directory.
+//! Restores a backup, or only its keys, into the data directory.
 
 use std::{
     path::{Path, PathBuf},
@@ -95,7 +95,7 @@ fn damaged(path: &Path, cause: &str) -> Error {
     Error::new(Code::BackupUnusable).detail(format!("{} is damaged: {cause}.", path.display()))
 }
 
-/// Reports damage that the database engine met as damage of the backup, the only file that was read.
+/// Reports damage found by the database engine as damage of the backup, the only file that was read.
 pub(super) fn blame_backup(path: &Path, error: Error) -> Error {
     match &error.source {
         Some(source) if store::is_damage(&error) => damaged(path, &source.to_string()),
@@ -103,7 +103,7 @@ pub(super) fn blame_backup(path: &Path, error: Error) -> Error {
     }
 }
 
-/// Rejects a backup whose server key is known to differ from the one of the present database.
+/// Rejects a backup whose server key is known to differ from the key of the current database.
 fn ensure_same_key(config: &Config, path: &Path, copy: &DatabaseCopy, now: Timestamp) -> Result<()> {
     let (key_path, database) = (config.data_dir().join(SERVER_KEY), database_path(config));
     let attached = copy.contents()?;
