@@ -180,7 +180,7 @@ fn verify(common: &Common, file: Option<&str>) -> Result<()> {
     let config = common.load()?.config;
     start_logging(&config.log)?;
     let path = match backups::find(&config, file, Clock::default().now()) {
-        // No backup at all is as bad as a damaged one.
+        // A missing backup counts as a damaged one.
         Err(error) if file.is_none() && error.code == Code::NotFound => {
             return Err(Error::new(Code::ChecksFailed).detail("There is no backup."));
         }

@@ -1,7 +1,7 @@
-//! Checks the `Host` of requests to listeners that are not meant for the public.
+//! Checks the `Host` of requests to listeners that are not public.
 //!
-//! A web page can point a name of its own at a loopback or private address and then call the listener as its own origin
-//! (DNS rebinding). The `Host` still carries that name.
+//! A web page can point its own name at a loopback or private address and then call the listener as its own origin (DNS
+//! rebinding). The `Host` still contains that name.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, header, uri::Authority};
 
 use crate::config::Server;
 
-/// The names under which a listener may be called. Cheap to clone.
+/// The allowed hosts of a listener. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct AllowedHosts(Option<Arc<[String]>>);
 
@@ -19,8 +19,8 @@ impl AllowedHosts {
         Self(None)
     }
 
-    /// Allows the names of the service, besides those that no web page can have: addresses, `localhost` and names
-    /// without a dot.
+    /// Allows the names of the service, and hosts that no web page can have: addresses, `localhost` and names without a
+    /// dot.
     pub fn names_of(server: &Server) -> Self {
         let public = server.public_url.as_deref().and_then(|url| url::Url::parse(url).ok());
         let public = public.and_then(|url| url.host_str().map(ToOwned::to_owned));
@@ -42,7 +42,7 @@ impl AllowedHosts {
     }
 }
 
-/// Returns true for hosts that a web page of a stranger cannot have.
+/// Returns true for hosts that no foreign web page can have.
 fn is_unclaimable(host: &str) -> bool {
     let is_address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().is_ok();
     is_address || !host.contains('.') || host.ends_with(".localhost")

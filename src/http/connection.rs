@@ -54,7 +54,7 @@ impl Phase {
 
 /// Bytes of a response passed to the connection at once. The connection copies them, and for a slow reader it must not
 /// copy the whole response.
-pub(super) const PIECE: usize = 32 << 10;
+pub(super) const CHUNK_BYTES: usize = 32 << 10;
 
 /// The body of a response. The connection becomes idle when hyper drops it after the last chunk.
 pub struct ResponseBody<B> {
@@ -80,7 +80,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for ResponseBody<B> {
                 None => return Poll::Ready(None),
             }
         }
-        let length = self.rest.len().min(PIECE);
+        let length = self.rest.len().min(CHUNK_BYTES);
         Poll::Ready(Some(Ok(Frame::data(self.rest.split_to(length)))))
     }
 
@@ -253,14 +253,14 @@ mod tests {
 
     #[test]
     fn sends_long_bodies_in_pieces_with_exact_size_hints() {
-        let content = (0..2 * PIECE + 100).map(|number| u8::try_from(number % 251).unwrap()).collect::<Bytes>();
+        let content = (0..2 * CHUNK_BYTES + 100).map(|number| u8::try_from(number % 251).unwrap()).collect::<Bytes>();
         let mut body = Phase::default().responding_until_end_of(Full::new(content.clone()));
         let mut received = Vec::new();
         while !body.is_end_stream() {
             assert_eq!(body.size_hint().exact(), Some((content.len() - received.len()) as u64));
-            let piece = pollster::block_on(body.frame()).unwrap().unwrap().into_data().unwrap();
-            assert!(piece.len() <= PIECE);
-            received.extend(piece);
+            let chunk = pollster::block_on(body.frame()).unwrap().unwrap().into_data().unwrap();
+            assert!(chunk.len() <= CHUNK_BYTES);
+            received.extend(chunk);
         }
         assert_eq!(received, content);
         assert!(pollster::block_on(body.frame()).is_none());

@@ -1,8 +1,8 @@
 //! Rejects changes that a browser sends on behalf of another web site.
 //!
-//! Such a page can post forms to any address that its visitor reaches, with the visitor's network and limits. The rules
-//! are those of Go's `http.CrossOriginProtection`: `Sec-Fetch-Site` decides, or else `Origin` against `Host`. Requests
-//! without either do not come from a browser.
+//! Such a page can post forms to every address that its visitor can reach, with the visitor's network and limits. The
+//! rules are those of Go's `http.CrossOriginProtection`: `Sec-Fetch-Site` decides, or else `Origin` compared with
+//! `Host`. Requests without either do not come from a browser.
 
 use axum::http::{HeaderMap, HeaderName, Method, header};
 

@@ -1,4 +1,4 @@
-//! A JSON document of any size, written to a temporary file and sent in pieces.
+//! A JSON document of any size, written to a temporary file and sent in chunks.
 
 use std::io::{Read, Seek};
 
@@ -18,7 +18,7 @@ use super::{
 use crate::{concurrency::semaphore::KeyedPermit, error::Error, types::UserId};
 
 /// Bytes read and sent at once.
-const PIECE: usize = 256 * 1024;
+const CHUNK_BYTES: usize = 256 * 1024;
 
 /// Bytes of a document that are buffered in memory; a larger one goes to an unnamed temporary file.
 pub const HELD_IN_MEMORY: usize = 1 << 20;
@@ -40,24 +40,24 @@ impl Download {
         Ok(Self { file, _own: own })
     }
 
-    /// Returns the next piece and the rest, or `None` at the end. A slow client holds the file but no thread.
+    /// Returns the next chunk and the rest, or `None` at the end. A slow client holds the file but no thread.
     async fn next_piece(self) -> std::io::Result<Option<(Bytes, Self)>> {
         let read = tokio::task::spawn_blocking(move || self.read_piece());
         read.await.map_err(std::io::Error::other)?
     }
 
     fn read_piece(mut self) -> std::io::Result<Option<(Bytes, Self)>> {
-        let mut piece = vec![0; PIECE];
-        let read = self.file.read(&mut piece)?;
-        piece.truncate(read);
-        Ok((read > 0).then(|| (Bytes::from(piece), self)))
+        let mut chunk = vec![0; CHUNK_BYTES];
+        let read = self.file.read(&mut chunk)?;
+        chunk.truncate(read);
+        Ok((read > 0).then(|| (Bytes::from(chunk), self)))
     }
 }
 
 impl Reply for Download {
     fn into_response(self) -> Result<Response<Body>, Error> {
         let mut response = Response::new(Body::from_stream(stream::try_unfold(self, Self::next_piece)));
-        response.extensions_mut().insert(HeldBytes((HELD_IN_MEMORY + PIECE) as u64));
+        response.extensions_mut().insert(HeldBytes((HELD_IN_MEMORY + CHUNK_BYTES) as u64));
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, JSON);
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

@@ -14,7 +14,7 @@ use http_body_util::BodyExt;
 use hyper::body::{Frame, SizeHint};
 
 use super::{
-    connection::PIECE,
+    connection::CHUNK_BYTES,
     held_bytes::{ChargedContent, Receiver},
     state::HttpState,
 };
@@ -72,9 +72,9 @@ impl HttpBody for LargeBody {
     type Error = Superseded;
 
     fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Superseded>>> {
-        let piece = self.0.take(PIECE, Instant::now());
-        let is_end = piece.as_ref().is_ok_and(Vec::is_empty);
-        Poll::Ready((!is_end).then(|| piece.map(|piece| Frame::data(piece.into()))))
+        let chunk = self.0.take(CHUNK_BYTES, Instant::now());
+        let is_end = chunk.as_ref().is_ok_and(Vec::is_empty);
+        Poll::Ready((!is_end).then(|| chunk.map(|chunk| Frame::data(chunk.into()))))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -59,7 +59,7 @@ impl ListenerService {
     }
 }
 
-/// Opens all listeners and announces them. The main one is announced last, so that everything is open by then.
+/// Opens all listeners and prints their addresses. The main one is printed last, when everything is open.
 ///
 /// # Errors
 /// `address_unavailable` or `configuration` for an address that cannot be bound; errors of TLS and routes.
@@ -79,7 +79,7 @@ pub async fn open(app: &Arc<App>, announce: &Announce) -> Result<Listeners> {
         let socket = bind(address).await?;
         announce(&format!("metrics are at http://{}/metrics", address_of(&socket)?));
         let service = ListenerService::Metrics(Metrics::new(app, &requests, private_hosts.clone()));
-        // A limiter of its own: many clients elsewhere must not make metrics unavailable.
+        // A limiter of its own, so that many clients on other listeners do not make metrics unavailable.
         listeners.push(Listener { socket, acceptor: None, service, limiter: ConnectionLimiter::new(app) });
     }
     let limiter = ConnectionLimiter::new(app);
@@ -98,7 +98,7 @@ pub async fn open(app: &Arc<App>, announce: &Announce) -> Result<Listeners> {
         let acceptor = acceptor.clone().filter(|_| !address.ip().is_loopback());
         let hosts = if acceptor.is_some() { AllowedHosts::any() } else { private_hosts };
         let service = ListenerService::Api(layer.for_listener(routes::router(&state, Part::Everything)?, hosts));
-        // A limiter of its own, too: administrators are needed most when there are too many clients.
+        // A limiter of its own, too: administrators need access above all when there are too many clients.
         add(bind(address).await?, acceptor, service, ConnectionLimiter::new(app), "serves /admin on")?;
     }
     if let (Some(address), Some(tls)) = (server.redirect_address(), &tls) {
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn temporary_bind_errors_are_not_configuration_errors() {
+    fn distinguishes_temporary_bind_errors() {
         let address = SocketAddr::from(([127, 0, 0, 1], 443));
         let code = |kind: ErrorKind| bind_error(address, &kind.into()).code;
         assert_eq!(code(ErrorKind::AddrInUse), Code::AddressUnavailable);

@@ -1,4 +1,4 @@
-//! Static responses: built once, held plain and compressed, and sent without copying.
+//! Static responses: built once, stored plain and compressed, and sent without copying.
 
 use std::io::{Read, Write};
 
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn gzip_is_sent_to_clients_that_accept_it() {
+    fn sends_gzip_to_clients_that_accept_it() {
         for accepted in ["gzip", "GZIP", "br, gzip;q=0.5", "deflate , gzip ; q=1"] {
             assert!(accepts_gzip(&asking(accepted)), "{accepted}");
         }
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn both_forms_have_the_same_content() {
+    fn both_encodings_have_the_same_content() {
         let content = "content ".repeat(1000);
         let packed = Precompressed::new(content.clone()).unwrap();
         let gzipped = packed.choose(&asking("gzip"));

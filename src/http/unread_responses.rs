@@ -1,5 +1,4 @@
-//! Limits the memory held by responses that their clients have not read yet: for each user, each client network and in
-//! total.
+//! Limits the memory of responses that their clients have not read yet: per user, per client network and in total.
 
 use std::{
     pin::Pin,
@@ -26,7 +25,7 @@ use crate::{
     error::{Code, Error, Result},
 };
 
-/// Size up to which a response is not counted. It fits into the buffer that a connection has anyway.
+/// Maximum size of a response that is not counted. It fits into the buffer of a connection.
 const UNCOUNTED: u64 = 16 << 10;
 /// Memory of a gzip encoder, which lives until the whole response is compressed.
 const ENCODER: u64 = 320 << 10;

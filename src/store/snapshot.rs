@@ -19,7 +19,7 @@ use rusqlite::Connection;
 use super::{LONG_READ_LIMIT, Read, SNAPSHOT_AGE, Shared};
 use crate::error::{Error, Result};
 
-/// Steps of SQLite's virtual machine between two checks of the time limit of a read.
+/// Steps of SQLite's virtual machine between two checks of a read's time limit.
 const STEPS_BETWEEN_CHECKS: i32 = 100_000;
 
 thread_local! {

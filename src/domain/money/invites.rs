@@ -309,7 +309,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_are_read_as_people_write_them() {
+    fn parses_codes_in_any_spelling() {
         for text in ["2345ABCD", "2345abcd", " 2345-AbCd ", "23 45 AB CD"] {
             assert_eq!(InviteCode::parse(text), Ok(InviteCode("2345ABCD".into())), "{text}");
         }
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn new_codes_can_be_read_and_use_every_letter() {
+    fn new_codes_parse_and_use_every_letter() {
         let codes: Vec<_> = (0..500).map(|_| InviteCode::random().unwrap().0).collect();
         assert!(codes.iter().all(|code| InviteCode::parse(code) == Ok(InviteCode(code.clone()))));
         let all = codes.concat();

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn every_template_is_filled_whole_in_both_languages() {
+    fn fills_every_template_in_both_languages() {
         for template in [SIGN_IN, ADDRESS] {
             let mut subjects = Vec::new();
             for locale in [Locale::Chinese, Locale::English] {
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_cannot_become_markup() {
+    fn escapes_values_in_html() {
         let message = plain(to(), Locale::English, "a < b", "<b>one</b>\ntwo\n\nthree & four");
         assert!(message.html.contains("<title>a &lt; b</title>"), "{}", message.html);
         assert!(message.html.contains("&lt;b&gt;one&lt;/b&gt;<br>\ntwo</p>"), "{}", message.html);

@@ -29,7 +29,7 @@ macro_rules! columns {
     };
 }
 
-/// The kind under which calls are counted.
+/// The kind by which calls are counted.
 pub(super) const CALL_KIND: &str = "interpretation";
 
 /// A record of an interpretation.

@@ -1,4 +1,4 @@
-//! Sends, lists, withdraws and expires notifications.
+//! Sends, lists, deletes and expires notifications.
 
 use std::time::Duration;
 
@@ -83,7 +83,7 @@ pub fn require_future(expires_at: Timestamp, now: Timestamp) -> Result<(), Fault
     if expires_at > now { Ok(()) } else { Err(Fault::new(FieldCode::OutOfRange, "must be in the future")) }
 }
 
-/// Withdraws a notification from every inbox.
+/// Deletes a notification from every inbox.
 ///
 /// # Errors
 /// `not_found`.

@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// Entries in one batch.
-const PIECE: u32 = 50_000;
+const BATCH_SIZE: u32 = 50_000;
 /// Discrepancies listed in a report. Further ones are only counted.
 const LISTED: usize = 1_000;
 const DAY: Duration = Duration::from_hours(24);
@@ -362,14 +362,14 @@ impl Walk {
         tx.each(
             "select seq, user_id, asset, sequence, delta, balance_after, kind, ref, created_at, seal from ledger_entries \
              where seq > ?1 order by seq limit ?2",
-            (self.last_seq, PIECE),
+            (self.last_seq, BATCH_SIZE),
             |row| {
                 read += 1;
                 self.take(&line_of(tx, row)?);
                 Ok(())
             },
         )?;
-        if read == PIECE {
+        if read == BATCH_SIZE {
             return Ok(false);
         }
         self.compare_balances_in(tx)?;
@@ -396,7 +396,7 @@ impl Walk {
             let accounts = tx.all(
                 "select user_id, asset, balance, last_sequence, seal from balances where (user_id, asset) > (?1, ?2) \
                  order by user_id, asset limit ?3",
-                (last.0, last.1, PIECE),
+                (last.0, last.1, BATCH_SIZE),
                 |row| {
                     let (user, asset) = (UserId(row.get(0)?), row.get_parsed(1, Asset::from_name)?);
                     let (balance, last_sequence, seal) = (row.get(2)?, row.get(3)?, row.get::<Option<Vec<u8>>>(4)?);
@@ -442,7 +442,7 @@ impl Walk {
     fn follow_chain_in(&mut self, tx: &Read<'_>) -> Result<()> {
         let (mut last, mut hash) = (0, changes::first_link());
         loop {
-            let links = changes::after_in(tx, last, PIECE)?;
+            let links = changes::after_in(tx, last, BATCH_SIZE)?;
             if links.is_empty() {
                 break;
             }

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Orders read in one snapshot.
-const SLICE: u32 = 500;
+const BATCH_SIZE: u32 = 500;
 /// Interval of the stored report.
 const DAY: Duration = Duration::from_hours(24);
 const LAST_REPORT: &str = "payments.report";
@@ -58,7 +58,7 @@ pub struct Difference {
     pub code: &'static str,
     /// For an entry without an order, the number in its reference, or empty.
     pub order_no: String,
-    /// Nothing for an entry without an order.
+    /// `None` for an entry without an order.
     pub state: Option<OrderState>,
     /// The coins that the ledger should hold according to the money.
     pub coins_expected: i64,
@@ -124,11 +124,11 @@ pub fn report(payments: &Payments, from: Timestamp, to: Timestamp) -> Result<Ord
     let mut last = (from, 0);
     loop {
         let read = payments.core.store.read(|tx| {
-            let slice = orders::made_between_in(tx, last, to, SLICE)?;
-            for order in &slice {
+            let batch = orders::made_between_in(tx, last, to, BATCH_SIZE)?;
+            for order in &batch {
                 report.add_in(tx, payments, order)?;
             }
-            Ok(slice.last().map(|order| (order.created_at, order.id)))
+            Ok(batch.last().map(|order| (order.created_at, order.id)))
         })?;
         match read {
             Some(place) => last = place,
