@@ -12,6 +12,9 @@ use crate::{
 
 const PASSWORD: &str = "correct horse battery staple";
 
+/// Endpoints whose phone number is the address to send to or to sign in with.
+const CALLS_WITH_ADDRESSES: [&str; 2] = ["/auth/send-code", "/auth/login"];
+
 /// The caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CallerKind {
@@ -175,6 +178,42 @@ fn every_caller_gets_the_contracts_access_in_every_parameter_location() {
     assert_no_fault(&fixture.server);
 }
 
+/// In the first API generation, where requests may name users, an own id does not cover another user's number.
+#[test]
+fn an_own_name_beside_another_users_is_rejected() {
+    let fixture = Fixture::new();
+    let (user, other) = (&fixture.user, &fixture.other);
+    let mixed = [(&user.user_id, &other.phone_number), (&other.user_id, &user.phone_number)];
+    let before = view_of(&fixture, other);
+    let operations = fixture.document.operations.iter().filter(|operation| {
+        let may_name_users = !operation.path.starts_with("/api/") && !CALLS_WITH_ADDRESSES.contains(&&*operation.path);
+        may_name_users && !operation.ends_session() && verdict(operation, CallerKind::User, true) == Verdict::NotYours
+    });
+    let operations: Vec<_> = operations.collect();
+    assert!(operations.len() > 30, "only {} operations: the document has shrunk", operations.len());
+    for operation in operations {
+        for way in locations(operation) {
+            for (user_id, phone_number) in mixed {
+                let mut values = operation.required_values(user);
+                values.insert("userId".into(), json!(user_id));
+                values.insert("phoneNumber".into(), json!(phone_number));
+                let request = fixture.server.request(&operation.method, &operation.path_of(user));
+                let response = placed(request, &values, way).by(user).send();
+                let what = format!("{} with {user_id} and {phone_number} in {way:?}", operation.name());
+                assert_eq!(found(&response), Verdict::NotYours, "{what}: {} {}", response.status, response.text());
+            }
+        }
+    }
+    assert_eq!(view_of(&fixture, other), before);
+    assert_no_fault(&fixture.server);
+}
+
+/// Returns the account as its owner reads it.
+fn view_of(fixture: &Fixture, user: &Caller) -> Vec<String> {
+    let paths = ["/user/profile", "/coin/balance", "/api/v1/account", "/api/v1/preferences"];
+    paths.map(|path| fixture.server.get(path).by(user).send().expect(200).text()).to_vec()
+}
+
 #[track_caller]
 fn assert_fits(response: &Response, operation: &Operation, expected: Verdict, what: &str) {
     assert!(response.status < 500, "{what}: {}", response.text());
@@ -203,9 +242,8 @@ fn resources_of_other_users_are_not_found() {
     let cast = json!({ "question": "何时启程？", "method": "three_coins" });
     let session = server.post("/api/v1/sessions").by(user).json(&cast).send().expect(201).json();
     let session = session["id"].as_str().unwrap();
-    let stream_chunks = json!({ "audience": "users", "userIds": [user.user_id], "title": "…", "body": "…" });
-    let reported =
-        server.post("/admin/notifications").token(&fixture.admin).json(&stream_chunks).send().expect(201).json();
+    let notification = json!({ "audience": "users", "userIds": [user.user_id], "title": "…", "body": "…" });
+    let sent = server.post("/admin/notifications").token(&fixture.admin).json(&notification).send().expect(201).json();
     let ask = json!({ "question": "何时启程？", "divinationData": { "lines": [7, 8, 8, 8, 7, 6] } });
     let record = server.post("/divination/enhanced").by(user).json(&ask).send().expect(200).json();
     let package = [("amount", "6.00"), ("coinCount", "60")];
@@ -217,7 +255,7 @@ fn resources_of_other_users_are_not_found() {
         server.get(&format!("/api/v1/sessions/{session}")),
         server.post(&format!("/api/v1/sessions/{session}/interpretation")),
         server.delete(&format!("/api/v1/sessions/{session}")),
-        server.patch(&format!("/api/v1/notifications/{}/read", reported["id"].as_str().unwrap())),
+        server.patch(&format!("/api/v1/notifications/{}/read", sent["id"].as_str().unwrap())),
         server.get(&format!("/divination/records/trace/{}", record["traceId"].as_str().unwrap())),
         server.post("/payment/update-balance").json(&hint),
         server.delete(&format!("/api/v1/auth/tokens/{device}")),

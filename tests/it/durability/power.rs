@@ -12,7 +12,7 @@ use super::{
     oracle::{Effect, Oracle},
     workload::{Client, Fixture},
 };
-use crate::support::{CommandOutput, Server, Setup};
+use crate::support::{Binary, CommandOutput, Server, Setup};
 
 const CLIENTS: usize = 3;
 const CALLS: &str = "trace=pwrite64,write,writev,sendto,sendmsg,ftruncate,fsync,fdatasync,openat,rename,renameat,\
@@ -54,9 +54,7 @@ fn record(
 ) -> Recording {
     let before = files(directory);
     let trace = directory.with_file_name("trace");
-    let strace = format!("exec strace -f -qq -y -xx -s 2000000 -e {CALLS} -o '{}'", trace.display());
-    let setup = Fixture::setup(CLIENTS).on(directory);
-    let mut server = setup.after(&format!("{strace} \"$0\" \"$@\"; true")).start();
+    let mut server = Fixture::setup(CLIENTS).on(directory).after(&strace_into(&trace)).start();
     let oracle = Oracle::default();
     let fixture = fixture(&server);
     scope(|scope| {
@@ -73,6 +71,12 @@ fn record(
     let key = std::fs::read(directory.join("secret.key")).unwrap();
     let trace = std::fs::read_to_string(&trace).unwrap();
     Recording { before, events: events(&trace, directory), oracle, key }
+}
+
+/// Returns the shell command that runs the program under `strace`, which writes its calls to this file.
+fn strace_into(trace: &Path) -> String {
+    let strace = format!("exec strace -f -qq -y -xx -s 2000000 -e {CALLS} -o '{}'", trace.display());
+    format!("{strace} \"$0\" \"$@\"; true")
 }
 
 /// Returns the files of a directory, if it exists.
@@ -228,4 +232,56 @@ fn long_acknowledged_writes_survive_a_power_failure_at_every_sync() {
     fail_at_every_answer(&load);
     fail_at_every_sync(&load, usize::MAX);
     fail_at_every_sync(&record_load(60, 60), 1_500);
+}
+
+/// Panics unless every published file is complete from the moment its name can survive a power failure, and is durable
+/// at the end.
+fn assert_published_durably(events: &[Event], published: &BTreeMap<String, Vec<u8>>) {
+    let mut disk = Disk::with(&BTreeMap::new());
+    for (number, event) in events.iter().enumerate() {
+        disk.apply(event);
+        if !matches!(event, Event::Rename { .. } | Event::Link { .. } | Event::SyncEnds { .. }) {
+            continue;
+        }
+        for luck in [Survival::None, Survival::All, Survival::Some(1 + u64::try_from(number).unwrap())] {
+            for (path, content) in disk.after_power_failure(luck) {
+                let whole = published.get(&path).is_none_or(|expected| *expected == content);
+                assert!(whole, "{path} is incomplete after event {number} with {luck:?}");
+            }
+        }
+    }
+    let durable = disk.after_power_failure(Survival::None);
+    for (path, content) in published {
+        assert!(durable.get(path) == Some(content), "{path} is not durable");
+    }
+}
+
+#[test]
+#[ignore = "needs strace; run with `cargo test --test it -- --ignored traced_`"]
+fn traced_a_backup_is_durable_before_it_has_its_name() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    let directory = temp_dir.path().join("data");
+    let mut server = Setup::default().on(&directory).start();
+    server.sign_in("13800138000");
+    assert_eq!(server.terminate(), Some(0));
+    drop(server);
+    let trace = directory.with_file_name("trace");
+    let mut command = Binary::command_after(&strace_into(&trace));
+    let output = command.arg("--data-dir").arg(&directory).args(["backup", "create"]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let backups = directory.join("backups");
+    let published = files(&backups);
+    assert!(published.keys().any(|path| path.ends_with(".db")) && published.len() > 1, "{:?}", published.keys());
+    let trace = std::fs::read_to_string(&trace).unwrap();
+    let mut events = events(&trace, &backups);
+    assert_published_durably(&events, &published);
+    // The check detects a missing sync of the files and of their directory.
+    for unsynced in [".unfinished", "/backups"] {
+        let is_of_unsynced = |event: &Event| matches!(event, Event::SyncEnds { path, .. } if path.ends_with(unsynced));
+        let (skipped, kept): (Vec<_>, Vec<_>) = events.into_iter().partition(is_of_unsynced);
+        assert!(!skipped.is_empty(), "nothing syncs {unsynced}");
+        let proof = std::panic::AssertUnwindSafe(|| assert_published_durably(&kept, &published));
+        assert!(std::panic::catch_unwind(proof).is_err(), "an unsynced {unsynced} passed the check");
+        events = super::disk::events(&trace, &backups);
+    }
 }

@@ -130,6 +130,21 @@ fn changing_an_address_needs_a_recent_sign_in_and_signs_out_other_devices() {
 }
 
 #[test]
+fn the_code_of_a_replaced_address_is_invalid() {
+    let server = Setup::default().start();
+    let user = server.sign_in_by_email(EMAIL);
+    add_phone(&server, &user, PHONE).send().expect(200);
+    server.edit("delete from code_sends");
+    let by_email = json!({ "email": EMAIL, "code": server.request_email_code(EMAIL, "sign_in") });
+    let by_phone = json!({ "phoneNumber": PHONE, "code": server.request_code(PHONE) });
+    add_email(&server, &user, "new@example.com").send().expect(200);
+    add_phone(&server, &user, "13912345679").send().expect(200);
+    server.post("/api/v1/auth/login").json(&by_email).send().expect_problem(401, "invalid_code");
+    server.post("/auth/login").json(&by_phone).send().expect_problem(401, "invalid_code");
+    assert_eq!(server.value::<i64>("select count(*) from users"), 1);
+}
+
+#[test]
 fn changing_an_address_requires_one_address_and_a_code() {
     let server = Setup::default().start();
     let user = server.sign_in_by_email(EMAIL);

@@ -94,6 +94,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn rounds_durations_up_to_tenths_and_caps_them_at_an_hour() {
+        for (milliseconds, expected) in
+            [(0, 0), (1, 1), (100, 1), (101, 2), (3_599_900, 35_999), (3_600_000, 36_000), (3_600_001, 36_000)]
+        {
+            assert_eq!(tenths(Duration::from_millis(milliseconds)), expected, "{milliseconds} ms");
+        }
+        assert_eq!(tenths(Duration::MAX), 36_000);
+    }
+
+    #[test]
     fn stores_only_common_question_types() {
         for (label, kept) in
             [("career", "career"), (" Love ", "love"), ("事业", "事业"), ("my aunt Mei", "other"), ("", "other")]
