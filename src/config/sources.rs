@@ -13,27 +13,27 @@ use super::{
 };
 use crate::{error::Result, types::without_byte_order_mark};
 
-/// The variable that names the file, as `--config` does.
+/// The environment variable with the path of the file, like `--config`.
 const FILE_VARIABLE: &str = "YARROW_CONFIG";
 const PREFIX: &str = "YARROW_";
 
-/// The places that settings are taken from.
+/// The sources of settings.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
-    /// Values of flags, by the setting's name.
+    /// Values of flags, by setting name.
     pub flags: BTreeMap<String, String>,
     pub environment: BTreeMap<String, String>,
-    /// Our variables with values that are not UTF-8. Only the config file's path may be one of them.
+    /// Our variables whose values are not UTF-8. Only the path of the config file may be one.
     pub unreadable: BTreeSet<String>,
     pub file: Option<PathBuf>,
 }
 
 impl Sources {
-    /// Flags and file as given, and this process's environment.
+    /// Creates the sources from flags, file and this process's environment.
     pub fn of_process(flags: BTreeMap<String, String>, file: Option<PathBuf>) -> Self {
         let (mut environment, mut unreadable) = (BTreeMap::new(), BTreeSet::new());
         for (name, value) in std::env::vars_os() {
-            // No setting has a name that is changed by this.
+            // No setting's name changes by this.
             let name = name.to_string_lossy().into_owned();
             match value.into_string() {
                 _ if !name.starts_with(PREFIX) => {}
@@ -51,7 +51,7 @@ pub fn has_argument(argument: &str) -> bool {
     std::env::args_os().any(|given| given == argument)
 }
 
-/// The configuration, and every value with its origin.
+/// The configuration, and the origin of every value.
 #[derive(Debug)]
 pub struct LoadedConfig {
     pub config: Config,
@@ -65,10 +65,10 @@ impl LoadedConfig {
     }
 }
 
-/// Reads and checks all settings.
+/// Reads and validates all settings.
 ///
 /// # Errors
-/// `configuration`, with every fault there is, one a line.
+/// `configuration`, with each fault on its own line.
 pub fn load(sources: Sources) -> Result<LoadedConfig> {
     load_with_checks(sources, |_| Vec::new())
 }
@@ -77,7 +77,7 @@ pub fn load(sources: Sources) -> Result<LoadedConfig> {
 /// faults begin with the setting's name and are reported together with all others.
 ///
 /// # Errors
-/// `configuration`, with every fault on a line of its own.
+/// `configuration`, with each fault on its own line.
 pub fn load_with_checks(sources: Sources, examine: impl Fn(&Config) -> Vec<String>) -> Result<LoadedConfig> {
     let mut resolver = Resolver::new(sources);
     let config = Config::assemble(&mut resolver);
@@ -90,7 +90,7 @@ pub fn load_with_checks(sources: Sources, examine: impl Fn(&Config) -> Vec<Strin
     if faults.is_empty() { Ok(LoadedConfig { config, shown }) } else { Err(configuration_error(&faults)) }
 }
 
-/// The name of the setting that a fault is about.
+/// Returns the name of the setting that a fault is about.
 fn subject(fault: &str) -> &str {
     fault.split(':').next().unwrap_or_default()
 }
@@ -134,7 +134,7 @@ impl Resolver {
         Self { sources, file: file.unwrap_or_default(), faults, shown: Vec::new(), known_variables, misread }
     }
 
-    /// The setting's value from the place that wins; if that is wrong, its default, and a fault is noted.
+    /// Returns the setting's effective value. If it is invalid, records the fault and returns the default.
     pub(super) fn take<T: SettingValue>(&mut self, declaration: &Declaration) -> Option<T> {
         self.read(declaration).or_else(|| {
             self.misread.insert(declaration.name());
@@ -142,7 +142,7 @@ impl Resolver {
         })
     }
 
-    /// Notes faults that were found between settings, except where they have to do with one that could not be read.
+    /// Records faults of combinations, except those that involve a setting with an invalid value.
     fn note(&mut self, faults: Vec<String>) {
         let is_name = |character: char| character.is_ascii_alphanumeric() || "._".contains(character);
         let is_known = |fault: &String| {
@@ -152,7 +152,7 @@ impl Resolver {
         self.faults.extend(faults.into_iter().filter(is_known).collect::<Vec<_>>());
     }
 
-    /// The setting's value from the place that wins. Nothing, and a fault noted, if that value is wrong.
+    /// Returns the setting's effective value; `None` if it is invalid, after recording the fault.
     fn read<T: SettingValue>(&mut self, declaration: &Declaration) -> Option<T> {
         let (raw, origin) = self.find(declaration)?;
         match T::read(&raw) {
@@ -189,8 +189,8 @@ impl Resolver {
         Some((RawSetting::Text(declaration.default.to_owned()), "default".to_owned()))
     }
 
-    /// The variable's value, or that of the file which `…_FILE` names. The outer nothing means a fault.
-    #[expect(clippy::option_option, reason = "the outer layer says that a fault was noted, as everywhere here")]
+    /// Returns the value of the variable, or of the file that `…_FILE` names. The outer `None` means a fault.
+    #[expect(clippy::option_option, reason = "the outer layer means that a fault was recorded")]
     fn in_environment(&mut self, declaration: &Declaration) -> Option<Option<(RawSetting, String)>> {
         let variable = declaration.variable();
         let file_variable = format!("{variable}_FILE");
@@ -265,7 +265,7 @@ fn raw_of(value: &Value) -> Result<RawSetting, String> {
         Value::Integer(number) => Ok(number.to_string()),
         Value::Float(number) => Ok(number.to_string()),
         Value::Boolean(truth) => Ok(truth.to_string()),
-        Value::Datetime(_) | Value::Array(_) | Value::Table(_) => Err("has a value of the wrong kind".to_owned()),
+        Value::Datetime(_) | Value::Array(_) | Value::Table(_) => Err("has a value of the wrong type".to_owned()),
     };
     match value {
         Value::Array(items) => items.iter().map(scalar).collect::<Result<_, _>>().map(RawSetting::List),
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_under_which_nothing_could_be_sent_are_faults() {
+    fn rejects_limits_that_forbid_all_requests() {
         let wrong =
             [("YARROW_LIMITS_BODY", "0 B"), ("YARROW_LIMITS_QUESTION", "0"), ("YARROW_LLM_IDLE_TIMEOUT", "0 s")];
         let faults = load(sources(&[], &wrong)).unwrap_err().detail.clone();

@@ -6,7 +6,7 @@ use super::{Config, EmailProvider, EmailTls, LlmProvider, ModerationProvider, Pa
 use crate::types::{EmailAddress, PhoneNumber};
 
 impl Config {
-    /// The faults, in the operator's words.
+    /// The faults, as messages for the operator.
     pub(super) fn validate(&self) -> Vec<String> {
         let mut faults = Vec::new();
         let mut demand = |holds: bool, fault: &str| {
@@ -24,7 +24,7 @@ impl Config {
         );
         demand(
             self.retention.code_sends >= self.auth.resend_after,
-            "retention.code_sends: must be at least auth.resend_after, which is measured by them",
+            "retention.code_sends: must be at least auth.resend_after, which is computed from them",
         );
         demand(
             self.limits.page_size <= self.limits.page_size_max,
@@ -33,10 +33,10 @@ impl Config {
         demand(self.limits.first_page <= 1, "limits.first_page: must be 0 or 1");
         let backup = &self.backup;
         if backup.s3_endpoint.is_some() {
-            demand(!backup.s3_bucket.is_empty(), "backup.s3_bucket: is needed with backup.s3_endpoint");
-            demand(!backup.s3_access_key_id.is_empty(), "backup.s3_access_key_id: is needed with backup.s3_endpoint");
+            demand(!backup.s3_bucket.is_empty(), "backup.s3_bucket: is required with backup.s3_endpoint");
+            demand(!backup.s3_access_key_id.is_empty(), "backup.s3_access_key_id: is required with backup.s3_endpoint");
             let has_secret = backup.s3_secret_access_key.is_some();
-            demand(has_secret, "backup.s3_secret_access_key: is needed with backup.s3_endpoint");
+            demand(has_secret, "backup.s3_secret_access_key: is required with backup.s3_endpoint");
         }
         bounds::check(self, &mut demand);
         self.check_tls(&mut demand);
@@ -53,49 +53,49 @@ impl Config {
         let server = &self.server;
         demand(
             server.tls_certificate.is_some() == server.tls_key.is_some(),
-            "server.tls_certificate: needs server.tls_key, and the other way round",
+            "server.tls_certificate: needs server.tls_key, and vice versa",
         );
         demand(
             server.domain.is_empty() || server.tls_certificate.is_none(),
-            "server.domain: its certificate is got by ACME, and server.tls_certificate names another one",
+            "server.domain: obtains its certificate by ACME; it cannot be combined with server.tls_certificate",
         );
         demand(
             server.has_tls() || server.redirect_listen.is_none(),
-            "server.redirect_listen: sends to HTTPS, which needs server.domain or server.tls_certificate",
+            "server.redirect_listen: redirects to HTTPS, which needs server.domain or server.tls_certificate",
         );
     }
 
     fn check_sms(&self, demand: &mut impl FnMut(bool, &str)) {
         if self.sms.provider == SmsProvider::Aliyun {
-            demand(!self.sms.access_key_id.is_empty(), "sms.access_key_id: is needed by the provider `aliyun`");
-            demand(self.sms.access_key_secret.is_some(), "sms.access_key_secret: is needed by the provider `aliyun`");
-            demand(!self.sms.sign_name.is_empty(), "sms.sign_name: is needed by the provider `aliyun`");
-            demand(!self.sms.template_code.is_empty(), "sms.template_code: is needed by the provider `aliyun`");
+            demand(!self.sms.access_key_id.is_empty(), "sms.access_key_id: is required by the provider `aliyun`");
+            demand(self.sms.access_key_secret.is_some(), "sms.access_key_secret: is required by the provider `aliyun`");
+            demand(!self.sms.sign_name.is_empty(), "sms.sign_name: is required by the provider `aliyun`");
+            demand(!self.sms.template_code.is_empty(), "sms.template_code: is required by the provider `aliyun`");
         }
     }
 
-    /// Sender and certificates are checked by the driver, when it is built.
+    /// The driver checks sender and certificates when it is built.
     fn check_email(&self, demand: &mut impl FnMut(bool, &str)) {
         let email = &self.email;
         if email.provider == EmailProvider::Smtp {
-            demand(!email.host.is_empty(), "email.host: is needed by the provider `smtp`");
-            demand(!email.from.is_empty(), "email.from: is needed by the provider `smtp`");
+            demand(!email.host.is_empty(), "email.host: is required by the provider `smtp`");
+            demand(!email.from.is_empty(), "email.from: is required by the provider `smtp`");
         }
         demand(
             email.username.is_some() == email.password.is_some(),
-            "email.password: email.username and email.password come together",
+            "email.password: set both email.username and email.password, or neither",
         );
         let is_here = matches!(email.host.as_str(), "localhost" | "127.0.0.1" | "::1");
         demand(
             email.tls != EmailTls::None || email.password.is_none() || is_here,
-            "email.tls: must not be `none` where a password travels to another machine",
+            "email.tls: must not be `none` if a password is sent to another machine",
         );
     }
 
     fn check_moderation(&self, demand: &mut impl FnMut(bool, &str)) {
         let moderation = &self.moderation;
         if moderation.provider == ModerationProvider::Aliyun {
-            let needs = "is needed by the provider `aliyun`";
+            let needs = "is required by the provider `aliyun`";
             demand(!moderation.access_key_id.is_empty(), &format!("moderation.access_key_id: {needs}"));
             demand(moderation.access_key_secret.is_some(), &format!("moderation.access_key_secret: {needs}"));
         }
@@ -103,14 +103,14 @@ impl Config {
 
     fn check_llm(&self, demand: &mut impl FnMut(bool, &str)) {
         if self.llm.provider == LlmProvider::Openai {
-            demand(!self.llm.model.is_empty(), "llm.model: is needed by the provider `openai`");
+            demand(!self.llm.model.is_empty(), "llm.model: is required by the provider `openai`");
         }
         self.check_llm_fallback(demand);
         let models = [&self.llm.model, &self.llm_fallback.model];
         let is_priced = |model: &&String| model.is_empty() || self.llm.prices.contains_key(*model);
         demand(
             (self.llm.cost_per_day.is_none() && self.llm.user_cost_per_day.is_none()) || models.iter().all(is_priced),
-            "llm.prices: needs the price of each model when llm.cost_per_day or llm.user_cost_per_day is set",
+            "llm.prices: must have the price of each model if llm.cost_per_day or llm.user_cost_per_day is set",
         );
     }
 
@@ -118,30 +118,30 @@ impl Config {
         if self.llm_fallback.base_url.is_none() {
             return;
         }
-        demand(!self.llm_fallback.model.is_empty(), "llm.fallback.model: is needed by llm.fallback.base_url");
+        demand(!self.llm_fallback.model.is_empty(), "llm.fallback.model: is required by llm.fallback.base_url");
         demand(
             self.llm.provider == LlmProvider::Openai,
-            "llm.fallback.base_url: has no use while llm.provider is `builtin`, which always answers",
+            "llm.fallback.base_url: has no effect with llm.provider `builtin`, which always responds",
         );
     }
 
-    /// The gateway's keys are checked by the gateway, when it is built.
+    /// The gateway checks its keys when it is built.
     fn check_payment(&self, demand: &mut impl FnMut(bool, &str)) {
         let payment = &self.payment;
         demand(
             payment.gateway == PaymentGateway::Alipay || payment.private_key.is_none(),
-            "payment.gateway: is `sandbox`, whose payments cost nothing, although payment.private_key is set",
+            "payment.gateway: is `sandbox`, whose payments are free, although payment.private_key is set",
         );
         let is_known = self.server.public_url.is_some() || !self.server.domain.is_empty();
         let has_address = payment.notify_url.is_some() || is_known;
         demand(
             payment.gateway == PaymentGateway::Sandbox || has_address,
-            "payment.notify_url: is needed by the gateway `alipay`, unless server.public_url is set",
+            "payment.notify_url: is required by the gateway `alipay`, unless server.public_url is set",
         );
         demand(!payment.packages.0.is_empty(), "payment.packages: must have at least one package");
         demand(
             !payment.checks.is_empty() && payment.checks.is_sorted(),
-            "payment.checks: must have at least one age, and the ages must grow",
+            "payment.checks: must have at least one age, in ascending order",
         );
         demand(
             payment.order_reuse < payment.order_lifetime,

@@ -1,4 +1,4 @@
-//! The kinds of value a setting can have: how each is read from text, file and environment alike, and how it is shown.
+//! The value types of settings: how each is parsed from text, file and environment, and how it is formatted.
 
 use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -11,7 +11,7 @@ use crate::types::{
     EmailAddress, Fen, HostPattern, MicroAmount, Region, TimeZone, named_enum, parse_network, without_byte_order_mark,
 };
 
-/// A value before its type is known. The environment only has text; a file also has lists and tables.
+/// An untyped value. The environment has only texts; a file also has lists and tables.
 #[derive(Clone, Debug)]
 pub enum RawSetting {
     Text(String),
@@ -20,7 +20,7 @@ pub enum RawSetting {
 }
 
 pub trait SettingValue: Sized {
-    /// The form of a value, for people.
+    /// The format of a value, for messages.
     const SHAPE: &'static str;
 
     fn read(raw: &RawSetting) -> Result<Self, String>;
@@ -44,7 +44,7 @@ fn quoted(text: impl std::fmt::Display) -> String {
     format!("\"{}\"", text.to_string().replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// Settings that are read and shown as their type's own text.
+/// Settings parsed and formatted by their type's own text.
 macro_rules! plain {
     ($($type:ty, $shape:literal, $fault:literal, $show:expr;)*) => {$(
         impl SettingValue for $type {
@@ -257,7 +257,7 @@ impl SettingValue for Directory {
     }
 }
 
-/// A package: an amount of money, and the coins it buys.
+/// A package: an amount of money, and the coins that it buys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packages(pub Vec<(Fen, u32)>);
 
@@ -279,7 +279,7 @@ impl SettingValue for Packages {
         let mut packages = all_or_every_fault(BTreeMap::<String, u32>::read(raw)?.into_iter().map(package))?;
         packages.sort_unstable();
         match packages.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-            Some(pair) => Err(format!("`{}` stands there twice", pair[0].0)),
+            Some(pair) => Err(format!("`{}` occurs twice", pair[0].0)),
             None => Ok(Self(packages)),
         }
     }
@@ -293,9 +293,9 @@ impl SettingValue for Packages {
 /// The price of a model's tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TokenPrice {
-    /// For a million tokens of requests.
+    /// For a million prompt tokens.
     pub prompt: MicroAmount,
-    /// For a million tokens of answers.
+    /// For a million completion tokens.
     pub completion: MicroAmount,
 }
 
@@ -316,7 +316,7 @@ impl SettingValue for TokenPrice {
     }
 }
 
-/// Settings that are one of a few words.
+/// Settings with a fixed set of values.
 macro_rules! choice {
     ($($(#[$doc:meta])* $name:ident { $variant:ident = $word:literal $(, $other:ident = $other_word:literal)* })*) => {$(
         named_enum! {
@@ -351,7 +351,7 @@ choice! {
     EmailTls { None = "none", Starttls = "starttls", Tls = "tls" }
     /// The external moderation service.
     ModerationProvider { None = "none", Aliyun = "aliyun" }
-    /// The interpreter.
+    /// The language model provider.
     LlmProvider { Builtin = "builtin", Openai = "openai" }
     /// The payment gateway.
     PaymentGateway { Sandbox = "sandbox", Alipay = "alipay" }
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_and_sizes_are_read_as_people_write_them() {
+    fn parses_durations_and_sizes() {
         assert_eq!(shown::<Duration>("30 days").as_deref(), Ok("\"30 days\""));
         assert_eq!(shown::<Duration>("5 min").as_deref(), Ok("\"5 minutes\""));
         assert_eq!(shown::<Duration>("90s").as_deref(), Ok("\"90 seconds\""));
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_and_tables_are_read_from_one_line_too() {
+    fn parses_lists_and_tables_on_one_line() {
         assert_eq!(shown::<Vec<Region>>("CN, GB").as_deref(), Ok("[\"CN\", \"GB\"]"));
         assert_eq!(shown::<Vec<IpNet>>("").as_deref(), Ok("[]"));
         assert_eq!(shown::<BTreeMap<String, String>>("a=1,b=2").as_deref(), Ok("{ \"a\" = \"1\", \"b\" = \"2\" }"));
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn packages_are_money_and_coins() {
+    fn parses_packages() {
         let shown = |text| shown::<Packages>(text);
         assert_eq!(shown("30=330, 6.5=60").as_deref(), Ok("{ \"6.50\" = 60, \"30.00\" = 330 }"));
         for text in ["6", "0=1", "6.00=0", "6.001=1", "-1=1", "6=many", "6=60,6.0=61"] {
