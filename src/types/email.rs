@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_spellings_become_one() {
+    fn normalises_all_spellings() {
         for spelling in [
             "li.ming+app@example.com",
             "  Li.Ming+App@Example.COM\n",
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn aliases_have_one_mailbox() {
+    fn aliases_share_a_mailbox() {
         let mailbox = |text: &str| EmailAddress::parse(text).unwrap().mailbox().as_str().to_owned();
         for alias in ["a.b@example.com", "a.b+1@example.com", "A.B+1+2@example.com"] {
             assert_eq!(mailbox(alias), "a.b@example.com", "{alias}");
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn dots_and_tags_are_left_alone() {
+    fn keeps_dots_and_tags() {
         assert_ne!(EmailAddress::parse("a.b@example.com"), EmailAddress::parse("ab@example.com"));
         assert_ne!(EmailAddress::parse("a+b@example.com"), EmailAddress::parse("a@example.com"));
     }
@@ -209,7 +209,7 @@ mod tests {
             }
 
             #[test]
-            fn case_and_blanks_change_nothing(local in "[a-z][a-z0-9+_.-]{0,8}[a-z]", domain in "[a-z]{1,12}\\.(com|org|cn)", blank in "[ \\t\\n]{0,3}") {
+            fn ignores_case_and_spaces(local in "[a-z][a-z0-9+_.-]{0,8}[a-z]", domain in "[a-z]{1,12}\\.(com|org|cn)", blank in "[ \\t\\n]{0,3}") {
                 prop_assume!(!local.contains(".."));
                 let address = format!("{local}@{domain}");
                 let spelling = format!("{blank}{}{blank}", address.to_uppercase());

@@ -15,7 +15,7 @@ pub struct Fen(i64);
 
 /// The error for a text or number that is no amount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("an amount is digits with at most two decimals, such as 6 or 6.00")]
+#[error("must be digits with at most two decimals, such as 6 or 6.00")]
 pub struct InvalidAmount;
 
 impl Fen {

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn all_spellings_become_one() {
+    fn normalises_all_spellings() {
         let spellings = [
             "13800138000",
             " 138 0013 8000 ",
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn other_regions_keep_their_country_code() {
+    fn keeps_the_country_code_of_other_regions() {
         assert_eq!(PhoneNumber::parse("+44 7400 123456", &rules()).unwrap().as_str(), "+447400123456");
     }
 
@@ -232,7 +232,7 @@ mod tests {
             }
 
             #[test]
-            fn prefix_and_gaps_change_nothing(digits in "13[0-9]{9}", prefix in "(\\+86|0086|86 |)", gap in "[ -]?", at in 3_usize..8) {
+            fn ignores_prefixes_and_separators(digits in "13[0-9]{9}", prefix in "(\\+86|0086|86 |)", gap in "[ -]?", at in 3_usize..8) {
                 let spelling = format!("{prefix}{}{gap}{}", &digits[..at], &digits[at..]);
                 prop_assume!(!prefix.starts_with("86"));
                 let read = PhoneNumber::parse(&spelling, &rules()).unwrap();

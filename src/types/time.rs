@@ -53,7 +53,7 @@ impl Timestamp {
     }
 }
 
-/// Checks that a half-open range does not end before it begins.
+/// Checks that a half-open range does not end before it starts.
 ///
 /// # Errors
 /// `invalid_parameters`, for the end.
@@ -64,12 +64,12 @@ pub fn ensure_ordered(start: (&str, Timestamp), end: (&str, Timestamp)) -> Resul
     Err(Error::field(end.0, Fault::new(FieldCode::OutOfRange, format!("must not be before `{}`", start.0))))
 }
 
-/// A duration in milliseconds, to the microsecond and without the noise of a float.
+/// Returns a duration in milliseconds with three decimals, without rounding noise.
 pub fn decimal_milliseconds(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1e6).round() / 1e3
 }
 
-/// A duration in whole milliseconds.
+/// Returns a duration in whole milliseconds.
 pub fn milliseconds(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
@@ -89,7 +89,7 @@ impl Serialize for Timestamp {
     }
 }
 
-/// The zone in which dates without one are read.
+/// The time zone for dates without one.
 #[derive(Clone, Debug)]
 pub struct TimeZone(tz::TimeZone);
 
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn milliseconds_have_three_decimals_at_most() {
+    fn formats_milliseconds_with_three_decimals() {
         for (microseconds, written) in [(1_234, "1.234"), (4_100, "4.1"), (18_014, "18.014"), (3, "0.003"), (0, "0")] {
             assert_eq!(decimal_milliseconds(Duration::from_micros(microseconds)).to_string(), written);
         }
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_ends_where_the_service_is_at_home() {
+    fn days_follow_the_time_zone_of_the_service() {
         let zone: TimeZone = "Asia/Shanghai".parse().unwrap();
         let now = Timestamp::parse("2026-01-02T15:59:59.999Z", &zone).unwrap();
         assert_eq!(zone.tomorrow(now).to_string(), "2026-01-02T16:00:00.000Z");
@@ -165,7 +165,7 @@ mod tests {
             }
 
             #[test]
-            fn any_text_is_a_time_or_refused(text in "-?[0-9]{0,20}|[0-9TZ:+./ -]{0,32}|.*") {
+            fn parses_or_rejects_any_text(text in "-?[0-9]{0,20}|[0-9TZ:+./ -]{0,32}|.*") {
                 if let Ok(time) = Timestamp::parse(&text, &"Asia/Shanghai".parse().unwrap()) {
                     prop_assert_eq!(Timestamp::from_rfc3339(&time.to_string()), Some(time), "{}", time);
                 }

@@ -1,4 +1,4 @@
-//! `/payment`: buying coins.
+//! `/payment`: purchases of coins.
 
 use axum::{
     body::Body,
@@ -40,7 +40,7 @@ use crate::{
     types::{Fen, Timestamp, UserId, clean},
 };
 
-/// The status of an order that is not paid, as far as is known.
+/// The status of an order that is not known to be paid.
 const PENDING: &str = "pending";
 
 parameters! {
@@ -87,7 +87,7 @@ pub async fn order(context: RequestContext, package: Package) -> Result<Uncached
     let user = context.acting_for(&Claims::of_user(package.user_id))?;
     let (YuanAmount(amount), Coins(coin_count)) = (package.amount, package.coin_count);
     let order = context.committed(orders::create(&context.app.payments, user, amount, coin_count)).await?;
-    // A signature by RSA is too much work for a worker.
+    // An RSA signature takes too long for a worker thread.
     let (order, order_string) =
         context.blocking(move |app| orders::order_string(&app.payments, &order).map(|string| (order, string))).await?;
     let Order { order_no, amount, coin_count, state, expires_at, .. } = order;
@@ -96,8 +96,8 @@ pub async fn order(context: RequestContext, package: Package) -> Result<Uncached
     Ok(Uncached(Json(resource)))
 }
 
-/// Receives the provider's callback. Replies with one word in any case, because the provider understands nothing else.
-pub async fn notify(context: RequestContext, _: NotificationForm) -> Result<CallbackReply> {
+/// Receives the provider's callback. Always responds with one word, because the provider understands nothing else.
+pub async fn notify(context: RequestContext, _: CallbackForm) -> Result<CallbackReply> {
     let pending = callbacks::receive(&context.app.payments, context.body.to_vec());
     let receipt = match tokio::time::timeout(context.app.config.limits.notify_timeout, pending).await {
         Ok(receipt) => receipt?,
@@ -124,7 +124,7 @@ pub struct PaymentStatus {
 fn standings() -> Object {
     let names = OrderState::ALL.map(OrderState::name).into_iter().chain([PENDING]).collect();
     one_of_names(
-        "The state of the order; `pending` until it is paid, and while the provider cannot be asked.",
+        "The state of the order; `pending` until it is paid, and while the provider is unavailable.",
         names,
         "credited",
     )
@@ -148,13 +148,13 @@ fn claimed_payment(result: &PaymentClaim) -> ClaimedPayment {
     }
 }
 
-/// An administrator knows what the provider cannot say: an order under review is credited, for a reason.
+/// Credits an order in review on the decision of an administrator, with a reason.
 async fn settle_by_hand(context: RequestContext, result: PaymentClaim) -> Result<Confirmed> {
     let claim = claimed_payment(&result);
     let by = context.authority(result.reason.map(|Reason(reason)| reason))?;
     let order = orders::find(&context.app.payments, &result.order_no.0)?;
     if result.user_id.is_some_and(|claimed| claimed != order.user) {
-        return Err(Error::field("userId", Fault::new(FieldCode::UnknownValue, "must be whose order it is")));
+        return Err(Error::field("userId", Fault::new(FieldCode::UnknownValue, "must be the owner of the order")));
     }
     reconcile::check_claim(&order, &claim)?;
     context.meta.subject.get_or_init(|| order.user);
@@ -177,7 +177,7 @@ pub struct Confirmed(OrderConfirmation);
 impl Reply for Confirmed {
     fn into_response(self) -> Result<Response<Body>> {
         let OrderConfirmation { order, balance, is_pending } = self.0;
-        // Apps take `created` for success.
+        // Apps treat `created` as success.
         let is_pending = is_pending || order.state == OrderState::Created;
         let status = if is_pending { PENDING } else { order.state.name() };
         let mut response = Json(PaymentStatus { order_no: order.order_no, status, balance }).into_response()?;
@@ -193,7 +193,7 @@ impl Reply for Confirmed {
                 (StatusCode::OK, "State of the order."),
                 (
                     StatusCode::ACCEPTED,
-                    "The order is not paid yet, or the provider cannot be asked now; a later check follows.",
+                    "The order is not paid yet, or the provider is unavailable; a later check follows.",
                 ),
             ],
             ..Json::<PaymentStatus>::describe()
@@ -241,17 +241,17 @@ impl Reply for CallbackReply {
     }
 }
 
-/// A notification. Its signature is over the fields as they came, so they are read by the gateway and not here.
-pub struct NotificationForm;
+/// A callback. Its signature covers the fields as received, so the gateway parses them.
+pub struct CallbackForm;
 
-impl Parameters for NotificationForm {
+impl Parameters for CallbackForm {
     const BODY: BodyShape = BodyShape::Raw;
 
     fn read(_: &mut Fields<'_, '_>) -> Option<Self> {
         Some(Self)
     }
 
-    /// Describes the fields that the gateways use.
+    /// Describes the fields that the gateways read.
     fn describe() -> Vec<ParameterDescription> {
         let location = Location::Anywhere;
         let always = |name, description, schema| ParameterDescription {
@@ -271,8 +271,10 @@ impl Parameters for NotificationForm {
             schema,
         };
         vec![
-            always("notify_id", "The notification's id.", |_| form_text("2026010200222030505000000000001")),
-            always("notify_type", "The subject; always a trade.", |_| form_text("trade_status_sync")),
+            always("notify_id", "The callback's id.", |_| form_text("2026010200222030505000000000001")),
+            always("notify_type", "The type of the callback; always about a trade.", |_| {
+                form_text("trade_status_sync")
+            }),
             always("app_id", "The app that the order was made for.", |_| form_text("2021000000000001")),
             always("charset", "Format of the signed text.", |_| form_text("utf-8")),
             always("out_trade_no", "The order.", |_| form_text("202601020123456789012345")),
@@ -300,7 +302,7 @@ pub struct YuanAmount(pub Fen);
 impl Parameter for YuanAmount {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
         let amount = without_surplus_zeros(text(value)?.trim()).parse().map(Self);
-        amount.map_err(|fault| Fault::new(FieldCode::InvalidFormat, format!("is no amount: {fault}")))
+        amount.map_err(|fault| Fault::new(FieldCode::InvalidFormat, fault.to_string()))
     }
 
     fn schema(_: &Limits) -> Value {
@@ -308,7 +310,7 @@ impl Parameter for YuanAmount {
     }
 }
 
-/// Cuts zeros after the second decimal: some clients write six yuan as `6.000`.
+/// Removes zeros after the second decimal: some clients send six yuan as `6.000`.
 fn without_surplus_zeros(text: &str) -> &str {
     match text.split_once('.') {
         Some((yuan, decimals)) if decimals.is_char_boundary(2) && decimals[2..].bytes().all(|digit| digit == b'0') => {
@@ -331,7 +333,7 @@ impl Parameter for Coins {
     }
 }
 
-/// The number of an order, ours or the provider's.
+/// The number of an order: ours or the provider's.
 pub struct OrderNo(pub String);
 
 impl Parameter for OrderNo {
