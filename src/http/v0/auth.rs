@@ -31,7 +31,7 @@ parameters! {
         code: VerificationCode = fields.required("code", "The code from the message.");
     }
 
-    Token(fields) {
+    PresentedToken(fields) {
         token: Secret = fields.token("token", "The token. Defaults to the one in the header.");
     }
 }
@@ -132,7 +132,10 @@ pub struct Validity {
     expires_at: Option<Timestamp>,
 }
 
-pub async fn validate_token(context: RequestContext, Token { token }: Token) -> Result<Json<Validity>> {
+pub async fn validate_token(
+    context: RequestContext,
+    PresentedToken { token }: PresentedToken,
+) -> Result<Json<Validity>> {
     let validated = context.committed(accounts::validate_token(&context.app, &token)).await?;
     Ok(Json(validated.map_or_else(Validity::default, |validated| Validity {
         valid: true,
@@ -154,7 +157,7 @@ pub struct Renewed {
     expires_at: Timestamp,
 }
 
-pub async fn refresh_token(context: RequestContext, Token { token }: Token) -> Result<Json<Renewed>> {
+pub async fn refresh_token(context: RequestContext, PresentedToken { token }: PresentedToken) -> Result<Json<Renewed>> {
     let tokens::IssuedToken { token, expires_at, .. } =
         context.committed(accounts::refresh_token(&context.app, &token)).await?;
     Ok(Json(Renewed { token: token.reveal().to_owned(), expires_at }))
@@ -168,7 +171,7 @@ pub struct LoggedOut {
     logged_out: bool,
 }
 
-pub async fn logout(context: RequestContext, Token { token }: Token) -> Result<Json<LoggedOut>> {
+pub async fn logout(context: RequestContext, PresentedToken { token }: PresentedToken) -> Result<Json<LoggedOut>> {
     context.committed(accounts::sign_out(&context.app, &token)).await?;
     Ok(Json(LoggedOut { logged_out: true }))
 }

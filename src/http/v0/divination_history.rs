@@ -1,4 +1,4 @@
-//! `/divination-history`: castings that clients store here.
+//! `/divination-history`: castings stored for clients.
 
 use std::{
     borrow::Cow,
@@ -27,11 +27,11 @@ use crate::{
     types::{JsonText, PhoneNumber, Timestamp, UserId},
 };
 
-/// Bytes at which a list without pages ends: a thousand of the largest records would be a hundred MiB.
+/// Maximum bytes of a list without pages: a thousand of the largest records would have a hundred MiB.
 const UNPAGED_BYTES: usize = 8 << 20;
 
 parameters! {
-    Save(fields) {
+    SaveRecord(fields) {
         user_id: Option<UserId> = fields.optional("userId", "The caller's own id.");
         phone_number: Option<PhoneNumber> = fields.optional("phoneNumber", "The caller's own number.");
         local_record_id: LocalRecordId = fields.required("localRecordId", "The client's id of the record. Saving it again changes only the fields that are sent.");
@@ -42,7 +42,7 @@ parameters! {
         timestamp: Option<Clearable<ClientTimestamp>> = fields.usual("timestamp", "The client's own time. Returned as a number and not interpreted.");
     }
 
-    List(fields) {
+    ListHistory(fields) {
         phone_number: Option<PhoneNumber> = fields.optional("phoneNumber", "The caller's own number.");
         user_id: Option<UserId> = fields.optional("userId", "The caller's own id.");
         question_type: Option<Label> = fields.optional("questionType", "Only records of this type.");
@@ -50,7 +50,7 @@ parameters! {
         size: Option<PageSize> = fields.optional("size", "Records on a page.");
     }
 
-    Delete(fields) {
+    DeleteRecords(fields) {
         user: UserId = {
             let phone_number = fields.optional("phoneNumber", "The caller's own number.");
             let user_id = fields.optional("userId", "The caller's own id.");
@@ -63,7 +63,7 @@ parameters! {
         };
     }
 
-    Count(fields) {
+    CountRecords(fields) {
         phone_number: PhoneNumber = fields.path("phoneNumber", "The caller's own number.");
     }
 
@@ -128,7 +128,7 @@ impl<'text> HistoryRecordResponse<'text> {
     }
 }
 
-pub async fn save(context: RequestContext, save: Save) -> Result<Json<HistoryRecordResponse<'static>>> {
+pub async fn save(context: RequestContext, save: SaveRecord) -> Result<Json<HistoryRecordResponse<'static>>> {
     let user = context.acting_user(&claims(save.user_id, save.phone_number))?;
     let draft = HistoryDraft {
         local_record_id: save.local_record_id.0.into(),
@@ -144,9 +144,11 @@ pub async fn save(context: RequestContext, save: Save) -> Result<Json<HistoryRec
     Ok(Json(HistoryRecordResponse::new(&user, saved)))
 }
 
-/// The caller's records, newest first. They are written where they lie: this is what clients ask for most of all that
-/// is large.
-pub async fn list(context: RequestContext, list: List) -> Result<SerializedList<HistoryRecordResponse<'static>>> {
+/// The caller's records, newest first. Written without a copy, because this is the largest frequent response.
+pub async fn list(
+    context: RequestContext,
+    list: ListHistory,
+) -> Result<SerializedList<HistoryRecordResponse<'static>>> {
     let user = context.acting_user(&claims(list.user_id, list.phone_number))?;
     let is_paged = list.page.is_some() || list.size.is_some();
     let page = is_paged.then(|| page(&context, list.page, list.size));
@@ -166,7 +168,7 @@ pub struct Deleted {
     deleted: usize,
 }
 
-pub async fn delete(context: RequestContext, delete: Delete) -> Result<Json<Deleted>> {
+pub async fn delete(context: RequestContext, delete: DeleteRecords) -> Result<Json<Deleted>> {
     let deleted = context.committed(history::delete(&context.app, delete.user, delete.ids)).await?;
     Ok(Json(Deleted { deleted }))
 }
@@ -198,7 +200,7 @@ pub struct Counted {
     count: i64,
 }
 
-pub async fn count(context: RequestContext, Count { phone_number }: Count) -> Result<Json<Counted>> {
+pub async fn count(context: RequestContext, CountRecords { phone_number }: CountRecords) -> Result<Json<Counted>> {
     let user = context.acting_for(&Claims::of_phone(Some(phone_number)))?;
     Ok(Json(Counted { count: history::count(&context.app, user)? }))
 }
@@ -222,7 +224,7 @@ pub async fn deactivate_all(context: RequestContext, of: DeactivateAll) -> Resul
 pub struct Restored {
     #[schema(example = 12)]
     restored: usize,
-    /// Records that stay hidden because the user would have too many.
+    /// Records that stay hidden because the user would otherwise have too many.
     #[schema(example = 0)]
     hidden: i64,
 }

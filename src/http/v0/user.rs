@@ -19,7 +19,7 @@ use crate::{
 };
 
 parameters! {
-    OfUser(fields) {
+    FindProfile(fields) {
         claims: Claims = {
             let id = fields.optional("id", "The caller's own id.");
             let user_id = fields.optional("userId", "Alias of `id`.");
@@ -81,7 +81,10 @@ impl From<users::Profile> for ProfileResponse {
     }
 }
 
-pub async fn find_profile(context: RequestContext, OfUser { claims }: OfUser) -> Result<Json<ProfileResponse>> {
+pub async fn find_profile(
+    context: RequestContext,
+    FindProfile { claims }: FindProfile,
+) -> Result<Json<ProfileResponse>> {
     let user = context.subject_id(&claims)?;
     Ok(Json(profile::find(&context.app, user)?.into()))
 }

@@ -62,7 +62,7 @@ pub struct AccountResponse {
     /// The balance of points, which pay for castings.
     #[schema(example = 100)]
     points: i64,
-    /// The balance of coins, used by the old API.
+    /// The balance of coins, used by the first API generation.
     #[schema(example = 0)]
     coins: i64,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]

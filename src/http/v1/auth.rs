@@ -25,12 +25,12 @@ use crate::{
 };
 
 parameters! {
-    SendCode(fields) {
+    SendEmailCode(fields) {
         email: EmailAddress = fields.required("email", "Address to send the code to.");
-        purpose: Option<Purpose> = fields.optional("purpose", "`sign_in`; `address` to add or change an account's address with `/api/v1/account/address`; `cancellation` to prove who cancels an account.");
+        purpose: Option<Purpose> = fields.optional("purpose", "`sign_in`; `address` to add or change an account's address with `/api/v1/account/address`; `cancellation` to authorise the cancellation of an account.");
     }
 
-    Login(fields) {
+    EmailSignIn(fields) {
         email: EmailAddress = fields.required("email", "The address that the code was sent to.");
         code: EmailCode = fields.required("code", "The code from the message.");
         device: Option<DeviceName> = fields.optional("device", "Name of the device. Derived from the `User-Agent` if absent.");
@@ -41,7 +41,7 @@ parameters! {
         token: Secret = fields.token("token", "The token. Defaults to the one in the header.");
     }
 
-    OfDevice(fields) {
+    RevokeDevice(fields) {
         id: DeviceId = fields.path("id", "The device's id.");
     }
 }
@@ -61,7 +61,10 @@ pub struct EmailCodeSent {
     resend_after: u64,
 }
 
-pub async fn send_code(context: RequestContext, SendCode { email, purpose }: SendCode) -> Result<Json<EmailCodeSent>> {
+pub async fn send_code(
+    context: RequestContext,
+    SendEmailCode { email, purpose }: SendEmailCode,
+) -> Result<Json<EmailCodeSent>> {
     let request = CodeRequest {
         address: Address::Email(email.clone()),
         purpose: purpose.unwrap_or(Purpose::SignIn),
@@ -124,7 +127,7 @@ impl From<Result<Redeemed, Code>> for InviteAtLogin {
     }
 }
 
-pub async fn login(context: RequestContext, login: Login) -> Result<Json<SignedInByEmail>> {
+pub async fn login(context: RequestContext, login: EmailSignIn) -> Result<Json<SignedInByEmail>> {
     let label = login.device.map_or_else(|| device_label::from_user_agent(&context.headers), |DeviceName(name)| name);
     let address = Address::Email(login.email);
     let code = login.code.0.of_digits(accounts::code_digits(&address));
@@ -212,7 +215,7 @@ pub async fn list_devices(context: RequestContext, _: Nothing) -> Result<Json<De
     Ok(Json(Devices { items: devices.into_iter().map(shown).collect() }))
 }
 
-pub async fn end_device(context: RequestContext, OfDevice { id }: OfDevice) -> Result<NoContent> {
+pub async fn end_device(context: RequestContext, RevokeDevice { id }: RevokeDevice) -> Result<NoContent> {
     context.committed(tokens::revoke_device(&context.app, context.user()?, id.0)).await?;
     Ok(NoContent)
 }
