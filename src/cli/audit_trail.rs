@@ -11,7 +11,7 @@ use yarrow::{
     types::UserId,
 };
 
-/// Returns the author of a change made by this command.
+/// Returns the author of a change by this command.
 pub fn cli_authority(reason: Option<String>) -> Authority {
     let request_id = format!("cli-{}", std::process::id());
     Authority { actor: "cli".into(), reason: reason.unwrap_or_default(), request_id }

@@ -19,8 +19,8 @@ use crate::error::{Code, Error, Result};
 /// Maximum nesting of JSON, which protects recursive parsers.
 const MAX_DEPTH: usize = 64;
 
-/// Bytes of a refused body that are still read, and the time limit. A client that is disconnected while it sends sees a
-/// broken connection instead of the refusal.
+/// Bytes of a rejected body that are still read, and the time limit. A client that is disconnected while it sends sees
+/// a broken connection instead of the response.
 const DISCARDED_BYTES: usize = 1 << 20;
 const DISCARDED_FOR: Duration = Duration::from_secs(2);
 
@@ -66,8 +66,8 @@ pub async fn read<Permit>(
     read
 }
 
-/// Collects the pieces of a body. A single piece is returned as it is. Several are copied together, because tiny pieces
-/// have a large overhead.
+/// Collects the chunks of a body. A single chunk is returned unchanged. Several are copied together, because small
+/// chunks have a large overhead.
 async fn gather<Permit>(body: &mut Body, limit: usize, permit: impl Fn() -> Result<Permit>) -> Result<Bytes> {
     let (mut only, mut several, mut held) = (Bytes::new(), Vec::new(), None);
     while let Some(frame) = body.frame().await {
@@ -96,8 +96,8 @@ pub fn too_large(limit: usize) -> Error {
     Error::new(Code::BodyTooLarge).detail(format!("The body is larger than {limit} bytes."))
 }
 
-/// Reads and drops the rest of a refused body, so that the client gets to read the response. A client that sent
-/// `Expect: 100-continue` has sent nothing yet.
+/// Reads and drops the rest of a rejected body, so that the client reads the response. A client that sent `Expect:
+/// 100-continue` has sent nothing yet.
 pub async fn discard(mut body: Body, headers: &HeaderMap) {
     if headers.contains_key(header::EXPECT) {
         return;
@@ -199,9 +199,9 @@ fn json_pairs<'request>(body: &'request [u8], bare_list: Option<&'static str>) -
 /// Reports the position where a body is no longer an object. Unlike the parser's message, it does not repeat the input.
 fn no_object(error: &serde_json::Error) -> Error {
     let what = match error.classify() {
-        Category::Eof => "it ends too early",
-        Category::Syntax => "there is a mistake",
-        Category::Data | Category::Io => "there is something else",
+        Category::Eof => "unexpected end of input",
+        Category::Syntax => "syntax error",
+        Category::Data | Category::Io => "a value of another type",
     };
     let (line, column) = (error.line(), error.column());
     Error::new(Code::InvalidJson)
@@ -362,7 +362,7 @@ mod properties {
 
     proptest! {
         #[test]
-        fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200), text in ".*") {
+        fn reads_or_rejects_any_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..200), text in ".*") {
             for content_type in ["application/json", "application/x-www-form-urlencoded", "text/plain"] {
                 for body in [&bytes[..], text.as_bytes()] {
                     let _ = pairs(body, &headers(content_type), Some("items"));
@@ -371,7 +371,7 @@ mod properties {
         }
 
         #[test]
-        fn a_form_is_read_as_it_was_written(members in proptest::collection::vec((".+", ".*"), 0..6)) {
+        fn parses_written_forms(members in proptest::collection::vec((".+", ".*"), 0..6)) {
             let encode = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
             let written: Vec<_> = members.iter().map(|(name, value)| format!("{}={}", encode(name), encode(value))).collect();
             let written = written.join("&");
@@ -385,7 +385,7 @@ mod properties {
 
         /// Faults name the position and never repeat the input.
         #[test]
-        fn a_refusal_does_not_repeat_what_was_sent(secret in "[a-z]{24}") {
+        fn rejections_do_not_repeat_the_input(secret in "[a-z]{24}") {
             for body in [format!("\"{secret}\""), format!("{{\"{secret}\":"), format!("[\"{secret}\"]"), secret.clone()] {
                 let refused = pairs(body.as_bytes(), &headers("application/json"), None).unwrap_err();
                 prop_assert!(!format!("{refused:?}").contains(&secret), "{:?}", refused);

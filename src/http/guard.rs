@@ -131,7 +131,7 @@ async fn authenticate_admin(app: &App, access: Access, token: &str, meta: &Reque
     })?;
     let Some(credential) = credential else { return Ok(None) };
     if credential.is_use_due {
-        admins::note_use(app, token).await?;
+        admins::record_use(app, token).await?;
     }
     Ok(Some(Caller::Admin(credential.identity)))
 }

@@ -24,8 +24,8 @@ use crate::{
     types::{EmailAddress, PhoneNumber, PhoneRules, UserId},
 };
 
-/// Users read in one transaction.
-const SLICE: u32 = 200;
+/// Users read per transaction.
+const BATCH_SIZE: u32 = 200;
 /// Maximum issues in the report of a synchronisation.
 const MAX_ISSUES: usize = 1000;
 const SYNC: &str = "user_data.sync";
@@ -134,7 +134,7 @@ pub fn synchronise(core: &Core, by: &Authority, progress: &mut dyn FnMut(u64)) -
 
 fn synchronise_all(core: &Core, by: &Authority, run: &Lease, progress: &mut dyn FnMut(u64)) -> Result<SyncReport> {
     let mut report = SyncReport::default();
-    let irregular = IrregularNumbers::find_all(core, SLICE)?;
+    let irregular = IrregularNumbers::find_all(core, BATCH_SIZE)?;
     let mut last = UserId(0);
     loop {
         let validations = core.store.read(|tx| validate_slice_in(tx, &core.phone_rules, last, &irregular))?;
@@ -179,14 +179,14 @@ fn delete_orphans(core: &Core, run: &Lease) -> Result<u64> {
     while let Some(owner) = core.store.read(|tx| history::next_owner_in(tx, last))? {
         last = owner;
         checked += 1;
-        if checked % SLICE == 0 {
+        if checked % BATCH_SIZE == 0 {
             run.renew(core)?;
         }
         if core.store.read(|tx| users::find_stored_in(tx, owner))?.is_some() {
             continue;
         }
         let orphans =
-            free_space_scrub::delete_in_batches(core, move |tx| history::delete_orphans_in(tx, owner, SLICE))?;
+            free_space_scrub::delete_in_batches(core, move |tx| history::delete_orphans_in(tx, owner, BATCH_SIZE))?;
         deleted += orphans as u64;
     }
     Ok(deleted)
@@ -198,7 +198,7 @@ fn validate_slice_in(
     after: UserId,
     irregular: &IrregularNumbers,
 ) -> Result<Vec<Validation>> {
-    let ids = users::ids_after_in(tx, after, SLICE)?;
+    let ids = users::ids_after_in(tx, after, BATCH_SIZE)?;
     let stored_user = ids.into_iter().filter_map(|id| users::find_stored_in(tx, id).transpose());
     stored_user.map(|stored_user| validate_in(tx, rules, stored_user?, Some(irregular))).collect()
 }

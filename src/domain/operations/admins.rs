@@ -68,7 +68,7 @@ impl Identity {
 #[derive(Clone, Debug)]
 pub struct ValidCredential {
     pub identity: Identity,
-    /// The stored time of its last use is old; see [`note_use`].
+    /// The stored time of its last use is old; see [`record_use`].
     pub is_use_due: bool,
 }
 
@@ -261,7 +261,7 @@ pub fn authenticate_in(tx: &Read<'_>, limits: &config::Admin, token: &str) -> Re
 }
 
 /// Stores the time of a credential's use.
-pub fn note_use(core: &Core, token: &str) -> Pending<()> {
+pub fn record_use(core: &Core, token: &str) -> Pending<()> {
     let (hash, is_key) = (sha256(token), token.starts_with(KEY_PREFIX));
     core.store.write(move |tx| {
         let sql = if is_key {

@@ -51,7 +51,7 @@ impl Payload {
         }
     }
 
-    /// Returns the payload as stored.
+    /// Returns the payload in its stored form.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }

@@ -184,7 +184,7 @@ pub(super) fn claim_query_in(tx: &Write<'_>, order_no: &str, not_since: Timestam
     Ok(taken == 1)
 }
 
-/// Allows another query at once, because the provider could not be reached.
+/// Permits another query immediately, because the provider could not be reached.
 pub(super) fn release_query_in(tx: &Write<'_>, order_no: &str) -> Result<()> {
     tx.execute("update payment_orders set asked_at = null where order_no = ?1", [order_no]).map(drop)
 }

@@ -1,4 +1,4 @@
-//! A verification code, in the spellings that people type.
+//! Verification codes, in the spellings that people type.
 
 use serde_json::{Value, json};
 

@@ -70,7 +70,7 @@ fn kept_json(value: &RawValue<'_>, limit: usize) -> Result<JsonText<'static>, Fa
         RawValue::Text(text) => JsonText::from_text(text),
         RawValue::Json(raw) => JsonText::from_raw(raw),
     };
-    // A text is as long as what it says, however it is escaped.
+    // The length of a text does not depend on its escapes.
     if json.as_str().len() > limit && text_of(value).is_none_or(|text| text.len() > limit) {
         return Err(Fault::new(FieldCode::TooLong, format!("must be at most {limit} bytes long")));
     }
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kept_json_has_no_nul_and_no_half_pair() {
+    fn stored_json_has_no_nul_and_no_unpaired_surrogate() {
         let check = |json: &str| {
             let raw: &JsonValue = serde_json::from_str(json).unwrap();
             check_escapes(JsonText::from_raw(raw).as_str()).map_err(|fault| fault.code)

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn the_result_is_bounded_even_where_letters_unfold() {
+    fn limits_the_length_of_the_result() {
         let unfolding = "\u{FDFA}".repeat(LARGEST_DATA_BYTES / 3);
         assert_eq!(normalize(&unfolding).chars().count(), LARGEST_DATA_BYTES);
     }

@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn positions_are_read_from_every_usual_form() {
+    fn parses_positions_in_all_notations() {
         let forms = [
             json!([2, 5]),
             json!([5, 2, 5]),
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_of_the_figure_have_names_of_their_own() {
+    fn recognises_names_of_top_and_bottom() {
         for text in ["初爻、上爻", "初六，上九", "1、6", "bottom, top", "初 上"] {
             assert_eq!(from_value(&json!(text)), Some(vec![1, 6]), "{text}");
         }
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_changing_is_different_from_nothing_said() {
+    fn distinguishes_no_changes_from_unknown_changes() {
         for form in [json!([]), json!("无"), json!("無動爻"), json!("none"), json!([0, 0, 0, 0, 0, 0])] {
             assert_eq!(from_value(&form), Some(vec![]), "{form}");
         }
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn one_wrong_position_spoils_the_list() {
+    fn rejects_a_list_with_an_invalid_position() {
         for form in [json!([2, 7]), json!([0]), json!(0), json!(7), json!("2, 12"), json!(["x"])] {
             assert_eq!(from_value(&form), None, "{form}");
         }
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_name_positions_as_a_whole() {
+    fn parses_positions_from_whole_keys() {
         assert_eq!(of_key("line1"), Some(1));
         assert_eq!(of_key("yao_6"), Some(6));
         assert_eq!(of_key("第三爻"), Some(3));

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn evidence_names_field_reading_and_manner() {
+    fn evidence_names_field_value_and_form() {
         let hexagram = Hexagram::from_number(3).unwrap();
         let content = Content::Hexagram { role: HexagramRole::Primary, hexagram, form: NameForm::FullName };
         assert_eq!(sentence(content.clone(), Locale::Chinese), "字段 benGua 读作本卦「水雷屯」（第3卦），按卦名");
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_say_in_which_order_they_stood() {
+    fn evidence_states_the_order_of_lines() {
         let content = Content::Lines { lines: "789678".parse().unwrap(), order: LineOrder::TopDown };
         let english = sentence(content.clone(), Locale::English);
         assert!(english.contains("bottom up 7, 8, 9, 6, 7, 8, listed from the top down"));
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_contradiction_names_both_sides() {
+    fn conflicts_name_both_values() {
         let conflict = Conflict::Contradiction {
             dropped: Evidence { path: "name".to_owned(), content: Content::Changing(vec![1, 2]) },
             kept: Winner::NothingChanges,
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn the_data_as_a_whole_has_no_field_name() {
+    fn names_the_data_as_a_whole_without_field() {
         let conflict = Conflict::Unreadable { path: String::new(), problem: ReadingFault::TooLarge };
         assert_eq!(conflict.sentence(Locale::English), "the data as a whole is larger than 64 KiB and was not read");
         assert_eq!(conflict.sentence(Locale::Chinese), "所给数据超过 64 KiB，未予读取");

@@ -35,7 +35,7 @@ fn assert_three_to_eight(facts: &Facts, data: &str) {
 }
 
 #[test]
-fn clients_of_every_design_are_understood() {
+fn reads_data_of_many_clients() {
     let designs = [
         json!({"lines": [9, 8, 8, 8, 7, 8]}),
         json!({"yao": "988878"}),
@@ -79,7 +79,7 @@ fn clients_of_every_design_are_understood() {
 }
 
 #[test]
-fn plain_text_is_understood() {
+fn reads_plain_text() {
     let texts = [
         "988878",
         "9 8 8 8 7 8",
@@ -105,7 +105,7 @@ fn plain_text_is_understood() {
 }
 
 #[test]
-fn a_hexagram_alone_leaves_the_changes_unknown() {
+fn a_hexagram_without_lines_has_unknown_changes() {
     for data in [
         json!({"hexagram": "水雷屯"}),
         json!({"hexagramId": 3}),
@@ -122,7 +122,7 @@ fn a_hexagram_alone_leaves_the_changes_unknown() {
 }
 
 #[test]
-fn an_empty_list_of_changes_makes_a_cast_at_rest() {
+fn an_empty_list_of_changes_yields_a_cast_without_changes() {
     for data in [
         json!({"hexagram": 3, "changingLines": []}),
         json!({"primary": 3, "relating": 3}),
@@ -227,7 +227,7 @@ fn the_heading_of_a_chart_names_primary_and_relating_hexagram() {
 }
 
 #[test]
-fn lines_that_form_the_named_hexagram_only_turned_over_were_listed_from_the_top() {
+fn reverses_lines_that_match_the_name_only_in_reverse() {
     let facts = facts(&json!({"lines": [8, 7, 8, 8, 8, 9], "benGua": "水雷屯"}));
     assert_three_to_eight(&facts, "top down");
     assert_eq!(paths(&facts), ["lines", "benGua"]);
@@ -237,7 +237,7 @@ fn lines_that_form_the_named_hexagram_only_turned_over_were_listed_from_the_top(
 }
 
 #[test]
-fn stated_positions_are_never_turned_over() {
+fn never_reverses_stated_positions() {
     let listed: Vec<Value> = [7, 8, 8, 8, 7, 8]
         .iter()
         .zip(1..)
@@ -291,7 +291,7 @@ fn hexagrams_that_were_not_cast_are_not_read() {
 }
 
 #[test]
-fn several_hexagrams_without_a_word_between_them_are_not_chosen_from() {
+fn rejects_several_unconnected_hexagrams() {
     let facts = read("水雷屯和天水讼我都喜欢");
     assert_eq!(facts.primary, None);
     assert!(matches!(facts.conflicts[..], [Conflict::Unreadable { problem: ReadingFault::SeveralHexagrams, .. }]));
@@ -328,7 +328,7 @@ fn reported_paths_hold_only_letters_and_digits() {
 }
 
 #[test]
-fn a_cast_of_our_own_needs_no_reading() {
+fn returns_facts_of_stored_casts() {
     let cast = Cast::from_lines(THREE_TO_EIGHT.parse().unwrap());
     assert_three_to_eight(&Facts::from_cast(cast), "own");
 }
@@ -386,7 +386,7 @@ fn assert_consistent(facts: &Facts) {
 }
 
 #[test]
-fn reading_takes_time_in_proportion_to_the_length() {
+fn reading_time_is_linear() {
     let pieces = [
         "0",
         "一",
@@ -474,7 +474,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_of_its_own_vocabulary_makes_it_panic(
+    fn reads_any_text_of_its_vocabulary_without_panic(
         text in "[本变之互卦动爻上下内外初九六一二三四五十第乾坤水雷屯天需为解师:：，。;\\n 0-9䷀䷂☵a-z\"{}\\[\\]]{0,60}"
     ) {
         assert_consistent(&read(&text));
@@ -486,7 +486,7 @@ proptest! {
     }
 
     #[test]
-    fn six_numbers_are_always_read_as_they_stand(values in prop::array::uniform6(6_u8..=9)) {
+    fn reads_six_numbers_unchanged(values in prop::array::uniform6(6_u8..=9)) {
         let expected = Cast::from_lines(Lines::try_from(values).unwrap());
         let facts = facts(&json!({"lines": values}));
         prop_assert_eq!(facts.cast, Some(expected));
@@ -494,7 +494,7 @@ proptest! {
     }
 
     #[test]
-    fn any_two_named_hexagrams_make_a_cast(primary in 1_u8..=64, relating in 1_u8..=64) {
+    fn two_named_hexagrams_yield_a_cast(primary in 1_u8..=64, relating in 1_u8..=64) {
         let name = |number| Hexagram::from_number(number).unwrap().chinese_full_name();
         let text = format!("本卦：{}，变卦：{}", name(primary), name(relating));
         let facts = read(&text);
