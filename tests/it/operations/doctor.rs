@@ -22,10 +22,14 @@ fn examined(directory: &Path, arguments: &[&str], exit_code: i32) -> Value {
     CommandOutput::run(directory, &[&anywhere, arguments].concat(), "").expect(exit_code).json()
 }
 
-fn verdict<'found>(found: &'found Value, group: &str, name: &str) -> &'found str {
+fn check<'found>(found: &'found Value, group: &str, name: &str) -> &'found Value {
     let checks = found["checks"].as_array().unwrap();
     let check = checks.iter().find(|check| check["group"] == group && check["name"] == name);
-    check.unwrap_or_else(|| panic!("no check {group}/{name} in {found:#}"))["verdict"].as_str().unwrap()
+    check.unwrap_or_else(|| panic!("no check {group}/{name} in {found:#}"))
+}
+
+fn verdict<'found>(found: &'found Value, group: &str, name: &str) -> &'found str {
+    check(found, group, name)["verdict"].as_str().unwrap()
 }
 
 #[test]
@@ -136,6 +140,33 @@ fn finds_a_damaged_database_and_a_clock_that_went_back() {
 }
 
 /// Runs `doctor` with these settings.
+#[test]
+fn knows_the_backups_beside_a_restored_database() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    let directory = temp_dir.path().join("data");
+    let server = Setup::default().on(&directory).start();
+    server.sign_in(PHONE);
+    let create = || server.command(&["backup", "create"]).expect(0).json();
+    let (first, second) = (create(), create());
+    server.kill();
+    let path = |backup: &Value| backup["path"].as_str().unwrap().to_owned();
+    CommandOutput::run(&directory, &["restore", &path(&first), "--yes"], "").expect(0);
+    let found = examined(&directory, &[], 0);
+    for name in ["age", "newest"] {
+        let check = check(&found, "backups", name);
+        assert_eq!(check["verdict"], "pass", "{check}");
+        let time = second["at"].as_str().unwrap();
+        let known = if name == "age" { time.to_owned() } else { second["name"].as_str().unwrap().to_owned() };
+        assert!(check["detail"].as_str().unwrap().contains(&known), "{check} is not about {second}");
+    }
+    // Elsewhere there is none, and none is missing.
+    let elsewhere = temp_dir.path().join("elsewhere");
+    CommandOutput::run(&elsewhere, &["restore", &path(&second), "--yes"], "").expect(0);
+    let found = examined(&elsewhere, &[], 0);
+    assert_eq!(verdict(&found, "backups", "age"), "warn");
+    assert!(found["checks"].as_array().unwrap().iter().all(|check| check["name"] != "newest"), "{found:#}");
+}
+
 fn examined_with(server: &Server, settings: &[(&str, &str)], exit_code: i32) -> Value {
     let mut command = Binary::command();
     command.args(["doctor", "--json", "--data-dir"]).arg(server.directory());

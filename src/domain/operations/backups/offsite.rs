@@ -184,7 +184,7 @@ impl Bucket {
             remote = self.list()?;
             ensure_stored(&remote, &result.uploaded)?;
         }
-        result.newest = newest(&remote, now).cloned();
+        result.newest = retention::newest(&remote, now).cloned();
         if backups.clock_guard.is_trusted()? {
             let pruned = self.prune(config, &remote, now, &mut result.deleted);
             result.not_deleted = pruned.err().map(|error| cause(&error));
@@ -288,11 +288,6 @@ fn record_success(backups: &Backups, uploaded: &Uploaded) -> Result<()> {
     store_outcome(core, LAST_UPLOAD, LastBackup { at, name, bytes, took_ms: 0, is_sound: true })
 }
 
-/// Returns the newest backup that is not from the future. `all` is sorted newest first.
-fn newest(all: &[Backup], now: Timestamp) -> Option<&Backup> {
-    all.iter().find(|backup| backup.at <= now)
-}
-
 /// Returns the provider's message, which says more than the error's public detail.
 fn cause(error: &Error) -> String {
     error.source.as_ref().map_or_else(|| error.detail.to_string(), ToString::to_string)
@@ -311,7 +306,7 @@ pub fn upload_if_due(backups: &Backups) -> Result<bool> {
     let BackupStatus { last, failure } = core.store.read(status_in)?;
     let has_just_failed = failure.is_some_and(|failure| failure.at().is_within(RETRY_AFTER, core.clock.now()));
     let local = list(&core.config, core.clock.now())?;
-    let newest = newest(&local, core.clock.now());
+    let newest = retention::newest(&local, core.clock.now());
     let uploaded = last.and_then(|last| parse_name(&last.name, PathBuf::new(), last.bytes));
     let is_new = newest.is_some_and(|newest| uploaded.is_none_or(|uploaded| uploaded.at < newest.at));
     if has_just_failed || !is_new {

@@ -48,6 +48,11 @@ pub fn newest_sound(all: &[Backup], now: Timestamp) -> Option<&Backup> {
     future_last(all, now).find(is_sound)
 }
 
+/// Returns the newest backup that is not from the future. `all` is sorted newest first.
+pub(super) fn newest(all: &[Backup], now: Timestamp) -> Option<&Backup> {
+    all.iter().find(|backup| backup.at <= now)
+}
+
 /// Orders backups with a future time last: the clock was ahead, so their real age is unknown.
 pub(super) fn future_last(all: &[Backup], now: Timestamp) -> impl Iterator<Item = &Backup> {
     let is_past = move |backup: &&Backup| backup.at <= now;

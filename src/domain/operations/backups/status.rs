@@ -2,7 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{core::Core, domain::operations::settings, error::Result, store::Read, types::Timestamp};
+use super::{findings, list, retention::newest};
+use crate::{
+    core::Core,
+    domain::operations::settings,
+    error::Result,
+    store::{Read, Write},
+    types::Timestamp,
+};
 
 pub(super) const LAST_BACKUP: &str = "backup.last";
 pub(super) const LAST_FAILURE: &str = "backup.failure";
@@ -64,6 +71,31 @@ impl BackupStatus {
 /// Returns the status of backups on this machine.
 pub fn status_in(tx: &Read<'_>) -> Result<BackupStatus> {
     BackupStatus::load_in(tx, LAST_BACKUP, LAST_FAILURE)
+}
+
+/// Replaces the stored status by that of the newest backup in the directory. A restored database knows only the status
+/// of the time at which it was backed up.
+///
+/// # Errors
+/// Storage errors.
+pub fn adopt_newest(core: &Core) -> Result<()> {
+    let now = core.clock.now();
+    let existing = list(&core.config, now)?;
+    let last = newest(&existing, now).map(|backup| LastBackup {
+        at: backup.at.0,
+        name: backup.name.clone(),
+        bytes: backup.bytes,
+        took_ms: 0,
+        is_sound: matches!(findings(&backup.path, now), Ok(Some(found)) if found.is_sound()),
+    });
+    let adopt = move |tx: &Write<'_>| {
+        settings::remove_in(tx, LAST_FAILURE)?;
+        match &last {
+            Some(last) => settings::put_json_in(tx, LAST_BACKUP, last),
+            None => settings::remove_in(tx, LAST_BACKUP),
+        }
+    };
+    core.store.write(adopt).wait()
 }
 
 /// Stores an outcome.
