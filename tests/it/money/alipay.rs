@@ -730,7 +730,7 @@ fn understands_responses_in_gbk() {
     fixture.provider.be(GatewayMode::Gbk);
     // A refusal in words of the provider: the trade does not exist yet.
     for _ in 0..6 {
-        assert_eq!(fixture.hint(&order_no)["status"], "created");
+        assert_eq!(fixture.hint(&order_no)["status"], "pending");
     }
     fixture.provider.pay(&order_no, 600);
     assert_eq!(fixture.hint(&order_no)["status"], "credited");

@@ -46,6 +46,7 @@ fn rejects_labels_that_look_like_credentials() {
     let server = Setup::default().start();
     for token in [format!("yk_{}", "a".repeat(43)), format!("ys_{}", "a".repeat(43)), "yk_".into()] {
         server.post("/coin/sync").token(&token).send().expect_problem(401, "unauthenticated");
-        server.get("/healthz").token(&token).send().expect_problem(401, "unauthenticated");
+        // No token is needed there.
+        server.get("/healthz").token(&token).send().expect(200);
     }
 }
