@@ -20,6 +20,7 @@ pub mod object_storage;
 pub mod payment;
 mod percent;
 pub mod rsa;
+mod shanghai_time;
 pub mod sms;
 pub mod webhook;
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::callback::CallbackReader;
-use super::clock_text::shanghai_milliseconds;
+use crate::providers::shanghai_time::shanghai_milliseconds;
 use super::order_string::Merchant;
 use super::signing::{Signer, Verifier};
 use super::{

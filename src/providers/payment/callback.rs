@@ -9,7 +9,7 @@
 
 use std::fmt;
 
-use super::clock_text::shanghai_milliseconds;
+use crate::providers::shanghai_time::shanghai_milliseconds;
 use super::form::{self, FormFault, FormField};
 use super::signing::Verifier;
 use super::{Fen, PaymentCallback, RefundResult, Trade, TradeStatus};

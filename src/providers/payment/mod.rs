@@ -10,7 +10,6 @@ pub mod alipay;
 pub mod delivery;
 pub mod sandbox;
 
-mod clock_text;
 pub mod form;
 mod settlement_rule;
 mod callback;

@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-use super::clock_text::shanghai_text;
+use crate::providers::shanghai_time::shanghai_text;
 use super::signing::Signer;
 use super::{Fen, OrderRequest, form, is_number};
 use crate::providers::{Failure, FailureKind};

@@ -173,7 +173,7 @@ impl Sandbox {
     fn trade_number(&self) -> Result<String, Failure> {
         let mut random = [0; 8];
         SystemRandom::new().fill(&mut random).map_err(|_| self.merchant.misconfigured("no_randomness"))?;
-        let day = super::clock_text::shanghai_text((self.clock)()).unwrap_or_default();
+        let day = crate::providers::shanghai_time::shanghai_text((self.clock)()).unwrap_or_default();
         let day: String = day.chars().take(10).filter(char::is_ascii_digit).collect();
         Ok(format!("{day}{:020}", u64::from_be_bytes(random)))
     }

@@ -2,7 +2,7 @@
 
 use super::trade::SandboxTrade;
 use super::{APP_ID, SELLER_ID};
-use crate::providers::payment::clock_text::shanghai_text;
+use crate::providers::shanghai_time::shanghai_text;
 use crate::providers::payment::form;
 use crate::providers::payment::order_string::{Merchant, OrderParameter};
 

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use crate::providers::payment::Fen;
-use crate::providers::payment::clock_text::shanghai_milliseconds;
+use crate::providers::shanghai_time::shanghai_milliseconds;
 use crate::providers::payment::form::{self, FormField};
 use crate::providers::payment::signing::Verifier;
 

@@ -1,4 +1,4 @@
-//! The provider's time format: `yyyy-MM-dd HH:mm:ss`, always in Shanghai time.
+//! The time format of Chinese providers: `yyyy-MM-dd HH:mm:ss`, always in Shanghai time.
 //!
 //! The zone is the fixed offset +08:00 and not a look-up: mainland China has had no summer time since 1991, and a fixed
 //! offset cannot fail on a machine without zone data.
@@ -10,14 +10,14 @@ use jiff::tz::{Offset, TimeZone};
 const SHANGHAI: Offset = Offset::constant(8);
 
 /// Formats epoch milliseconds as the provider does; `None` outside the calendar.
-pub(super) fn shanghai_text(milliseconds: i64) -> Option<String> {
+pub fn shanghai_text(milliseconds: i64) -> Option<String> {
     let moment = Timestamp::from_millisecond(milliseconds).ok()?;
     let local = SHANGHAI.to_datetime(moment);
     (0..=9999).contains(&local.year()).then(|| local.strftime("%Y-%m-%d %H:%M:%S").to_string())
 }
 
 /// Parses the provider's text, which may have fractions of a second, into epoch milliseconds.
-pub(super) fn shanghai_milliseconds(text: &str) -> Option<i64> {
+pub fn shanghai_milliseconds(text: &str) -> Option<i64> {
     let local = DateTime::strptime("%Y-%m-%d %H:%M:%S%.f", text).ok()?;
     let moment = local.to_zoned(TimeZone::fixed(SHANGHAI)).ok()?;
     Some(moment.timestamp().as_millisecond())
