@@ -72,6 +72,28 @@ create index code_failures_by_widest_network on code_failures (widest_network, f
     where widest_network is not null;
 create index code_failures_by_time on code_failures (failed_at);
 
+-- Owner: codes. Requests for codes with their outcomes, for support. Providers' words are masked.
+create table code_messages (
+    id integer primary key,
+    address text not null,                 -- HMAC under the server key
+    channel text not null check (channel in ('sms', 'email')),
+    purpose text not null check (purpose in ('sign_in', 'address', 'cancellation')),
+    asked_at integer not null,
+    outcome text not null check (outcome in ('asked', 'sent', 'not_sent', 'unknown', 'refused', 'review_account')),
+    finished_at integer,
+    provider text,
+    code text,                             -- the provider's, or this service's for a refusal
+    receipt text,                          -- the provider's identifier of the message or the failed call
+    words text,
+    delivery text check (delivery in ('waiting', 'delivered', 'failed')),
+    delivery_code text,
+    delivery_at integer
+) strict;
+
+create index code_messages_by_address on code_messages (address, asked_at);
+create index code_messages_by_time on code_messages (asked_at);
+create index code_messages_refused on code_messages (asked_at) where outcome = 'refused';
+
 -- Owner: tokens. Sign-in tokens, stored as SHA-256. A family (a device) is one sign-in and the tokens that replaced each
 -- other since. At most one token of a family is not replaced. A replaced token works for a short grace period; a later
 -- use ends the family.

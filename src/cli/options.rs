@@ -144,13 +144,17 @@ impl RangeArgs {
     }
 }
 
+/// Parses a phone number or an email address.
+pub fn find_address(app: &App, who: &str) -> Option<Address> {
+    let phone_number = PhoneNumber::parse(who, &app.phone_rules).ok().map(Address::Phone);
+    phone_number.or_else(|| EmailAddress::parse(who).ok().map(Address::Email))
+}
+
 /// Finds a user by id, phone number or email address.
 pub fn find_user(app: &App, who: &str) -> Result<User> {
     let not_found = || Error::new(Code::NotFound).detail(format!("User `{who}` not found."));
-    let user = if let Ok(phone_number) = PhoneNumber::parse(who, &app.phone_rules) {
-        app.store.read(|tx| users::find_by_phone_in(tx, &phone_number))
-    } else if let Ok(email) = EmailAddress::parse(who) {
-        app.store.read(|tx| users::find_by_address_in(tx, &Address::Email(email))?.ok_or_else(not_found))
+    let user = if let Some(address) = find_address(app, who) {
+        app.store.read(|tx| users::find_by_address_in(tx, &address)?.ok_or_else(not_found))
     } else {
         let id = who.trim().parse().map(UserId).map_err(|_| not_found())?;
         app.store.read(|tx| users::find_in(tx, id))

@@ -8,16 +8,19 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{Common, check, choice::choice, cli_authority, find_user, record_audit, row, table};
+use super::{Common, check, choice::choice, cli_authority, find_address, find_user, record_audit, row, table};
 use yarrow::{
     app::App,
     domain::{
         divination::chat,
-        identity::user_data::{self, Issue, UserSelector},
+        identity::{
+            accounts,
+            user_data::{self, Issue, UserSelector},
+        },
         operations::support,
     },
     error::Result,
-    http::responses::{ModelAttachment, UserDataFix, UserDataValidation},
+    http::responses::{CodeMessageList, ModelAttachment, UserDataFix, UserDataValidation},
     types::{Locale, UserId, pluralize},
 };
 
@@ -34,10 +37,19 @@ pub struct UsersArgs {
 enum Action {
     /// Print everything about a user on one page
     ///
-    /// The page has the profile, balances, devices, verification codes (masked), ledger, orders, interpretations,
-    /// violations, notifications, requests and audit events.
+    /// The page has the profile, balances, devices, verification codes (masked) and what became of them, ledger, orders,
+    /// interpretations, violations, notifications, requests and audit events. The SMS provider is asked for delivery
+    /// receipts.
     Show {
         /// User: id, phone number or email address
+        who: String,
+    },
+    /// Print what became of the verification codes that an address asked for
+    ///
+    /// Also for an address without an account. The SMS provider is asked for delivery receipts. Requests are kept for
+    /// `retention.code_messages`.
+    CodeMessages {
+        /// Phone number or email address, or the id of a user
         who: String,
     },
     /// Check a user's data for inconsistencies; exit 5 if there are any
@@ -87,6 +99,7 @@ pub fn run(common: &Common, args: UsersArgs) -> Result<()> {
     let app = common.open()?;
     match args.action {
         Action::Show { who } => show(common, &app, find_user(&app, &who)?.id),
+        Action::CodeMessages { who } => list_code_messages(common, &app, &who),
         Action::Validate { who } => validate(common, &app, find_user(&app, &who)?.id),
         Action::Repair { who, reason } => repair(common, &app, find_user(&app, &who)?.id, reason),
         Action::Export { who, output } => export::export(common, &app, find_user(&app, &who)?.id, output.as_deref()),
@@ -96,9 +109,21 @@ pub fn run(common: &Common, args: UsersArgs) -> Result<()> {
 }
 
 fn show(common: &Common, app: &App, user: UserId) -> Result<()> {
-    let sheet = support::collect(app, user)?;
+    let sheet = support::collect(&app.code_sender, user)?;
     record_audit(app, "users show", Some(user), cli_authority(None))?;
     common.output(&support_page::json_of(&sheet), || support_page::text_of(&sheet))
+}
+
+fn list_code_messages(common: &Common, app: &App, who: &str) -> Result<()> {
+    let user = find_user(app, who);
+    let addresses = match (find_address(app, who), &user) {
+        (Some(address), _) => vec![address],
+        (None, Ok(user)) => user.addresses().collect(),
+        (None, Err(error)) => return Err(error.without_source()),
+    };
+    let found = accounts::code_messages(&app.code_sender, &addresses)?;
+    record_audit(app, "users code-messages", user.ok().map(|user| user.id), cli_authority(None))?;
+    common.output(&CodeMessageList::from(found.clone()), || support_page::code_message_table(&found))
 }
 
 fn attachment(common: &Common, app: &App, user: UserId, language: Locale) -> Result<()> {

@@ -434,6 +434,8 @@ declare::settings! {
             "Network log entries.";
         code_sends: Duration = "2 days", no flag,
             "Records of sent codes; at least one day, because limits are counted from them.";
+        code_messages: Duration = "7 days", no flag,
+            "Requests for codes with their outcomes, for support.";
         deactivated_history: Duration = "30 days", no flag,
             "History records after the user deactivated them.";
         parked_points: Duration = "730 days", no flag,

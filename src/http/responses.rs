@@ -3,6 +3,7 @@
 pub use super::{
     admin::{
         audit::AuditRow,
+        code_messages::{CodeMessageList, CodeMessageRow},
         data_cleanup::DataCleared,
         feedback::AdminFeedback,
         network_logs::{ClientCount, LoggedRequest, SuspiciousClient},

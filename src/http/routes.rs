@@ -9,7 +9,7 @@ use axum::{Router, routing::on_service};
 
 use super::{
     admin::{
-        self, audit, data_cleanup, network_logs, payments, sensitive_word_migration, sensitive_words, session,
+        self, audit, code_messages, data_cleanup, network_logs, payments, sensitive_word_migration, sensitive_words, session,
         user_data, violations,
     },
     endpoint::{Area, Endpoint, delete, get, patch, post, put},
@@ -181,6 +181,9 @@ fn identity() -> Vec<Endpoint> {
             .summary("Validates the stored data of many users."),
         get("/admin/user-data/test/user-info/{userId}", Admin, user_data::show_attachment)
             .summary("Returns the user data that a language model would receive.")
+            .errors(&[NotFound]),
+        get("/admin/code-messages", Admin, code_messages::list)
+            .summary("Lists what became of the verification codes that an address asked for, newest first.")
             .errors(&[NotFound]),
     ]
 }

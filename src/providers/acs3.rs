@@ -14,7 +14,7 @@ use ring::{digest, hmac};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
-use super::{FailureKind, clean_code, percent};
+use super::{FailureKind, ProviderWords, clean_code, percent};
 use crate::types::hex;
 
 const ALGORITHM: &str = "ACS3-HMAC-SHA256";
@@ -135,6 +135,12 @@ impl ErrorBody {
     /// Parses a body leniently: one that is no JSON object yields an empty value.
     pub fn parse(body: &[u8]) -> Self {
         serde_json::from_slice(body).unwrap_or_default()
+    }
+
+    /// Returns the explanation in a body. Read apart from the code, which counts whatever the explanation looks like.
+    pub fn words(body: &[u8]) -> Option<ProviderWords> {
+        let body: serde_json::Value = serde_json::from_slice(body).ok()?;
+        ProviderWords::new(["Message", "message"].iter().find_map(|name| body[name].as_str())?)
     }
 
     /// Returns the code, cleaned for logs.

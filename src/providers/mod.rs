@@ -1,8 +1,8 @@
 //! External providers, each behind one trait per subject.
 //!
 //! Owns the providers' protocols and the meaning of their responses; nothing else in the program opens an HTTP
-//! connection. It knows no users, tables, prices or HTTP statuses of our own. It never passes on a provider's free
-//! text, because it may repeat the user's words.
+//! connection. It knows no users, tables, prices or HTTP statuses of our own. A provider's free text leaves it only as
+//! [`ProviderWords`], because it may repeat the user's words.
 //!
 //! The calls block. A caller runs them on the blocking pool behind its own semaphore, and passes wall-clock time in;
 //! only elapsed time is measured here.
@@ -53,6 +53,40 @@ pub struct Failure {
     pub retry_after: Option<Duration>,
     /// The usage that a language model's provider counted: unusable responses are billed, too.
     pub usage: Option<TokenUsage>,
+    /// The provider's explanation, for support only: no log or error shows it.
+    pub words: Option<ProviderWords>,
+}
+
+/// A provider's confirmation that it accepted a message.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MessageReceipt {
+    /// The provider's identifier of the message, if it has one.
+    pub provider_id: Option<String>,
+    pub words: Option<ProviderWords>,
+}
+
+/// A provider's free text about one message. It may repeat the recipient and the code, so its `Debug` hides it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ProviderWords(Box<str>);
+
+impl ProviderWords {
+    /// Returns the text on one line without control characters, or `None` if there is none.
+    pub fn new(text: &str) -> Option<Self> {
+        let printable = text.chars().map(|character| if character.is_control() { ' ' } else { character });
+        let printable: String = printable.take(MAX_WORDS_LENGTH).collect();
+        let line = printable.split_whitespace().collect::<Vec<_>>().join(" ");
+        (!line.is_empty()).then(|| Self(line.into()))
+    }
+
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ProviderWords {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("ProviderWords").finish_non_exhaustive()
+    }
 }
 
 /// The kinds of failure that callers treat differently.
@@ -86,7 +120,7 @@ pub enum FailureKind {
 impl Failure {
     /// Creates a failure with a code.
     pub fn new(kind: FailureKind, provider: &'static str, code: impl Into<String>) -> Self {
-        Self { kind, provider, code: code.into(), request_id: None, retry_after: None, usage: None }
+        Self { kind, provider, code: code.into(), request_id: None, retry_after: None, usage: None, words: None }
     }
 
     /// Adds the provider's request identifier, cleaned for logs.
@@ -113,6 +147,13 @@ impl Failure {
     #[must_use]
     pub fn with_usage(mut self, usage: Option<TokenUsage>) -> Self {
         self.usage = usage.or(self.usage);
+        self
+    }
+
+    /// Adds the provider's explanation.
+    #[must_use]
+    pub fn with_words(mut self, words: Option<ProviderWords>) -> Self {
+        self.words = words.or(self.words);
         self
     }
 
@@ -216,6 +257,9 @@ impl fmt::Display for FailureKind {
     }
 }
 
+/// Maximum characters of a provider's explanation.
+const MAX_WORDS_LENGTH: usize = 300;
+
 /// Maximum characters of a provider's code or identifier.
 const MAX_CODE_LENGTH: usize = 64;
 
@@ -246,6 +290,16 @@ mod tests {
     fn only_a_connect_timeout_is_certainly_not_accepted() {
         assert!(Failure::new(FailureKind::TimedOut, "x", client::CONNECT_TIMEOUT).is_certainly_not_accepted());
         assert!(!Failure::new(FailureKind::TimedOut, "x", "total_timeout").is_certainly_not_accepted());
+    }
+
+    #[test]
+    fn explanations_are_one_short_line_that_no_log_shows() {
+        let words = ProviderWords::new(" User\r\n\tunknown\u{1b}[2J ").unwrap();
+        assert_eq!(words.reveal(), "User unknown [2J");
+        assert_eq!(ProviderWords::new(&"x".repeat(5_000)).unwrap().reveal().len(), MAX_WORDS_LENGTH);
+        assert_eq!(ProviderWords::new(" \r\n"), None);
+        let failure = Failure::new(FailureKind::Refused, "smtp", "smtp_550").with_words(Some(words));
+        assert!(!format!("{failure} {failure:?}").contains("unknown"));
     }
 
     #[test]

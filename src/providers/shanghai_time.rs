@@ -9,6 +9,11 @@ use jiff::tz::{Offset, TimeZone};
 
 const SHANGHAI: Offset = Offset::constant(8);
 
+/// Formats the day of a time in epoch milliseconds as `yyyyMMdd`; `None` outside the calendar.
+pub fn shanghai_day(milliseconds: i64) -> Option<String> {
+    Some(shanghai_text(milliseconds)?[..10].replace('-', ""))
+}
+
 /// Formats epoch milliseconds as the provider does; `None` outside the calendar.
 pub fn shanghai_text(milliseconds: i64) -> Option<String> {
     let moment = Timestamp::from_millisecond(milliseconds).ok()?;
@@ -35,6 +40,7 @@ mod tests {
         assert_eq!(shanghai_text(AFTERNOON).as_deref(), Some("2026-01-15 16:30:00"));
         assert_eq!(shanghai_milliseconds("2026-01-15 16:30:00"), Some(AFTERNOON));
         assert_eq!(shanghai_milliseconds("2026-01-15 16:30:00.123"), Some(AFTERNOON + 123));
+        assert_eq!(shanghai_day(AFTERNOON).as_deref(), Some("20260115"));
         assert_eq!(shanghai_text(0).as_deref(), Some("1970-01-01 08:00:00"));
     }
 

@@ -78,6 +78,7 @@ const COUNTERPARTS: &[(&str, &str, &str)] = &[
     ("POST /admin/user-data/validate/batch", "users validate", "user_data::validate"),
     ("POST /admin/user-data/fix/{phoneNumber}", "users repair", "user_data::repair"),
     ("GET /admin/user-data/test/user-info/{userId}", "users attachment", "chat::context"),
+    ("GET /admin/code-messages", "users code-messages", "accounts::code_messages"),
     ("DELETE /admin/data-cleanup/all", "cleanup all", "purge::run"),
     ("DELETE /admin/data-cleanup/verification-codes", "cleanup verification-codes", "purge::run"),
     ("DELETE /admin/data-cleanup/payment-records", "cleanup payment-records", "purge::run"),

@@ -110,6 +110,7 @@ const EXPECTED: &[(&str, Access)] = &[
     ("POST /admin/user-data/fix/{phoneNumber}", Admin),
     ("POST /admin/user-data/validate/batch", Admin),
     ("GET /admin/user-data/test/user-info/{userId}", Admin),
+    ("GET /admin/code-messages", Admin),
     ("DELETE /admin/data-cleanup/all", Admin),
     ("DELETE /admin/data-cleanup/verification-codes", Admin),
     ("DELETE /admin/data-cleanup/payment-records", Admin),

@@ -36,6 +36,10 @@ const BOUNDED: &[&str] = &[
     "payment_orders where channel = ?1 and next_check_at > ?2 order by next_check_at limit ?3",
     "payment_callbacks where order_no = ?1 and (?2 is null or verdict = ?2) order by id desc limit ?3 offset ?4",
     "payment_callbacks where verdict = ?1 order by id desc limit ?2 offset ?3",
+    // Requests for codes: of an address, and the refused ones.
+    "code_messages where address = ?1 order by asked_at desc, id desc limit ?2",
+    "code_messages where outcome = 'refused' and address = ?1 order by asked_at desc limit 1",
+    "code_messages where asked_at <= ?1 order by asked_at limit ?2",
     // Users with a number in an unusual spelling.
     "users where phone_number > ?1 and phone_number < ?2 order by phone_number limit ?3",
     // Feedback, notifications, conversations.
@@ -46,6 +50,7 @@ const BOUNDED: &[&str] = &[
 
 /// Everything, newest first: in table order, so that a page reads only its rows.
 const IN_ORDER: &[&str] = &[
+    "code_messages where outcome = 'refused' order by asked_at desc limit 1 offset ?1",
     "payment_orders order by id desc limit ?1 offset ?2",
     "payment_callbacks order by id desc limit ?1 offset ?2",
     "feedback order by id desc limit ?1 offset ?2",

@@ -5,8 +5,10 @@ use serde_json::{Value, json};
 use super::issue_table;
 use crate::cli::{audit, http_rows, logs, or_empty, row, table};
 use yarrow::{
-    domain::{messaging::notifications::InboxItem, operations::support::SupportPage},
-    http::responses::{AuditRow, LoggedRequest, UserDataIssue},
+    domain::{
+        identity::accounts::CodeMessages, messaging::notifications::InboxItem, operations::support::SupportPage,
+    },
+    http::responses::{AuditRow, CodeMessageRow, LoggedRequest, UserDataIssue},
 };
 
 pub fn json_of(page: &SupportPage) -> Value {
@@ -33,6 +35,8 @@ pub fn json_of(page: &SupportPage) -> Value {
             "sent": page.sent_codes.iter().map(|sent| json!({
                 "sentAt": sent.sent_at, "clientNetwork": sent.client_network,
             })).collect::<Vec<_>>(),
+            "messages": http_rows::<_, CodeMessageRow>(&page.code_messages.items),
+            "deliveryError": page.code_messages.receipts_failure.as_ref().map(ToString::to_string),
         },
         "ledger": page.entries.iter().map(|entry| json!({
             "seq": entry.seq, "asset": entry.asset.name(), "delta": entry.delta, "balanceAfter": entry.balance_after,
@@ -86,6 +90,7 @@ pub fn text_of(page: &SupportPage) -> String {
         section_table("Codes sent", ["at", "client network"], &page.sent_codes, |row| {
             row![row.sent_at, row.client_network]
         }),
+        format!("\n\nCode messages\n{}", code_message_table(&page.code_messages)),
         section_table("Ledger", ["at", "asset", "kind", "change", "balance", "reference"], &page.entries, |row| {
             let (change, about) = (format!("{:+}", row.delta), or_empty(row.reference.as_ref()));
             row![row.created_at, row.asset.name(), row.kind.name(), change, row.balance_after, about]
@@ -126,6 +131,33 @@ pub fn text_of(page: &SupportPage) -> String {
         section("Audit events", &page.audit, audit::table_of),
     ]
     .concat()
+}
+
+/// Formats requests for codes.
+pub fn code_message_table(found: &CodeMessages) -> String {
+    let rows = found.items.iter().map(|message| {
+        let delivery = message.delivery.as_ref().map(|delivery| match &delivery.code {
+            Some(code) => format!("{} ({code})", delivery.status),
+            None => delivery.status.clone(),
+        });
+        row![
+            message.asked_at,
+            message.channel,
+            message.purpose,
+            message.outcome,
+            or_empty(message.provider.as_ref()),
+            or_empty(message.code.as_ref()),
+            or_empty(message.receipt.as_ref()),
+            or_empty(delivery),
+            or_empty(message.words.as_ref()),
+        ]
+    });
+    let header = ["asked", "channel", "purpose", "outcome", "provider", "code", "receipt", "delivery", "words"];
+    let table = if found.items.is_empty() { "none".to_owned() } else { table(header, rows) };
+    match &found.receipts_failure {
+        Some(failure) => format!("{table}\nThe provider told no deliveries: {failure}"),
+        None => table,
+    }
 }
 
 fn header(page: &SupportPage) -> String {

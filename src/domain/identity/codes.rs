@@ -7,6 +7,8 @@
 //! time is the same too. Clients elsewhere than the one that requested a code may use up few of its attempts, so that
 //! nobody keeps a known number out.
 
+pub mod masking;
+pub mod messages;
 mod networks;
 mod records;
 

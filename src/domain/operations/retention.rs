@@ -39,6 +39,7 @@ fn sweep_while(core: &Core, is_running: &dyn Fn() -> bool) -> Result<usize> {
     let mut sweep = Sweep { core, is_running, deleted: 0, first_failure: None };
     sweep.expired_codes();
     sweep.in_slices(move |tx| codes::delete_old_in(tx, retention.code_sends, SLICE));
+    sweep.in_slices(move |tx| codes::messages::delete_older_in(tx, retention.code_messages, SLICE));
     sweep.in_slices(|tx| tokens::delete_expired_in(tx, SLICE));
     sweep.in_slices(move |tx| history::delete_deactivated_in(tx, retention.deactivated_history, SLICE));
     sweep.in_slices(move |tx| idempotency::delete_older_in(tx, retention.idempotency_keys, SLICE));

@@ -3,13 +3,13 @@
 //! It lists codes, castings and refused texts without their contents: no code, token or question, and texts only masked.
 
 use crate::{
-    core::Core,
     domain::{
         divination::{
             history,
             interpretation::{self, CallRecord},
         },
         identity::{
+            accounts::{self, CodeMessages, CodeSender},
             codes::{self, AddressHmac, CodeSend, LiveCode},
             tokens::{self, Device},
             user_data::{self, Issue, UserSelector},
@@ -45,6 +45,7 @@ pub struct SupportPage {
     pub devices: Vec<Device>,
     pub live_codes: Vec<LiveCode>,
     pub sent_codes: Vec<CodeSend>,
+    pub code_messages: CodeMessages,
     /// The newest entries of both assets.
     pub entries: Vec<LedgerEntry>,
     /// Manual changes and repairs of the accounts.
@@ -63,11 +64,12 @@ pub struct SupportPage {
     pub audit: Vec<StoredAuditEvent>,
 }
 
-/// Collects the page. Blocks.
+/// Collects the page. Blocks, also on the SMS provider, which is asked for delivery receipts.
 ///
 /// # Errors
 /// `not_found`.
-pub fn collect(core: &Core, user: UserId) -> Result<SupportPage> {
+pub fn collect(code_sender: &CodeSender, user: UserId) -> Result<SupportPage> {
+    let core = &code_sender.core;
     let page = PageRequest::of_newest(ROWS);
     let issues = user_data::validate(core, &UserSelector::Id(user))?.issues;
     let castings = history::count(core, user)?;
@@ -84,6 +86,8 @@ pub fn collect(core: &Core, user: UserId) -> Result<SupportPage> {
     }
     entries.sort_unstable_by_key(|entry| std::cmp::Reverse(entry.seq));
     entries.truncate(ROWS as usize);
+    let addresses: Vec<_> = core.store.read(|tx| users::find_in(tx, user))?.addresses().collect();
+    let code_messages = accounts::code_messages(code_sender, &addresses)?;
     core.store.read(|tx| {
         let kept = users::find_stored_in(tx, user)?.ok_or(Code::NotFound)?;
         let (live_codes, sent_codes) = codes_in(tx, &core.keys, &kept)?;
@@ -97,6 +101,7 @@ pub fn collect(core: &Core, user: UserId) -> Result<SupportPage> {
             devices,
             live_codes,
             sent_codes,
+            code_messages,
             entries,
             changes: changes::of_user_in(tx, user, page)?.items,
             orders,

@@ -1,6 +1,7 @@
 //! `/admin`: endpoints for administrators. One file for each second segment of the path.
 
 pub mod audit;
+pub mod code_messages;
 pub mod data_cleanup;
 pub mod network_logs;
 pub mod feedback;

@@ -3,7 +3,7 @@
 //! The code that opens the application passes in the function that prints.
 
 use super::{EmailMessage, EmailSender};
-use crate::providers::{Failure, LineWriter};
+use crate::providers::{Failure, LineWriter, MessageReceipt};
 
 /// Prints messages instead of sending them.
 pub struct ConsoleMailer {
@@ -22,10 +22,10 @@ impl EmailSender for ConsoleMailer {
         "console"
     }
 
-    fn send(&self, message: &EmailMessage) -> Result<(), Failure> {
+    fn send(&self, message: &EmailMessage) -> Result<MessageReceipt, Failure> {
         let words: Vec<_> = message.text.split_whitespace().collect();
         (self.write)(&format!("Email to {}: {}: {}", message.to, message.subject, words.join(" ")));
-        Ok(())
+        Ok(MessageReceipt::default())
     }
 
     fn probe(&self) -> Result<(), Failure> {

@@ -9,7 +9,7 @@ pub mod smtp;
 
 use std::fmt;
 
-use super::Failure;
+use super::{Failure, MessageReceipt};
 use crate::types::EmailAddress;
 
 /// Sends email.
@@ -21,7 +21,7 @@ pub trait EmailSender: Send + Sync {
     ///
     /// Sending cannot be undone or repeated safely. [`Failure::is_certainly_not_accepted`] tells whether the message
     /// was certainly not accepted.
-    fn send(&self, message: &EmailMessage) -> Result<(), Failure>;
+    fn send(&self, message: &EmailMessage) -> Result<MessageReceipt, Failure>;
 
     /// Checks, without sending, that the server responds and accepts our password.
     fn probe(&self) -> Result<(), Failure>;

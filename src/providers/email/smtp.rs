@@ -26,13 +26,15 @@ use secrecy::{ExposeSecret, SecretString};
 use self::connection::{Connection, ConnectionError, Reply};
 use super::{EmailMessage, EmailSender};
 use crate::{
-    providers::{Failure, FailureKind, WallClock, client::CONNECT_TIMEOUT},
+    providers::{Failure, FailureKind, MessageReceipt, WallClock, clean_code, client::CONNECT_TIMEOUT},
     types::{EmailAddress, Secret, parse_pem},
 };
 
 const NAME: &str = "smtp";
 const NO_CERTIFICATES: &str = "email.ca: must be certificates in PEM format, not the name of a file";
 const NO_SENDER: &str = "email.from: must be an email address";
+/// Length of the shortest identifier of a queued message.
+const SHORTEST_IDENTIFIER: usize = 8;
 /// Maximum time for QUIT after the message was accepted.
 const FAREWELL: Duration = Duration::from_secs(1);
 
@@ -161,7 +163,8 @@ impl Smtp {
             let Some(answer) = answers.next() else { break };
             outcome = connection.command(&answer);
         }
-        before_recipient(outcome, 2).map(drop)
+        // Some servers repeat what they were sent.
+        before_recipient(outcome, 2).map(drop).map_err(|failure| Failure { words: None, ..failure })
     }
 
     /// Ends a session. Its reply changes nothing.
@@ -206,7 +209,7 @@ impl EmailSender for Smtp {
         NAME
     }
 
-    fn send(&self, message: &EmailMessage) -> Result<(), Failure> {
+    fn send(&self, message: &EmailMessage) -> Result<MessageReceipt, Failure> {
         let unwritable = |_| Failure::new(FailureKind::Refused, NAME, "unwritable_address");
         let to: Address = message.to.as_str().parse().map_err(unwritable)?;
         let written = self.written(message, &to)?;
@@ -215,9 +218,11 @@ impl EmailSender for Smtp {
         after_recipient(connection.command(&format!("RCPT TO:<{to}>")), 2).map_err(of_recipient)?;
         after_recipient(connection.command("DATA"), 3)?;
         let outcome = connection.send(&dot_stuffed(&written)).and_then(|()| connection.reply());
-        after_message(outcome)?;
+        let accepted = after_message(outcome)?;
         Self::quit(connection);
-        Ok(())
+        let words = accepted.words();
+        let provider_id = words.as_ref().and_then(|words| identifier_in(words.reveal()));
+        Ok(MessageReceipt { provider_id, words })
     }
 
     fn probe(&self) -> Result<(), Failure> {
@@ -316,9 +321,9 @@ fn of_recipient(failure: Failure) -> Failure {
 }
 
 /// Maps what followed the message: without the server's reply the outcome is unknown.
-fn after_message(outcome: Result<Reply, ConnectionError>) -> Result<(), Failure> {
+fn after_message(outcome: Result<Reply, ConnectionError>) -> Result<Reply, Failure> {
     match outcome {
-        Ok(reply) => after_recipient(Ok(reply), 2).map(drop),
+        Ok(reply) => after_recipient(Ok(reply), 2),
         Err(ConnectionError::TimedOut) => Err(Failure::new(FailureKind::TimedOut, NAME, "answer_timeout")),
         Err(ConnectionError::Lost) => Err(Failure::new(FailureKind::OutcomeUnknown, NAME, "connection_lost")),
         Err(error) => {
@@ -329,7 +334,17 @@ fn after_message(outcome: Result<Reply, ConnectionError>) -> Result<(), Failure>
 }
 
 fn of_reply(kind: FailureKind, reply: &Reply) -> Failure {
-    Failure::new(kind, NAME, format!("smtp_{:03}", reply.code))
+    Failure::new(kind, NAME, format!("smtp_{:03}", reply.code)).with_words(reply.words())
+}
+
+/// Returns the longest word that looks like the identifier of a queued message. The text has no standard form.
+fn identifier_in(text: &str) -> Option<String> {
+    let is_part = |character: char| character.is_ascii_alphanumeric() || "-_.^".contains(character);
+    let words = text.split(|character| !is_part(character)).map(|word| word.trim_matches(['-', '.']));
+    let looks_like_one = |word: &&str| {
+        word.len() >= SHORTEST_IDENTIFIER && word.contains(|character: char| character.is_ascii_digit())
+    };
+    words.filter(looks_like_one).max_by_key(|word| word.len()).and_then(clean_code)
 }
 
 #[cfg(test)]
@@ -346,6 +361,19 @@ mod tests {
         assert_eq!(read(&["mail.example", "starttls", "auth login plain"]), all);
         assert_eq!(read(&["mail.example", "StartTLS", "AUTH=LOGIN", "AUTH PLAIN"]), all);
         assert_eq!(read(&["mail.example", "X-STARTTLS", "AUTH CRAM-MD5"]), Extensions::default());
+    }
+
+    #[test]
+    fn the_longest_word_with_digits_identifies_a_message() {
+        for (text, id) in [
+            ("2.0.0 Ok: queued as 4XyZ0b5cQzz9", Some("4XyZ0b5cQzz9")),
+            ("2.0.0 OK  1700000000 d2e1a72fcca58-7a1b.33 - gsmtp", Some("d2e1a72fcca58-7a1b.33")),
+            ("2.6.0 <3f2c@mx.example> Queued mail for delivery", None),
+            ("OK: queued as.", None),
+            ("", None),
+        ] {
+            assert_eq!(identifier_in(text).as_deref(), id, "{text}");
+        }
     }
 
     #[test]

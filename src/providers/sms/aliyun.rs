@@ -1,4 +1,4 @@
-//! Aliyun short messages: the operation `SendSms` of Dysmsapi, version 2017-05-25.
+//! Aliyun short messages: the operations `SendSms` and `QuerySendDetails` of Dysmsapi, version 2017-05-25.
 //!
 //! Owns the request, the single safe retry, and the meaning of the business codes. Nothing with an unknown outcome is
 //! retried: the service has no idempotency key, and two codes confuse a user more than a failure.
@@ -10,16 +10,18 @@ use std::time::{Duration, Instant};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
-use super::{CodeMessage, SmsReceipt, SmsSender};
+use super::{CodeMessage, Delivery, DeliveryStatus, SentMessage, SmsSender};
 use crate::providers::acs3::{self, Credentials, ErrorBody};
 use crate::providers::client::{BaseUrl, Client, HttpResponse, Limits, Post};
 use crate::providers::nonce::{random_bytes, random_hex};
-use crate::providers::{Failure, FailureKind, WallClock, clean_code};
+use crate::providers::shanghai_time::{shanghai_day, shanghai_milliseconds};
+use crate::providers::{Failure, FailureKind, MessageReceipt, WallClock, clean_code};
 
 /// The driver's name in the configuration.
 pub const NAME: &str = "aliyun";
 
 const ACTION: &str = "SendSms";
+const DETAILS: &str = "QuerySendDetails";
 const PROBE: &str = "QuerySmsTemplate";
 const VERSION: &str = "2017-05-25";
 const CONNECT: Duration = Duration::from_secs(3);
@@ -58,6 +60,27 @@ struct SendSmsResponse {
     provider_id: Option<String>,
 }
 
+#[derive(Deserialize)]
+struct DetailsResponse {
+    #[serde(rename = "SmsSendDetailDTOs")]
+    details: Details,
+}
+
+#[derive(Deserialize)]
+struct Details {
+    #[serde(rename = "SmsSendDetailDTO")]
+    messages: Vec<Detail>,
+}
+
+/// One message. Its text, which holds the code, is not read.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Detail {
+    send_status: serde_json::Value,
+    err_code: Option<String>,
+    receive_date: Option<String>,
+}
+
 impl AliyunSms {
     /// Creates a sender for one account. With an invalid endpoint, every message fails as `Misconfigured`.
     pub fn new(settings: AliyunSmsSettings, clock: WallClock) -> Self {
@@ -81,7 +104,7 @@ impl AliyunSms {
         Self { settings, credentials, client: Client::new(NAME, limits), clock, total }
     }
 
-    fn attempt(&self, message: &CodeMessage, total: Duration) -> Result<SmsReceipt, Failure> {
+    fn attempt(&self, message: &CodeMessage, total: Duration) -> Result<MessageReceipt, Failure> {
         let parameter = serde_json::json!({ "code": message.code.expose_secret() }).to_string();
         let query = [
             ("PhoneNumbers", recipient(&message.phone_number)),
@@ -89,10 +112,16 @@ impl AliyunSms {
             ("TemplateCode", self.settings.template_code.clone()),
             ("TemplateParam", parameter),
         ];
-        self.call(ACTION, &query, total)
+        let accepted = self.call(ACTION, &query, total)?;
+        let provider_id = serde_json::from_slice::<SendSmsResponse>(&accepted).ok().and_then(|answer| answer.provider_id);
+        Ok(MessageReceipt {
+            provider_id: provider_id.as_deref().and_then(clean_code),
+            words: ErrorBody::words(&accepted),
+        })
     }
 
-    fn call(&self, action: &str, query: &[(&str, String)], total: Duration) -> Result<SmsReceipt, Failure> {
+    /// Calls an operation and returns the body of a good answer.
+    fn call(&self, action: &str, query: &[(&str, String)], total: Duration) -> Result<Vec<u8>, Failure> {
         let endpoint = BaseUrl::parse(NAME, &self.settings.endpoint)?;
         let nonce = random_hex::<16>(NAME)?;
         let query: Vec<(&str, &str)> = query.iter().map(|(name, value)| (*name, value.as_str())).collect();
@@ -138,7 +167,7 @@ impl SmsSender for AliyunSms {
         NAME
     }
 
-    fn send_code(&self, message: &CodeMessage) -> Result<SmsReceipt, Failure> {
+    fn send_code(&self, message: &CodeMessage) -> Result<MessageReceipt, Failure> {
         let started = Instant::now();
         let failure = match self.attempt(message, self.total) {
             Err(failure) => failure,
@@ -150,6 +179,18 @@ impl SmsSender for AliyunSms {
         };
         std::thread::sleep(pause);
         self.attempt(message, self.total.saturating_sub(started.elapsed()))
+    }
+
+    fn delivery(&self, sent: &SentMessage) -> Result<Option<Delivery>, Failure> {
+        let day = shanghai_day(sent.sent_at).ok_or_else(|| Failure::new(FailureKind::Refused, NAME, "date"))?;
+        let query = [
+            ("PhoneNumber", recipient(&sent.phone_number)),
+            ("BizId", sent.provider_id.clone()),
+            ("SendDate", day),
+            ("PageSize", "1".to_owned()),
+            ("CurrentPage", "1".to_owned()),
+        ];
+        Ok(delivery_of(&self.call(DETAILS, &query, self.total)?))
     }
 
     fn probe(&self) -> Result<(), Failure> {
@@ -167,7 +208,24 @@ fn recipient(phone_number: &str) -> String {
     }
 }
 
-fn judge(answer: HttpResponse) -> Result<SmsReceipt, Failure> {
+/// Reads a delivery receipt; `None` if there is none, or it says nothing known.
+fn delivery_of(body: &[u8]) -> Option<Delivery> {
+    let answer: DetailsResponse = serde_json::from_slice(body).ok()?;
+    let message = answer.details.messages.into_iter().next()?;
+    let status = match message.send_status.as_i64().or_else(|| message.send_status.as_str()?.parse().ok())? {
+        1 => DeliveryStatus::Waiting,
+        2 => DeliveryStatus::Failed,
+        3 => DeliveryStatus::Delivered,
+        _ => return None,
+    };
+    Some(Delivery {
+        status,
+        code: message.err_code.as_deref().and_then(clean_code),
+        at: message.receive_date.as_deref().and_then(shanghai_milliseconds),
+    })
+}
+
+fn judge(answer: HttpResponse) -> Result<Vec<u8>, Failure> {
     let status = answer.status;
     let retry_after = acs3::retry_after(answer.header("x-acs-retry-after"));
     let request_id = answer.header("x-acs-request-id").map(str::to_owned);
@@ -181,25 +239,25 @@ fn judge(answer: HttpResponse) -> Result<SmsReceipt, Failure> {
         FailureKind::InvalidResponse => unreadable(),
         _ => failure,
     })?;
-    parse_answer(&body, retry_after)
-        .unwrap_or_else(|| Err(unreadable()))
-        .map_err(|failure| failure.or_request_id(request_id.as_deref()))
+    match parse_answer(&body, retry_after).unwrap_or_else(|| Err(unreadable())) {
+        Ok(()) => Ok(body),
+        Err(failure) => Err(failure.or_request_id(request_id.as_deref())),
+    }
 }
 
 /// Parses a response with HTTP 200; `None` if it has no code.
-fn parse_answer(body: &[u8], retry_after: Option<Duration>) -> Option<Result<SmsReceipt, Failure>> {
+fn parse_answer(body: &[u8], retry_after: Option<Duration>) -> Option<Result<(), Failure>> {
     let outcome = ErrorBody::parse(body);
     let code = outcome.code.as_deref()?;
     if code == "OK" {
-        let provider_id = serde_json::from_slice::<SendSmsResponse>(body).ok().and_then(|answer| answer.provider_id);
-        return Some(Ok(SmsReceipt { provider_id: provider_id.as_deref().and_then(clean_code) }));
+        return Some(Ok(()));
     }
     let kind = kind_of_business_code(code);
     let retry_after = match kind {
         FailureKind::RecipientLimited => retry_after.or_else(|| window_of_limit(body)),
         _ => retry_after,
     };
-    let failure = Failure::new(kind, NAME, outcome.clean_code().unwrap_or_default());
+    let failure = Failure::new(kind, NAME, outcome.clean_code().unwrap_or_default()).with_words(ErrorBody::words(body));
     Some(Err(failure.with_request_id(outcome.request_id.as_deref()).with_retry_after(retry_after)))
 }
 
@@ -221,7 +279,10 @@ fn rejection_of(status: u16, body: &[u8], retry_after: Option<Duration>) -> Fail
         },
     };
     let code = outcome.clean_code().unwrap_or_else(|| format!("http_{status}"));
-    Failure::new(kind, NAME, code).with_request_id(outcome.request_id.as_deref()).with_retry_after(retry_after)
+    Failure::new(kind, NAME, code)
+        .with_request_id(outcome.request_id.as_deref())
+        .with_retry_after(retry_after)
+        .with_words(ErrorBody::words(body))
 }
 
 fn kind_of_business_code(code: &str) -> FailureKind {
@@ -296,10 +357,22 @@ mod tests {
     }
 
     #[test]
-    fn an_accepted_message_has_a_receipt() {
-        let body = r#"{"Code":"OK","Message":"OK","BizId":"9006197469364984^0","RequestId":"R-1"}"#;
-        let receipt = parse_answer(body.as_bytes(), None).unwrap().unwrap();
-        assert_eq!(receipt.provider_id.as_deref(), Some("9006197469364984^0"));
+    fn delivery_receipts_say_what_became_of_a_message() {
+        let of = |detail: &str| {
+            let body =
+                format!(r#"{{"Code":"OK","TotalCount":1,"SmsSendDetailDTOs":{{"SmsSendDetailDTO":[{detail}]}}}}"#);
+            delivery_of(body.as_bytes())
+        };
+        let delivered = r#"{"SendStatus":3,"ErrCode":"DELIVERED","ReceiveDate":"2026-01-15 16:30:00","Content":"123456"}"#;
+        let at = Some(1_768_465_800_000);
+        let delivery = |status, code: Option<&str>, at| Some(Delivery { status, code: code.map(str::to_owned), at });
+        assert_eq!(of(delivered), delivery(DeliveryStatus::Delivered, Some("DELIVERED"), at));
+        let failed = r#"{"SendStatus":"2","ErrCode":"SIGN_BLACK"}"#;
+        assert_eq!(of(failed), delivery(DeliveryStatus::Failed, Some("SIGN_BLACK"), None));
+        assert_eq!(of(r#"{"SendStatus":1}"#), delivery(DeliveryStatus::Waiting, None, None));
+        for unknown in ["", r#"{"SendStatus":9}"#, r#"{"SendStatus":null}"#, "{}"] {
+            assert_eq!(of(unknown), None, "{unknown}");
+        }
     }
 
     #[test]

@@ -4,8 +4,8 @@
 
 use secrecy::ExposeSecret;
 
-use super::{CodeMessage, SmsReceipt, SmsSender};
-use crate::providers::{Failure, LineWriter};
+use super::{CodeMessage, SmsSender};
+use crate::providers::{Failure, LineWriter, MessageReceipt};
 
 /// Prints codes instead of sending them.
 pub struct ConsoleSms {
@@ -24,7 +24,7 @@ impl SmsSender for ConsoleSms {
         "console"
     }
 
-    fn send_code(&self, message: &CodeMessage) -> Result<SmsReceipt, Failure> {
+    fn send_code(&self, message: &CodeMessage) -> Result<MessageReceipt, Failure> {
         let line = format!(
             "SMS to {}: the verification code is {}, valid for {} minutes.",
             message.phone_number,
@@ -32,7 +32,7 @@ impl SmsSender for ConsoleSms {
             message.expires_in_minutes
         );
         (self.write)(&line);
-        Ok(SmsReceipt { provider_id: None })
+        Ok(MessageReceipt::default())
     }
 
     fn probe(&self) -> Result<(), Failure> {

@@ -10,7 +10,8 @@ use std::fmt;
 
 use secrecy::SecretString;
 
-use super::Failure;
+use super::{Failure, MessageReceipt};
+use crate::types::named_enum;
 
 /// Sends verification codes.
 pub trait SmsSender: Send + Sync {
@@ -21,7 +22,12 @@ pub trait SmsSender: Send + Sync {
     ///
     /// Sending cannot be undone or repeated safely. [`Failure::is_certainly_not_accepted`] tells whether the message
     /// was certainly not accepted.
-    fn send_code(&self, message: &CodeMessage) -> Result<SmsReceipt, Failure>;
+    fn send_code(&self, message: &CodeMessage) -> Result<MessageReceipt, Failure>;
+
+    /// Asks what became of an accepted message. Returns `None` if the provider does not know or does not tell.
+    fn delivery(&self, _: &SentMessage) -> Result<Option<Delivery>, Failure> {
+        Ok(None)
+    }
 
     /// Checks, without sending and at no cost, that the provider responds and accepts our key.
     fn probe(&self) -> Result<(), Failure>;
@@ -38,11 +44,35 @@ pub struct CodeMessage {
     pub expires_in_minutes: u32,
 }
 
-/// The provider's confirmation that it accepted a message.
+/// A message that the provider accepted. Has no `Debug`, because it names the recipient.
+pub struct SentMessage {
+    /// The recipient in E.164 form.
+    pub phone_number: String,
+    /// The identifier in the receipt.
+    pub provider_id: String,
+    /// In milliseconds since 1970.
+    pub sent_at: i64,
+}
+
+named_enum! {
+    /// The fate of an accepted message.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum DeliveryStatus {
+        /// The carrier has not reported yet.
+        Waiting = "waiting",
+        Delivered = "delivered",
+        Failed = "failed",
+    }
+}
+
+/// A delivery receipt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SmsReceipt {
-    /// The provider's identifier of the message, if it has one.
-    pub provider_id: Option<String>,
+pub struct Delivery {
+    pub status: DeliveryStatus,
+    /// The carrier's code.
+    pub code: Option<String>,
+    /// The time of the carrier's report, in milliseconds since 1970.
+    pub at: Option<i64>,
 }
 
 impl fmt::Debug for CodeMessage {

@@ -1,6 +1,7 @@
 //! Users, sign-in, devices, profiles, preferences and account deletion.
 
 mod admin_user_data;
+mod code_messages;
 mod old_apps;
 mod personal_data;
 mod v0_auth;

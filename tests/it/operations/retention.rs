@@ -25,6 +25,13 @@ const KEPT: &[(&str, i64, &str, &str)] = &[
         "code_sends where address = 'aged'",
     ),
     (
+        "code_messages",
+        8,
+        "insert into code_messages (address, channel, purpose, asked_at, outcome) \
+         values ('aged', 'sms', 'sign_in', NOW - AGE, 'sent')",
+        "code_messages where address = 'aged'",
+    ),
+    (
         "deactivated_history",
         3,
         "insert into history (user_id, sequence, local_record_id, created_at, updated_at, deactivated_at) \

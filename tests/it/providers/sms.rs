@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use yarrow::providers::sms::aliyun::{AliyunSms, AliyunSmsSettings};
-use yarrow::providers::sms::{CodeMessage, SmsReceipt, SmsSender};
-use yarrow::providers::{Failure, FailureKind};
+use yarrow::providers::sms::{CodeMessage, SmsSender};
+use yarrow::providers::{Failure, FailureKind, MessageReceipt};
 
 use crate::support::fake_provider::{FakeProvider, Reply};
 
@@ -29,12 +29,12 @@ fn message() -> CodeMessage {
     CodeMessage { phone_number: "+8613900000000".into(), code: "012345".into(), expires_in_minutes: 5 }
 }
 
-fn send(provider: &FakeProvider) -> Result<SmsReceipt, Failure> {
+fn send(provider: &FakeProvider) -> Result<MessageReceipt, Failure> {
     send_to(&provider.url())
 }
 
 /// Allows more than the default five seconds, for busy machines.
-fn send_to(url: &str) -> Result<SmsReceipt, Failure> {
+fn send_to(url: &str) -> Result<MessageReceipt, Failure> {
     sender(url, Duration::from_secs(20)).send_code(&message())
 }
 

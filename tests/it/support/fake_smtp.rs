@@ -88,6 +88,8 @@ pub enum Step {
 pub enum SmtpFault {
     /// Rejects with this status.
     Refuse(u16),
+    /// Replies with this text.
+    Say(&'static str),
     /// Closes the connection without a reply.
     HangUp,
     /// Stops responding.
@@ -369,6 +371,7 @@ impl Conversation {
                 // A rejected message keeps the conversation open. A rejected greeting ends it.
                 (step != Step::Greeting && step != Step::Data && step != Step::Message).then_some(())
             }
+            Some((at, SmtpFault::Say(text))) if at == step => self.say(text),
             Some((at, SmtpFault::HangUp)) if at == step => None,
             Some((at, SmtpFault::Silence)) if at == step => {
                 thread::sleep(Duration::from_secs(20));

@@ -83,7 +83,9 @@ fn erase_in(
         email_rewards::park_in(tx, EmailHmac::new(key, email), id)?;
     }
     for address in user.addresses() {
-        codes::erase_in(tx, &AddressHmac::new(key, address.as_str()))?;
+        let recipient = AddressHmac::new(key, address.as_str());
+        codes::erase_in(tx, &recipient)?;
+        codes::messages::erase_in(tx, &recipient)?;
     }
     // Before the records: a session's anonymous snapshot says whether it was interpreted.
     sessions::erase_user_in(tx, home, id)?;

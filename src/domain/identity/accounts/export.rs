@@ -12,7 +12,10 @@ use crate::{
     domain::{
         Each,
         divination::{budget, chat, history, interpretation, sessions},
-        identity::{preferences, tokens, users},
+        identity::{
+            codes::{AddressHmac, messages},
+            preferences, tokens, users,
+        },
         messaging::{feedback, notifications},
         moderation::{shadow_mode, violations},
         money::{
@@ -23,6 +26,7 @@ use crate::{
         operations::network_log,
     },
     error::{Code, Error, Result},
+    keys::ServerKey,
     store::Read,
     types::UserId,
 };
@@ -55,6 +59,7 @@ pub fn export(exports: &Exports, user: UserId, out: &mut dyn Write) -> Result<()
         document.member("exportedAt", &json!(tx.now))?;
         document.member("account", &account_in(tx, user)?)?;
         document.list("devices", |each| tokens::export_in(tx, user, each))?;
+        document.list("codeMessages", |each| code_messages_in(tx, &exports.core.keys, user, each))?;
         document.list("points", |each| ledger::export_in(tx, user, Asset::Point, each))?;
         document.list("coins", |each| ledger::export_in(tx, user, Asset::Coin, each))?;
         document.list("corrections", |each| ledger::export_changes_in(tx, user, each))?;
@@ -74,6 +79,12 @@ pub fn export(exports: &Exports, user: UserId, out: &mut dyn Write) -> Result<()
         document.list("requests", |each| network_log::search::export_in(tx, user, each))?;
         document.end()
     })
+}
+
+fn code_messages_in(tx: &Read<'_>, key: &ServerKey, user: UserId, each: Each<'_>) -> Result<()> {
+    users::find_in(tx, user)?
+        .addresses()
+        .try_for_each(|address| messages::export_in(tx, &AddressHmac::new(key, address.as_str()), each))
 }
 
 fn account_in(tx: &Read<'_>, id: UserId) -> Result<Value> {

@@ -3,11 +3,13 @@
 pub mod send_code;
 pub mod export;
 mod sign_in;
+mod code_messages;
 mod deletion;
 
+pub use code_messages::{CodeMessages, code_messages};
 pub use deletion::{DeletionActor, erase};
 pub use export::export;
-pub use send_code::{CodeRequest, CodeTerms, EMAIL_CODE_DIGITS, SMS_CODE_DIGITS, code_digits, send_code};
+pub use send_code::{CodeRequest, CodeSender, CodeTerms, EMAIL_CODE_DIGITS, SMS_CODE_DIGITS, code_digits, send_code};
 pub use sign_in::{ProvedAddress, SignIn, SignedIn, change_address, sign_in};
 
 use std::sync::Arc;

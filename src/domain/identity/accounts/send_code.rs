@@ -3,6 +3,8 @@
 //! The budgets are reserved before the message is sent. They are released only if the provider certainly did not accept
 //! it and serves nobody: a message that it refuses costs a call, so it costs budget too. Requests for review accounts
 //! send nothing and are otherwise treated like all others, so that nobody tells them.
+//!
+//! Each request leaves a row with its outcome for support.
 
 use std::{
     net::IpAddr,
@@ -20,18 +22,22 @@ use crate::{
     core::Core,
     domain::{
         identity::{
-            codes::{self, AddressHmac, ClientNetworks, NewCode, Purpose},
+            codes::{
+                self, AddressHmac, ClientNetworks, NewCode, Purpose, masking,
+                messages::{self, Channel, Finished, MessageId, Outcome},
+            },
             users::Address,
         },
         messaging::mailer::{MESSAGE_LIMITS, Mailer},
     },
     error::{Code, Error, Result},
     providers::{
-        Failure, FailureKind,
+        Failure, FailureKind, MessageReceipt, ProviderWords,
         breaker::CircuitBreaker,
         email::letter,
         sms::{CodeMessage, SmsSender},
     },
+    store::Write,
     types::{Locale, PhoneNumber, Secret, random_digits},
 };
 
@@ -76,12 +82,12 @@ impl CodeSender {
 struct DeliveryTime(AtomicU64);
 
 impl DeliveryTime {
-    fn measure<E>(&self, deliver: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
+    fn measure<T, E>(&self, deliver: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         let started = Instant::now();
-        deliver()?;
+        let delivered = deliver()?;
         let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.0.store(micros, Ordering::Relaxed);
-        Ok(())
+        Ok(delivered)
     }
 
     fn imitate(&self) {
@@ -124,11 +130,11 @@ pub fn send_code(sender: &CodeSender, request: &CodeRequest) -> Result<CodeTerms
     };
     let is_fixed = fixed.is_some();
     let new_code = new_code(core, request, code.reveal());
-    // Checks the budgets before it acquires a permit, so that a flood does not occupy the permits.
-    core.store.read(|tx| codes::require_budget_in(tx, &config.auth, &new_code.recipient, &new_code.client))?;
-    let _permit = acquire_permit(sender, &request.address, new_code.client.own.clone())?;
+    let channel = channel(&request.address);
+    let record_refusal = |error: &Error| record_refusal(core, &new_code, channel, error);
+    let _permit = admit(sender, request, &new_code).inspect_err(record_refusal)?;
     let reserved = new_code.clone();
-    let reservation = core
+    let (reservation, message) = core
         .store
         .write(move |tx| {
             let reservation = codes::reserve_in(tx, &config.auth, &reserved.recipient, &reserved.client)?;
@@ -137,29 +143,38 @@ pub fn send_code(sender: &CodeSender, request: &CodeRequest) -> Result<CodeTerms
             } else {
                 codes::store_in(tx, &config.auth, &reserved)?;
             }
-            Ok(reservation)
+            Ok((reservation, messages::insert_in(tx, &reserved.recipient, channel, reserved.purpose)?))
         })
-        .wait()?;
-    let delivery_time = match request.address {
-        Address::Phone(_) => &sender.sms_delivery_time,
-        Address::Email(_) => &sender.email_delivery_time,
+        .wait()
+        .inspect_err(record_refusal)?;
+    let delivery_time = match channel {
+        Channel::Sms => &sender.sms_delivery_time,
+        Channel::Email => &sender.email_delivery_time,
     };
     if is_fixed {
         delivery_time.imitate();
+        record_outcome(core, message, finished(Outcome::ReviewAccount));
         return Ok(sent);
     }
-    let Err(failure) = delivery_time.measure(|| deliver(sender, request, &code)) else {
-        sender.metrics.sent.add(1);
-        return Ok(sent);
+    let failure = match delivery_time.measure(|| deliver(sender, request, &code)) {
+        Ok(receipt) => {
+            sender.metrics.sent.add(1);
+            record_outcome(core, message, accepted(sender, request, &code, receipt));
+            return Ok(sent);
+        }
+        Err(failure) => failure,
     };
     tracing::warn!(%failure, "sending a verification code failed");
+    let outcome = failed(request, &code, &failure);
     if !failure.is_certainly_not_accepted() {
+        record_outcome(core, message, outcome);
         return Err(Error::new(Code::ProviderTimeout).caused_by(failure));
     }
     let is_outage = failure.is_outage();
     core.store
         .write(move |tx| {
             codes::delete_if_current_in(tx, &new_code.recipient, new_code.purpose, new_code.hmac)?;
+            messages::finish_in(tx, message, &outcome)?;
             if is_outage { codes::release_in(tx, reservation) } else { Ok(()) }
         })
         .wait()?;
@@ -169,6 +184,93 @@ pub fn send_code(sender: &CodeSender, request: &CodeRequest) -> Result<CodeTerms
     };
     let error = Error::new(code).detail("The message could not be sent. Try again later.");
     Err(error.retry_after(failure.retry_after).caused_by(failure))
+}
+
+/// Checks the budgets, then acquires a permit, so that a flood does not occupy the permits.
+fn admit<'sender>(
+    sender: &'sender CodeSender,
+    request: &CodeRequest,
+    code: &NewCode,
+) -> Result<WaitingPermit<'sender, String>> {
+    let core = &sender.core;
+    core.store.read(|tx| codes::require_budget_in(tx, &core.config.auth, &code.recipient, &code.client))?;
+    acquire_permit(sender, &request.address, code.client.own.clone())
+}
+
+const fn channel(address: &Address) -> Channel {
+    match address {
+        Address::Phone(_) => Channel::Sms,
+        Address::Email(_) => Channel::Email,
+    }
+}
+
+/// Records that a limit or overload refused the request. Other errors are not the requester's.
+fn record_refusal(core: &Core, code: &NewCode, channel: Channel, error: &Error) {
+    let reason = error.code;
+    if !matches!(reason, Code::TooManyRequests | Code::Overloaded) {
+        return;
+    }
+    let (recipient, purpose) = (code.recipient.clone(), code.purpose);
+    // A flood of refusals costs reads and no writes.
+    let recorded = core.store.read(|tx| messages::is_refusal_due_in(tx, &recipient)).and_then(|is_due| {
+        if !is_due {
+            return Ok(());
+        }
+        let record =
+            move |tx: &Write<'_>| messages::record_refusal_in(tx, &recipient, channel, purpose, reason.name());
+        core.store.write(record).wait()
+    });
+    warn_unrecorded(recorded);
+}
+
+/// Records an outcome. The request does not fail if it cannot be recorded, because the message may be on its way.
+fn record_outcome(core: &Core, message: MessageId, finished: Finished) {
+    warn_unrecorded(core.store.write(move |tx| messages::finish_in(tx, message, &finished)).wait());
+}
+
+fn warn_unrecorded(recorded: Result<()>) {
+    if let Err(error) = recorded {
+        tracing::warn!(%error, "the outcome of a request for a verification code could not be recorded");
+    }
+}
+
+/// An outcome without a provider.
+const fn finished(outcome: Outcome) -> Finished {
+    Finished { outcome, provider: None, code: None, receipt: None, words: None }
+}
+
+fn accepted(sender: &CodeSender, request: &CodeRequest, code: &Secret, receipt: MessageReceipt) -> Finished {
+    let provider = match &request.address {
+        Address::Phone(_) => sender.sms.name(),
+        Address::Email(_) => sender.mailer.sender.name(),
+    };
+    let MessageReceipt { provider_id, words } = receipt;
+    Finished { provider: Some(provider), ..told(request, code, Outcome::Sent, provider_id, words.as_ref()) }
+}
+
+fn failed(request: &CodeRequest, code: &Secret, failure: &Failure) -> Finished {
+    let outcome = if failure.is_certainly_not_accepted() { Outcome::NotSent } else { Outcome::Unknown };
+    Finished {
+        provider: Some(failure.provider),
+        code: Some(failure.code.clone()),
+        ..told(request, code, outcome, failure.request_id.clone(), failure.words.as_ref())
+    }
+}
+
+/// An outcome with an identifier and words of the provider that reveal neither the recipient nor the code.
+fn told(
+    request: &CodeRequest,
+    code: &Secret,
+    outcome: Outcome,
+    identifier: Option<String>,
+    words: Option<&ProviderWords>,
+) -> Finished {
+    let address = request.address.as_str();
+    Finished {
+        receipt: identifier.filter(|identifier| masking::is_harmless(identifier, address, code.reveal())),
+        words: words.map(|words| masking::mask(words.reveal(), address)),
+        ..finished(outcome)
+    }
 }
 
 /// Returns the lifetime of a code for this address.
@@ -210,14 +312,14 @@ fn new_code(core: &Core, request: &CodeRequest, code: &str) -> NewCode {
     }
 }
 
-fn deliver(sender: &CodeSender, request: &CodeRequest, code: &Secret) -> Result<(), Failure> {
+fn deliver(sender: &CodeSender, request: &CodeRequest, code: &Secret) -> Result<MessageReceipt, Failure> {
     let core = &sender.core;
     let minutes = lifetime(core, &request.address).as_secs().div_ceil(60);
     let now = || core.clock.now().0;
     match &request.address {
         Address::Phone(number) => {
             let message = text_message(core, number, code, minutes);
-            sender.sms_breaker.run(now, || sender.sms.send_code(&message)).map(drop)
+            sender.sms_breaker.run(now, || sender.sms.send_code(&message))
         }
         Address::Email(email) => {
             let template = match request.purpose {

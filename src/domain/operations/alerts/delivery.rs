@@ -49,8 +49,8 @@ pub(super) fn send(alerts: &Alerts, message: &AlertMessage) -> Vec<DeliveryResul
     }
     for address in &settings.mail_to {
         let letter = letter::plain(address.clone(), Locale::English, &subject(message), &as_text(core, message));
-        let outcome = mailer.breaker.run(|| core.clock.now().0, || mailer.sender.send(&letter)).map_err(Error::from);
-        results.push(DeliveryResult { channel: MAIL, outcome });
+        let sent = mailer.breaker.run(|| core.clock.now().0, || mailer.sender.send(&letter));
+        results.push(DeliveryResult { channel: MAIL, outcome: sent.map(drop).map_err(Error::from) });
     }
     results
 }

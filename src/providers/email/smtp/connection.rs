@@ -12,6 +12,8 @@ use std::{
 
 use rustls::{ClientConfig, ClientConnection, StreamOwned, pki_types::ServerName};
 
+use crate::providers::ProviderWords;
+
 /// Bytes of a whole reply with all its lines. Servers send a few hundred.
 const MAX_REPLY_BYTES: usize = 16 * 1024;
 const BUFFER_BYTES: usize = 1024;
@@ -22,6 +24,14 @@ pub(super) struct Reply {
     pub code: u16,
     /// The text of every line, without code. Not necessarily UTF-8.
     pub lines: Vec<Vec<u8>>,
+}
+
+impl Reply {
+    /// Returns the text of all lines. Bytes that are not UTF-8 become replacement characters.
+    pub(super) fn words(&self) -> Option<ProviderWords> {
+        let lines: Vec<_> = self.lines.iter().map(|line| String::from_utf8_lossy(line)).collect();
+        ProviderWords::new(&lines.join(" "))
+    }
 }
 
 /// The reason why no reply arrived.

@@ -1,0 +1,242 @@
+//! Requests for verification codes with their outcomes: the answer to "the code does not arrive".
+//!
+//! Rows are kept for some days under the HMAC of the address. Providers' words are masked before they are stored.
+//! Refusals are recorded once a minute for each address, and up to a total an hour, because anybody can cause them.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::{AddressHmac, Purpose};
+use crate::{
+    domain::Each,
+    error::Result,
+    providers::sms::{Delivery, DeliveryStatus},
+    store::{Read, Row, Write, sliding_window::HOUR},
+    types::{Timestamp, named_enum},
+};
+
+/// Time between two recorded refusals of an address.
+const REFUSAL_INTERVAL: Duration = Duration::from_secs(60);
+/// Refusals recorded in an hour.
+const REFUSALS_PER_HOUR: u32 = 1_000;
+
+/// Selects the columns that [`message_row`] reads.
+macro_rules! select_messages {
+    ($rest:literal) => {
+        concat!(
+            "select id, channel, purpose, asked_at, outcome, finished_at, provider, code, receipt, words, \
+             delivery, delivery_code, delivery_at from code_messages ",
+            $rest
+        )
+    };
+}
+
+named_enum! {
+    /// The way of a message.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Channel {
+        Sms = "sms",
+        Email = "email",
+    }
+}
+
+named_enum! {
+    /// The outcome of a request for a code.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Outcome {
+        /// The provider has been asked; the server may have stopped before it answered.
+        Asked = "asked",
+        /// The provider accepted the message.
+        Sent = "sent",
+        /// The provider did not accept the message.
+        NotSent = "not_sent",
+        /// The provider may have accepted the message.
+        Unknown = "unknown",
+        /// A limit or overload of this service. The provider was not asked.
+        Refused = "refused",
+        /// The address has a fixed code, so nothing is sent.
+        ReviewAccount = "review_account",
+    }
+}
+
+/// The row of one request.
+#[derive(Clone, Copy, Debug)]
+pub struct MessageId(i64);
+
+/// The outcome of a request, as it is stored.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    pub outcome: Outcome,
+    pub provider: Option<&'static str>,
+    /// The provider's code for a failure.
+    pub code: Option<String>,
+    /// The provider's identifier of the message, or of the failed call.
+    pub receipt: Option<String>,
+    /// Masked.
+    pub words: Option<String>,
+}
+
+/// A stored request.
+#[derive(Clone, Debug)]
+pub struct CodeMessage {
+    pub id: MessageId,
+    pub channel: String,
+    pub purpose: String,
+    pub asked_at: Timestamp,
+    pub outcome: String,
+    pub finished_at: Option<Timestamp>,
+    pub provider: Option<String>,
+    pub code: Option<String>,
+    pub receipt: Option<String>,
+    pub words: Option<String>,
+    pub delivery: Option<StoredDelivery>,
+}
+
+/// A stored delivery receipt.
+#[derive(Clone, Debug)]
+pub struct StoredDelivery {
+    pub status: String,
+    pub code: Option<String>,
+    pub at: Option<Timestamp>,
+}
+
+/// Records a request that the provider is about to be asked for.
+pub fn insert_in(tx: &Write<'_>, recipient: &AddressHmac, channel: Channel, purpose: Purpose) -> Result<MessageId> {
+    tx.one(
+        "insert into code_messages (address, channel, purpose, asked_at, outcome) values (?1, ?2, ?3, ?4, ?5) \
+         returning id",
+        (&recipient.0, channel.name(), purpose.name(), tx.now.0, Outcome::Asked.name()),
+        |row| row.get(0).map(MessageId),
+    )
+}
+
+/// Records the outcome. Does nothing if the row was erased meanwhile.
+pub fn finish_in(tx: &Write<'_>, message: MessageId, finished: &Finished) -> Result<()> {
+    tx.execute(
+        "update code_messages set outcome = ?2, finished_at = ?3, provider = ?4, code = ?5, receipt = ?6, words = ?7 \
+         where id = ?1",
+        (
+            message.0,
+            finished.outcome.name(),
+            tx.now.0,
+            finished.provider,
+            &finished.code,
+            &finished.receipt,
+            &finished.words,
+        ),
+    )
+    .map(drop)
+}
+
+/// Returns true if a refusal would be recorded now.
+pub fn is_refusal_due_in(tx: &Read<'_>, recipient: &AddressHmac) -> Result<bool> {
+    let of_address = "select asked_at from code_messages where outcome = 'refused' and address = ?1 \
+                      order by asked_at desc limit 1";
+    let of_all = "select asked_at from code_messages where outcome = 'refused' order by asked_at desc limit 1 offset ?1";
+    let last: Option<i64> = tx.first(of_address, [&recipient.0], |row| row.get(0))?;
+    let oldest: Option<i64> = tx.first(of_all, [REFUSALS_PER_HOUR - 1], |row| row.get(0))?;
+    let is_over = |at: Option<i64>, time| at.is_none_or(|at| !Timestamp(at).is_near(time, tx.now));
+    Ok(is_over(last, REFUSAL_INTERVAL) && is_over(oldest, HOUR))
+}
+
+/// Records a request that this service refused, unless one was recorded a moment ago.
+pub fn record_refusal_in(
+    tx: &Write<'_>,
+    recipient: &AddressHmac,
+    channel: Channel,
+    purpose: Purpose,
+    code: &str,
+) -> Result<()> {
+    if !is_refusal_due_in(tx, recipient)? {
+        return Ok(());
+    }
+    tx.execute(
+        "insert into code_messages (address, channel, purpose, asked_at, outcome, finished_at, code) \
+         values (?1, ?2, ?3, ?4, ?5, ?4, ?6)",
+        (&recipient.0, channel.name(), purpose.name(), tx.now.0, Outcome::Refused.name(), code),
+    )
+    .map(drop)
+}
+
+/// Returns the last requests for an address, newest first.
+pub fn list_in(tx: &Read<'_>, recipient: &AddressHmac, limit: u32) -> Result<Vec<CodeMessage>> {
+    tx.all(
+        select_messages!("where address = ?1 order by asked_at desc, id desc limit ?2"),
+        (&recipient.0, limit),
+        message_row,
+    )
+}
+
+/// Returns the last messages that a provider accepted and whose fate is not known, newest first.
+pub fn list_undelivered_in(
+    tx: &Read<'_>,
+    recipient: &AddressHmac,
+    provider: &str,
+    limit: u32,
+) -> Result<Vec<CodeMessage>> {
+    tx.all(
+        select_messages!(
+            "where address = ?1 and provider = ?2 and outcome = 'sent' and receipt is not null \
+             and (delivery is null or delivery = 'waiting') order by asked_at desc, id desc limit ?3"
+        ),
+        (&recipient.0, provider, limit),
+        message_row,
+    )
+}
+
+/// Stores a delivery receipt.
+pub fn store_delivery_in(tx: &Write<'_>, message: MessageId, delivery: &Delivery) -> Result<()> {
+    let Delivery { status, code, at } = delivery;
+    tx.execute(
+        "update code_messages set delivery = ?2, delivery_code = ?3, delivery_at = ?4 where id = ?1",
+        (message.0, DeliveryStatus::name(*status), code, at),
+    )
+    .map(drop)
+}
+
+/// Passes all requests for an address, for an export.
+pub fn export_in(tx: &Read<'_>, recipient: &AddressHmac, each: Each<'_>) -> Result<()> {
+    let sql = select_messages!("where address = ?1 order by asked_at, id");
+    tx.each(sql, [&recipient.0], |row| {
+        let message = message_row(row)?;
+        let delivery = message.delivery.map(|found| json!({ "status": found.status, "code": found.code, "at": found.at }));
+        each(json!({
+            "channel": message.channel, "purpose": message.purpose, "askedAt": message.asked_at,
+            "outcome": message.outcome, "finishedAt": message.finished_at, "provider": message.provider,
+            "code": message.code, "receipt": message.receipt, "words": message.words, "delivery": delivery,
+        }))
+    })
+}
+
+/// Deletes the requests for an address.
+pub fn erase_in(tx: &Write<'_>, recipient: &AddressHmac) -> Result<()> {
+    tx.execute("delete from code_messages where address = ?1", [&recipient.0]).map(drop)
+}
+
+/// Deletes up to `limit` requests older than `age`.
+pub fn delete_older_in(tx: &Write<'_>, age: Duration, limit: u32) -> Result<usize> {
+    tx.execute(
+        "delete from code_messages where id in \
+         (select id from code_messages where asked_at <= ?1 order by asked_at limit ?2)",
+        (tx.now.minus(age).0, limit),
+    )
+}
+
+fn message_row(row: &Row<'_>) -> rusqlite::Result<CodeMessage> {
+    let delivery: Option<String> = row.get(10)?;
+    let (delivery_code, delivery_at) = (row.get(11)?, row.get::<Option<i64>>(12)?.map(Timestamp));
+    Ok(CodeMessage {
+        id: MessageId(row.get(0)?),
+        channel: row.get(1)?,
+        purpose: row.get(2)?,
+        asked_at: Timestamp(row.get(3)?),
+        outcome: row.get(4)?,
+        finished_at: row.get::<Option<i64>>(5)?.map(Timestamp),
+        provider: row.get(6)?,
+        code: row.get(7)?,
+        receipt: row.get(8)?,
+        words: row.get(9)?,
+        delivery: delivery.map(|status| StoredDelivery { status, code: delivery_code, at: delivery_at }),
+    })
+}
