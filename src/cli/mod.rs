@@ -51,7 +51,9 @@ use self::{
     audit_trail::{cli_authority, record_audit, record_audit_start},
     commands::{Commands, help_template},
     logging::start_logging,
-    options::{Common, PageArgs, RangeArgs, find_address, find_user, find_user_id, parse_adjustment, parse_reason, parse_time},
+    options::{
+        Common, PageArgs, RangeArgs, find_address, find_user, find_user_id, parse_adjustment, parse_reason, parse_time,
+    },
     output::{check, http_rows, name_missing, page_json, with_detail},
     progress::progress_bar,
     table::{key_values, or_empty, row, table},

@@ -9,8 +9,8 @@ use axum::{Router, routing::on_service};
 
 use super::{
     admin::{
-        self, audit, code_messages, data_cleanup, network_logs, payments, sensitive_word_migration, sensitive_words, session,
-        user_data, violations,
+        self, audit, code_messages, data_cleanup, network_logs, payments, sensitive_word_migration, sensitive_words,
+        session, user_data, violations,
     },
     endpoint::{Area, Endpoint, delete, get, patch, post, put},
     endpoint_service::{BodyLimit, EndpointService, EndpointSpec, reject},

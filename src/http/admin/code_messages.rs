@@ -108,8 +108,7 @@ impl From<CodeMessages> for CodeMessageList {
 
 pub async fn list(context: RequestContext, of: OfAddress) -> Result<Json<CodeMessageList>> {
     let OfAddress { phone_number, email, user_id } = of;
-    let mut addresses: Vec<_> =
-        phone_number.map(Address::Phone).into_iter().chain(email.map(Address::Email)).collect();
+    let mut addresses: Vec<_> = phone_number.map(Address::Phone).into_iter().chain(email.map(Address::Email)).collect();
     if addresses.is_empty() && user_id.is_none() {
         return Err(Error::field("phoneNumber", Fault::new(FieldCode::Required, "or `email` or `userId` is required")));
     }

@@ -341,9 +341,8 @@ fn of_reply(kind: FailureKind, reply: &Reply) -> Failure {
 fn identifier_in(text: &str) -> Option<String> {
     let is_part = |character: char| character.is_ascii_alphanumeric() || "-_.^".contains(character);
     let words = text.split(|character| !is_part(character)).map(|word| word.trim_matches(['-', '.']));
-    let looks_like_one = |word: &&str| {
-        word.len() >= SHORTEST_IDENTIFIER && word.contains(|character: char| character.is_ascii_digit())
-    };
+    let looks_like_one =
+        |word: &&str| word.len() >= SHORTEST_IDENTIFIER && word.contains(|character: char| character.is_ascii_digit());
     words.filter(looks_like_one).max_by_key(|word| word.len()).and_then(clean_code)
 }
 

@@ -12,7 +12,6 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::callback::CallbackReader;
-use crate::providers::shanghai_time::shanghai_milliseconds;
 use super::order_string::Merchant;
 use super::signing::{Signer, Verifier};
 use super::{
@@ -21,6 +20,7 @@ use super::{
 };
 use crate::providers::client::{Client, Limits, Post};
 use crate::providers::rsa::{PrivateKey, PublicKey};
+use crate::providers::shanghai_time::shanghai_milliseconds;
 use crate::providers::{Failure, FailureKind, WallClock};
 
 use answer::{AlipayResponse, ResponseFault};

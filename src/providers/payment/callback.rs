@@ -9,10 +9,10 @@
 
 use std::fmt;
 
-use crate::providers::shanghai_time::shanghai_milliseconds;
 use super::form::{self, FormFault, FormField};
 use super::signing::Verifier;
 use super::{Fen, PaymentCallback, RefundResult, Trade, TradeStatus};
+use crate::providers::shanghai_time::shanghai_milliseconds;
 
 /// Larger bodies are not read.
 pub const MAX_CALLBACK_BYTES: usize = 16 * 1024;

@@ -5,9 +5,9 @@
 
 use serde::Serialize;
 
-use crate::providers::shanghai_time::shanghai_text;
 use super::signing::Signer;
 use super::{Fen, OrderRequest, form, is_number};
+use crate::providers::shanghai_time::shanghai_text;
 use crate::providers::{Failure, FailureKind};
 
 /// Our identity at the provider, which signs requests.

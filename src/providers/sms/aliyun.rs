@@ -113,7 +113,8 @@ impl AliyunSms {
             ("TemplateParam", parameter),
         ];
         let accepted = self.call(ACTION, &query, total)?;
-        let provider_id = serde_json::from_slice::<SendSmsResponse>(&accepted).ok().and_then(|answer| answer.provider_id);
+        let provider_id =
+            serde_json::from_slice::<SendSmsResponse>(&accepted).ok().and_then(|answer| answer.provider_id);
         Ok(MessageReceipt {
             provider_id: provider_id.as_deref().and_then(clean_code),
             words: ErrorBody::words(&accepted),
@@ -363,7 +364,8 @@ mod tests {
                 format!(r#"{{"Code":"OK","TotalCount":1,"SmsSendDetailDTOs":{{"SmsSendDetailDTO":[{detail}]}}}}"#);
             delivery_of(body.as_bytes())
         };
-        let delivered = r#"{"SendStatus":3,"ErrCode":"DELIVERED","ReceiveDate":"2026-01-15 16:30:00","Content":"123456"}"#;
+        let delivered =
+            r#"{"SendStatus":3,"ErrCode":"DELIVERED","ReceiveDate":"2026-01-15 16:30:00","Content":"123456"}"#;
         let at = Some(1_768_465_800_000);
         let delivery = |status, code: Option<&str>, at| Some(Delivery { status, code: code.map(str::to_owned), at });
         assert_eq!(of(delivered), delivery(DeliveryStatus::Delivered, Some("DELIVERED"), at));

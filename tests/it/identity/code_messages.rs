@@ -76,24 +76,29 @@ fn a_sent_code_has_a_receipt_and_a_delivery() {
     let delivery = json!({ "status": "delivered", "code": "DELIVERED", "at": "2026-01-15T08:30:00.000Z" });
     assert_eq!(
         told(row),
-        [
-            &json!("sent"),
-            &json!("aliyun"),
-            &Value::Null,
-            &json!("900619746936498440^0"),
-            &json!("OK"),
-            &delivery
-        ]
+        [&json!("sent"), &json!("aliyun"), &Value::Null, &json!("900619746936498440^0"), &json!("OK"), &delivery]
     );
     assert_eq!((&row["channel"], &row["purpose"]), (&json!("sms"), &json!("sign_in")));
     assert_eq!(found["deliveryError"], Value::Null);
     // A final receipt is asked for once.
     let requests = provider.requests();
     assert_eq!(requests.len(), 2, "one message and one question");
-    let day: String = row["askedAt"].as_str().unwrap().parse::<jiff::Timestamp>().unwrap().in_tz("Asia/Shanghai").unwrap().strftime("%Y%m%d").to_string();
-    for (name, value) in
-        [("PhoneNumber", PHONE), ("BizId", "900619746936498440^0"), ("SendDate", &day), ("PageSize", "1"), ("CurrentPage", "1")]
-    {
+    let day: String = row["askedAt"]
+        .as_str()
+        .unwrap()
+        .parse::<jiff::Timestamp>()
+        .unwrap()
+        .in_tz("Asia/Shanghai")
+        .unwrap()
+        .strftime("%Y%m%d")
+        .to_string();
+    for (name, value) in [
+        ("PhoneNumber", PHONE),
+        ("BizId", "900619746936498440^0"),
+        ("SendDate", &day),
+        ("PageSize", "1"),
+        ("CurrentPage", "1"),
+    ] {
         assert_eq!(requests[1].parameter(name).as_deref(), Some(value), "{name}");
     }
     requests[1].check_acs3("id", "secret").unwrap();
@@ -118,7 +123,8 @@ fn a_sent_code_has_a_receipt_and_a_delivery() {
     assert_eq!((shown.len(), &shown[0]["delivery"]["status"], &shown[1]), (2, &json!("delivered"), row));
     let by_id = server.command(&["users", "code-messages", user["userId"].as_str().unwrap()]).expect(0).json();
     assert_eq!(&by_id["items"], &page["codes"]["messages"]);
-    let printed = Binary::command().args(["users", "show", PHONE, "--data-dir"]).arg(server.directory()).output().unwrap();
+    let printed =
+        Binary::command().args(["users", "show", PHONE, "--data-dir"]).arg(server.directory()).output().unwrap();
     let printed = String::from_utf8(printed.stdout).unwrap();
     assert!(printed.contains("Code messages") && printed.contains("delivered (DELIVERED)"), "{printed}");
 }
@@ -155,17 +161,21 @@ fn providers_words_are_kept_and_reveal_neither_recipient_nor_code() {
     ask(&server).expect_problem(503, "provider_unavailable");
     let row = messages(&server, &server.api_key("support"), "phoneNumber", PHONE)["items"][0].clone();
     let [outcome, by, code, receipt, words, _] = told(&row);
-    assert_eq!([outcome, by, code, receipt].map(|told| told.as_str().unwrap()), [
-        "not_sent",
-        "aliyun",
-        "isv.MOBILE_NUMBER_ILLEGAL",
-        "R-1"
-    ]);
+    assert_eq!(
+        [outcome, by, code, receipt].map(|told| told.as_str().unwrap()),
+        ["not_sent", "aliyun", "isv.MOBILE_NUMBER_ILLEGAL", "R-1"]
+    );
     assert_eq!(words, r#"号码无效 Some("***") Some("{\"code\":\"***\"}") ***"#);
 
     for (said, expected) in [
-        ("550 5.1.1 <li.ming@reeds.example>: no mailbox LI.MING at reeds.example", ["not_sent", "smtp_550", "5.1.1 *** no mailbox *** at ***"]),
-        ("450-4.7.1 try again\r\n450 4.7.1 later, li.ming", ["not_sent", "smtp_450", "4.7.1 try again 4.7.1 later, ***"]),
+        (
+            "550 5.1.1 <li.ming@reeds.example>: no mailbox LI.MING at reeds.example",
+            ["not_sent", "smtp_550", "5.1.1 *** no mailbox *** at ***"],
+        ),
+        (
+            "450-4.7.1 try again\r\n450 4.7.1 later, li.ming",
+            ["not_sent", "smtp_450", "4.7.1 try again 4.7.1 later, ***"],
+        ),
     ] {
         let trouble = Some((Step::Recipient, SmtpFault::Say(said)));
         let mail_server = FakeSmtpServer::offering(Offer { trouble, ..Offer::default() });
@@ -175,7 +185,8 @@ fn providers_words_are_kept_and_reveal_neither_recipient_nor_code() {
         assert_eq!(["outcome", "code", "words"].map(|name| row[name].as_str().unwrap()), expected);
         assert_eq!(row["channel"], "email");
     }
-    let queued = Some((Step::Message, SmtpFault::Say("250 2.0.0 Ok: queued as 4XyZ0b5cQzz9 for li.ming@reeds.example")));
+    let queued =
+        Some((Step::Message, SmtpFault::Say("250 2.0.0 Ok: queued as 4XyZ0b5cQzz9 for li.ming@reeds.example")));
     let mail_server = FakeSmtpServer::offering(Offer { trouble: queued, ..Offer::default() });
     let server = by_smtp(&mail_server).start();
     ask_by_email(&server).expect(200);
@@ -233,7 +244,8 @@ fn requests_of_an_address_are_exported_and_erased_with_its_account() {
     let exported = server.get("/api/v1/account/export").by(&user).send().expect(200).json();
     let exported = exported["codeMessages"].as_array().unwrap();
     assert_eq!((exported.len(), &exported[0]["outcome"]), (1, &json!("sent")));
-    let dump = server.value::<String>("select group_concat(json_array(address, receipt, words, code)) from code_messages");
+    let dump =
+        server.value::<String>("select group_concat(json_array(address, receipt, words, code)) from code_messages");
     assert!(!dump.contains(PHONE), "{dump}");
     server.delete("/api/v1/account").by(&user).send().expect(204);
     assert_eq!(server.value::<i64>("select count(*) from code_messages"), 1);

@@ -216,8 +216,7 @@ fn record_refusal(core: &Core, code: &NewCode, channel: Channel, error: &Error) 
         if !is_due {
             return Ok(());
         }
-        let record =
-            move |tx: &Write<'_>| messages::record_refusal_in(tx, &recipient, channel, purpose, reason.name());
+        let record = move |tx: &Write<'_>| messages::record_refusal_in(tx, &recipient, channel, purpose, reason.name());
         core.store.write(record).wait()
     });
     warn_unrecorded(recorded);

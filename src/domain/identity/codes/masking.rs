@@ -68,7 +68,11 @@ fn mask_numbers(text: &str) -> String {
                 end += gap;
             }
         }
-        if digits > LONGEST_NUMBER { masked.push_str(MASK) } else { masked.extend(&characters[start..end]) }
+        if digits > LONGEST_NUMBER {
+            masked.push_str(MASK)
+        } else {
+            masked.extend(&characters[start..end])
+        }
         index = end;
     }
     masked
@@ -86,7 +90,9 @@ mod tests {
 
     #[test]
     fn numbers_are_masked_in_any_spelling() {
-        for number in ["13800138000", "+86 138-0013-8000", "138****8000", "１３８００１３８０００", "1 2 3 4 5 6", "2468"] {
+        for number in
+            ["13800138000", "+86 138-0013-8000", "138****8000", "１３８００１３８０００", "1 2 3 4 5 6", "2468"]
+        {
             assert!(!mask(&format!("[{number}] refused"), "13800138000").contains(['0', '4', '８']), "{number}");
         }
         assert_eq!(mask("触发分钟级流控Permits:1", "13800138000"), "触发分钟级流控Permits:1");

@@ -133,7 +133,8 @@ pub fn finish_in(tx: &Write<'_>, message: MessageId, finished: &Finished) -> Res
 pub fn is_refusal_due_in(tx: &Read<'_>, recipient: &AddressHmac) -> Result<bool> {
     let of_address = "select asked_at from code_messages where outcome = 'refused' and address = ?1 \
                       order by asked_at desc limit 1";
-    let of_all = "select asked_at from code_messages where outcome = 'refused' order by asked_at desc limit 1 offset ?1";
+    let of_all =
+        "select asked_at from code_messages where outcome = 'refused' order by asked_at desc limit 1 offset ?1";
     let last: Option<i64> = tx.first(of_address, [&recipient.0], |row| row.get(0))?;
     let oldest: Option<i64> = tx.first(of_all, [REFUSALS_PER_HOUR - 1], |row| row.get(0))?;
     let is_over = |at: Option<i64>, time| at.is_none_or(|at| !Timestamp(at).is_near(time, tx.now));
@@ -200,7 +201,8 @@ pub fn export_in(tx: &Read<'_>, recipient: &AddressHmac, each: Each<'_>) -> Resu
     let sql = select_messages!("where address = ?1 order by asked_at, id");
     tx.each(sql, [&recipient.0], |row| {
         let message = message_row(row)?;
-        let delivery = message.delivery.map(|found| json!({ "status": found.status, "code": found.code, "at": found.at }));
+        let delivery =
+            message.delivery.map(|found| json!({ "status": found.status, "code": found.code, "at": found.at }));
         each(json!({
             "channel": message.channel, "purpose": message.purpose, "askedAt": message.asked_at,
             "outcome": message.outcome, "finishedAt": message.finished_at, "provider": message.provider,

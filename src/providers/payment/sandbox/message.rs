@@ -2,9 +2,9 @@
 
 use super::trade::SandboxTrade;
 use super::{APP_ID, SELLER_ID};
-use crate::providers::shanghai_time::shanghai_text;
 use crate::providers::payment::form;
 use crate::providers::payment::order_string::{Merchant, OrderParameter};
+use crate::providers::shanghai_time::shanghai_text;
 
 /// Returns the signed form body about the current state of a trade; `None` if a time is out of range or signing fails.
 pub(super) fn about(trade: &SandboxTrade, merchant: &Merchant, now: i64) -> Option<String> {

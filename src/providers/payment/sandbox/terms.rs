@@ -3,9 +3,9 @@
 use serde::Deserialize;
 
 use crate::providers::payment::Fen;
-use crate::providers::shanghai_time::shanghai_milliseconds;
 use crate::providers::payment::form::{self, FormField};
 use crate::providers::payment::signing::Verifier;
+use crate::providers::shanghai_time::shanghai_milliseconds;
 
 /// The terms under which an order can be paid.
 #[derive(Debug, Clone, PartialEq, Eq)]
