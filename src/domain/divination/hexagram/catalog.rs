@@ -256,7 +256,7 @@ static NUMBER_BY_BITS: [u8; 64] = places_by_bits(HEXAGRAM_BITS_BY_ROW, 1);
 static LINE_MEANINGS: [[&str; 4]; 12] = line_meanings();
 
 /// In every table the English cell follows the Chinese one.
-const fn offset(locale: Locale) -> usize {
+pub(super) const fn offset(locale: Locale) -> usize {
     match locale {
         Locale::Chinese => 0,
         Locale::English => 1,

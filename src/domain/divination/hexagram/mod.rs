@@ -7,6 +7,7 @@
 mod cast;
 mod casting;
 mod catalog;
+mod classics;
 mod description;
 mod line;
 mod reading;
@@ -15,6 +16,7 @@ mod table;
 pub use cast::Cast;
 pub use casting::{three_coins, yarrow_stalks};
 pub use catalog::{Hexagram, Trigram};
+pub use classics::{ClassicalText, LineClassic};
 pub use line::{Line, Lines, LinesError, UnknownLine};
 pub use reading::{
     Conflict, Content, Evidence, Facts, HexagramRole, LARGEST_DATA_BYTES, LineOrder, NameForm, ReadingFault, Winner,
