@@ -118,6 +118,7 @@ fn disputed_readings_are_those_of_the_edition() {
     assert!(line(47, 2).text().simplified.contains("利用享祀"));
     assert!(line(49, 2).text().simplified.starts_with("巳日乃革之"));
     assert!(line(29, 4).image().simplified.ends_with("刚柔际也。"));
+    assert!(line(48, 5).text().traditional.starts_with("井冽，"));
     assert_eq!(line(43, 2).image().simplified, "有戎勿恤，得中道也。");
     assert!(hexagram(23).classical_image().simplified.starts_with("山附于地，剥，"));
     assert!(hexagram(1).classical_commentary().simplified.contains("保合大和，"));
