@@ -32,6 +32,7 @@ mod numbered_page;
 mod openapi;
 mod params;
 mod precompressed;
+mod public_content;
 mod redirect;
 pub mod reply;
 mod request_context;

@@ -18,7 +18,7 @@ use super::{
     state::HttpState,
     system,
     v0::{self, auth, coin, content_moderation, divination, divination_history, feedback, llm, payment, user, version},
-    v1::{self, account, invite, points, sessions},
+    v1::{self, account, hexagrams::HexagramPages, invite, points, sessions},
 };
 #[allow(clippy::enum_glob_use, reason = "the table uses most codes")]
 use crate::error::{Code::*, Result};
@@ -189,7 +189,13 @@ fn identity() -> Vec<Endpoint> {
 }
 
 fn divination() -> Vec<Endpoint> {
+    let hexagrams = HexagramPages::default();
     vec![
+        get("/api/v1/hexagrams", Anyone, hexagrams.list())
+            .summary("Lists the sixty-four hexagrams with their judgements."),
+        get("/api/v1/hexagrams/{number}", Anyone, hexagrams.texts())
+            .summary("Returns a hexagram with all its classical texts.")
+            .errors(&[NotFound]),
         post("/api/v1/sessions", OwnUser, sessions::cast)
             .summary("Casts a hexagram for a question and spends the points for it.")
             .creates()

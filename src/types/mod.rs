@@ -57,7 +57,7 @@ impl std::fmt::Display for UserId {
 
 named_enum! {
     /// The languages the service speaks to its users, by their two-letter codes.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum Locale {
         Chinese = "zh",
         English = "en",

@@ -138,6 +138,8 @@ const EXPECTED: &[(&str, Access)] = &[
     ("GET /api/v1/points/ledger", OwnUser),
     ("GET /api/v1/invite", OwnUser),
     ("POST /api/v1/invite/redeem", OwnUser),
+    ("GET /api/v1/hexagrams", Anyone),
+    ("GET /api/v1/hexagrams/{number}", Anyone),
     ("POST /api/v1/sessions", OwnUser),
     ("GET /api/v1/sessions", OwnUser),
     ("GET /api/v1/sessions/{id}", OwnUser),

@@ -144,7 +144,7 @@ fn path_of(operation: &Operation, life: &FullUser) -> String {
         _ => "1",
     };
     let path = operation.path.replace("{id}", id).replace("{orderNo}", &life.order).replace("{traceId}", &life.trace);
-    let path = path.replace("{clientIp}", "127.0.0.1").replace("{file}", "swagger-ui.css");
+    let path = path.replace("{clientIp}", "127.0.0.1").replace("{file}", "swagger-ui.css").replace("{number}", "3");
     path.replace("{userId}", &life.user.user_id).replace("{phoneNumber}", &life.user.phone_number)
 }
 

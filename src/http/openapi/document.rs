@@ -182,7 +182,8 @@ fn responses(endpoint: &Endpoint, components: &Map<String, Value>) -> Value {
     let mut responses = Map::new();
     let reply = endpoint.reply();
     for (status, meaning) in &reply.statuses {
-        let mut contents = reply.contents.iter().map(|(content_type, schema)| {
+        let has_content = *status != StatusCode::NOT_MODIFIED;
+        let mut contents = reply.contents.iter().filter(|_| has_content).map(|(content_type, schema)| {
             let mut content = json!({ "schema": schema });
             if *content_type == "application/json" {
                 content["example"] = example_of(schema, components, Members::All);

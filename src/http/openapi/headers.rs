@@ -23,7 +23,13 @@ impl Header {
         "How to send a token.",
         "Bearer realm=\"yarrow\", error_description=\"Send the token as Authorization: Bearer <token>.\"",
     );
-    pub const CACHE_CONTROL: Self = Self::new("Cache-Control", "The response must not be cached.", "no-store");
+    pub const CACHE_CONTROL: Self =
+        Self::new("Cache-Control", "`no-store`, or for public data how long it may be cached.", "no-store");
+    pub const ETAG: Self = Self::new(
+        "ETag",
+        "The version of the response, for `If-None-Match`.",
+        "W/\"5d41402abc4b2a76b9719d911017c592\"",
+    );
     pub const CONTENT_DISPOSITION: Self =
         Self::new("Content-Disposition", "The suggested file name.", "attachment; filename=\"account.json\"");
     pub const CONTENT_SECURITY_POLICY: Self =
@@ -40,11 +46,12 @@ impl Header {
         )
     };
 
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::REQUEST_ID,
         Self::RETRY_AFTER,
         Self::WWW_AUTHENTICATE,
         Self::CACHE_CONTROL,
+        Self::ETAG,
         Self::CONTENT_DISPOSITION,
         Self::CONTENT_SECURITY_POLICY,
         Self::CONTENT_TYPE_OPTIONS,

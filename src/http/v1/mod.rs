@@ -4,6 +4,7 @@
 
 pub mod account;
 pub mod auth;
+pub mod hexagrams;
 pub mod invite;
 pub mod points;
 pub mod sessions;

@@ -12,7 +12,7 @@ use crate::{
     config::Limits,
     domain::{
         divination::{
-            hexagram::{self, Cast, Line, Lines},
+            hexagram::{Cast, Line, Lines},
             sessions::{
                 self, Casting, Method, NewSession, SessionDraft,
                 interpretation::{self, Preparation},
@@ -30,6 +30,7 @@ use crate::{
         reply::{Json, NoContent, Replayable},
         request_context::RequestContext,
         sse::JsonOrStream,
+        v1::hexagrams::HexagramShown,
     },
     types::{Cursor, TimeInput, TimeZone, Timestamp, clean},
 };
@@ -122,44 +123,6 @@ pub struct SessionHexagrams {
     nuclear: HexagramShown,
 }
 
-/// One of the sixty-four.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = Hexagram)]
-pub struct HexagramShown {
-    /// In the order of King Wen, 1 to 64.
-    #[schema(example = 3)]
-    number: u8,
-    #[schema(example = "䷂")]
-    sign: &'static str,
-    #[schema(example = "屯")]
-    chinese_name: &'static str,
-    /// Including its trigrams.
-    #[schema(example = "水雷屯")]
-    chinese_full_name: &'static str,
-    #[schema(example = "zhūn")]
-    pinyin: &'static str,
-    #[schema(example = "Difficulty at the Beginning")]
-    english_name: &'static str,
-    upper: TrigramShown,
-    lower: TrigramShown,
-}
-
-/// One of the eight.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = Trigram)]
-pub struct TrigramShown {
-    #[schema(example = "☵")]
-    sign: &'static str,
-    #[schema(example = "坎")]
-    chinese_name: &'static str,
-    #[schema(example = "kǎn")]
-    pinyin: &'static str,
-    #[schema(example = "The Abysmal")]
-    english_name: &'static str,
-}
-
 impl From<&sessions::Session> for SessionResponse {
     fn from(session: &sessions::Session) -> Self {
         Self {
@@ -187,32 +150,6 @@ impl From<Cast> for SessionHexagrams {
             changing: cast.changing(),
             relating: cast.relating().map(Into::into),
             nuclear: cast.nuclear().into(),
-        }
-    }
-}
-
-impl From<hexagram::Hexagram> for HexagramShown {
-    fn from(hexagram: hexagram::Hexagram) -> Self {
-        Self {
-            number: hexagram.number(),
-            sign: hexagram.sign(),
-            chinese_name: hexagram.chinese_name(),
-            chinese_full_name: hexagram.chinese_full_name(),
-            pinyin: hexagram.pinyin(),
-            english_name: hexagram.english_name(),
-            upper: hexagram.upper().into(),
-            lower: hexagram.lower().into(),
-        }
-    }
-}
-
-impl From<hexagram::Trigram> for TrigramShown {
-    fn from(trigram: hexagram::Trigram) -> Self {
-        Self {
-            sign: trigram.sign(),
-            chinese_name: trigram.chinese_name(),
-            pinyin: trigram.pinyin(),
-            english_name: trigram.english_name(),
         }
     }
 }
