@@ -295,7 +295,7 @@ fn a_notification_sent_a_hundred_times_credits_once() {
     let server = Setup::default().with_published_keys().start();
     let user = server.sign_in(PHONE);
     server.insert_published_order(&user);
-    let form = alipay::notification("valid_trade_success");
+    let form = alipay::callback_form("valid_trade_success");
     let content_type = Some("application/x-www-form-urlencoded; charset=utf-8");
     let notify = |_| server.post("/payment/notify").bytes(content_type, form.clone().into_bytes());
     let (counted, responses) = statuses(notify);

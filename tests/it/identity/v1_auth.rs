@@ -184,7 +184,7 @@ fn review_accounts_use_their_fixed_code_and_get_no_message() {
 }
 
 #[test]
-fn refreshes_and_revokes_tokens_like_the_old_api() {
+fn refreshes_and_revokes_tokens_like_the_first_generation() {
     let server = Setup::default().start();
     let user = server.sign_in_by_email(EMAIL);
     let refreshed = server.post("/api/v1/auth/refresh").by(&user).send().expect(200).json();

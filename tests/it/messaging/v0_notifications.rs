@@ -1,4 +1,4 @@
-//! `/notifications` of the old API: access. The inbox tests cover its contents.
+//! `/notifications` of the first API generation: access. The inbox tests cover its contents.
 
 use crate::support::Setup;
 

@@ -461,7 +461,7 @@ fn disabled_kinds_are_neither_shown_nor_counted() {
 }
 
 #[test]
-fn the_old_api_shows_broadcasts_without_a_token() {
+fn the_first_generation_shows_broadcasts_without_a_token() {
     let fixture = Fixture::new();
     let latest = || fixture.server.get("/notifications/latest");
     let all = || fixture.server.get("/notifications/all");

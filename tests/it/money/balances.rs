@@ -159,7 +159,7 @@ fn verified_payments_and_priced_bonuses_raise_a_balance() {
     let code: String = fixture.server.value("select code from invite_codes");
     let other: i64 = fixture.server.value("select user_id from invite_codes");
     let notify = format!("http://{}/payment/notify", fixture.server.address());
-    // A signed payment notification from the provider.
+    // A signed payment callback from the provider.
     let pay = ["payments", "sandbox-pay", &fixture.order_no, "--deliver-to", &notify];
     assert_eq!(fixture.server.command(&pay).expect(0).json()["answer"], "success");
     fixture.server.command(&pay).expect(0);

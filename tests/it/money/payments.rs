@@ -32,7 +32,7 @@ fn report(server: &Server, exit_code: i32) -> Value {
 }
 
 #[test]
-fn credits_a_payment_notified_over_http() {
+fn credits_a_payment_by_callback_over_http() {
     let server = Setup::default().start();
     let user = server.sign_in(OWN);
     let order_no = order(&server, &user);
@@ -213,7 +213,7 @@ fn an_administrator_credits_an_order_under_review() {
 }
 
 #[test]
-fn replays_a_stored_notification() {
+fn replays_a_stored_callback() {
     let server = Setup::default().start();
     let (user, key) = (server.sign_in(OWN), server.api_key("shop"));
     let order_no = paid_order(&server, &user);
@@ -231,7 +231,7 @@ fn replays_a_stored_notification() {
 }
 
 #[test]
-fn limits_the_number_of_stored_unsigned_notifications() {
+fn limits_the_number_of_stored_unsigned_callbacks() {
     let server = Setup::default().with("PAYMENT_REFUSED_CALLBACKS", 5).start();
     for number in 0..20 {
         assert_eq!(server.notify(&format!("out_trade_no={number}")), "fail");

@@ -1,4 +1,4 @@
-//! `/payment`: orders, provider notifications and payment reports of users.
+//! `/payment`: orders, callbacks of the provider and payment reports of users.
 
 use std::sync::Barrier;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     Caller, CommandOutput, Server, Setup,
-    alipay::{PUBLISHED_ORDER, notification, published},
+    alipay::{PUBLISHED_ORDER, callback_form, published},
     eventually,
     fake_provider::{FakeProvider, Reply},
 };
@@ -99,7 +99,7 @@ fn sells_the_configured_packages() {
 }
 
 #[test]
-fn notifications_go_to_the_public_url() {
+fn callbacks_go_to_the_public_url() {
     let server = Setup::default()
         .with_published_keys()
         .with("PAYMENT_NOTIFY_URL", "")
@@ -138,7 +138,7 @@ fn the_sandbox_is_off_with_a_real_gateway() {
 }
 
 #[test]
-fn every_published_notification_has_the_expected_effect() {
+fn every_published_callback_has_the_expected_effect() {
     let published = published();
     for (name, message) in published["alipay"]["notify"].as_object().unwrap() {
         let server = Setup::default().with_published_keys().start();
@@ -170,11 +170,11 @@ fn every_published_notification_has_the_expected_effect() {
 }
 
 #[test]
-fn a_notification_with_one_changed_field_never_credits() {
+fn a_callback_with_one_changed_field_never_credits() {
     let server = Setup::default().with_published_keys().start();
     let user = server.sign_in(OWN);
     server.insert_published_order(&user);
-    let form = notification("valid_trade_success");
+    let form = callback_form("valid_trade_success");
     let fields: Vec<_> = form.split('&').collect();
     for (index, field) in fields.iter().enumerate() {
         let mut changed = fields.clone();
@@ -197,7 +197,7 @@ fn fifty_concurrent_copies_credit_once_and_are_all_acknowledged() {
     let server = Setup::default().with_published_keys().start();
     let user = server.sign_in(OWN);
     server.insert_published_order(&user);
-    let form = notification("valid_trade_success");
+    let form = callback_form("valid_trade_success");
     let barrier = Barrier::new(50);
     std::thread::scope(|scope| {
         let copies: Vec<_> = (0..50)
@@ -216,8 +216,8 @@ fn fifty_concurrent_copies_credit_once_and_are_all_acknowledged() {
 }
 
 #[test]
-fn acknowledges_the_repetition_of_a_notification_interrupted_by_a_crash() {
-    let form = notification("trade_finished");
+fn acknowledges_the_repetition_of_a_callback_interrupted_by_a_crash() {
+    let form = callback_form("trade_finished");
     let setup = Setup::default().with_published_keys();
     let server = setup.clone().start();
     let user = server.sign_in(OWN);
@@ -235,11 +235,11 @@ fn acknowledges_the_repetition_of_a_notification_interrupted_by_a_crash() {
 }
 
 #[test]
-fn a_notification_not_stored_within_two_seconds_fails_but_is_credited_once() {
+fn a_callback_not_stored_within_two_seconds_fails_but_is_credited_once() {
     let server = Setup::default().with_published_keys().start();
     let user = server.sign_in(OWN);
     server.insert_published_order(&user);
-    let form = notification("valid_trade_success");
+    let form = callback_form("valid_trade_success");
     let other = server.database();
     other.execute_batch("begin immediate").unwrap();
     assert_eq!(server.notify(&form), "fail");
@@ -252,7 +252,7 @@ fn a_notification_not_stored_within_two_seconds_fails_but_is_credited_once() {
 }
 
 #[test]
-fn responds_to_every_notification_with_one_word() {
+fn responds_to_every_callback_with_one_word() {
     let server = Setup::default().start();
     let long = "a".repeat(17 * 1024);
     for body in ["", "a=b", "&&&", "%ff=%ff", "{\"a\":1}", long.as_str()] {
@@ -297,12 +297,12 @@ fn a_failing_provider_query_leaves_the_order_open() {
 }
 
 #[test]
-fn a_genuine_notification_for_another_channel_credits_nothing() {
+fn a_genuine_callback_for_another_channel_credits_nothing() {
     let server = Setup::default().with_published_keys().start();
     let user = server.sign_in(OWN);
     server.insert_published_order(&user);
     server.edit("update payment_orders set channel = 'sandbox'");
-    assert_eq!(server.notify(&notification("valid_trade_success")), "fail");
+    assert_eq!(server.notify(&callback_form("valid_trade_success")), "fail");
     assert_eq!((server.coins(&user), server.order_state(PUBLISHED_ORDER)), (0, ("created".into(), 0)));
     assert_eq!(server.value::<String>("select reason from payment_callbacks"), "wrong_channel");
     server.command(&["ledger", "verify"]).expect(0);

@@ -26,12 +26,12 @@ pub fn published() -> Value {
     serde_json::from_str(include_str!("../../vectors/alipay.json")).unwrap()
 }
 
-/// Returns the form body of a published notification.
-pub fn notification(name: &str) -> String {
+/// Returns the form body of a published callback.
+pub fn callback_form(name: &str) -> String {
     published()["alipay"]["notify"][name]["form_body"].as_str().unwrap().to_owned()
 }
 
-/// Returns a signed notification that an order of 6.00 was paid. `changes` override or add fields.
+/// Returns a signed callback that an order of 6.00 was paid. `changes` override or add fields.
 pub fn signed_notification(order_no: &str, changes: &[(&str, &str)]) -> String {
     let published = published();
     let mut fields = BTreeMap::from([
@@ -83,7 +83,7 @@ impl Server {
         self.database().execute(order, (PUBLISHED_ORDER, &user.user_id, now)).unwrap();
     }
 
-    /// Posts a notification as the provider does.
+    /// Posts a callback as the provider does.
     pub fn notify(&self, form: &str) -> String {
         let content_type = Some("application/x-www-form-urlencoded; charset=utf-8");
         self.post("/payment/notify").bytes(content_type, form.as_bytes().to_vec()).send().expect(200).text()
