@@ -1,9 +1,10 @@
 //! All settings, each declared once: section, key, type, default, help.
 //!
-//! The declaration generates the field of [`Config`], the key in the TOML file, the environment variable (`[llm]
-//! base_url` is `YARROW_LLM_BASE_URL`, and `YARROW_LLM_BASE_URL_FILE` names a file that holds it), the flag if there is
-//! one, and the lines in `config show` and `config sample`. A flag beats the environment, which beats the file, which
-//! beats the default. All faults are reported at once. Nothing else in the program reads the environment.
+//! The declaration generates the field of [`Config`], the TOML key, the environment variable, the flag if there is one,
+//! and the lines of `config show` and `config sample`. `[llm] base_url` becomes `YARROW_LLM_BASE_URL`;
+//! `YARROW_LLM_BASE_URL_FILE` names a file with the value. A flag takes precedence over the environment, the
+//! environment over the file, and the file over the default. All faults are reported at once. No other module reads the
+//! environment.
 
 mod bounds;
 mod validate;

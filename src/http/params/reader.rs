@@ -35,7 +35,7 @@ impl<'request> Reader<'request> {
     /// Collects the values of path, query and body.
     ///
     /// # Errors
-    /// Errors of the body; `not_yours` if a user of the older API names another user in an undeclared field.
+    /// Errors of the body; `not_yours` if a user of the first API generation names another user in an undeclared field.
     pub fn of_request(
         context: &'request RequestContext,
         path: Vec<(String, String)>,

@@ -13,7 +13,7 @@ use super::{
 
 /// A range of a text, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Span {
+pub(super) struct ByteSpan {
     pub(super) start: usize,
     pub(super) end: usize,
 }

@@ -1,7 +1,7 @@
 //! The gaps and signs of a listed word, and signs and digits in place of its letters.
 
 use super::{
-    candidate::{Alignment, Candidate, Group, Span},
+    candidate::{Alignment, ByteSpan, Candidate, Group},
     confusables::is_leet_for,
     folding::{full_stop, meaningful_symbol},
     letters::Stop,
@@ -33,16 +33,16 @@ impl Candidate<'_> {
     }
 
     /// Returns the range of these letters, if the text contains the required signs.
-    pub(super) fn span(&self, first: usize, last: usize) -> Option<Span> {
+    pub(super) fn span(&self, first: usize, last: usize) -> Option<ByteSpan> {
         let (front, back) = (self.letter(first), self.letter(last));
-        let mut span = Span { start: front.start as usize, end: back.end as usize };
+        let mut span = ByteSpan { start: front.start as usize, end: back.end as usize };
         if let Some(spacing) = self.pattern.spacing {
             self.require_symbols(spacing, &mut span, first, last)?;
         }
         Some(span)
     }
 
-    fn require_symbols(&self, spacing: &Spacing, span: &mut Span, first: usize, last: usize) -> Option<()> {
+    fn require_symbols(&self, spacing: &Spacing, span: &mut ByteSpan, first: usize, last: usize) -> Option<()> {
         let count = self.pattern.letters.len() as u32;
         let required = |range: std::ops::Range<u32>| {
             spacing.required.iter().filter(move |required| range.contains(&required.0)).map(|required| required.1)

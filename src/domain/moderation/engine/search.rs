@@ -3,7 +3,7 @@
 use std::cmp::{Ordering, Reverse};
 
 use super::{
-    candidate::{Candidate, FoldedText, Span},
+    candidate::{ByteSpan, Candidate, FoldedText},
     dictionary::dictionary,
     emoji_letters,
     letters::{self, Letter},
@@ -140,7 +140,7 @@ impl Engine {
             return;
         }
         // Both lists are in the order of the text, and there may be as many candidates as letters.
-        let has_made = |span: &Span| {
+        let has_made = |span: &ByteSpan| {
             let next = made.partition_point(|letter| (letter.start as usize) < span.start);
             made.get(next).is_some_and(|letter| letter.end as usize <= span.end)
         };
@@ -182,7 +182,7 @@ impl Engine {
 
 /// Returns true if a common word, in the letters as written, overlaps this span only partly. `values` are the values of
 /// these letters.
-fn is_cut(letters: &[Letter], values: &[char], span: &Span) -> bool {
+fn is_cut(letters: &[Letter], values: &[char], span: &ByteSpan) -> bool {
     let first = letters.partition_point(|letter| (letter.start as usize) < span.start);
     let last = letters.partition_point(|letter| (letter.end as usize) < span.end);
     let starts = letters.get(first).is_some_and(|letter| letter.start as usize == span.start);
@@ -208,5 +208,5 @@ impl Suspects {
 /// A word and its position.
 pub(super) struct Hit {
     word: usize,
-    span: Span,
+    span: ByteSpan,
 }

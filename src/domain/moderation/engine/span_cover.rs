@@ -1,6 +1,6 @@
 //! Sets of spans, and the masking of matches.
 
-use super::{candidate::Span, types::Match};
+use super::{candidate::ByteSpan, types::Match};
 
 /// Replaces each character of a match by an asterisk.
 pub fn mask(text: &str, matches: &[Match]) -> String {
@@ -24,7 +24,7 @@ impl SpanCover {
     }
 
     /// Returns true if one of the spans contains this one.
-    pub(super) fn contains(&self, span: &Span) -> bool {
+    pub(super) fn contains(&self, span: &ByteSpan) -> bool {
         self.farthest_end(span.start) >= span.end
     }
 

@@ -4,7 +4,7 @@
 //! candidates.
 
 use super::{
-    candidate::{Alignment, Candidate, DOUBLING_LENGTH, Group, Span},
+    candidate::{Alignment, ByteSpan, Candidate, DOUBLING_LENGTH, Group},
     dictionary::dictionary,
     folding::LetterClass,
     letters::Letter,
@@ -14,7 +14,7 @@ use super::{
 const OFTEN_DOUBLED: &str = "bcdefglmnoprstz";
 impl Candidate<'_> {
     /// Returns the span of the word if it is a match.
-    pub(super) fn confirmed(&self) -> Option<Span> {
+    pub(super) fn confirmed(&self) -> Option<ByteSpan> {
         let alignment = self.align()?;
         let is_word = self.is_plausibly_stretched(&alignment)
             && self.has_edges(alignment.first, alignment.last)
@@ -27,7 +27,7 @@ impl Candidate<'_> {
     }
 
     /// Returns the span of the word if it is written with no disguise but folding.
-    pub(super) fn confirmed_exactly(&self) -> Option<Span> {
+    pub(super) fn confirmed_exactly(&self) -> Option<ByteSpan> {
         let alignment = self.align()?;
         let (first, last) = (alignment.core_first, alignment.core_last);
         let is_exact = alignment

@@ -147,8 +147,8 @@ pub(super) fn trigram_at_start(text: &str) -> Option<(Trigram, &str)> {
     Some((trigram, repeated))
 }
 
-/// Returns the trigram in a JSON value: a text, an object with a name or sign, three lines from the bottom, or the
-/// Earlier Heaven number from 1 (乾) to 8 (坤).
+/// Returns the trigram in a JSON value. The value is a text, an object with a name or sign, three lines from the
+/// bottom, or the Earlier Heaven number from 1 (乾) to 8 (坤).
 pub(super) fn trigram_of_value(value: &Value) -> Option<Trigram> {
     match value {
         Value::String(text) => trigram(&normalize(text)).or_else(|| trigram_of_digits(text)),

@@ -249,7 +249,7 @@ impl Traversal {
         }
     }
 
-    /// Observes a `name` or a `number`. At the top level it may belong to a person, so it counts there only if it is
+    /// Observes a `name` or a `number`. At the top level it may belong to a person. There it counts only if it is
     /// Chinese or a sign, or if the object describes a cast in other ways as well.
     fn identity(&mut self, value: &Value, path: &str, scope: Scope, identity: HexagramKey, is_cast: bool) {
         if matches!(value, Value::Object(_)) {
