@@ -1,16 +1,21 @@
 //! Text from outside: trimmed, free of what would act instead of being read, no longer than its limit.
 
+use unicode_segmentation::UnicodeSegmentation;
+
 use crate::error::{Fault, FieldCode};
 
-/// Trims and validates a text: at most `limit` characters (Unicode scalar values), no control characters but line
-/// breaks and tabs, and something visible unless it is empty.
+/// Code points that one character may have on average, in a text as long as its limit. Families of emoji have up to 11.
+const CODE_POINTS: usize = 12;
+
+/// Trims and validates a text: at most `limit` characters as people count them, no control characters but line breaks
+/// and tabs, and something visible unless it is empty.
 ///
 /// # Errors
 /// `too_long` or `invalid_character`.
 pub fn clean(text: &str, limit: usize) -> Result<String, Fault> {
     let is_refused = |character: char| character.is_control() && !matches!(character, '\n' | '\t');
     refuse(text, is_refused)?;
-    clean_as_sent(text, limit)
+    clean_characters(text, limit)
 }
 
 /// Like [`clean`], for text shown on one line beside other texts: no line breaks, and no marks that change the
@@ -20,7 +25,7 @@ pub fn clean(text: &str, limit: usize) -> Result<String, Fault> {
 /// `too_long` or `invalid_character`.
 pub fn clean_line(text: &str, limit: usize) -> Result<String, Fault> {
     refuse(text, |character| character == '\n' || leaves_its_line(character))?;
-    clean_as_sent(text, limit)
+    clean_characters(text, limit)
 }
 
 /// Like [`clean_line`], but with line breaks.
@@ -29,10 +34,23 @@ pub fn clean_line(text: &str, limit: usize) -> Result<String, Fault> {
 /// `too_long` or `invalid_character`.
 pub fn clean_lines(text: &str, limit: usize) -> Result<String, Fault> {
     refuse(text, |character| character != '\n' && leaves_its_line(character))?;
-    clean_as_sent(text, limit)
+    clean_characters(text, limit)
 }
 
-/// Like [`clean`], for text that is returned as sent, or only compared: any character but NUL.
+/// Counts an emoji or letter that several code points form as one character.
+fn clean_characters(text: &str, limit: usize) -> Result<String, Fault> {
+    let text = text.trim();
+    // Bytes bound characters from above, so that short texts are not counted.
+    let code_points = if text.len() > limit { text.chars().count() } else { 0 };
+    let has_too_many = || text.graphemes(true).take(limit + 1).count() > limit;
+    if code_points > limit && (code_points > limit.saturating_mul(CODE_POINTS) || has_too_many()) {
+        return Err(too_long(limit));
+    }
+    clean_as_sent(text, usize::MAX)
+}
+
+/// Like [`clean`], for text that is returned as sent, or only compared: any character but NUL, and at most `limit` code
+/// points.
 ///
 /// # Errors
 /// `too_long` or `invalid_character`.
@@ -41,14 +59,17 @@ pub fn clean_as_sent(text: &str, limit: usize) -> Result<String, Fault> {
     if text.contains('\0') {
         return Err(Fault::new(FieldCode::InvalidCharacter, "must not contain NUL"));
     }
-    // Bytes bound characters from above, so that short texts are not counted.
     if text.len() > limit && text.chars().count() > limit {
-        return Err(Fault::new(FieldCode::TooLong, format!("must be at most {limit} characters long")));
+        return Err(too_long(limit));
     }
     if !text.is_empty() && text.chars().all(|character| is_invisible(character) || character.is_whitespace()) {
         return Err(Fault::new(FieldCode::InvalidCharacter, "must have a character that is seen"));
     }
     Ok(text.to_owned())
+}
+
+fn too_long(limit: usize) -> Fault {
+    Fault::new(FieldCode::TooLong, format!("must be at most {limit} characters long"))
 }
 
 /// Ignores the characters that trimming removes, and accepts the CRLF line ends of forms.
@@ -90,6 +111,10 @@ mod tests {
     fn characters_are_counted_and_not_bytes() {
         assert_eq!(clean(" 乾坤 ", 2), Ok("乾坤".to_owned()));
         assert_eq!(clean("乾坤屯", 2).unwrap_err().code, FieldCode::TooLong);
+        let family = "👨‍👩‍👧‍👦";
+        assert_eq!(clean(&family.repeat(2), 2), Ok(family.repeat(2)));
+        assert_eq!(clean(&family.repeat(3), 2).unwrap_err().code, FieldCode::TooLong);
+        assert_eq!(clean(&format!("e{}", "\u{301}".repeat(100)), 2).unwrap_err().code, FieldCode::TooLong);
     }
 
     #[test]

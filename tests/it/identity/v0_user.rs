@@ -64,6 +64,17 @@ fn an_empty_text_clears_a_field() {
 }
 
 #[test]
+fn an_emoji_of_several_code_points_is_one_character() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let put = |nickname: &str| server.put("/user/nickname").by(&user).json(&json!({ "nickname": nickname })).send();
+    let families = "👨‍👩‍👧‍👦".repeat(20);
+    assert_eq!(put(&families).expect(200).json()["nickname"], families);
+    put(&format!("{families}x")).expect_fields(&[("nickname", "too_long")]);
+    put(&format!("e{}", "\u{301}".repeat(300))).expect_fields(&[("nickname", "too_long")]);
+}
+
+#[test]
 fn nickname_and_signature_have_their_own_endpoints() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
