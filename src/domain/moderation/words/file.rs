@@ -14,6 +14,11 @@ const BYTE_ORDER_MARK: &str = "\u{feff}";
 /// The header line of an export.
 pub const CSV_HEADER: &str = "word,type,bySound";
 
+/// Header lines of other lists.
+const FOREIGN_HEADERS: [&str; 8] = ["word", "type", "敏感词", "词语", "词", "类型", "类别", "分类"];
+/// Separators of other lists. A word that contains one never matches as a whole, so it must be quoted.
+const FOREIGN_SEPARATORS: [char; 5] = ['，', '；', ';', '|', '｜'];
+
 const TOO_MANY_FIELDS: &str = "has too many fields; quote a word that contains a comma or tab";
 
 /// The options of an import.
@@ -92,7 +97,8 @@ pub fn to_csv_line(word: &Word) -> String {
 
 /// Quotes a CSV field if necessary.
 pub fn csv_field(field: &str) -> String {
-    if field.contains(['"', ',', '\t', '\n', '\r']) || field.starts_with('#') || field.trim() != field {
+    let is_special = |letter| ['"', ',', '\t', '\n', '\r'].contains(&letter) || FOREIGN_SEPARATORS.contains(&letter);
+    if field.contains(is_special) || field.starts_with('#') || field.trim() != field {
         format!("\"{}\"", field.replace('"', "\"\""))
     } else {
         field.to_owned()
@@ -101,8 +107,11 @@ pub fn csv_field(field: &str) -> String {
 
 fn is_header(index: usize, line: &str) -> bool {
     let Ok(Line { word, kind, by_sound }) = split_fields(line) else { return false };
-    let mut named = [Some(word), kind, by_sound].into_iter().flatten().zip(CSV_HEADER.split(','));
-    index == 0 && named.all(|(field, name)| field.trim().eq_ignore_ascii_case(name))
+    let fields: Vec<_> = [Some(word), kind, by_sound].into_iter().flatten().collect();
+    let fields = || fields.iter().map(|field| field.trim());
+    let is_own = fields().zip(CSV_HEADER.split(',')).all(|(field, name)| field.eq_ignore_ascii_case(name));
+    let is_foreign = fields().all(|field| FOREIGN_HEADERS.iter().any(|name| field.eq_ignore_ascii_case(name)));
+    index == 0 && (is_own || is_foreign && fields().count() > 1)
 }
 
 fn parse_word(line: &str, options: &ImportOptions<'_>) -> Result<Word, String> {
@@ -157,9 +166,14 @@ fn separator_of(line: &str) -> char {
 /// Returns the first field, and the text after its separator.
 fn next_field(text: &str, separator: char) -> Result<(String, Option<&str>), String> {
     let Some(inside) = text.trim_start_matches(' ').strip_prefix('"') else {
-        return Ok(text
-            .split_once(separator)
-            .map_or((text.to_owned(), None), |(field, rest)| (field.to_owned(), Some(rest))));
+        let (field, rest) = text.split_once(separator).map_or((text, None), |(field, rest)| (field, Some(rest)));
+        if field.contains(FOREIGN_SEPARATORS) {
+            return Err("has another separator than a comma or tab; quote a word that contains it".into());
+        }
+        if field.trim_end().ends_with('"') {
+            return Err("ends with a quotation mark that was not opened on this line".into());
+        }
+        return Ok((field.to_owned(), rest));
     };
     let (field, rest) = quoted_field(inside).ok_or("has a quotation mark that is not closed")?;
     match rest.trim_start_matches(' ').strip_prefix(separator) {
@@ -256,6 +270,19 @@ mod tests {
     }
 
     #[test]
+    fn lists_of_other_programs_yield_no_mangled_words() {
+        let (words, skipped) = read(
+            "敏感词,类型\n\"卯词\n测试\",ads\n壬词测试，ads\n庚词测试;ads\n乙词测试|ads\n\"丙词；丁词\",ads\n"
+                .as_bytes(),
+        );
+        assert_eq!(words, pairs(&[("丙词；丁词", "ads")]));
+        let lines: Vec<_> = skipped.iter().map(|(line, _)| *line).collect();
+        assert_eq!(lines, [2, 3, 4, 5, 6], "{skipped:?}");
+        // A single word may be one that heads other lists.
+        assert_eq!(read("词语\n".as_bytes()).0, pairs(&[("词语", "other")]));
+    }
+
+    #[test]
     fn reads_the_sound_flag_of_each_word() {
         for by_sound in [false, true] {
             let options = ImportOptions { by_sound, ..ImportOptions::default() };
@@ -270,7 +297,7 @@ mod tests {
 
     #[test]
     fn reads_what_it_writes() {
-        for word in ["赌博", "a,b", "say \"hi\"", "#tag", "free money"] {
+        for word in ["赌博", "a,b", "say \"hi\"", "#tag", "free money", "甲词；乙词", "a|b"] {
             let (words, _) = read(format!("{},ads\n", csv_field(word)).as_bytes());
             assert_eq!(words, pairs(&[(word, "ads")]));
         }
