@@ -42,7 +42,13 @@ impl Certificate {
     fn of(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Result<Self, String> {
         let validity = chain.first().and_then(|first| CertificateValidity::of(first));
         let validity = validity.ok_or("the certificate has no validity")?;
-        let key = CertifiedKey::from_der(chain, key, &ring::default_provider())
+        let provider = ring::default_provider();
+        // Its error does not say that, for example, the curve P-521 is the fault.
+        provider
+            .key_provider
+            .load_private_key(key.clone_key())
+            .map_err(|_| "the key must be RSA of 2048 bits or more, ECDSA on P-256 or P-384, or Ed25519")?;
+        let key = CertifiedKey::from_der(chain, key, &provider)
             .map_err(|error| format!("the key does not match the certificate: {error}"))?;
         Ok(Self { key, validity })
     }

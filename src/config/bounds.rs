@@ -38,6 +38,10 @@ pub(super) fn check(config: &Config, demand: &mut impl FnMut(bool, &str)) {
     for (name, address) in addresses(config) {
         demand(address.is_none_or(is_url), &format!("{name}: must be an http or https address"));
     }
+    for (name, address) in base_addresses(config) {
+        let fault = format!("{name}: must be an address without user, password, query and fragment");
+        demand(address.is_none_or(|text| !is_url(text) || is_base_url(text)), &fault);
+    }
     for name in &config.server.domain {
         demand(is_domain(name), &format!("server.domain: `{name}` is not a domain name in lower-case ASCII"));
     }
@@ -212,6 +216,15 @@ fn addresses(config: &Config) -> Vec<(&'static str, Option<&str>)> {
     addresses
 }
 
+/// Addresses to which the service appends a path.
+fn base_addresses(config: &Config) -> [(&'static str, Option<&str>); 2] {
+    let is_used = config.llm.provider == LlmProvider::Openai;
+    [
+        ("llm.base_url", is_used.then_some(&config.llm.base_url)),
+        ("llm.fallback.base_url", config.llm_fallback.base_url.as_deref()),
+    ]
+}
+
 /// A name with at least one dot, as certificate authorities take it. They take no addresses.
 fn is_domain(text: &str) -> bool {
     let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
@@ -223,6 +236,12 @@ fn is_domain(text: &str) -> bool {
 
 fn is_url(text: &str) -> bool {
     ["http://", "https://"].iter().any(|scheme| text.strip_prefix(scheme).is_some_and(|rest| !rest.is_empty()))
+}
+
+fn is_base_url(text: &str) -> bool {
+    url::Url::parse(text).is_ok_and(|url| {
+        url.query().is_none() && url.fragment().is_none() && url.username().is_empty() && url.password().is_none()
+    })
 }
 
 /// A level, or what takes one and for whom. The library takes a mistyped level for the name of a part of the program,

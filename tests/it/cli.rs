@@ -236,6 +236,30 @@ fn an_unknown_provider_prevents_the_start() {
 }
 
 #[test]
+fn rejects_base_urls_that_no_path_can_follow() {
+    let urls = [
+        "http://h/v1?api-version=1",
+        "http://user:pw@h/v1",
+        "http://user@h/v1",
+        "http://h/v1#x",
+        "http://h/v1?",
+        "http://",
+    ];
+    for url in urls {
+        let output = Binary::command()
+            .args(["config", "show"])
+            .env("YARROW_LLM_PROVIDER", "openai")
+            .env("YARROW_LLM_MODEL", "m")
+            .env("YARROW_LLM_BASE_URL", url)
+            .output()
+            .unwrap();
+        assert_code(&output, 3);
+        assert!(stderr(&output).contains("llm.base_url: must be an"), "{url}: {}", stderr(&output));
+        assert!(!stderr(&output).contains("pw@"), "{}", stderr(&output));
+    }
+}
+
+#[test]
 fn reports_every_wrong_entry_of_a_list() {
     let output = Binary::command()
         .args(["config", "show"])
@@ -325,6 +349,8 @@ fn reads_a_value_from_a_file_named_in_the_environment() {
     assert_eq!(shown(&mut command, "llm.model"), ("\"oracle\"".into(), "YARROW_LLM_MODEL_FILE".into()));
     // As some editors of Windows write it.
     std::fs::write(&path, "\u{feff}oracle\r\n").unwrap();
+    let mut command = Binary::command();
+    command.env("YARROW_LLM_MODEL_FILE", &path);
     assert_eq!(shown(&mut command, "llm.model"), ("\"oracle\"".into(), "YARROW_LLM_MODEL_FILE".into()));
     let both = Binary::command()
         .args(["config", "show"])

@@ -47,6 +47,28 @@ fn run(arguments: &[&str], certificate: &str, key: &str) -> Output {
     command.env("YARROW_SERVER_TLS_CERTIFICATE", certificate).env("YARROW_SERVER_TLS_KEY", key).output().unwrap()
 }
 
+/// Made for this test by OpenSSL.
+const P_521_KEY: &str = "-----BEGIN PRIVATE KEY-----\n\
+    MIHuAgEAMBAGByqGSM49AgEGBSuBBAAjBIHWMIHTAgEBBEIAcOsl3+5BXY6b2BHy\n\
+    GpSxuqvVZW02phEASdD3aHNPcIWpWE3rEHHlQXx6kcNFVoDhVpti6d+TmW5+n0X6\n\
+    IIAd9GqhgYkDgYYABAHfk6Z+ijMtNAx4O73uR4MAGkeJN5kOOom83yykEKD45LYC\n\
+    UJ8T54PVrw28OJQ8LhQfMQTrdSJ4Qias10lZGrGRPQCeMRU0Gaw6dtezS6dm/dmZ\n\
+    4Y0MQH5GKOp7mkxZKXpgpXzHEALx7NcD6XMqN8b2ed79L2c7V5oY+XFH38Bt3XYX\n\
+    Gg==\n\
+    -----END PRIVATE KEY-----\n";
+
+#[test]
+fn an_unsupported_kind_of_key_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let pair = PemPair::new(NAME);
+    std::fs::write(pair.key(), P_521_KEY).unwrap();
+    let data = directory.path().to_str().unwrap();
+    let output = run(&["serve", "--listen", "127.0.0.1:0", "--data-dir", data], &pair.certificate(), &pair.key());
+    assert_eq!(output.status.code(), Some(3));
+    assert!(printed(&output).contains("ECDSA on P-256 or P-384"), "{}", printed(&output));
+    assert_hides(&printed(&output), P_521_KEY);
+}
+
 #[test]
 fn a_damaged_key_is_printed_nowhere() {
     let directory = tempfile::tempdir().unwrap();
