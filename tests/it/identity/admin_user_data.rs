@@ -419,7 +419,7 @@ fn an_export_to_the_terminal_escapes_control_characters() {
     let user = server.sign_in("13800138000");
     let text = "清屏\u{9b}2J 反向\u{202e}\u{1b}[1m";
     let record = json!({ "localRecordId": "1", "aiResult": text });
-    server.post("/divination-history/save").by(&user).json(&record).send().expect(201);
+    server.post("/divination-history/save").by(&user).json(&record).send().expect(200);
     let exported = server.command(&["users", "export", &user.user_id]).expect(0);
     let printed = exported.text();
     assert!(!printed.contains(['\u{9b}', '\u{202e}', '\u{1b}']), "{printed}");
