@@ -145,7 +145,7 @@ fn problems_carry_a_message_in_the_callers_language() {
     let english = send(Some("en-GB, zh;q=0.5"));
     assert_eq!(english["message"], english["detail"]);
     let unknown = server.get("/nothing").send().expect(404).json();
-    assert_eq!(unknown["message"], "未找到。");
+    assert_eq!(unknown["message"], "没有此接口。");
     server.post("/auth/send-code").json(&json!({ "phoneNumber": PHONE })).send().expect(200);
     let limited = server.post("/auth/send-code").json(&json!({ "phoneNumber": PHONE })).send().expect(429);
     let message = limited.json()["message"].as_str().unwrap().to_owned();
