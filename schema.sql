@@ -209,6 +209,7 @@ create table history (
     user_id integer not null references users (id) on delete cascade,
     sequence integer not null,
     local_record_id text not null,
+    bytes integer not null default 0,      -- of the id and the texts; before them, so that reading it reads none
     question_type text,
     question text,
     json_data text,                        -- JSON exactly as received
@@ -221,8 +222,8 @@ create table history (
     unique (local_record_id, user_id)
 ) strict;
 
--- Contains every column that a count needs, so that it reads no records.
-create index history_by_user on history (user_id, sequence, deactivated_at, question_type);
+-- Contains every column that a count or a sum of bytes needs, so that they read no records.
+create index history_by_user on history (user_id, sequence, deactivated_at, question_type, bytes);
 create index history_deactivated on history (deactivated_at) where deactivated_at is not null;
 
 -- Owner: interpretation. One row for each model call, written before the call and completed after it.
@@ -398,49 +399,11 @@ create table invite_addresses (
     rewarded integer not null check (rewarded >= 0)
 ) strict, without rowid;
 
--- Owner: network_log. Entries of the network log in blocks of at most 8192, numbered without gaps. `entries` is a JSON
--- array of [at, user_id, client_ip, method, route, status, duration_us, request_id]. The route is the template, never
--- the path. A number as method or route is an index into `texts`; a number as request id is its last eight hexadecimal
--- digits, after `id_start`.
-create table access_log_blocks (
-    first_entry integer primary key,
-    last_entry integer not null,
-    first_at integer not null,             -- earliest and latest entry; the clock may have been set back
-    last_at integer not null,
-    entries text not null,
-    base_at integer not null default 0,    -- times in `entries` are relative to this
-    id_start text not null default '',     -- first digits of request ids stored as numbers
-    texts text not null default '[]'       -- a JSON array
+-- Owner: network_log. Deleted users whose entries are to be erased from the network log, which is another file.
+create table access_log_erasures (
+    user_id integer primary key,
+    requested_at integer not null
 ) strict;
-
--- Owner: network_log. One row for each request, for manual queries. It unpacks every block that a query reads.
-create view access_log as
-    select first_entry + entry.key as id, base_at + (entry.value ->> 0) as at, entry.value ->> 1 as user_id,
-        entry.value ->> 2 as client_ip,
-        iif(typeof(entry.value ->> 3) = 'integer', texts ->> (entry.value ->> 3), entry.value ->> 3) as method,
-        iif(typeof(entry.value ->> 4) = 'integer', texts ->> (entry.value ->> 4), entry.value ->> 4) as route,
-        entry.value ->> 5 as status, entry.value ->> 6 as duration_us,
-        iif(typeof(entry.value ->> 7) = 'integer', id_start || printf('%08x', entry.value ->> 7), entry.value ->> 7)
-            as request_id
-    from access_log_blocks, json_each(access_log_blocks.entries) as entry;
-
--- Owner: network_log. Ranges of network log entries that have been counted, in order and without gaps. A range is
--- written after its counts.
-create table access_log_pieces (
-    id integer primary key,
-    first_entry integer not null,
-    last_entry integer not null,
-    first_at integer not null,             -- earliest and latest entry; the clock may have been set back
-    last_at integer not null
-) strict;
-
--- Owner: network_log. Entries and failures of a client address (ip:…) or user (user:…) in a counted range.
-create table access_log_subjects (
-    piece integer not null,
-    subject text not null,
-    entries integer not null,
-    primary key (piece, subject)
-) strict, without rowid;
 
 -- Owner: ledger. Balances of accounts. A balance is a cache: it equals the sum of the account's entries and the last
 -- entry's `balance_after`. No foreign key, because the account outlives its user. Balances stay below 2^53, so that
@@ -545,11 +508,13 @@ create table idempotency_keys (
     request_sha256 blob not null,
     status integer not null,
     body blob not null,                    -- empty once its subject was deleted
-    created_at integer not null
+    created_at integer not null,
+    is_free integer not null default 0 check (is_free in (0, 1)) -- the request changed nothing, such as a refused one
 ) strict;
 
 -- Not unique, because it lacks the route; the single writer thread keeps keys unique.
 create index idempotency_keys_by_key on idempotency_keys (key, caller);
+create index idempotency_keys_free on idempotency_keys (caller, id) where is_free = 1;
 
 -- Owner: admins. Administrators. The first one is created on the command line.
 create table admins (

@@ -37,6 +37,7 @@ use crate::{
     },
     store::{
         SchemaPolicy, Store, Tuning,
+        files::{DATABASE, NETWORK_LOG},
         lock::{lock_directory, lock_for_server, publish_address},
         restore,
     },
@@ -71,12 +72,12 @@ pub struct App {
     pub mailer: Arc<Mailer>,
     pub code_sender: CodeSender,
     pub exports: Exports,
+    pub network_log: Arc<NetworkLog>,
     pub model_calls: ModelCalls,
     pub payments: Payments,
     pub moderation: Arc<Moderation>,
     pub admins: Administrators,
     pub audits: Arc<InFlightAudits>,
-    pub network_log: NetworkLog,
     pub forwarding: ForwardingMonitor,
     pub integrity: Arc<IntegrityChecker>,
     pub clock_guard: Arc<ClockGuard>,
@@ -118,6 +119,7 @@ impl App {
         if restore::finish(directory, lock.is_some())? {
             tracing::warn!("finished an interrupted restore of a backup");
         }
+        let [is_started, has_log] = [DATABASE, NETWORK_LOG].map(|name| directory.join(name).exists());
         let policy = if lock.is_some() { mode.policy() } else { SchemaPolicy::RequireCurrent };
         let clock = Clock::default();
         let store = open_store(config, &tuning(config), clock.clone(), policy)?;
@@ -128,12 +130,16 @@ impl App {
         }
         words::seed(&store)?;
         let core = Core { config: Arc::clone(config), clock, store, keys, phone_rules: Arc::new(config.phone_rules()) };
+        if is_started && !has_log {
+            tracing::warn!("the network log is missing; a new one begins");
+        }
+        let network_log = Arc::new(NetworkLog::open(core.clone(), policy)?);
         // A command holds the lock only while it opens, so that a server can start beside it.
-        Self::compose(core, lock.filter(|_| mode == OpenMode::Server), announce)
+        Self::compose(core, network_log, lock.filter(|_| mode == OpenMode::Server), announce)
     }
 
     /// Builds the services.
-    fn compose(core: Core, lock: Option<File>, announce: &Announce) -> Result<Self> {
+    fn compose(core: Core, network_log: Arc<NetworkLog>, lock: Option<File>, announce: &Announce) -> Result<Self> {
         let config = &core.config;
         let directory = config.data_dir();
         let sandbox_key =
@@ -154,7 +160,7 @@ impl App {
             served_certificate: Arc::new(certificate::ServedValidity::default()),
         });
         Ok(Self {
-            exports: Exports::new(core.clone()),
+            exports: Exports::new(core.clone(), Arc::clone(&network_log)),
             alerts: Alerts::new(core.clone(), Arc::clone(&health), Arc::clone(&mailer)),
             backups: Backups {
                 core: core.clone(),
@@ -163,7 +169,7 @@ impl App {
             },
             admins: Administrators::new(core.clone()),
             audits: Arc::new(InFlightAudits::new(core.clone())),
-            network_log: NetworkLog::new(core.clone()),
+            network_log,
             forwarding: ForwardingMonitor::new(core.clone()),
             mailer,
             code_sender,
@@ -218,10 +224,11 @@ fn tuning(config: &Config) -> Tuning {
     Tuning {
         mmap_size: config.database.mmap_size.0,
         cache_kib: u32::try_from(config.database.cache.0 / 1024).unwrap_or(u32::MAX),
-        // One for each worker, one for a nested read, and those for long reads.
-        readers: config.server.worker_threads() + 1 + config.database.long_reads,
+        // One for each worker, one for a nested read, and those for long reads and reports.
+        readers: config.server.worker_threads() + 1 + config.database.long_reads + config.database.reports,
         queue: config.database.write_queue as usize,
         commit_size: config.database.commit_size as usize,
         slow: config.limits.slow_query,
+        is_low_priority: false,
     }
 }

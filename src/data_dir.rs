@@ -10,7 +10,7 @@ use crate::{
     keys::{KEYS, SERVER_KEY},
     store::{
         self, SchemaPolicy, Store, Tuning,
-        files::{self, DATABASE, with_suffix},
+        files::{self, DATABASE, NETWORK_LOG, with_suffix},
         restore,
     },
 };
@@ -37,9 +37,9 @@ pub fn ensure_initialized(config: &Config) -> Result<()> {
 
 /// Gives what a first start as root has made to whom the directory belongs.
 pub(crate) fn chown_new_files(directory: &Path) -> Result<()> {
-    let database = directory.join(DATABASE);
-    let logs = ["-wal", "-shm"].map(|end| with_suffix(&database, end));
-    let made = KEYS.into_iter().map(|name| directory.join(name)).chain([database]).chain(logs);
+    let databases = [DATABASE, NETWORK_LOG].map(|name| directory.join(name));
+    let databases = databases.iter().flat_map(|path| ["", "-wal", "-shm"].map(|suffix| with_suffix(path, suffix)));
+    let made = KEYS.into_iter().map(|name| directory.join(name)).chain(databases);
     for path in made.filter(|path| path.exists()) {
         files::chown_to_directory_owner(&path).map_err(|error| files::file_error(&path, error))?;
     }

@@ -140,6 +140,9 @@ codes! {
     HistoryFull = "history_full",
         "The user has the maximum number of history records. Delete some first.",
         "历史记录已达上限，请先删除一部分。";
+    HistoryTooLarge = "history_too_large",
+        "The user's history records have the maximum size. Delete some first.",
+        "历史记录的总大小已达上限，请先删除一部分。";
     BodyTooLarge = "body_too_large",
         "The body is too large for this endpoint.",
         "请求内容过大。";

@@ -24,8 +24,6 @@ use crate::{
 
 /// The longest time that a network log entry waits in memory.
 const NETWORK_LOG_INTERVAL: Duration = Duration::from_millis(500);
-/// Under load, entries are counted only at every so many flushes.
-const FLUSHES_PER_COUNT: u32 = 10;
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 /// After a scrub the job pauses for so many times the duration of the pass.
 const SCRUB_PAUSE_FACTOR: u32 = 10;
@@ -163,26 +161,10 @@ fn is_running_after(stopped: &Receiver<()>, wait: Duration) -> bool {
 
 /// Writes the network log on a thread of its own, because the entries wait in memory.
 fn write_network_log(app: &App, _: Schedule, stopped: &Receiver<()>) {
-    let log = &app.network_log;
-    log.wake_this_thread();
-    let mut next_flush = Instant::now() + NETWORK_LOG_INTERVAL;
-    let (mut blocks, mut uncounted) = (0, 0);
-    while stopped.try_recv() == Err(TryRecvError::Empty) {
-        std::thread::park_timeout(next_flush.saturating_duration_since(Instant::now()));
-        if Instant::now() < next_flush {
-            run("network log", || network_log::flush_full(log).map(|written| blocks += written));
-            continue;
-        }
-        run("network log", || network_log::flush(log).map(|written| blocks += written));
-        uncounted += 1;
-        if blocks <= 1 || uncounted >= FLUSHES_PER_COUNT {
-            run("network log counts", || network_log::pieces::make(app).map(drop));
-            uncounted = 0;
-        }
-        blocks = 0;
-        next_flush = Instant::now() + NETWORK_LOG_INTERVAL;
-    }
-    run("network log", || network_log::flush(log).map(drop));
+    every(stopped, NETWORK_LOG_INTERVAL, NETWORK_LOG_INTERVAL, "network log", || {
+        network_log::maintain(&app.network_log)
+    });
+    run("network log", || network_log::flush(&app.network_log));
 }
 
 fn run_small_jobs(app: &App, schedule: Schedule, stopped: &Receiver<()>) {
@@ -201,7 +183,7 @@ fn run_small_jobs(app: &App, schedule: Schedule, stopped: &Receiver<()>) {
 fn delete_expired(app: &App, schedule: Schedule, stopped: &Receiver<()>) {
     let is_running = || stopped.try_recv() == Err(TryRecvError::Empty);
     every(stopped, schedule.first_sweep, schedule.sweep, "retention", || {
-        retention::sweep_if_clock_trusted(&app.clock_guard, &is_running).map(drop)
+        retention::sweep_if_clock_trusted(&app.clock_guard, &app.network_log, &is_running).map(drop)
     });
 }
 

@@ -1,4 +1,4 @@
-//! Yarrow: the backend of an I Ching app in one binary over one SQLite file.
+//! Yarrow: the backend of an I Ching app in one binary over SQLite.
 //!
 //! The modules in reading order; each uses only those above it.
 //!

@@ -80,24 +80,31 @@ pub fn sweep(size: &Size) -> Result<(), Failure> {
     let app = fill::open(&size.directory)?;
     let kept = app.config.retention.clone();
     let (log, hidden, expired) = (kept.access_log, kept.deactivated_history, kept.expired_notifications);
-    in_slices(&app, "network log", move |tx| network_log::delete_older_in(tx, log))?;
-    in_slices(&app, "hidden castings", move |tx| history::delete_deactivated_in(tx, hidden, 200))?;
-    in_slices(&app, "expired tokens", |tx| tokens::delete_expired_in(tx, 200))?;
-    in_slices(&app, "expired notifications", move |tx| notifications::delete_expired_in(tx, expired, 200))?;
+    let before = app.clock.now().minus(log);
+    in_slices("network log", || network_log::delete_slice_before(&app.network_log, before))?;
+    in_writes(&app, "hidden castings", move |tx| history::delete_deactivated_in(tx, hidden, 200))?;
+    in_writes(&app, "expired tokens", |tx| tokens::delete_expired_in(tx, 200))?;
+    in_writes(&app, "expired notifications", move |tx| notifications::delete_expired_in(tx, expired, 200))?;
     fill::close(app);
     Ok(())
 }
 
-fn in_slices(
+fn in_writes(
     app: &yarrow::app::App,
     what: &str,
     delete: impl Fn(&Write<'_>) -> Done<usize> + Clone + Send + 'static,
 ) -> Result<(), Failure> {
+    in_slices(what, || {
+        let delete = delete.clone();
+        app.store.write(move |tx| delete(tx)).wait()
+    })
+}
+
+fn in_slices(what: &str, delete: impl Fn() -> Done<usize>) -> Result<(), Failure> {
     let (mut rows, mut times) = (0, Vec::new());
     loop {
-        let delete = delete.clone();
         let begun = Instant::now();
-        let deleted = app.store.write(move |tx| delete(tx)).wait()?;
+        let deleted = delete()?;
         times.push(begun.elapsed());
         rows += deleted;
         if deleted == 0 {

@@ -116,8 +116,13 @@ impl Size {
         let directory = directory.join(format!("rows-{rows}"));
         let begun = Instant::now();
         let filled = fill::fill_or_find(&directory, rows)?;
-        let bytes = std::fs::metadata(directory.join(yarrow::store::files::DATABASE))?.len();
-        println!("{rows} rows: {} MiB, {} users, {:.0} s", bytes >> 20, filled.users, begun.elapsed().as_secs_f64());
+        let size = |name| Ok::<_, Failure>(std::fs::metadata(directory.join(name))?.len() >> 20);
+        let (database, log) = (size(yarrow::store::files::DATABASE)?, size(yarrow::store::files::NETWORK_LOG)?);
+        println!(
+            "{rows} rows: {database} MiB and a network log of {log} MiB, {} users, {:.0} s",
+            filled.users,
+            begun.elapsed().as_secs_f64()
+        );
         Ok(Self { directory, filled })
     }
 

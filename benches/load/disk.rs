@@ -19,9 +19,9 @@ pub fn print(seed: &Seed, directory: &Path, time: Duration) -> Result<(), Failur
     Ok(std::fs::remove_dir_all(data)?)
 }
 
-/// Counts the rows of a table of a stopped service.
-pub fn count(data: &Path, table: &str) -> Result<u64, Failure> {
-    let connection = bare::open(&data.join("yarrow.db"))?;
+/// Counts the rows of a table in a database file of a stopped service.
+pub fn count(database: &Path, table: &str) -> Result<u64, Failure> {
+    let connection = bare::open(database)?;
     let rows: i64 = connection.query_row(&format!("select count(*) from {table}"), [], |row| row.get(0))?;
     Ok(u64::try_from(rows)?)
 }

@@ -219,10 +219,15 @@ fn check_stored(contestant: Contestant, data: &Path, answered: &Answered) -> Res
     if contestant == Contestant::PocketBase {
         return at_least("castings", pocketbase::count_saved(data)?, expected);
     }
-    at_least("castings", disk::count(data, "history")?, expected)?;
-    at_least("ledger entries", disk::count(data, "ledger_entries")?, answered.consumes + u64::from(seed::USERS))?;
+    let database = data.join("yarrow.db");
+    at_least("castings", disk::count(&database, "history")?, expected)?;
+    at_least("ledger entries", disk::count(&database, "ledger_entries")?, answered.consumes + u64::from(seed::USERS))?;
     if matches!(contestant, Contestant::Yarrow | Contestant::AnotherBuild | Contestant::YarrowEachCommits) {
-        at_least("entries of the network log", disk::count(data, "access_log")?, answered.requests)?;
+        at_least(
+            "entries of the network log",
+            disk::count(&data.join("network-log.db"), "access_log")?,
+            answered.requests,
+        )?;
     }
     Ok(())
 }

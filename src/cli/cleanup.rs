@@ -53,7 +53,7 @@ pub fn run(common: &Common, args: &CleanupArgs) -> Result<()> {
         CleanupTarget::PaymentRecords => (PurgeTarget::PaymentRecords, "cleanup payment-records"),
         CleanupTarget::Feedback => (PurgeTarget::Feedback, "cleanup feedback"),
     };
-    let preview = purge::dry_run(&app, target)?;
+    let preview = purge::dry_run(&app, &app.network_log, target)?;
     if args.dry_run {
         let json = json!({ "wouldDelete": object(&preview.delete), "wouldKeep": object(&preview.keep) });
         return common.output(&json, || tables(["would delete", "would keep"], &preview.delete, &preview.keep));
@@ -62,7 +62,7 @@ pub fn run(common: &Common, args: &CleanupArgs) -> Result<()> {
     let total = pluralize(total, "row", "rows");
     confirm(args.yes, &format!("{}\nMake a backup and delete {total}?", rows(&preview.delete)))?;
     record_audit_start(&app, command, None, cli_authority(None))?;
-    let cleared = purge::run(&app.backups, target, &mut |_, _, _| ())?;
+    let cleared = purge::run(&app.backups, &app.network_log, target, &mut |_, _, _| ())?;
     record_audit(&app, command, None, cli_authority(None))?;
     common.output(&DataCleared::from(cleared.clone()), || {
         let counts = tables(["deleted", "kept"], &cleared.deleted, &cleared.kept);
@@ -76,7 +76,7 @@ fn delete_expired(common: &Common, app: &App, args: &CleanupArgs) -> Result<()> 
     }
     confirm(args.yes, "Delete all data past its configured retention?")?;
     record_audit_start(app, "cleanup expired", None, cli_authority(None))?;
-    let deleted = retention::sweep(app)?;
+    let deleted = retention::sweep(app, &app.network_log)?;
     record_audit(app, "cleanup expired", None, cli_authority(None))?;
     common.output(&json!({ "deleted": deleted }), || format!("{} deleted", pluralize(deleted, "row", "rows")))
 }

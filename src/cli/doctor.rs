@@ -65,7 +65,7 @@ pub fn run(common: &Common, args: &DoctorArgs) -> Result<()> {
 }
 
 fn services_of(app: &App) -> Services<'_> {
-    Services { core: &app.core, health: &app.health, payments: &app.payments }
+    Services { core: &app.core, health: &app.health, payments: &app.payments, network_log: &app.network_log }
 }
 
 fn accept_key(opened: &Result<App>) -> Result<()> {

@@ -14,12 +14,12 @@ use yarrow::{
     app::App,
     domain::operations::network_log::{
         self,
-        search::{self, Filter, Logged},
-        tallies::{self, Suspect},
+        clients::{self, Suspect},
+        search::{self, COUNTED, Filter, Logged, Subject},
     },
     error::Result,
     http::responses::{ClientCount, LoggedRequest, SuspiciousClient},
-    types::{PageRequest, Timestamp, UserId, pluralize},
+    types::{PageRequest, Paginated, Timestamp, UserId, pluralize},
 };
 
 /// Search the network log, find suspicious addresses, delete old entries
@@ -95,17 +95,18 @@ pub fn run(common: &Common, args: LogsArgs) -> Result<()> {
     match args.action {
         Action::User { who, range, page } => {
             let user = find_user_id(&app, &who)?;
-            let filter = Filter { user: Some(user), ..range.filter(&app)? };
+            let filter = range.filter(&app, Subject::User(user))?;
             list(common, &app, "logs user", Some(user), &filter, page.page())
         }
         Action::Ip { address, range, page } => {
-            let client_ip = Some(address.to_canonical().to_string());
-            list(common, &app, "logs ip", None, &Filter { client_ip, ..range.filter(&app)? }, page.page())
+            let filter = range.filter(&app, Subject::Client(address.to_canonical().to_string()))?;
+            list(common, &app, "logs ip", None, &filter, page.page())
         }
-        Action::Range { range, page } => list(common, &app, "logs range", None, &range.filter(&app)?, page.page()),
+        Action::Range { range, page } => {
+            list(common, &app, "logs range", None, &range.filter(&app, Subject::All)?, page.page())
+        }
         Action::Failed { range, page } => {
-            let filter = Filter { failed_only: true, ..range.filter(&app)? };
-            list(common, &app, "logs failed", None, &filter, page.page())
+            list(common, &app, "logs failed", None, &range.filter(&app, Subject::Failed)?, page.page())
         }
         Action::Count { range, page } => count(common, &app, &range, page.page()),
         Action::Suspicious { range, page } => suspicious(common, &app, &range, page.page()),
@@ -114,15 +115,14 @@ pub fn run(common: &Common, args: LogsArgs) -> Result<()> {
 }
 
 impl RangeArgs {
-    fn filter(&self, app: &App) -> Result<Filter> {
+    fn filter(&self, app: &App, subject: Subject) -> Result<Filter> {
         let (from, to) = self.bounds(app)?;
-        let (from, to) = (from.unwrap_or(Timestamp(0)), to.unwrap_or(Timestamp(i64::MAX)));
-        Ok(Filter { from, to, ..Filter::default() })
+        Ok(Filter { subject, from: from.unwrap_or(Timestamp(0)), to: to.unwrap_or(Timestamp(i64::MAX)) })
     }
 
     fn window(&self, app: &App, default: Duration) -> Result<(Timestamp, Timestamp)> {
         let (from, to) = self.bounds(app)?;
-        tallies::window(("from", from), ("to", to), default, app.clock.now())
+        clients::window(("from", from), ("to", to), default, app.clock.now())
     }
 }
 
@@ -134,10 +134,11 @@ fn list(
     filter: &Filter,
     page: PageRequest,
 ) -> Result<()> {
-    let listing = search::list(app, filter, page)?;
+    let listing = search::list(&app.network_log, filter, page)?;
     record_audit(app, command, user, cli_authority(None))?;
     common.output_page::<_, LoggedRequest>(page, listing, |listing| {
-        format!("{}\n{} of {}", table_of(&listing.items), listing.items.len(), listing.total)
+        let more = if listing.total == COUNTED { " or more" } else { "" };
+        format!("{}\n{} of {}{more}", table_of(&listing.items), listing.items.len(), listing.total)
     })
 }
 
@@ -151,10 +152,10 @@ pub fn table_of(entries: &[Logged]) -> String {
 }
 
 fn count(common: &Common, app: &App, range: &RangeArgs, page: PageRequest) -> Result<()> {
-    let (from, to) = range.window(app, tallies::COUNTED)?;
-    let all = tallies::count(app, from, to)?;
+    let (from, to) = range.window(app, clients::COUNTED)?;
+    let found = clients::count(&app.network_log, from, to, None, page)?;
     record_audit(app, "logs count", None, cli_authority(None))?;
-    output_counts::<_, ClientCount>(common, (from, to), page, all, |rows| {
+    output_counts::<_, ClientCount>(common, (from, to), page, found, |rows| {
         let rows =
             rows.iter().map(|tally| row![tally.client_ip, tally.requests, tally.failed, tally.users, tally.last_at]);
         table(["address", "requests", "failed", "users", "last"], rows)
@@ -162,10 +163,10 @@ fn count(common: &Common, app: &App, range: &RangeArgs, page: PageRequest) -> Re
 }
 
 fn suspicious(common: &Common, app: &App, range: &RangeArgs, page: PageRequest) -> Result<()> {
-    let (from, to) = range.window(app, tallies::SUSPECTED)?;
-    let all = tallies::suspicious(app, from, to)?;
+    let (from, to) = range.window(app, clients::SUSPECTED)?;
+    let found = clients::suspicious(&app.network_log, from, to, page)?;
     record_audit(app, "logs suspicious", None, cli_authority(None))?;
-    output_counts::<_, SuspiciousClient>(common, (from, to), page, all, |rows| {
+    output_counts::<_, SuspiciousClient>(common, (from, to), page, found, |rows| {
         let rows = rows.iter().map(|Suspect { tally, score, reasons }| {
             let reasons = reasons.iter().map(|reason| format!("{} {}", reason.code, reason.value));
             row![tally.client_ip, score, reasons.collect::<Vec<_>>().join(", "), tally.requests, tally.last_at]
@@ -179,7 +180,7 @@ fn clean_up(common: &Common, app: &App, days_to_keep: Option<u32>, yes: bool) ->
     let before = app.clock.now().minus(age);
     confirm(yes, &format!("Delete all entries of the network log before {before}?"))?;
     record_audit_start(app, "logs cleanup", None, cli_authority(None))?;
-    let deleted = network_log::clean_up(app, age)?;
+    let deleted = network_log::clean_up(&app.network_log, age)?;
     record_audit(app, "logs cleanup", None, cli_authority(None))?;
     common.output(&json!({ "deleted": deleted, "before": before }), || {
         format!("{} deleted", pluralize(deleted, "entry", "entries"))
@@ -191,16 +192,14 @@ fn output_counts<R, T: From<R> + Serialize>(
     common: &Common,
     (from, to): (Timestamp, Timestamp),
     page: PageRequest,
-    all: Vec<R>,
+    found: Paginated<R>,
     text: impl FnOnce(&[R]) -> String,
 ) -> Result<()> {
-    let total = i64::try_from(all.len()).unwrap_or(i64::MAX);
-    let rows: Vec<_> = tallies::on_page(all, page).collect();
     if !common.json {
-        return print(&text(&rows));
+        return print(&text(&found.items));
     }
-    let items: Vec<_> = rows.into_iter().map(T::from).collect();
-    let mut json = page_json(page, &items, total);
+    let items: Vec<_> = found.items.into_iter().map(T::from).collect();
+    let mut json = page_json(page, &items, found.total);
     (json["from"], json["to"]) = (json!(from), json!(to));
     print(&json.to_string())
 }

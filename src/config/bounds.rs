@@ -14,6 +14,9 @@ const SMALLEST: Bytes = Bytes(1024);
 const HEADERS_IN_USE: [&str; 7] =
     ["authorization", "cookie", "host", "content-type", "content-length", "x-forwarded-for", "x-request-id"];
 
+/// The smallest network log, which holds some thousand requests.
+const SMALLEST_LOG: Bytes = Bytes(1024 * 1024);
+
 /// The minimum length of a secret.
 const SHORTEST_KEY: usize = 32;
 
@@ -64,6 +67,8 @@ pub(super) fn check(config: &Config, demand: &mut impl FnMut(bool, &str)) {
             &format!("server.allowed_origins: `{origin}` is not an origin, such as https://app.example.com"),
         );
     }
+    let is_enough = config.network_log.max_size.0 >= SMALLEST_LOG.0;
+    demand(is_enough, "network_log.max_size: must be at least 1 MiB");
     demand(config.retention.code_sends >= Duration::from_hours(24), "retention.code_sends: must be at least a day");
     let is_long = |key: &SecretString| key.expose_secret().len() >= SHORTEST_KEY;
     let key = config.auth.secret_key.as_ref();
@@ -125,7 +130,7 @@ fn times(config: &Config) -> [(&'static str, Duration); 23] {
 }
 
 /// Counts that must be at least one.
-fn counts(config: &Config) -> [(&'static str, u32); 33] {
+fn counts(config: &Config) -> [(&'static str, u32); 35] {
     let Config { auth, moderation, llm, limits, .. } = config;
     [
         ("auth.code_tries", auth.code_tries),
@@ -151,6 +156,7 @@ fn counts(config: &Config) -> [(&'static str, u32); 33] {
         ("limits.notification_text", limits.notification_text),
         ("limits.batch", limits.batch),
         ("limits.history_records", limits.history_records),
+        ("limits.free_responses", limits.free_responses),
         ("limits.interpretation_records", limits.interpretation_records),
         ("limits.page_size", limits.page_size),
         ("limits.page_size_max", limits.page_size_max),
@@ -161,11 +167,12 @@ fn counts(config: &Config) -> [(&'static str, u32); 33] {
         ("database.write_queue", config.database.write_queue),
         ("database.commit_size", config.database.commit_size),
         ("database.long_reads", config.database.long_reads),
+        ("database.reports", config.database.reports),
     ]
 }
 
 /// Sizes that must hold at least one request.
-fn sizes(config: &Config) -> [(&'static str, Bytes); 14] {
+fn sizes(config: &Config) -> [(&'static str, Bytes); 15] {
     let Config { limits, .. } = config;
     [
         ("llm.max_response_bytes", config.llm.max_response_bytes),
@@ -182,6 +189,7 @@ fn sizes(config: &Config) -> [(&'static str, Bytes); 14] {
         ("limits.unread_bytes_per_user", limits.unread_bytes_per_user),
         ("limits.json_data", limits.json_data),
         ("limits.ai_result", limits.ai_result),
+        ("limits.history_size", limits.history_size),
     ]
 }
 

@@ -390,6 +390,10 @@ declare::settings! {
             "Maximum number of items in one batch.";
         history_records: u32 = "5000", no flag,
             "Maximum number of history records per user.";
+        history_size: Bytes = "64 MiB", no flag,
+            "Maximum total size of the history records of one user, including deactivated ones.";
+        free_responses: u32 = "100", no flag,
+            "Maximum number of stored responses per caller to requests with an Idempotency-Key that changed nothing. The oldest are deleted.";
         interpretation_records: u32 = "5000", no flag,
             "Records of interpretations, conversations and rejected texts kept per user; at least `llm.calls_per_user_hour`.";
         page_size: u32 = "20", no flag,
@@ -450,6 +454,12 @@ declare::settings! {
             "Stored responses of requests with an Idempotency-Key. A repeated request gets the stored response for this long.";
     }
 
+    /// The network log.
+    "network_log" network_log: NetworkLogLimits {
+        max_size: Bytes = "4 GiB", no flag,
+            "Maximum size of the network log. An entry takes about 200 bytes. Beyond this size the oldest entries are deleted.";
+    }
+
     /// The database.
     "database" database: Database {
         mmap_size: Bytes = "0 B", no flag,
@@ -461,7 +471,9 @@ declare::settings! {
         commit_size: u32 = "512", no flag,
             "Maximum number of writes in one commit. With 1 each is synced separately, which is several times slower under load.";
         long_reads: u32 = "4", no flag,
-            "Maximum number of concurrent long reads: exports, reports, checks.";
+            "Maximum number of concurrent long reads: exports, checks, background jobs.";
+        reports: u32 = "4", no flag,
+            "Maximum number of concurrent reports and lists for administrators. Further ones wait.";
         check_every: Duration = "1 day", no flag,
             "Interval of the integrity check of the whole file. A backup in that time counts as a check. 0 s turns it off.";
     }

@@ -142,6 +142,7 @@ impl EndpointSpec {
             headers: mem::take(request.headers_mut()),
             audit: audit.clone(),
             app: Arc::clone(app),
+            reports: Arc::clone(&self.state.reports),
         };
         let future = self.handler.start(context, path, request.uri())?;
         let response = match audit {

@@ -96,6 +96,7 @@ impl RequestContext {
             key: key.to_owned(),
             request_sha256: header.request_sha256,
             kept_for: self.app.config.retention.idempotency_keys,
+            free_responses: self.app.config.limits.free_responses,
         }))
     }
 }

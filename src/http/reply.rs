@@ -43,6 +43,7 @@ pub const fn status(code: Code) -> StatusCode {
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         Code::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
         Code::HistoryFull
+        | Code::HistoryTooLarge
         | Code::AddressTaken
         | Code::AlreadyPosted
         | Code::BalanceTooLarge

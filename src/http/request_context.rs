@@ -3,12 +3,13 @@
 //! A handler reads in place, awaits writes with [`RequestContext::committed`] and runs everything that blocks with
 //! [`RequestContext::blocking`].
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     body::Bytes,
     http::{HeaderMap, HeaderName, header},
 };
+use tokio::sync::Semaphore;
 
 use crate::{
     app::App,
@@ -28,6 +29,9 @@ use crate::{
     types::{Locale, Secret, UserId},
 };
 
+/// The longest time that a report waits for its turn.
+const REPORT_WAIT: Duration = Duration::from_secs(20);
+
 /// An authorized request.
 pub struct RequestContext {
     pub app: Arc<App>,
@@ -37,6 +41,8 @@ pub struct RequestContext {
     pub idempotency: Option<Box<IdempotencyHeader>>,
     /// The pending audit event of an administrator's request.
     pub audit: Option<Arc<PendingAudit>>,
+    /// The permits of reports.
+    pub reports: Arc<Semaphore>,
     /// The unparsed body, for operations that verify its bytes.
     pub body: Bytes,
 }
@@ -257,5 +263,28 @@ impl RequestContext {
     {
         let app = Arc::clone(&self.app);
         tokio::task::spawn_blocking(move || operation(&app)).await.map_err(Error::internal)?
+    }
+
+    /// Runs a report or list of administrators, which may read many rows, on a blocking thread. Waits while too many
+    /// run, so that jobs and other requests always find a connection.
+    ///
+    /// # Errors
+    /// Errors of the operation; `overloaded` after a long wait.
+    pub async fn report<T, F>(&self, operation: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&App) -> Result<T> + Send + 'static,
+    {
+        let permit = tokio::time::timeout(REPORT_WAIT, Arc::clone(&self.reports).acquire_owned()).await;
+        let permit = permit.map_err(|_| {
+            Error::new(Code::Overloaded).detail("Too many reports are running.").retry_after(REPORT_WAIT)
+        })?;
+        let permit = permit.map_err(Error::internal)?;
+        // The operation keeps the permit if the client disconnects, because it goes on.
+        self.blocking(move |app| {
+            let _permit = permit;
+            operation(app)
+        })
+        .await
     }
 }

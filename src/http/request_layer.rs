@@ -62,7 +62,6 @@ struct Shared {
 impl RequestLayer {
     pub fn new(app: Arc<App>, router: axum::Router, hosts: AllowedHosts, metrics: Arc<RequestMetrics>) -> Result<Self> {
         let ids = RequestIds::new()?;
-        app.network_log.expect_ids(&ids.prefix);
         Ok(Self { shared: Arc::new(Shared { app, ids, metrics }), router, hosts })
     }
 
@@ -193,7 +192,7 @@ impl Shared {
         let endpoint = meta.endpoint.get();
         self.metrics.record(endpoint.map(|endpoint| endpoint.index), status, duration);
         let (method, route) = (method_name(method), endpoint.map(|endpoint| endpoint.path));
-        self.app.network_log.record(&Entry {
+        self.app.network_log.record(Entry {
             at: self.app.clock.now(),
             user: meta.user.get().copied(),
             client: meta.client,
@@ -201,7 +200,7 @@ impl Shared {
             route,
             status,
             duration,
-            request_id: &meta.request_id,
+            request_id: meta.request_id.clone(),
         });
         let duration_ms = duration.as_millis();
         if duration >= self.app.config.limits.slow_request {

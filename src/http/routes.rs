@@ -232,7 +232,7 @@ fn divination() -> Vec<Endpoint> {
         post("/divination-history/save", OwnUser, divination_history::save)
             .summary("Saves a history record, or changes the fields that are sent of an existing one.")
             .body_limit(CASTING)
-            .errors(&[NotYours, HistoryFull]),
+            .errors(&[NotYours, HistoryFull, HistoryTooLarge]),
         post("/divination-history/get", OwnUser, divination_history::list)
             .summary("Lists the caller's history records, newest first.")
             .errors(&[NotYours]),

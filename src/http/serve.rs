@@ -68,6 +68,7 @@ pub fn run(app: &Arc<App>, schedule: Schedule, announce: &Announce) -> Result<()
     runtime.shutdown_timeout(Duration::from_secs(1));
     drop(jobs);
     let (recorded, closed) = (app.audits.record_interrupted(), crash_recovery::close_interrupted(app));
+    app.network_log.close();
     app.store.close();
     outcome.and(recorded).and(closed)
 }

@@ -21,6 +21,9 @@ pub struct HttpState {
     pub app: Arc<App>,
     /// Requests that run at once. A request whose body has not arrived does not count.
     pub requests: Semaphore,
+    /// Reports of administrators that run at once. Further ones wait, so that they never use up the connections to the
+    /// database.
+    pub reports: Arc<tokio::sync::Semaphore>,
     /// Long request bodies that are still arriving, by sender.
     pub long_bodies: KeyedSemaphore<String>,
     /// Large responses that are still being sent, one for each user.
@@ -33,9 +36,11 @@ impl HttpState {
     pub fn new(app: Arc<App>) -> Self {
         let requests = Semaphore::new(app.config.limits.requests);
         let unread = ByteBudget::new(app.config.limits.unread_bytes.0);
+        let reports = Arc::new(tokio::sync::Semaphore::new(app.config.database.reports as usize));
         Self {
             app,
             requests,
+            reports,
             long_bodies: KeyedSemaphore::new(LONG_BODIES),
             large_responses: PerUserResponseSlots::default(),
             unread,

@@ -21,7 +21,8 @@ use rusqlite::{
 use super::{
     Read, Store,
     files::{create_private, file_error, size_of, with_suffix},
-    migrate, snapshot,
+    migrate::SCHEMA,
+    snapshot,
     tables::quoted,
 };
 use crate::{
@@ -93,7 +94,7 @@ impl DatabaseCopy {
         let connection = Connection::open_with_flags(uri, flags)?;
         connection.pragma_update(None, "cell_size_check", true)?;
         // A newer version of this program may have made the copy, but no other program.
-        let version = migrate::version_of(&connection);
+        let version = SCHEMA.version_of(&connection);
         version.map_err(|error| if error.code == Code::DataDirectoryUnusable { not_a_backup(path) } else { error })?;
         Ok(Self { connection, now, keys: None })
     }
@@ -121,7 +122,7 @@ impl DatabaseCopy {
     /// # Errors
     /// Storage errors.
     pub fn schema_version(&self) -> Result<usize> {
-        migrate::version_of(&self.connection)
+        SCHEMA.version_of(&self.connection)
     }
 
     /// Lists objects that differ from the schema of the copy's version. A foreign trigger would act in the restored
@@ -130,7 +131,7 @@ impl DatabaseCopy {
     /// # Errors
     /// Storage errors.
     pub fn schema_faults(&self) -> Result<Vec<String>> {
-        migrate::SCHEMA.at(self.schema_version()?).faults(&self.connection)
+        SCHEMA.at(self.schema_version()?).faults(&self.connection)
     }
 
     /// Returns the files stored in the backup by name: none for a plain database.

@@ -23,12 +23,21 @@ pub struct Tuning {
     pub commit_size: usize,
     /// Slower reads and commits are logged.
     pub slow: Duration,
+    /// True if the writer thread gives way to other threads.
+    pub is_low_priority: bool,
 }
 
 impl Tuning {
     /// For a command or test that uses the store alone and briefly.
-    pub const SMALL: Self =
-        Self { mmap_size: 0, cache_kib: 1024, readers: 2, queue: 64, commit_size: 64, slow: Duration::from_secs(1) };
+    pub const SMALL: Self = Self {
+        mmap_size: 0,
+        cache_kib: 1024,
+        readers: 2,
+        queue: 64,
+        commit_size: 64,
+        slow: Duration::from_secs(1),
+        is_low_priority: false,
+    };
 }
 
 /// Timeout for a lock of another process.
@@ -41,6 +50,7 @@ const CACHED_STATEMENTS: usize = 512;
 pub(super) fn open_writer(
     path: &Path,
     tuning: &Tuning,
+    synchronous: &str,
     check: impl FnOnce(&Connection) -> Result<()>,
 ) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -51,7 +61,7 @@ pub(super) fn open_writer(
     configure(&connection, tuning)?;
     connection.pragma_update(None, "journal_mode", "wal")?;
     // FULL syncs the WAL at every commit; with NORMAL a power cut may undo acknowledged writes.
-    connection.pragma_update(None, "synchronous", "full")?;
+    connection.pragma_update(None, "synchronous", synchronous)?;
     connection.pragma_update(None, "foreign_keys", true)?;
     // Overwrites deleted rows, because deleted user data must not remain in free pages.
     connection.pragma_update(None, "secure_delete", true)?;

@@ -7,8 +7,8 @@ use rusqlite::Connection;
 
 use crate::error::{Error, Result};
 
-/// SQLite 3.38 brought the `->>` operator.
-const OLDEST_VERSION: i32 = 3_038_000;
+/// SQLite 3.43 brought `octet_length`.
+const OLDEST_VERSION: i32 = 3_043_000;
 /// Compile-time options that remove a required feature.
 const UNUSABLE_OPTIONS: [&str; 6] =
     ["THREADSAFE=0", "OMIT_WAL", "OMIT_JSON", "OMIT_FOREIGN_KEY", "OMIT_TRIGGER", "OMIT_INTEGRITY_CHECK"];
@@ -60,11 +60,11 @@ mod tests {
     fn names_missing_features() {
         let options = ["THREADSAFE=0", "ENABLE_FTS5", "OMIT_WAL"].map(ToOwned::to_owned);
         let expected = [
-            "version 3037002 is older than 3038000",
+            "version 3042000 is older than 3043000",
             "it was compiled with THREADSAFE=0",
             "it was compiled with OMIT_WAL",
         ];
-        assert_eq!(problems(3_037_002, &options), expected);
+        assert_eq!(problems(3_042_000, &options), expected);
         assert!(problems(OLDEST_VERSION, &["THREADSAFE=2".to_owned()]).is_empty());
     }
 }

@@ -19,6 +19,8 @@ const PRIVATE: u32 = 0o600;
 
 /// The database in a data directory.
 pub const DATABASE: &str = "yarrow.db";
+/// The database of the network log.
+pub const NETWORK_LOG: &str = "network-log.db";
 
 /// Returns the directory of a file: the working directory for a bare name.
 pub fn parent_of(path: &Path) -> &Path {

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use super::files::{DATABASE, create_private_directory, ensure_own, open_lock, parent_of, read_lock};
+use super::files::{DATABASE, NETWORK_LOG, create_private_directory, ensure_own, open_lock, parent_of, read_lock};
 use crate::{
     error::{Code, Error, Result},
     keys::KEYS,
@@ -76,9 +76,9 @@ pub fn running_server(directory: &Path) -> Option<String> {
 
 /// Names of files and directories that the program opens in a data directory.
 fn known_names() -> impl Iterator<Item = String> {
-    let of_database = ["", "-wal", "-shm", "-journal"].map(|suffix| format!("{DATABASE}{suffix}"));
+    let of_database = |name| ["", "-wal", "-shm", "-journal"].map(|suffix| format!("{name}{suffix}"));
     let others = [LOCK, "backups", "acme"].into_iter().chain(KEYS).map(ToOwned::to_owned);
-    of_database.into_iter().chain(others)
+    [DATABASE, NETWORK_LOG].into_iter().flat_map(of_database).chain(others)
 }
 
 fn unusable(directory: &Path, why: &str) -> Error {

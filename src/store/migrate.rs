@@ -11,11 +11,18 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::files;
 use crate::error::{Code, Error, Result};
 
-/// Identifies the file as a Yarrow database ("YARW"), so that another program's database is never migrated.
+/// Identify the files as the main database ("YARW") and the network log ("YARL"), so that another database is never
+/// migrated.
 const APPLICATION_ID: i32 = 0x5941_5257;
+const NETWORK_LOG_ID: i32 = 0x5941_524c;
 
-/// The schema of this program. Later steps are files of their own, appended here.
-pub(super) const SCHEMA: Schema = Schema { steps: &[include_str!("../../schema.sql")] };
+/// The schema of the main database. Later steps are files of their own, appended here.
+pub(super) const SCHEMA: Schema =
+    Schema { steps: &[include_str!("../../schema.sql")], application_id: APPLICATION_ID, synchronous: "full" };
+
+/// The schema of the network log. A power cut may undo its last commits, because nothing was promised about them.
+pub(super) const NETWORK_LOG_SCHEMA: Schema =
+    Schema { steps: &[include_str!("../../network-log.sql")], application_id: NETWORK_LOG_ID, synchronous: "normal" };
 
 /// The schema version that this program reads and writes.
 pub const SCHEMA_VERSION: usize = SCHEMA.version();
@@ -35,6 +42,9 @@ pub enum SchemaPolicy {
 #[derive(Clone, Copy)]
 pub(super) struct Schema {
     steps: &'static [&'static str],
+    application_id: i32,
+    /// The `synchronous` pragma of the writer's connection.
+    pub(super) synchronous: &'static str,
 }
 
 impl Schema {
@@ -44,7 +54,7 @@ impl Schema {
 
     /// Returns the schema of an earlier version; this one for later versions.
     pub(super) fn at(&self, version: usize) -> Self {
-        Self { steps: self.steps.get(..version).unwrap_or(self.steps) }
+        Self { steps: self.steps.get(..version).unwrap_or(self.steps), ..*self }
     }
 
     /// Checks that the database can be used under this policy. Changes nothing in it.
@@ -53,7 +63,7 @@ impl Schema {
     /// `data_directory_unusable` if another program made the file, if its schema is newer, or if it is older and the
     /// policy forbids to change it.
     pub(super) fn check(&self, connection: &Connection, policy: SchemaPolicy) -> Result<()> {
-        let (found, current) = (version_of(connection)?, self.version());
+        let (found, current) = (self.version_of(connection)?, self.version());
         if found > current {
             return Err(Error::new(Code::DataDirectoryUnusable).detail(format!(
                 "The database has schema version {found}; this program supports versions up to {current}. \
@@ -77,7 +87,7 @@ impl Schema {
     /// # Errors
     /// Storage errors; the database then has the version that it had.
     pub(super) fn migrate(&self, connection: &mut Connection, path: &Path) -> Result<()> {
-        let (found, current) = (version_of(connection)?, self.version());
+        let (found, current) = (self.version_of(connection)?, self.version());
         if found == current {
             return Ok(());
         }
@@ -97,7 +107,7 @@ impl Schema {
         for step in &self.steps[found..] {
             transaction.execute_batch(step)?;
         }
-        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+        transaction.pragma_update(None, "application_id", self.application_id)?;
         transaction.pragma_update(None, "user_version", i64::try_from(self.version()).map_err(Error::internal)?)?;
         Ok(transaction.commit()?)
     }
@@ -119,25 +129,25 @@ impl Schema {
             found.keys().filter(|name| !expected.contains_key(*name)).map(|name| format!("{name} is unknown"));
         Ok(wrong.chain(unknown).collect())
     }
-}
 
-/// Returns the schema version of a database: 0 for an empty file.
-///
-/// # Errors
-/// `data_directory_unusable` if another program made the file.
-pub(super) fn version_of(connection: &Connection) -> Result<usize> {
-    let foreign = || Error::new(Code::DataDirectoryUnusable).detail("The database file was not made by Yarrow.");
-    let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
-    let application = pragma("application_id").map_err(|error| match error.sqlite_error_code() {
-        Some(rusqlite::ErrorCode::NotADatabase) => foreign().caused_by(error),
-        _ => error.into(),
-    })?;
-    let version = pragma("user_version")?;
-    let tables: i64 = connection.query_row("select count(*) from sqlite_schema", [], |row| row.get(0))?;
-    if application != APPLICATION_ID && tables > 0 {
-        return Err(foreign());
+    /// Returns the schema version of a database: 0 for an empty file.
+    ///
+    /// # Errors
+    /// `data_directory_unusable` if another program made the file.
+    pub(super) fn version_of(&self, connection: &Connection) -> Result<usize> {
+        let foreign = || Error::new(Code::DataDirectoryUnusable).detail("The database file was not made by Yarrow.");
+        let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
+        let application = pragma("application_id").map_err(|error| match error.sqlite_error_code() {
+            Some(rusqlite::ErrorCode::NotADatabase) => foreign().caused_by(error),
+            _ => error.into(),
+        })?;
+        let version = pragma("user_version")?;
+        let tables: i64 = connection.query_row("select count(*) from sqlite_schema", [], |row| row.get(0))?;
+        if application != self.application_id && tables > 0 {
+            return Err(foreign());
+        }
+        usize::try_from(version).map_err(Error::internal)
     }
-    usize::try_from(version).map_err(Error::internal)
 }
 
 /// Writes a consistent copy under a temporary name, syncs it, and renames it. Replaces the copy of an earlier attempt.
@@ -183,8 +193,8 @@ mod tests {
         drop table items_before";
     const FAILING: &str = "create table extra (id integer primary key); insert into missing values (1)";
 
-    const OLD: Schema = Schema { steps: &[FIRST] };
-    const NEW: Schema = Schema { steps: &[FIRST, ADD_COLUMN, REWRITE_CHECK] };
+    const OLD: Schema = Schema { steps: &[FIRST], ..SCHEMA };
+    const NEW: Schema = Schema { steps: &[FIRST, ADD_COLUMN, REWRITE_CHECK], ..SCHEMA };
 
     /// A database file of the old schema with one row, and the directory that holds it.
     fn old_database() -> (tempfile::TempDir, std::path::PathBuf) {
@@ -209,9 +219,9 @@ mod tests {
     #[test]
     fn creates_the_whole_schema_in_an_empty_file() {
         let mut connection = Connection::open_in_memory().unwrap();
-        assert_eq!(version_of(&connection).unwrap(), 0);
+        assert_eq!(SCHEMA.version_of(&connection).unwrap(), 0);
         SCHEMA.migrate(&mut connection, Path::new("yarrow.db")).unwrap();
-        assert_eq!(version_of(&connection).unwrap(), SCHEMA_VERSION);
+        assert_eq!(SCHEMA.version_of(&connection).unwrap(), SCHEMA_VERSION);
         assert_eq!(SCHEMA.faults(&connection).unwrap(), Vec::<String>::new());
         assert!(objects_of(&connection).unwrap().len() > 5);
     }
@@ -221,7 +231,7 @@ mod tests {
         let (_directory, path) = old_database();
         let mut connection = Connection::open(&path).unwrap();
         NEW.migrate(&mut connection, &path).unwrap();
-        assert_eq!(version_of(&connection).unwrap(), 3);
+        assert_eq!(SCHEMA.version_of(&connection).unwrap(), 3);
         assert_eq!(NEW.faults(&connection).unwrap(), Vec::<String>::new());
         let sizes: i64 = connection.query_row("select sum(size) from items", [], |row| row.get(0)).unwrap();
         assert_eq!(sizes, 7);
@@ -234,9 +244,9 @@ mod tests {
     fn keeps_the_old_version_when_a_step_fails() {
         let (_directory, path) = old_database();
         let mut connection = Connection::open(&path).unwrap();
-        let broken = Schema { steps: &[FIRST, ADD_COLUMN, FAILING] };
+        let broken = Schema { steps: &[FIRST, ADD_COLUMN, FAILING], ..SCHEMA };
         broken.migrate(&mut connection, &path).unwrap_err();
-        assert_eq!(version_of(&connection).unwrap(), 1);
+        assert_eq!(SCHEMA.version_of(&connection).unwrap(), 1);
         assert_eq!(OLD.faults(&connection).unwrap(), Vec::<String>::new());
         assert_eq!(names(&path), ["a"]);
     }
@@ -261,7 +271,7 @@ mod tests {
         std::fs::create_dir_all(copy_of(&path, 3).join("not empty")).unwrap();
         let mut connection = Connection::open(&path).unwrap();
         NEW.migrate(&mut connection, &path).unwrap_err();
-        assert_eq!(version_of(&connection).unwrap(), 1);
+        assert_eq!(SCHEMA.version_of(&connection).unwrap(), 1);
         let entries = std::fs::read_dir(directory.path()).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
         assert_eq!(names.filter(|name| name.contains("unfinished")).count(), 0);

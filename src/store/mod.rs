@@ -1,4 +1,4 @@
-//! The SQLite database: connections, transactions, backups and the files of the data directory.
+//! The SQLite databases: connections, transactions, backups and the files of the data directory.
 //!
 //! Reads run in place on the calling thread, on read-only connections; see [`Store::read`]. Writes run on one thread,
 //! many operations to a commit; see [`Store::write`]. Only this module opens connections; only `domain` adds SQL.
@@ -47,7 +47,7 @@ pub use connection::Tuning;
 pub use engine::sqlite_version;
 pub use errors::is_damage;
 use file_identity::FileIdentity;
-use migrate::SCHEMA;
+use migrate::{NETWORK_LOG_SCHEMA, SCHEMA, Schema};
 pub use migrate::{SCHEMA_VERSION, SchemaPolicy};
 pub use pending::Pending;
 pub use row::Row;
@@ -80,6 +80,13 @@ pub struct Store {
     shared: Arc<Shared>,
 }
 
+/// The size of a database file by its pages.
+#[derive(Clone, Copy, Debug)]
+pub struct PageBytes {
+    pub used: u64,
+    pub total: u64,
+}
+
 struct Shared {
     /// Distinguishes the stores of one process in thread-local snapshots.
     id: u64,
@@ -91,6 +98,7 @@ struct Shared {
     files: FileIdentity,
     /// The server key, once it is known.
     keys: Arc<OnceLock<ServerKey>>,
+    schema: Schema,
     /// Slower reads are logged.
     slow: Duration,
     tuning: Tuning,
@@ -120,13 +128,25 @@ impl Store {
     /// `data_directory_unusable` for a schema that is newer or may not be migrated, `configuration` if the compiled
     /// SQLite lacks a feature, storage errors otherwise.
     pub fn open(path: &Path, tuning: &Tuning, clock: Clock, policy: SchemaPolicy) -> Result<Self> {
+        Self::open_with(SCHEMA, path, tuning, clock, policy)
+    }
+
+    /// Opens the file of the network log. Its writes are in the file when they reply, but synced later.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_network_log(path: &Path, tuning: &Tuning, clock: Clock, policy: SchemaPolicy) -> Result<Self> {
+        Self::open_with(NETWORK_LOG_SCHEMA, path, tuning, clock, policy)
+    }
+
+    fn open_with(schema: Schema, path: &Path, tuning: &Tuning, clock: Clock, policy: SchemaPolicy) -> Result<Self> {
         static NEXT_ID: AtomicU64 = AtomicU64::new(0);
         let check = |connection: &rusqlite::Connection| {
             engine::check(connection)?;
-            SCHEMA.check(connection, policy)
+            schema.check(connection, policy)
         };
-        let mut connection = connection::open_writer(path, tuning, check)?;
-        SCHEMA.migrate(&mut connection, path)?;
+        let mut connection = connection::open_writer(path, tuning, schema.synchronous, check)?;
+        schema.migrate(&mut connection, path)?;
         connection::truncate_wal(&connection)?;
         let can_scrub_pages = engine::has_page_access(&connection)?;
         let (commits, full_reads) = (Arc::new(AtomicU64::new(0)), FullReads::default());
@@ -150,6 +170,7 @@ impl Store {
             writer,
             files,
             keys,
+            schema,
             slow: tuning.slow,
             tuning: tuning.clone(),
             damage_errors: Counter::default(),
@@ -202,6 +223,11 @@ impl Store {
         F: FnOnce(&Write<'_>) -> Result<T> + Send + 'static,
     {
         self.shared.writer.submit(TransactionKind::NoSavepoint, operation)
+    }
+
+    /// Resolves once the writer has had the write lock, whether or not other changes could be committed then.
+    pub fn probe_writer(&self) -> Pending<()> {
+        self.shared.writer.submit(TransactionKind::Probe, |_| Ok(()))
     }
 
     /// Runs `prepare` on this thread while a write transaction excludes all other writers, and then `operation` in that
@@ -308,7 +334,7 @@ impl Store {
     /// Storage errors.
     pub fn schema_faults(&self) -> Result<Vec<String>> {
         let connection = self.shared.reader()?;
-        SCHEMA.faults(&connection)
+        self.shared.schema.faults(&connection)
     }
 
     /// Returns true if the compiled SQLite can overwrite single pages. [`Self::vacuum`] is the alternative.
@@ -319,6 +345,17 @@ impl Store {
     /// Rewrites the database without unused space, and truncates the WAL. No write runs meanwhile.
     pub fn vacuum(&self) -> Pending<()> {
         self.shared.writer.submit(TransactionKind::Vacuum, |_| Ok(()))
+    }
+
+    /// Returns how many bytes of the file's pages are in use, and how many there are.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn page_bytes(&self) -> Result<PageBytes> {
+        let connection = self.shared.reader()?;
+        let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, u32>(0).map(u64::from));
+        let (size, total, free) = (pragma("page_size")?, pragma("page_count")?, pragma("freelist_count")?);
+        Ok(PageBytes { used: size * total.saturating_sub(free), total: size * total })
     }
 
     /// Returns the path of the database file.

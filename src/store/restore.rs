@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use super::{
     backup::{CopyProgress, DatabaseCopy},
     files::{
-        DATABASE, create_private_directory, file_error, parent_of, remove_if_exists, sync, sync_and_rename,
-        sync_directory, with_suffix, write_private,
+        DATABASE, NETWORK_LOG, create_private_directory, file_error, parent_of, remove_if_exists, sync,
+        sync_and_rename, sync_directory, with_suffix, write_private,
     },
 };
 use crate::{
@@ -103,6 +103,7 @@ pub fn finish(directory: &Path, is_locked: bool) -> Result<bool> {
     create_private_directory(&aside)?;
     let database = directory.join(DATABASE);
     let logs: Vec<_> = LOGS.iter().map(|suffix| with_suffix(&database, suffix)).collect();
+    move_network_log(&directory.join(NETWORK_LOG), &aside)?;
     replace(&database, &logs, &aside)?;
     for name in KEYS {
         replace(&directory.join(name), &[], &aside)?;
@@ -114,6 +115,19 @@ pub fn finish(directory: &Path, is_locked: bool) -> Result<bool> {
     // Fails unless the directory is empty, which it is if there was nothing to move.
     drop(std::fs::remove_dir(&aside));
     Ok(true)
+}
+
+/// Moves the network log aside: users created after the backup are gone, and their numbers in it would be taken for
+/// those of later users.
+fn move_network_log(log: &Path, aside: &Path) -> Result<()> {
+    for suffix in LOGS.into_iter().chain([""]) {
+        let old = with_suffix(log, suffix);
+        if old.exists() {
+            std::fs::rename(&old, aside.join(old.file_name().unwrap_or_default()))
+                .map_err(|error| file_error(&old, error))?;
+        }
+    }
+    Ok(())
 }
 
 /// Moves a file and its WAL aside and the new file to its name. Completed steps are skipped.
@@ -155,6 +169,7 @@ mod tests {
         for (name, text) in [(KEYS[0], "old key"), (KEYS[1], "kept key"), (MARKER, "aside")] {
             put(name, text);
         }
+        put(NETWORK_LOG, "old requests");
         put("yarrow.db.restored", "new");
         put("secret.key.restored", "new key");
         directory
@@ -168,18 +183,21 @@ mod tests {
         for (name, content) in [(DATABASE, "new"), (KEYS[0], "new key"), (KEYS[1], "kept key")] {
             assert_eq!(text(directory, name).as_deref(), Some(content), "{name}");
         }
-        for gone in ["yarrow.db-wal", "yarrow.db-shm", MARKER, "yarrow.db.restored", "secret.key.restored"] {
+        for gone in ["yarrow.db-wal", "yarrow.db-shm", NETWORK_LOG, MARKER, "yarrow.db.restored", "secret.key.restored"]
+        {
             assert_eq!(text(directory, gone), None, "{gone}");
         }
         let aside = directory.join("aside");
-        for (name, content) in [(DATABASE, "old"), ("yarrow.db-wal", "old log"), (KEYS[0], "old key")] {
+        for (name, content) in
+            [(DATABASE, "old"), ("yarrow.db-wal", "old log"), (NETWORK_LOG, "old requests"), (KEYS[0], "old key")]
+        {
             assert_eq!(text(&aside, name).as_deref(), Some(content), "{name}");
         }
     }
 
     #[test]
     fn finishes_a_restore_interrupted_at_any_step() {
-        let moves = ["yarrow.db-wal", "yarrow.db-shm", DATABASE, "", KEYS[0]];
+        let moves = [NETWORK_LOG, "yarrow.db-wal", "yarrow.db-shm", DATABASE, "", KEYS[0]];
         for done in 0..=moves.len() {
             let directory = prepared();
             let path = directory.path();

@@ -381,7 +381,7 @@ fn connections_are_configured_for_durability_privacy_and_stable_plans() {
     opened.store.read(check).unwrap();
     // No pragma reports this option.
     let stability = DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG;
-    let writer = open_writer(opened.store.path(), &Tuning::SMALL, |_| Ok(())).unwrap();
+    let writer = open_writer(opened.store.path(), &Tuning::SMALL, "full", |_| Ok(())).unwrap();
     let reader = reader_pool(opened.store.path(), &Tuning::SMALL).get().unwrap();
     assert!(writer.db_config(stability).unwrap() && reader.db_config(stability).unwrap());
 }
@@ -458,4 +458,29 @@ fn failed_operation_without_savepoint_leaves_no_change() {
     });
     assert_eq!(undone.wait().unwrap_err().code, Code::HistoryFull);
     assert_eq!((opened.find("outer"), opened.find("inner")), (None, None));
+}
+
+#[test]
+fn a_failed_commit_fails_only_what_changed_or_saw_a_change() {
+    let opened = Opened::new();
+    let insert = |tx: &Write<'_>, name: &str| {
+        tx.execute("insert into settings (name, value, updated_at) values (?1, '1', 0)", [name])
+    };
+    let count = |tx: &Write<'_>| tx.count_rows("settings");
+    let release = opened.hold_writer();
+    let before = opened.store.write(count);
+    let good = opened.store.write(move |tx| insert(tx, "good"));
+    let after = opened.store.write(count);
+    let probe = opened.store.probe_writer();
+    let broken = opened.store.write_without_savepoint(move |tx| {
+        insert(tx, "broken")?;
+        Err::<(), _>(Error::from(Code::NotFound))
+    });
+    drop(release);
+    let rows = before.wait().unwrap();
+    assert!(good.wait().is_err() && broken.wait().is_err());
+    // It counted a row that was not stored.
+    assert!(after.wait().is_err());
+    probe.wait().unwrap();
+    assert_eq!(opened.store.write(count).wait().unwrap(), rows);
 }

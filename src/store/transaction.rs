@@ -141,7 +141,7 @@ impl<'connection> Write<'connection> {
     }
 
     /// Returns the number of rows that the operation has changed and not rolled back.
-    pub(super) fn changed(&self) -> u64 {
+    pub fn changed(&self) -> u64 {
         self.read.connection.total_changes() - self.changes_before.get()
     }
 

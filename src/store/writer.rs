@@ -1,7 +1,8 @@
 //! The writer thread: commits many operations at once and replies once the disk has them.
 //!
 //! While one commit syncs, the next operations queue up and share the next sync, which makes durable writes several times
-//! faster. Operations that may fail run in a savepoint. A failed commit fails all its operations. A failed sync ends the
+//! faster. Operations that may fail run in a savepoint. A failed commit fails all its operations, except those that changed
+//! nothing and saw no change. A failed sync ends the
 //! process: the kernel may have marked the lost pages clean, so only recovery from the WAL at the next start is safe.
 
 mod checkpoint;
@@ -37,6 +38,7 @@ use crate::{
     error::{Code, Error, Result},
     keys::ServerKey,
     metrics::{Counter, Histogram, SIZE_BOUNDS, SLOW_BOUNDS},
+    thread_priority::lower_thread_priority,
 };
 
 pub(super) use checkpoint::{LogPages, checkpoint};
@@ -110,7 +112,11 @@ impl Writer {
             log: files.path().with_extension("db-wal"),
         });
         let (of_thread, slow, commit_size) = (Arc::clone(&shared), tuning.slow, tuning.commit_size);
+        let is_low_priority = tuning.is_low_priority;
         let work = move || {
+            if is_low_priority {
+                lower_thread_priority();
+            }
             let work = Work {
                 connection: &connection,
                 jobs,

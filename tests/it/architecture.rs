@@ -304,9 +304,10 @@ fn only_the_store_opens_connections_and_only_domain_writes_sql() {
     );
 }
 
-/// Returns each table and the only subject that may use it in SQL, as `schema.sql` declares.
+/// Returns each table and the only subject that may use it in SQL, as the schemas declare.
 fn owners() -> BTreeMap<String, String> {
-    let schema = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("schema.sql")).unwrap();
+    let read = |name| fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap();
+    let schema = ["schema.sql", "network-log.sql"].map(read).join("\n");
     let mut owner = None;
     let mut owners = BTreeMap::new();
     for line in schema.lines() {
@@ -314,7 +315,7 @@ fn owners() -> BTreeMap<String, String> {
             owner = named.split(['.', ' ']).next().map(ToOwned::to_owned);
         } else if let Some(table) = line.strip_prefix("create table ") {
             let table = table.split([' ', '(']).next().unwrap();
-            let owner = owner.clone().unwrap_or_else(|| panic!("schema.sql: table {table} has no owner"));
+            let owner = owner.clone().unwrap_or_else(|| panic!("table {table} has no owner"));
             owners.insert(table.to_owned(), owner);
         }
     }

@@ -692,7 +692,7 @@ fn logs_contain_no_personal_data() {
             assert!(!line.contains(secret), "{secret} is in the log: {line}");
         }
     }
-    let database = server.database();
+    let database = server.network_log();
     let mut statement = database.prepare("select coalesce(route, '') || method from access_log").unwrap();
     let mut rows = statement.query([]).unwrap();
     while let Some(row) = rows.next().unwrap() {

@@ -507,12 +507,14 @@ fn echoes_a_valid_request_id_and_replaces_others() {
 #[test]
 fn every_response_has_a_request_id_and_a_network_log_entry() {
     let (server, user, _, document) = fixture();
-    for operation in &document.operations {
+    // Deleting the account erases the entries of its user.
+    let walk: Vec<_> = document.operations.iter().filter(|it| it.name() != "DELETE /api/v1/account").collect();
+    for operation in &walk {
         let response = operation.bare(&server, &user).header("x-request-id", "the-walk").send();
         assert_eq!(response.header("x-request-id"), Some("the-walk"), "{}", operation.name());
     }
     // The test signs its own user out halfway. Later responses have entries all the same.
-    let walked = i64::try_from(document.operations.len()).unwrap();
+    let walked = i64::try_from(walk.len()).unwrap();
     let logged = || server.value::<i64>("select count(*) from access_log where request_id = 'the-walk'");
     eventually_ok("all requests are in the network log", || {
         let logged = logged();

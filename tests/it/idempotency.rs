@@ -172,6 +172,41 @@ fn keeps_final_failures_and_no_transient_ones() {
 }
 
 #[test]
+fn keeps_only_the_newest_responses_that_cost_nothing() {
+    let server = Setup::default().with("LIMITS_FREE_RESPONSES", 3).start();
+    let (user, other) = (server.sign_in(OWN), server.sign_in(OTHER));
+    let stored = || -> Vec<String> {
+        let database = server.database();
+        let sql = "select caller || ' ' || key from idempotency_keys order by id";
+        let mut statement = database.prepare(sql).unwrap();
+        let rows = statement.query_map([], |row| row.get(0)).unwrap();
+        rows.map(Result::unwrap).collect()
+    };
+    server.grant(&server.api_key("shop"), OWN, 1);
+    consume(&server, &user, "paid").send().expect(200);
+    consume(&server, &other, "other").send().expect(402);
+    for number in 1..=9 {
+        consume(&server, &user, &format!("{number:0>255}")).send().expect_problem(402, "insufficient_coins");
+    }
+    let reset = |key: &str| server.post("/coin/reset").by(&user).header("idempotency-key", key).send().expect(200);
+    reset("a reset of nothing");
+    let (user_id, other_id) = (&user.user_id, &other.user_id);
+    let expected = [
+        format!("user:{user_id} paid"),
+        format!("user:{other_id} other"),
+        format!("user:{user_id} {:0>255}", 8),
+        format!("user:{user_id} {:0>255}", 9),
+        format!("user:{user_id} a reset of nothing"),
+    ];
+    assert_eq!(stored(), expected);
+    // What is kept is replayed, and what cost something always is. A forgotten refusal is decided anew.
+    assert!(is_replayed(&reset("a reset of nothing")));
+    assert!(is_replayed(&consume(&server, &user, "paid").send().expect(200)));
+    assert!(is_replayed(&consume(&server, &user, &format!("{:0>255}", 9)).send().expect(402)));
+    assert!(!is_replayed(&consume(&server, &user, &format!("{:0>255}", 1)).send().expect(402)));
+}
+
+#[test]
 fn keys_expire() {
     let server = Setup::default().with("COINS_INITIAL", 10).start();
     let user = server.sign_in(OWN);

@@ -475,7 +475,7 @@ fn logs_a_request_whose_client_disconnected() {
         user.token
     );
     disconnect_after(&mut server, &save);
-    let database = server.database();
+    let database = server.databases();
     let logged = "select status from access_log where request_id = 'left-early' and route = '/divination-history/save'";
     let status = || database.query_row(logged, [], |row| row.get::<_, i64>(0)).ok();
     assert_eq!(eventually_some("the request in the network log", status), 499);

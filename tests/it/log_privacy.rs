@@ -150,7 +150,7 @@ fn look_everywhere(fixture: &Fixture) {
     for line in &lines {
         fixture.assert_silent("the log", line);
     }
-    let database = fixture.server.database();
+    let database = fixture.server.network_log();
     let columns: String = database
         .query_row("select group_concat(name) from pragma_table_info('access_log')", [], |row| row.get(0))
         .unwrap();

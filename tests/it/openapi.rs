@@ -245,7 +245,7 @@ fn every_served_path_is_documented() {
     }
     let mut server = server;
     server.terminate();
-    let database = server.database();
+    let database = server.network_log();
     let mut statement = database.prepare("select distinct route from access_log where route is not null").unwrap();
     let routes: BTreeSet<String> = statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
     let documented: BTreeSet<String> = document.operations.iter().map(|operation| operation.path.clone()).collect();

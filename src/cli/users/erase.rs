@@ -5,9 +5,12 @@ use serde_json::json;
 use crate::cli::{Common, cli_authority, confirm, record_audit};
 use yarrow::{
     app::App,
-    domain::identity::{
-        accounts::{self, DeletionActor},
-        users::User,
+    domain::{
+        identity::{
+            accounts::{self, DeletionActor},
+            users::User,
+        },
+        operations::network_log,
     },
     error::{Code, Result},
     store::Pending,
@@ -27,6 +30,7 @@ pub fn erase(common: &Common, app: &App, user: &User, reason: Option<String>, ye
         }
         erased => erased?,
     }
+    network_log::erasure::run(&app.network_log)?;
     record_audit(app, "users erase", Some(user.id), by)?;
     common.output(&json!({ "userId": user.id, "erased": true }), || format!("deleted user {}", user.id))
 }

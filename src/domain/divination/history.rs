@@ -1,8 +1,9 @@
 //! History records: castings that clients of the old API store under their own record ids.
 //!
 //! `jsonData` is stored and returned byte for byte; neither it nor `timestamp` means anything here. Order and limits
-//! follow a sequence that the server assigns. Deactivating hides a user's records for some weeks before they are deleted,
-//! in which they can be restored; saving a hidden record again makes it the newest.
+//! follow a sequence that the server assigns. A user has a quota of records and one of bytes. Deactivating hides a user's
+//! records for some weeks before they are deleted, in which they can be restored; saving a hidden record again makes it
+//! the newest.
 
 mod orphans;
 
@@ -12,6 +13,7 @@ use rusqlite::Params;
 use serde_json::json;
 
 use crate::{
+    config::Limits,
     core::Core,
     domain::{Each, identity::step_up::CancellationCode, operations::free_space_scrub},
     error::{Code, Result},
@@ -23,6 +25,9 @@ pub use orphans::{delete_orphans_in, next_owner_in};
 
 /// The most records of a list without paging.
 const UNPAGED: u32 = 1000;
+
+/// An upper bound of the bytes of the record id and the client's time.
+const SHORT_FIELDS: u64 = 1024;
 
 /// A record as the client sends it.
 #[derive(Clone, Debug)]
@@ -45,6 +50,22 @@ struct StoredFields {
 }
 
 impl HistoryDraft<'_> {
+    /// Returns the fields in the order of the columns.
+    fn fields(&self) -> [Option<&str>; 5] {
+        [
+            self.question_type.as_deref(),
+            self.question.as_deref(),
+            self.json_data.as_ref().map(JsonText::as_str),
+            self.ai_result.as_deref(),
+            self.client_timestamp.as_ref().map(JsonText::as_str),
+        ]
+    }
+
+    /// Returns the size of a new record.
+    fn bytes(&self) -> i64 {
+        length(&self.local_record_id) + self.fields().into_iter().flatten().map(length).sum::<i64>()
+    }
+
     fn with_defaults(self, stored: StoredFields) -> Self {
         Self {
             local_record_id: self.local_record_id,
@@ -68,14 +89,21 @@ pub struct HistoryRecord<'text> {
 /// Saves a record, or updates the record with the same id; fields that the draft leaves out keep their values.
 ///
 /// # Errors
-/// `unauthenticated` if the account was deleted; `history_full` when the user has the maximum number of records.
+/// `unauthenticated` if the account was deleted; `history_full` when the user has the maximum number of records, and
+/// `history_too_large` when they have the maximum size.
 pub fn save(core: &Core, user: UserId, draft: HistoryDraft<'static>) -> Pending<HistoryRecord<'static>> {
     let limit = i64::from(core.config.limits.history_records);
+    let max_bytes = i64::try_from(core.config.limits.history_size.0).unwrap_or(i64::MAX);
+    let longest = max_record_bytes(&core.config.limits);
     core.store.write_without_savepoint(move |tx| {
         let sequence = newest_in(tx, user)? + 1;
         // While the newest sequence number is within the limit, so is the number of records, and counting is unnecessary.
         if sequence > limit && count_in(tx, user, None)? >= limit && !has_in(tx, user, &draft.local_record_id)? {
             return Err(Code::HistoryFull.into());
+        }
+        // Likewise, so few records are within the limit even if each has the maximum size.
+        if sequence.saturating_mul(longest) > max_bytes && is_too_large_in(tx, user, &draft, max_bytes)? {
+            return Err(Code::HistoryTooLarge.into());
         }
         if !insert_in(tx, user, sequence, &draft)? {
             if let Some((created_at, stored)) = update_in(tx, user, &draft)? {
@@ -237,6 +265,52 @@ fn count_in(tx: &Read<'_>, user: UserId, question_type: Option<&str>) -> Result<
     )
 }
 
+/// Returns true if saving the record makes the user's records, hidden ones included, larger than the limit. A save that
+/// adds nothing is accepted even beyond it.
+fn is_too_large_in(tx: &Read<'_>, user: UserId, draft: &HistoryDraft<'_>, max_bytes: i64) -> Result<bool> {
+    let stored = "select coalesce(sum(bytes), 0) from history where user_id = ?1";
+    let stored: i64 = tx.one(stored, [user.0], |row| row.get(0))?;
+    let added = draft.bytes();
+    if stored + added <= max_bytes {
+        return Ok(false);
+    }
+    let added = added - replaced_bytes_in(tx, user, draft)?;
+    Ok(added > 0 && stored + added > max_bytes)
+}
+
+/// Returns the bytes of an existing record that the draft replaces: all of a hidden one, and the fields that are sent of
+/// an active one.
+fn replaced_bytes_in(tx: &Read<'_>, user: UserId, draft: &HistoryDraft<'_>) -> Result<i64> {
+    let sizes = "select deactivated_at is not null, bytes, octet_length(question_type), octet_length(question), \
+                 octet_length(json_data), octet_length(ai_result), octet_length(client_timestamp) \
+                 from history where local_record_id = ?1 and user_id = ?2";
+    let replaced = tx.first(sizes, (draft.local_record_id.as_ref(), user.0), |row| {
+        if row.get(0)? {
+            return row.get(1);
+        }
+        let mut replaced = length(&draft.local_record_id);
+        for (column, sent) in (2..).zip(draft.fields()) {
+            if sent.is_some() {
+                replaced += row.get::<Option<i64>>(column)?.unwrap_or(0);
+            }
+        }
+        Ok(replaced)
+    })?;
+    Ok(replaced.unwrap_or(0))
+}
+
+/// Returns an upper bound of the size of a record.
+fn max_record_bytes(limits: &Limits) -> i64 {
+    // UTF-8 takes up to four bytes for a character.
+    let texts = 4 * (u64::from(limits.label) + u64::from(limits.question));
+    let bytes = limits.json_data.0 + limits.ai_result.0 + texts + SHORT_FIELDS;
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+fn length(text: &str) -> i64 {
+    i64::try_from(text.len()).unwrap_or(i64::MAX)
+}
+
 /// Returns true if the user has an active record with this id.
 fn has_in(tx: &Read<'_>, user: UserId, local_record_id: &str) -> Result<bool> {
     tx.one(
@@ -254,7 +328,7 @@ fn has_in(tx: &Read<'_>, user: UserId, local_record_id: &str) -> Result<bool> {
 fn insert_in(tx: &Write<'_>, user: UserId, sequence: i64, draft: &HistoryDraft<'_>) -> Result<bool> {
     let inserted = tx.execute(
         "insert into history (user_id, sequence, local_record_id, question_type, question, json_data, ai_result, \
-         client_timestamp, created_at, updated_at) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9) \
+         client_timestamp, created_at, updated_at, bytes) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10) \
          on conflict (user_id, local_record_id) do nothing",
         new_row(tx, user, sequence, draft),
     )?;
@@ -270,7 +344,7 @@ fn newest_in(tx: &Read<'_>, user: UserId) -> Result<i64> {
 fn renew_in(tx: &Write<'_>, user: UserId, sequence: i64, draft: &HistoryDraft<'_>) -> Result<()> {
     tx.execute(
         "update history set sequence = ?2, question_type = ?4, question = ?5, json_data = ?6, ai_result = ?7, \
-         client_timestamp = ?8, created_at = ?9, updated_at = ?9, deactivated_at = null \
+         client_timestamp = ?8, created_at = ?9, updated_at = ?9, bytes = ?10, deactivated_at = null \
          where user_id = ?1 and local_record_id = ?3",
         new_row(tx, user, sequence, draft),
     )
@@ -283,7 +357,11 @@ fn update_in(tx: &Write<'_>, user: UserId, draft: &HistoryDraft<'_>) -> Result<O
     tx.first(
         "update history set question_type = coalesce(?3, question_type), question = coalesce(?4, question), \
          json_data = coalesce(?5, json_data), ai_result = coalesce(?6, ai_result), \
-         client_timestamp = coalesce(?7, client_timestamp), updated_at = ?8 \
+         client_timestamp = coalesce(?7, client_timestamp), updated_at = ?8, \
+         bytes = octet_length(local_record_id) + coalesce(octet_length(coalesce(?3, question_type)), 0) \
+         + coalesce(octet_length(coalesce(?4, question)), 0) + coalesce(octet_length(coalesce(?5, json_data)), 0) \
+         + coalesce(octet_length(coalesce(?6, ai_result)), 0) \
+         + coalesce(octet_length(coalesce(?7, client_timestamp)), 0) \
          where user_id = ?1 and local_record_id = ?2 and deactivated_at is null \
          returning created_at, case when ?3 is null then question_type end, case when ?4 is null then question end, \
          case when ?5 is null then json_data end, case when ?6 is null then ai_result end, \
@@ -328,6 +406,7 @@ fn new_row<'draft>(
         draft.ai_result.as_deref(),
         draft.client_timestamp.as_ref().map(JsonText::as_str),
         tx.now.0,
+        draft.bytes(),
     )
 }
 

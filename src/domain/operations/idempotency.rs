@@ -3,6 +3,10 @@
 //! A client that got no response repeats its request with the same `Idempotency-Key`. The response is stored in the
 //! transaction of its effect, so that a crash leaves both or neither. A single thread writes, so a repeated request
 //! waits for the first and never runs beside it.
+//!
+//! A response that cost nothing, such as a refusal for lack of coins, could be stored without limit under ever new keys.
+//! So only the newest of a caller are kept. A repeated request whose response is forgotten is executed anew, which is as
+//! good: the first one changed nothing.
 
 use std::time::Duration;
 
@@ -16,6 +20,9 @@ use crate::{
     types::{Timestamp, UserId},
 };
 
+/// Surplus rows deleted with each new one: more than one, for a limit that was lowered.
+const SURPLUS_DELETED: u32 = 10;
+
 /// An idempotency key with the request that carries it.
 #[derive(Clone, Debug)]
 pub struct Claim {
@@ -27,6 +34,8 @@ pub struct Claim {
     /// Detects another request with the same key.
     pub request_sha256: [u8; 32],
     pub kept_for: Duration,
+    /// The number of responses that changed nothing, kept of one caller.
+    pub free_responses: u32,
 }
 
 /// A stored response.
@@ -104,20 +113,21 @@ impl<T> IdempotentRequest<T> {
             return row.response_for(&claim).map(IdempotentOutcome::Replayed);
         }
         // Deletes an expired row only now, because a failed effect must change nothing.
-        let store = |response| {
+        let store = |response, is_free| {
             if has_row {
                 delete_in(tx, &claim)?;
             }
-            insert_in(tx, &claim, response)
+            insert_in(tx, &claim, response, is_free)
         };
         match effect(tx) {
             Ok(value) => {
-                store(&render(Ok(&value))?)?;
+                let is_free = tx.changed() == 0;
+                store(&render(Ok(&value))?, is_free)?;
                 Ok(IdempotentOutcome::Fresh(value))
             }
             Err(error) if is_final(error.code) => {
                 tx.undo()?;
-                store(&render(Err(&error))?)?;
+                store(&render(Err(&error))?, true)?;
                 Err(error.keeping_changes())
             }
             Err(error) => Err(error),
@@ -257,13 +267,22 @@ fn delete_in(tx: &Write<'_>, claim: &Claim) -> Result<()> {
     .map(drop)
 }
 
-fn insert_in(tx: &Write<'_>, claim: &Claim, response: &StoredResponse) -> Result<()> {
+/// Stores a response. Of those that changed nothing, only the caller's newest stay.
+fn insert_in(tx: &Write<'_>, claim: &Claim, response: &StoredResponse, is_free: bool) -> Result<()> {
+    let (caller, status, body) = (&claim.caller, response.status, &response.body);
     tx.execute(
-        "insert into idempotency_keys (caller, route, key, request_sha256, status, body, created_at) \
-         values (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        (&claim.caller, &claim.route, &claim.key, claim.request_sha256, response.status, &response.body, tx.now.0),
-    )
-    .map(drop)
+        "insert into idempotency_keys (caller, route, key, request_sha256, status, body, created_at, is_free) \
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        (caller, &claim.route, &claim.key, claim.request_sha256, status, body, tx.now.0, is_free),
+    )?;
+    if is_free {
+        tx.execute(
+            "delete from idempotency_keys where id in (select id from idempotency_keys \
+             where caller = ?1 and is_free = 1 order by id desc limit ?2 offset ?3)",
+            (caller, SURPLUS_DELETED, claim.free_responses),
+        )?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -281,6 +300,7 @@ mod tests {
             key: key.into(),
             request_sha256: [0; 32],
             kept_for: Duration::from_hours(72),
+            free_responses: 1,
         }
     }
 
@@ -291,7 +311,7 @@ mod tests {
             Store::open(&directory.path().join("yarrow.db"), &Tuning::SMALL, Clock::default(), SchemaPolicy::Migrate)
                 .unwrap();
         let keep = |tx: &Write<'_>, caller, key| {
-            insert_in(tx, &claim(caller, key), &StoredResponse { status: 200, body: vec![1] })
+            insert_in(tx, &claim(caller, key), &StoredResponse { status: 200, body: vec![1] }, false)
         };
         let before = store.write(move |tx| {
             keep(tx, UserId(1), "b")?;
@@ -320,7 +340,7 @@ mod tests {
         assert_eq!(keys_after_erasure(newest_deleted), "user:2d");
         let repeated = |tx: &Write<'_>| {
             delete_in(tx, &claim(UserId(1), "b"))?;
-            insert_in(tx, &claim(UserId(1), "b"), &StoredResponse { status: 200, body: vec![2] })
+            insert_in(tx, &claim(UserId(1), "b"), &StoredResponse { status: 200, body: vec![2] }, false)
         };
         assert_eq!(keys_after_erasure(repeated), "user:2a user:2d");
     }

@@ -1,42 +1,51 @@
-//! The network log: one entry for each request, written in batches in the background.
+//! The network log: one row for each request, written in batches in the background.
 //!
-//! A request only queues its entry in memory. If the disk is too slow, further entries are dropped and counted.
-//!
-//! The surprise: a database row holds thousands of entries (see `blocks.rs`), so that an entry costs a request almost
-//! nothing. [`pieces`] make them searchable.
+//! A request only queues its entry in memory. If the disk is too slow, further entries are dropped and counted. The rows
+//! are in a database file of their own, `network-log.db`, which backups do not contain: its writes delay no others. A
+//! power cut may lose the last entries. A damaged or deleted file is replaced by an empty one.
 
-mod blocks;
-pub mod pieces;
+pub mod clients;
+pub mod erasure;
 pub mod search;
-pub mod tallies;
 
 use std::{
+    mem,
     net::IpAddr,
-    sync::{
-        Arc, Mutex, OnceLock,
-        atomic::{AtomicU64, Ordering},
-    },
-    thread::Thread,
+    ops::Range,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
-use blocks::{Block, TOGETHER, Waiting};
-
 use crate::{
     concurrency::lock::lock_unpoisoned,
+    config::Config,
     core::Core,
-    domain::operations::free_space_scrub,
     error::Result,
-    store::{Read, Write},
+    metrics::Counter,
+    store::{
+        self, Read, SchemaPolicy, Store, Tuning, Write,
+        files::{NETWORK_LOG, ensure_free_space, file_error, parent_of, remove_if_exists, with_suffix},
+    },
     types::{Timestamp, UserId},
 };
 
 /// The queue's capacity: some seconds of the heaviest traffic.
-const WAITING: i64 = 200_000;
+const QUEUE: usize = 200_000;
+/// Rows inserted in one write.
+const BATCH: usize = 4096;
+/// Rows deleted in one write.
+const SLICE: u32 = 2000;
+/// Slices deleted between two writes of new entries.
+const SLICES: u32 = 20;
+/// Files below this size are not worth shrinking.
+const SPARSE_ABOVE: u64 = 64 << 20;
+/// The suffix of a file that could not be read.
+const DAMAGED: &str = ".damaged";
 
 /// A finished request. The route is the template, because paths and queries contain phone numbers.
-#[derive(Clone, Copy, Debug)]
-pub struct Entry<'request> {
+#[derive(Clone, Debug)]
+pub struct Entry {
     pub at: Timestamp,
     pub user: Option<UserId>,
     pub client: IpAddr,
@@ -44,145 +53,319 @@ pub struct Entry<'request> {
     pub route: Option<&'static str>,
     pub status: u16,
     pub duration: Duration,
-    pub request_id: &'request str,
+    pub request_id: String,
 }
 
-/// The network log of a server, with the entries that are not stored yet.
+/// Counters since the start.
+#[derive(Debug, Default)]
+pub struct NetworkLogMetrics {
+    /// Entries that came faster than the disk took them.
+    pub dropped: Counter,
+    /// Entries deleted because the log had reached its maximum size.
+    pub deleted_for_size: Counter,
+}
+
+/// The network log, with the entries that are not stored yet.
 pub struct NetworkLog {
     pub core: Core,
-    waiting: Mutex<Waiting>,
-    dropped: AtomicU64,
-    /// The thread that is unparked when several blocks are full.
-    writer: OnceLock<Thread>,
+    pub metrics: NetworkLogMetrics,
+    waiting: Mutex<Vec<Entry>>,
+    /// Replaced when the file is damaged or lost.
+    store: Mutex<Store>,
+}
+
+/// The size and age of the log.
+#[derive(Clone, Copy, Debug)]
+pub struct LogStatus {
+    /// Bytes of the pages in use.
+    pub used_bytes: u64,
+    pub oldest: Option<Timestamp>,
+    pub latest: Option<Timestamp>,
 }
 
 impl NetworkLog {
-    pub fn new(core: Core) -> Self {
-        Self { core, waiting: Mutex::default(), dropped: AtomicU64::new(0), writer: OnceLock::new() }
+    /// Opens the log's file. Creates a missing one and replaces a damaged one, as far as the policy permits.
+    ///
+    /// # Errors
+    /// As [`Store::open_network_log`].
+    pub fn open(core: Core, policy: SchemaPolicy) -> Result<Self> {
+        let outcome = open_file(&core, policy);
+        let store = match outcome {
+            Err(error) if policy != SchemaPolicy::RequireCurrent && store::is_damage(&error) => {
+                tracing::warn!(%error, "the network log is damaged; its file is kept aside and a new log begins");
+                set_aside(&path_of(&core.config))?;
+                open_file(&core, policy)?
+            }
+            outcome => outcome?,
+        };
+        Ok(Self { core, metrics: NetworkLogMetrics::default(), waiting: Mutex::default(), store: Mutex::new(store) })
     }
 
-    pub fn record(&self, entry: &Entry<'_>) {
+    /// Queues the entry of a request.
+    pub fn record(&self, entry: Entry) {
         let mut waiting = lock_unpoisoned(&self.waiting);
-        if waiting.entries() >= WAITING {
-            self.dropped.fetch_add(1, Ordering::Relaxed);
-            return;
-        }
-        let is_worth_a_commit = waiting.push(entry);
-        drop(waiting);
-        if let Some(writer) = self.writer.get().filter(|_| is_worth_a_commit) {
-            writer.unpark();
+        if waiting.len() < QUEUE {
+            waiting.push(entry);
+        } else {
+            self.metrics.dropped.add(1);
         }
     }
 
-    /// Registers the current thread to be unparked when there are full blocks for [`flush_full`].
-    pub fn wake_this_thread(&self) {
-        // A process has one server with one such thread.
-        let _ = self.writer.set(std::thread::current());
+    /// Runs `operation` on a consistent view of the log. Blocks.
+    ///
+    /// # Errors
+    /// Errors of the operation, storage errors.
+    pub fn read<T>(&self, operation: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
+        self.store().read(operation)
     }
 
-    /// Sets the common prefix of the service's request ids, which eight hexadecimal digits follow. Such ids are stored
-    /// as numbers.
-    pub fn expect_ids(&self, start: &str) {
-        lock_unpoisoned(&self.waiting).expect_ids(start);
+    /// Returns how many bytes of the file are in use.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn used_bytes(&self) -> Result<u64> {
+        Ok(self.store().page_bytes()?.used)
+    }
+
+    /// Commits what is being written and closes the file.
+    pub fn close(&self) {
+        self.store().close();
+    }
+
+    fn store(&self) -> Store {
+        lock_unpoisoned(&self.store).clone()
+    }
+
+    /// Replaces the file by an empty one. The caller is the server, which holds the lock of the data directory.
+    fn begin_anew(&self) -> Result<()> {
+        let mut store = lock_unpoisoned(&self.store);
+        store.close();
+        set_aside(store.path())?;
+        *store = open_file(&self.core, SchemaPolicy::Create)?;
+        Ok(())
     }
 }
 
-/// Writes all queued entries and returns the number of blocks. Blocks.
+/// Writes queued entries, deletes those of erased users, and keeps the log below its maximum size. Blocks.
 ///
 /// # Errors
 /// Storage errors; entries that were not written stay queued.
-pub fn flush(log: &NetworkLog) -> Result<usize> {
-    let dropped = log.dropped.swap(0, Ordering::Relaxed);
-    if dropped > 0 {
-        tracing::warn!(dropped, "network log entries came faster than the disk took them");
-    }
-    let written = write_blocks(log, Waiting::pop)?;
-    // Blocks may have become full during the write, without another unpark.
-    Ok(written + flush_full(log)?)
+pub fn maintain(log: &NetworkLog) -> Result<()> {
+    flush(log)?;
+    erasure::run_some(log)?;
+    enforce_max_size(log)
 }
 
-/// Writes only full blocks. Under load this spreads the writes, so that none delays others for long.
+/// Writes all queued entries. Blocks.
 ///
 /// # Errors
-/// As [`flush`].
-pub fn flush_full(log: &NetworkLog) -> Result<usize> {
-    write_blocks(log, Waiting::pop_full)
-}
-
-/// Writes blocks in groups, until one that is not full.
-fn write_blocks(log: &NetworkLog, next: fn(&mut Waiting) -> Option<Block>) -> Result<usize> {
-    let mut written = 0;
-    loop {
-        let mut blocks: Vec<Block> = Vec::new();
-        while blocks.len() < TOGETHER
-            && blocks.last().is_none_or(Block::is_full)
-            && let Some(block) = next(&mut lock_unpoisoned(&log.waiting))
-        {
-            blocks.push(block);
-        }
-        let Some(last) = blocks.last() else { return Ok(written) };
-        let is_last = !last.is_full();
-        written += blocks.len();
-        let blocks = Arc::new(blocks);
-        let shared = Arc::clone(&blocks);
-        let receipt = log.core.store.write(move |tx| shared.iter().try_for_each(|block| blocks::insert_in(tx, block)));
-        if let Err(error) = receipt.wait() {
+/// As [`maintain`].
+pub fn flush(log: &NetworkLog) -> Result<()> {
+    let entries = Arc::new(mem::take(&mut *lock_unpoisoned(&log.waiting)));
+    for start in (0..entries.len()).step_by(BATCH) {
+        if let Err(error) = write(log, &entries, start..entries.len().min(start + BATCH)) {
+            let mut unwritten = Arc::unwrap_or_clone(entries).split_off(start);
             let mut waiting = lock_unpoisoned(&log.waiting);
-            Arc::unwrap_or_clone(blocks).into_iter().rev().for_each(|block| waiting.give_back(block));
+            unwritten.append(&mut waiting);
+            *waiting = unwritten;
             return Err(error);
         }
-        if is_last {
-            return Ok(written);
+    }
+    Ok(())
+}
+
+fn write(log: &NetworkLog, entries: &Arc<Vec<Entry>>, range: Range<usize>) -> Result<()> {
+    let insert = |store: &Store| {
+        let (entries, range) = (Arc::clone(entries), range.clone());
+        store.write_without_savepoint(move |tx| insert_in(tx, &entries[range])).wait()
+    };
+    let store = log.store();
+    match insert(&store) {
+        Err(error) if store::is_damage(&error) || !store.has_original_files() => {
+            tracing::warn!(%error, "the network log is damaged or deleted; a new one begins");
+            log.begin_anew()?;
+            insert(&log.store())
         }
+        outcome => outcome,
     }
 }
 
-/// The table of blocks.
-pub const BLOCKS: &str = "access_log_blocks";
-/// The view of the entries.
-pub const ENTRIES: &str = "access_log";
+fn insert_in(tx: &Write<'_>, entries: &[Entry]) -> Result<()> {
+    let rows = entries.iter().map(|entry| {
+        (
+            entry.at.0,
+            entry.user.map(|user| user.0),
+            entry.client.to_string(),
+            entry.method,
+            entry.route,
+            entry.status,
+            i64::try_from(entry.duration.as_micros()).unwrap_or(i64::MAX),
+            &entry.request_id,
+            clients::is_failed_sign_in(entry.route, entry.status),
+        )
+    });
+    tx.execute_each(
+        "insert into access_log (at, user_id, client_ip, method, route, status, duration_us, request_id, \
+         is_failed_sign_in) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        rows,
+    )
+    .map(drop)
+}
 
-/// Counts the entries.
+/// The table of the entries.
+pub const TABLE: &str = "access_log";
+
+/// Counts the entries. Reads an index of all of them.
 ///
 /// # Errors
 /// Storage errors.
-pub fn count_in(tx: &Read<'_>) -> Result<i64> {
-    blocks::count_in(tx)
+pub fn count(log: &NetworkLog) -> Result<i64> {
+    log.read(|tx| tx.one("select count(*) from access_log", (), |row| row.get(0)))
 }
 
-/// Returns the latest time of any entry. Reads every block's times.
-pub fn latest_in(tx: &Read<'_>) -> Result<Option<Timestamp>> {
-    blocks::latest_at_in(tx)
+/// Returns the size and age of the log.
+///
+/// # Errors
+/// Storage errors.
+pub fn status(log: &NetworkLog) -> Result<LogStatus> {
+    let used_bytes = log.used_bytes()?;
+    log.read(|tx| {
+        // Two statements, because each end is one step in the index.
+        let at = |sql: &str| tx.first(sql, (), |row| row.get(0).map(Timestamp));
+        Ok(LogStatus {
+            used_bytes,
+            oldest: at("select at from access_log order by at limit 1")?,
+            latest: at("select at from access_log order by at desc limit 1")?,
+        })
+    })
 }
 
 /// Returns the client addresses of the newest requests, without health checks.
-pub fn recent_clients_in(tx: &Read<'_>, limit: u32) -> Result<Vec<String>> {
-    let newest = blocks::newest_entry_in(tx)?.unwrap_or(0);
-    let mut clients = Vec::new();
-    blocks::each_in(tx, newest + 1 - i64::from(limit), newest, |_, entry| {
-        if entry.route.is_some_and(|route| !matches!(route, "/healthz" | "/readyz")) {
-            clients.push(entry.client_ip.to_string());
-        }
-        Ok(())
-    })?;
-    Ok(clients)
-}
-
-/// Deletes some blocks whose entries are all older than `age`, the oldest first, with empty pieces.
-pub fn delete_older_in(tx: &Write<'_>, age: Duration) -> Result<usize> {
-    let deleted = blocks::delete_oldest_in(tx, tx.now.minus(age))?;
-    if deleted > 0 {
-        pieces::delete_empty_in(tx)?;
-    }
-    Ok(usize::try_from(deleted).unwrap_or(0))
-}
-
-/// Deletes all entries older than `age`, in batches, and returns their number. Blocks.
 ///
 /// # Errors
-/// Storage errors; earlier batches stay deleted.
-pub fn clean_up(core: &Core, age: Duration) -> Result<usize> {
-    let deleted = free_space_scrub::delete_in_batches(core, move |tx| delete_older_in(tx, age))?;
-    free_space_scrub::delete_in_batches(core, pieces::delete_empty_in)?;
-    Ok(deleted)
+/// Storage errors.
+pub fn recent_clients(log: &NetworkLog, limit: u32) -> Result<Vec<String>> {
+    let sql = "select client_ip from (select id, client_ip, route from access_log order by id desc limit ?1) as newest \
+               where route not in ('/healthz', '/readyz') order by id desc";
+    log.read(|tx| tx.all(sql, [limit], |row| row.get(0)))
+}
+
+/// Deletes some of the oldest entries before `before`, and returns their number. Blocks.
+///
+/// # Errors
+/// Storage errors.
+pub fn delete_slice_before(log: &NetworkLog, before: Timestamp) -> Result<usize> {
+    let sql = "delete from access_log where id in (select id from access_log where at < ?1 order by at limit ?2)";
+    log.store().write(move |tx| tx.execute(sql, (before.0, SLICE))).wait()
+}
+
+/// Deletes entries older than `age` until none is left or `is_running` returns false. Blocks.
+///
+/// # Errors
+/// Storage errors; earlier slices stay deleted.
+pub fn delete_older(log: &NetworkLog, age: Duration, is_running: &dyn Fn() -> bool) -> Result<usize> {
+    let before = log.core.clock.now().minus(age);
+    let mut total = 0;
+    while is_running() {
+        let deleted = delete_slice_before(log, before)?;
+        if deleted == 0 {
+            shrink_if_sparse(log)?;
+            break;
+        }
+        total += deleted;
+    }
+    Ok(total)
+}
+
+/// Deletes all entries older than `age` and returns their number. Blocks.
+///
+/// # Errors
+/// As [`delete_older`].
+pub fn clean_up(log: &NetworkLog, age: Duration) -> Result<usize> {
+    delete_older(log, age, &|| true)
+}
+
+/// Deletes all entries and returns their number. Blocks.
+///
+/// # Errors
+/// As [`delete_older`].
+pub fn delete_all(log: &NetworkLog) -> Result<usize> {
+    let mut total = 0;
+    loop {
+        match log.store().write(delete_oldest_in).wait()? {
+            0 => break,
+            deleted => total += deleted,
+        }
+    }
+    shrink_if_sparse(log)?;
+    Ok(total)
+}
+
+fn delete_oldest_in(tx: &Write<'_>) -> Result<usize> {
+    tx.execute("delete from access_log where id in (select id from access_log order by at limit ?1)", [SLICE])
+}
+
+/// Deletes the oldest entries while the log is larger than configured. Stops after some slices, so that new entries are
+/// written in time.
+fn enforce_max_size(log: &NetworkLog) -> Result<()> {
+    let store = log.store();
+    for _ in 0..SLICES {
+        if log.used_bytes()? <= log.core.config.network_log.max_size.0 {
+            break;
+        }
+        let deleted = store.write(delete_oldest_in).wait()?;
+        if deleted == 0 {
+            break;
+        }
+        log.metrics.deleted_for_size.add(deleted as u64);
+    }
+    Ok(())
+}
+
+/// Rewrites the file if less than half of it is in use. Otherwise new entries use the space.
+fn shrink_if_sparse(log: &NetworkLog) -> Result<()> {
+    let store = log.store();
+    let pages = store.page_bytes()?;
+    if pages.total < SPARSE_ABOVE || pages.used > pages.total / 2 {
+        return Ok(());
+    }
+    ensure_free_space(parent_of(store.path()), pages.used.saturating_mul(2))?;
+    store.vacuum().wait()
+}
+
+fn path_of(config: &Config) -> PathBuf {
+    config.data_dir().join(NETWORK_LOG)
+}
+
+fn open_file(core: &Core, policy: SchemaPolicy) -> Result<Store> {
+    let database = &core.config.database;
+    let tuning = Tuning {
+        mmap_size: database.mmap_size.0,
+        cache_kib: u32::try_from(database.cache.0 / 1024).unwrap_or(u32::MAX),
+        // Exports, reports, and one for maintenance.
+        readers: database.long_reads + database.reports + 1,
+        is_low_priority: true,
+        slow: core.config.limits.slow_query,
+        ..Tuning::SMALL
+    };
+    Store::open_network_log(&path_of(&core.config), &tuning, core.clock.clone(), policy)
+}
+
+/// Renames a damaged file, so that an operator can examine it. Replaces an earlier one.
+fn set_aside(path: &Path) -> Result<()> {
+    let aside = with_suffix(path, DAMAGED);
+    for suffix in ["", "-wal"] {
+        let (from, to) = (with_suffix(path, suffix), with_suffix(&aside, suffix));
+        remove_if_exists(&to).map_err(|error| file_error(&to, error))?;
+        if from.exists() {
+            std::fs::rename(&from, &to).map_err(|error| file_error(&from, error))?;
+        }
+    }
+    let index = with_suffix(path, "-shm");
+    remove_if_exists(&index).map_err(|error| file_error(&index, error))
+}
+
+/// Returns the file that was set aside as damaged, if there is one.
+pub fn damaged_file(config: &Config) -> Option<PathBuf> {
+    Some(with_suffix(&path_of(config), DAMAGED)).filter(|path| path.exists())
 }

@@ -2,7 +2,8 @@
 //!
 //! A purge deletes only what its backup contains. Purging a single table deletes the backed-up rows that have not
 //! changed since, in small writes. Purging everything cannot leave newer rows behind, because rows refer to each other.
-//! It is one transaction that blocks other writes from the start of the backup.
+//! It is one transaction that blocks other writes from the start of the backup. The network log, which is another file and
+//! in no backup, is emptied after it.
 //!
 //! The surprise: purging codes keeps the record of sent codes, from which budgets are counted. Purging payments keeps
 //! everything within the legal retention.
@@ -19,7 +20,8 @@ use crate::{
         operations::{
             backups::{self, Backups, Occasion},
             confirmations::DeletionPreview,
-            free_space_scrub, network_log,
+            free_space_scrub,
+            network_log::{self, NetworkLog},
         },
     },
     error::Result,
@@ -72,8 +74,9 @@ pub struct PurgeResult {
 ///
 /// # Errors
 /// Storage errors.
-pub fn dry_run(core: &Core, target: PurgeTarget) -> Result<DeletionPreview> {
+pub fn dry_run(core: &Core, log: &NetworkLog, target: PurgeTarget) -> Result<DeletionPreview> {
     let floor = core.clock.now().minus(core.config.retention.payment_records);
+    let requests = if target == PurgeTarget::All { network_log::count(log)? } else { 0 };
     core.store.read(|tx| {
         Ok(match target {
             PurgeTarget::All => {
@@ -82,6 +85,7 @@ pub fn dry_run(core: &Core, target: PurgeTarget) -> Result<DeletionPreview> {
                     let (kept, counts) = (is_preserved(&table), row_count_in(tx, table)?);
                     if kept { preview.keep.push(counts) } else { preview.delete.push(counts) }
                 }
+                insert_sorted(&mut preview.delete, requests);
                 preview
             }
             PurgeTarget::VerificationCodes => single("codes", codes::count_in(tx)?),
@@ -95,13 +99,18 @@ pub fn dry_run(core: &Core, target: PurgeTarget) -> Result<DeletionPreview> {
 ///
 /// # Errors
 /// Those of the backup, and nothing is deleted then; storage errors.
-pub fn run(backups: &Backups, target: PurgeTarget, progress: backups::BackupProgress<'_>) -> Result<PurgeResult> {
+pub fn run(
+    backups: &Backups,
+    log: &NetworkLog,
+    target: PurgeTarget,
+    progress: backups::BackupProgress<'_>,
+) -> Result<PurgeResult> {
     let core = &backups.core;
-    let kept = dry_run(core, target)?.keep;
+    let kept = dry_run(core, log, target)?.keep;
     let floor = core.clock.now().minus(core.config.retention.payment_records);
     let finished = |tx: &Read<'_>, last: Option<&_>| retention::finished_after_in(tx, floor, last, BATCH);
     let (deleted, backup) = match target {
-        PurgeTarget::All => purge_all(backups, progress)?,
+        PurgeTarget::All => purge_all(backups, log, progress)?,
         PurgeTarget::VerificationCodes => {
             purge_table(backups, "codes", progress, |tx, last| codes::list_after_in(tx, last, BATCH), codes::delete_in)?
         }
@@ -122,9 +131,17 @@ pub fn run(backups: &Backups, target: PurgeTarget, progress: backups::BackupProg
 /// The numbers of deleted rows by table, and the name of the backup.
 type Deleted = (Vec<(String, i64)>, String);
 
-fn purge_all(backups: &Backups, progress: backups::BackupProgress<'_>) -> Result<Deleted> {
-    let (made, deleted) = backups::create_before(backups, Occasion::BeforeCleanup, progress, truncate_all_in)?;
+fn purge_all(backups: &Backups, log: &NetworkLog, progress: backups::BackupProgress<'_>) -> Result<Deleted> {
+    let (made, mut deleted) = backups::create_before(backups, Occasion::BeforeCleanup, progress, truncate_all_in)?;
+    let requests = network_log::delete_all(log)?;
+    insert_sorted(&mut deleted, i64::try_from(requests).unwrap_or(i64::MAX));
     Ok((deleted, made.backup.name))
+}
+
+/// Adds the entries of the network log to the counts of tables, which are sorted by name.
+fn insert_sorted(counts: &mut Vec<(String, i64)>, requests: i64) {
+    let place = counts.partition_point(|(table, _)| table.as_str() < network_log::TABLE);
+    counts.insert(place, (network_log::TABLE.to_owned(), requests));
 }
 
 /// Makes a backup and deletes its rows of one table, in batches, unless they have changed since.
@@ -165,11 +182,7 @@ fn truncate_all_in(tx: &Write<'_>) -> Result<Vec<(String, i64)>> {
     Ok(counts)
 }
 
-/// Returns the table with its number of rows. Counts the entries of the network log, not its blocks.
 fn row_count_in(tx: &Read<'_>, table: String) -> Result<(String, i64)> {
-    if table == network_log::BLOCKS {
-        return Ok((network_log::ENTRIES.to_owned(), network_log::count_in(tx)?));
-    }
     let rows = tx.count_rows(&table)?;
     Ok((table, rows))
 }

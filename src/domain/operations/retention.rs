@@ -1,5 +1,7 @@
 //! Deletes data past its retention, in slices small enough that no other write waits long.
 
+use std::time::Duration;
+
 use crate::{
     core::Core,
     domain::{
@@ -7,7 +9,12 @@ use crate::{
         identity::{codes, email_rewards, tokens},
         messaging::{feedback, notifications},
         moderation::{shadow_mode, violations},
-        operations::{admins, clock_jump::ClockGuard, free_space_scrub, idempotency, network_log},
+        operations::{
+            admins,
+            clock_jump::ClockGuard,
+            free_space_scrub, idempotency,
+            network_log::{self, NetworkLog},
+        },
     },
     error::{Error, Result},
     store::Write,
@@ -20,19 +27,19 @@ const SLICE: u32 = 200;
 ///
 /// # Errors
 /// Storage errors, after all other tables were swept.
-pub fn sweep(core: &Core) -> Result<usize> {
-    sweep_while(core, &|| true)
+pub fn sweep(core: &Core, log: &NetworkLog) -> Result<usize> {
+    sweep_while(core, log, &|| true)
 }
 
 /// Sweeps if the clock is trusted, until `is_running` returns false. The next sweep continues.
 ///
 /// # Errors
 /// As [`sweep`].
-pub fn sweep_if_clock_trusted(clock: &ClockGuard, is_running: &dyn Fn() -> bool) -> Result<usize> {
-    if clock.is_trusted()? { sweep_while(&clock.core, is_running) } else { Ok(0) }
+pub fn sweep_if_clock_trusted(clock: &ClockGuard, log: &NetworkLog, is_running: &dyn Fn() -> bool) -> Result<usize> {
+    if clock.is_trusted()? { sweep_while(&clock.core, log, is_running) } else { Ok(0) }
 }
 
-fn sweep_while(core: &Core, is_running: &dyn Fn() -> bool) -> Result<usize> {
+fn sweep_while(core: &Core, log: &NetworkLog, is_running: &dyn Fn() -> bool) -> Result<usize> {
     let retention = core.config.retention.clone();
     let zone = core.config.limits.time_zone.clone();
     let attempts_window = core.config.admin.attempts_window;
@@ -51,8 +58,7 @@ fn sweep_while(core: &Core, is_running: &dyn Fn() -> bool) -> Result<usize> {
     sweep.in_slices(move |tx| shadow_mode::delete_older_in(tx, retention.violations, SLICE));
     sweep.in_slices(|tx| feedback::delete_client_networks_in(tx, SLICE));
     sweep.in_slices(move |tx| admins::delete_expired_in(tx, attempts_window, SLICE));
-    sweep.in_slices(move |tx| network_log::delete_older_in(tx, retention.access_log));
-    sweep.in_slices(network_log::pieces::delete_empty_in);
+    sweep.network_log(log, retention.access_log);
     sweep.finish()
 }
 
@@ -73,6 +79,11 @@ impl Sweep<'_> {
     fn in_slices(&mut self, delete: impl Fn(&Write<'_>) -> Result<usize> + Clone + Send + 'static) {
         let outcome =
             free_space_scrub::delete_counted_in_batches(self.core, &mut self.deleted, self.is_running, delete);
+        self.record(outcome);
+    }
+
+    fn network_log(&mut self, log: &NetworkLog, age: Duration) {
+        let outcome = network_log::delete_older(log, age, self.is_running).map(|deleted| self.deleted += deleted);
         self.record(outcome);
     }
 

@@ -23,7 +23,10 @@ use crate::{
         },
         operations::{
             audit::{self, StoredAuditEvent},
-            network_log::search::{self, Logged},
+            network_log::{
+                NetworkLog,
+                search::{self, Logged, Subject},
+            },
         },
     },
     error::{Code, Result},
@@ -68,7 +71,7 @@ pub struct SupportPage {
 ///
 /// # Errors
 /// `not_found`.
-pub fn collect(code_sender: &CodeSender, user: UserId) -> Result<SupportPage> {
+pub fn collect(code_sender: &CodeSender, network_log: &NetworkLog, user: UserId) -> Result<SupportPage> {
     let core = &code_sender.core;
     let page = PageRequest::of_newest(ROWS);
     let issues = user_data::validate(core, &UserSelector::Id(user))?.issues;
@@ -88,11 +91,12 @@ pub fn collect(code_sender: &CodeSender, user: UserId) -> Result<SupportPage> {
     entries.truncate(ROWS as usize);
     let addresses: Vec<_> = core.store.read(|tx| users::find_in(tx, user))?.addresses().collect();
     let code_messages = accounts::code_messages(code_sender, &addresses)?;
+    let requested = search::Filter { subject: Subject::User(user), ..search::Filter::default() };
+    let requests = search::list(network_log, &requested, page)?.items;
     core.store.read(|tx| {
         let kept = users::find_stored_in(tx, user)?.ok_or(Code::NotFound)?;
         let (live_codes, sent_codes) = codes_in(tx, &core.keys, &kept)?;
         let account = |asset| Ok((asset, ledger::account_in(tx, user, asset)?));
-        let requested = search::Filter { user: Some(user), ..search::Filter::default() };
         let about = audit::AuditFilter { user: Some(user), ..audit::AuditFilter::default() };
         Ok(SupportPage {
             profile: users::profile_in(tx, user)?,
@@ -111,7 +115,7 @@ pub fn collect(code_sender: &CodeSender, user: UserId) -> Result<SupportPage> {
             violations_total: refused.total,
             notices,
             notices_unread,
-            requests: search::list_in(tx, &requested, page)?.items,
+            requests,
             audit: audit::list_in(tx, &about, page)?.items,
             kept,
         })

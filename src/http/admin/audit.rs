@@ -87,7 +87,7 @@ pub async fn list(context: RequestContext, of: ListRows) -> Result<Json<Numbered
         from: of.time.from(),
         to: of.time.to(),
     };
-    let found = context.blocking(move |app| audit::list(app, &filter, page)).await?;
+    let found = context.report(move |app| audit::list(app, &filter, page)).await?;
     Ok(NumberedPage::of(page, found))
 }
 

@@ -63,11 +63,12 @@ pub async fn clear_feedback(context: RequestContext, clear: Clear) -> Result<Jso
 
 async fn confirmed(context: RequestContext, clear: Clear, target: PurgeTarget) -> Result<Json<DataCleared>> {
     let actor = context.admin()?.actor();
-    let preview = context.blocking(move |app| purge::dry_run(app, target)).await?;
+    let preview = context.report(move |app| purge::dry_run(app, &app.network_log, target)).await?;
     let token = clear.confirm.map(|Credential(token)| token);
     let demand = ConfirmationRequest { actor, action: target.name().to_owned(), token, preview };
     context.committed(confirmations::require(&context.app, demand)).await?;
     context.record_start().await?;
-    let cleared = context.blocking(move |app| purge::run(&app.backups, target, &mut |_, _, _| ())).await?;
+    let cleared =
+        context.blocking(move |app| purge::run(&app.backups, &app.network_log, target, &mut |_, _, _| ())).await?;
     Ok(Json(cleared.into()))
 }

@@ -10,8 +10,8 @@ use crate::{
     config::Limits,
     domain::operations::network_log::{
         self,
-        search::{self, Filter, Logged},
-        tallies::{self, Suspect, Tally},
+        clients::{self, Suspect, Tally},
+        search::{self, Filter, Logged, Subject},
     },
     error::{Fault, FieldCode, Result},
     http::{
@@ -127,24 +127,24 @@ impl From<Logged> for LoggedRequest {
 pub async fn list_of_user(context: RequestContext, of: OfUser) -> Result<Json<NumberedPage<LoggedRequest>>> {
     context.meta.subject.get_or_init(|| of.user_id);
     let (from, to) = (of.time.from(), of.time.to());
-    let filter = Filter { user: Some(of.user_id), from, to, ..Filter::default() };
+    let filter = Filter { subject: Subject::User(of.user_id), from, to };
     list(&context, filter, page(&context, of.page, of.size)).await
 }
 
 pub async fn list_of_client(context: RequestContext, of: OfClient) -> Result<Json<NumberedPage<LoggedRequest>>> {
     let (from, to) = (of.time.from(), of.time.to());
-    let filter = Filter { client_ip: Some(of.client_ip.0.to_string()), from, to, ..Filter::default() };
+    let filter = Filter { subject: Subject::Client(of.client_ip.0.to_string()), from, to };
     list(&context, filter, page(&context, of.page, of.size)).await
 }
 
 pub async fn list_of_time(context: RequestContext, of: Between) -> Result<Json<NumberedPage<LoggedRequest>>> {
     let (from, to) = (of.time.from(), of.time.to());
-    list(&context, Filter { from, to, ..Filter::default() }, page(&context, of.page, of.size)).await
+    list(&context, Filter { subject: Subject::All, from, to }, page(&context, of.page, of.size)).await
 }
 
 pub async fn list_failed(context: RequestContext, of: Within) -> Result<Json<NumberedPage<LoggedRequest>>> {
     let (from, to) = (of.time.from(), of.time.to());
-    let filter = Filter { failed_only: true, from, to, ..Filter::default() };
+    let filter = Filter { subject: Subject::Failed, from, to };
     list(&context, filter, page(&context, of.page, of.size)).await
 }
 
@@ -153,7 +153,7 @@ async fn list(
     filter: Filter,
     page: PageRequest,
 ) -> Result<Json<NumberedPage<LoggedRequest>>> {
-    let found = context.blocking(move |app| search::list(app, &filter, page)).await?;
+    let found = context.report(move |app| search::list(&app.network_log, &filter, page)).await?;
     Ok(NumberedPage::of(page, found))
 }
 
@@ -203,21 +203,17 @@ pub struct ClientCountPage {
     size: u32,
     /// Addresses on all pages.
     #[schema(example = 1)]
-    total: usize,
+    total: i64,
 }
 
 /// Counts the requests per address in a time range; by default the last 24 hours.
 pub async fn count_by_client(context: RequestContext, of: WithinDay) -> Result<Json<ClientCountPage>> {
     let (from, to) = of.window;
     let page = page(&context, of.page, of.size);
-    let mut all = context.blocking(move |app| tallies::count(app, from, to)).await?;
-    if let Some(ClientIp(address)) = of.client_ip {
-        let address = address.to_string();
-        all.retain(|tally| tally.client_ip == address);
-    }
-    let total = all.len();
-    let items = tallies::on_page(all, page).map(Into::into).collect();
-    Ok(Json(ClientCountPage { from, to, items, page: page.number, size: page.size, total }))
+    let client = of.client_ip.map(|ClientIp(address)| address.to_string());
+    let found = context.report(move |app| clients::count(&app.network_log, from, to, client.as_deref(), page)).await?;
+    let items = found.items.into_iter().map(Into::into).collect();
+    Ok(Json(ClientCountPage { from, to, items, page: page.number, size: page.size, total: found.total }))
 }
 
 /// A client address with unusual activity.
@@ -263,7 +259,7 @@ pub struct SuspicionReason {
 impl From<Suspect> for SuspiciousClient {
     fn from(suspect: Suspect) -> Self {
         let Suspect { tally, score, reasons } = suspect;
-        let reason = |found: tallies::Reason| SuspicionReason {
+        let reason = |found: clients::Reason| SuspicionReason {
             code: found.code,
             value: found.value,
             threshold: found.threshold,
@@ -297,17 +293,16 @@ pub struct SuspiciousClientPage {
     size: u32,
     /// Addresses on all pages.
     #[schema(example = 1)]
-    total: usize,
+    total: i64,
 }
 
 /// Detects suspicious addresses in a time range; by default the last hour.
 pub async fn list_suspicious(context: RequestContext, of: WithinHour) -> Result<Json<SuspiciousClientPage>> {
     let (from, to) = of.window;
     let page = page(&context, of.page, of.size);
-    let all = context.blocking(move |app| tallies::suspicious(app, from, to)).await?;
-    let total = all.len();
-    let items = tallies::on_page(all, page).map(Into::into).collect();
-    Ok(Json(SuspiciousClientPage { from, to, items, page: page.number, size: page.size, total }))
+    let found = context.report(move |app| clients::suspicious(&app.network_log, from, to, page)).await?;
+    let items = found.items.into_iter().map(Into::into).collect();
+    Ok(Json(SuspiciousClientPage { from, to, items, page: page.number, size: page.size, total: found.total }))
 }
 
 /// The result of a cleanup.
@@ -325,20 +320,20 @@ pub async fn clean_up(context: RequestContext, of: CleanUp) -> Result<Json<LogsD
     let age = of.days_to_keep.map_or(context.app.config.retention.access_log, |days| days.as_duration());
     let before = context.app.clock.now().minus(age);
     context.record_start().await?;
-    let deleted = context.blocking(move |app| network_log::clean_up(app, age)).await?;
+    let deleted = context.blocking(move |app| network_log::clean_up(&app.network_log, age)).await?;
     Ok(Json(LogsDeleted { deleted, before }))
 }
 
 fn of_last_day(rules: &Rules<'_>, range: TimeRange) -> Result<(Timestamp, Timestamp)> {
-    window(rules, range, tallies::COUNTED)
+    window(rules, range, clients::COUNTED)
 }
 
 fn of_last_hour(rules: &Rules<'_>, range: TimeRange) -> Result<(Timestamp, Timestamp)> {
-    window(rules, range, tallies::SUSPECTED)
+    window(rules, range, clients::SUSPECTED)
 }
 
 fn window(rules: &Rules<'_>, range: TimeRange, usual: Duration) -> Result<(Timestamp, Timestamp)> {
-    tallies::window(("startTime", range.start), ("endTime", range.end), usual, rules.clock.now())
+    clients::window(("startTime", range.start), ("endTime", range.end), usual, rules.clock.now())
 }
 
 /// A client's address.

@@ -124,7 +124,7 @@ fn audience(rules: &Rules<'_>, (name, users): (AudienceName, Vec<UserId>)) -> Re
 
 pub async fn list(context: RequestContext, of: List) -> Result<Json<NumberedPage<AdminNotification>>> {
     let page = page(&context, of.page, of.size);
-    let found = context.blocking(move |app| notifications::list_sent(app, page)).await?;
+    let found = context.report(move |app| notifications::list_sent(app, page)).await?;
     Ok(NumberedPage::of(page, found))
 }
 

@@ -166,7 +166,7 @@ pub async fn list(context: RequestContext, of: ListOrders) -> Result<Json<Number
         context.meta.subject.get_or_init(|| user);
     }
     let filter = orders::OrderFilter { user: of.user_id, state: of.state };
-    let found = context.blocking(move |app| orders::list(app, filter, page)).await?;
+    let found = context.report(move |app| orders::list(app, filter, page)).await?;
     Ok(NumberedPage::of(page, found))
 }
 

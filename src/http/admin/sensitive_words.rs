@@ -140,7 +140,7 @@ impl From<WordEntry> for ShownWord {
 pub async fn list(context: RequestContext, of: ListWords) -> Result<Json<NumberedPage<ShownWord>>> {
     let page = page(&context, of.page, of.size);
     let filter = words::WordQuery { kind: of.kind.map(|Label(kind)| kind), part: of.part.map(|ListedWord(part)| part) };
-    let found = context.blocking(move |app| word_list::list(app, &filter, page)).await?;
+    let found = context.report(move |app| word_list::list(app, &filter, page)).await?;
     Ok(NumberedPage::of(page, found))
 }
 

@@ -131,7 +131,7 @@ pub async fn validate_by_phone(context: RequestContext, of: OfPhone) -> Result<J
 }
 
 async fn validate(context: RequestContext, who: UserSelector) -> Result<Json<UserDataValidation>> {
-    let found = context.blocking(move |app| user_data::validate(app, &who)).await?;
+    let found = context.report(move |app| user_data::validate(app, &who)).await?;
     context.meta.subject.get_or_init(|| found.user);
     Ok(Json(found.into()))
 }
@@ -204,8 +204,7 @@ pub struct BatchValidation {
 }
 
 pub async fn validate_batch(context: RequestContext, batch: Batch) -> Result<Json<BatchValidation>> {
-    let items =
-        context.blocking(move |app| batch.0.iter().map(|who| item(app, who)).collect::<Result<Vec<_>>>()).await?;
+    let items = context.report(move |app| batch.0.iter().map(|who| item(app, who)).collect::<Result<Vec<_>>>()).await?;
     let count = |is_counted: fn(&UserValidation) -> bool| items.iter().filter(|item| is_counted(item)).count();
     Ok(Json(BatchValidation {
         consistent: count(|item| item.found && item.consistent),

@@ -109,7 +109,7 @@ pub async fn list(context: RequestContext, of: ListViolations) -> Result<Json<Nu
         from: of.time.start,
         to: of.time.end,
     };
-    let found = context.blocking(move |app| violations::list(app, &filter, page)).await?;
+    let found = context.report(move |app| violations::list(app, &filter, page)).await?;
     Ok(NumberedPage::of(page, found))
 }
 
@@ -178,7 +178,7 @@ pub struct ViolationTypes {
 }
 
 pub async fn type_stats(context: RequestContext, _: Nothing) -> Result<Json<ViolationTypes>> {
-    let types = context.blocking(|app| violations::types(app)).await?;
+    let types = context.report(|app| violations::types(app)).await?;
     let total = types.iter().map(|kind| kind.count).sum();
     Ok(Json(ViolationTypes { total, types: types.into_iter().map(Into::into).collect() }))
 }
@@ -222,7 +222,7 @@ pub async fn frequent_violators(context: RequestContext, of: Frequent) -> Result
     let page = page(&context, of.page, of.size);
     let days = of.days.map_or(FREQUENT_DAYS, |Days(days)| days);
     let threshold = of.threshold.map_or(FREQUENT_THRESHOLD, |Threshold(threshold)| threshold);
-    let found = context.blocking(move |app| violations::frequent(app, days, threshold, page)).await?;
+    let found = context.report(move |app| violations::frequent(app, days, threshold, page)).await?;
     let (items, total) = (found.items.into_iter().map(Into::into).collect(), found.total);
     Ok(Json(FrequentViolators { items, days, threshold, page: page.number, size: page.size, total }))
 }

@@ -22,6 +22,7 @@ use crate::{
         backups::{BackupFailure, LastBackup},
         health::HealthSnapshot,
         integrity::IntegrityCheck,
+        network_log::NetworkLog,
     },
     error::{Code, Error, Result},
     types::Timestamp,
@@ -76,6 +77,7 @@ fn page_of(sources: &Metrics) -> Result<String> {
     page.gauge("yarrow_info", "The running version").whole(&[("version", env!("CARGO_PKG_VERSION"))], 1);
     add_requests(&mut page, &sources.requests);
     add_store(&mut page, &sources.app);
+    add_network_log(&mut page, &sources.app.network_log);
     add_providers(&mut page, &sources.app);
     add_codes(&mut page, &sources.app);
     add_certificate(&mut page, &sources.app);
@@ -122,6 +124,22 @@ fn add_store(page: &mut Page, app: &App) {
     page.counter("yarrow_database_damage_met", "Reads and changes that met damage")
         .whole(&[], app.store.damage_errors());
     page.gauge("yarrow_wal_bytes", "Size of the write-ahead log").whole(&[], pressure.log_bytes);
+}
+
+/// Leaves out the size if the file cannot be read.
+fn add_network_log(page: &mut Page, log: &NetworkLog) {
+    match log.used_bytes() {
+        Ok(bytes) => {
+            page.gauge("yarrow_network_log_bytes", "Size of the network log").whole(&[], bytes);
+        }
+        Err(error) => tracing::warn!(%error, "the size of the network log could not be read"),
+    }
+    page.gauge("yarrow_network_log_max_bytes", "Maximum size of the network log")
+        .whole(&[], log.core.config.network_log.max_size.0);
+    page.counter("yarrow_network_log_dropped", "Requests not logged, because the disk was too slow")
+        .whole(&[], log.metrics.dropped.get());
+    page.counter("yarrow_network_log_deleted_for_size", "Entries deleted because the network log was full")
+        .whole(&[], log.metrics.deleted_for_size.get());
 }
 
 fn add_files(page: &mut Page, condition: &HealthSnapshot) {

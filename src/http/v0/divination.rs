@@ -221,14 +221,14 @@ pub async fn find_by_trace(context: RequestContext, of: OfTrace) -> Result<Json<
 
 pub async fn list_failed(context: RequestContext, of: Failed) -> Result<Json<NumberedPage<InterpretationRecord>>> {
     let page = page(&context, of.page, of.size);
-    let found = context.blocking(move |app| interpretation::list_failed(app, page)).await?;
+    let found = context.report(move |app| interpretation::list_failed(app, page)).await?;
     Ok(NumberedPage::of(page, found))
 }
 
 pub async fn list_slow(context: RequestContext, of: Slow) -> Result<Json<NumberedPage<InterpretationRecord>>> {
     let page = page(&context, of.page, of.size);
     let duration = Duration::from_millis(of.duration_ms.unwrap_or(SLOW).into());
-    let found = context.blocking(move |app| interpretation::list_slow(app, duration, page)).await?;
+    let found = context.report(move |app| interpretation::list_slow(app, duration, page)).await?;
     Ok(NumberedPage::of(page, found))
 }
 
@@ -239,6 +239,6 @@ pub async fn count_of_user(context: RequestContext, of: CountOfUser) -> Result<J
 
 pub async fn count_between(context: RequestContext, of: CountBetween) -> Result<Json<RecordCount>> {
     let (start, end) = (of.time.from(), of.time.to());
-    let count = context.blocking(move |app| interpretation::count_between(app, start, end)).await?;
+    let count = context.report(move |app| interpretation::count_between(app, start, end)).await?;
     Ok(Json(RecordCount { count }))
 }

@@ -32,6 +32,8 @@ pub(in crate::store) enum TransactionKind {
     Savepoint,
     /// A shared transaction without a savepoint: the operation does not fail after its first change.
     NoSavepoint,
+    /// A shared transaction from which the operation reads nothing, so that a failed commit does not concern it.
+    Probe,
     /// A transaction of its own, so that readers meanwhile see everything written before it.
     Exclusive,
     /// A VACUUM before the operation, which cannot run inside a transaction.
@@ -41,7 +43,7 @@ pub(in crate::store) enum TransactionKind {
 impl TransactionKind {
     /// Returns true if the operation shares its transaction with others.
     pub(super) fn is_shared(self) -> bool {
-        matches!(self, Self::Savepoint | Self::NoSavepoint)
+        matches!(self, Self::Savepoint | Self::NoSavepoint | Self::Probe)
     }
 }
 

@@ -121,30 +121,40 @@ impl Work<'_> {
         }
         let transaction = Write::new(self.connection, self.clock.now()).with_keys(self.keys.get());
         let (done, outcome) = self.run_jobs(&mut jobs, &transaction);
-        let mut not_run = jobs.split_off(done);
+        let mut not_run = jobs.split_off(done.len());
         not_run.extend(rest);
-        let committed = outcome.and_then(|()| self.files.ensure_unchanged()).and_then(|()| self.statement("commit"));
-        match committed {
-            Ok(()) => self.finish_commit(jobs, transaction.truncates_wal()),
+        let outcome = self.files.ensure_unchanged().map(|()| outcome.and_then(|()| self.statement("commit")));
+        match outcome {
+            Ok(Ok(())) => self.finish_commit(jobs, transaction.truncates_wal()),
+            Ok(Err(error)) => {
+                self.undo_failed_commit(&jobs, &error);
+                let (concerned, others) = partition(jobs, &done);
+                self.reply(concerned, Some(error));
+                self.reply(others, None);
+            }
             Err(error) => self.fail_commit(jobs, error),
         }
         not_run
     }
 
-    /// Runs operations up to the first whose error ended the transaction. Returns how many ran.
-    fn run_jobs(&self, jobs: &mut [Box<dyn Job>], transaction: &Write<'_>) -> (usize, Result<()>) {
+    /// Runs operations up to the first whose error ended the transaction. Returns for each that ran whether a failed
+    /// commit concerns it: one that changed nothing and saw no change of the others has its result in any case.
+    fn run_jobs(&self, jobs: &mut [Box<dyn Job>], transaction: &Write<'_>) -> (Vec<bool>, Result<()>) {
         let mut begun = Instant::now();
-        for (index, job) in jobs.iter_mut().enumerate() {
+        let (mut is_concerned, mut has_changes) = (Vec::with_capacity(jobs.len()), false);
+        for job in jobs {
             let outcome = self.run_job(job.as_mut(), transaction);
+            has_changes |= outcome.is_err() || transaction.changed() > 0;
+            is_concerned.push(has_changes && job.kind() != TransactionKind::Probe);
             if job.found_damage() {
                 self.shared.metrics.damage_errors.add(1);
             }
             begun = self.log_if_slow(job.as_ref(), begun);
             if outcome.is_err() {
-                return (index + 1, outcome);
+                return (is_concerned, outcome);
             }
         }
-        (jobs.len(), Ok(()))
+        (is_concerned, Ok(()))
     }
 
     fn finish_commit(&self, jobs: Vec<Box<dyn Job>>, truncates_wal: bool) {
@@ -157,12 +167,16 @@ impl Work<'_> {
     }
 
     fn fail_commit(&self, jobs: Vec<Box<dyn Job>>, error: Error) {
+        self.undo_failed_commit(&jobs, &error);
+        self.reply(jobs, Some(error));
+    }
+
+    fn undo_failed_commit(&self, jobs: &[Box<dyn Job>], error: &Error) {
         tracing::error!(%error, operations = jobs.len(), "a commit failed");
         self.shared.metrics.failures.add(1);
         let is_counted = jobs.iter().any(|job| job.found_damage());
-        self.shared.metrics.damage_errors.add(u64::from(store::is_damage(&error) && !is_counted));
+        self.shared.metrics.damage_errors.add(u64::from(store::is_damage(error) && !is_counted));
         self.roll_back();
-        self.reply(jobs, Some(error));
     }
 
     /// Rewrites the database. The copy that VACUUM makes goes to a temporary file, because it may not fit in memory.
@@ -218,7 +232,7 @@ impl Work<'_> {
                 self.statement("release operation")
             }
             _ if keeps_changes || transaction.changed() == 0 => Ok(()),
-            TransactionKind::NoSavepoint => {
+            TransactionKind::NoSavepoint | TransactionKind::Probe => {
                 Err(Error::internal("an operation without a savepoint failed after a change"))
             }
             TransactionKind::Exclusive | TransactionKind::Vacuum => {
@@ -252,6 +266,15 @@ impl Work<'_> {
             if is_missing_parent(&error) { Error::internal(error) } else { error.into() }
         })
     }
+}
+
+/// Splits the operations of a failed commit into those that it concerns and the others.
+fn partition(jobs: Vec<Box<dyn Job>>, is_concerned: &[bool]) -> (Vec<Box<dyn Job>>, Vec<Box<dyn Job>>) {
+    let (mut concerned, mut others) = (Vec::new(), Vec::new());
+    for (job, is_concerned) in jobs.into_iter().zip(is_concerned) {
+        if *is_concerned { concerned.push(job) } else { others.push(job) }
+    }
+    (concerned, others)
 }
 
 /// Returns the number of leading operations that share one transaction: at least one.

@@ -337,6 +337,33 @@ fn deletes_one_or_several_records() {
 }
 
 #[test]
+fn limits_the_bytes_of_a_user() {
+    let server = Setup::default().with("LIMITS_HISTORY_SIZE", "100 KiB").start();
+    let (user, other) = (server.sign_in(PHONE), server.sign_in("13800138001"));
+    let save = |user: &Caller, id: &str, field: &str, size: usize| {
+        let record = json!({ "localRecordId": id, field: "x".repeat(size) });
+        server.post("/divination-history/save").by(user).json(&record).send()
+    };
+    for id in ["a", "b", "c"] {
+        save(&user, id, "aiResult", 30_000).expect(200);
+    }
+    save(&user, "d", "aiResult", 30_000).expect_problem(409, "history_too_large");
+    // A field that is added to a record counts, and one that is replaced by a shorter one frees space.
+    save(&user, "a", "jsonData", 30_000).expect_problem(409, "history_too_large");
+    save(&user, "a", "aiResult", 30_000).expect(200);
+    save(&user, "a", "aiResult", 10_000).expect(200);
+    save(&user, "a", "jsonData", 29_000).expect(200);
+    save(&user, "d", "aiResult", 30_000).expect_problem(409, "history_too_large");
+    save(&other, "d", "aiResult", 30_000).expect(200);
+    delete(&server, &user, &json!({ "localRecordId": "b" })).expect(200);
+    save(&user, "d", "aiResult", 30_000).expect(200);
+    // Hidden records take space until they are deleted.
+    deactivate_all(&server, &user);
+    save(&user, "e", "aiResult", 30_000).expect_problem(409, "history_too_large");
+    save(&user, "d", "aiResult", 30_000).expect(200);
+}
+
+#[test]
 fn limits_the_records_of_a_user() {
     let server = Setup::default().with("LIMITS_HISTORY_RECORDS", 3).start();
     let user = server.sign_in(PHONE);

@@ -546,6 +546,7 @@ fn a_final_failure_rolls_back_and_keeps_its_response() {
         route: "/test".into(),
         key: "a".into(),
         request_sha256: [1; 32],
+        free_responses: 1,
         kept_for: std::time::Duration::from_mins(1),
     };
     let posting =
@@ -600,7 +601,7 @@ fn a_purge_during_verification_is_consistent() {
         let mut is_cleared = false;
         let report = ledger::verify(&app, &mut |_, _| {
             if !is_cleared {
-                purge::run(&app.backups, PurgeTarget::All, &mut |_, _, _| ()).unwrap();
+                purge::run(&app.backups, &app.network_log, PurgeTarget::All, &mut |_, _, _| ()).unwrap();
                 posted.into_iter().for_each(post);
             }
             is_cleared = true;
@@ -609,6 +610,6 @@ fn a_purge_during_verification_is_consistent() {
         assert!(is_cleared && report.is_consistent(), "{report:?}");
         let expected = i64::from(posted.is_some());
         assert_eq!((report.entries, report.accounts), (expected, expected));
-        purge::run(&app.backups, PurgeTarget::All, &mut |_, _, _| ()).unwrap();
+        purge::run(&app.backups, &app.network_log, PurgeTarget::All, &mut |_, _, _| ()).unwrap();
     }
 }

@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::support::{
-    CommandOutput, Server, Setup, copy_directory, eventually, kill_after, kill_at_intervals, log_statement, open_app,
+    CommandOutput, Server, Setup, copy_directory, eventually, filler_statement, kill_after, kill_at_intervals, open_app,
 };
 
 const PHONE: &str = "13800138000";
@@ -53,10 +53,7 @@ fn at_rest(directory: &Path, records: u32, filler: u32) {
         save(&server, &user.token, &format!("r-{number}"));
     }
     if filler > 0 {
-        server.edit(&log_statement(&format!(
-            "with recursive counter (n) as (select 1 union all select n + 1 from counter where n < {filler}) \
-             select 9000000000000, null, hex(randomblob(1500)), 'GET', null, 200, 1, 'filler' from counter"
-        )));
+        server.edit(&filler_statement(filler));
     }
     assert_eq!(server.terminate(), Some(0));
 }
@@ -75,10 +72,7 @@ fn duration_of(directory: &Path, arguments: &[&str]) -> Duration {
 fn a_backup_under_load_contains_everything_acknowledged_before() {
     let server = Setup::default().with("BACKUP_EVERY", "0 s").start();
     let user = server.sign_in(PHONE);
-    server.edit(&log_statement(
-        "with recursive counter (n) as (select 1 union all select n + 1 from counter where n < 20000) \
-         select 9000000000000, null, hex(randomblob(1500)), 'GET', null, 200, 1, 'filler' from counter",
-    ));
+    server.edit(&filler_statement(20_000));
     let (stop, saved) = (AtomicBool::new(false), AtomicU64::new(0));
     let mut before = 0;
     let created = scope(|scope| {

@@ -88,14 +88,14 @@ fn a_clock_days_ahead_deletes_nothing_by_age() {
     let database = rusqlite::Connection::open(directory.path().join("yarrow.db")).unwrap();
     let old = "insert into code_sends (address, client_network, sent_at) values ('old', '192.0.2.1', 1)";
     database.execute_batch(&format!("{old}; {LONG_AGO}")).unwrap();
-    assert_eq!(retention::sweep_if_clock_trusted(&app.clock_guard, &|| true).unwrap(), 0);
+    assert_eq!(retention::sweep_if_clock_trusted(&app.clock_guard, &app.network_log, &|| true).unwrap(), 0);
     // A repeated sweep deletes nothing either. A corrected clock is trusted at once.
-    assert_eq!(retention::sweep_if_clock_trusted(&app.clock_guard, &|| true).unwrap(), 0);
+    assert_eq!(retention::sweep_if_clock_trusted(&app.clock_guard, &app.network_log, &|| true).unwrap(), 0);
     database
         .execute_batch("update settings set value = unixepoch() * 1000 where name = 'clock.trusted_until'")
         .unwrap();
-    assert_eq!(retention::sweep_if_clock_trusted(&app.clock_guard, &|| true).unwrap(), 1);
+    assert_eq!(retention::sweep_if_clock_trusted(&app.clock_guard, &app.network_log, &|| true).unwrap(), 1);
     // An explicit sweep deletes in any case.
     database.execute_batch(&format!("{old}; {LONG_AGO}")).unwrap();
-    assert_eq!(retention::sweep(&app).unwrap(), 1);
+    assert_eq!(retention::sweep(&app, &app.network_log).unwrap(), 1);
 }

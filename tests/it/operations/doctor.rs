@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::support::{
     Binary, CommandOutput, Server, Setup, eventually,
     fake_provider::{FakeProvider, Reply, free_address},
-    log_statement,
+    filler_statement, log_statement,
     tls::PemPair,
 };
 
@@ -42,23 +42,29 @@ fn a_fresh_data_directory_passes_except_for_development_settings() {
     for (group, name) in [
         ("permissions", "data directory"),
         ("permissions", "yarrow.db"),
+        ("permissions", "network-log.db"),
         ("permissions", "secret.key"),
         ("clock", "direction"),
         ("database", "structure"),
         ("database", "references"),
         ("ledger", "entries"),
+        ("network log", "size"),
         ("providers", "sms"),
         ("providers", "payment"),
         ("providers", "moderation"),
         ("proxy", "trusted proxies"),
         ("backups", "age"),
         ("backups", "newest"),
+        ("backups", "size limit"),
     ] {
         assert_eq!(verdict(&found, group, name), "pass", "{group}/{name}: {found:#}");
     }
     for driver in ["sms driver", "email driver", "llm driver", "payment driver"] {
         assert_eq!(verdict(&found, "configuration", driver), "warn", "{driver}");
     }
+    let settings = [("YARROW_BACKUP_KEEP_SIZE", "1 MiB")];
+    let found = server.command_with(&settings, &["doctor", "--listen", "127.0.0.1:0"]).expect(0).json();
+    assert_eq!(verdict(&found, "backups", "size limit"), "warn", "{found:#}");
 }
 
 #[test]
@@ -121,10 +127,8 @@ fn finds_a_damaged_database_and_a_clock_that_went_back() {
     let temp_dir = tempfile::tempdir().unwrap();
     let directory = temp_dir.path().join("data");
     let mut server = Setup::default().on(&directory).with("BACKUP_EVERY", "0 s").start();
-    server.edit(&log_statement(
-        "with recursive counter (n) as (select 1 union all select n + 1 from counter where n < 2000) \
-         select 9000000000000, null, hex(randomblob(500)), 'GET', null, 200, 1, 'filler' from counter",
-    ));
+    server.edit(&filler_statement(700));
+    server.edit(&log_statement("select 9000000000000, null, '192.0.2.1', 'GET', null, 200, 1, 'ahead'"));
     // Later rows with current timestamps do not hide it.
     server.get("/healthz").send().expect(200);
     assert_eq!(server.terminate(), Some(0));

@@ -17,7 +17,7 @@ use yarrow::providers::{
 use crate::support::{
     CommandOutput, Setup, eventually,
     fake_s3::{self, FakeS3, Fault},
-    log_statement, peak_memory,
+    filler_statement, peak_memory,
 };
 
 const PHONE: &str = "13800138000";
@@ -55,9 +55,7 @@ impl Fixture {
     /// Makes the next backup large enough for a multipart upload.
     fn grow(&self) {
         let database = Connection::open(self.directory().join("yarrow.db")).unwrap();
-        let fill = "with recursive counter (n) as (select 1 union all select n + 1 from counter where n < 7000) \
-                    select 9000000000000, null, hex(randomblob(1500)), 'GET', null, 200, 1, 'filler' from counter";
-        database.execute_batch(&log_statement(fill)).unwrap();
+        database.execute_batch(&filler_statement(7000)).unwrap();
     }
 }
 

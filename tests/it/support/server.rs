@@ -302,9 +302,24 @@ impl Server {
         connection
     }
 
+    /// Opens a separate connection to the network log.
+    pub fn network_log(&self) -> rusqlite::Connection {
+        let connection = rusqlite::Connection::open(self.directory.join("network-log.db")).unwrap();
+        connection.busy_timeout(Duration::from_secs(10)).unwrap();
+        connection
+    }
+
+    /// Opens a connection to both. A transaction of it would lock both.
+    pub fn databases(&self) -> rusqlite::Connection {
+        let connection = self.database();
+        let log = self.directory.join("network-log.db");
+        connection.execute("attach database ?1 as network_log", [log.to_str().unwrap()]).unwrap();
+        connection
+    }
+
     /// Changes rows directly and waits until no snapshot of the server is older. Tests move time this way.
     pub fn edit(&self, sql: &str) {
-        self.database().execute_batch(sql).unwrap();
+        self.databases().execute_batch(sql).unwrap();
         std::thread::sleep(SNAPSHOT_AGE + Duration::from_millis(10));
     }
 
@@ -325,9 +340,9 @@ impl Server {
         steps
     }
 
-    /// Returns the single value of a query.
+    /// Returns the single value of a query of the database and the network log.
     pub fn value<T: rusqlite::types::FromSql>(&self, sql: &str) -> T {
-        self.database().query_row(sql, [], |row| row.get(0)).unwrap()
+        self.databases().query_row(sql, [], |row| row.get(0)).unwrap()
     }
 
     /// Signs in again, ignoring send limits.
@@ -457,16 +472,24 @@ fn collect(stderr: impl std::io::Read + Send + 'static) -> Arc<Mutex<Vec<String>
     lines
 }
 
-/// Returns a statement that inserts requests into the network log. The query returns the columns of the view
-/// `access_log` except `id`.
+/// Returns a statement that inserts requests into the network log. The query returns the columns of `access_log` from
+/// `at` to `request_id`.
 pub fn log_statement(requests: &str) -> String {
+    let columns = "at, user_id, client_ip, method, route, status, duration_us, request_id";
     format!(
-        "insert into access_log_blocks (first_entry, last_entry, first_at, last_at, entries) \
-         with requests (at, user_id, client_ip, method, route, status, duration_us, request_id) as ({requests}) \
-         select newest + min(number), newest + max(number), min(at), max(at), json_group_array( \
-             json_array(at, user_id, client_ip, method, route, status, duration_us, request_id) order by number) \
-         from (select *, row_number() over () as number from requests), \
-             (select coalesce(max(last_entry), 0) as newest from access_log_blocks) \
-         group by (number - 1) / 1000"
+        "insert into access_log ({columns}, is_failed_sign_in) \
+         with requests ({columns}) as ({requests}) \
+         select *, coalesce(route like '%/login' or route like '%/send-code', 0) and status in (401, 403, 429) \
+         from requests"
+    )
+}
+
+/// Returns a statement that adds this many rows of 3 KB to the database, in a table that no page of a test lists.
+pub fn filler_statement(rows: u32) -> String {
+    format!(
+        "with recursive counter (n) as (select 1 union all select n + 1 from counter where n < {rows}) \
+         insert into idempotency_keys (caller, route, key, request_sha256, status, body, created_at) \
+         select 'user:0', 'POST /filler', hex(randomblob(16)), randomblob(32), 200, randomblob(3000), \
+         unixepoch() * 1000 from counter"
     )
 }

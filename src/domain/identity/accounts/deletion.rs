@@ -1,8 +1,8 @@
 //! Account deletion: one write deletes everything that identifies the user, or nothing.
 //!
 //! Records without personal data stay under the user's id, which is never reused: ledger entries, orders, durations of
-//! model calls and counts of violations. The network log stays until its retention ends. A payment that arrives later
-//! goes to review. The points of an account with an email address are parked for that address. Those of an account with
+//! model calls and counts of violations. A background job erases the user's entries from the network log within seconds.
+//! A payment that arrives later goes to review. The points of an account with an email address are parked for that address. Those of an account with
 //! only a phone number stay in place, because nothing may be stored about the number.
 
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::{
         messaging::{feedback, notifications},
         moderation::{shadow_mode, violations},
         money::{invites, payments},
-        operations::{free_space_scrub, idempotency},
+        operations::{free_space_scrub, idempotency, network_log},
     },
     error::Result,
     keys::ServerKey,
@@ -102,6 +102,7 @@ fn erase_in(
     shadow_mode::erase_user_in(tx, id)?;
     payments::callbacks::erase_payer_in(tx, id)?;
     idempotency::erase_user_in(tx, responses)?;
+    network_log::erasure::request_in(tx, id)?;
     users::delete_in(tx, id)?;
     tx.truncate_wal_after_commit();
     free_space_scrub::request_in(tx)

@@ -1,8 +1,12 @@
 //! Exports all stored data of a user as one JSON document.
 //!
-//! Writes it row by row from one snapshot, so that an account of any size is complete and takes little memory.
+//! Writes it row by row from one snapshot, so that an account of any size is complete and takes little memory. Logged
+//! requests come from a snapshot of the network log.
 
-use std::io::{self, BufWriter, Write};
+use std::{
+    io::{self, BufWriter, Write},
+    sync::Arc,
+};
 
 use serde_json::{Value, json};
 
@@ -23,7 +27,7 @@ use crate::{
             ledger::{self, Asset},
             payments,
         },
-        operations::network_log,
+        operations::network_log::{NetworkLog, search},
     },
     error::{Code, Error, Result},
     keys::ServerKey,
@@ -34,15 +38,16 @@ use crate::{
 /// Limits on exports: one per user, and at most half of the connections for long reads.
 pub struct Exports {
     pub core: Core,
+    pub network_log: Arc<NetworkLog>,
     pub running: Semaphore,
     /// Users whose export is being made or downloaded.
     pub by_user: KeyedMutex<UserId>,
 }
 
 impl Exports {
-    pub fn new(core: Core) -> Self {
+    pub fn new(core: Core, network_log: Arc<NetworkLog>) -> Self {
         let running = Semaphore::new(core.config.database.long_reads.div_ceil(2));
-        Self { core, running, by_user: KeyedMutex::default() }
+        Self { core, network_log, running, by_user: KeyedMutex::default() }
     }
 }
 
@@ -76,7 +81,7 @@ pub fn export(exports: &Exports, user: UserId, out: &mut dyn Write) -> Result<()
         document.list("feedback", |each| feedback::export_in(tx, user, each))?;
         document.list("violations", |each| violations::export_in(tx, user, each))?;
         document.list("disagreements", |each| shadow_mode::export_in(tx, user, each))?;
-        document.list("requests", |each| network_log::search::export_in(tx, user, each))?;
+        document.list("requests", |each| search::export(&exports.network_log, user, each))?;
         document.end()
     })
 }

@@ -15,7 +15,7 @@ use crate::{
     error::Result,
     keys::KEYS,
     store::{
-        files::{DATABASE, database_size, disk_space},
+        files::{DATABASE, NETWORK_LOG, database_size, disk_space},
         lock::LOCK,
     },
 };
@@ -25,8 +25,9 @@ const BACKUPS: &str = "backups";
 pub(super) fn permissions(config: &Config) -> Vec<Check> {
     const GROUP: &str = "permissions";
     let directory = config.data_dir();
-    let logs = ["-wal", "-shm"].map(|suffix| format!("{DATABASE}{suffix}"));
-    let names = [DATABASE, LOCK, "acme"].into_iter().chain(KEYS).map(ToOwned::to_owned).chain(logs);
+    let databases = [DATABASE, NETWORK_LOG].map(|name| ["", "-wal", "-shm"].map(|suffix| format!("{name}{suffix}")));
+    let others = [LOCK, "acme"].into_iter().chain(KEYS).map(ToOwned::to_owned);
+    let names = databases.into_iter().flatten().chain(others);
     let files = names.map(|name| directory.join(name)).filter(|path| path.exists());
     let mut checks: Vec<_> =
         [directory.to_owned()].into_iter().chain(files).map(|path| privacy(GROUP, &path)).collect();
@@ -103,6 +104,7 @@ pub(super) fn backups(installation: &Installation<'_>) -> Result<Vec<Check>> {
     let listed = backups::list(config, installation.clock.now())?;
     if let Some(newest) = listed.first() {
         checks.push(newest_backup(installation, newest, listed.len()));
+        checks.push(size_limit(config, newest));
         checks.push(location(config));
     } else if let Some(name) = last_recorded(installation)? {
         let detail = format!("{name} is missing in {}, and there is no other", config.backup_directory().display());
@@ -120,6 +122,19 @@ fn newest_backup(installation: &Installation<'_>, newest: &Backup, count: usize)
         Ok(Some(_)) => check(Verdict::Fail, format!("{} is inconsistent", newest.name)),
         _ => check(Verdict::Fail, format!("{} cannot be read", newest.name)),
     }
+}
+
+/// Warns if the limit of the total size deletes backups that the other rules would keep.
+fn size_limit(config: &Config, newest: &Backup) -> Check {
+    let rules = &config.backup;
+    let (wanted, fitting) =
+        (u64::from(rules.keep_hourly) + u64::from(rules.keep_daily), rules.keep_size.0 / newest.bytes.max(1));
+    let detail = format!(
+        "backup.keep_size holds {fitting} backups of the size of the newest, and the rules would keep {wanted}: raise it, \
+         or lower backup.keep_hourly or backup.keep_daily"
+    );
+    let enough = format!("backup.keep_size holds {wanted} backups of the size of the newest");
+    Check::holds(BACKUPS, "size limit", (fitting >= wanted, enough), (Verdict::Warn, detail))
 }
 
 /// Returns the name of the last backup that the database recorded.

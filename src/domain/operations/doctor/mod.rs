@@ -18,7 +18,10 @@ use crate::{
     core::Core,
     domain::{
         money::payments::Payments,
-        operations::health::{Health, HealthSnapshot},
+        operations::{
+            health::{Health, HealthSnapshot},
+            network_log::NetworkLog,
+        },
     },
     error::{Error, Result},
     store::SCHEMA_VERSION,
@@ -68,6 +71,7 @@ pub struct Services<'app> {
     pub core: &'app Core,
     pub health: &'app Health,
     pub payments: &'app Payments,
+    pub network_log: &'app NetworkLog,
 }
 
 /// The installation under examination.
@@ -96,7 +100,7 @@ pub fn examine<'app>(
 ) -> Vec<Check> {
     let installation = Installation { config, clock: Clock::default(), services };
     let mut checks = Vec::new();
-    let groups: [(&'static str, CheckGroup); 12] = [
+    let groups: [(&'static str, CheckGroup); 13] = [
         ("configuration", |installation| Ok(service::configuration(installation.config))),
         ("permissions", |installation| Ok(files::permissions(installation.config))),
         ("keys", database::keys),
@@ -106,6 +110,7 @@ pub fn examine<'app>(
         ("clock", service::clock),
         ("database", database::database),
         ("ledger", database::ledger),
+        ("network log", service::network_log),
         ("providers", |installation| Ok(service::providers(installation))),
         ("proxy", service::proxy),
         ("backups", files::backups),

@@ -94,7 +94,7 @@ pub(super) fn clock(installation: &Installation<'_>) -> Result<Vec<Check>> {
         (Verdict::Fail, format!("{now} is in the past: set the clock")),
     )];
     if let Some(services) = installation.services() {
-        let latest = services.core.store.read(network_log::latest_in)?;
+        let latest = network_log::status(services.network_log)?.latest;
         let is_behind = latest.is_some_and(|latest| latest.0 > now.0 + TOLERANCE);
         checks.push(Check::holds(
             GROUP,
@@ -197,7 +197,7 @@ pub(super) fn proxy(installation: &Installation<'_>) -> Result<Vec<Check>> {
         (Verdict::Fail, "every client is trusted and can fake its address: list only the proxy"),
     )];
     let Some(services) = installation.services() else { return Ok(checks) };
-    let clients = services.core.store.read(|tx| network_log::recent_clients_in(tx, REQUESTS))?;
+    let clients = network_log::recent_clients(services.network_log, REQUESTS)?;
     checks.push(forwarding(trusted, &services.core.store.read(forwarding::findings_in)?));
     let from_proxy = clients.iter().filter(|client| is_proxy(trusted, client)).count();
     if installation.config.server.public_url.is_some() && !clients.is_empty() {
@@ -211,6 +211,23 @@ pub(super) fn proxy(installation: &Installation<'_>) -> Result<Vec<Check>> {
             (2 * from_proxy <= count, format!("of the last {count} requests")),
             (Verdict::Warn, detail),
         ));
+    }
+    Ok(checks)
+}
+
+pub(super) fn network_log(installation: &Installation<'_>) -> Result<Vec<Check>> {
+    const GROUP: &str = "network log";
+    let Some(services) = installation.services() else { return Ok(Vec::new()) };
+    let (log, max_size) = (network_log::status(services.network_log)?, installation.config.network_log.max_size.0);
+    let oldest = log.oldest.map_or_else(|| "empty".to_owned(), |oldest| format!("since {oldest}"));
+    let detail = format!("{oldest}, {} of {} MiB", log.used_bytes >> 20, max_size >> 20);
+    // Deletion keeps a full log within a few MiB of its maximum size.
+    let is_full = log.used_bytes > max_size - max_size / 20;
+    let full = format!("{detail}: the oldest entries are deleted before their retention ends");
+    let mut checks = vec![Check::holds(GROUP, "size", (!is_full, detail), (Verdict::Warn, full))];
+    if let Some(damaged) = network_log::damaged_file(installation.config) {
+        let detail = format!("{} was damaged and a new log begun: examine it, then delete it", damaged.display());
+        checks.push(Check::new(GROUP, "damaged file", Verdict::Warn, detail));
     }
     Ok(checks)
 }

@@ -1,60 +1,46 @@
 //! Searches of the network log by user, client address, time and failure.
+//!
+//! Each search reads a part of one index. Counting stops at [`COUNTED`], so that a page costs the same in a log of any
+//! size.
 
 use std::time::Duration;
 
 use serde_json::json;
 
-use super::{
-    blocks::{Kept, each_in},
-    pieces::{Span, Subject, spans_in},
-};
+use super::NetworkLog;
 use crate::{
-    core::Core,
     domain::Each,
-    error::Result,
-    store::Read,
+    error::{Error, Fault, FieldCode, Result},
+    store::{Read, Row},
     types::{PageRequest, Paginated, Timestamp, UserId},
 };
+
+/// The largest total, which means "at least so many". Pages beyond it are refused.
+pub const COUNTED: i64 = 100_000;
+
+const COLUMNS: &str = "id, at, user_id, client_ip, method, route, status, duration_us, request_id";
+
+/// The requests to search for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Subject {
+    #[default]
+    All,
+    Failed,
+    User(UserId),
+    Client(String),
+}
 
 /// A filter on entries. The time range is half-open.
 #[derive(Clone, Debug)]
 pub struct Filter {
-    pub user: Option<UserId>,
-    pub client_ip: Option<String>,
-    pub failed_only: bool,
+    pub subject: Subject,
     pub from: Timestamp,
     pub to: Timestamp,
 }
 
 impl Default for Filter {
     fn default() -> Self {
-        Self { user: None, client_ip: None, failed_only: false, from: Timestamp(0), to: Timestamp(i64::MAX) }
-    }
-}
-
-impl Filter {
-    /// Returns the most selective condition.
-    pub(super) fn subject(&self) -> Option<Subject> {
-        let user = self.user.map(Subject::User);
-        let client = || self.client_ip.clone().map(Subject::Client);
-        user.or_else(client).or_else(|| self.failed_only.then_some(Subject::Failed))
-    }
-
-    pub(super) fn has_time(&self, at: Timestamp) -> bool {
-        (self.from..self.to).contains(&at)
-    }
-
-    fn takes(&self, entry: &Kept<'_>) -> bool {
-        self.has_time(entry.at)
-            && self.user.is_none_or(|user| entry.user == Some(user.0))
-            && self.client_ip.as_ref().is_none_or(|client_ip| *client_ip == entry.client_ip)
-            && !(self.failed_only && entry.status < 400)
-    }
-
-    /// Returns true if the count of a piece answers the filter, apart from the time.
-    pub(super) fn has_one_condition(&self) -> bool {
-        let conditions = [self.user.is_some(), self.client_ip.is_some(), self.failed_only];
-        conditions.into_iter().filter(|is_set| *is_set).count() <= 1
+        Self { subject: Subject::All, from: Timestamp(0), to: Timestamp(i64::MAX) }
     }
 }
 
@@ -83,60 +69,98 @@ impl Logged {
     }
 }
 
-/// Lists matching requests, newest first. Blocks, because it may read thousands of entries.
+/// Lists matching requests, newest first. Blocks.
 ///
 /// # Errors
-/// Storage errors.
-pub fn list(core: &Core, filter: &Filter, page: PageRequest) -> Result<Paginated<Logged>> {
-    core.store.read(|tx| list_in(tx, filter, page))
+/// `invalid_parameters` for a page that is not counted; storage errors.
+pub fn list(log: &NetworkLog, filter: &Filter, page: PageRequest) -> Result<Paginated<Logged>> {
+    log.read(|tx| list_in(tx, filter, page))
 }
 
-pub fn list_in(tx: &Read<'_>, filter: &Filter, page: PageRequest) -> Result<Paginated<Logged>> {
-    let mut found = Paginated { items: Vec::new(), total: 0 };
-    let mut to_skip = page.offset();
-    for span in spans_in(tx, filter)? {
-        let wanted = usize::try_from(page.size).unwrap_or(0) - found.items.len();
-        let known = span.matching.filter(|matching| wanted == 0 || to_skip >= *matching);
-        let matching = if let Some(matching) = known {
-            matching
-        } else {
-            let matching = matching_in(tx, filter, span)?;
-            let count = i64::try_from(matching.len()).unwrap_or(i64::MAX);
-            let skipped = usize::try_from(to_skip.min(count)).unwrap_or(usize::MAX);
-            found.items.extend(matching.into_iter().rev().skip(skipped).take(wanted));
-            count
-        };
-        found.total += matching;
-        to_skip = (to_skip - matching).max(0);
+fn list_in(tx: &Read<'_>, filter: &Filter, page: PageRequest) -> Result<Paginated<Logged>> {
+    let condition = filter.condition();
+    let counted =
+        format!("select count(*) from (select 1 from access_log where {condition} limit ?3 offset ?4) as counted");
+    let mut total = 0;
+    filter.each_in(tx, &counted, (COUNTED, 0), |row| {
+        total = row.get(0)?;
+        Ok(())
+    })?;
+    if page.offset() >= total {
+        return if total < COUNTED { Ok(Paginated { items: Vec::new(), total }) } else { Err(uncounted()) };
     }
-    Ok(found)
+    let found =
+        format!("select {COLUMNS} from access_log where {condition} order by at desc, id desc limit ?3 offset ?4");
+    let mut items = Vec::new();
+    filter.each_in(tx, &found, (i64::from(page.size), page.offset()), |row| {
+        items.push(logged_of(row)?);
+        Ok(())
+    })?;
+    Ok(Paginated { items, total })
 }
 
-/// Exports the user's logged requests, newest first.
-pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
-    let filter = Filter { user: Some(user), ..Filter::default() };
-    for span in spans_in(tx, &filter)? {
-        for logged in matching_in(tx, &filter, span)?.into_iter().rev() {
+fn uncounted() -> Error {
+    let message = format!("is beyond the newest {COUNTED} requests: choose a shorter time range");
+    Error::field("page", Fault::new(FieldCode::OutOfRange, message))
+}
+
+impl Filter {
+    fn condition(&self) -> &'static str {
+        match self.subject {
+            Subject::All => "at >= ?1 and at < ?2",
+            Subject::Failed => "status >= 400 and at >= ?1 and at < ?2",
+            Subject::User(_) => "user_id = ?5 and at >= ?1 and at < ?2",
+            Subject::Client(_) => "client_ip = ?5 and at >= ?1 and at < ?2",
+        }
+    }
+
+    /// Runs a statement with the time range, limit and offset, and the subject.
+    fn each_in(
+        &self,
+        tx: &Read<'_>,
+        sql: &str,
+        (limit, offset): (i64, i64),
+        row: impl FnMut(&Row<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let (from, to) = (self.from.0, self.to.0);
+        match &self.subject {
+            Subject::All | Subject::Failed => tx.each(sql, (from, to, limit, offset), row),
+            Subject::User(user) => tx.each(sql, (from, to, limit, offset, user.0), row),
+            Subject::Client(client_ip) => tx.each(sql, (from, to, limit, offset, client_ip), row),
+        }
+    }
+}
+
+/// Exports the user's logged requests, newest first. Blocks.
+///
+/// # Errors
+/// Errors of `each`, storage errors.
+pub fn export(log: &NetworkLog, user: UserId, each: Each<'_>) -> Result<()> {
+    let sql = format!("select {COLUMNS} from access_log where user_id = ?1 order by at desc, id desc");
+    log.read(|tx| {
+        tx.each(&sql, [user.0], |row| {
+            let logged = logged_of(row)?;
             each(json!({
                 "at": logged.at,
                 "clientIp": logged.client_ip,
                 "method": logged.method,
                 "route": logged.route,
                 "status": logged.status,
-            }))?;
-        }
-    }
-    Ok(())
+            }))
+        })
+    })
 }
 
-/// Returns the matching requests of a range, oldest first.
-fn matching_in(tx: &Read<'_>, filter: &Filter, span: Span) -> Result<Vec<Logged>> {
-    let mut matching = Vec::new();
-    each_in(tx, span.first, span.last, |id, entry| {
-        if filter.takes(entry) {
-            matching.push(entry.to_logged(id));
-        }
-        Ok(())
-    })?;
-    Ok(matching)
+fn logged_of(row: &Row<'_>) -> Result<Logged> {
+    Ok(Logged {
+        id: row.get(0)?,
+        at: Timestamp(row.get(1)?),
+        user: row.get::<Option<i64>>(2)?.map(UserId),
+        client_ip: row.get(3)?,
+        method: row.get(4)?,
+        route: row.get(5)?,
+        status: row.get(6)?,
+        duration_us: row.get(7)?,
+        request_id: row.get(8)?,
+    })
 }

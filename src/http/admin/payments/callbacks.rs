@@ -84,7 +84,7 @@ impl From<Callback> for AdminCallback {
 pub async fn list(context: RequestContext, of: ListCallbacks) -> Result<Json<NumberedPage<AdminCallback>>> {
     let page = page(&context, of.page, of.size);
     let filter = callbacks::CallbackFilter { order_no: of.order_no.map(|OrderNo(number)| number), verdict: of.verdict };
-    let found = context.blocking(move |app| callbacks::list(app, &filter, page)).await?;
+    let found = context.report(move |app| callbacks::list(app, &filter, page)).await?;
     Ok(NumberedPage::of(page, found))
 }
 

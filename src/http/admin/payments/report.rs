@@ -139,6 +139,6 @@ impl From<&report::OrderReport> for PaymentReport {
 
 pub async fn make(context: RequestContext, between: Between) -> Result<Json<PaymentReport>> {
     let (from, to) = (between.time.from(), between.time.to());
-    let report = context.blocking(move |app| report::report(&app.payments, from, to)).await?;
+    let report = context.report(move |app| report::report(&app.payments, from, to)).await?;
     Ok(Json((&report).into()))
 }

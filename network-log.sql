@@ -1,0 +1,79 @@
+-- The schema of the network log, the file `network-log.db`. It is apart from the main database, so that its writes delay
+-- no user's and its size is not in the backups.
+
+-- Owner: network_log. One row for each request. The route is the template, never the path.
+create table access_log (
+    id integer primary key,
+    at integer not null,
+    user_id integer,
+    client_ip text not null,
+    method text not null,
+    route text,                            -- none if no endpoint matched
+    status integer not null,
+    duration_us integer not null,
+    request_id text not null,
+    is_failed_sign_in integer not null check (is_failed_sign_in in (0, 1))
+) strict;
+
+create index access_log_by_time on access_log (at);
+create index access_log_by_user on access_log (user_id, at) where user_id is not null;
+create index access_log_by_client on access_log (client_ip, at);
+create index access_log_failed on access_log (at) where status >= 400;
+
+-- Owner: network_log. Requests of a client address in ten minutes, so that a report over weeks does not read every
+-- request. The triggers below keep it.
+create table access_log_clients (
+    period integer not null,               -- ten minutes, counted from 1970
+    client_ip text not null,
+    requests integer not null,
+    failed integer not null,
+    failed_sign_ins integer not null,
+    users integer not null,
+    busiest_minute integer not null,       -- requests in the busiest minute; entries deleted later still count
+    last_minute integer not null,          -- the minute of the last entry, and its requests
+    last_minute_requests integer not null,
+    primary key (period, client_ip)
+) strict, without rowid;
+
+-- Owner: network_log. The users that a client address had in ten minutes.
+create table access_log_users (
+    client_ip text not null,
+    period integer not null,
+    user_id integer not null,
+    primary key (client_ip, period, user_id),
+    foreign key (period, client_ip) references access_log_clients (period, client_ip) on delete cascade
+) strict, without rowid;
+
+create trigger access_log_inserted after insert on access_log begin
+    insert into access_log_clients (period, client_ip, requests, failed, failed_sign_ins, users, busiest_minute,
+        last_minute, last_minute_requests)
+    values (new.at / 600000, new.client_ip, 1, new.status >= 400, new.is_failed_sign_in, 0, 1, new.at / 60000, 1)
+    on conflict (period, client_ip) do update set
+        requests = requests + 1,
+        failed = failed + excluded.failed,
+        failed_sign_ins = failed_sign_ins + excluded.failed_sign_ins,
+        busiest_minute = case when last_minute = excluded.last_minute and last_minute_requests >= busiest_minute
+            then last_minute_requests + 1 else busiest_minute end,
+        last_minute_requests = case when last_minute = excluded.last_minute then last_minute_requests + 1 else 1 end,
+        last_minute = excluded.last_minute;
+    insert into access_log_users (client_ip, period, user_id)
+    select new.client_ip, new.at / 600000, new.user_id where new.user_id is not null
+    on conflict (client_ip, period, user_id) do nothing;
+end;
+
+create trigger access_log_deleted after delete on access_log begin
+    update access_log_clients set
+        requests = requests - 1,
+        failed = failed - (old.status >= 400),
+        failed_sign_ins = failed_sign_ins - old.is_failed_sign_in
+    where period = old.at / 600000 and client_ip = old.client_ip;
+    delete from access_log_clients where period = old.at / 600000 and client_ip = old.client_ip and requests = 0;
+end;
+
+create trigger access_log_users_inserted after insert on access_log_users begin
+    update access_log_clients set users = users + 1 where period = new.period and client_ip = new.client_ip;
+end;
+
+create trigger access_log_users_deleted after delete on access_log_users begin
+    update access_log_clients set users = users - 1 where period = old.period and client_ip = old.client_ip;
+end;

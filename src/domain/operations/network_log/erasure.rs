@@ -1,0 +1,87 @@
+//! Erasure of a deleted user's entries.
+//!
+//! The deletion of an account queues the erasure in the main database, in its own transaction, because the log is another
+//! file. Requests that were running at that time are logged later, so an erasure is repeated until they have ended.
+
+use std::time::Duration;
+
+use super::{NetworkLog, SLICE, SLICES};
+use crate::{
+    error::Result,
+    store::{Read, Write},
+    types::{Timestamp, UserId},
+};
+
+/// The time after which no request of a deleted user can still be running.
+const SETTLED_AFTER: Duration = Duration::from_mins(15);
+
+/// Queues the erasure of the user's entries.
+pub fn request_in(tx: &Write<'_>, user: UserId) -> Result<()> {
+    tx.execute(
+        "insert into access_log_erasures (user_id, requested_at) values (?1, ?2) \
+         on conflict (user_id) do update set requested_at = excluded.requested_at",
+        (user.0, tx.now.0),
+    )
+    .map(drop)
+}
+
+/// Deletes the entries of erased users. Blocks.
+///
+/// # Errors
+/// Storage errors; the next call continues.
+pub fn run(log: &NetworkLog) -> Result<()> {
+    while run_some(log)? {}
+    Ok(())
+}
+
+/// Deletes some entries of erased users. Returns true if more may be left.
+///
+/// # Errors
+/// As [`run`].
+pub(super) fn run_some(log: &NetworkLog) -> Result<bool> {
+    let erasures = log.core.store.read(list_in)?;
+    for (user, requested_at) in erasures {
+        for _ in 0..SLICES {
+            if !log.read(|tx| has_entries_in(tx, user))? {
+                break;
+            }
+            log.store().write(move |tx| delete_some_in(tx, user)).wait()?;
+        }
+        if log.read(|tx| has_entries_in(tx, user))? {
+            return Ok(true);
+        }
+        if log.core.clock.now() > requested_at.plus(SETTLED_AFTER) {
+            log.core.store.write(move |tx| complete_in(tx, user)).wait()?;
+        }
+    }
+    Ok(false)
+}
+
+fn list_in(tx: &Read<'_>) -> Result<Vec<(UserId, Timestamp)>> {
+    tx.all("select user_id, requested_at from access_log_erasures order by requested_at", (), |row| {
+        Ok((UserId(row.get(0)?), Timestamp(row.get(1)?)))
+    })
+}
+
+fn complete_in(tx: &Write<'_>, user: UserId) -> Result<()> {
+    tx.execute("delete from access_log_erasures where user_id = ?1", [user.0]).map(drop)
+}
+
+fn has_entries_in(tx: &Read<'_>, user: UserId) -> Result<bool> {
+    tx.one("select exists (select 1 from access_log where user_id = ?1)", [user.0], |row| row.get(0))
+}
+
+/// Deletes some entries of the user, and the user from the counts of the addresses in them.
+fn delete_some_in(tx: &Write<'_>, user: UserId) -> Result<()> {
+    tx.execute(
+        "delete from access_log_users where user_id = ?1 and (client_ip, period) in \
+         (select client_ip, at / 600000 from access_log where user_id = ?1 order by at limit ?2)",
+        (user.0, SLICE),
+    )?;
+    tx.execute(
+        "delete from access_log where id in (select id from access_log where user_id = ?1 order by at limit ?2)",
+        (user.0, SLICE),
+    )?;
+    tx.truncate_wal_after_commit();
+    Ok(())
+}
