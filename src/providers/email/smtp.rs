@@ -23,7 +23,7 @@ use lettre::{
 use rustls::{ClientConfig, RootCertStore, pki_types::CertificateDer};
 use secrecy::{ExposeSecret, SecretString};
 
-use self::connection::{Connection, ConnectionError, Reply};
+use self::connection::{Connection, ConnectionError, SmtpReply};
 use super::{EmailMessage, EmailSender};
 use crate::{
     providers::{Failure, FailureKind, MessageReceipt, WallClock, clean_code, client::CONNECT_TIMEOUT},
@@ -33,17 +33,17 @@ use crate::{
 const NAME: &str = "smtp";
 const NO_CERTIFICATES: &str = "email.ca: must be certificates in PEM format, not the name of a file";
 const NO_SENDER: &str = "email.from: must be an email address";
-/// Length of the shortest identifier of a queued message.
+/// Minimum length of an identifier of a queued message.
 const SHORTEST_IDENTIFIER: usize = 8;
 /// Maximum time for QUIT after the message was accepted.
-const FAREWELL: Duration = Duration::from_secs(1);
+const QUIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The encryption of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encryption {
     /// No encryption, for a mail server on the same machine.
     None,
-    /// After a plain greeting; a server that does not offer it is refused.
+    /// After a plain greeting. A server that does not offer it is rejected.
     StartTls,
     /// From the first byte.
     Tls,
@@ -60,31 +60,31 @@ pub struct SmtpSettings {
     pub password: Option<SecretString>,
     /// The sender: an address, or a name with an address in angle brackets.
     pub from: String,
-    /// Time for the whole dialogue.
+    /// Timeout of the whole dialogue.
     pub timeout: Duration,
 }
 
-/// Sends through a mail server.
+/// Sends messages through a mail server.
 pub struct Smtp {
     host: String,
     port: u16,
     encryption: Encryption,
     tls: Arc<ClientConfig>,
     credentials: Option<(String, SecretString)>,
-    /// Its domain is ASCII.
+    /// With an ASCII domain.
     from: Mailbox,
     timeout: Duration,
     clock: WallClock,
 }
 
 impl Smtp {
-    /// A sender by these settings.
+    /// Creates a sender.
     ///
     /// # Errors
-    /// A sentence about the setting that is wrong.
+    /// The fault of a setting, as a message.
     pub fn new(settings: SmtpSettings, clock: WallClock) -> Result<Self, String> {
         let from = settings.from.parse::<Mailbox>().map_err(|_| NO_SENDER)?;
-        // Few servers take a domain in another script, but all take it as it is written in DNS.
+        // Few servers accept a domain in another script; all accept its form in DNS.
         let domain = EmailAddress::parse(from.email.as_ref()).map_err(|_| NO_SENDER)?.domain().to_owned();
         let email = Address::new(from.email.user(), domain).map_err(|_| NO_SENDER)?;
         Ok(Self {
@@ -99,7 +99,7 @@ impl Smtp {
         })
     }
 
-    /// The message as it travels. Nothing but ASCII: the library encodes the rest.
+    /// Returns the message as sent, in ASCII: the library encodes everything else.
     fn written(&self, message: &EmailMessage, to: &Address) -> Result<Vec<u8>, Failure> {
         let unwritable = |_| Failure::new(FailureKind::Refused, NAME, "unwritable_message");
         let now = u64::try_from((self.clock)()).unwrap_or_default();
@@ -110,7 +110,7 @@ impl Smtp {
             .subject(message.subject.clone())
             .date(SystemTime::UNIX_EPOCH + Duration::from_millis(now))
             .message_id(Some(format!("<{}@{}>", id.reveal(), self.from.email.domain())))
-            // Asks out-of-office programs not to answer, RFC 3834.
+            // Asks out-of-office programs not to reply, RFC 3834.
             .raw_header(HeaderValue::new(HeaderName::new_from_ascii_str("Auto-Submitted"), "auto-generated".to_owned()))
             .multipart(alternatives(message))
             .map_err(unwritable)?;
@@ -159,7 +159,7 @@ impl Smtp {
         };
         let mut answers = answers.into_iter();
         let mut outcome = connection.command(&command);
-        while let Ok(Reply { code: 334, .. }) = &outcome {
+        while let Ok(SmtpReply { code: 334, .. }) = &outcome {
             let Some(answer) = answers.next() else { break };
             outcome = connection.command(&answer);
         }
@@ -167,14 +167,14 @@ impl Smtp {
         before_recipient(outcome, 2).map(drop).map_err(|failure| Failure { words: None, ..failure })
     }
 
-    /// Ends a session. Its reply changes nothing.
+    /// Ends a session. Ignores the reply.
     fn quit(mut connection: Connection) {
-        connection.hurry(Instant::now() + FAREWELL);
+        connection.shorten_deadline(Instant::now() + QUIT_TIMEOUT);
         drop(connection.command("QUIT"));
     }
 }
 
-/// The extensions that matter here.
+/// The relevant SMTP extensions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Extensions {
     starttls: bool,
@@ -184,7 +184,7 @@ struct Extensions {
 
 impl Extensions {
     /// Reads the reply to EHLO. Keywords have no case, and some servers write `AUTH=LOGIN`.
-    fn read(reply: &Reply) -> Self {
+    fn read(reply: &SmtpReply) -> Self {
         let mut found = Self::default();
         for line in &reply.lines {
             let line = String::from_utf8_lossy(line).to_ascii_uppercase();
@@ -253,7 +253,7 @@ fn alternatives(message: &EmailMessage) -> MultiPart {
         .singlepart(part(ContentType::TEXT_HTML, &message.html))
 }
 
-/// The message with its end. A line that begins with a dot gets another one.
+/// Returns the message with its end mark. A line that begins with a dot gets a second one.
 fn dot_stuffed(message: &[u8]) -> Vec<u8> {
     let mut stuffed = Vec::with_capacity(message.len() + 64);
     let mut is_line_start = true;
@@ -286,7 +286,7 @@ fn of_connection(error: ConnectionError) -> Failure {
 
 /// Returns the reply if its first digit is the expected one. A refusal before the recipient is named concerns every
 /// message.
-fn before_recipient(outcome: Result<Reply, ConnectionError>, expected: u16) -> Result<Reply, Failure> {
+fn before_recipient(outcome: Result<SmtpReply, ConnectionError>, expected: u16) -> Result<SmtpReply, Failure> {
     let reply = outcome.map_err(of_connection)?;
     let kind = match reply.code / 100 {
         digit if digit == expected => return Ok(reply),
@@ -299,7 +299,7 @@ fn before_recipient(outcome: Result<Reply, ConnectionError>, expected: u16) -> R
 
 /// Returns the reply if its first digit is the expected one. A refusal after the recipient was named concerns this
 /// message only, unless its code says otherwise: one bad address affects nobody else.
-fn after_recipient(outcome: Result<Reply, ConnectionError>, expected: u16) -> Result<Reply, Failure> {
+fn after_recipient(outcome: Result<SmtpReply, ConnectionError>, expected: u16) -> Result<SmtpReply, Failure> {
     let reply = outcome.map_err(of_connection)?;
     let kind = match (reply.code, reply.code / 100) {
         (_, digit) if digit == expected => return Ok(reply),
@@ -321,7 +321,7 @@ fn of_recipient(failure: Failure) -> Failure {
 }
 
 /// Maps what followed the message: without the server's reply the outcome is unknown.
-fn after_message(outcome: Result<Reply, ConnectionError>) -> Result<Reply, Failure> {
+fn after_message(outcome: Result<SmtpReply, ConnectionError>) -> Result<SmtpReply, Failure> {
     match outcome {
         Ok(reply) => after_recipient(Ok(reply), 2),
         Err(ConnectionError::TimedOut) => Err(Failure::new(FailureKind::TimedOut, NAME, "answer_timeout")),
@@ -333,7 +333,7 @@ fn after_message(outcome: Result<Reply, ConnectionError>) -> Result<Reply, Failu
     }
 }
 
-fn of_reply(kind: FailureKind, reply: &Reply) -> Failure {
+fn of_reply(kind: FailureKind, reply: &SmtpReply) -> Failure {
     Failure::new(kind, NAME, format!("smtp_{:03}", reply.code)).with_words(reply.words())
 }
 
@@ -354,7 +354,7 @@ mod tests {
     fn keywords_of_extensions_have_no_case() {
         let read = |lines: &[&str]| {
             let lines = lines.iter().map(|line| line.as_bytes().to_vec()).collect();
-            Extensions::read(&Reply { code: 250, lines })
+            Extensions::read(&SmtpReply { code: 250, lines })
         };
         let all = Extensions { starttls: true, auth_plain: true, auth_login: true };
         assert_eq!(read(&["mail.example", "starttls", "auth login plain"]), all);

@@ -20,13 +20,13 @@ const BUFFER_BYTES: usize = 1024;
 
 /// A complete reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Reply {
+pub(super) struct SmtpReply {
     pub code: u16,
     /// The text of every line, without code. Not necessarily UTF-8.
     pub lines: Vec<Vec<u8>>,
 }
 
-impl Reply {
+impl SmtpReply {
     /// Returns the text of all lines. Bytes that are not UTF-8 become replacement characters.
     pub(super) fn words(&self) -> Option<ProviderWords> {
         let lines: Vec<_> = self.lines.iter().map(|line| String::from_utf8_lossy(line)).collect();
@@ -120,7 +120,7 @@ impl Connection {
     }
 
     /// Shortens the deadline.
-    pub(super) fn hurry(&mut self, deadline: Instant) {
+    pub(super) fn shorten_deadline(&mut self, deadline: Instant) {
         let stream = match &mut self.stream {
             Stream::Plain(stream) => stream,
             Stream::Tls(stream) => &mut stream.sock,
@@ -130,7 +130,7 @@ impl Connection {
     }
 
     /// Sends a command and waits for its reply.
-    pub(super) fn command(&mut self, command: &str) -> Result<Reply, ConnectionError> {
+    pub(super) fn command(&mut self, command: &str) -> Result<SmtpReply, ConnectionError> {
         self.send(format!("{command}\r\n").as_bytes())?;
         self.reply()
     }
@@ -141,7 +141,7 @@ impl Connection {
     }
 
     /// Waits for a reply.
-    pub(super) fn reply(&mut self) -> Result<Reply, ConnectionError> {
+    pub(super) fn reply(&mut self) -> Result<SmtpReply, ConnectionError> {
         let mut lines = Vec::new();
         let mut bytes = 0;
         loop {
@@ -150,7 +150,7 @@ impl Connection {
             let (code, text, is_last) = parse_line(&line).ok_or(ConnectionError::NotSmtp)?;
             lines.push(text.to_vec());
             if is_last {
-                return Ok(Reply { code, lines });
+                return Ok(SmtpReply { code, lines });
             }
         }
     }
