@@ -66,7 +66,7 @@ fn restore_keys(common: &Common, config: Config, path: &Path) -> Result<()> {
     let directory = config.data_dir().display().to_string();
     match App::open(config, OpenMode::Attach, &announce()) {
         Ok(app) => record_audit(&app, "restore --keys", None, cli_authority(Some(path.display().to_string())))?,
-        // An older database is migrated by the next start of the server, not here.
+        // The next start of the server migrates an older database, not this command.
         Err(error) if error.code == Code::DataDirectoryUnusable => {
             tracing::warn!(%error, "restored the keys, but could not write the audit event");
         }

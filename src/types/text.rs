@@ -1,4 +1,4 @@
-//! Text from outside: trimmed, free of what would act instead of being read, no longer than its limit.
+//! Text from outside: trimmed, without control characters, and limited in length.
 
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -18,8 +18,8 @@ pub fn clean(text: &str, limit: usize) -> Result<String, Fault> {
     clean_characters(text, limit)
 }
 
-/// Like [`clean`], for text shown on one line beside other texts: no line breaks, and no marks that change the
-/// direction of the text around them.
+/// Like [`clean`], for text shown on one line with other texts: no line breaks, and no marks that change the direction
+/// of the text around them.
 ///
 /// # Errors
 /// `too_long` or `invalid_character`.
@@ -83,14 +83,15 @@ fn refuse(text: &str, is_refused: impl Fn(char) -> bool) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Controls, separators of lines and paragraphs, and marks that turn the direction of what is around them.
+/// Returns true for controls, separators of lines and paragraphs, and marks that change the direction of the text
+/// around them.
 fn leaves_its_line(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{2028}' | '\u{2029}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Returns true for characters that take no ink and are not white space: controls, joiners, marks of direction, tags,
-/// selectors and fillers. Contains all of Unicode's `Default_Ignorable_Code_Point`.
+/// Returns true for invisible characters that are no white space: controls, joiners, direction marks, tags, selectors
+/// and fillers. Contains all of Unicode's `Default_Ignorable_Code_Point`.
 pub fn is_invisible(character: char) -> bool {
     matches!(
         character,

@@ -35,10 +35,10 @@ pub use records::{
 };
 
 const DAY: Duration = Duration::from_hours(24);
-/// How much more than one client the networks around it may do.
+/// The limits of the networks around a client, as multiples of the client's limit.
 const WIDE: u32 = 4;
 const WIDEST: u32 = 8;
-/// Attempts at a code that clients elsewhere may use up.
+/// Attempts at a code that clients in other networks may use up.
 const ATTEMPTS_ELSEWHERE: u32 = 2;
 
 named_enum! {
@@ -48,7 +48,7 @@ named_enum! {
         SignIn = "sign_in",
         /// Adds or changes an address of an account.
         Address = "address",
-        /// Proves who cancels an account.
+        /// Authorises the cancellation of an account.
         Cancellation = "cancellation",
     }
 }
@@ -288,7 +288,7 @@ pub fn verify_in(tx: &Write<'_>, limits: &Auth, attempt: &Attempt) -> Result<()>
     )?;
     let reserved = limits.code_tries.saturating_sub(ATTEMPTS_ELSEWHERE);
     let stored = stored.filter(|(_, tries_left, network)| *network == attempt.client.wide || *tries_left > reserved);
-    // Compares without a stored code too, so that the time is the same. An unset hash never passes.
+    // Compares even without a stored code, so that the time is the same. An unset hash never passes.
     let expected = stored.as_ref().map_or([0; 32], |(hmac, ..)| *hmac);
     if bool::from(expected.ct_eq(&attempt.hmac)) && stored.is_some() {
         return Ok(());

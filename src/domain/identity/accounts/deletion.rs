@@ -40,9 +40,9 @@ pub enum DeletionActor {
 
 /// Deletes the account. First searches for rows that no index finds by user, which blocks; then queues the write.
 ///
-/// On reply, the rows with the user's addresses, texts and tokens are overwritten in the database file and gone from
-/// its log. A concurrent reader delays the emptying of the log by up to half a minute, or until the next start. Copies
-/// that SQLite left in unused space are removed by the pass that follows: see [`free_space_scrub`].
+/// When it replies, the rows with the user's addresses, texts and tokens are overwritten in the database file and
+/// removed from its log. A concurrent reader delays the truncation of the log by up to half a minute, or until the next
+/// start. The following scrub removes copies that SQLite left in unused space: see [`free_space_scrub`].
 ///
 /// # Errors
 /// `step_up_required` for an owner without a recent code; `not_found`; `account_inconsistent` if the points cannot be

@@ -1,8 +1,8 @@
 //! Sends verification codes.
 //!
 //! The budgets are reserved before the message is sent. They are released only if the provider certainly did not accept
-//! it and serves nobody: a message that it refuses costs a call, so it costs budget too. Requests for review accounts
-//! send nothing and are otherwise treated like all others, so that nobody tells them.
+//! it and is down for everybody: a message that it refuses costs a call, so it costs budget too. Requests for review
+//! accounts send nothing and otherwise look like all others, so that nobody can distinguish them.
 //!
 //! Each request leaves a row with its outcome for support.
 
@@ -77,7 +77,7 @@ impl CodeSender {
 }
 
 /// The duration of the last successful delivery, in microseconds. Requests for review accounts take as long, so that
-/// nobody tells them by their time.
+/// their duration does not reveal them.
 #[derive(Debug, Default)]
 struct DeliveryTime(AtomicU64);
 
@@ -211,7 +211,7 @@ fn record_refusal(core: &Core, code: &NewCode, channel: Channel, error: &Error) 
         return;
     }
     let (recipient, purpose) = (code.recipient.clone(), code.purpose);
-    // A flood of refusals costs reads and no writes.
+    // A flood of refused requests costs reads and no writes.
     let recorded = core.store.read(|tx| messages::is_refusal_due_in(tx, &recipient)).and_then(|is_due| {
         if !is_due {
             return Ok(());

@@ -40,7 +40,7 @@ use crate::{
 
 pub use create::{CreatedBackup, create, create_before, run_if_due};
 pub use restore_test::{RestoreTest, test_restore};
-pub use restoring::{Restored, restore, restore_keys};
+pub use restoring::{RestoreResult, restore, restore_keys};
 pub use retention::{newest_sound, prune};
 pub use status::{BackupFailure, BackupStatus, LastBackup, adopt_newest, status_in};
 

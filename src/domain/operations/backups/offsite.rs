@@ -32,7 +32,7 @@ const LAST_FAILURE: &str = "backup.upload_failure";
 pub struct Uploaded {
     pub uploaded: Vec<Backup>,
     pub deleted: Vec<Backup>,
-    /// Why expired backups stay in the bucket. The credentials may lack the right to delete.
+    /// The reason why expired backups stay in the bucket. The credentials may lack the right to delete.
     pub not_deleted: Option<String>,
     /// The newest backup in the bucket.
     pub newest: Option<Backup>,

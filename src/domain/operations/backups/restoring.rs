@@ -26,7 +26,7 @@ use crate::{
 
 /// The result of a restore.
 #[derive(Clone, Debug)]
-pub struct Restored {
+pub struct RestoreResult {
     /// The directory to which the former files were moved.
     pub aside: Option<PathBuf>,
     pub took: Duration,
@@ -37,11 +37,11 @@ pub struct Restored {
 /// # Errors
 /// `data_directory_unusable` while a server runs and for a newer schema; `not_found`; `backup_unusable` for a damaged
 /// backup and for another program's file. Nothing is changed then.
-pub fn restore(config: &Config, path: &Path, now: Timestamp, progress: BackupProgress<'_>) -> Result<Restored> {
+pub fn restore(config: &Config, path: &Path, now: Timestamp, progress: BackupProgress<'_>) -> Result<RestoreResult> {
     restore_copy(config, path, now, progress).map_err(|error| blame_backup(path, error))
 }
 
-fn restore_copy(config: &Config, path: &Path, now: Timestamp, progress: BackupProgress<'_>) -> Result<Restored> {
+fn restore_copy(config: &Config, path: &Path, now: Timestamp, progress: BackupProgress<'_>) -> Result<RestoreResult> {
     let started = Instant::now();
     let directory = config.data_dir();
     let _lock = lock_directory(directory)?.ok_or_else(|| in_use_error(directory))?;
@@ -53,7 +53,7 @@ fn restore_copy(config: &Config, path: &Path, now: Timestamp, progress: BackupPr
     let had_database = database_path(config).exists();
     let aside = format!("before-restore-{}", now.to_string().replace(['-', ':'], ""));
     store::restore::restore(&copy, directory, &aside, &mut |done, total| progress("restoring", done, total))?;
-    Ok(Restored { aside: had_database.then(|| directory.join(aside)), took: started.elapsed() })
+    Ok(RestoreResult { aside: had_database.then(|| directory.join(aside)), took: started.elapsed() })
 }
 
 /// Restores the keys that are missing in the data directory, and returns their names. The database stays as it is.
