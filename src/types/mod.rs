@@ -36,7 +36,7 @@ pub use pem::{PemBlock, PemFault, looks_like_key, parse_pem, without_byte_order_
 pub use phone::{PhoneNumber, PhoneRules, Region};
 pub use pluralize::pluralize;
 pub use text::{clean, clean_as_sent, clean_line, clean_lines, is_invisible};
-pub use time::{Date, TimeZone, Timestamp, decimal_milliseconds, ensure_ordered, milliseconds};
+pub use time::{Date, LocalTime, TimeZone, Timestamp, decimal_milliseconds, ensure_ordered, milliseconds};
 pub use time_input::TimeInput;
 
 /// A user's id. Serialised as a decimal string, because some clients' numbers are floats.

@@ -93,10 +93,46 @@ impl Serialize for Timestamp {
 #[derive(Clone, Debug)]
 pub struct TimeZone(tz::TimeZone);
 
+/// A time as the clocks of a zone show it. Written as RFC 3339 with seconds and the zone's offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocalTime {
+    timestamp: jiff::Timestamp,
+    offset: tz::Offset,
+}
+
+impl LocalTime {
+    pub fn date(self) -> Date {
+        self.offset.to_datetime(self.timestamp).date()
+    }
+
+    /// Returns the seconds that clocks are ahead of UTC.
+    pub fn offset_seconds(self) -> i64 {
+        i64::from(self.offset.seconds())
+    }
+}
+
+impl std::fmt::Display for LocalTime {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{:.0}", self.timestamp.display_with_offset(self.offset))
+    }
+}
+
+impl Serialize for LocalTime {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 impl TimeZone {
     /// Returns the time at which clocks in the zone show `local`, or `None` at the ends of time.
     pub fn at(&self, local: civil::DateTime) -> Option<Timestamp> {
         self.0.to_timestamp(local).ok().map(|timestamp| Timestamp(timestamp.as_millisecond()))
+    }
+
+    /// Returns what clocks show at a time; none outside the years -9999 to 9999.
+    pub fn local_time(&self, at: Timestamp) -> Option<LocalTime> {
+        let timestamp = jiff::Timestamp::from_millisecond(at.0).ok()?;
+        Some(LocalTime { timestamp, offset: self.0.to_offset(timestamp) })
     }
 
     pub fn today(&self, now: Timestamp) -> Date {
@@ -147,6 +183,20 @@ mod tests {
         let now = Timestamp::parse("2026-01-02T15:59:59.999Z", &zone).unwrap();
         assert_eq!(zone.tomorrow(now).to_string(), "2026-01-02T16:00:00.000Z");
         assert_eq!(zone.tomorrow(zone.tomorrow(now)).to_string(), "2026-01-03T16:00:00.000Z");
+    }
+
+    #[test]
+    fn local_times_have_the_offset_of_their_zone() {
+        let local =
+            |zone: &str, time| zone.parse::<TimeZone>().unwrap().local_time(Timestamp::from_rfc3339(time).unwrap());
+        let summer = local("Asia/Shanghai", "1988-07-10T14:30:00.999Z").unwrap();
+        assert_eq!((summer.to_string().as_str(), summer.offset_seconds()), ("1988-07-10T23:30:00+09:00", 32_400));
+        let kathmandu = local("Asia/Kathmandu", "2026-02-03T20:02:08Z").unwrap();
+        assert_eq!(kathmandu.to_string(), "2026-02-04T01:47:08+05:45");
+        assert_eq!(kathmandu.date().to_string(), "2026-02-04");
+        assert_eq!(local("UTC", "2026-02-03T20:02:08Z").unwrap().to_string(), "2026-02-03T20:02:08+00:00");
+        let zone: TimeZone = "Asia/Shanghai".parse().unwrap();
+        assert_eq!([i64::MIN, i64::MAX].map(|at| zone.local_time(Timestamp(at))), [None, None]);
     }
 
     mod properties {
