@@ -11,7 +11,7 @@ mod classics;
 mod description;
 mod line;
 mod reading;
-mod table;
+pub(super) mod table;
 
 pub use cast::Cast;
 pub use casting::{three_coins, yarrow_stalks};

@@ -6,7 +6,7 @@
 /// Splits a tab-separated table with a heading row into exactly `ROWS` rows of `COLUMNS` cells.
 ///
 /// Any other shape and any empty cell is a compile error in a constant.
-pub(super) const fn cells<const ROWS: usize, const COLUMNS: usize>(
+pub const fn cells<const ROWS: usize, const COLUMNS: usize>(
     table: &'static str,
 ) -> [[&'static str; COLUMNS]; ROWS] {
     let bytes = table.as_bytes();
@@ -31,7 +31,7 @@ pub(super) const fn cells<const ROWS: usize, const COLUMNS: usize>(
 }
 
 /// Parses a cell of `0` (yin) and `1` (yang), written from the bottom, into bits: the bottom line is bit 0.
-pub(super) const fn figure(cell: &str, line_count: usize) -> u8 {
+pub const fn figure(cell: &str, line_count: usize) -> u8 {
     let bytes = cell.as_bytes();
     assert!(bytes.len() == line_count, "a figure has the wrong number of lines");
     let mut bits = 0;
@@ -47,7 +47,7 @@ pub(super) const fn figure(cell: &str, line_count: usize) -> u8 {
 }
 
 /// Parses a decimal number that must equal the position of its row, counted from one.
-pub(super) const fn assert_number(cell: &str, expected: usize) {
+pub const fn assert_number(cell: &str, expected: usize) {
     let bytes = cell.as_bytes();
     let mut number = 0;
     let mut digit = 0;
@@ -57,6 +57,37 @@ pub(super) const fn assert_number(cell: &str, expected: usize) {
         digit += 1;
     }
     assert!(number == expected, "a row is out of order");
+}
+
+/// Parses a decimal integer.
+pub const fn integer(cell: &str) -> i64 {
+    let bytes = cell.as_bytes();
+    let is_negative = matches!(bytes, [b'-', ..]);
+    let number = digits(bytes, if is_negative { 1 } else { 0 }, bytes.len());
+    if is_negative { -number } else { number }
+}
+
+/// Parses a date such as `2026-02-17` into days since 1970-01-01.
+pub const fn day(cell: &str) -> i64 {
+    let bytes = cell.as_bytes();
+    assert!(bytes.len() == 10 && bytes[4] == b'-' && bytes[7] == b'-', "a date is not written as yyyy-mm-dd");
+    let (year, month, day) = (digits(bytes, 0, 4), digits(bytes, 5, 7), digits(bytes, 8, 10));
+    assert!(1 <= month && month <= 12 && 1 <= day && day <= 31, "there is no such date");
+    // Years begin in March here, so that the leap day is the last.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 719_469
+}
+
+const fn digits(bytes: &[u8], start: usize, end: usize) -> i64 {
+    assert!(start < end, "a number has no digits");
+    let mut number = 0;
+    let mut place = start;
+    while place < end {
+        assert!(bytes[place].is_ascii_digit(), "a number is not decimal");
+        number = number * 10 + (bytes[place] - b'0') as i64;
+        place += 1;
+    }
+    number
 }
 
 const fn heading_length(bytes: &[u8]) -> usize {
@@ -117,6 +148,19 @@ mod tests {
         assert_eq!(figure("100010", 6), 0b01_0001);
         assert!(std::panic::catch_unwind(|| figure("10001", 6)).is_err());
         assert!(std::panic::catch_unwind(|| figure("100012", 6)).is_err());
+    }
+
+    #[test]
+    fn integers_and_dates_are_read() {
+        assert_eq!([integer("0"), integer("-2208578163"), integer("4133980799")], [0, -2_208_578_163, 4_133_980_799]);
+        assert_eq!([day("1970-01-01"), day("1969-12-31"), day("1899-02-10")], [0, -1, -25_892]);
+        assert_eq!([day("2000-02-29"), day("2000-03-01"), day("2100-12-31")], [11_016, 11_017, 47_846]);
+        for malformed in ["", "-", "1x", "+1"] {
+            assert!(std::panic::catch_unwind(|| integer(malformed)).is_err(), "accepted {malformed:?}");
+        }
+        for malformed in ["2026-1-01", "2026-13-01", "2026-01-00", "2026/01/01"] {
+            assert!(std::panic::catch_unwind(|| day(malformed)).is_err(), "accepted {malformed:?}");
+        }
     }
 
     #[test]
