@@ -36,6 +36,17 @@ impl Trigram {
         Self::from_bits(pack(&figure))
     }
 
+    /// Returns the trigram at which counting the Earlier Heaven order ends: 1 and 9 are 乾, 8 and 16 坤, and so is 0.
+    #[allow(clippy::cast_possible_truncation, reason = "the remainder is below eight")]
+    pub fn counted(count: u64) -> Self {
+        Self { place: ((count % 8 + 7) % 8) as u8 }
+    }
+
+    /// Returns the number in the Earlier Heaven order, 1 (乾) to 8 (坤).
+    pub fn number(self) -> u8 {
+        self.place + 1
+    }
+
     /// Returns the Unicode sign, such as ☵.
     pub fn sign(self) -> &'static str {
         self.cell(TRIGRAM_SIGN)

@@ -185,3 +185,14 @@ fn line_meanings_are_distinct() {
     assert_eq!(line_meaning(0, true, Locale::English), "");
     assert_eq!(line_meaning(7, true, Locale::English), "");
 }
+
+#[test]
+fn trigrams_are_counted_in_the_earlier_heaven_order() {
+    let names: String = (1..=8).map(|count| Trigram::counted(count).chinese_name()).collect();
+    assert_eq!(names, "乾兑离震巽坎艮坤");
+    for trigram in Trigram::all() {
+        assert_eq!(Trigram::counted(u64::from(trigram.number())), trigram);
+        assert_eq!(Trigram::counted(u64::from(trigram.number()) + 8), trigram);
+    }
+    assert_eq!([0, u64::MAX].map(|count| Trigram::counted(count).chinese_name()), ["坤", "艮"]);
+}
