@@ -1,4 +1,4 @@
-//! The chart of a cast.
+//! The chart of a cast and the selection of its texts.
 //!
 //! A chart gives each line its stem, branch, kin and spirit, and its strength at the time of the cast. Everything follows
 //! from the lines, the time, its zone and the day rule, so nothing of it is stored. No function panics or reads a clock.
@@ -11,6 +11,7 @@ mod calendar;
 mod najia;
 mod strength;
 mod pattern;
+mod text_selection;
 
 use serde::Serialize;
 
@@ -20,6 +21,7 @@ pub use lunar::LunarDate;
 pub use najia::{Kin, LineNature, Palace, Role, Spirit, Stage};
 pub use pattern::{Echo, EchoKind, Half, Pattern};
 pub use strength::{BranchState, ChangeRelation, ClashEffect, DayEffect, GrowthStage, Progress, Strength};
+pub use text_selection::{SelectedText, SelectionRule, TextPart, TextSelection};
 
 use crate::{
     domain::divination::hexagram::Cast,

@@ -58,6 +58,23 @@ fn summary(chart: &Chart) -> String {
     format!("{} {} {subject} {object}", trigram.chinese_name(), stage.name())
 }
 
+/// Writes the selected texts, main first: `p` or `r` for primary or relating, then the position, 0 for the judgement
+/// and 7 for the text for six changing lines.
+fn texts(cast: Cast) -> String {
+    let selection = TextSelection::of(&cast);
+    assert!(selection.texts.iter().enumerate().all(|(place, text)| text.is_main == (place == 0)));
+    let text = |text: &SelectedText| {
+        let hexagram = if text.hexagram == cast.primary().number() { 'p' } else { 'r' };
+        let position = match text.part {
+            TextPart::Judgement => 0,
+            TextPart::Line => text.position.unwrap(),
+            TextPart::AllLines => 7,
+        };
+        format!("{hexagram}{position}")
+    };
+    selection.texts.iter().map(text).collect::<Vec<_>>().join(" ")
+}
+
 #[test]
 fn all_hexagrams_equal_three_libraries() {
     let mut with_hidden = [0; 3];
@@ -72,10 +89,11 @@ fn all_hexagrams_equal_three_libraries() {
 }
 
 #[test]
-fn all_changes_equal_three_libraries() {
+fn all_changes_and_texts_equal_the_libraries() {
     let mut casts = 0;
-    for [lines, changed, _] in rows(CHANGES) {
+    for [lines, changed, selected] in rows(CHANGES) {
         assert_eq!(becomes(&chart(lines)), changed, "{lines}");
+        assert_eq!(texts(cast(lines)), selected, "{lines}");
         casts += 1;
     }
     assert_eq!(casts, 4096);
@@ -123,6 +141,20 @@ fn known_castings_become_what_they_become() {
         assert_eq!(cast(lines).relating().unwrap().chinese_name(), name);
         assert_eq!(becomes(&chart(lines)), changed, "{name}");
     }
+}
+
+#[test]
+fn known_castings_have_their_texts() {
+    let selection = |lines: &str| serde_json::to_value(TextSelection::of(&cast(lines))).unwrap();
+    let text = |hexagram: u8, part: &str, position: Option<u8>, is_main: bool| json!({ "hexagram": hexagram, "part": part, "position": position, "isMain": is_main });
+    let two = [text(17, "line", Some(6), true), text(17, "line", Some(4), false)];
+    assert_eq!(selection("788976"), json!({ "rule": "two_changing", "texts": two }));
+    let all = [text(1, "all_lines", None, true)];
+    assert_eq!(selection("999999"), json!({ "rule": "six_changing", "texts": all }));
+    let three = [text(3, "judgement", None, true), text(16, "judgement", None, false)];
+    assert_eq!(selection("988698"), json!({ "rule": "three_changing", "texts": three }));
+    let five = [text(17, "line", Some(2), true)];
+    assert_eq!(selection("689669"), json!({ "rule": "five_changing", "texts": five }));
 }
 
 #[test]

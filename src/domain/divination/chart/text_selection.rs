@@ -1,0 +1,111 @@
+//! The classical texts to read for a cast, by the seven rules of 朱熹 (易学启蒙).
+
+use serde::Serialize;
+
+use super::serialize_by_name;
+use crate::{
+    domain::divination::hexagram::{Cast, Hexagram},
+    types::named_enum,
+};
+
+named_enum! {
+    /// A rule, named after the number of changing lines.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum SelectionRule {
+        /// The judgement of the primary hexagram.
+        NoneChanging = "none_changing",
+        /// The changing line.
+        OneChanging = "one_changing",
+        /// Both changing lines, of which the upper is the main text.
+        TwoChanging = "two_changing",
+        /// Both judgements. The primary hexagram's is the main text if the bottom line changes.
+        ThreeChanging = "three_changing",
+        /// The two lines at rest of the relating hexagram, of which the lower is the main text.
+        FourChanging = "four_changing",
+        /// The line at rest of the relating hexagram.
+        FiveChanging = "five_changing",
+        /// The judgement of the relating hexagram; of 乾 and 坤 their text for six changing lines.
+        SixChanging = "six_changing",
+    }
+}
+
+named_enum! {
+    /// The part of a hexagram's text.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum TextPart {
+        /// The text of the hexagram (卦辞).
+        Judgement = "judgement",
+        /// The text of a line (爻辞).
+        Line = "line",
+        /// The text for six changing lines, which only 乾 and 坤 have (用九, 用六).
+        AllLines = "all_lines",
+    }
+}
+
+serialize_by_name!(SelectionRule, TextPart);
+
+/// The texts to read for a cast.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TextSelection {
+    pub rule: SelectionRule,
+    /// The main text first.
+    pub texts: Vec<SelectedText>,
+}
+
+/// A text to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SelectedText {
+    /// The hexagram's King Wen number.
+    pub hexagram: u8,
+    pub part: TextPart,
+    /// The position of the line, 1 at the bottom.
+    pub position: Option<u8>,
+    pub is_main: bool,
+}
+
+impl TextSelection {
+    pub fn of(cast: &Cast) -> Self {
+        let (primary, changing) = (cast.primary(), cast.changing());
+        let relating = cast.relating().unwrap_or(primary);
+        let resting: Vec<u8> = (1..=6).filter(|position| !changing.contains(position)).collect();
+        let [primary_text, relating_text] = [primary, relating].map(SelectedText::judgement);
+        let (rule, texts) = match changing.as_slice() {
+            [] => (SelectionRule::NoneChanging, vec![primary_text]),
+            [_] => (SelectionRule::OneChanging, lines(primary, &changing)),
+            [lower, upper] => (SelectionRule::TwoChanging, lines(primary, &[*upper, *lower])),
+            [1, _, _] => (SelectionRule::ThreeChanging, vec![primary_text, relating_text]),
+            [_, _, _] => (SelectionRule::ThreeChanging, vec![relating_text, primary_text]),
+            [_, _, _, _] => (SelectionRule::FourChanging, lines(relating, &resting)),
+            [_, _, _, _, _] => (SelectionRule::FiveChanging, lines(relating, &resting)),
+            _ => (SelectionRule::SixChanging, vec![all_lines(primary).unwrap_or(relating_text)]),
+        };
+        let is_main = |(place, text)| SelectedText { is_main: place == 0, ..text };
+        Self { rule, texts: texts.into_iter().enumerate().map(is_main).collect() }
+    }
+
+    /// The main text; none only if there are no texts at all.
+    pub fn main(&self) -> Option<&SelectedText> {
+        self.texts.first()
+    }
+}
+
+impl SelectedText {
+    fn judgement(hexagram: Hexagram) -> Self {
+        Self { hexagram: hexagram.number(), part: TextPart::Judgement, position: None, is_main: false }
+    }
+
+    fn line(hexagram: Hexagram, position: u8) -> Self {
+        Self { hexagram: hexagram.number(), part: TextPart::Line, position: Some(position), is_main: false }
+    }
+}
+
+fn lines(hexagram: Hexagram, positions: &[u8]) -> Vec<SelectedText> {
+    positions.iter().map(|position| SelectedText::line(hexagram, *position)).collect()
+}
+
+/// Returns the text for six changing lines of the first two hexagrams, 乾 and 坤.
+fn all_lines(hexagram: Hexagram) -> Option<SelectedText> {
+    let has_text = hexagram.number() <= 2;
+    has_text.then(|| SelectedText { part: TextPart::AllLines, ..SelectedText::judgement(hexagram) })
+}
