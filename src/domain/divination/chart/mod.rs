@@ -1,4 +1,4 @@
-//! The chart of a cast and the selection of its texts.
+//! The chart of a cast, the selection of its texts, and castings by time and by numbers.
 //!
 //! A chart gives each line its stem, branch, kin and spirit, and its strength at the time of the cast. Everything follows
 //! from the lines, the time, its zone and the day rule, so nothing of it is stored. No function panics or reads a clock.
@@ -12,6 +12,7 @@ mod najia;
 mod strength;
 mod pattern;
 mod text_selection;
+mod plum_blossom;
 
 use serde::Serialize;
 
@@ -20,6 +21,10 @@ pub use cycle::{Branch, Element, ElementRelation, Stem, StemBranch};
 pub use lunar::LunarDate;
 pub use najia::{Kin, LineNature, Palace, Role, Spirit, Stage};
 pub use pattern::{Echo, EchoKind, Half, Pattern};
+pub use plum_blossom::{
+    ActingTrigram, BodyAndUse, BodyRelation, BodyTrigram, CastSource, LineChoice, NumberedBranch, PlumBlossom,
+    TrigramChoice,
+};
 pub use strength::{BranchState, ChangeRelation, ClashEffect, DayEffect, GrowthStage, Progress, Strength};
 pub use text_selection::{SelectedText, SelectionRule, TextPart, TextSelection};
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::json;
 
 use super::*;
-use crate::domain::divination::hexagram::Lines;
+use crate::domain::divination::hexagram::{Hexagram, Lines};
 
 const SIXTY_DAYS: &str = include_str!("../../../../tests/vectors/chart/sixty-days.tsv");
 const HEXAGRAMS: &str = include_str!("../../../../tests/vectors/chart/hexagrams.tsv");
@@ -276,6 +276,13 @@ mod properties {
                 .flatten()
                 .collect();
             prop_assert_eq!(kin.len(), 5);
+        }
+
+        #[test]
+        fn any_hexagram_has_a_body_and_a_use(number in 1_u8..65, position in any::<u8>()) {
+            let hexagram = Hexagram::from_number(number).unwrap();
+            let BodyAndUse { body, use_trigram, .. } = BodyAndUse::new(hexagram, position);
+            prop_assert_ne!(body.half, use_trigram.half);
         }
     }
 }
