@@ -337,6 +337,7 @@ create table sessions (
     lines text not null check (length(lines) = 6 and lines not glob '*[^6-9]*'), -- bottom up
     cast_at integer not null,              -- the client's time; never used to order or limit
     time_zone text not null,
+    day_start text not null check (day_start in ('23:00', '00:00')), -- the user's day rule at the casting
     points_spent integer not null check (points_spent >= 0),
     idempotency_key text,                  -- of the request that created it
     created_at integer not null,
@@ -708,6 +709,7 @@ create table preferences (
     promotion integer not null check (promotion in (0, 1)),
     locale text check (locale in ('zh', 'en')),
     time_zone text,
+    day_start text not null check (day_start in ('23:00', '00:00')),
     updated_at integer not null
 ) strict;
 

@@ -1,7 +1,7 @@
 //! Runs an interpretation and responds with it, as JSON or as a stream of events.
 
 use super::{
-    interpretation_sse::{self, Interpretation, SseError},
+    interpretation_sse::{self, CastingShown, Interpretation, SseError},
     request_context::RequestContext,
     sse::{FinalEvent, JsonOrStream, SseSender, shutting_down, stream_from_blocking_thread},
 };
@@ -20,8 +20,8 @@ use crate::{
 pub enum Prepared {
     /// The stored interpretation.
     Stored(Box<CallRecord>),
-    /// A call of the model to run.
-    Pending { trace_id: String, run: ModelRun },
+    /// A call of the model to run, and the casting to show with its answer.
+    Pending { trace_id: String, casting: Option<CastingShown>, run: ModelRun },
 }
 
 /// Calls the model and passes its text to a sink. Blocks.
@@ -59,14 +59,16 @@ where
 {
     let permit = acquire_permit(context, user).await?;
     if !context.wants_stream() {
-        let record = context.blocking(move |app| {
+        let interpretation = context.blocking(move |app| {
             let _permit = permit;
             match prepare(app)? {
-                Prepared::Stored(record) => Ok(*record),
-                Prepared::Pending { run, .. } => run(app, &mut |_| Flow::Continue),
+                Prepared::Stored(record) => Ok(Interpretation::from(*record)),
+                Prepared::Pending { casting, run, .. } => {
+                    Ok(Interpretation::of(run(app, &mut |_| Flow::Continue)?, casting))
+                }
             }
         });
-        return Ok(JsonOrStream::Json(record.await?.into()));
+        return Ok(JsonOrStream::Json(interpretation.await?));
     }
     let response = stream_from_blocking_thread(
         context,
@@ -78,8 +80,8 @@ where
             drop(start.send(Ok(())));
             match prepared {
                 Prepared::Stored(record) => interpretation_sse::replay(sender, *record),
-                Prepared::Pending { trace_id, run } => {
-                    interpretation_sse::stream(app, meta, sender, &trace_id, |sink| run(app, sink));
+                Prepared::Pending { trace_id, casting, run } => {
+                    interpretation_sse::stream(app, meta, sender, &trace_id, casting, |sink| run(app, sink));
                 }
             }
         },

@@ -6,14 +6,21 @@ use utoipa::ToSchema;
 
 use crate::{
     app::App,
-    domain::divination::{interpretation::CallRecord, model_calls::CallStatus},
+    domain::divination::{
+        chart::{CastTime, Chart},
+        hexagram::Cast,
+        interpretation::CallRecord,
+        model_calls::CallStatus,
+    },
     error::{Error, Result},
     http::{
+        classic_response::Classic,
         reply::{Problem, retry_after_seconds},
         request_meta::RequestMeta,
         sse::SseSender,
     },
     providers::{client::with_cancellation, llm::Flow},
+    types::Locale,
 };
 
 /// Tokens as counted by the provider; null if unknown.
@@ -54,6 +61,33 @@ pub struct Interpretation {
     #[schema(example = 2)]
     duration_ms: Option<i64>,
     usage: UsageResponse,
+    /// The chart, if `/divination/enhanced` knows the lines. Without `castAt` it has no time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    chart: Option<Chart>,
+    /// The classical texts, if `/divination/enhanced` knows the lines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    classic: Option<Classic>,
+}
+
+/// The chart and texts of the casting that was interpreted.
+pub struct CastingShown {
+    chart: Chart,
+    classic: Classic,
+}
+
+impl CastingShown {
+    pub fn of(cast: &Cast, time: Option<&CastTime>, locale: Locale) -> Self {
+        Self { chart: Chart::new(cast, time), classic: Classic::of(cast, locale) }
+    }
+}
+
+impl Interpretation {
+    pub fn of(record: CallRecord, casting: Option<CastingShown>) -> Self {
+        let (chart, classic) = casting.map(|casting| (casting.chart, casting.classic)).unzip();
+        Self { chart, classic, ..record.into() }
+    }
 }
 
 impl From<CallRecord> for Interpretation {
@@ -67,6 +101,8 @@ impl From<CallRecord> for Interpretation {
             provider: record.provider,
             model: record.model,
             duration_ms: record.duration_ms,
+            chart: None,
+            classic: None,
         }
     }
 }
@@ -89,8 +125,14 @@ impl<'error> SseError<'error> {
 }
 
 /// Streams the text that `run` produces, on the calling thread.
-pub fn stream<F>(app: &App, meta: &RequestMeta, sender: &SseSender, trace_id: &str, run: F)
-where
+pub fn stream<F>(
+    app: &App,
+    meta: &RequestMeta,
+    sender: &SseSender,
+    trace_id: &str,
+    casting: Option<CastingShown>,
+    run: F,
+) where
     F: FnOnce(&mut dyn FnMut(&str) -> Flow) -> Result<CallRecord>,
 {
     let models = &app.model_calls.models;
@@ -103,7 +145,7 @@ where
         })
     });
     match sender.unless_revoked(outcome) {
-        Ok(record) => sender.send("done", &Interpretation::from(record)),
+        Ok(record) => sender.send("done", &Interpretation::of(record, casting)),
         Err(error) => sender.send("error", &SseError::of(&error, meta)),
     };
 }

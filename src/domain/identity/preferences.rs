@@ -1,4 +1,4 @@
-//! User preferences: the kinds of notification shown, language and time zone.
+//! User preferences: the kinds of notification shown, language, time zone and day rule of castings.
 //!
 //! A user without changes has no row. System notices cannot be switched off.
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     core::Core,
-    domain::identity::users,
+    domain::{divination::chart::DayStart, identity::users},
     error::Result,
     store::{Pending, Read, Row, Write},
     types::{Locale, TimeZone, Timestamp, UserId, named_enum},
@@ -35,14 +35,23 @@ pub struct Preferences {
     pub promotion: bool,
     pub locale: Option<Locale>,
     pub time_zone: Option<TimeZone>,
+    /// The day rule of new castings.
+    pub day_start: DayStart,
     /// `None` if the user has never changed them.
     pub updated_at: Option<Timestamp>,
 }
 
 impl Preferences {
     /// The preferences of a user without a row.
-    pub const DEFAULT: Self =
-        Self { account: true, activity: true, promotion: true, locale: None, time_zone: None, updated_at: None };
+    pub const DEFAULT: Self = Self {
+        account: true,
+        activity: true,
+        promotion: true,
+        locale: None,
+        time_zone: None,
+        day_start: DayStart::At23,
+        updated_at: None,
+    };
 
     pub const fn shows(&self, kind: NotificationKind) -> bool {
         match kind {
@@ -64,6 +73,7 @@ pub struct PreferencesChange {
     pub locale: Option<Option<Locale>>,
     /// `Some(None)` resets it.
     pub time_zone: Option<Option<TimeZone>>,
+    pub day_start: Option<DayStart>,
 }
 
 pub fn find(core: &Core, user: UserId) -> Result<Preferences> {
@@ -87,7 +97,8 @@ pub fn time_zone(core: &Core, user: UserId) -> Result<TimeZone> {
 
 pub fn find_in(tx: &Read<'_>, user: UserId) -> Result<Preferences> {
     let found = tx.first(
-        "select account, activity, promotion, locale, time_zone, updated_at from preferences where user_id = ?1",
+        "select account, activity, promotion, locale, time_zone, day_start, updated_at from preferences \
+         where user_id = ?1",
         [user.0],
         preferences_of,
     )?;
@@ -104,6 +115,7 @@ pub fn export_in(tx: &Read<'_>, user: UserId) -> Result<Value> {
             "promotion": chosen.promotion,
             "locale": chosen.locale.map(Locale::name),
             "timeZone": chosen.time_zone.as_ref().map(ToString::to_string),
+            "dayStart": chosen.day_start.name(),
             "updatedAt": updated_at,
         })
     }))
@@ -117,12 +129,13 @@ pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
 fn change_in(tx: &Write<'_>, user: UserId, change: &PreferencesChange) -> Result<Preferences> {
     users::require_in(tx, user)?;
     tx.one(
-        "insert into preferences (user_id, account, activity, promotion, locale, time_zone, updated_at) \
-         values (?1, coalesce(?2, true), coalesce(?3, true), coalesce(?4, true), ?6, ?8, ?9) \
+        "insert into preferences (user_id, account, activity, promotion, locale, time_zone, day_start, updated_at) \
+         values (?1, coalesce(?2, true), coalesce(?3, true), coalesce(?4, true), ?6, ?8, coalesce(?9, ?10), ?11) \
          on conflict (user_id) do update set account = coalesce(?2, account), activity = coalesce(?3, activity), \
          promotion = coalesce(?4, promotion), locale = case when ?5 then ?6 else locale end, \
-         time_zone = case when ?7 then ?8 else time_zone end, updated_at = ?9 \
-         returning account, activity, promotion, locale, time_zone, updated_at",
+         time_zone = case when ?7 then ?8 else time_zone end, \
+         day_start = coalesce(?9, preferences.day_start), updated_at = ?11 \
+         returning account, activity, promotion, locale, time_zone, day_start, updated_at",
         (
             user.0,
             change.account,
@@ -132,6 +145,8 @@ fn change_in(tx: &Write<'_>, user: UserId, change: &PreferencesChange) -> Result
             change.locale.flatten().map(Locale::name),
             change.time_zone.is_some(),
             change.time_zone.as_ref().and_then(Option::as_ref).map(ToString::to_string),
+            change.day_start.map(DayStart::name),
+            Preferences::DEFAULT.day_start.name(),
             tx.now.0,
         ),
         preferences_of,
@@ -146,6 +161,7 @@ fn preferences_of(row: &Row<'_>) -> rusqlite::Result<Preferences> {
         promotion: row.get(2)?,
         locale: locale.and_then(|name| Locale::from_name(&name)),
         time_zone: time_zone.and_then(|name| name.parse().ok()),
-        updated_at: Some(Timestamp(row.get(5)?)),
+        day_start: row.get_parsed(5, DayStart::from_name)?,
+        updated_at: Some(Timestamp(row.get(6)?)),
     })
 }

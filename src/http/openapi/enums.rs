@@ -11,7 +11,11 @@ use super::schemas::one_of_names;
 use crate::http::params::AudienceName;
 use crate::{
     domain::{
-        divination::{model_calls::CallStatus, sessions::Method},
+        divination::{
+            chart::{DayStart, SelectionRule, TextPart},
+            model_calls::CallStatus,
+            sessions::Method,
+        },
         identity::{preferences::NotificationKind, users::Gender},
         moderation::{engine::ContentType, policy::Service},
         money::{
@@ -45,6 +49,7 @@ enumerations! {
     AudienceName = "Audience", "all", "The recipients of a notification.";
     BackupState = "BackupState", "current", "State of the backups: `none` before the first one, `off` if they are disabled.";
     ContentType = "ContentType", "question", "The use of a text.";
+    DayStart = "DayStart", "23:00", "The time at which the next day begins in charts.";
     Gender = "Gender", "female", "The gender of a user.";
     NotificationKind = "NotificationKind", "activity", "The kind of a notification.";
     ledger::EntryKind = "EntryKind", "topup", "The reason for a ledger entry.";
@@ -53,8 +58,10 @@ enumerations! {
     Method = "CastingMethod", "three_coins", "The method of casting.";
     OrderState = "OrderState", "credited", "State of an order.";
     RefundState = "RefundState", "succeeded", "State of a refund.";
+    SelectionRule = "SelectionRule", "one_changing", "The rule of 朱熹, named after the number of changing lines.";
     Service = "ModerationService", "local", "The service that screens texts.";
     CallStatus = "CallStatus", "succeeded", "Outcome of a model call: `cancelled` if the client disconnected, `interrupted` if the service stopped.";
+    TextPart = "TextPart", "line", "The part of a hexagram's text; `all_lines` is 用九 or 用六.";
     TradeStatus = "TradeStatus", "TRADE_SUCCESS", "State of a trade, as named by the provider.";
     SettlementEffect = "Verdict", "credited", "Outcome of a callback.";
 }

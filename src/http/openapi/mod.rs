@@ -1,5 +1,6 @@
 //! The OpenAPI 3.1 document and the schemas, headers and enumerations in it.
 
+mod chart;
 pub mod document;
 mod enums;
 pub mod headers;

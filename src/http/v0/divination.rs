@@ -16,9 +16,10 @@ use crate::{
     },
     error::{Error, Fault, FieldCode, Result},
     http::{
+        cast_moment::{CastMoment, cast_moment},
         claims::Claims,
         interpretation_response::{self, ModelRun, Prepared},
-        interpretation_sse::{Interpretation, UsageResponse},
+        interpretation_sse::{CastingShown, Interpretation, UsageResponse},
         numbered_page::NumberedPage,
         params::{
             DivinationData, Label, PageNumber, PageSize, Question, TimeRange, TraceId, page, parameters,
@@ -41,6 +42,7 @@ parameters! {
         question_type: Option<Label> = fields.optional("questionType", "The topic of the question.");
         question: Option<Question> = fields.usual("question", "The question. Screened before a model sees it. Without one, the hexagram is read for itself.");
         divination_data: Option<DivinationData> = fields.usual("divinationData", "The casting: lines, hexagram names, or any structure that contains them. Required without a question.");
+        moment: CastMoment = cast_moment(fields, "Time of the casting, for its chart. Without an offset it is read in `timeZone`.");
     }
 
     OfUser(fields) {
@@ -92,17 +94,20 @@ pub async fn interpret(context: RequestContext, ask: Interpret) -> Result<JsonOr
         return Err(Error::field("question", Fault::new(FieldCode::Required, "or `divinationData` is required")));
     }
     let locale = context.locale();
+    let time = ask.moment.into_time();
     let prepare = move |app: &App| {
+        let locale = preferences::locale(app, user, locale)?;
         let question = interpretation::Question {
             question_type: ask.question_type.map(|Label(text)| text),
             question: ask.question.map_or_else(String::new, |Question(text)| text),
             divination_data: ask.divination_data.map(|DivinationData(json)| json),
-            locale: preferences::locale(app, user, locale)?,
+            locale,
         };
         let prepared = interpretation::prepare(&app.model_calls, user, question)?;
         let trace_id = prepared.trace_id.clone();
+        let casting = prepared.cast.map(|cast| CastingShown::of(&cast, time.as_ref(), locale));
         let run: ModelRun = Box::new(move |app, sink| interpretation::run(&app.model_calls, &prepared, sink));
-        Ok(Prepared::Pending { trace_id, run })
+        Ok(Prepared::Pending { trace_id, casting, run })
     };
     interpretation_response::interpret(&context, user, prepare).await
 }

@@ -12,10 +12,11 @@ use utoipa::ToSchema;
 use crate::{
     concurrency::lock::lock_unpoisoned,
     config::Limits,
-    domain::divination::hexagram::{ClassicalText, Hexagram, LineClassic, Trigram},
+    domain::divination::hexagram::{Hexagram, LineClassic, Trigram},
     error::{Code, Fault, Result},
     http::{
         body::RawValue,
+        classic_response::{ClassicalTextShown, example_cast},
         endpoint::Handler,
         params::{Nothing, Parameter, Rules, parameters, whole_number},
         public_content::{PublicContent, PublicJson, PublicResource},
@@ -66,16 +67,6 @@ pub struct TrigramShown {
     pinyin: &'static str,
     #[schema(example = "The Abysmal")]
     english_name: &'static str,
-}
-
-/// A classical text in both scripts.
-#[derive(Serialize, ToSchema)]
-#[schema(as = ClassicalText)]
-pub struct ClassicalTextShown {
-    #[schema(example = "元亨，利貞。勿用有攸往，利建侯。")]
-    traditional: &'static str,
-    #[schema(example = "元亨，利贞。勿用有攸往，利建侯。")]
-    simplified: &'static str,
 }
 
 /// All hexagrams.
@@ -157,21 +148,15 @@ impl From<Trigram> for TrigramShown {
     }
 }
 
-impl From<ClassicalText> for ClassicalTextShown {
-    fn from(text: ClassicalText) -> Self {
-        Self { traditional: text.traditional, simplified: text.simplified }
-    }
-}
-
 impl PublicResource for HexagramList {
     fn example() -> Self {
-        Self { items: vec![HexagramSummary::of(example_hexagram(), Locale::Chinese)] }
+        Self { items: vec![HexagramSummary::of(example_cast().primary(), Locale::Chinese)] }
     }
 }
 
 impl PublicResource for HexagramTexts {
     fn example() -> Self {
-        Self::of(example_hexagram(), Locale::Chinese)
+        Self::of(example_cast().primary(), Locale::Chinese)
     }
 }
 
@@ -265,9 +250,4 @@ impl Parameter for HexagramNumber {
     fn schema(_: &Limits) -> Value {
         json!({ "type": ["integer", "string"], "minimum": 1, "maximum": 64, "example": "3" })
     }
-}
-
-/// Returns 屯, which the examples of the API document are about.
-fn example_hexagram() -> Hexagram {
-    Hexagram::from_figure([true, false, false, false, true, false])
 }

@@ -1,4 +1,4 @@
-//! `/api/v1/preferences`: the caller's notification kinds, language and time zone.
+//! `/api/v1/preferences`: the caller's notification kinds, language, time zone and day rule.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,10 @@ use utoipa::ToSchema;
 
 use crate::{
     config::Limits,
-    domain::identity::preferences::{self, NotificationKind},
+    domain::{
+        divination::chart::DayStart,
+        identity::preferences::{self, NotificationKind},
+    },
     error::{Error, Fault, FieldCode, Result},
     http::{
         body::RawValue,
@@ -24,6 +27,7 @@ parameters! {
     ChangePreferences(fields) {
         locale: Option<Revocable<Locale>> = fields.optional("locale", "The language of messages. An empty text resets it.");
         time_zone: Option<Revocable<TimeZone>> = fields.optional("timeZone", "Time zone of the IANA database. An empty text resets it.");
+        day_start: Option<DayStart> = fields.optional("dayStart", "The time at which the next day begins in charts of new castings: `23:00` or `00:00`.");
         switches: Switches = {
             let switches_sent = fields.optional("notifications", "Kinds of notification to switch on or off. `system` is always on.");
             fields.cross_field(switches_sent, switches)
@@ -42,6 +46,8 @@ pub struct PreferencesResponse {
     locale: Option<&'static str>,
     #[schema(example = "Asia/Shanghai")]
     time_zone: Option<String>,
+    #[schema(value_type = DayStart)]
+    day_start: &'static str,
     /// Null if the caller never changed a preference.
     #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     updated_at: Option<Timestamp>,
@@ -77,6 +83,7 @@ impl From<preferences::Preferences> for PreferencesResponse {
             notifications,
             locale: found.locale.map(Locale::name),
             time_zone: found.time_zone.map(|zone| zone.to_string()),
+            day_start: found.day_start.name(),
             updated_at: found.updated_at,
         }
     }
@@ -90,7 +97,7 @@ pub async fn change(context: RequestContext, change: ChangePreferences) -> Resul
     let Switches { account, activity, promotion } = change.switches;
     let (locale, time_zone) =
         (change.locale.map(|Revocable(locale)| locale), change.time_zone.map(|Revocable(zone)| zone));
-    let change = preferences::PreferencesChange { account, activity, promotion, locale, time_zone };
+    let change = preferences::PreferencesChange { account, activity, promotion, locale, time_zone, day_start: change.day_start };
     let pending = preferences::change(&context.app, context.user()?, change);
     Ok(Json(context.committed(pending).await?.into()))
 }

@@ -1,7 +1,5 @@
 //! `/api/v1/sessions`: castings, made and kept by the service.
 
-use std::time::Duration;
-
 use axum::http::StatusCode;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -12,6 +10,7 @@ use crate::{
     config::Limits,
     domain::{
         divination::{
+            chart::Chart,
             hexagram::{Cast, Line, Lines},
             sessions::{
                 self, Casting, Method, NewSession, SessionDraft,
@@ -23,23 +22,21 @@ use crate::{
     error::{Error, Fault, FieldCode, Result},
     http::{
         body::RawValue,
+        cast_moment::{CastMoment, cast_moment},
+        classic_response::Classic,
         cursor_page::{CursorList, CursorPage, span},
         interpretation_response::{ModelRun, Prepared, interpret as interpret_prepared, respond_with_stored},
         interpretation_sse::Interpretation,
-        params::{Label, MaybeInvalid, PageSize, Parameter, Question, Rules, parameters, text, whole_number},
+        params::{Label, PageSize, Parameter, Question, Rules, parameters, text, whole_number},
         reply::{Json, NoContent, Replayable},
         request_context::RequestContext,
         sse::JsonOrStream,
         v1::hexagrams::HexagramShown,
     },
-    types::{Cursor, TimeInput, TimeZone, Timestamp, clean},
+    types::{Cursor, Locale, Timestamp},
 };
 
 const SESSIONS: CursorList = CursorList("sessions");
-/// Characters in the name of a time zone.
-const TIME_ZONE: usize = 64;
-/// Maximum lead of a client's clock over the service's.
-const AHEAD: Duration = Duration::from_hours(24);
 
 parameters! {
     CastSession(fields) {
@@ -50,11 +47,7 @@ parameters! {
             let lines = fields.list("lines", "With `manual`, the six lines from the bottom: 6 old yin, 7 young yang, 8 young yin, 9 old yang.");
             fields.cross_field(method.zip(lines), casting)
         };
-        moment: CastMoment = {
-            let cast_at = fields.optional("castAt", "Time of the casting. Default: now. Without an offset it is read in `timeZone`.");
-            let time_zone = fields.optional("timeZone", "Time zone of the user, an IANA name.");
-            fields.cross_field(cast_at.zip(time_zone), cast_moment)
-        };
+        moment: CastMoment = cast_moment(fields, "Time of the casting. Default: now. Without an offset it is read in `timeZone`.");
     }
 
     OfSessions(fields) {
@@ -98,6 +91,14 @@ pub struct SessionResponse {
     interpreted_at: Option<Timestamp>,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     created_at: Timestamp,
+    /// The chart, when one session is made or asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    chart: Option<Chart>,
+    /// The classical texts, when one session is made or asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    classic: Option<Classic>,
     /// The interpretation that succeeded, when one session is asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -137,8 +138,21 @@ impl From<&sessions::Session> for SessionResponse {
             points_spent: session.points_spent,
             interpreted_at: session.interpretation.as_ref().map(|interpreted| interpreted.at),
             created_at: session.created_at,
+            chart: None,
+            classic: None,
             interpretation: None,
             balance: None,
+        }
+    }
+}
+
+impl SessionResponse {
+    /// Returns a session with chart and texts.
+    fn whole(session: &sessions::Session, locale: Locale) -> Self {
+        Self {
+            chart: Some(Chart::new(&session.cast, session.cast_time().as_ref())),
+            classic: Some(Classic::of(&session.cast, locale)),
+            ..session.into()
         }
     }
 }
@@ -156,16 +170,20 @@ impl From<Cast> for SessionHexagrams {
 
 pub async fn cast(context: RequestContext, cast: CastSession) -> Result<Replayable<SessionResponse>> {
     let user = context.user()?;
-    let CastMoment { cast_at, time_zone } = cast.moment;
+    let locale = preferences::locale(&context.app, user, context.locale())?;
+    let CastMoment { cast_at, time_zone, day_start } = cast.moment;
     let draft = SessionDraft {
         question: cast.question.0,
         question_type: cast.question_type.map(|Label(text)| text),
         casting: cast.casting,
         cast_at,
         time_zone,
+        day_start,
     };
-    let shown =
-        |new: &NewSession| SessionResponse { balance: Some(new.balance), ..SessionResponse::from(&new.session) };
+    let shown = move |new: &NewSession| SessionResponse {
+        balance: Some(new.balance),
+        ..SessionResponse::whole(&new.session, locale)
+    };
     context
         .screened_once(StatusCode::CREATED, shown, move |app, once| sessions::cast(&app.moderation, user, draft, once))
         .await
@@ -182,9 +200,11 @@ fn before(rules: &Rules<'_>, cursor: Option<Cursor>) -> Result<Option<i64>> {
 }
 
 pub async fn find(context: RequestContext, of: OfSession) -> Result<Json<SessionResponse>> {
-    let session = sessions::find(&context.app, context.user()?, &of.id.0)?;
+    let user = context.user()?;
+    let session = sessions::find(&context.app, user, &of.id.0)?;
     let interpretation = interpretation::stored(&context.app, &session)?.map(Into::into);
-    Ok(Json(SessionResponse { interpretation, ..SessionResponse::from(&session) }))
+    let locale = preferences::locale(&context.app, user, context.locale())?;
+    Ok(Json(SessionResponse { interpretation, ..SessionResponse::whole(&session, locale) }))
 }
 
 pub async fn delete(context: RequestContext, of: OfSession) -> Result<NoContent> {
@@ -205,7 +225,7 @@ pub async fn interpret(context: RequestContext, of: OfSession) -> Result<JsonOrS
             Preparation::Pending(pending) => {
                 let trace_id = pending.prepared.trace_id.clone();
                 let run: ModelRun = Box::new(move |app, sink| interpretation::run(&app.model_calls, &pending, sink));
-                Prepared::Pending { trace_id, run }
+                Prepared::Pending { trace_id, casting: None, run }
             }
         })
     };
@@ -233,41 +253,6 @@ fn casting(_: &Rules<'_>, (method, lines): (Method, Vec<CastLine>)) -> Result<Ca
     }
 }
 
-/// The time and time zone of a casting.
-pub struct CastMoment {
-    cast_at: Option<Timestamp>,
-    time_zone: TimeZone,
-}
-
-/// Reads the time where the user is: as the request says, or else as the user's preferences do.
-fn cast_moment(
-    rules: &Rules<'_>,
-    (cast_at, time_zone): (Option<MaybeInvalid<CastAt>>, Option<MaybeInvalid<TimeZone>>),
-) -> Result<CastMoment> {
-    let (time_zone, no_zone) = match time_zone.map(|MaybeInvalid(zone)| zone) {
-        Some(Ok(zone)) => (zone, None),
-        // Any zone will do to see whether the time is a fault, too.
-        Some(Err(fault)) => (rules.config.limits.time_zone.clone(), Some(fault.in_field("timeZone"))),
-        None => (preferences::time_zone(&rules.context.app, rules.context.user()?)?, None),
-    };
-    let in_zone =
-        |MaybeInvalid(cast_at): MaybeInvalid<CastAt>| near(cast_at?.0.in_zone(&time_zone)?, rules.clock.now());
-    match (cast_at.map(in_zone).transpose(), no_zone) {
-        (Ok(cast_at), None) => Ok(CastMoment { cast_at, time_zone }),
-        (cast_at, no_zone) => {
-            let no_time = cast_at.err().map(|fault| fault.in_field("castAt"));
-            Err(Error::fields(no_time.into_iter().chain(no_zone).collect()))
-        }
-    }
-}
-
-fn near(at: Timestamp, now: Timestamp) -> Result<Timestamp, Fault> {
-    if (Timestamp(0)..=now.plus(AHEAD)).contains(&at) {
-        return Ok(at);
-    }
-    Err(Fault::new(FieldCode::OutOfRange, "must be from 1970 to a day from now"))
-}
-
 /// A line as it was cast.
 pub struct CastLine(Line);
 
@@ -281,35 +266,6 @@ impl Parameter for CastLine {
 
     fn schema(_: &Limits) -> Value {
         json!({ "type": ["integer", "string"], "minimum": 6, "maximum": 9, "example": 7 })
-    }
-}
-
-/// A time that may have to be read in a zone that is not known yet.
-pub struct CastAt(TimeInput);
-
-impl Parameter for CastAt {
-    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        TimeInput::parse(&text(value)?).map(Self)
-    }
-
-    fn schema(_: &Limits) -> Value {
-        json!({ "type": ["string", "integer"], "example": "2026-01-02T11:04:05+08:00" })
-    }
-}
-
-impl Parameter for TimeZone {
-    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let name = clean(&text(value)?, TIME_ZONE)?;
-        // Only IANA names: offsets and custom rules are not in the time zone database.
-        let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/_+-".contains(&byte));
-        let zone = name.parse().ok().filter(|_| is_name);
-        zone.ok_or_else(|| {
-            Fault::new(FieldCode::UnknownValue, "must be the IANA name of a time zone, such as Asia/Shanghai")
-        })
-    }
-
-    fn schema(_: &Limits) -> Value {
-        json!({ "type": "string", "maxLength": TIME_ZONE, "example": "Asia/Shanghai" })
     }
 }
 

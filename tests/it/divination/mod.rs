@@ -11,6 +11,7 @@ mod v0_divination;
 mod v0_divination_history;
 mod v0_divination_records;
 mod v0_llm;
+mod v1_charts;
 mod v1_hexagrams;
 mod v1_session_interpretation;
 mod v1_sessions;

@@ -59,10 +59,10 @@ named_enum! {
 serialize_by_name!(MissingMoment);
 
 /// The time and place of a cast.
-#[derive(Clone, Copy, Debug)]
-pub struct CastTime<'a> {
+#[derive(Clone, Debug)]
+pub struct CastTime {
     pub at: Timestamp,
-    pub zone: &'a TimeZone,
+    pub zone: TimeZone,
     pub day_start: DayStart,
 }
 
@@ -137,8 +137,8 @@ pub struct ChangedLine {
 
 impl Chart {
     /// Returns the chart of a cast, without strength and spirits if the time is unknown or out of range.
-    pub fn new(cast: &Cast, time: Option<CastTime<'_>>) -> Self {
-        let moment = time.and_then(|time| Moment::new(time.at, time.zone, time.day_start));
+    pub fn new(cast: &Cast, time: Option<&CastTime>) -> Self {
+        let moment = time.and_then(|time| Moment::new(time.at, &time.zone, time.day_start));
         let moment_missing = match (&moment, time) {
             (Some(_), _) => None,
             (None, Some(_)) => Some(MissingMoment::OutOfRange),

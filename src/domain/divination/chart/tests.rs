@@ -26,7 +26,7 @@ fn chart(digits: &str) -> Chart {
 fn chart_at(digits: &str, time: &str) -> Chart {
     let zone = "Asia/Shanghai".parse().unwrap();
     let at = Timestamp::from_rfc3339(time).unwrap();
-    Chart::new(&cast(digits), Some(CastTime { at, zone: &zone, day_start: DayStart::At23 }))
+    Chart::new(&cast(digits), Some(&CastTime { at, zone, day_start: DayStart::At23 }))
 }
 
 fn written(nature: LineNature) -> String {
@@ -64,7 +64,7 @@ fn texts(cast: Cast) -> String {
     let selection = TextSelection::of(&cast);
     assert!(selection.texts.iter().enumerate().all(|(place, text)| text.is_main == (place == 0)));
     let text = |text: &SelectedText| {
-        let hexagram = if text.hexagram == cast.primary().number() { 'p' } else { 'r' };
+        let hexagram = if text.hexagram == cast.primary() { 'p' } else { 'r' };
         let position = match text.part {
             TextPart::Judgement => 0,
             TextPart::Line => text.position.unwrap(),
@@ -266,8 +266,8 @@ mod properties {
         ) {
             let cast = Cast::from_lines(Lines::try_from(lines).unwrap());
             let zone = "America/New_York".parse().unwrap();
-            let time = CastTime { at: Timestamp(milliseconds), zone: &zone, day_start: DayStart::ALL[rule] };
-            let chart = Chart::new(&cast, Some(time));
+            let time = CastTime { at: Timestamp(milliseconds), zone, day_start: DayStart::ALL[rule] };
+            let chart = Chart::new(&cast, Some(&time));
             prop_assert!(serde_json::to_string(&chart).is_ok());
             prop_assert_eq!(chart.lines.iter().filter(|line| line.role.is_some()).count(), 2);
             prop_assert_eq!(chart.lines.iter().filter(|line| line.becomes.is_some()).count(), cast.changing().len());

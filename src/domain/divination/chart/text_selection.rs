@@ -1,11 +1,11 @@
 //! The classical texts to read for a cast, by the seven rules of 朱熹 (易学启蒙).
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::serialize_by_name;
 use crate::{
-    domain::divination::hexagram::{Cast, Hexagram},
-    types::named_enum,
+    domain::divination::hexagram::{Cast, ClassicalText, Hexagram, LineClassic},
+    types::{Locale, named_enum},
 };
 
 named_enum! {
@@ -56,8 +56,8 @@ pub struct TextSelection {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SelectedText {
-    /// The hexagram's King Wen number.
-    pub hexagram: u8,
+    #[serde(serialize_with = "number")]
+    pub hexagram: Hexagram,
     pub part: TextPart,
     /// The position of the line, 1 at the bottom.
     pub position: Option<u8>,
@@ -91,12 +91,33 @@ impl TextSelection {
 }
 
 impl SelectedText {
+    pub fn text(&self) -> ClassicalText {
+        self.line_classic().map_or_else(|| self.hexagram.classical_judgement(), LineClassic::text)
+    }
+
+    /// Returns the text in one plain sentence.
+    pub fn plain(&self, locale: Locale) -> &'static str {
+        self.line_classic().map_or_else(|| self.hexagram.plain_judgement(locale), |line| line.plain(locale))
+    }
+
+    /// Returns the texts of the line, or of 用九 or 用六; none for a judgement.
+    pub fn line_classic(&self) -> Option<LineClassic> {
+        match self.part {
+            TextPart::Judgement => None,
+            TextPart::Line => {
+                let place = usize::from(self.position?).checked_sub(1)?;
+                self.hexagram.line_classics().get(place).copied()
+            }
+            TextPart::AllLines => self.hexagram.all_changing_classic(),
+        }
+    }
+
     fn judgement(hexagram: Hexagram) -> Self {
-        Self { hexagram: hexagram.number(), part: TextPart::Judgement, position: None, is_main: false }
+        Self { hexagram, part: TextPart::Judgement, position: None, is_main: false }
     }
 
     fn line(hexagram: Hexagram, position: u8) -> Self {
-        Self { hexagram: hexagram.number(), part: TextPart::Line, position: Some(position), is_main: false }
+        Self { hexagram, part: TextPart::Line, position: Some(position), is_main: false }
     }
 }
 
@@ -104,8 +125,14 @@ fn lines(hexagram: Hexagram, positions: &[u8]) -> Vec<SelectedText> {
     positions.iter().map(|position| SelectedText::line(hexagram, *position)).collect()
 }
 
-/// Returns the text for six changing lines of the first two hexagrams, 乾 and 坤.
+/// Writes a hexagram as its King Wen number.
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+fn number<S: Serializer>(hexagram: &Hexagram, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u8(hexagram.number())
+}
+
+/// Returns the text for six changing lines, which 乾 and 坤 have.
 fn all_lines(hexagram: Hexagram) -> Option<SelectedText> {
-    let has_text = hexagram.number() <= 2;
+    let has_text = hexagram.all_changing_classic().is_some();
     has_text.then(|| SelectedText { part: TextPart::AllLines, ..SelectedText::judgement(hexagram) })
 }

@@ -12,7 +12,7 @@ use crate::{
     domain::{
         divination::{
             budget::{self, Reservation},
-            hexagram::{self, Facts},
+            hexagram::{self, Cast, Facts},
             model_calls::{
                 self, CallReport, ModelCaller, ModelCalls, Outcome,
                 hourly_limit::{self, LimitedCall},
@@ -29,6 +29,8 @@ use crate::{
 /// A prepared call. Its record is written; unless the call is run, the record stays in the state "running".
 pub struct PreparedInterpretation {
     pub trace_id: String,
+    /// The casting that was read from the data, if its lines are known.
+    pub cast: Option<Cast>,
     user: UserId,
     request: Box<ModelRequest>,
     reservation: Reservation,
@@ -94,7 +96,8 @@ fn begin(
         also(tx, &record.trace_id)?;
         Ok(reservation)
     });
-    Ok(PreparedInterpretation { trace_id, user, request: Box::new(request), reservation: begin.wait()? })
+    let (cast, reservation) = (facts.cast, begin.wait()?);
+    Ok(PreparedInterpretation { trace_id, cast, user, request: Box::new(request), reservation })
 }
 
 /// Calls the model and finishes the record, whatever the outcome. Blocks on the provider.

@@ -11,7 +11,10 @@ use crate::{
     core::Core,
     domain::{
         Each,
-        divination::hexagram::{Cast, Hexagram, Lines},
+        divination::{
+            chart::DayStart,
+            hexagram::{Cast, Hexagram, Lines},
+        },
         moderation::{self, Moderation, ScreenedField},
         money::points,
         operations::{
@@ -37,6 +40,8 @@ pub struct SessionDraft {
     pub cast_at: Option<Timestamp>,
     /// The user's time zone.
     pub time_zone: TimeZone,
+    /// The user's day rule.
+    pub day_start: DayStart,
 }
 
 /// A new session, and the balance of points after it.
@@ -136,6 +141,7 @@ fn to_json_in(tx: &Read<'_>, session: &Session) -> Result<Value> {
         "relatingHexagram": session.cast.relating().map(Hexagram::number),
         "castAt": session.cast_at,
         "timeZone": session.time_zone,
+        "dayStart": session.day_start.name(),
         "pointsSpent": session.points_spent,
         "traceIds": record::calls_in(tx, &session.id)?,
         "interpretedAt": session.interpretation.as_ref().map(|interpreted| interpreted.at),
@@ -162,6 +168,7 @@ fn cast_in(
         cast: Cast::from_lines(lines),
         cast_at: draft.cast_at.unwrap_or(tx.now),
         time_zone: draft.time_zone.to_string(),
+        day_start: draft.day_start,
         points_spent: i64::from(price),
         idempotency_key: key.map(ToOwned::to_owned),
         interpretation: None,

@@ -6,6 +6,7 @@ use super::casting::Method;
 use crate::{
     domain::{
         divination::{
+            chart::{CastTime, DayStart},
             hexagram::{Cast, Lines},
             interpretation,
         },
@@ -21,7 +22,7 @@ macro_rules! select_sessions {
     ($rest:literal) => {
         concat!(
             "select id, user_id, sequence, question, question_type, method, lines, cast_at, time_zone, points_spent, \
-             idempotency_key, created_at, trace_id, model, duration_ms, interpreted_at from sessions ",
+             idempotency_key, created_at, trace_id, model, duration_ms, interpreted_at, day_start from sessions ",
             $rest
         )
     };
@@ -44,12 +45,22 @@ pub struct Session {
     /// The time of the casting, as reported by the user.
     pub cast_at: Timestamp,
     pub time_zone: String,
+    /// The user's day rule at the casting. Later changes of the preference do not change the chart.
+    pub day_start: DayStart,
     pub points_spent: i64,
     /// The idempotency key of the request that created it, whose stored response is deleted with the session.
     pub idempotency_key: Option<String>,
     /// The first interpretation that succeeded.
     pub interpretation: Option<SessionInterpretation>,
     pub created_at: Timestamp,
+}
+
+impl Session {
+    /// Returns the time and place of the casting; none if the time zone no longer exists.
+    pub fn cast_time(&self) -> Option<CastTime> {
+        let zone = self.time_zone.parse().ok()?;
+        Some(CastTime { at: self.cast_at, zone, day_start: self.day_start })
+    }
 }
 
 /// The facts about an interpretation that are stored with the session.
@@ -69,7 +80,8 @@ pub(super) fn next_sequence_in(tx: &Read<'_>, user: UserId) -> Result<i64> {
 pub(super) fn insert_in(tx: &Write<'_>, session: &Session) -> Result<()> {
     tx.execute(
         "insert into sessions (id, user_id, sequence, question, question_type, method, lines, cast_at, time_zone, \
-         points_spent, idempotency_key, created_at) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+         day_start, points_spent, idempotency_key, created_at) \
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
         (
             &session.id,
             session.user.0,
@@ -80,6 +92,7 @@ pub(super) fn insert_in(tx: &Write<'_>, session: &Session) -> Result<()> {
             session.cast.lines().to_string(),
             session.cast_at.0,
             &session.time_zone,
+            session.day_start.name(),
             session.points_spent,
             &session.idempotency_key,
             session.created_at.0,
@@ -180,6 +193,7 @@ fn session_of(row: &Row<'_>) -> rusqlite::Result<Session> {
         cast: Cast::from_lines(lines),
         cast_at: Timestamp(row.get(7)?),
         time_zone: row.get(8)?,
+        day_start: row.get_parsed(16, DayStart::from_name)?,
         points_spent: row.get(9)?,
         idempotency_key: row.get(10)?,
         interpretation,

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::{
     config::Limits,
     domain::{
-        divination::sessions::Method,
+        divination::{chart::DayStart, sessions::Method},
         identity::{codes::Purpose, preferences::NotificationKind},
         moderation::engine::ContentType,
         money::payments::{decisions::Decision, settle::SettlementEffect},
@@ -57,6 +57,7 @@ macro_rules! words {
 words! {
     AudienceName, "all";
     ContentType, "question";
+    DayStart, "23:00";
     Decision, "credit";
     NotificationKind, "activity";
     Method, "three_coins";

@@ -1,0 +1,107 @@
+//! The classical texts of a casting in responses, and the selection to read.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::{
+    domain::divination::{
+        chart::{SelectedText, SelectionRule, TextPart, TextSelection},
+        hexagram::{Cast, ClassicalText, Line, LineClassic, Lines},
+    },
+    types::Locale,
+};
+
+/// A classical text in both scripts.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ClassicalText)]
+pub struct ClassicalTextShown {
+    #[schema(example = "元亨，利貞。勿用有攸往，利建侯。")]
+    traditional: &'static str,
+    #[schema(example = "元亨，利贞。勿用有攸往，利建侯。")]
+    simplified: &'static str,
+}
+
+/// The classical texts of a casting.
+#[derive(Serialize, ToSchema)]
+#[schema(example = json!(Classic::of(&example_cast(), Locale::Chinese)))]
+pub struct Classic {
+    /// The judgement (卦辞) of the primary hexagram.
+    judgement: ClassicalTextShown,
+    /// The line texts (爻辞) of the primary hexagram, bottom up.
+    lines: [ClassicalTextShown; 6],
+    reading: TextSelectionShown,
+}
+
+/// The texts to read, by the seven rules of 朱熹.
+#[derive(Serialize, ToSchema)]
+#[schema(as = TextSelection)]
+pub struct TextSelectionShown {
+    #[schema(value_type = SelectionRule)]
+    rule: SelectionRule,
+    /// The main text first.
+    texts: Vec<SelectedTextShown>,
+}
+
+/// A text to read.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = SelectedText)]
+pub struct SelectedTextShown {
+    /// The number of the hexagram, of the primary or the relating one.
+    #[schema(example = 3)]
+    hexagram: u8,
+    #[schema(value_type = TextPart)]
+    part: TextPart,
+    /// The position of the line, 1 at the bottom. Null for other parts.
+    #[schema(example = 6)]
+    position: Option<u8>,
+    #[schema(example = true)]
+    is_main: bool,
+    /// The name of the line, or 用九 or 用六. Null for a judgement.
+    #[schema(example = "上六")]
+    label: Option<&'static str>,
+    text: ClassicalTextShown,
+    /// The text in one plain sentence, in the user's language.
+    #[schema(example = "骑着马徘徊不进，泪中带血，困到这一步难以长久。")]
+    plain: &'static str,
+}
+
+impl From<ClassicalText> for ClassicalTextShown {
+    fn from(text: ClassicalText) -> Self {
+        Self { traditional: text.traditional, simplified: text.simplified }
+    }
+}
+
+impl Classic {
+    pub fn of(cast: &Cast, locale: Locale) -> Self {
+        let (primary, selection) = (cast.primary(), TextSelection::of(cast));
+        Self {
+            judgement: primary.classical_judgement().into(),
+            lines: primary.line_classics().map(|line| line.text().into()),
+            reading: TextSelectionShown {
+                rule: selection.rule,
+                texts: selection.texts.iter().map(|text| SelectedTextShown::of(text, locale)).collect(),
+            },
+        }
+    }
+}
+
+impl SelectedTextShown {
+    fn of(selected: &SelectedText, locale: Locale) -> Self {
+        Self {
+            hexagram: selected.hexagram.number(),
+            part: selected.part,
+            position: selected.position,
+            is_main: selected.is_main,
+            label: selected.line_classic().map(LineClassic::label),
+            text: selected.text().into(),
+            plain: selected.plain(locale),
+        }
+    }
+}
+
+/// Returns the casting of the examples in the API document: 屯, whose top line changes.
+pub fn example_cast() -> Cast {
+    use Line::{OldYin, YoungYang, YoungYin};
+    Cast::from_lines(Lines::new([YoungYang, YoungYin, YoungYin, YoungYin, YoungYang, OldYin]))
+}

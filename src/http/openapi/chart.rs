@@ -1,0 +1,192 @@
+//! The schema of charts, written by hand: lines have members that are present only if the time is known, and utoipa
+//! cannot derive optional groups of members. A test compares it with real charts.
+
+use std::borrow::Cow;
+
+use serde_json::{Value, json};
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{
+        ArrayBuilder, KnownFormat, ObjectBuilder, OneOfBuilder, RefOr, Schema, SchemaFormat,
+        schema::{ArrayItems, Object, Type},
+    },
+};
+
+use super::schemas::one_of_names;
+use crate::{
+    domain::divination::{
+        chart::{
+            Branch, CastTime, ChangeRelation, Chart, ClashEffect, Clock, DayEffect, DayStart, EchoKind, Element,
+            GrowthStage, Half, Kin, MissingMoment, Pattern, Pillar, Progress, Role, Spirit, Stage, Stem, Strength,
+        },
+        hexagram::Trigram,
+    },
+    http::classic_response::example_cast,
+    types::Timestamp,
+};
+
+impl ToSchema for Chart {
+    fn name() -> Cow<'static, str> {
+        "Chart".into()
+    }
+}
+
+impl PartialSchema for Chart {
+    fn schema() -> RefOr<Schema> {
+        let chart = object("What the six-line method (六爻) derives from the lines and their time.")
+            .property("moment", or_null(moment()))
+            .required("moment")
+            .property("momentMissing", names("The reason for a chart without a time. Otherwise absent.", MissingMoment::ALL.map(MissingMoment::name)))
+            .property("palace", palace())
+            .required("palace")
+            .property("pattern", or_null(names("The pattern of the primary hexagram: all three pairs of lower and upper lines clash or combine.", Pattern::ALL.map(Pattern::name))))
+            .required("pattern")
+            .property("relatingPattern", or_null(names("The pattern of the relating hexagram.", Pattern::ALL.map(Pattern::name))))
+            .required("relatingPattern")
+            .property("echoes", list(echo(), "Trigrams that repeat or reverse by the change."))
+            .required("echoes")
+            .property("lines", list(line(), "The six lines, bottom up."))
+            .required("lines");
+        Schema::from(chart.examples([example()]).build()).into()
+    }
+}
+
+/// Returns the chart of the session in the examples.
+fn example() -> Value {
+    let time = "Asia/Shanghai".parse().ok().zip(Timestamp::from_rfc3339("2026-01-02T03:04:05.678Z"));
+    let time = time.map(|(zone, at)| CastTime { at, zone, day_start: DayStart::At23 });
+    json!(Chart::new(&example_cast(), time.as_ref()))
+}
+
+fn moment() -> ObjectBuilder {
+    let pillar = || text("Stem and branch.");
+    let pillars = object("The four pillars (四柱).")
+        .property("year", pillar())
+        .property("month", pillar())
+        .property("day", pillar())
+        .property("hour", pillar());
+    let lunar = object("The date in China's lunar calendar, of the day that the day rule gives.")
+        .property("year", number("The Gregorian year in which the lunar year begins."))
+        .property("month", number("From 1 to 12. A leap month has the number of the month before it."))
+        .property("isLeapMonth", flag("True in a leap month."))
+        .property("day", number("From 1 to 30."));
+    object("The time of the casting. Null if it is unknown or not from 1900 to 2100; members that depend on it are then absent.")
+        .property("local", text("RFC 3339 with the offset of the time zone.").format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime))))
+        .property("clock", names("The clock that days and hours follow.", Clock::ALL.map(Clock::name)))
+        .property("dayStart", names("The day rule of the casting.", DayStart::ALL.map(DayStart::name)))
+        .property("pillars", required(pillars, &["year", "month", "day", "hour"]))
+        .property("void", list(branch("A branch."), "The two void branches of the day (旬空)."))
+        .property("nearBoundary", list(names("A pillar.", Pillar::ALL.map(Pillar::name)), "Pillars that would be others with a clock three minutes off. The day also while the two day rules disagree."))
+        .property("lunar", required(lunar, &["year", "month", "isLeapMonth", "day"]))
+        .required("local")
+        .required("clock")
+        .required("dayStart")
+        .required("pillars")
+        .required("void")
+        .required("nearBoundary")
+        .required("lunar")
+}
+
+fn palace() -> ObjectBuilder {
+    let palace = object("The palace (八宫) of the primary hexagram.")
+        .property("trigram", names("The trigram that names it.", trigrams()))
+        .property("element", element())
+        .property("stage", names("The place of the hexagram in the palace.", Stage::ALL.map(Stage::name)));
+    required(palace, &["trigram", "element", "stage"])
+}
+
+fn echo() -> ObjectBuilder {
+    let echo = object("A trigram that repeats or reverses.")
+        .property("half", names("The half of the hexagram.", Half::ALL.map(Half::name)))
+        .property("kind", names("Repeating (伏吟) or reversing (反吟).", EchoKind::ALL.map(EchoKind::name)));
+    required(echo, &["half", "kind"])
+}
+
+fn line() -> ObjectBuilder {
+    let line = object("A line.")
+        .property("position", number("From 1 at the bottom to 6."))
+        .property("value", number("6 old yin, 7 young yang, 8 young yin, 9 old yang."))
+        .property("spirit", names("The spirit (六神). Absent if the time is unknown.", Spirit::ALL.map(Spirit::name)))
+        .property("role", or_null(names("The line of the asker (世) or of the matter (应).", Role::ALL.map(Role::name))))
+        .property("clashEffect", or_null(names("The effect of a clash with the day on a line at rest.", ClashEffect::ALL.map(ClashEffect::name))))
+        .property("hidden", or_null(state(nature(object("The hidden line (伏神): the kin that the hexagram lacks, under this line.")))))
+        .property("becomes", or_null(becomes()));
+    required(state(nature(line)), &["position", "value", "role", "clashEffect", "hidden", "becomes"])
+}
+
+fn becomes() -> ObjectBuilder {
+    let line = object("The line into which a changing line turns.")
+        .property("relation", names("The effect on the line that changed.", ChangeRelation::ALL.map(ChangeRelation::name)))
+        .property("progress", or_null(names("A change within an element that advances (进神) or retreats (退神).", Progress::ALL.map(Progress::name))))
+        .property("clash", flag("The new branch clashes with the old one."))
+        .property("combination", flag("The new branch combines with the old one."));
+    required(state(nature(line)), &["relation", "progress", "clash", "combination"])
+}
+
+/// Adds kin, stem, branch and element.
+fn nature(line: ObjectBuilder) -> ObjectBuilder {
+    let line = line
+        .property("kin", names("The kin (六亲) to the palace.", Kin::ALL.map(Kin::name)))
+        .property("stem", names("The stem (纳甲).", Stem::ALL.map(Stem::name)))
+        .property("branch", branch("The branch (纳甲)."))
+        .property("element", element());
+    required(line, &["kin", "stem", "branch", "element"])
+}
+
+/// Adds the members that are absent if the time is unknown.
+fn state(line: ObjectBuilder) -> ObjectBuilder {
+    line.property("strength", names("The strength in the month (旺相休囚死). This and the following members are absent if the time is unknown.", Strength::ALL.map(Strength::name)))
+        .property("void", flag("The branch is void on this day (旬空)."))
+        .property("monthBreak", flag("The month clashes with it (月破)."))
+        .property("monthCombination", flag("The month combines with it (月合)."))
+        .property("dayEffect", names("The effect of the day's element.", DayEffect::ALL.map(DayEffect::name)))
+        .property("dayClash", flag("The day clashes with it (日冲)."))
+        .property("dayCombination", flag("The day combines with it (日合)."))
+        .property("growthStage", or_null(names("The stage of growth (长生十二宫) on this day, if it is one of the four that matter.", GrowthStage::ALL.map(GrowthStage::name))))
+}
+
+fn trigrams() -> Vec<&'static str> {
+    Trigram::all().map(Trigram::chinese_name).collect()
+}
+
+fn branch(description: &str) -> Object {
+    names(description, Branch::ALL.map(Branch::name))
+}
+
+fn element() -> Object {
+    names("The element.", Element::ALL.map(Element::name))
+}
+
+fn object(description: &str) -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::Object).description(Some(description))
+}
+
+fn required(object: ObjectBuilder, names: &[&str]) -> ObjectBuilder {
+    names.iter().fold(object, |object, name| object.required(*name))
+}
+
+fn text(description: &str) -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::String).description(Some(description))
+}
+
+fn number(description: &str) -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::Integer).description(Some(description))
+}
+
+fn flag(description: &str) -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::Boolean).description(Some(description))
+}
+
+fn names(description: &str, names: impl Into<Vec<&'static str>>) -> Object {
+    let names = names.into();
+    let first = names.first().copied().unwrap_or_default();
+    one_of_names(description, names, first)
+}
+
+fn list(item: impl Into<RefOr<Schema>>, description: &str) -> ArrayBuilder {
+    ArrayBuilder::new().items(ArrayItems::RefOrSchema(Box::new(item.into()))).description(Some(description))
+}
+
+fn or_null(schema: impl Into<RefOr<Schema>>) -> OneOfBuilder {
+    OneOfBuilder::new().item(ObjectBuilder::new().schema_type(Type::Null)).item(schema)
+}
