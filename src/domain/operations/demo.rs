@@ -166,6 +166,9 @@ fn cast(
         question_type: Some(question_type.to_owned()),
         question: question.to_owned(),
         divination_data: Some(data.clone()),
+        cast: None,
+        cast_time: None,
+        method: None,
         locale,
     };
     let prepared = interpretation::prepare(model_calls, user, request)?;

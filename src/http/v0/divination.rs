@@ -101,6 +101,9 @@ pub async fn interpret(context: RequestContext, ask: Interpret) -> Result<JsonOr
             question_type: ask.question_type.map(|Label(text)| text),
             question: ask.question.map_or_else(String::new, |Question(text)| text),
             divination_data: ask.divination_data.map(|DivinationData(json)| json),
+            cast: None,
+            cast_time: time.clone(),
+            method: None,
             locale,
         };
         let prepared = interpretation::prepare(&app.model_calls, user, question)?;
@@ -134,7 +137,7 @@ pub struct InterpretationRecord {
     #[schema(example = "builtin-1")]
     model: String,
     /// Version of the prompt.
-    #[schema(example = "1")]
+    #[schema(example = "2")]
     prompt_version: String,
     #[schema(example = "水雷屯：万事起头难……")]
     result: Option<String>,

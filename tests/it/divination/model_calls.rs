@@ -305,7 +305,15 @@ fn a_panicking_call_is_closed() {
     let user = "insert into users (id, phone_number, created_at) values (1, ?1, 1)";
     database.execute(user, [PHONE]).unwrap();
     let locale = Locale::English;
-    let question = Question { question_type: None, question: "Why?".to_owned(), divination_data: None, locale };
+    let question = Question {
+        question_type: None,
+        question: "Why?".to_owned(),
+        divination_data: None,
+        cast: None,
+        cast_time: None,
+        method: None,
+        locale,
+    };
     let prepared = interpretation::prepare(&app.model_calls, UserId(1), question).unwrap();
     let mut run = || interpretation::run(&app.model_calls, &prepared, &mut |_| panic!("expected by this test"));
     let reported = catch_unwind(AssertUnwindSafe(&mut run)).expect("the panic was propagated");

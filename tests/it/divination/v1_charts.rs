@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Caller, Document, Server, Setup};
+use crate::support::{Caller, Document, FakeModel, ModelBehaviour, Server, Setup};
 
 const OWN: &str = "13800138000";
 /// 2026-01-15 is 己丑 in Shanghai, the next day 庚寅.
@@ -248,4 +248,73 @@ fn the_documented_session_is_a_real_one() {
     }
     let whole = server.get(&format!("/api/v1/sessions/{}", session["id"].as_str().unwrap())).by(&user).send().expect(200);
     document.expect_described(operation, &whole);
+}
+
+fn interpret(server: &Server, user: &Caller, session: &Value, language: &str) -> String {
+    let path = format!("/api/v1/sessions/{}/interpretation", session["id"].as_str().unwrap());
+    let answer = server.post(&path).by(user).header("accept-language", language).send().expect(200).json();
+    answer["result"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn the_offline_interpreter_reads_the_selected_texts_and_the_chart() {
+    let (server, user) = fixture();
+    let chinese = interpret(&server, &user, &cast(&server, &user, "788976", BEFORE_MIDNIGHT), "zh");
+    for part in [
+        "此卦由你自己起得，起于当地时间 2026-01-15 23:30：乙巳年己丑月庚寅日丙子时，旬空午未。",
+        "两爻动，读这两爻的爻辞，以上面一爻为主：\n随·上六（主）「拘系之，乃从维之，王用亨于西山。」用绳系住",
+        "\n随·九四（辅）「随有获，贞凶。有孚在道，以明，何咎？」追随而有收获",
+        "世爻是你这一边，在三爻妻财辰土",
+        "· 四爻父母亥水动，化妻财未土：变出的爻回头来克它",
+    ] {
+        assert!(chinese.contains(part), "{part}: {chinese}");
+    }
+    // The service cast itself and needs no evidence.
+    assert!(!chinese.contains("依据") && !chinese.contains("lines"), "{chinese}");
+    let english = interpret(&server, &user, &cast(&server, &user, "999999", BEFORE_MIDNIGHT), "en");
+    for part in [
+        "It was cast by your own hand at 2026-01-15 23:30 local time: year 乙巳, month 己丑, day 庚寅, hour 丙子",
+        "All six lines change, and for this The Creative has a text of its own, 用九:\n- 1, The Creative, 用九: 「见群龙无首，吉。」",
+    ] {
+        assert!(english.contains(part), "{part}: {english}");
+    }
+}
+
+#[test]
+fn interpretations_of_different_castings_share_no_sentence_about_them() {
+    let (server, user) = fixture();
+    let sentences = |lines: &str| {
+        let text = interpret(&server, &user, &cast(&server, &user, lines, BEFORE_MIDNIGHT), "zh");
+        let about = text.split("\n\n").filter(|paragraph| !paragraph.contains("离线规则")).collect::<Vec<_>>().join("\n");
+        about.split(['。', '\n']).filter(|it| it.chars().count() > 12).map(ToOwned::to_owned).collect::<Vec<_>>()
+    };
+    // The moment is the same; everything else differs.
+    let (one, other) = (sentences("788976"), sentences("899869"));
+    let shared: Vec<_> = one.iter().filter(|it| other.contains(it) && !it.starts_with("此卦")).collect();
+    assert!(shared.is_empty(), "{shared:?}");
+}
+
+#[test]
+fn models_get_texts_chart_method_and_time_as_facts() {
+    let model = FakeModel::start(ModelBehaviour::Pieces(vec!["answer"]));
+    let server = model.setup().start();
+    let user = server.sign_in(OWN);
+    server.command(&["points", "adjust", OWN, "1000", "--reason", "test"]).expect(0);
+    let session = cast(&server, &user, "788976", BEFORE_MIDNIGHT);
+    interpret(&server, &user, &session, "zh");
+    let calls = model.calls();
+    let messages = &calls.last().unwrap().body["messages"];
+    let data: Value = serde_json::from_str(messages[1]["content"].as_str().unwrap()).unwrap();
+    assert_eq!((&data["method"], &data["chart"]), (&json!("manual"), &session["chart"]));
+    assert_eq!(data["classic"]["rule"], "two_changing");
+    let main = &data["classic"]["texts"][0];
+    assert_eq!(
+        (&main["hexagram"], &main["label"], &main["isMain"], &main["text"]),
+        (&json!(17), &json!("上六"), &json!(true), &json!("拘系之，乃从维之，王用亨于西山。"))
+    );
+    // Our own prose is not called judgement.
+    let primary = data["structure"]["primary"].as_object().unwrap();
+    assert!(primary.contains_key("counsel") && !primary.contains_key("judgement"), "{data}");
+    assert!(data["structure"]["evidence"].as_array().unwrap().is_empty(), "{data}");
+    assert!(messages[0]["content"].as_str().unwrap().contains("classic"));
 }

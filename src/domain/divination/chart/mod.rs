@@ -12,6 +12,7 @@ mod najia;
 mod strength;
 mod pattern;
 mod text_selection;
+mod description;
 mod plum_blossom;
 
 use serde::Serialize;

@@ -112,7 +112,7 @@ impl SelectedText {
         }
     }
 
-    fn judgement(hexagram: Hexagram) -> Self {
+    pub(super) fn judgement(hexagram: Hexagram) -> Self {
         Self { hexagram, part: TextPart::Judgement, position: None, is_main: false }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! The relating hexagram is absent when no line changes, instead of repeating the primary one.
 
-use super::catalog::{self, Hexagram};
+use super::catalog::Hexagram;
 use super::line::{Line, Lines};
 use crate::types::Locale;
 
@@ -62,15 +62,6 @@ impl Cast {
         match locale {
             Locale::Chinese => chinese_line_name(position, line.is_yang()),
             Locale::English => english_line_name(position).to_owned(),
-        }
-    }
-
-    /// Returns the meaning of the line at a position (1 to 6) when it changes, from yang or from yin. Empty for a
-    /// position outside the figure.
-    pub fn line_meaning(&self, position: u8, locale: Locale) -> &'static str {
-        match self.line(position) {
-            Some(line) => catalog::line_meaning(position, line.is_yang(), locale),
-            None => "",
         }
     }
 
@@ -157,8 +148,5 @@ mod tests {
         assert_eq!(names, ["初九", "六二", "六三", "九四", "九五", "上九"]);
         assert_eq!(cast.line_name(1, Locale::English), "bottom line");
         assert_eq!(cast.line_name(0, Locale::English), "");
-        assert!(cast.line_meaning(1, Locale::Chinese).contains("转柔"));
-        assert!(cast.line_meaning(3, Locale::English).contains("doubt"));
-        assert_eq!(cast.line_meaning(7, Locale::English), "");
     }
 }

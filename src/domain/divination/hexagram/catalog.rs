@@ -169,9 +169,9 @@ impl Hexagram {
         Trigram::from_bits(self.bits())
     }
 
-    /// Returns the judgement, one or two sentences.
-    pub fn judgement(self, locale: Locale) -> &'static str {
-        self.cell(HEXAGRAM_JUDGEMENT + offset(locale))
+    /// Returns our own counsel, one or two sentences.
+    pub fn counsel(self, locale: Locale) -> &'static str {
+        self.cell(HEXAGRAM_COUNSEL + offset(locale))
     }
 
     /// Returns the image formed by the two trigrams, one clause without a full stop.
@@ -220,16 +220,6 @@ impl Hexagram {
     }
 }
 
-/// Returns the meaning of a changing line at a position (1 to 6), from yang or from yin. Empty for a position outside
-/// the figure.
-pub(super) fn line_meaning(position: u8, from_yang: bool, locale: Locale) -> &'static str {
-    let Some(place) = position.checked_sub(1).filter(|place| *place < 6) else {
-        return "";
-    };
-    let row = usize::from(place) * 2 + usize::from(!from_yang);
-    LINE_MEANINGS[row][LINE_MEANING + offset(locale)]
-}
-
 const FIRST_SIGN: u32 = 0x4DC0;
 
 const TRIGRAM_SIGN: usize = 0;
@@ -247,11 +237,8 @@ const HEXAGRAM_NAME: usize = 3;
 const HEXAGRAM_FULL_NAME: usize = 4;
 const HEXAGRAM_PINYIN: usize = 5;
 const HEXAGRAM_ENGLISH: usize = 6;
-const HEXAGRAM_JUDGEMENT: usize = 7;
+const HEXAGRAM_COUNSEL: usize = 7;
 const HEXAGRAM_IMAGE: usize = 9;
-
-const LINE_POSITION: usize = 0;
-const LINE_MEANING: usize = 2;
 
 static TRIGRAMS: [[&str; 9]; 8] = TRIGRAM_CELLS;
 const TRIGRAM_CELLS: [[&str; 9]; 8] = table::cells(include_str!("../../../../assets/trigrams.tsv"));
@@ -263,8 +250,6 @@ const HEXAGRAM_CELLS: [[&str; 11]; 64] = table::cells(include_str!("../../../../
 static HEXAGRAM_BITS: [u8; 64] = HEXAGRAM_BITS_BY_ROW;
 const HEXAGRAM_BITS_BY_ROW: [u8; 64] = hexagram_bits();
 static NUMBER_BY_BITS: [u8; 64] = places_by_bits(HEXAGRAM_BITS_BY_ROW, 1);
-
-static LINE_MEANINGS: [[&str; 4]; 12] = line_meanings();
 
 /// In every table the English cell follows the Chinese one.
 pub(super) const fn offset(locale: Locale) -> usize {
@@ -312,16 +297,6 @@ const fn places_by_bits<const COUNT: usize>(bits: [u8; COUNT], first: u8) -> [u8
         row += 1;
     }
     places
-}
-
-const fn line_meanings() -> [[&'static str; 4]; 12] {
-    let cells: [[&'static str; 4]; 12] = table::cells(include_str!("../../../../assets/lines.tsv"));
-    let mut row = 0;
-    while row < 12 {
-        table::assert_number(cells[row][LINE_POSITION], row / 2 + 1);
-        row += 1;
-    }
-    cells
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ fn describe_hexagram(hexagram: Hexagram, locale: Locale) -> HexagramDescription 
         chinese_full_name: hexagram.chinese_full_name().to_owned(),
         pinyin: hexagram.pinyin().to_owned(),
         english_name: hexagram.english_name().to_owned(),
-        judgement: hexagram.judgement(locale).to_owned(),
+        counsel: hexagram.counsel(locale).to_owned(),
         image: hexagram.image(locale).to_owned(),
         upper: describe_trigram(hexagram.upper(), locale),
         lower: describe_trigram(hexagram.lower(), locale),
@@ -57,7 +57,6 @@ fn describe_changes(cast: Cast, locale: Locale) -> Vec<ChangingLine> {
             position,
             name: cast.line_name(position, locale),
             is_from_yang: figure[usize::from(position) - 1],
-            meaning: cast.line_meaning(position, locale).to_owned(),
         })
         .collect()
 }
@@ -104,13 +103,16 @@ mod tests {
                     question_type: None,
                     question: String::new(),
                     facts: facts.described(Locale::Chinese),
+                    classic: None,
+                    method: None,
+                    chart: None,
                 };
                 let text = interpret(&reading);
                 assert!(text.contains(primary.chinese_full_name()));
                 assert!(text.contains(relating.chinese_full_name()));
                 let reading = Reading { locale: Locale::English, facts: facts.described(Locale::English), ..reading };
                 let text = interpret(&reading);
-                assert!(text.contains(primary.judgement(Locale::English)));
+                assert!(text.contains(primary.counsel(Locale::English)));
                 assert!(text.contains(relating.english_name()));
             }
         }

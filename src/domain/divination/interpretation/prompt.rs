@@ -1,21 +1,30 @@
-//! The prompt: our instructions, and separately the user's words as data.
+//! The prompt: our instructions, and separately the user's words and the facts of the casting as data.
+//!
+//! Classical texts, chart, method and time are facts of their own. The structure has our own prose, which a model must not
+//! take for the classical text.
 
 use serde_json::json;
 
 use super::question::Question;
 use crate::{
-    domain::divination::hexagram::Facts,
-    providers::llm::{ModelMessage, Role, builtin::Reading},
+    domain::divination::{
+        chart::{Chart, TextSelection},
+        hexagram::Facts,
+    },
+    providers::llm::{
+        ModelMessage, Role,
+        builtin::{ClassicFacts, Reading},
+    },
     types::{JsonText, Locale},
 };
 
 /// The version of the instructions, stored with every record.
-pub(super) const VERSION: &str = "1";
+pub(super) const VERSION: &str = "2";
 
 const CHINESE: &str = include_str!("../../../../assets/prompts/interpretation.zh.txt");
 const ENGLISH: &str = include_str!("../../../../assets/prompts/interpretation.en.txt");
 
-/// Returns the instructions as system message, and question, casting and computed structure as one JSON user message.
+/// Returns the instructions as system message, and question, casting and computed facts as one JSON user message.
 pub(super) fn messages(question: &Question, facts: &Facts) -> Vec<ModelMessage> {
     let instructions = match question.locale {
         Locale::Chinese => CHINESE,
@@ -25,6 +34,9 @@ pub(super) fn messages(question: &Question, facts: &Facts) -> Vec<ModelMessage> 
         "questionType": question.question_type,
         "question": (!question.question.is_empty()).then_some(&question.question),
         "divinationData": question.divination_data.as_ref().map(JsonText::content),
+        "method": question.method,
+        "classic": classic(facts, question.locale),
+        "chart": chart(question, facts),
         "structure": facts.described(question.locale),
     });
     vec![
@@ -33,12 +45,27 @@ pub(super) fn messages(question: &Question, facts: &Facts) -> Vec<ModelMessage> 
     ]
 }
 
-/// Returns the same data for the offline interpreter, which computes the structure itself.
+/// Returns the same data for the offline interpreter.
 pub(super) fn reading(question: &Question, facts: &Facts) -> Reading {
     Reading {
         locale: question.locale,
         question_type: question.question_type.clone(),
         question: question.question.clone(),
         facts: facts.described(question.locale),
+        classic: classic(facts, question.locale),
+        method: question.method,
+        chart: chart(question, facts).map(|chart| chart.described()),
     }
+}
+
+/// Returns the texts to read; only the judgement if the changing lines are unknown.
+fn classic(facts: &Facts, locale: Locale) -> Option<ClassicFacts> {
+    match facts.cast {
+        Some(cast) => Some(TextSelection::of(&cast).described(locale)),
+        None => facts.primary.map(|primary| TextSelection::described_judgement(primary, locale)),
+    }
+}
+
+fn chart(question: &Question, facts: &Facts) -> Option<Chart> {
+    facts.cast.map(|cast| Chart::new(&cast, question.cast_time.as_ref()))
 }

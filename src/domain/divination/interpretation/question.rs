@@ -1,6 +1,9 @@
 //! The question that a user asks about a casting.
 
-use crate::types::{JsonText, Locale};
+use crate::{
+    domain::divination::{chart::CastTime, hexagram::Cast},
+    types::{JsonText, Locale},
+};
 
 /// A question and the client's data about the casting.
 #[derive(Clone, Debug)]
@@ -9,5 +12,11 @@ pub struct Question {
     /// Empty if the user asked about the hexagram alone.
     pub question: String,
     pub divination_data: Option<JsonText<'static>>,
+    /// The cast, if the service stores it. Otherwise it is read from the client's data.
+    pub cast: Option<Cast>,
+    /// The time and place of the cast, if known.
+    pub cast_time: Option<CastTime>,
+    /// The method's name in the API, if known.
+    pub method: Option<&'static str>,
     pub locale: Locale,
 }

@@ -36,8 +36,7 @@ pub struct PreparedInterpretation {
     reservation: Reservation,
 }
 
-/// Screens the question and its type, reserves the budget and writes the record. The casting is read from the client's
-/// own data.
+/// Screens the question and its type, reserves the budget and writes the record.
 ///
 /// # Errors
 /// `content_rejected` if moderation rejects the question; `too_many_requests`; `budget_spent`.
@@ -70,7 +69,8 @@ fn begin(
     // Checked here to reject the call before moderation is asked, and again when the call is counted.
     let allowed = core.config.llm.calls_per_user_hour;
     core.store.read(|tx| hourly_limit::check_in(tx, user, LimitedCall::Interpretation, allowed))?;
-    let facts = hexagram::read(&question.divination_data.as_ref().map(JsonText::content).unwrap_or_default());
+    let data = || question.divination_data.as_ref().map(JsonText::content).unwrap_or_default();
+    let facts = question.cast.map_or_else(|| hexagram::read(&data()), Facts::from_cast);
     let fields = ScreenedField::of_question(&question.question, question.question_type.as_deref());
     if let Some(refusal) = moderation::check_fields(&calls.moderation, user, &fields) {
         return refusal.record::<PreparedInterpretation>(core).wait();

@@ -2,7 +2,7 @@
 
 use super::{CallReport, ModelCaller, ModelCalls, new_trace_id, run};
 use crate::{
-    domain::divination::hexagram,
+    domain::divination::{chart::TextSelection, hexagram},
     error::Result,
     providers::llm::{Flow, ModelMessage, ModelRequest, Role, builtin::Reading},
     types::Locale,
@@ -16,6 +16,7 @@ const MAX_TOKENS: u32 = 500;
 /// Makes the call and counts it as a test. It needs no permit and no budget of the users' calls. Blocks on the provider.
 pub fn make(calls: &ModelCalls) -> Result<CallReport> {
     let (locale, settings) = (Locale::English, &calls.core.config.llm);
+    let facts = hexagram::read(HEXAGRAM);
     let request = ModelRequest {
         trace_id: new_trace_id()?,
         messages: vec![ModelMessage { role: Role::User, content: QUESTION.to_owned() }],
@@ -26,7 +27,10 @@ pub fn make(calls: &ModelCalls) -> Result<CallReport> {
             locale,
             question_type: None,
             question: QUESTION.to_owned(),
-            facts: hexagram::read(HEXAGRAM).described(locale),
+            facts: facts.described(locale),
+            classic: facts.primary.map(|primary| TextSelection::described_judgement(primary, locale)),
+            method: None,
+            chart: None,
         }),
         ..ModelRequest::default()
     };

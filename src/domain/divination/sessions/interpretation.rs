@@ -48,11 +48,15 @@ pub fn prepare(calls: &ModelCalls, user: UserId, id: &str, locale: Locale) -> Re
     if let Some(stored) = stored(&calls.core, &session)? {
         return Ok(Preparation::Stored(Box::new(stored)));
     }
+    let cast_time = session.cast_time();
     let lines = JsonText::from_stored(format!(r#"{{"lines":{:?}}}"#, session.cast.lines().values()));
     let question = Question {
         question_type: session.question_type,
         question: session.question,
         divination_data: Some(lines),
+        cast: Some(session.cast),
+        cast_time,
+        method: Some(session.method.name()),
         locale,
     };
     let session_id = session.id.clone();

@@ -1,7 +1,10 @@
 //! The wording of an interpretation in simplified Chinese.
 
 use super::topic::{self, Topic};
-use super::{ChangingLine, HexagramDescription, HexagramFacts, Reading, quoted};
+use super::{
+    BecomesFacts, ChartFacts, ClassicFacts, ClassicText, HexagramDescription, HexagramFacts, LineFacts, NatureFacts, Reading,
+    StateFacts, Weight, quoted,
+};
 
 /// Returns the whole text, one paragraph per item.
 pub(super) fn paragraphs(reading: &Reading) -> Vec<String> {
@@ -13,11 +16,9 @@ pub(super) fn paragraphs(reading: &Reading) -> Vec<String> {
     match &facts.primary {
         Some(primary) => {
             paragraphs.push(opening(reading, primary));
-            paragraphs.push(format!("卦意：{}", primary.judgement));
-            paragraphs.push(changes(facts.changing.as_deref()));
-            paragraphs.extend(direction(facts));
-            paragraphs.extend(inner_tendency(primary, facts.nuclear.as_ref()));
-            paragraphs.push(advice(reading, primary));
+            paragraphs.extend(reading.classic.as_ref().map(texts));
+            paragraphs.extend(reading.chart.as_ref().map(chart));
+            paragraphs.push(sides(reading, primary));
         }
         None => paragraphs.extend(nothing_found(reading)),
     }
@@ -43,15 +44,14 @@ fn opening(reading: &Reading, primary: &HexagramDescription) -> String {
     };
     let (upper, lower) = (&primary.upper, &primary.lower);
     format!(
-        "{question}\n本卦是 {}。上卦{}为{}，其性{}；下卦{}为{}，其性{}。其象为：{}。",
+        "{question}\n本卦是 {}，上卦{}为{}，下卦{}为{}。{}{}",
         named(primary),
         upper.chinese_name,
         upper.image,
-        upper.attribute,
         lower.chinese_name,
         lower.image,
-        lower.attribute,
-        primary.image,
+        changes(&reading.facts),
+        occasion(reading),
     )
 }
 
@@ -62,64 +62,165 @@ fn named(hexagram: &HexagramDescription) -> String {
     )
 }
 
-fn changes(changing: Option<&[ChangingLine]>) -> String {
-    let Some(lines) = changing else {
+fn changes(facts: &HexagramFacts) -> String {
+    let Some(lines) = facts.changing.as_deref() else {
         return "数据没有说明哪些爻在动，所以这里不谈爻变。".to_owned();
     };
-    let count = lines.len();
-    let introduction = match count {
-        0 => return "六爻安静，没有动爻：眼下的局面较为稳定，以本卦的卦意为主即可。".to_owned(),
-        1 => "此次只有一爻在动，要紧之处就在这里：".to_owned(),
-        2 | 3 => format!("此次有 {count} 爻在动，变化集中在这几处："),
-        4 | 5 => format!("此次有 {count} 爻在动，局面正在大幅转变，宜多看变卦的方向："),
-        _ => "六爻皆动，局面将整个翻转，宜以变卦为归宿：".to_owned(),
+    let Some(relating) = &facts.relating else { return "六爻皆静，没有动爻。".to_owned() };
+    let names: Vec<&str> = lines.iter().map(|line| line.name.as_str()).collect();
+    format!("{}动，变卦是 {}，其象为：{}。", names.join("、"), named(relating), relating.image)
+}
+
+/// Returns the method and the time, as far as they are known.
+fn occasion(reading: &Reading) -> String {
+    let method = reading.method.and_then(method).unwrap_or_default();
+    let Some(moment) = reading.chart.as_ref().and_then(|chart| chart.moment.as_ref()) else {
+        return if method.is_empty() { String::new() } else { format!("\n此卦{method}。") };
     };
-    let lines: Vec<String> = lines.iter().map(change).collect();
-    format!("{introduction}\n{}", lines.join("\n"))
+    let ([year, month, day, hour], [first, second]) = (&moment.pillars, moment.void);
+    let separator = if method.is_empty() { "" } else { "，" };
+    format!(
+        "\n此卦{method}{separator}起于当地时间 {}：{year}年{month}月{day}日{hour}时，旬空{first}{second}。",
+        moment.local
+    )
 }
 
-fn change(line: &ChangingLine) -> String {
-    let turn = if line.is_from_yang { "由阳变阴" } else { "由阴变阳" };
-    format!("· {}（第{}爻，{turn}）：{}", line.name, line.position, line.meaning)
-}
-
-fn direction(facts: &HexagramFacts) -> Option<String> {
-    let relating = facts.relating.as_ref()?;
-    Some(format!(
-        "变化所向，是变卦 {}。其象为：{}。顺着这个方向看：{}",
-        named(relating),
-        relating.image,
-        relating.judgement
-    ))
-}
-
-fn inner_tendency(primary: &HexagramDescription, nuclear: Option<&HexagramDescription>) -> Option<String> {
-    let nuclear = nuclear?;
-    if nuclear.number == primary.number {
-        return Some("互卦仍是本卦自身，表里如一，内在的倾向与眼前所见相同。".to_owned());
+fn method(name: &str) -> Option<&'static str> {
+    match name {
+        "three_coins" => Some("以三枚铜钱摇成"),
+        "yarrow_stalks" => Some("以蓍草揲成"),
+        "manual" => Some("由你自己起得"),
+        _ => None,
     }
-    Some(format!("内里的倾向，看互卦 {}：{}。它在暗处提醒你：{}", named(nuclear), nuclear.image, nuclear.judgement))
 }
 
-fn advice(reading: &Reading, primary: &HexagramDescription) -> String {
-    let (subject, counsel) = match topic::of(reading) {
-        Topic::Career => {
-            ("就事业而言", "先想清楚此刻该主动推进，还是等候配合，再定一个近期可以完成的小目标，把卦意落到实处。")
-        }
-        Topic::Love => ("就感情而言", "卦象说的是相处的态度，而不是对方的命运：坦诚说出感受，也给彼此留下回应的时间。"),
-        Topic::Health => ("就健康而言", "卦意可以提醒你留意作息、饮食与情绪的节奏，但不能代替检查和治疗。"),
-        Topic::Wealth => ("就财运而言", "卦意重在分寸：先守住自己承受得起的底线，再谈增益，不因一时的涨落改变步调。"),
-        Topic::Study => ("就学业而言", "把卦意化作每日的功课：定一个小而稳的节奏，不懂之处及早请教。"),
-        Topic::Family => ("就家庭而言", "先听家人说完，再说自己的话；把关心落在一件具体的小事上，比讲道理更有力量。"),
-        Topic::Travel => ("就出行而言", "多留一些余地：核对行程，备好替代的路线，遇到阻碍便从容改期。"),
-        Topic::Legal => ("就官司与纠纷而言", "先把事实与证据理清，能够和解之处不必意气相争。"),
-        Topic::Other => {
-            ("就你所问的事而言", "把卦意放回具体的处境里：想一想其中哪一句最触动你，那里往往就是可以着手的地方。")
-        }
+fn texts(classic: &ClassicFacts) -> String {
+    let texts: Vec<String> = classic.texts.iter().map(|text| verse(text, classic.texts.len() > 1)).collect();
+    format!("{}\n{}", rule(classic), texts.join("\n"))
+}
+
+fn rule(classic: &ClassicFacts) -> String {
+    let main = classic.texts.first().map_or("", |text| text.chinese_name);
+    match classic.rule {
+        None => "先读本卦的卦辞：".to_owned(),
+        Some("none_changing") => "六爻不动，读本卦的卦辞：".to_owned(),
+        Some("one_changing") => "一爻动，读这一爻的爻辞：".to_owned(),
+        Some("two_changing") => "两爻动，读这两爻的爻辞，以上面一爻为主：".to_owned(),
+        Some("three_changing") => format!("三爻动，读本卦与变卦的卦辞，以{main}为主："),
+        Some("four_changing") => "四爻动，读变卦中不动的两爻，以下面一爻为主：".to_owned(),
+        Some("five_changing") => "五爻动，读变卦中不动的一爻：".to_owned(),
+        Some(_) => match classic.texts.first().and_then(|text| text.label) {
+            Some(label) => format!("六爻皆动，{main}卦读{label}："),
+            None => "六爻皆动，读变卦的卦辞：".to_owned(),
+        },
+    }
+}
+
+fn verse(text: &ClassicText, is_one_of_several: bool) -> String {
+    let rank = match (is_one_of_several, text.is_main) {
+        (false, _) => "",
+        (true, true) => "（主）",
+        (true, false) => "（辅）",
+    };
+    let part = text.label.unwrap_or("卦辞");
+    format!("{}·{part}{rank}「{}」{}", text.chinese_name, text.text, text.plain)
+}
+
+fn chart(chart: &ChartFacts) -> String {
+    let with_role = |role| chart.lines.iter().find(|line| line.role == Some(role));
+    let mut sentences = vec![format!("以六爻看，卦属{}宫。", chart.palace)];
+    sentences.extend(with_role("世").map(|line| format!("世爻是你这一边，{}。", standing(line))));
+    sentences.extend(with_role("应").map(|line| format!("应爻是对方或所问之事，{}。", standing(line))));
+    if chart.moment.is_none() {
+        sentences.push("不知道起卦的时间，所以不论旺衰与空亡。".to_owned());
+    }
+    let moving = chart.lines.iter().filter_map(|line| Some(movement(line, line.becomes.as_ref()?)));
+    format!("{}{}", sentences.concat(), moving.map(|sentence| format!("\n· {sentence}")).collect::<String>())
+}
+
+/// Returns place, nature and strength of a line: 在三爻妻财辰土，…
+fn standing(line: &LineFacts) -> String {
+    let place = format!("在{}{}", position(line.position), nature(line.nature));
+    let Some(state) = &line.state else { return place };
+    let weight = match Weight::of(state, line.clash_effect) {
+        Weight::Strong => "大致有力",
+        Weight::Even => "强弱相抵",
+        Weight::Weak => "大致乏力",
+    };
+    format!("{place}，{}，{weight}", conditions(state, line.clash_effect).join("、"))
+}
+
+fn conditions(state: &StateFacts, clash_effect: Option<&'static str>) -> Vec<String> {
+    let day = match state.day_effect {
+        "生" => "得日辰生助",
+        "扶" => "得日辰相扶",
+        "克" => "受日辰所克",
+        "泄" => "泄气于日辰",
+        _ => "耗力于日辰",
+    };
+    let mut conditions = vec![format!("月令为{}", state.strength), day.to_owned()];
+    conditions.extend(state.is_void.then(|| "逢旬空".to_owned()));
+    conditions.extend(state.is_month_broken.then(|| "逢月破".to_owned()));
+    conditions.extend(clash_effect.map(|effect| format!("日冲{effect}")));
+    conditions
+}
+
+fn movement(line: &LineFacts, becomes: &BecomesFacts) -> String {
+    let effect = match becomes.relation {
+        "回头生" => "变出的爻回头来生它，这股力量多半有后劲",
+        "回头克" => "变出的爻回头来克它，这股力量恐难持久",
+        "化泄" => "它去生变出的爻，付出或多于所得",
+        "化耗" => "它去克变出的爻，成事或要费些力气",
+        _ => "变后五行相同，力量大致不改",
+    };
+    let progress = match becomes.progress {
+        Some("进神") => "，且化进神，势头渐长",
+        Some(_) => "，且化退神，势头渐消",
+        None => "",
     };
     format!(
-        "{subject}，下卦{}之{}好比你自己的状态，上卦{}之{}好比外在的处境。{counsel}",
-        primary.lower.chinese_name, primary.lower.attribute, primary.upper.chinese_name, primary.upper.attribute,
+        "{}{}动，化{}：{effect}{progress}。",
+        position(line.position),
+        nature(line.nature),
+        nature(becomes.nature)
+    )
+}
+
+fn position(position: u8) -> &'static str {
+    ["初爻", "二爻", "三爻", "四爻", "五爻", "上爻"].get(usize::from(position).saturating_sub(1)).copied().unwrap_or("")
+}
+
+fn nature(nature: NatureFacts) -> String {
+    let element = match nature.element {
+        "wood" => "木",
+        "fire" => "火",
+        "earth" => "土",
+        "metal" => "金",
+        _ => "水",
+    };
+    format!("{}{}{element}", nature.kin, nature.branch)
+}
+
+/// Returns the trigrams of both sides, in the words of the question's topic.
+fn sides(reading: &Reading, primary: &HexagramDescription) -> String {
+    let (subject, other) = match topic::of(reading) {
+        Topic::Career => ("就事业而言", "职场与机会"),
+        Topic::Love => ("就感情而言", "对方"),
+        Topic::Health => ("就健康而言", "外在的影响"),
+        Topic::Wealth => ("就财运而言", "市场与对手"),
+        Topic::Study => ("就学业而言", "课业与考场"),
+        Topic::Family => ("就家庭而言", "家人"),
+        Topic::Travel => ("就出行而言", "途中的境况"),
+        Topic::Legal => ("就官司与纠纷而言", "对方与裁断者"),
+        Topic::Other => ("就你所问的事而言", "外在的处境"),
+    };
+    format!(
+        "{subject}，内卦{}之{}近于你自己的状态，外卦{}之{}近于{other}。合起来是：{}",
+        primary.lower.chinese_name,
+        primary.lower.attribute,
+        primary.upper.chinese_name,
+        primary.upper.attribute,
+        primary.counsel,
     )
 }
 

@@ -1,7 +1,10 @@
 //! The wording of an interpretation in English.
 
 use super::topic::{self, Topic};
-use super::{ChangingLine, HexagramDescription, HexagramFacts, Reading, TrigramDescription, quoted};
+use super::{
+    BecomesFacts, ChartFacts, ClassicFacts, ClassicText, HexagramDescription, HexagramFacts, LineFacts, NatureFacts, Reading,
+    StateFacts, TrigramDescription, Weight, quoted,
+};
 
 /// Returns the whole text, one paragraph per item.
 pub(super) fn paragraphs(reading: &Reading) -> Vec<String> {
@@ -13,11 +16,9 @@ pub(super) fn paragraphs(reading: &Reading) -> Vec<String> {
     match &facts.primary {
         Some(primary) => {
             paragraphs.push(opening(reading, primary));
-            paragraphs.push(format!("Its counsel: {}", primary.judgement));
-            paragraphs.push(changes(facts.changing.as_deref()));
-            paragraphs.extend(direction(facts));
-            paragraphs.extend(inner_tendency(primary, facts.nuclear.as_ref()));
-            paragraphs.push(advice(reading, primary));
+            paragraphs.extend(reading.classic.as_ref().map(texts));
+            paragraphs.extend(reading.chart.as_ref().map(chart));
+            paragraphs.push(sides(reading, primary));
         }
         None => paragraphs.extend(nothing_found(reading)),
     }
@@ -46,11 +47,12 @@ fn opening(reading: &Reading, primary: &HexagramDescription) -> String {
         None => "No question was written down, so the hexagram speaks for itself.".to_owned(),
     };
     format!(
-        "{question}\nThe primary hexagram is {}. Above stands {}; below stands {}. Its image: {}.",
+        "{question}\nThe primary hexagram is {}: {} above, {} below. {}{}",
         named(primary),
         trigram(&primary.upper),
         trigram(&primary.lower),
-        primary.image,
+        changes(&reading.facts),
+        occasion(reading),
     )
 }
 
@@ -62,118 +64,193 @@ fn named(hexagram: &HexagramDescription) -> String {
 }
 
 fn trigram(trigram: &TrigramDescription) -> String {
-    format!("{} {} ({}), whose nature is {}", trigram.sign, trigram.image, trigram.pinyin, trigram.attribute)
+    format!("{} {} ({})", trigram.sign, trigram.image, trigram.pinyin)
 }
 
-fn changes(changing: Option<&[ChangingLine]>) -> String {
-    let Some(lines) = changing else {
+fn changes(facts: &HexagramFacts) -> String {
+    let Some(lines) = facts.changing.as_deref() else {
         return "The data does not say which lines change, so nothing is said of them here.".to_owned();
     };
-    let count = lines.len();
-    let introduction = match count {
-        0 => {
-            return "No line is changing: the situation is fairly settled, and the counsel of the \
-                    primary hexagram is the one to hold to."
-                .to_owned();
-        }
-        1 => "One line is changing, and that is where the weight lies:".to_owned(),
-        2 | 3 => format!("{count} lines are changing, and the movement gathers there:"),
-        4 | 5 => format!(
-            "{count} lines are changing: the situation is shifting widely, so look above all to \
-             the relating hexagram:"
-        ),
-        _ => "All six lines are changing: the situation turns over as a whole, and the relating \
-              hexagram is where it comes to rest:"
-            .to_owned(),
+    let Some(relating) = &facts.relating else { return "No line is changing.".to_owned() };
+    let names: Vec<&str> = lines.iter().map(|line| line.name.as_str()).collect();
+    let (these, verb) = if let [one] = names.as_slice() {
+        ((*one).to_owned(), "changes, and leads")
+    } else {
+        let (last, others) = names.split_last().unwrap_or((&"", &[]));
+        (format!("{} and {last}", others.join(", ")), "change, and lead")
     };
-    let lines: Vec<String> = lines.iter().map(change).collect();
-    format!("{introduction}\n{}", lines.join("\n"))
+    format!("The {these} {verb} to {}: {}.", named(relating), relating.image)
 }
 
-fn change(line: &ChangingLine) -> String {
-    let turn = if line.is_from_yang { "yang turning to yin" } else { "yin turning to yang" };
-    format!("- The {} ({turn}): {}", line.name, line.meaning)
+/// Returns the method and the time, as far as they are known.
+fn occasion(reading: &Reading) -> String {
+    let method = reading.method.and_then(method);
+    let Some(moment) = reading.chart.as_ref().and_then(|chart| chart.moment.as_ref()) else {
+        return method.map_or_else(String::new, |method| format!("\nIt was cast {method}."));
+    };
+    let ([year, month, day, hour], [first, second]) = (&moment.pillars, moment.void);
+    let method = method.map_or_else(String::new, |method| format!("{method} "));
+    format!(
+        "\nIt was cast {method}at {} local time: year {year}, month {month}, day {day}, hour {hour}; {first} and {second} \
+         are void.",
+        moment.local
+    )
 }
 
-fn direction(facts: &HexagramFacts) -> Option<String> {
-    let relating = facts.relating.as_ref()?;
-    Some(format!(
-        "The change leads toward the relating hexagram {}: {}. Seen from there: {}",
-        named(relating),
-        relating.image,
-        relating.judgement
-    ))
-}
-
-fn inner_tendency(primary: &HexagramDescription, nuclear: Option<&HexagramDescription>) -> Option<String> {
-    let nuclear = nuclear?;
-    if nuclear.number == primary.number {
-        return Some(
-            "The nuclear hexagram is the primary one itself: what shows on the surface is also \
-             the inner tendency."
-                .to_owned(),
-        );
+fn method(name: &str) -> Option<&'static str> {
+    match name {
+        "three_coins" => Some("with three coins"),
+        "yarrow_stalks" => Some("with yarrow stalks"),
+        "manual" => Some("by your own hand"),
+        _ => None,
     }
-    Some(format!(
-        "The inner tendency shows in the nuclear hexagram {}: {}. Quietly it adds: {}",
-        named(nuclear),
-        nuclear.image,
-        nuclear.judgement
-    ))
 }
 
-fn advice(reading: &Reading, primary: &HexagramDescription) -> String {
-    let (subject, counsel) = match topic::of(reading) {
-        Topic::Career => (
-            "For your work",
-            "Decide whether this is a moment to push or to wait for others, then choose one small \
-             aim that you can finish soon.",
-        ),
-        Topic::Love => (
-            "For love",
-            "The hexagram speaks of how to meet each other, and not of another person's fate: say \
-             honestly what you feel, and leave room for an answer.",
-        ),
-        Topic::Health => (
-            "For your health",
-            "The hexagram can remind you of the rhythm of rest, food and mood; it cannot replace \
-             an examination or a treatment.",
-        ),
-        Topic::Wealth => (
-            "For money",
-            "The point is measure: first keep to what you can afford to lose, then think of gain, \
-             and do not let every rise and fall change your pace.",
-        ),
-        Topic::Study => (
-            "For your studies",
-            "Turn the counsel into a daily task: keep a small and steady rhythm, and ask early \
-             about what you do not understand.",
-        ),
-        Topic::Family => (
-            "For your family",
-            "Let the others finish before you speak; care shown in one small, definite act is \
-             stronger than argument.",
-        ),
-        Topic::Travel => (
-            "For the journey",
-            "Leave a margin: check the plan, keep another route in reserve, and change the date \
-             calmly if something stands in the way.",
-        ),
-        Topic::Legal => (
-            "For the dispute",
-            "First put facts and evidence in order, and where a settlement is possible, do not \
-             fight on out of pride.",
-        ),
-        Topic::Other => (
-            "For what you ask",
-            "Bring the counsel back to your own situation: the sentence that touches you most is \
-             often the place to begin.",
-        ),
+fn texts(classic: &ClassicFacts) -> String {
+    let texts: Vec<String> = classic.texts.iter().map(|text| verse(text, classic.texts.len() > 1)).collect();
+    format!("{}\n{}", rule(classic), texts.join("\n"))
+}
+
+fn rule(classic: &ClassicFacts) -> String {
+    let main = classic.texts.first().map_or("", |text| text.english_name);
+    match classic.rule {
+        None => "First the judgement of the primary hexagram:".to_owned(),
+        Some("none_changing") => "No line changes, so the judgement of the primary hexagram is read:".to_owned(),
+        Some("one_changing") => "One line changes, so its text is read:".to_owned(),
+        Some("two_changing") => "Two lines change, so both texts are read, the upper one above all:".to_owned(),
+        Some("three_changing") => {
+            format!("Three lines change, so both judgements are read, that of {main} above all:")
+        }
+        Some("four_changing") => {
+            "Four lines change, so the two resting lines of the relating hexagram are read, the lower one above all:"
+                .to_owned()
+        }
+        Some("five_changing") => {
+            "Five lines change, so the one resting line of the relating hexagram is read:".to_owned()
+        }
+        Some(_) => match classic.texts.first().and_then(|text| text.label) {
+            Some(label) => format!("All six lines change, and for this {main} has a text of its own, {label}:"),
+            None => "All six lines change, so the judgement of the relating hexagram is read:".to_owned(),
+        },
+    }
+}
+
+fn verse(text: &ClassicText, is_one_of_several: bool) -> String {
+    let rank = if is_one_of_several && text.is_main { " (main)" } else { "" };
+    let part = match (text.position, text.label) {
+        (Some(place), _) => position(place),
+        (None, Some(label)) => label,
+        (None, None) => "judgement",
+    };
+    format!("- {}, {}, {part}{rank}: 「{}」 {}", text.hexagram, text.english_name, text.text, text.plain)
+}
+
+fn chart(chart: &ChartFacts) -> String {
+    let with_role = |role| chart.lines.iter().find(|line| line.role == Some(role));
+    let mut sentences = vec![format!("In the six-line method the hexagram belongs to the palace of {}.", chart.palace)];
+    sentences.extend(with_role("世").map(|line| format!("Your own side is {}.", standing(line))));
+    sentences.extend(with_role("应").map(|line| format!("The other side, or the matter, is {}.", standing(line))));
+    if chart.moment.is_none() {
+        sentences.push("The time of the casting is not known, so nothing is said of strength.".to_owned());
+    }
+    let moving = chart.lines.iter().filter_map(|line| Some(movement(line, line.becomes.as_ref()?)));
+    format!("{}{}", sentences.join(" "), moving.map(|sentence| format!("\n- {sentence}")).collect::<String>())
+}
+
+/// Returns place, nature and strength of a line.
+fn standing(line: &LineFacts) -> String {
+    let place = format!("the {}, {}", position(line.position), nature(line.nature));
+    let Some(state) = &line.state else { return place };
+    let weight = match Weight::of(state, line.clash_effect) {
+        Weight::Strong => "on the whole strong",
+        Weight::Even => "neither strong nor weak",
+        Weight::Weak => "on the whole weak",
+    };
+    format!("{place}, {}: {weight}", conditions(state, line.clash_effect).join(", "))
+}
+
+fn conditions(state: &StateFacts, clash_effect: Option<&'static str>) -> Vec<&'static str> {
+    let month = match state.strength {
+        "旺" => "prosperous in the month",
+        "相" => "supported by the month",
+        "休" => "resting in the month",
+        "囚" => "confined in the month",
+        _ => "dead in the month",
+    };
+    let day = match state.day_effect {
+        "生" => "fed by the day",
+        "扶" => "backed by the day",
+        "克" => "controlled by the day",
+        "泄" => "drained by the day",
+        _ => "spent on the day",
+    };
+    let mut conditions = vec![month, day];
+    conditions.extend(state.is_void.then_some("void"));
+    conditions.extend(state.is_month_broken.then_some("broken by the month"));
+    conditions.extend(clash_effect.map(|effect| match effect {
+        "暗动" => "stirred by the day",
+        _ => "broken by the day",
+    }));
+    conditions
+}
+
+fn movement(line: &LineFacts, becomes: &BecomesFacts) -> String {
+    let effect = match becomes.relation {
+        "回头生" => "the new line feeds it, so this force probably lasts",
+        "回头克" => "the new line controls it, so this force may not last",
+        "化泄" => "it feeds the new line, so it may give more than it gets",
+        "化耗" => "it controls the new line, so success may cost effort",
+        _ => "the element stays the same, and so, on the whole, does its force",
+    };
+    let progress = match becomes.progress {
+        Some("进神") => ", and it advances",
+        Some(_) => ", and it retreats",
+        None => "",
     };
     format!(
-        "{subject}, the {} of {} below is like your own state, and the {} of {} above like what \
-         surrounds you. {counsel}",
-        primary.lower.attribute, primary.lower.image, primary.upper.attribute, primary.upper.image,
+        "The {}, {}, becomes {}: {effect}{progress}.",
+        position(line.position),
+        nature(line.nature),
+        nature(becomes.nature)
+    )
+}
+
+fn position(position: u8) -> &'static str {
+    let names = ["bottom line", "second line", "third line", "fourth line", "fifth line", "top line"];
+    names.get(usize::from(position).saturating_sub(1)).copied().unwrap_or("")
+}
+
+fn nature(nature: NatureFacts) -> String {
+    let kin = match nature.kin {
+        "父母" => "Parents",
+        "兄弟" => "Siblings",
+        "官鬼" => "Officials",
+        "妻财" => "Wealth",
+        _ => "Children",
+    };
+    format!("{kin} ({} {})", nature.branch, nature.element)
+}
+
+/// Returns the trigrams of both sides, in the words of the question's topic.
+fn sides(reading: &Reading, primary: &HexagramDescription) -> String {
+    let (subject, other) = match topic::of(reading) {
+        Topic::Career => ("For your work", "the workplace and its openings"),
+        Topic::Love => ("For love", "the other person"),
+        Topic::Health => ("For your health", "what acts on you from outside"),
+        Topic::Wealth => ("For money", "the market"),
+        Topic::Study => ("For your studies", "the subject and its examiners"),
+        Topic::Family => ("For your family", "the others at home"),
+        Topic::Travel => ("For the journey", "what you meet on the way"),
+        Topic::Legal => ("For the dispute", "the other party and the judge"),
+        Topic::Other => ("For what you ask", "what surrounds you"),
+    };
+    format!(
+        "{subject}, the {} of {} below is like your own state, and the {} of {} above like {other}. Together: {}",
+        primary.lower.attribute,
+        primary.lower.image,
+        primary.upper.attribute,
+        primary.upper.image,
+        primary.counsel,
     )
 }
 

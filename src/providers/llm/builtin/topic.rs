@@ -120,6 +120,9 @@ mod tests {
             question_type: question_type.map(str::to_owned),
             question: question.to_owned(),
             facts: HexagramFacts::default(),
+            classic: None,
+            method: None,
+            chart: None,
         }
     }
 

@@ -160,15 +160,14 @@ pub fn read(data: &str) -> Facts {
 }
 
 impl Facts {
-    /// Returns the facts of a cast that this service stores itself.
+    /// Returns the facts of a cast that this service stores itself. They need no evidence.
     pub fn from_cast(cast: Cast) -> Self {
-        let content = Content::Lines { lines: cast.lines(), order: LineOrder::Stated };
         Self {
             cast: Some(cast),
             primary: Some(cast.primary()),
             relating: cast.relating(),
             changing: cast.changing(),
-            found: vec![Evidence { path: "lines".to_owned(), content }],
+            found: Vec::new(),
             conflicts: Vec::new(),
         }
     }
