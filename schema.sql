@@ -333,7 +333,8 @@ create table sessions (
     sequence integer not null,
     question text not null,
     question_type text,
-    method text not null check (method = 'three_coins' or method = 'yarrow_stalks' or method = 'manual'),
+    method text not null check (method in ('three_coins', 'yarrow_stalks', 'manual', 'time', 'numbers')),
+    numbers text,                          -- of the method 'numbers': one to three, with commas between them
     lines text not null check (length(lines) = 6 and lines not glob '*[^6-9]*'), -- bottom up
     cast_at integer not null,              -- the client's time; never used to order or limit
     time_zone text not null,
@@ -345,6 +346,7 @@ create table sessions (
     model text,
     duration_ms integer,
     interpreted_at integer,
+    check ((numbers is null) = (method <> 'numbers')),
     unique (user_id, sequence),
     check ((trace_id is null) = (interpreted_at is null))
 ) strict;
@@ -362,7 +364,7 @@ create index session_calls_by_session on session_calls (session_id);
 create table session_snapshots (
     id blob primary key,
     question_type text,                    -- a common type, or 'other'
-    method text not null check (method in ('three_coins', 'yarrow_stalks', 'manual')),
+    method text not null check (method in ('three_coins', 'yarrow_stalks', 'manual', 'time', 'numbers')),
     lines text not null,
     primary_hexagram integer not null check (primary_hexagram between 1 and 64),
     relating_hexagram integer check (relating_hexagram between 1 and 64),

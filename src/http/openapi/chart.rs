@@ -1,4 +1,4 @@
-//! The schema of charts, written by hand: lines have members that are present only if the time is known, and utoipa
+//! The schemas of charts and derivations, written by hand: lines have members that are present only if the time is known, and utoipa
 //! cannot derive optional groups of members. A test compares it with real charts.
 
 use std::borrow::Cow;
@@ -16,8 +16,9 @@ use super::schemas::one_of_names;
 use crate::{
     domain::divination::{
         chart::{
-            Branch, CastTime, ChangeRelation, Chart, ClashEffect, Clock, DayEffect, DayStart, EchoKind, Element,
-            GrowthStage, Half, Kin, MissingMoment, Pattern, Pillar, Progress, Role, Spirit, Stage, Stem, Strength,
+            BodyRelation, Branch, CastSource, CastTime, ChangeRelation, Chart, ClashEffect, Clock, DayEffect, DayStart,
+            EchoKind, Element, GrowthStage, Half, Kin, MissingMoment, Pattern, Pillar, PlumBlossom, Progress, Role,
+            Spirit, Stage, Stem, Strength,
         },
         hexagram::Trigram,
     },
@@ -36,12 +37,27 @@ impl PartialSchema for Chart {
         let chart = object("What the six-line method (六爻) derives from the lines and their time.")
             .property("moment", or_null(moment()))
             .required("moment")
-            .property("momentMissing", names("The reason for a chart without a time. Otherwise absent.", MissingMoment::ALL.map(MissingMoment::name)))
+            .property(
+                "momentMissing",
+                names(
+                    "The reason for a chart without a time. Otherwise absent.",
+                    MissingMoment::ALL.map(MissingMoment::name),
+                ),
+            )
             .property("palace", palace())
             .required("palace")
-            .property("pattern", or_null(names("The pattern of the primary hexagram: all three pairs of lower and upper lines clash or combine.", Pattern::ALL.map(Pattern::name))))
+            .property(
+                "pattern",
+                or_null(names(
+                    "The pattern of the primary hexagram: all three pairs of lower and upper lines clash or combine.",
+                    Pattern::ALL.map(Pattern::name),
+                )),
+            )
             .required("pattern")
-            .property("relatingPattern", or_null(names("The pattern of the relating hexagram.", Pattern::ALL.map(Pattern::name))))
+            .property(
+                "relatingPattern",
+                or_null(names("The pattern of the relating hexagram.", Pattern::ALL.map(Pattern::name))),
+            )
             .required("relatingPattern")
             .property("echoes", list(echo(), "Trigrams that repeat or reverse by the change."))
             .required("echoes")
@@ -49,6 +65,82 @@ impl PartialSchema for Chart {
             .required("lines");
         Schema::from(chart.examples([example()]).build()).into()
     }
+}
+
+impl ToSchema for PlumBlossom {
+    fn name() -> Cow<'static, str> {
+        "Derivation".into()
+    }
+}
+
+impl PartialSchema for PlumBlossom {
+    fn schema() -> RefOr<Schema> {
+        let choice = |description| {
+            let choice = object(description)
+                .property("sum", number("The sum."))
+                .property("remainder", number("The remainder of eight, from 1 to 8."))
+                .property("trigram", names("The trigram of this number in the Earlier Heaven order.", trigrams()));
+            required(choice, &["sum", "remainder", "trigram"])
+        };
+        let line = object("The changing line and the sum that chose it.")
+            .property("sum", number("The sum."))
+            .property("position", number("The remainder of six, from 1 at the bottom to 6."));
+        let derivation = object("The derivation of a casting by time or by numbers (梅花易数).")
+            .property("source", source())
+            .property("upper", choice("The upper trigram and the sum that chose it."))
+            .property("lower", choice("The lower trigram and the sum that chose it."))
+            .property("changingLine", required(line, &["sum", "position"]))
+            .property("bodyAndUse", body_and_use());
+        let derivation = required(derivation, &["source", "upper", "lower", "changingLine", "bodyAndUse"]);
+        let example = PlumBlossom::new(CastSource::ThreeNumbers { upper: 6, lower: 4, line: 6 });
+        Schema::from(derivation.examples([json!(example)]).build()).into()
+    }
+}
+
+fn source() -> ObjectBuilder {
+    let numbered = |description| {
+        let numbered = object(description)
+            .property("branch", branch("The branch."))
+            .property("number", number("From 1 (子) to 12 (亥)."));
+        required(numbered, &["branch", "number"])
+    };
+    let source = object("The numbers that the casting began with. `kind` says which members there are.")
+        .property("kind", names("`time`: year, month, day, hour. `number_and_hour`: number, hour. `two_numbers`: upper, lower. `three_numbers`: upper, lower, line.", vec!["two_numbers", "three_numbers", "number_and_hour", "time"]))
+        .property("year", numbered("The branch of the lunar year."))
+        .property("month", number("The lunar month. A leap month counts as the month that it repeats."))
+        .property("isLeapMonth", flag("True in a leap month."))
+        .property("day", number("The lunar day."))
+        .property("hour", numbered("The branch of the double hour."))
+        .property("number", number("The only number."))
+        .property("upper", number("The number for the upper trigram."))
+        .property("lower", number("The number for the lower trigram."))
+        .property("line", number("The number for the changing line."));
+    required(source, &["kind"])
+}
+
+fn body_and_use() -> ObjectBuilder {
+    let trigram = |description| {
+        object(description)
+            .property("half", names("The half of the hexagram.", Half::ALL.map(Half::name)))
+            .property("trigram", names("The trigram.", trigrams()))
+            .property("element", element())
+    };
+    let acting = |description| {
+        let relation = names("The relation of its element to the body's.", BodyRelation::ALL.map(BodyRelation::name));
+        required(trigram(description).property("relation", relation), &["half", "trigram", "element", "relation"])
+    };
+    let both = object("The asker's trigram (体), the matter's (用), and what acts on the asker.")
+        .property("body", required(trigram("The half without the changing line."), &["half", "trigram", "element"]))
+        .property("use", acting("The half with the changing line."))
+        .property(
+            "nuclear",
+            list(
+                acting("A trigram of the nuclear hexagram."),
+                "The trigrams of the nuclear hexagram, the lower first.",
+            ),
+        )
+        .property("changed", acting("The trigram into which the use changes."));
+    required(both, &["body", "use", "nuclear", "changed"])
 }
 
 /// Returns the chart of the session in the examples.
@@ -107,17 +199,38 @@ fn line() -> ObjectBuilder {
         .property("position", number("From 1 at the bottom to 6."))
         .property("value", number("6 old yin, 7 young yang, 8 young yin, 9 old yang."))
         .property("spirit", names("The spirit (六神). Absent if the time is unknown.", Spirit::ALL.map(Spirit::name)))
-        .property("role", or_null(names("The line of the asker (世) or of the matter (应).", Role::ALL.map(Role::name))))
-        .property("clashEffect", or_null(names("The effect of a clash with the day on a line at rest.", ClashEffect::ALL.map(ClashEffect::name))))
-        .property("hidden", or_null(state(nature(object("The hidden line (伏神): the kin that the hexagram lacks, under this line.")))))
+        .property(
+            "role",
+            or_null(names("The line of the asker (世) or of the matter (应).", Role::ALL.map(Role::name))),
+        )
+        .property(
+            "clashEffect",
+            or_null(names(
+                "The effect of a clash with the day on a line at rest.",
+                ClashEffect::ALL.map(ClashEffect::name),
+            )),
+        )
+        .property(
+            "hidden",
+            or_null(state(nature(object("The hidden line (伏神): the kin that the hexagram lacks, under this line.")))),
+        )
         .property("becomes", or_null(becomes()));
     required(state(nature(line)), &["position", "value", "role", "clashEffect", "hidden", "becomes"])
 }
 
 fn becomes() -> ObjectBuilder {
     let line = object("The line into which a changing line turns.")
-        .property("relation", names("The effect on the line that changed.", ChangeRelation::ALL.map(ChangeRelation::name)))
-        .property("progress", or_null(names("A change within an element that advances (进神) or retreats (退神).", Progress::ALL.map(Progress::name))))
+        .property(
+            "relation",
+            names("The effect on the line that changed.", ChangeRelation::ALL.map(ChangeRelation::name)),
+        )
+        .property(
+            "progress",
+            or_null(names(
+                "A change within an element that advances (进神) or retreats (退神).",
+                Progress::ALL.map(Progress::name),
+            )),
+        )
         .property("clash", flag("The new branch clashes with the old one."))
         .property("combination", flag("The new branch combines with the old one."));
     required(state(nature(line)), &["relation", "progress", "clash", "combination"])
@@ -135,14 +248,26 @@ fn nature(line: ObjectBuilder) -> ObjectBuilder {
 
 /// Adds the members that are absent if the time is unknown.
 fn state(line: ObjectBuilder) -> ObjectBuilder {
-    line.property("strength", names("The strength in the month (旺相休囚死). This and the following members are absent if the time is unknown.", Strength::ALL.map(Strength::name)))
-        .property("void", flag("The branch is void on this day (旬空)."))
-        .property("monthBreak", flag("The month clashes with it (月破)."))
-        .property("monthCombination", flag("The month combines with it (月合)."))
-        .property("dayEffect", names("The effect of the day's element.", DayEffect::ALL.map(DayEffect::name)))
-        .property("dayClash", flag("The day clashes with it (日冲)."))
-        .property("dayCombination", flag("The day combines with it (日合)."))
-        .property("growthStage", or_null(names("The stage of growth (长生十二宫) on this day, if it is one of the four that matter.", GrowthStage::ALL.map(GrowthStage::name))))
+    line.property(
+        "strength",
+        names(
+            "The strength in the month (旺相休囚死). This and the following members are absent if the time is unknown.",
+            Strength::ALL.map(Strength::name),
+        ),
+    )
+    .property("void", flag("The branch is void on this day (旬空)."))
+    .property("monthBreak", flag("The month clashes with it (月破)."))
+    .property("monthCombination", flag("The month combines with it (月合)."))
+    .property("dayEffect", names("The effect of the day's element.", DayEffect::ALL.map(DayEffect::name)))
+    .property("dayClash", flag("The day clashes with it (日冲)."))
+    .property("dayCombination", flag("The day combines with it (日合)."))
+    .property(
+        "growthStage",
+        or_null(names(
+            "The stage of growth (长生十二宫) on this day, if it is one of the four that matter.",
+            GrowthStage::ALL.map(GrowthStage::name),
+        )),
+    )
 }
 
 fn trigrams() -> Vec<&'static str> {

@@ -55,7 +55,7 @@ enumerations! {
     ledger::EntryKind = "EntryKind", "topup", "The reason for a ledger entry.";
     LedgerState = "LedgerState", "consistent", "State of the ledger: `unverified` until the first verification.";
     Locale = "Locale", "zh", "A language.";
-    Method = "CastingMethod", "three_coins", "The method of casting.";
+    Method = "CastingMethod", "numbers", "The method of casting.";
     OrderState = "OrderState", "credited", "State of an order.";
     RefundState = "RefundState", "succeeded", "State of a refund.";
     SelectionRule = "SelectionRule", "one_changing", "The rule of 朱熹, named after the number of changing lines.";

@@ -97,7 +97,8 @@ pub async fn change(context: RequestContext, change: ChangePreferences) -> Resul
     let Switches { account, activity, promotion } = change.switches;
     let (locale, time_zone) =
         (change.locale.map(|Revocable(locale)| locale), change.time_zone.map(|Revocable(zone)| zone));
-    let change = preferences::PreferencesChange { account, activity, promotion, locale, time_zone, day_start: change.day_start };
+    let change =
+        preferences::PreferencesChange { account, activity, promotion, locale, time_zone, day_start: change.day_start };
     let pending = preferences::change(&context.app, context.user()?, change);
     Ok(Json(context.committed(pending).await?.into()))
 }

@@ -10,7 +10,7 @@ use crate::{
     config::Limits,
     domain::{
         divination::{
-            chart::Chart,
+            chart::{Chart, PlumBlossom},
             hexagram::{Cast, Line, Lines},
             sessions::{
                 self, Casting, Method, NewSession, SessionDraft,
@@ -37,15 +37,18 @@ use crate::{
 };
 
 const SESSIONS: CursorList = CursorList("sessions");
+/// The largest number to cast from.
+const MAX_NUMBER: u32 = 999_999_999;
 
 parameters! {
     CastSession(fields) {
         question: Question = fields.required("question", "The question. Moderated before the casting.");
         question_type: Option<Label> = fields.optional("questionType", "The topic of the question.");
         casting: Casting = {
-            let method = fields.required("method", "`three_coins` and `yarrow_stalks` cast on the server, each with its own odds; `manual` takes `lines`.");
+            let method = fields.required("method", "`three_coins` and `yarrow_stalks` cast on the server, each with its own odds; `manual` takes `lines`; `time` and `numbers` derive the lines from `castAt` or `numbers` (梅花易数).");
             let lines = fields.list("lines", "With `manual`, the six lines from the bottom: 6 old yin, 7 young yang, 8 young yin, 9 old yang.");
-            fields.cross_field(method.zip(lines), casting)
+            let numbers = fields.list("numbers", "With `numbers`, one to three numbers: for the upper trigram, the lower trigram and the changing line. Without the third their sum chooses the line; without the second the double hour of `castAt` chooses the lower trigram.");
+            fields.cross_field(method.zip(lines).zip(numbers), casting)
         };
         moment: CastMoment = cast_moment(fields, "Time of the casting. Default: now. Without an offset it is read in `timeZone`.");
     }
@@ -91,6 +94,10 @@ pub struct SessionResponse {
     interpreted_at: Option<Timestamp>,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     created_at: Timestamp,
+    /// The derivation of a casting by time or by numbers, when one session is made or asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    derivation: Option<PlumBlossom>,
     /// The chart, when one session is made or asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -138,6 +145,7 @@ impl From<&sessions::Session> for SessionResponse {
             points_spent: session.points_spent,
             interpreted_at: session.interpretation.as_ref().map(|interpreted| interpreted.at),
             created_at: session.created_at,
+            derivation: None,
             chart: None,
             classic: None,
             interpretation: None,
@@ -150,6 +158,7 @@ impl SessionResponse {
     /// Returns a session with chart and texts.
     fn whole(session: &sessions::Session, locale: Locale) -> Self {
         Self {
+            derivation: session.derivation(),
             chart: Some(Chart::new(&session.cast, session.cast_time().as_ref())),
             classic: Some(Classic::of(&session.cast, locale)),
             ..session.into()
@@ -232,24 +241,46 @@ pub async fn interpret(context: RequestContext, of: OfSession) -> Result<JsonOrS
     interpret_prepared(&context, user, prepare).await
 }
 
-/// Returns the casting if method and lines are consistent.
-fn casting(_: &Rules<'_>, (method, lines): (Method, Vec<CastLine>)) -> Result<Casting> {
-    let fault = |code, message: &str| Err(Error::field("lines", Fault::new(code, message)));
+/// Returns the casting if method, lines and numbers are consistent.
+fn casting(_: &Rules<'_>, ((method, lines), numbers): ((Method, Vec<CastLine>), Vec<CastNumber>)) -> Result<Casting> {
+    let fault = |field: &str, code, message: &str| Err(Error::field(field, Fault::new(code, message)));
+    if method != Method::Manual && !lines.is_empty() {
+        return fault("lines", FieldCode::UnknownValue, "are taken with the method `manual` only");
+    }
+    if method != Method::Numbers && !numbers.is_empty() {
+        return fault("numbers", FieldCode::UnknownValue, "are taken with the method `numbers` only");
+    }
     match method {
-        Method::ThreeCoins | Method::YarrowStalks if !lines.is_empty() => {
-            fault(FieldCode::UnknownValue, "are taken with the method `manual` only")
-        }
         Method::ThreeCoins => Ok(Casting::ThreeCoins),
         Method::YarrowStalks => Ok(Casting::YarrowStalks),
+        Method::Time => Ok(Casting::Time),
         Method::Manual => {
             let lines: Vec<_> = lines.into_iter().map(|CastLine(line)| line).collect();
             match (<[Line; 6]>::try_from(lines.as_slice()), lines.len()) {
                 (Ok(six), _) => Ok(Casting::Manual(Lines::new(six))),
-                (_, 0) => fault(FieldCode::Required, "are required with the method `manual`"),
-                (_, 1..=5) => fault(FieldCode::TooShort, "must be six"),
-                _ => fault(FieldCode::TooMany, "must be six"),
+                (_, 0) => fault("lines", FieldCode::Required, "are required with the method `manual`"),
+                (_, 1..=5) => fault("lines", FieldCode::TooShort, "must be six"),
+                _ => fault("lines", FieldCode::TooMany, "must be six"),
             }
         }
+        Method::Numbers => match numbers.len() {
+            0 => fault("numbers", FieldCode::Required, "are required with the method `numbers`"),
+            1..=3 => Ok(Casting::Numbers(numbers.into_iter().map(|CastNumber(number)| number).collect())),
+            _ => fault("numbers", FieldCode::TooMany, "must be one to three"),
+        },
+    }
+}
+
+/// A number to cast from.
+pub struct CastNumber(u32);
+
+impl Parameter for CastNumber {
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        whole_number(value, 1..=MAX_NUMBER).map(Self)
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": ["integer", "string"], "minimum": 1, "maximum": MAX_NUMBER, "example": 38 })
     }
 }
 

@@ -25,7 +25,8 @@ fn cast(server: &Server, user: &Caller, lines: &str, cast_at: &str) -> Value {
 }
 
 fn cast_in(server: &Server, user: &Caller, lines: &str, cast_at: &str, zone: &str) -> Value {
-    let body = json!({ "question": "?", "method": "manual", "lines": digits(lines), "castAt": cast_at, "timeZone": zone });
+    let body =
+        json!({ "question": "?", "method": "manual", "lines": digits(lines), "castAt": cast_at, "timeZone": zone });
     server.post("/api/v1/sessions").by(user).json(&body).send().expect(201).json()
 }
 
@@ -53,7 +54,8 @@ fn a_session_has_the_chart_of_its_lines_and_time() {
     assert_eq!(chart["moment"]["void"], json!(["午", "未"]));
     assert_eq!(chart["moment"]["nearBoundary"], json!(["day"]));
     assert_eq!(chart["palace"], json!({ "trigram": "震", "element": "wood", "stage": "returning" }));
-    let member = |name: &str| chart["lines"].as_array().unwrap().iter().map(|line| line[name].clone()).collect::<Vec<_>>();
+    let member =
+        |name: &str| chart["lines"].as_array().unwrap().iter().map(|line| line[name].clone()).collect::<Vec<_>>();
     assert_eq!(member("spirit"), ["白虎", "玄武", "青龙", "朱雀", "勾陈", "螣蛇"]);
     assert_eq!(member("kin"), ["父母", "兄弟", "妻财", "父母", "官鬼", "妻财"]);
     assert_eq!(member("branch"), ["子", "寅", "辰", "亥", "酉", "未"]);
@@ -101,7 +103,12 @@ fn a_session_keeps_the_day_rule_of_its_casting() {
     assert_eq!((rules, &export["preferences"]["dayStart"]), (vec![json!("00:00"), json!("23:00")], &json!("23:00")));
     for wrong in ["1:00", "noon", "23"] {
         let body = json!({ "dayStart": wrong });
-        server.patch("/api/v1/preferences").by(&user).json(&body).send().expect_fields(&[("dayStart", "unknown_value")]);
+        server
+            .patch("/api/v1/preferences")
+            .by(&user)
+            .json(&body)
+            .send()
+            .expect_fields(&[("dayStart", "unknown_value")]);
     }
 }
 
@@ -119,7 +126,9 @@ fn selected(casting: &Value) -> (String, Vec<String>) {
     let reading = &casting["classic"]["reading"];
     let text = |(place, text): (usize, &Value)| {
         assert_eq!(text["isMain"], place == 0, "{reading}");
-        assert!(!text["text"]["traditional"].as_str().unwrap().is_empty() && !text["plain"].as_str().unwrap().is_empty());
+        assert!(
+            !text["text"]["traditional"].as_str().unwrap().is_empty() && !text["plain"].as_str().unwrap().is_empty()
+        );
         let position = match text["part"].as_str().unwrap() {
             "judgement" => 0,
             "line" => text["position"].as_u64().unwrap(),
@@ -166,11 +175,17 @@ fn a_session_has_the_verses_of_its_hexagram() {
     let (server, user) = fixture();
     let session = cast(&server, &user, "788976", BEFORE_MIDNIGHT);
     let classic = &session["classic"];
-    assert_eq!(classic["judgement"], json!({ "traditional": "元亨，利貞，无咎。", "simplified": "元亨，利贞，无咎。" }));
+    assert_eq!(
+        classic["judgement"],
+        json!({ "traditional": "元亨，利貞，无咎。", "simplified": "元亨，利贞，无咎。" })
+    );
     assert_eq!(classic["lines"].as_array().unwrap().len(), 6);
     assert_eq!(classic["lines"][3]["simplified"], "随有获，贞凶。有孚在道，以明，何咎？");
     let main = &classic["reading"]["texts"][0];
-    assert_eq!((&main["label"], &main["text"]["simplified"]), (&json!("上六"), &json!("拘系之，乃从维之，王用亨于西山。")));
+    assert_eq!(
+        (&main["label"], &main["text"]["simplified"]),
+        (&json!("上六"), &json!("拘系之，乃从维之，王用亨于西山。"))
+    );
     assert!(main["plain"].as_str().unwrap().starts_with("用绳系住"), "{main}");
     let english = server
         .get(&format!("/api/v1/sessions/{}", session["id"].as_str().unwrap()))
@@ -194,15 +209,14 @@ fn interpretations_of_known_lines_have_chart_and_texts() {
         response.json()
     };
     let data = json!({ "lines": digits("788976") });
-    let timed = ask(&json!({ "question": "?", "divinationData": data, "castAt": BEFORE_MIDNIGHT, "timeZone": "Asia/Shanghai" }));
+    let timed = ask(
+        &json!({ "question": "?", "divinationData": data, "castAt": BEFORE_MIDNIGHT, "timeZone": "Asia/Shanghai" }),
+    );
     let session = cast(&server, &user, "788976", BEFORE_MIDNIGHT);
     assert_eq!((&timed["chart"], &timed["classic"]), (&session["chart"], &session["classic"]));
 
     let timeless = ask(&json!({ "question": "?", "divinationData": data }));
-    assert_eq!(
-        (&timeless["chart"]["moment"], &timeless["chart"]["momentMissing"]),
-        (&Value::Null, &json!("unknown"))
-    );
+    assert_eq!((&timeless["chart"]["moment"], &timeless["chart"]["momentMissing"]), (&Value::Null, &json!("unknown")));
     assert_eq!(timeless["chart"]["palace"]["trigram"], "震");
     let line = timeless["chart"]["lines"][0].as_object().unwrap();
     assert!(!line.contains_key("spirit") && !line.contains_key("strength"), "{line:?}");
@@ -221,8 +235,13 @@ fn interpretations_of_known_lines_have_chart_and_texts() {
 fn streams_end_with_chart_and_texts() {
     let (server, user) = fixture();
     let body = json!({ "question": "?", "divinationData": { "lines": digits("788976") }, "castAt": BEFORE_MIDNIGHT });
-    let stream =
-        server.post("/divination/enhanced").by(&user).header("accept", "text/event-stream").json(&body).send().expect(200);
+    let stream = server
+        .post("/divination/enhanced")
+        .by(&user)
+        .header("accept", "text/event-stream")
+        .json(&body)
+        .send()
+        .expect(200);
     let text = stream.text();
     let done = text.split("\n\n").find(|event| event.contains("event: done")).unwrap_or_else(|| panic!("{text}"));
     let data = done.lines().find_map(|line| line.strip_prefix("data:")).unwrap();
@@ -246,7 +265,8 @@ fn the_documented_session_is_a_real_one() {
             assert_eq!(example[member], session[member], "{member}");
         }
     }
-    let whole = server.get(&format!("/api/v1/sessions/{}", session["id"].as_str().unwrap())).by(&user).send().expect(200);
+    let whole =
+        server.get(&format!("/api/v1/sessions/{}", session["id"].as_str().unwrap())).by(&user).send().expect(200);
     document.expect_described(operation, &whole);
 }
 
@@ -285,7 +305,8 @@ fn interpretations_of_different_castings_share_no_sentence_about_them() {
     let (server, user) = fixture();
     let sentences = |lines: &str| {
         let text = interpret(&server, &user, &cast(&server, &user, lines, BEFORE_MIDNIGHT), "zh");
-        let about = text.split("\n\n").filter(|paragraph| !paragraph.contains("离线规则")).collect::<Vec<_>>().join("\n");
+        let about =
+            text.split("\n\n").filter(|paragraph| !paragraph.contains("离线规则")).collect::<Vec<_>>().join("\n");
         about.split(['。', '\n']).filter(|it| it.chars().count() > 12).map(ToOwned::to_owned).collect::<Vec<_>>()
     };
     // The moment is the same; everything else differs.

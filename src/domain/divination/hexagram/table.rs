@@ -6,9 +6,7 @@
 /// Splits a tab-separated table with a heading row into exactly `ROWS` rows of `COLUMNS` cells.
 ///
 /// Any other shape and any empty cell is a compile error in a constant.
-pub const fn cells<const ROWS: usize, const COLUMNS: usize>(
-    table: &'static str,
-) -> [[&'static str; COLUMNS]; ROWS] {
+pub const fn cells<const ROWS: usize, const COLUMNS: usize>(table: &'static str) -> [[&'static str; COLUMNS]; ROWS] {
     let bytes = table.as_bytes();
     let mut cells = [[""; COLUMNS]; ROWS];
     let mut start = heading_length(bytes);

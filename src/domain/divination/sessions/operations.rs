@@ -12,7 +12,7 @@ use crate::{
     domain::{
         Each,
         divination::{
-            chart::DayStart,
+            chart::{CastTime, DayStart},
             hexagram::{Cast, Hexagram, Lines},
         },
         moderation::{self, Moderation, ScreenedField},
@@ -73,7 +73,15 @@ pub fn cast(
     if let Some(refusal) = moderation::check_fields(moderation, user, &fields) {
         return refusal.record(core);
     }
-    let new = match random_hex::<16>().and_then(|id| Ok((id, draft.casting.lines()?))) {
+    // A casting by time is cast before it is stored, so its time is fixed here.
+    let cast_at = draft.cast_at.or_else(|| draft.casting.needs_time().then(|| core.clock.now()));
+    let draft = SessionDraft { cast_at, ..draft };
+    let time = CastTime {
+        at: cast_at.unwrap_or_else(|| core.clock.now()),
+        zone: draft.time_zone.clone(),
+        day_start: draft.day_start,
+    };
+    let new = match random_hex::<16>().and_then(|id| Ok((id, draft.casting.lines(&time)?))) {
         Ok(new) => new,
         Err(error) => return Pending::ready(Err(error)),
     };
@@ -136,6 +144,7 @@ fn to_json_in(tx: &Read<'_>, session: &Session) -> Result<Value> {
         "question": session.question,
         "questionType": session.question_type,
         "method": session.method.name(),
+        "numbers": session.numbers,
         "lines": session.cast.lines().values(),
         "primaryHexagram": session.cast.primary().number(),
         "relatingHexagram": session.cast.relating().map(Hexagram::number),
@@ -165,6 +174,7 @@ fn cast_in(
         question: draft.question.clone(),
         question_type: draft.question_type.clone(),
         method: draft.casting.method(),
+        numbers: draft.casting.numbers().to_vec(),
         cast: Cast::from_lines(lines),
         cast_at: draft.cast_at.unwrap_or(tx.now),
         time_zone: draft.time_zone.to_string(),

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::casting::Method;
+use super::casting::{self, Method};
 use crate::{
     domain::{
         divination::{
-            chart::{CastTime, DayStart},
+            chart::{CastTime, DayStart, PlumBlossom},
             hexagram::{Cast, Lines},
             interpretation,
         },
@@ -22,7 +22,7 @@ macro_rules! select_sessions {
     ($rest:literal) => {
         concat!(
             "select id, user_id, sequence, question, question_type, method, lines, cast_at, time_zone, points_spent, \
-             idempotency_key, created_at, trace_id, model, duration_ms, interpreted_at, day_start from sessions ",
+             idempotency_key, created_at, trace_id, model, duration_ms, interpreted_at, day_start, numbers from sessions ",
             $rest
         )
     };
@@ -41,6 +41,8 @@ pub struct Session {
     pub question: String,
     pub question_type: Option<String>,
     pub method: Method,
+    /// The numbers of a casting by numbers.
+    pub numbers: Vec<u32>,
     pub cast: Cast,
     /// The time of the casting, as reported by the user.
     pub cast_at: Timestamp,
@@ -61,6 +63,11 @@ impl Session {
         let zone = self.time_zone.parse().ok()?;
         Some(CastTime { at: self.cast_at, zone, day_start: self.day_start })
     }
+
+    /// Returns the derivation of a casting by time or by numbers.
+    pub fn derivation(&self) -> Option<PlumBlossom> {
+        casting::derivation(self.method, &self.numbers, self.cast_time().as_ref())
+    }
 }
 
 /// The facts about an interpretation that are stored with the session.
@@ -80,8 +87,8 @@ pub(super) fn next_sequence_in(tx: &Read<'_>, user: UserId) -> Result<i64> {
 pub(super) fn insert_in(tx: &Write<'_>, session: &Session) -> Result<()> {
     tx.execute(
         "insert into sessions (id, user_id, sequence, question, question_type, method, lines, cast_at, time_zone, \
-         day_start, points_spent, idempotency_key, created_at) \
-         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+         day_start, points_spent, idempotency_key, created_at, numbers) \
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
         (
             &session.id,
             session.user.0,
@@ -96,9 +103,20 @@ pub(super) fn insert_in(tx: &Write<'_>, session: &Session) -> Result<()> {
             session.points_spent,
             &session.idempotency_key,
             session.created_at.0,
+            (!session.numbers.is_empty()).then(|| written(&session.numbers)),
         ),
     )
     .map(drop)
+}
+
+/// Writes numbers with commas between them.
+fn written(numbers: &[u32]) -> String {
+    numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+}
+
+/// Reads what [`written`] wrote.
+fn numbers_of(written: &str) -> rusqlite::Result<Vec<u32>> {
+    written.split(',').map(|number| number.parse().map_err(|_| rusqlite::Error::InvalidQuery)).collect()
 }
 
 pub(super) fn find_in(tx: &Read<'_>, user: UserId, id: &str) -> Result<Session> {
@@ -174,6 +192,7 @@ pub(super) fn delete_in(tx: &Write<'_>, session: &Session) -> Result<()> {
 fn session_of(row: &Row<'_>) -> rusqlite::Result<Session> {
     let lines: Lines = row.get_ref(6)?.as_str()?.parse().map_err(|_| rusqlite::Error::InvalidQuery)?;
     let trace_id: Option<String> = row.get(12)?;
+    let numbers: Option<String> = row.get(17)?;
     let interpretation = match trace_id {
         None => None,
         Some(trace_id) => Some(SessionInterpretation {
@@ -190,6 +209,7 @@ fn session_of(row: &Row<'_>) -> rusqlite::Result<Session> {
         question: row.get(3)?,
         question_type: row.get(4)?,
         method: row.get_parsed(5, Method::from_name)?,
+        numbers: numbers.as_deref().map(numbers_of).transpose()?.unwrap_or_default(),
         cast: Cast::from_lines(lines),
         cast_at: Timestamp(row.get(7)?),
         time_zone: row.get(8)?,

@@ -2,8 +2,8 @@
 
 use super::topic::{self, Topic};
 use super::{
-    BecomesFacts, ChartFacts, ClassicFacts, ClassicText, HexagramDescription, HexagramFacts, LineFacts, NatureFacts, Reading,
-    StateFacts, Weight, quoted,
+    BecomesFacts, ChartFacts, ClassicFacts, ClassicText, HexagramDescription, HexagramFacts, LineFacts, NatureFacts,
+    Reading, StateFacts, Weight, quoted,
 };
 
 /// Returns the whole text, one paragraph per item.
@@ -90,6 +90,8 @@ fn method(name: &str) -> Option<&'static str> {
         "three_coins" => Some("以三枚铜钱摇成"),
         "yarrow_stalks" => Some("以蓍草揲成"),
         "manual" => Some("由你自己起得"),
+        "time" => Some("按时间以梅花易数起得"),
+        "numbers" => Some("按所报的数以梅花易数起得"),
         _ => None,
     }
 }
@@ -178,12 +180,7 @@ fn movement(line: &LineFacts, becomes: &BecomesFacts) -> String {
         Some(_) => "，且化退神，势头渐消",
         None => "",
     };
-    format!(
-        "{}{}动，化{}：{effect}{progress}。",
-        position(line.position),
-        nature(line.nature),
-        nature(becomes.nature)
-    )
+    format!("{}{}动，化{}：{effect}{progress}。", position(line.position), nature(line.nature), nature(becomes.nature))
 }
 
 fn position(position: u8) -> &'static str {

@@ -2,8 +2,8 @@
 
 use super::topic::{self, Topic};
 use super::{
-    BecomesFacts, ChartFacts, ClassicFacts, ClassicText, HexagramDescription, HexagramFacts, LineFacts, NatureFacts, Reading,
-    StateFacts, TrigramDescription, Weight, quoted,
+    BecomesFacts, ChartFacts, ClassicFacts, ClassicText, HexagramDescription, HexagramFacts, LineFacts, NatureFacts,
+    Reading, StateFacts, TrigramDescription, Weight, quoted,
 };
 
 /// Returns the whole text, one paragraph per item.
@@ -102,6 +102,8 @@ fn method(name: &str) -> Option<&'static str> {
         "three_coins" => Some("with three coins"),
         "yarrow_stalks" => Some("with yarrow stalks"),
         "manual" => Some("by your own hand"),
+        "time" => Some("from its time by the plum blossom method"),
+        "numbers" => Some("from your numbers by the plum blossom method"),
         _ => None,
     }
 }
@@ -246,11 +248,7 @@ fn sides(reading: &Reading, primary: &HexagramDescription) -> String {
     };
     format!(
         "{subject}, the {} of {} below is like your own state, and the {} of {} above like {other}. Together: {}",
-        primary.lower.attribute,
-        primary.lower.image,
-        primary.upper.attribute,
-        primary.upper.image,
-        primary.counsel,
+        primary.lower.attribute, primary.lower.image, primary.upper.attribute, primary.upper.image, primary.counsel,
     )
 }
 

@@ -61,10 +61,10 @@ fn verse(is_main: bool) -> ClassicText {
 
 fn chart() -> ChartFacts {
     let nature = |kin, branch, element| NatureFacts { kin, branch, element };
-    let state = |strength, is_void, day_effect| {
-        Some(StateFacts { strength, is_void, is_month_broken: false, day_effect })
-    };
-    let line = |position, nature, role, state| LineFacts { position, nature, role, state, clash_effect: None, becomes: None };
+    let state =
+        |strength, is_void, day_effect| Some(StateFacts { strength, is_void, is_month_broken: false, day_effect });
+    let line =
+        |position, nature, role, state| LineFacts { position, nature, role, state, clash_effect: None, becomes: None };
     let becomes = BecomesFacts { nature: nature("官鬼", "未", "earth"), relation: "回头克", progress: None };
     ChartFacts {
         moment: Some(MomentFacts {
@@ -74,7 +74,10 @@ fn chart() -> ChartFacts {
         }),
         palace: "坎",
         lines: vec![
-            LineFacts { becomes: Some(becomes), ..line(1, nature("兄弟", "子", "water"), None, state("死", false, "泄")) },
+            LineFacts {
+                becomes: Some(becomes),
+                ..line(1, nature("兄弟", "子", "water"), None, state("死", false, "泄"))
+            },
             line(2, nature("子孙", "寅", "wood"), Some("世"), state("囚", false, "扶")),
             line(5, nature("官鬼", "戌", "earth"), Some("应"), state("旺", true, "克")),
         ],
@@ -141,7 +144,10 @@ fn every_rule_has_its_words_and_marks_the_main_text() {
             reading.classic = Some(ClassicFacts { rule, texts: vec![verse(true), verse(false)] });
         };
         let (in_chinese, in_english) = (text(change, Locale::Chinese), text(change, Locale::English));
-        assert!(in_chinese.contains(chinese) && in_chinese.contains("（主）") && in_chinese.contains("（辅）"), "{in_chinese}");
+        assert!(
+            in_chinese.contains(chinese) && in_chinese.contains("（主）") && in_chinese.contains("（辅）"),
+            "{in_chinese}"
+        );
         assert!(in_english.contains(english) && in_english.matches("(main)").count() == 1, "{in_english}");
     }
     let judgement = |reading: &mut Reading| {
@@ -149,7 +155,10 @@ fn every_rule_has_its_words_and_marks_the_main_text() {
         reading.classic = Some(ClassicFacts { rule: Some("six_changing"), texts: vec![text] });
     };
     assert!(text(judgement, Locale::Chinese).contains("读变卦的卦辞：\n屯·卦辞「磐桓"));
-    assert!(text(judgement, Locale::English).contains("relating hexagram is read:\n- 3, Difficulty at the Beginning, judgement"));
+    assert!(
+        text(judgement, Locale::English)
+            .contains("relating hexagram is read:\n- 3, Difficulty at the Beginning, judgement")
+    );
 }
 
 #[test]
