@@ -197,11 +197,13 @@ fn enumerations_list_their_values() {
         ("PaymentOrder", "status", 6),
         ("PaymentStatus", "status", 7),
         ("AdminRefund", "state", 3),
-        ("Session", "method", 3),
+        ("Session", "method", 5),
         ("InterpretationRecord", "status", 5),
         ("ShownViolation", "contentType", 4),
         ("PointEntry", "kind", 11),
         ("Preferences", "locale", 2),
+        ("Preferences", "dayStart", 2),
+        ("TextSelection", "rule", 7),
         ("Readiness", "ledger", 3),
     ] {
         assert_eq!(words(component, member), count, "{component} {member}");

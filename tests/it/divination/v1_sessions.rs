@@ -565,7 +565,10 @@ fn a_snapshot_shares_no_value_with_remaining_rows() {
     let other = server.sign_in(OTHER);
     give(&server, OTHER, 100);
     // Remaining: other sessions of this and another user, and records of the old API.
-    let stays = created(&server, &user, &manual("788976"));
+    let mut stays = manual("788976");
+    // Interpretations name the day of their casting, which those of other days do not share.
+    stays["castAt"] = json!("2026-01-03T03:04:05.678Z");
+    let stays = created(&server, &user, &stays);
     interpret(&server, &user, &stays).send().expect(200);
     created(&server, &other, &manual("777888"));
     let ask = json!({ "question": "何时启程？", "divinationData": { "lines": [7, 8, 8, 8, 7, 6] } });
