@@ -89,7 +89,7 @@ fn page_of(sources: &Metrics) -> Result<String> {
         add_ledger(&mut page, &condition);
         add_backups(&mut page, &condition);
         page.gauge("yarrow_codes_budget_spent", "Codes sent in the last 24 hours").whole(&[], condition.codes_sent);
-        page.gauge("yarrow_payments_in_review", "Orders that a person must look at")
+        page.gauge("yarrow_payments_in_review", "Orders in review")
             .whole(&[], u64::try_from(condition.payments_in_review).unwrap_or(0));
     }
     page.into_text()
@@ -97,14 +97,15 @@ fn page_of(sources: &Metrics) -> Result<String> {
 
 fn add_requests(page: &mut Page, requests: &RequestMetrics) {
     let counted = requests.counts();
-    let mut samples = page.counter("yarrow_requests", "Requests that were answered");
+    let mut samples = page.counter("yarrow_requests", "Requests served");
     for row in &counted {
         for (status, count) in &row.statuses {
             let status = if *status == 0 { "other".to_owned() } else { status.to_string() };
             samples = samples.whole(&[("method", row.method), ("route", row.route), ("status", &status)], *count);
         }
     }
-    let mut samples = page.histogram("yarrow_request_duration_seconds", "Time from a request's head to its answer's");
+    let mut samples = page
+        .histogram("yarrow_request_duration_seconds", "Time from the head of a request to the head of its response");
     for row in &counted {
         let labels = [("method", row.method), ("route", row.route)];
         samples = samples.buckets(&labels, &requests::BOUNDS, &row.buckets, row.sum_microseconds, 1e6);
@@ -113,15 +114,13 @@ fn add_requests(page: &mut Page, requests: &RequestMetrics) {
 
 fn add_store(page: &mut Page, app: &App) {
     let (pressure, writer) = (app.store.writer_load(), app.store.writer_metrics());
-    page.gauge("yarrow_writer_queue", "Changes that wait for the disk").whole(&[], pressure.queued);
-    page.gauge("yarrow_writer_queue_capacity", "Changes that may wait for the disk")
-        .whole(&[], pressure.capacity as u64);
-    page.histogram("yarrow_writer_batch_operations", "Changes that were committed together")
-        .sizes(&[], &writer.operations.get());
-    page.histogram("yarrow_writer_batch_seconds", "Time for making changes together and syncing them")
+    page.gauge("yarrow_writer_queue", "Queued writes").whole(&[], pressure.queued);
+    page.gauge("yarrow_writer_queue_capacity", "Maximum number of queued writes").whole(&[], pressure.capacity as u64);
+    page.histogram("yarrow_writer_batch_operations", "Writes per commit").sizes(&[], &writer.operations.get());
+    page.histogram("yarrow_writer_batch_seconds", "Duration of a commit, including its sync")
         .seconds(&[], &writer.durations.get());
     page.counter("yarrow_writer_failed_commits", "Commits that failed").whole(&[], writer.failures.get());
-    page.counter("yarrow_database_damage_met", "Reads and changes that met damage")
+    page.counter("yarrow_database_damage_met", "Reads and writes that found damage")
         .whole(&[], app.store.damage_errors());
     page.gauge("yarrow_wal_bytes", "Size of the write-ahead log").whole(&[], pressure.log_bytes);
 }
@@ -144,15 +143,15 @@ fn add_network_log(page: &mut Page, log: &NetworkLog) {
 
 fn add_files(page: &mut Page, condition: &HealthSnapshot) {
     page.gauge("yarrow_database_bytes", "Size of the database file").whole(&[], condition.database_bytes);
-    page.gauge("yarrow_database_checked_timestamp_seconds", "When the file was last looked through; 0 for never")
+    page.gauge("yarrow_database_checked_timestamp_seconds", "Time of the last integrity check; 0 if none")
         .real(&[], seconds(condition.integrity.last.as_ref().map(IntegrityCheck::at)));
-    page.gauge("yarrow_disk_free_bytes", "What is free on the disk of the data directory")
+    page.gauge("yarrow_disk_free_bytes", "Free space on the disk of the data directory")
         .whole(&[], condition.disk_free);
 }
 
 fn add_providers(page: &mut Page, app: &App) {
     let breakers = &app.health.breakers;
-    let mut samples = page.counter("yarrow_provider_calls", "Calls to providers by what came of them");
+    let mut samples = page.counter("yarrow_provider_calls", "Calls to providers by outcome");
     for breaker in breakers {
         let (tally, provider) = (breaker.metrics(), breaker.provider());
         for (outcome, count) in [
@@ -165,11 +164,11 @@ fn add_providers(page: &mut Page, app: &App) {
             samples = samples.whole(&[("provider", provider), ("outcome", outcome)], count);
         }
     }
-    let mut samples = page.histogram("yarrow_provider_call_seconds", "Time for calls to providers");
+    let mut samples = page.histogram("yarrow_provider_call_seconds", "Duration of calls to providers");
     for breaker in breakers {
         samples = samples.seconds(&[("provider", breaker.provider())], &breaker.metrics().durations.get());
     }
-    let mut samples = page.gauge("yarrow_provider_breaker_open", "1 while calls to a provider are not made");
+    let mut samples = page.gauge("yarrow_provider_breaker_open", "1 while the circuit breaker of a provider is open");
     for breaker in breakers {
         samples = samples.whole(&[("provider", breaker.provider())], u64::from(breaker.is_open()));
     }
@@ -177,8 +176,8 @@ fn add_providers(page: &mut Page, app: &App) {
 
 fn add_codes(page: &mut Page, app: &App) {
     let tally = &app.code_sender.metrics;
-    page.counter("yarrow_codes_sent", "Verification codes that a provider took").whole(&[], tally.sent.get());
-    page.counter("yarrow_codes_verified", "Verification codes that were proved").whole(&[], tally.verified.get());
+    page.counter("yarrow_codes_sent", "Verification codes accepted by a provider").whole(&[], tally.sent.get());
+    page.counter("yarrow_codes_verified", "Verification codes entered correctly").whole(&[], tally.verified.get());
     page.counter("yarrow_codes_rejected", "Wrong, expired and used codes").whole(&[], tally.rejected.get());
     page.gauge("yarrow_codes_budget", "Codes that may be sent in 24 hours")
         .whole(&[], u64::from(app.config.auth.sends_per_day));
@@ -187,16 +186,16 @@ fn add_codes(page: &mut Page, app: &App) {
 /// Adds nothing if no certificate is served.
 fn add_certificate(page: &mut Page, app: &App) {
     if let Some(validity) = app.health.certificate_validity() {
-        page.gauge("yarrow_certificate_expiry_timestamp_seconds", "When the certificate that is shown ends")
+        page.gauge("yarrow_certificate_expiry_timestamp_seconds", "Expiry of the served certificate")
             .real(&[], seconds(Some(validity.until)));
     }
 }
 
 fn add_ledger(page: &mut Page, condition: &HealthSnapshot) {
     let last = condition.ledger.as_ref();
-    page.gauge("yarrow_ledger_verified_timestamp_seconds", "When the ledger was last verified; 0 for never")
+    page.gauge("yarrow_ledger_verified_timestamp_seconds", "Time of the last ledger verification; 0 if none")
         .real(&[], seconds(last.map(|verification| verification.at())));
-    page.gauge("yarrow_ledger_discrepancies", "What the last verification found")
+    page.gauge("yarrow_ledger_discrepancies", "Discrepancies found by the last verification")
         .whole(&[], last.map_or(0, |verification| verification.discrepancies));
     let suspended = u64::try_from(condition.accounts_suspended).unwrap_or(0);
     let verified = last.map_or(0, |verification| verification.accounts);
@@ -207,22 +206,25 @@ fn add_ledger(page: &mut Page, condition: &HealthSnapshot) {
 
 fn add_backups(page: &mut Page, condition: &HealthSnapshot) {
     let (last, failure) = (condition.backups.last.as_ref(), condition.backups.failure.as_ref());
-    page.gauge("yarrow_backup_timestamp_seconds", "When the last backup was made; 0 for never")
+    page.gauge("yarrow_backup_timestamp_seconds", "Time of the last backup; 0 if none")
         .real(&[], seconds(last.map(LastBackup::at)));
     page.gauge("yarrow_backup_bytes", "Size of the last backup").whole(&[], last.map_or(0, |backup| backup.bytes));
-    page.gauge("yarrow_backup_duration_seconds", "Time that the last backup took")
+    page.gauge("yarrow_backup_duration_seconds", "Duration of the last backup")
         .real(&[], last.map_or(0.0, |backup| real(backup.took_ms) / 1000.0));
     page.gauge("yarrow_backup_sound", "0 when the last backup was found inconsistent")
         .whole(&[], u64::from(last.is_none_or(|backup| backup.is_sound)));
-    page.gauge("yarrow_backup_uploaded_timestamp_seconds", "When a backup was last uploaded; 0 for never")
+    page.gauge("yarrow_backup_uploaded_timestamp_seconds", "Time of the last upload of a backup; 0 if none")
         .real(&[], seconds(condition.offsite.last.as_ref().map(LastBackup::at)));
     page.gauge(
         "yarrow_backup_upload_failed_timestamp_seconds",
-        "When an upload failed since the last one; 0 if none did",
+        "Time of a failed upload since the last successful one; 0 if none",
     )
     .real(&[], seconds(condition.offsite.failure.as_ref().map(BackupFailure::at)));
-    page.gauge("yarrow_backup_failed_timestamp_seconds", "When a backup failed since the last one; 0 if none did")
-        .real(&[], seconds(failure.map(BackupFailure::at)));
+    page.gauge(
+        "yarrow_backup_failed_timestamp_seconds",
+        "Time of a failed backup since the last successful one; 0 if none",
+    )
+    .real(&[], seconds(failure.map(BackupFailure::at)));
 }
 
 fn seconds(at: Option<Timestamp>) -> f64 {
