@@ -9,17 +9,31 @@ import time
 from http import HTTPStatus
 
 from yarrow_client import AuthenticatedClient, Client, models
-from yarrow_client.api.account import (
+from yarrow_client.api.divination import (
+    delete_api_v1_sessions_id,
+    get_api_v1_sessions,
+    get_api_v1_sessions_id,
+    get_divination_history_count_phone_number,
+    get_divination_records_trace_trace_id,
+    post_api_v1_sessions,
+    post_api_v1_sessions_id_interpretation,
+    post_divination_enhanced,
+    post_divination_history_delete,
+    post_divination_history_get,
+    post_divination_history_save,
+    post_llm_chat,
+)
+from yarrow_client.api.identity import (
     delete_api_v1_account,
+    delete_api_v1_auth_tokens_id,
     get_api_v1_account,
     get_api_v1_account_export,
-    patch_api_v1_account,
-    post_api_v1_account_address,
-)
-from yarrow_client.api.admin import post_admin_notifications, post_admin_releases
-from yarrow_client.api.auth import (
-    delete_api_v1_auth_tokens_id,
     get_api_v1_auth_tokens,
+    get_api_v1_preferences,
+    get_user_profile,
+    patch_api_v1_account,
+    patch_api_v1_preferences,
+    post_api_v1_account_address,
     post_api_v1_auth_login,
     post_api_v1_auth_logout,
     post_api_v1_auth_refresh,
@@ -29,38 +43,34 @@ from yarrow_client.api.auth import (
     post_auth_refresh_token,
     post_auth_send_code,
     post_auth_validate_token,
+    put_user_nickname,
+    put_user_profile,
 )
-from yarrow_client.api.coin import get_coin_balance, get_coin_balance_phone, post_coin_consume, post_coin_increase_phone
-from yarrow_client.api.divination import get_divination_records_trace_trace_id, post_divination_enhanced
-from yarrow_client.api.divination_history import (
-    get_divination_history_count_phone_number,
-    post_divination_history_delete,
-    post_divination_history_get,
-    post_divination_history_save,
-)
-from yarrow_client.api.feedback import post_feedback
-from yarrow_client.api.invite import get_api_v1_invite, post_api_v1_invite_redeem
-from yarrow_client.api.llm import post_llm_chat
-from yarrow_client.api.notifications import (
+from yarrow_client.api.messaging import (
     get_api_v1_notifications,
     get_api_v1_notifications_unread_count,
     get_notifications_all,
     get_notifications_latest,
+    get_version_latest,
     patch_api_v1_notifications_id_read,
     patch_api_v1_notifications_mark_all_read,
+    post_admin_notifications,
+    post_admin_releases,
+    post_feedback,
+    post_version_check,
 )
-from yarrow_client.api.payment import get_payment_gateway_order, post_payment_update_balance
-from yarrow_client.api.points import get_api_v1_points, get_api_v1_points_ledger
-from yarrow_client.api.preferences import get_api_v1_preferences, patch_api_v1_preferences
-from yarrow_client.api.sessions import (
-    delete_api_v1_sessions_id,
-    get_api_v1_sessions,
-    get_api_v1_sessions_id,
-    post_api_v1_sessions,
-    post_api_v1_sessions_id_interpretation,
+from yarrow_client.api.money import (
+    get_api_v1_invite,
+    get_api_v1_points,
+    get_api_v1_points_ledger,
+    get_coin_balance,
+    get_coin_balance_phone,
+    get_payment_gateway_order,
+    post_api_v1_invite_redeem,
+    post_coin_consume,
+    post_coin_increase_phone,
+    post_payment_update_balance,
 )
-from yarrow_client.api.user import get_user_profile, put_user_nickname, put_user_profile
-from yarrow_client.api.version import get_version_latest, post_version_check
 
 EMAIL = "li.ming@example.com"
 PHONE = "13800138000"
@@ -158,7 +168,7 @@ def current_generation(service):
     assert changed == done(get_api_v1_preferences, models.Preferences, client=client)
     assert changed.locale == "en" and changed.notifications.promotion is False, changed
     body = models.PostFeedbackBody(content="很好")
-    done(post_feedback, models.FeedbackReceived, client=client, body=body, status=HTTPStatus.CREATED)
+    done(post_feedback, models.FeedbackReceived, client=client, body=body)
     body = models.PatchApiV1AccountBody(nickname="青山", birthday="1990-05-17")
     assert done(patch_api_v1_account, models.Account, client=client, body=body).nickname == "青山"
     add_phone(service, client)
@@ -299,7 +309,7 @@ def history(client, phone):
     body = models.PostDivinationHistorySaveBody.from_dict(
         {"localRecordId": "r-1", "question": "?", "questionType": "career", "jsonData": {"lines": [7, 8]}, "timestamp": 1}
     )
-    done(post_divination_history_save, models.HistoryRecord, client=client, body=body, status=HTTPStatus.CREATED)
+    done(post_divination_history_save, models.HistoryRecord, client=client, body=body)
     done(post_divination_history_save, models.HistoryRecord, client=client, body=body)
     body = models.PostDivinationHistoryGetBody(phone_number=phone)
     listed = done(post_divination_history_get, models.HistoryRecordList, client=client, body=body)

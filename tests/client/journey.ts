@@ -47,8 +47,10 @@ expect(history.data?.total === 1 && history.data.items[0]?.localRecordId === "1"
 const interpreted = await client.POST("/divination/enhanced", {
   body: { question: "今年换工作合适吗？", divinationData: record.jsonData },
 });
-expect(interpreted.data?.provider === "builtin", interpreted);
-const { traceId } = interpreted.data;
+// The other type of the response is a stream of events.
+const interpretation = interpreted.data as components["schemas"]["Interpretation"];
+expect(interpretation.provider === "builtin", interpreted);
+const { traceId } = interpretation;
 const traced = await client.GET("/divination/records/trace/{traceId}", { params: { path: { traceId } } });
 const status: components["schemas"]["InterpretationRecord"]["status"] | undefined = traced.data?.status;
 expect(status === "succeeded", traced);

@@ -19,7 +19,7 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult
 from journey import WAIT_SECONDS, Service, done
 from yarrow_client import models
-from yarrow_client.api.auth import post_api_v1_auth_login, post_api_v1_auth_send_code
+from yarrow_client.api.identity import post_api_v1_auth_login, post_api_v1_auth_send_code
 
 USER, PASSWORD = "yarrow", "the-password-of-the-mailbox"
 SUBJECTS = {"zh": "验证码", "en": "code"}
