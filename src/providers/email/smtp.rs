@@ -140,29 +140,32 @@ impl Smtp {
     }
 
     fn greet(&self, connection: &mut Connection) -> Result<Extensions, Failure> {
-        let reply = before_recipient(connection.command(&format!("EHLO {}", self.from.email.domain())), 2)?;
-        Ok(Extensions::read(&reply))
+        let domain = self.from.email.domain();
+        let outcome = connection.command(&format!("EHLO {domain}"));
+        // Servers from before extensions, RFC 5321 section 3.2.
+        if matches!(outcome, Ok(SmtpReply { code: 500 | 502, .. })) {
+            before_recipient(connection.command(&format!("HELO {domain}")), 2)?;
+            return Ok(Extensions::default());
+        }
+        Ok(Extensions::read(&before_recipient(outcome, 2)?))
     }
 
     fn authenticate(&self, connection: &mut Connection, extensions: Extensions) -> Result<(), Failure> {
         let Some((name, password)) = &self.credentials else { return Ok(()) };
         let password = password.expose_secret();
-        let (command, answers) = if extensions.auth_plain {
+        let plain = || {
             let credentials = STANDARD.encode(format!("\0{name}\0{password}"));
             // A server that ignores the credentials in the command asks for them.
-            (format!("AUTH PLAIN {credentials}"), vec![credentials])
-        } else if extensions.auth_login {
-            // The prompts have no standard form, but everybody asks for the name first.
-            ("AUTH LOGIN".to_owned(), vec![STANDARD.encode(name), STANDARD.encode(password)])
-        } else {
-            return Err(Failure::new(FailureKind::Misconfigured, NAME, "no_auth_mechanism"));
+            exchange(connection, &format!("AUTH PLAIN {credentials}"), &[&credentials])
         };
-        let mut answers = answers.into_iter();
-        let mut outcome = connection.command(&command);
-        while let Ok(SmtpReply { code: 334, .. }) = &outcome {
-            let Some(answer) = answers.next() else { break };
-            outcome = connection.command(&answer);
+        let mut outcome = extensions.auth_plain.then(plain);
+        // Some servers offer a mechanism that they do not have.
+        if extensions.auth_login && matches!(outcome, None | Some(Ok(SmtpReply { code: 504, .. }))) {
+            // The prompts have no standard form, but everybody asks for the name first.
+            let answers = [STANDARD.encode(name), STANDARD.encode(password)];
+            outcome = Some(exchange(connection, "AUTH LOGIN", &[&answers[0], &answers[1]]));
         }
+        let outcome = outcome.ok_or_else(|| Failure::new(FailureKind::Misconfigured, NAME, "no_auth_mechanism"))?;
         // Some servers repeat what they were sent.
         before_recipient(outcome, 2).map(drop).map_err(|failure| Failure { words: None, ..failure })
     }
@@ -172,6 +175,17 @@ impl Smtp {
         connection.shorten_deadline(Instant::now() + QUIT_TIMEOUT);
         drop(connection.command("QUIT"));
     }
+}
+
+/// Sends a command, and the next answer as long as the server asks for one.
+fn exchange(connection: &mut Connection, command: &str, answers: &[&str]) -> Result<SmtpReply, ConnectionError> {
+    let mut answers = answers.iter();
+    let mut outcome = connection.command(command);
+    while let Ok(SmtpReply { code: 334, .. }) = &outcome {
+        let Some(answer) = answers.next() else { break };
+        outcome = connection.command(answer);
+    }
+    outcome
 }
 
 /// The relevant SMTP extensions.

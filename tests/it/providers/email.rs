@@ -215,6 +215,20 @@ fn the_time_limit_counts_for_the_whole_dialogue() {
 }
 
 #[test]
+fn falls_back_to_what_a_server_really_knows() {
+    let server = FakeSmtpServer::offering(Offer { dialect: Dialect::NoExtensions, ..Offer::default() });
+    send(settings(&server, Encryption::None)).unwrap();
+    assert_eq!((server.mails().len(), server.mails()[0].hello.as_str()), (1, "yarrow.example"));
+    let failure = send(with_password(settings(&server, Encryption::None), "open sesame")).unwrap_err();
+    assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Misconfigured, "no_auth_mechanism"));
+    let server = FakeSmtpServer::offering(Offer { auth: AUTH, dialect: Dialect::NoPlain, ..Offer::default() });
+    send(with_password(settings(&server, Encryption::None), "open sesame")).unwrap();
+    assert_eq!(server.mails().len(), 1);
+    let failure = send(with_password(settings(&server, Encryption::None), "wrong")).unwrap_err();
+    assert_eq!(failure.code, "smtp_535");
+}
+
+#[test]
 fn a_reply_counts_by_its_digits() {
     for dialect in [Dialect::Gbk, Dialect::Bare, Dialect::LowerCase, Dialect::OddPrompts, Dialect::AsksAgain] {
         for mechanisms in ["PLAIN", "LOGIN"] {

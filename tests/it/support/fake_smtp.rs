@@ -119,6 +119,10 @@ pub enum Dialect {
     AsksAgain,
     /// A line follows the reply to STARTTLS at once, as if it had been sent under TLS.
     InjectsBeforeTls,
+    /// Knows HELO only.
+    NoExtensions,
+    /// Offers AUTH PLAIN, but rejects it with 504.
+    NoPlain,
 }
 
 /// The capabilities of the server.
@@ -243,6 +247,11 @@ impl Conversation {
             let line = self.line()?;
             let (verb, rest) = line.split_once(' ').unwrap_or((&line, ""));
             match verb.to_uppercase().as_str() {
+                "EHLO" if self.offer.dialect == Dialect::NoExtensions => self.say("502 what?")?,
+                "HELO" => {
+                    rest.clone_into(&mut self.message.hello);
+                    self.say("250 localhost")?;
+                }
                 "EHLO" => {
                     rest.clone_into(&mut self.message.hello);
                     let extensions = self.extensions();
@@ -303,6 +312,9 @@ impl Conversation {
             Dialect::OddPrompts => ["334 Benutzername?", "334"],
             _ => ["334 VXNlcm5hbWU6", "334 UGFzc3dvcmQ6"],
         };
+        if self.offer.dialect == Dialect::NoPlain && rest.starts_with("PLAIN") {
+            return self.say("504 5.5.4 unknown mechanism");
+        }
         let shown = if let Some(initial) = rest.strip_prefix("PLAIN ") {
             let again = if self.offer.dialect == Dialect::AsksAgain {
                 self.say("334 ")?;
