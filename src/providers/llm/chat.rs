@@ -222,8 +222,8 @@ impl Assembly {
 
     /// Adds the data of one stream event and returns the added content.
     pub(super) fn add_event(&mut self, data: &str) -> Result<AddedContent, Failure> {
-        if data.trim() == "[DONE]" {
-            self.done = true;
+        if data.trim().eq_ignore_ascii_case("[DONE]") {
+            self.end();
             return Ok(AddedContent::default());
         }
         self.take(Document::parse(data.as_bytes())?)
@@ -255,6 +255,11 @@ impl Assembly {
         self.model = document.model.or(self.model.take());
         let (text, reasoning) = self.take_choice(document.choice.unwrap_or_default())?;
         Ok(AddedContent { text, reasoning, is_document: document.is_response })
+    }
+
+    /// Ends the stream.
+    pub(super) fn end(&mut self) {
+        self.done = true;
     }
 
     /// Returns true if the stream has ended.

@@ -3,12 +3,16 @@
 //! Owns the order of events in a stream and knows no connection, so that tests can replay recorded streams in any
 //! split.
 
+use serde::de::IgnoredAny;
+
 use super::chat::{AddedContent, Assembly, TOO_LARGE, error_in};
 use super::event_stream::{Event, EventStream, TooLong};
 use super::openai::NAME;
 use super::{Completion, Flow, OutputChunk, TokenUsage};
 use crate::providers::{Failure, FailureKind};
 
+/// Data that some gateways send in place of comments, to keep the connection alive.
+const KEEP_ALIVES: [&str; 5] = ["", "ping", "keep-alive", "keepalive", "heartbeat"];
 /// Bytes of a stream for each byte of the answer: a chunk with one word has several hundred bytes.
 const OVERHEAD: usize = 64;
 
@@ -83,11 +87,11 @@ impl StreamedResponse {
         for event in events {
             let flow = match event {
                 Event::Data(_) | Event::Error(_) if self.assembly.is_done() => break,
-                Event::Data(data) if data.trim().is_empty() => sink(OutputChunk::KEEP_ALIVE),
-                Event::Data(data) => {
-                    let AddedContent { text, reasoning, is_document } = self.assembly.add_event(&data)?;
-                    let document = is_document.then_some(data.as_str());
-                    sink(OutputChunk { text: &text, reasoning: &reasoning, document, ..OutputChunk::KEEP_ALIVE })
+                Event::Data(data) if is_keep_alive(&data) => sink(OutputChunk::KEEP_ALIVE),
+                Event::Data(data) => self.take_data(&data, sink)?,
+                Event::Error(_) if self.assembly.has_whole_text() => {
+                    self.assembly.end();
+                    break;
                 }
                 Event::Error(data) => return Err(error_in(&data)),
                 Event::Comment => sink(OutputChunk::KEEP_ALIVE),
@@ -98,6 +102,38 @@ impl StreamedResponse {
         }
         Ok(())
     }
+
+    fn take_data(&mut self, data: &str, sink: &mut dyn FnMut(OutputChunk<'_>) -> Flow) -> Result<Flow, Failure> {
+        for data in documents_in(data) {
+            let AddedContent { text, reasoning, is_document } = match self.assembly.add_event(data) {
+                // An error after the whole text loses none of it.
+                Err(failure) if self.assembly.has_whole_text() && failure.code != TOO_LARGE => {
+                    self.assembly.end();
+                    break;
+                }
+                added => added?,
+            };
+            let document = is_document.then_some(data);
+            let chunk = OutputChunk { text: &text, reasoning: &reasoning, document, ..OutputChunk::KEEP_ALIVE };
+            if sink(chunk) == Flow::Stop {
+                return Ok(Flow::Stop);
+            }
+            if self.assembly.is_done() {
+                break;
+            }
+        }
+        Ok(Flow::Continue)
+    }
+}
+
+fn is_keep_alive(data: &str) -> bool {
+    KEEP_ALIVES.iter().any(|word| data.trim().eq_ignore_ascii_case(word))
+}
+
+/// Splits the data of an event that is several documents: some servers end their events with one line feed, not two.
+fn documents_in(data: &str) -> Vec<&str> {
+    let is_one = !data.contains('\n') || serde_json::from_str::<IgnoredAny>(data).is_ok();
+    if is_one { vec![data] } else { data.lines().filter(|line| !is_keep_alive(line)).collect() }
 }
 
 fn cancelled() -> Failure {
@@ -297,6 +333,29 @@ mod tests {
     #[test]
     fn accepts_done_without_an_end_reason() {
         assert_eq!(whole(&format!("{}data: [DONE]\n\n", chunk("吉", ""))).unwrap().finish_reason, "stop");
+    }
+
+    #[test]
+    fn accepts_streams_that_bend_the_standard() {
+        let (one, two, stop) = (chunk("大", ""), chunk("吉", ""), chunk("", "stop"));
+        let late_error = event(&json!({ "error": { "message": "boom", "code": 500 } }));
+        for stream in [
+            // One line feed after each event.
+            format!("{one}{two}{stop}data: [DONE]\n\n").replace("\n\n", "\n"),
+            format!("{one}data: ping\n\n{two}data: Keep-Alive\n\n{stop}data: [DONE]\n\n"),
+            format!("{one}{two}{stop}{late_error}"),
+            format!("{one}{two}{stop}event: error\n{late_error}"),
+            format!("{one}{two}{stop}data: [done]\n\n"),
+        ] {
+            for size in [1, 7, stream.len()] {
+                let (text, result) = replay(stream.as_bytes().chunks(size), LARGEST);
+                let completion = result.unwrap_or_else(|failure| panic!("{failure}: {stream}"));
+                assert_eq!((text.as_str(), completion.text.as_str()), ("大吉", "大吉"), "{stream}");
+            }
+        }
+        for stream in [format!("{one}{late_error}{stop}"), format!("{one}data: Internal Server Error\n\n{stop}")] {
+            assert!(whole(&stream).is_err(), "{stream}");
+        }
     }
 
     #[test]
