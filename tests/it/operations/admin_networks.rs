@@ -33,7 +33,7 @@ fn administrators_use_allowed_networks_only_and_commands_change_them() {
         sync(credential, "203.0.113.77").expect(200);
         sync(credential, "2001:db8::1").expect(200);
         sync(credential, "198.51.100.1").expect_problem(403, "address_not_allowed");
-        server.get("/healthz").token(credential).send().expect_problem(403, "address_not_allowed");
+        server.get("/notifications/latest").token(credential).send().expect_problem(403, "address_not_allowed");
     }
     login(&server, "203.0.113.77").expect(200);
     // The password is not checked, and no attempt is counted.
