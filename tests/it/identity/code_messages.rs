@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::support::{
     Binary, Response, Server, Setup,
     fake_provider::{FakeProvider, ReceivedRequest, Reply},
-    fake_smtp::{FakeSmtpServer, Offer, SmtpFault, Step},
+    fake_smtp::{Dialect, FakeSmtpServer, Offer, SmtpFault, Step},
 };
 
 const PHONE: &str = "13800138000";
@@ -185,6 +185,11 @@ fn providers_words_are_kept_and_reveal_neither_recipient_nor_code() {
         assert_eq!(["outcome", "code", "words"].map(|name| row[name].as_str().unwrap()), expected);
         assert_eq!(row["channel"], "email");
     }
+    let mail_server = FakeSmtpServer::offering(Offer { dialect: Dialect::Gbk, ..Offer::default() });
+    let server = by_smtp(&mail_server).start();
+    ask_by_email(&server).expect(200);
+    let row = messages(&server, &server.api_key("support"), "email", EMAIL)["items"][0].clone();
+    assert_eq!(row["words"], "您好，欢迎");
     let queued =
         Some((Step::Message, SmtpFault::Say("250 2.0.0 Ok: queued as 4XyZ0b5cQzz9 for li.ming@reeds.example")));
     let mail_server = FakeSmtpServer::offering(Offer { trouble: queued, ..Offer::default() });

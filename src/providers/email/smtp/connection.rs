@@ -27,10 +27,13 @@ pub(super) struct SmtpReply {
 }
 
 impl SmtpReply {
-    /// Returns the text of all lines. Bytes that are not UTF-8 become replacement characters.
+    /// Returns the text of all lines. Text that is not UTF-8 is read as GBK, in which Chinese servers write.
     pub(super) fn words(&self) -> Option<ProviderWords> {
-        let lines: Vec<_> = self.lines.iter().map(|line| String::from_utf8_lossy(line)).collect();
-        ProviderWords::new(&lines.join(" "))
+        let text = |line: &Vec<u8>| match str::from_utf8(line) {
+            Ok(text) => text.to_owned(),
+            Err(_) => encoding_rs::GBK.decode_without_bom_handling(line).0.into_owned(),
+        };
+        ProviderWords::new(&self.lines.iter().map(text).collect::<Vec<_>>().join(" "))
     }
 }
 
