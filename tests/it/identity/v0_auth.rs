@@ -1,6 +1,9 @@
 //! `/auth`: codes, send limits, sign-in and token lifetime.
 
-use std::collections::HashSet;
+use std::{
+    collections::HashSet,
+    time::{Duration, Instant},
+};
 
 use serde_json::{Value, json};
 
@@ -608,6 +611,19 @@ fn review_accounts_get_the_usual_response() {
     let (status, headers, body) = stable_parts(&ask(&server, "13800138001").send());
     assert_eq!((status, headers), (review.0, review.1));
     assert_eq!(body["expiresIn"], review.2["expiresIn"]);
+}
+
+#[test]
+fn review_accounts_take_as_long_as_a_slow_provider() {
+    let slow = Duration::from_millis(400);
+    let accepted = Reply::json(r#"{"Code":"OK","BizId":"1"}"#).after(slow);
+    let provider = FakeProvider::with_handler(move |_| accepted.clone());
+    let server = by_aliyun(&provider).with("AUTH_REVIEW_ACCOUNTS", "13800138000=246810").start();
+    ask(&server, "13800138001").send().expect(200);
+    let started_at = Instant::now();
+    ask(&server, PHONE).send().expect(200);
+    assert!(started_at.elapsed() >= slow, "{:?}", started_at.elapsed());
+    assert_eq!(provider.requests().len(), 1);
 }
 
 #[test]
