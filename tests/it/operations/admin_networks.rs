@@ -72,9 +72,9 @@ fn the_admin_listener_serves_admin_exclusively() {
     CommandOutput::run(server.directory(), &create, &format!("{PASSWORD}\n")).expect(0);
     let body = json!({ "name": "root", "password": PASSWORD });
     for path in ["/admin/login", "/admin/logout"] {
-        server.post(path).json(&body).send().expect_problem(404, "not_found");
+        server.post(path).json(&body).send().expect_problem(404, "unknown_endpoint");
     }
-    server.get("/admin/payments").send().expect_problem(404, "not_found");
+    server.get("/admin/payments").send().expect_problem(404, "unknown_endpoint");
     let inside = |method: &str, path: &str| Request::new(method, &format!("http://{address}{path}"));
     let session = inside("POST", "/admin/login").json(&body).send().expect(200).json();
     let token = session["token"].as_str().unwrap();
