@@ -343,15 +343,13 @@ fn flag_environment_file_and_default_take_precedence_in_this_order() {
 fn reads_a_value_from_a_file_named_in_the_environment() {
     let temp_dir = tempfile::tempdir().unwrap();
     let path = temp_dir.path().join("model");
-    std::fs::write(&path, "oracle\n").unwrap();
-    let mut command = Binary::command();
-    command.env("YARROW_LLM_MODEL_FILE", &path);
-    assert_eq!(shown(&mut command, "llm.model"), ("\"oracle\"".into(), "YARROW_LLM_MODEL_FILE".into()));
-    // As some editors of Windows write it.
-    std::fs::write(&path, "\u{feff}oracle\r\n").unwrap();
-    let mut command = Binary::command();
-    command.env("YARROW_LLM_MODEL_FILE", &path);
-    assert_eq!(shown(&mut command, "llm.model"), ("\"oracle\"".into(), "YARROW_LLM_MODEL_FILE".into()));
+    // The second text is as some editors of Windows write it.
+    for text in ["oracle\n", "\u{feff}oracle\r\n"] {
+        std::fs::write(&path, text).unwrap();
+        let mut command = Binary::command();
+        command.env("YARROW_LLM_MODEL_FILE", &path);
+        assert_eq!(shown(&mut command, "llm.model"), ("\"oracle\"".into(), "YARROW_LLM_MODEL_FILE".into()));
+    }
     let both = Binary::command()
         .args(["config", "show"])
         .env("YARROW_LLM_MODEL_FILE", &path)

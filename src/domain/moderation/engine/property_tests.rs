@@ -6,6 +6,7 @@ use super::{
     ContentType, Engine, Match, Word, candidate::VISITS, confusables::leet_class, folding::folding, letters, mask,
     normalise, search::Suspects,
 };
+use crate::clock::thread_cpu_time;
 
 const ALPHABET: &[char] = &[
     '赌', '博', '客', '妈', '的', '賭', 'a', 'b', 'S', 's', '1', '4', '$', '@', ' ', ' ', '.', '，', '\'', '\u{200b}',
@@ -305,12 +306,12 @@ fn keeps_types_and_counts_duplicates_once() {
     assert_eq!((matches[0].word.as_str(), matches[0].kind.as_str()), ("刷单", "fraud"));
 }
 
-/// Returns the shortest of some durations of one check.
+/// Returns the shortest processor time of some checks.
 fn duration(engine: &Engine, text: &str) -> std::time::Duration {
     let check = |_| {
-        let begun = std::time::Instant::now();
+        let begun = thread_cpu_time();
         std::hint::black_box(engine.check(ContentType::Question, text));
-        begun.elapsed()
+        thread_cpu_time() - begun
     };
     (0..5).map(check).min().unwrap()
 }
