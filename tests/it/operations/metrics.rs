@@ -96,8 +96,8 @@ fn exports_writer_providers_codes_ledger_and_backups() {
 #[test]
 fn metrics_are_opt_in_and_not_on_the_service_listener() {
     let (server, _) = with_metrics(Setup::default());
-    server.get("/metrics").send().expect_problem(404, "not_found");
+    server.get("/metrics").send().expect_problem(404, "unknown_endpoint");
     let plain = Setup::default().start();
-    plain.get("/metrics").send().expect_problem(404, "not_found");
+    plain.get("/metrics").send().expect_problem(404, "unknown_endpoint");
     assert!(!plain.lines().iter().any(|line| line.contains("metrics are at")));
 }

@@ -187,7 +187,7 @@ fn an_expired_certificate_does_not_replace_a_valid_one() {
     std::fs::copy(expired.certificate(), pair.certificate()).unwrap();
     let reported = std::process::Command::new("kill").arg("-HUP").arg(server.process_id().to_string()).status();
     assert!(reported.unwrap().success());
-    server.wait_for_line("the one before is good still");
+    server.wait_for_line("the previous one is still valid");
     assert!(tls::get(server.address(), NAME, &root, "/healthz").is_ok());
 }
 
