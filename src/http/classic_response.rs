@@ -23,7 +23,7 @@ pub struct ClassicalTextShown {
 
 /// The classical texts of a casting.
 #[derive(Serialize, ToSchema)]
-#[schema(example = json!(Classic::of(&example_cast(), Locale::Chinese)))]
+#[schema(example = json!(Classic::of(example_cast(), Locale::Chinese)))]
 pub struct Classic {
     /// The judgement (卦辞) of the primary hexagram.
     judgement: ClassicalTextShown,
@@ -73,21 +73,21 @@ impl From<ClassicalText> for ClassicalTextShown {
 }
 
 impl Classic {
-    pub fn of(cast: &Cast, locale: Locale) -> Self {
-        let (primary, selection) = (cast.primary(), TextSelection::of(cast));
+    pub fn of(cast: Cast, locale: Locale) -> Self {
+        let (primary, selection) = (cast.primary(), TextSelection::of(&cast));
         Self {
             judgement: primary.classical_judgement().into(),
             lines: primary.line_classics().map(|line| line.text().into()),
             reading: TextSelectionShown {
                 rule: selection.rule,
-                texts: selection.texts.iter().map(|text| SelectedTextShown::of(text, locale)).collect(),
+                texts: selection.texts.into_iter().map(|text| SelectedTextShown::of(text, locale)).collect(),
             },
         }
     }
 }
 
 impl SelectedTextShown {
-    fn of(selected: &SelectedText, locale: Locale) -> Self {
+    fn of(selected: SelectedText, locale: Locale) -> Self {
         Self {
             hexagram: selected.hexagram.number(),
             part: selected.part,

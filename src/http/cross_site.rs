@@ -4,7 +4,7 @@
 //! rules are those of Go's `http.CrossOriginProtection`: `Sec-Fetch-Site` decides, or else `Origin` compared with
 //! `Host`. Requests without either do not come from a browser.
 
-use axum::http::{HeaderMap, HeaderName, Method, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 
 use crate::config::Server;
 
@@ -16,7 +16,7 @@ pub fn is_foreign(method: &Method, headers: &HeaderMap, server: &Server) -> bool
         return false;
     }
     let origin = headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
-    let is_foreign = match headers.get(FETCH_SITE).map(|site| site.as_bytes()) {
+    let is_foreign = match headers.get(FETCH_SITE).map(HeaderValue::as_bytes) {
         Some(b"same-origin" | b"none") => false,
         Some(_) => true,
         None => origin.is_some_and(|origin| !is_own(origin, headers, server)),
@@ -34,7 +34,6 @@ fn is_own(origin: &str, headers: &HeaderMap, server: &Server) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use axum::http::HeaderValue;
 
     use super::*;
     use crate::config::Config;

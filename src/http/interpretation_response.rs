@@ -21,7 +21,7 @@ pub enum Prepared {
     /// The stored interpretation.
     Stored(Box<CallRecord>),
     /// A call of the model to run, and the casting to show with its answer.
-    Pending { trace_id: String, casting: Option<CastingShown>, run: ModelRun },
+    Pending { trace_id: String, casting: Option<Box<CastingShown>>, run: ModelRun },
 }
 
 /// Calls the model and passes its text to a sink. Blocks.
@@ -64,7 +64,7 @@ where
             match prepare(app)? {
                 Prepared::Stored(record) => Ok(Interpretation::from(*record)),
                 Prepared::Pending { casting, run, .. } => {
-                    Ok(Interpretation::of(run(app, &mut |_| Flow::Continue)?, casting))
+                    Ok(Interpretation::of(run(app, &mut |_| Flow::Continue)?, casting.map(|casting| *casting)))
                 }
             }
         });
@@ -81,6 +81,7 @@ where
             match prepared {
                 Prepared::Stored(record) => interpretation_sse::replay(sender, *record),
                 Prepared::Pending { trace_id, casting, run } => {
+                    let casting = casting.map(|casting| *casting);
                     interpretation_sse::stream(app, meta, sender, &trace_id, casting, |sink| run(app, sink));
                 }
             }

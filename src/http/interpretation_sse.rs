@@ -78,8 +78,8 @@ pub struct CastingShown {
 }
 
 impl CastingShown {
-    pub fn of(cast: &Cast, time: Option<&CastTime>, locale: Locale) -> Self {
-        Self { chart: Chart::new(cast, time), classic: Classic::of(cast, locale) }
+    pub fn of(cast: Cast, time: Option<&CastTime>, locale: Locale) -> Self {
+        Self { chart: Chart::new(&cast, time), classic: Classic::of(cast, locale) }
     }
 }
 

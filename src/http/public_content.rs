@@ -63,13 +63,12 @@ pub trait PublicResource: Serialize + ToSchema + Send + 'static {
 
 impl<T: PublicResource> Reply for PublicJson<T> {
     fn into_response(self) -> Result<Response<Body>, Error> {
-        let mut response = match self.content {
-            Some(content) => content.into_response(JSON),
-            None => {
-                let mut response = Response::new(Body::empty());
-                *response.status_mut() = StatusCode::NOT_MODIFIED;
-                response
-            }
+        let mut response = if let Some(content) = self.content {
+            content.into_response(JSON)
+        } else {
+            let mut response = Response::new(Body::empty());
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+            response
         };
         let headers = response.headers_mut();
         headers.insert(header::CACHE_CONTROL, CACHE_CONTROL);

@@ -35,6 +35,7 @@ const NOTIFICATION: BodyLimit = |limits| limits.notify_body;
 pub fn endpoints() -> Vec<Endpoint> {
     let areas = [
         (Area::Identity, identity()),
+        (Area::Divination, hexagrams_and_sessions()),
         (Area::Divination, divination()),
         (Area::Money, money()),
         (Area::Moderation, moderation()),
@@ -188,12 +189,11 @@ fn identity() -> Vec<Endpoint> {
     ]
 }
 
-fn divination() -> Vec<Endpoint> {
-    let hexagrams = HexagramPages::default();
+fn hexagrams_and_sessions() -> Vec<Endpoint> {
+    let pages = HexagramPages::default();
     vec![
-        get("/api/v1/hexagrams", Anyone, hexagrams.list())
-            .summary("Lists the sixty-four hexagrams with their judgements."),
-        get("/api/v1/hexagrams/{number}", Anyone, hexagrams.texts())
+        get("/api/v1/hexagrams", Anyone, pages.list()).summary("Lists the sixty-four hexagrams with their judgements."),
+        get("/api/v1/hexagrams/{number}", Anyone, pages.texts())
             .summary("Returns a hexagram with all its classical texts.")
             .errors(&[NotFound]),
         post("/api/v1/sessions", OwnUser, sessions::cast)
@@ -229,6 +229,11 @@ fn divination() -> Vec<Endpoint> {
                 ProviderUnavailable,
                 ProviderTimeout,
             ]),
+    ]
+}
+
+fn divination() -> Vec<Endpoint> {
+    vec![
         post("/divination-history/save", OwnUser, divination_history::save)
             .summary("Saves a history record, or changes the fields that are sent of an existing one.")
             .body_limit(CASTING)

@@ -52,7 +52,7 @@ pub struct Failure {
     /// The delay that the provider asked for, or the length of its limit's window.
     pub retry_after: Option<Duration>,
     /// The usage that a language model's provider counted: unusable responses are billed, too.
-    pub usage: Option<TokenUsage>,
+    pub usage: Option<Box<TokenUsage>>,
     /// The provider's explanation, for support only: no log or error shows it.
     pub words: Option<ProviderWords>,
 }
@@ -146,7 +146,7 @@ impl Failure {
     /// Adds the usage counted before the failure, if any.
     #[must_use]
     pub fn with_usage(mut self, usage: Option<TokenUsage>) -> Self {
-        self.usage = usage.or(self.usage);
+        self.usage = usage.map(Box::new).or(self.usage);
         self
     }
 

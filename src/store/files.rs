@@ -94,7 +94,7 @@ pub fn ensure_own(path: &Path) -> Result<()> {
             () => return Ok(()),
         };
         let detail = format!("{} {fault} (user {owner}): remove it.", path.display());
-        return Err(Error::new(Code::DataDirectoryUnusable).detail(detail));
+        Err(Error::new(Code::DataDirectoryUnusable).detail(detail))
     }
     #[cfg(not(unix))]
     Ok(())

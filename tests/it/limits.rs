@@ -452,7 +452,9 @@ fn limits_the_unread_bytes_of_a_network_and_overall() {
     let setup = Setup::default().with("LIMITS_UNREAD_BYTES_PER_CLIENT", "2 MiB").with("LIMITS_UNREAD_BYTES", "3 MiB");
     let server = setup.start();
     let users: Vec<_> = (0..4).map(|number| server.sign_in(&format!("1380013800{number}"))).collect();
-    users.iter().for_each(|user| save_long_records(&server, user, 4));
+    for user in &users {
+        save_long_records(&server, user, 4);
+    }
     let fill = |user: &Caller, from: &str| -> Vec<_> {
         (0..12).map(|_| leave_unread(&server, &list_request(user, 4, from))).collect()
     };

@@ -108,7 +108,7 @@ pub async fn interpret(context: RequestContext, ask: Interpret) -> Result<JsonOr
         };
         let prepared = interpretation::prepare(&app.model_calls, user, question)?;
         let trace_id = prepared.trace_id.clone();
-        let casting = prepared.cast.map(|cast| CastingShown::of(&cast, time.as_ref(), locale));
+        let casting = prepared.cast.map(|cast| Box::new(CastingShown::of(cast, time.as_ref(), locale)));
         let run: ModelRun = Box::new(move |app, sink| interpretation::run(&app.model_calls, &prepared, sink));
         Ok(Prepared::Pending { trace_id, casting, run })
     };

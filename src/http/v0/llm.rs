@@ -220,7 +220,8 @@ async fn relay(
 
 fn send_chunks(app: &App, meta: &RequestMeta, events: &SseSender, prepared: &PreparedChat, begun: StartSignal) {
     let mut begun = Some(begun);
-    let mut chunks = Chunks { trace_id: &prepared.trace_id, created: app.clock.now().0 / 1000, has_own_chunks: false };
+    let mut chunks =
+        ChunkWriter { trace_id: &prepared.trace_id, created: app.clock.now().0 / 1000, has_own_chunks: false };
     let mut sink = |output: OutputChunk<'_>| {
         let is_keep_alive = output.text.is_empty() && output.document.is_none();
         let is_sent = match &begun {
@@ -265,13 +266,13 @@ fn error_document(error: &Error, meta: &RequestMeta) -> Value {
 }
 
 /// The chunks of a stream: the provider's own if it sends any, else built here.
-struct Chunks<'call> {
+struct ChunkWriter<'call> {
     trace_id: &'call str,
     created: i64,
     has_own_chunks: bool,
 }
 
-impl Chunks<'_> {
+impl ChunkWriter<'_> {
     fn of(&mut self, app: &App, output: OutputChunk<'_>) -> String {
         match output.document {
             Some(document) if !output.is_whole => document.to_owned(),

@@ -191,7 +191,10 @@ impl LineTexts {
 
 /// The responses about hexagrams. Each is built on its first request and shared by all later ones.
 #[derive(Clone, Default)]
-pub struct HexagramPages(Arc<Mutex<HashMap<(Option<Hexagram>, Locale), PublicContent>>>);
+pub struct HexagramPages(Arc<Mutex<HashMap<PageKey, PublicContent>>>);
+
+/// A hexagram, or none for the list, and a language.
+type PageKey = (Option<Hexagram>, Locale);
 
 impl HexagramPages {
     pub fn list(&self) -> impl Handler<Nothing, PublicJson<HexagramList>> + use<> {

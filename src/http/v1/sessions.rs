@@ -160,7 +160,7 @@ impl SessionResponse {
         Self {
             derivation: session.derivation(),
             chart: Some(Chart::new(&session.cast, session.cast_time().as_ref())),
-            classic: Some(Classic::of(&session.cast, locale)),
+            classic: Some(Classic::of(session.cast, locale)),
             ..session.into()
         }
     }

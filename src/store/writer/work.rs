@@ -268,8 +268,10 @@ impl Work<'_> {
     }
 }
 
+type Jobs = Vec<Box<dyn Job>>;
+
 /// Splits the operations of a failed commit into those that it concerns and the others.
-fn partition(jobs: Vec<Box<dyn Job>>, is_concerned: &[bool]) -> (Vec<Box<dyn Job>>, Vec<Box<dyn Job>>) {
+fn partition(jobs: Jobs, is_concerned: &[bool]) -> (Jobs, Jobs) {
     let (mut concerned, mut others) = (Vec::new(), Vec::new());
     for (job, is_concerned) in jobs.into_iter().zip(is_concerned) {
         if *is_concerned { concerned.push(job) } else { others.push(job) }

@@ -2,7 +2,7 @@
 //!
 //! Providers do not know this module. Terms keep the names that they have in the API.
 
-use super::{BranchState, Chart, ChartLine, LineNature, Moment, SelectedText, StemBranch, TextSelection};
+use super::{Branch, BranchState, Chart, ChartLine, LineNature, Moment, SelectedText, StemBranch, TextSelection};
 use super::{ChangeRelation, ClashEffect, Progress, Role};
 use crate::{
     domain::divination::hexagram::{Hexagram, LineClassic},
@@ -26,7 +26,7 @@ impl TextSelection {
 }
 
 impl SelectedText {
-    fn described(&self, locale: Locale) -> ClassicText {
+    fn described(self, locale: Locale) -> ClassicText {
         ClassicText {
             hexagram: self.hexagram.number(),
             chinese_name: self.hexagram.chinese_name(),
@@ -56,7 +56,7 @@ impl Moment {
         MomentFacts {
             local: self.local.to_string().chars().take(16).collect::<String>().replace('T', " "),
             pillars: pillars.map(|pillar: StemBranch| pillar.to_string()),
-            void: self.void.map(|branch| branch.name()),
+            void: self.void.map(Branch::name),
         }
     }
 }

@@ -219,7 +219,7 @@ impl CallResult {
         let is_cancelled = failure.kind == FailureKind::Cancelled;
         Self {
             status: if is_cancelled { CallStatus::Cancelled } else { CallStatus::Failed },
-            usage: failure.usage,
+            usage: failure.usage.as_deref().copied(),
             is_free: is_free_failure(failure),
             ..Self::without_text(&failure.kind.to_string())
         }
@@ -234,7 +234,7 @@ impl CallResult {
     pub(super) fn rejected(answer: Result<Completion, Failure>) -> Self {
         let (model, usage) = match answer {
             Ok(answer) => (Some(answer.model), answer.usage),
-            Err(failure) => (None, failure.usage),
+            Err(failure) => (None, failure.usage.map(|usage| *usage)),
         };
         Self { model, usage, ..Self::without_text("answer withheld") }
     }
@@ -311,7 +311,7 @@ fn first_share<'call>(calls: &'call ModelCalls, call: &'call FinishedCall<'_>) -
         provider: calls.models.name(),
         model: calls.models.model(),
         request: call.request,
-        usage: failure.usage,
+        usage: failure.usage.as_deref().copied(),
         progress: call.progress.first_model,
         is_free: is_free_failure(failure),
     })

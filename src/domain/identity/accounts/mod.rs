@@ -48,16 +48,14 @@ pub fn validate_token(core: &Core, token: &Secret) -> Pending<Option<ValidatedTo
         TokenStatus::Valid { is_renewable: true, .. } | TokenStatus::Reused => Ok(None),
         status => validated_in(tx, status, false).map(Some),
     });
-    match read.transpose() {
-        Some(validated) => Pending::ready(validated),
-        None => {
-            let (token, config) = (token.clone(), Arc::clone(&core.config));
-            core.store.write(move |tx| {
-                let status = tokens::extend_in(tx, &config.auth, token.reveal())?;
-                validated_in(tx, status, matches!(status, TokenStatus::Valid { .. }))
-            })
-        }
+    if let Some(validated) = read.transpose() {
+        return Pending::ready(validated);
     }
+    let (token, config) = (token.clone(), Arc::clone(&core.config));
+    core.store.write(move |tx| {
+        let status = tokens::extend_in(tx, &config.auth, token.reveal())?;
+        validated_in(tx, status, matches!(status, TokenStatus::Valid { .. }))
+    })
 }
 
 fn validated_in(tx: &Read<'_>, status: TokenStatus, refreshed: bool) -> Result<Option<ValidatedToken>> {

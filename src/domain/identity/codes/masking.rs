@@ -69,9 +69,9 @@ fn mask_numbers(text: &str) -> String {
             }
         }
         if digits > LONGEST_NUMBER {
-            masked.push_str(MASK)
+            masked.push_str(MASK);
         } else {
-            masked.extend(&characters[start..end])
+            masked.extend(&characters[start..end]);
         }
         index = end;
     }

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Time between two recorded refusals of an address.
-const REFUSAL_INTERVAL: Duration = Duration::from_secs(60);
+const REFUSAL_INTERVAL: Duration = Duration::from_mins(1);
 /// Refusals recorded in an hour.
 const REFUSALS_PER_HOUR: u32 = 1_000;
 

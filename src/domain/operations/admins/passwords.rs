@@ -73,6 +73,7 @@ impl HashPermit<'_> {
         Ok(self.compute(password, salt, algorithm, version, params)? == *expected)
     }
 
+    #[expect(clippy::unused_self, reason = "only the holder of a permit may compute a hash")]
     fn compute(
         &self,
         password: &str,
@@ -93,6 +94,7 @@ impl HashPermit<'_> {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "an argument of `map_err`")]
 fn unusable(cause: impl ToString) -> Error {
     Error::internal(cause.to_string())
 }

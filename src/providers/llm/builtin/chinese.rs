@@ -137,7 +137,8 @@ fn chart(chart: &ChartFacts) -> String {
         sentences.push("不知道起卦的时间，所以不论旺衰与空亡。".to_owned());
     }
     let moving = chart.lines.iter().filter_map(|line| Some(movement(line, line.becomes.as_ref()?)));
-    format!("{}{}", sentences.concat(), moving.map(|sentence| format!("\n· {sentence}")).collect::<String>())
+    let moving = moving.map(|sentence| format!("\n· {sentence}"));
+    [sentences.concat()].into_iter().chain(moving).collect()
 }
 
 /// Returns place, nature and strength of a line: 在三爻妻财辰土，…

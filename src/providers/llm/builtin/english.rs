@@ -156,7 +156,8 @@ fn chart(chart: &ChartFacts) -> String {
         sentences.push("The time of the casting is not known, so nothing is said of strength.".to_owned());
     }
     let moving = chart.lines.iter().filter_map(|line| Some(movement(line, line.becomes.as_ref()?)));
-    format!("{}{}", sentences.join(" "), moving.map(|sentence| format!("\n- {sentence}")).collect::<String>())
+    let moving = moving.map(|sentence| format!("\n- {sentence}"));
+    [sentences.join(" ")].into_iter().chain(moving).collect()
 }
 
 /// Returns place, nature and strength of a line.
