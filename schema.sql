@@ -333,7 +333,8 @@ create table sessions (
     sequence integer not null,
     question text not null,
     question_type text,
-    method text not null check (method in ('three_coins', 'yarrow_stalks', 'manual', 'time', 'numbers')),
+    method text not null check (method = 'three_coins' or method = 'yarrow_stalks' or method = 'manual' or method = 'time'
+        or method = 'numbers'),
     numbers text,                          -- of the method 'numbers': one to three, with commas between them
     lines text not null check (length(lines) = 6 and lines not glob '*[^6-9]*'), -- bottom up
     cast_at integer not null,              -- the client's time; never used to order or limit

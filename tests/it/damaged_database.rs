@@ -12,7 +12,7 @@ use std::{
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::support::{Binary, Caller, CommandOutput, Request, Server, Setup, eventually_ok};
+use crate::support::{Binary, Caller, CommandOutput, Request, Server, Setup, eventually_ok, eventually_some};
 
 const CANARY: &str = "where the heron stands";
 
@@ -178,7 +178,7 @@ fn the_integrity_check_reports_damage_with_the_backup_to_restore() {
     };
     let mut server = setup().start();
     assert!(wait_until_ready_says(&server, "database", "damaged")["databaseCheckedAt"].is_string());
-    let message = damage_alert(&server).unwrap();
+    let message = eventually_some("an alert about damage", || damage_alert(&server));
     assert!(message.contains(&format!("`yarrow restore {name}`")) && message.contains("is damaged"), "{message}");
     let found = server.command(&["doctor"]).expect(5).json();
     assert!(found.to_string().contains(&format!("`yarrow restore {name}`")), "{found:#}");
@@ -208,7 +208,7 @@ fn a_backup_reports_damage_and_keeps_the_good_ones() {
     let server = setup.with("DATABASE_CHECK_EVERY", "0 s").with("BACKUP_EVERY", "1 s").on(&directory).start();
     assert_eq!(wait_until_ready_says(&server, "backups", "failed")["database"], "damaged");
     assert!(server.lines().iter().any(|line| line.contains("ERROR") && line.contains("the database is damaged")));
-    let message = damage_alert(&server).unwrap();
+    let message = eventually_some("an alert about damage", || damage_alert(&server));
     assert!(message.contains(good[0].trim_matches('"')), "{message}");
     sleep(Duration::from_secs(3));
     assert_eq!(backups(), good);

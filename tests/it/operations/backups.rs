@@ -501,17 +501,19 @@ fn reports_missing_backups() {
 #[test]
 fn an_unreadable_backup_directory_is_a_failure() {
     let temp_dir = tempfile::tempdir().unwrap();
+    let directory = temp_dir.path().join("backups");
     let server = Setup::default()
         .with_fast_jobs()
         .with("BACKUP_EVERY", "1 s")
-        .with("BACKUP_DIRECTORY", temp_dir.path().display())
+        .with("BACKUP_DIRECTORY", directory.display())
         .start();
     let state = || server.get("/readyz").send().expect(200).json()["backups"].clone();
     eventually("a backup", || state() == "current");
-    std::fs::remove_dir_all(temp_dir.path()).unwrap();
-    std::fs::write(temp_dir.path(), "in the way").unwrap();
+    // The server may write a backup meanwhile, so a deletion could find the directory not empty.
+    std::fs::rename(&directory, temp_dir.path().join("aside")).unwrap();
+    std::fs::write(&directory, "in the way").unwrap();
     eventually("the failure", || state() == "failed");
-    std::fs::remove_file(temp_dir.path()).unwrap();
+    std::fs::remove_file(&directory).unwrap();
     eventually("another backup", || state() == "current");
 }
 

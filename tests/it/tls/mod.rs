@@ -244,7 +244,7 @@ fn an_unusable_certificate_prevents_the_start_with_a_reason() {
     refused(&[("SERVER_DOMAIN", "localhost")], "is not a domain name");
     refused(&[("SERVER_DOMAIN", "10.0.0.1")], "is not a domain name");
     let both = [pair_of(&certificate, &key).to_vec(), vec![("SERVER_DOMAIN", NAME)]].concat();
-    refused(&both, "names another one");
+    refused(&both, "cannot be combined with server.tls_certificate");
     let root = [("SERVER_DOMAIN", NAME), ("ACME_ROOT_CERTIFICATE", empty.to_str().unwrap())];
     refused(&root, "holds no certificate");
 }
