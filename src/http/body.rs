@@ -115,7 +115,7 @@ pub async fn discard(mut body: Body, headers: &HeaderMap) {
     let _ = tokio::time::timeout(DISCARDED_FOR, discarding).await;
 }
 
-/// Splits a body into named values by its content type, after [`super::body_encoding`] has unpacked it. A bare JSON array
+/// Splits a body into named values by its content type, after `body_encoding` has unpacked it. A bare JSON array
 /// becomes the list named `bare_list`.
 ///
 /// Some clients send JSON with the content type that their library sets by default. A body that begins like JSON is
