@@ -102,7 +102,25 @@ impl<T: ToSchema> PartialSchema for CursorPage<T> {
 }
 
 impl Parameter for Cursor {
-    const FOREIGN_NAMES: &[&str] = &["after", "before", "offset", "page", "pageNo", "pageNum"];
+    const FOREIGN_NAMES: &[&str] = &[
+        "after",
+        "before",
+        "current",
+        "lastId",
+        "max_id",
+        "next",
+        "nextCursor",
+        "offset",
+        "page",
+        "pageIndex",
+        "pageNo",
+        "pageNum",
+        "pageNumber",
+        "page_num",
+        "since",
+        "skip",
+        "start",
+    ];
 
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
         Self::parse(&clean(&text(value)?, Self::LENGTH)?)

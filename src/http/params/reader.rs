@@ -117,7 +117,7 @@ impl<'request> Reader<'request> {
     #[expect(clippy::option_option, reason = "the outer layer reports a fault, as for every field")]
     pub fn optional<T: Parameter>(&mut self, name: &'static str) -> Option<Option<T>> {
         for foreign in T::FOREIGN_NAMES {
-            if self.is_sent(foreign) {
+            if *foreign != name && self.is_sent(foreign) {
                 let fault =
                     Fault::new(FieldCode::NotAllowed, format!("is not a parameter of this list, but `{name}` is"));
                 self.errors.push(fault.in_field(foreign));

@@ -122,7 +122,23 @@ impl Parameter for u32 {
 pub struct PageNumber(pub u32);
 
 impl Parameter for PageNumber {
-    const FOREIGN_NAMES: &[&str] = &["cursor", "offset", "pageNo", "pageNum"];
+    const FOREIGN_NAMES: &[&str] = &[
+        "curPage",
+        "current",
+        "currentPage",
+        "cursor",
+        "offset",
+        "pageIndex",
+        "pageNo",
+        "pageNum",
+        "pageNumber",
+        "page_index",
+        "page_no",
+        "page_num",
+        "page_number",
+        "skip",
+        "start",
+    ];
 
     fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
         whole_number(value, rules.limits().first_page..=u32::MAX).map(Self)
@@ -138,6 +154,8 @@ impl Parameter for PageNumber {
 pub struct PageSize(pub u32);
 
 impl Parameter for PageSize {
+    const FOREIGN_NAMES: &[&str] = &["limit", "pageSize", "page_size", "perPage", "per_page", "size"];
+
     fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
         whole_number(value, 1..=rules.limits().page_size_max).map(Self)
     }
