@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use crate::{
     domain::divination::{
-        chart::{SelectedText, SelectionRule, TextPart, TextSelection},
+        chart::{SelectedPart, SelectedText, SelectionRule, TextSelection},
         hexagram::{Cast, ClassicalText, Line, LineClassic, Lines},
     },
     types::Locale,
@@ -50,8 +50,8 @@ pub struct SelectedTextShown {
     /// The number of the hexagram, of the primary or the relating one.
     #[schema(example = 3)]
     hexagram: u8,
-    #[schema(value_type = TextPart)]
-    part: TextPart,
+    #[schema(value_type = SelectedPart)]
+    part: SelectedPart,
     /// The position of the line, 1 at the bottom. Null for other parts.
     #[schema(example = 6)]
     position: Option<u8>,

@@ -64,7 +64,7 @@ where
             match prepare(app)? {
                 Prepared::Stored(record) => Ok(Interpretation::from(*record)),
                 Prepared::Pending { casting, run, .. } => {
-                    Ok(Interpretation::of(run(app, &mut |_| Flow::Continue)?, casting.map(|casting| *casting)))
+                    Ok(Interpretation::of(run(app, &mut |_| Flow::Continue)?, casting))
                 }
             }
         });
@@ -81,7 +81,6 @@ where
             match prepared {
                 Prepared::Stored(record) => interpretation_sse::replay(sender, *record),
                 Prepared::Pending { trace_id, casting, run } => {
-                    let casting = casting.map(|casting| *casting);
                     interpretation_sse::stream(app, meta, sender, &trace_id, casting, |sink| run(app, sink));
                 }
             }

@@ -84,7 +84,7 @@ impl CastingShown {
 }
 
 impl Interpretation {
-    pub fn of(record: CallRecord, casting: Option<CastingShown>) -> Self {
+    pub fn of(record: CallRecord, casting: Option<Box<CastingShown>>) -> Self {
         let (chart, classic) = casting.map(|casting| (casting.chart, casting.classic)).unzip();
         Self { chart, classic, ..record.into() }
     }
@@ -130,7 +130,7 @@ pub fn stream<F>(
     meta: &RequestMeta,
     sender: &SseSender,
     trace_id: &str,
-    casting: Option<CastingShown>,
+    casting: Option<Box<CastingShown>>,
     run: F,
 ) where
     F: FnOnce(&mut dyn FnMut(&str) -> Flow) -> Result<CallRecord>,

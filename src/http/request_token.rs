@@ -56,7 +56,7 @@ pub fn challenge(auth: &Auth) -> HeaderValue {
 /// Describes the headers that carry a token.
 fn expected(auth: &Auth) -> String {
     let others = auth.token_headers.iter().map(|name| format!("{name}: <token>"));
-    std::iter::once("Authorization: Bearer <token>".to_owned()).chain(others).collect::<Vec<_>>().join(" or ")
+    iter::once("Authorization: Bearer <token>".to_owned()).chain(others).collect::<Vec<_>>().join(" or ")
 }
 
 /// Returns the token in a header, without its scheme.

@@ -21,7 +21,10 @@ use super::{
     v1::{self, account, hexagrams::HexagramPages, invite, points, sessions},
 };
 #[allow(clippy::enum_glob_use, reason = "the table uses most codes")]
-use crate::error::{Code::*, Result};
+use crate::error::{
+    Code::{self, *},
+    Result,
+};
 
 const AUTH: BodyLimit = |limits| limits.auth_body;
 const BATCH: BodyLimit = |limits| limits.batch_body;
@@ -30,6 +33,10 @@ const CHAT: BodyLimit = |limits| limits.chat_body;
 const FEEDBACK: BodyLimit = |limits| limits.feedback_body;
 const INTERPRETATION: BodyLimit = |limits| limits.interpretation_body;
 const NOTIFICATION: BodyLimit = |limits| limits.notify_body;
+
+/// Errors of both endpoints that reset a balance.
+const RESET_ERRORS: [Code; 7] =
+    [NotYours, StepUpRequired, InvalidCode, TooManyRequests, ConfirmationRequired, NotFound, AccountInconsistent];
 
 /// Returns all endpoints in the order of the table.
 pub fn endpoints() -> Vec<Endpoint> {
@@ -324,27 +331,11 @@ fn money() -> Vec<Endpoint> {
         post("/coin/reset", OwnUserOrAdmin, coin::reset)
             .summary("Sets the balance to 0. Requires a recent sign-in or a `code`; from an administrator, a reason.")
             .idempotent()
-            .errors(&[
-                NotYours,
-                StepUpRequired,
-                InvalidCode,
-                TooManyRequests,
-                ConfirmationRequired,
-                NotFound,
-                AccountInconsistent,
-            ]),
+            .errors(&RESET_ERRORS),
         post("/coin/reset/phone", OwnUserOrAdmin, coin::reset_by_phone)
             .summary("Sets the balance to 0. Requires a recent sign-in or a `code`; from an administrator, a reason.")
             .idempotent()
-            .errors(&[
-                NotYours,
-                StepUpRequired,
-                InvalidCode,
-                TooManyRequests,
-                ConfirmationRequired,
-                NotFound,
-                AccountInconsistent,
-            ]),
+            .errors(&RESET_ERRORS),
         post("/coin/increase/phone", Admin, coin::increase)
             .summary("Adds coins to a user's balance.")
             .idempotent()

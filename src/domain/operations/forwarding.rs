@@ -40,7 +40,7 @@ pub enum ForwardingFault {
 
 /// The last peer whose header was not used.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Finding {
+pub struct ForwardingFinding {
     pub fault: ForwardingFault,
     pub peer: IpAddr,
     pub at: i64,
@@ -100,17 +100,18 @@ impl ForwardingMonitor {
             ),
         }
         let at = self.core.clock.now().0;
-        let store = move |tx: &Write<'_>| settings::put_json_in(tx, class.setting(), &Finding { fault, peer, at });
+        let store =
+            move |tx: &Write<'_>| settings::put_json_in(tx, class.setting(), &ForwardingFinding { fault, peer, at });
         // Not awaited: the response does not depend on it.
         drop(self.core.store.write(store));
     }
 }
 
 /// Returns the findings of the last day, those of internal peers first.
-pub fn findings_in(tx: &Read<'_>) -> Result<Vec<Finding>> {
+pub fn findings_in(tx: &Read<'_>) -> Result<Vec<ForwardingFinding>> {
     let mut findings = Vec::new();
     for class in Class::ALL {
-        findings.extend(settings::find_json_in::<Finding>(tx, class.setting())?);
+        findings.extend(settings::find_json_in::<ForwardingFinding>(tx, class.setting())?);
     }
     findings.retain(|finding| Timestamp(finding.at).is_within(SHOWN_FOR, tx.now));
     Ok(findings)

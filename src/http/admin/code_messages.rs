@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use crate::{
     domain::identity::{
         accounts::{self, CodeMessages},
-        codes::messages::{CodeMessage, StoredDelivery},
+        codes::messages::{CodeMessageRecord, StoredDelivery},
         users::{self, Address},
     },
     error::{Error, Fault, FieldCode, Result},
@@ -69,8 +69,8 @@ pub struct CodeDelivery {
     at: Option<Timestamp>,
 }
 
-impl From<CodeMessage> for CodeMessageRow {
-    fn from(message: CodeMessage) -> Self {
+impl From<CodeMessageRecord> for CodeMessageRow {
+    fn from(message: CodeMessageRecord) -> Self {
         let delivery = message.delivery.map(|StoredDelivery { status, code, at }| CodeDelivery { status, code, at });
         Self {
             channel: message.channel,

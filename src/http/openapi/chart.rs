@@ -16,9 +16,9 @@ use super::schemas::one_of_names;
 use crate::{
     domain::divination::{
         chart::{
-            BodyRelation, Branch, CastSource, CastTime, ChangeRelation, Chart, ClashEffect, Clock, DayEffect, DayStart,
-            EchoKind, Element, GrowthStage, Half, Kin, MissingMoment, Pattern, Pillar, PlumBlossom, Progress, Role,
-            Spirit, Stage, Stem, Strength,
+            BodyRelation, Branch, CastSource, CastTime, ChangeRelation, Chart, ClashEffect, ClockKind, DayEffect,
+            DayStart, EchoKind, Element, GrowthStage, Half, Kin, LinePattern, LineRole, MissingMoment, Pillar,
+            PlumBlossom, Progress, Spirit, Stage, Stem, Strength,
         },
         hexagram::Trigram,
     },
@@ -50,13 +50,13 @@ impl PartialSchema for Chart {
                 "pattern",
                 or_null(names(
                     "The pattern of the primary hexagram: all three pairs of lower and upper lines clash or combine.",
-                    Pattern::ALL.map(Pattern::name),
+                    LinePattern::ALL.map(LinePattern::name),
                 )),
             )
             .required("pattern")
             .property(
                 "relatingPattern",
-                or_null(names("The pattern of the relating hexagram.", Pattern::ALL.map(Pattern::name))),
+                or_null(names("The pattern of the relating hexagram.", LinePattern::ALL.map(LinePattern::name))),
             )
             .required("relatingPattern")
             .property("echoes", list(echo(), "Trigrams that repeat or reverse by the change."))
@@ -164,7 +164,7 @@ fn moment() -> ObjectBuilder {
         .property("day", number("From 1 to 30."));
     object("The time of the casting. Null if it is unknown or not from 1900 to 2100; members that depend on it are then absent.")
         .property("local", text("RFC 3339 with the offset of the time zone.").format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime))))
-        .property("clock", names("The clock that days and hours follow.", Clock::ALL.map(Clock::name)))
+        .property("clock", names("The clock that days and hours follow.", ClockKind::ALL.map(ClockKind::name)))
         .property("dayStart", names("The day rule of the casting.", DayStart::ALL.map(DayStart::name)))
         .property("pillars", required(pillars, &["year", "month", "day", "hour"]))
         .property("void", list(branch("A branch."), "The two void branches of the day (旬空)."))
@@ -201,7 +201,7 @@ fn line() -> ObjectBuilder {
         .property("spirit", names("The spirit (六神). Absent if the time is unknown.", Spirit::ALL.map(Spirit::name)))
         .property(
             "role",
-            or_null(names("The line of the asker (世) or of the matter (应).", Role::ALL.map(Role::name))),
+            or_null(names("The line of the asker (世) or of the matter (应).", LineRole::ALL.map(LineRole::name))),
         )
         .property(
             "clashEffect",

@@ -12,7 +12,7 @@ use crate::http::params::AudienceName;
 use crate::{
     domain::{
         divination::{
-            chart::{DayStart, SelectionRule, TextPart},
+            chart::{DayStart, SelectedPart, SelectionRule},
             model_calls::CallStatus,
             sessions::Method,
         },
@@ -61,7 +61,7 @@ enumerations! {
     SelectionRule = "SelectionRule", "one_changing", "The rule of 朱熹, named after the number of changing lines.";
     Service = "ModerationService", "local", "The service that screens texts.";
     CallStatus = "CallStatus", "succeeded", "Outcome of a model call: `cancelled` if the client disconnected, `interrupted` if the service stopped.";
-    TextPart = "TextPart", "line", "The part of a hexagram's text; `all_lines` is 用九 or 用六.";
+    SelectedPart = "SelectedPart", "line", "The part of a hexagram's text; `all_lines` is 用九 or 用六.";
     TradeStatus = "TradeStatus", "TRADE_SUCCESS", "State of a trade, as named by the provider.";
     SettlementEffect = "Verdict", "credited", "Outcome of a callback.";
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
-use super::{CodeMessage, Delivery, DeliveryStatus, SentMessage, SmsSender};
+use super::{CodeMessage, DeliveryReceipt, DeliveryStatus, SentMessage, SmsSender};
 use crate::providers::acs3::{self, Credentials, ErrorBody};
 use crate::providers::client::{BaseUrl, Client, HttpResponse, Limits, Post};
 use crate::providers::nonce::{random_bytes, random_hex};
@@ -182,7 +182,7 @@ impl SmsSender for AliyunSms {
         self.attempt(message, self.total.saturating_sub(started.elapsed()))
     }
 
-    fn delivery(&self, sent: &SentMessage) -> Result<Option<Delivery>, Failure> {
+    fn delivery(&self, sent: &SentMessage) -> Result<Option<DeliveryReceipt>, Failure> {
         let day = shanghai_day(sent.sent_at).ok_or_else(|| Failure::new(FailureKind::Refused, NAME, "date"))?;
         let query = [
             ("PhoneNumber", recipient(&sent.phone_number)),
@@ -210,7 +210,7 @@ fn recipient(phone_number: &str) -> String {
 }
 
 /// Reads a delivery receipt; `None` if there is none, or it says nothing known.
-fn delivery_of(body: &[u8]) -> Option<Delivery> {
+fn delivery_of(body: &[u8]) -> Option<DeliveryReceipt> {
     let answer: DetailsResponse = serde_json::from_slice(body).ok()?;
     let message = answer.details.messages.into_iter().next()?;
     let status = match message.send_status.as_i64().or_else(|| message.send_status.as_str()?.parse().ok())? {
@@ -219,7 +219,7 @@ fn delivery_of(body: &[u8]) -> Option<Delivery> {
         3 => DeliveryStatus::Delivered,
         _ => return None,
     };
-    Some(Delivery {
+    Some(DeliveryReceipt {
         status,
         code: message.err_code.as_deref().and_then(clean_code),
         at: message.receive_date.as_deref().and_then(shanghai_milliseconds),
@@ -367,7 +367,8 @@ mod tests {
         let delivered =
             r#"{"SendStatus":3,"ErrCode":"DELIVERED","ReceiveDate":"2026-01-15 16:30:00","Content":"123456"}"#;
         let at = Some(1_768_465_800_000);
-        let delivery = |status, code: Option<&str>, at| Some(Delivery { status, code: code.map(str::to_owned), at });
+        let delivery =
+            |status, code: Option<&str>, at| Some(DeliveryReceipt { status, code: code.map(str::to_owned), at });
         assert_eq!(of(delivered), delivery(DeliveryStatus::Delivered, Some("DELIVERED"), at));
         let failed = r#"{"SendStatus":"2","ErrCode":"SIGN_BLACK"}"#;
         assert_eq!(of(failed), delivery(DeliveryStatus::Failed, Some("SIGN_BLACK"), None));

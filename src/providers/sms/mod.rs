@@ -25,7 +25,7 @@ pub trait SmsSender: Send + Sync {
     fn send_code(&self, message: &CodeMessage) -> Result<MessageReceipt, Failure>;
 
     /// Asks what became of an accepted message. Returns `None` if the provider does not know or does not tell.
-    fn delivery(&self, _: &SentMessage) -> Result<Option<Delivery>, Failure> {
+    fn delivery(&self, _: &SentMessage) -> Result<Option<DeliveryReceipt>, Failure> {
         Ok(None)
     }
 
@@ -67,7 +67,7 @@ named_enum! {
 
 /// A delivery receipt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Delivery {
+pub struct DeliveryReceipt {
     pub status: DeliveryStatus,
     /// The carrier's code.
     pub code: Option<String>,

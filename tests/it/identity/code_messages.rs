@@ -1,4 +1,4 @@
-//! What became of the codes that an address asked for: outcomes, providers' words, delivery receipts.
+//! Requests for codes as support sees them: outcomes, providers' words, delivery receipts.
 
 use serde_json::{Value, json};
 

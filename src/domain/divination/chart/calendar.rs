@@ -27,7 +27,7 @@ named_enum! {
 named_enum! {
     /// The clock that days and hours follow.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-    pub enum Clock {
+    pub enum ClockKind {
         /// The official time of the time zone, with summer time.
         #[default]
         Civil = "civil",
@@ -45,15 +45,15 @@ named_enum! {
     }
 }
 
-serialize_by_name!(DayStart, Clock, Pillar);
+serialize_by_name!(DayStart, ClockKind, Pillar);
 
 /// The time of a cast as the calendar describes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Moment {
+pub struct CalendarMoment {
     /// RFC 3339 with the offset of the time zone.
     pub local: LocalTime,
-    pub clock: Clock,
+    pub clock: ClockKind,
     pub day_start: DayStart,
     pub pillars: Pillars,
     /// The branches (旬空) that are void on this day.
@@ -80,7 +80,7 @@ const TOLERANCE: i64 = 180;
 const DAY: i64 = 86_400;
 const HOUR: i64 = 3_600;
 
-impl Moment {
+impl CalendarMoment {
     /// Returns the description of an instant in a time zone; none unless the local year is from 1900 to 2100.
     pub fn new(at: Timestamp, zone: &TimeZone, day_start: DayStart) -> Option<Self> {
         let local = zone.local_time(at).filter(|local| YEARS.contains(&local.date().year()))?;
@@ -95,7 +95,7 @@ impl Moment {
         };
         let near_boundary = near_boundary(second, clock);
         let (void, lunar) = (pillars.day.void_branches(), LunarDate::of_day(day)?);
-        Some(Self { local, clock: Clock::Civil, day_start, pillars, void, near_boundary, lunar })
+        Some(Self { local, clock: ClockKind::Civil, day_start, pillars, void, near_boundary, lunar })
     }
 }
 

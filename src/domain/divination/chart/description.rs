@@ -2,8 +2,10 @@
 //!
 //! Providers do not know this module. Terms keep the names that they have in the API.
 
-use super::{Branch, BranchState, Chart, ChartLine, LineNature, Moment, SelectedText, StemBranch, TextSelection};
-use super::{ChangeRelation, ClashEffect, Progress, Role};
+use super::{
+    Branch, BranchState, CalendarMoment, Chart, ChartLine, LineNature, SelectedText, StemBranch, TextSelection,
+};
+use super::{ChangeRelation, ClashEffect, LineRole, Progress};
 use crate::{
     domain::divination::hexagram::{Hexagram, LineClassic},
     providers::llm::builtin::{
@@ -43,14 +45,14 @@ impl SelectedText {
 impl Chart {
     pub fn described(&self) -> ChartFacts {
         ChartFacts {
-            moment: self.moment.as_ref().map(Moment::described),
+            moment: self.moment.as_ref().map(CalendarMoment::described),
             palace: self.palace.trigram.chinese_name(),
             lines: self.lines.iter().map(ChartLine::described).collect(),
         }
     }
 }
 
-impl Moment {
+impl CalendarMoment {
     fn described(&self) -> MomentFacts {
         let pillars = [self.pillars.year, self.pillars.month, self.pillars.day, self.pillars.hour];
         MomentFacts {
@@ -66,7 +68,7 @@ impl ChartLine {
         LineFacts {
             position: self.position,
             nature: self.nature.described(),
-            role: self.role.map(Role::name),
+            role: self.role.map(LineRole::name),
             state: self.state.map(BranchState::described),
             clash_effect: self.clash_effect.map(ClashEffect::name),
             becomes: self.becomes.map(|becomes| BecomesFacts {

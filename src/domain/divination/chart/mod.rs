@@ -17,17 +17,17 @@ mod plum_blossom;
 
 use serde::Serialize;
 
-pub use calendar::{Clock, DayStart, Moment, Pillar, Pillars};
+pub use calendar::{CalendarMoment, ClockKind, DayStart, Pillar, Pillars};
 pub use cycle::{Branch, Element, ElementRelation, Stem, StemBranch};
 pub use lunar::LunarDate;
-pub use najia::{Kin, LineNature, Palace, Role, Spirit, Stage};
-pub use pattern::{Echo, EchoKind, Half, Pattern};
+pub use najia::{Kin, LineNature, LineRole, Palace, Spirit, Stage};
+pub use pattern::{Echo, EchoKind, Half, LinePattern};
 pub use plum_blossom::{
     ActingTrigram, BodyAndUse, BodyRelation, BodyTrigram, CastSource, LineChoice, NumberedBranch, PlumBlossom,
     TrigramChoice,
 };
 pub use strength::{BranchState, ChangeRelation, ClashEffect, DayEffect, GrowthStage, Progress, Strength};
-pub use text_selection::{SelectedText, SelectionRule, TextPart, TextSelection};
+pub use text_selection::{SelectedPart, SelectedText, SelectionRule, TextSelection};
 
 use crate::{
     domain::divination::hexagram::Cast,
@@ -72,15 +72,15 @@ pub struct CastTime {
 #[serde(rename_all = "camelCase")]
 pub struct Chart {
     /// The time of the cast. Null if it is unknown or out of range; then all that depends on it is absent.
-    pub moment: Option<Moment>,
+    pub moment: Option<CalendarMoment>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub moment_missing: Option<MissingMoment>,
     /// The palace of the primary hexagram.
     pub palace: Palace,
     /// The pattern of the primary hexagram.
-    pub pattern: Option<Pattern>,
+    pub pattern: Option<LinePattern>,
     /// The pattern of the relating hexagram.
-    pub relating_pattern: Option<Pattern>,
+    pub relating_pattern: Option<LinePattern>,
     /// Trigrams that repeat or reverse by the change.
     pub echoes: Vec<Echo>,
     /// The lines, bottom up.
@@ -99,7 +99,7 @@ pub struct ChartLine {
     pub spirit: Option<Spirit>,
     #[serde(flatten)]
     pub nature: LineNature,
-    pub role: Option<Role>,
+    pub role: Option<LineRole>,
     /// The state of the line's branch at the time of the cast.
     #[serde(flatten)]
     pub state: Option<BranchState>,
@@ -139,7 +139,7 @@ pub struct ChangedLine {
 impl Chart {
     /// Returns the chart of a cast, without strength and spirits if the time is unknown or out of range.
     pub fn new(cast: &Cast, time: Option<&CastTime>) -> Self {
-        let moment = time.and_then(|time| Moment::new(time.at, &time.zone, time.day_start));
+        let moment = time.and_then(|time| CalendarMoment::new(time.at, &time.zone, time.day_start));
         let moment_missing = match (&moment, time) {
             (Some(_), _) => None,
             (None, Some(_)) => Some(MissingMoment::OutOfRange),
@@ -154,8 +154,8 @@ impl Chart {
             moment,
             moment_missing,
             palace,
-            pattern: Pattern::of(&natures),
-            relating_pattern: relating.as_ref().and_then(|(_, natures)| Pattern::of(natures)),
+            pattern: LinePattern::of(&natures),
+            relating_pattern: relating.as_ref().and_then(|(_, natures)| LinePattern::of(natures)),
             echoes: relating.map(|(relating, _)| Echo::of_change(primary, relating)).unwrap_or_default(),
         }
     }
@@ -166,7 +166,7 @@ fn lines(
     palace: Palace,
     natures: &[LineNature; 6],
     relating: Option<&[LineNature; 6]>,
-    moment: Option<&Moment>,
+    moment: Option<&CalendarMoment>,
 ) -> [ChartLine; 6] {
     let state = |nature: LineNature| moment.map(|moment| BranchState::at(moment, nature.branch));
     let spirits = moment.map(|moment| Spirit::on_day(moment.pillars.day.stem()));

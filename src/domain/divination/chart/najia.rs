@@ -59,13 +59,13 @@ named_enum! {
 named_enum! {
     /// The line of the asker and the line of the matter (世应).
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum Role {
+    pub enum LineRole {
         Subject = "世",
         Object = "应",
     }
 }
 
-serialize_by_name!(Stage, Kin, Spirit, Role);
+serialize_by_name!(Stage, Kin, Spirit, LineRole);
 
 /// The palace (宫) of a hexagram and its place in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -119,12 +119,12 @@ impl Palace {
     }
 
     /// Returns the role of the line at a position (1 to 6). Subject and object are three lines apart.
-    pub fn role(self, position: u8) -> Option<Role> {
+    pub fn role(self, position: u8) -> Option<LineRole> {
         let subject = self.stage.subject_position();
         if position == subject {
-            Some(Role::Subject)
+            Some(LineRole::Subject)
         } else if position.abs_diff(subject) == 3 {
-            Some(Role::Object)
+            Some(LineRole::Object)
         } else {
             None
         }

@@ -11,7 +11,7 @@ use crate::{
 named_enum! {
     /// The relation between the lower and the upper lines of a hexagram, if it is the same for all three pairs.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum Pattern {
+    pub enum LinePattern {
         SixClashes = "六冲",
         SixCombinations = "六合",
     }
@@ -39,7 +39,7 @@ named_enum! {
     }
 }
 
-serialize_by_name!(Pattern, Half, EchoKind);
+serialize_by_name!(LinePattern, Half, EchoKind);
 
 /// A trigram that repeats or reverses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -48,7 +48,7 @@ pub struct Echo {
     pub kind: EchoKind,
 }
 
-impl Pattern {
+impl LinePattern {
     pub fn of(natures: &[LineNature; 6]) -> Option<Self> {
         let has_all = |is_pair: fn(Branch, Branch) -> bool| {
             (0..3).all(|line| is_pair(natures[line].branch, natures[line + 3].branch))
@@ -97,11 +97,11 @@ mod tests {
     #[test]
     fn ten_hexagrams_clash_and_eight_combine() {
         let names = |pattern| {
-            let has = |hexagram: &Hexagram| Pattern::of(&natures(*hexagram)) == Some(pattern);
+            let has = |hexagram: &Hexagram| LinePattern::of(&natures(*hexagram)) == Some(pattern);
             Hexagram::all().filter(has).map(Hexagram::chinese_name).collect::<Vec<_>>().join(" ")
         };
-        assert_eq!(names(Pattern::SixClashes), "乾 坤 无妄 坎 离 大壮 震 艮 巽 兑");
-        assert_eq!(names(Pattern::SixCombinations), "泰 否 豫 贲 复 困 旅 节");
+        assert_eq!(names(LinePattern::SixClashes), "乾 坤 无妄 坎 离 大壮 震 艮 巽 兑");
+        assert_eq!(names(LinePattern::SixCombinations), "泰 否 豫 贲 复 困 旅 节");
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use serde::Serialize;
 
 use super::{
-    calendar::Moment,
+    calendar::CalendarMoment,
     cycle::{Branch, Element, ElementRelation, StemBranch},
     najia::{self, chinese_name},
     pattern::Half,
@@ -123,7 +123,7 @@ pub struct ActingTrigram {
 
 impl CastSource {
     /// The source of a casting at a time. The lunar date and the hour follow the moment's day rule.
-    pub fn at(moment: &Moment) -> Self {
+    pub fn at(moment: &CalendarMoment) -> Self {
         let (lunar, year) = (moment.lunar, StemBranch::of_lunar_year(moment.lunar.year).branch());
         Self::Time {
             year: year.into(),
@@ -135,7 +135,7 @@ impl CastSource {
     }
 
     /// The source of a casting by one number at a time.
-    pub fn number_at(number: u32, moment: &Moment) -> Self {
+    pub fn number_at(number: u32, moment: &CalendarMoment) -> Self {
         Self::NumberAndHour { number, hour: moment.pillars.hour.branch().into() }
     }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{
-    calendar::Moment,
+    calendar::CalendarMoment,
     cycle::{Branch, Element, ElementRelation},
     serialize_by_name,
 };
@@ -156,7 +156,7 @@ impl GrowthStage {
 }
 
 impl BranchState {
-    pub fn at(moment: &Moment, branch: Branch) -> Self {
+    pub fn at(moment: &CalendarMoment, branch: Branch) -> Self {
         let (month, day) = (moment.pillars.month.branch(), moment.pillars.day.branch());
         let element = branch.element();
         Self {

@@ -48,13 +48,13 @@ fn becomes(chart: &Chart) -> String {
     placed(chart.lines.map(|line| line.becomes.map(|becomes| becomes.nature)))
 }
 
-fn position_of(chart: &Chart, role: Role) -> u8 {
+fn position_of(chart: &Chart, role: LineRole) -> u8 {
     chart.lines.iter().find(|line| line.role == Some(role)).unwrap().position
 }
 
 fn summary(chart: &Chart) -> String {
     let Palace { trigram, stage, .. } = chart.palace;
-    let (subject, object) = (position_of(chart, Role::Subject), position_of(chart, Role::Object));
+    let (subject, object) = (position_of(chart, LineRole::Subject), position_of(chart, LineRole::Object));
     format!("{} {} {subject} {object}", trigram.chinese_name(), stage.name())
 }
 
@@ -66,9 +66,9 @@ fn texts(cast: Cast) -> String {
     let text = |text: &SelectedText| {
         let hexagram = if text.hexagram == cast.primary() { 'p' } else { 'r' };
         let position = match text.part {
-            TextPart::Judgement => 0,
-            TextPart::Line => text.position.unwrap(),
-            TextPart::AllLines => 7,
+            SelectedPart::Judgement => 0,
+            SelectedPart::Line => text.position.unwrap(),
+            SelectedPart::AllLines => 7,
         };
         format!("{hexagram}{position}")
     };
@@ -195,7 +195,10 @@ fn a_clash_with_the_day_stirs_strong_lines_at_rest_and_breaks_weak_ones() {
 #[test]
 fn patterns_of_a_change_are_found() {
     let chart = chart("999888");
-    assert_eq!((chart.pattern, chart.relating_pattern), (Some(Pattern::SixCombinations), Some(Pattern::SixClashes)));
+    assert_eq!(
+        (chart.pattern, chart.relating_pattern),
+        (Some(LinePattern::SixCombinations), Some(LinePattern::SixClashes))
+    );
     assert_eq!(chart.echoes, []);
     let echoes =
         |lines| super::tests::chart(lines).echoes.iter().map(|echo| (echo.half, echo.kind)).collect::<Vec<_>>();

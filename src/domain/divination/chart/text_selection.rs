@@ -32,7 +32,7 @@ named_enum! {
 named_enum! {
     /// The part of a hexagram's text.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum TextPart {
+    pub enum SelectedPart {
         /// The text of the hexagram (卦辞).
         Judgement = "judgement",
         /// The text of a line (爻辞).
@@ -42,7 +42,7 @@ named_enum! {
     }
 }
 
-serialize_by_name!(SelectionRule, TextPart);
+serialize_by_name!(SelectionRule, SelectedPart);
 
 /// The texts to read for a cast.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -58,7 +58,7 @@ pub struct TextSelection {
 pub struct SelectedText {
     #[serde(serialize_with = "number")]
     pub hexagram: Hexagram,
-    pub part: TextPart,
+    pub part: SelectedPart,
     /// The position of the line, 1 at the bottom.
     pub position: Option<u8>,
     pub is_main: bool,
@@ -103,21 +103,21 @@ impl SelectedText {
     /// Returns the texts of the line, or of 用九 or 用六; none for a judgement.
     pub fn line_classic(&self) -> Option<LineClassic> {
         match self.part {
-            TextPart::Judgement => None,
-            TextPart::Line => {
+            SelectedPart::Judgement => None,
+            SelectedPart::Line => {
                 let place = usize::from(self.position?).checked_sub(1)?;
                 self.hexagram.line_classics().get(place).copied()
             }
-            TextPart::AllLines => self.hexagram.all_changing_classic(),
+            SelectedPart::AllLines => self.hexagram.all_changing_classic(),
         }
     }
 
     pub(super) fn judgement(hexagram: Hexagram) -> Self {
-        Self { hexagram, part: TextPart::Judgement, position: None, is_main: false }
+        Self { hexagram, part: SelectedPart::Judgement, position: None, is_main: false }
     }
 
     fn line(hexagram: Hexagram, position: u8) -> Self {
-        Self { hexagram, part: TextPart::Line, position: Some(position), is_main: false }
+        Self { hexagram, part: SelectedPart::Line, position: Some(position), is_main: false }
     }
 }
 
@@ -134,5 +134,5 @@ fn number<S: Serializer>(hexagram: &Hexagram, serializer: S) -> Result<S::Ok, S:
 /// Returns the text for six changing lines, which 乾 and 坤 have.
 fn all_lines(hexagram: Hexagram) -> Option<SelectedText> {
     let has_text = hexagram.all_changing_classic().is_some();
-    has_text.then(|| SelectedText { part: TextPart::AllLines, ..SelectedText::judgement(hexagram) })
+    has_text.then(|| SelectedText { part: SelectedPart::AllLines, ..SelectedText::judgement(hexagram) })
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     domain::divination::{
-        chart::{CastSource, CastTime, Moment, PlumBlossom},
+        chart::{CalendarMoment, CastSource, CastTime, PlumBlossom},
         hexagram::{Lines, three_coins, yarrow_stalks},
     },
     error::{Error, Fault, FieldCode, Result},
@@ -74,7 +74,7 @@ impl Casting {
 
 /// Returns the derivation of a casting by time or by numbers; none for other methods.
 pub(super) fn derivation(method: Method, numbers: &[u32], time: Option<&CastTime>) -> Option<PlumBlossom> {
-    let moment = || time.and_then(|time| Moment::new(time.at, &time.zone, time.day_start));
+    let moment = || time.and_then(|time| CalendarMoment::new(time.at, &time.zone, time.day_start));
     let source = match (method, numbers) {
         (Method::Time, _) => CastSource::at(&moment()?),
         (Method::Numbers, [number]) => CastSource::number_at(*number, &moment()?),

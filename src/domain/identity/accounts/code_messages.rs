@@ -6,7 +6,7 @@ use crate::{
     domain::identity::{
         codes::{
             AddressHmac,
-            messages::{self, CodeMessage},
+            messages::{self, CodeMessageRecord},
         },
         users::Address,
     },
@@ -23,7 +23,7 @@ const RECEIPTS: u32 = 5;
 /// The last requests for codes, newest first.
 #[derive(Clone, Debug)]
 pub struct CodeMessages {
-    pub items: Vec<CodeMessage>,
+    pub items: Vec<CodeMessageRecord>,
     /// The reason why the provider told no deliveries.
     pub receipts_failure: Option<Failure>,
 }

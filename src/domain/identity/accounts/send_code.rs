@@ -24,7 +24,7 @@ use crate::{
         identity::{
             codes::{
                 self, AddressHmac, ClientNetworks, NewCode, Purpose, masking,
-                messages::{self, Channel, Finished, MessageId, Outcome},
+                messages::{self, Channel, Finished, MessageId, MessageOutcome},
             },
             users::Address,
         },
@@ -153,7 +153,7 @@ pub fn send_code(sender: &CodeSender, request: &CodeRequest) -> Result<CodeTerms
     };
     if is_fixed {
         delivery_time.imitate();
-        record_outcome(core, message, finished(Outcome::ReviewAccount));
+        record_outcome(core, message, finished(MessageOutcome::ReviewAccount));
         return Ok(sent);
     }
     let failure = match delivery_time.measure(|| deliver(sender, request, &code)) {
@@ -233,8 +233,8 @@ fn warn_unrecorded(recorded: Result<()>) {
     }
 }
 
-/// An outcome without a provider.
-const fn finished(outcome: Outcome) -> Finished {
+/// Returns an outcome without a provider.
+const fn finished(outcome: MessageOutcome) -> Finished {
     Finished { outcome, provider: None, code: None, receipt: None, words: None }
 }
 
@@ -244,23 +244,26 @@ fn accepted(sender: &CodeSender, request: &CodeRequest, code: &Secret, receipt: 
         Address::Email(_) => sender.mailer.sender.name(),
     };
     let MessageReceipt { provider_id, words } = receipt;
-    Finished { provider: Some(provider), ..told(request, code, Outcome::Sent, provider_id, words.as_ref()) }
-}
-
-fn failed(request: &CodeRequest, code: &Secret, failure: &Failure) -> Finished {
-    let outcome = if failure.is_certainly_not_accepted() { Outcome::NotSent } else { Outcome::Unknown };
     Finished {
-        provider: Some(failure.provider),
-        code: Some(failure.code.clone()),
-        ..told(request, code, outcome, failure.request_id.clone(), failure.words.as_ref())
+        provider: Some(provider),
+        ..with_words(request, code, MessageOutcome::Sent, provider_id, words.as_ref())
     }
 }
 
-/// An outcome with an identifier and words of the provider that reveal neither the recipient nor the code.
-fn told(
+fn failed(request: &CodeRequest, code: &Secret, failure: &Failure) -> Finished {
+    let outcome = if failure.is_certainly_not_accepted() { MessageOutcome::NotSent } else { MessageOutcome::Unknown };
+    Finished {
+        provider: Some(failure.provider),
+        code: Some(failure.code.clone()),
+        ..with_words(request, code, outcome, failure.request_id.clone(), failure.words.as_ref())
+    }
+}
+
+/// Returns an outcome with the provider's identifier and words, as far as they reveal neither the recipient nor the code.
+fn with_words(
     request: &CodeRequest,
     code: &Secret,
-    outcome: Outcome,
+    outcome: MessageOutcome,
     identifier: Option<String>,
     words: Option<&ProviderWords>,
 ) -> Finished {

@@ -11,7 +11,7 @@ use super::{AddressHmac, Purpose};
 use crate::{
     domain::Each,
     error::Result,
-    providers::sms::{Delivery, DeliveryStatus},
+    providers::sms::{DeliveryReceipt, DeliveryStatus},
     store::{Read, Row, Write, sliding_window::HOUR},
     types::{Timestamp, named_enum},
 };
@@ -44,7 +44,7 @@ named_enum! {
 named_enum! {
     /// The outcome of a request for a code.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum Outcome {
+    pub enum MessageOutcome {
         /// The provider has been asked; the server may have stopped before it answered.
         Asked = "asked",
         /// The provider accepted the message.
@@ -67,7 +67,7 @@ pub struct MessageId(i64);
 /// The outcome of a request, as it is stored.
 #[derive(Clone, Debug)]
 pub struct Finished {
-    pub outcome: Outcome,
+    pub outcome: MessageOutcome,
     pub provider: Option<&'static str>,
     /// The provider's code for a failure.
     pub code: Option<String>,
@@ -79,7 +79,7 @@ pub struct Finished {
 
 /// A stored request.
 #[derive(Clone, Debug)]
-pub struct CodeMessage {
+pub struct CodeMessageRecord {
     pub id: MessageId,
     pub channel: String,
     pub purpose: String,
@@ -106,7 +106,7 @@ pub fn insert_in(tx: &Write<'_>, recipient: &AddressHmac, channel: Channel, purp
     tx.one(
         "insert into code_messages (address, channel, purpose, asked_at, outcome) values (?1, ?2, ?3, ?4, ?5) \
          returning id",
-        (&recipient.0, channel.name(), purpose.name(), tx.now.0, Outcome::Asked.name()),
+        (&recipient.0, channel.name(), purpose.name(), tx.now.0, MessageOutcome::Asked.name()),
         |row| row.get(0).map(MessageId),
     )
 }
@@ -155,13 +155,13 @@ pub fn record_refusal_in(
     tx.execute(
         "insert into code_messages (address, channel, purpose, asked_at, outcome, finished_at, code) \
          values (?1, ?2, ?3, ?4, ?5, ?4, ?6)",
-        (&recipient.0, channel.name(), purpose.name(), tx.now.0, Outcome::Refused.name(), code),
+        (&recipient.0, channel.name(), purpose.name(), tx.now.0, MessageOutcome::Refused.name(), code),
     )
     .map(drop)
 }
 
 /// Returns the last requests for an address, newest first.
-pub fn list_in(tx: &Read<'_>, recipient: &AddressHmac, limit: u32) -> Result<Vec<CodeMessage>> {
+pub fn list_in(tx: &Read<'_>, recipient: &AddressHmac, limit: u32) -> Result<Vec<CodeMessageRecord>> {
     tx.all(
         select_messages!("where address = ?1 order by asked_at desc, id desc limit ?2"),
         (&recipient.0, limit),
@@ -175,7 +175,7 @@ pub fn list_undelivered_in(
     recipient: &AddressHmac,
     provider: &str,
     limit: u32,
-) -> Result<Vec<CodeMessage>> {
+) -> Result<Vec<CodeMessageRecord>> {
     tx.all(
         select_messages!(
             "where address = ?1 and provider = ?2 and outcome = 'sent' and receipt is not null \
@@ -187,8 +187,8 @@ pub fn list_undelivered_in(
 }
 
 /// Stores a delivery receipt.
-pub fn store_delivery_in(tx: &Write<'_>, message: MessageId, delivery: &Delivery) -> Result<()> {
-    let Delivery { status, code, at } = delivery;
+pub fn store_delivery_in(tx: &Write<'_>, message: MessageId, delivery: &DeliveryReceipt) -> Result<()> {
+    let DeliveryReceipt { status, code, at } = delivery;
     tx.execute(
         "update code_messages set delivery = ?2, delivery_code = ?3, delivery_at = ?4 where id = ?1",
         (message.0, DeliveryStatus::name(*status), code, at),
@@ -225,10 +225,10 @@ pub fn delete_older_in(tx: &Write<'_>, age: Duration, limit: u32) -> Result<usiz
     )
 }
 
-fn message_row(row: &Row<'_>) -> rusqlite::Result<CodeMessage> {
+fn message_row(row: &Row<'_>) -> rusqlite::Result<CodeMessageRecord> {
     let delivery: Option<String> = row.get(10)?;
     let (delivery_code, delivery_at) = (row.get(11)?, row.get::<Option<i64>>(12)?.map(Timestamp));
-    Ok(CodeMessage {
+    Ok(CodeMessageRecord {
         id: MessageId(row.get(0)?),
         channel: row.get(1)?,
         purpose: row.get(2)?,

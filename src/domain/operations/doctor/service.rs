@@ -17,7 +17,7 @@ use crate::{
         operations::{
             alerts::{self, PROVIDER_DOWN},
             backups::offsite,
-            forwarding::{self, Finding, ForwardingFault},
+            forwarding::{self, ForwardingFault, ForwardingFinding},
             network_log,
         },
     },
@@ -233,9 +233,10 @@ pub(super) fn network_log(installation: &Installation<'_>) -> Result<Vec<Check>>
 }
 
 /// Reports the last proxy whose `X-Forwarded-For` was not used, unless it is trusted now.
-fn forwarding(trusted: &[IpNet], findings: &[Finding]) -> Check {
-    let is_current =
-        |finding: &&Finding| finding.fault != ForwardingFault::UntrustedPeer || !is_trusted(trusted, finding.peer);
+fn forwarding(trusted: &[IpNet], findings: &[ForwardingFinding]) -> Check {
+    let is_current = |finding: &&ForwardingFinding| {
+        finding.fault != ForwardingFault::UntrustedPeer || !is_trusted(trusted, finding.peer)
+    };
     let Some(finding) = findings.iter().find(is_current) else {
         return Check::new("proxy", "forwarding", Verdict::Pass, "no proxy is ignored");
     };

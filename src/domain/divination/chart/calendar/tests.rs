@@ -2,15 +2,15 @@ use super::*;
 
 const PILLARS: &str = include_str!("../../../../../tests/vectors/chart/pillars.tsv");
 
-fn moment_in(zone: &str, time: &str, day_start: DayStart) -> Moment {
-    Moment::new(Timestamp::from_rfc3339(time).unwrap(), &zone.parse().unwrap(), day_start).unwrap()
+fn moment_in(zone: &str, time: &str, day_start: DayStart) -> CalendarMoment {
+    CalendarMoment::new(Timestamp::from_rfc3339(time).unwrap(), &zone.parse().unwrap(), day_start).unwrap()
 }
 
-fn shanghai(time: &str) -> Moment {
+fn shanghai(time: &str) -> CalendarMoment {
     moment_in("Asia/Shanghai", time, DayStart::At23)
 }
 
-fn written(moment: &Moment) -> String {
+fn written(moment: &CalendarMoment) -> String {
     let Pillars { year, month, day, hour } = moment.pillars;
     format!("{year} {month} {day} {hour}")
 }
@@ -24,7 +24,7 @@ fn pillars_equal_two_libraries() {
         let [letter, second, pillars, day] = line.split('\t').collect::<Vec<_>>().try_into().unwrap();
         let (_, zone) = zones.iter().find(|(name, _)| name.split('/').nth(1).unwrap().starts_with(letter)).unwrap();
         let at = Timestamp(second.parse::<i64>().unwrap() * 1000);
-        let [traditional, civil] = DayStart::ALL.map(|day_start| Moment::new(at, zone, day_start).unwrap());
+        let [traditional, civil] = DayStart::ALL.map(|day_start| CalendarMoment::new(at, zone, day_start).unwrap());
         assert_eq!(written(&traditional).replace(' ', ""), pillars, "{line}");
         assert_eq!(civil.pillars, Pillars { day: civil.pillars.day, ..traditional.pillars }, "{line}");
         assert_eq!(civil.pillars.day.to_string(), day, "{line}");
@@ -100,7 +100,7 @@ fn pillars_near_their_boundary_are_named() {
 fn moments_are_described_from_1900_to_2100() {
     let is_known = |zone: &str, time: &str| {
         let at = Timestamp::from_rfc3339(time).unwrap();
-        Moment::new(at, &zone.parse().unwrap(), DayStart::At23).is_some()
+        CalendarMoment::new(at, &zone.parse().unwrap(), DayStart::At23).is_some()
     };
     for zone in ["UTC", "Asia/Shanghai", "America/New_York", "Pacific/Kiritimati"] {
         let at = |year, month, day, hour, minute| {
@@ -141,7 +141,7 @@ mod properties {
         ) {
             let zone: TimeZone = ZONES[zone].parse().unwrap();
             let at = Timestamp(milliseconds);
-            let moment = Moment::new(at, &zone, DayStart::ALL[rule]);
+            let moment = CalendarMoment::new(at, &zone, DayStart::ALL[rule]);
             let is_in_range = zone.local_time(at).is_some_and(|local| (1900..=2100).contains(&local.date().year()));
             prop_assert_eq!(moment.is_some(), is_in_range);
         }

@@ -37,7 +37,7 @@ fn castings_by_time_equal_two_libraries() {
         let [letter, second, figure, changing] = row.split('\t').collect::<Vec<_>>().try_into().unwrap();
         let zone = zones.iter().find(|name| name.split('/').nth(1).unwrap().starts_with(letter)).unwrap();
         let (at, zone): (_, TimeZone) = (Timestamp(second.parse::<i64>().unwrap() * 1000), zone.parse().unwrap());
-        let moment = Moment::new(at, &zone, DayStart::AtMidnight).unwrap();
+        let moment = CalendarMoment::new(at, &zone, DayStart::AtMidnight).unwrap();
         let plum = PlumBlossom::new(CastSource::at(&moment));
         assert_eq!(
             (lines(&plum).as_str(), plum.changing_line.position.to_string().as_str()),
@@ -60,7 +60,8 @@ fn castings_by_numbers_count_around() {
     assert_eq!(summary(CastSource::TwoNumbers { upper: u32::MAX, lower: u32::MAX }), "艮为山 6");
     assert_eq!(summary(CastSource::ThreeNumbers { upper: 123, lower: 456, line: 789 }), "火地晋 3");
     assert_eq!(summary(CastSource::ThreeNumbers { upper: 0, lower: 0, line: 0 }), "坤为地 6");
-    let moment = Moment::new(Timestamp(1_764_057_600_000), &"Asia/Shanghai".parse().unwrap(), DayStart::At23).unwrap();
+    let moment =
+        CalendarMoment::new(Timestamp(1_764_057_600_000), &"Asia/Shanghai".parse().unwrap(), DayStart::At23).unwrap();
     assert_eq!(moment.pillars.hour.branch(), Branch::Shen);
     assert_eq!(summary(CastSource::number_at(3, &moment)), "火天大有 6");
 }
