@@ -32,7 +32,7 @@ use crate::{
     providers::{
         breaker::CircuitBreaker,
         factory::{self, Announce},
-        llm::models::Guarded,
+        llm::models::GuardedModel,
         payment::sandbox::Sandbox,
     },
     store::{
@@ -216,7 +216,7 @@ fn breakers(
         Arc::clone(payments.breaker()),
     ];
     breakers.extend(moderation.external.breaker().map(Arc::clone));
-    breakers.extend(model_calls.models.all().map(|model: &Guarded| Arc::clone(model.breaker())));
+    breakers.extend(model_calls.models.all().map(|model: &GuardedModel| Arc::clone(model.breaker())));
     breakers
 }
 

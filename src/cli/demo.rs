@@ -9,7 +9,7 @@ use clap::Args;
 use super::{Common, announce, serve::ScheduleArgs, start_logging};
 use yarrow::{
     app::{App, OpenMode},
-    config::{Config, Directory, EmailProvider, LlmProvider, ModerationProvider, PaymentGateway, SmsProvider, load},
+    config::{Config, Directory, EmailProvider, LlmProvider, ModerationProvider, PaymentProvider, SmsProvider, load},
     domain::operations::demo::{self, DemoServices, PHONE_NUMBER, SeededDemo},
     error::{Error, Result},
     http::serve,
@@ -66,7 +66,7 @@ fn isolate(config: &mut Config) {
     config.moderation.provider = ModerationProvider::None;
     config.llm.provider = LlmProvider::Builtin;
     config.llm_fallback.base_url = None;
-    config.payment.gateway = PaymentGateway::Sandbox;
+    config.payment.gateway = PaymentProvider::Sandbox;
     config.backup.directory = None;
     config.backup.s3_endpoint = None;
     config.alerts.webhook_url = None;

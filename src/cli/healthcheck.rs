@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{Common, print};
 use yarrow::{
-    config::{LoadedConfig, Server},
+    config::{LoadedConfig, ServerConfig},
     error::{Code, Error, Result},
     providers::{Failure, client},
     store::lock,
@@ -46,7 +46,7 @@ fn running_server(loaded: &LoadedConfig) -> Option<String> {
     Some(format!("{scheme}://{}", local_address(address.parse().ok()?)))
 }
 
-fn configured_address(server: &Server) -> String {
+fn configured_address(server: &ServerConfig) -> String {
     let scheme = if server.has_tls() { "https" } else { "http" };
     format!("{scheme}://{}", local_address(server.address()))
 }

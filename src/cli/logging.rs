@@ -7,14 +7,14 @@ use tracing_subscriber::{filter::Targets, layer::SubscriberExt, util::Subscriber
 
 use super::log_writer::LogWriter;
 use yarrow::{
-    config::{Log, LogFormat},
+    config::{LogConfig, LogFormat},
     error::{Error, Result},
 };
 
 const DROPPED: &str = "log lines were dropped because nothing read them";
 
 /// Starts to log to standard error, with the configured format and level.
-pub fn start_logging(settings: &Log) -> Result<()> {
+pub fn start_logging(settings: &LogConfig) -> Result<()> {
     let filter: Targets = settings.level.parse().map_err(Error::internal)?;
     let registry = tracing_subscriber::registry().with(filter);
     // Colours only on a terminal: in a journal or a file they are noise.

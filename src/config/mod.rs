@@ -24,7 +24,7 @@ pub use masking::mask_url_secrets;
 pub use settings::*;
 pub use sources::{LoadedConfig, Sources, has_argument, load, load_with_checks};
 pub use values::{
-    Bytes, Directory, EmailProvider, EmailTls, LlmProvider, LogFormat, ModerationProvider, Packages, PaymentGateway,
+    Bytes, Directory, EmailProvider, EmailTls, LlmProvider, LogFormat, ModerationProvider, Packages, PaymentProvider,
     S3Addressing, SmsProvider, TokenPrice, WrongCodeStatus,
 };
 
@@ -40,12 +40,12 @@ impl Config {
             ("sms", self.sms.provider == SmsProvider::Console, "codes are printed and not sent"),
             ("email", self.email.provider == EmailProvider::Console, "messages are printed and not sent"),
             ("llm", self.llm.provider == LlmProvider::Builtin, "the offline interpreter answers"),
-            ("payment", self.payment.gateway == PaymentGateway::Sandbox, "payments cost nothing"),
+            ("payment", self.payment.gateway == PaymentProvider::Sandbox, "payments cost nothing"),
         ]
     }
 }
 
-impl Server {
+impl ServerConfig {
     /// Returns true if the service terminates TLS itself.
     pub fn has_tls(&self) -> bool {
         !self.domain.is_empty() || self.tls_certificate.is_some()

@@ -7,19 +7,19 @@ use secrecy::SecretString;
 
 use super::{
     Bytes, Declaration, Directory, EmailProvider, EmailTls, LlmProvider, LogFormat, ModerationProvider, Packages,
-    PaymentGateway, S3Addressing, SmsProvider, TokenPrice, WrongCodeStatus, declare, sources, values,
+    PaymentProvider, S3Addressing, SmsProvider, TokenPrice, WrongCodeStatus, declare, sources, values,
 };
 use crate::types::{EmailAddress, HostPattern, MicroAmount, Region, TimeZone};
 
 declare::settings! {
     /// Data directory.
-    "" paths: Paths {
+    "" paths: PathsConfig {
         data_dir: Directory = "./data", flag "data-dir",
             "Directory of the database, its lock file and the server key. Created at the first start.";
     }
 
     /// Listeners, public address and trusted proxies.
-    "server" server: Server {
+    "server" server: ServerConfig {
         listen: SocketAddr = "127.0.0.1:8080", flag "listen",
             "Address and port of the main listener. Port 0 picks a free port, which is printed at start. With `server.domain` the default is `[::]:443`.";
         domain: Vec<String> = "", flag "domain",
@@ -45,7 +45,7 @@ declare::settings! {
     }
 
     /// Certificates by ACME, for `server.domain`.
-    "acme" acme: Acme {
+    "acme" acme: AcmeConfig {
         directory: String = "https://acme-v02.api.letsencrypt.org/directory", no flag,
             "URL of the ACME directory. Obtaining a certificate means agreeing to the authority's terms.";
         contact: Option<String> = "", no flag,
@@ -57,7 +57,7 @@ declare::settings! {
     }
 
     /// Sign-in.
-    "auth" auth: Auth {
+    "auth" auth: AuthConfig {
         default_region: Region = "CN", no flag,
             "Region of phone numbers without a country code.";
         allowed_regions: Vec<Region> = "CN", no flag,
@@ -103,7 +103,7 @@ declare::settings! {
     }
 
     /// The SMS provider.
-    "sms" sms: Sms {
+    "sms" sms: SmsConfig {
         provider: SmsProvider = "console", no flag,
             "`console` prints messages to stderr, for development; `aliyun` sends them.";
         endpoint: String = "https://dysmsapi.aliyuncs.com", no flag,
@@ -119,7 +119,7 @@ declare::settings! {
     }
 
     /// Email.
-    "email" email: Email {
+    "email" email: EmailConfig {
         provider: EmailProvider = "console", no flag,
             "`console` prints messages to stderr, for development; `smtp` sends them through a mail server.";
         host: String = "", no flag,
@@ -141,7 +141,7 @@ declare::settings! {
     }
 
     /// Content moderation by an external service, beside the word list. `yarrow moderation switch` selects which one decides.
-    "moderation" moderation: Moderation {
+    "moderation" moderation: ModerationConfig {
         provider: ModerationProvider = "none", no flag,
             "The external moderation service: `none`, or `aliyun`.";
         endpoint: String = "https://green-cip.cn-shanghai.aliyuncs.com", no flag,
@@ -181,7 +181,7 @@ declare::settings! {
     }
 
     /// The language model for interpretations and chat.
-    "llm" llm: Llm {
+    "llm" llm: LlmConfig {
         provider: LlmProvider = "builtin", no flag,
             "`builtin` interprets offline by rules; `openai` calls an OpenAI-compatible server.";
         base_url: String = "https://api.openai.com/v1", no flag,
@@ -241,7 +241,7 @@ declare::settings! {
     }
 
     /// A second model server, used when the first one fails.
-    "llm.fallback" llm_fallback: LlmFallback {
+    "llm.fallback" llm_fallback: LlmFallbackConfig {
         base_url: Option<String> = "", no flag,
             "Base URL of an OpenAI-compatible server, up to but without `/chat/completions`. If unset, there is no fallback.";
         api_key: Option<SecretString> = "", no flag,
@@ -251,7 +251,7 @@ declare::settings! {
     }
 
     /// Coins, the balance of the first generation.
-    "coins" coins: Coins {
+    "coins" coins: CoinsConfig {
         initial: u32 = "0", no flag,
             "Coins of a new user.";
         consume: u32 = "1", no flag,
@@ -259,7 +259,7 @@ declare::settings! {
     }
 
     /// Points, the balance of the current generation.
-    "points" points: Points {
+    "points" points: PointsConfig {
         signup_bonus: u32 = "100", no flag,
             "Points of a new user, once per email address.";
         cast: u32 = "10", no flag,
@@ -275,8 +275,8 @@ declare::settings! {
     }
 
     /// Payments.
-    "payment" payment: Payment {
-        gateway: PaymentGateway = "sandbox", no flag,
+    "payment" payment: PaymentConfig {
+        gateway: PaymentProvider = "sandbox", no flag,
             "`sandbox` is a built-in provider whose payments cost nothing, for development; `alipay` charges real money.";
         app_id: String = "", no flag,
             "Application id at the provider.";
@@ -309,7 +309,7 @@ declare::settings! {
     }
 
     /// Notifications in the app.
-    "notifications" notifications: Notifications {
+    "notifications" notifications: NotificationsConfig {
         per_user: u32 = "500", no flag,
             "Maximum number of notifications kept for one user, not counting broadcasts. The oldest are deleted first.";
         url_hosts: Vec<HostPattern> = "", no flag,
@@ -317,7 +317,7 @@ declare::settings! {
     }
 
     /// Administrators.
-    "admin" admin: Admin {
+    "admin" admin: AdminConfig {
         session_lifetime: Duration = "8 hours", no flag,
             "Maximum lifetime of an administrator's session.";
         session_idle: Duration = "30 minutes", no flag,
@@ -329,7 +329,7 @@ declare::settings! {
     }
 
     /// Thresholds above which a client address is reported as suspicious. 0 turns a reason off.
-    "suspicion" suspicion: Suspicion {
+    "suspicion" suspicion: SuspicionConfig {
         failed_sign_ins: u32 = "10", no flag,
             "Failed sign-ins.";
         failure_share: u32 = "50", no flag,
@@ -343,7 +343,7 @@ declare::settings! {
     }
 
     /// Limits of requests and stored data.
-    "limits" limits: Limits {
+    "limits" limits: LimitsConfig {
         body: Bytes = "64 KiB", no flag,
             "Maximum body size of all other requests.";
         auth_body: Bytes = "4 KiB", no flag,
@@ -433,7 +433,7 @@ declare::settings! {
     }
 
     /// Retention periods.
-    "retention" retention: Retention {
+    "retention" retention: RetentionConfig {
         access_log: Duration = "180 days", no flag,
             "Network log entries.";
         code_sends: Duration = "2 days", no flag,
@@ -455,13 +455,13 @@ declare::settings! {
     }
 
     /// The network log.
-    "network_log" network_log: NetworkLogLimits {
+    "network_log" network_log: NetworkLogConfig {
         max_size: Bytes = "4 GiB", no flag,
             "Maximum size of the network log. An entry takes about 200 bytes. Beyond this size the oldest entries are deleted.";
     }
 
     /// The database.
-    "database" database: Database {
+    "database" database: DatabaseConfig {
         mmap_size: Bytes = "0 B", no flag,
             "Size of the part of the file that is mapped into memory. Faster on large files, but an I/O error then ends the process.";
         cache: Bytes = "8 MiB", no flag,
@@ -479,7 +479,7 @@ declare::settings! {
     }
 
     /// Backups.
-    "backup" backup: Backup {
+    "backup" backup: BackupConfig {
         directory: Option<Directory> = "", no flag,
             "Directory of backups. If unset, `backups` in the data directory. Another disk is better.";
         every: Duration = "1 hour", no flag,
@@ -511,13 +511,13 @@ declare::settings! {
     }
 
     /// Prometheus metrics.
-    "metrics" metrics: Metrics {
+    "metrics" metrics: MetricsConfig {
         listen: Option<SocketAddr> = "", no flag,
             "Address and port of `/metrics`, for example 127.0.0.1:9180. Off if unset. Anybody who can connect can read it.";
     }
 
     /// Alerts.
-    "alerts" alerts: Alerts {
+    "alerts" alerts: AlertsConfig {
         webhook_url: Option<SecretString> = "", no flag,
             "URL to which alerts are posted as JSON.";
         mail_to: Vec<EmailAddress> = "", no flag,
@@ -531,7 +531,7 @@ declare::settings! {
     }
 
     /// Log output on stderr.
-    "log" log: Log {
+    "log" log: LogConfig {
         format: LogFormat = "text", flag "log-format",
             "`text` for people, `json` for machines.";
         level: String = "info", flag "log-level",

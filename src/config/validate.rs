@@ -2,7 +2,7 @@
 
 use secrecy::ExposeSecret;
 
-use super::{Config, EmailProvider, EmailTls, LlmProvider, ModerationProvider, PaymentGateway, SmsProvider, bounds};
+use super::{Config, EmailProvider, EmailTls, LlmProvider, ModerationProvider, PaymentProvider, SmsProvider, bounds};
 use crate::types::{EmailAddress, PhoneNumber};
 
 impl Config {
@@ -129,13 +129,13 @@ impl Config {
     fn check_payment(&self, demand: &mut impl FnMut(bool, &str)) {
         let payment = &self.payment;
         demand(
-            payment.gateway == PaymentGateway::Alipay || payment.private_key.is_none(),
+            payment.gateway == PaymentProvider::Alipay || payment.private_key.is_none(),
             "payment.gateway: is `sandbox`, whose payments are free, although payment.private_key is set",
         );
         let is_known = self.server.public_url.is_some() || !self.server.domain.is_empty();
         let has_address = payment.notify_url.is_some() || is_known;
         demand(
-            payment.gateway == PaymentGateway::Sandbox || has_address,
+            payment.gateway == PaymentProvider::Sandbox || has_address,
             "payment.notify_url: is required by the gateway `alipay`, unless server.public_url is set",
         );
         demand(!payment.packages.0.is_empty(), "payment.packages: must have at least one package");

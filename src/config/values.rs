@@ -354,7 +354,7 @@ choice! {
     /// The language model provider.
     LlmProvider { Builtin = "builtin", Openai = "openai" }
     /// The payment gateway.
-    PaymentGateway { Sandbox = "sandbox", Alipay = "alipay" }
+    PaymentProvider { Sandbox = "sandbox", Alipay = "alipay" }
     /// The position of the bucket's name in URLs.
     S3Addressing { Path = "path", Host = "host" }
     /// The format of log lines.

@@ -7,7 +7,7 @@ use std::{net::IpAddr, sync::Arc};
 
 use axum::http::{HeaderMap, header, uri::Authority};
 
-use crate::config::Server;
+use crate::config::ServerConfig;
 
 /// The allowed hosts of a listener. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ impl AllowedHosts {
 
     /// Allows the names of the service, and hosts that no web page can have: addresses, `localhost` and names without a
     /// dot.
-    pub fn names_of(server: &Server) -> Self {
+    pub fn names_of(server: &ServerConfig) -> Self {
         let public = server.public_url.as_deref().and_then(|url| url::Url::parse(url).ok());
         let public = public.and_then(|url| url.host_str().map(ToOwned::to_owned));
         let names = server.domain.iter().chain(&server.hosts).cloned().chain(public);

@@ -9,7 +9,7 @@ use super::{
     params::{Fields, MaybeInvalid, Parameter, Rules, text},
 };
 use crate::{
-    config::Limits,
+    config::LimitsConfig,
     domain::{
         divination::chart::{CastTime, DayStart},
         identity::preferences::{self, Preferences},
@@ -84,7 +84,7 @@ impl Parameter for CastAt {
         TimeInput::parse(&text(value)?).map(Self)
     }
 
-    fn schema(_: &Limits) -> Value {
+    fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": ["string", "integer"], "example": "2026-01-02T11:04:05+08:00" })
     }
 }
@@ -100,7 +100,7 @@ impl Parameter for TimeZone {
         })
     }
 
-    fn schema(_: &Limits) -> Value {
+    fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": "string", "maxLength": TIME_ZONE, "example": "Asia/Shanghai" })
     }
 }

@@ -6,12 +6,12 @@
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 
-use crate::config::Server;
+use crate::config::ServerConfig;
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Returns true if the request comes from a page of another site that is not allowed.
-pub fn is_foreign(method: &Method, headers: &HeaderMap, server: &Server) -> bool {
+pub fn is_foreign(method: &Method, headers: &HeaderMap, server: &ServerConfig) -> bool {
     if matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) {
         return false;
     }
@@ -25,7 +25,7 @@ pub fn is_foreign(method: &Method, headers: &HeaderMap, server: &Server) -> bool
 }
 
 /// Returns true if the origin is that of the request's host, or of the public address: a proxy may replace `Host`.
-fn is_own(origin: &str, headers: &HeaderMap, server: &Server) -> bool {
+fn is_own(origin: &str, headers: &HeaderMap, server: &ServerConfig) -> bool {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
     let of_host = origin.split_once("://").is_some_and(|(_, authority)| host == Some(authority));
     let public = server.public_url.as_deref().and_then(|url| url::Url::parse(url).ok());

@@ -13,7 +13,7 @@ use utoipa::{
 };
 
 use crate::{
-    config::Limits,
+    config::LimitsConfig,
     error::{Error, Fault, Result},
     http::{
         body::RawValue,
@@ -126,7 +126,7 @@ impl Parameter for Cursor {
         Self::parse(&clean(&text(value)?, Self::LENGTH)?)
     }
 
-    fn schema(_: &Limits) -> Value {
+    fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": "string", "maxLength": Self::LENGTH, "example": EXAMPLE })
     }
 }

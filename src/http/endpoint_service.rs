@@ -31,7 +31,7 @@ use super::{
     unread_responses,
 };
 use crate::{
-    config::{self, Limits},
+    config::{self, LimitsConfig},
     domain::{identity::codes::client_network, operations::audit::PendingAudit},
     error::{Code, Error, Result},
     store,
@@ -56,7 +56,7 @@ pub struct EndpointSpec {
 }
 
 /// Selects the setting that limits the body.
-pub type BodyLimit = fn(&Limits) -> config::Bytes;
+pub type BodyLimit = fn(&LimitsConfig) -> config::Bytes;
 
 pub type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<Body>>> + Send>>;
 

@@ -10,7 +10,7 @@ use axum::{
 };
 
 use super::tls::Challenges;
-use crate::config::Server;
+use crate::config::ServerConfig;
 
 const CHALLENGE: &str = "/.well-known/acme-challenge/";
 const HTTPS: u16 = 443;
@@ -25,7 +25,7 @@ pub struct Redirect {
 
 impl Redirect {
     /// `target` is the address of the TLS listener.
-    pub fn new(server: &Server, target: SocketAddr, challenges: Challenges) -> Self {
+    pub fn new(server: &ServerConfig, target: SocketAddr, challenges: Challenges) -> Self {
         let public = server.public_url.as_ref().filter(|url| url.starts_with("https://"));
         let public = public.map(|url| url.trim_end_matches('/').to_owned());
         let named = server.domain.first().map(|name| address(name, target.port()));
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
     use crate::config::Config;
 
-    fn sent(server: &Server, port: u16, host: &str, uri: &str) -> (u16, Option<String>) {
+    fn sent(server: &ServerConfig, port: u16, host: &str, uri: &str) -> (u16, Option<String>) {
         let redirect = Redirect::new(server, SocketAddr::from(([127, 0, 0, 1], port)), Challenges::default());
         let request = Request::builder().uri(uri).header("host", host).body(()).unwrap();
         let answer = redirect.respond(&request);

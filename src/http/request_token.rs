@@ -8,7 +8,7 @@ use std::{iter, ops::RangeInclusive};
 use axum::http::{HeaderMap, HeaderValue, header};
 
 use crate::{
-    config::Auth,
+    config::AuthConfig,
     error::{Code, Error},
 };
 
@@ -17,7 +17,7 @@ const SCHEME: &str = "bearer";
 const TOKEN_LENGTH: RangeInclusive<usize> = 32..=128;
 
 /// Returns the token that the client sent, valid or not.
-pub fn request_token<'request>(headers: &'request HeaderMap, auth: &Auth) -> Option<&'request str> {
+pub fn request_token<'request>(headers: &'request HeaderMap, auth: &AuthConfig) -> Option<&'request str> {
     let names = iter::once(header::AUTHORIZATION.as_str()).chain(auth.token_headers.iter().map(String::as_str));
     let sent = names.filter_map(|name| token_of(headers.get(name)?));
     let mut first = None;
@@ -32,13 +32,13 @@ pub fn request_token<'request>(headers: &'request HeaderMap, auth: &Auth) -> Opt
 
 /// Returns true if the token came in another header than `Authorization`. Shared caches do not know that such a
 /// response belongs to a user.
-pub fn is_hidden_from_caches(headers: &HeaderMap, auth: &Auth) -> bool {
+pub fn is_hidden_from_caches(headers: &HeaderMap, auth: &AuthConfig) -> bool {
     !headers.contains_key(header::AUTHORIZATION) && auth.token_headers.iter().any(|name| headers.contains_key(name))
 }
 
 /// Returns the error for a caller who must sign in. It says how to send a token, and not why this one is invalid.
 #[cold]
-pub fn unauthenticated(headers: &HeaderMap, auth: &Auth) -> Error {
+pub fn unauthenticated(headers: &HeaderMap, auth: &AuthConfig) -> Error {
     let sent = if request_token(headers, auth).is_some() {
         "The token is unknown, expired or revoked. Sign in again"
     } else {
@@ -48,13 +48,13 @@ pub fn unauthenticated(headers: &HeaderMap, auth: &Auth) -> Error {
 }
 
 /// Returns the `WWW-Authenticate` header for a response with status 401.
-pub fn challenge(auth: &Auth) -> HeaderValue {
+pub fn challenge(auth: &AuthConfig) -> HeaderValue {
     let challenge = format!("Bearer realm=\"yarrow\", error_description=\"Send the token as {}.\"", expected(auth));
     HeaderValue::from_str(&challenge).unwrap_or(HeaderValue::from_static("Bearer"))
 }
 
 /// Describes the headers that carry a token.
-fn expected(auth: &Auth) -> String {
+fn expected(auth: &AuthConfig) -> String {
     let others = auth.token_headers.iter().map(|name| format!("{name}: <token>"));
     iter::once("Authorization: Bearer <token>".to_owned()).chain(others).collect::<Vec<_>>().join(" or ")
 }

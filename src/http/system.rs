@@ -45,7 +45,7 @@ const DOCS_POLICY: HeaderValue = HeaderValue::from_static(
 );
 
 parameters! {
-    DocsFile(fields) {
+    DocsFileParams(fields) {
         file: FileName = fields.path("file", "Name of a file of the documentation.");
     }
 }
@@ -233,9 +233,9 @@ impl Documentation {
         }
     }
 
-    pub fn files(&self) -> impl Handler<DocsFile, FileAnswer> + use<> {
+    pub fn files(&self) -> impl Handler<DocsFileParams, FileAnswer> + use<> {
         let documentation = self.clone();
-        move |context: RequestContext, DocsFile { file }: DocsFile| {
+        move |context: RequestContext, DocsFileParams { file }: DocsFileParams| {
             let file = documentation.file(&file.0);
             async move { Ok(file?.choose(&context.headers)) }
         }

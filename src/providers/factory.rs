@@ -14,7 +14,7 @@ use crate::{
         breaker::CircuitBreaker,
         email::{self, EmailSender, smtp},
         llm::{
-            models::{Guarded, Models},
+            models::{GuardedModel, Models},
             offline::Offline,
             openai,
         },
@@ -118,11 +118,11 @@ pub fn language_models(config: &Config) -> Models {
             max_retry_delay: config.llm.max_retry_delay,
             max_response_bytes: config.llm.max_response_bytes.as_usize(),
         };
-        Guarded::new(Box::new(openai::OpenAi::new(settings)), breaker(name))
+        GuardedModel::new(Box::new(openai::OpenAi::new(settings)), breaker(name))
     };
     let (first, second) = (&config.llm, &config.llm_fallback);
     match first.provider {
-        LlmProvider::Builtin => Models::new(Guarded::new(Box::new(Offline), breaker("builtin")), None),
+        LlmProvider::Builtin => Models::new(GuardedModel::new(Box::new(Offline), breaker("builtin")), None),
         LlmProvider::Openai => Models::new(
             openai(&first.base_url, &first.api_key, &first.model, "llm"),
             second.base_url.as_ref().map(|base_url| openai(base_url, &second.api_key, &second.model, "llm.fallback")),

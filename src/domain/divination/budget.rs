@@ -129,7 +129,7 @@ pub fn spent_today(core: &Core) -> Result<Amount> {
 }
 
 /// Returns the maximum usage of a request: its prompt and the longest answer that it allows.
-pub fn max_usage(settings: &config::Llm, provider: &str, model: &str, request: &ModelRequest) -> Amount {
+pub fn max_usage(settings: &config::LlmConfig, provider: &str, model: &str, request: &ModelRequest) -> Amount {
     if provider == offline::NAME {
         return Amount::default();
     }
@@ -139,14 +139,14 @@ pub fn max_usage(settings: &config::Llm, provider: &str, model: &str, request: &
 }
 
 /// Returns the tokens with their cost, which is zero for a model without a price.
-pub fn amount(settings: &config::Llm, model: &str, prompt_tokens: u64, completion_tokens: u64) -> Amount {
+pub fn amount(settings: &config::LlmConfig, model: &str, prompt_tokens: u64, completion_tokens: u64) -> Amount {
     let TokenPrice { prompt, completion } = settings.prices.get(model).copied().unwrap_or_default();
     let cost = prompt.cost_of(prompt_tokens).plus(completion.cost_of(completion_tokens));
     Amount { tokens: prompt_tokens.saturating_add(completion_tokens), cost }
 }
 
 /// Returns the cost of the usage that a provider reported; `None` for a model without a price.
-pub fn cost(settings: &config::Llm, model: &str, usage: TokenUsage) -> Option<MicroAmount> {
+pub fn cost(settings: &config::LlmConfig, model: &str, usage: TokenUsage) -> Option<MicroAmount> {
     settings
         .prices
         .contains_key(model)
@@ -171,7 +171,7 @@ pub fn estimate_tokens(text: &str) -> u64 {
 /// `budget_spent` if the budget of the user or of all users is used up, counting running calls.
 pub fn reserve_in(
     tx: &Write<'_>,
-    settings: &config::Llm,
+    settings: &config::LlmConfig,
     zone: &TimeZone,
     user: UserId,
     amount: Amount,
@@ -204,7 +204,7 @@ pub fn reserve_in(
 /// Releases the reservation, charges the actual usage, and returns the warnings that this call caused.
 pub fn settle_in(
     tx: &Write<'_>,
-    settings: &config::Llm,
+    settings: &config::LlmConfig,
     reservation: &Reservation,
     usage: &CallUsage,
 ) -> Result<Vec<BudgetWarning>> {
@@ -305,11 +305,11 @@ pub fn export_in(tx: &Read<'_>, zone: &TimeZone, user: UserId, each: Each<'_>) -
     Ok(())
 }
 
-fn global_limits(settings: &config::Llm) -> Limits {
+fn global_limits(settings: &config::LlmConfig) -> Limits {
     Limits { tokens: settings.tokens_per_day, cost: settings.cost_per_day }
 }
 
-fn user_limits(settings: &config::Llm) -> Limits {
+fn user_limits(settings: &config::LlmConfig) -> Limits {
     Limits { tokens: settings.user_tokens_per_day, cost: settings.user_cost_per_day }
 }
 

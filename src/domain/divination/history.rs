@@ -13,7 +13,7 @@ use rusqlite::Params;
 use serde_json::json;
 
 use crate::{
-    config::Limits,
+    config::LimitsConfig,
     core::Core,
     domain::{Each, identity::step_up::CancellationCode, operations::free_space_scrub},
     error::{Code, Result},
@@ -300,7 +300,7 @@ fn replaced_bytes_in(tx: &Read<'_>, user: UserId, draft: &HistoryDraft<'_>) -> R
 }
 
 /// Returns an upper bound of the size of a record.
-fn max_record_bytes(limits: &Limits) -> i64 {
+fn max_record_bytes(limits: &LimitsConfig) -> i64 {
     // UTF-8 takes up to four bytes for a character.
     let texts = 4 * (u64::from(limits.label) + u64::from(limits.question));
     let bytes = limits.json_data.0 + limits.ai_result.0 + texts + SHORT_FIELDS;

@@ -17,7 +17,7 @@ use std::time::Duration;
 use subtle::ConstantTimeEq;
 
 use crate::{
-    config::Auth,
+    config::AuthConfig,
     error::{Code, Error, Result},
     keys::ServerKey,
     metrics::Counter,
@@ -105,7 +105,7 @@ pub struct SendReservation(i64);
 /// `too_many_requests`, with the time until the last exhausted window opens again.
 pub fn reserve_in(
     tx: &Write<'_>,
-    limits: &Auth,
+    limits: &AuthConfig,
     recipient: &AddressHmac,
     client: &ClientNetworks,
 ) -> Result<SendReservation> {
@@ -124,7 +124,12 @@ pub fn reserve_in(
 ///
 /// # Errors
 /// As [`reserve_in`].
-pub fn require_budget_in(tx: &Read<'_>, limits: &Auth, recipient: &AddressHmac, client: &ClientNetworks) -> Result<()> {
+pub fn require_budget_in(
+    tx: &Read<'_>,
+    limits: &AuthConfig,
+    recipient: &AddressHmac,
+    client: &ClientNetworks,
+) -> Result<()> {
     let per_address =
         "select sent_at from code_sends where address = ?1 and sent_at <= ?3 order by sent_at desc limit 1 offset ?2";
     let over_all =
@@ -153,7 +158,7 @@ pub fn require_budget_in(tx: &Read<'_>, limits: &Auth, recipient: &AddressHmac, 
 ///
 /// # Errors
 /// `too_many_requests`.
-fn require_attempt_in(tx: &Read<'_>, limits: &Auth, client: &ClientNetworks) -> Result<()> {
+fn require_attempt_in(tx: &Read<'_>, limits: &AuthConfig, client: &ClientNetworks) -> Result<()> {
     let by_network = [
         "select failed_at from code_failures where client_network = ?1 and failed_at <= ?3 \
          order by failed_at desc limit 1 offset ?2",
@@ -206,7 +211,7 @@ pub struct NewCode {
 }
 
 /// Stores a code with all its attempts. Replaces an earlier code for the same address and purpose.
-pub fn store_in(tx: &Write<'_>, limits: &Auth, code: &NewCode) -> Result<()> {
+pub fn store_in(tx: &Write<'_>, limits: &AuthConfig, code: &NewCode) -> Result<()> {
     tx.execute(
         "insert into codes (address, purpose, code_hmac, tries_left, expires_at, client_network) \
          values (?1, ?2, ?3, ?4, ?5, ?6) \
@@ -226,7 +231,7 @@ pub fn store_in(tx: &Write<'_>, limits: &Auth, code: &NewCode) -> Result<()> {
 
 /// Stores the fixed code of a review account. While it is valid, a repeated request does not restore attempts, because
 /// the code stays the same.
-pub fn store_fixed_in(tx: &Write<'_>, limits: &Auth, code: &NewCode) -> Result<()> {
+pub fn store_fixed_in(tx: &Write<'_>, limits: &AuthConfig, code: &NewCode) -> Result<()> {
     let updated = tx.execute(
         "update codes set client_network = ?4 where address = ?1 and purpose = ?2 and expires_at > ?3",
         (&code.recipient.0, code.purpose.name(), tx.now.0, &code.client.wide),
@@ -268,7 +273,7 @@ impl Attempt {
 ///
 /// # Errors
 /// As [`verify_in`].
-pub fn consume_in(tx: &Write<'_>, limits: &Auth, attempt: &Attempt) -> Result<()> {
+pub fn consume_in(tx: &Write<'_>, limits: &AuthConfig, attempt: &Attempt) -> Result<()> {
     verify_in(tx, limits, attempt)?;
     attempt.delete_code_in(tx)
 }
@@ -278,7 +283,7 @@ pub fn consume_in(tx: &Write<'_>, limits: &Auth, attempt: &Attempt) -> Result<()
 /// # Errors
 /// `invalid_code`, whether the code is wrong, expired, used or out of attempts. The attempt stays counted.
 /// `too_many_requests` for a client with too many of them.
-pub fn verify_in(tx: &Write<'_>, limits: &Auth, attempt: &Attempt) -> Result<()> {
+pub fn verify_in(tx: &Write<'_>, limits: &AuthConfig, attempt: &Attempt) -> Result<()> {
     require_attempt_in(tx, limits, &attempt.client)?;
     let stored = tx.first(
         "select code_hmac, tries_left, client_network from codes \

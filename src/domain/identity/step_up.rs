@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 
 use crate::{
-    config::Auth,
+    config::AuthConfig,
     domain::identity::{
         codes::{self, Attempt, ClientNetworks, Purpose},
         tokens,
@@ -39,7 +39,7 @@ impl StepUp {
     ///
     /// # Errors
     /// `step_up_required`; `invalid_code`; `unauthenticated` if the token was revoked.
-    pub fn require_in(&self, tx: &Write<'_>, key: &ServerKey, limits: &Auth, user: UserId) -> Result<()> {
+    pub fn require_in(&self, tx: &Write<'_>, key: &ServerKey, limits: &AuthConfig, user: UserId) -> Result<()> {
         match &self.code {
             Some(code) => code.verify_in(tx, key, limits, user),
             None => tokens::require_recent_sign_in_in(tx, limits, self.token.reveal()),
@@ -52,7 +52,7 @@ impl CancellationCode {
     ///
     /// # Errors
     /// `invalid_code`, whatever the mismatch. The attempt stays counted. `too_many_requests`.
-    pub fn verify_in(&self, tx: &Write<'_>, key: &ServerKey, limits: &Auth, user: UserId) -> Result<()> {
+    pub fn verify_in(&self, tx: &Write<'_>, key: &ServerKey, limits: &AuthConfig, user: UserId) -> Result<()> {
         const PURPOSE: Purpose = Purpose::Cancellation;
         for address in users::find_in(tx, user)?.addresses() {
             let code = match &address {

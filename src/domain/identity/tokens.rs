@@ -13,7 +13,7 @@ mod token_cache;
 use std::{sync::Arc, time::Duration};
 
 use crate::{
-    config::Auth,
+    config::AuthConfig,
     core::Core,
     domain::identity::users::{self, User},
     error::{Code, Error, Result},
@@ -71,12 +71,12 @@ pub enum Authentication {
 }
 
 /// Returns the status of a token.
-pub fn status_in(tx: &Read<'_>, limits: &Auth, token: &str) -> Result<TokenStatus> {
+pub fn status_in(tx: &Read<'_>, limits: &AuthConfig, token: &str) -> Result<TokenStatus> {
     Ok(find_in(tx, token)?.map_or(TokenStatus::Invalid, |row| row.status(tx.now, limits)))
 }
 
 /// Returns the user of a token. Every authenticated request calls this.
-pub fn authenticate_in(tx: &Read<'_>, limits: &Auth, token: &str) -> Result<Authentication> {
+pub fn authenticate_in(tx: &Read<'_>, limits: &AuthConfig, token: &str) -> Result<Authentication> {
     let hash = sha256(token);
     if let Some(user) = token_cache::find_in(tx, &hash)? {
         return Ok(Authentication::User { user, is_use_due: false });
@@ -114,7 +114,7 @@ pub fn revoke_reused_family(core: &Core, token: &str) -> Pending<()> {
 }
 
 /// Issues the first token of a new family and revokes the user's oldest devices above the limit.
-pub fn issue_in(tx: &Write<'_>, limits: &Auth, user: &User, label: &str) -> Result<IssuedToken> {
+pub fn issue_in(tx: &Write<'_>, limits: &AuthConfig, user: &User, label: &str) -> Result<IssuedToken> {
     let token = Secret::random()?;
     let hash = sha256(token.reveal());
     let family_expires_at = tx.now.plus(limits.sign_in_lifetime);
@@ -128,7 +128,7 @@ pub fn issue_in(tx: &Write<'_>, limits: &Auth, user: &User, label: &str) -> Resu
 
 /// Extends a token that expires soon, up to the absolute lifetime of its family, and returns its status. A token that was
 /// used after its grace period revokes its family.
-pub fn extend_in(tx: &Write<'_>, limits: &Auth, token: &str) -> Result<TokenStatus> {
+pub fn extend_in(tx: &Write<'_>, limits: &AuthConfig, token: &str) -> Result<TokenStatus> {
     let Some(row) = find_in(tx, token)? else { return Ok(TokenStatus::Invalid) };
     match row.status(tx.now, limits) {
         TokenStatus::Valid { is_renewable: true, .. } => {
@@ -149,7 +149,7 @@ pub fn extend_in(tx: &Write<'_>, limits: &Auth, token: &str) -> Result<TokenStat
 ///
 /// # Errors
 /// `unauthenticated`. A token used after its grace period also revokes its family.
-pub fn refresh_in(tx: &Write<'_>, key: &ServerKey, limits: &Auth, token: &str) -> Result<IssuedToken> {
+pub fn refresh_in(tx: &Write<'_>, key: &ServerKey, limits: &AuthConfig, token: &str) -> Result<IssuedToken> {
     let row = find_in(tx, token)?.ok_or(Code::Unauthenticated)?;
     let successor = Secret::from_bytes(&key.authenticate(&["successor", token]));
     match row.status(tx.now, limits) {
@@ -189,7 +189,7 @@ pub fn revoke_all_in(tx: &Write<'_>, user: UserId) -> Result<()> {
 ///
 /// # Errors
 /// `step_up_required`; `unauthenticated` if the token was revoked.
-pub fn require_recent_sign_in_in(tx: &Read<'_>, limits: &Auth, token: &str) -> Result<()> {
+pub fn require_recent_sign_in_in(tx: &Read<'_>, limits: &AuthConfig, token: &str) -> Result<()> {
     match find_in(tx, token)?.map(|row| row.signed_in_at) {
         Some(at) if at.is_near(limits.step_up, tx.now) => Ok(()),
         Some(_) => Err(Code::StepUpRequired.into()),
@@ -235,13 +235,13 @@ struct Lifetime {
 }
 
 impl TokenRow {
-    fn status(&self, now: Timestamp, limits: &Auth) -> TokenStatus {
+    fn status(&self, now: Timestamp, limits: &AuthConfig) -> TokenStatus {
         self.lifetime.status(self.user, now, limits)
     }
 }
 
 impl Lifetime {
-    fn status(&self, user: UserId, now: Timestamp, limits: &Auth) -> TokenStatus {
+    fn status(&self, user: UserId, now: Timestamp, limits: &AuthConfig) -> TokenStatus {
         match self.replaced_at {
             Some(replaced_at) if replaced_at.is_near(limits.token_grace, now) => {
                 TokenStatus::InGrace { user, until: replaced_at.plus(limits.token_grace) }
@@ -273,7 +273,7 @@ impl Lifetime {
     }
 }
 
-fn replace_in(tx: &Write<'_>, limits: &Auth, row: TokenRow, successor: Secret) -> Result<IssuedToken> {
+fn replace_in(tx: &Write<'_>, limits: &AuthConfig, row: TokenRow, successor: Secret) -> Result<IssuedToken> {
     let user = row.user;
     let expires_at = tx.now.plus(limits.token_lifetime).min(row.lifetime.family_expires_at);
     tx.execute("update tokens set replaced_at = ?2 where token_sha256 = ?1", (row.hash, tx.now.0))?;

@@ -70,7 +70,7 @@ pub struct ProbeResult {
 }
 
 impl ExternalModerator {
-    pub fn new(moderator: Option<Box<dyn TextModerator>>, clock: Clock, settings: &config::Moderation) -> Self {
+    pub fn new(moderator: Option<Box<dyn TextModerator>>, clock: Clock, settings: &config::ModerationConfig) -> Self {
         let breaker = Arc::new(CircuitBreaker::with_defaults(MODERATION));
         let max_calls = settings.max_concurrent_calls;
         let permits = WaitingSemaphore::new(WaitLimits {

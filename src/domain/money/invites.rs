@@ -122,7 +122,7 @@ pub fn redeem(
 pub fn redeem_in(
     tx: &Write<'_>,
     key: &ServerKey,
-    rules: &config::Points,
+    rules: &config::PointsConfig,
     user: UserId,
     code: &InviteCode,
 ) -> Result<Redeemed> {

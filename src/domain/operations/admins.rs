@@ -234,7 +234,7 @@ pub fn is_credential(token: &str) -> bool {
 }
 
 /// Finds the owner of a credential in one point query. Returns nothing if it is invalid.
-pub fn authenticate_in(tx: &Read<'_>, limits: &config::Admin, token: &str) -> Result<Option<ValidCredential>> {
+pub fn authenticate_in(tx: &Read<'_>, limits: &config::AdminConfig, token: &str) -> Result<Option<ValidCredential>> {
     let hash = sha256(token);
     if token.starts_with(KEY_PREFIX) {
         return tx.first(
@@ -324,7 +324,7 @@ fn random_credential(prefix: &str) -> Result<Secret> {
 }
 
 /// Counts an attempt before its outcome is known.
-fn reserve_attempt_in(tx: &Write<'_>, limits: &config::Admin, name: &str, client_network: &str) -> Result<i64> {
+fn reserve_attempt_in(tx: &Write<'_>, limits: &config::AdminConfig, name: &str, client_network: &str) -> Result<i64> {
     require_attempt_in(tx, limits, name, client_network)?;
     tx.one(
         "insert into admin_attempts (name, client_network, tried_at) values (?1, ?2, ?3) returning id",
@@ -334,7 +334,7 @@ fn reserve_attempt_in(tx: &Write<'_>, limits: &config::Admin, name: &str, client
 }
 
 /// Rejects the attempt if this name or network has reached its limit.
-fn require_attempt_in(tx: &Read<'_>, limits: &config::Admin, name: &str, client_network: &str) -> Result<()> {
+fn require_attempt_in(tx: &Read<'_>, limits: &config::AdminConfig, name: &str, client_network: &str) -> Result<()> {
     let by_name = "select tried_at from admin_attempts where name = ?1 and tried_at <= ?3 order by tried_at desc limit 1 offset ?2";
     let by_client = "select tried_at from admin_attempts where client_network = ?1 and tried_at <= ?3 order by tried_at desc limit 1 offset ?2";
     let (allowed, length) = (limits.attempts, limits.attempts_window);
@@ -347,7 +347,7 @@ fn password_of_in(tx: &Read<'_>, name: &str) -> Result<Option<(i64, String)>> {
     tx.first("select id, password_hash from admins where name = ?1", [name], |row| Ok((row.get(0)?, row.get(1)?)))
 }
 
-fn issue_in(tx: &Write<'_>, limits: &config::Admin, admin: i64) -> Result<IssuedSession> {
+fn issue_in(tx: &Write<'_>, limits: &config::AdminConfig, admin: i64) -> Result<IssuedSession> {
     let token = random_credential(SESSION_PREFIX)?;
     let expires_at = tx.now.plus(limits.session_lifetime);
     tx.execute(

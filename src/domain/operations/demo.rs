@@ -9,7 +9,7 @@ use crate::{
     domain::{
         divination::{
             history::{self, HistoryDraft},
-            interpretation::{self, Question},
+            interpretation::{self, CastingQuestion},
             model_calls::ModelCalls,
         },
         identity::{
@@ -162,7 +162,7 @@ fn cast(
     let DemoServices { core, model_calls, .. } = services;
     let locale = if question.is_ascii() { Locale::English } else { Locale::Chinese };
     let data = JsonText::from_stored(serde_json::json!({ "lines": lines, "method": "coins" }).to_string());
-    let request = Question {
+    let request = CastingQuestion {
         question_type: Some(question_type.to_owned()),
         question: question.to_owned(),
         divination_data: Some(data.clone()),

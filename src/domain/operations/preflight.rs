@@ -9,7 +9,7 @@ use std::{
 use crate::{
     certificate::PemFiles,
     clock::Clock,
-    config::{Config, PaymentGateway},
+    config::{Config, PaymentProvider},
     domain::money::payments,
     error::Error,
     providers::{authority::CertificateAuthority, factory},
@@ -25,7 +25,7 @@ pub fn faults(config: &Config) -> Vec<String> {
 /// Returns the faults that the drivers find in their settings.
 pub fn driver_faults(config: &Config) -> Vec<String> {
     let email = factory::email_sender(config, Clock::default(), &silent()).err();
-    let is_real = config.payment.gateway == PaymentGateway::Alipay;
+    let is_real = config.payment.gateway == PaymentProvider::Alipay;
     let payment = is_real.then(|| payments::alipay_gateway(config, Box::new(|| 0)).err()).flatten();
     let has_authority = !config.server.domain.is_empty();
     let authority =

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::{
-    config::Limits,
+    config::LimitsConfig,
     domain::operations::audit::{self, AuditFilter, StoredAuditEvent},
     error::{Fault, FieldCode, Result},
     http::{
@@ -19,7 +19,7 @@ use crate::{
 };
 
 parameters! {
-    ListRows(fields) {
+    ListAuditParams(fields) {
         user_id: Option<UserId> = fields.optional("userId", "Only events about this user.");
         actor: Option<Actor> = fields.optional("actor", "Only events of this actor.");
         page: Option<PageNumber> = fields.optional("page", "Page number.");
@@ -76,16 +76,16 @@ impl From<StoredAuditEvent> for AuditRow {
     }
 }
 
-pub async fn list(context: RequestContext, of: ListRows) -> Result<Json<NumberedPage<AuditRow>>> {
-    let page = page(&context, of.page, of.size);
-    if let Some(user) = of.user_id {
+pub async fn list(context: RequestContext, params: ListAuditParams) -> Result<Json<NumberedPage<AuditRow>>> {
+    let page = page(&context, params.page, params.size);
+    if let Some(user) = params.user_id {
         context.meta.subject.get_or_init(|| user);
     }
     let filter = AuditFilter {
-        user: of.user_id,
-        actor: of.actor.map(|Actor(actor)| actor),
-        from: of.time.from(),
-        to: of.time.to(),
+        user: params.user_id,
+        actor: params.actor.map(|Actor(actor)| actor),
+        from: params.time.from(),
+        to: params.time.to(),
     };
     let found = context.report(move |app| audit::list(app, &filter, page)).await?;
     Ok(NumberedPage::of(page, found))
@@ -105,7 +105,7 @@ impl Parameter for Actor {
         Err(Fault::new(FieldCode::InvalidFormat, message))
     }
 
-    fn schema(_: &Limits) -> Value {
+    fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": "string", "maxLength": 100, "example": "admin:root" })
     }
 }

@@ -15,7 +15,7 @@ use crate::{
 };
 
 parameters! {
-    OfAddress(fields) {
+    CodeMessagesParams(fields) {
         phone_number: Option<PhoneNumber> = fields.optional("phoneNumber", "A phone number, with or without an account. One of the three is required.");
         email: Option<EmailAddress> = fields.optional("email", "An email address, with or without an account.");
         user_id: Option<UserId> = fields.optional("userId", "A user, for all addresses of the account.");
@@ -106,8 +106,8 @@ impl From<CodeMessages> for CodeMessageList {
     }
 }
 
-pub async fn list(context: RequestContext, of: OfAddress) -> Result<Json<CodeMessageList>> {
-    let OfAddress { phone_number, email, user_id } = of;
+pub async fn list(context: RequestContext, params: CodeMessagesParams) -> Result<Json<CodeMessageList>> {
+    let CodeMessagesParams { phone_number, email, user_id } = params;
     let mut addresses: Vec<_> = phone_number.map(Address::Phone).into_iter().chain(email.map(Address::Email)).collect();
     if addresses.is_empty() && user_id.is_none() {
         return Err(Error::field("phoneNumber", Fault::new(FieldCode::Required, "or `email` or `userId` is required")));

@@ -19,7 +19,7 @@ use crate::{
 };
 
 parameters! {
-    Clear(fields) {
+    ClearDataParams(fields) {
         confirm: Option<Credential> = fields.optional("confirm", "The token from the 428 response to the same request without it.");
     }
 }
@@ -45,23 +45,23 @@ impl From<PurgeResult> for DataCleared {
     }
 }
 
-pub async fn clear_all(context: RequestContext, clear: Clear) -> Result<Json<DataCleared>> {
+pub async fn clear_all(context: RequestContext, clear: ClearDataParams) -> Result<Json<DataCleared>> {
     confirmed(context, clear, PurgeTarget::All).await
 }
 
-pub async fn clear_codes(context: RequestContext, clear: Clear) -> Result<Json<DataCleared>> {
+pub async fn clear_codes(context: RequestContext, clear: ClearDataParams) -> Result<Json<DataCleared>> {
     confirmed(context, clear, PurgeTarget::VerificationCodes).await
 }
 
-pub async fn clear_payments(context: RequestContext, clear: Clear) -> Result<Json<DataCleared>> {
+pub async fn clear_payments(context: RequestContext, clear: ClearDataParams) -> Result<Json<DataCleared>> {
     confirmed(context, clear, PurgeTarget::PaymentRecords).await
 }
 
-pub async fn clear_feedback(context: RequestContext, clear: Clear) -> Result<Json<DataCleared>> {
+pub async fn clear_feedback(context: RequestContext, clear: ClearDataParams) -> Result<Json<DataCleared>> {
     confirmed(context, clear, PurgeTarget::Feedback).await
 }
 
-async fn confirmed(context: RequestContext, clear: Clear, target: PurgeTarget) -> Result<Json<DataCleared>> {
+async fn confirmed(context: RequestContext, clear: ClearDataParams, target: PurgeTarget) -> Result<Json<DataCleared>> {
     let actor = context.admin()?.actor();
     let preview = context.report(move |app| purge::dry_run(app, &app.network_log, target)).await?;
     let token = clear.confirm.map(|Credential(token)| token);

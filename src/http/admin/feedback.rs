@@ -16,7 +16,7 @@ use crate::{
 };
 
 parameters! {
-    List(fields) {
+    ListFeedbackParams(fields) {
         user_id: Option<UserId> = fields.optional("userId", "Only feedback with this user id, verified or claimed.");
         page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Feedback on a page.");
@@ -56,12 +56,12 @@ impl From<Feedback> for AdminFeedback {
     }
 }
 
-pub async fn list(context: RequestContext, of: List) -> Result<Json<NumberedPage<AdminFeedback>>> {
-    let page = page(&context, of.page, of.size);
-    if let Some(user) = of.user_id {
+pub async fn list(context: RequestContext, params: ListFeedbackParams) -> Result<Json<NumberedPage<AdminFeedback>>> {
+    let page = page(&context, params.page, params.size);
+    if let Some(user) = params.user_id {
         context.meta.subject.get_or_init(|| user);
     }
-    let filter = of.user_id.map_or(FeedbackFilter::All, FeedbackFilter::Of);
+    let filter = params.user_id.map_or(FeedbackFilter::All, FeedbackFilter::Of);
     let found = context.report(move |app| feedback::list(app, &filter, page)).await?;
     Ok(NumberedPage::of(page, found))
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::{
-    config::Limits,
+    config::LimitsConfig,
     domain::operations::network_log::{
         self,
         clients::{self, Suspect, Tally},
@@ -28,33 +28,33 @@ use crate::{
 };
 
 parameters! {
-    OfUser(fields) {
+    UserLogParams(fields) {
         user_id: UserId = fields.path("userId", "The user's id.");
         page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Requests on a page.");
         time: TimeRange = optional_time_range(fields, "Requests at this time or later.", "Requests before this time.");
     }
 
-    OfClient(fields) {
+    ClientLogParams(fields) {
         client_ip: ClientIp = fields.path("clientIp", "The client's address, IPv4 or IPv6.");
         page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Requests on a page.");
         time: TimeRange = optional_time_range(fields, "Requests at this time or later.", "Requests before this time.");
     }
 
-    Between(fields) {
+    LogPeriodParams(fields) {
         page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Requests on a page.");
         time: TimeRange = required_time_range(fields, "Requests at this time or later.", "Requests before this time.");
     }
 
-    Within(fields) {
+    FailedRequestsParams(fields) {
         page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Items on a page.");
         time: TimeRange = optional_time_range(fields, "Requests at this time or later.", "Requests before this time.");
     }
 
-    WithinDay(fields) {
+    LogDayParams(fields) {
         client_ip: Option<ClientIp> = fields.optional("clientIp", "Only this client's address, IPv4 or IPv6.");
         page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Items on a page.");
@@ -64,7 +64,7 @@ parameters! {
         };
     }
 
-    WithinHour(fields) {
+    LogHourParams(fields) {
         page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Items on a page.");
         window: (Timestamp, Timestamp) = {
@@ -73,7 +73,7 @@ parameters! {
         };
     }
 
-    CleanUp(fields) {
+    CleanUpLogParams(fields) {
         days_to_keep: Option<DaysToKeep> = fields.optional("daysToKeep", "Deletes entries older than this. Default: the configured retention.");
     }
 }
@@ -124,28 +124,37 @@ impl From<Logged> for LoggedRequest {
     }
 }
 
-pub async fn list_of_user(context: RequestContext, of: OfUser) -> Result<Json<NumberedPage<LoggedRequest>>> {
-    context.meta.subject.get_or_init(|| of.user_id);
-    let (from, to) = (of.time.from(), of.time.to());
-    let filter = Filter { subject: Subject::User(of.user_id), from, to };
-    list(&context, filter, page(&context, of.page, of.size)).await
+pub async fn list_of_user(context: RequestContext, params: UserLogParams) -> Result<Json<NumberedPage<LoggedRequest>>> {
+    context.meta.subject.get_or_init(|| params.user_id);
+    let (from, to) = (params.time.from(), params.time.to());
+    let filter = Filter { subject: Subject::User(params.user_id), from, to };
+    list(&context, filter, page(&context, params.page, params.size)).await
 }
 
-pub async fn list_of_client(context: RequestContext, of: OfClient) -> Result<Json<NumberedPage<LoggedRequest>>> {
-    let (from, to) = (of.time.from(), of.time.to());
-    let filter = Filter { subject: Subject::Client(of.client_ip.0.to_string()), from, to };
-    list(&context, filter, page(&context, of.page, of.size)).await
+pub async fn list_of_client(
+    context: RequestContext,
+    params: ClientLogParams,
+) -> Result<Json<NumberedPage<LoggedRequest>>> {
+    let (from, to) = (params.time.from(), params.time.to());
+    let filter = Filter { subject: Subject::Client(params.client_ip.0.to_string()), from, to };
+    list(&context, filter, page(&context, params.page, params.size)).await
 }
 
-pub async fn list_of_time(context: RequestContext, of: Between) -> Result<Json<NumberedPage<LoggedRequest>>> {
-    let (from, to) = (of.time.from(), of.time.to());
-    list(&context, Filter { subject: Subject::All, from, to }, page(&context, of.page, of.size)).await
+pub async fn list_of_time(
+    context: RequestContext,
+    params: LogPeriodParams,
+) -> Result<Json<NumberedPage<LoggedRequest>>> {
+    let (from, to) = (params.time.from(), params.time.to());
+    list(&context, Filter { subject: Subject::All, from, to }, page(&context, params.page, params.size)).await
 }
 
-pub async fn list_failed(context: RequestContext, of: Within) -> Result<Json<NumberedPage<LoggedRequest>>> {
-    let (from, to) = (of.time.from(), of.time.to());
+pub async fn list_failed(
+    context: RequestContext,
+    params: FailedRequestsParams,
+) -> Result<Json<NumberedPage<LoggedRequest>>> {
+    let (from, to) = (params.time.from(), params.time.to());
     let filter = Filter { subject: Subject::Failed, from, to };
-    list(&context, filter, page(&context, of.page, of.size)).await
+    list(&context, filter, page(&context, params.page, params.size)).await
 }
 
 async fn list(
@@ -207,10 +216,10 @@ pub struct ClientCountPage {
 }
 
 /// Counts the requests per address in a time range; by default the last 24 hours.
-pub async fn count_by_client(context: RequestContext, of: WithinDay) -> Result<Json<ClientCountPage>> {
-    let (from, to) = of.window;
-    let page = page(&context, of.page, of.size);
-    let client = of.client_ip.map(|ClientIp(address)| address.to_string());
+pub async fn count_by_client(context: RequestContext, params: LogDayParams) -> Result<Json<ClientCountPage>> {
+    let (from, to) = params.window;
+    let page = page(&context, params.page, params.size);
+    let client = params.client_ip.map(|ClientIp(address)| address.to_string());
     let found = context.report(move |app| clients::count(&app.network_log, from, to, client.as_deref(), page)).await?;
     let items = found.items.into_iter().map(Into::into).collect();
     Ok(Json(ClientCountPage { from, to, items, page: page.number, size: page.size, total: found.total }))
@@ -297,9 +306,9 @@ pub struct SuspiciousClientPage {
 }
 
 /// Detects suspicious addresses in a time range; by default the last hour.
-pub async fn list_suspicious(context: RequestContext, of: WithinHour) -> Result<Json<SuspiciousClientPage>> {
-    let (from, to) = of.window;
-    let page = page(&context, of.page, of.size);
+pub async fn list_suspicious(context: RequestContext, params: LogHourParams) -> Result<Json<SuspiciousClientPage>> {
+    let (from, to) = params.window;
+    let page = page(&context, params.page, params.size);
     let found = context.report(move |app| clients::suspicious(&app.network_log, from, to, page)).await?;
     let items = found.items.into_iter().map(Into::into).collect();
     Ok(Json(SuspiciousClientPage { from, to, items, page: page.number, size: page.size, total: found.total }))
@@ -316,8 +325,8 @@ pub struct LogsDeleted {
     before: Timestamp,
 }
 
-pub async fn clean_up(context: RequestContext, of: CleanUp) -> Result<Json<LogsDeleted>> {
-    let age = of.days_to_keep.map_or(context.app.config.retention.access_log, |days| days.as_duration());
+pub async fn clean_up(context: RequestContext, params: CleanUpLogParams) -> Result<Json<LogsDeleted>> {
+    let age = params.days_to_keep.map_or(context.app.config.retention.access_log, |days| days.as_duration());
     let before = context.app.clock.now().minus(age);
     context.record_start().await?;
     let deleted = context.blocking(move |app| network_log::clean_up(&app.network_log, age)).await?;
@@ -347,7 +356,7 @@ impl Parameter for ClientIp {
             .map_err(|_| Fault::new(FieldCode::InvalidFormat, "must be an IPv4 or IPv6 address"))
     }
 
-    fn schema(_: &Limits) -> Value {
+    fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": "string", "example": "203.0.113.9" })
     }
 }

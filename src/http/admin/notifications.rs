@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::{
-    config::Limits,
+    config::LimitsConfig,
     domain::messaging::notifications::{
         self, Audience, NotificationDraft, NotificationKind, Payload, SentNotification,
     },
@@ -25,7 +25,7 @@ use crate::{
 };
 
 parameters! {
-    Send(fields) {
+    SendNotificationParams(fields) {
         title: NotificationTitle = fields.required("title", "The title.");
         body: NotificationText = fields.required("body", "The text.");
         kind: Option<NotificationKind> = fields.optional("kind", "`system`, `account`, `activity` (default) or `promotion`. Users can switch off all but `system`.");
@@ -38,12 +38,12 @@ parameters! {
         };
     }
 
-    List(fields) {
+    ListNotificationsParams(fields) {
         page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Notifications on a page.");
     }
 
-    OfNotification(fields) {
+    NotificationParams(fields) {
         id: RowNumber = fields.path("id", "Id of the notification.");
     }
 }
@@ -92,7 +92,7 @@ impl From<SentNotification> for AdminNotification {
     }
 }
 
-pub async fn send(context: RequestContext, send: Send) -> Result<Created<AdminNotification>> {
+pub async fn send(context: RequestContext, send: SendNotificationParams) -> Result<Created<AdminNotification>> {
     let (NotificationTitle(title), NotificationText(body)) = (send.title, send.body);
     let draft = NotificationDraft {
         audience: send.audience,
@@ -122,8 +122,11 @@ fn audience(rules: &Rules<'_>, (name, users): (AudienceName, Vec<UserId>)) -> Re
     }
 }
 
-pub async fn list(context: RequestContext, of: List) -> Result<Json<NumberedPage<AdminNotification>>> {
-    let page = page(&context, of.page, of.size);
+pub async fn list(
+    context: RequestContext,
+    params: ListNotificationsParams,
+) -> Result<Json<NumberedPage<AdminNotification>>> {
+    let page = page(&context, params.page, params.size);
     let found = context.report(move |app| notifications::list_sent(app, page)).await?;
     Ok(NumberedPage::of(page, found))
 }
@@ -139,7 +142,7 @@ pub struct NotificationDeleted {
 
 pub async fn delete(
     context: RequestContext,
-    OfNotification { id }: OfNotification,
+    NotificationParams { id }: NotificationParams,
 ) -> Result<Json<NotificationDeleted>> {
     context.committed(notifications::delete(&context.app, id.0)).await?;
     Ok(Json(NotificationDeleted { id: id.0.to_string(), deleted: true }))
@@ -154,7 +157,7 @@ impl Parameter for Expiry {
         notifications::require_future(time, rules.clock.now()).map(|()| Self(time))
     }
 
-    fn schema(limits: &Limits) -> Value {
+    fn schema(limits: &LimitsConfig) -> Value {
         Moment::schema(limits)
     }
 }
@@ -165,7 +168,7 @@ impl Parameter for Payload {
         Self::parse(&json.content(), &rules.config.notifications.url_hosts)
     }
 
-    fn schema(_: &Limits) -> Value {
+    fn schema(_: &LimitsConfig) -> Value {
         let variant = |name: &str, members: Value, required: Value| {
             let mut properties = json!({ "type": { "const": name } });
             if let (Some(properties), Value::Object(members)) = (properties.as_object_mut(), members) {

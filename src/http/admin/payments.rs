@@ -39,7 +39,7 @@ use crate::{
 };
 
 parameters! {
-    ListOrders(fields) {
+    ListOrdersParams(fields) {
         user_id: Option<UserId> = fields.optional("userId", "Only orders of this user.");
         page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Orders on a page.");
@@ -50,17 +50,17 @@ parameters! {
         };
     }
 
-    OfOrder(fields) {
+    OrderParams(fields) {
         order_no: OrderNo = fields.path("orderNo", "The order's number, or the provider's.");
     }
 
-    Settle(fields) {
+    SettleOrderParams(fields) {
         order_no: OrderNo = fields.path("orderNo", "The order's number.");
         decision: Decision = fields.required("decision", "`credit` posts the coins; `write-off` closes the order unchanged; `claw-back` takes back the owed coins; `refunded-externally` records that all the money was refunded outside the service.");
         reason: Reason = fields.required("reason", "Reason, stored in the audit event.");
     }
 
-    SandboxPay(fields) {
+    SandboxPayParams(fields) {
         order_no: OrderNo = fields.path("orderNo", "The order's number.");
         late: Option<Flag> = fields.optional("late", "Pay even if the order has expired.");
         lost: Option<Flag> = fields.optional("lost", "Pay, but drop the notification.");
@@ -160,12 +160,12 @@ impl From<Order> for AdminOrder {
     }
 }
 
-pub async fn list(context: RequestContext, of: ListOrders) -> Result<Json<NumberedPage<AdminOrder>>> {
-    let page = page(&context, of.page, of.size);
-    if let Some(user) = of.user_id {
+pub async fn list(context: RequestContext, params: ListOrdersParams) -> Result<Json<NumberedPage<AdminOrder>>> {
+    let page = page(&context, params.page, params.size);
+    if let Some(user) = params.user_id {
         context.meta.subject.get_or_init(|| user);
     }
-    let filter = orders::OrderFilter { user: of.user_id, state: of.state };
+    let filter = orders::OrderFilter { user: params.user_id, state: params.state };
     let found = context.report(move |app| orders::list(app, filter, page)).await?;
     Ok(NumberedPage::of(page, found))
 }
@@ -216,8 +216,8 @@ pub struct AdminOrderFile {
     balance: i64,
 }
 
-pub async fn show(context: RequestContext, of: OfOrder) -> Result<Json<AdminOrderFile>> {
-    let file = orders::file(&context.app.payments, &of.order_no.0)?;
+pub async fn show(context: RequestContext, params: OrderParams) -> Result<Json<AdminOrderFile>> {
+    let file = orders::file(&context.app.payments, &params.order_no.0)?;
     context.meta.subject.get_or_init(|| file.order.user);
     Ok(Json(AdminOrderFile {
         balance: ledger::balance(&context.app, file.order.user, Asset::Coin)?,
@@ -266,13 +266,13 @@ impl From<Inquiry> for OrderInquiry {
     }
 }
 
-pub async fn query(context: RequestContext, of: OfOrder) -> Result<Json<OrderInquiry>> {
-    let inquiry = context.blocking(move |app| reconcile::inquire(&app.payments, &of.order_no.0)).await?;
+pub async fn query(context: RequestContext, params: OrderParams) -> Result<Json<OrderInquiry>> {
+    let inquiry = context.blocking(move |app| reconcile::inquire(&app.payments, &params.order_no.0)).await?;
     context.meta.subject.get_or_init(|| inquiry.order.user);
     Ok(Json(inquiry.into()))
 }
 
-pub async fn settle(context: RequestContext, settle: Settle) -> Result<Replayable<AdminOrder>> {
+pub async fn settle(context: RequestContext, settle: SettleOrderParams) -> Result<Replayable<AdminOrder>> {
     let by = context.authority(Some(settle.reason.0))?;
     let OrderNo(order_no) = settle.order_no;
     let user = orders::find(&context.app.payments, &order_no)?.user;
@@ -297,7 +297,7 @@ impl From<sandbox::TestPaymentResult> for Rehearsed {
     }
 }
 
-pub async fn sandbox_pay(context: RequestContext, pay: SandboxPay) -> Result<Json<Rehearsed>> {
+pub async fn sandbox_pay(context: RequestContext, pay: SandboxPayParams) -> Result<Json<Rehearsed>> {
     let is_set = |flag: Option<Flag>| flag.is_some_and(|Flag(flag)| flag);
     let delivery = if is_set(pay.lost) { Delivery::Lost } else { Delivery::Here };
     let payment = TestPayment { late: is_set(pay.late), delivery };

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    config::Limits,
+    config::LimitsConfig,
     domain::messaging::releases::{self, AppVersion, DownloadUrl, ReleaseDraft},
     error::{Fault, Result},
     http::{
@@ -17,7 +17,7 @@ use crate::{
 };
 
 parameters! {
-    PublishRelease(fields) {
+    PublishReleaseParams(fields) {
         version: AppVersion = fields.required("version", "The version, such as `2.3.1`.");
         version_code: VersionCode = fields.required("versionCode", "Build number. Releases are ordered by it.");
         platform: Option<Platform> = fields.optional("platform", "Platform of the release. Default: all.");
@@ -26,13 +26,13 @@ parameters! {
         download_url: Option<DownloadUrl> = fields.optional("downloadUrl", "Download URL.");
     }
 
-    ListReleases(fields) {
+    ListReleasesParams(fields) {
         page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Releases per page.");
     }
 }
 
-pub async fn publish(context: RequestContext, publish: PublishRelease) -> Result<Created<AppRelease>> {
+pub async fn publish(context: RequestContext, publish: PublishReleaseParams) -> Result<Created<AppRelease>> {
     let draft = ReleaseDraft {
         version: publish.version,
         version_code: publish.version_code.0,
@@ -44,8 +44,8 @@ pub async fn publish(context: RequestContext, publish: PublishRelease) -> Result
     Ok(Created(context.committed(releases::publish(&context.app, draft)).await?.into()))
 }
 
-pub async fn list(context: RequestContext, of: ListReleases) -> Result<Json<NumberedPage<AppRelease>>> {
-    let page = page(&context, of.page, of.size);
+pub async fn list(context: RequestContext, params: ListReleasesParams) -> Result<Json<NumberedPage<AppRelease>>> {
+    let page = page(&context, params.page, params.size);
     let found = releases::list(&context.app, page)?;
     Ok(NumberedPage::of(page, found))
 }
@@ -55,7 +55,7 @@ impl Parameter for DownloadUrl {
         Self::parse(&text(value)?)
     }
 
-    fn schema(_: &Limits) -> Value {
+    fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": "string", "maxLength": Self::LENGTH, "example": "https://app.example.com/download" })
     }
 }

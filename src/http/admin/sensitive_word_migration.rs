@@ -28,21 +28,21 @@ use crate::{
 };
 
 parameters! {
-    Switch(fields) {
+    SwitchServiceParams(fields) {
         use_aliyun: Flag = fields.required("useAliyun", "True for the external service, false for the local list.");
     }
 
-    SetFallback(fields) {
+    SetFallbackParams(fields) {
         enable_fallback: Flag = fields.required("enableFallback", "True if the local list decides when the external service fails.");
     }
 
-    Compare(fields) {
+    CompareTextParams(fields) {
         content: Content = fields.required("content", "The text to check with both services.");
         content_type: Option<ContentType> = fields.optional("contentType", "The use of the text. Default: question.");
         user_id: Option<UserId> = fields.optional("userId", "The author of the text.");
     }
 
-    ListDisagreements(fields) {
+    ListDisagreementsParams(fields) {
         page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Disagreements per page.");
     }
@@ -152,14 +152,14 @@ pub async fn status(context: RequestContext, _: Nothing) -> Result<Json<Moderati
     Ok(Json(context.blocking(|app| status::current(&app.moderation)).await?.into()))
 }
 
-pub async fn switch(context: RequestContext, to: Switch) -> Result<Json<ModerationStatus>> {
+pub async fn switch(context: RequestContext, to: SwitchServiceParams) -> Result<Json<ModerationStatus>> {
     let service = if to.use_aliyun.0 { Service::External } else { Service::Local };
     let before = context.committed(policy::switch(&context.app, &context.app.moderation.external, service)).await?;
     context.meta.reason.get_or_init(|| format!("{} to {}", before.service.name(), service.name()));
     status(context, Nothing).await
 }
 
-pub async fn set_fallback(context: RequestContext, to: SetFallback) -> Result<Json<ModerationStatus>> {
+pub async fn set_fallback(context: RequestContext, to: SetFallbackParams) -> Result<Json<ModerationStatus>> {
     let Flag(falls_back) = to.enable_fallback;
     let before = context.committed(policy::set_fallback(&context.app, falls_back)).await?;
     let name = |falls_back| if falls_back { "on" } else { "off" };
@@ -242,9 +242,9 @@ impl From<Comparison> for TextCompared {
     }
 }
 
-pub async fn compare(context: RequestContext, of: Compare) -> Result<Json<TextCompared>> {
-    let content_type = of.content_type.unwrap_or(ContentType::Question);
-    let text = ComparedText { content: of.content.0, content_type, user: of.user_id };
+pub async fn compare(context: RequestContext, params: CompareTextParams) -> Result<Json<TextCompared>> {
+    let content_type = params.content_type.unwrap_or(ContentType::Question);
+    let text = ComparedText { content: params.content.0, content_type, user: params.user_id };
     Ok(Json(context.blocking(move |app| compare::compare(&app.moderation, &text)).await?.into()))
 }
 
@@ -353,9 +353,9 @@ impl From<Disagreement> for ShownDisagreement {
 
 pub async fn disagreements(
     context: RequestContext,
-    of: ListDisagreements,
+    params: ListDisagreementsParams,
 ) -> Result<Json<NumberedPage<ShownDisagreement>>> {
-    let page = page(&context, of.page, of.size);
+    let page = page(&context, params.page, params.size);
     let found = shadow_mode::disagreements(&context.app, page)?;
     Ok(NumberedPage::of(page, found))
 }

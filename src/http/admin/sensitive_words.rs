@@ -21,7 +21,7 @@ use crate::{
 };
 
 parameters! {
-    AddWord(fields) {
+    AddWordParams(fields) {
         kind: Option<Label> = fields.optional("type", "politics, porn, abuse, violence, gambling, drugs, fraud, ads, contact, other, or a type of one's own.");
         by_sound: Option<Flag> = fields.optional("bySound", "Also match by pronunciation. Default: true.");
         new: NewWord = {
@@ -31,18 +31,18 @@ parameters! {
         };
     }
 
-    RemoveWord(fields) {
+    RemoveWordParams(fields) {
         word: ListedWord = fields.required("word", "The word, or another spelling of it.");
     }
 
-    ListWords(fields) {
+    ListWordsParams(fields) {
         kind: Option<Label> = fields.optional("type", "Only words of this type.");
         part: Option<ListedWord> = fields.optional("word", "Only words that contain this text.");
         page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Words on a page.");
     }
 
-    TestText(fields) {
+    TestTextParams(fields) {
         content: Content = fields.required("content", "The text to check against the local list.");
     }
 }
@@ -64,7 +64,7 @@ pub struct WordAdded {
     total: i64,
 }
 
-pub async fn add(context: RequestContext, add: AddWord) -> Result<Saved<WordAdded>> {
+pub async fn add(context: RequestContext, add: AddWordParams) -> Result<Saved<WordAdded>> {
     let NewWord { text, force } = add.new;
     let word = Word {
         text,
@@ -107,7 +107,7 @@ pub struct WordRemoved {
     total: i64,
 }
 
-pub async fn remove(context: RequestContext, remove: RemoveWord) -> Result<Json<WordRemoved>> {
+pub async fn remove(context: RequestContext, remove: RemoveWordParams) -> Result<Json<WordRemoved>> {
     let ListedWord(word) = remove.word;
     let (removed, statistics) = context
         .blocking(move |app| Ok((word_list::remove(&app.moderation, word)?, word_list::statistics(app)?)))
@@ -137,9 +137,10 @@ impl From<WordEntry> for ShownWord {
     }
 }
 
-pub async fn list(context: RequestContext, of: ListWords) -> Result<Json<NumberedPage<ShownWord>>> {
-    let page = page(&context, of.page, of.size);
-    let filter = words::WordQuery { kind: of.kind.map(|Label(kind)| kind), part: of.part.map(|ListedWord(part)| part) };
+pub async fn list(context: RequestContext, params: ListWordsParams) -> Result<Json<NumberedPage<ShownWord>>> {
+    let page = page(&context, params.page, params.size);
+    let filter =
+        words::WordQuery { kind: params.kind.map(|Label(kind)| kind), part: params.part.map(|ListedWord(part)| part) };
     let found = context.report(move |app| word_list::list(app, &filter, page)).await?;
     Ok(NumberedPage::of(page, found))
 }
@@ -251,20 +252,21 @@ impl TextTested {
     }
 }
 
-async fn test(context: &RequestContext, content_type: ContentType, of: TestText) -> Result<Json<TextTested>> {
-    let ruling =
-        context.judged(move |app| moderation::moderate_locally(&app.moderation, content_type, &of.content.0)).await?;
+async fn test(context: &RequestContext, content_type: ContentType, params: TestTextParams) -> Result<Json<TextTested>> {
+    let ruling = context
+        .judged(move |app| moderation::moderate_locally(&app.moderation, content_type, &params.content.0))
+        .await?;
     Ok(Json(TextTested::of(content_type, ruling)))
 }
 
-pub async fn test_nickname(context: RequestContext, of: TestText) -> Result<Json<TextTested>> {
-    test(&context, ContentType::Nickname, of).await
+pub async fn test_nickname(context: RequestContext, params: TestTextParams) -> Result<Json<TextTested>> {
+    test(&context, ContentType::Nickname, params).await
 }
 
-pub async fn test_signature(context: RequestContext, of: TestText) -> Result<Json<TextTested>> {
-    test(&context, ContentType::Signature, of).await
+pub async fn test_signature(context: RequestContext, params: TestTextParams) -> Result<Json<TextTested>> {
+    test(&context, ContentType::Signature, params).await
 }
 
-pub async fn test_question(context: RequestContext, of: TestText) -> Result<Json<TextTested>> {
-    test(&context, ContentType::Question, of).await
+pub async fn test_question(context: RequestContext, params: TestTextParams) -> Result<Json<TextTested>> {
+    test(&context, ContentType::Question, params).await
 }

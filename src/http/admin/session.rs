@@ -15,7 +15,7 @@ use crate::{
 };
 
 parameters! {
-    AdminSignIn(fields) {
+    AdminSignInParams(fields) {
         name: Credential = fields.required("name", "The administrator's name.");
         password: Credential = fields.required("password", "The password.");
         totp: Option<VerificationCode> = fields.optional("totp", "The current code of the authenticator app, if one is set up.");
@@ -36,7 +36,7 @@ pub struct AdminSessionResponse {
 
 pub async fn login(
     context: RequestContext,
-    AdminSignIn { name, password, totp }: AdminSignIn,
+    AdminSignInParams { name, password, totp }: AdminSignInParams,
 ) -> Result<Json<AdminSessionResponse>> {
     let attempt = SignInAttempt {
         name: name.0,

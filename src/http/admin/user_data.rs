@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use crate::{
     app::App,
-    config::Limits,
+    config::LimitsConfig,
     domain::{
         divination::chat::{self, ChatContext},
         identity::{
@@ -26,20 +26,20 @@ use crate::{
 };
 
 parameters! {
-    OfUser(fields) {
+    UserDataParams(fields) {
         user_id: UserId = fields.path("userId", "The user's id.");
     }
 
-    OfPhone(fields) {
+    PhoneDataParams(fields) {
         phone_number: PhoneNumber = fields.path("phoneNumber", "The user's number, in any spelling.");
     }
 
-    RepairUser(fields) {
+    RepairUserParams(fields) {
         phone_number: PhoneNumber = fields.path("phoneNumber", "The user's number, in any spelling.");
         reason: Option<Reason> = fields.optional("reason", "Reason, stored in the audit event.");
     }
 
-    Synchronise(fields) {
+    SynchroniseUserParams(fields) {
         user_id: Option<UserId> = fields.optional("userId", "Only this user.");
         phone_number: Option<PhoneNumber> = fields.optional("phoneNumber", "Only the user with this number.");
         reason: Option<Reason> = fields.optional("reason", "Reason, stored in the audit event.");
@@ -73,7 +73,7 @@ impl Parameter for UserSelector {
         })
     }
 
-    fn schema(limits: &Limits) -> Value {
+    fn schema(limits: &LimitsConfig) -> Value {
         UserId::schema(limits)
     }
 }
@@ -122,12 +122,12 @@ impl From<Validation> for UserDataValidation {
     }
 }
 
-pub async fn validate_by_id(context: RequestContext, of: OfUser) -> Result<Json<UserDataValidation>> {
-    validate(context, UserSelector::Id(of.user_id)).await
+pub async fn validate_by_id(context: RequestContext, params: UserDataParams) -> Result<Json<UserDataValidation>> {
+    validate(context, UserSelector::Id(params.user_id)).await
 }
 
-pub async fn validate_by_phone(context: RequestContext, of: OfPhone) -> Result<Json<UserDataValidation>> {
-    validate(context, UserSelector::Phone(of.phone_number)).await
+pub async fn validate_by_phone(context: RequestContext, params: PhoneDataParams) -> Result<Json<UserDataValidation>> {
+    validate(context, UserSelector::Phone(params.phone_number)).await
 }
 
 async fn validate(context: RequestContext, who: UserSelector) -> Result<Json<UserDataValidation>> {
@@ -165,9 +165,9 @@ impl From<UserRepair> for UserDataFix {
     }
 }
 
-pub async fn fix(context: RequestContext, of: RepairUser) -> Result<Json<UserDataFix>> {
-    let by = context.authority(of.reason.map(|Reason(reason)| reason))?;
-    let done = context.committed(user_data::repair(&context.app, UserSelector::Phone(of.phone_number), by)).await?;
+pub async fn fix(context: RequestContext, params: RepairUserParams) -> Result<Json<UserDataFix>> {
+    let by = context.authority(params.reason.map(|Reason(reason)| reason))?;
+    let done = context.committed(user_data::repair(&context.app, UserSelector::Phone(params.phone_number), by)).await?;
     context.meta.subject.get_or_init(|| done.user);
     Ok(Json(done.into()))
 }
@@ -297,9 +297,9 @@ impl From<SyncReport> for UserDataSynchronised {
     }
 }
 
-pub async fn synchronise(context: RequestContext, of: Synchronise) -> Result<Json<UserDataSynchronised>> {
-    let by = context.authority(of.reason.map(|Reason(reason)| reason))?;
-    let user = match (of.user_id, of.phone_number) {
+pub async fn synchronise(context: RequestContext, params: SynchroniseUserParams) -> Result<Json<UserDataSynchronised>> {
+    let by = context.authority(params.reason.map(|Reason(reason)| reason))?;
+    let user = match (params.user_id, params.phone_number) {
         (id @ Some(_), phone_number @ Some(_)) => {
             let same = context.subject(&Claims { user_id: id, phone_number, id: None })?;
             Some(UserSelector::Id(same.id))
@@ -347,8 +347,8 @@ impl ModelAttachment {
     }
 }
 
-pub async fn show_attachment(context: RequestContext, of: OfUser) -> Result<Json<ModelAttachment>> {
-    let attached = chat::context(&context.app, of.user_id, context.locale())?;
-    context.meta.subject.get_or_init(|| of.user_id);
-    Ok(Json(ModelAttachment::of(of.user_id, attached)))
+pub async fn show_attachment(context: RequestContext, params: UserDataParams) -> Result<Json<ModelAttachment>> {
+    let attached = chat::context(&context.app, params.user_id, context.locale())?;
+    context.meta.subject.get_or_init(|| params.user_id);
+    Ok(Json(ModelAttachment::of(params.user_id, attached)))
 }

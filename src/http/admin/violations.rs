@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::{
-    config::Limits,
+    config::LimitsConfig,
     domain::moderation::{
         engine::ContentType,
         violations::{
@@ -27,7 +27,7 @@ use crate::{
 };
 
 parameters! {
-    ListViolations(fields) {
+    ListViolationsParams(fields) {
         user_id: Option<UserId> = fields.optional("userId", "Only texts of this user.");
         content_type: Option<ContentType> = fields.optional("contentType", "Only texts of this kind.");
         violation_type: Option<Label> = fields.optional("violationType", "Only texts rejected with this type.");
@@ -36,22 +36,22 @@ parameters! {
         time: TimeRange = optional_time_range(fields, "Only texts rejected at this time or later.", "Only texts rejected before this time.");
     }
 
-    OfUser(fields) {
+    UserViolationsParams(fields) {
         user_id: UserId = fields.path("userId", "The user's id.");
     }
 
-    Frequent(fields) {
+    FrequentViolatorsParams(fields) {
         days: Option<Days> = fields.optional("days", "Days to look back. Default: 30.");
         threshold: Option<Threshold> = fields.optional("threshold", "Minimum number of rejected texts. Default: 3.");
         page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Users on a page.");
     }
 
-    CleanUp(fields) {
+    CleanUpViolationsParams(fields) {
         days_to_keep: Option<DaysToKeep> = fields.optional("daysToKeep", "Days of records to keep. Default: 180.");
     }
 
-    OfViolation(fields) {
+    ViolationParams(fields) {
         id: RowNumber = fields.path("id", "The record's number.");
     }
 }
@@ -97,24 +97,24 @@ impl From<ViolationRecord> for ShownViolation {
     }
 }
 
-pub async fn list(context: RequestContext, of: ListViolations) -> Result<Json<NumberedPage<ShownViolation>>> {
-    let page = page(&context, of.page, of.size);
-    if let Some(user) = of.user_id {
+pub async fn list(context: RequestContext, params: ListViolationsParams) -> Result<Json<NumberedPage<ShownViolation>>> {
+    let page = page(&context, params.page, params.size);
+    if let Some(user) = params.user_id {
         context.meta.subject.get_or_init(|| user);
     }
     let filter = ViolationQuery {
-        user: of.user_id,
-        content_type: of.content_type.map(|content_type| content_type.name().to_owned()),
-        violation_type: of.violation_type.map(|Label(kind)| kind),
-        from: of.time.start,
-        to: of.time.end,
+        user: params.user_id,
+        content_type: params.content_type.map(|content_type| content_type.name().to_owned()),
+        violation_type: params.violation_type.map(|Label(kind)| kind),
+        from: params.time.start,
+        to: params.time.end,
     };
     let found = context.report(move |app| violations::list(app, &filter, page)).await?;
     Ok(NumberedPage::of(page, found))
 }
 
-pub async fn find(context: RequestContext, of: OfViolation) -> Result<Json<ShownViolation>> {
-    let RowNumber(id) = of.id;
+pub async fn find(context: RequestContext, params: ViolationParams) -> Result<Json<ShownViolation>> {
+    let RowNumber(id) = params.id;
     let found = violations::find(&context.app, id)?;
     context.meta.subject.get_or_init(|| found.user);
     Ok(Json(found.into()))
@@ -164,9 +164,9 @@ impl UserViolations {
     }
 }
 
-pub async fn user_stats(context: RequestContext, of: OfUser) -> Result<Json<UserViolations>> {
-    context.meta.subject.get_or_init(|| of.user_id);
-    Ok(Json(UserViolations::of(of.user_id, violations::of_user(&context.app, of.user_id)?)))
+pub async fn user_stats(context: RequestContext, params: UserViolationsParams) -> Result<Json<UserViolations>> {
+    context.meta.subject.get_or_init(|| params.user_id);
+    Ok(Json(UserViolations::of(params.user_id, violations::of_user(&context.app, params.user_id)?)))
 }
 
 /// Rejected texts by type.
@@ -218,10 +218,13 @@ pub struct FrequentViolators {
     total: i64,
 }
 
-pub async fn frequent_violators(context: RequestContext, of: Frequent) -> Result<Json<FrequentViolators>> {
-    let page = page(&context, of.page, of.size);
-    let days = of.days.map_or(FREQUENT_DAYS, |Days(days)| days);
-    let threshold = of.threshold.map_or(FREQUENT_THRESHOLD, |Threshold(threshold)| threshold);
+pub async fn frequent_violators(
+    context: RequestContext,
+    params: FrequentViolatorsParams,
+) -> Result<Json<FrequentViolators>> {
+    let page = page(&context, params.page, params.size);
+    let days = params.days.map_or(FREQUENT_DAYS, |Days(days)| days);
+    let threshold = params.threshold.map_or(FREQUENT_THRESHOLD, |Threshold(threshold)| threshold);
     let found = context.report(move |app| violations::frequent(app, days, threshold, page)).await?;
     let (items, total) = (found.items.into_iter().map(Into::into).collect(), found.total);
     Ok(Json(FrequentViolators { items, days, threshold, page: page.number, size: page.size, total }))
@@ -237,8 +240,8 @@ pub struct ViolationsCleaned {
     days_to_keep: u32,
 }
 
-pub async fn clean_up(context: RequestContext, of: CleanUp) -> Result<Json<ViolationsCleaned>> {
-    let days_to_keep = of.days_to_keep.map_or(DAYS_TO_KEEP, |DaysToKeep(days)| days);
+pub async fn clean_up(context: RequestContext, params: CleanUpViolationsParams) -> Result<Json<ViolationsCleaned>> {
+    let days_to_keep = params.days_to_keep.map_or(DAYS_TO_KEEP, |DaysToKeep(days)| days);
     context.record_start().await?;
     let deleted = context.blocking(move |app| violations::clean_up(app, days_to_keep)).await?;
     Ok(Json(ViolationsCleaned { deleted, days_to_keep }))
@@ -252,7 +255,7 @@ impl Parameter for Days {
         whole_number(value, 1..=36_500).map(Self)
     }
 
-    fn schema(_: &Limits) -> Value {
+    fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": ["integer", "string"], "minimum": 1, "maximum": 36_500, "example": 30 })
     }
 }
@@ -265,7 +268,7 @@ impl Parameter for Threshold {
         whole_number(value, 1..=u32::MAX).map(Self)
     }
 
-    fn schema(_: &Limits) -> Value {
+    fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": ["integer", "string"], "minimum": 1, "maximum": u32::MAX, "example": 3 })
     }
 }

@@ -17,7 +17,7 @@ use crate::http::{
     reply::{Problem, response_codes, status},
 };
 use crate::{
-    config::{Config, Limits},
+    config::{Config, LimitsConfig},
     error::{Code, FieldCode},
 };
 
@@ -78,7 +78,7 @@ pub fn object(members: &mut dyn Iterator<Item = (String, Value)>) -> Map<String,
     members.collect()
 }
 
-fn operation(endpoint: &Endpoint, limits: &Limits, components: &Map<String, Value>) -> Value {
+fn operation(endpoint: &Endpoint, limits: &LimitsConfig, components: &Map<String, Value>) -> Value {
     let mut operation = json!({
         "operationId": operation_id(endpoint),
         "tags": [endpoint.area.name()],
@@ -128,7 +128,7 @@ fn operation_id(endpoint: &Endpoint) -> String {
     id
 }
 
-fn parameter_of(parameter: &ParameterDescription, limits: &Limits) -> Value {
+fn parameter_of(parameter: &ParameterDescription, limits: &LimitsConfig) -> Value {
     json!({
         "name": parameter.name,
         "in": if parameter.location == Location::Path { "path" } else { "query" },
@@ -148,7 +148,7 @@ fn idempotency_key() -> Value {
     })
 }
 
-fn request_body(parameters: &[&ParameterDescription], shape: BodyShape, limits: &Limits) -> Value {
+fn request_body(parameters: &[&ParameterDescription], shape: BodyShape, limits: &LimitsConfig) -> Value {
     let properties = object(&mut parameters.iter().map(|parameter| {
         let mut schema = (parameter.schema)(limits);
         schema["description"] = parameter.description.into();

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Fields, Moment, Parameter, Reason, Rules, raw_value::required, text};
 use crate::{
-    config::Limits,
+    config::LimitsConfig,
     error::{Error, Fault, Result},
     http::body::RawValue,
     types::{TimeInput, Timestamp, ensure_ordered},
@@ -20,7 +20,7 @@ impl<T: Parameter> Parameter for MaybeInvalid<T> {
         Ok(Self(T::read(value, rules)))
     }
 
-    fn schema(limits: &Limits) -> Value {
+    fn schema(limits: &LimitsConfig) -> Value {
         T::schema(limits)
     }
 }
@@ -74,7 +74,7 @@ impl Parameter for TimeBound {
         Ok(Self(bound))
     }
 
-    fn schema(limits: &Limits) -> Value {
+    fn schema(limits: &LimitsConfig) -> Value {
         Moment::schema(limits)
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Location, ObjectParameter, Parameter, ParameterDescription, Reader, Rules};
-use crate::{config::Limits, error::Result, types::Secret};
+use crate::{config::LimitsConfig, error::Result, types::Secret};
 
 /// The fields of an endpoint. [`super::Parameters::read`] calls one method for each field, in the order of the API
 /// document.
@@ -61,7 +61,7 @@ impl Fields<'_, '_> {
             Self::Read(reader) => reader.list(name),
             Self::Describe(fields) => {
                 let field = ParameterDescription::optional::<T>(name, description);
-                let schema = |limits: &Limits| {
+                let schema = |limits: &LimitsConfig| {
                     let (least, most) = T::LIST_LENGTH.unwrap_or((0, limits.batch as usize));
                     list_schema(least, most, &T::schema(limits))
                 };
@@ -75,7 +75,7 @@ impl Fields<'_, '_> {
         match self {
             Self::Read(reader) => reader.objects(name),
             Self::Describe(fields) => {
-                let schema = |limits: &Limits| list_schema(1, limits.batch as usize, &T::schema(limits));
+                let schema = |limits: &LimitsConfig| list_schema(1, limits.batch as usize, &T::schema(limits));
                 let (location, is_required, is_usual) = (Location::Anywhere, false, false);
                 describe(fields, ParameterDescription { name, description, location, is_required, is_usual, schema })
             }

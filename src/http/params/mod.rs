@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::{
     clock::Clock,
-    config::{Config, Limits},
+    config::{Config, LimitsConfig},
     error::{Fault, Result},
     http::{body::RawValue, request_context::RequestContext},
     types::{Date, PhoneRules},
@@ -49,7 +49,7 @@ impl<'app> Rules<'app> {
         Self { context, config: &app.config, phone: &app.phone_rules, headers: &context.headers, clock: &app.clock }
     }
 
-    fn limits(&self) -> &Limits {
+    fn limits(&self) -> &LimitsConfig {
         &self.config.limits
     }
 
@@ -78,7 +78,7 @@ pub trait Parameter: Sized {
     }
 
     /// Returns the JSON Schema, with an example.
-    fn schema(limits: &Limits) -> Value;
+    fn schema(limits: &LimitsConfig) -> Value;
 }
 
 /// A JSON object in a list, whose members are validated one by one.
@@ -88,7 +88,7 @@ pub trait ObjectParameter: Sized {
     fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Vec<(&'static str, Fault)>>;
 
     /// Returns the JSON Schema, with an example.
-    fn schema(limits: &Limits) -> Value;
+    fn schema(limits: &LimitsConfig) -> Value;
 }
 
 /// A parameter in the API document.
@@ -99,7 +99,7 @@ pub struct ParameterDescription {
     pub is_required: bool,
     /// True for an optional field without which the example would be refused or make no sense.
     pub is_usual: bool,
-    pub schema: fn(&Limits) -> Value,
+    pub schema: fn(&LimitsConfig) -> Value,
 }
 
 impl ParameterDescription {

@@ -22,7 +22,7 @@ use super::{
     raw_value::{is_absent, is_same, plain_number, text},
 };
 use crate::{
-    config::Limits,
+    config::LimitsConfig,
     domain::identity::users::{self, Gender},
     error::{Fault, FieldCode, Result},
     http::{body::RawValue, request_context::RequestContext},
@@ -35,7 +35,7 @@ impl Parameter for UserId {
         id.map(UserId).ok_or_else(|| Fault::new(FieldCode::InvalidFormat, "must be a user id"))
     }
 
-    fn schema(_: &Limits) -> Value {
+    fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": ["string", "integer"], "pattern": "^[0-9]{1,18}$", "minimum": 1, "example": "10001" })
     }
 }
@@ -49,7 +49,7 @@ impl Parameter for RowNumber {
         id.map(Self).ok_or_else(|| Fault::new(FieldCode::InvalidFormat, "must be a number from 1"))
     }
 
-    fn schema(_: &Limits) -> Value {
+    fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": ["string", "integer"], "pattern": "^[1-9][0-9]{0,17}$", "minimum": 1, "example": "42" })
     }
 }
@@ -65,7 +65,7 @@ impl Parameter for PhoneNumber {
             || matches!((Self::read(one, rules), Self::read(other, rules)), (Ok(one), Ok(other)) if one == other)
     }
 
-    fn schema(_: &Limits) -> Value {
+    fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": ["string", "integer"], "example": "13800138000" })
     }
 }
@@ -75,7 +75,7 @@ impl Parameter for EmailAddress {
         EmailAddress::parse(&text(value)?)
     }
 
-    fn schema(_: &Limits) -> Value {
+    fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": "string", "format": "email", "maxLength": 254, "example": "li.ming@example.com" })
     }
 }
@@ -113,7 +113,7 @@ impl Parameter for u32 {
         whole_number(value, 0..=Self::MAX)
     }
 
-    fn schema(_: &Limits) -> Value {
+    fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": ["integer", "string"], "minimum": 0, "maximum": u32::MAX, "example": 1 })
     }
 }
@@ -144,7 +144,7 @@ impl Parameter for PageNumber {
         whole_number(value, rules.limits().first_page..=u32::MAX).map(Self)
     }
 
-    fn schema(limits: &Limits) -> Value {
+    fn schema(limits: &LimitsConfig) -> Value {
         let first = limits.first_page;
         json!({ "type": ["integer", "string"], "minimum": first, "maximum": u32::MAX, "default": first, "example": first })
     }
@@ -160,7 +160,7 @@ impl Parameter for PageSize {
         whole_number(value, 1..=rules.limits().page_size_max).map(Self)
     }
 
-    fn schema(limits: &Limits) -> Value {
+    fn schema(limits: &LimitsConfig) -> Value {
         json!({ "type": ["integer", "string"], "minimum": 1, "maximum": limits.page_size_max, "default": limits.page_size, "example": limits.page_size })
     }
 }
@@ -191,7 +191,7 @@ impl Parameter for Flag {
         }
     }
 
-    fn schema(_: &Limits) -> Value {
+    fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": ["boolean", "string", "integer"], "example": true })
     }
 }
@@ -204,7 +204,7 @@ impl Parameter for Moment {
         Timestamp::parse(&text(value)?, &rules.limits().time_zone).map(Self)
     }
 
-    fn schema(_: &Limits) -> Value {
+    fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": ["string", "integer"], "example": "2026-01-02" })
     }
 }
@@ -223,7 +223,7 @@ impl Parameter for DaysToKeep {
         whole_number(value, 1..=36_500).map(Self)
     }
 
-    fn schema(_: &Limits) -> Value {
+    fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": ["integer", "string"], "minimum": 1, "maximum": 36_500, "example": 180 })
     }
 }
@@ -236,7 +236,7 @@ impl Parameter for TraceId {
         hexadecimal(value, 32).map(Self)
     }
 
-    fn schema(_: &Limits) -> Value {
+    fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": "string", "pattern": "^[0-9a-fA-F]{32}$", "example": "4bf92f3577b34da6a3ce929d0e0e4736" })
     }
 }
@@ -249,7 +249,7 @@ impl Parameter for DeviceId {
         hexadecimal(value, 16).map(Self)
     }
 
-    fn schema(_: &Limits) -> Value {
+    fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": "string", "pattern": "^[0-9a-fA-F]{16}$", "example": "9f2c1b7d03aa41c5" })
     }
 }
@@ -275,7 +275,7 @@ impl Parameter for Gender {
         }
     }
 
-    fn schema(_: &Limits) -> Value {
+    fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": ["string", "integer"], "example": "female" })
     }
 }
@@ -294,7 +294,7 @@ impl Parameter for Birthday {
         }
     }
 
-    fn schema(_: &Limits) -> Value {
+    fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": "string", "example": "1990-05-17" })
     }
 }
@@ -309,7 +309,7 @@ impl<T: Parameter> Parameter for Clearable<T> {
         if is_absent::<T>(value) { Ok(Self(None)) } else { T::read(value, rules).map(|value| Self(Some(value))) }
     }
 
-    fn schema(limits: &Limits) -> Value {
+    fn schema(limits: &LimitsConfig) -> Value {
         T::schema(limits)
     }
 }
@@ -320,7 +320,7 @@ impl Parameter for Secret {
         clean_as_sent(&text(value)?, usize::MAX).map(Self::from_text)
     }
 
-    fn schema(_: &Limits) -> Value {
+    fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": "string", "example": "kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs" })
     }
 }

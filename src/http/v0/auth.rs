@@ -21,17 +21,17 @@ use crate::{
 };
 
 parameters! {
-    SendSmsCode(fields) {
+    SendSmsCodeParams(fields) {
         phone_number: PhoneNumber = fields.required("phoneNumber", "Mobile number to send the code to, in any spelling.");
         purpose: Option<Purpose> = fields.optional("purpose", "`sign_in`; `address` to add or change an account's number with `/api/v1/account/address`; `cancellation` to authorise the cancellation of an account.");
     }
 
-    SmsSignIn(fields) {
+    SmsSignInParams(fields) {
         phone_number: PhoneNumber = fields.required("phoneNumber", "The number that the code was sent to.");
         code: VerificationCode = fields.required("code", "The code from the message.");
     }
 
-    PresentedToken(fields) {
+    PresentedTokenParams(fields) {
         token: Secret = fields.token("token", "The token. Defaults to the one in the header.");
     }
 }
@@ -53,7 +53,7 @@ pub struct CodeSent {
 
 pub async fn send_code(
     context: RequestContext,
-    SendSmsCode { phone_number, purpose }: SendSmsCode,
+    SendSmsCodeParams { phone_number, purpose }: SendSmsCodeParams,
 ) -> Result<Json<CodeSent>> {
     let request = CodeRequest {
         address: Address::Phone(phone_number.clone()),
@@ -86,7 +86,7 @@ pub struct SignInResponse {
 
 pub async fn login(
     context: RequestContext,
-    SmsSignIn { phone_number, code }: SmsSignIn,
+    SmsSignInParams { phone_number, code }: SmsSignInParams,
 ) -> Result<Json<SignInResponse>> {
     let address = Address::Phone(phone_number);
     let sign_in = SignIn {
@@ -134,7 +134,7 @@ pub struct Validity {
 
 pub async fn validate_token(
     context: RequestContext,
-    PresentedToken { token }: PresentedToken,
+    PresentedTokenParams { token }: PresentedTokenParams,
 ) -> Result<Json<Validity>> {
     let validated = context.committed(accounts::validate_token(&context.app, &token)).await?;
     Ok(Json(validated.map_or_else(Validity::default, |validated| Validity {
@@ -157,7 +157,10 @@ pub struct Renewed {
     expires_at: Timestamp,
 }
 
-pub async fn refresh_token(context: RequestContext, PresentedToken { token }: PresentedToken) -> Result<Json<Renewed>> {
+pub async fn refresh_token(
+    context: RequestContext,
+    PresentedTokenParams { token }: PresentedTokenParams,
+) -> Result<Json<Renewed>> {
     let tokens::IssuedToken { token, expires_at, .. } =
         context.committed(accounts::refresh_token(&context.app, &token)).await?;
     Ok(Json(Renewed { token: token.reveal().to_owned(), expires_at }))
@@ -171,7 +174,10 @@ pub struct LoggedOut {
     logged_out: bool,
 }
 
-pub async fn logout(context: RequestContext, PresentedToken { token }: PresentedToken) -> Result<Json<LoggedOut>> {
+pub async fn logout(
+    context: RequestContext,
+    PresentedTokenParams { token }: PresentedTokenParams,
+) -> Result<Json<LoggedOut>> {
     context.committed(accounts::sign_out(&context.app, &token)).await?;
     Ok(Json(LoggedOut { logged_out: true }))
 }

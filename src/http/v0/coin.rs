@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::cancellation::cancellation_code;
 use crate::{
-    config::Limits,
+    config::LimitsConfig,
     domain::{
         identity::{step_up::StepUp, users::User},
         money::{
@@ -30,29 +30,29 @@ use crate::{
 };
 
 parameters! {
-    CoinAccountOfUser(fields) {
+    UserCoinsParams(fields) {
         claims: Claims = claims_by(fields, "userId");
     }
 
-    CoinAccountOfPhone(fields) {
+    PhoneCoinsParams(fields) {
         claims: Claims = claims_by(fields, "phoneNumber");
     }
 
-    Reset(fields) {
+    ResetCoinsParams(fields) {
         code: Option<VerificationCode> = fields.optional("code", "For users: a code sent with the purpose `cancellation`, in place of a recent sign-in.");
         confirm: Option<Credential> = fields.optional("confirm", "For administrators: the token from the 428 response to the same request without it.");
         claims: Claims = claims_by(fields, "userId");
         reason: Option<Reason> = reason_of_admin(fields);
     }
 
-    ResetByPhone(fields) {
+    ResetPhoneCoinsParams(fields) {
         code: Option<VerificationCode> = fields.optional("code", "For users: a code sent with the purpose `cancellation`, in place of a recent sign-in.");
         confirm: Option<Credential> = fields.optional("confirm", "For administrators: the token from the 428 response to the same request without it.");
         claims: Claims = claims_by(fields, "phoneNumber");
         reason: Option<Reason> = reason_of_admin(fields);
     }
 
-    Increase(fields) {
+    IncreaseCoinsParams(fields) {
         phone_number: PhoneNumber = fields.required("phoneNumber", "The user's number.");
         coin_count: CoinCount = fields.required("coinCount", "Coins to add.");
         user_id: Option<UserId> = fields.optional("userId", "The user's id. Must be the caller's.");
@@ -92,12 +92,12 @@ pub struct CoinsConsumed {
     balance: i64,
 }
 
-pub async fn balance(context: RequestContext, of: CoinAccountOfUser) -> Result<Json<CoinBalance>> {
-    balance_of(&context, &of.claims)
+pub async fn balance(context: RequestContext, params: UserCoinsParams) -> Result<Json<CoinBalance>> {
+    balance_of(&context, &params.claims)
 }
 
-pub async fn balance_by_phone(context: RequestContext, of: CoinAccountOfPhone) -> Result<Json<CoinBalance>> {
-    balance_of(&context, &of.claims)
+pub async fn balance_by_phone(context: RequestContext, params: PhoneCoinsParams) -> Result<Json<CoinBalance>> {
+    balance_of(&context, &params.claims)
 }
 
 fn balance_of(context: &RequestContext, claims: &Claims) -> Result<Json<CoinBalance>> {
@@ -106,12 +106,12 @@ fn balance_of(context: &RequestContext, claims: &Claims) -> Result<Json<CoinBala
     Ok(Json(CoinBalance::new(&user, balance)))
 }
 
-pub async fn consume(context: RequestContext, of: CoinAccountOfUser) -> Result<Replayable<CoinsConsumed>> {
-    consume_as(&context, &of.claims).await
+pub async fn consume(context: RequestContext, params: UserCoinsParams) -> Result<Replayable<CoinsConsumed>> {
+    consume_as(&context, &params.claims).await
 }
 
-pub async fn consume_by_phone(context: RequestContext, of: CoinAccountOfPhone) -> Result<Replayable<CoinsConsumed>> {
-    consume_as(&context, &of.claims).await
+pub async fn consume_by_phone(context: RequestContext, params: PhoneCoinsParams) -> Result<Replayable<CoinsConsumed>> {
+    consume_as(&context, &params.claims).await
 }
 
 async fn consume_as(context: &RequestContext, claims: &Claims) -> Result<Replayable<CoinsConsumed>> {
@@ -124,16 +124,19 @@ async fn consume_as(context: &RequestContext, claims: &Claims) -> Result<Replaya
     context.respond_once(StatusCode::OK, shown, |app, once| coins::consume(app, id, once)).await
 }
 
-pub async fn reset(context: RequestContext, reset: Reset) -> Result<Replayable<CoinBalance>> {
+pub async fn reset(context: RequestContext, reset: ResetCoinsParams) -> Result<Replayable<CoinBalance>> {
     reset_of(&context, reset).await
 }
 
-pub async fn reset_by_phone(context: RequestContext, by_phone: ResetByPhone) -> Result<Replayable<CoinBalance>> {
-    let ResetByPhone { code, confirm, claims, reason } = by_phone;
-    reset_of(&context, Reset { code, confirm, claims, reason }).await
+pub async fn reset_by_phone(
+    context: RequestContext,
+    by_phone: ResetPhoneCoinsParams,
+) -> Result<Replayable<CoinBalance>> {
+    let ResetPhoneCoinsParams { code, confirm, claims, reason } = by_phone;
+    reset_of(&context, ResetCoinsParams { code, confirm, claims, reason }).await
 }
 
-async fn reset_of(context: &RequestContext, reset: Reset) -> Result<Replayable<CoinBalance>> {
+async fn reset_of(context: &RequestContext, reset: ResetCoinsParams) -> Result<Replayable<CoinBalance>> {
     let user = context.subject(&reset.claims)?;
     let id = user.id;
     let by = if context.is_admin() {
@@ -150,7 +153,7 @@ async fn reset_of(context: &RequestContext, reset: Reset) -> Result<Replayable<C
     context.respond_once(StatusCode::OK, shown, |app, once| coins::reset(app, id, by, once)).await
 }
 
-pub async fn increase(context: RequestContext, increase: Increase) -> Result<Replayable<CoinBalance>> {
+pub async fn increase(context: RequestContext, increase: IncreaseCoinsParams) -> Result<Replayable<CoinBalance>> {
     let claims = Claims { user_id: increase.user_id, phone_number: Some(increase.phone_number), id: None };
     let user = context.subject(&claims)?;
     let by = context.authority(increase.reason.map(|Reason(reason)| reason))?;
@@ -232,7 +235,7 @@ impl Parameter for CoinCount {
         whole_number(value, 1..=LARGEST_ADJUSTMENT).map(Self)
     }
 
-    fn schema(_: &Limits) -> Value {
+    fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": ["integer", "string"], "minimum": 1, "maximum": LARGEST_ADJUSTMENT, "example": 60 })
     }
 }

@@ -18,7 +18,7 @@ use crate::{
 };
 
 parameters! {
-    CheckQuestion(fields) {
+    CheckQuestionParams(fields) {
         question: Question = fields.required("question", "The question to check.");
         user_id: Option<UserId> = fields.optional("userId", "The caller's own id; for administrators, the id of any user.");
     }
@@ -44,7 +44,7 @@ pub struct QuestionChecked {
     matches: Option<Vec<FoundWord>>,
 }
 
-pub async fn check_question(context: RequestContext, ask: CheckQuestion) -> Result<Json<QuestionChecked>> {
+pub async fn check_question(context: RequestContext, ask: CheckQuestionParams) -> Result<Json<QuestionChecked>> {
     let claims = Claims::of_user(ask.user_id);
     let is_admin = context.is_admin();
     let user = match (is_admin, ask.user_id) {

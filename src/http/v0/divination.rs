@@ -36,7 +36,7 @@ use crate::{
 const SLOW: u32 = 10_000;
 
 parameters! {
-    Interpret(fields) {
+    InterpretParams(fields) {
         user_id: Option<UserId> = fields.optional("userId", "The caller's own id.");
         phone_number: Option<PhoneNumber> = fields.optional("phoneNumber", "The caller's own number.");
         question_type: Option<Label> = fields.optional("questionType", "The topic of the question.");
@@ -45,50 +45,50 @@ parameters! {
         moment: CastMoment = cast_moment(fields, "Time of the casting, for its chart. Without an offset it is read in `timeZone`.");
     }
 
-    OfUser(fields) {
+    UserRecordsParams(fields) {
         user_id: UserId = fields.path("userId", "The user's id; for users, their own.");
         page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Records on a page.");
     }
 
-    OfPhone(fields) {
+    PhoneRecordsParams(fields) {
         phone_number: PhoneNumber = fields.path("phoneNumber", "The user's number; for users, their own.");
         page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Records on a page.");
     }
 
-    OfUserBetween(fields) {
+    UserRecordsPeriodParams(fields) {
         user_id: UserId = fields.path("userId", "The user's id; for users, their own.");
         page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Records on a page.");
         time: TimeRange = required_time_range(fields, "Calls that started at this time or later.", "Calls that started before this time.");
     }
 
-    OfTrace(fields) {
+    TraceParams(fields) {
         trace_id: TraceId = fields.path("traceId", "The trace id from the interpretation's response.");
     }
 
-    Failed(fields) {
+    FailedCallsParams(fields) {
         page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Records on a page.");
     }
 
-    Slow(fields) {
+    SlowCallsParams(fields) {
         duration_ms: Option<u32> = fields.optional("durationMs", "Minimum duration in milliseconds. Default: 10000.");
         page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Records on a page.");
     }
 
-    CountOfUser(fields) {
+    CountUserRecordsParams(fields) {
         user_id: UserId = fields.path("userId", "The user's id; for users, their own.");
     }
 
-    CountBetween(fields) {
+    CountPeriodParams(fields) {
         time: TimeRange = required_time_range(fields, "Calls that started at this time or later.", "Calls that started before this time.");
     }
 }
 
-pub async fn interpret(context: RequestContext, ask: Interpret) -> Result<JsonOrStream<Interpretation>> {
+pub async fn interpret(context: RequestContext, ask: InterpretParams) -> Result<JsonOrStream<Interpretation>> {
     let user = context.acting_for(&Claims { user_id: ask.user_id, phone_number: ask.phone_number, id: None })?;
     if ask.question.is_none() && ask.divination_data.is_none() {
         return Err(Error::field("question", Fault::new(FieldCode::Required, "or `divinationData` is required")));
@@ -97,7 +97,7 @@ pub async fn interpret(context: RequestContext, ask: Interpret) -> Result<JsonOr
     let time = ask.moment.into_time();
     let prepare = move |app: &App| {
         let locale = preferences::locale(app, user, locale)?;
-        let question = interpretation::Question {
+        let question = interpretation::CastingQuestion {
             question_type: ask.question_type.map(|Label(text)| text),
             question: ask.question.map_or_else(String::new, |Question(text)| text),
             divination_data: ask.divination_data.map(|DivinationData(json)| json),
@@ -198,55 +198,67 @@ pub struct RecordCount {
     count: i64,
 }
 
-pub async fn list_of_user(context: RequestContext, of: OfUser) -> Result<Json<NumberedPage<InterpretationRecord>>> {
-    let user = context.subject_id(&Claims::of_user(Some(of.user_id)))?;
-    let page = page(&context, of.page, of.size);
+pub async fn list_of_user(
+    context: RequestContext,
+    params: UserRecordsParams,
+) -> Result<Json<NumberedPage<InterpretationRecord>>> {
+    let user = context.subject_id(&Claims::of_user(Some(params.user_id)))?;
+    let page = page(&context, params.page, params.size);
     Ok(NumberedPage::of(page, interpretation::list_of_user(&context.app, user, page)?))
 }
 
-pub async fn list_of_phone(context: RequestContext, of: OfPhone) -> Result<Json<NumberedPage<InterpretationRecord>>> {
-    let user = context.subject_id(&Claims::of_phone(Some(of.phone_number)))?;
-    let page = page(&context, of.page, of.size);
+pub async fn list_of_phone(
+    context: RequestContext,
+    params: PhoneRecordsParams,
+) -> Result<Json<NumberedPage<InterpretationRecord>>> {
+    let user = context.subject_id(&Claims::of_phone(Some(params.phone_number)))?;
+    let page = page(&context, params.page, params.size);
     Ok(NumberedPage::of(page, interpretation::list_of_user(&context.app, user, page)?))
 }
 
 pub async fn list_of_user_between(
     context: RequestContext,
-    of: OfUserBetween,
+    params: UserRecordsPeriodParams,
 ) -> Result<Json<NumberedPage<InterpretationRecord>>> {
-    let user = context.subject_id(&Claims::of_user(Some(of.user_id)))?;
-    let page = page(&context, of.page, of.size);
-    let found = interpretation::list_of_user_between(&context.app, user, of.time.from(), of.time.to(), page)?;
+    let user = context.subject_id(&Claims::of_user(Some(params.user_id)))?;
+    let page = page(&context, params.page, params.size);
+    let found = interpretation::list_of_user_between(&context.app, user, params.time.from(), params.time.to(), page)?;
     Ok(NumberedPage::of(page, found))
 }
 
-pub async fn find_by_trace(context: RequestContext, of: OfTrace) -> Result<Json<InterpretationRecord>> {
+pub async fn find_by_trace(context: RequestContext, params: TraceParams) -> Result<Json<InterpretationRecord>> {
     let owner = (!context.is_admin()).then(|| context.user()).transpose()?;
-    let record = interpretation::find_by_trace(&context.app, owner, &of.trace_id.0)?;
+    let record = interpretation::find_by_trace(&context.app, owner, &params.trace_id.0)?;
     context.meta.subject.get_or_init(|| record.user);
     Ok(Json(record.into()))
 }
 
-pub async fn list_failed(context: RequestContext, of: Failed) -> Result<Json<NumberedPage<InterpretationRecord>>> {
-    let page = page(&context, of.page, of.size);
+pub async fn list_failed(
+    context: RequestContext,
+    params: FailedCallsParams,
+) -> Result<Json<NumberedPage<InterpretationRecord>>> {
+    let page = page(&context, params.page, params.size);
     let found = context.report(move |app| interpretation::list_failed(app, page)).await?;
     Ok(NumberedPage::of(page, found))
 }
 
-pub async fn list_slow(context: RequestContext, of: Slow) -> Result<Json<NumberedPage<InterpretationRecord>>> {
-    let page = page(&context, of.page, of.size);
-    let duration = Duration::from_millis(of.duration_ms.unwrap_or(SLOW).into());
+pub async fn list_slow(
+    context: RequestContext,
+    params: SlowCallsParams,
+) -> Result<Json<NumberedPage<InterpretationRecord>>> {
+    let page = page(&context, params.page, params.size);
+    let duration = Duration::from_millis(params.duration_ms.unwrap_or(SLOW).into());
     let found = context.report(move |app| interpretation::list_slow(app, duration, page)).await?;
     Ok(NumberedPage::of(page, found))
 }
 
-pub async fn count_of_user(context: RequestContext, of: CountOfUser) -> Result<Json<RecordCount>> {
-    let user = context.subject_id(&Claims::of_user(Some(of.user_id)))?;
+pub async fn count_of_user(context: RequestContext, params: CountUserRecordsParams) -> Result<Json<RecordCount>> {
+    let user = context.subject_id(&Claims::of_user(Some(params.user_id)))?;
     Ok(Json(RecordCount { count: interpretation::count_of_user(&context.app, user)? }))
 }
 
-pub async fn count_between(context: RequestContext, of: CountBetween) -> Result<Json<RecordCount>> {
-    let (start, end) = (of.time.from(), of.time.to());
+pub async fn count_between(context: RequestContext, params: CountPeriodParams) -> Result<Json<RecordCount>> {
+    let (start, end) = (params.time.from(), params.time.to());
     let count = context.report(move |app| interpretation::count_between(app, start, end)).await?;
     Ok(Json(RecordCount { count }))
 }

@@ -31,7 +31,7 @@ use crate::{
 const UNPAGED_BYTES: usize = 8 << 20;
 
 parameters! {
-    SaveRecord(fields) {
+    SaveRecordParams(fields) {
         user_id: Option<UserId> = fields.optional("userId", "The caller's own id.");
         phone_number: Option<PhoneNumber> = fields.optional("phoneNumber", "The caller's own number.");
         local_record_id: LocalRecordId = fields.required("localRecordId", "The client's id of the record. Saving it again changes only the fields that are sent.");
@@ -42,7 +42,7 @@ parameters! {
         timestamp: Option<Clearable<ClientTimestamp>> = fields.usual("timestamp", "The client's own time. Returned as a number and not interpreted.");
     }
 
-    ListHistory(fields) {
+    ListHistoryParams(fields) {
         phone_number: Option<PhoneNumber> = fields.optional("phoneNumber", "The caller's own number.");
         user_id: Option<UserId> = fields.optional("userId", "The caller's own id.");
         question_type: Option<Label> = fields.optional("questionType", "Only records of this type.");
@@ -50,7 +50,7 @@ parameters! {
         size: Option<PageSize> = fields.optional("size", "Records on a page.");
     }
 
-    DeleteRecords(fields) {
+    DeleteRecordsParams(fields) {
         user: UserId = {
             let phone_number = fields.optional("phoneNumber", "The caller's own number.");
             let user_id = fields.optional("userId", "The caller's own id.");
@@ -63,17 +63,17 @@ parameters! {
         };
     }
 
-    CountRecords(fields) {
+    CountRecordsParams(fields) {
         phone_number: PhoneNumber = fields.path("phoneNumber", "The caller's own number.");
     }
 
-    DeactivateAll(fields) {
+    DeactivateAllParams(fields) {
         code: Option<VerificationCode> = fields.optional("code", "A code sent with the purpose `cancellation`. Not required; a wrong one is rejected.");
         phone_number: Option<PhoneNumber> = fields.optional("phoneNumber", "The caller's own number.");
         user_id: Option<UserId> = fields.optional("userId", "The caller's own id.");
     }
 
-    RestoreAll(fields) {
+    RestoreAllParams(fields) {
         phone_number: Option<PhoneNumber> = fields.optional("phoneNumber", "The caller's own number.");
         user_id: Option<UserId> = fields.optional("userId", "The caller's own id.");
     }
@@ -128,7 +128,7 @@ impl<'text> HistoryRecordResponse<'text> {
     }
 }
 
-pub async fn save(context: RequestContext, save: SaveRecord) -> Result<Json<HistoryRecordResponse<'static>>> {
+pub async fn save(context: RequestContext, save: SaveRecordParams) -> Result<Json<HistoryRecordResponse<'static>>> {
     let user = context.acting_user(&claims(save.user_id, save.phone_number))?;
     let draft = HistoryDraft {
         local_record_id: save.local_record_id.0.into(),
@@ -147,7 +147,7 @@ pub async fn save(context: RequestContext, save: SaveRecord) -> Result<Json<Hist
 /// The caller's records, newest first. Written without a copy, because this is the largest frequent response.
 pub async fn list(
     context: RequestContext,
-    list: ListHistory,
+    list: ListHistoryParams,
 ) -> Result<SerializedList<HistoryRecordResponse<'static>>> {
     let user = context.acting_user(&claims(list.user_id, list.phone_number))?;
     let is_paged = list.page.is_some() || list.size.is_some();
@@ -168,7 +168,7 @@ pub struct Deleted {
     deleted: usize,
 }
 
-pub async fn delete(context: RequestContext, delete: DeleteRecords) -> Result<Json<Deleted>> {
+pub async fn delete(context: RequestContext, delete: DeleteRecordsParams) -> Result<Json<Deleted>> {
     let deleted = context.committed(history::delete(&context.app, delete.user, delete.ids)).await?;
     Ok(Json(Deleted { deleted }))
 }
@@ -200,7 +200,10 @@ pub struct Counted {
     count: i64,
 }
 
-pub async fn count(context: RequestContext, CountRecords { phone_number }: CountRecords) -> Result<Json<Counted>> {
+pub async fn count(
+    context: RequestContext,
+    CountRecordsParams { phone_number }: CountRecordsParams,
+) -> Result<Json<Counted>> {
     let user = context.acting_for(&Claims::of_phone(Some(phone_number)))?;
     Ok(Json(Counted { count: history::count(&context.app, user)? }))
 }
@@ -212,9 +215,9 @@ pub struct Deactivated {
     deactivated: usize,
 }
 
-pub async fn deactivate_all(context: RequestContext, of: DeactivateAll) -> Result<Json<Deactivated>> {
-    let user = context.acting_for(&claims(of.user_id, of.phone_number))?;
-    let code = of.code.map(|code| cancellation_code(&context, code));
+pub async fn deactivate_all(context: RequestContext, params: DeactivateAllParams) -> Result<Json<Deactivated>> {
+    let user = context.acting_for(&claims(params.user_id, params.phone_number))?;
+    let code = params.code.map(|code| cancellation_code(&context, code));
     let deactivated = context.committed(history::deactivate_all(&context.app, user, code)).await?;
     Ok(Json(Deactivated { deactivated }))
 }
@@ -229,8 +232,8 @@ pub struct Restored {
     hidden: i64,
 }
 
-pub async fn restore_all(context: RequestContext, of: RestoreAll) -> Result<Json<Restored>> {
-    let user = context.acting_for(&claims(of.user_id, of.phone_number))?;
+pub async fn restore_all(context: RequestContext, params: RestoreAllParams) -> Result<Json<Restored>> {
+    let user = context.acting_for(&claims(params.user_id, params.phone_number))?;
     let history::RestoredRecords { restored, hidden } =
         context.committed(history::restore_all(&context.app, user)).await?;
     Ok(Json(Restored { restored, hidden }))

@@ -17,7 +17,7 @@ use crate::{
 };
 
 parameters! {
-    Submit(fields) {
+    SubmitFeedbackParams(fields) {
         user_id: Option<UserId> = fields.optional("user_id", "Id of the sender. With a token, must be the token's user.");
         same_user_id: Option<UserId> = fields.optional("userId", "Alias of `user_id`.");
         phone_number: Option<PhoneNumber> = fields.optional("phone_number", "Phone number of the sender. With a token, must be the token's user's.");
@@ -38,14 +38,14 @@ pub struct FeedbackReceived {
     created_at: Timestamp,
 }
 
-pub async fn submit(context: RequestContext, submit: Submit) -> Result<Json<FeedbackReceived>> {
+pub async fn submit(context: RequestContext, submit: SubmitFeedbackParams) -> Result<Json<FeedbackReceived>> {
     let author = author(&context, &submit)?;
     let FeedbackText(content) = submit.content;
     let kept = context.committed(feedback::submit(&context.app, author, content)).await?;
     Ok(Json(FeedbackReceived { id: kept.id.to_string(), content: kept.content, created_at: kept.created_at }))
 }
 
-fn author(context: &RequestContext, submit: &Submit) -> Result<Author> {
+fn author(context: &RequestContext, submit: &SubmitFeedbackParams) -> Result<Author> {
     let phone_numbers = [&submit.phone_number, &submit.same_phone_number];
     if matches!(context.caller, Caller::Anonymous) {
         return Ok(Author::Anonymous {

@@ -43,7 +43,7 @@ const REJECTED_PARAMETERS: [&str; 9] =
     ["tools", "tool_choice", "functions", "function_call", "response_format", "base_url", "api_base", "api_key", "url"];
 
 parameters! {
-    ChatParameters(fields) {
+    ChatParams(fields) {
         messages: Messages = fields.required("messages", "The conversation, oldest first: turns of `user` and `assistant`, the last one the user's.");
         stream: Option<Flag> = fields.optional("stream", "True for an event stream. Default: as `Accept` asks.");
         temperature: Option<Temperature> = fields.optional("temperature", "From 0 to 2.");
@@ -54,14 +54,14 @@ parameters! {
 }
 
 /// A chat completion request with the parameters allowed to clients.
-pub struct Chat(ChatParameters);
+pub struct AllowedChatParams(ChatParams);
 
-impl Parameters for Chat {
+impl Parameters for AllowedChatParams {
     fn read(fields: &mut Fields<'_, '_>) -> Option<Self> {
         for name in REJECTED_PARAMETERS {
             fields.reject(name);
         }
-        ChatParameters::read(fields).map(Self)
+        ChatParams::read(fields).map(Self)
     }
 }
 
@@ -152,7 +152,7 @@ impl Reply for Relayed {
     }
 }
 
-pub async fn chat(context: RequestContext, Chat(asked): Chat) -> Result<Relayed> {
+pub async fn chat(context: RequestContext, AllowedChatParams(asked): AllowedChatParams) -> Result<Relayed> {
     let user = context.acting_for(&Claims { user_id: asked.user_id, phone_number: asked.phone_number, id: None })?;
     let stream = asked.stream.map_or_else(|| context.wants_stream(), |Flag(stream)| stream);
     let locale = context.locale();

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use utoipa::{ToSchema, openapi::schema::Object};
 
 use crate::{
-    config::Limits,
+    config::LimitsConfig,
     domain::{
         money::{
             coins,
@@ -44,18 +44,18 @@ use crate::{
 const PENDING: &str = "pending";
 
 parameters! {
-    Package(fields) {
+    CreateOrderParams(fields) {
         user_id: Option<UserId> = fields.optional("userId", "The caller's own id.");
         amount: YuanAmount = fields.required("amount", "The price in yuan. With `coinCount`, a pair of the price list.");
-        coin_count: Coins = fields.required("coinCount", "The coins that it buys.");
+        coin_count: PackageCoins = fields.required("coinCount", "The coins that it buys.");
     }
 
-    PaymentClaim(fields) {
+    PaymentClaimParams(fields) {
         user_id: Option<UserId> = fields.optional("userId", "The caller's own id.");
         order_no: OrderNo = fields.required("orderNo", "The order.");
         trade_no: Option<OrderNo> = fields.optional("tradeNo", "The provider's trade number. Must equal that of the order.");
         amount: Option<YuanAmount> = fields.optional("amount", "The price in yuan. Must equal that of the order.");
-        coin_count: Option<Coins> = fields.optional("coinCount", "The number of coins. Must equal that of the order.");
+        coin_count: Option<PackageCoins> = fields.optional("coinCount", "The number of coins. Must equal that of the order.");
         _believed: Option<Label> = fields.optional("status", "The status the app has seen. The provider is asked regardless.");
         reason: Option<Reason> = reason_of_admin(fields);
     }
@@ -83,9 +83,9 @@ pub struct PaymentOrder {
 }
 
 /// Returns the same order for some minutes, for GET and POST alike.
-pub async fn order(context: RequestContext, package: Package) -> Result<Uncached<Json<PaymentOrder>>> {
+pub async fn order(context: RequestContext, package: CreateOrderParams) -> Result<Uncached<Json<PaymentOrder>>> {
     let user = context.acting_for(&Claims::of_user(package.user_id))?;
-    let (YuanAmount(amount), Coins(coin_count)) = (package.amount, package.coin_count);
+    let (YuanAmount(amount), PackageCoins(coin_count)) = (package.amount, package.coin_count);
     let order = context.committed(orders::create(&context.app.payments, user, amount, coin_count)).await?;
     // An RSA signature takes too long for a worker thread.
     let (order, order_string) =
@@ -130,7 +130,7 @@ fn standings() -> Object {
     )
 }
 
-pub async fn update_balance(context: RequestContext, result: PaymentClaim) -> Result<Confirmed> {
+pub async fn update_balance(context: RequestContext, result: PaymentClaimParams) -> Result<Confirmed> {
     if context.is_admin() {
         return settle_by_hand(context, result).await;
     }
@@ -139,17 +139,17 @@ pub async fn update_balance(context: RequestContext, result: PaymentClaim) -> Re
     Ok(Confirmed(context.blocking(move |app| reconcile::confirm(&app.payments, user, &claim)).await?))
 }
 
-fn claimed_payment(result: &PaymentClaim) -> ClaimedPayment {
+fn claimed_payment(result: &PaymentClaimParams) -> ClaimedPayment {
     ClaimedPayment {
         order_no: result.order_no.0.clone(),
         trade_no: result.trade_no.as_ref().map(|OrderNo(number)| number.clone()),
         amount: result.amount.as_ref().map(|YuanAmount(amount)| *amount),
-        coin_count: result.coin_count.as_ref().map(|Coins(count)| *count),
+        coin_count: result.coin_count.as_ref().map(|PackageCoins(count)| *count),
     }
 }
 
 /// Credits an order in review on the decision of an administrator, with a reason.
-async fn settle_by_hand(context: RequestContext, result: PaymentClaim) -> Result<Confirmed> {
+async fn settle_by_hand(context: RequestContext, result: PaymentClaimParams) -> Result<Confirmed> {
     let claim = claimed_payment(&result);
     let by = context.authority(result.reason.map(|Reason(reason)| reason))?;
     let order = orders::find(&context.app.payments, &result.order_no.0)?;
@@ -305,7 +305,7 @@ impl Parameter for YuanAmount {
         amount.map_err(|fault| Fault::new(FieldCode::InvalidFormat, fault.to_string()))
     }
 
-    fn schema(_: &Limits) -> Value {
+    fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": ["string", "number"], "pattern": "^[0-9]{1,10}(\\.[0-9]{1,2}0*)?$", "example": "6.00" })
     }
 }
@@ -321,14 +321,14 @@ fn without_surplus_zeros(text: &str) -> &str {
 }
 
 /// The coins of a package.
-pub struct Coins(u32);
+pub struct PackageCoins(u32);
 
-impl Parameter for Coins {
+impl Parameter for PackageCoins {
     fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
         u32::read(value, rules).map(Self)
     }
 
-    fn schema(_: &Limits) -> Value {
+    fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": ["string", "integer"], "pattern": "^[0-9]{1,9}$", "minimum": 1, "example": "60" })
     }
 }
@@ -346,7 +346,7 @@ impl Parameter for OrderNo {
         }
     }
 
-    fn schema(_: &Limits) -> Value {
+    fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": ["string", "integer"], "pattern": "^[0-9A-Za-z_]{1,64}$", "example": "202601020123456789012345" })
     }
 }

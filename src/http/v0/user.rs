@@ -19,7 +19,7 @@ use crate::{
 };
 
 parameters! {
-    FindProfile(fields) {
+    FindProfileParams(fields) {
         claims: Claims = {
             let id = fields.optional("id", "The caller's own id.");
             let user_id = fields.optional("userId", "Alias of `id`.");
@@ -27,7 +27,7 @@ parameters! {
         };
     }
 
-    ChangeProfile(fields) {
+    ChangeProfileParams(fields) {
         id: Option<UserId> = fields.optional("id", "The caller's own id.");
         user_id: Option<UserId> = fields.optional("userId", "Alias of `id`.");
         nickname: Option<Nickname> = fields.optional("nickname", "Moderated. Unchanged if absent.");
@@ -36,13 +36,13 @@ parameters! {
         signature: Option<Signature> = fields.optional("signature", "Moderated. Unchanged if absent.");
     }
 
-    ChangeNickname(fields) {
+    ChangeNicknameParams(fields) {
         user_id: Option<UserId> = fields.optional("userId", "The caller's own id.");
         id: Option<UserId> = fields.optional("id", "Alias of `userId`.");
         nickname: Nickname = fields.required("nickname", "The new nickname. Screened.");
     }
 
-    ChangeSignature(fields) {
+    ChangeSignatureParams(fields) {
         user_id: Option<UserId> = fields.optional("userId", "The caller's own id.");
         id: Option<UserId> = fields.optional("id", "Alias of `userId`.");
         signature: Signature = fields.required("signature", "The new signature. Screened.");
@@ -83,13 +83,13 @@ impl From<users::Profile> for ProfileResponse {
 
 pub async fn find_profile(
     context: RequestContext,
-    FindProfile { claims }: FindProfile,
+    FindProfileParams { claims }: FindProfileParams,
 ) -> Result<Json<ProfileResponse>> {
     let user = context.subject_id(&claims)?;
     Ok(Json(profile::find(&context.app, user)?.into()))
 }
 
-pub async fn change_profile(context: RequestContext, change: ChangeProfile) -> Result<Json<ProfileResponse>> {
+pub async fn change_profile(context: RequestContext, change: ChangeProfileParams) -> Result<Json<ProfileResponse>> {
     let user = context.acting_for(&claims(change.id, change.user_id))?;
     let change = ProfileChange {
         nickname: change.nickname.map(|Nickname(text)| text),
@@ -100,12 +100,12 @@ pub async fn change_profile(context: RequestContext, change: ChangeProfile) -> R
     apply(&context, user, change).await
 }
 
-pub async fn change_nickname(context: RequestContext, change: ChangeNickname) -> Result<Json<ProfileResponse>> {
+pub async fn change_nickname(context: RequestContext, change: ChangeNicknameParams) -> Result<Json<ProfileResponse>> {
     let user = context.acting_for(&claims(change.id, change.user_id))?;
     apply(&context, user, ProfileChange { nickname: Some(change.nickname.0), ..ProfileChange::default() }).await
 }
 
-pub async fn change_signature(context: RequestContext, change: ChangeSignature) -> Result<Json<ProfileResponse>> {
+pub async fn change_signature(context: RequestContext, change: ChangeSignatureParams) -> Result<Json<ProfileResponse>> {
     let user = context.acting_for(&claims(change.id, change.user_id))?;
     apply(&context, user, ProfileChange { signature: Some(change.signature.0), ..ProfileChange::default() }).await
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::{
-    config::Limits,
+    config::LimitsConfig,
     domain::messaging::releases::{self, AppVersion, ClientVersion, Release},
     error::{Code, Error, Fault, FieldCode, Result},
     http::{
@@ -23,7 +23,7 @@ const NAME: usize = 64;
 const LARGEST_CODE: i64 = 9_007_199_254_740_991;
 
 parameters! {
-    CheckVersion(fields) {
+    CheckVersionParams(fields) {
         platform: Option<Platform> = fields.optional("platform", "Platform of the client. Without it, releases for any platform count.");
         client: ClientVersion = {
             let version = fields.optional("clientVersion", "The client's version, such as `2.3.1`.");
@@ -32,7 +32,7 @@ parameters! {
         };
     }
 
-    LatestVersion(fields) {
+    LatestVersionParams(fields) {
         platform: Option<Platform> = fields.optional("platform", "Platform of the client. Without it, releases for any platform count.");
     }
 }
@@ -89,7 +89,7 @@ pub struct UpdateAdvice {
     latest: Option<AppRelease>,
 }
 
-pub async fn check(context: RequestContext, check: CheckVersion) -> Result<Json<UpdateAdvice>> {
+pub async fn check(context: RequestContext, check: CheckVersionParams) -> Result<Json<UpdateAdvice>> {
     let advice = releases::check(&context.app, &check.client, name(check.platform.as_ref()))?;
     Ok(Json(UpdateAdvice {
         update_available: advice.update_available,
@@ -118,8 +118,8 @@ fn client(
     }
 }
 
-pub async fn latest(context: RequestContext, of: LatestVersion) -> Result<Json<AppRelease>> {
-    let latest = releases::latest(&context.app, name(of.platform.as_ref()))?;
+pub async fn latest(context: RequestContext, params: LatestVersionParams) -> Result<Json<AppRelease>> {
+    let latest = releases::latest(&context.app, name(params.platform.as_ref()))?;
     latest.map(|release| Json(release.into())).ok_or_else(|| Code::NoRelease.into())
 }
 
@@ -135,7 +135,7 @@ impl Parameter for VersionCode {
         whole_number(value, 0..=LARGEST_CODE).map(Self)
     }
 
-    fn schema(_: &Limits) -> Value {
+    fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": ["integer", "string"], "minimum": 0, "maximum": LARGEST_CODE, "example": 231 })
     }
 }
@@ -153,7 +153,7 @@ impl Parameter for Platform {
         Err(Fault::new(FieldCode::InvalidFormat, "must be a short name, such as android or ios"))
     }
 
-    fn schema(_: &Limits) -> Value {
+    fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": "string", "maxLength": NAME, "example": "android" })
     }
 }
@@ -163,7 +163,7 @@ impl Parameter for AppVersion {
         Self::parse(&clean(&text(value)?, NAME)?)
     }
 
-    fn schema(_: &Limits) -> Value {
+    fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": "string", "maxLength": NAME, "example": "2.3.1" })
     }
 }

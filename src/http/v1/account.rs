@@ -23,14 +23,14 @@ use crate::{
 };
 
 parameters! {
-    ChangeAccount(fields) {
+    ChangeAccountParams(fields) {
         nickname: Option<Nickname> = fields.optional("nickname", "Moderated. Unchanged if absent.");
         gender: Option<Clearable<Gender>> = fields.optional("gender", "`unknown`, `male`, `female` or `other`.");
         birthday: Option<Birthday> = fields.optional("birthday", "Date from 1900-01-01 to today. An empty text deletes it.");
         signature: Option<Signature> = fields.optional("signature", "Moderated. Unchanged if absent.");
     }
 
-    ChangeAddress(fields) {
+    ChangeAddressParams(fields) {
         code: VerificationCode = fields.required("code", "The code sent to the new address for the purpose `address`.");
         address: Address = {
             let email = fields.optional("email", "The new email address. Send this or `phoneNumber`.");
@@ -91,7 +91,7 @@ pub async fn find(context: RequestContext, _: Nothing) -> Result<Json<AccountRes
     Ok(Json(accounts::find(&context.app, context.user()?)?.into()))
 }
 
-pub async fn change(context: RequestContext, change: ChangeAccount) -> Result<Json<AccountResponse>> {
+pub async fn change(context: RequestContext, change: ChangeAccountParams) -> Result<Json<AccountResponse>> {
     let user = context.user()?;
     let change = ProfileChange {
         nickname: change.nickname.map(|Nickname(text)| text),
@@ -103,7 +103,7 @@ pub async fn change(context: RequestContext, change: ChangeAccount) -> Result<Js
     Ok(Json(accounts::find(&context.app, user)?.into()))
 }
 
-pub async fn change_address(context: RequestContext, change: ChangeAddress) -> Result<Json<AccountResponse>> {
+pub async fn change_address(context: RequestContext, change: ChangeAddressParams) -> Result<Json<AccountResponse>> {
     let (user, token) = (context.user()?, context.token().ok_or(Code::Unauthenticated)?);
     let code = change.code.of_digits(accounts::code_digits(&change.address));
     let proved = ProvedAddress { address: change.address, code, client: context.meta.client };

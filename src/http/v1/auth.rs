@@ -25,23 +25,23 @@ use crate::{
 };
 
 parameters! {
-    SendEmailCode(fields) {
+    SendEmailCodeParams(fields) {
         email: EmailAddress = fields.required("email", "Address to send the code to.");
         purpose: Option<Purpose> = fields.optional("purpose", "`sign_in`; `address` to add or change an account's address with `/api/v1/account/address`; `cancellation` to authorise the cancellation of an account.");
     }
 
-    EmailSignIn(fields) {
+    EmailSignInParams(fields) {
         email: EmailAddress = fields.required("email", "The address that the code was sent to.");
         code: EmailCode = fields.required("code", "The code from the message.");
         device: Option<DeviceName> = fields.optional("device", "Name of the device. Derived from the `User-Agent` if absent.");
         invite_code: Option<InviteCode> = fields.optional("inviteCode", "Another user's invite code, redeemed with the sign-in. An invalid one does not fail the sign-in: see `invite` in the response.");
     }
 
-    Token(fields) {
+    TokenParams(fields) {
         token: Secret = fields.token("token", "The token. Defaults to the one in the header.");
     }
 
-    RevokeDevice(fields) {
+    RevokeDeviceParams(fields) {
         id: DeviceId = fields.path("id", "The device's id.");
     }
 }
@@ -63,7 +63,7 @@ pub struct EmailCodeSent {
 
 pub async fn send_code(
     context: RequestContext,
-    SendEmailCode { email, purpose }: SendEmailCode,
+    SendEmailCodeParams { email, purpose }: SendEmailCodeParams,
 ) -> Result<Json<EmailCodeSent>> {
     let request = CodeRequest {
         address: Address::Email(email.clone()),
@@ -127,7 +127,7 @@ impl From<Result<Redeemed, Code>> for InviteAtLogin {
     }
 }
 
-pub async fn login(context: RequestContext, login: EmailSignIn) -> Result<Json<SignedInByEmail>> {
+pub async fn login(context: RequestContext, login: EmailSignInParams) -> Result<Json<SignedInByEmail>> {
     let label = login.device.map_or_else(|| device_label::from_user_agent(&context.headers), |DeviceName(name)| name);
     let address = Address::Email(login.email);
     let code = login.code.0.of_digits(accounts::code_digits(&address));
@@ -155,7 +155,7 @@ pub struct RefreshedToken {
     expires_at: Timestamp,
 }
 
-pub async fn refresh(context: RequestContext, Token { token }: Token) -> Result<Json<RefreshedToken>> {
+pub async fn refresh(context: RequestContext, TokenParams { token }: TokenParams) -> Result<Json<RefreshedToken>> {
     let tokens::IssuedToken { token, expires_at, .. } =
         context.committed(accounts::refresh_token(&context.app, &token)).await?;
     Ok(Json(RefreshedToken { token: token.reveal().to_owned(), expires_at }))
@@ -169,7 +169,7 @@ pub struct SignedOut {
     logged_out: bool,
 }
 
-pub async fn logout(context: RequestContext, Token { token }: Token) -> Result<Json<SignedOut>> {
+pub async fn logout(context: RequestContext, TokenParams { token }: TokenParams) -> Result<Json<SignedOut>> {
     context.committed(accounts::sign_out(&context.app, &token)).await?;
     Ok(Json(SignedOut { logged_out: true }))
 }
@@ -215,7 +215,7 @@ pub async fn list_devices(context: RequestContext, _: Nothing) -> Result<Json<De
     Ok(Json(Devices { items: devices.into_iter().map(shown).collect() }))
 }
 
-pub async fn end_device(context: RequestContext, RevokeDevice { id }: RevokeDevice) -> Result<NoContent> {
+pub async fn end_device(context: RequestContext, RevokeDeviceParams { id }: RevokeDeviceParams) -> Result<NoContent> {
     context.committed(tokens::revoke_device(&context.app, context.user()?, id.0)).await?;
     Ok(NoContent)
 }

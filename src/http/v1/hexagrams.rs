@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use crate::{
     concurrency::lock::lock_unpoisoned,
-    config::Limits,
+    config::LimitsConfig,
     domain::divination::hexagram::{Hexagram, LineClassic, Trigram},
     error::{Code, Fault, Result},
     http::{
@@ -26,7 +26,7 @@ use crate::{
 };
 
 parameters! {
-    OfHexagram(fields) {
+    HexagramParams(fields) {
         number: HexagramNumber = fields.path("number", "The number in the order of King Wen, 1 to 64.");
     }
 }
@@ -207,11 +207,11 @@ impl HexagramPages {
         }
     }
 
-    pub fn texts(&self) -> impl Handler<OfHexagram, PublicJson<HexagramTexts>> + use<> {
+    pub fn texts(&self) -> impl Handler<HexagramParams, PublicJson<HexagramTexts>> + use<> {
         let pages = self.clone();
-        move |context: RequestContext, of: OfHexagram| {
+        move |context: RequestContext, params: HexagramParams| {
             let locale = context.locale();
-            let texts = of.number.hexagram().and_then(|hexagram| {
+            let texts = params.number.hexagram().and_then(|hexagram| {
                 pages.page((Some(hexagram), locale), || PublicContent::new(&HexagramTexts::of(hexagram, locale)))
             });
             async move { Ok(texts?.choose(&context.headers)) }
@@ -250,7 +250,7 @@ impl Parameter for HexagramNumber {
         whole_number(value, i64::MIN..=i64::MAX).map(Self)
     }
 
-    fn schema(_: &Limits) -> Value {
+    fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": ["integer", "string"], "minimum": 1, "maximum": 64, "example": "3" })
     }
 }

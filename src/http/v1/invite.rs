@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::{
-    config::Limits,
+    config::LimitsConfig,
     domain::money::invites::{self, InviteCode, Redeemed},
     error::{Fault, Result},
     http::{
@@ -19,7 +19,7 @@ use crate::{
 };
 
 parameters! {
-    RedeemInvite(fields) {
+    RedeemInviteParams(fields) {
         code: InviteCode = fields.required("code", "Another user's invite code. Case, spaces and hyphens are ignored.");
     }
 }
@@ -82,7 +82,7 @@ pub async fn find(context: RequestContext, _: Nothing) -> Result<Json<InviteResp
 
 pub async fn redeem(
     context: RequestContext,
-    RedeemInvite { code }: RedeemInvite,
+    RedeemInviteParams { code }: RedeemInviteParams,
 ) -> Result<Replayable<InviteRedeemed>> {
     let user = context.user()?;
     let shown = |&Redeemed { points_granted, balance }: &Redeemed| InviteRedeemed { points_granted, balance };
@@ -94,7 +94,7 @@ impl Parameter for InviteCode {
         Self::parse(&text(value)?)
     }
 
-    fn schema(_: &Limits) -> Value {
+    fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": "string", "example": "7KQ4M2XD" })
     }
 }

@@ -19,7 +19,7 @@ use crate::{
 const LIST: CursorList = CursorList("notifications");
 
 parameters! {
-    ListInbox(fields) {
+    ListInboxParams(fields) {
         limit: Option<PageSize> = fields.optional("limit", "Maximum notifications in the response.");
         before: Option<i64> = {
             let cursor = fields.optional("cursor", "`nextCursor` of the previous response. Without it, starts with the newest.");
@@ -27,7 +27,7 @@ parameters! {
         };
     }
 
-    MarkNotificationRead(fields) {
+    MarkNotificationReadParams(fields) {
         id: RowNumber = fields.path("id", "Id of the notification.");
     }
 }
@@ -97,8 +97,8 @@ impl From<Payload> for NotificationPayload {
     }
 }
 
-pub async fn list(context: RequestContext, of: ListInbox) -> Result<Json<CursorPage<NotificationResponse>>> {
-    let span = span(&context, of.before, of.limit);
+pub async fn list(context: RequestContext, params: ListInboxParams) -> Result<Json<CursorPage<NotificationResponse>>> {
+    let span = span(&context, params.before, params.limit);
     let found = notifications::list(&context.app, context.user()?, span)?;
     LIST.page(&context, found, NotificationResponse::from)
 }
@@ -121,7 +121,7 @@ pub async fn unread_count(context: RequestContext, _: Nothing) -> Result<Json<Un
 
 pub async fn mark_read(
     context: RequestContext,
-    MarkNotificationRead { id }: MarkNotificationRead,
+    MarkNotificationReadParams { id }: MarkNotificationReadParams,
 ) -> Result<Json<NotificationResponse>> {
     let pending = notifications::mark_read(&context.app, context.user()?, id.0);
     Ok(Json(context.committed(pending).await?.into()))

@@ -21,7 +21,7 @@ use crate::{
 const LEDGER: CursorList = CursorList("points");
 
 parameters! {
-    ListPointEntries(fields) {
+    ListPointEntriesParams(fields) {
         limit: Option<PageSize> = fields.optional("limit", "Maximum number of entries.");
         before: Option<i64> = {
             let cursor = fields.optional("cursor", "`nextCursor` of the previous response.");
@@ -83,8 +83,8 @@ pub async fn balance(context: RequestContext, _: Nothing) -> Result<Json<PointBa
     Ok(Json(PointBalance { balance: points::balance(&context.app, context.user()?)? }))
 }
 
-pub async fn entries(context: RequestContext, of: ListPointEntries) -> Result<Json<CursorPage<PointEntry>>> {
-    let span = span(&context, of.before, of.limit);
+pub async fn entries(context: RequestContext, params: ListPointEntriesParams) -> Result<Json<CursorPage<PointEntry>>> {
+    let span = span(&context, params.before, params.limit);
     let slice = points::entries(&context.app, context.user()?, span)?;
     LEDGER.page(&context, slice, Into::into)
 }

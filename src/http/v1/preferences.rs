@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::{
-    config::Limits,
+    config::LimitsConfig,
     domain::{
         divination::chart::DayStart,
         identity::preferences::{self, NotificationKind},
@@ -24,7 +24,7 @@ use crate::{
 };
 
 parameters! {
-    ChangePreferences(fields) {
+    ChangePreferencesParams(fields) {
         locale: Option<Revocable<Locale>> = fields.optional("locale", "The language of messages. An empty text resets it.");
         time_zone: Option<Revocable<TimeZone>> = fields.optional("timeZone", "Time zone of the IANA database. An empty text resets it.");
         day_start: Option<DayStart> = fields.optional("dayStart", "The time at which the next day begins in charts of new castings: `23:00` or `00:00`.");
@@ -93,7 +93,7 @@ pub async fn find(context: RequestContext, _: Nothing) -> Result<Json<Preference
     Ok(Json(preferences::find(&context.app, context.user()?)?.into()))
 }
 
-pub async fn change(context: RequestContext, change: ChangePreferences) -> Result<Json<PreferencesResponse>> {
+pub async fn change(context: RequestContext, change: ChangePreferencesParams) -> Result<Json<PreferencesResponse>> {
     let Switches { account, activity, promotion } = change.switches;
     let (locale, time_zone) =
         (change.locale.map(|Revocable(locale)| locale), change.time_zone.map(|Revocable(zone)| zone));
@@ -158,7 +158,7 @@ impl Parameter for RawSwitches {
         Ok(Self(switches))
     }
 
-    fn schema(_: &Limits) -> Value {
+    fn schema(_: &LimitsConfig) -> Value {
         let properties = object(
             &mut NotificationKind::ALL.iter().map(|kind| (kind.name().to_owned(), json!({ "type": "boolean" }))),
         );
@@ -179,7 +179,7 @@ impl<T: Parameter> Parameter for Revocable<T> {
         T::read(value, rules).map(|chosen| Self(Some(chosen)))
     }
 
-    fn schema(limits: &Limits) -> Value {
+    fn schema(limits: &LimitsConfig) -> Value {
         T::schema(limits)
     }
 }
@@ -192,7 +192,7 @@ impl Parameter for Locale {
         Self::from_name(language).ok_or_else(|| Fault::new(FieldCode::UnknownValue, "must be zh or en"))
     }
 
-    fn schema(_: &Limits) -> Value {
+    fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": "string", "example": "zh" })
     }
 }

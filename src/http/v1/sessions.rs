@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::{
     app::App,
-    config::Limits,
+    config::LimitsConfig,
     domain::{
         divination::{
             chart::{Chart, PlumBlossom},
@@ -41,7 +41,7 @@ const SESSIONS: CursorList = CursorList("sessions");
 const MAX_NUMBER: u32 = 999_999_999;
 
 parameters! {
-    CastSession(fields) {
+    CastSessionParams(fields) {
         question: Question = fields.required("question", "The question. Moderated before the casting.");
         question_type: Option<Label> = fields.optional("questionType", "The topic of the question.");
         casting: Casting = {
@@ -53,7 +53,7 @@ parameters! {
         moment: CastMoment = cast_moment(fields, "Time of the casting. Default: now. Without an offset it is read in `timeZone`.");
     }
 
-    OfSessions(fields) {
+    ListSessionsParams(fields) {
         limit: Option<PageSize> = fields.optional("limit", "Maximum number of sessions.");
         before: Option<i64> = {
             let cursor = fields.optional("cursor", "`nextCursor` of the previous response.");
@@ -61,7 +61,7 @@ parameters! {
         };
     }
 
-    OfSession(fields) {
+    SessionParams(fields) {
         id: SessionId = fields.path("id", "The session's id.");
     }
 }
@@ -177,7 +177,7 @@ impl From<Cast> for SessionHexagrams {
     }
 }
 
-pub async fn cast(context: RequestContext, cast: CastSession) -> Result<Replayable<SessionResponse>> {
+pub async fn cast(context: RequestContext, cast: CastSessionParams) -> Result<Replayable<SessionResponse>> {
     let user = context.user()?;
     let locale = preferences::locale(&context.app, user, context.locale())?;
     let CastMoment { cast_at, time_zone, day_start } = cast.moment;
@@ -198,8 +198,8 @@ pub async fn cast(context: RequestContext, cast: CastSession) -> Result<Replayab
         .await
 }
 
-pub async fn list(context: RequestContext, of: OfSessions) -> Result<Json<CursorPage<SessionResponse>>> {
-    let span = span(&context, of.before, of.limit);
+pub async fn list(context: RequestContext, params: ListSessionsParams) -> Result<Json<CursorPage<SessionResponse>>> {
+    let span = span(&context, params.before, params.limit);
     let slice = sessions::list(&context.app, context.user()?, span)?;
     SESSIONS.page(&context, slice, |session| SessionResponse::from(&session))
 }
@@ -208,21 +208,21 @@ fn before(rules: &Rules<'_>, cursor: Option<Cursor>) -> Result<Option<i64>> {
     SESSIONS.position(rules.context, cursor)
 }
 
-pub async fn find(context: RequestContext, of: OfSession) -> Result<Json<SessionResponse>> {
+pub async fn find(context: RequestContext, params: SessionParams) -> Result<Json<SessionResponse>> {
     let user = context.user()?;
-    let session = sessions::find(&context.app, user, &of.id.0)?;
+    let session = sessions::find(&context.app, user, &params.id.0)?;
     let interpretation = interpretation::stored(&context.app, &session)?.map(Into::into);
     let locale = preferences::locale(&context.app, user, context.locale())?;
     Ok(Json(SessionResponse { interpretation, ..SessionResponse::whole(&session, locale) }))
 }
 
-pub async fn delete(context: RequestContext, of: OfSession) -> Result<NoContent> {
-    context.committed(sessions::delete(&context.app, context.user()?, of.id.0)).await?;
+pub async fn delete(context: RequestContext, params: SessionParams) -> Result<NoContent> {
+    context.committed(sessions::delete(&context.app, context.user()?, params.id.0)).await?;
     Ok(NoContent)
 }
 
-pub async fn interpret(context: RequestContext, of: OfSession) -> Result<JsonOrStream<Interpretation>> {
-    let (user, asked, id) = (context.user()?, context.locale(), of.id.0);
+pub async fn interpret(context: RequestContext, params: SessionParams) -> Result<JsonOrStream<Interpretation>> {
+    let (user, asked, id) = (context.user()?, context.locale(), params.id.0);
     // A stored interpretation needs no model call.
     if let Some(record) = interpretation::stored(&context.app, &sessions::find(&context.app, user, &id)?)? {
         return Ok(respond_with_stored(&context, record));
@@ -279,7 +279,7 @@ impl Parameter for CastNumber {
         whole_number(value, 1..=MAX_NUMBER).map(Self)
     }
 
-    fn schema(_: &Limits) -> Value {
+    fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": ["integer", "string"], "minimum": 1, "maximum": MAX_NUMBER, "example": 38 })
     }
 }
@@ -295,7 +295,7 @@ impl Parameter for CastLine {
         Line::try_from(value).map(Self).map_err(|_| Fault::new(FieldCode::OutOfRange, "must be 6, 7, 8 or 9"))
     }
 
-    fn schema(_: &Limits) -> Value {
+    fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": ["integer", "string"], "minimum": 6, "maximum": 9, "example": 7 })
     }
 }
@@ -312,7 +312,7 @@ impl Parameter for SessionId {
         Err(Fault::new(FieldCode::InvalidFormat, "must be 32 hexadecimal digits"))
     }
 
-    fn schema(_: &Limits) -> Value {
+    fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": "string", "pattern": "^[0-9a-fA-F]{32}$", "example": "9b1f7c0e2a4d4e6f8a0b1c2d3e4f5061" })
     }
 }

@@ -17,15 +17,15 @@ const MAX_HELD_CHUNKS: usize = 64;
 const MAX_HELD_BYTES: usize = 64 << 10;
 
 /// A model with its circuit breaker.
-pub struct Guarded {
+pub struct GuardedModel {
     model: Box<dyn LanguageModel>,
     breaker: Arc<CircuitBreaker>,
 }
 
 /// The primary model and the optional fallback.
 pub struct Models {
-    first: Guarded,
-    second: Option<Guarded>,
+    first: GuardedModel,
+    second: Option<GuardedModel>,
 }
 
 /// The outcome of a call, with the model that was called.
@@ -39,7 +39,7 @@ pub struct ModelReply {
     pub result: Result<Completion, Failure>,
 }
 
-impl Guarded {
+impl GuardedModel {
     pub fn new(model: Box<dyn LanguageModel>, breaker: CircuitBreaker) -> Self {
         Self { model, breaker: Arc::new(breaker) }
     }
@@ -78,7 +78,7 @@ impl Guarded {
 }
 
 impl Models {
-    pub fn new(first: Guarded, second: Option<Guarded>) -> Self {
+    pub fn new(first: GuardedModel, second: Option<GuardedModel>) -> Self {
         Self { first, second }
     }
 
@@ -93,7 +93,7 @@ impl Models {
     }
 
     /// Returns the primary model and the fallback, if there is one.
-    pub fn all(&self) -> impl Iterator<Item = &Guarded> {
+    pub fn all(&self) -> impl Iterator<Item = &GuardedModel> {
         std::iter::once(&self.first).chain(&self.second)
     }
 
@@ -166,7 +166,7 @@ impl HeldOutput {
     }
 }
 
-impl Guarded {
+impl GuardedModel {
     fn reply(&self, failover: Option<Failure>, result: Result<Completion, Failure>) -> ModelReply {
         ModelReply { provider: self.name(), model: self.model().to_owned(), failover, result }
     }
@@ -231,9 +231,9 @@ mod tests {
         std::sync::Arc::new(Scripted { name, chunks: chunks.to_vec(), failure, asked: Mutex::new(0) })
     }
 
-    fn guarded(model: &std::sync::Arc<Scripted>) -> Guarded {
+    fn guarded(model: &std::sync::Arc<Scripted>) -> GuardedModel {
         let breaker = CircuitBreaker::new(model.name, 1, Duration::from_secs(30));
-        Guarded::new(Box::new(std::sync::Arc::clone(model)), breaker)
+        GuardedModel::new(Box::new(std::sync::Arc::clone(model)), breaker)
     }
 
     fn ask(models: &Models, time_left: Option<Duration>) -> ModelReply {

@@ -294,7 +294,7 @@ fn retries_writing_an_outcome_that_failed() {
 fn a_panicking_call_is_closed() {
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use yarrow::{
-        domain::divination::interpretation::{self, Question},
+        domain::divination::interpretation::{self, CastingQuestion},
         types::{Locale, UserId},
     };
 
@@ -305,7 +305,7 @@ fn a_panicking_call_is_closed() {
     let user = "insert into users (id, phone_number, created_at) values (1, ?1, 1)";
     database.execute(user, [PHONE]).unwrap();
     let locale = Locale::English;
-    let question = Question {
+    let question = CastingQuestion {
         question_type: None,
         question: "Why?".to_owned(),
         divination_data: None,

@@ -19,6 +19,6 @@ pub use catalog::{Hexagram, Trigram};
 pub use classics::{ClassicalText, LineClassic};
 pub use line::{Line, Lines, LinesError, UnknownLine};
 pub use reading::{
-    Conflict, Content, Evidence, Facts, HexagramRole, LARGEST_DATA_BYTES, LineOrder, NameForm, ReadingFault, Winner,
-    read,
+    AcceptedContent, Conflict, Content, Evidence, Facts, HexagramRole, LARGEST_DATA_BYTES, LineOrder, NameForm,
+    ReadingFault, read,
 };

@@ -9,7 +9,7 @@ mod prompt;
 mod record;
 mod run;
 
-pub use question::Question;
+pub use question::CastingQuestion;
 pub use record::{
     CallRecord, close_interrupted_in, count_between, count_of_user, delete_in, erase_user_in, export_in, find_by_trace,
     list_failed, list_of_user, list_of_user_between, list_slow, position_and_status_in,

@@ -5,7 +5,7 @@
 
 use serde_json::json;
 
-use super::question::Question;
+use super::question::CastingQuestion;
 use crate::{
     domain::divination::{
         chart::{Chart, TextSelection},
@@ -25,7 +25,7 @@ const CHINESE: &str = include_str!("../../../../assets/prompts/interpretation.zh
 const ENGLISH: &str = include_str!("../../../../assets/prompts/interpretation.en.txt");
 
 /// Returns the instructions as system message, and question, casting and computed facts as one JSON user message.
-pub(super) fn messages(question: &Question, facts: &Facts) -> Vec<ModelMessage> {
+pub(super) fn messages(question: &CastingQuestion, facts: &Facts) -> Vec<ModelMessage> {
     let instructions = match question.locale {
         Locale::Chinese => CHINESE,
         Locale::English => ENGLISH,
@@ -46,7 +46,7 @@ pub(super) fn messages(question: &Question, facts: &Facts) -> Vec<ModelMessage> 
 }
 
 /// Returns the same data for the offline interpreter.
-pub(super) fn reading(question: &Question, facts: &Facts) -> Reading {
+pub(super) fn reading(question: &CastingQuestion, facts: &Facts) -> Reading {
     Reading {
         locale: question.locale,
         question_type: question.question_type.clone(),
@@ -66,6 +66,6 @@ fn classic(facts: &Facts, locale: Locale) -> Option<ClassicFacts> {
     }
 }
 
-fn chart(question: &Question, facts: &Facts) -> Option<Chart> {
+fn chart(question: &CastingQuestion, facts: &Facts) -> Option<Chart> {
     facts.cast.map(|cast| Chart::new(&cast, question.cast_time.as_ref()))
 }

@@ -7,7 +7,7 @@ use crate::{
 
 /// A question and the client's data about the casting.
 #[derive(Clone, Debug)]
-pub struct Question {
+pub struct CastingQuestion {
     pub question_type: Option<String>,
     /// Empty if the user asked about the hexagram alone.
     pub question: String,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::question::Question;
+use super::question::CastingQuestion;
 use crate::{
     core::Core,
     domain::{
@@ -66,7 +66,7 @@ pub struct CallRecord {
 pub(super) struct NewRecord {
     pub trace_id: String,
     pub user: UserId,
-    pub question: Question,
+    pub question: CastingQuestion,
     pub provider: &'static str,
     pub model: String,
     pub prompt_version: &'static str,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     prompt,
-    question::Question,
+    question::CastingQuestion,
     record::{self, CallRecord, NewRecord, RecordRetention},
 };
 use crate::{
@@ -40,7 +40,7 @@ pub struct PreparedInterpretation {
 ///
 /// # Errors
 /// `content_rejected` if moderation rejects the question; `too_many_requests`; `budget_spent`.
-pub fn prepare(calls: &ModelCalls, user: UserId, question: Question) -> Result<PreparedInterpretation> {
+pub fn prepare(calls: &ModelCalls, user: UserId, question: CastingQuestion) -> Result<PreparedInterpretation> {
     begin(calls, user, question, RecordRetention::Newest, |_, _| Ok(()))
 }
 
@@ -52,7 +52,7 @@ pub fn prepare(calls: &ModelCalls, user: UserId, question: Question) -> Result<P
 pub fn prepare_for_session(
     calls: &ModelCalls,
     user: UserId,
-    question: Question,
+    question: CastingQuestion,
     also: impl FnOnce(&Write<'_>, &str) -> Result<()> + Send + 'static,
 ) -> Result<PreparedInterpretation> {
     begin(calls, user, question, RecordRetention::WithSession, also)
@@ -61,7 +61,7 @@ pub fn prepare_for_session(
 fn begin(
     calls: &ModelCalls,
     user: UserId,
-    question: Question,
+    question: CastingQuestion,
     retention: RecordRetention,
     also: impl FnOnce(&Write<'_>, &str) -> Result<()> + Send + 'static,
 ) -> Result<PreparedInterpretation> {
@@ -156,7 +156,7 @@ fn finish(
     })
 }
 
-fn request(core: &Core, trace_id: &str, user: UserId, question: &Question, facts: &Facts) -> ModelRequest {
+fn request(core: &Core, trace_id: &str, user: UserId, question: &CastingQuestion, facts: &Facts) -> ModelRequest {
     ModelRequest {
         trace_id: trace_id.to_owned(),
         user_reference: model_calls::user_reference(core, user),

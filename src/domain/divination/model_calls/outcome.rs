@@ -72,7 +72,7 @@ impl Outcome {
     pub fn settle_in(
         &self,
         tx: &Write<'_>,
-        settings: &config::Llm,
+        settings: &config::LlmConfig,
         reservation: &Reservation,
     ) -> Result<Vec<BudgetWarning>> {
         budget::settle_in(tx, settings, reservation, &self.call_usage)
@@ -157,7 +157,7 @@ struct ModelShare<'run> {
 impl ModelShare<'_> {
     /// Returns the reported usage, limited to what request and output allow. A wrong report must not use up the budgets
     /// of a day.
-    fn plausible_usage(&self, settings: &config::Llm) -> Option<TokenUsage> {
+    fn plausible_usage(&self, settings: &config::LlmConfig) -> Option<TokenUsage> {
         let usage = self.usage?;
         let prompt_bytes: usize = self.request.messages.iter().map(|message| message.content.len()).sum();
         let max_tokens = u64::from(self.request.max_tokens.unwrap_or(settings.max_tokens));
@@ -169,7 +169,7 @@ impl ModelShare<'_> {
 
     /// Returns the amount to charge: as reported by the provider, or else estimated. A broken attempt is charged for
     /// its prompt only, since its output is unknown.
-    fn amount(&self, settings: &config::Llm) -> Amount {
+    fn amount(&self, settings: &config::LlmConfig) -> Amount {
         if self.provider == offline::NAME {
             return Amount::default();
         }

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     core::Core,
     domain::divination::{
-        interpretation::{self, CallRecord, CallStatus, PreparedInterpretation, Question},
+        interpretation::{self, CallRecord, CallStatus, CastingQuestion, PreparedInterpretation},
         model_calls::ModelCalls,
     },
     error::{Code, Result},
@@ -50,7 +50,7 @@ pub fn prepare(calls: &ModelCalls, user: UserId, id: &str, locale: Locale) -> Re
     }
     let cast_time = session.cast_time();
     let lines = JsonText::from_stored(format!(r#"{{"lines":{:?}}}"#, session.cast.lines().values()));
-    let question = Question {
+    let question = CastingQuestion {
         question_type: session.question_type,
         question: session.question,
         divination_data: Some(lines),

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use crate::{
-    config::Auth,
+    config::AuthConfig,
     core::Core,
     domain::{
         divination::{budget, history, interpretation, model_calls, sessions},
@@ -62,7 +62,7 @@ pub fn erase(core: &Core, user: UserId, by: DeletionActor) -> Result<Pending<()>
 }
 
 impl DeletionActor {
-    fn require_in(&self, tx: &Read<'_>, limits: &Auth) -> Result<()> {
+    fn require_in(&self, tx: &Read<'_>, limits: &AuthConfig) -> Result<()> {
         match self {
             Self::Owner { token } => tokens::require_recent_sign_in_in(tx, limits, token.reveal()),
             Self::Operator => Ok(()),

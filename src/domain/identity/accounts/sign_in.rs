@@ -3,7 +3,7 @@
 use std::{net::IpAddr, sync::Arc};
 
 use crate::{
-    config::{self, Auth},
+    config::{self, AuthConfig},
     core::Core,
     domain::{
         identity::{
@@ -84,7 +84,7 @@ pub fn sign_in(code_sender: &CodeSender, sign_in: SignIn) -> Pending<SignedIn> {
 }
 
 /// Issues a token to an existing user.
-fn issue_token_in(tx: &Write<'_>, limits: &Auth, user: User, label: &str) -> Result<SignedIn> {
+fn issue_token_in(tx: &Write<'_>, limits: &AuthConfig, user: User, label: &str) -> Result<SignedIn> {
     let issued = tokens::issue_in(tx, limits, &user, label)?;
     Ok(SignedIn { user, issued, is_new_user: false, points: EmailPoints::default(), invite: None })
 }
@@ -138,7 +138,7 @@ pub fn change_address(
 fn try_redeem_in(
     tx: &Write<'_>,
     key: &ServerKey,
-    rules: &config::Points,
+    rules: &config::PointsConfig,
     user: UserId,
     code: &InviteCode,
 ) -> Result<Result<Redeemed, Code>> {

@@ -27,7 +27,7 @@ use secrecy::ExposeSecret;
 use crate::{
     clock::Clock,
     concurrency::semaphore::{KeyedMutex, Semaphore},
-    config::{Config, PaymentGateway as Choice},
+    config::{Config, PaymentProvider},
     core::Core,
     error::{Code, Error, Result},
     providers::{
@@ -63,13 +63,13 @@ impl Payments {
         let (config, store, clock) = (&core.config, &core.store, core.clock.clone());
         let clock = Box::new(move || clock.now().0);
         let (gateway, sandbox): (Arc<dyn PaymentGateway>, _) = match config.payment.gateway {
-            Choice::Sandbox => {
+            PaymentProvider::Sandbox => {
                 let trades = Arc::new(sandbox::TradeStore::new(store.clone()));
                 let made = Sandbox::new(&sandbox_key()?, &notify_url(config), trades, clock);
                 let sandbox = Arc::new(made.map_err(|error| Error::new(Code::Configuration).caused_by(error))?);
                 (Arc::clone(&sandbox) as _, Some(sandbox))
             }
-            Choice::Alipay => (Arc::new(alipay_gateway(config, clock)?), None),
+            PaymentProvider::Alipay => (Arc::new(alipay_gateway(config, clock)?), None),
         };
         let (breaker, calls) =
             (Arc::new(CircuitBreaker::with_defaults("payment")), Semaphore::new(config.payment.max_concurrent_calls));

@@ -141,7 +141,7 @@ pub fn report(payments: &Payments, from: Timestamp, to: Timestamp) -> Result<Ord
 
 impl OrderReport {
     fn add_in(&mut self, tx: &Read<'_>, payments: &Payments, order: &Order) -> Result<()> {
-        let coins = Coins::of_in(tx, order)?;
+        let coins = OrderCoins::of_in(tx, order)?;
         let day = payments.core.config.limits.time_zone.today(order.created_at);
         self.days.entry(day).or_default().add(order, coins);
         self.total.add(order, coins);
@@ -183,7 +183,7 @@ fn orphans_in(tx: &Read<'_>, time: (Timestamp, Timestamp), numbers: Range<i64>) 
 }
 
 impl Sums {
-    fn add(&mut self, order: &Order, coins: Coins) {
+    fn add(&mut self, order: &Order, coins: OrderCoins) {
         let count = |holds: bool| u64::from(holds);
         self.orders += 1;
         self.paid += count(order.paid_at.is_some());
@@ -202,12 +202,12 @@ impl Sums {
 
 /// The coins of an order according to the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Coins {
+struct OrderCoins {
     credited: i64,
     returned: i64,
 }
 
-impl Coins {
+impl OrderCoins {
     fn of_in(tx: &Read<'_>, order: &Order) -> Result<Self> {
         let entries = orders::entries_in(tx, order)?;
         let sum = |kind| entries.iter().filter(|entry| entry.kind == kind).map(|entry| entry.delta).sum::<i64>();
@@ -215,7 +215,7 @@ impl Coins {
     }
 }
 
-fn difference(order: &Order, coins: Coins) -> Option<Difference> {
+fn difference(order: &Order, coins: OrderCoins) -> Option<Difference> {
     let has_money = order.refunded < order.paid;
     let price = i64::from(order.coin_count);
     let (code, expected, found) = if coins.credited != 0 && order.paid_at.is_none() && order.credited_at.is_none() {

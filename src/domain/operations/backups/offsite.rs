@@ -14,7 +14,7 @@ use super::{
     status::store_outcome,
 };
 use crate::{
-    config::{Backup as Settings, Config, S3Addressing},
+    config::{BackupConfig as Settings, Config, S3Addressing},
     error::{Code, Error, Result},
     providers::{
         Failure, FailureKind,

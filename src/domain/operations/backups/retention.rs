@@ -7,7 +7,7 @@ use super::{
     manifest::{self, Checksum},
 };
 use crate::{
-    config::{Backup as Rules, Config},
+    config::{BackupConfig as Rules, Config},
     error::{Error, Result},
     store::files,
     types::Timestamp,

@@ -7,7 +7,7 @@ use secrecy::ExposeSecret;
 
 use super::{Check, Installation, Verdict};
 use crate::{
-    config::{Config, EmailProvider, PaymentGateway, mask_url_secrets},
+    config::{Config, EmailProvider, PaymentProvider, mask_url_secrets},
     domain::{
         moderation::{
             external_moderator::ExternalModerator,
@@ -25,7 +25,7 @@ use crate::{
     providers::{
         Failure,
         factory::{self, Announce},
-        payment::PaymentGateway as Gateway,
+        payment::PaymentGateway,
         webhook::Webhook,
     },
     types::{Timestamp, is_internal, pluralize},
@@ -165,11 +165,12 @@ fn moderation(installation: &Installation<'_>) -> Check {
 
 /// Probes the payment gateway. The sandbox needs the database.
 fn payment(installation: &Installation<'_>) -> Option<Check> {
-    let ask = |gateway: &dyn Gateway| probed("payment", gateway.name(), gateway.query("yarrow_doctor").map(drop));
+    let ask =
+        |gateway: &dyn PaymentGateway| probed("payment", gateway.name(), gateway.query("yarrow_doctor").map(drop));
     match (installation.services(), installation.config.payment.gateway) {
         (Some(services), _) => Some(ask(services.payments.gateway.as_ref())),
-        (None, PaymentGateway::Sandbox) => None,
-        (None, PaymentGateway::Alipay) => {
+        (None, PaymentProvider::Sandbox) => None,
+        (None, PaymentProvider::Alipay) => {
             let clock = installation.clock.clone();
             Some(match alipay_gateway(installation.config, Box::new(move || clock.now().0)) {
                 Ok(gateway) => ask(&gateway),

@@ -8,7 +8,7 @@ use std::{cmp::Ordering, collections::HashMap, time::Duration};
 
 use super::NetworkLog;
 use crate::{
-    config::Suspicion,
+    config::SuspicionConfig,
     error::{Error, Fault, FieldCode, Result},
     store::Read,
     types::{PageRequest, Paginated, Timestamp, ensure_ordered},
@@ -144,7 +144,7 @@ fn page_of<T>(mut all: Vec<T>, page: PageRequest, order: impl Fn(&T, &T) -> Orde
     Paginated { items: all.into_iter().skip(start).collect(), total: i64::try_from(total).unwrap_or(i64::MAX) }
 }
 
-fn suspect(tally: Tally, thresholds: &Suspicion) -> Option<Suspect> {
+fn suspect(tally: Tally, thresholds: &SuspicionConfig) -> Option<Suspect> {
     let is_enough = tally.requests >= u64::from(thresholds.requests);
     let share = if is_enough { 100 * tally.failed / tally.requests.max(1) } else { 0 };
     let measured = [
@@ -275,8 +275,8 @@ impl Tally {
 mod tests {
     use super::*;
 
-    fn thresholds() -> Suspicion {
-        Suspicion { failed_sign_ins: 10, failure_share: 50, distinct_users: 20, request_rate: 300, requests: 20 }
+    fn thresholds() -> SuspicionConfig {
+        SuspicionConfig { failed_sign_ins: 10, failure_share: 50, distinct_users: 20, request_rate: 300, requests: 20 }
     }
 
     fn tally(requests: u64, failed: u64, failed_sign_ins: u64, users: u64, busiest_minute: u64) -> Tally {
@@ -304,7 +304,8 @@ mod tests {
 
     #[test]
     fn a_threshold_of_zero_is_none() {
-        let off = Suspicion { failed_sign_ins: 0, failure_share: 0, distinct_users: 0, request_rate: 0, requests: 0 };
+        let off =
+            SuspicionConfig { failed_sign_ins: 0, failure_share: 0, distinct_users: 0, request_rate: 0, requests: 0 };
         assert!(suspect(tally(1000, 1000, 500, 100, 1000), &off).is_none());
     }
 

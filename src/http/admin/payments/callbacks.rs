@@ -20,14 +20,14 @@ use crate::{
 };
 
 parameters! {
-    ListCallbacks(fields) {
+    ListCallbacksParams(fields) {
         order_no: Option<OrderNo> = fields.optional("orderNo", "Only those about this order.");
         verdict: Option<SettlementEffect> = fields.optional("verdict", "Only those with this verdict.");
         page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Callbacks on a page.");
     }
 
-    OfCallback(fields) {
+    CallbackParams(fields) {
         id: RowNumber = fields.path("id", "The callback's number.");
     }
 }
@@ -81,9 +81,10 @@ impl From<Callback> for AdminCallback {
     }
 }
 
-pub async fn list(context: RequestContext, of: ListCallbacks) -> Result<Json<NumberedPage<AdminCallback>>> {
-    let page = page(&context, of.page, of.size);
-    let filter = callbacks::CallbackFilter { order_no: of.order_no.map(|OrderNo(number)| number), verdict: of.verdict };
+pub async fn list(context: RequestContext, params: ListCallbacksParams) -> Result<Json<NumberedPage<AdminCallback>>> {
+    let page = page(&context, params.page, params.size);
+    let filter =
+        callbacks::CallbackFilter { order_no: params.order_no.map(|OrderNo(number)| number), verdict: params.verdict };
     let found = context.report(move |app| callbacks::list(app, &filter, page)).await?;
     Ok(NumberedPage::of(page, found))
 }
@@ -114,7 +115,7 @@ impl From<CallbackResult> for CallbackReceipt {
     }
 }
 
-pub async fn replay(context: RequestContext, of: OfCallback) -> Result<Json<CallbackReceipt>> {
-    let receipt = context.committed(callbacks::replay(&context.app.payments, of.id.0)?).await?;
+pub async fn replay(context: RequestContext, params: CallbackParams) -> Result<Json<CallbackReceipt>> {
+    let receipt = context.committed(callbacks::replay(&context.app.payments, params.id.0)?).await?;
     Ok(Json(receipt.into()))
 }

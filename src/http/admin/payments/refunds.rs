@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use super::AdminOrder;
 use crate::{
     app::App,
-    config::Limits,
+    config::LimitsConfig,
     domain::money::payments::{
         orders,
         refunds::{self, RefundState, RefundedOrder},
@@ -26,7 +26,7 @@ use crate::{
 };
 
 parameters! {
-    RefundOrder(fields) {
+    RefundOrderParams(fields) {
         order_no: OrderNo = fields.path("orderNo", "The order's number.");
         amount: Option<RefundAmount> = fields.optional("amount", "Yuan to refund. Default: everything not yet refunded.");
         refund_no: Option<OrderNo> = fields.optional("refundNo", "Refund number chosen by the caller. Each number refunds once.");
@@ -86,7 +86,7 @@ impl From<&RefundedOrder> for OrderRefunded {
     }
 }
 
-pub async fn refund(context: RequestContext, refund: RefundOrder) -> Result<Replayable<OrderRefunded>> {
+pub async fn refund(context: RequestContext, refund: RefundOrderParams) -> Result<Replayable<OrderRefunded>> {
     let by = context.authority(Some(refund.reason.0))?;
     let refund_no = refund.refund_no.map(|OrderNo(number)| number);
     let spec = refunds::RefundRequestSpec {
@@ -116,7 +116,7 @@ impl Parameter for RefundAmount {
         refunds::require_positive(amount).map(|()| Self(amount))
     }
 
-    fn schema(limits: &Limits) -> Value {
+    fn schema(limits: &LimitsConfig) -> Value {
         YuanAmount::schema(limits)
     }
 }

@@ -16,7 +16,7 @@ use crate::{
 };
 
 parameters! {
-    Between(fields) {
+    PaymentReportParams(fields) {
         time: TimeRange = required_time_range(fields, "Orders created at this time or later.", "Orders created before this time.");
     }
 }
@@ -137,7 +137,7 @@ impl From<&report::OrderReport> for PaymentReport {
     }
 }
 
-pub async fn make(context: RequestContext, between: Between) -> Result<Json<PaymentReport>> {
+pub async fn make(context: RequestContext, between: PaymentReportParams) -> Result<Json<PaymentReport>> {
     let (from, to) = (between.time.from(), between.time.to());
     let report = context.report(move |app| report::report(&app.payments, from, to)).await?;
     Ok(Json((&report).into()))

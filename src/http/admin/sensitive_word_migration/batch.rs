@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::TextCompared;
 use crate::{
-    config::Limits,
+    config::LimitsConfig,
     domain::moderation::{
         compare::{self, ComparedText},
         engine::ContentType,
@@ -123,7 +123,7 @@ impl ObjectParameter for BatchItem {
         }
     }
 
-    fn schema(_: &Limits) -> Value {
+    fn schema(_: &LimitsConfig) -> Value {
         json!({
             "type": "object",
             "required": ["content"],

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    config::Limits,
+    config::LimitsConfig,
     error::{Fault, FieldCode, Result},
     http::{
         body::RawValue,
@@ -48,7 +48,7 @@ impl Parameter for VerificationCode {
         Ok(Self { text, is_number: matches!(value, RawValue::Json(raw) if !raw.get().starts_with('"')) })
     }
 
-    fn schema(_: &Limits) -> Value {
+    fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": ["string", "integer"], "pattern": "^[0-9]{1,16}$", "example": "246810" })
     }
 }
@@ -61,7 +61,7 @@ impl Parameter for EmailCode {
         VerificationCode::read(value, rules).map(Self)
     }
 
-    fn schema(limits: &Limits) -> Value {
+    fn schema(limits: &LimitsConfig) -> Value {
         let mut schema = VerificationCode::schema(limits);
         schema["example"] = "13572468".into();
         schema

@@ -3,7 +3,7 @@
 use serde_json::{Value, json, value::RawValue as JsonValue};
 
 use crate::{
-    config::Limits,
+    config::LimitsConfig,
     error::{Fault, FieldCode, Result},
     http::{
         body::RawValue,
@@ -25,11 +25,11 @@ macro_rules! json_values {
             const EMPTY_IS_A_VALUE: bool = $empty;
 
             fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
-                let limit: fn(&Limits) -> usize = $limit;
+                let limit: fn(&LimitsConfig) -> usize = $limit;
                 kept_json(value, limit(rules.limits())).map(Self)
             }
 
-            fn schema(_: &Limits) -> Value {
+            fn schema(_: &LimitsConfig) -> Value {
                 json!($schema)
             }
         }
@@ -60,7 +60,7 @@ impl Parameter for ClientTimestamp {
         Ok(Self(JsonText::from_number(time.0)))
     }
 
-    fn schema(_: &Limits) -> Value {
+    fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": ["number", "string"], "example": 1_767_225_600_000_i64 })
     }
 }

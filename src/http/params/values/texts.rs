@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    config::Limits,
+    config::LimitsConfig,
     domain::operations::audit::MAX_REASON,
     error::{Fault, FieldCode, Result},
     http::{
@@ -24,7 +24,7 @@ impl Parameter for FileName {
         }
     }
 
-    fn schema(_: &Limits) -> Value {
+    fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": "string", "maxLength": 100, "example": "swagger-ui.css" })
     }
 }
@@ -39,12 +39,12 @@ macro_rules! texts {
             const EMPTY_IS_A_VALUE: bool = $empty;
 
             fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
-                let limit: fn(&Limits) -> usize = $limit;
+                let limit: fn(&LimitsConfig) -> usize = $limit;
                 $clean(&text(value)?, limit(rules.limits())).map(Self)
             }
 
-            fn schema(limits: &Limits) -> Value {
-                let limit: fn(&Limits) -> usize = $limit;
+            fn schema(limits: &LimitsConfig) -> Value {
+                let limit: fn(&LimitsConfig) -> usize = $limit;
                 json!({ "type": "string", "maxLength": limit(limits), "example": $example })
             }
         }
@@ -89,7 +89,7 @@ impl Parameter for AiResult {
         Ok(Self(text))
     }
 
-    fn schema(limits: &Limits) -> Value {
+    fn schema(limits: &LimitsConfig) -> Value {
         json!({ "type": "string", "maxLength": limits.ai_result.as_usize(), "example": "水雷屯：万事起头难……" })
     }
 }

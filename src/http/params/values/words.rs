@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    config::Limits,
+    config::LimitsConfig,
     domain::{
         divination::{chart::DayStart, sessions::Method},
         identity::{codes::Purpose, preferences::NotificationKind},
@@ -34,7 +34,7 @@ impl Parameter for Purpose {
         one_of(value, &Self::ALL.map(Self::name), Self::from_name)
     }
 
-    fn schema(_: &Limits) -> Value {
+    fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": "string", "enum": Self::ALL.map(Self::name), "default": "sign_in", "example": "sign_in" })
     }
 }
@@ -47,7 +47,7 @@ macro_rules! words {
                 one_of(value, &Self::ALL.map(Self::name), Self::from_name)
             }
 
-            fn schema(_: &Limits) -> Value {
+            fn schema(_: &LimitsConfig) -> Value {
                 json!({ "type": "string", "enum": Self::ALL.map(Self::name), "example": $example })
             }
         }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    config::Limits,
+    config::LimitsConfig,
     error::{Fault, FieldCode, Result},
     http::{
         body::RawValue,
@@ -38,7 +38,7 @@ impl Parameter for Messages {
         }
     }
 
-    fn schema(_: &Limits) -> Value {
+    fn schema(_: &LimitsConfig) -> Value {
         json!({
             "type": "array",
             "minItems": 1,
@@ -114,7 +114,7 @@ impl Parameter for Temperature {
         Err(Fault::new(FieldCode::OutOfRange, "must be from 0 to 2"))
     }
 
-    fn schema(_: &Limits) -> Value {
+    fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": ["number", "string"], "minimum": 0, "maximum": 2, "example": "0.7" })
     }
 }
@@ -127,7 +127,7 @@ impl Parameter for MaxTokens {
         whole_number(value, 1..=u32::MAX).map(Self)
     }
 
-    fn schema(_: &Limits) -> Value {
+    fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": ["integer", "string"], "minimum": 1, "example": 500 })
     }
 }

@@ -7,8 +7,8 @@ use super::super::cast::Cast;
 use super::super::catalog::Hexagram;
 use super::super::line::{Line, Lines};
 use super::{
-    Conflict, Content, Count, Evidence, Facts, HexagramRole, LineOrder, MOST_ENTRIES, NameForm, Observed, ReadingFault,
-    Winner,
+    AcceptedContent, Conflict, Content, Count, Evidence, Facts, HexagramRole, LineOrder, MOST_ENTRIES, NameForm,
+    Observed, ReadingFault,
 };
 
 /// The hexagram chosen for one role, with its evidence.
@@ -205,13 +205,18 @@ fn contradiction(evidence: Evidence, facts: &Facts) -> Option<Conflict> {
 }
 
 /// Lines listed in the other direction do not contradict.
-fn contradicted_lines(lines: Lines, order: LineOrder, facts: &Facts) -> Option<Winner> {
+fn contradicted_lines(lines: Lines, order: LineOrder, facts: &Facts) -> Option<AcceptedContent> {
     let kept = facts.cast?.lines();
     let is_same = lines == kept || order == LineOrder::BottomUp && lines.reversed() == kept;
-    (!is_same).then_some(Winner::Lines(kept))
+    (!is_same).then_some(AcceptedContent::Lines(kept))
 }
 
-fn contradicted_hexagram(role: HexagramRole, hexagram: Hexagram, form: NameForm, facts: &Facts) -> Option<Winner> {
+fn contradicted_hexagram(
+    role: HexagramRole,
+    hexagram: Hexagram,
+    form: NameForm,
+    facts: &Facts,
+) -> Option<AcceptedContent> {
     let is_same = |kept: Hexagram| {
         let is_reversible = form == NameForm::YinYang(LineOrder::BottomUp);
         kept == hexagram || is_reversible && kept == turned_over(hexagram)
@@ -221,21 +226,21 @@ fn contradicted_hexagram(role: HexagramRole, hexagram: Hexagram, form: NameForm,
     }
     match (role, facts.primary, facts.relating) {
         (HexagramRole::Primary, Some(kept), _) | (HexagramRole::Relating, _, Some(kept)) => {
-            (!is_same(kept)).then_some(Winner::Hexagram(role, kept))
+            (!is_same(kept)).then_some(AcceptedContent::Hexagram(role, kept))
         }
         (HexagramRole::Relating, Some(primary), None) => {
-            (facts.cast.is_some() && !is_same(primary)).then_some(Winner::NothingChanges)
+            (facts.cast.is_some() && !is_same(primary)).then_some(AcceptedContent::NothingChanges)
         }
         _ => None,
     }
 }
 
-fn contradicted_changes(positions: &[u8], facts: &Facts) -> Option<Winner> {
+fn contradicted_changes(positions: &[u8], facts: &Facts) -> Option<AcceptedContent> {
     let kept = facts.cast?.changing();
     match kept.as_slice() {
         same if same == positions => None,
-        [] => Some(Winner::NothingChanges),
-        _ => Some(Winner::Changing(kept)),
+        [] => Some(AcceptedContent::NothingChanges),
+        _ => Some(AcceptedContent::Changing(kept)),
     }
 }
 

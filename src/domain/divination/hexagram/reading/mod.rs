@@ -118,14 +118,14 @@ pub enum Count {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Conflict {
     /// It contradicts the evidence that was used.
-    Contradiction { dropped: Evidence, kept: Winner },
+    Contradiction { dropped: Evidence, kept: AcceptedContent },
     /// It is in the position of lines or hexagrams but cannot be parsed.
     Unreadable { path: String, problem: ReadingFault },
 }
 
-/// The evidence that won over a contradicting field.
+/// The content that was accepted in place of a contradicting field.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Winner {
+pub enum AcceptedContent {
     Lines(Lines),
     Hexagram(HexagramRole, Hexagram),
     NothingChanges,

@@ -4,7 +4,7 @@
 //! reduced to letters and digits.
 
 use super::super::catalog::Hexagram;
-use super::{Conflict, Content, Count, Evidence, HexagramRole, LineOrder, NameForm, ReadingFault, Winner};
+use super::{AcceptedContent, Conflict, Content, Count, Evidence, HexagramRole, LineOrder, NameForm, ReadingFault};
 use crate::types::Locale;
 
 impl Evidence {
@@ -91,18 +91,18 @@ fn read_as(content: &Content, locale: Locale) -> String {
     }
 }
 
-fn kept_words(kept: &Winner, locale: Locale) -> String {
+fn kept_words(kept: &AcceptedContent, locale: Locale) -> String {
     match (kept, locale) {
-        (Winner::Lines(lines), Locale::Chinese) => {
+        (AcceptedContent::Lines(lines), Locale::Chinese) => {
             format!("六爻 {} ", listed(&lines.values(), locale))
         }
-        (Winner::Lines(lines), Locale::English) => {
+        (AcceptedContent::Lines(lines), Locale::English) => {
             format!("the six lines {}", listed(&lines.values(), locale))
         }
-        (Winner::Hexagram(role, hexagram), _) => hexagram_words(*role, *hexagram, locale),
-        (Winner::NothingChanges, Locale::Chinese) => "六爻安静、无动爻".to_owned(),
-        (Winner::NothingChanges, Locale::English) => "a cast without changing lines".to_owned(),
-        (Winner::Changing(positions), _) => changing_words(positions, locale),
+        (AcceptedContent::Hexagram(role, hexagram), _) => hexagram_words(*role, *hexagram, locale),
+        (AcceptedContent::NothingChanges, Locale::Chinese) => "六爻安静、无动爻".to_owned(),
+        (AcceptedContent::NothingChanges, Locale::English) => "a cast without changing lines".to_owned(),
+        (AcceptedContent::Changing(positions), _) => changing_words(positions, locale),
     }
 }
 
@@ -246,7 +246,7 @@ mod tests {
     fn conflicts_name_both_values() {
         let conflict = Conflict::Contradiction {
             dropped: Evidence { path: "name".to_owned(), content: Content::Changing(vec![1, 2]) },
-            kept: Winner::NothingChanges,
+            kept: AcceptedContent::NothingChanges,
         };
         assert_eq!(
             conflict.sentence(Locale::English),

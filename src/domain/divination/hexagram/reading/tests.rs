@@ -178,7 +178,7 @@ fn two_named_hexagrams_win_over_changing_lines() {
     let Conflict::Contradiction { kept, .. } = &facts.conflicts[0] else {
         panic!("{:?}", facts.conflicts);
     };
-    assert_eq!(*kept, Winner::Changing(vec![2, 3]));
+    assert_eq!(*kept, AcceptedContent::Changing(vec![2, 3]));
 }
 
 #[test]
