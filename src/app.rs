@@ -1,4 +1,4 @@
-//! The application: core and services, opened alike by the server and by every command.
+//! The application: core and services. The server and every command open it in the same way.
 
 use std::{fs::File, ops::Deref, sync::Arc};
 
@@ -100,8 +100,8 @@ impl App {
     /// Opens the data directory, and creates it if the mode may do that.
     ///
     /// # Errors
-    /// `not_found` if there is none; `data_directory_unusable` if another server runs on it, or if its schema is newer, or
-    /// older and the mode does not migrate; storage errors, also for lost files.
+    /// `not_found` if there is none. `data_directory_unusable` if another server runs on it, if its schema is newer, or
+    /// if it is older and the mode does not migrate. Storage errors, also for lost files.
     pub fn open(config: Config, mode: OpenMode, announce: &Announce) -> Result<Self> {
         if mode == OpenMode::Attach {
             ensure_initialized(&config)?;

@@ -1,4 +1,4 @@
-//! Recognises an installation by its files, and reports lost parts with the way to recover.
+//! Recognises a data directory by its files, and reports missing files together with the command that recovers them.
 
 use std::path::Path;
 

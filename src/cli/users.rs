@@ -37,9 +37,9 @@ pub struct UsersArgs {
 enum Action {
     /// Print everything about a user on one page
     ///
-    /// The page has the profile, balances, devices, verification codes (masked) and what became of them, ledger, orders,
-    /// interpretations, violations, notifications, requests and audit events. The SMS provider is asked for delivery
-    /// receipts.
+    /// The page has profile, balances, devices, ledger, orders, interpretations, violations, notifications, requests
+    /// and audit events. It lists verification codes, masked, with their outcomes, and asks the SMS provider for
+    /// delivery receipts.
     Show {
         /// User: id, phone number or email address
         who: String,

@@ -1,4 +1,4 @@
-//! The bounds of each setting, beyond its type.
+//! The values that each setting accepts, beyond its type.
 
 use std::{ops::RangeInclusive, time::Duration};
 

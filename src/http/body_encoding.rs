@@ -1,7 +1,6 @@
 //! Unpacks request bodies: gzip, and multipart forms.
 //!
-//! Everything behind this sees a plain body, either JSON or a form. The limit of the endpoint holds before and after
-//! unpacking.
+//! Later steps see a plain body, either JSON or a form. The limit of the endpoint applies before and after unpacking.
 
 use std::io::Read;
 

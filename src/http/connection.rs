@@ -1,8 +1,8 @@
 //! One TCP connection: limits on idle time, on the time for a request's head, and on a peer that does not read.
 //!
-//! The limits are in the stream and not in hyper's header timeout, because that timeout also runs while a connection is
-//! idle and cannot distinguish an idle client from a slow one. The timer is armed once and reset only when it fires, so
-//! that a busy connection pays nothing for it.
+//! The limits are in the stream and not in hyper's header timeout. That timeout also runs while a connection is idle,
+//! and cannot distinguish an idle client from a slow one. The timer is armed once and reset only when it fires, so that
+//! a busy connection pays nothing for it.
 
 use std::{
     future::Future,

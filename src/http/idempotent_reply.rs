@@ -1,4 +1,4 @@
-//! Replies to requests with an `Idempotency-Key`, which are executed once and replayed afterwards.
+//! Replies to requests with an `Idempotency-Key`. Each is executed once and replayed afterwards.
 
 use std::sync::Arc;
 

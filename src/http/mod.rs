@@ -1,9 +1,9 @@
 //! HTTP: parses requests, authenticates callers, calls operations and builds responses. The only module with axum,
 //! tokio and `async`.
 //!
-//! A request passes `serve` and `connection` (sockets and their timeouts), `request_layer` (id, compression, logs),
-//! axum's router, and `endpoint_service` (access by `guard`, body, `params`) to a handler in `v0`, `v1` or `admin`.
-//! `routes` is the table of all endpoints.
+//! A request passes `serve` and `connection` (sockets and their timeouts), `request_layer` (id, compression, logs) and
+//! axum's router. Then `endpoint_service` runs it: `guard` checks access, `params` reads the parameters, and a handler
+//! in `v0`, `v1` or `admin` does the work. `routes` is the table of all endpoints.
 
 mod admin;
 mod allowed_hosts;

@@ -1,6 +1,6 @@
 //! The plain listener beside TLS: it redirects to HTTPS and answers ACME challenges.
 //!
-//! It serves nothing else and reads no body: data sent without encryption is not used.
+//! It serves nothing else and reads no body, because data sent without encryption must not be used.
 
 use std::net::SocketAddr;
 

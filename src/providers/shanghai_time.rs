@@ -1,6 +1,6 @@
 //! The time format of Chinese providers: `yyyy-MM-dd HH:mm:ss`, always in Shanghai time.
 //!
-//! The zone is the fixed offset +08:00 and not a look-up: mainland China has had no summer time since 1991, and a fixed
+//! The zone is the fixed offset +08:00 and not a look-up. Mainland China has had no summer time since 1991, and a fixed
 //! offset cannot fail on a machine without zone data.
 
 use jiff::Timestamp;

@@ -59,8 +59,8 @@ impl FileIdentity {
     }
 }
 
-/// Returns the inode of a name. `statx` is asked for the number only: a query of the time of change would make Linux
-/// record the exact time of the next write, and each sync would then write that too.
+/// Returns the inode of a name. Requests only that field from `statx`. A query of the change time would make Linux
+/// record the exact time of the next write, and each sync would write that as well.
 fn inode_of(path: &Path) -> Option<Inode> {
     match statx(CWD, path, AtFlags::empty(), StatxFlags::INO) {
         Ok(file) => Some((makedev(file.stx_dev_major, file.stx_dev_minor), file.stx_ino)),

@@ -4,9 +4,9 @@
 //! many operations to a commit; see [`Store::write`]. Only this module opens connections; only `domain` adds SQL.
 //!
 //! The surprise is the *sticky snapshot*: a runtime worker keeps its read transaction open between requests until
-//! something is committed, because taking the WAL read lock costs more than a point query. The writer increments the
-//! commit counter before it replies, so callers read their own writes. Commits of other processes become visible when
-//! the snapshot is [`SNAPSHOT_AGE`] old.
+//! something is committed. Taking the WAL read lock costs more than a point query. The writer increments the commit
+//! counter before it replies, so callers read their own writes. Commits of other processes become visible when the
+//! snapshot is [`SNAPSHOT_AGE`] old.
 
 mod background_checkpointer;
 pub mod backup;

@@ -1,7 +1,7 @@
 //! Phone numbers in one canonical form.
 //!
 //! Every spelling of a number (spaces, full-width digits, `+86`, `0086`) becomes one text, so that one person has one
-//! account and one budget: the plain national digits for the default region, E.164 for the others.
+//! account and one budget. The text is the plain national digits for the default region, E.164 for the others.
 
 use rlibphonenumber::{PHONE_NUMBER_UTIL, PhoneNumberFormat, PhoneNumberType};
 use serde::Serialize;

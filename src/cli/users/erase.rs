@@ -1,4 +1,4 @@
-//! `yarrow users erase`: deletes an account, for somebody who cannot delete it in the app.
+//! `yarrow users erase`: deletes an account for a user who cannot delete it in the app.
 
 use serde_json::json;
 

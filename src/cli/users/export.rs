@@ -1,4 +1,4 @@
-//! `yarrow users export`: all data of a user, for somebody who cannot export it in the app.
+//! `yarrow users export`: all data of a user who cannot export it in the app.
 
 use std::{
     io::{self, Write},

@@ -1,9 +1,9 @@
-//! History records: castings that clients of the old API store under their own record ids.
+//! History records: castings that clients of the first API generation store under their own record ids.
 //!
-//! `jsonData` is stored and returned byte for byte; neither it nor `timestamp` means anything here. Order and limits
-//! follow a sequence that the server assigns. A user has a quota of records and one of bytes. Deactivating hides a user's
-//! records for some weeks before they are deleted, in which they can be restored; saving a hidden record again makes it
-//! the newest.
+//! `jsonData` is stored and returned byte for byte; neither it nor `timestamp` is interpreted. Order and limits follow
+//! a sequence that the server assigns. A user has a quota of records and one of bytes. Deactivating hides a user's
+//! records for some weeks before they are deleted. Until then they can be restored; saving a hidden record again makes
+//! it the newest.
 
 mod orphans;
 

@@ -1,4 +1,4 @@
-//! App releases, and the check if a client must update.
+//! App releases, and the check for updates.
 //!
 //! Releases are ordered by version code. A release without a platform is for all platforms.
 

@@ -1,7 +1,7 @@
 //! Content moderation of all texts that users write for others or for a model, and of model output if configured.
 //!
 //! A switch selects the word list or the external moderator. If the external moderator fails and the fallback is on,
-//! the word list decides and the ruling is marked as degraded; with the fallback off, the text is rejected for now. No
+//! the word list decides and the ruling is marked as degraded. With the fallback off, the text is rejected for now. No
 //! text passes without a decision. A rejection names the field, never the word, and is recorded as a violation.
 
 pub mod engine;

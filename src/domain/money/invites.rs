@@ -116,9 +116,9 @@ pub fn redeem(
 /// Changes nothing if it fails.
 ///
 /// # Errors
-/// `unknown_invite`, `own_invite` also for another account of the same mailbox, `invite_expired` for a user who registered too long ago, `already_invited` for one
-/// who redeemed a code before, also under an earlier account; `account_inconsistent` if the owner's account is
-/// suspended.
+/// `unknown_invite`. `own_invite`, also for another account of the same mailbox. `invite_expired` for a user who
+/// registered too long ago. `already_invited` for one who redeemed a code before, also under an earlier account.
+/// `account_inconsistent` if the owner's account is suspended.
 pub fn redeem_in(
     tx: &Write<'_>,
     key: &ServerKey,

@@ -1,4 +1,4 @@
-//! The health of the installation as metrics, readiness, alerts and `yarrow doctor` report it.
+//! The health of the installation, for metrics, readiness, alerts and `yarrow doctor`.
 
 use std::sync::Arc;
 

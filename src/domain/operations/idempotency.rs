@@ -4,9 +4,9 @@
 //! transaction of its effect, so that a crash leaves both or neither. A single thread writes, so a repeated request
 //! waits for the first and never runs beside it.
 //!
-//! A response that cost nothing, such as a refusal for lack of coins, could be stored without limit under ever new keys.
-//! So only the newest of a caller are kept. A repeated request whose response is forgotten is executed anew, which is as
-//! good: the first one changed nothing.
+//! A response that cost nothing, such as a refusal for lack of coins, could be stored without limit under ever new
+//! keys. So only the newest of a caller are kept. A repeated request whose response was deleted is executed again,
+//! which is safe: the first one changed nothing.
 
 use std::time::Duration;
 

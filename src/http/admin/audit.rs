@@ -1,4 +1,4 @@
-//! `/admin/audit`: what administrators and commands saw and changed.
+//! `/admin/audit`: the audit events of administrators and commands.
 
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! `/admin/code-messages`: what became of the verification codes that an address asked for.
+//! `/admin/code-messages`: the requests for verification codes of an address, with their outcomes.
 
 use serde::Serialize;
 use utoipa::ToSchema;

@@ -1,4 +1,4 @@
-//! `/admin/data-cleanup`: clearing tables, asked for twice.
+//! `/admin/data-cleanup`: purges of tables, each confirmed by a second request.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! `/admin/network-logs`: who asked for what, from where, and who asks too much.
+//! `/admin/network-logs`: the network log, request counts and suspicious addresses.
 
 use std::{net::IpAddr, time::Duration};
 

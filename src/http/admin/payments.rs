@@ -1,4 +1,4 @@
-//! `/admin/payments`: orders, and what a person decides about them.
+//! `/admin/payments`: orders, and decisions of administrators about them.
 
 mod callbacks;
 mod refunds;

@@ -11,7 +11,7 @@
 /// }
 /// ```
 ///
-/// expands to `struct Login { … }` and to
+/// The macro expands to `struct Login { … }` and to
 ///
 /// ```ignore
 /// fn read(fields: &mut Fields) -> Option<Login> {

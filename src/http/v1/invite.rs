@@ -1,4 +1,4 @@
-//! `/api/v1/invite`: the caller's invite code, and redeeming another user's.
+//! `/api/v1/invite`: the caller's invite code, and the redemption of another user's.
 
 use axum::http::StatusCode;
 use serde::Serialize;

@@ -3,7 +3,7 @@
 //! [`judge`] is a pure function over the provider's report and the stored order. The caller holds the order's row in a
 //! transaction and applies the decision there.
 //!
-//! Reports arrive in any order and any number of times, and a status alone is ambiguous: a partial refund repeats
+//! Reports arrive in any order and any number of times, and a status alone is ambiguous. A partial refund repeats
 //! `TRADE_SUCCESS`, and a full one is `TRADE_CLOSED`, like an unpaid time-out.
 
 use super::{Fen, RefundResult, Trade, TradeStatus};

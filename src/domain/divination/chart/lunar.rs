@@ -1,7 +1,7 @@
 //! Dates of the Chinese lunar calendar, for the days from 1899-02-10 to 2101-01-28.
 //!
-//! `assets/lunar-years.tsv` has, for each lunar year, its first day, its leap month and which months have 30 days. One
-//! new moon of the table is too close to midnight for any source to be certain: the one of 2057-09-28.
+//! `assets/lunar-years.tsv` has, for each lunar year, its first day, its leap month and the months with 30 days. One
+//! new moon of the table is so close to midnight that no source is certain of its day: the one of 2057-09-28.
 
 use serde::Serialize;
 

@@ -1,8 +1,8 @@
 //! Castings by time and by numbers (梅花易数), with the derivation that led to the lines.
 //!
-//! Two sums choose the trigrams by their remainder of eight, in the Earlier Heaven order, and one chooses the changing
-//! line by its remainder of six. A remainder of zero counts as the divisor. A leap month counts as the month that it
-//! repeats, and the year begins with the lunar year.
+//! Two sums, each modulo eight, choose the trigrams in the Earlier Heaven order. A third, modulo six, chooses the
+//! changing line. A remainder of zero counts as the divisor. A leap month counts as the month that it repeats, and the
+//! year begins with the lunar year.
 
 use serde::Serialize;
 

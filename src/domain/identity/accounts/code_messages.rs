@@ -1,5 +1,6 @@
-//! The requests for codes of an address, with delivery receipts that the SMS provider is asked for on demand: the number
-//! is stored only as an HMAC, so nobody can ask without knowing it.
+//! The requests for codes of an address, with the delivery receipts of the SMS provider.
+//!
+//! Receipts are requested on demand. The number is stored only as an HMAC, so a request must name it.
 
 use super::CodeSender;
 use crate::{

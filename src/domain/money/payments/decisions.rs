@@ -45,9 +45,9 @@ named_enum! {
 /// Applies a decision to an order in review.
 ///
 /// # Errors
-/// `not_found`; `order_state` for an order that is not in review or that the decision does not fit: it is credited
-/// already, its user is deleted, it owes no coins, nothing was paid, or a refund is open; those of posting to the
-/// ledger.
+/// `not_found`, and those of posting to the ledger. `order_state` for an order that is not in review, or that the
+/// decision does not fit: it is credited already, its user is deleted, it owes no coins, nothing was paid, or a refund
+/// is open.
 pub fn settle(
     payments: &Payments,
     order_no: &str,

@@ -104,8 +104,8 @@ pub struct RefundedOrder {
 /// idempotency key. Blocks on the provider.
 ///
 /// # Errors
-/// `not_found`; `order_state` for an order without that much money; `idempotency_key_reused` for a number or key of
-/// another refund; `invalid_parameters`; those of the provider, after which the same request can be repeated.
+/// `not_found`, `invalid_parameters`. `order_state` for an order without that much money. `idempotency_key_reused` for
+/// a number or key of another refund. Those of the provider, after which the same request can be repeated.
 pub fn refund(
     payments: &Payments,
     spec: &RefundRequestSpec,

@@ -1,8 +1,8 @@
 //! Hashes and verifies administrators' passwords with Argon2id in a bounded amount of memory.
 //!
 //! At most [`CONCURRENT_HASHES`] run at once, and each returns its memory to the system when it is done. With
-//! `argon2`'s own allocation it would not: glibc raises its mmap threshold to the size of the first freed block, serves
-//! later blocks from the arenas of threads and keeps them.
+//! `argon2`'s own allocation it would not. glibc raises its mmap threshold to the size of the first freed block, so it
+//! serves later blocks from the arenas of threads and keeps them.
 
 use argon2::{
     Algorithm, Argon2, Block, Params, Version,

@@ -59,8 +59,8 @@ fn restore_copy(config: &Config, path: &Path, now: Timestamp, progress: BackupPr
 /// Restores the keys that are missing in the data directory, and returns their names. The database stays as it is.
 ///
 /// # Errors
-/// `not_found` if the file does not exist or has no missing key; `data_directory_unusable` while a server runs;
-/// `backup_unusable` for a damaged backup and for one of another installation; storage errors.
+/// `not_found` if the file does not exist or has no missing key. `data_directory_unusable` while a server runs.
+/// `backup_unusable` for a damaged backup and for one of another installation. Storage errors.
 pub fn restore_keys(config: &Config, path: &Path, now: Timestamp) -> Result<Vec<&'static str>> {
     let directory = config.data_dir();
     ensure_initialized(config)?;

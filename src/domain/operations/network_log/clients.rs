@@ -1,7 +1,7 @@
 //! Reports on client addresses: request counts and suspicious activity.
 //!
-//! A report adds up the counts of whole periods of ten minutes, which the database keeps for each address, and reads
-//! entries only where its time range begins or ends inside a period. Nothing is stored, because an operator judges each
+//! A report adds up counts of whole periods of ten minutes, which the database keeps for each address. It reads entries
+//! only where its time range begins or ends inside a period. Nothing is stored, because an operator judges each
 //! suspicion.
 
 use std::{cmp::Ordering, collections::HashMap, time::Duration};

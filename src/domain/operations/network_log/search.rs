@@ -1,6 +1,6 @@
 //! Searches of the network log by user, client address, time and failure.
 //!
-//! Each search reads a part of one index. Counting stops at [`COUNTED`], so that a page costs the same in a log of any
+//! Each search reads a range of one index. Counting stops at [`COUNTED`], so that a page costs the same in a log of any
 //! size.
 
 use std::time::Duration;

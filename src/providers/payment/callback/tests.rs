@@ -1,4 +1,4 @@
-//! The published callbacks, and every way of changing one.
+//! The published callbacks, and modifications of each.
 
 use proptest::prelude::*;
 use serde_json::Value;

@@ -1,8 +1,8 @@
 //! Parses six lines in many notations.
 //!
-//! Accepts lists and strings of 6 to 9, of 0 and 1, of words such as 少阳 or "old yin", of objects with a value and a
-//! change mark, or of three coins each; also an object with one key per line. Rejects any other count, and lists with
-//! an unreadable line.
+//! Accepts lists and strings of 6 to 9, of 0 and 1, and of words such as 少阳 or "old yin". Also lists of objects with a
+//! value and a change mark, lists of three coins each, and an object with one key per line. Rejects any other count,
+//! and lists with an unreadable line.
 
 use serde_json::{Map, Value};
 
