@@ -202,7 +202,7 @@ create table disagreements (
 create index disagreements_by_user on disagreements (user_id, id);
 create index disagreements_by_time on disagreements (created_at);
 
--- Owner: history. History records: castings that clients of the old API store under record ids of their own. `sequence`
+-- Owner: history. History records: castings that clients of the first API generation store under record ids of their own. `sequence`
 -- numbers a user's records from 1 in the order of arrival. The single writer thread keeps it unique.
 create table history (
     id integer primary key,                -- rows of this size in the unique key would make a deep tree

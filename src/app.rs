@@ -57,7 +57,7 @@ pub enum OpenMode {
 }
 
 impl OpenMode {
-    /// Only these two migrate, because older versions of the program reject a migrated database.
+    /// Returns the policy. Only two modes migrate, because older versions of the program reject a migrated database.
     const fn policy(self) -> SchemaPolicy {
         match self {
             Self::Server | Self::Restore => SchemaPolicy::Migrate,
@@ -66,7 +66,7 @@ impl OpenMode {
     }
 }
 
-/// Core and services. The server and the commands work on one of these.
+/// Core and services.
 pub struct App {
     pub core: Core,
     pub mailer: Arc<Mailer>,
@@ -84,7 +84,7 @@ pub struct App {
     pub backups: Backups,
     pub health: Arc<Health>,
     pub alerts: Alerts,
-    /// Dropped last, when nothing writes any more.
+    /// Declared last, so that it is released after everything that writes has stopped.
     lock: Option<File>,
 }
 
@@ -131,7 +131,7 @@ impl App {
         words::seed(&store)?;
         let core = Core { config: Arc::clone(config), clock, store, keys, phone_rules: Arc::new(config.phone_rules()) };
         if is_started && !has_log {
-            tracing::warn!("the network log is missing; a new one begins");
+            tracing::warn!("the network log is missing; a new one is created");
         }
         let network_log = Arc::new(NetworkLog::open(core.clone(), policy)?);
         // A command holds the lock only while it opens, so that a server can start beside it.

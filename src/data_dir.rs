@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// Rejects a directory without an installation; most likely its name was mistyped.
+/// Rejects a directory without an installation. Its name was probably mistyped.
 ///
 /// # Errors
 /// `not_found`.
@@ -26,16 +26,16 @@ pub fn ensure_initialized(config: &Config) -> Result<()> {
     if parts.any(|is_there| is_there.unwrap_or(true)) || restore::is_pending(directory).unwrap_or(true) {
         return Ok(());
     }
-    let way_out = newest_backup(config).map_or_else(
-        || "`yarrow serve` makes one there".to_owned(),
-        |newest| format!("There are backups: `yarrow restore {}` puts one there", newest.name),
+    let remedy = newest_backup(config).map_or_else(
+        || "`yarrow serve` creates one there".to_owned(),
+        |newest| format!("There are backups: `yarrow restore {}` restores one there", newest.name),
     );
     let directory = directory.display();
-    let detail = format!("There is no installation in {directory}. {way_out}; --data-dir names another directory.");
+    let detail = format!("There is no installation in {directory}. {remedy}; --data-dir names another directory.");
     Err(Error::new(Code::NotFound).detail(detail))
 }
 
-/// Gives what a first start as root has made to whom the directory belongs.
+/// Changes the owner of files that a first start as root created to the owner of the directory.
 pub(crate) fn chown_new_files(directory: &Path) -> Result<()> {
     let databases = [DATABASE, NETWORK_LOG].map(|name| directory.join(name));
     let databases = databases.iter().flat_map(|path| ["", "-wal", "-shm"].map(|suffix| with_suffix(path, suffix)));
@@ -53,48 +53,49 @@ pub(crate) fn ensure_server_key(config: &Config, store: &Store) -> Result<()> {
     if config.auth.secret_key.is_some() || !words::are_seeded(store)? || path.exists() {
         return Ok(());
     }
-    let way_out = newest_backup(config).map_or_else(
+    let remedy = newest_backup(config).map_or_else(
         || "`yarrow restore FILE --keys` takes it from a backup".to_owned(),
         |newest| format!("`yarrow restore {} --keys` takes it from a backup", newest.name),
     );
     let detail = format!(
-        "{} is missing, and what the database keeps under it would not be recognised under another. {way_out} and \
+        "{} is missing, and the codes, seals and encrypted values in the database need it. {remedy} and \
          leaves the database as it is. If auth.secret_key was set, set it again.",
         path.display()
     );
     Err(Error::new(Code::StorageFailed).detail(detail))
 }
 
-/// Opens the database, unless there are signs that another one was lost.
+/// Opens the database, unless other files show that a database was lost.
 pub(crate) fn open_store(config: &Config, tuning: &Tuning, clock: Clock, policy: SchemaPolicy) -> Result<Store> {
     let directory = config.data_dir();
     let path = directory.join(DATABASE);
     if !path.exists()
-        && let Some(what) = lost_how(config, directory)
+        && let Some(reason) = loss_reason(config, directory)
     {
-        return Err(lost(config, &format!("{} {what}", path.display())));
+        return Err(lost(config, &format!("{} {reason}", path.display())));
     }
-    // A first start makes the file before the keys.
+    // A first start creates the file before the keys.
     if has_keys(directory) && store::is_empty(&path) {
         return Err(damaged(config, &path, "it is empty"));
     }
     Store::open(&path, tuning, clock, policy)
 }
 
-/// Describes how the database was lost, if it is missing. A first start creates it before the keys, so keys without a
+/// Returns the reason why a missing database counts as lost. A first start creates it before the keys, so keys without a
 /// database prove a loss.
-fn lost_how(config: &Config, directory: &Path) -> Option<&'static str> {
+fn loss_reason(config: &Config, directory: &Path) -> Option<&'static str> {
     if has_keys(directory) {
         return Some("is missing");
     }
     if restore::was_interrupted(directory) {
-        return Some("is missing, because a restore was cut off");
+        return Some("is missing, because a restore was interrupted");
     }
     // To start over, move the backups away.
     newest_backup(config).map(|_| "is missing, although there are backups")
 }
 
-/// Adds the way to recover to an error about a damaged database. Files of other programs are left alone.
+/// Adds the command that recovers to an error about a damaged database. Errors about files of other programs stay
+/// unchanged.
 pub(crate) fn describe_damage(config: &Config, error: Error) -> Error {
     let directory = config.data_dir();
     let is_ours = has_keys(directory) || error.code == Code::StorageFailed;
@@ -124,15 +125,15 @@ fn newest_backup(config: &Config) -> Option<backups::Backup> {
 
 /// Builds the error about a lost file, with the backup to restore.
 fn lost(config: &Config, what: &str) -> Error {
-    let way_out = match newest_backup(config) {
+    let remedy = match newest_backup(config) {
         Some(newest) => format!(
-            "There is a backup of {}: `yarrow restore {}` puts it in its place and keeps what is there aside",
+            "There is a backup of {}: `yarrow restore {}` restores it and keeps the present files aside",
             newest.at, newest.name
         ),
         None => format!(
-            "There is no backup in {}: see `yarrow restore --help` if there is one elsewhere",
+            "There is no backup in {}: if there is one elsewhere, see `yarrow restore --help`",
             config.backup_directory().display()
         ),
     };
-    Error::new(Code::StorageFailed).detail(format!("{what}. {way_out}."))
+    Error::new(Code::StorageFailed).detail(format!("{what}. {remedy}."))
 }

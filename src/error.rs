@@ -15,7 +15,7 @@ use crate::types::{Secret, Timestamp, named_enum};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Declares the registry once: the name clients see, and what it means to them, in English and in Chinese.
+/// Declares the registry once: each code's name, and its meaning in English and Chinese.
 macro_rules! codes {
     ($($(#[$doc:meta])* $variant:ident = $name:literal, $meaning:literal, $chinese:literal;)*) => {
         /// The registry of error codes. Clients branch on the name; titles and details may change.
@@ -25,7 +25,7 @@ macro_rules! codes {
         impl Code {
             pub const ALL: &[Code] = &[$(Code::$variant),*];
 
-            /// The stable name in answers, snake case.
+            /// Returns the stable name in responses, in snake case.
             pub const fn name(self) -> &'static str {
                 match self { $(Code::$variant => $name),* }
             }
@@ -236,7 +236,7 @@ named_enum! {
     }
 }
 
-/// One bad field of a request.
+/// An invalid field of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
     pub field: String,
@@ -274,7 +274,7 @@ pub struct Confirmation {
 
 type Source = Box<dyn std::error::Error + Send + Sync>;
 
-/// An error of one pointer's size: nearly every function may return one, and nearly none does.
+/// An error with a code. It is one pointer in size, because nearly every function can return one and few do.
 #[derive(Debug)]
 pub struct Error(Box<ErrorDetails>);
 
@@ -284,14 +284,14 @@ pub struct ErrorDetails {
     pub code: Code,
     /// A sentence for people; it may be shown to the client.
     pub detail: Cow<'static, str>,
-    /// The bad fields of [`Code::InvalidParameters`] and [`Code::ContentRejected`].
+    /// The invalid fields of [`Code::InvalidParameters`] and [`Code::ContentRejected`].
     pub fields: Vec<FieldError>,
     pub retry_after: Option<Duration>,
     /// The trace id of the interpretation that failed, so that the caller can find its record.
     pub trace_id: Option<String>,
     /// The consequences, for an action that must be confirmed.
     pub confirmation: Option<Confirmation>,
-    /// The operation failed for its caller, and what it changed is to stay: a used try, a violation record.
+    /// True if the transaction is committed although the operation failed: it counted an attempt or recorded a violation.
     pub keeps_changes: bool,
     pub source: Option<Source>,
 }
@@ -311,17 +311,17 @@ impl Error {
         }))
     }
 
-    /// A fault of the service itself: the cause is for the log, the client learns nothing of it.
+    /// Builds an error for a fault of the service itself. The cause is logged and not sent to the client.
     pub fn internal(source: impl Into<Source>) -> Self {
         Self::new(Code::Internal).caused_by(source)
     }
 
-    /// The configuration is wrong, in words.
+    /// Builds an error about the configuration.
     pub fn misconfigured(fault: impl Into<Cow<'static, str>>) -> Self {
         Self::new(Code::Configuration).detail(fault)
     }
 
-    /// One bad field.
+    /// Builds an error about one invalid field.
     pub fn field(field: &str, fault: Fault) -> Self {
         Self::fields(vec![fault.in_field(field)])
     }
@@ -330,13 +330,13 @@ impl Error {
         Self::new(Code::InvalidParameters).in_fields(fields)
     }
 
-    /// With the fields that it is about.
+    /// Adds the invalid fields.
     pub fn in_fields(mut self, fields: Vec<FieldError>) -> Self {
         self.fields = fields;
         self
     }
 
-    /// With the interpretation that failed.
+    /// Adds the trace id of the interpretation that failed.
     pub fn with_trace_id(mut self, trace_id: &str) -> Self {
         self.trace_id = Some(trace_id.to_owned());
         self
@@ -357,7 +357,7 @@ impl Error {
         self
     }
 
-    /// Copies the failure for another caller. The cause stays with the first.
+    /// Copies the error for another caller, without its cause.
     pub fn without_source(&self) -> Self {
         Self::new(self.code).detail(self.detail.clone()).retry_after(self.retry_after)
     }
@@ -373,7 +373,7 @@ impl Error {
         }
     }
 
-    /// Commits what the operation changed although it fails for its caller.
+    /// Lets the transaction commit although the operation fails for its caller.
     pub fn keeping_changes(mut self) -> Self {
         self.keeps_changes = true;
         self

@@ -20,60 +20,60 @@ const SMALLEST_LOG: Bytes = Bytes(1024 * 1024);
 /// The minimum length of a secret.
 const SHORTEST_KEY: usize = 32;
 
-/// Calls `demand` for each bound with its outcome and the fault to report.
-pub(super) fn check(config: &Config, demand: &mut impl FnMut(bool, &str)) {
+/// Calls `require` for each bound with the result of the check and the fault to report.
+pub(super) fn check(config: &Config, require: &mut impl FnMut(bool, &str)) {
     for (name, percent) in percentages(config) {
-        demand(percent <= 100, &format!("{name}: must be a percentage, from 0 to 100"));
+        require(percent <= 100, &format!("{name}: must be a percentage, from 0 to 100"));
     }
     for (name, time) in times(config) {
-        demand(!time.is_zero(), &format!("{name}: must be longer than 0"));
+        require(!time.is_zero(), &format!("{name}: must be longer than 0"));
     }
     for (name, count) in counts(config) {
-        demand(count > 0, &format!("{name}: must be at least 1"));
+        require(count > 0, &format!("{name}: must be at least 1"));
     }
     for (name, size) in sizes(config) {
-        demand(size.0 >= SMALLEST.0, &format!("{name}: must be at least 1 KiB"));
+        require(size.0 >= SMALLEST.0, &format!("{name}: must be at least 1 KiB"));
     }
     for (name, number, range) in ranges(config) {
         let (least, most) = (range.start(), range.end());
-        demand(range.contains(&number), &format!("{name}: must be between {least} and {most}"));
+        require(range.contains(&number), &format!("{name}: must be between {least} and {most}"));
     }
     for (name, address) in addresses(config) {
-        demand(address.is_none_or(is_url), &format!("{name}: must be an http or https address"));
+        require(address.is_none_or(is_url), &format!("{name}: must be an http or https address"));
     }
     for (name, address) in base_addresses(config) {
         let fault = format!("{name}: must be an address without user, password, query and fragment");
-        demand(address.is_none_or(|text| !is_url(text) || is_base_url(text)), &fault);
+        require(address.is_none_or(|text| !is_url(text) || is_base_url(text)), &fault);
     }
     for name in &config.server.domain {
-        demand(is_domain(name), &format!("server.domain: `{name}` is not a domain name in lower-case ASCII"));
+        require(is_domain(name), &format!("server.domain: `{name}` is not a domain name in lower-case ASCII"));
     }
     for name in &config.auth.token_headers {
         let fault = format!("auth.token_headers: `{name}` is not a header for tokens");
-        demand(is_header_name(name) && !HEADERS_IN_USE.contains(&name.to_ascii_lowercase().as_str()), &fault);
+        require(is_header_name(name) && !HEADERS_IN_USE.contains(&name.to_ascii_lowercase().as_str()), &fault);
     }
     for (name, path) in key_files(config) {
         let is_name = path.is_none_or(|path| !looks_like_key(path));
-        demand(is_name, &format!("{name}: must be the name of a file, not its content"));
+        require(is_name, &format!("{name}: must be the name of a file, not its content"));
     }
     for name in &config.server.hosts {
-        demand(is_domain(name), &format!("server.hosts: `{name}` is not a domain name in lower-case ASCII"));
+        require(is_domain(name), &format!("server.hosts: `{name}` is not a domain name in lower-case ASCII"));
     }
     for origin in &config.server.allowed_origins {
         let is_origin = origin == "null"
             || origin.split_once("://").is_some_and(|(_, host)| !host.is_empty() && !host.contains('/'));
-        demand(
+        require(
             is_origin,
             &format!("server.allowed_origins: `{origin}` is not an origin, such as https://app.example.com"),
         );
     }
     let is_enough = config.network_log.max_size.0 >= SMALLEST_LOG.0;
-    demand(is_enough, "network_log.max_size: must be at least 1 MiB");
-    demand(config.retention.code_sends >= Duration::from_hours(24), "retention.code_sends: must be at least a day");
+    require(is_enough, "network_log.max_size: must be at least 1 MiB");
+    require(config.retention.code_sends >= Duration::from_hours(24), "retention.code_sends: must be at least a day");
     let is_long = |key: &SecretString| key.expose_secret().len() >= SHORTEST_KEY;
     let key = config.auth.secret_key.as_ref();
-    demand(key.is_none_or(is_long), &format!("auth.secret_key: must be at least {SHORTEST_KEY} bytes long"));
-    demand(
+    require(key.is_none_or(is_long), &format!("auth.secret_key: must be at least {SHORTEST_KEY} bytes long"));
+    require(
         is_log_filter(&config.log.level),
         "log.level: must be a level or a filter such as `info,yarrow::http=debug`",
     );
@@ -193,7 +193,7 @@ fn sizes(config: &Config) -> [(&'static str, Bytes); 15] {
     ]
 }
 
-/// Numbers with a least and a most. One that is unset is right.
+/// Numbers with a minimum and a maximum. An unset number is valid.
 fn ranges(config: &Config) -> [(&'static str, f64, RangeInclusive<f64>); 2] {
     [
         ("moderation.shadow_sample_rate", config.moderation.shadow_sample_rate, 0.0..=1.0),
@@ -201,7 +201,7 @@ fn ranges(config: &Config) -> [(&'static str, f64, RangeInclusive<f64>); 2] {
     ]
 }
 
-/// URLs in use: those of selected providers, and those told to clients.
+/// URLs in use: those of selected providers, and those sent to clients.
 fn addresses(config: &Config) -> Vec<(&'static str, Option<&str>)> {
     let webhook = config.alerts.webhook_url.as_ref().map(ExposeSecret::expose_secret);
     let mut addresses = vec![
@@ -233,7 +233,7 @@ fn base_addresses(config: &Config) -> [(&'static str, Option<&str>); 2] {
     ]
 }
 
-/// A name with at least one dot, as certificate authorities take it. They take no addresses.
+/// Returns true for a name with at least one dot, as certificate authorities accept it. They reject IP addresses.
 fn is_domain(text: &str) -> bool {
     let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let is_label =
@@ -252,12 +252,12 @@ fn is_base_url(text: &str) -> bool {
     })
 }
 
-/// A level, or what takes one and for whom. The library takes a mistyped level for the name of a part of the program,
-/// and then nothing else is logged.
+/// Returns true for a level or a list of `target=level`. The library reads a mistyped level as the name of a target,
+/// and then logs nothing else.
 fn is_log_filter(text: &str) -> bool {
     let is_level = |text: &str| !text.is_empty() && text.parse::<tracing::level_filters::LevelFilter>().is_ok();
     text.split(',').all(|directive| match directive.split_once('=') {
-        Some((part, level)) => !part.is_empty() && is_level(level),
+        Some((target, level)) => !target.is_empty() && is_level(level),
         None => is_level(directive),
     })
 }

@@ -250,7 +250,7 @@ declare::settings! {
             "Name of the model.";
     }
 
-    /// Coins, the balance of the first generation.
+    /// Coins, the balance of the first API generation.
     "coins" coins: CoinsConfig {
         initial: u32 = "0", no flag,
             "Coins of a new user.";
@@ -258,7 +258,7 @@ declare::settings! {
             "Coins that one use costs.";
     }
 
-    /// Points, the balance of the current generation.
+    /// Points, the balance of the current API generation.
     "points" points: PointsConfig {
         signup_bonus: u32 = "100", no flag,
             "Points of a new user, once per email address.";
@@ -281,7 +281,7 @@ declare::settings! {
         app_id: String = "", no flag,
             "Application id at the provider.";
         seller_id: Option<String> = "", no flag,
-            "Seller id: 2088 and 12 digits. If set, notifications for another seller are rejected.";
+            "Seller id: 2088 and 12 digits. If set, callbacks for another seller are rejected.";
         private_key: Option<SecretString> = "", no flag,
             "The application's RSA private key, PKCS#1 or PKCS#8, as PEM or one line of base64.";
         alipay_public_key: String = "", no flag,
@@ -289,7 +289,7 @@ declare::settings! {
         gateway_url: String = "https://openapi.alipay.com/gateway.do", no flag,
             "URL of the provider's API.";
         notify_url: Option<String> = "", no flag,
-            "URL to which the provider sends payment notifications. If unset, `/payment/notify` under `server.public_url`.";
+            "URL to which the provider sends payment callbacks. If unset, `/payment/notify` under `server.public_url`.";
         packages: Packages = "6.00=60, 30.00=330, 68.00=780, 128.00=1500", no flag,
             "The price list: yuan, and the coins that they buy.";
         order_reuse: Duration = "15 minutes", no flag,
@@ -305,7 +305,7 @@ declare::settings! {
         max_concurrent_calls: u32 = "16", no flag,
             "Maximum number of concurrent calls to the provider on behalf of users.";
         refused_callbacks: u32 = "1000", no flag,
-            "Maximum number of recorded notifications without a valid signature. The oldest are deleted first.";
+            "Maximum number of recorded payment callbacks without a valid signature. The oldest are deleted first.";
     }
 
     /// Notifications in the app.
@@ -345,7 +345,7 @@ declare::settings! {
     /// Limits of requests and stored data.
     "limits" limits: LimitsConfig {
         body: Bytes = "64 KiB", no flag,
-            "Maximum body size of all other requests.";
+            "Maximum body size of requests without a limit of their own.";
         auth_body: Bytes = "4 KiB", no flag,
             "Maximum body size of sign-in requests.";
         history_body: Bytes = "256 KiB", no flag,
@@ -357,9 +357,9 @@ declare::settings! {
         chat_body: Bytes = "32 KiB", no flag,
             "Maximum body size of a conversation.";
         notify_body: Bytes = "16 KiB", no flag,
-            "Maximum body size of a payment notification.";
+            "Maximum body size of a payment callback.";
         notify_timeout: Duration = "2 s", no flag,
-            "Time in which a payment notification is answered.";
+            "Time in which a payment callback is answered.";
         nickname: u32 = "20", no flag,
             "Maximum characters of a nickname.";
         signature: u32 = "100", no flag,

@@ -6,160 +6,166 @@ use super::{Config, EmailProvider, EmailTls, LlmProvider, ModerationProvider, Pa
 use crate::types::{EmailAddress, PhoneNumber};
 
 impl Config {
-    /// The faults, as messages for the operator.
+    /// Returns the faults, as messages for the operator.
     pub(super) fn validate(&self) -> Vec<String> {
         let mut faults = Vec::new();
-        let mut demand = |holds: bool, fault: &str| {
+        let mut require = |holds: bool, fault: &str| {
             if !holds {
                 faults.push(fault.to_owned());
             }
         };
-        demand(
+        require(
             self.auth.allowed_regions.contains(&self.auth.default_region),
             "auth.default_region: must be one of auth.allowed_regions",
         );
-        demand(
+        require(
             self.auth.token_renewal < self.auth.token_lifetime,
             "auth.token_renewal: must be shorter than auth.token_lifetime",
         );
-        demand(
+        require(
             self.retention.code_sends >= self.auth.resend_after,
             "retention.code_sends: must be at least auth.resend_after, which is computed from them",
         );
-        demand(
+        require(
             self.limits.page_size <= self.limits.page_size_max,
             "limits.page_size: must be at most limits.page_size_max",
         );
-        demand(self.limits.first_page <= 1, "limits.first_page: must be 0 or 1");
+        require(self.limits.first_page <= 1, "limits.first_page: must be 0 or 1");
         let backup = &self.backup;
         if backup.s3_endpoint.is_some() {
-            demand(!backup.s3_bucket.is_empty(), "backup.s3_bucket: is required with backup.s3_endpoint");
-            demand(!backup.s3_access_key_id.is_empty(), "backup.s3_access_key_id: is required with backup.s3_endpoint");
+            require(!backup.s3_bucket.is_empty(), "backup.s3_bucket: is required with backup.s3_endpoint");
+            require(
+                !backup.s3_access_key_id.is_empty(),
+                "backup.s3_access_key_id: is required with backup.s3_endpoint",
+            );
             let has_secret = backup.s3_secret_access_key.is_some();
-            demand(has_secret, "backup.s3_secret_access_key: is required with backup.s3_endpoint");
+            require(has_secret, "backup.s3_secret_access_key: is required with backup.s3_endpoint");
         }
-        bounds::check(self, &mut demand);
-        self.check_tls(&mut demand);
-        self.check_sms(&mut demand);
-        self.check_email(&mut demand);
-        self.check_moderation(&mut demand);
-        self.check_llm(&mut demand);
-        self.check_payment(&mut demand);
-        self.check_review_accounts(&mut demand);
+        bounds::check(self, &mut require);
+        self.check_tls(&mut require);
+        self.check_sms(&mut require);
+        self.check_email(&mut require);
+        self.check_moderation(&mut require);
+        self.check_llm(&mut require);
+        self.check_payment(&mut require);
+        self.check_review_accounts(&mut require);
         faults
     }
 
-    fn check_tls(&self, demand: &mut impl FnMut(bool, &str)) {
+    fn check_tls(&self, require: &mut impl FnMut(bool, &str)) {
         let server = &self.server;
-        demand(
+        require(
             server.tls_certificate.is_some() == server.tls_key.is_some(),
             "server.tls_certificate: needs server.tls_key, and vice versa",
         );
-        demand(
+        require(
             server.domain.is_empty() || server.tls_certificate.is_none(),
             "server.domain: obtains its certificate by ACME; it cannot be combined with server.tls_certificate",
         );
-        demand(
+        require(
             server.has_tls() || server.redirect_listen.is_none(),
             "server.redirect_listen: redirects to HTTPS, which needs server.domain or server.tls_certificate",
         );
     }
 
-    fn check_sms(&self, demand: &mut impl FnMut(bool, &str)) {
+    fn check_sms(&self, require: &mut impl FnMut(bool, &str)) {
         if self.sms.provider == SmsProvider::Aliyun {
-            demand(!self.sms.access_key_id.is_empty(), "sms.access_key_id: is required by the provider `aliyun`");
-            demand(self.sms.access_key_secret.is_some(), "sms.access_key_secret: is required by the provider `aliyun`");
-            demand(!self.sms.sign_name.is_empty(), "sms.sign_name: is required by the provider `aliyun`");
-            demand(!self.sms.template_code.is_empty(), "sms.template_code: is required by the provider `aliyun`");
+            require(!self.sms.access_key_id.is_empty(), "sms.access_key_id: is required by the provider `aliyun`");
+            require(
+                self.sms.access_key_secret.is_some(),
+                "sms.access_key_secret: is required by the provider `aliyun`",
+            );
+            require(!self.sms.sign_name.is_empty(), "sms.sign_name: is required by the provider `aliyun`");
+            require(!self.sms.template_code.is_empty(), "sms.template_code: is required by the provider `aliyun`");
         }
     }
 
     /// The driver checks sender and certificates when it is built.
-    fn check_email(&self, demand: &mut impl FnMut(bool, &str)) {
+    fn check_email(&self, require: &mut impl FnMut(bool, &str)) {
         let email = &self.email;
         if email.provider == EmailProvider::Smtp {
-            demand(!email.host.is_empty(), "email.host: is required by the provider `smtp`");
-            demand(!email.from.is_empty(), "email.from: is required by the provider `smtp`");
+            require(!email.host.is_empty(), "email.host: is required by the provider `smtp`");
+            require(!email.from.is_empty(), "email.from: is required by the provider `smtp`");
         }
-        demand(
+        require(
             email.username.is_some() == email.password.is_some(),
             "email.password: set both email.username and email.password, or neither",
         );
         let is_here = matches!(email.host.as_str(), "localhost" | "127.0.0.1" | "::1");
-        demand(
+        require(
             email.tls != EmailTls::None || email.password.is_none() || is_here,
             "email.tls: must not be `none` if a password is sent to another machine",
         );
     }
 
-    fn check_moderation(&self, demand: &mut impl FnMut(bool, &str)) {
+    fn check_moderation(&self, require: &mut impl FnMut(bool, &str)) {
         let moderation = &self.moderation;
         if moderation.provider == ModerationProvider::Aliyun {
             let needs = "is required by the provider `aliyun`";
-            demand(!moderation.access_key_id.is_empty(), &format!("moderation.access_key_id: {needs}"));
-            demand(moderation.access_key_secret.is_some(), &format!("moderation.access_key_secret: {needs}"));
+            require(!moderation.access_key_id.is_empty(), &format!("moderation.access_key_id: {needs}"));
+            require(moderation.access_key_secret.is_some(), &format!("moderation.access_key_secret: {needs}"));
         }
     }
 
-    fn check_llm(&self, demand: &mut impl FnMut(bool, &str)) {
+    fn check_llm(&self, require: &mut impl FnMut(bool, &str)) {
         if self.llm.provider == LlmProvider::Openai {
-            demand(!self.llm.model.is_empty(), "llm.model: is required by the provider `openai`");
+            require(!self.llm.model.is_empty(), "llm.model: is required by the provider `openai`");
         }
-        self.check_llm_fallback(demand);
+        self.check_llm_fallback(require);
         let models = [&self.llm.model, &self.llm_fallback.model];
         let is_priced = |model: &&String| model.is_empty() || self.llm.prices.contains_key(*model);
-        demand(
+        require(
             (self.llm.cost_per_day.is_none() && self.llm.user_cost_per_day.is_none()) || models.iter().all(is_priced),
             "llm.prices: must have the price of each model if llm.cost_per_day or llm.user_cost_per_day is set",
         );
     }
 
-    fn check_llm_fallback(&self, demand: &mut impl FnMut(bool, &str)) {
+    fn check_llm_fallback(&self, require: &mut impl FnMut(bool, &str)) {
         if self.llm_fallback.base_url.is_none() {
             return;
         }
-        demand(!self.llm_fallback.model.is_empty(), "llm.fallback.model: is required by llm.fallback.base_url");
-        demand(
+        require(!self.llm_fallback.model.is_empty(), "llm.fallback.model: is required by llm.fallback.base_url");
+        require(
             self.llm.provider == LlmProvider::Openai,
             "llm.fallback.base_url: has no effect with llm.provider `builtin`, which always responds",
         );
     }
 
     /// The gateway checks its keys when it is built.
-    fn check_payment(&self, demand: &mut impl FnMut(bool, &str)) {
+    fn check_payment(&self, require: &mut impl FnMut(bool, &str)) {
         let payment = &self.payment;
-        demand(
+        require(
             payment.gateway == PaymentProvider::Alipay || payment.private_key.is_none(),
             "payment.gateway: is `sandbox`, whose payments are free, although payment.private_key is set",
         );
         let is_known = self.server.public_url.is_some() || !self.server.domain.is_empty();
         let has_address = payment.notify_url.is_some() || is_known;
-        demand(
+        require(
             payment.gateway == PaymentProvider::Sandbox || has_address,
             "payment.notify_url: is required by the gateway `alipay`, unless server.public_url is set",
         );
-        demand(!payment.packages.0.is_empty(), "payment.packages: must have at least one package");
-        demand(
+        require(!payment.packages.0.is_empty(), "payment.packages: must have at least one package");
+        require(
             !payment.checks.is_empty() && payment.checks.is_sorted(),
             "payment.checks: must have at least one age, in ascending order",
         );
-        demand(
+        require(
             payment.order_reuse < payment.order_lifetime,
             "payment.order_reuse: must be shorter than payment.order_lifetime",
         );
     }
 
-    fn check_review_accounts(&self, demand: &mut impl FnMut(bool, &str)) {
+    fn check_review_accounts(&self, require: &mut impl FnMut(bool, &str)) {
         for (address, code) in &self.auth.review_accounts {
             let is_email = EmailAddress::parse(address).is_ok_and(|email| email.as_str() == address);
             let is_phone =
                 PhoneNumber::parse(address, &self.phone_rules()).is_ok_and(|number| number.as_str() == address);
-            demand(
+            require(
                 is_email || is_phone,
                 &format!("auth.review_accounts: `{address}` is no phone number or email address in canonical form"),
             );
             let (code, digits) = (code.expose_secret(), if is_email { 8 } else { 6 });
-            demand(
+            require(
                 code.len() == digits && code.bytes().all(|byte| byte.is_ascii_digit()),
                 &format!("auth.review_accounts: the code of `{address}` must be {digits} digits"),
             );

@@ -58,7 +58,7 @@ pub async fn read<Permit>(
     let announced = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     let read = match announced {
         Some(length) if length > limit as u64 => Err(too_large(limit)),
-        _ => gather(&mut body, limit, permit).await,
+        _ => collect(&mut body, limit, permit).await,
     };
     if read.as_ref().is_err_and(|error| error.code != Code::InvalidRequest) {
         Box::pin(discard(body, headers)).await;
@@ -68,7 +68,7 @@ pub async fn read<Permit>(
 
 /// Collects the chunks of a body. A single chunk is returned unchanged. Several are copied together, because small
 /// chunks have a large overhead.
-async fn gather<Permit>(body: &mut Body, limit: usize, permit: impl Fn() -> Result<Permit>) -> Result<Bytes> {
+async fn collect<Permit>(body: &mut Body, limit: usize, permit: impl Fn() -> Result<Permit>) -> Result<Bytes> {
     let (mut only, mut several, mut held) = (Bytes::new(), Vec::new(), None);
     while let Some(frame) = body.frame().await {
         let frame = frame

@@ -89,7 +89,7 @@ impl RequestContext {
         }
     }
 
-    /// Returns true for users of the older API, whose requests may name users besides the token.
+    /// Returns true for users of the first API generation, whose requests may name users besides the token.
     pub fn may_claim_users(&self) -> bool {
         let is_current = self.meta.endpoint.get().is_some_and(|endpoint| endpoint.is_current_api);
         matches!(self.caller, Caller::User(..)) && !is_current

@@ -81,7 +81,7 @@ pub struct EndpointId {
     /// Position in the route table.
     pub index: usize,
     pub path: &'static str,
-    /// True for the current API below `/api/v1`. Requests of the first generation may name users besides the token.
+    /// True for the current API generation, below `/api/v1`. Requests of the first may name users besides the token.
     pub is_current_api: bool,
 }
 

@@ -32,7 +32,7 @@ const CASTING: BodyLimit = |limits| limits.history_body;
 const CHAT: BodyLimit = |limits| limits.chat_body;
 const FEEDBACK: BodyLimit = |limits| limits.feedback_body;
 const INTERPRETATION: BodyLimit = |limits| limits.interpretation_body;
-const NOTIFICATION: BodyLimit = |limits| limits.notify_body;
+const CALLBACK: BodyLimit = |limits| limits.notify_body;
 
 /// Errors of both endpoints that reset a balance.
 const RESET_ERRORS: [Code; 7] =
@@ -360,7 +360,7 @@ fn money() -> Vec<Endpoint> {
             .errors(&[NotYours, UnknownPackage]),
         post("/payment/notify", Signature, payment::notify)
             .summary("Receives the provider's signed callback. Responds with 200 and `success` or `fail`.")
-            .body_limit(NOTIFICATION),
+            .body_limit(CALLBACK),
         post("/payment/update-balance", OwnUserOrAdmin, payment::update_balance)
             .summary("Confirms a payment with the provider and credits it. Administrators credit reviewed orders.")
             .errors(&[NotYours, NotFound, OrderState, AlreadyPosted, BalanceTooLarge, AccountInconsistent]),

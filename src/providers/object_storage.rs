@@ -328,7 +328,7 @@ impl Upload<'_> {
         let action = || storage.bucket.abort_multipart_upload(Some(&storage.credentials), self.key, self.id);
         let aborted = with_retries(|| accepted(storage.send("DELETE", &action().sign(URL_VALIDITY), &[])?).map(drop));
         if let Err(failure) = aborted {
-            tracing::warn!(%failure, "an incomplete upload could not be taken back");
+            tracing::warn!(%failure, "an incomplete upload could not be removed");
         }
     }
 }

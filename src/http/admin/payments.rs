@@ -63,7 +63,7 @@ parameters! {
     SandboxPayParams(fields) {
         order_no: OrderNo = fields.path("orderNo", "The order's number.");
         late: Option<Flag> = fields.optional("late", "Pay even if the order has expired.");
-        lost: Option<Flag> = fields.optional("lost", "Pay, but drop the notification.");
+        lost: Option<Flag> = fields.optional("lost", "Pay, but drop the callback.");
     }
 }
 
@@ -208,7 +208,7 @@ impl From<LedgerEntry> for OrderEntry {
 pub struct AdminOrderFile {
     order: AdminOrder,
     refunds: Vec<AdminRefund>,
-    /// The newest notifications about it.
+    /// The newest callbacks about it.
     callbacks: Vec<AdminCallback>,
     entries: Vec<OrderEntry>,
     /// The user's coins now.
@@ -286,7 +286,7 @@ pub async fn settle(context: RequestContext, settle: SettleOrderParams) -> Resul
 #[derive(Serialize, ToSchema)]
 pub struct Rehearsed {
     order: AdminOrder,
-    /// The response to the notification; null if the notification was dropped.
+    /// The response to the callback; null if the callback was dropped.
     #[schema(example = "success")]
     answer: Option<String>,
 }

@@ -61,7 +61,7 @@ impl Metrics {
         match page.unwrap_or_else(|panic| Err(Error::internal(panic))) {
             Ok(text) => ([(header::CONTENT_TYPE, OPEN_METRICS)], text).into_response(),
             Err(error) => {
-                tracing::warn!(%error, "metrics could not be gathered");
+                tracing::warn!(%error, "metrics could not be collected");
                 StatusCode::SERVICE_UNAVAILABLE.into_response()
             }
         }

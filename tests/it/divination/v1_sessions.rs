@@ -564,7 +564,7 @@ fn a_snapshot_shares_no_value_with_remaining_rows() {
     let (mut server, user) = fixture(100);
     let other = server.sign_in(OTHER);
     give(&server, OTHER, 100);
-    // Remaining: other sessions of this and another user, and records of the old API.
+    // Remaining: other sessions of this and another user, and records of the first API generation.
     let mut stays = manual("788976");
     // Interpretations name the day of their casting, which those of other days do not share.
     stays["castAt"] = json!("2026-01-03T03:04:05.678Z");

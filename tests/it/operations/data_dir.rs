@@ -170,7 +170,7 @@ fn an_early_killed_restore_creates_no_data_directory() {
         std::fs::write(directory.join("yarrow.db.restored"), "half of a copy").unwrap();
         std::fs::write(directory.join("secret.key.restored"), "a key").unwrap();
     }
-    assert!(refusal(&empty).contains("a restore was cut off"));
+    assert!(refusal(&empty).contains("a restore was interrupted"));
     assert!(!empty.join("yarrow.db").exists());
     drop(Setup::default().on(&whole).start());
     assert!(!whole.join("yarrow.db.restored").exists() && !whole.join("secret.key.restored").exists());

@@ -331,7 +331,7 @@ fn reports_parts_that_cannot_be_deleted() {
     fixture.bucket.keep_all();
     fixture.bucket.inject_fault(Fault::CompletesNothing);
     let refused = fixture.run(&["backup", "create"]).expect(1);
-    assert!(refused.stderr().contains("an incomplete upload could not be taken back"), "{}", refused.stderr());
+    assert!(refused.stderr().contains("an incomplete upload could not be removed"), "{}", refused.stderr());
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Sessions: castings of the current API, made and stored by the service.
+//! Sessions: castings of the current API generation, made and stored by the service.
 //!
 //! The lines come from the system's random source with the exact odds of the method. Points are charged in the
 //! transaction that stores the session. A deleted session leaves an anonymous [`snapshot`] that cannot be linked to the

@@ -156,15 +156,15 @@ fn claim_query(payments: &Payments, order_no: &str) -> Result<bool> {
 /// `invalid_parameters`.
 pub fn check_claim(order: &Order, claim: &ClaimedPayment) -> Result<()> {
     let mut wrong = Vec::new();
-    let mut demand = |holds: bool, field: &str| {
+    let mut require = |holds: bool, field: &str| {
         if !holds {
             wrong.push(Fault::new(FieldCode::UnknownValue, "does not match the order").in_field(field));
         }
     };
-    demand(claim.amount.is_none_or(|amount| amount == order.amount), "amount");
-    demand(claim.coin_count.is_none_or(|count| count == order.coin_count), "coinCount");
+    require(claim.amount.is_none_or(|amount| amount == order.amount), "amount");
+    require(claim.coin_count.is_none_or(|count| count == order.coin_count), "coinCount");
     let is_trade = |claimed: &String| order.trade_no.as_ref().is_none_or(|known| known == claimed);
-    demand(claim.trade_no.as_ref().is_none_or(is_trade), "tradeNo");
+    require(claim.trade_no.as_ref().is_none_or(is_trade), "tradeNo");
     if wrong.is_empty() { Ok(()) } else { Err(Error::fields(wrong)) }
 }
 

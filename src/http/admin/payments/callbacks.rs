@@ -32,7 +32,7 @@ parameters! {
     }
 }
 
-/// A stored notification.
+/// A stored callback.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AdminCallback {
