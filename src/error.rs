@@ -81,7 +81,7 @@ codes! {
         "This requires a recent sign-in. Sign in again with a verification code.",
         "此操作需要近期的登录验证，请用验证码重新登录。";
     InvalidCredentials = "invalid_credentials",
-        "The name or the password is wrong.",
+        "The name, the password or the one-time code is wrong.",
         "用户名、密码或动态码错误。";
     TotpRequired = "totp_required",
         "The password is right. Send the current code of the authenticator app in `totp` too.",
@@ -102,7 +102,7 @@ codes! {
         "The balance would exceed the largest possible balance.",
         "余额将超过上限。";
     AccountInconsistent = "account_inconsistent",
-        "The account disagrees with its ledger and is locked until an administrator repairs it.",
+        "The account disagrees with its ledger and is suspended until an administrator repairs it.",
         "账户与账目不符，已锁定，请等待管理员修复。";
     UnknownPackage = "unknown_package",
         "Unknown package. Send an amount and coins that are a pair of the price list.",

@@ -1,21 +1,15 @@
-//! The values that each setting accepts, beyond its type.
+//! The values that settings accept, beyond their types and the minimums in their declarations.
 
-use std::{ops::RangeInclusive, time::Duration};
+use std::ops::RangeInclusive;
 
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{Bytes, Config, LlmProvider, ModerationProvider, SmsProvider};
+use super::{Config, LlmProvider, ModerationProvider, SmsProvider};
 use crate::types::looks_like_key;
-
-/// The size of the shortest meaningful request.
-const SMALLEST: Bytes = Bytes(1024);
 
 /// Headers with a meaning of their own.
 const HEADERS_IN_USE: [&str; 7] =
     ["authorization", "cookie", "host", "content-type", "content-length", "x-forwarded-for", "x-request-id"];
-
-/// The smallest network log, which holds some thousand requests.
-const SMALLEST_LOG: Bytes = Bytes(1024 * 1024);
 
 /// The minimum length of a secret.
 const SHORTEST_KEY: usize = 32;
@@ -24,15 +18,6 @@ const SHORTEST_KEY: usize = 32;
 pub(super) fn check(config: &Config, require: &mut impl FnMut(bool, &str)) {
     for (name, percent) in percentages(config) {
         require(percent <= 100, &format!("{name}: must be a percentage, from 0 to 100"));
-    }
-    for (name, time) in times(config) {
-        require(!time.is_zero(), &format!("{name}: must be longer than 0"));
-    }
-    for (name, count) in counts(config) {
-        require(count > 0, &format!("{name}: must be at least 1"));
-    }
-    for (name, size) in sizes(config) {
-        require(size.0 >= SMALLEST.0, &format!("{name}: must be at least 1 KiB"));
     }
     for (name, number, range) in ranges(config) {
         let (least, most) = (range.start(), range.end());
@@ -67,9 +52,6 @@ pub(super) fn check(config: &Config, require: &mut impl FnMut(bool, &str)) {
             &format!("server.allowed_origins: `{origin}` is not an origin, such as https://app.example.com"),
         );
     }
-    let is_enough = config.network_log.max_size.0 >= SMALLEST_LOG.0;
-    require(is_enough, "network_log.max_size: must be at least 1 MiB");
-    require(config.retention.code_sends >= Duration::from_hours(24), "retention.code_sends: must be at least a day");
     let is_long = |key: &SecretString| key.expose_secret().len() >= SHORTEST_KEY;
     let key = config.auth.secret_key.as_ref();
     require(key.is_none_or(is_long), &format!("auth.secret_key: must be at least {SHORTEST_KEY} bytes long"));
@@ -96,100 +78,6 @@ fn key_files(config: &Config) -> [(&'static str, Option<&str>); 3] {
         ("server.tls_certificate", config.server.tls_certificate.as_deref()),
         ("server.tls_key", config.server.tls_key.as_deref()),
         ("acme.root_certificate", config.acme.root_certificate.as_deref()),
-    ]
-}
-
-/// Durations that must be positive.
-fn times(config: &Config) -> [(&'static str, Duration); 23] {
-    let Config { auth, moderation, llm, payment, admin, limits, .. } = config;
-    [
-        ("acme.retry_after", config.acme.retry_after),
-        ("auth.code_lifetime", auth.code_lifetime),
-        ("auth.email_code_lifetime", auth.email_code_lifetime),
-        ("auth.token_lifetime", auth.token_lifetime),
-        ("auth.sign_in_lifetime", auth.sign_in_lifetime),
-        ("email.timeout", config.email.timeout),
-        ("moderation.connect_timeout", moderation.connect_timeout),
-        ("moderation.timeout", moderation.timeout),
-        ("llm.connect_timeout", llm.connect_timeout),
-        ("llm.first_byte_timeout", llm.first_byte_timeout),
-        ("llm.idle_timeout", llm.idle_timeout),
-        ("llm.total_timeout", llm.total_timeout),
-        ("llm.heartbeat", llm.heartbeat),
-        ("payment.order_lifetime", payment.order_lifetime),
-        ("payment.call_timeout", payment.call_timeout),
-        ("admin.session_lifetime", admin.session_lifetime),
-        ("admin.session_idle", admin.session_idle),
-        ("admin.attempts_window", admin.attempts_window),
-        ("limits.notify_timeout", limits.notify_timeout),
-        ("limits.header_timeout", limits.header_timeout),
-        ("limits.idle_timeout", limits.idle_timeout),
-        ("limits.body_timeout", limits.body_timeout),
-        ("limits.write_timeout", limits.write_timeout),
-    ]
-}
-
-/// Counts that must be at least one.
-fn counts(config: &Config) -> [(&'static str, u32); 35] {
-    let Config { auth, moderation, llm, limits, .. } = config;
-    [
-        ("auth.code_tries", auth.code_tries),
-        ("auth.tokens_per_user", auth.tokens_per_user),
-        ("moderation.max_concurrent_calls", moderation.max_concurrent_calls),
-        ("moderation.disagreements", moderation.disagreements),
-        ("llm.max_tokens", llm.max_tokens),
-        ("llm.max_concurrent_calls", llm.max_concurrent_calls),
-        ("llm.calls_per_user", llm.calls_per_user),
-        ("llm.breaker_threshold", llm.breaker_threshold),
-        ("llm.chat_messages", llm.chat_messages),
-        ("coins.consume", config.coins.consume),
-        ("payment.max_concurrent_calls", config.payment.max_concurrent_calls),
-        ("notifications.per_user", config.notifications.per_user),
-        ("admin.attempts", config.admin.attempts),
-        ("limits.nickname", limits.nickname),
-        ("limits.signature", limits.signature),
-        ("limits.question", limits.question),
-        ("limits.word", limits.word),
-        ("limits.label", limits.label),
-        ("limits.feedback", limits.feedback),
-        ("limits.notification_title", limits.notification_title),
-        ("limits.notification_text", limits.notification_text),
-        ("limits.batch", limits.batch),
-        ("limits.history_records", limits.history_records),
-        ("limits.free_responses", limits.free_responses),
-        ("limits.interpretation_records", limits.interpretation_records),
-        ("limits.page_size", limits.page_size),
-        ("limits.page_size_max", limits.page_size_max),
-        ("limits.connections", limits.connections),
-        ("limits.connections_per_client", limits.connections_per_client),
-        ("limits.requests", limits.requests),
-        ("backup.keep_hourly", config.backup.keep_hourly),
-        ("database.write_queue", config.database.write_queue),
-        ("database.commit_size", config.database.commit_size),
-        ("database.long_reads", config.database.long_reads),
-        ("database.reports", config.database.reports),
-    ]
-}
-
-/// Sizes that must hold at least one request.
-fn sizes(config: &Config) -> [(&'static str, Bytes); 15] {
-    let Config { limits, .. } = config;
-    [
-        ("llm.max_response_bytes", config.llm.max_response_bytes),
-        ("limits.body", limits.body),
-        ("limits.auth_body", limits.auth_body),
-        ("limits.history_body", limits.history_body),
-        ("limits.interpretation_body", limits.interpretation_body),
-        ("limits.batch_body", limits.batch_body),
-        ("limits.chat_body", limits.chat_body),
-        ("limits.notify_body", limits.notify_body),
-        ("limits.feedback_body", limits.feedback_body),
-        ("limits.unread_bytes", limits.unread_bytes),
-        ("limits.unread_bytes_per_client", limits.unread_bytes_per_client),
-        ("limits.unread_bytes_per_user", limits.unread_bytes_per_user),
-        ("limits.json_data", limits.json_data),
-        ("limits.ai_result", limits.ai_result),
-        ("limits.history_size", limits.history_size),
     ]
 }
 

@@ -51,7 +51,7 @@ macro_rules! settings {
     ($(
         #[doc = $section_help:literal]
         $section:literal $field:ident : $type_name:ident {
-            $($key:ident : $type:ty = $default:literal, $(flag $flag_name:literal)? $(no $no:ident)?, $help:literal;)*
+            $($key:ident : $type:ty = $default:literal $(, at_least $least:literal)? $(, flag $flag_name:literal)?, $help:literal;)*
         }
     )*) => {
         $(
@@ -83,11 +83,20 @@ macro_rules! settings {
             /// `None` if a default is invalid.
             pub(super) fn assemble(resolver: &mut sources::Resolver) -> Option<Self> {
                 let mut declarations = DECLARATIONS.iter();
-                $( $( let $key = resolver.take::<$type>(declarations.next()?); )*
+                $( $( let $key = declare::take!(resolver, declarations.next()?, $type $(, $least)?); )*
                    let $field = (|| Some($type_name { $($key: $key?,)* }))(); )*
                 Some(Self { $($field: $field?,)* })
             }
         }
+    };
+}
+
+macro_rules! take {
+    ($resolver:ident, $declaration:expr, $type:ty) => {
+        $resolver.take::<$type>($declaration)
+    };
+    ($resolver:ident, $declaration:expr, $type:ty, $least:literal) => {
+        $resolver.take_at_least::<$type>($declaration, $least)
     };
 }
 
@@ -100,4 +109,4 @@ macro_rules! flag_name {
     };
 }
 
-pub(super) use {flag_name, settings};
+pub(super) use {flag_name, settings, take};

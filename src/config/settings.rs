@@ -24,509 +24,509 @@ declare::settings! {
             "Address and port of the main listener. Port 0 picks a free port, which is printed at start. With `server.domain` the default is `[::]:443`.";
         domain: Vec<String> = "", flag "domain",
             "Host names of the service. It obtains and renews a certificate for them by ACME. Without this setting and `tls_certificate` it serves plain HTTP.";
-        tls_certificate: Option<String> = "", no flag,
+        tls_certificate: Option<String> = "",
             "PEM file with a certificate chain that something else renews. Reloaded when it changes and on SIGHUP.";
-        tls_key: Option<String> = "", no flag,
+        tls_key: Option<String> = "",
             "PEM file with the private key of `tls_certificate`.";
-        redirect_listen: Option<SocketAddr> = "", no flag,
+        redirect_listen: Option<SocketAddr> = "",
             "Address and port of a plain HTTP listener that redirects to HTTPS. With `server.domain` the default is `[::]:80`, which ACME challenges need.";
         admin_listen: Option<SocketAddr> = "", flag "admin-listen",
             "Address and port of a second listener. If set, /admin is served only there; all other paths are served on both.";
         public_url: Option<String> = "", flag "public-url",
             "Base URL under which clients reach the service, for the API document.";
-        hosts: Vec<String> = "", no flag,
+        hosts: Vec<String> = "",
             "Host names of listeners without TLS on loopback addresses and of the listeners for administrators and metrics, besides `server.domain` and the host of `server.public_url`. Requests for other names are rejected, which prevents DNS rebinding. IP addresses and names without a dot are always accepted.";
-        allowed_origins: Vec<String> = "", no flag,
+        allowed_origins: Vec<String> = "",
             "Origins of web pages, besides the service's own, from which browsers may send changes, such as `https://app.example.com`.";
-        trusted_proxies: Vec<IpNet> = "127.0.0.0/8, ::1/128", no flag,
+        trusted_proxies: Vec<IpNet> = "127.0.0.0/8, ::1/128",
             "Networks whose X-Forwarded-For header is trusted. The client is the last address in it that is not in these networks.";
-        workers: u16 = "0", no flag,
+        workers: u16 = "0",
             "Number of worker threads; 0 for one per core.";
     }
 
     /// Certificates by ACME, for `server.domain`.
     "acme" acme: AcmeConfig {
-        directory: String = "https://acme-v02.api.letsencrypt.org/directory", no flag,
+        directory: String = "https://acme-v02.api.letsencrypt.org/directory",
             "URL of the ACME directory. Obtaining a certificate means agreeing to the authority's terms.";
-        contact: Option<String> = "", no flag,
+        contact: Option<String> = "",
             "Email address that the certificate authority may write to.";
-        root_certificate: Option<String> = "", no flag,
+        root_certificate: Option<String> = "",
             "PEM file with the root certificate of a private certificate authority. If set, only this root is trusted for the ACME connection.";
-        retry_after: Duration = "2 minutes", no flag,
+        retry_after: Duration = "2 minutes", at_least "1 ms",
             "Delay after a failed attempt. It doubles with each failure, up to 6 hours.";
     }
 
     /// Sign-in.
     "auth" auth: AuthConfig {
-        default_region: Region = "CN", no flag,
+        default_region: Region = "CN",
             "Region of phone numbers without a country code.";
-        allowed_regions: Vec<Region> = "CN", no flag,
+        allowed_regions: Vec<Region> = "CN",
             "Regions whose mobile numbers may sign in.";
-        review_accounts: BTreeMap<String, SecretString> = "", no flag,
+        review_accounts: BTreeMap<String, SecretString> = "",
             "Addresses with a fixed code, for app-store reviewers. Nothing is sent to them; the limits are those of all addresses. Six digits for a phone number, eight for an email address. Example: { \"13800138000\" = \"246810\" }.";
-        secret_key: Option<SecretString> = "", no flag,
+        secret_key: Option<SecretString> = "",
             "Key for the HMACs of codes and addresses, at least 32 bytes. If unset, one is generated and kept in the data directory.";
-        code_lifetime: Duration = "5 minutes", no flag,
+        code_lifetime: Duration = "5 minutes", at_least "1 ms",
             "Lifetime of an SMS code.";
-        email_code_lifetime: Duration = "10 minutes", no flag,
+        email_code_lifetime: Duration = "10 minutes", at_least "1 ms",
             "Lifetime of an email code.";
-        wrong_code_status: WrongCodeStatus = "401", no flag,
+        wrong_code_status: WrongCodeStatus = "401",
             "Status of the response to a wrong verification code: `401`, or `422` for apps that sign out on every 401.";
-        code_tries: u32 = "5", no flag,
+        code_tries: u32 = "5", at_least "1",
             "Wrong attempts after which a code becomes invalid.";
-        resend_after: Duration = "60 s", no flag,
+        resend_after: Duration = "60 s",
             "Minimum time between two codes to one address.";
-        sends_per_address_hour: u32 = "5", no flag,
+        sends_per_address_hour: u32 = "5",
             "Codes per address in a rolling hour.";
-        sends_per_address_day: u32 = "10", no flag,
+        sends_per_address_day: u32 = "10",
             "Codes per address in a rolling day.";
-        sends_per_client_hour: u32 = "60", no flag,
+        sends_per_client_hour: u32 = "60",
             "Codes requested by one client address (IPv6: its /64) in a rolling hour. Its /24 or /56 may request 4 times as many, an IPv6 /48 8 times. Each may send `code_tries` times as many wrong codes.";
-        sends_per_client_day: u32 = "300", no flag,
+        sends_per_client_day: u32 = "300",
             "Codes requested by one client address (IPv6: its /64) in a rolling day, and by the networks around it as above.";
-        sends_per_day: u32 = "5000", no flag,
+        sends_per_day: u32 = "5000",
             "Codes in total in a rolling day. A warning is logged at half and at all of it.";
-        token_headers: Vec<String> = "token, satoken, X-Access-Token", no flag,
+        token_headers: Vec<String> = "token, satoken, X-Access-Token",
             "Headers that carry a token besides `Authorization`, for apps that send it there.";
-        token_lifetime: Duration = "30 days", no flag,
+        token_lifetime: Duration = "30 days", at_least "1 ms",
             "Lifetime of a token after it was issued or extended.";
-        token_renewal: Duration = "7 days", no flag,
+        token_renewal: Duration = "7 days",
             "A token with less than this lifetime left is extended when it is validated.";
-        token_grace: Duration = "30 s", no flag,
+        token_grace: Duration = "30 s",
             "Time for which a replaced token stays valid, in case the response with the new one was lost.";
-        sign_in_lifetime: Duration = "180 days", no flag,
+        sign_in_lifetime: Duration = "180 days", at_least "1 ms",
             "Time for which a sign-in can be renewed before a new code is needed.";
-        step_up: Duration = "10 minutes", no flag,
+        step_up: Duration = "10 minutes",
             "Maximum age of a sign-in for operations that cannot be undone, such as resetting a balance.";
-        tokens_per_user: u32 = "10", no flag,
+        tokens_per_user: u32 = "10", at_least "1",
             "Devices that one user may have signed in. One more signs out the oldest.";
     }
 
     /// The SMS provider.
     "sms" sms: SmsConfig {
-        provider: SmsProvider = "console", no flag,
+        provider: SmsProvider = "console",
             "`console` prints messages to stderr, for development; `aliyun` sends them.";
-        endpoint: String = "https://dysmsapi.aliyuncs.com", no flag,
+        endpoint: String = "https://dysmsapi.aliyuncs.com",
             "URL of the provider's API.";
-        access_key_id: String = "", no flag,
+        access_key_id: String = "",
             "Access key id.";
-        access_key_secret: Option<SecretString> = "", no flag,
+        access_key_secret: Option<SecretString> = "",
             "Access key secret.";
-        sign_name: String = "", no flag,
+        sign_name: String = "",
             "Approved signature, without brackets.";
-        template_code: String = "", no flag,
+        template_code: String = "",
             "Approved template with the variable `code`.";
     }
 
     /// Email.
     "email" email: EmailConfig {
-        provider: EmailProvider = "console", no flag,
+        provider: EmailProvider = "console",
             "`console` prints messages to stderr, for development; `smtp` sends them through a mail server.";
-        host: String = "", no flag,
+        host: String = "",
             "Host name of the mail server, as in its certificate.";
-        port: u16 = "0", no flag,
+        port: u16 = "0",
             "Port of the mail server; 0 for the usual one: 587 with `starttls`, 465 with `tls`, 25 with `none`.";
-        tls: EmailTls = "starttls", no flag,
+        tls: EmailTls = "starttls",
             "`starttls` encrypts after the greeting, `tls` from the first byte. `none` is only for a server on the same machine.";
-        ca: Option<String> = "", no flag,
+        ca: Option<String> = "",
             "PEM file of certificates to trust in addition to the public ones, for a mail server with a private certificate.";
-        username: Option<String> = "", no flag,
+        username: Option<String> = "",
             "User name at the mail server. Without one the service does not authenticate.";
-        password: Option<SecretString> = "", no flag,
+        password: Option<SecretString> = "",
             "Password at the mail server.";
-        from: String = "", no flag,
+        from: String = "",
             "Sender: an address, or `Name <address>`.";
-        timeout: Duration = "20 s", no flag,
+        timeout: Duration = "20 s", at_least "1 ms",
             "Timeout for delivering one message to the server.";
     }
 
     /// Content moderation by an external service, beside the word list. `yarrow moderation switch` selects which one decides.
     "moderation" moderation: ModerationConfig {
-        provider: ModerationProvider = "none", no flag,
+        provider: ModerationProvider = "none",
             "The external moderation service: `none`, or `aliyun`.";
-        endpoint: String = "https://green-cip.cn-shanghai.aliyuncs.com", no flag,
+        endpoint: String = "https://green-cip.cn-shanghai.aliyuncs.com",
             "URL of the provider's API.";
-        backup_endpoint: Option<String> = "", no flag,
+        backup_endpoint: Option<String> = "",
             "URL in another region, tried once if the first one fails.";
-        access_key_id: String = "", no flag,
+        access_key_id: String = "",
             "Access key id.";
-        access_key_secret: Option<SecretString> = "", no flag,
+        access_key_secret: Option<SecretString> = "",
             "Access key secret.";
-        nickname_service: String = "nickname_detection_pro", no flag,
+        nickname_service: String = "nickname_detection_pro",
             "The provider's service code for nicknames.";
-        text_service: String = "comment_detection_pro", no flag,
+        text_service: String = "comment_detection_pro",
             "The provider's service code for signatures and questions.";
-        answer_service: String = "llm_response_moderation", no flag,
+        answer_service: String = "llm_response_moderation",
             "The provider's service code for model responses.";
-        ignored_labels: Vec<String> = "inappropriate_superstition, religion_t, religion_b", no flag,
+        ignored_labels: Vec<String> = "inappropriate_superstition, religion_t, religion_b",
             "Labels of the provider that are ignored. Divination itself is what users of this app ask about.";
-        refuse_medium: bool = "true", no flag,
+        refuse_medium: bool = "true",
             "Reject texts of medium risk as well as those of high risk.";
-        connect_timeout: Duration = "1 s", no flag,
+        connect_timeout: Duration = "1 s", at_least "1 ms",
             "Connect timeout.";
-        timeout: Duration = "3 s", no flag,
+        timeout: Duration = "3 s", at_least "1 ms",
             "Timeout of one call, including its retry. A long text is split and takes several calls.";
-        max_concurrent_calls: u32 = "32", no flag,
+        max_concurrent_calls: u32 = "32", at_least "1",
             "Maximum number of concurrent calls to the provider, an eighth of them for one user. Further texts wait for up to `moderation.timeout`, then get 503, also with the fallback on.";
-        texts_per_user_hour: u32 = "1200", no flag,
+        texts_per_user_hour: u32 = "1200",
             "Texts per user that are sent to the provider in an hour, counted from the first; then 429. Model responses do not count.";
-        shadow_sample_rate: f64 = "0", no flag,
+        shadow_sample_rate: f64 = "0",
             "Share of texts, 0 to 1, that are also sent to the service that does not decide, after the response. Disagreements are recorded.";
-        disagreements: u32 = "1000", no flag,
+        disagreements: u32 = "1000", at_least "1",
             "Maximum number of recorded disagreements. The oldest are deleted first.";
-        screen_answers: bool = "false", no flag,
+        screen_answers: bool = "false",
             "Moderate model responses as well. Streams are then sent sentence by sentence.";
-        contact_numbers: bool = "true", no flag,
+        contact_numbers: bool = "true",
             "Reject nicknames and signatures that contain a number of seven or more digits, in any script. Applies only when the word list decides.";
     }
 
     /// The language model for interpretations and chat.
     "llm" llm: LlmConfig {
-        provider: LlmProvider = "builtin", no flag,
+        provider: LlmProvider = "builtin",
             "`builtin` interprets offline by rules; `openai` calls an OpenAI-compatible server.";
-        base_url: String = "https://api.openai.com/v1", no flag,
+        base_url: String = "https://api.openai.com/v1",
             "Base URL of the server, up to but without `/chat/completions`.";
-        api_key: Option<SecretString> = "", no flag,
+        api_key: Option<SecretString> = "",
             "API key of the server, sent as a bearer token.";
-        model: String = "", no flag,
+        model: String = "",
             "Name of the model.";
-        temperature: Option<f64> = "", no flag,
+        temperature: Option<f64> = "",
             "Sampling temperature, 0 to 2. If unset, the model's default.";
-        max_tokens: u32 = "2000", no flag,
+        max_tokens: u32 = "2000", at_least "1",
             "Maximum number of tokens in a response.";
-        connect_timeout: Duration = "5 s", no flag,
+        connect_timeout: Duration = "5 s", at_least "1 ms",
             "Connect timeout.";
-        first_byte_timeout: Duration = "30 s", no flag,
+        first_byte_timeout: Duration = "30 s", at_least "1 ms",
             "Timeout until a streamed response begins.";
-        idle_timeout: Duration = "30 s", no flag,
+        idle_timeout: Duration = "30 s", at_least "1 ms",
             "Maximum time between two chunks of a streamed response; at least `first_byte_timeout`.";
-        total_timeout: Duration = "120 s", no flag,
+        total_timeout: Duration = "120 s", at_least "1 ms",
             "Timeout of the whole response, including a retry and a failover.";
-        max_retry_delay: Duration = "10 s", no flag,
+        max_retry_delay: Duration = "10 s",
             "If a server asks for a longer delay than this, the call is not retried.";
-        max_response_bytes: Bytes = "256 KiB", no flag,
+        max_response_bytes: Bytes = "256 KiB", at_least "1 KiB",
             "Maximum size of a response, including its reasoning. A stream may have 64 times as many bytes in total.";
-        breaker_threshold: u32 = "5", no flag,
+        breaker_threshold: u32 = "5", at_least "1",
             "Consecutive failures that open the circuit breaker.";
-        breaker_pause: Duration = "30 s", no flag,
+        breaker_pause: Duration = "30 s",
             "Time for which the open circuit breaker rejects calls before it lets one through.";
-        calls_per_user: u32 = "2", no flag,
+        calls_per_user: u32 = "2", at_least "1",
             "Model calls that one user may have running or waiting.";
-        calls_per_user_hour: u32 = "600", no flag,
+        calls_per_user_hour: u32 = "600",
             "Interpretations, chat turns and rejected texts of one user in a rolling hour; then 429.";
-        max_concurrent_calls: u32 = "32", no flag,
+        max_concurrent_calls: u32 = "32", at_least "1",
             "Maximum number of concurrent model calls. Each takes a thread.";
-        queue: u32 = "32", no flag,
+        queue: u32 = "32",
             "Maximum number of waiting model calls.";
-        queue_timeout: Duration = "5 s", no flag,
+        queue_timeout: Duration = "5 s",
             "Maximum time that a call waits in the queue.";
-        heartbeat: Duration = "15 s", no flag,
+        heartbeat: Duration = "15 s", at_least "1 ms",
             "Time without an event after which a stream sends a comment, so that proxies keep the connection open.";
-        chat_messages: u32 = "40", no flag,
+        chat_messages: u32 = "40", at_least "1",
             "Maximum number of messages in one conversation.";
-        drop_system_messages: bool = "false", no flag,
+        drop_system_messages: bool = "false",
             "Leave out messages of the role `system` that an app sends in a conversation, instead of rejecting them. The server's instructions apply either way.";
-        prices: BTreeMap<String, TokenPrice> = "", no flag,
+        prices: BTreeMap<String, TokenPrice> = "",
             "Price of a million input and output tokens by model name. Example: { \"deepseek-chat\" = \"2.00/8.00\" }.";
-        currency: String = "CNY", no flag,
+        currency: String = "CNY",
             "Currency of the prices, for display.";
-        tokens_per_day: Option<u64> = "", no flag,
+        tokens_per_day: Option<u64> = "",
             "Input and output tokens per day in total; then 503 `budget_spent`. Warnings are logged at 50 % and 80 %.";
-        cost_per_day: Option<MicroAmount> = "", no flag,
+        cost_per_day: Option<MicroAmount> = "",
             "Cost per day in total.";
-        user_tokens_per_day: Option<u64> = "", no flag,
+        user_tokens_per_day: Option<u64> = "",
             "Tokens per day for one user.";
-        user_cost_per_day: Option<MicroAmount> = "", no flag,
+        user_cost_per_day: Option<MicroAmount> = "",
             "Cost per day for one user.";
     }
 
     /// A second model server, used when the first one fails.
     "llm.fallback" llm_fallback: LlmFallbackConfig {
-        base_url: Option<String> = "", no flag,
+        base_url: Option<String> = "",
             "Base URL of an OpenAI-compatible server, up to but without `/chat/completions`. If unset, there is no fallback.";
-        api_key: Option<SecretString> = "", no flag,
+        api_key: Option<SecretString> = "",
             "API key of the server, sent as a bearer token.";
-        model: String = "", no flag,
+        model: String = "",
             "Name of the model.";
     }
 
     /// Coins, the balance of the first API generation.
     "coins" coins: CoinsConfig {
-        initial: u32 = "0", no flag,
+        initial: u32 = "0",
             "Coins of a new user.";
-        consume: u32 = "1", no flag,
+        consume: u32 = "1", at_least "1",
             "Coins that one use costs.";
     }
 
     /// Points, the balance of the current API generation.
     "points" points: PointsConfig {
-        signup_bonus: u32 = "100", no flag,
+        signup_bonus: u32 = "100",
             "Points of a new user, once per email address.";
-        cast: u32 = "10", no flag,
+        cast: u32 = "10",
             "Points that a casting costs.";
-        invite_bonus: u32 = "20", no flag,
+        invite_bonus: u32 = "20",
             "Points for the user whose invite code is redeemed.";
-        invitee_bonus: u32 = "20", no flag,
+        invitee_bonus: u32 = "20",
             "Points for the new user who redeems an invite code.";
-        rewarded_invites: u32 = "50", no flag,
+        rewarded_invites: u32 = "50",
             "Maximum number of invites that earn one user points.";
-        invite_window: Duration = "7 days", no flag,
+        invite_window: Duration = "7 days",
             "Time after registration in which an invite code can be redeemed.";
     }
 
     /// Payments.
     "payment" payment: PaymentConfig {
-        gateway: PaymentProvider = "sandbox", no flag,
+        gateway: PaymentProvider = "sandbox",
             "`sandbox` is a built-in provider whose payments cost nothing, for development; `alipay` charges real money.";
-        app_id: String = "", no flag,
+        app_id: String = "",
             "Application id at the provider.";
-        seller_id: Option<String> = "", no flag,
+        seller_id: Option<String> = "",
             "Seller id: 2088 and 12 digits. If set, callbacks for another seller are rejected.";
-        private_key: Option<SecretString> = "", no flag,
+        private_key: Option<SecretString> = "",
             "The application's RSA private key, PKCS#1 or PKCS#8, as PEM or one line of base64.";
-        alipay_public_key: String = "", no flag,
+        alipay_public_key: String = "",
             "Alipay's RSA public key, not that of the application.";
-        gateway_url: String = "https://openapi.alipay.com/gateway.do", no flag,
+        gateway_url: String = "https://openapi.alipay.com/gateway.do",
             "URL of the provider's API.";
-        notify_url: Option<String> = "", no flag,
+        notify_url: Option<String> = "",
             "URL to which the provider sends payment callbacks. If unset, `/payment/notify` under `server.public_url`.";
-        packages: Packages = "6.00=60, 30.00=330, 68.00=780, 128.00=1500", no flag,
+        packages: Packages = "6.00=60, 30.00=330, 68.00=780, 128.00=1500",
             "The price list: yuan, and the coins that they buy.";
-        order_reuse: Duration = "15 minutes", no flag,
+        order_reuse: Duration = "15 minutes",
             "Time for which a user gets the same unpaid order again for the same package.";
-        order_lifetime: Duration = "30 minutes", no flag,
+        order_lifetime: Duration = "30 minutes", at_least "1 ms",
             "Time in which an order can be paid at the provider.";
-        checks: Vec<Duration> = "1 minute, 5 minutes, 15 minutes, 1 hour, 6 hours, 25 hours", no flag,
+        checks: Vec<Duration> = "1 minute, 5 minutes, 15 minutes, 1 hour, 6 hours, 25 hours",
             "Ages at which the provider is asked about an unpaid order. The last check closes the order.";
-        call_timeout: Duration = "15 s", no flag,
+        call_timeout: Duration = "15 s", at_least "1 ms",
             "Timeout of one call to the provider.";
-        ask_again_after: Duration = "2 s", no flag,
+        ask_again_after: Duration = "2 s",
             "Minimum time between two queries to the provider that a user's app can cause for one order.";
-        max_concurrent_calls: u32 = "16", no flag,
+        max_concurrent_calls: u32 = "16", at_least "1",
             "Maximum number of concurrent calls to the provider on behalf of users.";
-        refused_callbacks: u32 = "1000", no flag,
+        refused_callbacks: u32 = "1000",
             "Maximum number of recorded payment callbacks without a valid signature. The oldest are deleted first.";
     }
 
     /// Notifications in the app.
     "notifications" notifications: NotificationsConfig {
-        per_user: u32 = "500", no flag,
+        per_user: u32 = "500", at_least "1",
             "Maximum number of notifications kept for one user, not counting broadcasts. The oldest are deleted first.";
-        url_hosts: Vec<HostPattern> = "", no flag,
+        url_hosts: Vec<HostPattern> = "",
             "Hosts that an `open_url` notification may link to; `*.example.com` allows all subdomains. If empty, no links are allowed.";
     }
 
     /// Administrators.
     "admin" admin: AdminConfig {
-        session_lifetime: Duration = "8 hours", no flag,
+        session_lifetime: Duration = "8 hours", at_least "1 ms",
             "Maximum lifetime of an administrator's session.";
-        session_idle: Duration = "30 minutes", no flag,
+        session_idle: Duration = "30 minutes", at_least "1 ms",
             "Time without a request after which an administrator's session ends.";
-        attempts: u32 = "3", no flag,
+        attempts: u32 = "3", at_least "1",
             "Failed sign-ins per name and per client address in `attempts_window`.";
-        attempts_window: Duration = "5 minutes", no flag,
+        attempts_window: Duration = "5 minutes", at_least "1 ms",
             "Time window in which failed sign-ins are counted.";
     }
 
     /// Thresholds above which a client address is reported as suspicious. 0 turns a reason off.
     "suspicion" suspicion: SuspicionConfig {
-        failed_sign_ins: u32 = "10", no flag,
+        failed_sign_ins: u32 = "10",
             "Failed sign-ins.";
-        failure_share: u32 = "50", no flag,
+        failure_share: u32 = "50",
             "Percentage of failed requests, if there were at least `requests`.";
-        requests: u32 = "20", no flag,
+        requests: u32 = "20",
             "Minimum number of requests for `failure_share`.";
-        distinct_users: u32 = "20", no flag,
+        distinct_users: u32 = "20",
             "Number of different users signed in from the address.";
-        request_rate: u32 = "300", no flag,
+        request_rate: u32 = "300",
             "Requests in one minute.";
     }
 
     /// Limits of requests and stored data.
     "limits" limits: LimitsConfig {
-        body: Bytes = "64 KiB", no flag,
+        body: Bytes = "64 KiB", at_least "1 KiB",
             "Maximum body size of requests without a limit of their own.";
-        auth_body: Bytes = "4 KiB", no flag,
+        auth_body: Bytes = "4 KiB", at_least "1 KiB",
             "Maximum body size of sign-in requests.";
-        history_body: Bytes = "256 KiB", no flag,
+        history_body: Bytes = "256 KiB", at_least "1 KiB",
             "Maximum body size when saving a casting.";
-        interpretation_body: Bytes = "64 KiB", no flag,
+        interpretation_body: Bytes = "64 KiB", at_least "1 KiB",
             "Maximum body size when requesting an interpretation.";
-        batch_body: Bytes = "512 KiB", no flag,
+        batch_body: Bytes = "512 KiB", at_least "1 KiB",
             "Maximum body size of a batch of texts.";
-        chat_body: Bytes = "32 KiB", no flag,
+        chat_body: Bytes = "32 KiB", at_least "1 KiB",
             "Maximum body size of a conversation.";
-        notify_body: Bytes = "16 KiB", no flag,
+        notify_body: Bytes = "16 KiB", at_least "1 KiB",
             "Maximum body size of a payment callback.";
-        notify_timeout: Duration = "2 s", no flag,
+        notify_timeout: Duration = "2 s", at_least "1 ms",
             "Time in which a payment callback is answered.";
-        nickname: u32 = "20", no flag,
+        nickname: u32 = "20", at_least "1",
             "Maximum characters of a nickname.";
-        signature: u32 = "100", no flag,
+        signature: u32 = "100", at_least "1",
             "Maximum characters of a signature.";
-        question: u32 = "200", no flag,
+        question: u32 = "200", at_least "1",
             "Maximum characters of a question.";
-        word: u32 = "50", no flag,
+        word: u32 = "50", at_least "1",
             "Maximum characters of a sensitive word.";
-        label: u32 = "64", no flag,
+        label: u32 = "64", at_least "1",
             "Maximum characters of a question type or of a client's record id.";
-        feedback_body: Bytes = "32 KiB", no flag,
+        feedback_body: Bytes = "32 KiB", at_least "1 KiB",
             "Maximum body size of feedback.";
-        feedback: u32 = "1000", no flag,
+        feedback: u32 = "1000", at_least "1",
             "Maximum characters of feedback.";
-        feedback_per_user: u32 = "20", no flag,
+        feedback_per_user: u32 = "20",
             "Feedback messages from one user in a rolling hour.";
-        feedback_per_client: u32 = "5", no flag,
+        feedback_per_client: u32 = "5",
             "Feedback messages from one client address (IPv6: its /64) in a rolling hour without signing in.";
-        notification_title: u32 = "100", no flag,
+        notification_title: u32 = "100", at_least "1",
             "Maximum characters of a notification's title.";
-        notification_text: u32 = "2000", no flag,
+        notification_text: u32 = "2000", at_least "1",
             "Maximum characters of a notification's text.";
-        json_data: Bytes = "64 KiB", no flag,
+        json_data: Bytes = "64 KiB", at_least "1 KiB",
             "Maximum size of `jsonData` of a casting.";
-        ai_result: Bytes = "32 KiB", no flag,
+        ai_result: Bytes = "32 KiB", at_least "1 KiB",
             "Maximum size of `aiResult` of a casting.";
-        batch: u32 = "100", no flag,
+        batch: u32 = "100", at_least "1",
             "Maximum number of items in one batch.";
-        history_records: u32 = "5000", no flag,
+        history_records: u32 = "5000", at_least "1",
             "Maximum number of history records per user.";
-        history_size: Bytes = "64 MiB", no flag,
+        history_size: Bytes = "64 MiB", at_least "1 KiB",
             "Maximum total size of the history records of one user, including deactivated ones.";
-        free_responses: u32 = "100", no flag,
+        free_responses: u32 = "100", at_least "1",
             "Maximum number of stored responses per caller to requests with an Idempotency-Key that changed nothing. The oldest are deleted.";
-        interpretation_records: u32 = "5000", no flag,
+        interpretation_records: u32 = "5000", at_least "1",
             "Records of interpretations, conversations and rejected texts kept per user; at least `llm.calls_per_user_hour`.";
-        page_size: u32 = "20", no flag,
+        page_size: u32 = "20", at_least "1",
             "Default number of items on a page.";
-        first_page: u32 = "1", no flag,
+        first_page: u32 = "1",
             "Number of the first page of numbered lists: 1, or 0 for apps that count pages from 0.";
-        page_size_max: u32 = "100", no flag,
+        page_size_max: u32 = "100", at_least "1",
             "Maximum number of items on a page.";
-        time_zone: TimeZone = "Asia/Shanghai", no flag,
+        time_zone: TimeZone = "Asia/Shanghai",
             "Time zone of dates without one.";
-        header_timeout: Duration = "10 s", no flag,
+        header_timeout: Duration = "10 s", at_least "1 ms",
             "Timeout for receiving the head of a request, from its first byte.";
-        idle_timeout: Duration = "75 s", no flag,
+        idle_timeout: Duration = "75 s", at_least "1 ms",
             "Time that a connection may stay idle between requests.";
-        body_timeout: Duration = "30 s", no flag,
+        body_timeout: Duration = "30 s", at_least "1 ms",
             "Timeout for receiving the body of a request.";
-        write_timeout: Duration = "15 s", no flag,
+        write_timeout: Duration = "15 s", at_least "1 ms",
             "Maximum time that a write waits for the disk; then 503 `overloaded`.";
-        drain_timeout: Duration = "25 s", no flag,
+        drain_timeout: Duration = "25 s",
             "Time for running requests to finish when the service stops.";
-        connections: u32 = "4096", no flag,
+        connections: u32 = "4096", at_least "1",
             "Maximum number of open connections. Separate listeners for administrators and metrics are counted separately.";
-        connections_per_client: u32 = "256", no flag,
+        connections_per_client: u32 = "256", at_least "1",
             "Maximum number of open connections from one address (IPv6: its /64). Trusted proxies are exempt.";
-        unread_bytes: Bytes = "256 MiB", no flag,
+        unread_bytes: Bytes = "256 MiB", at_least "1 KiB",
             "Maximum number of bytes of responses that wait in memory to be read by their clients; then 503.";
-        unread_bytes_per_client: Bytes = "64 MiB", no flag,
+        unread_bytes_per_client: Bytes = "64 MiB", at_least "1 KiB",
             "Maximum number of unread bytes of responses to one client address (IPv6: its /64).";
-        unread_bytes_per_user: Bytes = "32 MiB", no flag,
+        unread_bytes_per_user: Bytes = "32 MiB", at_least "1 KiB",
             "Maximum number of unread bytes of responses to one user.";
-        requests: u32 = "1024", no flag,
+        requests: u32 = "1024", at_least "1",
             "Maximum number of concurrent requests; then 503.";
-        slow_query: Duration = "250 ms", no flag,
+        slow_query: Duration = "250 ms",
             "Database operations that take longer are logged as a warning.";
-        slow_request: Duration = "1 s", no flag,
+        slow_request: Duration = "1 s",
             "Requests that take longer are logged as a warning.";
     }
 
     /// Retention periods.
     "retention" retention: RetentionConfig {
-        access_log: Duration = "180 days", no flag,
+        access_log: Duration = "180 days",
             "Network log entries.";
-        code_sends: Duration = "2 days", no flag,
+        code_sends: Duration = "2 days", at_least "1 day",
             "Records of sent codes; at least one day, because limits are counted from them.";
-        code_messages: Duration = "7 days", no flag,
+        code_messages: Duration = "7 days",
             "Requests for codes with their outcomes, for support.";
-        deactivated_history: Duration = "30 days", no flag,
+        deactivated_history: Duration = "30 days",
             "History records after the user deactivated them.";
-        parked_points: Duration = "730 days", no flag,
+        parked_points: Duration = "730 days",
             "Points of a deleted account, kept for its email address.";
-        expired_notifications: Duration = "30 days", no flag,
+        expired_notifications: Duration = "30 days",
             "Expired notifications. Only administrators see them.";
-        violations: Duration = "180 days", no flag,
+        violations: Duration = "180 days",
             "Records of rejected texts and of disagreements between the moderation services.";
-        payment_records: Duration = "1095 days", no flag,
+        payment_records: Duration = "1095 days",
             "Payment records. Purging them keeps those that are younger.";
-        idempotency_keys: Duration = "72 hours", no flag,
+        idempotency_keys: Duration = "72 hours",
             "Stored responses of requests with an Idempotency-Key. A repeated request gets the stored response for this long.";
     }
 
     /// The network log.
     "network_log" network_log: NetworkLogConfig {
-        max_size: Bytes = "4 GiB", no flag,
+        max_size: Bytes = "4 GiB", at_least "1 MiB",
             "Maximum size of the network log. An entry takes about 200 bytes. Beyond this size the oldest entries are deleted.";
     }
 
     /// The database.
     "database" database: DatabaseConfig {
-        mmap_size: Bytes = "0 B", no flag,
+        mmap_size: Bytes = "0 B",
             "Size of the part of the file that is mapped into memory. Faster on large files, but an I/O error then ends the process.";
-        cache: Bytes = "8 MiB", no flag,
+        cache: Bytes = "8 MiB",
             "Page cache of each connection.";
-        write_queue: u32 = "4096", no flag,
+        write_queue: u32 = "4096", at_least "1",
             "Maximum number of waiting writes; then 503.";
-        commit_size: u32 = "512", no flag,
+        commit_size: u32 = "512", at_least "1",
             "Maximum number of writes in one commit. With 1 each is synced separately, which is several times slower under load.";
-        long_reads: u32 = "4", no flag,
+        long_reads: u32 = "4", at_least "1",
             "Maximum number of concurrent long reads: exports, checks, background jobs.";
-        reports: u32 = "4", no flag,
+        reports: u32 = "4", at_least "1",
             "Maximum number of concurrent reports and lists for administrators. Further ones wait.";
-        check_every: Duration = "1 day", no flag,
+        check_every: Duration = "1 day",
             "Interval of the integrity check of the whole file. A backup in that time counts as a check. 0 s turns it off.";
     }
 
     /// Backups.
     "backup" backup: BackupConfig {
-        directory: Option<Directory> = "", no flag,
+        directory: Option<Directory> = "",
             "Directory of backups. If unset, `backups` in the data directory. Another disk is better.";
-        every: Duration = "1 hour", no flag,
+        every: Duration = "1 hour",
             "Interval of automatic backups. 0 s turns them off.";
-        missed: u32 = "3", no flag,
+        missed: u32 = "3",
             "Number of intervals after which a missing backup is reported.";
-        keep_hourly: u32 = "24", no flag,
+        keep_hourly: u32 = "24", at_least "1",
             "Number of newest backups to keep.";
-        keep_daily: u32 = "30", no flag,
+        keep_daily: u32 = "30",
             "Number of days for which the newest backup of each day is kept, and every backup made on request.";
-        keep_size: Bytes = "10 GiB", no flag,
+        keep_size: Bytes = "10 GiB",
             "Maximum disk space of all backups. The oldest are deleted first; the newest two are always kept.";
-        free_space: Bytes = "512 MiB", no flag,
+        free_space: Bytes = "512 MiB",
             "Free disk space that must remain after a backup is made, downloaded or verified.";
-        s3_endpoint: Option<String> = "", no flag,
+        s3_endpoint: Option<String> = "",
             "URL of an S3-compatible server to which backups are uploaded, with the same retention. If unset, none are.";
-        s3_bucket: String = "", no flag,
+        s3_bucket: String = "",
             "Name of the bucket.";
-        s3_region: String = "us-east-1", no flag,
+        s3_region: String = "us-east-1",
             "Region of the bucket, used in signatures.";
-        s3_addressing: S3Addressing = "path", no flag,
+        s3_addressing: S3Addressing = "path",
             "Position of the bucket name in URLs: `path` or `host`.";
-        s3_prefix: String = "yarrow/", no flag,
+        s3_prefix: String = "yarrow/",
             "Prefix of object names in the bucket.";
-        s3_access_key_id: String = "", no flag,
+        s3_access_key_id: String = "",
             "Access key id.";
-        s3_secret_access_key: Option<SecretString> = "", no flag,
+        s3_secret_access_key: Option<SecretString> = "",
             "Secret access key.";
     }
 
     /// Prometheus metrics.
     "metrics" metrics: MetricsConfig {
-        listen: Option<SocketAddr> = "", no flag,
+        listen: Option<SocketAddr> = "",
             "Address and port of `/metrics`, for example 127.0.0.1:9180. Off if unset. Anybody who can connect can read it.";
     }
 
     /// Alerts.
     "alerts" alerts: AlertsConfig {
-        webhook_url: Option<SecretString> = "", no flag,
+        webhook_url: Option<SecretString> = "",
             "URL to which alerts are posted as JSON.";
-        mail_to: Vec<EmailAddress> = "", no flag,
+        mail_to: Vec<EmailAddress> = "",
             "Email addresses that receive alerts.";
-        webhook_secret: Option<SecretString> = "", no flag,
+        webhook_secret: Option<SecretString> = "",
             "Key of the HMAC-SHA-256 of the body, sent in `X-Yarrow-Signature`.";
-        remind_after: Duration = "1 day", no flag,
+        remind_after: Duration = "1 day",
             "Time after which an alert that is still active is repeated. 0 s turns repetition off.";
-        disk_free_percent: u32 = "10", no flag,
+        disk_free_percent: u32 = "10",
             "Percentage of free disk space below which an alert is raised.";
     }
 

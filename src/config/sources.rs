@@ -136,9 +136,28 @@ impl Resolver {
 
     /// Returns the setting's effective value. If it is invalid, records the fault and returns the default.
     pub(super) fn take<T: SettingValue>(&mut self, declaration: &Declaration) -> Option<T> {
-        self.read(declaration).or_else(|| {
+        self.take_valid(declaration, |_| true, "")
+    }
+
+    /// Like [`Self::take`], with a minimum, in the text of the value's type.
+    pub(super) fn take_at_least<T: SettingValue + PartialOrd>(
+        &mut self,
+        declaration: &Declaration,
+        least: &str,
+    ) -> Option<T> {
+        let minimum = parse::<T>(least)?;
+        self.take_valid(declaration, |value| *value >= minimum, &format!("must be at least {least}"))
+    }
+
+    fn take_valid<T: SettingValue>(
+        &mut self,
+        declaration: &Declaration,
+        is_valid: impl Fn(&T) -> bool,
+        requirement: &str,
+    ) -> Option<T> {
+        self.read(declaration, is_valid, requirement).or_else(|| {
             self.misread.insert(declaration.name());
-            T::read(&RawSetting::Text(declaration.default.to_owned())).ok()
+            parse(declaration.default)
         })
     }
 
@@ -153,9 +172,14 @@ impl Resolver {
     }
 
     /// Returns the setting's effective value; `None` if it is invalid, after recording the fault.
-    fn read<T: SettingValue>(&mut self, declaration: &Declaration) -> Option<T> {
+    fn read<T: SettingValue>(
+        &mut self,
+        declaration: &Declaration,
+        is_valid: impl Fn(&T) -> bool,
+        requirement: &str,
+    ) -> Option<T> {
         let (raw, origin) = self.find(declaration)?;
-        match T::read(&raw) {
+        match T::read(&raw).and_then(|value| if is_valid(&value) { Ok(value) } else { Err(requirement.to_owned()) }) {
             Ok(value) => {
                 self.shown.push(ResolvedSetting { name: declaration.name(), value: value.show(), origin });
                 Some(value)
@@ -241,6 +265,11 @@ impl Resolver {
         collect_unknown("", &self.file, &mut unknown_keys);
         self.faults.extend(unknown_keys.into_iter().map(|name| format!("{name}: there is no such setting")));
     }
+}
+
+/// Parses a value of a declaration.
+fn parse<T: SettingValue>(text: &str) -> Option<T> {
+    T::read(&RawSetting::Text(text.to_owned())).ok()
 }
 
 fn collect_unknown(section: &str, table: &toml::Table, unknown: &mut Vec<String>) {

@@ -208,7 +208,7 @@ impl SettingValue for Duration {
 }
 
 /// A number of bytes, such as `64 KiB`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Bytes(pub u64);
 
 impl Bytes {

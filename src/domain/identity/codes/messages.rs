@@ -101,7 +101,7 @@ pub struct StoredDelivery {
     pub at: Option<Timestamp>,
 }
 
-/// Records a request that the provider is about to be asked for.
+/// Records a request before the provider is called.
 pub fn insert_in(tx: &Write<'_>, recipient: &AddressHmac, channel: Channel, purpose: Purpose) -> Result<MessageId> {
     tx.one(
         "insert into code_messages (address, channel, purpose, asked_at, outcome) values (?1, ?2, ?3, ?4, ?5) \
@@ -169,7 +169,7 @@ pub fn list_in(tx: &Read<'_>, recipient: &AddressHmac, limit: u32) -> Result<Vec
     )
 }
 
-/// Returns the last messages that a provider accepted and whose fate is not known, newest first.
+/// Returns the last messages that a provider accepted and whose delivery is unknown, newest first.
 pub fn list_undelivered_in(
     tx: &Read<'_>,
     recipient: &AddressHmac,
