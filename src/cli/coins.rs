@@ -38,8 +38,9 @@ enum Action {
     },
     /// Add coins to a user's balance, or take coins back, and print the new balance
     ///
-    /// Examples: yarrow coins grant 13800138000 60 --reason "lost order"
-    /// yarrow coins grant 13800138000 -60 --reason "granted twice"
+    /// Example: yarrow coins grant 13800138000 60 --reason "lost order"
+    ///
+    /// Example: yarrow coins grant 13800138000 -60 --reason "granted twice"
     Grant {
         /// User: id, phone number or email address
         who: String,

@@ -35,8 +35,9 @@ enum Action {
     },
     /// Add or deduct points and print the new balance
     ///
-    /// Examples: yarrow points adjust 13800138000 20 --reason "lost bonus"
-    /// yarrow points adjust 13800138000 -20 --reason "granted twice"
+    /// Example: yarrow points adjust 13800138000 20 --reason "lost bonus"
+    ///
+    /// Example: yarrow points adjust 13800138000 -20 --reason "granted twice"
     Adjust {
         /// User: id, phone number or email address
         who: String,

@@ -44,10 +44,10 @@ enum Action {
         /// User: id, phone number or email address
         who: String,
     },
-    /// Print what became of the verification codes that an address asked for
+    /// Print the requests for verification codes of an address, with their outcomes
     ///
-    /// Also for an address without an account. The SMS provider is asked for delivery receipts. Requests are kept for
-    /// `retention.code_messages`.
+    /// Works for an address without an account, too. The SMS provider is asked for delivery receipts. Requests are kept
+    /// for `retention.code_messages`.
     CodeMessages {
         /// Phone number or email address, or the id of a user
         who: String,

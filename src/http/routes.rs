@@ -191,7 +191,7 @@ fn identity() -> Vec<Endpoint> {
             .summary("Returns the user data that a language model would receive.")
             .errors(&[NotFound]),
         get("/admin/code-messages", Admin, code_messages::list)
-            .summary("Lists what became of the verification codes that an address asked for, newest first.")
+            .summary("Lists the verification codes requested for an address with their outcomes, newest first.")
             .errors(&[NotFound]),
     ]
 }

@@ -24,7 +24,7 @@ pub trait SmsSender: Send + Sync {
     /// was certainly not accepted.
     fn send_code(&self, message: &CodeMessage) -> Result<MessageReceipt, Failure>;
 
-    /// Asks what became of an accepted message. Returns `None` if the provider does not know or does not tell.
+    /// Queries the delivery of an accepted message. Returns `None` if the provider does not know it or does not report it.
     fn delivery(&self, _: &SentMessage) -> Result<Option<DeliveryReceipt>, Failure> {
         Ok(None)
     }
