@@ -250,13 +250,20 @@ create table interpretations (
     failover text,                         -- error class of the first model if the second was called
     finish_reason text check (finish_reason in ('stop', 'length')), -- null unless succeeded
     of_session integer not null default 0 check (of_session in (0, 1)), -- deleted with its session, not by age
-    check ((status = 'running') = (finished_at is null))
+    is_helpful integer check (is_helpful in (0, 1)), -- the user's rating, if any
+    rating_note text,                      -- the user's words about the rating
+    rated_at integer,
+    check ((status = 'running') = (finished_at is null)),
+    check ((rated_at is null) = (is_helpful is null))
 ) strict;
 
 create index interpretations_by_user on interpretations (user_id, created_at, id);
 create index interpretations_by_time on interpretations (created_at);
 create index interpretations_by_duration on interpretations (duration_ms, id);
 create index interpretations_failed on interpretations (id) where status in ('failed', 'interrupted');
+create index interpretations_rated on interpretations (rated_at, provider, model, prompt_version, is_helpful)
+    where rated_at is not null;
+create index interpretations_noted on interpretations (rated_at, id) where rating_note is not null;
 create index interpretations_running on interpretations (id) where status = 'running';
 
 -- Owner: chat. One row for each chat turn, written before the call and completed after it. Messages are not stored.
@@ -343,7 +350,7 @@ create table sessions (
     points_spent integer not null check (points_spent >= 0),
     idempotency_key text,                  -- of the request that created it
     created_at integer not null,
-    trace_id text,                         -- this and the next three: the first successful interpretation
+    trace_id text,                         -- this and the next three: the newest successful interpretation
     model text,
     duration_ms integer,
     interpreted_at integer,
@@ -355,7 +362,8 @@ create table sessions (
 -- Owner: sessions. Model calls that belong to a session. Their records are deleted with it.
 create table session_calls (
     trace_id text primary key,
-    session_id text not null references sessions (id) on delete cascade
+    session_id text not null references sessions (id) on delete cascade,
+    points_spent integer not null default 0 check (points_spent >= 0) -- 0 again once they were refunded
 ) strict, without rowid;
 
 create index session_calls_by_session on session_calls (session_id);
@@ -436,7 +444,7 @@ create table ledger_entries (
     balance_after integer not null check (balance_after >= 0),
     kind text not null check (kind = 'consume' or kind = 'cast' or kind = 'topup' or kind = 'reset' or kind = 'adjust'
         or kind = 'signup_bonus' or kind = 'invite_bonus' or kind = 'invitee_bonus' or kind = 'parked'
-        or kind = 'restored' or kind = 'refund'),
+        or kind = 'restored' or kind = 'refund' or kind = 'interpretation' or kind = 'interpretation_refund'),
     ref text,
     created_at integer not null,
     seal blob,                             -- HMAC of the row under the server key

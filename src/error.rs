@@ -131,6 +131,9 @@ codes! {
     AlreadyRunning = "already_running",
         "This operation is already running. Try again when it has finished.",
         "此操作正在进行，请稍后再试。";
+    InterpretationLimit = "interpretation_limit",
+        "The session has the maximum number of interpretations. Cast again for another one.",
+        "此卦的解读次数已达上限，可重新起卦。";
     AlreadyExists = "already_exists",
         "The name is already in use.",
         "名称已被使用。";

@@ -1,25 +1,29 @@
-//! `yarrow ai`: usage, cost and a test of the language model.
+//! `yarrow ai`: usage, cost, ratings and a test of the language model.
 
 use std::collections::BTreeMap;
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
-use super::{Common, cli_authority, key_values, or_empty, record_audit, row, table};
+use super::{
+    Common, PageArgs, RangeArgs, cli_authority, http_rows, key_values, or_empty, page_json, record_audit, row, table,
+};
 use yarrow::{
     app::App,
     domain::divination::{
         budget::{self, UsageRow},
+        interpretation::{self, Note, Rate, RatingReport},
         model_calls::{CallReport, test_call},
     },
     error::{Error, Fault, FieldCode, Result},
-    types::{Date, MicroAmount},
+    http::responses::{RatingNote, RatingRate},
+    types::{Date, MicroAmount, Timestamp},
 };
 
 /// Length of the longest bar, in characters.
 const MAX_BAR_LENGTH: u64 = 40;
 
-/// Show usage and cost of the language model, or test it
+/// Show usage, cost and ratings of the language model, or test it
 #[derive(Debug, Args)]
 pub struct AiArgs {
     #[command(subcommand)]
@@ -38,6 +42,15 @@ enum Action {
         /// Group rows by
         #[arg(long, value_enum, default_value_t = By::Day)]
         by: By,
+    },
+    /// Print the users' ratings by model and prompt version, and their notes, newest first
+    ///
+    /// Example: yarrow ai ratings --from 2026-01-01
+    Ratings {
+        #[command(flatten)]
+        range: RangeArgs,
+        #[command(flatten)]
+        page: PageArgs,
     },
     /// Make one real call to the configured model and time it; exit 1 if it fails
     Test,
@@ -65,6 +78,7 @@ pub fn run(common: &Common, args: &AiArgs) -> Result<()> {
     let app = common.open()?;
     match &args.action {
         Action::Usage { days, by } => usage(common, &app, *days, *by),
+        Action::Ratings { range, page } => ratings(common, &app, range, page),
         Action::Test => test(common, &app),
     }
 }
@@ -176,6 +190,31 @@ fn budgets(app: &App, spent: budget::Amount) -> String {
         llm.currency,
         of(llm.cost_per_day.map(|cost| cost.to_string())),
     )
+}
+
+fn ratings(common: &Common, app: &App, range: &RangeArgs, page: &PageArgs) -> Result<()> {
+    let (from, to) = range.bounds(app)?;
+    let (from, to) = (from.unwrap_or(Timestamp(0)), to.unwrap_or(Timestamp(i64::MAX)));
+    let RatingReport { rates, notes } = interpretation::ratings(app, from, to, page.page())?;
+    record_audit(app, "ai ratings", None, cli_authority(None))?;
+    let items = http_rows::<_, RatingNote>(&notes.items);
+    let json = json!({
+        "rates": http_rows::<_, RatingRate>(&rates), "notes": page_json(page.page(), &items, notes.total),
+    });
+    common.output(&json, || {
+        let of_rate = |rate: &Rate| {
+            let percent = format!("{} %", rate.helpful_percent());
+            row![format!("{}/{}", rate.provider, rate.model), rate.prompt_version, rate.rated, rate.helpful, percent]
+        };
+        let of_note = |note: &Note| {
+            let verdict = if note.is_helpful { "yes" } else { "no" };
+            row![note.rated_at, note.user, note.trace_id, note.model, note.prompt_version, verdict, note.text]
+        };
+        let rates = table(["model", "prompt", "rated", "helpful", "share"], rates.iter().map(of_rate));
+        let header = ["at", "user", "trace", "model", "prompt", "helpful", "note"];
+        let shown = table(header, notes.items.iter().map(of_note));
+        format!("{rates}\n\n{shown}\n{} of {} notes", notes.items.len(), notes.total)
+    })
 }
 
 fn test(common: &Common, app: &App) -> Result<()> {

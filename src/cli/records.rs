@@ -11,8 +11,9 @@ use super::{
 };
 use yarrow::{
     app::App,
-    domain::divination::interpretation::{self, CallRecord},
+    domain::divination::interpretation::{self, CallRecord, Rating},
     error::Result,
+    http::responses::RatingResponse,
     types::{PageRequest, Paginated, Timestamp, UserId},
 };
 
@@ -115,6 +116,7 @@ fn show(common: &Common, app: &App, trace: &str) -> Result<()> {
     json["question"] = json!(record.question);
     json["divinationData"] = json!(record.divination_data);
     json["result"] = json!(record.result);
+    json["rating"] = json!(record.rating.clone().map(RatingResponse::from));
     common.output(&json, || {
         let or_none = |text: Option<String>| text.unwrap_or_else(|| "none".into());
         let number = |number: Option<i64>| or_none(number.map(|number| number.to_string()));
@@ -133,12 +135,19 @@ fn show(common: &Common, app: &App, trace: &str) -> Result<()> {
             ("finish reason", or_none(record.finish_reason.clone())),
             ("error", or_none(record.error_class.clone())),
             ("failover reason", or_none(record.failover.clone())),
+            ("rating", or_none(record.rating.as_ref().map(described_rating))),
             ("question type", or_none(record.question_type.clone())),
             ("question", record.question.clone()),
         ];
         let head = key_values("", head);
         format!("{head}\n\n{}", record.result.as_deref().unwrap_or("No interpretation."))
     })
+}
+
+fn described_rating(rating: &Rating) -> String {
+    let verdict = if rating.is_helpful { "helpful" } else { "not helpful" };
+    let note = rating.note.as_ref().map(|note| format!(": {note}")).unwrap_or_default();
+    format!("{verdict}{note} ({})", rating.rated_at)
 }
 
 fn count(common: &Common, app: &App, user: Option<&str>, range: &RangeArgs) -> Result<()> {

@@ -82,9 +82,10 @@ fn key_files(config: &Config) -> [(&'static str, Option<&str>); 3] {
 }
 
 /// Numbers with a minimum and a maximum. An unset number is valid.
-fn ranges(config: &Config) -> [(&'static str, f64, RangeInclusive<f64>); 2] {
+fn ranges(config: &Config) -> [(&'static str, f64, RangeInclusive<f64>); 3] {
     [
         ("moderation.shadow_sample_rate", config.moderation.shadow_sample_rate, 0.0..=1.0),
+        ("llm.interpretations_per_session", config.llm.interpretations_per_session.into(), 1.0..=50.0),
         ("llm.temperature", config.llm.temperature.unwrap_or(1.0), 0.0..=2.0),
     ]
 }

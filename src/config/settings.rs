@@ -214,6 +214,8 @@ declare::settings! {
             "Model calls that one user may have running or waiting.";
         calls_per_user_hour: u32 = "600",
             "Interpretations, chat turns and rejected texts of one user in a rolling hour; then 429.";
+        interpretations_per_session: u32 = "3",
+            "Maximum number of interpretations of one session, including the first.";
         max_concurrent_calls: u32 = "32", at_least "1",
             "Maximum number of concurrent model calls. Each takes a thread.";
         queue: u32 = "32",
@@ -264,6 +266,8 @@ declare::settings! {
             "Points of a new user, once per email address.";
         cast: u32 = "10",
             "Points that a casting costs.";
+        another_interpretation: u32 = "0",
+            "Points that each further interpretation of the same session costs. The first one is part of the casting.";
         invite_bonus: u32 = "20",
             "Points for the user whose invite code is redeemed.";
         invitee_bonus: u32 = "20",
@@ -374,6 +378,8 @@ declare::settings! {
             "Maximum body size of feedback.";
         feedback: u32 = "1000", at_least "1",
             "Maximum characters of feedback.";
+        rating_note: u32 = "500", at_least "1",
+            "Maximum characters of the note with a rating.";
         feedback_per_user: u32 = "20",
             "Feedback messages from one user in a rolling hour.";
         feedback_per_client: u32 = "5",

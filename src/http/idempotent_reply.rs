@@ -65,7 +65,11 @@ impl RequestContext {
         Ok(replayable(status, &shown, self.blocking(move |app| operation(app, once)).await?))
     }
 
-    fn once<T, W, S>(&self, status: StatusCode, shown: S) -> Result<IdempotentRequest<T>>
+    /// Returns the request with its key, for operations that answer with more than the stored response.
+    ///
+    /// # Errors
+    /// `invalid_parameters` for an invalid key.
+    pub fn once<T, W, S>(&self, status: StatusCode, shown: S) -> Result<IdempotentRequest<T>>
     where
         W: Serialize,
         S: Fn(&T) -> W + Send + 'static,

@@ -1,15 +1,21 @@
 //! Runs an interpretation and responds with it, as JSON or as a stream of events.
 
+use axum::{body::Body, http::Response};
+
 use super::{
+    reply::{Replayable, Reply, ReplyDescription, mark_replayed},
     interpretation_sse::{self, CastingShown, Interpretation, SseError},
     request_context::RequestContext,
     sse::{FinalEvent, JsonOrStream, SseSender, shutting_down, stream_from_blocking_thread},
 };
 use crate::{
     app::App,
-    domain::divination::{
-        interpretation::CallRecord,
-        model_calls::{self, CallPermit},
+    domain::{
+        divination::{
+            interpretation::CallRecord,
+            model_calls::{self, CallPermit},
+        },
+        operations::idempotency::StoredResponse,
     },
     error::Result,
     providers::llm::Flow,
@@ -22,6 +28,28 @@ pub enum Prepared {
     Stored(Box<CallRecord>),
     /// A call of the model to run, and the casting to show with its answer.
     Pending { trace_id: String, casting: Option<Box<CastingShown>>, run: ModelRun },
+}
+
+/// An interpretation, or the stored response to an earlier request with the same idempotency key.
+pub enum MaybeReplayed {
+    Fresh(JsonOrStream<Interpretation>),
+    Replayed(JsonOrStream<Interpretation>),
+    /// A stored error.
+    Refused(StoredResponse),
+}
+
+impl Reply for MaybeReplayed {
+    fn into_response(self) -> Result<Response<Body>> {
+        match self {
+            Self::Fresh(reply) => reply.into_response(),
+            Self::Replayed(reply) => reply.into_response().map(mark_replayed),
+            Self::Refused(response) => Replayable::<Interpretation>::Replayed(response).into_response(),
+        }
+    }
+
+    fn describe() -> ReplyDescription {
+        JsonOrStream::<Interpretation>::describe()
+    }
 }
 
 /// Calls the model and passes its text to a sink. Blocks.

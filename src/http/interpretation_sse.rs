@@ -9,7 +9,7 @@ use crate::{
     domain::divination::{
         chart::{CastTime, Chart},
         hexagram::Cast,
-        interpretation::CallRecord,
+        interpretation::{CallRecord, Rating},
         model_calls::CallStatus,
     },
     error::{Error, Result},
@@ -20,7 +20,7 @@ use crate::{
         sse::SseSender,
     },
     providers::{client::with_cancellation, llm::Flow},
-    types::Locale,
+    types::{Locale, Timestamp},
 };
 
 /// Tokens as counted by the provider; null if unknown.
@@ -37,6 +37,25 @@ pub struct UsageResponse {
 impl From<&CallRecord> for UsageResponse {
     fn from(record: &CallRecord) -> Self {
         Self { prompt_tokens: record.prompt_tokens, completion_tokens: record.completion_tokens }
+    }
+}
+
+/// A user's rating of an interpretation.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Rating)]
+pub struct RatingResponse {
+    #[schema(example = true)]
+    helpful: bool,
+    #[schema(example = "讲得很清楚。")]
+    note: Option<String>,
+    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:05:06.789Z")]
+    rated_at: Timestamp,
+}
+
+impl From<Rating> for RatingResponse {
+    fn from(rating: Rating) -> Self {
+        Self { helpful: rating.is_helpful, note: rating.note, rated_at: rating.rated_at }
     }
 }
 
@@ -58,9 +77,16 @@ pub struct Interpretation {
     provider: String,
     #[schema(example = "builtin-1")]
     model: String,
+    /// Version of the prompt.
+    #[schema(example = "2")]
+    prompt_version: String,
     #[schema(example = 2)]
     duration_ms: Option<i64>,
     usage: UsageResponse,
+    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
+    created_at: Timestamp,
+    /// The caller's rating; null if there is none.
+    rating: Option<RatingResponse>,
     /// The chart, if `/divination/enhanced` knows the lines. Without `castAt` it has no time.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -100,7 +126,10 @@ impl From<CallRecord> for Interpretation {
             finish_reason: record.finish_reason,
             provider: record.provider,
             model: record.model,
+            prompt_version: record.prompt_version,
             duration_ms: record.duration_ms,
+            created_at: record.created_at,
+            rating: record.rating.map(Into::into),
             chart: None,
             classic: None,
         }

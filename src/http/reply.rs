@@ -53,6 +53,7 @@ pub const fn status(code: Code) -> StatusCode {
         | Code::AlreadyRunning
         | Code::OrderState
         | Code::AlreadyExists
+        | Code::InterpretationLimit
         | Code::NotConfigured => StatusCode::CONFLICT,
         Code::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         Code::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -258,9 +259,7 @@ impl<T: Serialize + ToSchema + Send + 'static> Reply for Replayable<T> {
             Self::Replayed(StoredResponse { status, body }) => {
                 let status = StatusCode::from_u16(status).map_err(Error::internal)?;
                 let content_type = if status.is_success() { JSON } else { PROBLEM };
-                let mut response = response_with(status, content_type, body);
-                response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
-                Ok(response)
+                Ok(mark_replayed(response_with(status, content_type, body)))
             }
         }
     }
@@ -268,6 +267,12 @@ impl<T: Serialize + ToSchema + Send + 'static> Reply for Replayable<T> {
     fn describe() -> ReplyDescription {
         Json::<T>::describe()
     }
+}
+
+/// Marks a response as that of an earlier request.
+pub fn mark_replayed(mut response: Response<Body>) -> Response<Body> {
+    response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+    response
 }
 
 /// Builds the stored form of the response that [`Replayable::Fresh`] sends.

@@ -1,11 +1,13 @@
 //! Response bodies that commands print in the same shape.
 
 pub use super::{
+    interpretation_sse::RatingResponse,
     admin::{
         audit::AuditRow,
         code_messages::{CodeMessageList, CodeMessageRow},
         data_cleanup::DataCleared,
         feedback::AdminFeedback,
+        interpretation_ratings::{RatingNote, RatingRate},
         network_logs::{ClientCount, LoggedRequest, SuspiciousClient},
         notifications::AdminNotification,
         payments::{

@@ -9,8 +9,8 @@ use axum::{Router, routing::on_service};
 
 use super::{
     admin::{
-        self, audit, code_messages, data_cleanup, network_logs, payments, sensitive_word_migration, sensitive_words,
-        session, user_data, violations,
+        self, audit, code_messages, data_cleanup, interpretation_ratings, network_logs, payments,
+        sensitive_word_migration, sensitive_words, session, user_data, violations,
     },
     endpoint::{Area, Endpoint, delete, get, patch, post, put},
     endpoint_service::{BodyLimit, EndpointService, EndpointSpec, reject},
@@ -18,7 +18,7 @@ use super::{
     state::HttpState,
     system,
     v0::{self, auth, coin, content_moderation, divination, divination_history, feedback, llm, payment, user, version},
-    v1::{self, account, hexagrams::HexagramPages, invite, points, sessions},
+    v1::{self, account, hexagrams::HexagramPages, interpretations, invite, points, sessions},
 };
 #[allow(clippy::enum_glob_use, reason = "the table uses most codes")]
 use crate::error::{
@@ -217,18 +217,22 @@ fn hexagrams_and_sessions() -> Vec<Endpoint> {
             ]),
         get("/api/v1/sessions", OwnUser, sessions::list).summary("Lists the caller's sessions, newest first."),
         get("/api/v1/sessions/{id}", OwnUser, sessions::find)
-            .summary("Returns one session, with its interpretation if it has one.")
+            .summary("Returns one session with its interpretations.")
             .errors(&[NotFound]),
         delete("/api/v1/sessions/{id}", OwnUser, sessions::delete)
             .summary("Deletes a session. Only its non-personal data is kept.")
             .errors(&[NotFound]),
         post("/api/v1/sessions/{id}/interpretation", OwnUser, sessions::interpret)
-            .summary("Interprets a session, as JSON or events. Later requests return the stored interpretation.")
+            .summary("Interprets a session, as JSON or events. Later requests return the newest interpretation.")
+            .idempotent()
             .errors(&[
                 NotFound,
                 ContentRejected,
                 ModerationUnavailable,
                 AlreadyRunning,
+                InterpretationLimit,
+                InsufficientPoints,
+                AccountInconsistent,
                 TooManyRequests,
                 TooManyCalls,
                 BudgetSpent,
@@ -236,6 +240,11 @@ fn hexagrams_and_sessions() -> Vec<Endpoint> {
                 ProviderUnavailable,
                 ProviderTimeout,
             ]),
+        put("/api/v1/interpretations/{traceId}/rating", OwnUser, interpretations::rate)
+            .summary("Rates one of the caller's interpretations, in place of an earlier rating.")
+            .errors(&[NotFound, ContentRejected, ModerationUnavailable, TooManyRequests]),
+        get("/admin/interpretation-ratings", Admin, interpretation_ratings::report)
+            .summary("Counts the users' ratings by model and prompt version, and lists their notes, newest first."),
     ]
 }
 

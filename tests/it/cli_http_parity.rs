@@ -36,6 +36,7 @@ const COUNTERPARTS: &[(&str, &str, &str)] = &[
     ("GET /divination/stats/user/{userId}/count", "records count", "interpretation::count_of_user"),
     ("GET /divination/stats/daterange/count", "records count", "interpretation::count_between"),
     ("POST /content-moderation/check-question", "words test", "moderation::moderate moderation::moderate_locally"),
+    ("GET /admin/interpretation-ratings", "ai ratings", "interpretation::ratings"),
     ("GET /admin/payments", "payments list", "orders::list"),
     ("GET /admin/payments/report", "payments report", "report::report"),
     ("GET /admin/payments/callbacks", "payments callbacks", "callbacks::list"),

@@ -145,6 +145,8 @@ const EXPECTED: &[(&str, Access)] = &[
     ("GET /api/v1/sessions/{id}", OwnUser),
     ("DELETE /api/v1/sessions/{id}", OwnUser),
     ("POST /api/v1/sessions/{id}/interpretation", OwnUser),
+    ("PUT /api/v1/interpretations/{traceId}/rating", OwnUser),
+    ("GET /admin/interpretation-ratings", Admin),
     ("GET /notifications/latest", Anyone),
     ("GET /notifications/all", Anyone),
     ("GET /api/v1/notifications", OwnUser),
@@ -300,6 +302,7 @@ fn a_user_may_use_every_user_endpoint() {
                 response.status == 401 && response.json()["code"] == "invalid_code"
             }
             "GET /divination/records/trace/{traceId}"
+            | "PUT /api/v1/interpretations/{traceId}/rating"
             | "POST /payment/update-balance"
             | "DELETE /api/v1/auth/tokens/{id}"
             | "PATCH /api/v1/notifications/{id}/read"

@@ -58,13 +58,17 @@ fn every_moving_endpoint_replays_repeated_requests() {
     };
     let (reviewed, refunded) = (paid_order(), paid_order());
     server.edit(&format!("update payment_orders set state = 'review', reason = 'test' where order_no = '{reviewed}'"));
-    let moved = || -> (i64, i64, i64) {
+    let moved = || -> (i64, i64, i64, i64) {
         let sql = "select (select count(*) from ledger_entries), (select count(*) from sessions), \
-                   (select count(*) from payment_refunds)";
-        server.database().query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap()
+                   (select count(*) from payment_refunds), (select count(*) from interpretations)";
+        let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
+        server.database().query_row(sql, [], row).unwrap()
     };
     let grant = |coins: u32| json!({ "phoneNumber": OWN, "coinCount": coins });
     let cast = |question: &str| json!({ "question": question, "method": "three_coins" });
+    let session = server.post("/api/v1/sessions").by(&user).json(&cast("何时启程？")).send().expect(201).json();
+    let session = session["id"].as_str().unwrap();
+    let (again, stored) = (json!({ "again": true }), json!({ "again": false }));
     let settle = |reason: &str| json!({ "decision": "write-off", "reason": reason });
     let refund = |amount: &str| json!({ "amount": amount, "reason": "test" });
     let (by_id, by_phone) = (json!({ "userId": user.user_id }), json!({ "phoneNumber": OWN }));
@@ -73,14 +77,16 @@ fn every_moving_endpoint_replays_repeated_requests() {
         ("/coin/consume/phone", "", &user.token, json!({}), by_phone.clone()),
         ("/coin/increase/phone", "", &operator, grant(5), grant(6)),
         ("/api/v1/sessions", "", &user.token, cast("何时启程？"), cast("何时归来？")),
+        ("/api/v1/sessions/{id}/interpretation", session, &user.token, again, stored),
         ("/api/v1/invite/redeem", "", &user.token, json!({ "code": invite }), json!({ "code": "22222222" })),
         ("/admin/payments/{orderNo}/settle", &*reviewed, &operator, settle("test"), settle("other")),
         ("/admin/payments/{orderNo}/refund", &*refunded, &operator, refund("1.00"), refund("2.00")),
         ("/coin/reset", "", &user.token, json!({}), by_id),
         ("/coin/reset/phone", "", &user.token, json!({}), by_phone),
     ];
-    for (path, order_no, token, body, other) in &modules {
-        let request = server.post(&path.replace("{orderNo}", order_no)).token(token).header("idempotency-key", "k");
+    for (path, id, token, body, other) in &modules {
+        let path_of_one = path.replace("{orderNo}", id).replace("{id}", id);
+        let request = server.post(&path_of_one).token(token).header("idempotency-key", "k");
         let before = moved();
         let first = request.clone().json(body).send();
         assert!([200, 201].contains(&first.status), "{path}: {}", first.text());

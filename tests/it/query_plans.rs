@@ -27,6 +27,8 @@ const BOUNDED: &[&str] = &[
      order by created_at desc limit 1 offset ?2",
     "violations where user_id = ?1 order by created_at desc, id desc limit ?2 offset ?3",
     "interpretations where duration_ms >= ?1",
+    "interpretations where rating_note is not null and rated_at >= ?1 and rated_at < ?2 \
+     order by rated_at desc, id desc limit ?3 offset ?4",
     // Orders and their notifications.
     "payment_orders where user_id = ?1 order by id desc limit ?2 offset ?3",
     "payment_orders where state = ?1 order by id desc limit ?2 offset ?3",
@@ -65,6 +67,7 @@ const COUNTED: &[&str] = &[
     "feedback",
     "notifications",
     "interpretations where status in ('failed', 'interrupted')",
+    "interpretations where rating_note is not null and rated_at >= ?1 and rated_at < ?2",
 ];
 
 /// Totals of a user: without reading rows, which are scattered.

@@ -43,6 +43,34 @@ pub fn charge_cast_in(tx: &Write<'_>, user: UserId, price: u32, reference: Strin
     Ok(ledger::post_in(tx, posting)?.balance_after)
 }
 
+/// Charges the price of another interpretation. A free one writes no entry.
+///
+/// # Errors
+/// `insufficient_points`, `account_inconsistent`.
+pub fn charge_interpretation_in(tx: &Write<'_>, user: UserId, price: u32, trace_id: &str) -> Result<()> {
+    if price == 0 {
+        return Ok(());
+    }
+    let (delta, reference) = (-i64::from(price), Some(interpretation_reference(trace_id)));
+    let posting = Posting { user, asset: Asset::Point, delta, kind: EntryKind::Interpretation, reference };
+    ledger::post_in(tx, posting).map(drop)
+}
+
+/// Returns the points of an interpretation that failed, once.
+///
+/// # Errors
+/// `account_inconsistent`, `balance_too_large`.
+pub fn refund_interpretation_in(tx: &Write<'_>, user: UserId, points: i64, trace_id: &str) -> Result<()> {
+    let reference = Some(interpretation_reference(trace_id));
+    let posting =
+        Posting { user, asset: Asset::Point, delta: points, kind: EntryKind::InterpretationRefund, reference };
+    ledger::post_once_in(tx, posting).map(drop)
+}
+
+fn interpretation_reference(trace_id: &str) -> String {
+    format!("interpretation:{trace_id}")
+}
+
 /// Posts the signup bonus once for each user, and returns the points granted.
 ///
 /// # Errors

@@ -103,6 +103,20 @@ impl<T> IdempotentRequest<T> {
     /// Those of the effect; `unauthenticated` for a deleted user; `idempotency_key_reused` if the key came with another
     /// request; `not_found` if the created resource was deleted.
     pub fn run_in(self, tx: &Write<'_>, effect: impl FnOnce(&Write<'_>) -> Result<T>) -> Result<IdempotentOutcome<T>> {
+        self.run_unless_void_in(tx, |_| Ok(false), effect)
+    }
+
+    /// Like [`Self::run_in`], for an effect that can fail after its response was stored. A stored response for which
+    /// `is_void` returns true counts as none, and the request is executed again.
+    ///
+    /// # Errors
+    /// Those of [`Self::run_in`] and of `is_void`.
+    pub fn run_unless_void_in(
+        self,
+        tx: &Write<'_>,
+        is_void: impl FnOnce(&StoredResponse) -> Result<bool>,
+        effect: impl FnOnce(&Write<'_>) -> Result<T>,
+    ) -> Result<IdempotentOutcome<T>> {
         if let Some(user) = self.user {
             users::require_in(tx, user)?;
         }
@@ -110,7 +124,10 @@ impl<T> IdempotentRequest<T> {
         let found = find_in(tx, &claim)?;
         let has_row = found.is_some();
         if let Some(row) = found.filter(|row| row.is_live) {
-            return row.response_for(&claim).map(IdempotentOutcome::Replayed);
+            let response = row.response_for(&claim)?;
+            if !is_void(&response)? {
+                return Ok(IdempotentOutcome::Replayed(response));
+            }
         }
         // Deletes an expired row only now, because a failed effect must change nothing.
         let store = |response, is_free| {

@@ -19,7 +19,7 @@ use crate::{
         cast_moment::{CastMoment, cast_moment},
         claims::Claims,
         interpretation_response::{self, ModelRun, Prepared},
-        interpretation_sse::{CastingShown, Interpretation, UsageResponse},
+        interpretation_sse::{CastingShown, Interpretation, RatingResponse, UsageResponse},
         numbered_page::NumberedPage,
         params::{
             DivinationData, Label, PageNumber, PageSize, Question, TimeRange, TraceId, page, parameters,
@@ -163,6 +163,8 @@ pub struct InterpretationRecord {
     created_at: Timestamp,
     #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:05.680Z")]
     finished_at: Option<Timestamp>,
+    /// The user's rating; null if there is none.
+    rating: Option<RatingResponse>,
 }
 
 impl From<CallRecord> for InterpretationRecord {
@@ -187,6 +189,7 @@ impl From<CallRecord> for InterpretationRecord {
             error_class: record.error_class,
             created_at: record.created_at,
             finished_at: record.finished_at,
+            rating: record.rating.map(Into::into),
         }
     }
 }

@@ -5,6 +5,7 @@
 pub mod account;
 pub mod auth;
 pub mod hexagrams;
+pub mod interpretations;
 pub mod invite;
 pub mod points;
 pub mod sessions;

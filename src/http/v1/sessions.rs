@@ -14,23 +14,24 @@ use crate::{
             hexagram::{Cast, Line, Lines},
             sessions::{
                 self, Casting, Method, NewSession, SessionDraft,
-                interpretation::{self, Preparation},
+                interpretation::{self, Existing, InterpretationRequest, Preparation, SessionInterpretations, TRACE_ID},
             },
         },
         identity::preferences,
     },
-    error::{Error, Fault, FieldCode, Result},
+    error::{Code, Error, Fault, FieldCode, Result},
     http::{
         body::RawValue,
         cast_moment::{CastMoment, cast_moment},
         classic_response::Classic,
         cursor_page::{CursorList, CursorPage, span},
-        interpretation_response::{ModelRun, Prepared, interpret as interpret_prepared, respond_with_stored},
+        interpretation_response::{
+            MaybeReplayed, ModelRun, Prepared, interpret as interpret_prepared, respond_with_stored,
+        },
         interpretation_sse::Interpretation,
-        params::{Label, PageSize, Parameter, Question, Rules, parameters, text, whole_number},
+        params::{Flag, Label, PageSize, Parameter, Question, Rules, parameters, text, whole_number},
         reply::{Json, NoContent, Replayable},
         request_context::RequestContext,
-        sse::JsonOrStream,
         v1::hexagrams::HexagramShown,
     },
     types::{Cursor, Locale, Timestamp},
@@ -64,6 +65,11 @@ parameters! {
     SessionParams(fields) {
         id: SessionId = fields.path("id", "The session's id.");
     }
+
+    InterpretSessionParams(fields) {
+        id: SessionId = fields.path("id", "The session's id.");
+        again: Option<Flag> = fields.optional("again", "True for another interpretation, even if there is one. Earlier ones are kept.");
+    }
 }
 
 /// A casting.
@@ -89,7 +95,7 @@ pub struct SessionResponse {
     time_zone: String,
     #[schema(example = 10)]
     points_spent: i64,
-    /// Time at which an interpretation succeeded.
+    /// Time of the newest interpretation that succeeded.
     #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:05:06.789Z")]
     interpreted_at: Option<Timestamp>,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
@@ -106,10 +112,22 @@ pub struct SessionResponse {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     classic: Option<Classic>,
-    /// The interpretation that succeeded, when one session is asked for.
+    /// The newest interpretation that succeeded, when one session is asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     interpretation: Option<Interpretation>,
+    /// All interpretations that succeeded, newest first, when one session is made or asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    interpretations: Option<Vec<Interpretation>>,
+    /// The number of further interpretations that are possible, when one session is made or asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = 2)]
+    remaining_interpretations: Option<u32>,
+    /// The points that the next interpretation costs, when one session is made or asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = 0)]
+    next_interpretation_points: Option<u32>,
     /// The remaining points. Only in the response to a new casting.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = 80)]
@@ -149,15 +167,23 @@ impl From<&sessions::Session> for SessionResponse {
             chart: None,
             classic: None,
             interpretation: None,
+            interpretations: None,
+            remaining_interpretations: None,
+            next_interpretation_points: None,
             balance: None,
         }
     }
 }
 
 impl SessionResponse {
-    /// Returns a session with chart and texts.
-    fn whole(session: &sessions::Session, locale: Locale) -> Self {
+    /// Returns a session with chart, texts and interpretations.
+    fn whole(session: &sessions::Session, interpretations: SessionInterpretations, locale: Locale) -> Self {
+        let SessionInterpretations { items, remaining, next_points } = interpretations;
         Self {
+            interpretation: items.first().cloned().map(Into::into),
+            interpretations: Some(items.into_iter().map(Into::into).collect()),
+            remaining_interpretations: Some(remaining),
+            next_interpretation_points: Some(next_points),
             derivation: session.derivation(),
             chart: Some(Chart::new(&session.cast, session.cast_time().as_ref())),
             classic: Some(Classic::of(session.cast, locale)),
@@ -189,9 +215,10 @@ pub async fn cast(context: RequestContext, cast: CastSessionParams) -> Result<Re
         time_zone,
         day_start,
     };
+    let limit = context.app.config.llm.interpretations_per_session;
     let shown = move |new: &NewSession| SessionResponse {
         balance: Some(new.balance),
-        ..SessionResponse::whole(&new.session, locale)
+        ..SessionResponse::whole(&new.session, SessionInterpretations::none(limit), locale)
     };
     context
         .screened_once(StatusCode::CREATED, shown, move |app, once| sessions::cast(&app.moderation, user, draft, once))
@@ -211,9 +238,9 @@ fn before(rules: &Rules<'_>, cursor: Option<Cursor>) -> Result<Option<i64>> {
 pub async fn find(context: RequestContext, params: SessionParams) -> Result<Json<SessionResponse>> {
     let user = context.user()?;
     let session = sessions::find(&context.app, user, &params.id.0)?;
-    let interpretation = interpretation::stored(&context.app, &session)?.map(Into::into);
+    let interpretations = interpretation::list(&context.app, &session)?;
     let locale = preferences::locale(&context.app, user, context.locale())?;
-    Ok(Json(SessionResponse { interpretation, ..SessionResponse::whole(&session, locale) }))
+    Ok(Json(SessionResponse::whole(&session, interpretations, locale)))
 }
 
 pub async fn delete(context: RequestContext, params: SessionParams) -> Result<NoContent> {
@@ -221,16 +248,28 @@ pub async fn delete(context: RequestContext, params: SessionParams) -> Result<No
     Ok(NoContent)
 }
 
-pub async fn interpret(context: RequestContext, params: SessionParams) -> Result<JsonOrStream<Interpretation>> {
-    let (user, asked, id) = (context.user()?, context.locale(), params.id.0);
-    // A stored interpretation needs no model call.
-    if let Some(record) = interpretation::stored(&context.app, &sessions::find(&context.app, user, &id)?)? {
-        return Ok(respond_with_stored(&context, record));
+pub async fn interpret(context: RequestContext, params: InterpretSessionParams) -> Result<MaybeReplayed> {
+    let named = |trace_id: &String| json!({ TRACE_ID: trace_id });
+    let request = InterpretationRequest {
+        user: context.user()?,
+        session_id: params.id.0,
+        locale: context.locale(),
+        again: params.again.is_some_and(|Flag(again)| again),
+        once: context.once(StatusCode::OK, named)?,
+    };
+    // An existing interpretation needs no model call.
+    match interpretation::find_existing(&context.app, &request)? {
+        Some(Existing::Stored(record)) => return Ok(MaybeReplayed::Fresh(respond_with_stored(&context, *record))),
+        Some(Existing::Replayed(record)) => return Ok(MaybeReplayed::Replayed(respond_with_stored(&context, *record))),
+        Some(Existing::Refused(response)) => return Ok(MaybeReplayed::Refused(response)),
+        None => {}
     }
+    let user = request.user;
     let prepare = move |app: &App| {
-        let locale = preferences::locale(app, user, asked)?;
-        Ok(match interpretation::prepare(&app.model_calls, user, &id, locale)? {
-            Preparation::Stored(record) => Prepared::Stored(record),
+        let locale = preferences::locale(app, user, request.locale)?;
+        Ok(match interpretation::prepare(&app.model_calls, InterpretationRequest { locale, ..request })? {
+            Preparation::Existing(Existing::Stored(record) | Existing::Replayed(record)) => Prepared::Stored(record),
+            Preparation::Existing(Existing::Refused(_)) => return Err(Code::InsufficientPoints.into()),
             Preparation::Pending(pending) => {
                 let trace_id = pending.prepared.trace_id.clone();
                 let run: ModelRun = Box::new(move |app, sink| interpretation::run(&app.model_calls, &pending, sink));
@@ -238,7 +277,7 @@ pub async fn interpret(context: RequestContext, params: SessionParams) -> Result
             }
         })
     };
-    interpret_prepared(&context, user, prepare).await
+    interpret_prepared(&context, user, prepare).await.map(MaybeReplayed::Fresh)
 }
 
 /// Returns the casting if method, lines and numbers are consistent.

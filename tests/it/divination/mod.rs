@@ -13,6 +13,7 @@ mod v0_divination_records;
 mod v0_llm;
 mod v1_charts;
 mod v1_hexagrams;
+mod v1_interpretations;
 mod v1_plum_blossom;
 mod v1_session_interpretation;
 mod v1_sessions;

@@ -783,7 +783,7 @@ fn keeps_the_newest_attempts_of_a_session() {
         "with recursive counter (n) as (select 1 union all select n + 1 from counter where n < 60) \
          insert into interpretations (trace_id, user_id, question, status, provider, model, prompt_version, created_at, \
          finished_at, of_session) select 'old-' || n, {}, 'q', 'cancelled', 'p', 'm', 'v', 1, 1, 1 from counter; \
-         insert into session_calls select trace_id, {} from interpretations",
+         insert into session_calls (trace_id, session_id) select trace_id, {} from interpretations",
         user.user_id, session["id"]
     );
     server.edit(&fill.replace('"', "'"));

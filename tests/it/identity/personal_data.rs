@@ -7,10 +7,12 @@ use rusqlite::types::Value as Stored;
 use serde_json::{Value, json};
 
 use super::v1_account_deletion::{EMAIL, PHONE, TEXTS, expect_no_trace, export, found, person, traces_of};
-use crate::support::{Caller, FakeModel, ModelBehaviour, Server, Setup, eventually};
+use crate::support::{
+    Caller, FakeModel, ModelBehaviour, Request, Server, Setup, eventually, model_requests::ask,
+};
 
 /// Further texts that the user wrote or received.
-const MORE_TEXTS: [&str; 8] = [
+const MORE_TEXTS: [&str; 9] = [
     "the-question-of-the-session",
     "the-type-of-the-session",
     "the-words-of-the-feedback",
@@ -19,6 +21,7 @@ const MORE_TEXTS: [&str; 8] = [
     "the-other-device",
     "Antarctica/Troll",
     "the-text-of-the-disagreement",
+    "the-note-of-the-rating",
 ];
 
 /// Tables with user rows and their location in the export. The test compares row counts.
@@ -55,6 +58,11 @@ const EXCEPTIONS: [(&str, &str); 9] = [
     ("idempotency_keys", "answers that the user was given, kept for three days to be given again"),
 ];
 
+fn rate(server: &Server, user: &Caller, trace: &Value, note: &str) -> Request {
+    let path = format!("/api/v1/interpretations/{}/rating", trace.as_str().unwrap());
+    server.put(&path).by(user).json(&json!({ "helpful": true, "note": note }))
+}
+
 /// Creates a user who has used every feature.
 fn whole_person(server: &Server) -> Caller {
     let host = server.sign_in_by_email("host@example.com");
@@ -69,7 +77,8 @@ fn whole_person(server: &Server) -> Caller {
     let cast = server.post("/api/v1/sessions").by(&user).json(&cast).header("idempotency-key", "the-cast");
     let session = cast.send().expect(201).json();
     let path = format!("/api/v1/sessions/{}/interpretation", session["id"].as_str().unwrap());
-    server.post(&path).by(&user).send().expect(200);
+    let trace = server.post(&path).by(&user).send().expect(200).json()["traceId"].clone();
+    rate(server, &user, &trace, MORE_TEXTS[8]).send().expect(200);
     let chat = json!({ "messages": [{ "role": "user", "content": "Hello" }] });
     server.post("/llm/chat").by(&user).json(&chat).send().expect(200);
     let feedback = json!({ "content": MORE_TEXTS[2] });
@@ -321,9 +330,11 @@ fn rejects_requests_of_a_user_during_deletion() {
     let mut server = Setup::default().with_fast_jobs().with_metrics().start();
     let metrics = server.metrics();
     let user = server.sign_in_by_email(EMAIL);
+    let trace = ask(&server, &user).send().expect(200).json()["traceId"].clone();
+    let rating = format!("/api/v1/interpretations/{}/rating", trace.as_str().unwrap());
     // Nothing else is left to write.
-    let logged = "select count(*) from access_log where route like '%/auth/login'";
-    eventually("the sign-in is in the network log", || server.value::<i64>(logged) == 1);
+    let logged = "select count(*) from access_log where route like '%/auth/login' or route = '/divination/enhanced'";
+    eventually("both requests are in the network log", || server.value::<i64>(logged) == 2);
     let other = server.database();
     // Everything waits for the disk: first the deletion, then the rest.
     other.execute_batch("begin immediate").unwrap();
@@ -346,13 +357,15 @@ fn rejects_requests_of_a_user_during_deletion() {
             send("PATCH", "/api/v1/notifications/mark-all-read", Value::Null),
             send("GET", "/api/v1/invite", Value::Null),
             send("PATCH", "/api/v1/account", json!({ "nickname": "late-nickname" })),
+            send("PUT", &rating, json!({ "helpful": true, "note": "late-note" })),
         ];
         other.execute_batch("commit").unwrap();
         late.map(|waiting| waiting.join().unwrap())
     });
     assert_eq!(statuses[0], 204);
     assert!(statuses[1..].iter().all(|status| [401, 404].contains(status)), "{statuses:?}");
-    let late = ["late-record", "late-feedback", "late-question", "late-nickname"].map(|text| text.as_bytes().to_vec());
+    let late = ["late-record", "late-feedback", "late-question", "late-nickname", "late-note"];
+    let late = late.map(|text| text.as_bytes().to_vec());
     expect_no_trace(server.directory(), &late);
     assert_eq!(server.value::<i64>("select count(*) from chats"), 0);
 }

@@ -1,10 +1,10 @@
 //! Interpretation records, written before the call and finished after it.
 
-use std::time::Duration;
+use std::{cmp::Reverse, time::Duration};
 
 use serde_json::json;
 
-use super::question::CastingQuestion;
+use super::{question::CastingQuestion, rating::Rating};
 use crate::{
     core::Core,
     domain::{
@@ -25,7 +25,7 @@ macro_rules! columns {
     () => {
         "trace_id, user_id, question_type, question, divination_data, status, provider, model, prompt_version, \
          result, prompt_tokens, completion_tokens, cost_micros, failover, first_token_ms, duration_ms, error_class, \
-         created_at, finished_at, finish_reason"
+         created_at, finished_at, finish_reason, is_helpful, rating_note, rated_at"
     };
 }
 
@@ -60,6 +60,7 @@ pub struct CallRecord {
     pub finished_at: Option<Timestamp>,
     /// `stop`, or `length` if the token limit cut the result.
     pub finish_reason: Option<String>,
+    pub rating: Option<Rating>,
 }
 
 /// A record as written before the call.
@@ -165,18 +166,43 @@ pub fn count_between(core: &Core, from: Timestamp, to: Timestamp) -> Result<i64>
 /// # Errors
 /// `not_found` also for another user's record.
 pub fn find_by_trace(core: &Core, owner: Option<UserId>, trace_id: &str) -> Result<CallRecord> {
-    core.store.read(|tx| {
-        tx.first(
-            concat!(
-                "select ",
-                columns!(),
-                " from interpretations where trace_id = ?1 and (?2 is null or user_id = ?2)"
-            ),
-            (trace_id, owner.map(|owner| owner.0)),
-            record_of,
-        )?
-        .ok_or_else(|| Code::NotFound.into())
-    })
+    core.store.read(|tx| find_in(tx, owner, trace_id))
+}
+
+fn find_in(tx: &Read<'_>, owner: Option<UserId>, trace_id: &str) -> Result<CallRecord> {
+    tx.first(
+        concat!("select ", columns!(), " from interpretations where trace_id = ?1 and (?2 is null or user_id = ?2)"),
+        (trace_id, owner.map(|owner| owner.0)),
+        record_of,
+    )?
+    .ok_or_else(|| Code::NotFound.into())
+}
+
+/// Returns the interpretation with this trace id; none if the call is running, failed or deleted.
+pub fn find_succeeded(core: &Core, owner: UserId, trace_id: &str) -> Result<Option<CallRecord>> {
+    match find_by_trace(core, Some(owner), trace_id) {
+        Ok(record) => Ok(Some(record).filter(|record| record.status == CallStatus::Succeeded)),
+        Err(error) if error.code == Code::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns the successful ones of these calls, newest first.
+pub fn succeeded_in(tx: &Read<'_>, trace_ids: &[String]) -> Result<Vec<CallRecord>> {
+    let mut found = Vec::new();
+    for trace_id in trace_ids {
+        if let Some((position, CallStatus::Succeeded)) = position_and_status_in(tx, trace_id)? {
+            found.push((position, find_in(tx, None, trace_id)?));
+        }
+    }
+    found.sort_unstable_by_key(|(position, _)| Reverse(*position));
+    Ok(found.into_iter().map(|(_, record)| record).collect())
+}
+
+/// Returns the trace ids of running calls, with their users.
+pub fn list_running_in(tx: &Read<'_>) -> Result<Vec<(String, UserId)>> {
+    let running = "select trace_id, user_id from interpretations where status = 'running'";
+    tx.all(running, (), |row| Ok((row.get(0)?, UserId(row.get(1)?))))
 }
 
 /// Returns the record's position by age and its status.
@@ -194,6 +220,7 @@ pub fn delete_in(tx: &Write<'_>, trace_id: &str) -> Result<()> {
 pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
     tx.execute(
         "update interpretations set question_type = null, question = '', divination_data = null, result = null, \
+         rating_note = null, \
          status = case status when 'running' then 'cancelled' else status end, \
          finished_at = coalesce(finished_at, ?2) where user_id = ?1",
         (user.0, tx.now.0),
@@ -229,6 +256,7 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
             "durationMs": record.duration_ms,
             "createdAt": record.created_at,
             "finishedAt": record.finished_at,
+            "rating": record.rating.map(Rating::into_json),
         }))
     })
 }
@@ -328,5 +356,11 @@ fn record_of(row: &Row<'_>) -> rusqlite::Result<CallRecord> {
         created_at: Timestamp(row.get(17)?),
         finished_at: row.get::<Option<i64>>(18)?.map(Timestamp),
         finish_reason: row.get(19)?,
+        rating: match (row.get(20)?, row.get::<Option<i64>>(22)?) {
+            (Some(is_helpful), Some(rated_at)) => {
+                Some(Rating { is_helpful, note: row.get(21)?, rated_at: Timestamp(rated_at) })
+            }
+            _ => None,
+        },
     })
 }

@@ -1,9 +1,12 @@
-//! Interprets sessions, free of charge. A session can be interpreted until it succeeds; later requests return the
-//! stored interpretation.
+//! Interprets sessions. The first interpretation is part of the casting; further ones may cost points.
 //!
-//! Only one call runs per session, so that there is only one interpretation.
+//! Only one call runs per session, so that parallel requests get one interpretation and are charged once. Points are
+//! charged in the transaction that writes the record of the call, and returned in the one that finishes it without an
+//! interpretation.
 
 use std::time::Duration;
+
+use serde_json::Value;
 
 use super::{
     operations,
@@ -11,23 +14,50 @@ use super::{
 };
 use crate::{
     core::Core,
-    domain::divination::{
-        interpretation::{self, CallRecord, CallStatus, CastingQuestion, PreparedInterpretation},
-        model_calls::ModelCalls,
+    domain::{
+        divination::{
+            interpretation::{self, CallRecord, CallStatus, CastingQuestion, PreparedInterpretation},
+            model_calls::ModelCalls,
+        },
+        money::points,
+        operations::idempotency::{IdempotentOutcome, IdempotentRequest, StoredResponse},
     },
     error::{Code, Result},
     providers::llm::Flow,
-    store::{Write, sliding_window::PURGE_BATCH},
+    store::{Read, Write, sliding_window::PURGE_BATCH},
     types::{JsonText, Locale, UserId},
 };
 
-/// Failed calls that are kept for each session. A session without an interpretation has only failed calls.
+/// Calls without an interpretation that are kept for each session.
 const MAX_FAILED_CALLS: usize = 20;
+
+/// The member of a stored response that names the call.
+pub const TRACE_ID: &str = "traceId";
+
+/// A request for an interpretation.
+pub struct InterpretationRequest {
+    pub user: UserId,
+    pub session_id: String,
+    pub locale: Locale,
+    /// True for another interpretation, even if there is one.
+    pub again: bool,
+    /// The stored response names the call by its trace id.
+    pub once: IdempotentRequest<String>,
+}
+
+/// The answer to a request that needs no new call.
+pub enum Existing {
+    /// A stored interpretation.
+    Stored(Box<CallRecord>),
+    /// The interpretation that an earlier request with the same key made.
+    Replayed(Box<CallRecord>),
+    /// The stored error of an earlier request with the same key.
+    Refused(StoredResponse),
+}
 
 /// The result of preparing an interpretation.
 pub enum Preparation {
-    /// The stored interpretation.
-    Stored(Box<CallRecord>),
+    Existing(Existing),
     /// A call to run.
     Pending(PendingCall),
 }
@@ -38,35 +68,67 @@ pub struct PendingCall {
     session_id: String,
 }
 
-/// Returns the stored interpretation, or writes the record of a new call.
+/// The interpretations of a session, and the terms of a further one.
+pub struct SessionInterpretations {
+    /// Newest first.
+    pub items: Vec<CallRecord>,
+    /// The number of further interpretations that the limit allows.
+    pub remaining: u32,
+    /// The points that the next one costs.
+    pub next_points: u32,
+}
+
+impl SessionInterpretations {
+    /// Returns those of a new session with this limit.
+    pub const fn none(limit: u32) -> Self {
+        Self { items: Vec::new(), remaining: limit, next_points: 0 }
+    }
+}
+
+/// Returns the answer if the request needs no new call.
 ///
 /// # Errors
-/// `not_found`, also for another user's session; `already_running`; `too_many_requests`; `content_rejected` if
-/// moderation now rejects the question.
-pub fn prepare(calls: &ModelCalls, user: UserId, id: &str, locale: Locale) -> Result<Preparation> {
-    let session = operations::find(&calls.core, user, id)?;
-    if let Some(stored) = stored(&calls.core, &session)? {
-        return Ok(Preparation::Stored(Box::new(stored)));
+/// `not_found`, also for another user's session; `idempotency_key_reused`.
+pub fn find_existing(core: &Core, request: &InterpretationRequest) -> Result<Option<Existing>> {
+    let session = operations::find(core, request.user, &request.session_id)?;
+    if let Some(response) = request.once.stored_response(core)? {
+        let Some(trace_id) = trace_id_of(&response) else { return Ok(Some(Existing::Refused(response))) };
+        let found = interpretation::find_succeeded(core, request.user, &trace_id)?;
+        return Ok(found.map(|record| Existing::Replayed(Box::new(record))));
     }
-    let cast_time = session.cast_time();
-    let lines = JsonText::from_stored(format!(r#"{{"lines":{:?}}}"#, session.cast.lines().values()));
-    let question = CastingQuestion {
-        question_type: session.question_type,
-        question: session.question,
-        divination_data: Some(lines),
-        cast: Some(session.cast),
-        cast_time,
-        method: Some(session.method.name()),
-        locale,
+    if request.again {
+        return Ok(None);
+    }
+    Ok(stored(core, &session)?.map(|record| Existing::Stored(Box::new(record))))
+}
+
+/// Returns the answer that exists, or writes the record of a new call and charges its price.
+///
+/// # Errors
+/// `not_found`, also for another user's session; `already_running`; `interpretation_limit`; `insufficient_points`;
+/// `too_many_requests`; `content_rejected` if moderation now rejects the question; `idempotency_key_reused`.
+pub fn prepare(calls: &ModelCalls, request: InterpretationRequest) -> Result<Preparation> {
+    if let Some(existing) = find_existing(&calls.core, &request)? {
+        return Ok(Preparation::Existing(existing));
+    }
+    let InterpretationRequest { user, session_id, locale, again, once } = request;
+    let session = operations::find(&calls.core, user, &session_id)?;
+    let terms = Terms::of(&calls.core, again);
+    let begun_session = session_id.clone();
+    let begin = move |tx: &Write<'_>, trace_id: &str| {
+        let is_void = |response: &StoredResponse| is_void_in(tx, response);
+        match once.run_unless_void_in(tx, is_void, |tx| begin_in(tx, user, &begun_session, trace_id, &terms))? {
+            IdempotentOutcome::Fresh(_) => Ok(()),
+            IdempotentOutcome::Replayed(_) => Err(Code::AlreadyRunning.into()),
+        }
     };
-    let session_id = session.id.clone();
-    let begin = move |tx: &Write<'_>, trace_id: &str| begin_in(tx, user, &session_id, trace_id);
-    match interpretation::prepare_for_session(calls, user, question, begin) {
-        Ok(prepared) => Ok(Preparation::Pending(PendingCall { prepared, session_id: session.id })),
+    match interpretation::prepare_for_session(calls, user, question_of(session, locale), begin) {
+        Ok(prepared) => Ok(Preparation::Pending(PendingCall { prepared, session_id })),
         // Another call may have succeeded while the question of this one was screened.
-        Err(refused) if refused.code == Code::AlreadyRunning => {
-            let stored = stored(&calls.core, &operations::find(&calls.core, user, id)?)?;
-            stored.map(|stored| Preparation::Stored(Box::new(stored))).ok_or(refused)
+        Err(refused) if refused.code == Code::AlreadyRunning && !again => {
+            let stored = stored(&calls.core, &operations::find(&calls.core, user, &session_id)?)?;
+            let existing = stored.map(|stored| Preparation::Existing(Existing::Stored(Box::new(stored))));
+            existing.ok_or(refused)
         }
         Err(error) => Err(error),
     }
@@ -81,35 +143,113 @@ pub fn run(calls: &ModelCalls, call: &PendingCall, sink: &mut dyn FnMut(&str) ->
     interpretation::run_with(calls, &call.prepared, sink, move |tx, record| finish_in(tx, &session_id, record))
 }
 
-/// Returns the interpretation that succeeded, if there is one.
+/// Returns the newest interpretation that succeeded, if there is one.
 pub fn stored(core: &Core, session: &Session) -> Result<Option<CallRecord>> {
     let stored = session.interpretation.as_ref();
     stored.map(|found| interpretation::find_by_trace(core, Some(session.user), &found.trace_id)).transpose()
 }
 
-fn begin_in(tx: &Write<'_>, user: UserId, session_id: &str, trace_id: &str) -> Result<()> {
+/// Returns all interpretations of a session.
+pub fn list(core: &Core, session: &Session) -> Result<SessionInterpretations> {
+    let items = core.store.read(|tx| interpretation::succeeded_in(tx, &record::calls_in(tx, &session.id)?))?;
+    let made = u32::try_from(items.len()).unwrap_or(u32::MAX);
+    let remaining = core.config.llm.interpretations_per_session.saturating_sub(made);
+    let next_points = if made == 0 { 0 } else { core.config.points.another_interpretation };
+    Ok(SessionInterpretations { items, remaining, next_points })
+}
+
+/// Refunds calls that the stop or crash of the service interrupted, before they are marked.
+pub fn refund_interrupted_in(tx: &Write<'_>) -> Result<()> {
+    for (trace_id, user) in interpretation::list_running_in(tx)? {
+        refund_in(tx, user, &trace_id)?;
+    }
+    Ok(())
+}
+
+/// Refunds the running call of a session that is about to be deleted.
+pub(super) fn refund_running_in(tx: &Write<'_>, session: &Session) -> Result<()> {
+    for trace_id in record::calls_in(tx, &session.id)? {
+        if let Some((_, CallStatus::Running)) = interpretation::position_and_status_in(tx, &trace_id)? {
+            refund_in(tx, session.user, &trace_id)?;
+        }
+    }
+    Ok(())
+}
+
+/// The terms on which a call may begin.
+struct Terms {
+    again: bool,
+    /// The maximum number of interpretations of a session.
+    limit: u32,
+    /// The points for each but the first.
+    price: u32,
+}
+
+impl Terms {
+    fn of(core: &Core, again: bool) -> Self {
+        let limit = core.config.llm.interpretations_per_session;
+        Self { again, limit, price: core.config.points.another_interpretation }
+    }
+}
+
+fn question_of(session: Session, locale: Locale) -> CastingQuestion {
+    let cast_time = session.cast_time();
+    let lines = JsonText::from_stored(format!(r#"{{"lines":{:?}}}"#, session.cast.lines().values()));
+    CastingQuestion {
+        question_type: session.question_type,
+        question: session.question,
+        divination_data: Some(lines),
+        cast: Some(session.cast),
+        cast_time,
+        method: Some(session.method.name()),
+        locale,
+    }
+}
+
+/// Returns the trace id that a stored response names; none for a stored error.
+fn trace_id_of(response: &StoredResponse) -> Option<String> {
+    let body: Value = serde_json::from_slice(&response.body).ok().filter(|_| response.status == 200)?;
+    body[TRACE_ID].as_str().map(ToOwned::to_owned)
+}
+
+/// Returns true if the call that a stored response names has failed or is deleted.
+fn is_void_in(tx: &Read<'_>, response: &StoredResponse) -> Result<bool> {
+    let Some(trace_id) = trace_id_of(response) else { return Ok(false) };
+    let status = interpretation::position_and_status_in(tx, &trace_id)?.map(|(_, status)| status);
+    Ok(!matches!(status, Some(CallStatus::Running | CallStatus::Succeeded)))
+}
+
+/// Adds a call to the session, charges its price and returns the trace id.
+fn begin_in(tx: &Write<'_>, user: UserId, session_id: &str, trace_id: &str, terms: &Terms) -> Result<String> {
     let session = record::find_in(tx, user, session_id)?;
-    if session.interpretation.is_some() {
+    if session.interpretation.is_some() && !terms.again {
         return Err(Code::AlreadyRunning.into());
     }
-    let mut failed = Vec::new();
+    let (mut made, mut failed) = (0, Vec::new());
     for call in record::calls_in(tx, session_id)? {
         match interpretation::position_and_status_in(tx, &call)? {
             Some((_, CallStatus::Running)) => return Err(Code::AlreadyRunning.into()),
+            Some((_, CallStatus::Succeeded)) => made += 1,
             position => failed.push((position.map(|(number, _)| number), call)),
         }
+    }
+    if made >= terms.limit {
+        return Err(Code::InterpretationLimit.into());
     }
     // Each call adds at most one surplus call, so few are deleted at a time.
     failed.sort_unstable_by(|one, other| other.cmp(one));
     for (_, surplus) in failed.iter().skip(MAX_FAILED_CALLS).take(PURGE_BATCH as usize) {
         record::delete_call_in(tx, surplus)?;
     }
-    record::add_call_in(tx, session_id, trace_id)
+    let price = if made == 0 { 0 } else { terms.price };
+    points::charge_interpretation_in(tx, user, price, trace_id)?;
+    record::add_call_in(tx, session_id, trace_id, price)?;
+    Ok(trace_id.to_owned())
 }
 
 fn finish_in(tx: &Write<'_>, session_id: &str, record: &CallRecord) -> Result<()> {
     if record.status != CallStatus::Succeeded {
-        return Ok(());
+        return refund_in(tx, record.user, &record.trace_id);
     }
     let stored = SessionInterpretation {
         trace_id: record.trace_id.clone(),
@@ -118,4 +258,21 @@ fn finish_in(tx: &Write<'_>, session_id: &str, record: &CallRecord) -> Result<()
         at: tx.now,
     };
     record::set_interpretation_in(tx, session_id, &stored)
+}
+
+/// Returns the points of a call without an interpretation. A suspended account must not keep the call from being
+/// finished, so its refund is left to an operator.
+fn refund_in(tx: &Write<'_>, user: UserId, trace_id: &str) -> Result<()> {
+    let points = record::points_of_call_in(tx, trace_id)?;
+    if points == 0 {
+        return Ok(());
+    }
+    match points::refund_interpretation_in(tx, user, points, trace_id) {
+        Ok(()) => record::clear_points_of_call_in(tx, trace_id),
+        Err(error) if matches!(error.code, Code::AccountInconsistent | Code::BalanceTooLarge) => {
+            tracing::warn!(%user, trace_id, points, %error, "the points of a failed interpretation could not be refunded");
+            Ok(())
+        }
+        Err(error) => Err(error),
+    }
 }

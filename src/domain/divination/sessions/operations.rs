@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     casting::Casting,
+    interpretation,
     record::{self, Session},
     snapshot,
 };
@@ -112,6 +113,7 @@ pub fn delete(core: &Core, user: UserId, id: String) -> Pending<()> {
     let home = core.config.limits.time_zone.clone();
     core.store.write(move |tx| {
         let session = record::find_in(tx, user, &id)?;
+        interpretation::refund_running_in(tx, &session)?;
         erase_in(tx, &home, &session)?;
         free_space_scrub::request_in(tx)
     })

@@ -52,7 +52,7 @@ pub struct Session {
     pub points_spent: i64,
     /// The idempotency key of the request that created it, whose stored response is deleted with the session.
     pub idempotency_key: Option<String>,
-    /// The first interpretation that succeeded.
+    /// The newest interpretation that succeeded.
     pub interpretation: Option<SessionInterpretation>,
     pub created_at: Timestamp,
 }
@@ -153,20 +153,30 @@ pub(super) fn calls_in(tx: &Read<'_>, session_id: &str) -> Result<Vec<String>> {
     tx.all("select trace_id from session_calls where session_id = ?1", [session_id], |row| row.get(0))
 }
 
-pub(super) fn add_call_in(tx: &Write<'_>, session_id: &str, trace_id: &str) -> Result<()> {
-    let add = "insert into session_calls (trace_id, session_id) values (?1, ?2)";
-    tx.execute(add, (trace_id, session_id)).map(drop)
+pub(super) fn add_call_in(tx: &Write<'_>, session_id: &str, trace_id: &str, points_spent: u32) -> Result<()> {
+    let add = "insert into session_calls (trace_id, session_id, points_spent) values (?1, ?2, ?3)";
+    tx.execute(add, (trace_id, session_id, points_spent)).map(drop)
 }
 
-/// Stores the first interpretation that succeeded; later ones change nothing.
+/// Returns the points that a call cost and that were not refunded.
+pub(super) fn points_of_call_in(tx: &Read<'_>, trace_id: &str) -> Result<i64> {
+    let points = "select points_spent from session_calls where trace_id = ?1";
+    Ok(tx.first(points, [trace_id], |row| row.get(0))?.unwrap_or(0))
+}
+
+/// Records that the points of a call were refunded.
+pub(super) fn clear_points_of_call_in(tx: &Write<'_>, trace_id: &str) -> Result<()> {
+    tx.execute("update session_calls set points_spent = 0 where trace_id = ?1", [trace_id]).map(drop)
+}
+
+/// Stores the newest interpretation that succeeded.
 pub(super) fn set_interpretation_in(
     tx: &Write<'_>,
     session_id: &str,
     interpretation: &SessionInterpretation,
 ) -> Result<()> {
     tx.execute(
-        "update sessions set trace_id = ?2, model = ?3, duration_ms = ?4, interpreted_at = ?5 \
-         where id = ?1 and trace_id is null",
+        "update sessions set trace_id = ?2, model = ?3, duration_ms = ?4, interpreted_at = ?5 where id = ?1",
         (
             session_id,
             &interpretation.trace_id,

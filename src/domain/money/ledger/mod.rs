@@ -61,8 +61,13 @@ impl EntryKind {
     /// Returns true if an entry of this kind may have this sign.
     const fn admits(self, delta: i64) -> bool {
         match self {
-            Self::Topup | Self::SignupBonus | Self::InviteBonus | Self::InviteeBonus | Self::Restored => delta > 0,
-            Self::Consume | Self::Reset | Self::Cast | Self::Parked | Self::Refund => delta < 0,
+            Self::Topup
+            | Self::SignupBonus
+            | Self::InviteBonus
+            | Self::InviteeBonus
+            | Self::Restored
+            | Self::InterpretationRefund => delta > 0,
+            Self::Consume | Self::Reset | Self::Cast | Self::Parked | Self::Refund | Self::Interpretation => delta < 0,
             Self::Adjust => true,
         }
     }
@@ -98,6 +103,8 @@ named_enum! {
         Parked = "parked",
         Restored = "restored",
         Refund = "refund",
+        Interpretation = "interpretation",
+        InterpretationRefund = "interpretation_refund",
     }
 }
 
@@ -305,7 +312,9 @@ pub fn export_in(tx: &Read<'_>, user: UserId, asset: Asset, each: Each<'_>) -> R
     let sql = select_entries!("where user_id = ?1 and asset = ?2 order by sequence");
     tx.each(sql, (user.0, asset.name()), |row| {
         let entry = entry_of(row)?;
-        let is_telling = |reference: &String| ["session:", "order:"].iter().any(|prefix| reference.starts_with(prefix));
+        let is_telling = |reference: &String| {
+            ["session:", "order:", "interpretation:"].iter().any(|prefix| reference.starts_with(prefix))
+        };
         each(json!({
             "sequence": entry.sequence,
             "delta": entry.delta,

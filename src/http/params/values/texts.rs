@@ -68,6 +68,7 @@ texts! {
     /// An administrator's reason.
     Reason(|_| MAX_REASON), clean, false, "compensation for a failed cast";
     FeedbackText(|limits| limits.feedback as usize), clean, false, "请加上小六壬。";
+    RatingNote(|limits| limits.rating_note as usize), clean, false, "讲得很清楚。";
     NotificationTitle(|limits| limits.notification_title as usize), clean, false, "六十四卦全新解读";
     NotificationText(|limits| limits.notification_text as usize), clean, false, "更新后即可使用。";
     /// A name or password that is compared and never stored.
