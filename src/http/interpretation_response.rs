@@ -3,8 +3,8 @@
 use axum::{body::Body, http::Response};
 
 use super::{
-    reply::{Replayable, Reply, ReplyDescription, mark_replayed},
     interpretation_sse::{self, CastingShown, Interpretation, SseError},
+    reply::{Replayable, Reply, ReplyDescription, mark_replayed},
     request_context::RequestContext,
     sse::{FinalEvent, JsonOrStream, SseSender, shutting_down, stream_from_blocking_thread},
 };

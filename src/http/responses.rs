@@ -1,7 +1,6 @@
 //! Response bodies that commands print in the same shape.
 
 pub use super::{
-    interpretation_sse::RatingResponse,
     admin::{
         audit::AuditRow,
         code_messages::{CodeMessageList, CodeMessageRow},
@@ -19,6 +18,7 @@ pub use super::{
         user_data::{ModelAttachment, UserDataFix, UserDataIssue, UserDataSynchronised, UserDataValidation},
         violations::{FrequentViolator, ShownViolation, UserViolations, ViolationCount},
     },
+    interpretation_sse::RatingResponse,
     v0::{
         coin::{CoinsSynchronised, LedgerIssue},
         version::AppRelease,

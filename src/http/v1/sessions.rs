@@ -14,7 +14,9 @@ use crate::{
             hexagram::{Cast, Line, Lines},
             sessions::{
                 self, Casting, Method, NewSession, SessionDraft,
-                interpretation::{self, Existing, InterpretationRequest, Preparation, SessionInterpretations, TRACE_ID},
+                interpretation::{
+                    self, Existing, InterpretationRequest, Preparation, SessionInterpretations, TRACE_ID,
+                },
             },
         },
         identity::preferences,

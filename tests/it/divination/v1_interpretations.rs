@@ -23,9 +23,7 @@ const SIX_WORDS: [&str; 6] = ["one", "two", "three", "four", "five", "six"];
 /// A model that answers its calls with "one", "two" and so on.
 fn counting_model() -> FakeProvider {
     let calls = Arc::new(AtomicUsize::new(0));
-    FakeProvider::with_handler(move |_| {
-        Reply::event_stream(chunks(&[SIX_WORDS[calls.fetch_add(1, Ordering::SeqCst)]]))
-    })
+    FakeProvider::with_handler(move |_| Reply::event_stream(chunks(&[SIX_WORDS[calls.fetch_add(1, Ordering::SeqCst)]])))
 }
 
 /// Casts and returns the path of the session.
@@ -85,7 +83,10 @@ fn interprets_again_up_to_the_limit_and_keeps_earlier_ones() {
     assert_eq!((&found["remainingInterpretations"], &found["nextInterpretationPoints"]), (&json!(0), &json!(0)));
     let shown = &found["interpretations"][1];
     assert_eq!(shown["traceId"], second["traceId"]);
-    assert!(shown["createdAt"].is_string() && shown["promptVersion"].is_string() && shown["rating"].is_null(), "{shown}");
+    assert!(
+        shown["createdAt"].is_string() && shown["promptVersion"].is_string() && shown["rating"].is_null(),
+        "{shown}"
+    );
     assert_eq!((&shown["model"], points(&server, &user)), (&json!("m"), 90));
     assert!(kinds(&server).is_empty());
     // All of them go with the session.
@@ -114,7 +115,10 @@ fn charges_each_further_interpretation_once() {
     let streamed = keyed().header("accept", "text/event-stream").send().expect(200);
     assert_eq!(streamed.header("idempotency-replayed"), Some("true"));
     assert!(streamed.text().contains("\"two\""), "{}", streamed.text());
-    interpret(&server, &user, &session).header("idempotency-key", "k").send().expect_problem(422, "idempotency_key_reused");
+    interpret(&server, &user, &session)
+        .header("idempotency-key", "k")
+        .send()
+        .expect_problem(422, "idempotency_key_reused");
     assert_eq!(points(&server, &user), 50);
 
     assert_eq!(again(&server, &user, &session).send().expect(200).json()["result"], "three");
@@ -326,7 +330,8 @@ fn operators_see_ratings_by_model_and_prompt_version() {
     let later = later.send().expect(200).json();
     assert_eq!((&later["rates"], &later["notes"]["total"]), (&json!([]), &json!(0)));
     server.get("/admin/interpretation-ratings").by(&user).send().expect_problem(403, "forbidden");
-    let audited = "select count(*) from audit where action like '%interpretation-ratings' or action = 'yarrow ai ratings'";
+    let audited =
+        "select count(*) from audit where action like '%interpretation-ratings' or action = 'yarrow ai ratings'";
     assert_eq!(server.value::<i64>(audited), 4);
 
     // The account's deletion erases the notes; the first-generation records and their ratings stay.

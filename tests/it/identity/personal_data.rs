@@ -7,9 +7,7 @@ use rusqlite::types::Value as Stored;
 use serde_json::{Value, json};
 
 use super::v1_account_deletion::{EMAIL, PHONE, TEXTS, expect_no_trace, export, found, person, traces_of};
-use crate::support::{
-    Caller, FakeModel, ModelBehaviour, Request, Server, Setup, eventually, model_requests::ask,
-};
+use crate::support::{Caller, FakeModel, ModelBehaviour, Request, Server, Setup, eventually, model_requests::ask};
 
 /// Further texts that the user wrote or received.
 const MORE_TEXTS: [&str; 9] = [

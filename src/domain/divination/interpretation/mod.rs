@@ -14,8 +14,8 @@ pub use question::CastingQuestion;
 pub use rating::{Note, Rate, Rating, RatingReport, rate, ratings};
 pub use record::{
     CallRecord, close_interrupted_in, count_between, count_of_user, delete_in, erase_user_in, export_in, find_by_trace,
-    find_succeeded, list_failed, list_of_user, list_of_user_between, list_running_in, list_slow, position_and_status_in,
-    succeeded_in,
+    find_succeeded, list_failed, list_of_user, list_of_user_between, list_running_in, list_slow,
+    position_and_status_in, succeeded_in,
 };
 pub use run::{PreparedInterpretation, prepare, prepare_for_session, run, run_with};
 
