@@ -44,6 +44,12 @@ declare::settings! {
             "Number of worker threads; 0 for one per core.";
     }
 
+    /// The name under which users know the service.
+    "brand" brand: Brand {
+        name: String = "Yarrow", no flag,
+            "The name on pictures of castings.";
+    }
+
     /// Certificates by ACME, for `server.domain`.
     "acme" acme: AcmeConfig {
         directory: String = "https://acme-v02.api.letsencrypt.org/directory",

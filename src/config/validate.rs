@@ -3,7 +3,10 @@
 use secrecy::ExposeSecret;
 
 use super::{Config, EmailProvider, EmailTls, LlmProvider, ModerationProvider, PaymentProvider, SmsProvider, bounds};
-use crate::types::{EmailAddress, PhoneNumber};
+use crate::types::{EmailAddress, PhoneNumber, clean_line};
+
+/// Maximum characters of the service's name.
+const LONGEST_BRAND: usize = 40;
 
 impl Config {
     /// Returns the faults, as messages for the operator.
@@ -30,6 +33,10 @@ impl Config {
             self.limits.page_size <= self.limits.page_size_max,
             "limits.page_size: must be at most limits.page_size_max",
         );
+        if let Err(fault) = clean_line(&self.brand.name, LONGEST_BRAND) {
+            require(false, &format!("brand.name: {}", fault.message));
+        }
+        require(!self.brand.name.is_empty(), "brand.name: must not be empty");
         require(self.limits.first_page <= 1, "limits.first_page: must be 0 or 1");
         let backup = &self.backup;
         if backup.s3_endpoint.is_some() {

@@ -90,7 +90,7 @@ impl<T: PublicResource> Reply for PublicJson<T> {
 }
 
 /// Returns true if `If-None-Match` names the tag. Tags are compared without their mark as weak.
-fn is_known(headers: &HeaderMap, tag: &HeaderValue) -> bool {
+pub fn is_known(headers: &HeaderMap, tag: &HeaderValue) -> bool {
     let opaque = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
     let Ok(tag) = tag.to_str().map(opaque) else { return false };
     let sent = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());

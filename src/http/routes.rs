@@ -222,6 +222,9 @@ fn hexagrams_and_sessions() -> Vec<Endpoint> {
         delete("/api/v1/sessions/{id}", OwnUser, sessions::delete)
             .summary("Deletes a session. Only its non-personal data is kept.")
             .errors(&[NotFound]),
+        get("/api/v1/sessions/{id}/card.svg", OwnUser, sessions::card::draw)
+            .summary("Draws a session as a picture for sharing, without the question unless it is asked for.")
+            .errors(&[NotFound]),
         post("/api/v1/sessions/{id}/interpretation", OwnUser, sessions::interpret)
             .summary("Interprets a session, as JSON or events. Later requests return the newest interpretation.")
             .idempotent()

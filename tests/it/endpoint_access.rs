@@ -144,6 +144,7 @@ const EXPECTED: &[(&str, Access)] = &[
     ("GET /api/v1/sessions", OwnUser),
     ("GET /api/v1/sessions/{id}", OwnUser),
     ("DELETE /api/v1/sessions/{id}", OwnUser),
+    ("GET /api/v1/sessions/{id}/card.svg", OwnUser),
     ("POST /api/v1/sessions/{id}/interpretation", OwnUser),
     ("PUT /api/v1/interpretations/{traceId}/rating", OwnUser),
     ("GET /admin/interpretation-ratings", Admin),

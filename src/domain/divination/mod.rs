@@ -8,4 +8,5 @@ pub mod interpretation;
 pub mod chat;
 pub mod history;
 pub mod sessions;
+pub mod card;
 pub mod crash_recovery;

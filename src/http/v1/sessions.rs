@@ -1,5 +1,7 @@
 //! `/api/v1/sessions`: castings, made and kept by the service.
 
+pub mod card;
+
 use axum::http::StatusCode;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -342,7 +344,7 @@ impl Parameter for CastLine {
 }
 
 /// The id of a session: 32 hexadecimal digits.
-pub struct SessionId(String);
+pub struct SessionId(pub String);
 
 impl Parameter for SessionId {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {

@@ -15,5 +15,6 @@ mod v1_charts;
 mod v1_hexagrams;
 mod v1_interpretations;
 mod v1_plum_blossom;
+mod v1_session_cards;
 mod v1_session_interpretation;
 mod v1_sessions;

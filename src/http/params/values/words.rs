@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::{
     config::LimitsConfig,
     domain::{
-        divination::{chart::DayStart, sessions::Method},
+        divination::{card::Theme, chart::DayStart, sessions::Method},
         identity::{codes::Purpose, preferences::NotificationKind},
         moderation::engine::ContentType,
         money::payments::{decisions::Decision, settle::SettlementEffect},
@@ -61,6 +61,7 @@ words! {
     Decision, "credit";
     NotificationKind, "activity";
     Method, "three_coins";
+    Theme, "auto";
     OrderState, "review";
     SettlementEffect, "rejected";
 }
