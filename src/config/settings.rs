@@ -46,7 +46,7 @@ declare::settings! {
 
     /// The name under which users know the service.
     "brand" brand: Brand {
-        name: String = "Yarrow", no flag,
+        name: String = "Yarrow",
             "The name on pictures of castings.";
     }
 
