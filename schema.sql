@@ -483,6 +483,7 @@ create table ledger_audit (
 ) strict;
 
 create index ledger_audit_by_user on ledger_audit (user_id, id);
+create index ledger_audit_by_actor on ledger_audit (actor, created_at);
 
 create trigger ledger_audit_forbids_update
 before update of id, actor, action, user_id, asset, reason, balance_before, balance_after, request_id, created_at
@@ -528,11 +529,12 @@ create table idempotency_keys (
 create index idempotency_keys_by_key on idempotency_keys (key, caller);
 create index idempotency_keys_free on idempotency_keys (caller, id) where is_free = 1;
 
--- Owner: admins. Administrators. The first one is created on the command line.
+-- Owner: admins. Administrators.
 create table admins (
     id integer primary key autoincrement,
     name text not null unique,
     password_hash text not null,           -- Argon2id, PHC format
+    role text not null check (role in ('read-only', 'support', 'moderator', 'owner')),
     created_at integer not null
 ) strict;
 
@@ -564,13 +566,16 @@ create table admin_used_codes (
     primary key (admin_id, step)
 ) strict, without rowid;
 
--- Owner: admins. API keys, stored as SHA-256. A revoked key keeps its label reserved.
+-- Owner: admins. API keys, stored as SHA-256. A suspended key can be resumed; a revoked key keeps its label reserved.
 create table api_keys (
     id integer primary key autoincrement,
     label text not null unique,
     key_sha256 blob not null unique,
+    role text not null check (role in ('read-only', 'support', 'moderator', 'owner')),
     created_at integer not null,
+    expires_at integer,                    -- null: never
     last_used_at integer,
+    suspended_at integer,
     revoked_at integer
 ) strict;
 

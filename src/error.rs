@@ -137,6 +137,9 @@ codes! {
     AlreadyExists = "already_exists",
         "The name is already in use.",
         "名称已被使用。";
+    LastOwner = "last_owner",
+        "One administrator must keep the role `owner`.",
+        "至少须保留一名 `owner` 管理员。";
     AddressTaken = "address_taken",
         "The address belongs to another account.",
         "此号码或邮箱属于另一个账户。";

@@ -21,7 +21,7 @@ use yarrow::{
     domain::{
         money::ledger,
         operations::{
-            admins,
+            admins::{self, roles::Role},
             network_log::{self, Entry},
         },
     },
@@ -90,7 +90,7 @@ fn fill(directory: &Path, rows: i64) -> Result<Filled, Failure> {
     let app = open(directory)?;
     ledger::seals::seal_all(&app)?;
     fill_log(&app, rows, users, now)?;
-    let admin_key = admins::keys::create(&app, "growth")?.reveal().to_owned();
+    let admin_key = admins::keys::create(&app, "growth", Role::Owner, None)?.wait()?.reveal().to_owned();
     close(app);
     Ok(Filled { rows, users, admin_key })
 }

@@ -8,13 +8,22 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::{
-    Common, cli_authority, confirm, name_missing, new_password, or_empty, record_audit, row, table, with_detail,
+    Common, cli_authority, confirm, name_missing, new_password, or_empty, parse_time, record_audit, row, table,
+    with_detail,
 };
 use yarrow::{
     app::{App, OpenMode},
-    domain::operations::admins::{self, Admin, keys},
+    domain::operations::admins::{
+        self, Admin,
+        keys::{self, ApiKeyChange},
+        roles::Role,
+    },
     error::{Code, Error, Result},
+    types::Timestamp,
 };
+
+/// The names of the roles, for clap.
+const ROLES: [&str; 4] = ["read-only", "support", "moderator", "owner"];
 
 /// Manage administrators, API keys, second factors, sessions and allowed networks
 #[derive(Debug, Args)]
@@ -29,10 +38,13 @@ enum Action {
     ///
     /// Without an option, asks for the password on a terminal.
     ///
-    /// Example: yarrow admin create alice --password-stdin < password.txt
+    /// Example: yarrow admin create alice --role support --password-stdin < password.txt
     Create {
         /// Administrator name: at most 64 letters, digits and `-_.@`
         name: String,
+        /// Role of the administrator
+        #[arg(long, default_value = "owner", value_parser = ROLES)]
+        role: String,
         /// Read the password from the first line of standard input
         #[arg(long)]
         password_stdin: bool,
@@ -52,6 +64,16 @@ enum Action {
         /// Generate a password and print it to standard error
         #[arg(long, conflicts_with = "password_stdin")]
         generate: bool,
+    },
+    /// Change an administrator's role
+    ///
+    /// It applies to their sessions at once.
+    Role {
+        /// Administrator name
+        name: String,
+        /// New role
+        #[arg(value_parser = ROLES)]
+        role: String,
     },
     /// List administrators
     List,
@@ -79,6 +101,29 @@ enum KeyAction {
     Create {
         /// Unique label of the key
         label: String,
+        /// Role of the key
+        #[arg(long, default_value = "owner", value_parser = ROLES)]
+        role: String,
+        /// Time at which the key expires; by default never
+        #[arg(long, value_name = "TIME")]
+        expires: Option<String>,
+    },
+    /// Change the role or expiry of a key, suspend or resume it
+    Change {
+        /// Unique label of the key
+        label: String,
+        /// New role
+        #[arg(long, value_parser = ROLES)]
+        role: Option<String>,
+        /// New time of expiry, or `never`
+        #[arg(long, value_name = "TIME")]
+        expires: Option<String>,
+        /// Reject the key until it is resumed
+        #[arg(long, conflicts_with = "resume")]
+        suspend: bool,
+        /// Accept a suspended key again
+        #[arg(long)]
+        resume: bool,
     },
     /// List keys, without their secrets
     List,
@@ -100,15 +145,27 @@ pub fn run(common: &Common, args: AdminArgs) -> Result<()> {
     };
     let app = common.open_as(mode)?;
     match args.action {
-        Action::Create { name, password_stdin, generate } => {
-            create(common, &app, &name, &new_password(password_stdin, generate)?)
+        Action::Create { name, role, password_stdin, generate } => {
+            create(common, &app, &name, &new_password(password_stdin, generate)?, role_named(&role)?)
         }
         Action::Password { name, password_stdin, generate } => {
             change_password(common, &app, &name, &new_password(password_stdin, generate)?)
         }
+        Action::Role { name, role } => change_role(common, &app, &name, role_named(&role)?),
         Action::List => list(common, &app),
         Action::Remove { name, yes } => remove(common, &app, &name, yes),
-        Action::Key { action: KeyAction::Create { label } } => create_key(common, &app, &label),
+        Action::Key { action: KeyAction::Create { label, role, expires } } => {
+            let expires_at = expires.map(|text| parse_time(&app, "--expires", &text)).transpose()?;
+            create_key(common, &app, &label, role_named(&role)?, expires_at)
+        }
+        Action::Key { action: KeyAction::Change { label, role, expires, suspend, resume } } => {
+            let change = ApiKeyChange {
+                role: role.map(|name| role_named(&name)).transpose()?,
+                expires_at: expires.map(|text| new_expiry(&app, &text)).transpose()?,
+                is_suspended: (suspend || resume).then_some(suspend),
+            };
+            change_key(common, &app, &label, change)
+        }
         Action::Key { action: KeyAction::List } => list_keys(common, &app),
         Action::Key { action: KeyAction::Revoke { label, yes } } => revoke_key(common, &app, &label, yes),
         Action::Totp(args) => totp::run(common, &app, args),
@@ -117,10 +174,27 @@ pub fn run(common: &Common, args: AdminArgs) -> Result<()> {
     }
 }
 
-fn create(common: &Common, app: &App, name: &str, password: &str) -> Result<()> {
-    let admin = admins::create(&app.admins, name, password).map_err(name_taken(name))?;
+fn create(common: &Common, app: &App, name: &str, password: &str, role: Role) -> Result<()> {
+    let admin = admins::create(&app.admins, name, password, role).map_err(name_taken(name))?;
     record_audit(app, "admin create", None, cli_authority(Some(admin.name.clone())))?;
-    common.output(&json!({ "name": admin.name, "createdAt": admin.created_at }), || format!("created `{}`", admin.name))
+    common.output(&json!({ "name": admin.name, "role": role.name(), "createdAt": admin.created_at }), || {
+        format!("created `{}` with the role {}", admin.name, role.name())
+    })
+}
+
+fn change_role(common: &Common, app: &App, name: &str, role: Role) -> Result<()> {
+    admins::change_role(app, name, role).wait().map_err(name_missing("Administrator", name))?;
+    record_audit(app, "admin role", None, cli_authority(Some(format!("{name}: {}", role.name()))))?;
+    common.output(&json!({ "name": name, "role": role.name() }), || format!("`{name}` has the role {}", role.name()))
+}
+
+fn role_named(name: &str) -> Result<Role> {
+    Role::named(name).ok_or_else(|| Error::internal("clap accepts known roles only"))
+}
+
+/// Parses a time of expiry, or `never`.
+fn new_expiry(app: &App, text: &str) -> Result<Option<Timestamp>> {
+    if text == "never" { Ok(None) } else { parse_time(app, "--expires", text).map(Some) }
 }
 
 fn change_password(common: &Common, app: &App, name: &str, password: &str) -> Result<()> {
@@ -131,12 +205,13 @@ fn change_password(common: &Common, app: &App, name: &str, password: &str) -> Re
 
 fn list(common: &Common, app: &App) -> Result<()> {
     let admins = admins::list(app)?;
-    let to_json = |admin: &Admin| json!({ "name": admin.name, "createdAt": admin.created_at, "hasSecondFactor": admin.has_second_factor });
+    let to_json = |admin: &Admin| json!({ "name": admin.name, "role": admin.role.name(), "createdAt": admin.created_at, "hasSecondFactor": admin.has_second_factor });
     let json: Vec<_> = admins.iter().map(to_json).collect();
     common.output(&json!(json), || {
         let has_second_factor = |admin: &Admin| if admin.has_second_factor { "yes" } else { "no" };
-        let rows = admins.iter().map(|admin| row![admin.name, admin.created_at, has_second_factor(admin)]);
-        table(["name", "created", "second factor"], rows)
+        let rows =
+            admins.iter().map(|admin| row![admin.name, admin.role.name(), admin.created_at, has_second_factor(admin)]);
+        table(["name", "role", "created", "second factor"], rows)
     })
 }
 
@@ -147,10 +222,16 @@ fn remove(common: &Common, app: &App, name: &str, yes: bool) -> Result<()> {
     common.output(&json!({ "name": name, "removed": true }), || format!("removed `{name}`"))
 }
 
-fn create_key(common: &Common, app: &App, label: &str) -> Result<()> {
-    let key = keys::create(app, label).map_err(name_taken(label))?;
+fn create_key(common: &Common, app: &App, label: &str, role: Role, expires_at: Option<Timestamp>) -> Result<()> {
+    let key = keys::create(app, label, role, expires_at)?.wait().map_err(name_taken(label))?;
     record_audit(app, "admin key create", None, cli_authority(Some(label.to_owned())))?;
     common.output(&json!({ "label": label, "key": key.reveal() }), || key.reveal().to_owned())
+}
+
+fn change_key(common: &Common, app: &App, label: &str, change: ApiKeyChange) -> Result<()> {
+    keys::change(app, label, change).wait().map_err(name_missing("Active key", label))?;
+    record_audit(app, "admin key change", None, cli_authority(Some(label.to_owned())))?;
+    common.output(&json!({ "label": label, "changed": true }), || format!("changed `{label}`"))
 }
 
 fn list_keys(common: &Common, app: &App) -> Result<()> {
@@ -159,16 +240,18 @@ fn list_keys(common: &Common, app: &App) -> Result<()> {
         .iter()
         .map(|key| {
             json!({
-                "label": key.label, "createdAt": key.created_at,
-                "lastUsedAt": key.last_used_at, "revokedAt": key.revoked_at,
+                "label": key.label, "role": key.role.name(), "createdAt": key.created_at, "expiresAt": key.expires_at,
+                "lastUsedAt": key.last_used_at, "suspendedAt": key.suspended_at, "revokedAt": key.revoked_at,
             })
         })
         .collect();
     common.output(&json!(json), || {
-        let rows = found
-            .iter()
-            .map(|key| row![key.label, key.created_at, or_empty(key.last_used_at), or_empty(key.revoked_at)]);
-        table(["label", "created", "last used", "revoked"], rows)
+        let rows = found.iter().map(|key| {
+            let [expires, used, suspended, revoked] =
+                [key.expires_at, key.last_used_at, key.suspended_at, key.revoked_at].map(or_empty);
+            row![key.label, key.role.name(), key.created_at, expires, used, suspended, revoked]
+        });
+        table(["label", "role", "created", "expires", "last used", "suspended", "revoked"], rows)
     })
 }
 

@@ -88,6 +88,7 @@ pub fn run(common: &Common, args: CoinsArgs) -> Result<()> {
                 user.id,
                 coins,
                 by.clone(),
+                None,
                 IdempotentRequest::without_key(None),
             ))?;
             record_audit(&app, "coins grant", Some(user.id), by)?;

@@ -336,6 +336,10 @@ declare::settings! {
             "Failed sign-ins per name and per client address in `attempts_window`.";
         attempts_window: Duration = "5 minutes", at_least "1 ms",
             "Time window in which failed sign-ins are counted.";
+        support_grant: u32 = "100",
+            "Maximum number of coins that the role `support` may grant at once.";
+        support_grants_daily: u32 = "1000",
+            "Maximum number of coins that one administrator with the role `support` may grant in 24 hours.";
     }
 
     /// Thresholds above which a client address is reported as suspicious. 0 turns a reason off.

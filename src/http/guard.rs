@@ -9,7 +9,7 @@ use crate::{
     app::App,
     domain::{
         identity::tokens::{self, Authentication},
-        operations::admins,
+        operations::admins::{self, roles::Right},
     },
     error::{Code, Result},
     http::{
@@ -31,10 +31,10 @@ pub enum Access {
     Signature,
     /// Users, for their own data.
     OwnUser,
-    /// Users for their own data, and administrators for all users. Requests of administrators are audited.
-    OwnUserOrAdmin,
-    /// Administrators. Every request is audited.
-    Admin,
+    /// Users for their own data, and administrators with the right for all users. Requests of administrators are audited.
+    OwnUserOrAdmin(Right),
+    /// Administrators with the right. Every request is audited.
+    Admin(Right),
 }
 
 impl Access {
@@ -48,15 +48,23 @@ impl Access {
             }
             Self::Signature => "Requires the payment provider's signature and no token.",
             Self::OwnUser => "Requires the token of the user.",
-            Self::OwnUserOrAdmin => {
+            Self::OwnUserOrAdmin(_) => {
                 "Requires the token of the user or of an administrator. Requests of administrators are audited."
             }
-            Self::Admin => "Requires an administrator's token or an API key. Requests are audited.",
+            Self::Admin(_) => "Requires an administrator's token or an API key. Requests are audited.",
+        }
+    }
+
+    /// Returns the right that administrators need.
+    pub const fn right(self) -> Option<Right> {
+        match self {
+            Self::OwnUserOrAdmin(right) | Self::Admin(right) => Some(right),
+            _ => None,
         }
     }
 
     pub const fn requires_token(self) -> bool {
-        matches!(self, Self::OwnUser | Self::OwnUserOrAdmin | Self::Admin)
+        matches!(self, Self::OwnUser | Self::OwnUserOrAdmin(_) | Self::Admin(_))
     }
 
     pub const fn admits_admins(self) -> bool {
@@ -64,12 +72,12 @@ impl Access {
     }
 
     pub const fn admits_users(self) -> bool {
-        !matches!(self, Self::Admin)
+        !matches!(self, Self::Admin(_))
     }
 
     /// Returns true if requests of administrators create audit events.
     pub const fn is_audited(self) -> bool {
-        matches!(self, Self::OwnUserOrAdmin | Self::Admin)
+        self.right().is_some()
     }
 }
 
@@ -91,6 +99,12 @@ pub async fn authorize(app: &App, access: Access, headers: &HeaderMap, meta: &Re
     match caller {
         Some(Caller::User(_)) if !access.admits_users() => Err(Code::Forbidden.into()),
         Some(Caller::Admin(_)) if !access.admits_admins() => Err(Code::Forbidden.into()),
+        Some(Caller::Admin(identity)) => {
+            if let Some(right) = access.right() {
+                identity.role().require(right)?;
+            }
+            Ok(Caller::Admin(identity))
+        }
         Some(caller) => Ok(caller),
         None if access.requires_token() => Err(unauthenticated(headers, auth)),
         None => Ok(Caller::Anonymous),

@@ -54,6 +54,7 @@ pub const fn status(code: Code) -> StatusCode {
         | Code::OrderState
         | Code::AlreadyExists
         | Code::InterpretationLimit
+        | Code::LastOwner
         | Code::NotConfigured => StatusCode::CONFLICT,
         Code::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         Code::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,

@@ -9,8 +9,8 @@ use axum::{Router, routing::on_service};
 
 use super::{
     admin::{
-        self, audit, code_messages, data_cleanup, interpretation_ratings, network_logs, payments,
-        sensitive_word_migration, sensitive_words, session, user_data, violations,
+        self, administrators, api_keys, audit, code_messages, data_cleanup, interpretation_ratings, network_logs,
+        payments, sensitive_word_migration, sensitive_words, session, user_data, violations,
     },
     endpoint::{Area, Endpoint, delete, get, patch, post, put},
     endpoint_service::{BodyLimit, EndpointService, EndpointSpec, reject},
@@ -21,9 +21,14 @@ use super::{
     v1::{self, account, hexagrams::HexagramPages, interpretations, invite, points, sessions},
 };
 #[allow(clippy::enum_glob_use, reason = "the table uses most codes")]
-use crate::error::{
-    Code::{self, *},
-    Result,
+use crate::{
+    domain::operations::admins::roles::Right::{
+        Administer, GrantCoins, Moderate, OwnSession, SupportUsers, ViewAudit, ViewFigures,
+    },
+    error::{
+        Code::{self, *},
+        Result,
+    },
 };
 
 const AUTH: BodyLimit = |limits| limits.auth_body;
@@ -151,7 +156,7 @@ fn identity() -> Vec<Endpoint> {
             .summary("Sets the phone number or email address. Requires a recent sign-in and a code for `address`.")
             .body_limit(AUTH)
             .errors(&[StepUpRequired, InvalidCode, TooManyRequests, AddressTaken, AccountInconsistent]),
-        get("/user/profile", OwnUserOrAdmin, user::find_profile)
+        get("/user/profile", OwnUserOrAdmin(SupportUsers), user::find_profile)
             .summary("Returns the user's profile.")
             .errors(&[NotYours, NotFound]),
         put("/user/profile", OwnUser, user::change_profile)
@@ -173,24 +178,24 @@ fn identity() -> Vec<Endpoint> {
             .summary("Returns the caller's language, time zone and notification settings."),
         patch("/api/v1/preferences", OwnUser, v1::preferences::change)
             .summary("Changes the preferences that are sent and returns all of them."),
-        post("/admin/user-data/sync", Admin, user_data::synchronise)
+        post("/admin/user-data/sync", Admin(SupportUsers), user_data::synchronise)
             .summary("Validates and repairs the stored data of all users, or of one.")
             .errors(&[NotFound, AlreadyRunning]),
-        get("/admin/user-data/validate/user/{userId}", Admin, user_data::validate_by_id)
+        get("/admin/user-data/validate/user/{userId}", Admin(SupportUsers), user_data::validate_by_id)
             .summary("Validates the stored data of a user.")
             .errors(&[NotFound]),
-        get("/admin/user-data/validate/phone/{phoneNumber}", Admin, user_data::validate_by_phone)
+        get("/admin/user-data/validate/phone/{phoneNumber}", Admin(SupportUsers), user_data::validate_by_phone)
             .summary("Validates the stored data of the user with this phone number.")
             .errors(&[NotFound]),
-        post("/admin/user-data/fix/{phoneNumber}", Admin, user_data::fix)
+        post("/admin/user-data/fix/{phoneNumber}", Admin(SupportUsers), user_data::fix)
             .summary("Repairs what can be repaired without a decision. Repeating it changes nothing.")
             .errors(&[NotFound]),
-        post("/admin/user-data/validate/batch", Admin, user_data::validate_batch)
+        post("/admin/user-data/validate/batch", Admin(SupportUsers), user_data::validate_batch)
             .summary("Validates the stored data of many users."),
-        get("/admin/user-data/test/user-info/{userId}", Admin, user_data::show_attachment)
+        get("/admin/user-data/test/user-info/{userId}", Admin(SupportUsers), user_data::show_attachment)
             .summary("Returns the user data that a language model would receive.")
             .errors(&[NotFound]),
-        get("/admin/code-messages", Admin, code_messages::list)
+        get("/admin/code-messages", Admin(SupportUsers), code_messages::list)
             .summary("Lists the verification codes requested for an address with their outcomes, newest first.")
             .errors(&[NotFound]),
     ]
@@ -246,7 +251,7 @@ fn hexagrams_and_sessions() -> Vec<Endpoint> {
         put("/api/v1/interpretations/{traceId}/rating", OwnUser, interpretations::rate)
             .summary("Rates one of the caller's interpretations, in place of an earlier rating.")
             .errors(&[NotFound, ContentRejected, ModerationUnavailable, TooManyRequests]),
-        get("/admin/interpretation-ratings", Admin, interpretation_ratings::report)
+        get("/admin/interpretation-ratings", Admin(SupportUsers), interpretation_ratings::report)
             .summary("Counts the users' ratings by model and prompt version, and lists their notes, newest first."),
     ]
 }
@@ -287,26 +292,30 @@ fn divination() -> Vec<Endpoint> {
                 ProviderUnavailable,
                 ProviderTimeout,
             ]),
-        get("/divination/records/user/{userId}", OwnUserOrAdmin, divination::list_of_user)
+        get("/divination/records/user/{userId}", OwnUserOrAdmin(SupportUsers), divination::list_of_user)
             .summary("Lists the user's interpretations, newest first.")
             .errors(&[NotYours, NotFound]),
-        get("/divination/records/trace/{traceId}", OwnUserOrAdmin, divination::find_by_trace)
+        get("/divination/records/trace/{traceId}", OwnUserOrAdmin(SupportUsers), divination::find_by_trace)
             .summary("Returns one interpretation.")
             .errors(&[NotFound]),
-        get("/divination/records/phone/{phoneNumber}", OwnUserOrAdmin, divination::list_of_phone)
+        get("/divination/records/phone/{phoneNumber}", OwnUserOrAdmin(SupportUsers), divination::list_of_phone)
             .summary("Lists the interpretations of the user with this phone number, newest first.")
             .errors(&[NotYours, NotFound]),
-        get("/divination/records/user/{userId}/daterange", OwnUserOrAdmin, divination::list_of_user_between)
-            .summary("Lists the user's interpretations in a time range, newest first.")
-            .errors(&[NotYours, NotFound]),
-        get("/divination/records/failed", Admin, divination::list_failed)
+        get(
+            "/divination/records/user/{userId}/daterange",
+            OwnUserOrAdmin(SupportUsers),
+            divination::list_of_user_between,
+        )
+        .summary("Lists the user's interpretations in a time range, newest first.")
+        .errors(&[NotYours, NotFound]),
+        get("/divination/records/failed", Admin(SupportUsers), divination::list_failed)
             .summary("Lists failed and interrupted interpretations, newest first."),
-        get("/divination/records/slow", Admin, divination::list_slow)
+        get("/divination/records/slow", Admin(SupportUsers), divination::list_slow)
             .summary("Lists slow interpretations, newest first."),
-        get("/divination/stats/user/{userId}/count", OwnUserOrAdmin, divination::count_of_user)
+        get("/divination/stats/user/{userId}/count", OwnUserOrAdmin(SupportUsers), divination::count_of_user)
             .summary("Returns the number of the user's interpretations.")
             .errors(&[NotYours, NotFound]),
-        get("/divination/stats/daterange/count", Admin, divination::count_between)
+        get("/divination/stats/daterange/count", Admin(ViewFigures), divination::count_between)
             .summary("Returns the number of interpretations in a time range."),
         post("/llm/chat", OwnUser, llm::chat)
             .summary("Returns the language model's reply to a conversation, as JSON or, with `stream`, as events.")
@@ -326,10 +335,10 @@ fn divination() -> Vec<Endpoint> {
 
 fn money() -> Vec<Endpoint> {
     vec![
-        get("/coin/balance", OwnUserOrAdmin, coin::balance)
+        get("/coin/balance", OwnUserOrAdmin(SupportUsers), coin::balance)
             .summary("Returns the user's coin balance.")
             .errors(&[NotYours, NotFound]),
-        get("/coin/balance/phone", OwnUserOrAdmin, coin::balance_by_phone)
+        get("/coin/balance/phone", OwnUserOrAdmin(SupportUsers), coin::balance_by_phone)
             .summary("Returns the coin balance of the user with this phone number.")
             .errors(&[NotYours, NotFound]),
         post("/coin/consume", OwnUser, coin::consume)
@@ -340,19 +349,19 @@ fn money() -> Vec<Endpoint> {
             .summary("Spends the coins for one use. The server sets the price.")
             .idempotent()
             .errors(&[NotYours, InsufficientCoins, AccountInconsistent]),
-        post("/coin/reset", OwnUserOrAdmin, coin::reset)
+        post("/coin/reset", OwnUserOrAdmin(Administer), coin::reset)
             .summary("Sets the balance to 0. Requires a recent sign-in or a `code`; from an administrator, a reason.")
             .idempotent()
             .errors(&RESET_ERRORS),
-        post("/coin/reset/phone", OwnUserOrAdmin, coin::reset_by_phone)
+        post("/coin/reset/phone", OwnUserOrAdmin(Administer), coin::reset_by_phone)
             .summary("Sets the balance to 0. Requires a recent sign-in or a `code`; from an administrator, a reason.")
             .idempotent()
             .errors(&RESET_ERRORS),
-        post("/coin/increase/phone", Admin, coin::increase)
+        post("/coin/increase/phone", Admin(GrantCoins), coin::increase)
             .summary("Adds coins to a user's balance.")
             .idempotent()
             .errors(&[NotFound, BalanceTooLarge, AccountInconsistent]),
-        post("/coin/sync", Admin, coin::synchronise)
+        post("/coin/sync", Admin(SupportUsers), coin::synchronise)
             .summary("Creates missing coin accounts and restores wrong balances from the ledger.")
             .errors(&[AlreadyRunning]),
         get("/api/v1/points", OwnUser, points::balance).summary("Returns the caller's point balance."),
@@ -373,28 +382,28 @@ fn money() -> Vec<Endpoint> {
         post("/payment/notify", Signature, payment::notify)
             .summary("Receives the provider's signed callback. Responds with 200 and `success` or `fail`.")
             .body_limit(CALLBACK),
-        post("/payment/update-balance", OwnUserOrAdmin, payment::update_balance)
+        post("/payment/update-balance", OwnUserOrAdmin(Administer), payment::update_balance)
             .summary("Confirms a payment with the provider and credits it. Administrators credit reviewed orders.")
             .errors(&[NotYours, NotFound, OrderState, AlreadyPosted, BalanceTooLarge, AccountInconsistent]),
-        get("/admin/payments", Admin, payments::list).summary("Lists orders, newest first."),
-        get("/admin/payments/report", Admin, payments::make_report)
+        get("/admin/payments", Admin(SupportUsers), payments::list).summary("Lists orders, newest first."),
+        get("/admin/payments/report", Admin(ViewFigures), payments::make_report)
             .summary("Reconciles the orders of a time range with the ledger, day by day."),
-        get("/admin/payments/callbacks", Admin, payments::list_callbacks)
+        get("/admin/payments/callbacks", Admin(SupportUsers), payments::list_callbacks)
             .summary("Lists the provider's callbacks and their outcomes, newest first."),
-        post("/admin/payments/callbacks/{id}/replay", Admin, payments::replay)
+        post("/admin/payments/callbacks/{id}/replay", Admin(SupportUsers), payments::replay)
             .summary("Processes a stored callback again.")
             .errors(&[NotFound]),
-        get("/admin/payments/{orderNo}", Admin, payments::show)
+        get("/admin/payments/{orderNo}", Admin(SupportUsers), payments::show)
             .summary("Returns an order with its ledger entries, callbacks and refunds.")
             .errors(&[NotFound]),
-        post("/admin/payments/{orderNo}/query", Admin, payments::query)
+        post("/admin/payments/{orderNo}/query", Admin(SupportUsers), payments::query)
             .summary("Asks the provider about an order and settles the order accordingly.")
             .errors(&[NotFound, OrderState, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
-        post("/admin/payments/{orderNo}/settle", Admin, payments::settle)
+        post("/admin/payments/{orderNo}/settle", Admin(Administer), payments::settle)
             .summary("Decides about an order under review.")
             .idempotent()
             .errors(&[NotFound, OrderState, AlreadyPosted, BalanceTooLarge, AccountInconsistent]),
-        post("/admin/payments/{orderNo}/refund", Admin, payments::refund)
+        post("/admin/payments/{orderNo}/refund", Admin(Administer), payments::refund)
             .summary("Refunds money and takes back the coins that it bought.")
             .idempotent()
             .errors(&[
@@ -405,7 +414,7 @@ fn money() -> Vec<Endpoint> {
                 ProviderUnavailable,
                 ProviderTimeout,
             ]),
-        post("/admin/payments/{orderNo}/sandbox-pay", Admin, payments::sandbox_pay)
+        post("/admin/payments/{orderNo}/sandbox-pay", Admin(Administer), payments::sandbox_pay)
             .summary("Pays an order in the sandbox, at no cost.")
             .errors(&[NotFound, OrderState]),
     ]
@@ -413,51 +422,52 @@ fn money() -> Vec<Endpoint> {
 
 fn moderation() -> Vec<Endpoint> {
     vec![
-        post("/content-moderation/check-question", OwnUserOrAdmin, content_moderation::check_question)
+        post("/content-moderation/check-question", OwnUserOrAdmin(Moderate), content_moderation::check_question)
             .summary("Checks whether a question is allowed.")
             .errors(&[NotYours, NotFound, ModerationUnavailable, TooManyRequests]),
-        get("/admin/sensitive-words/statistics", Admin, sensitive_words::statistics)
+        get("/admin/sensitive-words/statistics", Admin(Moderate), sensitive_words::statistics)
             .summary("Returns statistics of the local word list."),
-        get("/admin/sensitive-words/list", Admin, sensitive_words::list)
+        get("/admin/sensitive-words/list", Admin(Moderate), sensitive_words::list)
             .summary("Lists the words of the local word list."),
-        post("/admin/sensitive-words/add", Admin, sensitive_words::add)
+        post("/admin/sensitive-words/add", Admin(Moderate), sensitive_words::add)
             .summary("Adds a word. It takes effect at once."),
-        delete("/admin/sensitive-words/remove", Admin, sensitive_words::remove)
+        delete("/admin/sensitive-words/remove", Admin(Moderate), sensitive_words::remove)
             .summary("Removes a word.")
             .errors(&[NotFound]),
-        post("/admin/sensitive-words/test/nickname", Admin, sensitive_words::test_nickname)
+        post("/admin/sensitive-words/test/nickname", Admin(Moderate), sensitive_words::test_nickname)
             .summary("Checks a nickname against the local word list."),
-        post("/admin/sensitive-words/test/signature", Admin, sensitive_words::test_signature)
+        post("/admin/sensitive-words/test/signature", Admin(Moderate), sensitive_words::test_signature)
             .summary("Checks a signature against the local word list."),
-        post("/admin/sensitive-words/test/question", Admin, sensitive_words::test_question)
+        post("/admin/sensitive-words/test/question", Admin(Moderate), sensitive_words::test_question)
             .summary("Checks a question against the local word list."),
-        get("/admin/violations/list", Admin, violations::list).summary("Lists rejected texts, newest first."),
-        get("/admin/violations/user/{userId}/stats", Admin, violations::user_stats)
+        get("/admin/violations/list", Admin(Moderate), violations::list).summary("Lists rejected texts, newest first."),
+        get("/admin/violations/user/{userId}/stats", Admin(Moderate), violations::user_stats)
             .summary("Returns statistics of a user's rejected texts.")
             .errors(&[NotFound]),
-        get("/admin/violations/stats/types", Admin, violations::type_stats).summary("Counts rejected texts by type."),
-        get("/admin/violations/frequent-violators", Admin, violations::frequent_violators)
+        get("/admin/violations/stats/types", Admin(Moderate), violations::type_stats)
+            .summary("Counts rejected texts by type."),
+        get("/admin/violations/frequent-violators", Admin(Moderate), violations::frequent_violators)
             .summary("Lists users whose texts are rejected often."),
-        delete("/admin/violations/cleanup", Admin, violations::clean_up)
+        delete("/admin/violations/cleanup", Admin(Administer), violations::clean_up)
             .summary("Deletes old records of rejected texts."),
-        get("/admin/violations/{id}", Admin, violations::find)
+        get("/admin/violations/{id}", Admin(Moderate), violations::find)
             .summary("Returns one rejected text.")
             .errors(&[NotFound]),
-        get("/admin/sensitive-word-migration/status", Admin, sensitive_word_migration::status)
+        get("/admin/sensitive-word-migration/status", Admin(Moderate), sensitive_word_migration::status)
             .summary("Returns the moderation service that decides and the state of both services."),
-        post("/admin/sensitive-word-migration/switch", Admin, sensitive_word_migration::switch)
+        post("/admin/sensitive-word-migration/switch", Admin(Administer), sensitive_word_migration::switch)
             .summary("Selects the external moderator or the local word list for all following texts.")
             .errors(&[NotConfigured]),
-        post("/admin/sensitive-word-migration/fallback", Admin, sensitive_word_migration::set_fallback)
+        post("/admin/sensitive-word-migration/fallback", Admin(Administer), sensitive_word_migration::set_fallback)
             .summary("Sets whether the local word list decides when the external moderator fails."),
-        post("/admin/sensitive-word-migration/compare", Admin, sensitive_word_migration::compare)
+        post("/admin/sensitive-word-migration/compare", Admin(Moderate), sensitive_word_migration::compare)
             .summary("Checks a text with both services."),
-        post("/admin/sensitive-word-migration/batch-compare", Admin, sensitive_word_migration::batch_compare)
+        post("/admin/sensitive-word-migration/batch-compare", Admin(Moderate), sensitive_word_migration::batch_compare)
             .summary("Checks many texts with both services.")
             .body_limit(BATCH),
-        get("/admin/sensitive-word-migration/disagreements", Admin, sensitive_word_migration::disagreements)
+        get("/admin/sensitive-word-migration/disagreements", Admin(Moderate), sensitive_word_migration::disagreements)
             .summary("Lists texts on which the two services disagreed, newest first."),
-        get("/admin/sensitive-word-migration/health-check", Admin, sensitive_word_migration::check_health)
+        get("/admin/sensitive-word-migration/health-check", Admin(Moderate), sensitive_word_migration::check_health)
             .summary("Probes both services."),
     ]
 }
@@ -477,26 +487,26 @@ fn messaging() -> Vec<Endpoint> {
             .errors(&[NotFound]),
         patch("/api/v1/notifications/mark-all-read", OwnUser, v1::notifications::mark_all_read)
             .summary("Marks all notifications as read, including kinds that are switched off."),
-        post("/admin/notifications", Admin, admin::notifications::send)
+        post("/admin/notifications", Admin(Administer), admin::notifications::send)
             .summary("Sends a notification to all users or to selected users."),
-        get("/admin/notifications", Admin, admin::notifications::list)
+        get("/admin/notifications", Admin(SupportUsers), admin::notifications::list)
             .summary("Lists sent notifications with their read counts, newest first."),
-        delete("/admin/notifications/{id}", Admin, admin::notifications::delete)
+        delete("/admin/notifications/{id}", Admin(Administer), admin::notifications::delete)
             .summary("Deletes a notification from all inboxes.")
             .errors(&[NotFound]),
         post("/feedback", Anyone, feedback::submit)
             .summary("Submits feedback. Anonymous callers have a lower limit.")
             .body_limit(FEEDBACK)
             .errors(&[NotYours, Forbidden, TooManyRequests]),
-        get("/admin/feedback", Admin, admin::feedback::list).summary("Lists feedback, newest first."),
+        get("/admin/feedback", Admin(SupportUsers), admin::feedback::list).summary("Lists feedback, newest first."),
         post("/version/check", Anyone, version::check).summary("Checks whether a client should or must update."),
         get("/version/latest", Anyone, version::latest)
             .summary("Returns the newest release of the app.")
             .errors(&[NoRelease]),
-        post("/admin/releases", Admin, admin::releases::publish)
+        post("/admin/releases", Admin(Administer), admin::releases::publish)
             .summary("Publishes a release of the app.")
             .errors(&[AlreadyExists]),
-        get("/admin/releases", Admin, admin::releases::list).summary("Lists releases, newest first."),
+        get("/admin/releases", Admin(ViewFigures), admin::releases::list).summary("Lists releases, newest first."),
     ]
 }
 
@@ -507,35 +517,58 @@ fn operations() -> Vec<Endpoint> {
             .summary("Exchanges an administrator's name, password and, if set up, authenticator code for a token.")
             .body_limit(AUTH)
             .errors(&[InvalidCredentials, TotpRequired, AddressNotAllowed, TooManyRequests]),
-        post("/admin/logout", Admin, session::logout).summary("Ends the administrator's session."),
-        get("/admin/network-logs/user/{userId}", Admin, network_logs::list_of_user)
+        post("/admin/logout", Admin(OwnSession), session::logout).summary("Ends the administrator's session."),
+        get("/admin/administrators", Admin(Administer), administrators::list).summary("Lists the administrators."),
+        post("/admin/administrators", Admin(Administer), administrators::create)
+            .summary("Creates an administrator.")
+            .errors(&[AlreadyExists])
+            .creates(),
+        patch("/admin/administrators/{name}", Admin(Administer), administrators::change)
+            .summary("Changes the role or the password of an administrator.")
+            .errors(&[NotFound, LastOwner]),
+        delete("/admin/administrators/{name}", Admin(Administer), administrators::remove)
+            .summary("Removes an administrator and ends their sessions.")
+            .errors(&[NotFound, LastOwner]),
+        get("/admin/api-keys", Admin(Administer), api_keys::list).summary("Lists the API keys."),
+        post("/admin/api-keys", Admin(Administer), api_keys::create)
+            .summary("Creates an API key and returns its secret once.")
+            .errors(&[AlreadyExists])
+            .creates(),
+        patch("/admin/api-keys/{label}", Admin(Administer), api_keys::change)
+            .summary("Changes the role or the expiry of an API key, suspends or resumes it.")
+            .errors(&[NotFound]),
+        delete("/admin/api-keys/{label}", Admin(Administer), api_keys::revoke)
+            .summary("Revokes an API key.")
+            .errors(&[NotFound]),
+        get("/admin/network-logs/user/{userId}", Admin(SupportUsers), network_logs::list_of_user)
             .summary("Lists the requests of a user, newest first."),
-        get("/admin/network-logs/ip/{clientIp}", Admin, network_logs::list_of_client)
+        get("/admin/network-logs/ip/{clientIp}", Admin(SupportUsers), network_logs::list_of_client)
             .summary("Lists the requests of a client address, newest first."),
-        get("/admin/network-logs/time-range", Admin, network_logs::list_of_time)
+        get("/admin/network-logs/time-range", Admin(SupportUsers), network_logs::list_of_time)
             .summary("Lists the requests in a time range, newest first."),
-        get("/admin/network-logs/failed", Admin, network_logs::list_failed)
+        get("/admin/network-logs/failed", Admin(SupportUsers), network_logs::list_failed)
             .summary("Lists requests with a status of 400 or above, newest first."),
-        get("/admin/network-logs/suspicious", Admin, network_logs::list_suspicious)
+        get("/admin/network-logs/suspicious", Admin(SupportUsers), network_logs::list_suspicious)
             .summary("Lists client addresses with unusual activity, worst first. Covers the last hour by default."),
-        get("/admin/network-logs/count/ip", Admin, network_logs::count_by_client)
+        get("/admin/network-logs/count/ip", Admin(SupportUsers), network_logs::count_by_client)
             .summary("Counts the requests of each client address, of the last 24 hours by default."),
-        delete("/admin/network-logs/cleanup", Admin, network_logs::clean_up)
+        delete("/admin/network-logs/cleanup", Admin(Administer), network_logs::clean_up)
             .summary("Deletes old entries of the network log."),
-        delete("/admin/data-cleanup/all", Admin, data_cleanup::clear_all)
+        delete("/admin/data-cleanup/all", Admin(Administer), data_cleanup::clear_all)
             .summary("Backs up and deletes all data but administrators, audit, word list, releases and settings.")
             .errors(&[ConfirmationRequired]),
-        delete("/admin/data-cleanup/verification-codes", Admin, data_cleanup::clear_codes)
+        delete("/admin/data-cleanup/verification-codes", Admin(Administer), data_cleanup::clear_codes)
             .summary("Backs up the database and deletes active verification codes.")
             .errors(&[ConfirmationRequired]),
-        delete("/admin/data-cleanup/payment-records", Admin, data_cleanup::clear_payments)
+        delete("/admin/data-cleanup/payment-records", Admin(Administer), data_cleanup::clear_payments)
             .summary("Backs up the database and deletes completed orders older than the minimum retention.")
             .errors(&[ConfirmationRequired]),
-        delete("/admin/data-cleanup/feedback", Admin, data_cleanup::clear_feedback)
+        delete("/admin/data-cleanup/feedback", Admin(Administer), data_cleanup::clear_feedback)
             .summary("Backs up the database and deletes all feedback.")
             .errors(&[ConfirmationRequired]),
-        get("/admin/audit", Admin, audit::list)
-            .summary("Lists audit events of administrators and commands, newest first."),
+        get("/admin/audit", Admin(ViewAudit), audit::list).summary(
+            "Lists audit events of administrators and commands, newest first. Other roles than owner see their own.",
+        ),
         get("/healthz", Public, system::health).summary("Returns 200 while the process is alive."),
         get("/readyz", Public, system::readiness).summary("Returns 200 while the service can write to its database."),
         get("/openapi.json", Public, system::api_document(endpoints)).summary("Returns this document."),

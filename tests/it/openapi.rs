@@ -226,6 +226,8 @@ fn every_documented_operation_is_served() {
             "sessions/{id}",
             "update-balance",
             "violations/{id}",
+            "administrators/{name}",
+            "api-keys/{label}",
             "notifications/{id}",
             "version/latest",
         ]

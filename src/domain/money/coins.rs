@@ -3,7 +3,7 @@
 //! The price comes from the configuration, never from a request. Users can only lower their balance. Payments,
 //! operators and the signup bonus raise it.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use crate::{
     core::Core,
@@ -55,6 +55,15 @@ pub enum ResetConfirmation {
     AtTerminal,
     /// By the token of an earlier request, whose response listed the rows to be deleted.
     ByToken { token: Option<String> },
+}
+
+/// The limits of an operator who may only grant a few coins.
+#[derive(Clone, Copy, Debug)]
+pub struct GrantLimit {
+    /// Coins in one grant.
+    pub at_once: u32,
+    /// Coins granted by this operator in 24 hours.
+    pub daily: u32,
 }
 
 /// The result of a repair.
@@ -114,15 +123,36 @@ pub fn reset(core: &Core, user: UserId, by: ResetBy, once: IdempotentRequest<i64
 /// Adds coins, or takes coins back if negative, and returns the balance.
 ///
 /// # Errors
-/// `insufficient_coins`, `balance_too_large`, `account_inconsistent`.
+/// `forbidden` above the limit; `insufficient_coins`, `balance_too_large`, `account_inconsistent`.
 pub fn adjust(
     core: &Core,
     user: UserId,
     coins: i64,
     by: Authority,
+    limit: Option<GrantLimit>,
     once: IdempotentRequest<i64>,
 ) -> Pending<IdempotentOutcome<i64>> {
-    core.store.write(move |tx| once.run_in(tx, |tx| adjust_in(tx, user, coins, &by)))
+    core.store.write(move |tx| {
+        once.run_in(tx, |tx| {
+            if let Some(limit) = limit {
+                require_within_in(tx, limit, coins, &by)?;
+            }
+            adjust_in(tx, user, coins, &by)
+        })
+    })
+}
+
+/// Rejects a grant above the operator's limits.
+fn require_within_in(tx: &Write<'_>, limit: GrantLimit, coins: i64, by: &Authority) -> Result<()> {
+    let forbidden = |detail: String| Err(Error::new(Code::Forbidden).detail(detail));
+    if !(1..=i64::from(limit.at_once)).contains(&coins) {
+        return forbidden(format!("Your role may grant 1 to {} coins at once.", limit.at_once));
+    }
+    let granted = changes::granted_by_in(tx, &by.actor, Asset::Coin, tx.now.minus(Duration::from_hours(24)))?;
+    if granted + coins > i64::from(limit.daily) {
+        return forbidden(format!("Your role may grant {} coins in 24 hours; you granted {granted}.", limit.daily));
+    }
+    Ok(())
 }
 
 pub fn adjust_in(tx: &Write<'_>, user: UserId, coins: i64, by: &Authority) -> Result<i64> {

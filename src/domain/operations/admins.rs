@@ -1,19 +1,22 @@
 //! Administrators: accounts with a password, and API keys with a label.
 //!
-//! Only the command line creates them. Passwords are stored as Argon2id hashes, whose cost is limited by a limit on
-//! attempts and by a semaphore. An attempt is counted before the password is checked, so that parallel attempts count
-//! separately.
+//! Passwords are stored as Argon2id hashes, whose cost is limited by a limit on attempts and by a semaphore. An attempt
+//! is counted before the password is checked, so that parallel attempts count separately. One owner always remains.
 
 pub mod keys;
 pub mod networks;
 mod passwords;
+pub mod roles;
 pub mod second_factor;
 pub mod sessions;
 mod sign_ins;
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
-use self::passwords::{DUMMY_HASH, PasswordHasher};
+use self::{
+    passwords::{DUMMY_HASH, PasswordHasher},
+    roles::Role,
+};
 use crate::{
     config,
     core::Core,
@@ -50,8 +53,8 @@ impl Administrators {
 /// An authenticated administrator or API key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Identity {
-    Account { id: i64, name: String },
-    Key { id: i64, label: String },
+    Account { id: i64, name: String, role: Role },
+    Key { id: i64, label: String, role: Role },
 }
 
 impl Identity {
@@ -60,6 +63,12 @@ impl Identity {
         match self {
             Self::Account { name, .. } => format!("admin:{name}"),
             Self::Key { label, .. } => format!("key:{label}"),
+        }
+    }
+
+    pub const fn role(&self) -> Role {
+        match self {
+            Self::Account { role, .. } | Self::Key { role, .. } => *role,
         }
     }
 }
@@ -84,6 +93,7 @@ pub struct IssuedSession {
 pub struct Admin {
     pub id: i64,
     pub name: String,
+    pub role: Role,
     pub created_at: Timestamp,
     pub has_second_factor: bool,
 }
@@ -92,18 +102,18 @@ pub struct Admin {
 ///
 /// # Errors
 /// `invalid_parameters` for an invalid name or password; `already_exists`.
-pub fn create(admins: &Administrators, name: &str, password: &str) -> Result<Admin> {
+pub fn create(admins: &Administrators, name: &str, password: &str, role: Role) -> Result<Admin> {
     let name = valid_name("name", name)?;
     let password_hash = admins.passwords.try_acquire()?.hash(valid_password(password)?)?;
     let insert = move |tx: &Write<'_>| {
         let id = tx.first(
-            "insert into admins (name, password_hash, created_at) values (?1, ?2, ?3) \
+            "insert into admins (name, password_hash, role, created_at) values (?1, ?2, ?3, ?4) \
              on conflict (name) do nothing returning id",
-            (&name, &password_hash, tx.now.0),
+            (&name, &password_hash, role.name(), tx.now.0),
             |row| row.get(0),
         )?;
         let id = id.ok_or(Code::AlreadyExists)?;
-        Ok(Admin { id, name, created_at: tx.now, has_second_factor: false })
+        Ok(Admin { id, name, role, created_at: tx.now, has_second_factor: false })
     };
     admins.core.store.write(insert).wait()
 }
@@ -127,31 +137,64 @@ pub fn change_password(admins: &Administrators, name: &str, password: &str) -> R
 pub fn list(core: &Core) -> Result<Vec<Admin>> {
     core.store.read(|tx| {
         tx.all(
-            "select id, name, created_at, exists (select 1 from admin_second_factors \
+            "select id, name, role, created_at, exists (select 1 from admin_second_factors \
              where admin_id = admins.id and confirmed_at is not null) from admins order by name",
             (),
             |row| {
                 Ok(Admin {
                     id: row.get(0)?,
                     name: row.get(1)?,
-                    created_at: Timestamp(row.get(2)?),
-                    has_second_factor: row.get(3)?,
+                    role: row.get_parsed(2, Role::named)?,
+                    created_at: Timestamp(row.get(3)?),
+                    has_second_factor: row.get(4)?,
                 })
             },
         )
     })
 }
 
-/// Deletes an administrator with their sessions. Their audit events stay.
+/// Returns an administrator by name.
 ///
 /// # Errors
 /// `not_found`.
+pub fn find(core: &Core, name: &str) -> Result<Admin> {
+    let found = list(core)?.into_iter().find(|admin| admin.name == name);
+    found.ok_or_else(|| Code::NotFound.into())
+}
+
+/// Changes the role of an administrator. It applies to their sessions at once.
+///
+/// # Errors
+/// `not_found`; `last_owner` if no owner would remain.
+pub fn change_role(core: &Core, name: &str, role: Role) -> Pending<()> {
+    let name = name.to_owned();
+    core.store.write(move |tx| {
+        let admin = id_of_in(tx, &name)?;
+        tx.execute("update admins set role = ?2 where id = ?1", (admin, role.name()))?;
+        require_owner_in(tx)
+    })
+}
+
+/// Deletes an administrator with their sessions. Their audit events stay.
+///
+/// # Errors
+/// `not_found`; `last_owner` if administrators remain of which none is an owner.
 pub fn remove(core: &Core, name: &str) -> Pending<()> {
     let name = name.to_owned();
     core.store.write(move |tx| match tx.execute("delete from admins where name = ?1", [&name])? {
-        1 => Ok(()),
+        1 => require_owner_in(tx),
         _ => Err(Code::NotFound.into()),
     })
+}
+
+/// Fails if there are administrators but no owner among them.
+fn require_owner_in(tx: &Read<'_>) -> Result<()> {
+    let lacks_owner: bool = tx.one(
+        "select exists (select 1 from admins) and not exists (select 1 from admins where role = ?1)",
+        [Role::Owner.name()],
+        |row| row.get(0),
+    )?;
+    if lacks_owner { Err(Code::LastOwner.into()) } else { Ok(()) }
 }
 
 /// Ends a session. API keys are ended by [`keys::revoke`] only.
@@ -238,24 +281,27 @@ pub fn authenticate_in(tx: &Read<'_>, limits: &config::AdminConfig, token: &str)
     let hash = sha256(token);
     if token.starts_with(KEY_PREFIX) {
         return tx.first(
-            "select id, label, last_used_at from api_keys where key_sha256 = ?1 and revoked_at is null",
-            [hash],
+            "select id, label, role, last_used_at from api_keys where key_sha256 = ?1 and revoked_at is null \
+             and suspended_at is null and (expires_at is null or expires_at > ?2)",
+            (hash, tx.now.0),
             |row| {
-                let identity = Identity::Key { id: row.get(0)?, label: row.get(1)? };
-                let last_used_at: Option<i64> = row.get(2)?;
+                let identity =
+                    Identity::Key { id: row.get(0)?, label: row.get(1)?, role: row.get_parsed(2, Role::named)? };
+                let last_used_at: Option<i64> = row.get(3)?;
                 Ok(ValidCredential { identity, is_use_due: is_use_due(tx.now, last_used_at) })
             },
         );
     }
     let idle_since = tx.now.minus(limits.session_idle);
     tx.first(
-        "select admins.id, admins.name, admin_tokens.last_used_at from admin_tokens \
+        "select admins.id, admins.name, admins.role, admin_tokens.last_used_at from admin_tokens \
          join admins on admins.id = admin_tokens.admin_id \
          where token_sha256 = ?1 and expires_at > ?2 and last_used_at > ?3",
         (hash, tx.now.0, idle_since.0),
         |row| {
-            let identity = Identity::Account { id: row.get(0)?, name: row.get(1)? };
-            Ok(ValidCredential { identity, is_use_due: is_use_due(tx.now, row.get(2)?) })
+            let identity =
+                Identity::Account { id: row.get(0)?, name: row.get(1)?, role: row.get_parsed(2, Role::named)? };
+            Ok(ValidCredential { identity, is_use_due: is_use_due(tx.now, row.get(3)?) })
         },
     )
 }

@@ -6,7 +6,10 @@ use utoipa::ToSchema;
 
 use crate::{
     config::LimitsConfig,
-    domain::operations::audit::{self, AuditFilter, StoredAuditEvent},
+    domain::operations::{
+        admins::roles::Role,
+        audit::{self, AuditFilter, StoredAuditEvent},
+    },
     error::{Fault, FieldCode, Result},
     http::{
         body::RawValue,
@@ -81,12 +84,11 @@ pub async fn list(context: RequestContext, params: ListAuditParams) -> Result<Js
     if let Some(user) = params.user_id {
         context.meta.subject.get_or_init(|| user);
     }
-    let filter = AuditFilter {
-        user: params.user_id,
-        actor: params.actor.map(|Actor(actor)| actor),
-        from: params.time.from(),
-        to: params.time.to(),
-    };
+    let own = context.admin()?;
+    let asked = params.actor.map(|Actor(actor)| actor);
+    // Only owners see what others did.
+    let actor = if own.role() == Role::Owner { asked } else { Some(own.actor()) };
+    let filter = AuditFilter { user: params.user_id, actor, from: params.time.from(), to: params.time.to() };
     let found = context.report(move |app| audit::list(app, &filter, page)).await?;
     Ok(NumberedPage::of(page, found))
 }

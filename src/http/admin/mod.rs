@@ -1,5 +1,7 @@
 //! `/admin`: endpoints for administrators. One file for each second segment of the path.
 
+pub mod administrators;
+pub mod api_keys;
 pub mod audit;
 pub mod code_messages;
 pub mod data_cleanup;

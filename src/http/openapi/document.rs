@@ -83,7 +83,7 @@ fn operation(endpoint: &Endpoint, limits: &LimitsConfig, components: &Map<String
         "operationId": operation_id(endpoint),
         "tags": [endpoint.area.name()],
         "summary": endpoint.summary,
-        "description": endpoint.access.description(),
+        "description": access_description(endpoint.access),
         "security": security(endpoint.access),
         "responses": responses(endpoint, components),
     });
@@ -102,6 +102,11 @@ fn operation(endpoint: &Endpoint, limits: &LimitsConfig, components: &Map<String
         operation["requestBody"] = request_body(&in_body, endpoint.body_shape, limits);
     }
     operation
+}
+
+fn access_description(access: Access) -> String {
+    let roles = access.right().map(|right| right.roles());
+    [Some(access.description()), roles].into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
 fn security(access: Access) -> Value {

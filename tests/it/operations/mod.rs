@@ -18,3 +18,4 @@ mod logs;
 mod metrics;
 mod offsite_backups;
 mod retention;
+mod roles;

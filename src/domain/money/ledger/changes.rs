@@ -107,6 +107,16 @@ pub fn begin_anew_in(tx: &Write<'_>) -> Result<()> {
     table_head::put_in(tx, LAST, 0)
 }
 
+/// Returns the sum by which an operator has raised balances since a time.
+pub fn granted_by_in(tx: &Read<'_>, actor: &str, asset: Asset, since: Timestamp) -> Result<i64> {
+    tx.one(
+        "select coalesce(sum(balance_after - balance_before), 0) from ledger_audit \
+         where actor = ?1 and created_at > ?2 and asset = ?3 and balance_after > balance_before",
+        (actor, since.0, asset.name()),
+        |row| row.get(0),
+    )
+}
+
 /// Lists the changes of a user's accounts, newest first.
 pub fn of_user_in(tx: &Read<'_>, user: UserId, page: PageRequest) -> Result<Paginated<AccountChange>> {
     let items = tx.all(

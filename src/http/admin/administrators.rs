@@ -1,0 +1,135 @@
+//! `/admin/administrators`: accounts of administrators and their roles.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use crate::{
+    config::LimitsConfig,
+    domain::operations::admins::{self, Admin, roles::Role},
+    error::{Fault, FieldCode, Result},
+    http::{
+        body::RawValue,
+        params::{Credential, Nothing, Parameter, Reason, Rules, parameters, text},
+        reply::{Created, Json},
+        request_context::RequestContext,
+    },
+    types::{Timestamp, clean},
+};
+
+parameters! {
+    NewAdministratorParams(fields) {
+        name: AdminName = fields.required("name", "The name: at most 64 letters, digits and `-_.@`.");
+        password: Credential = fields.required("password", "The password, 12 to 256 characters.");
+        role: Role = fields.required("role", "The role.");
+        reason: Option<Reason> = fields.optional("reason", "The reason, for the audit.");
+    }
+
+    AdministratorChangeParams(fields) {
+        name: AdminName = fields.path("name", "The administrator.");
+        role: Option<Role> = fields.optional("role", "The new role.");
+        password: Option<Credential> = fields.optional("password", "The new password. Ends the administrator's sessions.");
+        reason: Option<Reason> = fields.optional("reason", "The reason, for the audit.");
+    }
+
+    NamedAdministratorParams(fields) {
+        name: AdminName = fields.path("name", "The administrator.");
+        reason: Option<Reason> = fields.optional("reason", "The reason, for the audit.");
+    }
+}
+
+/// An administrator.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Administrator {
+    #[schema(example = "alice")]
+    name: String,
+    #[schema(example = "support")]
+    role: &'static str,
+    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
+    created_at: Timestamp,
+    has_second_factor: bool,
+}
+
+impl From<Admin> for Administrator {
+    fn from(admin: Admin) -> Self {
+        Self {
+            name: admin.name,
+            role: admin.role.name(),
+            created_at: admin.created_at,
+            has_second_factor: admin.has_second_factor,
+        }
+    }
+}
+
+/// All administrators, by name.
+#[derive(Serialize, ToSchema)]
+pub struct Administrators {
+    items: Vec<Administrator>,
+}
+
+pub async fn list(context: RequestContext, _: Nothing) -> Result<Json<Administrators>> {
+    let items = admins::list(&context.app)?.into_iter().map(Administrator::from).collect();
+    Ok(Json(Administrators { items }))
+}
+
+pub async fn create(context: RequestContext, new: NewAdministratorParams) -> Result<Created<Administrator>> {
+    context.authority(new.reason.map(|Reason(reason)| reason))?;
+    let NewAdministratorParams { name: AdminName(name), password: Credential(password), role, .. } = new;
+    let created = context.blocking(move |app| admins::create(&app.admins, &name, &password, role)).await?;
+    Ok(Created(created.into()))
+}
+
+pub async fn change(context: RequestContext, change: AdministratorChangeParams) -> Result<Json<Administrator>> {
+    context.authority(change.reason.map(|Reason(reason)| reason))?;
+    let AdminName(name) = change.name;
+    if let Some(role) = change.role {
+        context.committed(admins::change_role(&context.app, &name, role)).await?;
+    }
+    if let Some(Credential(password)) = change.password {
+        let name = name.clone();
+        context.blocking(move |app| admins::change_password(&app.admins, &name, &password)).await?;
+    }
+    Ok(Json(admins::find(&context.app, &name)?.into()))
+}
+
+/// The administrator no longer exists.
+#[derive(Serialize, ToSchema)]
+pub struct AdministratorRemoved {
+    #[schema(example = true)]
+    removed: bool,
+}
+
+pub async fn remove(context: RequestContext, named: NamedAdministratorParams) -> Result<Json<AdministratorRemoved>> {
+    context.authority(named.reason.map(|Reason(reason)| reason))?;
+    let AdminName(name) = named.name;
+    context.committed(admins::remove(&context.app, &name)).await?;
+    Ok(Json(AdministratorRemoved { removed: true }))
+}
+
+/// The name of an administrator or the label of an API key.
+pub struct AdminName(pub String);
+
+impl Parameter for AdminName {
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        clean(&text(value)?, 64).map(Self)
+    }
+
+    fn schema(_: &LimitsConfig) -> Value {
+        json!({ "type": "string", "minLength": 1, "maxLength": 64, "example": "alice" })
+    }
+}
+
+impl Parameter for Role {
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let name = text(value)?;
+        Self::named(name.trim()).ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            Fault::new(FieldCode::UnknownValue, format!("must be one of {names}"))
+        })
+    }
+
+    fn schema(_: &LimitsConfig) -> Value {
+        json!({ "type": "string", "enum": Self::ALL.map(Self::name), "example": "support" })
+    }
+}

@@ -1,0 +1,131 @@
+//! `/admin/api-keys`: credentials of programs.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::administrators::AdminName;
+use crate::{
+    domain::operations::admins::{
+        keys::{self, ApiKeyChange},
+        roles::Role,
+    },
+    error::Result,
+    http::{
+        params::{Clearable, Flag, Moment, Nothing, Reason, parameters},
+        reply::{Created, Json},
+        request_context::RequestContext,
+    },
+    types::Timestamp,
+};
+
+parameters! {
+    NewApiKeyParams(fields) {
+        label: AdminName = fields.required("label", "A unique label: at most 64 letters, digits and `-_.@`.");
+        role: Role = fields.required("role", "The role.");
+        expires_at: Option<Moment> = fields.optional("expiresAt", "The time at which the key expires. Default: never.");
+        reason: Option<Reason> = fields.optional("reason", "The reason, for the audit.");
+    }
+
+    ApiKeyUpdateParams(fields) {
+        label: AdminName = fields.path("label", "The label of the key.");
+        role: Option<Role> = fields.optional("role", "The new role.");
+        expires_at: Option<Clearable<Moment>> = fields.optional("expiresAt", "The new time of expiry; an empty text: never.");
+        is_suspended: Option<Flag> = fields.optional("isSuspended", "True suspends the key, false resumes it.");
+        reason: Option<Reason> = fields.optional("reason", "The reason, for the audit.");
+    }
+
+    LabelledApiKeyParams(fields) {
+        label: AdminName = fields.path("label", "The label of the key.");
+        reason: Option<Reason> = fields.optional("reason", "The reason, for the audit.");
+    }
+}
+
+/// An API key, without its secret.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ApiKey {
+    #[schema(example = "billing")]
+    label: String,
+    #[schema(example = "read-only")]
+    role: &'static str,
+    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
+    created_at: Timestamp,
+    #[schema(value_type = Option<String>, format = DateTime, example = "2027-01-02T03:04:05.678Z")]
+    expires_at: Option<Timestamp>,
+    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-03T03:04:05.678Z")]
+    last_used_at: Option<Timestamp>,
+    /// Set while the key is suspended.
+    #[schema(value_type = Option<String>, format = DateTime, example = json!(null))]
+    suspended_at: Option<Timestamp>,
+    /// Set once the key is revoked.
+    #[schema(value_type = Option<String>, format = DateTime, example = json!(null))]
+    revoked_at: Option<Timestamp>,
+}
+
+impl From<keys::ApiKey> for ApiKey {
+    fn from(key: keys::ApiKey) -> Self {
+        Self {
+            label: key.label,
+            role: key.role.name(),
+            created_at: key.created_at,
+            expires_at: key.expires_at,
+            last_used_at: key.last_used_at,
+            suspended_at: key.suspended_at,
+            revoked_at: key.revoked_at,
+        }
+    }
+}
+
+/// All API keys by label, including revoked ones.
+#[derive(Serialize, ToSchema)]
+pub struct ApiKeys {
+    items: Vec<ApiKey>,
+}
+
+/// A new API key with its secret, which is shown once.
+#[derive(Serialize, ToSchema)]
+pub struct IssuedApiKey {
+    #[schema(example = "billing")]
+    label: String,
+    /// The secret, as `Authorization: Bearer <key>`. It is not stored.
+    #[schema(example = "yk_kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs")]
+    key: String,
+}
+
+pub async fn list(context: RequestContext, _: Nothing) -> Result<Json<ApiKeys>> {
+    let items = keys::list(&context.app)?.into_iter().map(ApiKey::from).collect();
+    Ok(Json(ApiKeys { items }))
+}
+
+pub async fn create(context: RequestContext, new: NewApiKeyParams) -> Result<Created<IssuedApiKey>> {
+    context.authority(new.reason.map(|Reason(reason)| reason))?;
+    let (AdminName(label), expires_at) = (new.label, new.expires_at.map(|Moment(at)| at));
+    let key = context.committed(keys::create(&context.app, &label, new.role, expires_at)?).await?;
+    Ok(Created(IssuedApiKey { label, key: key.reveal().to_owned() }))
+}
+
+pub async fn change(context: RequestContext, update: ApiKeyUpdateParams) -> Result<Json<ApiKey>> {
+    context.authority(update.reason.map(|Reason(reason)| reason))?;
+    let AdminName(label) = update.label;
+    let change = ApiKeyChange {
+        role: update.role,
+        expires_at: update.expires_at.map(|Clearable(at)| at.map(|Moment(at)| at)),
+        is_suspended: update.is_suspended.map(|Flag(is_suspended)| is_suspended),
+    };
+    context.committed(keys::change(&context.app, &label, change)).await?;
+    Ok(Json(keys::find(&context.app, &label)?.into()))
+}
+
+/// The key no longer works.
+#[derive(Serialize, ToSchema)]
+pub struct ApiKeyRevoked {
+    #[schema(example = true)]
+    revoked: bool,
+}
+
+pub async fn revoke(context: RequestContext, labelled: LabelledApiKeyParams) -> Result<Json<ApiKeyRevoked>> {
+    context.authority(labelled.reason.map(|Reason(reason)| reason))?;
+    let AdminName(label) = labelled.label;
+    context.committed(keys::revoke(&context.app, &label)).await?;
+    Ok(Json(ApiKeyRevoked { revoked: true }))
+}
