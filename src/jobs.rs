@@ -91,7 +91,7 @@ pub struct Jobs {
     /// Not waited for at the stop: provider calls, backups and ledger verification may take long, and the next start
     /// continues or repeats them.
     _detached: Vec<Job>,
-    /// Waited for at the stop. They finish their current slice, which is short.
+    /// Waited for at the stop. They finish their current batch, which is short.
     awaited: Vec<Job>,
 }
 

@@ -75,13 +75,13 @@ pub fn back_up(size: &Size, machine: &Machine) -> Result<(), Failure> {
     Ok(std::fs::remove_dir_all(size.directory.join("backups"))?)
 }
 
-/// Measures the longest time that one slice of a sweep holds the writer, including its commit.
+/// Measures the longest time that one batch of a sweep holds the writer, including its commit.
 pub fn sweep(size: &Size) -> Result<(), Failure> {
     let app = fill::open(&size.directory)?;
     let kept = app.config.retention.clone();
     let (log, hidden, expired) = (kept.access_log, kept.deactivated_history, kept.expired_notifications);
     let before = app.clock.now().minus(log);
-    in_slices("network log", || network_log::delete_slice_before(&app.network_log, before))?;
+    in_batches("network log", || network_log::delete_batch_before(&app.network_log, before))?;
     in_writes(&app, "hidden castings", move |tx| history::delete_deactivated_in(tx, hidden, 200))?;
     in_writes(&app, "expired tokens", |tx| tokens::delete_expired_in(tx, 200))?;
     in_writes(&app, "expired notifications", move |tx| notifications::delete_expired_in(tx, expired, 200))?;
@@ -94,13 +94,13 @@ fn in_writes(
     what: &str,
     delete: impl Fn(&Write<'_>) -> Done<usize> + Clone + Send + 'static,
 ) -> Result<(), Failure> {
-    in_slices(what, || {
+    in_batches(what, || {
         let delete = delete.clone();
         app.store.write(move |tx| delete(tx)).wait()
     })
 }
 
-fn in_slices(what: &str, delete: impl Fn() -> Done<usize>) -> Result<(), Failure> {
+fn in_batches(what: &str, delete: impl Fn() -> Done<usize>) -> Result<(), Failure> {
     let (mut rows, mut times) = (0, Vec::new());
     loop {
         let begun = Instant::now();
@@ -113,7 +113,7 @@ fn in_slices(what: &str, delete: impl Fn() -> Done<usize>) -> Result<(), Failure
     }
     times.sort_unstable();
     let (median, longest) = (times[times.len() / 2], times[times.len() - 1]);
-    println!("sweeping {what}: {rows} rows in {} slices, median {median:.1?}, longest {longest:.1?}", times.len());
+    println!("sweeping {what}: {rows} rows in {} batches, median {median:.1?}, longest {longest:.1?}", times.len());
     Ok(())
 }
 

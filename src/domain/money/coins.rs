@@ -194,11 +194,11 @@ fn repair_all(core: &Core, by: &Authority, run: &Lease) -> Result<Synchronised> 
     let mut last = UserId(0);
     loop {
         let run = run.clone();
-        let slice = move |tx: &Write<'_>| {
+        let batch = move |tx: &Write<'_>| {
             run.renew_in(tx)?;
             open_missing_in(tx, last)
         };
-        let (users, created) = core.store.write(slice).wait()?;
+        let (users, created) = core.store.write(batch).wait()?;
         let Some(&highest) = users.last() else { break };
         last = highest;
         done.checked += users.len() as u64;

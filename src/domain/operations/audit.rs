@@ -30,7 +30,7 @@ macro_rules! select_audit {
 
 const LAST: &str = "audit.last";
 /// Rows sealed in one write.
-const SEALED_AT_ONCE: u32 = 5_000;
+const BATCH_SIZE: u32 = 5_000;
 /// The status of a request that has started and whose outcome may never be known: 202.
 pub const STARTED: u16 = 202;
 /// Maximum characters of a reason.
@@ -257,7 +257,7 @@ pub fn seal_all(core: &Core) -> Result<()> {
 fn seal_batch_in(tx: &Write<'_>, after: i64) -> Result<Option<i64>> {
     let Some(keys) = tx.keys() else { return Ok(None) };
     let rows =
-        tx.all(select_audit!(" from audit where id > ?1 order by id limit ?2"), (after, SEALED_AT_ONCE), audit_row)?;
+        tx.all(select_audit!(" from audit where id > ?1 order by id limit ?2"), (after, BATCH_SIZE), audit_row)?;
     for StoredAuditEvent { id, at, event } in &rows {
         let seal = seal(keys, *id, *at, event);
         tx.execute("update audit set seal = ?2 where id = ?1", (id, &seal[..]))?;

@@ -33,11 +33,11 @@ use crate::{
 /// The queue's capacity: some seconds of the heaviest traffic.
 const QUEUE: usize = 200_000;
 /// Rows inserted in one write.
-const BATCH: usize = 4096;
+const INSERT_BATCH_SIZE: usize = 4096;
 /// Rows deleted in one write.
-const SLICE: u32 = 2000;
-/// Slices deleted between two writes of new entries.
-const SLICES: u32 = 20;
+const DELETE_BATCH_SIZE: u32 = 2000;
+/// Batches deleted between two writes of new entries.
+const DELETE_BATCHES: u32 = 20;
 /// Files below this size are not worth shrinking.
 const SPARSE_ABOVE: u64 = 64 << 20;
 /// The suffix of a file that could not be read.
@@ -162,8 +162,8 @@ pub fn maintain(log: &NetworkLog) -> Result<()> {
 /// As [`maintain`].
 pub fn flush(log: &NetworkLog) -> Result<()> {
     let entries = Arc::new(mem::take(&mut *lock_unpoisoned(&log.waiting)));
-    for start in (0..entries.len()).step_by(BATCH) {
-        if let Err(error) = write(log, &entries, start..entries.len().min(start + BATCH)) {
+    for start in (0..entries.len()).step_by(INSERT_BATCH_SIZE) {
+        if let Err(error) = write(log, &entries, start..entries.len().min(start + INSERT_BATCH_SIZE)) {
             let mut unwritten = Arc::unwrap_or_clone(entries).split_off(start);
             let mut waiting = lock_unpoisoned(&log.waiting);
             unwritten.append(&mut waiting);
@@ -254,20 +254,20 @@ pub fn recent_clients(log: &NetworkLog, limit: u32) -> Result<Vec<String>> {
 ///
 /// # Errors
 /// Storage errors.
-pub fn delete_slice_before(log: &NetworkLog, before: Timestamp) -> Result<usize> {
+pub fn delete_batch_before(log: &NetworkLog, before: Timestamp) -> Result<usize> {
     let sql = "delete from access_log where id in (select id from access_log where at < ?1 order by at limit ?2)";
-    log.store().write(move |tx| tx.execute(sql, (before.0, SLICE))).wait()
+    log.store().write(move |tx| tx.execute(sql, (before.0, DELETE_BATCH_SIZE))).wait()
 }
 
 /// Deletes entries older than `age` until none is left or `is_running` returns false. Blocks.
 ///
 /// # Errors
-/// Storage errors; earlier slices stay deleted.
+/// Storage errors; earlier batches stay deleted.
 pub fn delete_older(log: &NetworkLog, age: Duration, is_running: &dyn Fn() -> bool) -> Result<usize> {
     let before = log.core.clock.now().minus(age);
     let mut total = 0;
     while is_running() {
-        let deleted = delete_slice_before(log, before)?;
+        let deleted = delete_batch_before(log, before)?;
         if deleted == 0 {
             shrink_if_sparse(log)?;
             break;
@@ -302,14 +302,17 @@ pub fn delete_all(log: &NetworkLog) -> Result<usize> {
 }
 
 fn delete_oldest_in(tx: &Write<'_>) -> Result<usize> {
-    tx.execute("delete from access_log where id in (select id from access_log order by at limit ?1)", [SLICE])
+    tx.execute(
+        "delete from access_log where id in (select id from access_log order by at limit ?1)",
+        [DELETE_BATCH_SIZE],
+    )
 }
 
-/// Deletes the oldest entries while the log is larger than configured. Stops after some slices, so that new entries are
+/// Deletes the oldest entries while the log is larger than configured. Stops after some batches, so that new entries are
 /// written in time.
 fn enforce_max_size(log: &NetworkLog) -> Result<()> {
     let store = log.store();
-    for _ in 0..SLICES {
+    for _ in 0..DELETE_BATCHES {
         if log.used_bytes()? <= log.core.config.network_log.max_size.0 {
             break;
         }

@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// Rows deleted in one write.
-const BATCH: u32 = 500;
+const BATCH_SIZE: u32 = 500;
 
 /// The tables that `all` preserves: administrators, audit, confirmations, words, releases and settings; the trades of
 /// the simulated payment provider; and the number that invalidates cached tokens.
@@ -108,12 +108,16 @@ pub fn run(
     let core = &backups.core;
     let kept = dry_run(core, log, target)?.keep;
     let floor = core.clock.now().minus(core.config.retention.payment_records);
-    let finished = |tx: &Read<'_>, last: Option<&_>| retention::finished_after_in(tx, floor, last, BATCH);
+    let finished = |tx: &Read<'_>, last: Option<&_>| retention::finished_after_in(tx, floor, last, BATCH_SIZE);
     let (deleted, backup) = match target {
         PurgeTarget::All => purge_all(backups, log, progress)?,
-        PurgeTarget::VerificationCodes => {
-            purge_table(backups, "codes", progress, |tx, last| codes::list_after_in(tx, last, BATCH), codes::delete_in)?
-        }
+        PurgeTarget::VerificationCodes => purge_table(
+            backups,
+            "codes",
+            progress,
+            |tx, last| codes::list_after_in(tx, last, BATCH_SIZE),
+            codes::delete_in,
+        )?,
         PurgeTarget::PaymentRecords => {
             purge_table(backups, "payment_orders", progress, finished, retention::delete_in)?
         }
@@ -121,7 +125,7 @@ pub fn run(
             backups,
             "feedback",
             progress,
-            |tx, last| feedback::list_after_in(tx, last, BATCH),
+            |tx, last| feedback::list_after_in(tx, last, BATCH_SIZE),
             feedback::delete_in,
         )?,
     };

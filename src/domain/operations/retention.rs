@@ -1,4 +1,4 @@
-//! Deletes data past its retention, in slices small enough that no other write waits long.
+//! Deletes data past its retention, in batches small enough that no other write waits long.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Rows deleted by one write.
-const SLICE: u32 = 200;
+const BATCH_SIZE: u32 = 200;
 
 /// Deletes everything past its retention and returns the number of rows.
 ///
@@ -45,19 +45,19 @@ fn sweep_while(core: &Core, log: &NetworkLog, is_running: &dyn Fn() -> bool) -> 
     let attempts_window = core.config.admin.attempts_window;
     let mut sweep = Sweep { core, is_running, deleted: 0, first_failure: None };
     sweep.expired_codes();
-    sweep.in_slices(move |tx| codes::delete_old_in(tx, retention.code_sends, SLICE));
-    sweep.in_slices(move |tx| codes::messages::delete_older_in(tx, retention.code_messages, SLICE));
-    sweep.in_slices(|tx| tokens::delete_expired_in(tx, SLICE));
-    sweep.in_slices(move |tx| history::delete_deactivated_in(tx, retention.deactivated_history, SLICE));
-    sweep.in_slices(move |tx| idempotency::delete_older_in(tx, retention.idempotency_keys, SLICE));
-    sweep.in_slices(move |tx| email_rewards::delete_expired_parked_in(tx, retention.parked_points, SLICE));
-    sweep.in_slices(move |tx| budget::delete_old_spending_in(tx, &zone, SLICE));
-    sweep.in_slices(|tx| model_calls::hourly_limit::delete_old_in(tx, SLICE));
-    sweep.in_slices(move |tx| notifications::delete_expired_in(tx, retention.expired_notifications, SLICE));
-    sweep.in_slices(move |tx| violations::delete_older_in(tx, retention.violations, SLICE));
-    sweep.in_slices(move |tx| shadow_mode::delete_older_in(tx, retention.violations, SLICE));
-    sweep.in_slices(|tx| feedback::delete_client_networks_in(tx, SLICE));
-    sweep.in_slices(move |tx| admins::delete_expired_in(tx, attempts_window, SLICE));
+    sweep.in_batches(move |tx| codes::delete_old_in(tx, retention.code_sends, BATCH_SIZE));
+    sweep.in_batches(move |tx| codes::messages::delete_older_in(tx, retention.code_messages, BATCH_SIZE));
+    sweep.in_batches(|tx| tokens::delete_expired_in(tx, BATCH_SIZE));
+    sweep.in_batches(move |tx| history::delete_deactivated_in(tx, retention.deactivated_history, BATCH_SIZE));
+    sweep.in_batches(move |tx| idempotency::delete_older_in(tx, retention.idempotency_keys, BATCH_SIZE));
+    sweep.in_batches(move |tx| email_rewards::delete_expired_parked_in(tx, retention.parked_points, BATCH_SIZE));
+    sweep.in_batches(move |tx| budget::delete_old_spending_in(tx, &zone, BATCH_SIZE));
+    sweep.in_batches(|tx| model_calls::hourly_limit::delete_old_in(tx, BATCH_SIZE));
+    sweep.in_batches(move |tx| notifications::delete_expired_in(tx, retention.expired_notifications, BATCH_SIZE));
+    sweep.in_batches(move |tx| violations::delete_older_in(tx, retention.violations, BATCH_SIZE));
+    sweep.in_batches(move |tx| shadow_mode::delete_older_in(tx, retention.violations, BATCH_SIZE));
+    sweep.in_batches(|tx| feedback::delete_client_networks_in(tx, BATCH_SIZE));
+    sweep.in_batches(move |tx| admins::delete_expired_in(tx, attempts_window, BATCH_SIZE));
     sweep.network_log(log, retention.access_log);
     sweep.finish()
 }
@@ -76,7 +76,7 @@ impl Sweep<'_> {
         self.record(outcome);
     }
 
-    fn in_slices(&mut self, delete: impl Fn(&Write<'_>) -> Result<usize> + Clone + Send + 'static) {
+    fn in_batches(&mut self, delete: impl Fn(&Write<'_>) -> Result<usize> + Clone + Send + 'static) {
         let outcome =
             free_space_scrub::delete_counted_in_batches(self.core, &mut self.deleted, self.is_running, delete);
         self.record(outcome);
@@ -106,7 +106,7 @@ impl Sweep<'_> {
 fn delete_expired_codes(core: &Core, deleted: &mut usize, is_running: &dyn Fn() -> bool) -> Result<()> {
     let mut last = None;
     while is_running() {
-        let expired = core.store.read(|tx| codes::list_expired_after_in(tx, last.as_ref(), SLICE))?;
+        let expired = core.store.read(|tx| codes::list_expired_after_in(tx, last.as_ref(), BATCH_SIZE))?;
         last = expired.last().cloned();
         if last.is_none() {
             return Ok(());

@@ -24,13 +24,13 @@ const LAST_CHAR: char = '\u{10ffff}';
 pub(super) struct IrregularNumbers(HashMap<PhoneNumber, Vec<StoredUser>>);
 
 impl IrregularNumbers {
-    /// Scans all users in batches of `slice`. Blocks.
-    pub(super) fn find_all(core: &Core, slice: u32) -> Result<Self> {
+    /// Scans all users in batches of `batch_size`. Blocks.
+    pub(super) fn find_all(core: &Core, batch_size: u32) -> Result<Self> {
         let mut irregular = Self::default();
         let mut last = UserId(0);
         loop {
             let ids = core.store.read(|tx| {
-                let ids = users::ids_after_in(tx, last, slice)?;
+                let ids = users::ids_after_in(tx, last, batch_size)?;
                 for id in &ids {
                     let stored_user = users::find_stored_in(tx, *id)?;
                     irregular.insert_if_irregular(&core.phone_rules, stored_user);

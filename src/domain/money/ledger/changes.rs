@@ -16,7 +16,7 @@ use crate::{
 };
 
 const LAST: &str = "ledger.audit_last";
-const RECHAINED_AT_ONCE: u32 = 5_000;
+const BATCH_SIZE: u32 = 5_000;
 
 /// The operator or job that changes an account, and its reason.
 #[derive(Clone, Debug)]
@@ -88,7 +88,7 @@ pub(super) fn head_fault_in(tx: &Read<'_>, last: i64) -> Result<Option<String>> 
 pub(super) fn rechain_in(tx: &Write<'_>) -> Result<()> {
     let (mut last, mut hash) = (0, first_link());
     loop {
-        let rows = after_in(tx, last, RECHAINED_AT_ONCE)?;
+        let rows = after_in(tx, last, BATCH_SIZE)?;
         if rows.is_empty() {
             return table_head::put_in(tx, LAST, last);
         }

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Rows sealed in one write.
-const BATCH: i64 = 5_000;
+const BATCH_SIZE: i64 = 5_000;
 
 /// The fields of an entry that its seal covers. `seq` is not one of them: the number in the account is.
 pub(super) struct EntryFields<'entry> {
@@ -64,7 +64,7 @@ pub fn seal_all(core: &Core) -> Result<()> {
 fn seal_entries_in(tx: &Write<'_>, after: i64) -> Result<ControlFlow<(), i64>> {
     let Some(keys) = tx.keys() else { return Ok(ControlFlow::Break(())) };
     let entries =
-        tx.all(super::select_entries!("where seq > ?1 order by seq limit ?2"), (after, BATCH), super::entry_of)?;
+        tx.all(super::select_entries!("where seq > ?1 order by seq limit ?2"), (after, BATCH_SIZE), super::entry_of)?;
     for entry in &entries {
         let seal = of_entry(keys, &entry.sealed_fields());
         tx.execute("update ledger_entries set seal = ?2 where seq = ?1", (entry.seq, &seal[..]))?;

@@ -134,7 +134,7 @@ pub fn verify(core: &Core, progress: VerificationProgress<'_>) -> Result<Verific
 /// # Errors
 /// Storage errors.
 pub fn inspect(store: &Store, progress: VerificationProgress<'_>) -> Result<VerificationReport> {
-    walk(|walk| store.read(|tx| walk.read_piece_in(tx)), store.read(last_number_in)?, progress)
+    walk(|walk| store.read(|tx| walk.read_batch_in(tx)), store.read(last_number_in)?, progress)
 }
 
 /// Verifies the ledger of a copy of the database.
@@ -142,7 +142,7 @@ pub fn inspect(store: &Store, progress: VerificationProgress<'_>) -> Result<Veri
 /// # Errors
 /// Storage errors.
 pub fn inspect_copy(copy: &DatabaseCopy, progress: VerificationProgress<'_>) -> Result<VerificationReport> {
-    walk(|walk| copy.read(|tx| walk.read_piece_in(tx)), copy.read(last_number_in)?, progress)
+    walk(|walk| copy.read(|tx| walk.read_batch_in(tx)), copy.read(last_number_in)?, progress)
 }
 
 /// Verifies the ledger if the last verification is older than a day. Returns true if it did.
@@ -230,12 +230,12 @@ pub fn repair_in(tx: &Write<'_>, authority: &Authority, user: UserId, asset: Ass
 }
 
 fn walk(
-    mut piece: impl FnMut(&mut Walk) -> Result<bool>,
+    mut batch: impl FnMut(&mut Walk) -> Result<bool>,
     total: i64,
     progress: VerificationProgress<'_>,
 ) -> Result<VerificationReport> {
     let mut walk = Walk::default();
-    while !piece(&mut walk)? {
+    while !batch(&mut walk)? {
         progress(walk.report.entries, total.max(walk.report.entries));
     }
     Ok(walk.report)
@@ -353,7 +353,7 @@ struct Walk {
 impl Walk {
     /// Reads the next batch. After the last one, compares balances and the audit chain in the same snapshot and returns
     /// true.
-    fn read_piece_in(&mut self, tx: &Read<'_>) -> Result<bool> {
+    fn read_batch_in(&mut self, tx: &Read<'_>) -> Result<bool> {
         let emptied = emptied_in(tx)?;
         if self.report.emptied != emptied {
             *self = Self { report: VerificationReport { emptied, ..VerificationReport::default() }, ..Self::default() };

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::{NetworkLog, SLICE, SLICES};
+use super::{DELETE_BATCH_SIZE, DELETE_BATCHES, NetworkLog};
 use crate::{
     error::Result,
     store::{Read, Write},
@@ -41,7 +41,7 @@ pub fn run(log: &NetworkLog) -> Result<()> {
 pub(super) fn run_some(log: &NetworkLog) -> Result<bool> {
     let erasures = log.core.store.read(list_in)?;
     for (user, requested_at) in erasures {
-        for _ in 0..SLICES {
+        for _ in 0..DELETE_BATCHES {
             if !log.read(|tx| has_entries_in(tx, user))? {
                 break;
             }
@@ -76,11 +76,11 @@ fn delete_some_in(tx: &Write<'_>, user: UserId) -> Result<()> {
     tx.execute(
         "delete from access_log_users where user_id = ?1 and (client_ip, period) in \
          (select client_ip, at / 600000 from access_log where user_id = ?1 order by at limit ?2)",
-        (user.0, SLICE),
+        (user.0, DELETE_BATCH_SIZE),
     )?;
     tx.execute(
         "delete from access_log where id in (select id from access_log where user_id = ?1 order by at limit ?2)",
-        (user.0, SLICE),
+        (user.0, DELETE_BATCH_SIZE),
     )?;
     tx.truncate_wal_after_commit();
     Ok(())
