@@ -20,11 +20,17 @@ create index access_log_by_user on access_log (user_id, at) where user_id is not
 create index access_log_by_client on access_log (client_ip, at);
 create index access_log_failed on access_log (at) where status >= 400;
 
--- Owner: network_log. Requests of a client address in ten minutes, so that a report over weeks does not read every
--- request. The triggers below keep it.
+-- Owner: network_log. The client addresses in the log, numbered, because reports over weeks read many of them.
+create table access_log_addresses (
+    id integer primary key,
+    client_ip text not null unique
+) strict;
+
+-- Owner: network_log. Requests of a client address in ten minutes, so that a report over hours does not read every
+-- request. The triggers below keep these tables, except that a whole day is counted at once.
 create table access_log_clients (
     period integer not null,               -- ten minutes, counted from 1970
-    client_ip text not null,
+    client_id integer not null references access_log_addresses (id),
     requests integer not null,
     failed integer not null,
     failed_sign_ins integer not null,
@@ -32,23 +38,57 @@ create table access_log_clients (
     busiest_minute integer not null,       -- requests in the busiest minute; entries deleted later still count
     last_minute integer not null,          -- the minute of the last entry, and its requests
     last_minute_requests integer not null,
-    primary key (period, client_ip)
+    primary key (period, client_id)
 ) strict, without rowid;
+
+create index access_log_clients_by_client on access_log_clients (client_id, period);
 
 -- Owner: network_log. The users that a client address had in ten minutes.
 create table access_log_users (
-    client_ip text not null,
+    client_id integer not null,
     period integer not null,
     user_id integer not null,
-    primary key (client_ip, period, user_id),
-    foreign key (period, client_ip) references access_log_clients (period, client_ip) on delete cascade
+    primary key (client_id, period, user_id),
+    foreign key (period, client_id) references access_log_clients (period, client_id) on delete cascade
+) strict, without rowid;
+
+-- Owner: network_log. The days (UTC, counted from 1970) whose requests the two tables below count. A day is added after
+-- its end. A later entry removes it, and it is added again.
+create table access_log_counted_days (
+    day integer primary key
+) strict;
+
+-- Owner: network_log. Requests of a client address on a day, so that a report over weeks does not read every ten
+-- minutes.
+create table access_log_days (
+    day integer not null,
+    client_id integer not null references access_log_addresses (id),
+    requests integer not null,
+    failed integer not null,
+    failed_sign_ins integer not null,
+    users integer not null,
+    busiest_minute integer not null,
+    primary key (day, client_id)
+) strict, without rowid;
+
+create index access_log_days_by_client on access_log_days (client_id, day);
+
+-- Owner: network_log. The users that a client address had on a day.
+create table access_log_day_users (
+    client_id integer not null,
+    day integer not null,
+    user_id integer not null,
+    primary key (client_id, day, user_id),
+    foreign key (day, client_id) references access_log_days (day, client_id) on delete cascade
 ) strict, without rowid;
 
 create trigger access_log_inserted after insert on access_log begin
-    insert into access_log_clients (period, client_ip, requests, failed, failed_sign_ins, users, busiest_minute,
+    insert into access_log_addresses (client_ip) values (new.client_ip) on conflict (client_ip) do nothing;
+    insert into access_log_clients (period, client_id, requests, failed, failed_sign_ins, users, busiest_minute,
         last_minute, last_minute_requests)
-    values (new.at / 600000, new.client_ip, 1, new.status >= 400, new.is_failed_sign_in, 0, 1, new.at / 60000, 1)
-    on conflict (period, client_ip) do update set
+    select new.at / 600000, id, 1, new.status >= 400, new.is_failed_sign_in, 0, 1, new.at / 60000, 1
+    from access_log_addresses where client_ip = new.client_ip
+    on conflict (period, client_id) do update set
         requests = requests + 1,
         failed = failed + excluded.failed,
         failed_sign_ins = failed_sign_ins + excluded.failed_sign_ins,
@@ -56,9 +96,11 @@ create trigger access_log_inserted after insert on access_log begin
             then last_minute_requests + 1 else busiest_minute end,
         last_minute_requests = case when last_minute = excluded.last_minute then last_minute_requests + 1 else 1 end,
         last_minute = excluded.last_minute;
-    insert into access_log_users (client_ip, period, user_id)
-    select new.client_ip, new.at / 600000, new.user_id where new.user_id is not null
-    on conflict (client_ip, period, user_id) do nothing;
+    insert into access_log_users (client_id, period, user_id)
+    select id, new.at / 600000, new.user_id from access_log_addresses
+    where client_ip = new.client_ip and new.user_id is not null
+    on conflict (client_id, period, user_id) do nothing;
+    delete from access_log_counted_days where day = new.at / 86400000;
 end;
 
 create trigger access_log_deleted after delete on access_log begin
@@ -66,14 +108,42 @@ create trigger access_log_deleted after delete on access_log begin
         requests = requests - 1,
         failed = failed - (old.status >= 400),
         failed_sign_ins = failed_sign_ins - old.is_failed_sign_in
-    where period = old.at / 600000 and client_ip = old.client_ip;
-    delete from access_log_clients where period = old.at / 600000 and client_ip = old.client_ip and requests = 0;
+    where period = old.at / 600000
+        and client_id = (select id from access_log_addresses where client_ip = old.client_ip);
+    update access_log_days set
+        requests = requests - 1,
+        failed = failed - (old.status >= 400),
+        failed_sign_ins = failed_sign_ins - old.is_failed_sign_in
+    where day = old.at / 86400000
+        and client_id = (select id from access_log_addresses where client_ip = old.client_ip);
+    delete from access_log_users where period = old.at / 600000 and user_id = old.user_id
+        and client_id = (select id from access_log_addresses where client_ip = old.client_ip)
+        and not exists (select 1 from access_log where user_id = old.user_id and client_ip = old.client_ip
+            and at >= old.at / 600000 * 600000 and at < old.at / 600000 * 600000 + 600000);
+    delete from access_log_day_users where day = old.at / 86400000 and user_id = old.user_id
+        and client_id = (select id from access_log_addresses where client_ip = old.client_ip)
+        and not exists (select 1 from access_log where user_id = old.user_id and client_ip = old.client_ip
+            and at >= old.at / 86400000 * 86400000 and at < old.at / 86400000 * 86400000 + 86400000);
+    delete from access_log_clients where period = old.at / 600000 and requests = 0
+        and client_id = (select id from access_log_addresses where client_ip = old.client_ip);
+    delete from access_log_days where day = old.at / 86400000 and requests = 0
+        and client_id = (select id from access_log_addresses where client_ip = old.client_ip);
+    delete from access_log_addresses where client_ip = old.client_ip
+        and not exists (select 1 from access_log_clients where client_id = access_log_addresses.id);
 end;
 
 create trigger access_log_users_inserted after insert on access_log_users begin
-    update access_log_clients set users = users + 1 where period = new.period and client_ip = new.client_ip;
+    update access_log_clients set users = users + 1 where period = new.period and client_id = new.client_id;
 end;
 
 create trigger access_log_users_deleted after delete on access_log_users begin
-    update access_log_clients set users = users - 1 where period = old.period and client_ip = old.client_ip;
+    update access_log_clients set users = users - 1 where period = old.period and client_id = old.client_id;
+end;
+
+create trigger access_log_day_users_inserted after insert on access_log_day_users begin
+    update access_log_days set users = users + 1 where day = new.day and client_id = new.client_id;
+end;
+
+create trigger access_log_day_users_deleted after delete on access_log_day_users begin
+    update access_log_days set users = users - 1 where day = old.day and client_id = old.client_id;
 end;

@@ -5,6 +5,8 @@
 //! power cut may lose the last entries. A damaged or deleted file is replaced by an empty one.
 
 pub mod clients;
+mod counted_days;
+mod counted_range;
 pub mod erasure;
 pub mod search;
 
@@ -146,14 +148,16 @@ impl NetworkLog {
     }
 }
 
-/// Writes queued entries, deletes those of erased users, and keeps the log below its maximum size. Blocks.
+/// Writes queued entries, deletes those of erased users, keeps the log below its maximum size, and counts a day that has
+/// ended. Blocks.
 ///
 /// # Errors
 /// Storage errors; entries that were not written stay queued.
 pub fn maintain(log: &NetworkLog) -> Result<()> {
     flush(log)?;
     erasure::run_some(log)?;
-    enforce_max_size(log)
+    enforce_max_size(log)?;
+    counted_days::count_one(log)
 }
 
 /// Writes all queued entries. Blocks.

@@ -239,6 +239,123 @@ fn lists_suspicious_addresses_with_reasons_worst_first() {
     assert_eq!(counted["total"], 8);
 }
 
+/// Compares the counts of all addresses in a range, and of one, with plain SQL over the entries.
+#[track_caller]
+fn expect_counts(server: &Server, key: &str, (from, to): (i64, i64)) {
+    let time = format!("startTime={from}&endTime={to}");
+    let sql = format!(
+        "select client_ip, count(*), sum(status >= 400), count(distinct user_id), min(at), max(at) from access_log \
+         where at >= {from} and at < {to} group by client_ip order by client_ip"
+    );
+    let database = server.network_log();
+    let mut statement = database.prepare(&sql).unwrap();
+    let expected = statement.query_map([], |row| {
+        let at = |column| row.get(column).map(|at| yarrow::types::Timestamp(at).to_string());
+        let count = |column| row.get::<_, i64>(column);
+        Ok(json!({
+            "clientIp": row.get::<_, String>(0)?, "count": count(1)?, "failed": count(2)?, "users": count(3)?,
+            "firstAt": at(4)?, "lastAt": at(5)?,
+        }))
+    });
+    let expected: Vec<_> = expected.unwrap().map(Result::unwrap).collect();
+    let counted = get(server, key, &format!("count/ip?{time}&size=100")).expect(200).json();
+    let mut items = counted["items"].as_array().unwrap().clone();
+    assert!(items.is_sorted_by_key(|item| std::cmp::Reverse(item["count"].as_i64().unwrap())), "{counted}");
+    items.sort_by_key(|item| item["clientIp"].as_str().unwrap().to_owned());
+    assert_eq!(items, expected, "{time}");
+    assert_eq!(counted["total"], expected.len());
+    for one in [expected.first(), expected.last()].into_iter().flatten() {
+        let path = format!("count/ip?{time}&clientIp={}", one["clientIp"].as_str().unwrap());
+        let found = get(server, key, &path).expect(200).json();
+        assert_eq!((&found["items"], &found["total"]), (&json!([one]), &json!(1)), "{path}");
+    }
+    let nobody = get(server, key, &format!("count/ip?{time}&clientIp=192.0.2.77")).expect(200).json();
+    assert_eq!((&nobody["items"], &nobody["total"]), (&json!([]), &json!(0)));
+}
+
+/// Waits until all whole days between the first entry's and today are counted.
+fn expect_counted_days(server: &Server) {
+    let uncounted = "with recursive days (day) as (select (select min(at) from access_log) / 86400000 union all \
+                     select day + 1 from days where day < (unixepoch() - 300) / 86400 - 1) \
+                     select count(*) from days where day not in (select day from access_log_counted_days)";
+    eventually("all days are counted", || server.value::<i64>(uncounted) == 0);
+}
+
+#[test]
+fn counts_of_days_are_those_of_their_entries() {
+    const HOURS: i64 = 3_600_000;
+    const DAYS: i64 = 24 * HOURS;
+    let server = Setup::default().start();
+    let key = server.api_key("tests");
+    let user = server.sign_in_by_email("ada@example.com");
+    let database = server.network_log();
+    let now: i64 = server.value("select cast(unixepoch() * 1000 as integer)");
+    let today = now / DAYS * DAYS;
+    // One entry in about three minutes of forty days, of seven users. The first of them is the one who signed in.
+    let first_user: i64 = user.user_id.parse().unwrap();
+    let fill = "with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < 20000) \
+                select ?1 + 172800 * n, case when n % 3 = 0 then ?2 + n % 7 end, '198.51.100.' || (n * n % 11), 'GET', \
+                '/user/profile', case when n % 5 = 0 then 404 else 200 end, 1500, 'r-' || n from numbers";
+    database.execute(&log_statement(fill), (today - 41 * DAYS, first_user)).unwrap();
+    expect_counted_days(&server);
+    let ranges = [
+        (today - 30 * DAYS, today),
+        (today - 31 * DAYS + 5, today - 1),
+        (today - 40 * DAYS - 7 * HOURS, today - 12 * DAYS + HOURS + 1),
+        (today - 45 * DAYS, today - 20 * DAYS),
+        (today - 3 * DAYS, today - 2 * DAYS),
+        (today - 5 * HOURS, today),
+        (today - 2 * DAYS + 1, today - 2 * DAYS + 2),
+    ];
+    let expect_all = || ranges.iter().for_each(|range| expect_counts(&server, &key, *range));
+    expect_all();
+    // A report over the counted days reads none of the ten minutes.
+    server
+        .edit(&format!("update access_log_clients set requests = requests + 1000 where period < {}", today / 600_000));
+    expect_counts(&server, &key, (today - 30 * DAYS, today - DAYS));
+    server
+        .edit(&format!("update access_log_clients set requests = requests - 1000 where period < {}", today / 600_000));
+    // Deleted entries, first of single addresses and then the oldest, as the retention does it.
+    server.edit("delete from access_log where id % 13 = 0");
+    server.edit("delete from access_log where client_ip = '198.51.100.4' and id % 2 = 0");
+    expect_all();
+    server.edit(&format!("delete from access_log where at < {}", today - 38 * DAYS - 5 * HOURS));
+    expect_all();
+    // Entries that come late, of a known and of a new address.
+    for (days, client_ip) in [(9, "198.51.100.4"), (7, "203.0.113.200"), (7, "203.0.113.200"), (6, "198.51.100.1")] {
+        let late =
+            format!("select {}, 77, '{client_ip}', 'GET', '/healthz', 503, 1, 'late'", today - days * DAYS - 1000);
+        server.edit(&log_statement(&late));
+        expect_counts(&server, &key, ranges[0]);
+    }
+    expect_counted_days(&server);
+    expect_all();
+    // The user's entries are erased, with the days and the addresses that only they used.
+    server.edit(&format!("delete from access_log where client_ip = '198.51.100.9' and user_id is not {first_user}"));
+    let of_user = || -> i64 {
+        let tables = ["access_log", "access_log_users", "access_log_day_users"];
+        tables
+            .map(|table| server.value::<i64>(&format!("select count(*) from {table} where user_id = {first_user}")))
+            .iter()
+            .sum()
+    };
+    assert!(of_user() > 500, "{}", of_user());
+    server.delete("/api/v1/account").by(&user).send().expect(204);
+    let deletion = "select count(*) from access_log where route = '/api/v1/account'";
+    eventually("the user is erased", || of_user() == 0 && server.value::<i64>(deletion) == 0);
+    assert_eq!(server.value::<i64>("select count(*) from access_log_addresses where client_ip = '198.51.100.9'"), 0);
+    expect_all();
+    // Nothing is left of a log whose entries are all deleted.
+    server.edit("delete from access_log");
+    for table in ["addresses", "clients", "users", "days", "day_users"] {
+        let count = format!("select count(*) from access_log_{table}");
+        eventually("nothing is left", || {
+            server.edit("delete from access_log");
+            server.value::<i64>(&count) == 0
+        });
+    }
+}
+
 #[test]
 fn rejects_invalid_parameters() {
     let server = Setup::default().start();
@@ -285,9 +402,27 @@ fn reports_use_indexes_and_never_scan_the_log() {
         "delete from access_log where id in (select id from access_log where user_id = 1 order by at limit 2000)",
         "select exists (select 1 from access_log where user_id = 1)",
         "select exists (select 1 from access_log where at >= 1 and at < 2)",
-        "select client_ip, requests, failed, failed_sign_ins, users, busiest_minute from access_log_clients \
+        "select client_id, requests, failed, failed_sign_ins, users, busiest_minute from access_log_clients \
          where period >= 1 and period < 2",
-        "select user_id from access_log_users where client_ip = 'x' and period >= 1 and period < 2",
+        "select client_id, requests, failed, failed_sign_ins, users, busiest_minute from access_log_clients \
+         where period >= 1 and period < 2 and client_id = 3",
+        "select client_id, requests, failed, failed_sign_ins, users, busiest_minute from access_log_days \
+         where day >= 1 and day < 2",
+        "select client_id, requests, failed, failed_sign_ins, users, busiest_minute from access_log_days \
+         where day >= 1 and day < 2 and client_id = 3",
+        "select user_id from access_log_users where client_id = 3 and period >= 1 and period < 2",
+        "select user_id from access_log_day_users where client_id = 3 and day >= 1 and day < 2",
+        "select id from access_log_addresses where client_ip = 'x'",
+        "select day from access_log_counted_days where day >= 1 and day < 2 order by day",
+        "delete from access_log_counted_days where day < (select at / 86400000 from access_log order by at limit 1)",
+        "delete from access_log_days where day = 1",
+        "delete from access_log_users where period = 1 and user_id = 1 and client_id = \
+         (select id from access_log_addresses where client_ip = 'x') and not exists (select 1 from access_log \
+         where user_id = 1 and client_ip = 'x' and at >= 1 and at < 2)",
+        "delete from access_log_addresses where client_ip = 'x' \
+         and not exists (select 1 from access_log_clients where client_id = access_log_addresses.id)",
+        "select at from access_log where at >= 1 and at < 2 and client_ip = \
+         (select client_ip from access_log_addresses where id = 3)",
         "select at from access_log where client_ip = 'x' and at >= 1 and at < 2 order by at desc limit 1",
         "select user_id from access_log where client_ip = 'x' and at >= 1 and at < 2 and user_id is not null",
         "select id, client_ip, route from access_log order by id desc limit 1000",
@@ -487,7 +622,7 @@ fn a_deleted_user_is_erased_from_the_log() {
         server.get("/coin/balance").by(caller).send().expect(200);
     }
     let count = |caller: &Caller| {
-        let tables = ["access_log", "access_log_users"];
+        let tables = ["access_log", "access_log_users", "access_log_day_users"];
         let count = |table| format!("(select count(*) from {table} where user_id = {})", caller.user_id);
         server.value::<i64>(&format!("select {}", tables.map(count).join(" + ")))
     };
@@ -528,6 +663,7 @@ fn measured_every_report_answers_a_page_within_50_ms() {
     for first in (0..ROWS).step_by(500_000) {
         log.execute(&log_statement(rows), (first, first + 500_000, now - 90 * 86_400_000)).unwrap();
     }
+    expect_counted_days(&server);
     let days = |count: i64| format!("startTime={}", now - count * 86_400_000);
     let end = format!("endTime={now}");
     let paths = [
@@ -544,6 +680,7 @@ fn measured_every_report_answers_a_page_within_50_ms() {
         "count/ip".into(),
         format!("count/ip?{}&{end}&size=100", days(1)),
         format!("count/ip?{}&{end}", days(31)),
+        format!("count/ip?{}&{end}&clientIp=10.0.19.135", days(31)),
     ];
     let mut slow = Vec::new();
     for path in paths {

@@ -1,16 +1,22 @@
 //! Reports on client addresses: request counts and suspicious activity.
 //!
-//! A report adds up counts of whole periods of ten minutes, which the database keeps for each address. It reads entries
-//! only where its time range begins or ends inside a period. Nothing is stored, because an operator judges each
-//! suspicion.
+//! A report adds up counts of days and of ten minutes, which the database keeps for each address. It reads entries only
+//! where its time range begins or ends inside ten minutes. Nothing is stored, because an operator judges each suspicion.
 
-use std::{cmp::Ordering, collections::HashMap, time::Duration};
+use std::{
+    cmp::Ordering,
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
 
-use super::NetworkLog;
+use super::{
+    NetworkLog,
+    counted_range::{CountedRange, Span},
+};
 use crate::{
     config::SuspicionConfig,
     error::{Error, Fault, FieldCode, Result},
-    store::Read,
+    store::{Read, Row},
     types::{PageRequest, Paginated, Timestamp, ensure_ordered},
 };
 
@@ -22,8 +28,6 @@ pub const SUSPECTED: Duration = Duration::from_hours(1);
 const LONGEST_DAYS: u32 = 31;
 const DAY: Duration = Duration::from_hours(24);
 
-/// The length of a counted period, as in `network-log.sql`.
-const PERIOD: i64 = 10 * 60 * 1000;
 /// The score of a reason at its threshold. It doubles at twice the threshold.
 const POINTS: u64 = 25;
 const HIGHEST_SCORE: u64 = 100;
@@ -36,7 +40,7 @@ pub struct Tally {
     pub failed: u64,
     /// Refused sign-ins of users and administrators.
     pub failed_sign_ins: u64,
-    /// Different users. A report counts them exactly only for the addresses that it returns.
+    /// Different users.
     pub users: u64,
     /// Requests in the busiest minute.
     pub busiest_minute: u64,
@@ -94,15 +98,17 @@ pub fn count(
     page: PageRequest,
 ) -> Result<Paginated<Tally>> {
     log.read(|tx| {
-        let range = CountedRange::find_in(tx, from, to)?;
-        let busiest = |one: &Tally, other: &Tally| {
-            other.requests.cmp(&one.requests).then_with(|| one.client_ip.cmp(&other.client_ip))
+        let client = match client_ip.map(|client_ip| client_in(tx, client_ip)).transpose()? {
+            Some(None) => return Ok(Paginated { items: Vec::new(), total: 0 }),
+            client => client.flatten(),
         };
-        let mut tallies = tallies_in(tx, &range)?;
-        tallies.retain(|tally| client_ip.is_none_or(|wanted| tally.client_ip == wanted));
-        let mut found = page_of(tallies, page, busiest);
-        found.items.iter_mut().try_for_each(|tally| complete_in(tx, &range, tally))?;
-        Ok(found)
+        let range = CountedRange::find_in(tx, from, to)?;
+        let busiest = |(one, of_one): &(Client, Counts), (other, of_other): &(Client, Counts)| {
+            of_other.requests.cmp(&of_one.requests).then_with(|| one.cmp(other))
+        };
+        let found = page_of(counts_in(tx, &range, client)?, page, busiest);
+        let items = found.items.into_iter().map(|(client, counts)| tally_in(tx, &range, client, counts));
+        Ok(Paginated { items: items.collect::<Result<_>>()?, total: found.total })
     })
 }
 
@@ -115,19 +121,23 @@ pub fn suspicious(log: &NetworkLog, from: Timestamp, to: Timestamp, page: PageRe
     log.read(|tx| {
         let range = CountedRange::find_in(tx, from, to)?;
         let mut suspects = Vec::new();
-        for mut tally in tallies_in(tx, &range)? {
-            // The sum over all periods may count a user several times.
-            if thresholds.distinct_users > 0 && tally.users >= u64::from(thresholds.distinct_users) {
-                tally.users = users_in(tx, &range, &tally.client_ip)?;
+        for (client, mut counts) in counts_in(tx, &range, None)? {
+            // The sum over days and periods may count a user several times.
+            if thresholds.distinct_users > 0 && counts.users >= u64::from(thresholds.distinct_users) {
+                counts.users = users_in(tx, &range, client)?;
             }
-            suspects.extend(suspect(tally, thresholds));
+            let reasons = reasons(&counts, thresholds);
+            if !reasons.is_empty() {
+                suspects.push((score(&reasons), client, counts, reasons));
+            }
         }
-        let worst = |one: &Suspect, other: &Suspect| {
-            other.score.cmp(&one.score).then_with(|| other.tally.requests.cmp(&one.tally.requests))
-        };
-        let mut found = page_of(suspects, page, worst);
-        found.items.iter_mut().try_for_each(|suspect| complete_in(tx, &range, &mut suspect.tally))?;
-        Ok(found)
+        let found = page_of(suspects, page, |one, other| {
+            other.0.cmp(&one.0).then_with(|| other.2.requests.cmp(&one.2.requests)).then_with(|| one.1.cmp(&other.1))
+        });
+        let items = found.items.into_iter().map(|(score, client, counts, reasons)| {
+            Ok(Suspect { tally: tally_in(tx, &range, client, counts)?, score, reasons })
+        });
+        Ok(Paginated { items: items.collect::<Result<_>>()?, total: found.total })
     })
 }
 
@@ -144,108 +154,124 @@ fn page_of<T>(mut all: Vec<T>, page: PageRequest, order: impl Fn(&T, &T) -> Orde
     Paginated { items: all.into_iter().skip(start).collect(), total: i64::try_from(total).unwrap_or(i64::MAX) }
 }
 
-fn suspect(tally: Tally, thresholds: &SuspicionConfig) -> Option<Suspect> {
-    let is_enough = tally.requests >= u64::from(thresholds.requests);
-    let share = if is_enough { 100 * tally.failed / tally.requests.max(1) } else { 0 };
-    let measured = [
-        ("failed_sign_ins", tally.failed_sign_ins, thresholds.failed_sign_ins),
+fn reasons(counts: &Counts, thresholds: &SuspicionConfig) -> Vec<Reason> {
+    let is_enough = counts.requests >= u64::from(thresholds.requests);
+    let share = if is_enough { 100 * counts.failed / counts.requests.max(1) } else { 0 };
+    [
+        ("failed_sign_ins", counts.failed_sign_ins, thresholds.failed_sign_ins),
         ("failure_share", share, thresholds.failure_share),
-        ("distinct_users", tally.users, thresholds.distinct_users),
-        ("request_rate", tally.busiest_minute, thresholds.request_rate),
-    ];
-    let reasons: Vec<_> = measured
-        .into_iter()
-        .map(|(code, value, threshold)| Reason { code, value, threshold: u64::from(threshold) })
-        .filter(|reason| reason.threshold > 0 && reason.value >= reason.threshold)
-        .collect();
+        ("distinct_users", counts.users, thresholds.distinct_users),
+        ("request_rate", counts.busiest_minute, thresholds.request_rate),
+    ]
+    .into_iter()
+    .map(|(code, value, threshold)| Reason { code, value, threshold: u64::from(threshold) })
+    .filter(|reason| reason.threshold > 0 && reason.value >= reason.threshold)
+    .collect()
+}
+
+fn score(reasons: &[Reason]) -> u64 {
     let points = |reason: &Reason| (POINTS * reason.value / reason.threshold).min(2 * POINTS);
-    let score = reasons.iter().map(points).sum::<u64>().min(HIGHEST_SCORE);
-    (!reasons.is_empty()).then_some(Suspect { tally, score, reasons })
+    reasons.iter().map(points).sum::<u64>().min(HIGHEST_SCORE)
 }
 
-/// A time range as whole periods and the rest before and after them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct CountedRange {
-    from: i64,
-    to: i64,
-    /// The whole periods: a half-open range.
-    periods: (i64, i64),
-    /// The half-open ranges of time before and after the whole periods.
-    rest: [(i64, i64); 2],
+/// The number of a client address in `access_log_addresses`.
+type Client = i64;
+
+/// The sums of an address over a range.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    requests: u64,
+    failed: u64,
+    failed_sign_ins: u64,
+    /// Users, each once for every day, period and minute in which it was counted.
+    users: u64,
+    busiest_minute: u64,
 }
 
-impl CountedRange {
-    fn find_in(tx: &Read<'_>, from: Timestamp, to: Timestamp) -> Result<Self> {
-        let sql = "select exists (select 1 from access_log where at >= ?1 and at < ?2)";
-        Self::of(from.0, to.0, |start, end| tx.one(sql, (start, end), |row| row.get(0)))
+fn client_in(tx: &Read<'_>, client_ip: &str) -> Result<Option<Client>> {
+    tx.first("select id from access_log_addresses where client_ip = ?1", [client_ip], |row| row.get(0))
+}
+
+/// Adds up the counts of each address, or of one.
+fn counts_in(tx: &Read<'_>, range: &CountedRange, client: Option<Client>) -> Result<Vec<(Client, Counts)>> {
+    let counts = "requests, failed, failed_sign_ins, users, busiest_minute";
+    let mut days = format!("select client_id, {counts} from access_log_days where day >= ?1 and day < ?2");
+    let mut periods = format!("select client_id, {counts} from access_log_clients where period >= ?1 and period < ?2");
+    let mut entries = "select (select id from access_log_addresses as known where known.client_ip = log.client_ip), \
+                       count(*), sum(case when status >= 400 then 1 else 0 end), sum(is_failed_sign_in), \
+                       count(distinct user_id), count(*) from access_log as log where at >= ?1 and at < ?2"
+        .to_owned();
+    if client.is_some() {
+        days += " and client_id = ?3";
+        periods += " and client_id = ?3";
+        entries += " and client_ip = (select client_ip from access_log_addresses where id = ?3)";
     }
-
-    /// A period at an end of the range counts as whole if it has no entries outside the range.
-    fn of(from: i64, to: i64, mut has_entries: impl FnMut(i64, i64) -> Result<bool>) -> Result<Self> {
-        let (mut first, mut end) = (from.div_euclid(PERIOD), to.saturating_add(PERIOD - 1).div_euclid(PERIOD));
-        first += i64::from(has_entries(first * PERIOD, from)?);
-        end -= i64::from(has_entries(to, end * PERIOD)?);
-        Ok(if first < end {
-            let rest = [(from, from.max(first * PERIOD)), (to.min(end * PERIOD), to)];
-            Self { from, to, periods: (first, end), rest }
-        } else {
-            Self { from, to, periods: (0, 0), rest: [(from, to), (to, to)] }
-        })
+    entries += " group by client_ip, at / 60000";
+    let mut sums = HashMap::new();
+    for (sql, spans) in [(days, &range.days), (periods, &range.periods), (entries, &range.entries)] {
+        for &(start, end) in spans {
+            let add = |row: &Row<'_>| add_row(&mut sums, row);
+            match client {
+                Some(client) => tx.each(&sql, (start, end, client), add)?,
+                None => tx.each(&sql, (start, end), add)?,
+            }
+        }
     }
+    Ok(sums.into_iter().collect())
 }
 
-/// Adds up the counts of each address. `users` counts a user once for each period.
-fn tallies_in(tx: &Read<'_>, range: &CountedRange) -> Result<Vec<Tally>> {
-    let counted = "select client_ip, requests, failed, failed_sign_ins, users, busiest_minute from access_log_clients \
-                   where period >= ?1 and period < ?2";
-    let entries = "select client_ip, count(*), sum(case when status >= 400 then 1 else 0 end), sum(is_failed_sign_in), \
-                   count(distinct user_id), count(*) from access_log where at >= ?1 and at < ?2 \
-                   group by client_ip, at / 60000";
-    let mut tallies: HashMap<String, Tally> = HashMap::new();
-    for (sql, bounds) in [(counted, range.periods), (entries, range.rest[0]), (entries, range.rest[1])] {
-        tx.each(sql, bounds, |row| {
-            let client_ip = row.get_ref(0)?.as_str().map_err(Error::internal)?;
-            let tally = match tallies.get_mut(client_ip) {
-                Some(tally) => tally,
-                None => tallies.entry(client_ip.to_owned()).or_insert_with(|| Tally::new(client_ip, range)),
-            };
-            tally.requests += u64::from(row.get::<u32>(1)?);
-            tally.failed += u64::from(row.get::<u32>(2)?);
-            tally.failed_sign_ins += u64::from(row.get::<u32>(3)?);
-            tally.users += u64::from(row.get::<u32>(4)?);
-            tally.busiest_minute = tally.busiest_minute.max(row.get::<u32>(5)?.into());
-            Ok(())
-        })?;
-    }
-    Ok(tallies.into_values().collect())
+fn add_row(sums: &mut HashMap<Client, Counts>, row: &Row<'_>) -> Result<()> {
+    let count = |column| row.get::<u32>(column).map(u64::from);
+    let sum = sums.entry(row.get(0)?).or_default();
+    sum.requests += count(1)?;
+    sum.failed += count(2)?;
+    sum.failed_sign_ins += count(3)?;
+    sum.users += count(4)?;
+    sum.busiest_minute = sum.busiest_minute.max(count(5)?);
+    Ok(())
 }
 
-/// Counts the users of an address exactly, and sets the times of its first and last request.
-fn complete_in(tx: &Read<'_>, range: &CountedRange, tally: &mut Tally) -> Result<()> {
-    tally.users = users_in(tx, range, &tally.client_ip)?;
+/// Adds the address, the exact number of its users, and the times of its first and last request.
+fn tally_in(tx: &Read<'_>, range: &CountedRange, client: Client, counts: Counts) -> Result<Tally> {
+    let address = "select client_ip from access_log_addresses where id = ?1";
+    let client_ip: String = tx.one(address, [client], |row| row.get(0))?;
     let at = |order: &str| {
         let sql = format!(
             "select at from access_log where client_ip = ?1 and at >= ?2 and at < ?3 order by at {order} limit 1"
         );
-        tx.first(&sql, (&tally.client_ip, range.from, range.to), |row| row.get(0))
+        tx.first(&sql, (&client_ip, range.from, range.to), |row| row.get(0))
     };
-    let (first, last) = (at("asc")?, at("desc")?);
-    (tally.first_at, tally.last_at) = (first.map_or(tally.first_at, Timestamp), last.map_or(tally.last_at, Timestamp));
-    Ok(())
+    let (first, last): (Option<i64>, Option<i64>) = (at("asc")?, at("desc")?);
+    Ok(Tally {
+        requests: counts.requests,
+        failed: counts.failed,
+        failed_sign_ins: counts.failed_sign_ins,
+        users: users_in(tx, range, client)?,
+        busiest_minute: counts.busiest_minute,
+        first_at: Timestamp(first.unwrap_or(range.from)),
+        last_at: Timestamp(last.unwrap_or(range.to)),
+        client_ip,
+    })
 }
 
-fn users_in(tx: &Read<'_>, range: &CountedRange, client_ip: &str) -> Result<u64> {
-    let [before, after] = range.rest;
-    tx.one(
-        "select count(*) from ( \
-         select user_id from access_log_users where client_ip = ?1 and period >= ?2 and period < ?3 \
-         union select user_id from access_log \
-         where client_ip = ?1 and at >= ?4 and at < ?5 and user_id is not null \
-         union select user_id from access_log \
-         where client_ip = ?1 and at >= ?6 and at < ?7 and user_id is not null) as seen",
-        (client_ip, range.periods.0, range.periods.1, before.0, before.1, after.0, after.1),
-        |row| row.get::<u32>(0).map(u64::from),
-    )
+/// Counts the different users of an address.
+fn users_in(tx: &Read<'_>, range: &CountedRange, client: Client) -> Result<u64> {
+    let days = "select user_id from access_log_day_users where client_id = ?1 and day >= ?2 and day < ?3";
+    let periods = "select user_id from access_log_users where client_id = ?1 and period >= ?2 and period < ?3";
+    let entries = "select user_id from access_log \
+                   where client_ip = (select client_ip from access_log_addresses where id = ?1) \
+                   and at >= ?2 and at < ?3 and user_id is not null";
+    let spans: [(&str, &[Span]); 3] = [(days, &range.days), (periods, &range.periods), (entries, &range.entries)];
+    let mut users = HashSet::new();
+    for (sql, spans) in spans {
+        for &(start, end) in spans {
+            tx.each(sql, (client, start, end), |row| {
+                users.insert(row.get::<i64>(0)?);
+                Ok(())
+            })?;
+        }
+    }
+    Ok(users.len() as u64)
 }
 
 /// Returns true if a client was refused where codes or passwords are sent or accepted. Token refreshes do not count:
@@ -256,21 +282,6 @@ pub(super) fn is_failed_sign_in(route: Option<&str>, status: u16) -> bool {
     matches!(status, 401 | 403 | 429) && route.is_some_and(|route| SIGN_IN.contains(&route))
 }
 
-impl Tally {
-    fn new(client_ip: &str, range: &CountedRange) -> Self {
-        Self {
-            client_ip: client_ip.to_owned(),
-            requests: 0,
-            failed: 0,
-            failed_sign_ins: 0,
-            users: 0,
-            busiest_minute: 0,
-            first_at: Timestamp(range.from),
-            last_at: Timestamp(range.to),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -279,34 +290,33 @@ mod tests {
         SuspicionConfig { failed_sign_ins: 10, failure_share: 50, distinct_users: 20, request_rate: 300, requests: 20 }
     }
 
-    fn tally(requests: u64, failed: u64, failed_sign_ins: u64, users: u64, busiest_minute: u64) -> Tally {
-        let mut tally = Tally::new("203.0.113.9", &CountedRange::of(0, 1, |_, _| Ok(false)).unwrap());
-        (tally.requests, tally.failed, tally.failed_sign_ins) = (requests, failed, failed_sign_ins);
-        (tally.users, tally.busiest_minute) = (users, busiest_minute);
-        tally
+    fn counts(requests: u64, failed: u64, failed_sign_ins: u64, users: u64, busiest_minute: u64) -> Counts {
+        Counts { requests, failed, failed_sign_ins, users, busiest_minute }
     }
 
     #[test]
     fn a_reason_counts_from_its_threshold_and_twice_at_the_double() {
-        let judge = |tally| suspect(tally, &thresholds()).map(|suspect| (suspect.score, suspect.reasons.len()));
-        assert_eq!(judge(tally(100, 49, 9, 19, 299)), None);
-        assert_eq!(judge(tally(100, 49, 10, 0, 1)), Some((25, 1)));
-        assert_eq!(judge(tally(100, 49, 15, 0, 1)), Some((37, 1)));
-        assert_eq!(judge(tally(100, 49, 500, 0, 1)), Some((50, 1)));
-        assert_eq!(judge(tally(1000, 1000, 500, 100, 1000)), Some((100, 4)));
+        let judge = |counts: Counts| {
+            let reasons = reasons(&counts, &thresholds());
+            (score(&reasons), reasons.len())
+        };
+        assert_eq!(judge(counts(100, 49, 9, 19, 299)), (0, 0));
+        assert_eq!(judge(counts(100, 49, 10, 0, 1)), (25, 1));
+        assert_eq!(judge(counts(100, 49, 15, 0, 1)), (37, 1));
+        assert_eq!(judge(counts(100, 49, 500, 0, 1)), (50, 1));
+        assert_eq!(judge(counts(1000, 1000, 500, 100, 1000)), (100, 4));
     }
 
     #[test]
     fn a_few_failures_are_no_share() {
-        assert!(suspect(tally(19, 19, 0, 0, 19), &thresholds()).is_none());
-        assert!(suspect(tally(20, 10, 0, 0, 20), &thresholds()).is_some());
+        assert!(reasons(&counts(19, 19, 0, 0, 19), &thresholds()).is_empty());
+        assert_eq!(reasons(&counts(20, 10, 0, 0, 20), &thresholds()).len(), 1);
     }
 
     #[test]
     fn a_threshold_of_zero_is_none() {
-        let off =
-            SuspicionConfig { failed_sign_ins: 0, failure_share: 0, distinct_users: 0, request_rate: 0, requests: 0 };
-        assert!(suspect(tally(1000, 1000, 500, 100, 1000), &off).is_none());
+        let off = SuspicionConfig { failed_sign_ins: 0, failure_share: 0, distinct_users: 0, request_rate: 0, requests: 0 };
+        assert!(reasons(&counts(1000, 1000, 500, 100, 1000), &off).is_empty());
     }
 
     #[test]
@@ -319,24 +329,6 @@ mod tests {
             assert!(!is_failed_sign_in(Some(route), 401), "{route}");
         }
         assert!(!is_failed_sign_in(None, 401));
-    }
-
-    #[test]
-    fn a_range_is_whole_periods_and_the_rest() {
-        let of = |from: i64, to: i64, entry: i64| {
-            let range = CountedRange::of(from, to, |start, end| Ok((start..end).contains(&entry))).unwrap();
-            (range.periods, range.rest)
-        };
-        let (start, end) = (PERIOD - 5, 3 * PERIOD + 5);
-        assert_eq!(of(PERIOD, 3 * PERIOD, 7), ((1, 3), [(PERIOD, PERIOD), (3 * PERIOD, 3 * PERIOD)]));
-        // Periods without entries outside the range are whole.
-        assert_eq!(of(start, end, PERIOD), ((0, 4), [(start, start), (end, end)]));
-        assert_eq!(of(start, end, 3), ((1, 4), [(start, PERIOD), (end, end)]));
-        assert_eq!(of(start, end, end), ((0, 3), [(start, start), (3 * PERIOD, end)]));
-        // A range inside one period.
-        assert_eq!(of(7, 9, 8), ((0, 1), [(7, 7), (9, 9)]));
-        assert_eq!(of(7, 9, 6), ((0, 0), [(7, 9), (9, 9)]));
-        assert_eq!(of(7, 9, 9), ((0, 0), [(7, 9), (9, 9)]));
     }
 
     #[test]

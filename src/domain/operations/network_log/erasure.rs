@@ -71,13 +71,8 @@ fn has_entries_in(tx: &Read<'_>, user: UserId) -> Result<bool> {
     tx.one("select exists (select 1 from access_log where user_id = ?1)", [user.0], |row| row.get(0))
 }
 
-/// Deletes some entries of the user, and the user from the counts of the addresses in them.
+/// Deletes some entries of the user. Triggers delete the user from the counts.
 fn delete_some_in(tx: &Write<'_>, user: UserId) -> Result<()> {
-    tx.execute(
-        "delete from access_log_users where user_id = ?1 and (client_ip, period) in \
-         (select client_ip, at / 600000 from access_log where user_id = ?1 order by at limit ?2)",
-        (user.0, DELETE_BATCH_SIZE),
-    )?;
     tx.execute(
         "delete from access_log where id in (select id from access_log where user_id = ?1 order by at limit ?2)",
         (user.0, DELETE_BATCH_SIZE),
