@@ -137,7 +137,7 @@ impl CircuitBreaker {
             BreakerState::Closed { .. } => Ok(BreakerPermit { breaker: self, probing: false, begun: Instant::now() }),
             BreakerState::Open { since_millis, probing } => {
                 *since_millis = (*since_millis).min(now_millis);
-                let left = self.probe_after_millis.saturating_sub(now_millis.saturating_sub(*since_millis));
+                let left = self.left_millis(*since_millis, now_millis);
                 if left > 0 || *probing {
                     self.metrics.not_made.add(1);
                     return Err(self.refusal(left));
@@ -146,6 +146,18 @@ impl CircuitBreaker {
                 Ok(BreakerPermit { breaker: self, probing: true, begun: Instant::now() })
             }
         }
+    }
+
+    /// Returns the failure that a call would get from the open breaker now. Counts nothing.
+    pub fn rejection(&self, now_millis: i64) -> Option<Failure> {
+        let BreakerState::Open { since_millis, probing } = self.state() else { return None };
+        let left = self.left_millis(since_millis, now_millis);
+        (left > 0 || probing).then(|| self.refusal(left))
+    }
+
+    /// Returns the time until the next probe.
+    fn left_millis(&self, since_millis: i64, now_millis: i64) -> i64 {
+        self.probe_after_millis.saturating_sub(now_millis.saturating_sub(since_millis.min(now_millis)))
     }
 
     /// Calls through the breaker: acquires permission, calls, and records the outcome.

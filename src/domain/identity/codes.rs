@@ -38,6 +38,8 @@ const DAY: Duration = Duration::from_hours(24);
 /// The limits of the networks around a client, as multiples of the client's limit.
 const WIDE: u32 = 4;
 const WIDEST: u32 = 8;
+/// The part of the day's remaining budget that the networks around a client may have spent.
+const SHARE: u32 = 4;
 /// Attempts at a code that clients in other networks may use up.
 const ATTEMPTS_ELSEWHERE: u32 = 2;
 
@@ -146,11 +148,30 @@ pub fn require_budget_in(
         "select sent_at from code_sends where wide_network = ?1 and sent_at <= ?3 order by sent_at desc limit 1 offset ?2",
         "select sent_at from code_sends where widest_network = ?1 and sent_at <= ?3 order by sent_at desc limit 1 offset ?2",
     ];
-    for (allowed, length) in [(limits.sends_per_client_hour, HOUR), (limits.sends_per_client_day, DAY)] {
-        windows
-            .extend(client.limits(by_network, allowed).map(|(sql, network, allowed)| (sql, network, allowed, length)));
+    let share = share_of_day_in(tx, limits)?;
+    for (allowed, most, length) in
+        [(limits.sends_per_client_hour, u32::MAX, HOUR), (limits.sends_per_client_day, share, DAY)]
+    {
+        let limited = client.limits(by_network, allowed);
+        windows.extend(limited.map(|(sql, network, allowed)| {
+            let is_own = network == client.own;
+            (sql, network, if is_own { allowed } else { allowed.min(most) }, length)
+        }));
     }
     require_open_in(tx, windows)
+}
+
+/// Returns how many codes a network may have requested in a day. It shrinks with the budget that is left, so that a few
+/// networks cannot spend the budget of everybody.
+fn share_of_day_in(tx: &Read<'_>, limits: &AuthConfig) -> Result<u32> {
+    let left = limits.sends_per_day.saturating_sub(spent_of_day_in(tx, limits.sends_per_day)?);
+    Ok((left / SHARE).max(limits.sends_per_client_hour))
+}
+
+/// Counts the codes of a day, up to the budget.
+fn spent_of_day_in(tx: &Read<'_>, budget: u32) -> Result<u32> {
+    let sql = "select count(*) from (select 1 from code_sends where sent_at > ?1 limit ?2) as spent";
+    tx.one(sql, (tx.now.minus(DAY).0, budget), |row| row.get(0))
 }
 
 /// Checks that the client's networks have not sent too many wrong codes. A client may send as many as would use up all
@@ -183,11 +204,7 @@ fn require_open_in<'network>(
 
 /// Logs a warning when half or all of the daily budget is spent.
 fn warn_of_budget_use(tx: &Write<'_>, budget: u32) -> Result<()> {
-    let spent: u32 = tx.one(
-        "select count(*) from (select 1 from code_sends where sent_at > ?1 limit ?2)",
-        (tx.now.minus(DAY).0, budget),
-        |row| row.get(0),
-    )?;
+    let spent = spent_of_day_in(tx, budget)?;
     if spent == budget / 2 || spent == budget {
         tracing::warn!(spent, budget, "half or all of the daily budget for verification codes is spent");
     }

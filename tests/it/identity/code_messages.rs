@@ -204,8 +204,9 @@ fn providers_words_are_kept_and_reveal_neither_recipient_nor_code() {
 fn unknown_outcomes_and_review_accounts_are_recorded() {
     let provider = FakeProvider::with_handler(|_| Reply::reset());
     let server = by_aliyun(&provider).with("AUTH_REVIEW_ACCOUNTS", "13800138001=246810").start();
-    ask(&server).expect_problem(504, "provider_timeout");
+    // Review accounts repeat the provider's last outcome.
     server.post("/auth/send-code").form(&[("phoneNumber", "13800138001")]).send().expect(200);
+    ask(&server).expect_problem(504, "provider_timeout");
     let key = server.api_key("support");
     assert_eq!(messages(&server, &key, "phoneNumber", PHONE)["items"][0]["outcome"], "unknown");
     let row = messages(&server, &key, "phoneNumber", "13800138001")["items"][0].clone();

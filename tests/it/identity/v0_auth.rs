@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashSet,
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
@@ -240,6 +241,26 @@ fn limits_the_networks_around_a_client() {
         assert_eq!(send(&format!("203.0.113.{number}")), 200);
     }
     assert_eq!(send("203.0.113.200"), 429);
+}
+
+#[test]
+fn some_networks_cannot_spend_the_budget_of_the_day() {
+    let setup = Setup::default().with("AUTH_SENDS_PER_CLIENT_HOUR", 2).with("AUTH_SENDS_PER_CLIENT_DAY", 3);
+    let server = setup.with("AUTH_SENDS_PER_DAY", 40).start();
+    let mut phones = (0..).map(|number| format!("1380014{number:04}"));
+    let mut send = |client: &str| from(&server, client, &phones.next().unwrap()).status;
+    // A quarter of what is left, for each /48 and its /64 networks: 8 of 40, 6 of 32, 5 of 26.
+    for (network, allowed) in [(1, 8), (2, 6), (3, 5)] {
+        let sent = (0..16).filter(|number| send(&format!("2001:db8:{network}:{number:02x}00::1")) == 200).count();
+        assert_eq!(sent, allowed, "2001:db8:{network}::/48");
+    }
+    // A /24 has no more, and every network has as much as a client in an hour.
+    let sent = (0..8).filter(|number| send(&format!("203.0.113.{number}")) == 200).count();
+    assert_eq!(sent, 4);
+    for network in 0..17 {
+        assert_eq!(send(&format!("198.51.{network}.1")), 200, "{network}");
+    }
+    expect_wait(from(&server, "192.0.2.1", PHONE), DAY);
 }
 
 #[test]
@@ -624,6 +645,45 @@ fn review_accounts_take_as_long_as_a_slow_provider() {
     ask(&server, PHONE).send().expect(200);
     assert!(started_at.elapsed() >= slow, "{:?}", started_at.elapsed());
     assert_eq!(provider.requests().len(), 1);
+}
+
+#[test]
+fn review_accounts_fail_like_others_while_the_provider_is_down() {
+    let accepted = || Reply::json(r#"{"Code":"OK","BizId":"1"}"#);
+    let answer = Arc::new(Mutex::new(accepted()));
+    let current = Arc::clone(&answer);
+    let provider = FakeProvider::with_handler(move |_| current.lock().unwrap().clone());
+    let server = by_aliyun(&provider).with("AUTH_REVIEW_ACCOUNTS", "13800138000=246810").start();
+    let mut others = (0..).map(|number| format!("139001390{number:02}"));
+    // First another number, whose outcome the review account repeats.
+    let mut ask_both = |status: u16| {
+        age_sends(&server, MINUTE);
+        let other = ask(&server, &others.next().unwrap()).send();
+        let called = provider.requests().len();
+        let (other, review) = (stable_parts(&other), stable_parts(&ask(&server, PHONE).send()));
+        assert_eq!((other.0, &other.1, review.0), (status, &review.1, status));
+        for member in ["code", "detail", "expiresIn", "resendAfter"] {
+            assert_eq!(other.2[member], review.2[member], "{member}");
+        }
+        assert_eq!(provider.requests().len(), called, "nothing is sent to a review account");
+    };
+    ask_both(200);
+    *answer.lock().unwrap() = Reply::json(r#"{"Code":"isv.AMOUNT_NOT_ENOUGH","RequestId":"R-1"}"#);
+    ask_both(503);
+    log_in(&server, PHONE, "246810").send().expect_problem(401, "invalid_code");
+    *answer.lock().unwrap() = accepted();
+    ask_both(200);
+    log_in(&server, PHONE, "246810").send().expect(200);
+    *answer.lock().unwrap() = Reply::reset();
+    ask_both(504);
+    // Until the circuit breaker is open, and after it.
+    *answer.lock().unwrap() = Reply::json(r#"{"Code":"isv.AMOUNT_NOT_ENOUGH","RequestId":"R-1"}"#);
+    for _ in 0..6 {
+        ask_both(503);
+    }
+    let before = provider.requests().len();
+    ask_both(503);
+    assert_eq!(provider.requests().len(), before, "the breaker is open");
 }
 
 #[test]

@@ -5,6 +5,7 @@ pub mod export;
 mod sign_in;
 mod code_messages;
 mod deletion;
+mod last_delivery;
 
 pub use code_messages::{CodeMessages, code_messages};
 pub use deletion::{DeletionActor, erase};

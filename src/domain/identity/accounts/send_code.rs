@@ -2,21 +2,15 @@
 //!
 //! The budgets are reserved before the message is sent. They are released only if the provider certainly did not accept
 //! it and is down for everybody: a message that it refuses costs a call, so it costs budget too. Requests for review
-//! accounts send nothing and otherwise look like all others, so that nobody can distinguish them.
+//! accounts send nothing and otherwise look like all others, also during an outage, so that nobody can distinguish them.
 //!
 //! Each request leaves a row with its outcome for support.
 
-use std::{
-    net::IpAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::{Duration, Instant},
-};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use secrecy::{ExposeSecret, SecretString};
 
+use super::last_delivery::LastDelivery;
 use crate::{
     concurrency::semaphore::{WaitingPermit, WaitingSemaphore},
     core::Core,
@@ -44,9 +38,6 @@ use crate::{
 pub const SMS_CODE_DIGITS: usize = 6;
 pub const EMAIL_CODE_DIGITS: usize = 8;
 
-/// The longest time that a request for a review account takes.
-const LONGEST_IMITATION: Duration = Duration::from_secs(5);
-
 /// The service that sends verification codes by SMS and email.
 pub struct CodeSender {
     pub core: Core,
@@ -57,8 +48,8 @@ pub struct CodeSender {
     pub mailer: Arc<Mailer>,
     /// Counts of codes sent, accepted and refused.
     pub metrics: Arc<codes::CodeMetrics>,
-    sms_delivery_time: DeliveryTime,
-    email_delivery_time: DeliveryTime,
+    last_sms: LastDelivery,
+    last_email: LastDelivery,
 }
 
 impl CodeSender {
@@ -70,28 +61,9 @@ impl CodeSender {
             sms_permits: WaitingSemaphore::new(MESSAGE_LIMITS),
             mailer,
             metrics: Arc::default(),
-            sms_delivery_time: DeliveryTime::default(),
-            email_delivery_time: DeliveryTime::default(),
+            last_sms: LastDelivery::default(),
+            last_email: LastDelivery::default(),
         }
-    }
-}
-
-/// The duration of the last successful delivery, in microseconds. Requests for review accounts take as long, so that
-/// their duration does not reveal them.
-#[derive(Debug, Default)]
-struct DeliveryTime(AtomicU64);
-
-impl DeliveryTime {
-    fn measure<T, E>(&self, deliver: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
-        let started = Instant::now();
-        let delivered = deliver()?;
-        let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
-        self.0.store(micros, Ordering::Relaxed);
-        Ok(delivered)
-    }
-
-    fn imitate(&self) {
-        std::thread::sleep(Duration::from_micros(self.0.load(Ordering::Relaxed)).min(LONGEST_IMITATION));
     }
 }
 
@@ -147,19 +119,14 @@ pub fn send_code(sender: &CodeSender, request: &CodeRequest) -> Result<CodeTerms
         })
         .wait()
         .inspect_err(record_refusal)?;
-    let delivery_time = match channel {
-        Channel::Sms => &sender.sms_delivery_time,
-        Channel::Email => &sender.email_delivery_time,
-    };
-    if is_fixed {
-        delivery_time.imitate();
-        record_outcome(core, message, finished(MessageOutcome::ReviewAccount));
-        return Ok(sent);
-    }
-    let failure = match delivery_time.measure(|| deliver(sender, request, &code)) {
-        Ok(receipt) => {
+    let failure = match deliver(sender, request, &code, is_fixed) {
+        Ok(Some(receipt)) => {
             sender.metrics.sent.add(1);
             record_outcome(core, message, accepted(sender, request, &code, receipt));
+            return Ok(sent);
+        }
+        Ok(None) => {
+            record_outcome(core, message, finished(MessageOutcome::ReviewAccount));
             return Ok(sent);
         }
         Err(failure) => failure,
@@ -314,15 +281,29 @@ fn new_code(core: &Core, request: &CodeRequest, code: &str) -> NewCode {
     }
 }
 
-fn deliver(sender: &CodeSender, request: &CodeRequest, code: &Secret) -> Result<MessageReceipt, Failure> {
+/// Sends the code, or for a review account only imitates the provider and returns no receipt.
+fn deliver(
+    sender: &CodeSender,
+    request: &CodeRequest,
+    code: &Secret,
+    is_fixed: bool,
+) -> Result<Option<MessageReceipt>, Failure> {
+    let clock = &sender.core.clock;
+    let (last, breaker) = match &request.address {
+        Address::Phone(_) => (&sender.last_sms, &*sender.sms_breaker),
+        Address::Email(_) => (&sender.last_email, &*sender.mailer.breaker),
+    };
+    if is_fixed {
+        return last.imitate(clock, breaker).map(|()| None);
+    }
+    last.record(clock, || breaker.run(|| clock.now().0, || send_message(sender, request, code))).map(Some)
+}
+
+fn send_message(sender: &CodeSender, request: &CodeRequest, code: &Secret) -> Result<MessageReceipt, Failure> {
     let core = &sender.core;
     let minutes = lifetime(core, &request.address).as_secs().div_ceil(60);
-    let now = || core.clock.now().0;
     match &request.address {
-        Address::Phone(number) => {
-            let message = text_message(core, number, code, minutes);
-            sender.sms_breaker.run(now, || sender.sms.send_code(&message))
-        }
+        Address::Phone(number) => sender.sms.send_code(&text_message(core, number, code, minutes)),
         Address::Email(email) => {
             let template = match request.purpose {
                 Purpose::SignIn => letter::SIGN_IN,
@@ -330,8 +311,7 @@ fn deliver(sender: &CodeSender, request: &CodeRequest, code: &Secret) -> Result<
                 Purpose::Cancellation => letter::CANCELLATION,
             };
             let values = [("code", code.reveal()), ("minutes", &minutes.to_string())];
-            let message = template.filled(email.clone(), request.locale, &values);
-            sender.mailer.breaker.run(now, || sender.mailer.sender.send(&message))
+            sender.mailer.sender.send(&template.filled(email.clone(), request.locale, &values))
         }
     }
 }

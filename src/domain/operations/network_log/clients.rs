@@ -315,7 +315,8 @@ mod tests {
 
     #[test]
     fn a_threshold_of_zero_is_none() {
-        let off = SuspicionConfig { failed_sign_ins: 0, failure_share: 0, distinct_users: 0, request_rate: 0, requests: 0 };
+        let off =
+            SuspicionConfig { failed_sign_ins: 0, failure_share: 0, distinct_users: 0, request_rate: 0, requests: 0 };
         assert!(reasons(&counts(1000, 1000, 500, 100, 1000), &off).is_empty());
     }
 
