@@ -60,22 +60,45 @@ pub(super) fn future_last(all: &[Backup], now: Timestamp) -> impl Iterator<Item 
 }
 
 /// Returns the backups that no rule keeps. `all` is sorted by time, newest first.
+///
+/// If not all fit, the newest get half of the size, or a database that a user has made large would cost the daily ones.
 pub(super) fn expired(all: &[Backup], rules: &Rules, now: Timestamp) -> Vec<Backup> {
     let first_day = now.0.div_euclid(DAY) - i64::from(rules.keep_daily);
-    let (mut days, mut bytes) = (BTreeSet::new(), 0_u64);
-    let mut expired = Vec::new();
-    for (index, backup) in future_last(all, now).enumerate() {
-        let day = backup.at.0.div_euclid(DAY);
-        let is_daily = day > first_day && (days.insert(day) || backup.occasion != Occasion::Scheduled);
-        let is_kept = index < rules.keep_hourly as usize || is_daily;
-        let fits = bytes.saturating_add(backup.bytes) <= rules.keep_size.0;
-        if index < ALWAYS_KEPT || is_kept && fits {
-            bytes = bytes.saturating_add(backup.bytes);
-        } else {
-            expired.push(backup.clone());
+    let mut days = BTreeSet::new();
+    let mut candidates: Vec<_> = future_last(all, now)
+        .enumerate()
+        .map(|(index, backup)| {
+            let day = backup.at.0.div_euclid(DAY);
+            let is_daily = day > first_day && (days.insert(day) || backup.occasion != Occasion::Scheduled);
+            Candidate { backup, index, is_daily, is_kept: false }
+        })
+        .collect();
+    let (size, newest) = (rules.keep_size.0, rules.keep_hourly as usize);
+    let mut bytes = 0;
+    keep(&mut candidates, &mut bytes, u64::MAX, |candidate| candidate.index < ALWAYS_KEPT);
+    keep(&mut candidates, &mut bytes, size / 2, |candidate| candidate.index < newest);
+    keep(&mut candidates, &mut bytes, size, |candidate| candidate.is_daily);
+    keep(&mut candidates, &mut bytes, size, |candidate| candidate.index < newest);
+    candidates.iter().filter(|candidate| !candidate.is_kept).map(|candidate| candidate.backup.clone()).collect()
+}
+
+/// A backup that may be kept. The newest has index 0.
+struct Candidate<'all> {
+    backup: &'all Backup,
+    index: usize,
+    /// The newest of its day, or made on request.
+    is_daily: bool,
+    is_kept: bool,
+}
+
+/// Keeps the wanted backups that fit into `size` together with those already kept.
+fn keep(candidates: &mut [Candidate<'_>], bytes: &mut u64, size: u64, is_wanted: impl Fn(&Candidate<'_>) -> bool) {
+    for candidate in candidates.iter_mut().filter(|candidate| !candidate.is_kept && is_wanted(candidate)) {
+        let with = bytes.saturating_add(candidate.backup.bytes);
+        if with <= size {
+            (*bytes, candidate.is_kept) = (with, true);
         }
     }
-    expired
 }
 
 #[cfg(test)]
@@ -137,5 +160,28 @@ mod tests {
         let all: Vec<_> = (0..10).map(|hours| backup(hours, Occasion::Scheduled)).collect();
         assert_eq!(kept(&all, &Rules { keep_size: Bytes(45), ..rules() }), [0, 1, 2, 3]);
         assert_eq!(kept(&all, &Rules { keep_size: Bytes(0), ..rules() }), [0, 1]);
+    }
+
+    #[test]
+    fn large_backups_leave_room_for_daily_ones() {
+        let all: Vec<_> = (0..24 * 40).map(|hours| backup(hours, Occasion::Scheduled)).collect();
+        let days = |kept: &[i64]| {
+            kept.iter().map(|hours| (NOW.0 - hours * HOUR).div_euclid(DAY)).collect::<BTreeSet<_>>().len()
+        };
+        // Ten of the newest and the newest of ten days before.
+        let half = kept(&all, &Rules { keep_size: Bytes(200), ..rules() });
+        assert_eq!((half.len(), half[9], days(&half)), (20, 9, 11));
+        // Daily ones that need less than half leave the rest to the newest.
+        let rules = Rules { keep_daily: 5, ..rules() };
+        let more = kept(&all, &Rules { keep_size: Bytes(300), ..rules.clone() });
+        assert_eq!((more.len(), days(&more)), (15 + 3 + 9, 5));
+        // After the database grew suddenly, the older ones are small and stay.
+        let mut grown = all.clone();
+        grown.iter_mut().take(4).for_each(|backup| backup.bytes = 90);
+        let rules = Rules { keep_daily: 30, keep_size: Bytes(400), ..rules };
+        let expired = expired(&grown, &rules, NOW);
+        let left: Vec<_> = grown.iter().filter(|backup| !expired.contains(backup)).collect();
+        assert_eq!(left.iter().filter(|backup| backup.bytes == 90).count(), 2);
+        assert!(left.iter().map(|backup| backup.bytes).sum::<u64>() <= 400 && left.len() == 24, "{}", left.len());
     }
 }
