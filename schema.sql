@@ -258,6 +258,7 @@ create table interpretations (
 ) strict;
 
 create index interpretations_by_user on interpretations (user_id, created_at, id);
+create index interpretations_large on interpretations (user_id, created_at, id) where length(divination_data) > 4000;
 create index interpretations_by_time on interpretations (created_at);
 create index interpretations_by_duration on interpretations (duration_ms, id);
 create index interpretations_failed on interpretations (id) where status in ('failed', 'interrupted');

@@ -91,7 +91,7 @@ declare::settings! {
         sends_per_client_day: u32 = "300",
             "Codes requested by one client address (IPv6: its /64) in a rolling day, and by the networks around it as above.";
         sends_per_day: u32 = "5000",
-            "Codes in total in a rolling day. A warning is logged at half and at all of it.";
+            "Codes in total in a rolling day. An IPv4 /24 or IPv6 /48 may spend a quarter of what is left of it, but always `sends_per_client_hour`. A warning is logged at half and at all of it.";
         token_headers: Vec<String> = "token, satoken, X-Access-Token",
             "Headers that carry a token besides `Authorization`, for apps that send it there.";
         token_lifetime: Duration = "30 days", at_least "1 ms",
@@ -411,7 +411,7 @@ declare::settings! {
         free_responses: u32 = "100", at_least "1",
             "Maximum number of stored responses per caller to requests with an Idempotency-Key that changed nothing. The oldest are deleted.";
         interpretation_records: u32 = "5000", at_least "1",
-            "Records of interpretations, conversations and rejected texts kept per user; at least `llm.calls_per_user_hour`.";
+            "Records of interpretations, conversations and rejected texts kept per user; at least `llm.calls_per_user_hour`. One in ten may have more than 4,000 characters of `divinationData`.";
         page_size: u32 = "20", at_least "1",
             "Default number of items on a page.";
         first_page: u32 = "1",
@@ -507,7 +507,7 @@ declare::settings! {
         keep_daily: u32 = "30",
             "Number of days for which the newest backup of each day is kept, and every backup made on request.";
         keep_size: Bytes = "10 GiB",
-            "Maximum disk space of all backups. The oldest are deleted first; the newest two are always kept.";
+            "Maximum disk space of all backups: half for the newest, the rest for one a day. The oldest of each are deleted first; the newest two are always kept.";
         free_space: Bytes = "512 MiB",
             "Free disk space that must remain after a backup is made, downloaded or verified.";
         s3_endpoint: Option<String> = "",

@@ -16,6 +16,7 @@ const BOUNDED: &[&str] = &[
     "interpretations where trace_id = ?1 and (?2 is null or user_id = ?2)",
     "interpretations where created_at >= ?1 and created_at < ?2",
     "interpretations where user_id = ?1 order by created_at desc, id desc limit ?2 offset ?3",
+    "interpretations where user_id = ?1 and length(divination_data) > 4000 order by created_at desc, id desc limit ?2 offset ?3",
     "model_calls where user_id = ?1 and kind = 'interpretation' and created_at <= ?3 \
      order by created_at desc limit 1 offset ?2",
     "model_calls where user_id = ?1 and kind = 'chat' and created_at <= ?3 order by created_at desc limit 1 offset ?2",

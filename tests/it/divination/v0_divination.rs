@@ -249,6 +249,20 @@ fn limits_stored_records_without_a_session() {
     assert!(server.get(&session).by(&user).send().expect(200).json()["interpretation"]["result"].is_string());
 }
 
+#[test]
+fn keeps_few_records_with_much_data() {
+    let server = Setup::default().with("LLM_CALLS_PER_USER_HOUR", 20).with("LIMITS_INTERPRETATION_RECORDS", 20).start();
+    let (user, other) = (server.sign_in(PHONE), server.sign_in("13800138001"));
+    let large = json!({ "lines": [7, 8, 8, 8, 7, 6], "note": "注".repeat(4_000) });
+    ask(&server, &other, &json!({ "question": "别人的", "divinationData": large })).send().expect(200);
+    for number in 0..4 {
+        ask(&server, &user, &json!({ "question": format!("大{number}"), "divinationData": large })).send().expect(200);
+        ask(&server, &user, &json!({ "question": format!("小{number}") })).send().expect(200);
+    }
+    let stored = "select group_concat(question, ' ' order by id) from interpretations";
+    assert_eq!(server.value::<String>(stored), "别人的 小0 小1 大2 小2 大3 小3");
+}
+
 // Records.
 
 #[test]

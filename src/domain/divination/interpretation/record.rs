@@ -29,6 +29,9 @@ macro_rules! columns {
     };
 }
 
+/// One in so many of the kept records may have more than 4,000 characters of data.
+const LARGE_SHARE: u32 = 10;
+
 /// The kind by which calls are counted.
 pub(super) const CALL_KIND: &str = "interpretation";
 
@@ -268,6 +271,13 @@ pub(super) fn delete_surplus_in(tx: &Write<'_>, user: UserId, kept: u32) -> Resu
         "delete from interpretations where id in (select id from interpretations where user_id = ?1 \
          order by created_at desc, id desc limit ?2 offset ?3) and status <> 'running' and of_session = 0",
         (user.0, PURGE_BATCH, kept),
+    )?;
+    // Fewer of the large ones, so that nobody fills the disk with what a request may contain.
+    tx.execute(
+        "delete from interpretations where id in (select id from interpretations where user_id = ?1 \
+         and length(divination_data) > 4000 order by created_at desc, id desc limit ?2 offset ?3) \
+         and status <> 'running' and of_session = 0",
+        (user.0, PURGE_BATCH, kept.div_ceil(LARGE_SHARE)),
     )
     .map(drop)
 }
