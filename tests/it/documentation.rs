@@ -204,6 +204,26 @@ fn every_dependency_is_used() {
 }
 
 #[test]
+fn container_builds_get_every_included_file() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let ignored = fs::read_to_string(root.join(".dockerignore")).unwrap();
+    let sent: BTreeSet<_> = ignored.lines().filter_map(|line| line.strip_prefix('!')).collect();
+    let mut text = String::new();
+    sources(&root.join("src"), &mut text);
+    let included: BTreeSet<_> = text
+        .split("include_str!(\"")
+        .chain(text.split("include_bytes!(\""))
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next()?.rsplit("../").next()?.split('/').next())
+        .filter(|name| root.join(name).exists())
+        .collect();
+    assert!(included.contains("schema.sql") && included.contains("assets"), "{included:?}");
+    for name in included.into_iter().chain(["Cargo.toml", "Cargo.lock", "build.rs", "benches", ".cargo"]) {
+        assert!(sent.contains(name), ".dockerignore excludes {name}, which the build reads");
+    }
+}
+
+#[test]
 fn every_fuzz_target_has_its_program_and_is_run() {
     let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz");
     let names = |directory: &str| -> BTreeSet<String> {
