@@ -1,6 +1,7 @@
 //! The OpenAPI document of a running server as a list of operations.
 
 use serde_json::{Map, Value, json};
+use yarrow::types::EmailAddress;
 
 use super::{
     client::{Caller, Request, Response},
@@ -89,6 +90,7 @@ impl Document {
         if !is_one_of(&schema["enum"]) || schema.get("const").is_some_and(|only| only != value) {
             return Err(format!("{value} is none of {schema}"));
         }
+        within_bounds(schema, value)?;
         for name in schema["required"].as_array().into_iter().flatten() {
             if value.get(name.as_str().unwrap()).is_none() {
                 return Err(format!("{name} is missing in {value}"));
@@ -99,8 +101,13 @@ impl Document {
             match properties.map(|properties| properties.get(name)) {
                 Some(Some(of_member)) => self.fits(of_member, member).map_err(|fault| format!("{name}: {fault}"))?,
                 Some(None) => return Err(format!("{name} is not documented")),
-                // Arbitrary members are allowed.
-                None => {}
+                // Arbitrary members are allowed, of one kind if it is described.
+                None => {
+                    let names = schema.get("propertyNames");
+                    names.map_or(Ok(()), |names| self.fits(names, &json!(name)))?;
+                    let members = schema.get("additionalProperties").filter(|members| members.is_object());
+                    members.map_or(Ok(()), |members| self.fits(members, member))?;
+                }
             }
         }
         if kinds.contains(&"array") {
@@ -158,6 +165,48 @@ impl Document {
 /// Headers that need no description.
 const OF_EVERY_MESSAGE: [&str; 7] =
     ["connection", "content-encoding", "content-length", "content-type", "date", "transfer-encoding", "vary"];
+
+const RFC3339: &str = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$";
+
+/// Checks length, size, pattern and format. Unknown formats are errors.
+fn within_bounds(schema: &Value, value: &Value) -> Result<(), String> {
+    let outside = |keyword: &str| Err(format!("{value} violates {keyword} {}", schema[keyword]));
+    let counted = |count: usize| u32::try_from(count).ok().map(f64::from);
+    let size = match value {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => counted(text.chars().count()),
+        Value::Array(items) => counted(items.len()),
+        Value::Object(members) => counted(members.len()),
+        _ => None,
+    };
+    let (least, most) = match value {
+        Value::Number(_) => ("minimum", "maximum"),
+        Value::String(_) => ("minLength", "maxLength"),
+        Value::Array(_) => ("minItems", "maxItems"),
+        _ => ("minProperties", "maxProperties"),
+    };
+    if schema[least].as_f64().zip(size).is_some_and(|(least, size)| size < least) {
+        return outside(least);
+    }
+    if schema[most].as_f64().zip(size).is_some_and(|(most, size)| size > most) {
+        return outside(most);
+    }
+    let matches = |(pattern, text): (&str, &str)| regex::Regex::new(pattern).unwrap().is_match(text);
+    if !schema["pattern"].as_str().zip(value.as_str()).is_none_or(matches) {
+        return outside("pattern");
+    }
+    let has_format = match (schema["format"].as_str(), value) {
+        (None, _) | (_, Value::Null) => true,
+        (Some("int32"), _) => value.as_i64().is_some_and(|number| i32::try_from(number).is_ok()),
+        (Some("int64"), _) => value.is_i64() || value.is_u64(),
+        (Some("double"), _) => value.is_number(),
+        (Some("date-time"), Value::String(text)) => matches((RFC3339, text)),
+        (Some("email"), Value::String(text)) => EmailAddress::parse(text).is_ok(),
+        (Some("uri"), Value::String(text)) => text.starts_with("https://") || text.starts_with("http://"),
+        _ => false,
+    };
+    if has_format { Ok(()) } else { outside("format") }
+}
 
 fn kind_of(value: &Value) -> &'static str {
     match value {
