@@ -228,6 +228,8 @@ declare::settings! {
             "Maximum number of waiting model calls.";
         queue_timeout: Duration = "5 s",
             "Maximum time that a call waits in the queue.";
+        finish_after_disconnect: Duration = "2 minutes",
+            "Time for which the interpretation of a session goes on after its last listener has left; 0 cancels it at once.";
         heartbeat: Duration = "15 s", at_least "1 ms",
             "Time without an event after which a stream sends a comment, so that proxies keep the connection open.";
         chat_messages: u32 = "40", at_least "1",

@@ -71,6 +71,8 @@ pub struct Endpoint {
     pub body_limit: BodyLimit,
     /// True if the endpoint accepts an `Idempotency-Key`.
     pub is_idempotent: bool,
+    /// True if the endpoint continues an event stream from the `Last-Event-ID`.
+    pub is_resumable: bool,
     pub handler: Arc<dyn ErasedHandler>,
     is_creation: bool,
     describe_reply: fn() -> ReplyDescription,
@@ -132,6 +134,7 @@ impl Endpoint {
             errors: &[],
             body_limit: |limits| limits.body,
             is_idempotent: false,
+            is_resumable: false,
             handler: Arc::new(TypedHandler { handler, declared, types: PhantomData }),
             is_creation: false,
             describe_reply: R::describe,
@@ -158,6 +161,11 @@ impl Endpoint {
     /// Accepts an `Idempotency-Key`. The handler must respond with [`RequestContext::respond_once`] or its siblings.
     pub fn idempotent(self) -> Self {
         Self { is_idempotent: true, ..self }
+    }
+
+    /// Documents the header `Last-Event-ID`.
+    pub fn resumable(self) -> Self {
+        Self { is_resumable: true, ..self }
     }
 
     /// Documents the status 201 in place of 200.

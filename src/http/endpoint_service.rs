@@ -143,6 +143,7 @@ impl EndpointSpec {
             audit: audit.clone(),
             app: Arc::clone(app),
             reports: Arc::clone(&self.state.reports),
+            live: Arc::clone(&self.state.live),
         };
         let future = self.handler.start(context, path, request.uri())?;
         let response = match audit {

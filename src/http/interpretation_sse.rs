@@ -178,11 +178,3 @@ pub fn stream<F>(
         Err(error) => sender.send("error", &SseError::of(&error, meta)),
     };
 }
-
-/// Streams a stored interpretation.
-pub fn replay(sender: &SseSender, record: CallRecord) {
-    let meta = json!({ "traceId": record.trace_id, "provider": record.provider, "model": record.model });
-    sender.send("meta", &meta);
-    sender.send("delta", &json!({ "text": record.result.as_deref().unwrap_or_default() }));
-    sender.send("done", &Interpretation::from(record));
-}

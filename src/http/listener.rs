@@ -14,6 +14,7 @@ use tokio_rustls::TlsAcceptor;
 use super::{
     allowed_hosts::AllowedHosts,
     connection_limiter::ConnectionLimiter,
+    live_interpretations::LiveInterpretations,
     metrics::{Metrics, requests::RequestMetrics},
     redirect::Redirect,
     request_layer::RequestLayer,
@@ -31,6 +32,8 @@ use crate::{
 pub struct Listeners {
     pub listeners: Vec<Listener>,
     pub renewal: Option<Renewal>,
+    /// The running interpretations of sessions, which a shutdown waits for.
+    pub live: Arc<LiveInterpretations>,
 }
 
 /// A listening socket and the service behind it.
@@ -108,7 +111,7 @@ pub async fn open(app: &Arc<App>, announce: &Announce) -> Result<Listeners> {
     let scheme = if acceptor.is_some() { "https" } else { "http" };
     app.publish_address(&format!("{scheme}://{target}"));
     add(main, acceptor, ListenerService::Api(layer), limiter, "is listening on")?;
-    Ok(Listeners { listeners, renewal: tls.map(|tls| tls.renewal) })
+    Ok(Listeners { listeners, renewal: tls.map(|tls| tls.renewal), live: Arc::clone(&state.live) })
 }
 
 fn address_of(socket: &TcpListener) -> Result<SocketAddr> {

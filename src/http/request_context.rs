@@ -22,6 +22,7 @@ use crate::{
     http::{
         claims::Claims,
         content_negotiation::quality,
+        live_interpretations::LiveInterpretations,
         request_meta::{Caller, IdempotencyHeader, RequestMeta},
         request_token::request_token,
     },
@@ -43,6 +44,8 @@ pub struct RequestContext {
     pub audit: Option<Arc<PendingAudit>>,
     /// The permits of reports.
     pub reports: Arc<Semaphore>,
+    /// The running interpretations of sessions.
+    pub live: Arc<LiveInterpretations>,
     /// The unparsed body, for operations that verify its bytes.
     pub body: Bytes,
 }

@@ -233,6 +233,7 @@ fn hexagrams_and_sessions() -> Vec<Endpoint> {
         post("/api/v1/sessions/{id}/interpretation", OwnUser, sessions::interpret)
             .summary("Interprets a session, as JSON or events. Later requests return the newest interpretation.")
             .idempotent()
+            .resumable()
             .errors(&[
                 NotFound,
                 ContentRejected,

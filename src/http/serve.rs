@@ -20,6 +20,7 @@ use super::{
     connection::{Phase, TimedStream},
     connection_limiter::ConnectionPermit,
     listener::{self, Listener, ListenerService, Listeners},
+    live_interpretations::LiveInterpretations,
     service_manager,
     sse::end_on_shutdown,
 };
@@ -36,8 +37,8 @@ use crate::{
 const BLOCKING_THREADS: usize = 384;
 /// Open files besides connections: store, log, provider calls.
 const OTHER_FILES: u64 = 256;
-/// Interval at which a shutdown checks for running audited operations.
-const AUDIT_POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// Interval at which a shutdown checks for running operations.
+const OPERATIONS_POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Time that streams have to send their final event at a shutdown.
 const FINAL_EVENTS: Duration = Duration::from_secs(1);
 /// Read and write buffer of a connection, in bytes. A longer request head gets 431. hyper's own limit of 400 KiB would
@@ -90,7 +91,7 @@ fn allow_files(connections: u32) {
 async fn listen(app: &Arc<App>, announce: &Announce) -> Result<()> {
     let mut hangups = signal(SignalKind::hangup()).map_err(Error::internal)?;
     let mut stop = stop_signal()?;
-    let Listeners { listeners, renewal } = listener::open(app, announce).await?;
+    let Listeners { listeners, renewal, live } = listener::open(app, announce).await?;
     // SIGHUP reloads certificates. Without TLS it must not end the process.
     tokio::spawn(async move { while hangups.recv().await.is_some() {} });
     let renewal = renewal.map(tokio::spawn);
@@ -108,10 +109,10 @@ async fn listen(app: &Arc<App>, announce: &Announce) -> Result<()> {
         renewal.abort();
     }
     tracing::info!("stopping: waiting for running requests");
-    // Audited operations continue after their connection has closed, so they are awaited separately.
+    // Audited operations and interpretations continue after their connection has closed, so they are awaited separately.
     let mut drained = pin!(async {
         connections.shutdown().await;
-        audited_operations_end(app).await;
+        operations_end(app, &live).await;
     });
     tokio::select! {
         () = &mut drained => {}
@@ -125,9 +126,9 @@ async fn listen(app: &Arc<App>, announce: &Announce) -> Result<()> {
     Ok(())
 }
 
-async fn audited_operations_end(app: &App) {
-    while !app.audits.is_empty() {
-        tokio::time::sleep(AUDIT_POLL_INTERVAL).await;
+async fn operations_end(app: &App, live: &LiveInterpretations) {
+    while !app.audits.is_empty() || !live.is_empty() {
+        tokio::time::sleep(OPERATIONS_POLL_INTERVAL).await;
     }
 }
 

@@ -6,7 +6,7 @@ use axum::{
     body::{Body, Bytes},
     http::{HeaderValue, Response, header},
 };
-use futures_util::stream::unfold;
+use futures_util::stream::{BoxStream, Stream, unfold};
 use serde::Serialize;
 use serde_json::json;
 use tokio::{
@@ -17,6 +17,7 @@ use tokio_stream::{StreamExt, wrappers::ReceiverStream};
 use utoipa::ToSchema;
 
 use super::{
+    held_bytes::HeldBytes,
     reply::{Json, Reply, ReplyDescription},
     request_context::RequestContext,
     request_meta::RequestMeta,
@@ -59,9 +60,10 @@ pub type StartSignal = oneshot::Sender<Result<()>>;
 
 /// The response half of an event stream.
 pub struct SseResponse {
-    receiver: mpsc::Receiver<BufferedEvent>,
+    events: BoxStream<'static, Bytes>,
     heartbeat: Duration,
     final_event: FinalEvent,
+    held: HeldBytes,
 }
 
 /// The event that ends a stream early at a shutdown, so that the client knows that the response is incomplete.
@@ -144,7 +146,10 @@ impl SseSender {
         let authorization = Arc::new(StreamAuthorization::new(context));
         let heartbeat = context.app.config.llm.heartbeat;
         let free_bytes = Arc::new(Semaphore::new(BUFFERED_BYTES as usize));
-        (Self { sender, free_bytes, authorization }, SseResponse { receiver, heartbeat, final_event })
+        let events = Box::pin(ReceiverStream::new(receiver).map(|event: BufferedEvent| event.bytes));
+        // A sender holds no more than the buffer of a connection would.
+        let response = SseResponse { events, heartbeat, final_event, held: HeldBytes::SHARED };
+        (Self { sender, free_bytes, authorization }, response)
     }
 
     /// Returns true while the client is connected and its token is valid.
@@ -194,21 +199,34 @@ impl SseSender {
     }
 }
 
-fn named_event(event: &str, data: &impl Serialize) -> String {
+/// Builds an event with a JSON object as its data.
+pub fn named_event(event: &str, data: &impl Serialize) -> String {
     let data = serde_json::to_string(data).unwrap_or_default();
     format!("event: {event}\ndata: {data}\n\n")
 }
 
 impl SseResponse {
+    /// Builds a response that asks for its next event whenever the last one is sent. `held` is the memory that it may
+    /// hold until it is read.
+    pub fn of_events(
+        context: &RequestContext,
+        events: impl Stream<Item = Bytes> + Send + 'static,
+        final_event: FinalEvent,
+        held: u64,
+    ) -> Self {
+        let heartbeat = context.app.config.llm.heartbeat;
+        Self { events: Box::pin(events), heartbeat, final_event, held: HeldBytes(held) }
+    }
+
     pub fn into_response(self) -> Response<Body> {
-        let Self { receiver, heartbeat, final_event } = self;
+        let Self { events, heartbeat, final_event, held } = self;
         let ticks = tokio::time::interval_at(Instant::now() + heartbeat, heartbeat);
-        let events = ReceiverStream::new(receiver).timeout_repeating(ticks);
+        let events = events.timeout_repeating(ticks);
         let heartbeat = Bytes::from_static(b": heartbeat\n\n");
-        let bytes =
-            events.map(move |event| Ok::<_, Infallible>(event.map_or_else(|_| heartbeat.clone(), |event| event.bytes)));
+        let bytes = events.map(move |event| Ok::<_, Infallible>(event.unwrap_or_else(|_| heartbeat.clone())));
         let mut response = Response::new(Body::from_stream(bytes));
         response.extensions_mut().insert(final_event);
+        response.extensions_mut().insert(held);
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use super::held_bytes::{ChargedContent, Receiver};
+use super::{
+    held_bytes::{ChargedContent, Receiver},
+    live_interpretations::LiveInterpretations,
+};
 use crate::{
     app::App,
     concurrency::{
@@ -28,6 +31,8 @@ pub struct HttpState {
     pub long_bodies: KeyedSemaphore<String>,
     /// Large responses that are still being sent, one for each user.
     pub large_responses: PerUserResponseSlots<UserId, ChargedContent>,
+    /// Interpretations of sessions that are running.
+    pub live: Arc<LiveInterpretations>,
     /// Bytes of responses that are still being sent.
     pub unread: ByteBudget<Receiver>,
 }
@@ -43,6 +48,7 @@ impl HttpState {
             reports,
             long_bodies: KeyedSemaphore::new(LONG_BODIES),
             large_responses: PerUserResponseSlots::default(),
+            live: Arc::default(),
             unread,
         }
     }

@@ -14,7 +14,7 @@ use super::request_context::RequestContext;
 use crate::{app::App, concurrency::lock::lock_unpoisoned, domain::identity::tokens, types::Secret};
 
 /// Interval between two checks of the token.
-const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+pub const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Tracks if the token of a stream is still valid. Reads the database, so it must not be used on worker threads.
 pub struct StreamAuthorization {
@@ -37,6 +37,16 @@ impl StreamAuthorization {
             self.is_revoked.store(true, Ordering::Relaxed);
         }
         !self.is_revoked()
+    }
+
+    /// Like [`Self::is_valid`], for worker threads.
+    pub async fn check(authorization: &Arc<Self>) -> bool {
+        if authorization.is_revoked() || lock_unpoisoned(&authorization.checked_at).elapsed() < CHECK_INTERVAL {
+            return !authorization.is_revoked();
+        }
+        let checked = Arc::clone(authorization);
+        // Fails only while the runtime stops, which ends the stream.
+        tokio::task::spawn_blocking(move || checked.is_valid()).await.unwrap_or(true)
     }
 
     /// Returns true if a check has found the token revoked.

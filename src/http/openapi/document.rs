@@ -95,6 +95,9 @@ fn operation(endpoint: &Endpoint, limits: &LimitsConfig, components: &Map<String
     if endpoint.is_idempotent {
         parameters.push(idempotency_key());
     }
+    if endpoint.is_resumable {
+        parameters.push(last_event_id());
+    }
     if !parameters.is_empty() {
         operation["parameters"] = parameters.into();
     }
@@ -150,6 +153,16 @@ fn idempotency_key() -> Value {
         "required": false,
         "description": "A text chosen by the client. A repeated request with the same key is executed once; repetitions get the first response with `Idempotency-Replayed: true`.",
         "schema": { "type": "string", "minLength": 1, "maxLength": 255, "example": "5f0c2b1e-consume-1" },
+    })
+}
+
+fn last_event_id() -> Value {
+    json!({
+        "name": "Last-Event-ID",
+        "in": "header",
+        "required": false,
+        "description": "The id of the last event that the client has received. The stream continues after it.",
+        "schema": { "type": "string", "pattern": "^[0-9a-fA-F]{32}:[0-9]{1,19}$", "example": "4bf92f3577b34da6a3ce929d0e0e4736:17" },
     })
 }
 

@@ -110,7 +110,7 @@ pub async fn interpret(context: RequestContext, ask: InterpretParams) -> Result<
         let trace_id = prepared.trace_id.clone();
         let casting = prepared.cast.map(|cast| Box::new(CastingShown::of(cast, time.as_ref(), locale)));
         let run: ModelRun = Box::new(move |app, sink| interpretation::run(&app.model_calls, &prepared, sink));
-        Ok(Prepared::Pending { trace_id, casting, run })
+        Ok(Prepared { trace_id, casting, run })
     };
     interpretation_response::interpret(&context, user, prepare).await
 }

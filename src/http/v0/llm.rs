@@ -156,7 +156,7 @@ pub async fn chat(context: RequestContext, AllowedChatParams(asked): AllowedChat
     let user = context.acting_for(&Claims { user_id: asked.user_id, phone_number: asked.phone_number, id: None })?;
     let stream = asked.stream.map_or_else(|| context.wants_stream(), |Flag(stream)| stream);
     let locale = context.locale();
-    let permit = acquire_permit(&context, user).await?;
+    let permit = acquire_permit(&context.app, user).await?;
     let prepare = move |app: &App| {
         let conversation = Conversation {
             messages: asked.messages.0,

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::{
-    app::App,
     config::LimitsConfig,
     domain::{
         divination::{
@@ -16,26 +15,22 @@ use crate::{
             hexagram::{Cast, Line, Lines},
             sessions::{
                 self, Casting, Method, NewSession, SessionDraft,
-                interpretation::{
-                    self, Existing, InterpretationRequest, Preparation, SessionInterpretations, TRACE_ID,
-                },
+                interpretation::{self, InterpretationRequest, SessionInterpretations, TRACE_ID},
             },
         },
         identity::preferences,
     },
-    error::{Code, Error, Fault, FieldCode, Result},
+    error::{Error, Fault, FieldCode, Result},
     http::{
         body::RawValue,
         cast_moment::{CastMoment, cast_moment},
         classic_response::Classic,
         cursor_page::{CursorList, CursorPage, span},
-        interpretation_response::{
-            MaybeReplayed, ModelRun, Prepared, interpret as interpret_prepared, respond_with_stored,
-        },
         interpretation_sse::Interpretation,
         params::{Flag, Label, PageSize, Parameter, Question, Rules, parameters, text, whole_number},
         reply::{Json, NoContent, Replayable},
         request_context::RequestContext,
+        session_interpretation::{self, MaybeReplayed},
         v1::hexagrams::HexagramShown,
     },
     types::{Cursor, Locale, Timestamp},
@@ -261,27 +256,7 @@ pub async fn interpret(context: RequestContext, params: InterpretSessionParams) 
         again: params.again.is_some_and(|Flag(again)| again),
         once: context.once(StatusCode::OK, named)?,
     };
-    // An existing interpretation needs no model call.
-    match interpretation::find_existing(&context.app, &request)? {
-        Some(Existing::Stored(record)) => return Ok(MaybeReplayed::Fresh(respond_with_stored(&context, *record))),
-        Some(Existing::Replayed(record)) => return Ok(MaybeReplayed::Replayed(respond_with_stored(&context, *record))),
-        Some(Existing::Refused(response)) => return Ok(MaybeReplayed::Refused(response)),
-        None => {}
-    }
-    let user = request.user;
-    let prepare = move |app: &App| {
-        let locale = preferences::locale(app, user, request.locale)?;
-        Ok(match interpretation::prepare(&app.model_calls, InterpretationRequest { locale, ..request })? {
-            Preparation::Existing(Existing::Stored(record) | Existing::Replayed(record)) => Prepared::Stored(record),
-            Preparation::Existing(Existing::Refused(_)) => return Err(Code::InsufficientPoints.into()),
-            Preparation::Pending(pending) => {
-                let trace_id = pending.prepared.trace_id.clone();
-                let run: ModelRun = Box::new(move |app, sink| interpretation::run(&app.model_calls, &pending, sink));
-                Prepared::Pending { trace_id, casting: None, run }
-            }
-        })
-    };
-    interpret_prepared(&context, user, prepare).await.map(MaybeReplayed::Fresh)
+    session_interpretation::interpret(&context, request).await
 }
 
 /// Returns the casting if method, lines and numbers are consistent.

@@ -2,6 +2,7 @@
 
 mod hexagrams;
 mod hostile_models;
+mod live_interpretations;
 mod model_calls;
 mod model_responses;
 mod model_screening;

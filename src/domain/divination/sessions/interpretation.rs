@@ -24,7 +24,7 @@ use crate::{
     },
     error::{Code, Result},
     providers::llm::Flow,
-    store::{Read, Write, sliding_window::PURGE_BATCH},
+    store::{Pending, Read, Write, sliding_window::PURGE_BATCH},
     types::{JsonText, Locale, UserId},
 };
 
@@ -147,6 +147,23 @@ pub fn run(calls: &ModelCalls, call: &PendingCall, sink: &mut dyn FnMut(&str) ->
 pub fn stored(core: &Core, session: &Session) -> Result<Option<CallRecord>> {
     let stored = session.interpretation.as_ref();
     stored.map(|found| interpretation::find_by_trace(core, Some(session.user), &found.trace_id)).transpose()
+}
+
+/// Returns the session's interpretation with this trace id; none if the call is running, failed or deleted.
+pub fn find_of_session(core: &Core, session: &Session, trace_id: &str) -> Result<Option<CallRecord>> {
+    let calls = core.store.read(|tx| record::calls_in(tx, &session.id))?;
+    if !calls.iter().any(|call| call == trace_id) {
+        return Ok(None);
+    }
+    interpretation::find_succeeded(core, session.user, trace_id)
+}
+
+/// Stores that a request got the call that was running. A repeated request with its key then gets the same.
+///
+/// # Errors
+/// Those of [`IdempotentRequest::run_in`].
+pub fn name_call(core: &Core, once: IdempotentRequest<String>, trace_id: String) -> Pending<IdempotentOutcome<String>> {
+    core.store.write(move |tx| once.run_unless_void_in(tx, |response| is_void_in(tx, response), |_| Ok(trace_id)))
 }
 
 /// Returns all interpretations of a session.
