@@ -129,8 +129,8 @@ fn seed(directory: &Path) -> Result<Vec<String>, Failure> {
     let flags = [("data_dir".to_owned(), directory.to_string_lossy().into_owned())].into();
     let config = load(Sources { flags, ..Sources::default() })?.config;
     let app = App::open(config, OpenMode::Server, &(Arc::new(|_: &str| {}) as _))?;
-    let (limits, keys) = (app.config.auth.clone(), app.keys.clone());
-    let made = app.store.write(move |tx| {
+    let (limits, keys) = (app.core.config.auth.clone(), app.core.keys.clone());
+    let made = app.core.store.write(move |tx| {
         for address in newcomers() {
             let hmac = codes::compute_hmac(&keys, &address, Purpose::SignIn, CODE);
             let (recipient, lifetime) = (AddressHmac::new(&keys, &address), Duration::from_hours(1));
@@ -146,7 +146,7 @@ fn seed(directory: &Path) -> Result<Vec<String>, Failure> {
             .collect()
     });
     let tokens = made.wait()?;
-    app.store.close();
+    app.core.store.close();
     Ok(tokens)
 }
 

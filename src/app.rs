@@ -1,6 +1,6 @@
 //! The application: core and services. The server and every command open it in the same way.
 
-use std::{fs::File, ops::Deref, sync::Arc};
+use std::{fs::File, sync::Arc};
 
 use crate::{
     certificate,
@@ -86,14 +86,6 @@ pub struct App {
     pub alerts: Alerts,
     /// Declared last, so that it is released after everything that writes has stopped.
     lock: Option<File>,
-}
-
-impl Deref for App {
-    type Target = Core;
-
-    fn deref(&self) -> &Core {
-        &self.core
-    }
 }
 
 impl App {

@@ -172,7 +172,7 @@ fn run_small_jobs(app: &App, schedule: Schedule, stopped: &Receiver<()>) {
     while is_running_after(stopped, RETRY_INTERVAL) {
         app.model_calls.retry_outcomes();
         if Instant::now() >= next_expiry {
-            run("notification expiry", || notifications::expire_due(app));
+            run("notification expiry", || notifications::expire_due(&app.core));
             next_expiry = Instant::now() + schedule.expiry;
         }
     }
@@ -190,7 +190,7 @@ fn delete_expired(app: &App, schedule: Schedule, stopped: &Receiver<()>) {
 /// Verifies the ledger on a thread of its own, because it reads all of it.
 fn verify_ledger(app: &App, schedule: Schedule, stopped: &Receiver<()>) {
     every(stopped, schedule.first_sweep, schedule.sweep, "ledger verification", || {
-        ledger::verify_if_due(app)?;
+        ledger::verify_if_due(&app.core)?;
         payments::report::run_if_due(&app.payments).map(drop)
     });
 }
@@ -226,7 +226,7 @@ fn scrub_free_space(app: &App, schedule: Schedule, stopped: &Receiver<()>) {
     while is_running_after(stopped, wait) {
         wait = schedule.free_space_scrub;
         run("free space scrub", || {
-            let outcome = free_space_scrub::run_if_due(app);
+            let outcome = free_space_scrub::run_if_due(&app.core);
             if outcome.is_err() && !is_running_after(stopped, Duration::ZERO) {
                 // The stop interrupted the pass. The next start repeats it.
                 return Ok(());

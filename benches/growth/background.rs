@@ -78,9 +78,9 @@ pub fn back_up(size: &Size, machine: &Machine) -> Result<(), Failure> {
 /// Measures the longest time that one batch of a sweep holds the writer, including its commit.
 pub fn sweep(size: &Size) -> Result<(), Failure> {
     let app = fill::open(&size.directory)?;
-    let kept = app.config.retention.clone();
+    let kept = app.core.config.retention.clone();
     let (log, hidden, expired) = (kept.access_log, kept.deactivated_history, kept.expired_notifications);
-    let before = app.clock.now().minus(log);
+    let before = app.core.clock.now().minus(log);
     in_batches("network log", || network_log::delete_batch_before(&app.network_log, before))?;
     in_writes(&app, "hidden castings", move |tx| history::delete_deactivated_in(tx, hidden, 200))?;
     in_writes(&app, "expired tokens", |tx| tokens::delete_expired_in(tx, 200))?;
@@ -96,7 +96,7 @@ fn in_writes(
 ) -> Result<(), Failure> {
     in_batches(what, || {
         let delete = delete.clone();
-        app.store.write(move |tx| delete(tx)).wait()
+        app.core.store.write(move |tx| delete(tx)).wait()
     })
 }
 

@@ -88,16 +88,16 @@ fn fill(directory: &Path, rows: i64) -> Result<Filled, Failure> {
     connection.execute_batch("pragma journal_mode = wal; pragma optimize;")?;
     drop(connection);
     let app = open(directory)?;
-    ledger::seals::seal_all(&app)?;
+    ledger::seals::seal_all(&app.core)?;
     fill_log(&app, rows, users, now)?;
-    let admin_key = admins::keys::create(&app, "growth", Role::Owner, None)?.wait()?.reveal().to_owned();
+    let admin_key = admins::keys::create(&app.core, "growth", Role::Owner, None)?.wait()?.reveal().to_owned();
     close(app);
     Ok(Filled { rows, users, admin_key })
 }
 
 pub fn close(app: App) {
     app.network_log.close();
-    app.store.close();
+    app.core.store.close();
     drop(app);
 }
 

@@ -55,7 +55,7 @@ impl Seed {
         let accounts = sign_everybody_in(&app)?;
         save_castings(&app, &accounts)?;
         send_codes(&app)?;
-        app.store.close();
+        app.core.store.close();
         drop(app);
         Ok(Self { directory: directory.to_owned(), accounts })
     }
@@ -89,9 +89,9 @@ pub fn returning() -> impl Iterator<Item = String> {
 }
 
 fn sign_everybody_in(app: &App) -> Result<Vec<Account>, Failure> {
-    let limits = app.config.auth.clone();
+    let limits = app.core.config.auth.clone();
     let address = |phone_number: &str| Address::Phone(PhoneNumber::from_canonical(phone_number));
-    let signed_in = app.store.write(move |tx| {
+    let signed_in = app.core.store.write(move |tx| {
         for phone_number in returning() {
             users::find_or_create_in(tx, &address(&phone_number))?;
         }
@@ -126,7 +126,7 @@ fn save_castings(app: &App, accounts: &[Account]) -> Result<(), Failure> {
                     ai_result: None,
                     client_timestamp: Some(JsonText::from_stored(casting.timestamp.to_string())),
                 };
-                history::save(app, UserId(account.user_id), draft)
+                history::save(&app.core, UserId(account.user_id), draft)
             })
             .collect();
         for save in saves {
@@ -143,9 +143,9 @@ fn here() -> ClientNetworks {
 
 /// Creates a live code for every sign-in, valid for longer than the measurement takes.
 fn send_codes(app: &App) -> Result<(), Failure> {
-    let limits = app.config.auth.clone();
-    let keys = app.keys.clone();
-    let sent = app.store.write(move |tx| {
+    let limits = app.core.config.auth.clone();
+    let keys = app.core.keys.clone();
+    let sent = app.core.store.write(move |tx| {
         newcomers().chain(returning()).try_for_each(|address| {
             let hmac = codes::compute_hmac(&keys, &address, Purpose::SignIn, CODE);
             let recipient = AddressHmac::new(&keys, &address);

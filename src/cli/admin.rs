@@ -183,7 +183,7 @@ fn create(common: &Common, app: &App, name: &str, password: &str, role: Role) ->
 }
 
 fn change_role(common: &Common, app: &App, name: &str, role: Role) -> Result<()> {
-    admins::change_role(app, name, role).wait().map_err(name_missing("Administrator", name))?;
+    admins::change_role(&app.core, name, role).wait().map_err(name_missing("Administrator", name))?;
     record_audit(app, "admin role", None, cli_authority(Some(format!("{name}: {}", role.name()))))?;
     common.output(&json!({ "name": name, "role": role.name() }), || format!("`{name}` has the role {}", role.name()))
 }
@@ -204,7 +204,7 @@ fn change_password(common: &Common, app: &App, name: &str, password: &str) -> Re
 }
 
 fn list(common: &Common, app: &App) -> Result<()> {
-    let admins = admins::list(app)?;
+    let admins = admins::list(&app.core)?;
     let to_json = |admin: &Admin| json!({ "name": admin.name, "role": admin.role.name(), "createdAt": admin.created_at, "hasSecondFactor": admin.has_second_factor });
     let json: Vec<_> = admins.iter().map(to_json).collect();
     common.output(&json!(json), || {
@@ -217,25 +217,25 @@ fn list(common: &Common, app: &App) -> Result<()> {
 
 fn remove(common: &Common, app: &App, name: &str, yes: bool) -> Result<()> {
     confirm(yes, &format!("Remove the administrator `{name}`?"))?;
-    admins::remove(app, name).wait().map_err(name_missing("Administrator", name))?;
+    admins::remove(&app.core, name).wait().map_err(name_missing("Administrator", name))?;
     record_audit(app, "admin remove", None, cli_authority(Some(name.to_owned())))?;
     common.output(&json!({ "name": name, "removed": true }), || format!("removed `{name}`"))
 }
 
 fn create_key(common: &Common, app: &App, label: &str, role: Role, expires_at: Option<Timestamp>) -> Result<()> {
-    let key = keys::create(app, label, role, expires_at)?.wait().map_err(name_taken(label))?;
+    let key = keys::create(&app.core, label, role, expires_at)?.wait().map_err(name_taken(label))?;
     record_audit(app, "admin key create", None, cli_authority(Some(label.to_owned())))?;
     common.output(&json!({ "label": label, "key": key.reveal() }), || key.reveal().to_owned())
 }
 
 fn change_key(common: &Common, app: &App, label: &str, change: ApiKeyChange) -> Result<()> {
-    keys::change(app, label, change).wait().map_err(name_missing("Active key", label))?;
+    keys::change(&app.core, label, change).wait().map_err(name_missing("Active key", label))?;
     record_audit(app, "admin key change", None, cli_authority(Some(label.to_owned())))?;
     common.output(&json!({ "label": label, "changed": true }), || format!("changed `{label}`"))
 }
 
 fn list_keys(common: &Common, app: &App) -> Result<()> {
-    let found = keys::list(app)?;
+    let found = keys::list(&app.core)?;
     let json: Vec<_> = found
         .iter()
         .map(|key| {
@@ -257,7 +257,7 @@ fn list_keys(common: &Common, app: &App) -> Result<()> {
 
 fn revoke_key(common: &Common, app: &App, label: &str, yes: bool) -> Result<()> {
     confirm(yes, &format!("Revoke the key `{label}`?"))?;
-    keys::revoke(app, label).wait().map_err(name_missing("Active key", label))?;
+    keys::revoke(&app.core, label).wait().map_err(name_missing("Active key", label))?;
     record_audit(app, "admin key revoke", None, cli_authority(Some(label.to_owned())))?;
     common.output(&json!({ "label": label, "revoked": true }), || format!("revoked `{label}`"))
 }

@@ -84,15 +84,15 @@ pub fn run(common: &Common, args: &AiArgs) -> Result<()> {
 }
 
 fn usage(common: &Common, app: &App, days: u16, by: By) -> Result<()> {
-    let today = app.config.limits.time_zone.today(app.clock.now());
+    let today = app.core.config.limits.time_zone.today(app.core.clock.now());
     let span = jiff::Span::new().days(i64::from(days) - 1);
     let from = today.checked_sub(span).map_err(|_| {
         Error::field("days", Fault::new(FieldCode::OutOfRange, "reaches back before the earliest supported date"))
     })?;
-    let rows = budget::usage(app, from, today)?;
+    let rows = budget::usage(&app.core, from, today)?;
     let grouped = grouped(&rows, by, from, today);
-    let spent = budget::spent_today(app)?;
-    let llm = &app.config.llm;
+    let spent = budget::spent_today(&app.core)?;
+    let llm = &app.core.config.llm;
     let items = grouped.iter().map(|(name, sums)| sums_json(by, name, sums));
     let json = json!({
         "from": from.to_string(), "to": today.to_string(), "by": by.name(), "currency": llm.currency,
@@ -181,7 +181,7 @@ fn bars(grouped: &BTreeMap<String, Sums>) -> String {
 
 fn budgets(app: &App, spent: budget::Amount) -> String {
     let of = |limit: Option<String>| limit.map_or_else(|| "no limit".to_owned(), |limit| format!("of {limit}"));
-    let llm = &app.config.llm;
+    let llm = &app.core.config.llm;
     format!(
         "today, including estimates for running and unmetered calls: {} tokens ({}), {} {} ({})",
         spent.tokens,
@@ -195,7 +195,7 @@ fn budgets(app: &App, spent: budget::Amount) -> String {
 fn ratings(common: &Common, app: &App, range: &RangeArgs, page: &PageArgs) -> Result<()> {
     let (from, to) = range.bounds(app)?;
     let (from, to) = (from.unwrap_or(Timestamp(0)), to.unwrap_or(Timestamp(i64::MAX)));
-    let RatingReport { rates, notes } = interpretation::ratings(app, from, to, page.page())?;
+    let RatingReport { rates, notes } = interpretation::ratings(&app.core, from, to, page.page())?;
     record_audit(app, "ai ratings", None, cli_authority(None))?;
     let items = http_rows::<_, RatingNote>(&notes.items);
     let json = json!({
@@ -231,7 +231,7 @@ fn test(common: &Common, app: &App) -> Result<()> {
         let unknown = || "unknown".to_owned();
         let milliseconds = |time: Option<i64>| time.map_or_else(unknown, |time| format!("{time} ms"));
         let number = |number: Option<i64>| number.map_or_else(unknown, |number| number.to_string());
-        let cost = |cost| format!("{cost} {}", app.config.llm.currency);
+        let cost = |cost| format!("{cost} {}", app.core.config.llm.currency);
         let found = [
             ("outcome", outcome.status.name().to_owned()),
             ("provider", format!("{} ({})", outcome.provider, outcome.model)),

@@ -40,13 +40,13 @@ fn list(common: &Common) -> Result<()> {
     let app = common.open()?;
     let snapshot = HealthSnapshot::collect(&app.health)?;
     let findings = alerts::evaluate(&app.health, &snapshot);
-    let active = app.store.read(alerts::active_in)?;
+    let active = app.core.store.read(alerts::active_in)?;
     let rows: Vec<_> = findings
         .into_iter()
         .map(|Finding { rule, is_firing, detail }| {
             let notified = active.get(&rule);
             let is_firing = is_firing || notified.is_some();
-            let detail = if is_firing { alerts::with_advice(&app, &rule, detail) } else { String::new() };
+            let detail = if is_firing { alerts::with_advice(&app.core, &rule, detail) } else { String::new() };
             (rule, is_firing, detail, notified)
         })
         .collect();

@@ -32,7 +32,7 @@ pub fn run(common: &Common, args: AuditArgs) -> Result<()> {
     let filter = AuditFilter { user, actor: args.actor, ..AuditFilter::default() };
     let (from, to) = args.range.bounds(&app)?;
     let (from, to) = (from.unwrap_or(filter.from), to.unwrap_or(filter.to));
-    let listing = audit::list(&app, &AuditFilter { from, to, ..filter }, args.page.page())?;
+    let listing = audit::list(&app.core, &AuditFilter { from, to, ..filter }, args.page.page())?;
     common.output_page::<_, AuditRow>(args.page.page(), listing, |listing| table_of(&listing.items))
 }
 

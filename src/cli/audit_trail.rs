@@ -38,5 +38,5 @@ fn record_outcome(app: &App, command: &str, user: Option<UserId>, by: Authority,
         request_id: by.request_id,
         system_user: Some(system_user()),
     };
-    audit::record(app, event).wait()
+    audit::record(&app.core, event).wait()
 }

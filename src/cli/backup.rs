@@ -148,7 +148,7 @@ fn list_remote(common: &Common) -> Result<()> {
 
 fn upload(common: &Common) -> Result<()> {
     let app = common.open()?;
-    offsite::require_bucket(&app.config)?;
+    offsite::require_bucket(&app.core.config)?;
     let outcome = offsite::upload(&app.backups, &mut show_progress(common))?.unwrap_or_default();
     record_audit(&app, "backup upload", None, cli_authority(None))?;
     let names = |backups: &[Backup]| backups.iter().map(|backup| backup.name.clone()).collect::<Vec<_>>();
@@ -225,7 +225,7 @@ fn report_unusable(common: &Common, path: &Path, mut error: Error) -> Result<()>
 
 fn prune(common: &Common) -> Result<()> {
     let app: App = common.open()?;
-    let deleted = backups::prune(&app.config, app.clock.now())?;
+    let deleted = backups::prune(&app.core.config, app.core.clock.now())?;
     record_audit(&app, "backup prune", None, cli_authority(None))?;
     let json: Vec<_> = deleted.iter().map(|backup| to_json(backup, None)).collect();
     common.output(&json!({ "deleted": json }), || {

@@ -53,7 +53,7 @@ pub fn run(common: &Common, args: &CleanupArgs) -> Result<()> {
         CleanupTarget::PaymentRecords => (PurgeTarget::PaymentRecords, "cleanup payment-records"),
         CleanupTarget::Feedback => (PurgeTarget::Feedback, "cleanup feedback"),
     };
-    let preview = purge::dry_run(&app, &app.network_log, target)?;
+    let preview = purge::dry_run(&app.core, &app.network_log, target)?;
     if args.dry_run {
         let json = json!({ "wouldDelete": object(&preview.delete), "wouldKeep": object(&preview.keep) });
         return common.output(&json, || tables(["would delete", "would keep"], &preview.delete, &preview.keep));
@@ -76,7 +76,7 @@ fn delete_expired(common: &Common, app: &App, args: &CleanupArgs) -> Result<()> 
     }
     confirm(args.yes, "Delete all data past its configured retention?")?;
     record_audit_start(app, "cleanup expired", None, cli_authority(None))?;
-    let deleted = retention::sweep(app, &app.network_log)?;
+    let deleted = retention::sweep(&app.core, &app.network_log)?;
     record_audit(app, "cleanup expired", None, cli_authority(None))?;
     common.output(&json!({ "deleted": deleted }), || format!("{} deleted", pluralize(deleted, "row", "rows")))
 }

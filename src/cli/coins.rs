@@ -75,7 +75,7 @@ pub fn run(common: &Common, args: CoinsArgs) -> Result<()> {
     match args.action {
         Action::Balance { who } => {
             let user = find_user(&app, &who)?;
-            let balance = coins::balance(&app, user.id)?;
+            let balance = coins::balance(&app.core, user.id)?;
             record_audit(&app, "coins balance", Some(user.id), cli_authority(None))?;
             show(common, &user, balance)
         }
@@ -84,7 +84,7 @@ pub fn run(common: &Common, args: CoinsArgs) -> Result<()> {
             check_grant(&user, coins, reason.as_deref(), yes)?;
             let by = cli_authority(reason);
             let balance = wait_for_balance(coins::adjust(
-                &app,
+                &app.core,
                 user.id,
                 coins,
                 by.clone(),
@@ -99,7 +99,7 @@ pub fn run(common: &Common, args: CoinsArgs) -> Result<()> {
             confirm(yes, &format!("Set the balance of user {} to 0?", user.id))?;
             let reset_by = ResetBy::Admin(by.clone(), ResetConfirmation::AtTerminal);
             let balance =
-                wait_for_balance(coins::reset(&app, user.id, reset_by, IdempotentRequest::without_key(None)))?;
+                wait_for_balance(coins::reset(&app.core, user.id, reset_by, IdempotentRequest::without_key(None)))?;
             record_audit(&app, "coins reset", Some(user.id), by)?;
             show(common, &user, balance)
         }
@@ -134,7 +134,7 @@ fn show(common: &Common, user: &User, balance: i64) -> Result<()> {
 
 pub fn repair(common: &Common, app: &App, command: &str) -> Result<()> {
     let by = cli_authority(None);
-    let report = coins::synchronise(app, &by)?;
+    let report = coins::synchronise(&app.core, &by)?;
     record_audit(app, command, None, by)?;
     let remaining = report.issues.len();
     let counts = [

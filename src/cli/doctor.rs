@@ -70,10 +70,10 @@ fn services_of(app: &App) -> Services<'_> {
 
 fn accept_key(opened: &Result<App>) -> Result<()> {
     let app = opened.as_ref().map_err(Error::without_source)?;
-    let is_new = server_key::accept(app)?;
+    let is_new = server_key::accept(&app.core)?;
     // Rows are sealed with the key. Sealed again even if the key was accepted before, because that may have been cut off.
-    ledger::seals::seal_all(app)?;
-    audit::seal_all(app)?;
+    ledger::seals::seal_all(&app.core)?;
+    audit::seal_all(&app.core)?;
     if is_new {
         record_audit(app, "doctor --accept-key", None, cli_authority(None))?;
     }

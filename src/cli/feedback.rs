@@ -38,7 +38,7 @@ pub fn run(common: &Common, args: FeedbackArgs) -> Result<()> {
 }
 
 fn list(common: &Common, app: &App, user: Option<UserId>, page: &PageArgs) -> Result<()> {
-    let listing = feedback::list(app, &user.map_or(FeedbackFilter::All, FeedbackFilter::Of), page.page())?;
+    let listing = feedback::list(&app.core, &user.map_or(FeedbackFilter::All, FeedbackFilter::Of), page.page())?;
     record_audit(app, "feedback list", user, cli_authority(None))?;
     common.output_page::<_, AdminFeedback>(page.page(), listing, |listing| {
         let rows = listing.items.iter().map(|item| {

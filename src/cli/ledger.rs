@@ -52,7 +52,7 @@ pub fn run(common: &Common, args: LedgerArgs) -> Result<()> {
 
 fn verify(common: &Common, app: &App) -> Result<()> {
     let bar = progress_bar(common, 0, "{bar:40} {pos}/{len} entries, {eta} left");
-    let report = ledger::verify(app, &mut |position, total| {
+    let report = ledger::verify(&app.core, &mut |position, total| {
         bar.set_length(total.unsigned_abs());
         bar.set_position(position.unsigned_abs());
     })?;
@@ -102,13 +102,13 @@ pub(super) fn show(common: &Common, app: &App, command: &str, who: &str, asset: 
         (Ok(user), _) => user.id,
         // Entries of deleted users remain.
         (Err(error), Ok(id)) if error.code == Code::NotFound => {
-            let account = app.store.read(|tx| ledger::account_in(tx, id, asset))?;
+            let account = app.core.store.read(|tx| ledger::account_in(tx, id, asset))?;
             if account.last_sequence == 0 { Err(error)? } else { id }
         }
         (Err(error), _) => return Err(error),
     };
-    let account = app.store.read(|tx| ledger::account_in(tx, user, asset))?;
-    let listing = ledger::entries(app, user, asset, page.page())?;
+    let account = app.core.store.read(|tx| ledger::account_in(tx, user, asset))?;
+    let listing = ledger::entries(&app.core, user, asset, page.page())?;
     record_audit(app, command, Some(user), cli_authority(None))?;
     let entries = listing.items.iter().map(|entry| {
         json!({

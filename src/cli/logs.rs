@@ -122,7 +122,7 @@ impl RangeArgs {
 
     fn window(&self, app: &App, default: Duration) -> Result<(Timestamp, Timestamp)> {
         let (from, to) = self.bounds(app)?;
-        clients::window(("from", from), ("to", to), default, app.clock.now())
+        clients::window(("from", from), ("to", to), default, app.core.clock.now())
     }
 }
 
@@ -176,8 +176,9 @@ fn suspicious(common: &Common, app: &App, range: &RangeArgs, page: PageRequest) 
 }
 
 fn clean_up(common: &Common, app: &App, days_to_keep: Option<u32>, yes: bool) -> Result<()> {
-    let age = days_to_keep.map_or(app.config.retention.access_log, |days| Duration::from_hours(24 * u64::from(days)));
-    let before = app.clock.now().minus(age);
+    let age =
+        days_to_keep.map_or(app.core.config.retention.access_log, |days| Duration::from_hours(24 * u64::from(days)));
+    let before = app.core.clock.now().minus(age);
     confirm(yes, &format!("Delete all entries of the network log before {before}?"))?;
     record_audit_start(app, "logs cleanup", None, cli_authority(None))?;
     let deleted = network_log::clean_up(&app.network_log, age)?;

@@ -68,7 +68,7 @@ pub fn run(common: &Common, args: ModerationArgs) -> Result<()> {
     match args.action {
         Action::Status => status(common, &app),
         Action::Switch { to } => {
-            let before = policy::switch(&app, &app.moderation.external, to).wait()?;
+            let before = policy::switch(&app.core, &app.moderation.external, to).wait()?;
             let change = format!("{} to {}", before.service.name(), to.name());
             record_audit(&app, "moderation switch", None, cli_authority(Some(change)))?;
             status(common, &app)
@@ -76,7 +76,7 @@ pub fn run(common: &Common, args: ModerationArgs) -> Result<()> {
         Action::Fallback { to } => {
             let name = |falls_back| if falls_back { "on" } else { "off" };
             let falls_back = matches!(to, OnOff::On);
-            let before = policy::set_fallback(&app, falls_back).wait()?;
+            let before = policy::set_fallback(&app.core, falls_back).wait()?;
             let change = format!("{} to {}", name(before.falls_back), name(falls_back));
             record_audit(&app, "moderation fallback", None, cli_authority(Some(change)))?;
             status(common, &app)
@@ -148,7 +148,7 @@ fn comparison(compared: &Comparison) -> String {
 }
 
 fn disagreements(common: &Common, app: &App, page: &PageArgs) -> Result<()> {
-    let listing = shadow_mode::disagreements(app, page.page())?;
+    let listing = shadow_mode::disagreements(&app.core, page.page())?;
     record_audit(app, "moderation disagreements", None, cli_authority(None))?;
     common.output_page::<_, ShownDisagreement>(page.page(), listing, |listing| {
         let rows = listing.items.iter().map(|row| {

@@ -73,7 +73,7 @@ pub fn run(common: &Common, args: NotifyArgs) -> Result<()> {
     let app = common.open()?;
     match args.action {
         Action::Send(args) => {
-            let sent = notifications::send(&app, draft(&app, args)?).wait()?;
+            let sent = notifications::send(&app.core, draft(&app, args)?).wait()?;
             record_audit(&app, "notify send", None, cli_authority(None))?;
             let said = format!("notification {}", sent.notification.id);
             common.output(&AdminNotification::from(sent), || said)
@@ -81,7 +81,7 @@ pub fn run(common: &Common, args: NotifyArgs) -> Result<()> {
         Action::List { page } => list(common, &app, &page),
         Action::Delete { id, yes } => {
             confirm(yes, &format!("Delete notification {id} from every inbox?"))?;
-            notifications::delete(&app, id).wait().map_err(name_missing("Notification", id))?;
+            notifications::delete(&app.core, id).wait().map_err(name_missing("Notification", id))?;
             record_audit(&app, "notify delete", None, cli_authority(None))?;
             common.output(&json!({ "id": id.to_string(), "deleted": true }), || "deleted".into())
         }
@@ -89,11 +89,11 @@ pub fn run(common: &Common, args: NotifyArgs) -> Result<()> {
 }
 
 fn draft(app: &App, args: SendArgs) -> Result<NotificationDraft> {
-    let limits = &app.config.limits;
+    let limits = &app.core.config.limits;
     let mut faults = Vec::new();
     let title = text(&args.title, "title", limits.notification_title, &mut faults);
     let body = text(&args.body, "body", limits.notification_text, &mut faults);
-    let payload = args.payload.map(|json| Payload::parse(&json, &app.config.notifications.url_hosts)).transpose();
+    let payload = args.payload.map(|json| Payload::parse(&json, &app.core.config.notifications.url_hosts)).transpose();
     let payload = payload.unwrap_or_else(|fault| {
         faults.push(fault.in_field("payload"));
         None
@@ -129,7 +129,7 @@ fn text(given: &str, field: &str, limit: u32, faults: &mut Vec<FieldError>) -> S
 }
 
 fn list(common: &Common, app: &App, page: &PageArgs) -> Result<()> {
-    let listing = notifications::list_sent(app, page.page())?;
+    let listing = notifications::list_sent(&app.core, page.page())?;
     common.output_page::<_, AdminNotification>(page.page(), listing, |listing| {
         let rows = listing.items.iter().map(|SentNotification { notification, recipients, readers }| {
             let to = recipients.map_or_else(|| "all".to_owned(), |count| count.to_string());

@@ -132,7 +132,7 @@ impl RangeArgs {
         };
         let (from, to) = (parse("from", &self.from)?, parse("to", &self.to)?);
         let in_zone = |option, time: Option<TimeInput>| {
-            let time = time.map(|time| time.in_zone(&app.config.limits.time_zone)).transpose();
+            let time = time.map(|time| time.in_zone(&app.core.config.limits.time_zone)).transpose();
             time.map_err(|fault| Error::field(option, fault))
         };
         let to = in_zone("to", to.map(|to| to.as_end_of(from)))?;
@@ -146,7 +146,7 @@ impl RangeArgs {
 
 /// Parses a phone number or an email address.
 pub fn find_address(app: &App, who: &str) -> Option<Address> {
-    let phone_number = PhoneNumber::parse(who, &app.phone_rules).ok().map(Address::Phone);
+    let phone_number = PhoneNumber::parse(who, &app.core.phone_rules).ok().map(Address::Phone);
     phone_number.or_else(|| EmailAddress::parse(who).ok().map(Address::Email))
 }
 
@@ -154,17 +154,17 @@ pub fn find_address(app: &App, who: &str) -> Option<Address> {
 pub fn find_user(app: &App, who: &str) -> Result<User> {
     let not_found = || Error::new(Code::NotFound).detail(format!("User `{who}` not found."));
     let user = if let Some(address) = find_address(app, who) {
-        app.store.read(|tx| users::find_by_address_in(tx, &address)?.ok_or_else(not_found))
+        app.core.store.read(|tx| users::find_by_address_in(tx, &address)?.ok_or_else(not_found))
     } else {
         let id = who.trim().parse().map(UserId).map_err(|_| not_found())?;
-        app.store.read(|tx| users::find_in(tx, id))
+        app.core.store.read(|tx| users::find_in(tx, id))
     };
     user.map_err(|error| if error.code == Code::NotFound { not_found() } else { error })
 }
 
 /// Like [`find_user`], but accepts ids of deleted users, whose rows remain. A phone number is never read as an id.
 pub fn find_user_id(app: &App, who: &str) -> Result<UserId> {
-    let is_phone_number = PhoneNumber::parse(who, &app.phone_rules).is_ok();
+    let is_phone_number = PhoneNumber::parse(who, &app.core.phone_rules).is_ok();
     match find_user(app, who) {
         Err(error) if error.code == Code::NotFound && !is_phone_number => {
             who.trim().parse().map(UserId).map_err(|_| error)
@@ -175,7 +175,7 @@ pub fn find_user_id(app: &App, who: &str) -> Result<UserId> {
 
 /// Parses the time that was given for an option.
 pub fn parse_time(app: &App, option: &str, text: &str) -> Result<Timestamp> {
-    Timestamp::parse(text, &app.config.limits.time_zone).map_err(|fault| Error::field(option, fault))
+    Timestamp::parse(text, &app.core.config.limits.time_zone).map_err(|fault| Error::field(option, fault))
 }
 
 /// Parses the reason for a change, which is stored in the audit.

@@ -205,7 +205,7 @@ pub fn run(common: &Common, args: PaymentsArgs) -> Result<()> {
 fn list(common: &Common, app: &App, user: Option<&str>, state: Option<OrderState>, page: &PageArgs) -> Result<()> {
     let user = user.map(|who| find_user_id(app, who)).transpose()?;
     let filter = orders::OrderFilter { user, state };
-    let listing = orders::list(app, filter, page.page())?;
+    let listing = orders::list(&app.core, filter, page.page())?;
     record_audit(app, "payments list", user, cli_authority(None))?;
     common.output_page::<_, AdminOrder>(page.page(), listing, |listing| {
         table(["order", "user", "yuan", "coins", "state", "reason", "created"], listing.items.iter().map(order_row))
@@ -234,7 +234,7 @@ fn show(common: &Common, file: &OrderDetails) -> Result<()> {
 }
 
 fn list_callbacks(common: &Common, app: &App, order_no: Option<String>, page: &PageArgs) -> Result<()> {
-    let listing = callbacks::list(app, &callbacks::CallbackFilter { order_no, verdict: None }, page.page())?;
+    let listing = callbacks::list(&app.core, &callbacks::CallbackFilter { order_no, verdict: None }, page.page())?;
     record_audit(app, "payments callbacks", None, cli_authority(None))?;
     common.output_page::<_, AdminCallback>(page.page(), listing, |listing| callback_table(&listing.items))
 }

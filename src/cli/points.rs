@@ -64,7 +64,7 @@ pub fn run(common: &Common, args: PointsArgs) -> Result<()> {
         Action::Show { who, page } => ledger::show(common, &app, "points show", &who, Asset::Point, &page),
         Action::Adjust { who, points, reason } => {
             let (user, by) = (find_user(&app, &who)?.id, cli_authority(Some(reason)));
-            let balance = points::adjust(&app, user, points, by.clone()).wait()?;
+            let balance = points::adjust(&app.core, user, points, by.clone()).wait()?;
             record_audit(&app, "points adjust", Some(user), by)?;
             common.output(&json!({ "userId": user, "balance": balance }), || balance.to_string())
         }
@@ -74,10 +74,10 @@ pub fn run(common: &Common, args: PointsArgs) -> Result<()> {
 
 fn repair(common: &Common, app: &App, who: &str, reason: Option<String>) -> Result<()> {
     let (user, by) = (find_user(app, who)?.id, cli_authority(reason));
-    let repair = points::repair(app, user, by.clone()).wait()?;
+    let repair = points::repair(&app.core, user, by.clone()).wait()?;
     record_audit(app, "points repair", Some(user), by)?;
     let discrepancies: &[Discrepancy] = if let AccountRepair::Broken(found) = &repair { found } else { &[] };
-    let balance = points::balance(app, user)?;
+    let balance = points::balance(&app.core, user)?;
     let json = json!({
         "userId": user,
         "balance": balance,

@@ -68,17 +68,17 @@ pub fn run(common: &Common, args: RecordsArgs) -> Result<()> {
     match args.action {
         Action::User { who, range, page } => {
             let (user, (from, to)) = (find_user(&app, &who)?.id, bounds(&app, &range)?);
-            let listing = interpretation::list_of_user_between(&app, user, from, to, page.page())?;
+            let listing = interpretation::list_of_user_between(&app.core, user, from, to, page.page())?;
             print_page(common, &app, ("records user", Some(user)), page.page(), &listing)
         }
         Action::Show { trace } => show(common, &app, &trace),
         Action::Failed { page } => {
-            let listing = interpretation::list_failed(&app, page.page())?;
+            let listing = interpretation::list_failed(&app.core, page.page())?;
             print_page(common, &app, ("records failed", None), page.page(), &listing)
         }
         Action::Slow { duration_ms, page } => {
             let slow = Duration::from_millis(duration_ms.into());
-            let listing = interpretation::list_slow(&app, slow, page.page())?;
+            let listing = interpretation::list_slow(&app.core, slow, page.page())?;
             print_page(common, &app, ("records slow", None), page.page(), &listing)
         }
         Action::Count { user, range } => count(common, &app, user.as_deref(), &range),
@@ -110,7 +110,7 @@ fn print_page(
 }
 
 fn show(common: &Common, app: &App, trace: &str) -> Result<()> {
-    let record = interpretation::find_by_trace(app, None, trace).map_err(name_missing("Record", trace))?;
+    let record = interpretation::find_by_trace(&app.core, None, trace).map_err(name_missing("Record", trace))?;
     record_audit(app, "records show", Some(record.user), cli_authority(None))?;
     let mut json = json_of(&record);
     json["question"] = json!(record.question);
@@ -153,10 +153,10 @@ fn described_rating(rating: &Rating) -> String {
 fn count(common: &Common, app: &App, user: Option<&str>, range: &RangeArgs) -> Result<()> {
     let user = user.map(|who| find_user(app, who)).transpose()?.map(|user| user.id);
     let count = if let Some(user) = user {
-        interpretation::count_of_user(app, user)?
+        interpretation::count_of_user(&app.core, user)?
     } else {
         let (from, to) = bounds(app, range)?;
-        interpretation::count_between(app, from, to)?
+        interpretation::count_between(&app.core, from, to)?
     };
     record_audit(app, "records count", user, cli_authority(None))?;
     common.output(&json!({ "count": count }), || count.to_string())

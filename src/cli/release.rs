@@ -54,13 +54,13 @@ pub fn run(common: &Common, args: ReleaseArgs) -> Result<()> {
     let app = common.open()?;
     match args.action {
         Action::Publish(args) => {
-            let published = releases::publish(&app, draft(args)?).wait()?;
+            let published = releases::publish(&app.core, draft(args)?).wait()?;
             record_audit(&app, "release publish", None, cli_authority(None))?;
             let text = format!("published {}", published.version);
             common.output(&AppRelease::from(published), || text)
         }
         Action::List { page } => {
-            let listing = releases::list(&app, page.page())?;
+            let listing = releases::list(&app.core, page.page())?;
             common.output_page::<_, AppRelease>(page.page(), listing, |listing| {
                 let rows = listing.items.iter().map(|release| {
                     let platform = release.platform.as_deref().unwrap_or("all");

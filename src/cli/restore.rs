@@ -44,7 +44,7 @@ pub fn run(common: &Common, args: &RestoreArgs) -> Result<()> {
     let is_sound = backups::findings(&path, Clock::default().now())?.as_ref().map(Findings::is_sound);
     // Opens the database to prove that it works, and to migrate an older one.
     let app = App::open(config, OpenMode::Restore, &announce())?;
-    backups::adopt_newest(&app)?;
+    backups::adopt_newest(&app.core)?;
     record_audit(&app, "restore", None, cli_authority(Some(path.display().to_string())))?;
     let json = json!({
         "restored": path, "into": directory, "aside": restored.aside, "tookMs": milliseconds(restored.took),

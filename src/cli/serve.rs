@@ -46,7 +46,7 @@ pub fn run(common: &Common, args: &ServeArgs) -> Result<()> {
     let announce = announce();
     let app = Arc::new(App::open(config, OpenMode::Server, &announce)?);
     for (section, _, effect) in
-        app.config.drivers().into_iter().filter(|(_, is_for_development, _)| *is_for_development)
+        app.core.config.drivers().into_iter().filter(|(_, is_for_development, _)| *is_for_development)
     {
         tracing::warn!(section, effect, "this driver is for development");
     }

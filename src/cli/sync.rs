@@ -36,9 +36,9 @@ pub fn run(common: &Common, args: &SyncArgs) -> Result<()> {
 
 fn sync_users(common: &Common, app: &App) -> Result<()> {
     let by = cli_authority(None);
-    let total = u64::try_from(app.store.read(users::count_in)?).unwrap_or(0);
+    let total = u64::try_from(app.core.store.read(users::count_in)?).unwrap_or(0);
     let bar = progress_bar(common, total, "{bar:40} {pos}/{len} users, {eta} left");
-    let report = user_data::synchronise(app, &by, &mut |checked| bar.set_position(checked))?;
+    let report = user_data::synchronise(&app.core, &by, &mut |checked| bar.set_position(checked))?;
     bar.finish_and_clear();
     record_audit(app, "sync users", None, by)?;
     common.output(&UserDataSynchronised::from(report.clone()), || {

@@ -127,14 +127,14 @@ fn list_code_messages(common: &Common, app: &App, who: &str) -> Result<()> {
 }
 
 fn attachment(common: &Common, app: &App, user: UserId, language: Locale) -> Result<()> {
-    let attached = chat::context(app, user, language)?;
+    let attached = chat::context(&app.core, user, language)?;
     record_audit(app, "users attachment", Some(user), cli_authority(None))?;
     let text = format!("user: {}\n\n{}", attached.reference, attached.message);
     common.output(&ModelAttachment::of(user, attached), || text)
 }
 
 fn validate(common: &Common, app: &App, user: UserId) -> Result<()> {
-    let report = user_data::validate(app, &UserSelector::Id(user))?;
+    let report = user_data::validate(&app.core, &UserSelector::Id(user))?;
     record_audit(app, "users validate", Some(user), cli_authority(None))?;
     common.output(&UserDataValidation::from(report.clone()), || match report.issues.as_slice() {
         [] => "No issues.".to_owned(),
@@ -145,7 +145,7 @@ fn validate(common: &Common, app: &App, user: UserId) -> Result<()> {
 
 fn repair(common: &Common, app: &App, user: UserId, reason: Option<String>) -> Result<()> {
     let by = cli_authority(reason);
-    let report = user_data::repair(app, UserSelector::Id(user), by.clone()).wait()?;
+    let report = user_data::repair(&app.core, UserSelector::Id(user), by.clone()).wait()?;
     record_audit(app, "users repair", Some(user), by)?;
     common.output(&UserDataFix::from(report.clone()), || {
         match (report.fixed.as_slice(), report.remaining.as_slice()) {

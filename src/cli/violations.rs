@@ -95,7 +95,7 @@ pub fn run(common: &Common, args: ViolationsArgs) -> Result<()> {
 }
 
 fn list(common: &Common, app: &App, filter: &ViolationQuery, page: PageRequest) -> Result<()> {
-    let listing = violations::list(app, filter, page)?;
+    let listing = violations::list(&app.core, filter, page)?;
     record_audit(app, "violations list", filter.user, cli_authority(None))?;
     common.output_page::<_, ShownViolation>(page, listing, |listing| {
         let rows = listing.items.iter().map(|row| {
@@ -107,7 +107,7 @@ fn list(common: &Common, app: &App, filter: &ViolationQuery, page: PageRequest) 
 }
 
 fn show(common: &Common, app: &App, id: i64) -> Result<()> {
-    let violation = violations::find(app, id).map_err(name_missing("Violation", id))?;
+    let violation = violations::find(&app.core, id).map_err(name_missing("Violation", id))?;
     record_audit(app, "violations show", Some(violation.user), cli_authority(None))?;
     common.output(&ShownViolation::from(violation.clone()), || {
         let ViolationRecord { id, user, content_type, violation_type, words, masked_text, provider, at } = violation;
@@ -129,7 +129,7 @@ fn show(common: &Common, app: &App, id: i64) -> Result<()> {
 
 fn of_user(common: &Common, app: &App, who: &str) -> Result<()> {
     let user = find_user_id(app, who)?;
-    let counts = violations::of_user(app, user).map_err(name_missing("User", who))?;
+    let counts = violations::of_user(&app.core, user).map_err(name_missing("User", who))?;
     record_audit(app, "violations stats", Some(user), cli_authority(None))?;
     common.output(&UserViolations::of(user, counts.clone()), || {
         let rows = counts.types.iter().chain(&counts.content_types);
@@ -138,8 +138,8 @@ fn of_user(common: &Common, app: &App, who: &str) -> Result<()> {
 }
 
 fn statistics(common: &Common, app: &App, days: u32, threshold: u32) -> Result<()> {
-    let types = violations::types(app)?;
-    let frequent = violations::frequent(app, days, threshold, PageRequest::of_newest(50))?;
+    let types = violations::types(&app.core)?;
+    let frequent = violations::frequent(&app.core, days, threshold, PageRequest::of_newest(50))?;
     record_audit(app, "violations stats", None, cli_authority(None))?;
     let json = json!({
         "types": http_rows::<_, ViolationCount>(&types), "days": days, "threshold": threshold,
@@ -153,11 +153,11 @@ fn statistics(common: &Common, app: &App, days: u32, threshold: u32) -> Result<(
 }
 
 fn clean_up(common: &Common, app: &App, days_to_keep: u32, yes: bool) -> Result<()> {
-    let old = violations::older_than(app, days_to_keep)?;
+    let old = violations::older_than(&app.core, days_to_keep)?;
     let (records, days) = (pluralize(old, "record", "records"), pluralize(days_to_keep, "day", "days"));
     confirm(yes, &format!("Delete {records} older than {days}?"))?;
     record_audit_start(app, "violations cleanup", None, cli_authority(None))?;
-    let deleted = violations::clean_up(app, days_to_keep)?;
+    let deleted = violations::clean_up(&app.core, days_to_keep)?;
     record_audit(app, "violations cleanup", None, cli_authority(Some(format!("older than {days}: {deleted}"))))?;
     common.output(&json!({ "deleted": deleted, "daysToKeep": days_to_keep }), || {
         format!("{} deleted", pluralize(deleted, "record", "records"))

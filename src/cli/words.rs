@@ -137,7 +137,7 @@ pub fn run(common: &Common, args: WordsArgs) -> Result<()> {
         }
         Action::List { kind, search, page } => list(common, &app, &WordQuery { kind, part: search }, &page),
         Action::Import { file, kind, force, by_sound, dry_run } => {
-            let longest = app.config.limits.word as usize;
+            let longest = app.core.config.limits.word as usize;
             import(
                 common,
                 &app,
@@ -166,7 +166,7 @@ fn add(common: &Common, app: &App, word: Word, force: bool) -> Result<()> {
 }
 
 fn list(common: &Common, app: &App, filter: &WordQuery, page: &PageArgs) -> Result<()> {
-    let listing = word_list::list(app, filter, page.page())?;
+    let listing = word_list::list(&app.core, filter, page.page())?;
     common.output_page::<_, ShownWord>(page.page(), listing, |listing| {
         let rows = listing.items.iter().map(|WordEntry { word, kind, by_sound, created_at }| {
             row![word, kind, if *by_sound { "yes" } else { "" }, created_at]
@@ -239,7 +239,7 @@ fn progress(common: &Common, verb: &str, length: usize) -> ProgressBar {
 }
 
 fn export(common: &Common, app: &App, format: Format) -> Result<()> {
-    let all = word_list::all(app)?;
+    let all = word_list::all(&app.core)?;
     let json = all.iter().map(|word| json!({ "word": word.text, "type": word.kind, "bySound": word.by_sound }));
     common.output(&json.collect::<Vec<_>>(), || {
         let lines = all.iter().map(|word| match format {
@@ -288,7 +288,7 @@ fn statistics(common: &Common, app: &App) -> Result<()> {
 
 fn allow(common: &Common, app: &App, phrase: Option<String>, remove: bool) -> Result<()> {
     let Some(phrase) = phrase else {
-        let allowed = word_list::allowed_phrases(app)?;
+        let allowed = word_list::allowed_phrases(&app.core)?;
         return common.output(&json!({ "items": allowed }), || allowed.join("\n"));
     };
     let phrase = phrase.trim().to_owned();

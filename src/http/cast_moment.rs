@@ -50,7 +50,7 @@ fn read(
     (cast_at, time_zone): (Option<MaybeInvalid<CastAt>>, Option<MaybeInvalid<TimeZone>>),
 ) -> Result<CastMoment> {
     let Preferences { time_zone: preferred, day_start, .. } =
-        preferences::find(&rules.context.app, rules.context.user()?)?;
+        preferences::find(&rules.context.app.core, rules.context.user()?)?;
     let home = || preferred.unwrap_or_else(|| rules.config.limits.time_zone.clone());
     let (time_zone, no_zone) = match time_zone.map(|MaybeInvalid(zone)| zone) {
         Some(Ok(zone)) => (zone, None),

@@ -27,8 +27,8 @@ pub struct ConnectionPermit {
 
 impl ConnectionLimiter {
     pub fn new(app: &App) -> Self {
-        let proxies = app.config.server.trusted_proxies.clone();
-        let limits = &app.config.limits;
+        let proxies = app.core.config.server.trusted_proxies.clone();
+        let limits = &app.core.config.limits;
         Self {
             limits: StreamLimits { head: limits.header_timeout, idle: limits.idle_timeout },
             most_per_network: limits.connections_per_client,

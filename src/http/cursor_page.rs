@@ -37,7 +37,7 @@ impl CursorList {
     pub fn position(&self, context: &RequestContext, cursor: Option<Cursor>) -> Result<Option<i64>> {
         let user = context.user()?;
         let position = |cursor: Cursor| {
-            let position = context.app.keys.position(self.0, user, &cursor);
+            let position = context.app.core.keys.position(self.0, user, &cursor);
             position.ok_or_else(|| Error::field("cursor", Cursor::fault()))
         };
         cursor.map(position).transpose()
@@ -54,14 +54,14 @@ impl CursorList {
         shown: impl Fn(T) -> W,
     ) -> Result<Json<CursorPage<W>>> {
         let user = context.user()?;
-        let next_cursor = slice.next.map(|position| context.app.keys.cursor(self.0, user, position));
+        let next_cursor = slice.next.map(|position| context.app.core.keys.cursor(self.0, user, position));
         Ok(Json(CursorPage { items: slice.items.into_iter().map(shown).collect(), next_cursor }))
     }
 }
 
 /// Returns the requested part of a list, with the default limit if none was sent.
 pub fn span(context: &RequestContext, before: Option<i64>, limit: Option<PageSize>) -> CursorRange {
-    CursorRange { before, limit: limit.map_or(context.app.config.limits.page_size, |PageSize(limit)| limit) }
+    CursorRange { before, limit: limit.map_or(context.app.core.config.limits.page_size, |PageSize(limit)| limit) }
 }
 
 /// A part of a list, newest first, and the cursor for the next part.

@@ -101,7 +101,7 @@ impl EndpointSpec {
             return problem(&Error::internal("a request has no metadata"), &RequestMeta::unknown());
         };
         meta.endpoint.get_or_init(|| self.id);
-        let auth = &self.state.app.config.auth;
+        let auth = &self.state.app.core.config.auth;
         let is_hidden_from_caches = self.access.requires_token() && is_hidden_from_caches(request.headers(), auth);
         let outcome = AssertUnwindSafe(self.run(&mut request, &meta)).catch_unwind().await;
         let mut response = panic_as_error(outcome).unwrap_or_else(|error| {
@@ -163,7 +163,7 @@ impl EndpointSpec {
     }
 
     async fn read_body(&self, request: &mut Request<Body>, caller: &Caller, meta: &RequestMeta) -> Result<Bytes> {
-        let limits = &self.state.app.config.limits;
+        let limits = &self.state.app.core.config.limits;
         let limit = (self.body_limit)(limits).as_usize();
         let body = mem::take(request.body_mut());
         let permit = || {

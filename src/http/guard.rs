@@ -90,7 +90,7 @@ pub async fn authorize(app: &App, access: Access, headers: &HeaderMap, meta: &Re
     if matches!(access, Access::Public | Access::TokenHolder | Access::Signature) {
         return Ok(Caller::Anonymous);
     }
-    let auth = &app.config.auth;
+    let auth = &app.core.config.auth;
     let caller = match request_token(headers, auth) {
         Some(token) if admins::is_credential(token) => authenticate_admin(app, access, token, meta).await?,
         Some(token) => authenticate_user(app, access, token, meta).await?,
@@ -113,18 +113,18 @@ pub async fn authorize(app: &App, access: Access, headers: &HeaderMap, meta: &Re
 
 /// Returns the user of a valid token.
 async fn authenticate_user(app: &App, access: Access, token: &str, meta: &RequestMeta) -> Result<Option<Caller>> {
-    match app.store.read(|tx| tokens::authenticate_in(tx, &app.config.auth, token))? {
+    match app.core.store.read(|tx| tokens::authenticate_in(tx, &app.core.config.auth, token))? {
         Authentication::User { user, is_use_due } => {
             if is_use_due {
                 // Not awaited: the response does not depend on it.
-                drop(tokens::record_use(app, token));
+                drop(tokens::record_use(&app.core, token));
             }
             meta.user.get_or_init(|| user.id);
             Ok(Some(Caller::User(user)))
         }
         Authentication::Reused if access.requires_token() => {
             tracing::warn!(request_id = meta.request_id, client_ip = %meta.client, "a replaced token was used");
-            tokens::revoke_reused_family(app, token).await?;
+            tokens::revoke_reused_family(&app.core, token).await?;
             Ok(None)
         }
         Authentication::Reused | Authentication::Invalid => Ok(None),
@@ -133,11 +133,11 @@ async fn authenticate_user(app: &App, access: Access, token: &str, meta: &Reques
 
 /// Returns the administrator of a valid credential.
 async fn authenticate_admin(app: &App, access: Access, token: &str, meta: &RequestMeta) -> Result<Option<Caller>> {
-    let credential = app.store.read(|tx| {
+    let credential = app.core.store.read(|tx| {
         if access.requires_token() {
             admins::networks::admit_in(tx, meta.client)?;
         }
-        let credential = admins::authenticate_in(tx, &app.config.admin, token)?;
+        let credential = admins::authenticate_in(tx, &app.core.config.admin, token)?;
         if credential.is_some() {
             admins::networks::admit_in(tx, meta.client)?;
         }
@@ -145,7 +145,7 @@ async fn authenticate_admin(app: &App, access: Access, token: &str, meta: &Reque
     })?;
     let Some(credential) = credential else { return Ok(None) };
     if credential.is_use_due {
-        admins::record_use(app, token).await?;
+        admins::record_use(&app.core, token).await?;
     }
     Ok(Some(Caller::Admin(credential.identity)))
 }

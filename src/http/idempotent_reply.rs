@@ -99,8 +99,8 @@ impl RequestContext {
             route: self.meta.route().to_owned(),
             key: key.to_owned(),
             request_sha256: header.request_sha256,
-            kept_for: self.app.config.retention.idempotency_keys,
-            free_responses: self.app.config.limits.free_responses,
+            kept_for: self.app.core.config.retention.idempotency_keys,
+            free_responses: self.app.core.config.limits.free_responses,
         }))
     }
 }

@@ -32,7 +32,7 @@ pub type ModelRun = Box<dyn FnOnce(&App, &mut dyn FnMut(&str) -> Flow) -> Result
 /// `too_many_calls`; `overloaded` if the queue is full or the wait times out.
 pub async fn acquire_permit(app: &App, user: UserId) -> Result<CallPermit> {
     let permit = app.model_calls.queue.acquire(user)?;
-    match tokio::time::timeout(app.config.llm.queue_timeout, permit).await {
+    match tokio::time::timeout(app.core.config.llm.queue_timeout, permit).await {
         Ok(permit) => permit,
         Err(_) => Err(model_calls::overloaded()),
     }

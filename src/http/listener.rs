@@ -67,7 +67,7 @@ impl ListenerService {
 /// # Errors
 /// `address_unavailable` or `configuration` for an address that cannot be bound; errors of TLS and routes.
 pub async fn open(app: &Arc<App>, announce: &Announce) -> Result<Listeners> {
-    let server = &app.config.server;
+    let server = &app.core.config.server;
     let state = Arc::new(HttpState::new(Arc::clone(app)));
     let part = if server.admin_listen.is_some() { Part::EverythingButAdmin } else { Part::Everything };
     let endpoints = routes::endpoints().into_iter().map(|endpoint| (endpoint.method, endpoint.path));
@@ -78,7 +78,7 @@ pub async fn open(app: &Arc<App>, announce: &Announce) -> Result<Listeners> {
     let hosts = if is_private { private_hosts.clone() } else { AllowedHosts::any() };
     let layer = RequestLayer::new(Arc::clone(app), routes::router(&state, part)?, hosts, Arc::clone(&requests))?;
     let mut listeners = Vec::new();
-    if let Some(address) = app.config.metrics.listen {
+    if let Some(address) = app.core.config.metrics.listen {
         let socket = bind(address).await?;
         announce(&format!("metrics are at http://{}/metrics", address_of(&socket)?));
         let service = ListenerService::Metrics(Metrics::new(app, &requests, private_hosts.clone()));

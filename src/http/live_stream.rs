@@ -64,7 +64,7 @@ impl fmt::Display for EventId {
 
 /// Responds with the events of an interpretation, from a position of its text.
 pub fn respond(context: &RequestContext, listener: Listener, call: LiveCall, position: usize) -> SseResponse {
-    let held = listener.held_bytes(context.app.config.llm.max_response_bytes.0);
+    let held = listener.held_bytes(context.app.core.config.llm.max_response_bytes.0);
     let mut checks = interval(CHECK_INTERVAL);
     checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let stream = LiveStream {

@@ -53,7 +53,7 @@ pub struct RequestContext {
 impl RequestContext {
     /// Returns the token that the client sent in a header.
     pub fn token(&self) -> Option<Secret> {
-        request_token(&self.headers, &self.app.config.auth).map(Secret::from_text)
+        request_token(&self.headers, &self.app.core.config.auth).map(Secret::from_text)
     }
 
     /// Returns the language that the client prefers.
@@ -163,7 +163,7 @@ impl RequestContext {
             (None, Some(phone_number)) => users::find_by_phone_in(tx, phone_number),
             (None, None) => Err(Code::NotFound.into()),
         };
-        let user = self.app.store.read(find)?;
+        let user = self.app.core.store.read(find)?;
         let another = |name| Err(Error::field(name, Fault::new(FieldCode::UnknownValue, "must be the same user")));
         if claims.users().any(|claimed| claimed != user.id) {
             return another("userId");
@@ -217,7 +217,7 @@ impl RequestContext {
     /// # Errors
     /// Errors of the write; `overloaded` when the disk takes too long.
     pub async fn committed<T>(&self, pending: Pending<T>) -> Result<T> {
-        match tokio::time::timeout(self.app.config.limits.write_timeout, pending).await {
+        match tokio::time::timeout(self.app.core.config.limits.write_timeout, pending).await {
             Ok(outcome) => outcome,
             Err(_) => {
                 Err(Error::new(Code::Overloaded).detail("The disk takes too long; the change may still be made."))

@@ -75,12 +75,12 @@ impl RequestLayer {
         let started = Instant::now();
         // A worker that never parks drops its old snapshot here.
         store::end_stale_snapshot(started);
-        let client = client_ip(peer, request.headers(), &self.shared.app.config.server.trusted_proxies);
+        let client = client_ip(peer, request.headers(), &self.shared.app.core.config.server.trusted_proxies);
         if let Some(fault) = client.fault {
             self.shared.app.forwarding.report(peer.to_canonical(), fault);
         }
         let meta = Arc::new(RequestMeta {
-            wrong_code_status: self.shared.app.config.auth.wrong_code_status,
+            wrong_code_status: self.shared.app.core.config.auth.wrong_code_status,
             ..RequestMeta::new(self.shared.ids.of(&request), client.address, started, request.headers())
         });
         let guard = AccessLogGuard {
@@ -126,7 +126,7 @@ impl RequestLayer {
 impl RequestLayer {
     /// Checks where the request was sent, and by which site.
     fn admit(&self, request: &Request<Body>) -> Result<()> {
-        let (headers, server) = (request.headers(), &self.shared.app.config.server);
+        let (headers, server) = (request.headers(), &self.shared.app.core.config.server);
         if !has_one_host(request) {
             return Err(Error::new(Code::InvalidRequest).detail("A request must have exactly one `Host` header."));
         }
@@ -193,7 +193,7 @@ impl Shared {
         self.metrics.record(endpoint.map(|endpoint| endpoint.index), status, duration);
         let (method, route) = (method_name(method), endpoint.map(|endpoint| endpoint.path));
         self.app.network_log.record(Entry {
-            at: self.app.clock.now(),
+            at: self.app.core.clock.now(),
             user: meta.user.get().copied(),
             client: meta.client,
             method,
@@ -203,7 +203,7 @@ impl Shared {
             request_id: meta.request_id.clone(),
         });
         let duration_ms = duration.as_millis();
-        if duration >= self.app.config.limits.slow_request {
+        if duration >= self.app.core.config.limits.slow_request {
             tracing::warn!(request_id = meta.request_id, method, route, status, duration_ms, "slow request");
         } else {
             tracing::debug!(request_id = meta.request_id, method, route, status, duration_ms, "request");

@@ -50,27 +50,27 @@ const HEAD_BUFFER: usize = 32 << 10;
 /// # Errors
 /// Errors of the listeners, the runtime and the final records.
 pub fn run(app: &Arc<App>, schedule: Schedule, announce: &Announce) -> Result<()> {
-    crash_recovery::close_interrupted(app)?;
-    allow_files(app.config.limits.connections);
-    let workers = usize::try_from(app.config.server.worker_threads()).map_err(Error::internal)?;
+    crash_recovery::close_interrupted(&app.core)?;
+    allow_files(app.core.config.limits.connections);
+    let workers = usize::try_from(app.core.config.server.worker_threads()).map_err(Error::internal)?;
     // Always set: the default would follow the environment, but the store has one reader connection for each worker.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(workers)
         .enable_all()
-        .max_blocking_threads(BLOCKING_THREADS + app.config.llm.max_concurrent_calls as usize)
+        .max_blocking_threads(BLOCKING_THREADS + app.core.config.llm.max_concurrent_calls as usize)
         .on_thread_park(store::on_thread_park)
         .build()
         .map_err(Error::internal)?;
     let workers = runtime.handle().clone();
-    app.store.dispatch_replies_with(Box::new(move |replies| drop(workers.spawn(async move { drop(replies) }))));
+    app.core.store.dispatch_replies_with(Box::new(move |replies| drop(workers.spawn(async move { drop(replies) }))));
     let jobs = jobs::start(app, schedule)?;
     let outcome = runtime.block_on(listen(app, announce));
-    app.store.cancel_preparation();
+    app.core.store.cancel_preparation();
     runtime.shutdown_timeout(Duration::from_secs(1));
     drop(jobs);
-    let (recorded, closed) = (app.audits.record_interrupted(), crash_recovery::close_interrupted(app));
+    let (recorded, closed) = (app.audits.record_interrupted(), crash_recovery::close_interrupted(&app.core));
     app.network_log.close();
-    app.store.close();
+    app.core.store.close();
     outcome.and(recorded).and(closed)
 }
 
@@ -116,7 +116,7 @@ async fn listen(app: &Arc<App>, announce: &Announce) -> Result<()> {
     });
     tokio::select! {
         () = &mut drained => {}
-        () = tokio::time::sleep(app.config.limits.drain_timeout) => {
+        () = tokio::time::sleep(app.core.config.limits.drain_timeout) => {
             tracing::warn!("some requests did not end in time");
             end.send_replace(true);
             let _ = tokio::time::timeout(FINAL_EVENTS, drained).await;

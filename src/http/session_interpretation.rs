@@ -62,13 +62,13 @@ impl Reply for MaybeReplayed {
 /// call. In a stream, those become its `error` event.
 pub async fn interpret(context: &RequestContext, request: InterpretationRequest) -> Result<MaybeReplayed> {
     let last_event = EventId::last_of(&context.headers)?;
-    let session = sessions::find(&context.app, request.user, &request.session_id)?;
+    let session = sessions::find(&context.app.core, request.user, &request.session_id)?;
     if let Some(last_event) = last_event
         && let Some(listener) = continued(context, &session, &last_event)?
     {
         return answer(context, listener, last_event.position).await.map(MaybeReplayed::Fresh);
     }
-    match interpretation::find_existing(&context.app, &request)? {
+    match interpretation::find_existing(&context.app.core, &request)? {
         Some(Existing::Stored(record)) => {
             return answer(context, Listener::to_stored(*record), 0).await.map(MaybeReplayed::Fresh);
         }
@@ -90,7 +90,7 @@ fn continued(context: &RequestContext, session: &sessions::Session, last_event: 
     if let Some(listener) = context.live.join(&session.id, is_same)? {
         return Ok(Some(listener));
     }
-    let stored = interpretation::find_of_session(&context.app, session, &last_event.trace_id)?;
+    let stored = interpretation::find_of_session(&context.app.core, session, &last_event.trace_id)?;
     Ok(stored.map(Listener::to_stored))
 }
 
@@ -102,7 +102,7 @@ async fn joined(
 ) -> Result<MaybeReplayed> {
     let call = listener.begun().await?;
     let is_replayed = if once.key().is_some() {
-        let named = interpretation::name_call(&context.app, once, call.trace_id);
+        let named = interpretation::name_call(&context.app.core, once, call.trace_id);
         matches!(context.committed(named).await?, IdempotentOutcome::Replayed(_))
     } else {
         false
@@ -142,7 +142,7 @@ async fn run(app: Arc<App>, writer: LiveWriter, request: InterpretationRequest) 
 }
 
 fn prepare_and_call(app: &App, writer: &LiveWriter, request: InterpretationRequest) -> Result<CallRecord> {
-    let locale = preferences::locale(app, request.user, request.locale)?;
+    let locale = preferences::locale(&app.core, request.user, request.locale)?;
     match interpretation::prepare(&app.model_calls, InterpretationRequest { locale, ..request })? {
         Preparation::Existing(Existing::Stored(record) | Existing::Replayed(record)) => Ok(*record),
         // Another request with the same key was refused meanwhile. The next one gets the stored error.
@@ -159,7 +159,7 @@ fn call_model(app: &App, writer: &LiveWriter, pending: &PendingCall) -> Result<C
         provider: models.name().to_owned(),
         model: models.model().to_owned(),
     });
-    let patience = app.config.llm.finish_after_disconnect;
+    let patience = app.core.config.llm.finish_after_disconnect;
     with_cancellation(Arc::new(writer.wanted_check(patience)), || {
         interpretation::run(&app.model_calls, pending, &mut |text| {
             if !text.is_empty() {

@@ -144,7 +144,7 @@ impl SseSender {
     pub fn channel(context: &RequestContext, final_event: FinalEvent) -> (Self, SseResponse) {
         let (sender, receiver) = mpsc::channel(BUFFERED_EVENTS);
         let authorization = Arc::new(StreamAuthorization::new(context));
-        let heartbeat = context.app.config.llm.heartbeat;
+        let heartbeat = context.app.core.config.llm.heartbeat;
         let free_bytes = Arc::new(Semaphore::new(BUFFERED_BYTES as usize));
         let events = Box::pin(ReceiverStream::new(receiver).map(|event: BufferedEvent| event.bytes));
         // A sender holds no more than the buffer of a connection would.
@@ -214,7 +214,7 @@ impl SseResponse {
         final_event: FinalEvent,
         held: u64,
     ) -> Self {
-        let heartbeat = context.app.config.llm.heartbeat;
+        let heartbeat = context.app.core.config.llm.heartbeat;
         Self { events: Box::pin(events), heartbeat, final_event, held: HeldBytes(held) }
     }
 

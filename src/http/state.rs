@@ -39,9 +39,9 @@ pub struct HttpState {
 
 impl HttpState {
     pub fn new(app: Arc<App>) -> Self {
-        let requests = Semaphore::new(app.config.limits.requests);
-        let unread = ByteBudget::new(app.config.limits.unread_bytes.0);
-        let reports = Arc::new(tokio::sync::Semaphore::new(app.config.database.reports as usize));
+        let requests = Semaphore::new(app.core.config.limits.requests);
+        let unread = ByteBudget::new(app.core.config.limits.unread_bytes.0);
+        let reports = Arc::new(tokio::sync::Semaphore::new(app.core.config.database.reports as usize));
         Self {
             app,
             requests,

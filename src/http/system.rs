@@ -104,8 +104,8 @@ pub async fn readiness(context: RequestContext, _: Nothing) -> Result<Json<Readi
     let condition = context.blocking(|app| HealthSnapshot::collect(&app.health)).await?;
     // Shows that the writer lives and can have the database. It writes nothing: a full disk is no reason to stop serving
     // those who read.
-    context.committed(context.app.store.probe_writer()).await?;
-    let pressure = context.app.store.writer_load();
+    context.committed(context.app.core.store.probe_writer()).await?;
+    let pressure = context.app.core.store.writer_load();
     let outages = context.app.health.outages(&condition).into_iter();
     Ok(Json(Readiness {
         status: "ready",
@@ -116,9 +116,9 @@ pub async fn readiness(context: RequestContext, _: Nothing) -> Result<Json<Readi
         accounts_suspended: condition.accounts_suspended,
         database: condition.integrity.name(),
         database_checked_at: condition.integrity.last.as_ref().map(integrity::IntegrityCheck::at),
-        backups: condition.backup_state(&context.app.config).name(),
+        backups: condition.backup_state(&context.app.core.config).name(),
         backup_at: condition.backups.last.as_ref().map(backups::LastBackup::at),
-        disk: if condition.is_disk_low(&context.app.config) { "low" } else { "ok" },
+        disk: if condition.is_disk_low(&context.app.core.config) { "low" } else { "ok" },
         providers_down: outages.filter_map(|(name, outage)| outage.map(|_| name)).collect(),
     }))
 }
@@ -203,7 +203,7 @@ pub fn api_document(endpoints: fn() -> Vec<Endpoint>) -> impl Handler<Nothing, A
     move |context: RequestContext, _: Nothing| {
         let cache = Arc::clone(&cache);
         async move {
-            let build = move |app: &App| Precompressed::new(document::document(&app.config, &endpoints()));
+            let build = move |app: &App| Precompressed::new(document::document(&app.core.config, &endpoints()));
             let document = cache.get_or_try_init(|| context.blocking(build)).await?;
             Ok(ApiDocument(document.choose(&context.headers)))
         }

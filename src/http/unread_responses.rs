@@ -65,7 +65,7 @@ fn held_bytes(response: &Response<Body>, is_compressed: bool) -> u64 {
 }
 
 fn take(state: &HttpState, meta: &RequestMeta, bytes: u64) -> Result<ByteShare<Receiver>> {
-    let limits = &state.app.config.limits;
+    let limits = &state.app.core.config.limits;
     let user = meta.user.get().map(|user| (Receiver::User(*user), limits.unread_bytes_per_user.0));
     let network = (Receiver::Network(client_network(meta.client)), limits.unread_bytes_per_client.0);
     state.unread.try_take([user, Some(network)], bytes).ok_or_else(|| {

@@ -40,7 +40,7 @@ pub fn run(common: &Common, app: &App, args: SessionsArgs) -> Result<()> {
 }
 
 fn list(common: &Common, app: &App) -> Result<()> {
-    let sessions = sessions::list(app)?;
+    let sessions = sessions::list(&app.core)?;
     let json: Vec<_> = sessions
         .iter()
         .map(|session| {
@@ -61,7 +61,7 @@ fn list(common: &Common, app: &App) -> Result<()> {
 fn end(common: &Common, app: &App, which: &str, yes: bool) -> Result<()> {
     confirm(yes, &format!("End session `{which}`?"))?;
     let detail = format!("No active session has this id or administrator name: `{which}`.");
-    let ended = sessions::end(app, which).wait().map_err(with_detail(Code::NotFound, detail))?;
+    let ended = sessions::end(&app.core, which).wait().map_err(with_detail(Code::NotFound, detail))?;
     record_audit(app, "admin sessions end", None, cli_authority(Some(which.to_owned())))?;
     common.output(&json!({ "which": which, "ended": ended }), || {
         format!("{} ended", pluralize(ended, "session", "sessions"))

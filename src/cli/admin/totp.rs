@@ -50,7 +50,7 @@ pub fn run(common: &Common, app: &App, args: TotpArgs) -> Result<()> {
 }
 
 fn enrol(common: &Common, app: &App, name: &str) -> Result<()> {
-    let enrolment = second_factor::enrol(app, name).map_err(|error| name_admin(error, name))?;
+    let enrolment = second_factor::enrol(&app.core, name).map_err(|error| name_admin(error, name))?;
     record_audit(app, "admin totp enrol", None, cli_authority(Some(name.to_owned())))?;
     let (secret, uri) = (enrolment.secret.reveal(), enrolment.uri.reveal());
     common.output(&json!({ "name": name, "secret": secret, "uri": uri }), || {
@@ -62,7 +62,7 @@ fn confirm_code(common: &Common, app: &App, name: &str) -> Result<()> {
     if std::io::stdin().is_terminal() {
         drop(write!(std::io::stderr(), "code: "));
     }
-    second_factor::confirm(app, name, &first_line()?).wait().map_err(|error| name_admin(error, name))?;
+    second_factor::confirm(&app.core, name, &first_line()?).wait().map_err(|error| name_admin(error, name))?;
     record_audit(app, "admin totp confirm", None, cli_authority(Some(name.to_owned())))?;
     common.output(&json!({ "name": name, "confirmed": true }), || {
         format!("`{name}` now needs password and code to sign in")
@@ -71,7 +71,7 @@ fn confirm_code(common: &Common, app: &App, name: &str) -> Result<()> {
 
 fn remove(common: &Common, app: &App, name: &str, yes: bool) -> Result<()> {
     confirm(yes, &format!("Remove the second factor of `{name}`?"))?;
-    second_factor::remove(app, name).wait().map_err(|error| name_admin(error, name))?;
+    second_factor::remove(&app.core, name).wait().map_err(|error| name_admin(error, name))?;
     record_audit(app, "admin totp remove", None, cli_authority(Some(name.to_owned())))?;
     common.output(&json!({ "name": name, "removed": true }), || {
         format!("`{name}` now needs only the password to sign in")

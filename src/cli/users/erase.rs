@@ -21,7 +21,7 @@ pub fn erase(common: &Common, app: &App, user: &User, reason: Option<String>, ye
     let question = format!("Delete user {} and all personal data? Existing backups keep their copy.", user.id);
     confirm(yes, &question)?;
     let by = cli_authority(reason);
-    match accounts::erase(app, user.id, DeletionActor::Operator).and_then(Pending::wait) {
+    match accounts::erase(&app.core, user.id, DeletionActor::Operator).and_then(Pending::wait) {
         Err(error) if error.code == Code::AccountInconsistent => {
             return Err(error.detail(format!(
                 "The points balance disagrees with the ledger. Run `yarrow points repair {}` first.",

@@ -69,7 +69,7 @@ pub struct Administrators {
 }
 
 pub async fn list(context: RequestContext, _: Nothing) -> Result<Json<Administrators>> {
-    let items = admins::list(&context.app)?.into_iter().map(Administrator::from).collect();
+    let items = admins::list(&context.app.core)?.into_iter().map(Administrator::from).collect();
     Ok(Json(Administrators { items }))
 }
 
@@ -84,13 +84,13 @@ pub async fn change(context: RequestContext, change: AdministratorChangeParams) 
     context.authority(change.reason.map(|Reason(reason)| reason))?;
     let AdminName(name) = change.name;
     if let Some(role) = change.role {
-        context.committed(admins::change_role(&context.app, &name, role)).await?;
+        context.committed(admins::change_role(&context.app.core, &name, role)).await?;
     }
     if let Some(Credential(password)) = change.password {
         let name = name.clone();
         context.blocking(move |app| admins::change_password(&app.admins, &name, &password)).await?;
     }
-    Ok(Json(admins::find(&context.app, &name)?.into()))
+    Ok(Json(admins::find(&context.app.core, &name)?.into()))
 }
 
 /// The administrator no longer exists.
@@ -103,7 +103,7 @@ pub struct AdministratorRemoved {
 pub async fn remove(context: RequestContext, named: NamedAdministratorParams) -> Result<Json<AdministratorRemoved>> {
     context.authority(named.reason.map(|Reason(reason)| reason))?;
     let AdminName(name) = named.name;
-    context.committed(admins::remove(&context.app, &name)).await?;
+    context.committed(admins::remove(&context.app.core, &name)).await?;
     Ok(Json(AdministratorRemoved { removed: true }))
 }
 

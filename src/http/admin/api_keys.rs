@@ -93,14 +93,14 @@ pub struct IssuedApiKey {
 }
 
 pub async fn list(context: RequestContext, _: Nothing) -> Result<Json<ApiKeys>> {
-    let items = keys::list(&context.app)?.into_iter().map(ApiKey::from).collect();
+    let items = keys::list(&context.app.core)?.into_iter().map(ApiKey::from).collect();
     Ok(Json(ApiKeys { items }))
 }
 
 pub async fn create(context: RequestContext, new: NewApiKeyParams) -> Result<Created<IssuedApiKey>> {
     context.authority(new.reason.map(|Reason(reason)| reason))?;
     let (AdminName(label), expires_at) = (new.label, new.expires_at.map(|Moment(at)| at));
-    let key = context.committed(keys::create(&context.app, &label, new.role, expires_at)?).await?;
+    let key = context.committed(keys::create(&context.app.core, &label, new.role, expires_at)?).await?;
     Ok(Created(IssuedApiKey { label, key: key.reveal().to_owned() }))
 }
 
@@ -112,8 +112,8 @@ pub async fn change(context: RequestContext, update: ApiKeyUpdateParams) -> Resu
         expires_at: update.expires_at.map(|Clearable(at)| at.map(|Moment(at)| at)),
         is_suspended: update.is_suspended.map(|Flag(is_suspended)| is_suspended),
     };
-    context.committed(keys::change(&context.app, &label, change)).await?;
-    Ok(Json(keys::find(&context.app, &label)?.into()))
+    context.committed(keys::change(&context.app.core, &label, change)).await?;
+    Ok(Json(keys::find(&context.app.core, &label)?.into()))
 }
 
 /// The key no longer works.
@@ -126,6 +126,6 @@ pub struct ApiKeyRevoked {
 pub async fn revoke(context: RequestContext, labelled: LabelledApiKeyParams) -> Result<Json<ApiKeyRevoked>> {
     context.authority(labelled.reason.map(|Reason(reason)| reason))?;
     let AdminName(label) = labelled.label;
-    context.committed(keys::revoke(&context.app, &label)).await?;
+    context.committed(keys::revoke(&context.app.core, &label)).await?;
     Ok(Json(ApiKeyRevoked { revoked: true }))
 }

@@ -89,7 +89,7 @@ pub async fn list(context: RequestContext, params: ListAuditParams) -> Result<Js
     // Only owners see what others did.
     let actor = if own.role() == Role::Owner { asked } else { Some(own.actor()) };
     let filter = AuditFilter { user: params.user_id, actor, from: params.time.from(), to: params.time.to() };
-    let found = context.report(move |app| audit::list(app, &filter, page)).await?;
+    let found = context.report(move |app| audit::list(&app.core, &filter, page)).await?;
     Ok(NumberedPage::of(page, found))
 }
 

@@ -112,7 +112,7 @@ pub async fn list(context: RequestContext, params: CodeMessagesParams) -> Result
     if addresses.is_empty() && user_id.is_none() {
         return Err(Error::field("phoneNumber", Fault::new(FieldCode::Required, "or `email` or `userId` is required")));
     }
-    let subject = context.app.store.read(|tx| match (user_id, addresses.first()) {
+    let subject = context.app.core.store.read(|tx| match (user_id, addresses.first()) {
         (Some(id), _) => users::find_in(tx, id).map(Some),
         (None, Some(address)) => users::find_by_address_in(tx, address),
         (None, None) => Ok(None),

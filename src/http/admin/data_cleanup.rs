@@ -63,10 +63,10 @@ pub async fn clear_feedback(context: RequestContext, clear: ClearDataParams) -> 
 
 async fn confirmed(context: RequestContext, clear: ClearDataParams, target: PurgeTarget) -> Result<Json<DataCleared>> {
     let actor = context.admin()?.actor();
-    let preview = context.report(move |app| purge::dry_run(app, &app.network_log, target)).await?;
+    let preview = context.report(move |app| purge::dry_run(&app.core, &app.network_log, target)).await?;
     let token = clear.confirm.map(|Credential(token)| token);
     let demand = ConfirmationRequest { actor, action: target.name().to_owned(), token, preview };
-    context.committed(confirmations::require(&context.app, demand)).await?;
+    context.committed(confirmations::require(&context.app.core, demand)).await?;
     context.record_start().await?;
     let cleared =
         context.blocking(move |app| purge::run(&app.backups, &app.network_log, target, &mut |_, _, _| ())).await?;

@@ -62,6 +62,6 @@ pub async fn list(context: RequestContext, params: ListFeedbackParams) -> Result
         context.meta.subject.get_or_init(|| user);
     }
     let filter = params.user_id.map_or(FeedbackFilter::All, FeedbackFilter::Of);
-    let found = context.report(move |app| feedback::list(app, &filter, page)).await?;
+    let found = context.report(move |app| feedback::list(&app.core, &filter, page)).await?;
     Ok(NumberedPage::of(page, found))
 }

@@ -107,7 +107,8 @@ pub struct RatingReportResponse {
 pub async fn report(context: RequestContext, params: RatingReportParams) -> Result<Json<RatingReportResponse>> {
     let page = page(&context, params.page, params.size);
     let (from, to) = (params.time.from(), params.time.to());
-    let RatingReport { rates, notes } = context.report(move |app| interpretation::ratings(app, from, to, page)).await?;
+    let RatingReport { rates, notes } =
+        context.report(move |app| interpretation::ratings(&app.core, from, to, page)).await?;
     let Json(notes) = NumberedPage::of(page, notes);
     Ok(Json(RatingReportResponse { rates: rates.into_iter().map(RatingRate::from).collect(), notes }))
 }

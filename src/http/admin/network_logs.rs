@@ -326,8 +326,8 @@ pub struct LogsDeleted {
 }
 
 pub async fn clean_up(context: RequestContext, params: CleanUpLogParams) -> Result<Json<LogsDeleted>> {
-    let age = params.days_to_keep.map_or(context.app.config.retention.access_log, |days| days.as_duration());
-    let before = context.app.clock.now().minus(age);
+    let age = params.days_to_keep.map_or(context.app.core.config.retention.access_log, |days| days.as_duration());
+    let before = context.app.core.clock.now().minus(age);
     context.record_start().await?;
     let deleted = context.blocking(move |app| network_log::clean_up(&app.network_log, age)).await?;
     Ok(Json(LogsDeleted { deleted, before }))

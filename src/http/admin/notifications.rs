@@ -102,14 +102,14 @@ pub async fn send(context: RequestContext, send: SendNotificationParams) -> Resu
         payload: send.payload.unwrap_or(Payload::None {}),
         expires_at: send.expires_at.map(|Expiry(time)| time),
     };
-    Ok(Created(context.committed(notifications::send(&context.app, draft)).await?.into()))
+    Ok(Created(context.committed(notifications::send(&context.app.core, draft)).await?.into()))
 }
 
 fn audience(rules: &Rules<'_>, (name, users): (AudienceName, Vec<UserId>)) -> Result<Audience> {
     match (name, users.is_empty()) {
         (AudienceName::All, true) => Ok(Audience::Everybody),
         (AudienceName::Users, false) => {
-            notifications::require_recipients(&rules.context.app, &users)?;
+            notifications::require_recipients(&rules.context.app.core, &users)?;
             Ok(Audience::Users(users))
         }
         (AudienceName::All, false) => {
@@ -127,7 +127,7 @@ pub async fn list(
     params: ListNotificationsParams,
 ) -> Result<Json<NumberedPage<AdminNotification>>> {
     let page = page(&context, params.page, params.size);
-    let found = context.report(move |app| notifications::list_sent(app, page)).await?;
+    let found = context.report(move |app| notifications::list_sent(&app.core, page)).await?;
     Ok(NumberedPage::of(page, found))
 }
 
@@ -144,7 +144,7 @@ pub async fn delete(
     context: RequestContext,
     NotificationParams { id }: NotificationParams,
 ) -> Result<Json<NotificationDeleted>> {
-    context.committed(notifications::delete(&context.app, id.0)).await?;
+    context.committed(notifications::delete(&context.app.core, id.0)).await?;
     Ok(Json(NotificationDeleted { id: id.0.to_string(), deleted: true }))
 }
 

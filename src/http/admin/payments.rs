@@ -166,7 +166,7 @@ pub async fn list(context: RequestContext, params: ListOrdersParams) -> Result<J
         context.meta.subject.get_or_init(|| user);
     }
     let filter = orders::OrderFilter { user: params.user_id, state: params.state };
-    let found = context.report(move |app| orders::list(app, filter, page)).await?;
+    let found = context.report(move |app| orders::list(&app.core, filter, page)).await?;
     Ok(NumberedPage::of(page, found))
 }
 
@@ -220,7 +220,7 @@ pub async fn show(context: RequestContext, params: OrderParams) -> Result<Json<A
     let file = orders::file(&context.app.payments, &params.order_no.0)?;
     context.meta.subject.get_or_init(|| file.order.user);
     Ok(Json(AdminOrderFile {
-        balance: ledger::balance(&context.app, file.order.user, Asset::Coin)?,
+        balance: ledger::balance(&context.app.core, file.order.user, Asset::Coin)?,
         order: file.order.into(),
         refunds: file.refunds.into_iter().map(Into::into).collect(),
         callbacks: file.callbacks.into_iter().map(Into::into).collect(),

@@ -41,12 +41,12 @@ pub async fn publish(context: RequestContext, publish: PublishReleaseParams) -> 
         notes: publish.notes.map(|NotificationText(text)| text).unwrap_or_default(),
         download_url: publish.download_url,
     };
-    Ok(Created(context.committed(releases::publish(&context.app, draft)).await?.into()))
+    Ok(Created(context.committed(releases::publish(&context.app.core, draft)).await?.into()))
 }
 
 pub async fn list(context: RequestContext, params: ListReleasesParams) -> Result<Json<NumberedPage<AppRelease>>> {
     let page = page(&context, params.page, params.size);
-    let found = releases::list(&context.app, page)?;
+    let found = releases::list(&context.app.core, page)?;
     Ok(NumberedPage::of(page, found))
 }
 

@@ -154,14 +154,15 @@ pub async fn status(context: RequestContext, _: Nothing) -> Result<Json<Moderati
 
 pub async fn switch(context: RequestContext, to: SwitchServiceParams) -> Result<Json<ModerationStatus>> {
     let service = if to.use_aliyun.0 { Service::External } else { Service::Local };
-    let before = context.committed(policy::switch(&context.app, &context.app.moderation.external, service)).await?;
+    let before =
+        context.committed(policy::switch(&context.app.core, &context.app.moderation.external, service)).await?;
     context.meta.reason.get_or_init(|| format!("{} to {}", before.service.name(), service.name()));
     status(context, Nothing).await
 }
 
 pub async fn set_fallback(context: RequestContext, to: SetFallbackParams) -> Result<Json<ModerationStatus>> {
     let Flag(falls_back) = to.enable_fallback;
-    let before = context.committed(policy::set_fallback(&context.app, falls_back)).await?;
+    let before = context.committed(policy::set_fallback(&context.app.core, falls_back)).await?;
     let name = |falls_back| if falls_back { "on" } else { "off" };
     context.meta.reason.get_or_init(|| format!("{} to {}", name(before.falls_back), name(falls_back)));
     status(context, Nothing).await
@@ -356,6 +357,6 @@ pub async fn disagreements(
     params: ListDisagreementsParams,
 ) -> Result<Json<NumberedPage<ShownDisagreement>>> {
     let page = page(&context, params.page, params.size);
-    let found = shadow_mode::disagreements(&context.app, page)?;
+    let found = shadow_mode::disagreements(&context.app.core, page)?;
     Ok(NumberedPage::of(page, found))
 }

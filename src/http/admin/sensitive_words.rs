@@ -72,7 +72,7 @@ pub async fn add(context: RequestContext, add: AddWordParams) -> Result<Saved<Wo
         by_sound: add.by_sound.is_none_or(|Flag(by_sound)| by_sound),
     };
     let (added, statistics) = context
-        .blocking(move |app| Ok((word_list::add(&app.moderation, word, force)?, word_list::statistics(app)?)))
+        .blocking(move |app| Ok((word_list::add(&app.moderation, word, force)?, word_list::statistics(&app.core)?)))
         .await?;
     let is_new = added.is_new;
     let resource = WordAdded { word: added.word, r#type: added.kind, created: is_new, total: statistics.total };
@@ -110,7 +110,7 @@ pub struct WordRemoved {
 pub async fn remove(context: RequestContext, remove: RemoveWordParams) -> Result<Json<WordRemoved>> {
     let ListedWord(word) = remove.word;
     let (removed, statistics) = context
-        .blocking(move |app| Ok((word_list::remove(&app.moderation, word)?, word_list::statistics(app)?)))
+        .blocking(move |app| Ok((word_list::remove(&app.moderation, word)?, word_list::statistics(&app.core)?)))
         .await?;
     Ok(Json(WordRemoved { word: removed.word, r#type: removed.kind, removed: true, total: statistics.total }))
 }
@@ -141,7 +141,7 @@ pub async fn list(context: RequestContext, params: ListWordsParams) -> Result<Js
     let page = page(&context, params.page, params.size);
     let filter =
         words::WordQuery { kind: params.kind.map(|Label(kind)| kind), part: params.part.map(|ListedWord(part)| part) };
-    let found = context.report(move |app| word_list::list(app, &filter, page)).await?;
+    let found = context.report(move |app| word_list::list(&app.core, &filter, page)).await?;
     Ok(NumberedPage::of(page, found))
 }
 

@@ -64,7 +64,7 @@ pub async fn logout(context: RequestContext, _: Nothing) -> Result<Json<AdminLog
             .detail("API keys have no session. Revoke the key on the server with `yarrow admin key revoke`."));
     }
     if let Some(token) = &context.token() {
-        context.committed(admins::sign_out(&context.app, token)).await?;
+        context.committed(admins::sign_out(&context.app.core, token)).await?;
     }
     Ok(Json(AdminLoggedOut { logged_out: true }))
 }

@@ -131,7 +131,7 @@ pub async fn validate_by_phone(context: RequestContext, params: PhoneDataParams)
 }
 
 async fn validate(context: RequestContext, who: UserSelector) -> Result<Json<UserDataValidation>> {
-    let found = context.report(move |app| user_data::validate(app, &who)).await?;
+    let found = context.report(move |app| user_data::validate(&app.core, &who)).await?;
     context.meta.subject.get_or_init(|| found.user);
     Ok(Json(found.into()))
 }
@@ -167,7 +167,8 @@ impl From<UserRepair> for UserDataFix {
 
 pub async fn fix(context: RequestContext, params: RepairUserParams) -> Result<Json<UserDataFix>> {
     let by = context.authority(params.reason.map(|Reason(reason)| reason))?;
-    let done = context.committed(user_data::repair(&context.app, UserSelector::Phone(params.phone_number), by)).await?;
+    let done =
+        context.committed(user_data::repair(&context.app.core, UserSelector::Phone(params.phone_number), by)).await?;
     context.meta.subject.get_or_init(|| done.user);
     Ok(Json(done.into()))
 }
@@ -235,7 +236,7 @@ fn everybody(
 }
 
 fn item(app: &App, who: &UserSelector) -> Result<UserValidation> {
-    match user_data::validate(app, who) {
+    match user_data::validate(&app.core, who) {
         Ok(found) => Ok(UserValidation {
             user_id: Some(found.user),
             phone_number: found.phone_number,
@@ -308,11 +309,11 @@ pub async fn synchronise(context: RequestContext, params: SynchroniseUserParams)
     };
     let done = match user {
         Some(user) => {
-            let repair = context.committed(user_data::repair(&context.app, user, by)).await?;
+            let repair = context.committed(user_data::repair(&context.app.core, user, by)).await?;
             context.meta.subject.get_or_init(|| repair.user);
             SyncReport::of_user(repair)
         }
-        None => context.blocking(move |app| user_data::synchronise(app, &by, &mut |_| ())).await?,
+        None => context.blocking(move |app| user_data::synchronise(&app.core, &by, &mut |_| ())).await?,
     };
     Ok(Json(done.into()))
 }
@@ -348,7 +349,7 @@ impl ModelAttachment {
 }
 
 pub async fn show_attachment(context: RequestContext, params: UserDataParams) -> Result<Json<ModelAttachment>> {
-    let attached = chat::context(&context.app, params.user_id, context.locale())?;
+    let attached = chat::context(&context.app.core, params.user_id, context.locale())?;
     context.meta.subject.get_or_init(|| params.user_id);
     Ok(Json(ModelAttachment::of(params.user_id, attached)))
 }

@@ -109,13 +109,13 @@ pub async fn list(context: RequestContext, params: ListViolationsParams) -> Resu
         from: params.time.start,
         to: params.time.end,
     };
-    let found = context.report(move |app| violations::list(app, &filter, page)).await?;
+    let found = context.report(move |app| violations::list(&app.core, &filter, page)).await?;
     Ok(NumberedPage::of(page, found))
 }
 
 pub async fn find(context: RequestContext, params: ViolationParams) -> Result<Json<ShownViolation>> {
     let RowNumber(id) = params.id;
-    let found = violations::find(&context.app, id)?;
+    let found = violations::find(&context.app.core, id)?;
     context.meta.subject.get_or_init(|| found.user);
     Ok(Json(found.into()))
 }
@@ -166,7 +166,7 @@ impl UserViolations {
 
 pub async fn user_stats(context: RequestContext, params: UserViolationsParams) -> Result<Json<UserViolations>> {
     context.meta.subject.get_or_init(|| params.user_id);
-    Ok(Json(UserViolations::of(params.user_id, violations::of_user(&context.app, params.user_id)?)))
+    Ok(Json(UserViolations::of(params.user_id, violations::of_user(&context.app.core, params.user_id)?)))
 }
 
 /// Rejected texts by type.
@@ -178,7 +178,7 @@ pub struct ViolationTypes {
 }
 
 pub async fn type_stats(context: RequestContext, _: Nothing) -> Result<Json<ViolationTypes>> {
-    let types = context.report(|app| violations::types(app)).await?;
+    let types = context.report(|app| violations::types(&app.core)).await?;
     let total = types.iter().map(|kind| kind.count).sum();
     Ok(Json(ViolationTypes { total, types: types.into_iter().map(Into::into).collect() }))
 }
@@ -225,7 +225,7 @@ pub async fn frequent_violators(
     let page = page(&context, params.page, params.size);
     let days = params.days.map_or(FREQUENT_DAYS, |Days(days)| days);
     let threshold = params.threshold.map_or(FREQUENT_THRESHOLD, |Threshold(threshold)| threshold);
-    let found = context.report(move |app| violations::frequent(app, days, threshold, page)).await?;
+    let found = context.report(move |app| violations::frequent(&app.core, days, threshold, page)).await?;
     let (items, total) = (found.items.into_iter().map(Into::into).collect(), found.total);
     Ok(Json(FrequentViolators { items, days, threshold, page: page.number, size: page.size, total }))
 }
@@ -243,7 +243,7 @@ pub struct ViolationsCleaned {
 pub async fn clean_up(context: RequestContext, params: CleanUpViolationsParams) -> Result<Json<ViolationsCleaned>> {
     let days_to_keep = params.days_to_keep.map_or(DAYS_TO_KEEP, |DaysToKeep(days)| days);
     context.record_start().await?;
-    let deleted = context.blocking(move |app| violations::clean_up(app, days_to_keep)).await?;
+    let deleted = context.blocking(move |app| violations::clean_up(&app.core, days_to_keep)).await?;
     Ok(Json(ViolationsCleaned { deleted, days_to_keep }))
 }
 

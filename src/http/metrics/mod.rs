@@ -113,7 +113,7 @@ fn add_requests(page: &mut Page, requests: &RequestMetrics) {
 }
 
 fn add_store(page: &mut Page, app: &App) {
-    let (pressure, writer) = (app.store.writer_load(), app.store.writer_metrics());
+    let (pressure, writer) = (app.core.store.writer_load(), app.core.store.writer_metrics());
     page.gauge("yarrow_writer_queue", "Queued writes").whole(&[], pressure.queued);
     page.gauge("yarrow_writer_queue_capacity", "Maximum number of queued writes").whole(&[], pressure.capacity as u64);
     page.histogram("yarrow_writer_batch_operations", "Writes per commit").sizes(&[], &writer.operations.get());
@@ -121,7 +121,7 @@ fn add_store(page: &mut Page, app: &App) {
         .seconds(&[], &writer.durations.get());
     page.counter("yarrow_writer_failed_commits", "Commits that failed").whole(&[], writer.failures.get());
     page.counter("yarrow_database_damage_met", "Reads and writes that found damage")
-        .whole(&[], app.store.damage_errors());
+        .whole(&[], app.core.store.damage_errors());
     page.gauge("yarrow_wal_bytes", "Size of the write-ahead log").whole(&[], pressure.log_bytes);
 }
 
@@ -180,7 +180,7 @@ fn add_codes(page: &mut Page, app: &App) {
     page.counter("yarrow_codes_verified", "Verification codes entered correctly").whole(&[], tally.verified.get());
     page.counter("yarrow_codes_rejected", "Wrong, expired and used codes").whole(&[], tally.rejected.get());
     page.gauge("yarrow_codes_budget", "Codes that may be sent in 24 hours")
-        .whole(&[], u64::from(app.config.auth.sends_per_day));
+        .whole(&[], u64::from(app.core.config.auth.sends_per_day));
 }
 
 /// Adds nothing if no certificate is served.

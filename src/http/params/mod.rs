@@ -46,7 +46,13 @@ pub struct Rules<'app> {
 impl<'app> Rules<'app> {
     fn of(context: &'app RequestContext) -> Self {
         let app = &context.app;
-        Self { context, config: &app.config, phone: &app.phone_rules, headers: &context.headers, clock: &app.clock }
+        Self {
+            context,
+            config: &app.core.config,
+            phone: &app.core.phone_rules,
+            headers: &context.headers,
+            clock: &app.core.clock,
+        }
     }
 
     fn limits(&self) -> &LimitsConfig {

@@ -158,7 +158,8 @@ impl<'request> Reader<'request> {
         let context = self.rules.context;
         match (field, context.token()) {
             (Some(field), Some(header)) if field != header => {
-                let is_valid = self.cross_field(header, |_, header| tokens::is_valid(&context.app, header.reveal()))?;
+                let is_valid =
+                    self.cross_field(header, |_, header| tokens::is_valid(&context.app.core, header.reveal()))?;
                 if is_valid {
                     self.conflict.get_or_insert(name);
                     return None;

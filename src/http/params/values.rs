@@ -167,7 +167,7 @@ impl Parameter for PageSize {
 
 /// Returns the requested page, with defaults for missing values.
 pub fn page(context: &RequestContext, number: Option<PageNumber>, size: Option<PageSize>) -> PageRequest {
-    let limits = &context.app.config.limits;
+    let limits = &context.app.core.config.limits;
     PageRequest {
         first: limits.first_page,
         number: number.map_or(limits.first_page, |PageNumber(number)| number),

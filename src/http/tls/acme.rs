@@ -73,9 +73,9 @@ impl Acme {
     /// # Errors
     /// `configuration` for an invalid root certificate; storage errors.
     pub fn open(app: &Arc<App>, certificates: Arc<Certificates>, challenges: Challenges) -> Result<Self> {
-        let root = app.config.acme.root_certificate.as_deref();
+        let root = app.core.config.acme.root_certificate.as_deref();
         let authority = Arc::new(CertificateAuthority::new(root).map_err(Error::misconfigured)?);
-        let storage = AcmeStorage::of(&app.config)?;
+        let storage = AcmeStorage::of(&app.core.config)?;
         let (app, unstored, renewal) = (Arc::clone(app), None, None);
         let mut acme = Self { app, certificates, challenges, authority, storage, unstored, renewal };
         match acme.storage.0.read() {
@@ -88,7 +88,7 @@ impl Acme {
 
     fn show(&mut self, certificate: Certificate) {
         let until = certificate.validity.until;
-        if until <= self.app.clock.now() {
+        if until <= self.app.core.clock.now() {
             tracing::warn!(%until, "loaded an ACME certificate that has expired");
         } else {
             tracing::info!(%until, "loaded the ACME certificate");
@@ -98,7 +98,7 @@ impl Acme {
     }
 
     fn is_due(&self) -> bool {
-        self.renewal.is_none_or(|renewal| self.app.clock.now() >= renewal)
+        self.renewal.is_none_or(|renewal| self.app.core.clock.now() >= renewal)
     }
 
     /// Orders, stores and activates a certificate. It is activated even if it cannot be stored.
@@ -126,12 +126,12 @@ impl Acme {
 
     /// Returns the delay until the next check.
     fn check_delay(&self) -> Duration {
-        if self.unstored.is_some() { self.app.config.acme.retry_after.min(CHECK_INTERVAL) } else { CHECK_INTERVAL }
+        if self.unstored.is_some() { self.app.core.config.acme.retry_after.min(CHECK_INTERVAL) } else { CHECK_INTERVAL }
     }
 
     /// Orders a certificate and returns its chain and key.
     async fn order(&self, account: &Account) -> Result<String> {
-        let names: Vec<_> = self.app.config.server.domain.iter().cloned().map(Identifier::Dns).collect();
+        let names: Vec<_> = self.app.core.config.server.domain.iter().cloned().map(Identifier::Dns).collect();
         let mut order = account.new_order(&NewOrder::new(&names)).await.map_err(failed("create the order"))?;
         let mut authorizations = order.authorizations();
         while let Some(authorization) = authorizations.next().await {
@@ -168,7 +168,7 @@ impl Acme {
             let credentials: AccountCredentials = serde_json::from_slice(&stored).map_err(|_| unusable())?;
             return builder.from_credentials(credentials).await.map_err(|_| unusable());
         }
-        let settings = &self.app.config.acme;
+        let settings = &self.app.core.config.acme;
         let contact = settings.contact.as_ref().map(|address| format!("mailto:{address}"));
         let contact: Vec<_> = contact.iter().map(String::as_str).collect();
         let new = NewAccount { contact: &contact, terms_of_service_agreed: true, only_return_existing: false };
@@ -202,7 +202,7 @@ async fn validation_errors(order: &mut Order) -> String {
 }
 
 pub async fn run(mut acme: Acme) {
-    let first_delay = acme.app.config.acme.retry_after;
+    let first_delay = acme.app.core.config.acme.retry_after;
     let mut delay = first_delay;
     loop {
         if !acme.is_due() {

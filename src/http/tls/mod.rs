@@ -39,13 +39,13 @@ impl Tls {
     /// # Errors
     /// `configuration` for invalid PEM files; storage errors of ACME files.
     pub fn open(app: &Arc<App>) -> Result<Option<Self>> {
-        let server = &app.config.server;
+        let server = &app.core.config.server;
         let certificates = Arc::new(Certificates::new(&app.health.served_certificate));
         let challenges = Challenges::default();
-        let renewal: Renewal = match PemFiles::of(&app.config) {
+        let renewal: Renewal = match PemFiles::of(&app.core.config) {
             Some(files) => {
-                let until = files::show(&files, &certificates, app.clock.now()).map_err(Error::misconfigured)?;
-                Box::pin(files::run(files, Arc::clone(&certificates), app.clock.clone(), until))
+                let until = files::show(&files, &certificates, app.core.clock.now()).map_err(Error::misconfigured)?;
+                Box::pin(files::run(files, Arc::clone(&certificates), app.core.clock.clone(), until))
             }
             _ if !server.domain.is_empty() => {
                 let acme = Acme::open(app, Arc::clone(&certificates), challenges.clone())?;

@@ -136,7 +136,7 @@ pub async fn validate_token(
     context: RequestContext,
     PresentedTokenParams { token }: PresentedTokenParams,
 ) -> Result<Json<Validity>> {
-    let validated = context.committed(accounts::validate_token(&context.app, &token)).await?;
+    let validated = context.committed(accounts::validate_token(&context.app.core, &token)).await?;
     Ok(Json(validated.map_or_else(Validity::default, |validated| Validity {
         valid: true,
         refreshed: Some(validated.refreshed),
@@ -162,7 +162,7 @@ pub async fn refresh_token(
     PresentedTokenParams { token }: PresentedTokenParams,
 ) -> Result<Json<Renewed>> {
     let tokens::IssuedToken { token, expires_at, .. } =
-        context.committed(accounts::refresh_token(&context.app, &token)).await?;
+        context.committed(accounts::refresh_token(&context.app.core, &token)).await?;
     Ok(Json(Renewed { token: token.reveal().to_owned(), expires_at }))
 }
 
@@ -178,6 +178,6 @@ pub async fn logout(
     context: RequestContext,
     PresentedTokenParams { token }: PresentedTokenParams,
 ) -> Result<Json<LoggedOut>> {
-    context.committed(accounts::sign_out(&context.app, &token)).await?;
+    context.committed(accounts::sign_out(&context.app.core, &token)).await?;
     Ok(Json(LoggedOut { logged_out: true }))
 }

@@ -103,7 +103,7 @@ pub async fn balance_by_phone(context: RequestContext, params: PhoneCoinsParams)
 
 fn balance_of(context: &RequestContext, claims: &Claims) -> Result<Json<CoinBalance>> {
     let user = context.subject(claims)?;
-    let balance = coins::balance(&context.app, user.id)?;
+    let balance = coins::balance(&context.app.core, user.id)?;
     Ok(Json(CoinBalance::new(&user, balance)))
 }
 
@@ -122,7 +122,7 @@ async fn consume_as(context: &RequestContext, claims: &Claims) -> Result<Replaya
         let CoinBalance { user_id, phone_number, balance } = CoinBalance::new(&user, balance);
         CoinsConsumed { user_id, phone_number, consumed, balance }
     };
-    context.respond_once(StatusCode::OK, shown, |app, once| coins::consume(app, id, once)).await
+    context.respond_once(StatusCode::OK, shown, |app, once| coins::consume(&app.core, id, once)).await
 }
 
 pub async fn reset(context: RequestContext, reset: ResetCoinsParams) -> Result<Replayable<CoinBalance>> {
@@ -151,7 +151,7 @@ async fn reset_of(context: &RequestContext, reset: ResetCoinsParams) -> Result<R
         })
     };
     let shown = move |balance: &i64| CoinBalance::new(&user, *balance);
-    context.respond_once(StatusCode::OK, shown, |app, once| coins::reset(app, id, by, once)).await
+    context.respond_once(StatusCode::OK, shown, |app, once| coins::reset(&app.core, id, by, once)).await
 }
 
 pub async fn increase(context: RequestContext, increase: IncreaseCoinsParams) -> Result<Replayable<CoinBalance>> {
@@ -159,11 +159,11 @@ pub async fn increase(context: RequestContext, increase: IncreaseCoinsParams) ->
     let user = context.subject(&claims)?;
     let by = context.authority(increase.reason.map(|Reason(reason)| reason))?;
     let (id, CoinCount(count)) = (user.id, increase.coin_count);
-    let limits = &context.app.config.admin;
+    let limits = &context.app.core.config.admin;
     let limit = (context.admin()?.role() != Role::Owner)
         .then_some(GrantLimit { at_once: limits.support_grant, daily: limits.support_grants_daily });
     let shown = move |balance: &i64| CoinBalance::new(&user, *balance);
-    context.respond_once(StatusCode::OK, shown, |app, once| coins::adjust(app, id, count, by, limit, once)).await
+    context.respond_once(StatusCode::OK, shown, |app, once| coins::adjust(&app.core, id, count, by, limit, once)).await
 }
 
 /// The result of a synchronisation.
@@ -217,7 +217,7 @@ impl From<coins::Synchronised> for CoinsSynchronised {
 
 pub async fn synchronise(context: RequestContext, _: Nothing) -> Result<Json<CoinsSynchronised>> {
     let by = context.authority(None)?;
-    let done = context.blocking(move |app| coins::synchronise(app, &by)).await?;
+    let done = context.blocking(move |app| coins::synchronise(&app.core, &by)).await?;
     Ok(Json(done.into()))
 }
 

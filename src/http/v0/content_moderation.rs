@@ -60,7 +60,9 @@ pub async fn check_question(context: RequestContext, ask: CheckQuestionParams) -
     };
     let ruling = context.judged(check).await?;
     if let Some(user) = author.filter(|_| !ruling.allowed) {
-        context.committed(moderation::record_violation(&context.app, user, ContentType::Question, &ruling)).await?;
+        context
+            .committed(moderation::record_violation(&context.app.core, user, ContentType::Question, &ruling))
+            .await?;
     }
     Ok(Json(QuestionChecked {
         allowed: ruling.allowed,

@@ -96,7 +96,7 @@ pub async fn interpret(context: RequestContext, ask: InterpretParams) -> Result<
     let locale = context.locale();
     let time = ask.moment.into_time();
     let prepare = move |app: &App| {
-        let locale = preferences::locale(app, user, locale)?;
+        let locale = preferences::locale(&app.core, user, locale)?;
         let question = interpretation::CastingQuestion {
             question_type: ask.question_type.map(|Label(text)| text),
             question: ask.question.map_or_else(String::new, |Question(text)| text),
@@ -207,7 +207,7 @@ pub async fn list_of_user(
 ) -> Result<Json<NumberedPage<InterpretationRecord>>> {
     let user = context.subject_id(&Claims::of_user(Some(params.user_id)))?;
     let page = page(&context, params.page, params.size);
-    Ok(NumberedPage::of(page, interpretation::list_of_user(&context.app, user, page)?))
+    Ok(NumberedPage::of(page, interpretation::list_of_user(&context.app.core, user, page)?))
 }
 
 pub async fn list_of_phone(
@@ -216,7 +216,7 @@ pub async fn list_of_phone(
 ) -> Result<Json<NumberedPage<InterpretationRecord>>> {
     let user = context.subject_id(&Claims::of_phone(Some(params.phone_number)))?;
     let page = page(&context, params.page, params.size);
-    Ok(NumberedPage::of(page, interpretation::list_of_user(&context.app, user, page)?))
+    Ok(NumberedPage::of(page, interpretation::list_of_user(&context.app.core, user, page)?))
 }
 
 pub async fn list_of_user_between(
@@ -225,13 +225,14 @@ pub async fn list_of_user_between(
 ) -> Result<Json<NumberedPage<InterpretationRecord>>> {
     let user = context.subject_id(&Claims::of_user(Some(params.user_id)))?;
     let page = page(&context, params.page, params.size);
-    let found = interpretation::list_of_user_between(&context.app, user, params.time.from(), params.time.to(), page)?;
+    let found =
+        interpretation::list_of_user_between(&context.app.core, user, params.time.from(), params.time.to(), page)?;
     Ok(NumberedPage::of(page, found))
 }
 
 pub async fn find_by_trace(context: RequestContext, params: TraceParams) -> Result<Json<InterpretationRecord>> {
     let owner = (!context.is_admin()).then(|| context.user()).transpose()?;
-    let record = interpretation::find_by_trace(&context.app, owner, &params.trace_id.0)?;
+    let record = interpretation::find_by_trace(&context.app.core, owner, &params.trace_id.0)?;
     context.meta.subject.get_or_init(|| record.user);
     Ok(Json(record.into()))
 }
@@ -241,7 +242,7 @@ pub async fn list_failed(
     params: FailedCallsParams,
 ) -> Result<Json<NumberedPage<InterpretationRecord>>> {
     let page = page(&context, params.page, params.size);
-    let found = context.report(move |app| interpretation::list_failed(app, page)).await?;
+    let found = context.report(move |app| interpretation::list_failed(&app.core, page)).await?;
     Ok(NumberedPage::of(page, found))
 }
 
@@ -251,17 +252,17 @@ pub async fn list_slow(
 ) -> Result<Json<NumberedPage<InterpretationRecord>>> {
     let page = page(&context, params.page, params.size);
     let duration = Duration::from_millis(params.duration_ms.unwrap_or(SLOW).into());
-    let found = context.report(move |app| interpretation::list_slow(app, duration, page)).await?;
+    let found = context.report(move |app| interpretation::list_slow(&app.core, duration, page)).await?;
     Ok(NumberedPage::of(page, found))
 }
 
 pub async fn count_of_user(context: RequestContext, params: CountUserRecordsParams) -> Result<Json<RecordCount>> {
     let user = context.subject_id(&Claims::of_user(Some(params.user_id)))?;
-    Ok(Json(RecordCount { count: interpretation::count_of_user(&context.app, user)? }))
+    Ok(Json(RecordCount { count: interpretation::count_of_user(&context.app.core, user)? }))
 }
 
 pub async fn count_between(context: RequestContext, params: CountPeriodParams) -> Result<Json<RecordCount>> {
     let (start, end) = (params.time.from(), params.time.to());
-    let count = context.report(move |app| interpretation::count_between(app, start, end)).await?;
+    let count = context.report(move |app| interpretation::count_between(&app.core, start, end)).await?;
     Ok(Json(RecordCount { count }))
 }

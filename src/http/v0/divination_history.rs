@@ -140,7 +140,7 @@ pub async fn save(context: RequestContext, save: SaveRecordParams) -> Result<Jso
             .timestamp
             .map(|Clearable(timestamp)| timestamp.map_or(JsonText::NULL, |ClientTimestamp(json)| json)),
     };
-    let saved = context.committed(history::save(&context.app, user.id, draft)).await?;
+    let saved = context.committed(history::save(&context.app.core, user.id, draft)).await?;
     Ok(Json(HistoryRecordResponse::new(&user, saved)))
 }
 
@@ -154,7 +154,7 @@ pub async fn list(
     let page = is_paged.then(|| page(&context, list.page, list.size));
     let question_type = list.question_type.as_ref().map(|Label(text)| text.as_str());
     SerializedList::write(|items| {
-        history::list(&context.app, user.id, question_type, page, |record| {
+        history::list(&context.app.core, user.id, question_type, page, |record| {
             items.push(&HistoryRecordResponse::new(&user, record))?;
             Ok(if is_paged || items.bytes() < UNPAGED_BYTES { Continue(()) } else { Break(()) })
         })
@@ -169,7 +169,7 @@ pub struct Deleted {
 }
 
 pub async fn delete(context: RequestContext, delete: DeleteRecordsParams) -> Result<Json<Deleted>> {
-    let deleted = context.committed(history::delete(&context.app, delete.user, delete.ids)).await?;
+    let deleted = context.committed(history::delete(&context.app.core, delete.user, delete.ids)).await?;
     Ok(Json(Deleted { deleted }))
 }
 
@@ -205,7 +205,7 @@ pub async fn count(
     CountRecordsParams { phone_number }: CountRecordsParams,
 ) -> Result<Json<Counted>> {
     let user = context.acting_for(&Claims::of_phone(Some(phone_number)))?;
-    Ok(Json(Counted { count: history::count(&context.app, user)? }))
+    Ok(Json(Counted { count: history::count(&context.app.core, user)? }))
 }
 
 /// The number of hidden records.
@@ -218,7 +218,7 @@ pub struct Deactivated {
 pub async fn deactivate_all(context: RequestContext, params: DeactivateAllParams) -> Result<Json<Deactivated>> {
     let user = context.acting_for(&claims(params.user_id, params.phone_number))?;
     let code = params.code.map(|code| cancellation_code(&context, code));
-    let deactivated = context.committed(history::deactivate_all(&context.app, user, code)).await?;
+    let deactivated = context.committed(history::deactivate_all(&context.app.core, user, code)).await?;
     Ok(Json(Deactivated { deactivated }))
 }
 
@@ -235,7 +235,7 @@ pub struct Restored {
 pub async fn restore_all(context: RequestContext, params: RestoreAllParams) -> Result<Json<Restored>> {
     let user = context.acting_for(&claims(params.user_id, params.phone_number))?;
     let history::RestoredRecords { restored, hidden } =
-        context.committed(history::restore_all(&context.app, user)).await?;
+        context.committed(history::restore_all(&context.app.core, user)).await?;
     Ok(Json(Restored { restored, hidden }))
 }
 

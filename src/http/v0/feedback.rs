@@ -41,7 +41,7 @@ pub struct FeedbackReceived {
 pub async fn submit(context: RequestContext, submit: SubmitFeedbackParams) -> Result<Json<FeedbackReceived>> {
     let author = author(&context, &submit)?;
     let FeedbackText(content) = submit.content;
-    let kept = context.committed(feedback::submit(&context.app, author, content)).await?;
+    let kept = context.committed(feedback::submit(&context.app.core, author, content)).await?;
     Ok(Json(FeedbackReceived { id: kept.id.to_string(), content: kept.content, created_at: kept.created_at }))
 }
 

@@ -163,7 +163,7 @@ pub async fn chat(context: RequestContext, AllowedChatParams(asked): AllowedChat
             stream,
             temperature: asked.temperature.map(|Temperature(temperature)| temperature),
             max_tokens: asked.max_tokens.map(|MaxTokens(tokens)| tokens),
-            locale: preferences::locale(app, user, locale)?,
+            locale: preferences::locale(&app.core, user, locale)?,
         };
         chat::prepare(&app.model_calls, user, conversation)
     };
@@ -221,7 +221,7 @@ async fn relay(
 fn send_chunks(app: &App, meta: &RequestMeta, events: &SseSender, prepared: &PreparedChat, begun: StartSignal) {
     let mut begun = Some(begun);
     let mut chunks =
-        ChunkWriter { trace_id: &prepared.trace_id, created: app.clock.now().0 / 1000, has_own_chunks: false };
+        ChunkWriter { trace_id: &prepared.trace_id, created: app.core.clock.now().0 / 1000, has_own_chunks: false };
     let mut sink = |output: OutputChunk<'_>| {
         let is_keep_alive = output.text.is_empty() && output.document.is_none();
         let is_sent = match &begun {

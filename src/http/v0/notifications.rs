@@ -17,7 +17,7 @@ pub struct LatestNotification {
 }
 
 pub async fn latest(context: RequestContext, _: Nothing) -> Result<Json<LatestNotification>> {
-    let newest = notifications::latest_broadcast(&context.app, context.user().ok())?;
+    let newest = notifications::latest_broadcast(&context.app.core, context.user().ok())?;
     Ok(Json(LatestNotification { notification: newest.map(Into::into) }))
 }
 
@@ -28,10 +28,10 @@ pub struct AllNotifications {
 }
 
 pub async fn all(context: RequestContext, _: Nothing) -> Result<Json<AllNotifications>> {
-    let limit = context.app.config.limits.page_size_max;
+    let limit = context.app.core.config.limits.page_size_max;
     let found = match context.user() {
-        Ok(user) => notifications::list(&context.app, user, CursorRange { before: None, limit })?.items,
-        Err(_) => notifications::list_broadcasts(&context.app, limit)?,
+        Ok(user) => notifications::list(&context.app.core, user, CursorRange { before: None, limit })?.items,
+        Err(_) => notifications::list_broadcasts(&context.app.core, limit)?,
     };
     Ok(Json(AllNotifications { items: found.into_iter().map(Into::into).collect() }))
 }

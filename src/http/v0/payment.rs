@@ -99,7 +99,7 @@ pub async fn order(context: RequestContext, package: CreateOrderParams) -> Resul
 /// Receives the provider's callback. Always responds with one word, because the provider understands nothing else.
 pub async fn notify(context: RequestContext, _: CallbackForm) -> Result<CallbackReply> {
     let pending = callbacks::receive(&context.app.payments, context.body.to_vec());
-    let receipt = match tokio::time::timeout(context.app.config.limits.notify_timeout, pending).await {
+    let receipt = match tokio::time::timeout(context.app.core.config.limits.notify_timeout, pending).await {
         Ok(receipt) => receipt?,
         Err(_) => return Ok(CallbackReply::Fail),
     };
@@ -167,7 +167,7 @@ async fn settle_by_hand(context: RequestContext, result: PaymentClaimParams) -> 
     );
     context.committed(pending).await?;
     let order = orders::find(&context.app.payments, &order.order_no)?;
-    let balance = coins::balance(&context.app, order.user)?;
+    let balance = coins::balance(&context.app.core, order.user)?;
     Ok(Confirmed(OrderConfirmation { order, balance, is_pending: false }))
 }
 

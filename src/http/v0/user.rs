@@ -86,7 +86,7 @@ pub async fn find_profile(
     FindProfileParams { claims }: FindProfileParams,
 ) -> Result<Json<ProfileResponse>> {
     let user = context.subject_id(&claims)?;
-    Ok(Json(profile::find(&context.app, user)?.into()))
+    Ok(Json(profile::find(&context.app.core, user)?.into()))
 }
 
 pub async fn change_profile(context: RequestContext, change: ChangeProfileParams) -> Result<Json<ProfileResponse>> {

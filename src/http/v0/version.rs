@@ -90,7 +90,7 @@ pub struct UpdateAdvice {
 }
 
 pub async fn check(context: RequestContext, check: CheckVersionParams) -> Result<Json<UpdateAdvice>> {
-    let advice = releases::check(&context.app, &check.client, name(check.platform.as_ref()))?;
+    let advice = releases::check(&context.app.core, &check.client, name(check.platform.as_ref()))?;
     Ok(Json(UpdateAdvice {
         update_available: advice.update_available,
         update_required: advice.update_required,
@@ -119,7 +119,7 @@ fn client(
 }
 
 pub async fn latest(context: RequestContext, params: LatestVersionParams) -> Result<Json<AppRelease>> {
-    let latest = releases::latest(&context.app, name(params.platform.as_ref()))?;
+    let latest = releases::latest(&context.app.core, name(params.platform.as_ref()))?;
     latest.map(|release| Json(release.into())).ok_or_else(|| Code::NoRelease.into())
 }
 

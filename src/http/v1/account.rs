@@ -88,7 +88,7 @@ impl From<accounts::Account> for AccountResponse {
 }
 
 pub async fn find(context: RequestContext, _: Nothing) -> Result<Json<AccountResponse>> {
-    Ok(Json(accounts::find(&context.app, context.user()?)?.into()))
+    Ok(Json(accounts::find(&context.app.core, context.user()?)?.into()))
 }
 
 pub async fn change(context: RequestContext, change: ChangeAccountParams) -> Result<Json<AccountResponse>> {
@@ -100,7 +100,7 @@ pub async fn change(context: RequestContext, change: ChangeAccountParams) -> Res
         signature: change.signature.map(|Signature(text)| text),
     };
     context.screened(move |app| profile::change(&app.moderation, user, change)).await?;
-    Ok(Json(accounts::find(&context.app, user)?.into()))
+    Ok(Json(accounts::find(&context.app.core, user)?.into()))
 }
 
 pub async fn change_address(context: RequestContext, change: ChangeAddressParams) -> Result<Json<AccountResponse>> {
@@ -108,7 +108,7 @@ pub async fn change_address(context: RequestContext, change: ChangeAddressParams
     let code = change.code.of_digits(accounts::code_digits(&change.address));
     let proved = ProvedAddress { address: change.address, code, client: context.meta.client };
     context.committed(accounts::change_address(&context.app.code_sender, user, token, proved)).await?;
-    Ok(Json(accounts::find(&context.app, user)?.into()))
+    Ok(Json(accounts::find(&context.app.core, user)?.into()))
 }
 
 /// Exports all stored data of the caller.
@@ -117,7 +117,7 @@ pub async fn export(context: RequestContext, _: Nothing) -> Result<Download> {
     let own = context.app.exports.by_user.try_acquire(user)?;
     context
         .blocking(move |app| {
-            let directory = app.config.data_dir();
+            let directory = app.core.config.data_dir();
             let mut file = spooled_tempfile_in(HELD_IN_MEMORY, directory);
             accounts::export(&app.exports, user, &mut file)?;
             Download::of(file, own)
@@ -127,7 +127,7 @@ pub async fn export(context: RequestContext, _: Nothing) -> Result<Download> {
 
 pub async fn delete(context: RequestContext, _: RejectParams) -> Result<NoContent> {
     let (user, token) = (context.user()?, context.token().ok_or(Code::Unauthenticated)?);
-    let erased = context.blocking(move |app| accounts::erase(app, user, DeletionActor::Owner { token })).await?;
+    let erased = context.blocking(move |app| accounts::erase(&app.core, user, DeletionActor::Owner { token })).await?;
     context.committed(erased).await?;
     Ok(NoContent)
 }

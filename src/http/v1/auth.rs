@@ -134,7 +134,7 @@ pub async fn login(context: RequestContext, login: EmailSignInParams) -> Result<
     let sign_in = SignIn { address, code, label, invite_code: login.invite_code, client: context.meta.client };
     let signed_in = context.committed(accounts::sign_in(&context.app.code_sender, sign_in)).await?;
     Ok(Json(SignedInByEmail {
-        user: accounts::find(&context.app, signed_in.user.id)?.into(),
+        user: accounts::find(&context.app.core, signed_in.user.id)?.into(),
         token: signed_in.issued.token.reveal().to_owned(),
         expires_at: signed_in.issued.expires_at,
         is_new_user: signed_in.is_new_user,
@@ -157,7 +157,7 @@ pub struct RefreshedToken {
 
 pub async fn refresh(context: RequestContext, TokenParams { token }: TokenParams) -> Result<Json<RefreshedToken>> {
     let tokens::IssuedToken { token, expires_at, .. } =
-        context.committed(accounts::refresh_token(&context.app, &token)).await?;
+        context.committed(accounts::refresh_token(&context.app.core, &token)).await?;
     Ok(Json(RefreshedToken { token: token.reveal().to_owned(), expires_at }))
 }
 
@@ -170,7 +170,7 @@ pub struct SignedOut {
 }
 
 pub async fn logout(context: RequestContext, TokenParams { token }: TokenParams) -> Result<Json<SignedOut>> {
-    context.committed(accounts::sign_out(&context.app, &token)).await?;
+    context.committed(accounts::sign_out(&context.app.core, &token)).await?;
     Ok(Json(SignedOut { logged_out: true }))
 }
 
@@ -203,7 +203,7 @@ pub struct DeviceResponse {
 }
 
 pub async fn list_devices(context: RequestContext, _: Nothing) -> Result<Json<Devices>> {
-    let devices = tokens::list_devices(&context.app, context.user()?, context.token().as_ref())?;
+    let devices = tokens::list_devices(&context.app.core, context.user()?, context.token().as_ref())?;
     let shown = |device: tokens::Device| DeviceResponse {
         id: device.id,
         label: device.label,
@@ -216,6 +216,6 @@ pub async fn list_devices(context: RequestContext, _: Nothing) -> Result<Json<De
 }
 
 pub async fn end_device(context: RequestContext, RevokeDeviceParams { id }: RevokeDeviceParams) -> Result<NoContent> {
-    context.committed(tokens::revoke_device(&context.app, context.user()?, id.0)).await?;
+    context.committed(tokens::revoke_device(&context.app.core, context.user()?, id.0)).await?;
     Ok(NoContent)
 }

@@ -66,8 +66,8 @@ pub struct InviteRedeemed {
 }
 
 pub async fn find(context: RequestContext, _: Nothing) -> Result<Json<InviteResponse>> {
-    let found = context.committed(invites::find(&context.app, context.user()?)).await?;
-    let rules = &context.app.config.points;
+    let found = context.committed(invites::find(&context.app.core, context.user()?)).await?;
+    let rules = &context.app.core.config.points;
     Ok(Json(InviteResponse {
         code: found.code,
         invited: found.invited,
@@ -86,7 +86,7 @@ pub async fn redeem(
 ) -> Result<Replayable<InviteRedeemed>> {
     let user = context.user()?;
     let shown = |&Redeemed { points_granted, balance }: &Redeemed| InviteRedeemed { points_granted, balance };
-    context.respond_once(StatusCode::OK, shown, |app, once| invites::redeem(app, user, code, once)).await
+    context.respond_once(StatusCode::OK, shown, |app, once| invites::redeem(&app.core, user, code, once)).await
 }
 
 impl Parameter for InviteCode {

@@ -99,7 +99,7 @@ impl From<Payload> for NotificationPayload {
 
 pub async fn list(context: RequestContext, params: ListInboxParams) -> Result<Json<CursorPage<NotificationResponse>>> {
     let span = span(&context, params.before, params.limit);
-    let found = notifications::list(&context.app, context.user()?, span)?;
+    let found = notifications::list(&context.app.core, context.user()?, span)?;
     LIST.page(&context, found, NotificationResponse::from)
 }
 
@@ -115,7 +115,7 @@ pub struct UnreadCount {
 }
 
 pub async fn unread_count(context: RequestContext, _: Nothing) -> Result<Json<UnreadCount>> {
-    let count = notifications::unread_count(&context.app, context.current_user()?)?;
+    let count = notifications::unread_count(&context.app.core, context.current_user()?)?;
     Ok(Json(UnreadCount { count }))
 }
 
@@ -123,7 +123,7 @@ pub async fn mark_read(
     context: RequestContext,
     MarkNotificationReadParams { id }: MarkNotificationReadParams,
 ) -> Result<Json<NotificationResponse>> {
-    let pending = notifications::mark_read(&context.app, context.user()?, id.0);
+    let pending = notifications::mark_read(&context.app.core, context.user()?, id.0);
     Ok(Json(context.committed(pending).await?.into()))
 }
 
@@ -138,7 +138,7 @@ pub struct MarkedRead {
 }
 
 pub async fn mark_all_read(context: RequestContext, _: Nothing) -> Result<Json<MarkedRead>> {
-    let pending = notifications::mark_all_read(&context.app, context.user()?);
+    let pending = notifications::mark_all_read(&context.app.core, context.user()?);
     let done = context.committed(pending).await?;
     Ok(Json(MarkedRead { count: 0, marked: done.marked }))
 }

@@ -80,12 +80,12 @@ impl From<LedgerEntry> for PointEntry {
 }
 
 pub async fn balance(context: RequestContext, _: Nothing) -> Result<Json<PointBalance>> {
-    Ok(Json(PointBalance { balance: points::balance(&context.app, context.user()?)? }))
+    Ok(Json(PointBalance { balance: points::balance(&context.app.core, context.user()?)? }))
 }
 
 pub async fn entries(context: RequestContext, params: ListPointEntriesParams) -> Result<Json<CursorPage<PointEntry>>> {
     let span = span(&context, params.before, params.limit);
-    let slice = points::entries(&context.app, context.user()?, span)?;
+    let slice = points::entries(&context.app.core, context.user()?, span)?;
     LEDGER.page(&context, slice, Into::into)
 }
 

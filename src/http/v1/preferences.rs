@@ -90,7 +90,7 @@ impl From<preferences::Preferences> for PreferencesResponse {
 }
 
 pub async fn find(context: RequestContext, _: Nothing) -> Result<Json<PreferencesResponse>> {
-    Ok(Json(preferences::find(&context.app, context.user()?)?.into()))
+    Ok(Json(preferences::find(&context.app.core, context.user()?)?.into()))
 }
 
 pub async fn change(context: RequestContext, change: ChangePreferencesParams) -> Result<Json<PreferencesResponse>> {
@@ -99,7 +99,7 @@ pub async fn change(context: RequestContext, change: ChangePreferencesParams) ->
         (change.locale.map(|Revocable(locale)| locale), change.time_zone.map(|Revocable(zone)| zone));
     let change =
         preferences::PreferencesChange { account, activity, promotion, locale, time_zone, day_start: change.day_start };
-    let pending = preferences::change(&context.app, context.user()?, change);
+    let pending = preferences::change(&context.app.core, context.user()?, change);
     Ok(Json(context.committed(pending).await?.into()))
 }
 

@@ -204,7 +204,7 @@ impl From<Cast> for SessionHexagrams {
 
 pub async fn cast(context: RequestContext, cast: CastSessionParams) -> Result<Replayable<SessionResponse>> {
     let user = context.user()?;
-    let locale = preferences::locale(&context.app, user, context.locale())?;
+    let locale = preferences::locale(&context.app.core, user, context.locale())?;
     let CastMoment { cast_at, time_zone, day_start } = cast.moment;
     let draft = SessionDraft {
         question: cast.question.0,
@@ -214,7 +214,7 @@ pub async fn cast(context: RequestContext, cast: CastSessionParams) -> Result<Re
         time_zone,
         day_start,
     };
-    let limit = context.app.config.llm.interpretations_per_session;
+    let limit = context.app.core.config.llm.interpretations_per_session;
     let shown = move |new: &NewSession| SessionResponse {
         balance: Some(new.balance),
         ..SessionResponse::whole(&new.session, SessionInterpretations::none(limit), locale)
@@ -226,7 +226,7 @@ pub async fn cast(context: RequestContext, cast: CastSessionParams) -> Result<Re
 
 pub async fn list(context: RequestContext, params: ListSessionsParams) -> Result<Json<CursorPage<SessionResponse>>> {
     let span = span(&context, params.before, params.limit);
-    let slice = sessions::list(&context.app, context.user()?, span)?;
+    let slice = sessions::list(&context.app.core, context.user()?, span)?;
     SESSIONS.page(&context, slice, |session| SessionResponse::from(&session))
 }
 
@@ -236,14 +236,14 @@ fn before(rules: &Rules<'_>, cursor: Option<Cursor>) -> Result<Option<i64>> {
 
 pub async fn find(context: RequestContext, params: SessionParams) -> Result<Json<SessionResponse>> {
     let user = context.user()?;
-    let session = sessions::find(&context.app, user, &params.id.0)?;
-    let interpretations = interpretation::list(&context.app, &session)?;
-    let locale = preferences::locale(&context.app, user, context.locale())?;
+    let session = sessions::find(&context.app.core, user, &params.id.0)?;
+    let interpretations = interpretation::list(&context.app.core, &session)?;
+    let locale = preferences::locale(&context.app.core, user, context.locale())?;
     Ok(Json(SessionResponse::whole(&session, interpretations, locale)))
 }
 
 pub async fn delete(context: RequestContext, params: SessionParams) -> Result<NoContent> {
-    context.committed(sessions::delete(&context.app, context.user()?, params.id.0)).await?;
+    context.committed(sessions::delete(&context.app.core, context.user()?, params.id.0)).await?;
     Ok(NoContent)
 }
 

@@ -505,12 +505,12 @@ fn verifies_the_ledger_once_a_day() {
         kind: EntryKind::Topup,
         reference: reference.map(ToOwned::to_owned),
     };
-    let post = |posting: Posting| app.store.write(move |tx| post_in(tx, posting)).wait();
+    let post = |posting: Posting| app.core.store.write(move |tx| post_in(tx, posting)).wait();
     let code = |posting: Posting| post(posting).unwrap_err().code.name();
     assert_eq!(post(posting(5, Some("order:1"))).unwrap().balance_after, 5);
     assert_eq!(code(posting(5, Some("order:1"))), "already_posted");
     let again = posting(7, Some("order:1"));
-    let (entry, is_new) = app.store.write(move |tx| post_once_in(tx, again)).wait().unwrap();
+    let (entry, is_new) = app.core.store.write(move |tx| post_once_in(tx, again)).wait().unwrap();
     assert_eq!((entry.delta, is_new), (5, false));
     assert_eq!(code(posting(-6, None)), "insufficient_points");
     assert_eq!(code(posting((1 << 53) - 5, None)), "balance_too_large");
@@ -519,13 +519,13 @@ fn verifies_the_ledger_once_a_day() {
     assert_eq!(code(posting(0, None)), "internal");
     assert_eq!(post(posting((1 << 53) - 6, None)).unwrap().balance_after, (1 << 53) - 1);
 
-    assert!(verify_if_due(&app).unwrap());
-    assert!(!verify_if_due(&app).unwrap());
+    assert!(verify_if_due(&app.core).unwrap());
+    assert!(!verify_if_due(&app.core).unwrap());
     let database = Connection::open(directory.path().join("yarrow.db")).unwrap();
     database.execute("update balances set balance = 1", []).unwrap();
     let yesterday = "update settings set value = json_set(value, '$.at', json_extract(value, '$.at') - 86400000)";
     database.execute(yesterday, []).unwrap();
-    assert!(verify_if_due(&app).unwrap());
+    assert!(verify_if_due(&app.core).unwrap());
     assert_eq!(code(posting(1, None)), "account_inconsistent");
 }
 
@@ -562,13 +562,13 @@ fn a_final_failure_rolls_back_and_keeps_its_response() {
                 ledger::post_in(tx, posting(-6)).map(drop)
             })
         };
-        app.store.write(effect).wait()
+        app.core.store.write(effect).wait()
     };
     assert_eq!(try_once().unwrap_err().code.name(), "insufficient_coins");
-    assert_eq!(ledger::balance(&app, UserId(1), Asset::Coin).unwrap(), 0);
+    assert_eq!(ledger::balance(&app.core, UserId(1), Asset::Coin).unwrap(), 0);
     let IdempotentOutcome::Replayed(kept) = try_once().unwrap() else { panic!("the failure was not stored") };
     assert_eq!(kept, StoredResponse { status: 402, body: b"insufficient_coins".to_vec() });
-    assert!(ledger::verify(&app, &mut |_, _| ()).unwrap().is_consistent());
+    assert!(ledger::verify(&app.core, &mut |_, _| ()).unwrap().is_consistent());
 }
 
 #[test]
@@ -593,13 +593,13 @@ fn a_purge_during_verification_is_consistent() {
     let post = |user| {
         let posting =
             Posting { user: UserId(user), asset: Asset::Coin, delta: 5, kind: EntryKind::Topup, reference: None };
-        app.store.write(move |tx| ledger::post_in(tx, posting)).wait().unwrap();
+        app.core.store.write(move |tx| ledger::post_in(tx, posting)).wait().unwrap();
     };
     // With a new account, with the same one again, and with none.
     for posted in [Some(1), Some(7), None] {
         fill();
         let mut is_cleared = false;
-        let report = ledger::verify(&app, &mut |_, _| {
+        let report = ledger::verify(&app.core, &mut |_, _| {
             if !is_cleared {
                 purge::run(&app.backups, &app.network_log, PurgeTarget::All, &mut |_, _, _| ()).unwrap();
                 posted.into_iter().for_each(post);

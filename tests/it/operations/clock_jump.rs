@@ -97,5 +97,5 @@ fn a_clock_days_ahead_deletes_nothing_by_age() {
     assert_eq!(retention::sweep_if_clock_trusted(&app.clock_guard, &app.network_log, &|| true).unwrap(), 1);
     // An explicit sweep deletes in any case.
     database.execute_batch(&format!("{old}; {LONG_AGO}")).unwrap();
-    assert_eq!(retention::sweep(&app, &app.network_log).unwrap(), 1);
+    assert_eq!(retention::sweep(&app.core, &app.network_log).unwrap(), 1);
 }

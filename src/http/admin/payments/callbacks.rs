@@ -85,7 +85,7 @@ pub async fn list(context: RequestContext, params: ListCallbacksParams) -> Resul
     let page = page(&context, params.page, params.size);
     let filter =
         callbacks::CallbackFilter { order_no: params.order_no.map(|OrderNo(number)| number), verdict: params.verdict };
-    let found = context.report(move |app| callbacks::list(app, &filter, page)).await?;
+    let found = context.report(move |app| callbacks::list(&app.core, &filter, page)).await?;
     Ok(NumberedPage::of(page, found))
 }
 

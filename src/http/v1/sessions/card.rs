@@ -52,16 +52,16 @@ pub struct CardImage {
 
 pub async fn draw(context: RequestContext, of: OfCard) -> Result<CardImage> {
     let user = context.user()?;
-    let session = sessions::find(&context.app, user, &of.id.0)?;
+    let session = sessions::find(&context.app.core, user, &of.id.0)?;
     let locale = match of.lang {
         Some(locale) => locale,
-        None => preferences::locale(&context.app, user, context.locale())?,
+        None => preferences::locale(&context.app.core, user, context.locale())?,
     };
     let options = CardOptions {
         locale,
         theme: of.theme.unwrap_or(Theme::Auto),
         with_question: of.question.is_some_and(|Flag(is_wanted)| is_wanted),
-        brand: &context.app.config.brand.name,
+        brand: &context.app.core.config.brand.name,
     };
     CardImage::new(options.draw(&session), &context.headers)
 }
