@@ -16,7 +16,7 @@ use yarrow::{
         model_calls::{CallReport, test_call},
     },
     error::{Error, Fault, FieldCode, Result},
-    http::responses::{RatingNote, RatingRate},
+    http::responses::{RatingNoteRow, RatingRate},
     types::{Date, MicroAmount, Timestamp},
 };
 
@@ -197,7 +197,7 @@ fn ratings(common: &Common, app: &App, range: &RangeArgs, page: &PageArgs) -> Re
     let (from, to) = (from.unwrap_or(Timestamp(0)), to.unwrap_or(Timestamp(i64::MAX)));
     let RatingReport { rates, notes } = interpretation::ratings(&app.core, from, to, page.page())?;
     record_audit(app, "ai ratings", None, cli_authority(None))?;
-    let items = http_rows::<_, RatingNote>(&notes.items);
+    let items = http_rows::<_, RatingNoteRow>(&notes.items);
     let json = json!({
         "rates": http_rows::<_, RatingRate>(&rates), "notes": page_json(page.page(), &items, notes.total),
     });

@@ -66,7 +66,7 @@ pub enum LiveOutcome {
 }
 
 /// A listener's next step.
-pub enum Progress {
+pub enum LiveProgress {
     /// More text, and the position after it.
     Text(String, usize),
     Ended(LiveOutcome),
@@ -75,7 +75,7 @@ pub enum Progress {
 }
 
 /// A listener, which counts until it is dropped.
-pub struct Listener {
+pub struct LiveListener {
     live: Arc<LiveInterpretation>,
     changes: watch::Receiver<u64>,
 }
@@ -92,7 +92,11 @@ impl LiveInterpretations {
     ///
     /// # Errors
     /// `too_many_calls` if it has the maximum number of listeners.
-    pub fn join(&self, session_id: &str, admits: impl FnOnce(Option<&LiveCall>) -> bool) -> Result<Option<Listener>> {
+    pub fn join(
+        &self,
+        session_id: &str,
+        admits: impl FnOnce(Option<&LiveCall>) -> bool,
+    ) -> Result<Option<LiveListener>> {
         let Some(live) = lock_unpoisoned(&self.0).get(session_id).cloned() else { return Ok(None) };
         if !admits(lock_unpoisoned(&live.state).call.as_ref()) {
             return Ok(None);
@@ -104,7 +108,7 @@ impl LiveInterpretations {
     ///
     /// # Errors
     /// `too_many_calls` if it has the maximum number of listeners.
-    pub fn join_or_begin(self: &Arc<Self>, session_id: &str) -> Result<(Listener, Option<LiveWriter>)> {
+    pub fn join_or_begin(self: &Arc<Self>, session_id: &str) -> Result<(LiveListener, Option<LiveWriter>)> {
         let mut running = lock_unpoisoned(&self.0);
         if let Some(live) = running.get(session_id) {
             return Ok((live.listen()?, None));
@@ -126,14 +130,14 @@ impl LiveInterpretation {
         Self { state: Mutex::new(state), changes: watch::Sender::new(0) }
     }
 
-    fn listen(self: &Arc<Self>) -> Result<Listener> {
+    fn listen(self: &Arc<Self>) -> Result<LiveListener> {
         let mut state = lock_unpoisoned(&self.state);
         if state.listeners >= MAX_LISTENERS {
             return Err(Error::new(Code::TooManyCalls).detail("Too many devices listen to this interpretation."));
         }
         state.listeners += 1;
         state.deserted_at = None;
-        Ok(Listener { live: Arc::clone(self), changes: self.changes.subscribe() })
+        Ok(LiveListener { live: Arc::clone(self), changes: self.changes.subscribe() })
     }
 
     fn change(&self, change: impl FnOnce(&mut LiveState)) {
@@ -142,7 +146,7 @@ impl LiveInterpretation {
     }
 }
 
-impl Listener {
+impl LiveListener {
     /// Returns a listener of a stored interpretation.
     pub fn to_stored(record: CallRecord) -> Self {
         let state = LiveState {
@@ -201,16 +205,16 @@ impl Listener {
 
     /// Returns the text after a position, or the end if there is none. Another position than that of an earlier piece
     /// is moved back to the start of its character.
-    pub fn progress(&mut self, position: usize) -> Progress {
+    pub fn progress(&mut self, position: usize) -> LiveProgress {
         self.changes.borrow_and_update();
         let state = lock_unpoisoned(&self.live.state);
         let text = &state.text;
         let start = text.floor_char_boundary(position);
         let end = text.floor_char_boundary(start.saturating_add(MAX_PIECE));
         if start < end {
-            return Progress::Text(text[start..end].to_owned(), end);
+            return LiveProgress::Text(text[start..end].to_owned(), end);
         }
-        state.outcome.clone().map_or(Progress::Pending, Progress::Ended)
+        state.outcome.clone().map_or(LiveProgress::Pending, LiveProgress::Ended)
     }
 
     /// Waits for a change since the last look.
@@ -220,7 +224,7 @@ impl Listener {
     }
 }
 
-impl Drop for Listener {
+impl Drop for LiveListener {
     fn drop(&mut self) {
         let mut state = lock_unpoisoned(&self.live.state);
         state.listeners -= 1;

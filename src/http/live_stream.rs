@@ -16,7 +16,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::{
     interpretation_sse::{Interpretation, SseError},
-    live_interpretations::{Listener, LiveCall, LiveOutcome, Progress, copy_of},
+    live_interpretations::{LiveCall, LiveListener, LiveOutcome, LiveProgress, copy_of},
     request_context::RequestContext,
     request_meta::RequestMeta,
     sse::{FinalEvent, SseResponse, named_event, shutting_down},
@@ -63,7 +63,7 @@ impl fmt::Display for EventId {
 }
 
 /// Responds with the events of an interpretation, from a position of its text.
-pub fn respond(context: &RequestContext, listener: Listener, call: LiveCall, position: usize) -> SseResponse {
+pub fn respond(context: &RequestContext, listener: LiveListener, call: LiveCall, position: usize) -> SseResponse {
     let held = listener.held_bytes(context.app.core.config.llm.max_response_bytes.0);
     let mut checks = interval(CHECK_INTERVAL);
     checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -81,7 +81,7 @@ pub fn respond(context: &RequestContext, listener: Listener, call: LiveCall, pos
 
 /// The state of a stream between two events.
 struct LiveStream {
-    listener: Listener,
+    listener: LiveListener,
     /// The id of the last event.
     id: EventId,
     stage: Stage,
@@ -114,16 +114,16 @@ impl LiveStream {
                 return self.end_with_error(&Code::Unauthenticated.into());
             }
             match self.listener.progress(self.id.position) {
-                Progress::Text(text, position) => {
+                LiveProgress::Text(text, position) => {
                     self.id.position = position;
                     return self.event("delta", &json!({ "text": text }));
                 }
-                Progress::Ended(LiveOutcome::Finished(record)) => {
+                LiveProgress::Ended(LiveOutcome::Finished(record)) => {
                     self.stage = Stage::Over;
                     return self.event("done", &Interpretation::from((*record).clone()));
                 }
-                Progress::Ended(LiveOutcome::Failed(error)) => return self.end_with_error(&copy_of(&error)),
-                Progress::Pending => {
+                LiveProgress::Ended(LiveOutcome::Failed(error)) => return self.end_with_error(&copy_of(&error)),
+                LiveProgress::Pending => {
                     tokio::select! {
                         () = self.listener.changed() => {}
                         _ = self.checks.tick() => {}

@@ -10,7 +10,7 @@ use axum::{body::Body, http::Response};
 use super::{
     interpretation_response::acquire_permit,
     interpretation_sse::Interpretation,
-    live_interpretations::{Listener, LiveCall, LiveWriter},
+    live_interpretations::{LiveCall, LiveListener, LiveWriter},
     live_stream::{self, EventId},
     reply::{Replayable, Reply, ReplyDescription, mark_replayed},
     request_context::RequestContext,
@@ -70,10 +70,10 @@ pub async fn interpret(context: &RequestContext, request: InterpretationRequest)
     }
     match interpretation::find_existing(&context.app.core, &request)? {
         Some(Existing::Stored(record)) => {
-            return answer(context, Listener::to_stored(*record), 0).await.map(MaybeReplayed::Fresh);
+            return answer(context, LiveListener::to_stored(*record), 0).await.map(MaybeReplayed::Fresh);
         }
         Some(Existing::Replayed(record)) => {
-            return answer(context, Listener::to_stored(*record), 0).await.map(MaybeReplayed::Replayed);
+            return answer(context, LiveListener::to_stored(*record), 0).await.map(MaybeReplayed::Replayed);
         }
         Some(Existing::Refused(response)) => return Ok(MaybeReplayed::Refused(response)),
         None => {}
@@ -85,19 +85,23 @@ pub async fn interpret(context: &RequestContext, request: InterpretationRequest)
 }
 
 /// Returns a listener of the interpretation that the client has begun to read; none if it failed or is unknown.
-fn continued(context: &RequestContext, session: &sessions::Session, last_event: &EventId) -> Result<Option<Listener>> {
+fn continued(
+    context: &RequestContext,
+    session: &sessions::Session,
+    last_event: &EventId,
+) -> Result<Option<LiveListener>> {
     let is_same = |call: Option<&LiveCall>| call.is_some_and(|call| call.trace_id == last_event.trace_id);
     if let Some(listener) = context.live.join(&session.id, is_same)? {
         return Ok(Some(listener));
     }
     let stored = interpretation::find_of_session(&context.app.core, session, &last_event.trace_id)?;
-    Ok(stored.map(Listener::to_stored))
+    Ok(stored.map(LiveListener::to_stored))
 }
 
 /// Answers with the running interpretation, and stores that this request got it.
 async fn joined(
     context: &RequestContext,
-    mut listener: Listener,
+    mut listener: LiveListener,
     once: IdempotentRequest<String>,
 ) -> Result<MaybeReplayed> {
     let call = listener.begun().await?;
@@ -113,7 +117,7 @@ async fn joined(
 
 async fn answer(
     context: &RequestContext,
-    mut listener: Listener,
+    mut listener: LiveListener,
     position: usize,
 ) -> Result<JsonOrStream<Interpretation>> {
     if !context.wants_stream() {

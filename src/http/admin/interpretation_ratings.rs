@@ -59,7 +59,8 @@ impl From<Rate> for RatingRate {
 /// A note of a user about an interpretation.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct RatingNote {
+#[schema(as = RatingNote)]
+pub struct RatingNoteRow {
     #[schema(example = "4bf92f3577b34da6a3ce929d0e0e4736")]
     trace_id: String,
     #[schema(value_type = String, example = "10001")]
@@ -78,7 +79,7 @@ pub struct RatingNote {
     rated_at: Timestamp,
 }
 
-impl From<Note> for RatingNote {
+impl From<Note> for RatingNoteRow {
     fn from(note: Note) -> Self {
         Self {
             trace_id: note.trace_id,
@@ -94,7 +95,7 @@ impl From<Note> for RatingNote {
 }
 
 /// A name without generic arguments, which the schema of a field needs.
-type NotePage = NumberedPage<RatingNote>;
+type NotePage = NumberedPage<RatingNoteRow>;
 
 /// The ratings of a period.
 #[derive(Serialize, ToSchema)]
