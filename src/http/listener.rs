@@ -30,7 +30,7 @@ use crate::{
 
 /// All open listeners and the task that renews their certificate.
 pub struct Listeners {
-    pub listeners: Vec<Listener>,
+    pub open: Vec<Listener>,
     pub renewal: Option<Renewal>,
     /// The running interpretations of sessions, which a shutdown waits for.
     pub live: Arc<LiveInterpretations>,
@@ -111,7 +111,7 @@ pub async fn open(app: &Arc<App>, announce: &Announce) -> Result<Listeners> {
     let scheme = if acceptor.is_some() { "https" } else { "http" };
     app.publish_address(&format!("{scheme}://{target}"));
     add(main, acceptor, ListenerService::Api(layer), limiter, "is listening on")?;
-    Ok(Listeners { listeners, renewal: tls.map(|tls| tls.renewal), live: Arc::clone(&state.live) })
+    Ok(Listeners { open: listeners, renewal: tls.map(|tls| tls.renewal), live: Arc::clone(&state.live) })
 }
 
 fn address_of(socket: &TcpListener) -> Result<SocketAddr> {

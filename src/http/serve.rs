@@ -91,7 +91,7 @@ fn allow_files(connections: u32) {
 async fn listen(app: &Arc<App>, announce: &Announce) -> Result<()> {
     let mut hangups = signal(SignalKind::hangup()).map_err(Error::internal)?;
     let mut stop = stop_signal()?;
-    let Listeners { listeners, renewal, live } = listener::open(app, announce).await?;
+    let Listeners { open: listeners, renewal, live } = listener::open(app, announce).await?;
     // SIGHUP reloads certificates. Without TLS it must not end the process.
     tokio::spawn(async move { while hangups.recv().await.is_some() {} });
     let renewal = renewal.map(tokio::spawn);
