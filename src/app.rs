@@ -5,13 +5,13 @@ use std::{fs::File, sync::Arc};
 use crate::{
     certificate,
     clock::Clock,
-    config::Config,
+    config::{Config, configuration_error},
     core::Core,
     data_dir::{chown_new_files, describe_damage, ensure_initialized, ensure_server_key, open_store},
     domain::{
-        divination::model_calls::ModelCalls,
+        divination::{model_calls::ModelCalls, prompts::Prompts},
         identity::accounts::{export::Exports, send_code::CodeSender},
-        messaging::mailer::Mailer,
+        messaging::mailer::{self, Mailer},
         moderation::{Moderation, words},
         money::payments::Payments,
         operations::{
@@ -138,11 +138,14 @@ impl App {
             || load_or_create_key(&directory.join(SANDBOX_KEY), || Sandbox::generate_key().map_err(Error::internal));
         let payments = Payments::open(core.clone(), sandbox_key)?;
         chown_new_files(directory)?;
-        let mailer = Arc::new(Mailer::new(factory::email_sender(config, core.clock.clone(), announce)?));
+        let letters = mailer::letters(config).map_err(|faults| configuration_error(&faults))?;
+        let mailer = Arc::new(Mailer::new(factory::email_sender(config, core.clock.clone(), announce)?, letters));
         let sms = factory::sms_sender(config, core.clock.clone(), announce);
         let code_sender = CodeSender::new(core.clone(), sms, Arc::clone(&mailer));
         let moderation = Arc::new(Moderation::new(core.clone(), factory::text_moderator(config, core.clock.clone())));
-        let model_calls = ModelCalls::new(core.clone(), Arc::clone(&moderation), factory::language_models(config));
+        let prompts = Prompts::load(config).map_err(|faults| configuration_error(&faults))?;
+        let model_calls =
+            ModelCalls::new(core.clone(), Arc::clone(&moderation), factory::language_models(config), prompts);
         let integrity = Arc::new(IntegrityChecker::new(core.clone()));
         let clock_guard = Arc::new(ClockGuard::new(core.clone()));
         let health = Arc::new(Health {

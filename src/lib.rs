@@ -30,6 +30,7 @@ pub mod concurrency;
 pub mod thread_priority;
 pub mod config;
 pub mod keys;
+pub mod templates;
 pub mod certificate;
 pub mod store;
 pub mod providers;

@@ -1,19 +1,19 @@
-//! `yarrow ai`: usage, cost, ratings and a test of the language model.
+//! `yarrow ai`: usage, cost, ratings, instructions and a test of the language model.
+
+mod prompt;
 
 use std::collections::BTreeMap;
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
-use super::{
-    Common, PageArgs, RangeArgs, cli_authority, http_rows, key_values, or_empty, page_json, record_audit, row, table,
-};
+use self::prompt::{PromptArgs, TestArgs};
+use super::{Common, PageArgs, RangeArgs, cli_authority, http_rows, page_json, record_audit, row, table};
 use yarrow::{
     app::App,
     domain::divination::{
         budget::{self, UsageRow},
         interpretation::{self, Note, Rate, RatingReport},
-        model_calls::{CallReport, test_call},
     },
     error::{Error, Fault, FieldCode, Result},
     http::responses::{RatingNoteRow, RatingRate},
@@ -52,8 +52,16 @@ enum Action {
         #[command(flatten)]
         page: PageArgs,
     },
+    /// Print the templates of the model's instructions, with their versions and files; needs no data directory
+    ///
+    /// Example: yarrow ai prompt --show --kind interpretation --lang en
+    Prompt(PromptArgs),
     /// Make one real call to the configured model and time it; exit 1 if it fails
-    Test,
+    ///
+    /// With a casting it sends the prompt of an interpretation and prints prompt and answer. No moderation, no record.
+    ///
+    /// Example: yarrow ai test --casting 788976 --at 2026-11-25T23:30 --zone Asia/Shanghai --question 今年换工作合适吗？
+    Test(TestArgs),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -75,11 +83,11 @@ struct Sums {
 }
 
 pub fn run(common: &Common, args: &AiArgs) -> Result<()> {
-    let app = common.open()?;
     match &args.action {
-        Action::Usage { days, by } => usage(common, &app, *days, *by),
-        Action::Ratings { range, page } => ratings(common, &app, range, page),
-        Action::Test => test(common, &app),
+        Action::Usage { days, by } => usage(common, &common.open()?, *days, *by),
+        Action::Ratings { range, page } => ratings(common, &common.open()?, range, page),
+        Action::Prompt(args) => prompt::show(common, args),
+        Action::Test(args) => prompt::test(common, &common.open()?, args),
     }
 }
 
@@ -215,34 +223,4 @@ fn ratings(common: &Common, app: &App, range: &RangeArgs, page: &PageArgs) -> Re
         let shown = table(header, notes.items.iter().map(of_note));
         format!("{rates}\n\n{shown}\n{} of {} notes", notes.items.len(), notes.total)
     })
-}
-
-fn test(common: &Common, app: &App) -> Result<()> {
-    let CallReport { outcome, failure } = test_call::make(&app.model_calls)?;
-    record_audit(app, "ai test", None, cli_authority(None))?;
-    let (prompt_tokens, completion_tokens) = outcome.tokens();
-    let json = json!({
-        "outcome": outcome.status.name(), "provider": outcome.provider, "model": outcome.model,
-        "failover": outcome.failover, "errorClass": outcome.error_class, "firstTokenMs": outcome.first_token_ms(),
-        "durationMs": outcome.duration_ms(), "promptTokens": prompt_tokens, "completionTokens": completion_tokens,
-        "cost": outcome.cost.map(|cost| cost.to_string()), "text": outcome.text,
-    });
-    common.output(&json, || {
-        let unknown = || "unknown".to_owned();
-        let milliseconds = |time: Option<i64>| time.map_or_else(unknown, |time| format!("{time} ms"));
-        let number = |number: Option<i64>| number.map_or_else(unknown, |number| number.to_string());
-        let cost = |cost| format!("{cost} {}", app.core.config.llm.currency);
-        let found = [
-            ("outcome", outcome.status.name().to_owned()),
-            ("provider", format!("{} ({})", outcome.provider, outcome.model)),
-            ("failover reason", outcome.failover.clone().unwrap_or_else(|| "no failover".to_owned())),
-            ("first token", milliseconds(outcome.first_token_ms())),
-            ("duration", milliseconds(Some(outcome.duration_ms()))),
-            ("tokens in", number(prompt_tokens)),
-            ("tokens out", number(completion_tokens)),
-            ("cost", outcome.cost.map_or_else(unknown, cost)),
-        ];
-        format!("{}\n\n{}", key_values("test", found), or_empty(outcome.text.as_ref()))
-    })?;
-    failure.map_or(Ok(()), Err)
 }

@@ -102,9 +102,10 @@ fn print_page(
     common.output(&page_json(page, &items, listing.total), || {
         let rows = listing.items.iter().map(|record| {
             let (ms, fault) = (or_empty(record.duration_ms), or_empty(record.error_class.as_ref()));
-            row![record.created_at, record.user, record.trace_id, record.status.name(), record.model, ms, fault]
+            let (status, version) = (record.status.name(), &record.prompt_version);
+            row![record.created_at, record.user, record.trace_id, status, record.model, version, ms, fault]
         });
-        let table = table(["at", "user", "trace", "status", "model", "ms", "error"], rows);
+        let table = table(["at", "user", "trace", "status", "model", "prompt", "ms", "error"], rows);
         format!("{table}\n{} of {}", listing.items.len(), listing.total)
     })
 }

@@ -127,7 +127,7 @@ fn list_code_messages(common: &Common, app: &App, who: &str) -> Result<()> {
 }
 
 fn attachment(common: &Common, app: &App, user: UserId, language: Locale) -> Result<()> {
-    let attached = chat::context(&app.core, user, language)?;
+    let attached = chat::context(&app.model_calls, user, language)?;
     record_audit(app, "users attachment", Some(user), cli_authority(None))?;
     let text = format!("user: {}\n\n{}", attached.reference, attached.message);
     common.output(&ModelAttachment::of(user, attached), || text)

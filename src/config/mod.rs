@@ -122,6 +122,7 @@ impl Config {
     }
 }
 
-fn configuration_error(faults: &[String]) -> Error {
+/// Returns the error for a configuration with these faults.
+pub fn configuration_error(faults: &[String]) -> Error {
     Error::new(Code::Configuration).detail(faults.join("\n"))
 }

@@ -45,9 +45,9 @@ declare::settings! {
     }
 
     /// The name under which users know the service.
-    "brand" brand: Brand {
+    "brand" brand: BrandConfig {
         name: String = "Yarrow",
-            "The name on pictures of castings.";
+            "The name in messages, in the instructions of language models and on pictures of castings.";
     }
 
     /// Certificates by ACME, for `server.domain`.
@@ -144,6 +144,8 @@ declare::settings! {
             "Sender: an address, or `Name <address>`.";
         timeout: Duration = "20 s", at_least "1 ms",
             "Timeout for delivering one message to the server.";
+        template_dir: Option<Directory> = "",
+            "Directory of templates that override those of messages, such as `sign-in.en.txt`. Read at the start; see administration.md.";
     }
 
     /// Content moderation by an external service, beside the word list. `yarrow moderation switch` selects which one decides.
@@ -248,6 +250,8 @@ declare::settings! {
             "Tokens per day for one user.";
         user_cost_per_day: Option<MicroAmount> = "",
             "Cost per day for one user.";
+        prompt_dir: Option<Directory> = "",
+            "Directory of templates that override the instructions of the model, such as `interpretation.en.txt`. Read at the start; see administration.md.";
     }
 
     /// A second model server, used when the first one fails.

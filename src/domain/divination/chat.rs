@@ -10,7 +10,6 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::{
-    core::Core,
     domain::{
         Each,
         divination::{
@@ -19,6 +18,7 @@ use crate::{
                 self, CallReport, ModelCaller, ModelCalls, Outcome,
                 hourly_limit::{self, LimitedCall},
             },
+            prompts::{PromptKind, Prompts},
         },
         identity::users::{self, Gender, Profile},
         moderation::{self, ScreenedField, engine::ContentType},
@@ -30,11 +30,6 @@ use crate::{
 };
 
 const CALL_KIND: &str = "chat";
-/// The version of the instructions, stored with every record.
-const PROMPT_VERSION: &str = "1";
-const CHINESE: &str = include_str!("../../../assets/prompts/chat.zh.txt");
-const ENGLISH: &str = include_str!("../../../assets/prompts/chat.en.txt");
-
 /// A conversation to be continued by the model.
 #[derive(Clone)]
 pub struct Conversation {
@@ -103,14 +98,15 @@ pub fn prepare(calls: &ModelCalls, user: UserId, conversation: Conversation) -> 
     let profile = calls.core.store.read(|tx| users::profile_in(tx, user))?;
     let trace_id = model_calls::new_trace_id()?;
     let message_count = conversation.messages.len();
-    let request = request(&calls.core, &trace_id, &profile, conversation);
+    let version = calls.prompts.version(PromptKind::Chat, conversation.locale);
+    let request = request(calls, &trace_id, &profile, conversation);
     let amount = calls.max_usage(&request);
     let config = Arc::clone(&calls.core.config);
     let (id, provider, model) = (trace_id.clone(), calls.models.name(), calls.models.model().to_owned());
     let begin = calls.core.store.write(move |tx| {
         hourly_limit::count_in(tx, user, LimitedCall::Chat, allowed)?;
         let reservation = budget::reserve_in(tx, &config.llm, &config.limits.time_zone, user, amount)?;
-        begin_in(tx, &id, user, message_count, (provider, &model))?;
+        begin_in(tx, &id, user, message_count, (provider, &model, &version))?;
         delete_surplus_in(tx, user, config.max_records_per_user())?;
         Ok(reservation)
     });
@@ -170,13 +166,14 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
 ///
 /// # Errors
 /// `not_found`.
-pub fn context(core: &Core, user: UserId, locale: Locale) -> Result<ChatContext> {
+pub fn context(calls: &ModelCalls, user: UserId, locale: Locale) -> Result<ChatContext> {
+    let core = &calls.core;
     let profile = core.store.read(|tx| {
         users::find_in(tx, user)?;
         users::profile_in(tx, user)
     })?;
     let introduction = introduction(&profile, core.config.limits.time_zone.today(core.clock.now()));
-    let message = message(locale, &introduction);
+    let message = message(&calls.prompts, locale, &introduction);
     Ok(ChatContext { reference: model_calls::user_reference(core, user), introduction, message })
 }
 
@@ -187,12 +184,8 @@ fn introduction(profile: &Profile, today: Date) -> Introduction {
     Introduction { nickname, gender, age: birthday.map(|birthday| age_band(birthday, today)) }
 }
 
-fn message(locale: Locale, introduction: &Introduction) -> String {
-    let instructions = match locale {
-        Locale::Chinese => CHINESE,
-        Locale::English => ENGLISH,
-    };
-    format!("{}\n{}", instructions.trim(), json!(introduction))
+fn message(prompts: &Prompts, locale: Locale, introduction: &Introduction) -> String {
+    prompts.chat(locale, &json!(introduction).to_string())
 }
 
 /// Returns the ten-year band of an age, such as `30-39`.
@@ -203,9 +196,10 @@ fn age_band(birthday: Date, today: Date) -> String {
     format!("{decade}-{}", decade + 9)
 }
 
-fn request(core: &Core, trace_id: &str, profile: &Profile, conversation: Conversation) -> ModelRequest {
+fn request(calls: &ModelCalls, trace_id: &str, profile: &Profile, conversation: Conversation) -> ModelRequest {
+    let core = &calls.core;
     let today = core.config.limits.time_zone.today(core.clock.now());
-    let content = message(conversation.locale, &introduction(profile, today));
+    let content = message(&calls.prompts, conversation.locale, &introduction(profile, today));
     let system = ModelMessage { role: Role::System, content };
     let limit = core.config.llm.max_tokens;
     ModelRequest {
@@ -247,13 +241,13 @@ fn begin_in(
     trace_id: &str,
     user: UserId,
     messages: usize,
-    (provider, model): (&str, &str),
+    (provider, model, version): (&str, &str, &str),
 ) -> Result<()> {
     users::require_in(tx, user)?;
     tx.execute(
         "insert into chats (trace_id, user_id, messages, status, provider, model, prompt_version, created_at) \
          values (?1, ?2, ?3, 'running', ?4, ?5, ?6, ?7)",
-        (trace_id, user.0, i64::try_from(messages).unwrap_or(i64::MAX), provider, model, PROMPT_VERSION, tx.now.0),
+        (trace_id, user.0, i64::try_from(messages).unwrap_or(i64::MAX), provider, model, version, tx.now.0),
     )
     .map(drop)
 }

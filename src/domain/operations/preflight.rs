@@ -10,7 +10,7 @@ use crate::{
     certificate::PemFiles,
     clock::Clock,
     config::{Config, PaymentProvider},
-    domain::money::payments,
+    domain::{divination::prompts::Prompts, messaging::mailer, money::payments},
     error::Error,
     providers::{authority::CertificateAuthority, factory},
 };
@@ -22,7 +22,7 @@ pub fn faults(config: &Config) -> Vec<String> {
     driver_faults(config).into_iter().chain(certificate.unwrap_or_default()).chain(shared).collect()
 }
 
-/// Returns the faults that the drivers find in their settings.
+/// Returns the faults that the drivers find in their settings, and those of templates.
 pub fn driver_faults(config: &Config) -> Vec<String> {
     let email = factory::email_sender(config, Clock::default(), &silent()).err();
     let is_real = config.payment.gateway == PaymentProvider::Alipay;
@@ -31,7 +31,8 @@ pub fn driver_faults(config: &Config) -> Vec<String> {
     let authority =
         has_authority.then(|| CertificateAuthority::new(config.acme.root_certificate.as_deref()).err()).flatten();
     let lines = |error: Error| error.detail.lines().map(ToOwned::to_owned).collect::<Vec<_>>();
-    [email, payment].into_iter().flatten().flat_map(lines).chain(authority).collect()
+    let templates = [Prompts::load(config).err(), mailer::letters(config).err()].into_iter().flatten().flatten();
+    [email, payment].into_iter().flatten().flat_map(lines).chain(authority).chain(templates).collect()
 }
 
 /// The checks send nothing, so there is nothing to announce.

@@ -349,7 +349,7 @@ impl ModelAttachment {
 }
 
 pub async fn show_attachment(context: RequestContext, params: UserDataParams) -> Result<Json<ModelAttachment>> {
-    let attached = chat::context(&context.app.core, params.user_id, context.locale())?;
+    let attached = chat::context(&context.app.model_calls, params.user_id, context.locale())?;
     context.meta.subject.get_or_init(|| params.user_id);
     Ok(Json(ModelAttachment::of(params.user_id, attached)))
 }

@@ -39,7 +39,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        providers::email::letter,
+        providers::email::letter::LetterWriter,
         types::{EmailAddress, Locale},
     };
 
@@ -49,7 +49,8 @@ mod tests {
         let written = Arc::clone(&lines);
         let console = ConsoleMailer::new(Box::new(move |line| written.lock().unwrap().push(line.to_owned())));
         let to = EmailAddress::parse("reader@example.com").unwrap();
-        let message = letter::plain(to, Locale::English, "Hello", "One.\n\nTwo.");
+        let writer = LetterWriter::load("Yarrow", None).unwrap();
+        let message = writer.plain(to, Locale::English, "Hello", "One.\n\nTwo.");
         console.send(&message).unwrap();
         assert_eq!(*lines.lock().unwrap(), ["Email to reader@example.com: Hello: One. Two."]);
         assert!(!format!("{message:?}").contains("reader"));

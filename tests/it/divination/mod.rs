@@ -7,6 +7,7 @@ mod model_calls;
 mod model_responses;
 mod model_screening;
 mod model_usage;
+mod prompts;
 mod revoked_streams;
 mod v0_divination;
 mod v0_divination_history;

@@ -1,5 +1,6 @@
 //! Notifications, feedback and releases.
 
+mod message_templates;
 mod v0_feedback;
 mod v0_notifications;
 mod v0_version;

@@ -6,7 +6,8 @@ use yarrow::{
     providers::{
         Failure, FailureKind, MessageReceipt,
         email::{
-            EmailMessage, EmailSender, letter,
+            EmailMessage, EmailSender,
+            letter::{Letter, LetterWriter},
             smtp::{Encryption, Smtp, SmtpSettings},
         },
     },
@@ -41,7 +42,8 @@ fn with_password(settings: SmtpSettings, password: &str) -> SmtpSettings {
 
 fn message() -> EmailMessage {
     let to = EmailAddress::parse("li.ming@example.com").unwrap();
-    letter::SIGN_IN.filled(to, Locale::Chinese, &[("code", "01234567"), ("minutes", "10")])
+    let writer = LetterWriter::load("山泽", None).unwrap();
+    writer.code(Letter::SignIn, to, Locale::Chinese, ("01234567", 10))
 }
 
 fn send(settings: SmtpSettings) -> Result<MessageReceipt, Failure> {
@@ -86,7 +88,7 @@ fn a_message_has_headers_and_both_bodies() {
     assert!(mail.header("content-type").unwrap().starts_with("multipart/alternative"));
     let (text, html) = (mail.part("text/plain"), mail.part("text/html"));
     assert!(text.contains("您的登录验证码是：") && text.contains("01234567"), "{text}");
-    assert!(html.contains("<title>您的登录验证码</title>") && html.contains("01234567"), "{html}");
+    assert!(html.contains("<title>您的登录验证码（山泽）</title>") && html.contains("01234567"), "{html}");
 }
 
 #[test]

@@ -17,6 +17,6 @@ pub use record::{
     find_succeeded, list_failed, list_of_user, list_of_user_between, list_running_in, list_slow,
     position_and_status_in, succeeded_in,
 };
-pub use run::{PreparedInterpretation, prepare, prepare_for_session, run, run_with};
+pub use run::{PreparedInterpretation, prepare, prepare_for_session, request_for_test, run, run_with};
 
 pub use crate::domain::divination::model_calls::CallStatus;

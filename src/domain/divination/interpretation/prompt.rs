@@ -10,6 +10,7 @@ use crate::{
     domain::divination::{
         chart::{Chart, TextSelection},
         hexagram::Facts,
+        prompts::Prompts,
     },
     providers::llm::{
         ModelMessage, Role,
@@ -18,18 +19,8 @@ use crate::{
     types::{JsonText, Locale},
 };
 
-/// The version of the instructions, stored with every record.
-pub(super) const VERSION: &str = "2";
-
-const CHINESE: &str = include_str!("../../../../assets/prompts/interpretation.zh.txt");
-const ENGLISH: &str = include_str!("../../../../assets/prompts/interpretation.en.txt");
-
 /// Returns the instructions as system message, and question, casting and computed facts as one JSON user message.
-pub(super) fn messages(question: &CastingQuestion, facts: &Facts) -> Vec<ModelMessage> {
-    let instructions = match question.locale {
-        Locale::Chinese => CHINESE,
-        Locale::English => ENGLISH,
-    };
+pub(super) fn messages(prompts: &Prompts, question: &CastingQuestion, facts: &Facts) -> Vec<ModelMessage> {
     let data = json!({
         "questionType": question.question_type,
         "question": (!question.question.is_empty()).then_some(&question.question),
@@ -40,7 +31,7 @@ pub(super) fn messages(question: &CastingQuestion, facts: &Facts) -> Vec<ModelMe
         "structure": facts.described(question.locale),
     });
     vec![
-        ModelMessage { role: Role::System, content: instructions.trim().to_owned() },
+        ModelMessage { role: Role::System, content: prompts.interpretation(question.locale) },
         ModelMessage { role: Role::User, content: data.to_string() },
     ]
 }

@@ -73,7 +73,7 @@ pub(super) struct NewRecord {
     pub question: CastingQuestion,
     pub provider: &'static str,
     pub model: String,
-    pub prompt_version: &'static str,
+    pub prompt_version: String,
     pub retention: RecordRetention,
 }
 
@@ -295,7 +295,7 @@ pub(super) fn begin_in(tx: &Write<'_>, record: &NewRecord) -> Result<()> {
             record.question.divination_data.as_ref().map(JsonText::as_str),
             record.provider,
             &record.model,
-            record.prompt_version,
+            &record.prompt_version,
             tx.now.0,
             record.retention == RecordRetention::WithSession,
         ),

@@ -8,7 +8,6 @@ use super::{
     record::{self, CallRecord, NewRecord, RecordRetention},
 };
 use crate::{
-    core::Core,
     domain::{
         divination::{
             budget::{self, Reservation},
@@ -17,6 +16,7 @@ use crate::{
                 self, CallReport, ModelCaller, ModelCalls, Outcome,
                 hourly_limit::{self, LimitedCall},
             },
+            prompts::PromptKind,
         },
         moderation::{self, ScreenedField},
     },
@@ -69,23 +69,26 @@ fn begin(
     // Checked here to reject the call before moderation is asked, and again when the call is counted.
     let allowed = core.config.llm.calls_per_user_hour;
     core.store.read(|tx| hourly_limit::check_in(tx, user, LimitedCall::Interpretation, allowed))?;
-    let data = || question.divination_data.as_ref().map(JsonText::content).unwrap_or_default();
-    let facts = question.cast.map_or_else(|| hexagram::read(&data()), Facts::from_cast);
+    let facts = facts_of(&question);
     let fields = ScreenedField::of_question(&question.question, question.question_type.as_deref());
     if let Some(refusal) = moderation::check_fields(&calls.moderation, user, &fields) {
         return refusal.record::<PreparedInterpretation>(core).wait();
     }
     let trace_id = model_calls::new_trace_id()?;
-    let request = request(core, &trace_id, user, &question, &facts);
+    let request = ModelRequest {
+        user_reference: model_calls::user_reference(core, user),
+        ..request(calls, &trace_id, &question, &facts)
+    };
     let amount = calls.max_usage(&request);
     let config = Arc::clone(&core.config);
+    let prompt_version = calls.prompts.version(PromptKind::Interpretation, question.locale);
     let record = NewRecord {
         trace_id: trace_id.clone(),
         user,
         question,
         provider: calls.models.name(),
         model: calls.models.model().to_owned(),
-        prompt_version: prompt::VERSION,
+        prompt_version,
         retention,
     };
     let begin: Pending<Reservation> = core.store.write(move |tx| {
@@ -156,16 +159,30 @@ fn finish(
     })
 }
 
-fn request(core: &Core, trace_id: &str, user: UserId, question: &CastingQuestion, facts: &Facts) -> ModelRequest {
+/// Returns the request that interprets a question, without a user. For tests of the prompt by operators.
+///
+/// # Errors
+/// Those of the random source.
+pub fn request_for_test(calls: &ModelCalls, question: &CastingQuestion) -> Result<ModelRequest> {
+    Ok(request(calls, &model_calls::new_trace_id()?, question, &facts_of(question)))
+}
+
+fn facts_of(question: &CastingQuestion) -> Facts {
+    let data = || question.divination_data.as_ref().map(JsonText::content).unwrap_or_default();
+    question.cast.map_or_else(|| hexagram::read(&data()), Facts::from_cast)
+}
+
+fn request(calls: &ModelCalls, trace_id: &str, question: &CastingQuestion, facts: &Facts) -> ModelRequest {
+    let settings = &calls.core.config.llm;
     ModelRequest {
         trace_id: trace_id.to_owned(),
-        user_reference: model_calls::user_reference(core, user),
-        messages: prompt::messages(question, facts),
+        user_reference: String::new(),
+        messages: prompt::messages(&calls.prompts, question, facts),
         // Streamed even for JSON responses, so that a stalled provider is noticed long before the total timeout.
         stream: true,
         with_documents: false,
-        temperature: core.config.llm.temperature,
-        max_tokens: Some(core.config.llm.max_tokens),
+        temperature: settings.temperature,
+        max_tokens: Some(settings.max_tokens),
         time_left: None,
         reading: Some(prompt::reading(question, facts)),
     }

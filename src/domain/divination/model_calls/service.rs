@@ -6,7 +6,10 @@ use super::{admission_queue::AdmissionQueue, outcome_retry_queue::OutcomeRetryQu
 use crate::{
     core::Core,
     domain::{
-        divination::budget::{self, Amount},
+        divination::{
+            budget::{self, Amount},
+            prompts::Prompts,
+        },
         moderation::Moderation,
     },
     providers::llm::{ModelRequest, models::Models},
@@ -19,6 +22,8 @@ pub struct ModelCalls {
     pub moderation: Arc<Moderation>,
     /// The primary model and the fallback, each with its circuit breaker.
     pub models: Models,
+    /// The instructions of the models.
+    pub prompts: Prompts,
     /// Limits running and queued calls.
     pub queue: AdmissionQueue,
     /// Outcomes that could not be stored yet.
@@ -26,10 +31,10 @@ pub struct ModelCalls {
 }
 
 impl ModelCalls {
-    pub fn new(core: Core, moderation: Arc<Moderation>, models: Models) -> Self {
+    pub fn new(core: Core, moderation: Arc<Moderation>, models: Models, prompts: Prompts) -> Self {
         let settings = &core.config.llm;
         let queue = AdmissionQueue::new(settings.max_concurrent_calls, settings.calls_per_user, settings.queue);
-        Self { core, moderation, models, queue, retry_queue: OutcomeRetryQueue::default() }
+        Self { core, moderation, models, prompts, queue, retry_queue: OutcomeRetryQueue::default() }
     }
 
     /// Returns the maximum usage of a request at the primary model.

@@ -34,6 +34,14 @@ pub fn make(calls: &ModelCalls) -> Result<CallReport> {
         }),
         ..ModelRequest::default()
     };
+    run_test(calls, request)
+}
+
+/// Calls the model with a request of the operator and counts it as a test. Like [`make`], it needs no permit and no budget.
+///
+/// # Errors
+/// Storage errors. The report has those of the provider.
+pub fn run_test(calls: &ModelCalls, request: ModelRequest) -> Result<CallReport> {
     let caller = ModelCaller { user: None, kind: "test" };
     let report = run(calls, caller, request, &mut |_| Flow::Continue);
     let (outcome, zone) = (report.outcome.clone(), calls.core.config.limits.time_zone.clone());

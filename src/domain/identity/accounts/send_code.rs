@@ -28,7 +28,7 @@ use crate::{
     providers::{
         Failure, FailureKind, MessageReceipt, ProviderWords,
         breaker::CircuitBreaker,
-        email::letter,
+        email::letter::Letter,
         sms::{CodeMessage, SmsSender},
     },
     store::Write,
@@ -305,13 +305,14 @@ fn send_message(sender: &CodeSender, request: &CodeRequest, code: &Secret) -> Re
     match &request.address {
         Address::Phone(number) => sender.sms.send_code(&text_message(core, number, code, minutes)),
         Address::Email(email) => {
-            let template = match request.purpose {
-                Purpose::SignIn => letter::SIGN_IN,
-                Purpose::Address => letter::ADDRESS,
-                Purpose::Cancellation => letter::CANCELLATION,
+            let letter = match request.purpose {
+                Purpose::SignIn => Letter::SignIn,
+                Purpose::Address => Letter::Address,
+                Purpose::Cancellation => Letter::Cancellation,
             };
-            let values = [("code", code.reveal()), ("minutes", &minutes.to_string())];
-            sender.mailer.sender.send(&template.filled(email.clone(), request.locale, &values))
+            let letters = &sender.mailer.letters;
+            let message = letters.code(letter, email.clone(), request.locale, (code.reveal(), minutes));
+            sender.mailer.sender.send(&message)
         }
     }
 }

@@ -7,7 +7,7 @@ use super::{AlertEvent, AlertMessage, Alerts};
 use crate::{
     core::Core,
     error::{Error, Result},
-    providers::{email::letter, webhook::Webhook},
+    providers::webhook::Webhook,
     types::Locale,
 };
 
@@ -48,7 +48,7 @@ pub(super) fn send(alerts: &Alerts, message: &AlertMessage) -> Vec<DeliveryResul
         results.push(DeliveryResult { channel: "webhook", outcome });
     }
     for address in &settings.mail_to {
-        let letter = letter::plain(address.clone(), Locale::English, &subject(message), &as_text(core, message));
+        let letter = mailer.letters.plain(address.clone(), Locale::English, &subject(message), &as_text(core, message));
         let sent = mailer.breaker.run(|| core.clock.now().0, || mailer.sender.send(&letter));
         results.push(DeliveryResult { channel: MAIL, outcome: sent.map(drop).map_err(Error::from) });
     }

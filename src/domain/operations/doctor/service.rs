@@ -1,6 +1,6 @@
 //! Checks of the configuration, the clock, the providers and the reverse proxy.
 
-use std::{net::IpAddr, sync::Arc};
+use std::{net::IpAddr, path::Path, sync::Arc};
 
 use ipnet::IpNet;
 use secrecy::ExposeSecret;
@@ -9,6 +9,8 @@ use super::{Check, Installation, Verdict};
 use crate::{
     config::{Config, EmailProvider, PaymentProvider, mask_url_secrets},
     domain::{
+        divination::prompts::{PromptTemplate, Prompts},
+        messaging::mailer,
         moderation::{
             external_moderator::ExternalModerator,
             policy::{self, Service},
@@ -70,7 +72,23 @@ pub(super) fn configuration(config: &Config) -> Vec<Check> {
         ),
     ];
     checks.extend(drivers(config));
+    checks.extend(templates(config));
     checks
+}
+
+/// Reports which templates are the operator's.
+fn templates(config: &Config) -> [Check; 2] {
+    let files = |names: Vec<String>| if names.is_empty() { "built in".to_owned() } else { names.join(", ") };
+    let shown = |path: &Path| path.display().to_string();
+    let prompts = Prompts::load(config).map(|prompts| {
+        let own = |template: PromptTemplate<'_>| Some(format!("{} ({})", shown(template.file?), template.version));
+        files(prompts.all().filter_map(own).collect())
+    });
+    let letters = mailer::letters(config).map(|letters| files(letters.files().map(shown).collect()));
+    [("prompts", prompts), ("messages", letters)].map(|(name, found)| match found {
+        Ok(detail) => Check::new("configuration", name, Verdict::Pass, detail),
+        Err(faults) => Check::new("configuration", name, Verdict::Fail, faults.join("; ")),
+    })
 }
 
 /// Warns of each provider that is only meant for development.
