@@ -175,6 +175,7 @@ const LINES: &[(&str, i32)] = &[
     ("ai test", 0),
     ("ai test --casting 788976 --prompt-only", 0),
     ("ai prompt --show", 0),
+    ("ai ratings", 0),
     ("audit", 0),
     ("audit --user USER --actor cli --from 2026-01-01", 0),
     ("audit --from yesterday", 2),

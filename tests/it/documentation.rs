@@ -212,8 +212,8 @@ fn container_builds_get_every_included_file() {
     sources(&root.join("src"), &mut text);
     let included: BTreeSet<_> = text
         .split("include_str!(\"")
-        .chain(text.split("include_bytes!(\""))
         .skip(1)
+        .chain(text.split("include_bytes!(\"").skip(1))
         .filter_map(|rest| rest.split('"').next()?.rsplit("../").next()?.split('/').next())
         .filter(|name| root.join(name).exists())
         .collect();
