@@ -11,7 +11,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::support::{
-    Binary, CommandOutput, Setup,
+    Binary, CommandOutput, Server, Setup,
     fake_provider::{FakeProvider, Reply},
     install,
 };
@@ -491,6 +491,19 @@ fn a_password_is_generated_on_request() {
     let password = stderr(&output).trim().strip_prefix("Password: ").unwrap().to_owned();
     let login = json!({ "name": "alice", "password": password });
     setup.post("/admin/login").json(&login).send().expect(200);
+}
+
+#[test]
+fn a_start_warns_of_drivers_for_development() {
+    let warned = |server: &Server| -> Vec<String> {
+        let lines = server.lines().into_iter().filter(|line| line.contains("this driver is for development"));
+        lines.map(|line| line.split("section=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()).collect()
+    };
+    let server = Setup::default().start();
+    assert_eq!(warned(&server), ["sms", "email", "llm", "payment"]);
+    let smtp = Setup::default().with("EMAIL_PROVIDER", "smtp").with("EMAIL_HOST", "127.0.0.1");
+    let server = smtp.with("EMAIL_FROM", "Yarrow <no-reply@example.com>").start();
+    assert_eq!(warned(&server), ["sms", "llm", "payment"]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{LISTED, OWN, check, violations};
-use crate::support::{Caller, Server, Setup};
+use crate::support::{Binary, Caller, Server, Setup};
 
 const DAY: i64 = 24 * 60 * 60 * 1_000;
 
@@ -185,6 +185,12 @@ fn commands_list_and_count_violations() {
     assert_eq!(run(&["list"]).expect(0).json()["total"], 4);
     let of_user = run(&["list", "--user", OWN, "--type", "gambling", "--content-type", "question"]).expect(0).json();
     assert_eq!((&of_user["total"], &of_user["items"][0]["userId"]), (&json!(2), &json!(user.user_id)));
+    // The table shows the id that `violations show` takes.
+    let id = of_user["items"][0]["id"].as_str().unwrap();
+    let mut command = Binary::command();
+    let table = command.args(["violations", "list", "--data-dir"]).arg(server.directory()).output().unwrap().stdout;
+    let table = String::from_utf8(table).unwrap();
+    assert!(table.lines().any(|line| line.split_whitespace().next() == Some(id)), "{id}: {table}");
     assert_eq!(run(&["list", "--from", "2999-01-01"]).expect(0).json()["total"], 0);
     run(&["list", "--from", "soon"]).expect(2);
     run(&["list", "--user", "13800138055"]).expect(4);

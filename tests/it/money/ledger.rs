@@ -406,6 +406,22 @@ fn entries_and_audit_rows_cannot_be_changed_or_deleted() {
 }
 
 #[test]
+fn large_and_negative_grants_need_a_reason() {
+    let (server, ..) = with_history();
+    let grant = |arguments: &[&str]| server.command(&[&["coins", "grant", "1"], arguments].concat());
+    assert_eq!(grant(&["10000"]).expect(0).json()["balance"], 10_007);
+    for arguments in [["10001"].as_slice(), &["10001", "--yes"], &["-5"], &["-5", "--yes"]] {
+        assert!(grant(arguments).expect(2).stderr().contains("--reason"), "{arguments:?}");
+    }
+    // Without a terminal, nobody can confirm.
+    assert!(grant(&["10001", "--reason", "lost order"]).expect(2).stderr().contains("--yes"));
+    assert_eq!(grant(&["10001", "--reason", "lost order", "--yes"]).expect(0).json()["balance"], 20_008);
+    assert_eq!(grant(&["-5", "--reason", "granted twice"]).expect(0).json()["balance"], 20_003);
+    assert!(grant(&["-20004", "--reason", "too many", "--yes"]).expect(1).stderr().contains("enough coins"));
+    server.command(&["ledger", "verify"]).expect(0);
+}
+
+#[test]
 fn commands_work_beside_the_server() {
     let (server, user, ..) = with_history();
     let balance = server.command(&["coins", "balance", PHONES[0]]).expect(0).json();

@@ -154,7 +154,7 @@ fn lock_backups(directory: &Path) -> Result<File> {
         |error: std::io::Error| Error::new(Code::StorageFailed).detail(format!("{}: {error}", directory.display()));
     create_private_directory(directory)?;
     let lock = files::open_lock(&directory.join("backup.lock")).map_err(failed)?;
-    wait_for(&lock, directory)?;
+    wait_for(&lock, directory, LOCK_TIMEOUT)?;
     for entry in std::fs::read_dir(directory).map_err(failed)?.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let is_unfinished = name.starts_with(PREFIX) && name.contains(UNFINISHED);
@@ -168,8 +168,8 @@ fn lock_backups(directory: &Path) -> Result<File> {
 }
 
 /// Locks the file. Waits for another process, but not for one that hangs.
-fn wait_for(lock: &File, directory: &Path) -> Result<()> {
-    let deadline = Instant::now() + LOCK_TIMEOUT;
+fn wait_for(lock: &File, directory: &Path, timeout: Duration) -> Result<()> {
+    let deadline = Instant::now() + timeout;
     loop {
         match lock.try_lock() {
             Ok(()) => return Ok(()),
@@ -179,7 +179,7 @@ fn wait_for(lock: &File, directory: &Path) -> Result<()> {
                 let detail = format!(
                     "Another process has held the lock of the backups in {} for {} minutes.",
                     directory.display(),
-                    LOCK_TIMEOUT.as_secs() / 60
+                    timeout.as_secs() / 60
                 );
                 return Err(Error::new(Code::AlreadyRunning).detail(detail));
             }
@@ -266,5 +266,17 @@ mod tests {
             std::fs::write(&path, "").unwrap();
             assert_eq!(backup_at(&path), None, "{other}");
         }
+    }
+
+    #[test]
+    fn a_lock_that_another_process_keeps_is_an_error_after_some_time() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("backup.lock");
+        let (held, wanted) = (files::open_lock(&path).unwrap(), files::open_lock(&path).unwrap());
+        held.lock_shared().unwrap();
+        let refused = wait_for(&wanted, directory.path(), Duration::from_millis(120)).unwrap_err();
+        assert_eq!(refused.code, Code::AlreadyRunning);
+        drop(held);
+        wait_for(&wanted, directory.path(), Duration::from_millis(120)).unwrap();
     }
 }
