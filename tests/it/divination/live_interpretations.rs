@@ -198,7 +198,7 @@ fn each_listener_gets_the_whole_text_and_their_number_is_limited() {
         let refused = || {
             let (sender, receiver) = std::sync::mpsc::channel();
             let request = interpret(&server, &user, &session);
-            std::thread::spawn(move || sender.send(request.send()));
+            std::thread::spawn(move || drop(sender.send(request.send())));
             receiver.recv_timeout(Duration::from_millis(500)).ok()
         };
         let refused = eventually_some("too many listeners", || refused().filter(|one| one.status != 200));
@@ -375,6 +375,24 @@ fn a_shutdown_gives_a_call_up_after_its_limit_and_refunds_it() {
     assert_eq!(database.query_row(status, [], |row| row.get::<_, String>(0)).unwrap(), "interrupted");
     let balance = "select balance from balances where asset = 'point'";
     assert_eq!(database.query_row(balance, [], |row| row.get::<_, i64>(0)).unwrap(), 90);
+}
+
+#[test]
+fn an_account_takes_the_points_of_its_running_call_along() {
+    let model = gated();
+    let server = model.setup().with("POINTS_ANOTHER_INTERPRETATION", 40).start();
+    let user = server.sign_in_by_email(EMAIL);
+    let session = session(&server, &user);
+    server.edit(&first_interpretation(&session, &user));
+    let (wire, _) = listen(&server, &user, &session, &json!({ "again": true }), "event: delta");
+    assert_eq!(points(&server, &user), 50);
+    server.delete("/api/v1/account").by(&user).send().expect(204);
+    assert_eq!(server.value::<i64>("select parked_points from email_rewards"), 90);
+    model.open_gate();
+    drop(wire);
+    eventually("the call ends", || server.value::<i64>("select sum(reserved_tokens) from model_spending") == 0);
+    assert_eq!(server.value::<i64>("select count(*) from interpretations"), 0);
+    server.command(&["ledger", "verify"]).expect(0);
 }
 
 #[test]

@@ -183,6 +183,14 @@ pub fn refund_interrupted_in(tx: &Write<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Refunds the running calls of a user whose account is about to be deleted.
+pub fn refund_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
+    for (trace_id, _) in interpretation::list_running_in(tx)?.into_iter().filter(|(_, owner)| *owner == user) {
+        refund_in(tx, user, &trace_id)?;
+    }
+    Ok(())
+}
+
 /// Refunds the running call of a session that is about to be deleted.
 pub(super) fn refund_running_in(tx: &Write<'_>, session: &Session) -> Result<()> {
     for trace_id in record::calls_in(tx, &session.id)? {

@@ -79,6 +79,8 @@ fn erase_in(
     responses: &idempotency::UserResponses,
 ) -> Result<()> {
     let user = users::find_in(tx, id)?;
+    // Before the points are parked.
+    sessions::interpretation::refund_user_in(tx, id)?;
     if let Some(email) = &user.email {
         email_rewards::park_in(tx, EmailHmac::new(key, email), id)?;
     }
