@@ -18,6 +18,7 @@ use crate::http::{
 };
 use crate::{
     config::{Config, LimitsConfig},
+    domain::operations::admins::roles::Right,
     error::{Code, FieldCode},
 };
 
@@ -108,7 +109,7 @@ fn operation(endpoint: &Endpoint, limits: &LimitsConfig, components: &Map<String
 }
 
 fn access_description(access: Access) -> String {
-    let roles = access.right().map(|right| right.roles());
+    let roles = access.right().map(Right::roles);
     [Some(access.description()), roles].into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
