@@ -14,8 +14,8 @@ use yarrow::{
             callbacks::{self, Callback},
             decisions::{self, Decision},
             order::Order,
-            orders::{self, OrderDetails},
-            reconcile,
+            order_details::{self, OrderDetails},
+            orders, reconcile,
             refunds::{self, Refund, RefundRequestSpec},
             report::{self, OrderReport},
             sandbox::{self, Delivery, TestPayment},
@@ -174,7 +174,7 @@ pub fn run(common: &Common, args: PaymentsArgs) -> Result<()> {
     match args.action {
         Action::List { user, state, page } => list(common, &app, user.as_deref(), state, &page),
         Action::Show { order } => {
-            let file = orders::file(&app.payments, &order).map_err(name_missing("Order", &order))?;
+            let file = order_details::find(&app.payments, &order).map_err(name_missing("Order", &order))?;
             record_audit(&app, "payments show", Some(file.order.user), cli_authority(None))?;
             show(common, &file)
         }

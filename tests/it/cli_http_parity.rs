@@ -41,7 +41,7 @@ const COUNTERPARTS: &[(&str, &str, &str)] = &[
     ("GET /admin/payments/report", "payments report", "report::report"),
     ("GET /admin/payments/callbacks", "payments callbacks", "callbacks::list"),
     ("POST /admin/payments/callbacks/{id}/replay", "payments replay", "callbacks::replay"),
-    ("GET /admin/payments/{orderNo}", "payments show", "orders::file"),
+    ("GET /admin/payments/{orderNo}", "payments show", "order_details::find"),
     ("POST /admin/payments/{orderNo}/query", "payments query", "reconcile::inquire"),
     ("POST /admin/payments/{orderNo}/settle", "payments settle", "decisions::settle"),
     ("POST /admin/payments/{orderNo}/refund", "payments refund", "refunds::refund"),

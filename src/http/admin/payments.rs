@@ -20,7 +20,7 @@ use crate::{
         payments::{
             decisions::{self, Decision},
             order::Order,
-            orders,
+            order_details, orders,
             reconcile::{self, Inquiry},
             sandbox::{self, Delivery, TestPayment},
             settle::{SettlementEffect, SettlementOutcome},
@@ -217,7 +217,7 @@ pub struct AdminOrderFile {
 }
 
 pub async fn show(context: RequestContext, params: OrderParams) -> Result<Json<AdminOrderFile>> {
-    let file = orders::file(&context.app.payments, &params.order_no.0)?;
+    let file = order_details::find(&context.app.payments, &params.order_no.0)?;
     context.meta.subject.get_or_init(|| file.order.user);
     Ok(Json(AdminOrderFile {
         balance: ledger::balance(&context.app.core, file.order.user, Asset::Coin)?,

@@ -10,6 +10,7 @@
 pub mod callbacks;
 pub mod decisions;
 pub mod order;
+pub mod order_details;
 pub mod orders;
 pub mod reconcile;
 pub mod refunds;
@@ -18,7 +19,7 @@ pub mod retention;
 pub mod sandbox;
 pub mod settle;
 
-pub use orders::export_in;
+pub use order_details::export_in;
 
 use std::sync::Arc;
 

@@ -2,21 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use serde_json::json;
-
-use crate::domain::money::payments::Payments;
 use crate::{
     core::Core,
-    domain::{
-        Each,
-        money::{
-            ledger::{self, Asset, EntryKind, LedgerEntry},
-            payments::{
-                callbacks::{self, Callback},
-                order::Order,
-                refunds::{self, Refund},
-            },
-        },
+    domain::money::{
+        ledger::{self, Asset, EntryKind, LedgerEntry},
+        payments::{Payments, order::Order},
     },
     error::{Code, Error, Result},
     providers::payment::OrderState,
@@ -70,29 +60,6 @@ pub fn find(payments: &Payments, number: &str) -> Result<Order> {
     payments.core.store.read(|tx| match find_maybe_in(tx, number)? {
         Some(order) => Ok(order),
         None => find_by_trade_in(tx, payments.gateway.name(), number)?.ok_or_else(|| Code::NotFound.into()),
-    })
-}
-
-/// An order with everything recorded about it.
-#[derive(Clone, Debug)]
-pub struct OrderDetails {
-    pub order: Order,
-    pub refunds: Vec<Refund>,
-    /// The newest callbacks.
-    pub callbacks: Vec<Callback>,
-    /// The ledger entries of its coins.
-    pub entries: Vec<LedgerEntry>,
-}
-
-/// Returns an order with its refunds, callbacks and ledger entries.
-pub fn file(payments: &Payments, number: &str) -> Result<OrderDetails> {
-    let order = find(payments, number)?;
-    let filter = callbacks::CallbackFilter { order_no: Some(order.order_no.clone()), verdict: None };
-    Ok(OrderDetails {
-        refunds: refunds::of_order(&payments.core, &order.order_no)?,
-        callbacks: callbacks::list(&payments.core, &filter, PageRequest::of_newest(20))?.items,
-        entries: payments.core.store.read(|tx| entries_in(tx, &order))?,
-        order,
     })
 }
 
@@ -255,33 +222,9 @@ fn list_in(tx: &Read<'_>, filter: OrderFilter, page: PageRequest) -> Result<Pagi
     })
 }
 
-/// Exports the user's orders with their refunds, oldest first.
-pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
-    tx.each(select_orders!("where user_id = ?1 order by id"), [user.0], |row| {
-        let order = order_row(row)?;
-        let refunds = refunds::of_order_in(tx, &order.order_no)?;
-        let payers = callbacks::payers_in(tx, &order.order_no)?;
-        each(json!({
-            "orderNo": order.order_no,
-            "channel": order.channel,
-            "amount": order.amount.to_string(),
-            "coinCount": order.coin_count,
-            "status": order.state.name(),
-            "tradeNo": order.trade_no,
-            "paid": order.paid.to_string(),
-            "refunded": order.refunded.to_string(),
-            "coinsReturned": order.coins_returned,
-            "coinsWrittenOff": order.coins_written_off,
-            "refunds": refunds.iter().map(Refund::exported).collect::<Vec<_>>(),
-            "payers": payers,
-            "createdAt": order.created_at,
-            "expiresAt": order.expires_at,
-            "paidAt": order.paid_at,
-            "creditedAt": order.credited_at,
-            "closedAt": order.closed_at,
-            "refundedAt": order.refunded_at,
-        }))
-    })
+/// Calls `each` with every order of a user, oldest first.
+pub(super) fn each_of_user_in(tx: &Read<'_>, user: UserId, each: &mut dyn FnMut(Order) -> Result<()>) -> Result<()> {
+    tx.each(select_orders!("where user_id = ?1 order by id"), [user.0], |row| each(order_row(row)?))
 }
 
 /// Finds a reusable order. Skips orders with a future time: after a clock correction they would be reused for too long.
