@@ -6,10 +6,9 @@
 use serde_json::{Map, Value, json};
 
 use super::end_reason::EndReason;
-use super::openai::NAME;
 use super::thinking::{Separated, ThinkingFilter, separate};
 use super::usage::{count, usage_in};
-use super::{Completion, TokenUsage, refusal, surrogates};
+use super::{Completion, OPENAI, TokenUsage, refusal, surrogates};
 use crate::providers::{Failure, FailureKind, clean_code};
 
 /// The failure code of a response above the size limit.
@@ -348,7 +347,7 @@ impl Assembly {
         };
         match EndReason::of(reason) {
             EndReason::Filtered => Some(content_refused(&code(reason))),
-            EndReason::Failed => Some(Failure::new(FailureKind::Busy, NAME, code(reason))),
+            EndReason::Failed => Some(Failure::new(FailureKind::Busy, OPENAI, code(reason))),
             EndReason::Stop | EndReason::Length if blank && self.refused => Some(content_refused("refusal")),
             EndReason::Stop | EndReason::Length => blank.then(|| unusable("empty_answer")),
             EndReason::Unknown => Some(unusable(&code(reason))),
@@ -357,15 +356,15 @@ impl Assembly {
 }
 
 fn content_refused(code: &str) -> Failure {
-    Failure::new(FailureKind::ContentRefused, NAME, code)
+    Failure::new(FailureKind::ContentRefused, OPENAI, code)
 }
 
 fn invalid_response(code: &str) -> Failure {
-    Failure::new(FailureKind::InvalidResponse, NAME, code)
+    Failure::new(FailureKind::InvalidResponse, OPENAI, code)
 }
 
 fn unusable(code: &str) -> Failure {
-    Failure::new(FailureKind::Unusable, NAME, code)
+    Failure::new(FailureKind::Unusable, OPENAI, code)
 }
 
 #[cfg(test)]

@@ -4,8 +4,7 @@
 //! first bytes decide, and the type only if they are ambiguous.
 
 use super::chat::TOO_LARGE;
-use super::openai::NAME;
-use super::{Flow, ModelRequest, OutputChunk};
+use super::{Flow, ModelRequest, OPENAI, OutputChunk};
 use crate::providers::client::{BodyReader, HttpResponse};
 use crate::providers::{Failure, FailureKind};
 
@@ -49,14 +48,14 @@ pub(super) fn detect(
         first.extend_from_slice(&buffer[..count]);
         let is_stream = match Form::of(&first) {
             Form::Open if count > 0 && received > max_response_bytes => {
-                return Err(Failure::new(FailureKind::InvalidResponse, NAME, TOO_LARGE));
+                return Err(Failure::new(FailureKind::InvalidResponse, OPENAI, TOO_LARGE));
             }
             Form::Open if count > 0 => {
                 // Blank lines are only keep-alives, and there may be many.
                 let blank = first.len() - first.strip_prefix(MARK).unwrap_or(&first).trim_ascii_start().len();
                 first.drain(..blank);
                 if sink(OutputChunk::KEEP_ALIVE) == Flow::Stop {
-                    return Err(Failure::new(FailureKind::Cancelled, NAME, "cancelled"));
+                    return Err(Failure::new(FailureKind::Cancelled, OPENAI, "cancelled"));
                 }
                 continue;
             }

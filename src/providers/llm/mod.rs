@@ -27,6 +27,9 @@ pub use chat::keep_answer_only;
 use super::Failure;
 use crate::types::named_enum;
 
+/// The name of the driver for OpenAI-compatible servers, in failures and records.
+pub const OPENAI: &str = "openai";
+
 /// A language model.
 pub trait LanguageModel: Send + Sync {
     /// The driver's name in the configuration.

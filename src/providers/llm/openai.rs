@@ -16,13 +16,11 @@ use super::chat::{Assembly, Document, TOO_LARGE, strip_byte_order_mark};
 use super::form::StartedResponse;
 use super::retry::{self, RetryHints};
 use super::streamed::StreamedResponse;
-use super::{Completion, Flow, LanguageModel, ModelRequest, OutputChunk, form, refusal};
+use super::{Completion, Flow, LanguageModel, ModelRequest, OPENAI, OutputChunk, form, refusal};
 use crate::providers::client::{BaseUrl, CANCELLATION_POLL, Client, HttpResponse, Limits, Post};
 use crate::providers::nonce::random_hex;
 use crate::providers::{Failure, FailureKind, clean_code};
 
-/// The driver's name in the configuration.
-pub const NAME: &str = "openai";
 /// Bytes of a stream that are read at once. Models write a few at a time, and every running stream has this buffer.
 const BUFFER_BYTES: usize = 2 * 1024;
 
@@ -112,7 +110,7 @@ impl OpenAi {
             total: settings.total_timeout,
             reuse_connections: true,
         };
-        Self { client: Client::new(NAME, limits), settings }
+        Self { client: Client::new(OPENAI, limits), settings }
     }
 
     /// Sends the request, retries it once if that is allowed and may help, and waits for the head of a response.
@@ -122,7 +120,7 @@ impl OpenAi {
         started: Instant,
         sink: &mut dyn FnMut(OutputChunk<'_>) -> Flow,
     ) -> Result<HttpResponse, Failure> {
-        let endpoint = BaseUrl::parse(NAME, &self.settings.base_url)?;
+        let endpoint = BaseUrl::parse(OPENAI, &self.settings.base_url)?;
         let body = self.body(request, &endpoint);
         let first = match self.send(request, &endpoint, &body, started) {
             Ok(answer) => return Ok(answer),
@@ -148,7 +146,7 @@ impl OpenAi {
         if !first.hints.allows_retry(&first.failure) {
             return Ok(None);
         }
-        let pause = retry::pause(NAME, first.hints.retry_after)?;
+        let pause = retry::pause(OPENAI, first.hints.retry_after)?;
         let fits = pause <= self.settings.max_retry_delay && pause < self.left(request, started);
         Ok(fits.then_some(pause))
     }
@@ -183,7 +181,7 @@ impl OpenAi {
         started: Instant,
     ) -> Result<HttpResponse, Failure> {
         let url = format!("{}/chat/completions", endpoint.base());
-        let traceparent = format!("00-{}-{}-01", request.trace_id, random_hex::<8>(NAME)?);
+        let traceparent = format!("00-{}-{}-01", request.trace_id, random_hex::<8>(OPENAI)?);
         let authorization = self.settings.api_key.as_ref().map(|key| format!("Bearer {}", key.expose_secret()));
         let mut headers = vec![
             ("content-type", "application/json"),
@@ -240,7 +238,7 @@ impl OpenAi {
         let (text, model) = (completion.text.as_str(), completion.model.as_str());
         match sink(OutputChunk { text, reasoning, document, is_whole: true, model, ..OutputChunk::KEEP_ALIVE }) {
             Flow::Continue => Ok(completion),
-            Flow::Stop => Err(Failure::new(FailureKind::Cancelled, NAME, "cancelled")),
+            Flow::Stop => Err(Failure::new(FailureKind::Cancelled, OPENAI, "cancelled")),
         }
     }
 
@@ -263,7 +261,7 @@ fn wait(pause: Duration, sink: &mut dyn FnMut(OutputChunk<'_>) -> Flow) -> Resul
     loop {
         std::thread::sleep(pause.saturating_sub(begun.elapsed()).min(CANCELLATION_POLL));
         if sink(OutputChunk::KEEP_ALIVE) == Flow::Stop {
-            return Err(Failure::new(FailureKind::Cancelled, NAME, "cancelled"));
+            return Err(Failure::new(FailureKind::Cancelled, OPENAI, "cancelled"));
         }
         if begun.elapsed() >= pause {
             return Ok(());
@@ -292,7 +290,7 @@ fn read_into(
 
 impl LanguageModel for OpenAi {
     fn name(&self) -> &'static str {
-        NAME
+        OPENAI
     }
 
     fn model(&self) -> &str {
@@ -322,7 +320,7 @@ impl LanguageModel for OpenAi {
     }
 
     fn probe(&self) -> Result<(), Failure> {
-        let endpoint = BaseUrl::parse(NAME, &self.settings.base_url)?;
+        let endpoint = BaseUrl::parse(OPENAI, &self.settings.base_url)?;
         let authorization = self.settings.api_key.as_ref().map(|key| format!("Bearer {}", key.expose_secret()));
         let headers: Vec<_> = authorization.as_deref().map(|value| ("authorization", value)).into_iter().collect();
         let url = format!("{}/models", endpoint.base());
@@ -369,7 +367,7 @@ mod tests {
     }
 
     fn body(settings: OpenAiSettings, request: &ModelRequest) -> Value {
-        let endpoint = BaseUrl::parse(NAME, &settings.base_url).unwrap();
+        let endpoint = BaseUrl::parse(OPENAI, &settings.base_url).unwrap();
         serde_json::from_slice(&OpenAi::new(settings).body(request, &endpoint)).unwrap()
     }
 

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::openai::NAME;
+use super::OPENAI;
 use crate::providers::{Failure, FailureKind, clean_code};
 
 /// Codes of an empty account or a spent budget, which have the same statuses as throttling. Plain numbers are those of
@@ -105,7 +105,7 @@ pub(super) fn of_status(status: u16, body: &[u8], request_id: Option<&str>) -> F
         (_, None) => (kind_of_status(status), format!("http_{status}")),
     };
     let in_body = document["request_id"].as_str().or_else(|| document["id"].as_str());
-    Failure::new(kind, NAME, code).with_request_id(request_id.or(in_body))
+    Failure::new(kind, OPENAI, code).with_request_id(request_id.or(in_body))
 }
 
 /// Maps the `error` member of a response that began as a success.
@@ -117,7 +117,7 @@ pub(super) fn in_response(error: &Value) -> Failure {
         None => FailureKind::Busy,
     });
     let code = codes.first().and_then(|code| clean_code(code)).unwrap_or_else(|| "error_in_answer".to_owned());
-    Failure::new(kind, NAME, code)
+    Failure::new(kind, OPENAI, code)
 }
 
 fn kind_of_status(status: u16) -> FailureKind {

@@ -7,8 +7,7 @@ use serde::de::IgnoredAny;
 
 use super::chat::{AddedContent, Assembly, TOO_LARGE, error_in};
 use super::event_stream::{Event, EventStream, TooLong};
-use super::openai::NAME;
-use super::{Completion, Flow, OutputChunk, TokenUsage};
+use super::{Completion, Flow, OPENAI, OutputChunk, TokenUsage};
 use crate::providers::{Failure, FailureKind};
 
 /// Data that some gateways send in place of comments, to keep the connection alive.
@@ -137,17 +136,17 @@ fn documents_in(data: &str) -> Vec<&str> {
 }
 
 fn cancelled() -> Failure {
-    Failure::new(FailureKind::Cancelled, NAME, "cancelled")
+    Failure::new(FailureKind::Cancelled, OPENAI, "cancelled")
 }
 
 /// The failure of an endless stream. Long reasoning that is not sent may cause it, so it says nothing about the
 /// provider's health.
 fn too_much() -> Failure {
-    Failure::new(FailureKind::Unusable, NAME, TOO_LARGE)
+    Failure::new(FailureKind::Unusable, OPENAI, TOO_LARGE)
 }
 
 fn too_long(_: TooLong) -> Failure {
-    Failure::new(FailureKind::InvalidResponse, NAME, TOO_LARGE)
+    Failure::new(FailureKind::InvalidResponse, OPENAI, TOO_LARGE)
 }
 
 #[cfg(test)]
