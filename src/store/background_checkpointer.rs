@@ -16,7 +16,7 @@ use rusqlite::Connection;
 
 use super::{
     Tuning, connection,
-    writer::{LogPages, checkpoint, stop_after_failed_sync},
+    wal_checkpoint::{LogPages, checkpoint, stop_after_failed_sync},
 };
 use crate::{
     error::{Error, Result},

@@ -26,6 +26,7 @@ mod snapshot;
 mod tables;
 mod transaction;
 pub mod unnamed_file;
+mod wal_checkpoint;
 mod writer;
 
 #[cfg(test)]

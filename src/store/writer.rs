@@ -2,8 +2,8 @@
 //!
 //! While one commit syncs, the next operations queue up and share the next sync, which makes durable writes several times
 //! faster. Operations that may fail run in a savepoint. A failed commit fails all its operations, except those that changed
-//! nothing and saw no change. A failed sync ends the
-//! process: the kernel may have marked the lost pages clean, so only recovery from the WAL at the next start is safe.
+//! nothing and saw no change. A failed sync ends the process: the kernel may have marked the lost pages clean, so only
+//! recovery from the WAL at the next start is safe.
 
 mod checkpoint;
 mod job;
@@ -24,13 +24,16 @@ use std::{
 use rusqlite::Connection;
 
 use self::{
-    checkpoint::{Checkpoint, LOG_TRUNCATED_ABOVE, note_log_pages},
+    checkpoint::{Checkpoint, LOG_TRUNCATED_ABOVE},
     job::{Job, Operation},
     work::Work,
 };
 use super::{
-    Pending, Tuning, Write, background_checkpointer::BackgroundCheckpointer, file_identity::FileIdentity,
+    Pending, Tuning, Write,
+    background_checkpointer::BackgroundCheckpointer,
+    file_identity::FileIdentity,
     snapshot::FullReads,
+    wal_checkpoint::{LogPages, note_log_pages},
 };
 use crate::{
     clock::Clock,
@@ -41,10 +44,8 @@ use crate::{
     thread_priority::lower_thread_priority,
 };
 
-pub(super) use checkpoint::{LogPages, checkpoint};
 pub(super) use job::TransactionKind;
 pub use job::{CommitReplies, ReplyDispatcher};
-pub(super) use work::stop_after_failed_sync;
 
 /// The queue length and WAL size of the writer.
 #[derive(Clone, Copy, Debug)]

@@ -1,20 +1,15 @@
-//! Checkpoints: copying the WAL into the database, restarting it, and truncating it after deletions.
+//! The writer's schedule of checkpoints: when the WAL is copied, restarted, and truncated after deletions.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicI64, Ordering},
-    },
+    sync::atomic::Ordering,
     time::{Duration, Instant},
 };
 
-use rusqlite::{Connection, Row, hooks::Wal};
-
 use super::{
     file_size,
-    work::{IDLE, Work, stop_if_sync_failed},
+    work::{IDLE, Work},
 };
-use crate::store::{background_checkpointer::CheckpointState, connection::BUSY_TIMEOUT};
+use crate::store::{background_checkpointer::CheckpointState, connection::BUSY_TIMEOUT, wal_checkpoint};
 
 /// WAL pages from which on the writer uses a quiet moment for a checkpoint.
 const CHECKPOINT_PAGES: i64 = 2000;
@@ -39,36 +34,6 @@ pub(super) const RESTART_WAIT_BRIEFLY: Duration = Duration::from_millis(10);
 const READER_POLL: Duration = Duration::from_millis(1);
 /// Attempts to truncate the WAL at shutdown if an operation requested it.
 const SHUTDOWN_ATTEMPTS: u32 = 50;
-
-thread_local! {
-    static LOG_PAGES: LogPages = LogPages::default();
-}
-
-/// WAL pages after the last commit, as SQLite reports them to the connection's hook.
-#[derive(Clone, Default)]
-pub(in crate::store) struct LogPages(Arc<AtomicI64>);
-
-impl LogPages {
-    /// Returns the counter of the connection that commits on this thread.
-    pub(super) fn of_this_thread() -> Self {
-        LOG_PAGES.with(Self::clone)
-    }
-
-    pub(in crate::store) fn get(&self) -> i64 {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    fn set(&self, pages: i64) {
-        self.0.store(pages, Ordering::Relaxed);
-    }
-}
-
-// rusqlite takes a plain function, which runs on the committing thread; hence the thread-local.
-#[expect(clippy::unnecessary_wraps)]
-pub(super) fn note_log_pages(_: &Wal, pages: i32) -> rusqlite::Result<()> {
-    LOG_PAGES.with(|noted| noted.set(i64::from(pages)));
-    Ok(())
-}
 
 /// The schedule of the next checkpoint: WAL pages at which it is welcome, and at which it is due.
 #[derive(Clone, Copy)]
@@ -216,30 +181,6 @@ impl Work<'_> {
     }
 
     fn checkpoint(&self, sql: &str) -> bool {
-        checkpoint(self.connection, sql).is_some_and(|copied| copied.is_all)
+        wal_checkpoint::checkpoint(self.connection, sql).is_some_and(|copied| copied.is_all)
     }
-}
-
-/// The outcome of a checkpoint.
-pub(in crate::store) struct Copied {
-    /// WAL pages that are in the database now.
-    pub(in crate::store) pages: i64,
-    /// The whole WAL was copied. A passive checkpoint is not "busy" when a snapshot blocks a part of the copy, so the page
-    /// counts are compared too.
-    is_all: bool,
-}
-
-/// Runs a checkpoint. Logs a failure and returns none.
-pub(in crate::store) fn checkpoint(connection: &Connection, sql: &str) -> Option<Copied> {
-    let copied = |row: &Row<'_>| {
-        let (log, pages): (i64, i64) = (row.get("log")?, row.get("checkpointed")?);
-        Ok(Copied { pages, is_all: !row.get::<_, bool>("busy")? && log == pages })
-    };
-    let outcome = connection.prepare_cached(sql).and_then(|mut statement| statement.query_row([], copied));
-    outcome
-        .inspect_err(|error| {
-            stop_if_sync_failed(error);
-            tracing::warn!(%error, "the write-ahead log could not be copied into the database");
-        })
-        .ok()
 }

@@ -10,12 +10,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use libsqlite3_sys::{SQLITE_IOERR_DIR_FSYNC, SQLITE_IOERR_FSYNC};
 use rusqlite::Connection;
 
 use super::{
     Shared,
-    checkpoint::{Checkpoint, LogPages, RESTART_WAIT, RESTART_WAIT_BRIEFLY},
+    checkpoint::{Checkpoint, RESTART_WAIT, RESTART_WAIT_BRIEFLY},
     job::{CommitReplies, Job, TransactionKind},
 };
 use crate::{
@@ -28,6 +27,7 @@ use crate::{
         errors::is_missing_parent,
         file_identity::FileIdentity,
         snapshot::FullReads,
+        wal_checkpoint::{LogPages, stop_if_sync_failed},
     },
 };
 
@@ -282,19 +282,4 @@ fn partition(jobs: Jobs, is_concerned: &[bool]) -> (Jobs, Jobs) {
 /// Returns the number of leading operations that share one transaction: at least one.
 fn batch_length(jobs: &[Box<dyn Job>]) -> usize {
     jobs.iter().position(|job| !job.kind().is_shared()).map_or(jobs.len(), |index| index.max(1))
-}
-
-/// Ends the process if a sync failed. The kernel may have dropped the pages, and a retry would report success.
-pub(super) fn stop_if_sync_failed(error: &rusqlite::Error) {
-    const SYNC_FAILURES: [i32; 2] = [SQLITE_IOERR_FSYNC, SQLITE_IOERR_DIR_FSYNC];
-    if let Some(failure) = error.sqlite_error()
-        && SYNC_FAILURES.contains(&failure.extended_code)
-    {
-        stop_after_failed_sync(error);
-    }
-}
-
-pub(in crate::store) fn stop_after_failed_sync(error: &impl std::fmt::Display) -> ! {
-    tracing::error!(%error, "the disk failed to sync; stopping so that the next start recovers from the log");
-    std::process::exit(1);
 }
