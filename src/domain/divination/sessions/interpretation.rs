@@ -8,10 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{
-    operations,
-    record::{self, Session, SessionInterpretation},
-};
+use super::record::{self, Session, SessionInterpretation};
 use crate::{
     core::Core,
     domain::{
@@ -90,7 +87,7 @@ impl SessionInterpretations {
 /// # Errors
 /// `not_found`, also for another user's session; `idempotency_key_reused`.
 pub fn find_existing(core: &Core, request: &InterpretationRequest) -> Result<Option<Existing>> {
-    let session = operations::find(core, request.user, &request.session_id)?;
+    let session = record::find(core, request.user, &request.session_id)?;
     if let Some(response) = request.once.stored_response(core)? {
         let Some(trace_id) = trace_id_of(&response) else { return Ok(Some(Existing::Refused(response))) };
         let found = interpretation::find_succeeded(core, request.user, &trace_id)?;
@@ -112,7 +109,7 @@ pub fn prepare(calls: &ModelCalls, request: InterpretationRequest) -> Result<Pre
         return Ok(Preparation::Existing(existing));
     }
     let InterpretationRequest { user, session_id, locale, again, once } = request;
-    let session = operations::find(&calls.core, user, &session_id)?;
+    let session = record::find(&calls.core, user, &session_id)?;
     let terms = Terms::of(&calls.core, again);
     let begun_session = session_id.clone();
     let begin = move |tx: &Write<'_>, trace_id: &str| {
@@ -126,7 +123,7 @@ pub fn prepare(calls: &ModelCalls, request: InterpretationRequest) -> Result<Pre
         Ok(prepared) => Ok(Preparation::Pending(PendingCall { prepared, session_id })),
         // Another call may have succeeded while the question of this one was screened.
         Err(refused) if refused.code == Code::AlreadyRunning && !again => {
-            let stored = stored(&calls.core, &operations::find(&calls.core, user, &session_id)?)?;
+            let stored = stored(&calls.core, &record::find(&calls.core, user, &session_id)?)?;
             let existing = stored.map(|stored| Preparation::Existing(Existing::Stored(Box::new(stored))));
             existing.ok_or(refused)
         }

@@ -11,5 +11,5 @@ mod operations;
 pub mod interpretation;
 
 pub use casting::{Casting, Method};
-pub use operations::{NewSession, SessionDraft, cast, delete, erase_user_in, export_in, find, list};
-pub use record::{Session, SessionInterpretation};
+pub use operations::{NewSession, SessionDraft, cast, delete, erase_user_in, export_in, list};
+pub use record::{Session, SessionInterpretation, find};

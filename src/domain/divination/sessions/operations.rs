@@ -97,14 +97,6 @@ pub fn list(core: &Core, user: UserId, span: CursorRange) -> Result<CursorSlice<
     Ok(span.slice(rows, |session| session.sequence))
 }
 
-/// Returns the user's session with this id.
-///
-/// # Errors
-/// `not_found`, also for another user's session.
-pub fn find(core: &Core, user: UserId, id: &str) -> Result<Session> {
-    core.store.read(|tx| record::find_in(tx, user, id))
-}
-
 /// Deletes a session and leaves its anonymous snapshot.
 ///
 /// # Errors

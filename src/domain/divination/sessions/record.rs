@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::casting::{self, Method};
 use crate::{
+    core::Core,
     domain::{
         divination::{
             chart::{CastTime, DayStart, PlumBlossom},
@@ -117,6 +118,14 @@ fn written(numbers: &[u32]) -> String {
 /// Reads what [`written`] wrote.
 fn numbers_of(written: &str) -> rusqlite::Result<Vec<u32>> {
     written.split(',').map(|number| number.parse().map_err(|_| rusqlite::Error::InvalidQuery)).collect()
+}
+
+/// Returns the user's session with this id.
+///
+/// # Errors
+/// `not_found`, also for another user's session.
+pub fn find(core: &Core, user: UserId, id: &str) -> Result<Session> {
+    core.store.read(|tx| find_in(tx, user, id))
 }
 
 pub(super) fn find_in(tx: &Read<'_>, user: UserId, id: &str) -> Result<Session> {
