@@ -7,7 +7,6 @@ use crate::{
     clock::Clock,
     config::{Config, configuration_error},
     core::Core,
-    data_dir::{chown_new_files, describe_damage, ensure_initialized, ensure_server_key, open_store},
     domain::{
         divination::{model_calls::ModelCalls, prompts::Prompts},
         identity::accounts::{export::Exports, send_code::CodeSender},
@@ -20,6 +19,7 @@ use crate::{
             audit::InFlightAudits,
             backups::Backups,
             clock_jump::ClockGuard,
+            data_dir::{chown_new_files, describe_damage, ensure_initialized, ensure_server_key, open_store},
             forwarding::ForwardingMonitor,
             health::Health,
             integrity::IntegrityChecker,

@@ -8,7 +8,6 @@
 //! - [`providers`]: external services.
 //! - [`core`]: the handles that most operations need.
 //! - [`domain`]: the operations, by area.
-//! - [`data_dir`]: recognises an installation and its losses.
 //! - [`app`]: composes core and services.
 //! - [`jobs`], [`http`] and, in the binary's own crate, `cli`: the entry points. They parse, authenticate and reply;
 //!   none of them uses SQL.
@@ -36,7 +35,6 @@ pub mod store;
 pub mod providers;
 pub mod core;
 pub mod domain;
-pub mod data_dir;
 pub mod app;
 pub mod jobs;
 pub mod http;

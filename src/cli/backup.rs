@@ -9,9 +9,9 @@ use super::{Common, check, cli_authority, print, progress_bar, record_audit, row
 use yarrow::{
     app::App,
     clock::Clock,
-    data_dir::ensure_initialized,
-    domain::operations::backups::{
-        self, Backup, CreatedBackup, Findings, Occasion, RestoreTest, manifest::Checksum, offsite,
+    domain::operations::{
+        backups::{self, Backup, CreatedBackup, Findings, Occasion, RestoreTest, manifest::Checksum, offsite},
+        data_dir::ensure_initialized,
     },
     error::{Code, Error, Result},
     thread_priority::lower_thread_priority,

@@ -10,7 +10,10 @@ use yarrow::{
     app::{App, OpenMode},
     clock::Clock,
     config::Config,
-    domain::operations::backups::{self, Findings},
+    domain::operations::{
+        backups::{self, Findings},
+        data_dir::ensure_initialized,
+    },
     error::{Code, Result},
     types::milliseconds,
 };
@@ -62,6 +65,7 @@ pub fn run(common: &Common, args: &RestoreArgs) -> Result<()> {
 
 /// Restores missing keys. Overwrites nothing, so needs no confirmation.
 fn restore_keys(common: &Common, config: Config, path: &Path) -> Result<()> {
+    ensure_initialized(&config)?;
     let restored = backups::restore_keys(&config, path, Clock::default().now())?;
     let directory = config.data_dir().display().to_string();
     match App::open(config, OpenMode::Attach, &announce()) {

@@ -6,6 +6,7 @@ pub mod audit;
 pub mod backups;
 pub mod clock_jump;
 pub mod confirmations;
+pub mod data_dir;
 pub mod demo;
 pub mod doctor;
 pub mod forwarding;

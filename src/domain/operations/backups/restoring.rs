@@ -11,7 +11,6 @@ use super::{
 };
 use crate::{
     config::Config,
-    data_dir::ensure_initialized,
     domain::operations::server_key::{self, KeyMatch},
     error::{Code, Error, Result},
     keys::{SERVER_KEY, ServerKey},
@@ -63,7 +62,6 @@ fn restore_copy(config: &Config, path: &Path, now: Timestamp, progress: BackupPr
 /// `backup_unusable` for a damaged backup and for one of another installation. Storage errors.
 pub fn restore_keys(config: &Config, path: &Path, now: Timestamp) -> Result<Vec<&'static str>> {
     let directory = config.data_dir();
-    ensure_initialized(config)?;
     let _lock = lock_directory(directory)?.ok_or_else(|| in_use_error(directory))?;
     let copy = open_sound(path, now).map_err(|error| blame_backup(path, error))?;
     ensure_same_key(config, path, &copy, now)?;
