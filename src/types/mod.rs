@@ -6,6 +6,7 @@
 mod pluralize;
 mod credential;
 mod cursor;
+mod cycle;
 mod email;
 mod fen;
 mod host_pattern;
@@ -25,12 +26,13 @@ pub use credential::{
     Secret, fill_random, hex, random_bytes, random_digits, random_hex, random_text, sha256, sha256_of_parts,
 };
 pub use cursor::{Cursor, CursorRange, CursorSlice};
+pub use cycle::{Branch, Element, ElementRelation, Stem, StemBranch};
 pub use email::EmailAddress;
 pub use fen::{Fen, InvalidAmount};
 pub use host_pattern::HostPattern;
 pub use json::JsonText;
 pub use micro_amount::{InvalidMicroAmount, MicroAmount};
-pub(crate) use named_enum::named_enum;
+pub(crate) use named_enum::{named_enum, serialize_by_name};
 pub use network::{is_internal, parse_network};
 pub use pem::{PemBlock, PemFault, looks_like_key, parse_pem, without_byte_order_mark};
 pub use phone::{PhoneNumber, PhoneRules, Region};

@@ -30,4 +30,15 @@ macro_rules! named_enum {
     };
 }
 
-pub(crate) use named_enum;
+/// Serializes enums as their names.
+macro_rules! serialize_by_name {
+    ($($enum:ty),*) => {$(
+        impl serde::Serialize for $enum {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.name())
+            }
+        }
+    )*};
+}
+
+pub(crate) use {named_enum, serialize_by_name};

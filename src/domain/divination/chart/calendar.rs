@@ -6,12 +6,8 @@
 
 use serde::Serialize;
 
-use super::{
-    cycle::{Branch, StemBranch},
-    lunar::LunarDate,
-    serialize_by_name, solar_terms,
-};
-use crate::types::{LocalTime, TimeZone, Timestamp, named_enum};
+use super::{lunar::LunarDate, solar_terms};
+use crate::types::{Branch, LocalTime, StemBranch, TimeZone, Timestamp, named_enum, serialize_by_name};
 
 named_enum! {
     /// The time of day at which the next day's pillar begins.

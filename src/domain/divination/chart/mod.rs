@@ -4,7 +4,6 @@
 //! from the lines, the time, its zone and the day rule, so nothing of it is stored. No function panics or reads a clock.
 //! Enums are written by their name, which is Chinese where the term has no settled translation.
 
-mod cycle;
 mod solar_terms;
 mod lunar;
 mod calendar;
@@ -18,7 +17,6 @@ mod plum_blossom;
 use serde::Serialize;
 
 pub use calendar::{CalendarMoment, ClockKind, DayStart, Pillar, Pillars};
-pub use cycle::{Branch, Element, ElementRelation, Stem, StemBranch};
 pub use lunar::LunarDate;
 pub use najia::{Kin, LineNature, LineRole, Palace, Spirit, Stage};
 pub use pattern::{Echo, EchoKind, Half, LinePattern};
@@ -29,22 +27,11 @@ pub use plum_blossom::{
 pub use strength::{BranchState, ChangeRelation, ClashEffect, DayEffect, GrowthStage, Progress, Strength};
 pub use text_selection::{SelectedPart, SelectedText, SelectionRule, TextSelection};
 
+pub use crate::types::{Branch, Element, ElementRelation, Stem, StemBranch};
 use crate::{
     domain::divination::hexagram::Cast,
-    types::{TimeZone, Timestamp, named_enum},
+    types::{TimeZone, Timestamp, named_enum, serialize_by_name},
 };
-
-/// Serializes enums as their names.
-macro_rules! serialize_by_name {
-    ($($enum:ty),*) => {$(
-        impl serde::Serialize for $enum {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_str(self.name())
-            }
-        }
-    )*};
-}
-use serialize_by_name;
 
 named_enum! {
     /// The reason for a chart without a time.

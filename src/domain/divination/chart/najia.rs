@@ -3,13 +3,9 @@
 
 use serde::{Serialize, Serializer};
 
-use super::{
-    cycle::{Branch, Element, ElementRelation, Stem},
-    serialize_by_name,
-};
 use crate::{
     domain::divination::hexagram::{Hexagram, Trigram},
-    types::named_enum,
+    types::{Branch, Element, ElementRelation, Stem, named_enum, serialize_by_name},
 };
 
 named_enum! {

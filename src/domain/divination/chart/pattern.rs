@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-use super::{cycle::Branch, najia::LineNature, serialize_by_name};
+use super::najia::LineNature;
 use crate::{
     domain::divination::hexagram::{Hexagram, Trigram},
-    types::named_enum,
+    types::{Branch, named_enum, serialize_by_name},
 };
 
 named_enum! {

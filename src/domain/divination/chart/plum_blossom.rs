@@ -8,14 +8,12 @@ use serde::Serialize;
 
 use super::{
     calendar::CalendarMoment,
-    cycle::{Branch, Element, ElementRelation, StemBranch},
     najia::{self, chinese_name},
     pattern::Half,
-    serialize_by_name,
 };
 use crate::{
     domain::divination::hexagram::{Cast, Hexagram, Trigram},
-    types::named_enum,
+    types::{Branch, Element, ElementRelation, StemBranch, named_enum, serialize_by_name},
 };
 
 named_enum! {

@@ -2,12 +2,8 @@
 
 use serde::Serialize;
 
-use super::{
-    calendar::CalendarMoment,
-    cycle::{Branch, Element, ElementRelation},
-    serialize_by_name,
-};
-use crate::types::named_enum;
+use super::calendar::CalendarMoment;
+use crate::types::{Branch, Element, ElementRelation, named_enum, serialize_by_name};
 
 named_enum! {
     /// The strength of an element in a month (旺相休囚死).

@@ -2,10 +2,9 @@
 
 use serde::{Serialize, Serializer};
 
-use super::serialize_by_name;
 use crate::{
     domain::divination::hexagram::{Cast, ClassicalText, Hexagram, LineClassic},
-    types::{Locale, named_enum},
+    types::{Locale, named_enum, serialize_by_name},
 };
 
 named_enum! {

@@ -5,8 +5,7 @@
 
 use std::fmt;
 
-use super::serialize_by_name;
-use crate::types::named_enum;
+use super::{named_enum, serialize_by_name};
 
 named_enum! {
     /// One of the five elements, in the order in which each feeds the next.
