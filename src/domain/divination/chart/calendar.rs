@@ -7,7 +7,7 @@
 use serde::Serialize;
 
 use super::{lunar::LunarDate, solar_terms};
-use crate::types::{Branch, LocalTime, StemBranch, TimeZone, Timestamp, named_enum, serialize_by_name};
+use crate::types::{Branch, Date, LocalTime, StemBranch, TimeZone, Timestamp, named_enum, serialize_by_name};
 
 named_enum! {
     /// The time of day at which the next day's pillar begins.
@@ -93,6 +93,24 @@ impl CalendarMoment {
         let (void, lunar) = (pillars.day.void_branches(), LunarDate::of_day(day)?);
         Some(Self { local, clock: ClockKind::Civil, day_start, pillars, void, near_boundary, lunar })
     }
+
+    /// Returns the first date of each branch after the day of the cast, in the order of the branches; none if the
+    /// calendar ends before.
+    pub fn next_days(&self) -> Option<[Date; 12]> {
+        let today = self.local.date();
+        let is_next_day = self.pillars.day != day_pillar(days_since_1970(today)?);
+        let mut date = if is_next_day { today.tomorrow().ok()? } else { today };
+        let mut dates = [date; 12];
+        for places in 1..=12 {
+            date = date.tomorrow().ok()?;
+            dates[self.pillars.day.branch().plus(places) as usize] = date;
+        }
+        Some(dates)
+    }
+}
+
+fn days_since_1970(date: Date) -> Option<i64> {
+    Some(i64::from(Date::new(1970, 1, 1).ok()?.until(date).ok()?.get_days()))
 }
 
 /// Returns the day at which a clock is, counted from 1970-01-01.

@@ -3,13 +3,15 @@
 //! Providers do not know this module. Terms keep the names that they have in the API.
 
 use super::{
-    Branch, BranchState, CalendarMoment, Chart, ChartLine, LineNature, SelectedText, StemBranch, TextSelection,
+    ActingTrigram, BodyAndUse, BodyRelation, BranchState, CalendarMoment, ChangeRelation, ChangedLine, Chart,
+    ChartLine, ClashEffect, EchoKind, GrowthStage, HiddenLine, LineNature, LinePattern, LineRole, Progress,
+    SelectedText, Spirit, StemBranch, TextSelection, najia,
 };
-use super::{ChangeRelation, ClashEffect, LineRole, Progress};
 use crate::{
-    domain::divination::hexagram::{Hexagram, LineClassic},
+    domain::divination::hexagram::{Hexagram, LineClassic, Trigram},
     providers::llm::builtin::{
-        BecomesFacts, ChartFacts, ClassicFacts, ClassicText, LineFacts, MomentFacts, NatureFacts, StateFacts,
+        ActingFacts, BecomesFacts, BodyAndUseFacts, ChartFacts, ClassicFacts, ClassicText, HiddenFacts, LineFacts,
+        MomentFacts, MonthDay, NatureFacts, StateFacts, TrigramFacts,
     },
     types::Locale,
 };
@@ -45,21 +47,29 @@ impl SelectedText {
 impl Chart {
     pub fn described(&self) -> ChartFacts {
         ChartFacts {
-            moment: self.moment.as_ref().map(CalendarMoment::described),
+            moment: self.moment.as_ref().and_then(CalendarMoment::described),
             palace: self.palace.trigram.chinese_name(),
+            element: self.palace.element,
+            stage: self.palace.stage.name(),
+            pattern: self.pattern.map(LinePattern::name),
+            relating_pattern: self.relating_pattern.map(LinePattern::name),
+            echoes: self.echoes.iter().map(|echo| EchoKind::name(echo.kind)).collect(),
             lines: self.lines.iter().map(ChartLine::described).collect(),
         }
     }
 }
 
 impl CalendarMoment {
-    fn described(&self) -> MomentFacts {
+    fn described(&self) -> Option<MomentFacts> {
         let pillars = [self.pillars.year, self.pillars.month, self.pillars.day, self.pillars.hour];
-        MomentFacts {
+        Some(MomentFacts {
             local: self.local.to_string().chars().take(16).collect::<String>().replace('T', " "),
             pillars: pillars.map(|pillar: StemBranch| pillar.to_string()),
-            void: self.void.map(Branch::name),
-        }
+            void: self.void,
+            month: self.pillars.month.branch(),
+            day: self.pillars.day.branch(),
+            next_days: self.next_days()?.map(|date| MonthDay { month: date.month(), day: date.day() }),
+        })
     }
 }
 
@@ -68,21 +78,59 @@ impl ChartLine {
         LineFacts {
             position: self.position,
             nature: self.nature.described(),
+            spirit: self.spirit.map(Spirit::name),
             role: self.role.map(LineRole::name),
             state: self.state.map(BranchState::described),
             clash_effect: self.clash_effect.map(ClashEffect::name),
-            becomes: self.becomes.map(|becomes| BecomesFacts {
-                nature: becomes.nature.described(),
-                relation: ChangeRelation::name(becomes.relation),
-                progress: becomes.progress.map(Progress::name),
-            }),
+            hidden: self.hidden.map(HiddenLine::described),
+            becomes: self.becomes.map(ChangedLine::described),
         }
     }
 }
 
+impl HiddenLine {
+    fn described(self) -> HiddenFacts {
+        HiddenFacts { nature: self.nature.described(), state: self.state.map(BranchState::described) }
+    }
+}
+
+impl ChangedLine {
+    fn described(self) -> BecomesFacts {
+        BecomesFacts {
+            nature: self.nature.described(),
+            state: self.state.map(BranchState::described),
+            relation: ChangeRelation::name(self.relation),
+            progress: self.progress.map(Progress::name),
+            is_clash: self.clash,
+            is_combination: self.combination,
+        }
+    }
+}
+
+impl BodyAndUse {
+    pub fn described(&self) -> BodyAndUseFacts {
+        BodyAndUseFacts {
+            body: described_trigram(self.body.trigram),
+            use_trigram: self.use_trigram.described(),
+            nuclear: self.nuclear.map(ActingTrigram::described),
+            changed: self.changed.described(),
+        }
+    }
+}
+
+impl ActingTrigram {
+    fn described(self) -> ActingFacts {
+        ActingFacts { trigram: described_trigram(self.trigram), relation: BodyRelation::name(self.relation) }
+    }
+}
+
+fn described_trigram(trigram: Trigram) -> TrigramFacts {
+    TrigramFacts { chinese_name: trigram.chinese_name(), pinyin: trigram.pinyin(), element: najia::element(trigram) }
+}
+
 impl LineNature {
     fn described(self) -> NatureFacts {
-        NatureFacts { kin: self.kin.name(), branch: self.branch.name(), element: self.element.name() }
+        NatureFacts { kin: self.kin.name(), branch: self.branch }
     }
 }
 
@@ -93,6 +141,8 @@ impl BranchState {
             is_void: self.void,
             is_month_broken: self.month_break,
             day_effect: self.day_effect.name(),
+            is_day_combination: self.day_combination,
+            growth_stage: self.growth_stage.map(GrowthStage::name),
         }
     }
 }

@@ -17,6 +17,7 @@ impl Facts {
             relating: self.relating.map(describe),
             nuclear: self.primary.map(Hexagram::nuclear).map(describe),
             changing: self.cast.map(|cast| describe_changes(cast, locale)),
+            has_assumptions: self.has_assumptions(),
             evidence: self.found.iter().map(|it| it.sentence(locale)).collect(),
             conflicts: self.conflicts.iter().map(|it| it.sentence(locale)).collect(),
         }
@@ -102,10 +103,12 @@ mod tests {
                     locale: Locale::Chinese,
                     question_type: None,
                     question: String::new(),
+                    asker: None,
                     facts: facts.described(Locale::Chinese),
                     classic: None,
                     method: None,
                     chart: None,
+                    body_and_use: None,
                 };
                 let text = interpret(&reading);
                 assert!(text.contains(primary.chinese_full_name()));

@@ -7,6 +7,7 @@
 mod question;
 mod prompt;
 mod rating;
+mod reading;
 mod record;
 mod run;
 

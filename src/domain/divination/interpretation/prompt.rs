@@ -5,18 +5,11 @@
 
 use serde_json::json;
 
-use super::question::CastingQuestion;
+use super::{question::CastingQuestion, reading::classic};
 use crate::{
-    domain::divination::{
-        chart::{Chart, TextSelection},
-        hexagram::Facts,
-        prompts::Prompts,
-    },
-    providers::llm::{
-        ModelMessage, Role,
-        builtin::{ClassicFacts, Reading},
-    },
-    types::{JsonText, Locale},
+    domain::divination::{chart::Chart, hexagram::Facts, prompts::Prompts},
+    providers::llm::{ModelMessage, Role},
+    types::JsonText,
 };
 
 /// Returns the instructions as system message, and question, casting and computed facts as one JSON user message.
@@ -34,27 +27,6 @@ pub(super) fn messages(prompts: &Prompts, question: &CastingQuestion, facts: &Fa
         ModelMessage { role: Role::System, content: prompts.interpretation(question.locale) },
         ModelMessage { role: Role::User, content: data.to_string() },
     ]
-}
-
-/// Returns the same data for the offline interpreter.
-pub(super) fn reading(question: &CastingQuestion, facts: &Facts) -> Reading {
-    Reading {
-        locale: question.locale,
-        question_type: question.question_type.clone(),
-        question: question.question.clone(),
-        facts: facts.described(question.locale),
-        classic: classic(facts, question.locale),
-        method: question.method,
-        chart: chart(question, facts).map(|chart| chart.described()),
-    }
-}
-
-/// Returns the texts to read; only the judgement if the changing lines are unknown.
-fn classic(facts: &Facts, locale: Locale) -> Option<ClassicFacts> {
-    match facts.cast {
-        Some(cast) => Some(TextSelection::of(&cast).described(locale)),
-        None => facts.primary.map(|primary| TextSelection::described_judgement(primary, locale)),
-    }
 }
 
 fn chart(question: &CastingQuestion, facts: &Facts) -> Option<Chart> {

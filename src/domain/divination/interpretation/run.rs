@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{
     prompt,
     question::CastingQuestion,
+    reading,
     record::{self, CallRecord, NewRecord, RecordRetention},
 };
 use crate::{
@@ -18,10 +19,11 @@ use crate::{
             },
             prompts::PromptKind,
         },
+        identity::users::{self, Gender},
         moderation::{self, ScreenedField},
     },
     error::Result,
-    providers::llm::{Flow, ModelRequest},
+    providers::llm::{Flow, ModelRequest, builtin::AskerGender},
     store::{Pending, Write},
     types::{JsonText, UserId},
 };
@@ -68,7 +70,10 @@ fn begin(
     let core = &calls.core;
     // Checked here to reject the call before moderation is asked, and again when the call is counted.
     let allowed = core.config.llm.calls_per_user_hour;
-    core.store.read(|tx| hourly_limit::check_in(tx, user, LimitedCall::Interpretation, allowed))?;
+    let asker = core.store.read(|tx| {
+        hourly_limit::check_in(tx, user, LimitedCall::Interpretation, allowed)?;
+        Ok(asker_gender(users::profile_in(tx, user)?.gender))
+    })?;
     let facts = facts_of(&question);
     let fields = ScreenedField::of_question(&question.question, question.question_type.as_deref());
     if let Some(refusal) = moderation::check_fields(&calls.moderation, user, &fields) {
@@ -77,7 +82,7 @@ fn begin(
     let trace_id = model_calls::new_trace_id()?;
     let request = ModelRequest {
         user_reference: model_calls::user_reference(core, user),
-        ..request(calls, &trace_id, &question, &facts)
+        ..request(calls, &trace_id, &question, &facts, asker)
     };
     let amount = calls.max_usage(&request);
     let config = Arc::clone(&core.config);
@@ -164,7 +169,7 @@ fn finish(
 /// # Errors
 /// Those of the random source.
 pub fn request_for_test(calls: &ModelCalls, question: &CastingQuestion) -> Result<ModelRequest> {
-    Ok(request(calls, &model_calls::new_trace_id()?, question, &facts_of(question)))
+    Ok(request(calls, &model_calls::new_trace_id()?, question, &facts_of(question), None))
 }
 
 fn facts_of(question: &CastingQuestion) -> Facts {
@@ -172,7 +177,13 @@ fn facts_of(question: &CastingQuestion) -> Facts {
     question.cast.map_or_else(|| hexagram::read(&data()), Facts::from_cast)
 }
 
-fn request(calls: &ModelCalls, trace_id: &str, question: &CastingQuestion, facts: &Facts) -> ModelRequest {
+fn request(
+    calls: &ModelCalls,
+    trace_id: &str,
+    question: &CastingQuestion,
+    facts: &Facts,
+    asker: Option<AskerGender>,
+) -> ModelRequest {
     let settings = &calls.core.config.llm;
     ModelRequest {
         trace_id: trace_id.to_owned(),
@@ -184,6 +195,15 @@ fn request(calls: &ModelCalls, trace_id: &str, question: &CastingQuestion, facts
         temperature: settings.temperature,
         max_tokens: Some(settings.max_tokens),
         time_left: None,
-        reading: Some(prompt::reading(question, facts)),
+        reading: Some(reading::reading(question, facts, asker)),
+    }
+}
+
+/// Returns the gender for the offline interpreter. It is not part of the prompt.
+fn asker_gender(gender: Gender) -> Option<AskerGender> {
+    match gender {
+        Gender::Male => Some(AskerGender::Male),
+        Gender::Female => Some(AskerGender::Female),
+        Gender::Unknown | Gender::Other => None,
     }
 }

@@ -27,10 +27,12 @@ pub fn make(calls: &ModelCalls) -> Result<CallReport> {
             locale,
             question_type: None,
             question: QUESTION.to_owned(),
+            asker: None,
             facts: facts.described(locale),
             classic: facts.primary.map(|primary| TextSelection::described_judgement(primary, locale)),
             method: None,
             chart: None,
+            body_and_use: None,
         }),
         ..ModelRequest::default()
     };

@@ -4,16 +4,19 @@
 //! instead of inventing it. It never claims to be a language model. Every sentence about a casting names something that
 //! is particular to it.
 
+mod assessment;
+mod auspice;
 mod chinese;
 mod english;
 mod topic;
+mod vocabulary;
 
 #[cfg(test)]
 mod tests;
 
 use serde::Serialize;
 
-use crate::types::Locale;
+use crate::types::{Branch, Element, Locale};
 
 /// The input of an interpretation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,13 +25,24 @@ pub struct Reading {
     /// The topic of the question, in the client's words: `career`, 感情, ….
     pub question_type: Option<String>,
     pub question: String,
+    /// The asker's gender, if their profile names it.
+    pub asker: Option<AskerGender>,
     pub facts: HexagramFacts,
     /// The classical texts to read; none if no hexagram is known.
     pub classic: Option<ClassicFacts>,
     /// The method, by its name in the API, if the service knows it.
     pub method: Option<&'static str>,
-    /// The chart, if the lines are known.
+    /// The chart; none if no hexagram is known.
     pub chart: Option<ChartFacts>,
+    /// Body and use, for castings by time or numbers.
+    pub body_and_use: Option<BodyAndUseFacts>,
+}
+
+/// The asker's gender, which decides which line stands for a partner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AskerGender {
+    Male,
+    Female,
 }
 
 /// The classical texts to read for a cast.
@@ -67,6 +81,15 @@ pub struct ChartFacts {
     pub moment: Option<MomentFacts>,
     /// The trigram of the palace.
     pub palace: &'static str,
+    pub element: Element,
+    /// `pure`, `first`, … `fifth`, `wandering` or `returning`.
+    pub stage: &'static str,
+    /// 六冲 or 六合, of the primary and of the relating hexagram.
+    pub pattern: Option<&'static str>,
+    pub relating_pattern: Option<&'static str>,
+    /// 伏吟, 卦反吟 or 爻反吟, once for each trigram that repeats or reverses.
+    pub echoes: Vec<&'static str>,
+    /// Bottom up.
     pub lines: Vec<LineFacts>,
 }
 
@@ -77,7 +100,18 @@ pub struct MomentFacts {
     pub local: String,
     /// Year, month, day and hour.
     pub pillars: [String; 4],
-    pub void: [&'static str; 2],
+    pub void: [Branch; 2],
+    pub month: Branch,
+    pub day: Branch,
+    /// The first day of each branch after the day of the cast, in the order of the branches.
+    pub next_days: [MonthDay; 12],
+}
+
+/// A day of the year.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MonthDay {
+    pub month: i8,
+    pub day: i8,
 }
 
 /// A line of the chart.
@@ -86,26 +120,30 @@ pub struct LineFacts {
     /// 1 at the bottom.
     pub position: u8,
     pub nature: NatureFacts,
+    /// 青龙, 朱雀, 勾陈, 螣蛇, 白虎 or 玄武; none if the time is unknown.
+    pub spirit: Option<&'static str>,
     /// 世 or 应.
     pub role: Option<&'static str>,
     /// The state at the time of the cast; none if the time is unknown.
     pub state: Option<StateFacts>,
     /// 暗动 or 日破.
     pub clash_effect: Option<&'static str>,
+    /// The line of a missing kin that is hidden under this one.
+    pub hidden: Option<HiddenFacts>,
     /// The line into which it changes.
     pub becomes: Option<BecomesFacts>,
 }
 
-/// Kin, branch and element of a line.
+/// Kin and branch of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NatureFacts {
     pub kin: &'static str,
-    pub branch: &'static str,
-    pub element: &'static str,
+    pub branch: Branch,
 }
 
 /// The state of a line at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct StateFacts {
     /// 旺相休囚死.
     pub strength: &'static str,
@@ -113,16 +151,56 @@ pub struct StateFacts {
     pub is_month_broken: bool,
     /// 生扶克泄耗, the effect of the day.
     pub day_effect: &'static str,
+    pub is_day_combination: bool,
+    /// 长生, 帝旺, 墓 or 绝, by the day.
+    pub growth_stage: Option<&'static str>,
+}
+
+/// A hidden line (伏神).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HiddenFacts {
+    pub nature: NatureFacts,
+    pub state: Option<StateFacts>,
 }
 
 /// The line into which a changing line turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BecomesFacts {
     pub nature: NatureFacts,
+    pub state: Option<StateFacts>,
     /// 回头生, 回头克, 化泄, 化耗 or 比和.
     pub relation: &'static str,
     /// 进神 or 退神.
     pub progress: Option<&'static str>,
+    pub is_clash: bool,
+    pub is_combination: bool,
+}
+
+/// Body (体) and use (用) of a casting by time or numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BodyAndUseFacts {
+    pub body: TrigramFacts,
+    pub use_trigram: ActingFacts,
+    /// The trigrams of the nuclear hexagram, the lower first.
+    pub nuclear: [ActingFacts; 2],
+    /// The trigram into which the use changes.
+    pub changed: ActingFacts,
+}
+
+/// A trigram with its element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrigramFacts {
+    pub chinese_name: &'static str,
+    pub pinyin: &'static str,
+    pub element: Element,
+}
+
+/// A trigram that acts on the body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ActingFacts {
+    pub trigram: TrigramFacts,
+    /// 生体, 体生, 克体, 体克 or 比和.
+    pub relation: &'static str,
 }
 
 /// The known facts of the cast. Texts are in the locale of the reading.
@@ -134,6 +212,9 @@ pub struct HexagramFacts {
     pub nuclear: Option<HexagramDescription>,
     /// The changing lines from the bottom; `None` if the data does not say what changes.
     pub changing: Option<Vec<ChangingLine>>,
+    /// True if something was assumed to read the data, so that a reading must name its sources.
+    #[serde(skip)]
+    pub has_assumptions: bool,
     /// The sources of the facts, one sentence each, without a full stop.
     pub evidence: Vec<String>,
     /// Values that were not used, one sentence each, without a full stop.
@@ -187,33 +268,6 @@ pub struct ChangingLine {
     pub name: String,
     /// True if it changes from yang to yin, false if from yin to yang.
     pub is_from_yang: bool,
-}
-
-/// The strength of a line, summed up from its state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Weight {
-    Strong,
-    Even,
-    Weak,
-}
-
-impl Weight {
-    /// Weighs month and day, and what takes a line's force away.
-    fn of(state: &StateFacts, clash_effect: Option<&str>) -> Self {
-        let month = if matches!(state.strength, "旺" | "相") { 1 } else { -1 };
-        let day = match state.day_effect {
-            "生" | "扶" => 1,
-            "克" => -1,
-            _ => 0,
-        };
-        let losses = [state.is_void, state.is_month_broken, clash_effect == Some("日破")];
-        let losses: i32 = losses.into_iter().map(i32::from).sum();
-        match (month + day - losses).signum() {
-            1 => Self::Strong,
-            0 => Self::Even,
-            _ => Self::Weak,
-        }
-    }
 }
 
 /// Maximum characters quoted from a question.

@@ -1,89 +1,163 @@
-//! Classifies the topic of a question.
+//! Classifies the topic of a question and decides which line stands for the matter (用神).
 //!
-//! Uses the client's question type, and the words of the question only if that type is unknown. Questions about health,
-//! money or the law refer the reader to a professional. Signs of danger come first.
+//! Uses the client's question type, and the words of the question if that type is unknown. Each word of the vocabulary
+//! that occurs adds its weight to its topic. Questions about health, money or the law refer the reader to a professional.
+//! Signs of danger come first.
 
-use super::Reading;
+use std::{collections::HashMap, sync::LazyLock};
 
-/// The topics with advice of their own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+use super::vocabulary::{Entry, PERSONS, VOCABULARY};
+use super::{AskerGender, Reading};
+
+/// The topics with words of their own, in the order in which they win a tie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Topic {
-    Career,
-    Love,
-    Health,
-    Wealth,
-    Study,
-    Family,
-    Travel,
+    Lost,
+    Pets,
     Legal,
+    Children,
+    Health,
+    Papers,
+    Study,
+    Business,
+    Career,
+    Wealth,
+    Family,
+    Love,
+    Friends,
+    Home,
+    Travel,
     Other,
 }
 
-/// In the order of matching: serious topics first, since a question can touch several. English words match whole words;
-/// Chinese ones match anywhere.
-const VOCABULARY: [(Topic, &str, &str); 8] = [
-    (
-        Topic::Legal,
-        "legal law laws lawsuit lawsuits lawyer court litigation dispute custody",
-        "官司 诉讼 法律 律师 法院 打官 仲裁 纠纷",
-    ),
-    (
-        Topic::Health,
-        "health healthy illness ill sick sickness disease doctor surgery operation medicine cancer \
-         pregnant pregnancy depression anxiety pain",
-        "健康 身体 疾病 生病 病情 病 手术 医 怀孕 抑郁 焦虑 养生 疼",
-    ),
-    (
-        Topic::Wealth,
-        "wealth money finance finances financial invest investing investment investments stock stocks \
-         crypto loan debt fortune income mortgage",
-        "财 投资 股票 基金 理财 金钱 赚钱 借钱 贷款 债 收入 钱",
-    ),
-    (
-        Topic::Study,
-        "study studies studying exam exams school education university college degree learning",
-        "学业 学习 考试 考研 高考 考公 升学 读书 学校 留学 论文",
-    ),
-    (
-        Topic::Love,
-        "love relationship relationships romance romantic marriage marry dating boyfriend girlfriend \
-         husband wife partner divorce",
-        "感情 爱情 姻缘 婚 恋 桃花 情感 男友 女友 男朋友 女朋友 复合 前任 相亲",
-    ),
-    (
-        Topic::Travel,
-        "travel travelling traveling trip journey flight relocation moving abroad",
-        "出行 旅行 旅游 旅途 远行 出差 出国 搬家 行程",
-    ),
-    (
-        Topic::Family,
-        "family home parents parent mother father child children son daughter siblings",
-        "家庭 家人 父母 母亲 父亲 子女 孩子 儿子 女儿 家宅 亲人 家运",
-    ),
-    (
-        Topic::Career,
-        "career job jobs work working business promotion startup company employment interview boss \
-         project",
-        "事业 工作 职 创业 公司 升迁 跳槽 面试 生意 老板 项目 仕途",
-    ),
-];
+impl Topic {
+    pub(super) const ALL: [Self; 16] = [
+        Self::Lost,
+        Self::Pets,
+        Self::Legal,
+        Self::Children,
+        Self::Health,
+        Self::Papers,
+        Self::Study,
+        Self::Business,
+        Self::Career,
+        Self::Wealth,
+        Self::Family,
+        Self::Love,
+        Self::Friends,
+        Self::Home,
+        Self::Travel,
+        Self::Other,
+    ];
+
+    /// The topics in which the asker wants something to hold together, so that a clash harms and a combination helps.
+    pub(super) fn wants_union(self) -> bool {
+        !matches!(self, Self::Health | Self::Legal | Self::Travel | Self::Lost | Self::Other)
+    }
+}
+
+/// The line for which a question asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sought {
+    /// A line of this kin.
+    Kin(&'static str),
+    /// The line of the asker (世).
+    Subject,
+    /// The line of the other side (应).
+    Object,
+    /// The line of the partner, which depends on the asker.
+    Partner,
+}
+
+/// Somebody for whom, or about whom, the asker asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Person {
+    Man,
+    Woman,
+    Parent,
+    Child,
+    Sibling,
+    Animal,
+}
+
+impl Person {
+    fn kin(self) -> &'static str {
+        match self {
+            Self::Man => "官鬼",
+            Self::Woman => "妻财",
+            Self::Parent => "父母",
+            Self::Child | Self::Animal => "子孙",
+            Self::Sibling => "兄弟",
+        }
+    }
+}
+
+/// The reason for the line of a partner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PartnerReason {
+    /// The asker's profile names their gender.
+    Profile(AskerGender),
+    /// The question names the partner's gender.
+    Question(Person),
+    /// Neither does, or both name the same one.
+    Open,
+}
+
+/// A question as the interpreter understands it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Matter {
+    pub topic: Topic,
+    pub sought: Sought,
+    /// The person whose matter it is, if not the asker's own.
+    pub person: Option<Person>,
+    pub partner: Option<PartnerReason>,
+}
+
+impl Matter {
+    pub(super) fn of(reading: &Reading) -> Self {
+        let text = normalized(&reading.question);
+        let hits = hits(&text);
+        let stated = stated(reading);
+        let topic = stated.or_else(|| strongest(&hits)).unwrap_or(Topic::Other);
+        let sought = sought(topic, &hits);
+        let person = person(topic, &text);
+        let matter = Self { topic, sought, person, partner: None };
+        match (sought, person) {
+            (Sought::Partner, _) => matter.with_partner(reading.asker, &text),
+            (_, Some(person)) => Self { sought: Sought::Kin(person.kin()), ..matter },
+            _ => matter,
+        }
+    }
+
+    fn with_partner(self, asker: Option<AskerGender>, text: &Normalized) -> Self {
+        let named = match (text.has_person(Person::Man), text.has_person(Person::Woman)) {
+            (true, false) => Some(Person::Man),
+            (false, true) => Some(Person::Woman),
+            _ => None,
+        };
+        let (sought, reason) = match (asker, named) {
+            (Some(AskerGender::Male), Some(Person::Man)) | (Some(AskerGender::Female), Some(Person::Woman)) => {
+                (Sought::Object, PartnerReason::Open)
+            }
+            (Some(AskerGender::Male), _) => (Sought::Kin("妻财"), PartnerReason::Profile(AskerGender::Male)),
+            (Some(AskerGender::Female), _) => (Sought::Kin("官鬼"), PartnerReason::Profile(AskerGender::Female)),
+            (None, Some(person)) => (Sought::Kin(person.kin()), PartnerReason::Question(person)),
+            (None, None) => (Sought::Object, PartnerReason::Open),
+        };
+        Self { sought, person: None, partner: Some(reason), ..self }
+    }
+}
 
 const DANGER_CHINESE: &str = "自杀 轻生 不想活 想死 活不下去 自残 结束生命";
 const DANGER_ENGLISH: [&str; 8] =
     ["suicide", "suicidal", "kill myself", "killing myself", "end my life", "want to die", "self-harm", "hurt myself"];
 
-/// Returns the topic that the reading addresses.
-pub(super) fn of(reading: &Reading) -> Topic {
-    match stated(reading) {
-        Some(topic) => topic,
-        None => among(&reading.question).unwrap_or(Topic::Other),
-    }
-}
-
 /// Returns the topics that need a professional.
 pub(super) fn needing_a_professional(reading: &Reading) -> Vec<Topic> {
-    let touched = [stated(reading), among(&reading.question)];
-    [Topic::Health, Topic::Wealth, Topic::Legal].into_iter().filter(|topic| touched.contains(&Some(*topic))).collect()
+    let matched = hits(&normalized(&reading.question));
+    let touched =
+        |topic| stated(reading) == Some(topic) || matched.iter().any(|hit| hit.topic == topic && hit.weight >= 3);
+    [Topic::Health, Topic::Wealth, Topic::Legal].into_iter().filter(|topic| touched(*topic)).collect()
 }
 
 /// Returns true if the question suggests that someone is in danger.
@@ -93,81 +167,168 @@ pub(super) fn is_danger(reading: &Reading) -> bool {
         || DANGER_ENGLISH.iter().any(|phrase| question.contains(phrase))
 }
 
-fn stated(reading: &Reading) -> Option<Topic> {
-    among(reading.question_type.as_deref().unwrap_or_default())
+/// Returns true if the question leaves a choice between two things, for which one casting is not enough.
+pub(super) fn is_choice(reading: &Reading) -> bool {
+    let question = reading.question.to_lowercase();
+    let chinese = question.contains("还是") && !question.contains("还是不");
+    chinese || (question.contains(" or ") && !question.contains(" or not"))
 }
 
-fn among(text: &str) -> Option<Topic> {
-    let text = text.to_lowercase();
-    let words: Vec<&str> = text.split(|letter: char| !letter.is_ascii_alphanumeric()).collect();
-    VOCABULARY
-        .into_iter()
-        .find(|(_, english, chinese)| {
-            english.split(' ').any(|word| words.contains(&word)) || chinese.split(' ').any(|word| text.contains(word))
-        })
-        .map(|(topic, _, _)| topic)
+fn stated(reading: &Reading) -> Option<Topic> {
+    let stated = reading.question_type.as_deref()?;
+    strongest(&hits(&normalized(stated))).filter(|topic| *topic != Topic::Other)
+}
+
+/// Lower-case text, and its words in Latin letters with single spaces around them.
+struct Normalized {
+    chinese: String,
+    english: String,
+}
+
+fn normalized(text: &str) -> Normalized {
+    let chinese = text.to_lowercase().replace('’', "'").replace("其他", "其它");
+    let is_word = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '\'' | '-' | 'é' | '+');
+    let words = chinese.split(|letter| !is_word(letter)).map(|word| word.trim_matches(['\'', '-']));
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).map(without_genitive).collect();
+    let english = format!("{} ", words.join(" "));
+    Normalized { chinese, english }
+}
+
+fn without_genitive(word: &str) -> &str {
+    match word {
+        "it's" | "he's" | "she's" | "master's" | "driver's" => word,
+        _ => word.strip_suffix("'s").unwrap_or(word),
+    }
+}
+
+impl Normalized {
+    fn has_person(&self, person: Person) -> bool {
+        PERSONS
+            .iter()
+            .filter(|entry| entry.person == person)
+            .any(|entry| self.has_chinese(entry.chinese) || self.has_english(entry.english))
+    }
+
+    fn has_chinese(&self, words: &str) -> bool {
+        words.split(' ').any(|word| self.chinese.contains(word))
+    }
+
+    fn has_english(&self, phrases: &str) -> bool {
+        word_starts(&self.english).any(|rest| phrases.split('|').any(|phrase| begins_with(rest, phrase)))
+    }
+
+    /// Returns true if the asker speaks of themselves, apart from "my son" or 我妈.
+    fn names_the_asker(&self) -> bool {
+        let mut rest = self.chinese.replace("我的", "我");
+        for word in PERSONS.iter().flat_map(|entry| entry.chinese.split(' ')) {
+            rest = rest.replace(&format!("我{word}"), "").replace(&format!("我家{word}"), "");
+        }
+        rest.contains('我') || self.has_english("i|me|we|us|i'm|i've|i'll|myself")
+    }
+}
+
+/// Returns the rest of the text from each of its words.
+fn word_starts(text: &str) -> impl Iterator<Item = &str> {
+    let starts = std::iter::once(0).chain(text.match_indices(' ').map(|(place, _)| place + 1));
+    starts.filter_map(|start| text.get(start..)).filter(|rest| !rest.is_empty())
+}
+
+/// Returns true if the text begins with these whole words.
+fn begins_with(text: &str, phrase: &str) -> bool {
+    match phrase.strip_suffix('*') {
+        Some(stem) => text.starts_with(stem),
+        None => text.strip_prefix(phrase).is_some_and(|rest| rest.starts_with(' ')),
+    }
+}
+
+/// The words of the vocabulary by their first letter.
+struct Index {
+    chinese: HashMap<char, Vec<(&'static str, &'static Entry)>>,
+    english: HashMap<char, Vec<(&'static str, &'static Entry)>>,
+}
+
+static INDEX: LazyLock<Index> = LazyLock::new(|| {
+    let mut index = Index { chinese: HashMap::new(), english: HashMap::new() };
+    for entry in VOCABULARY {
+        let words = [(&mut index.chinese, entry.chinese, ' '), (&mut index.english, entry.english, '|')];
+        for (by_letter, words, separator) in words {
+            for word in words.split(separator) {
+                if let Some(first) = word.chars().next() {
+                    by_letter.entry(first).or_default().push((word, entry));
+                }
+            }
+        }
+    }
+    index
+});
+
+/// Finds the longest word of the vocabulary at each place. Found words do not overlap.
+fn hits(text: &Normalized) -> Vec<&'static Entry> {
+    let mut found = Vec::new();
+    let mut rest = text.chinese.as_str();
+    while let Some(first) = rest.chars().next() {
+        let longest = longest(&INDEX.chinese, first, |word| rest.starts_with(word));
+        found.extend(longest.map(|(_, entry)| entry));
+        let length = longest.map_or(first.len_utf8(), |(word, _)| word.len());
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    let mut rest = text.english.as_str();
+    while let Some(first) = rest.chars().next() {
+        let longest = longest(&INDEX.english, first, |phrase| begins_with(rest, phrase));
+        found.extend(longest.map(|(_, entry)| entry));
+        // Goes on after the word in which the phrase ends.
+        let end = longest.map_or(0, |(phrase, _)| phrase.trim_end_matches('*').len());
+        let next = rest.get(end..).and_then(|after| after.find(' ')).map_or(rest.len(), |space| end + space + 1);
+        rest = rest.get(next..).unwrap_or_default();
+    }
+    found
+}
+
+/// Returns the longest word of those with this first letter; of equal ones the first.
+fn longest(
+    by_letter: &HashMap<char, Vec<(&'static str, &'static Entry)>>,
+    first: char,
+    is_here: impl Fn(&str) -> bool,
+) -> Option<(&'static str, &'static Entry)> {
+    let here = by_letter.get(&first)?.iter().copied().filter(|(word, _)| is_here(word));
+    here.rev().max_by_key(|(word, _)| word.len())
+}
+
+/// Returns the topic with the greatest weight; none if no word was found. The health of an animal is a question about the
+/// animal.
+fn strongest(hits: &[&Entry]) -> Option<Topic> {
+    let has_animal = hits.iter().any(|hit| hit.topic == Topic::Pets && hit.weight > 1);
+    let topic_of = |hit: &Entry| if has_animal && hit.topic == Topic::Health { Topic::Pets } else { hit.topic };
+    let weight =
+        |topic| -> u32 { hits.iter().filter(|hit| topic_of(hit) == topic).map(|hit| u32::from(hit.weight)).sum() };
+    let weights = Topic::ALL.map(|topic| (topic, weight(topic)));
+    let most = weights.iter().map(|(_, weight)| *weight).max().filter(|most| *most > 0)?;
+    weights.into_iter().find(|(_, weight)| *weight == most).map(|(topic, _)| topic)
+}
+
+/// Returns the line that the words of a topic ask for. A word with a line of its own, such as 加薪 beside 工作, decides.
+fn sought(topic: Topic, hits: &[&Entry]) -> Sought {
+    let usual = VOCABULARY.iter().find(|entry| entry.topic == topic && entry.weight > 0);
+    let usual = usual.map_or(Sought::Subject, |entry| entry.sought);
+    let is_thing = |hit: &&&Entry| matches!(hit.topic, Topic::Papers | Topic::Pets | Topic::Home);
+    let special = |hit: &&&Entry| hit.topic == topic && hit.weight > 1 && hit.sought != usual;
+    let found = hits.iter().find(special).or_else(|| hits.iter().find(|hit| topic == Topic::Lost && is_thing(hit)));
+    found.map_or(usual, |hit| hit.sought)
+}
+
+/// Returns the person whose matter it is, if not the asker's own.
+fn person(topic: Topic, text: &Normalized) -> Option<Person> {
+    let named = || PERSONS.iter().map(|entry| entry.person).find(|person| text.has_person(*person));
+    let is_together = || {
+        let company = ["和", "跟", "与", "陪", "带"];
+        company.iter().any(|word| text.chinese.contains(word)) || text.has_english("with")
+    };
+    match topic {
+        Topic::Family | Topic::Health => named(),
+        Topic::Study | Topic::Travel | Topic::Career if !is_together() && !text.names_the_asker() => named(),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::HexagramFacts;
-    use super::*;
-    use crate::types::Locale;
-
-    fn reading(question_type: Option<&str>, question: &str) -> Reading {
-        Reading {
-            locale: Locale::Chinese,
-            question_type: question_type.map(str::to_owned),
-            question: question.to_owned(),
-            facts: HexagramFacts::default(),
-            classic: None,
-            method: None,
-            chart: None,
-        }
-    }
-
-    #[test]
-    fn recognises_stated_types_in_both_languages() {
-        let spellings = [
-            ("career", "事业", Topic::Career),
-            ("Love", "感情", Topic::Love),
-            ("health", "健康", Topic::Health),
-            ("WEALTH", "财运", Topic::Wealth),
-            ("study", "学业", Topic::Study),
-            ("family", "家庭", Topic::Family),
-            ("travel", "出行", Topic::Travel),
-            ("legal", "官司", Topic::Legal),
-            ("other", "其他", Topic::Other),
-        ];
-        for (english, chinese, topic) in spellings {
-            assert_eq!(of(&reading(Some(english), "")), topic);
-            assert_eq!(of(&reading(Some(chinese), "")), topic);
-        }
-    }
-
-    #[test]
-    fn uses_the_question_if_the_type_is_unknown() {
-        assert_eq!(of(&reading(None, "这次考试能过吗")), Topic::Study);
-        assert_eq!(of(&reading(Some("综合"), "我该跳槽吗")), Topic::Career);
-        assert_eq!(of(&reading(None, "Will my trip go well?")), Topic::Travel);
-        assert_eq!(of(&reading(Some("love"), "my new job")), Topic::Love);
-        assert_eq!(of(&reading(None, "lawn and homework")), Topic::Other);
-        assert_eq!(of(&reading(None, "")), Topic::Other);
-    }
-
-    #[test]
-    fn names_a_professional_for_every_topic_touched() {
-        let touched = |question_type, question| needing_a_professional(&reading(question_type, question));
-        assert_eq!(touched(Some("health"), ""), [Topic::Health]);
-        assert_eq!(touched(Some("career"), "要不要做手术"), [Topic::Health]);
-        assert_eq!(touched(Some("财运"), "the lawsuit"), [Topic::Wealth, Topic::Legal]);
-        assert_eq!(touched(Some("love"), "does she like me"), []);
-    }
-
-    #[test]
-    fn detects_danger() {
-        assert!(is_danger(&reading(None, "我不想活了")));
-        assert!(is_danger(&reading(None, "I want to END MY LIFE")));
-        assert!(!is_danger(&reading(None, "生活很好")));
-    }
-}
+mod tests;

@@ -171,6 +171,19 @@ impl Facts {
             conflicts: Vec::new(),
         }
     }
+
+    /// Returns true if the data leaves something open that was assumed, or has values that were not used.
+    pub fn has_assumptions(&self) -> bool {
+        let is_assumed = |content: &Content| match content {
+            Content::Lines { order, .. } => *order == LineOrder::TopDown,
+            Content::Hexagram { form, .. } => {
+                matches!(form, NameForm::Identifier | NameForm::YinYang(LineOrder::TopDown))
+            }
+            Content::Recounted(..) | Content::TurnedBack(_) => true,
+            Content::Changing(_) | Content::Compared(_) => false,
+        };
+        !self.conflicts.is_empty() || self.found.iter().any(|evidence| is_assumed(&evidence.content))
+    }
 }
 
 /// All observations in the data, before they are weighed.

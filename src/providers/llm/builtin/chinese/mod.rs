@@ -1,29 +1,41 @@
 //! The wording of an interpretation in simplified Chinese.
 
-use super::topic::{self, Topic};
+mod chart;
+mod counsel;
+mod terms;
+
+use super::assessment::{Assessment, Outlook, assess};
+use super::auspice::Auspice;
+use super::topic::{self, Matter, Topic};
 use super::{
-    BecomesFacts, ChartFacts, ClassicFacts, ClassicText, HexagramDescription, HexagramFacts, LineFacts, NatureFacts,
-    Reading, StateFacts, Weight, quoted,
+    ActingFacts, BodyAndUseFacts, ClassicFacts, ClassicText, HexagramDescription, HexagramFacts, Reading, TrigramFacts,
+    quoted,
 };
 
 /// Returns the whole text, one paragraph per item.
 pub(super) fn paragraphs(reading: &Reading) -> Vec<String> {
-    let facts = &reading.facts;
     let mut paragraphs = Vec::new();
     if topic::is_danger(reading) {
         paragraphs.push(DANGER.to_owned());
     }
-    match &facts.primary {
+    match &reading.facts.primary {
         Some(primary) => {
+            let matter = Matter::of(reading);
+            let assessment = assess(reading, matter);
             paragraphs.push(opening(reading, primary));
             paragraphs.extend(reading.classic.as_ref().map(texts));
-            paragraphs.extend(reading.chart.as_ref().map(chart));
-            paragraphs.push(sides(reading, primary));
+            paragraphs.push(images(&reading.facts, primary));
+            paragraphs.extend(reading.body_and_use.as_ref().map(body_and_use));
+            paragraphs.extend(assessment.iter().flat_map(|assessment| chart::paragraphs(reading, assessment)));
+            if reading.chart.as_ref().is_none_or(|chart| chart.moment.is_none()) {
+                paragraphs.push(trigrams(matter.topic, primary));
+            }
+            paragraphs.push(conclusion(reading, matter, assessment.as_ref()));
         }
         None => paragraphs.extend(nothing_found(reading)),
     }
     paragraphs.extend(professionals(reading));
-    paragraphs.push(foundation(facts));
+    paragraphs.push(foundation(&reading.facts));
     paragraphs
 }
 
@@ -34,8 +46,7 @@ const WHAT_TO_SEND: &str = "若要解读，请发送以下任意一种：自下�
      例如 {\"lines\": [7, 8, 8, 8, 7, 9]}；或本卦与动爻，例如「本卦：水雷屯，动爻：初九」；\
      或本卦与变卦的卦名、卦符或卦序。";
 
-const DISCLOSURE: &str = "以上文字由本服务的离线规则依照卦象结构写成，并非大语言模型所作；\
-     请当作静心思考的参考，重要的决定仍由你自己作出。";
+const DISCLOSURE: &str = "本文由离线规则依卦写成，并非大语言模型所作；重要的决定仍由你自己作出。";
 
 fn opening(reading: &Reading, primary: &HexagramDescription) -> String {
     let question = match quoted(&reading.question) {
@@ -44,15 +55,16 @@ fn opening(reading: &Reading, primary: &HexagramDescription) -> String {
     };
     let (upper, lower) = (&primary.upper, &primary.lower);
     format!(
-        "{question}\n本卦是 {}，上卦{}为{}，下卦{}为{}。{}{}",
+        "{question}\n得 {}，上{}为{}，下{}为{}。{}",
         named(primary),
         upper.chinese_name,
         upper.image,
         lower.chinese_name,
         lower.image,
         changes(&reading.facts),
-        occasion(reading),
     )
+    .trim_end()
+    .to_owned()
 }
 
 fn named(hexagram: &HexagramDescription) -> String {
@@ -66,39 +78,27 @@ fn changes(facts: &HexagramFacts) -> String {
     let Some(lines) = facts.changing.as_deref() else {
         return "数据没有说明哪些爻在动，所以这里不谈爻变。".to_owned();
     };
-    let Some(relating) = &facts.relating else { return "六爻皆静，没有动爻。".to_owned() };
+    let Some(relating) = &facts.relating else { return String::new() };
     let names: Vec<&str> = lines.iter().map(|line| line.name.as_str()).collect();
-    format!("{}动，变卦是 {}，其象为：{}。", names.join("、"), named(relating), relating.image)
-}
-
-/// Returns the method and the time, as far as they are known.
-fn occasion(reading: &Reading) -> String {
-    let method = reading.method.and_then(method).unwrap_or_default();
-    let Some(moment) = reading.chart.as_ref().and_then(|chart| chart.moment.as_ref()) else {
-        return if method.is_empty() { String::new() } else { format!("\n此卦{method}。") };
-    };
-    let ([year, month, day, hour], [first, second]) = (&moment.pillars, moment.void);
-    let separator = if method.is_empty() { "" } else { "，" };
-    format!(
-        "\n此卦{method}{separator}起于当地时间 {}：{year}年{month}月{day}日{hour}时，旬空{first}{second}。",
-        moment.local
-    )
-}
-
-fn method(name: &str) -> Option<&'static str> {
-    match name {
-        "three_coins" => Some("以三枚铜钱摇成"),
-        "yarrow_stalks" => Some("以蓍草揲成"),
-        "manual" => Some("由你自己起得"),
-        "time" => Some("按时间以梅花易数起得"),
-        "numbers" => Some("按所报的数以梅花易数起得"),
-        _ => None,
-    }
+    format!("{}动，变为 {}。", names.join("、"), named(relating))
 }
 
 fn texts(classic: &ClassicFacts) -> String {
     let texts: Vec<String> = classic.texts.iter().map(|text| verse(text, classic.texts.len() > 1)).collect();
     format!("{}\n{}", rule(classic), texts.join("\n"))
+}
+
+/// Returns the image of the hexagram and of the one that it leads to or contains.
+fn images(facts: &HexagramFacts, primary: &HexagramDescription) -> String {
+    let image = format!("{}之象：{}。{}", primary.chinese_full_name, primary.image, primary.counsel);
+    let further = match (&facts.relating, &facts.nuclear) {
+        (Some(relating), _) => format!("事情往{}走：{}。", relating.chinese_full_name, relating.image),
+        (None, Some(nuclear)) if nuclear.number != primary.number => {
+            format!("卦中藏着互卦{}：{}。", nuclear.chinese_full_name, nuclear.image)
+        }
+        (None, _) => String::new(),
+    };
+    image + &further
 }
 
 fn rule(classic: &ClassicFacts) -> String {
@@ -128,98 +128,91 @@ fn verse(text: &ClassicText, is_one_of_several: bool) -> String {
     format!("{}·{part}{rank}「{}」{}", text.chinese_name, text.text, text.plain)
 }
 
-fn chart(chart: &ChartFacts) -> String {
-    let with_role = |role| chart.lines.iter().find(|line| line.role == Some(role));
-    let mut sentences = vec![format!("以六爻看，卦属{}宫。", chart.palace)];
-    sentences.extend(with_role("世").map(|line| format!("世爻是你这一边，{}。", standing(line))));
-    sentences.extend(with_role("应").map(|line| format!("应爻是对方或所问之事，{}。", standing(line))));
-    if chart.moment.is_none() {
-        sentences.push("不知道起卦的时间，所以不论旺衰与空亡。".to_owned());
-    }
-    let moving = chart.lines.iter().filter_map(|line| Some(movement(line, line.becomes.as_ref()?)));
-    let moving = moving.map(|sentence| format!("\n· {sentence}"));
-    [sentences.concat()].into_iter().chain(moving).collect()
-}
-
-/// Returns place, nature and strength of a line: 在三爻妻财辰土，…
-fn standing(line: &LineFacts) -> String {
-    let place = format!("在{}{}", position(line.position), nature(line.nature));
-    let Some(state) = &line.state else { return place };
-    let weight = match Weight::of(state, line.clash_effect) {
-        Weight::Strong => "大致有力",
-        Weight::Even => "强弱相抵",
-        Weight::Weak => "大致乏力",
+fn body_and_use(facts: &BodyAndUseFacts) -> String {
+    let effect = match facts.use_trigram.relation {
+        "生体" => "用生体，外面的事来成全你",
+        "体生" => "体生用，是你在往外付出",
+        "克体" => "用克体，事情压着你",
+        "体克" => "体克用，拿得下，但要出力",
+        _ => "体用比和，里外同气",
     };
-    format!("{place}，{}，{weight}", conditions(state, line.clash_effect).join("、"))
-}
-
-fn conditions(state: &StateFacts, clash_effect: Option<&'static str>) -> Vec<String> {
-    let day = match state.day_effect {
-        "生" => "得日辰生助",
-        "扶" => "得日辰相扶",
-        "克" => "受日辰所克",
-        "泄" => "泄气于日辰",
-        _ => "耗力于日辰",
+    let acting = |acting: &ActingFacts| {
+        let relation = match acting.relation {
+            "体生" => "泄体",
+            "体克" => "为体所克",
+            other => other,
+        };
+        format!("{}{relation}", trigram(&acting.trigram))
     };
-    let mut conditions = vec![format!("月令为{}", state.strength), day.to_owned()];
-    conditions.extend(state.is_void.then(|| "逢旬空".to_owned()));
-    conditions.extend(state.is_month_broken.then(|| "逢月破".to_owned()));
-    conditions.extend(clash_effect.map(|effect| format!("日冲{effect}")));
-    conditions
-}
-
-fn movement(line: &LineFacts, becomes: &BecomesFacts) -> String {
-    let effect = match becomes.relation {
-        "回头生" => "变出的爻回头来生它，这股力量多半有后劲",
-        "回头克" => "变出的爻回头来克它，这股力量恐难持久",
-        "化泄" => "它去生变出的爻，付出或多于所得",
-        "化耗" => "它去克变出的爻，成事或要费些力气",
-        _ => "变后五行相同，力量大致不改",
-    };
-    let progress = match becomes.progress {
-        Some("进神") => "，且化进神，势头渐长",
-        Some(_) => "，且化退神，势头渐消",
-        None => "",
-    };
-    format!("{}{}动，化{}：{effect}{progress}。", position(line.position), nature(line.nature), nature(becomes.nature))
-}
-
-fn position(position: u8) -> &'static str {
-    ["初爻", "二爻", "三爻", "四爻", "五爻", "上爻"].get(usize::from(position).saturating_sub(1)).copied().unwrap_or("")
-}
-
-fn nature(nature: NatureFacts) -> String {
-    let element = match nature.element {
-        "wood" => "木",
-        "fire" => "火",
-        "earth" => "土",
-        "metal" => "金",
-        _ => "水",
-    };
-    format!("{}{}{element}", nature.kin, nature.branch)
-}
-
-/// Returns the trigrams of both sides, in the words of the question's topic.
-fn sides(reading: &Reading, primary: &HexagramDescription) -> String {
-    let (subject, other) = match topic::of(reading) {
-        Topic::Career => ("就事业而言", "职场与机会"),
-        Topic::Love => ("就感情而言", "对方"),
-        Topic::Health => ("就健康而言", "外在的影响"),
-        Topic::Wealth => ("就财运而言", "市场与对手"),
-        Topic::Study => ("就学业而言", "课业与考场"),
-        Topic::Family => ("就家庭而言", "家人"),
-        Topic::Travel => ("就出行而言", "途中的境况"),
-        Topic::Legal => ("就官司与纠纷而言", "对方与裁断者"),
-        Topic::Other => ("就你所问的事而言", "外在的处境"),
-    };
+    let [lower, upper] = &facts.nuclear;
     format!(
-        "{subject}，内卦{}之{}近于你自己的状态，外卦{}之{}近于{other}。合起来是：{}",
-        primary.lower.chinese_name,
-        primary.lower.attribute,
-        primary.upper.chinese_name,
-        primary.upper.attribute,
-        primary.counsel,
+        "按梅花易数看体用：体是{}，用是{}，{effect}。中途看互卦，{}、{}；结局看变卦，{}。",
+        trigram(&facts.body),
+        trigram(&facts.use_trigram.trigram),
+        acting(lower),
+        acting(upper),
+        acting(&facts.changed),
     )
+}
+
+fn trigram(trigram: &TrigramFacts) -> String {
+    format!("{}{}", trigram.chinese_name, terms::element(trigram.element))
+}
+
+/// Returns the trigrams as the two sides of the question.
+fn trigrams(topic: Topic, primary: &HexagramDescription) -> String {
+    let (lower, upper) = (&primary.lower, &primary.upper);
+    format!(
+        "下卦{}之{}近于你自己，上卦{}之{}近于{}。",
+        lower.chinese_name,
+        lower.attribute,
+        upper.chinese_name,
+        upper.attribute,
+        terms::other_side(topic)
+    )
+}
+
+/// Returns the counsel, and how verse and chart agree.
+fn conclusion(reading: &Reading, matter: Matter, assessment: Option<&Assessment<'_>>) -> String {
+    let main = reading.classic.as_ref().and_then(|classic| classic.texts.first());
+    let auspice = main.and_then(Auspice::of);
+    let charted = assessment.filter(|assessment| assessment.is_telling()).map(|assessment| assessment.outlook);
+    let outlook = charted.unwrap_or(match auspice {
+        Some(Auspice::Good(_)) => Outlook::Favourable,
+        Some(Auspice::Warning(_)) => Outlook::Adverse,
+        None => Outlook::Mixed,
+    });
+    let mut sentences = vec![format!("合起来看，{}", counsel::counsel(matter.topic, outlook))];
+    sentences.extend(auspice.map(|auspice| agreement(auspice, charted)));
+    if topic::is_choice(reading) {
+        sentences.push("你问的是二选一，一卦只能断一头；可以给每个选项各起一卦，再放在一起比。".to_owned());
+    }
+    sentences.concat()
+}
+
+fn agreement(auspice: Auspice, charted: Option<Outlook>) -> String {
+    match (auspice, charted) {
+        (Auspice::Good(clause), Some(Outlook::Favourable)) => {
+            format!("经文说「{clause}」，六爻也有力，两边说的是一回事。")
+        }
+        (Auspice::Good(clause), Some(Outlook::Mixed)) => {
+            format!("经文说「{clause}」，六爻却只在半途：方向不错，火候未到。")
+        }
+        (Auspice::Good(clause), Some(Outlook::Adverse)) => {
+            format!("经文说「{clause}」，六爻的力量却不足：路是对的，时候还没到。")
+        }
+        (Auspice::Warning(clause), Some(Outlook::Favourable)) => {
+            format!("六爻有力，经文却以「{clause}」示警：事情可成，要当心的是做法。")
+        }
+        (Auspice::Warning(clause), Some(Outlook::Mixed)) => {
+            format!("经文有「{clause}」之戒，六爻也只通一半，宁可慢一步。")
+        }
+        (Auspice::Warning(clause), Some(Outlook::Adverse)) => {
+            format!("经文有「{clause}」之戒，六爻也不相助，两下都劝你停一停。")
+        }
+        (Auspice::Good(clause), None) => format!("这里以经文的「{clause}」为准。"),
+        (Auspice::Warning(clause), None) => format!("这里以经文的「{clause}」之戒为准。"),
+    }
 }
 
 fn professionals(reading: &Reading) -> Option<String> {
@@ -248,7 +241,7 @@ fn nothing_found(reading: &Reading) -> Vec<String> {
 
 fn foundation(facts: &HexagramFacts) -> String {
     let mut sentences = Vec::new();
-    if !facts.evidence.is_empty() {
+    if facts.has_assumptions && !facts.evidence.is_empty() {
         sentences.push(format!("依据：{}。", facts.evidence.join("；")));
     }
     if !facts.conflicts.is_empty() {

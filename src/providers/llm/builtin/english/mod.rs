@@ -1,29 +1,41 @@
 //! The wording of an interpretation in English.
 
-use super::topic::{self, Topic};
+mod chart;
+mod counsel;
+mod terms;
+
+use super::assessment::{Assessment, Outlook, assess};
+use super::auspice::Auspice;
+use super::topic::{self, Matter, Topic};
 use super::{
-    BecomesFacts, ChartFacts, ClassicFacts, ClassicText, HexagramDescription, HexagramFacts, LineFacts, NatureFacts,
-    Reading, StateFacts, TrigramDescription, Weight, quoted,
+    ActingFacts, BodyAndUseFacts, ClassicFacts, ClassicText, HexagramDescription, HexagramFacts, Reading, TrigramFacts,
+    quoted,
 };
 
 /// Returns the whole text, one paragraph per item.
 pub(super) fn paragraphs(reading: &Reading) -> Vec<String> {
-    let facts = &reading.facts;
     let mut paragraphs = Vec::new();
     if topic::is_danger(reading) {
         paragraphs.push(DANGER.to_owned());
     }
-    match &facts.primary {
+    match &reading.facts.primary {
         Some(primary) => {
+            let matter = Matter::of(reading);
+            let assessment = assess(reading, matter);
             paragraphs.push(opening(reading, primary));
             paragraphs.extend(reading.classic.as_ref().map(texts));
-            paragraphs.extend(reading.chart.as_ref().map(chart));
-            paragraphs.push(sides(reading, primary));
+            paragraphs.push(images(&reading.facts, primary));
+            paragraphs.extend(reading.body_and_use.as_ref().map(body_and_use));
+            paragraphs.extend(assessment.iter().flat_map(|assessment| chart::paragraphs(reading, assessment)));
+            if reading.chart.as_ref().is_none_or(|chart| chart.moment.is_none()) {
+                paragraphs.push(trigrams(matter.topic, primary));
+            }
+            paragraphs.push(conclusion(reading, matter, assessment.as_ref()));
         }
         None => paragraphs.extend(nothing_found(reading)),
     }
     paragraphs.extend(professionals(reading));
-    paragraphs.push(foundation(facts));
+    paragraphs.push(foundation(&reading.facts));
     paragraphs
 }
 
@@ -37,9 +49,8 @@ const WHAT_TO_SEND: &str = "To receive a reading, send any one of these: the six
      \"Hexagram 3, changing lines: 1\"; or the primary and the relating hexagram by name, sign or \
      number.";
 
-const DISCLOSURE: &str = "This text was written offline by the rules of this service from the \
-     structure of the hexagram, not by a language model. Take it as something to reflect on; the \
-     decision remains your own.";
+const DISCLOSURE: &str = "This text was written offline by rule from the casting, not by a language model. The decision \
+     remains your own.";
 
 fn opening(reading: &Reading, primary: &HexagramDescription) -> String {
     let question = match quoted(&reading.question) {
@@ -47,70 +58,54 @@ fn opening(reading: &Reading, primary: &HexagramDescription) -> String {
         None => "No question was written down, so the hexagram speaks for itself.".to_owned(),
     };
     format!(
-        "{question}\nThe primary hexagram is {}: {} above, {} below. {}{}",
+        "{question}\nThe answer is {}: {} above, {} below. {}",
         named(primary),
-        trigram(&primary.upper),
-        trigram(&primary.lower),
+        primary.upper.image,
+        primary.lower.image,
         changes(&reading.facts),
-        occasion(reading),
     )
+    .trim_end()
+    .to_owned()
 }
 
 fn named(hexagram: &HexagramDescription) -> String {
     format!(
-        "{} {}, {} ({} {})",
+        "{} Hexagram {}, {} ({} {})",
         hexagram.sign, hexagram.number, hexagram.english_name, hexagram.chinese_full_name, hexagram.pinyin
     )
-}
-
-fn trigram(trigram: &TrigramDescription) -> String {
-    format!("{} {} ({})", trigram.sign, trigram.image, trigram.pinyin)
 }
 
 fn changes(facts: &HexagramFacts) -> String {
     let Some(lines) = facts.changing.as_deref() else {
         return "The data does not say which lines change, so nothing is said of them here.".to_owned();
     };
-    let Some(relating) = &facts.relating else { return "No line is changing.".to_owned() };
-    let names: Vec<&str> = lines.iter().map(|line| line.name.as_str()).collect();
-    let (these, verb) = if let [one] = names.as_slice() {
-        ((*one).to_owned(), "changes, and leads")
-    } else {
-        let (last, others) = names.split_last().unwrap_or((&"", &[]));
-        (format!("{} and {last}", others.join(", ")), "change, and lead")
+    let Some(relating) = &facts.relating else { return String::new() };
+    let places: Vec<&str> = lines.iter().map(|line| terms::ordinal(line.position)).collect();
+    let lines = match places.as_slice() {
+        [one] => format!("The {one} line is changing, and it leads"),
+        [_, _, _, _, _, _] => "All six lines are changing, and they lead".to_owned(),
+        [others @ .., last] => format!("The {} and {last} lines are changing, and they lead", others.join(", ")),
+        [] => "The change leads".to_owned(),
     };
-    format!("The {these} {verb} to {}: {}.", named(relating), relating.image)
-}
-
-/// Returns the method and the time, as far as they are known.
-fn occasion(reading: &Reading) -> String {
-    let method = reading.method.and_then(method);
-    let Some(moment) = reading.chart.as_ref().and_then(|chart| chart.moment.as_ref()) else {
-        return method.map_or_else(String::new, |method| format!("\nIt was cast {method}."));
-    };
-    let ([year, month, day, hour], [first, second]) = (&moment.pillars, moment.void);
-    let method = method.map_or_else(String::new, |method| format!("{method} "));
-    format!(
-        "\nIt was cast {method}at {} local time: year {year}, month {month}, day {day}, hour {hour}; {first} and {second} \
-         are void.",
-        moment.local
-    )
-}
-
-fn method(name: &str) -> Option<&'static str> {
-    match name {
-        "three_coins" => Some("with three coins"),
-        "yarrow_stalks" => Some("with yarrow stalks"),
-        "manual" => Some("by your own hand"),
-        "time" => Some("from its time by the plum blossom method"),
-        "numbers" => Some("from your numbers by the plum blossom method"),
-        _ => None,
-    }
+    format!("{lines} to {}.", named(relating))
 }
 
 fn texts(classic: &ClassicFacts) -> String {
     let texts: Vec<String> = classic.texts.iter().map(|text| verse(text, classic.texts.len() > 1)).collect();
     format!("{}\n{}", rule(classic), texts.join("\n"))
+}
+
+/// Returns the image of the hexagram and of the one that it leads to or contains.
+fn images(facts: &HexagramFacts, primary: &HexagramDescription) -> String {
+    let image = format!("The image of {}: {}. {}", primary.english_name, primary.image, primary.counsel);
+    let further = match (&facts.relating, &facts.nuclear) {
+        (Some(relating), _) => format!(" From there things move toward {}: {}.", relating.english_name, relating.image),
+        (None, Some(nuclear)) if nuclear.number != primary.number => {
+            format!(" Hidden within it, as the nuclear hexagram, is {}: {}.", nuclear.english_name, nuclear.image)
+        }
+        (None, _) => String::new(),
+    };
+    image + &further
 }
 
 fn rule(classic: &ClassicFacts) -> String {
@@ -140,117 +135,101 @@ fn rule(classic: &ClassicFacts) -> String {
 fn verse(text: &ClassicText, is_one_of_several: bool) -> String {
     let rank = if is_one_of_several && text.is_main { " (main)" } else { "" };
     let part = match (text.position, text.label) {
-        (Some(place), _) => position(place),
+        (Some(place), _) => terms::position(place),
         (None, Some(label)) => label,
         (None, None) => "judgement",
     };
-    format!("- {}, {}, {part}{rank}: 「{}」 {}", text.hexagram, text.english_name, text.text, text.plain)
+    format!("- {}, {part}{rank}: 「{}」 {}", text.english_name, text.text, text.plain)
 }
 
-fn chart(chart: &ChartFacts) -> String {
-    let with_role = |role| chart.lines.iter().find(|line| line.role == Some(role));
-    let mut sentences = vec![format!("In the six-line method the hexagram belongs to the palace of {}.", chart.palace)];
-    sentences.extend(with_role("世").map(|line| format!("Your own side is {}.", standing(line))));
-    sentences.extend(with_role("应").map(|line| format!("The other side, or the matter, is {}.", standing(line))));
-    if chart.moment.is_none() {
-        sentences.push("The time of the casting is not known, so nothing is said of strength.".to_owned());
+fn body_and_use(facts: &BodyAndUseFacts) -> String {
+    let effect = match facts.use_trigram.relation {
+        "生体" => "it feeds you, so what comes from outside helps",
+        "体生" => "you feed it, so you give more than you get",
+        "克体" => "it overcomes you, so the matter weighs on you",
+        "体克" => "you overcome it, so it can be done with effort",
+        _ => "both share one element, so inside and outside agree",
+    };
+    let acting = |acting: &ActingFacts| {
+        let relation = match acting.relation {
+            "生体" => "helps you",
+            "体生" => "draws on you",
+            "克体" => "works against you",
+            "体克" => "gives way to you",
+            _ => "is of your own kind",
+        };
+        format!("{} {relation}", trigram(&acting.trigram))
+    };
+    let [lower, upper] = &facts.nuclear;
+    format!(
+        "By the plum blossom method, you are the trigram {} (the body), and the matter is {} (the use): {effect}. On the \
+         way, in the nuclear hexagram, {}, and {}. In the end {}.",
+        trigram(&facts.body),
+        trigram(&facts.use_trigram.trigram),
+        acting(lower),
+        acting(upper),
+        acting(&facts.changed),
+    )
+}
+
+fn trigram(trigram: &TrigramFacts) -> String {
+    format!("{} ({})", trigram.pinyin, terms::element(trigram.element))
+}
+
+/// Returns the trigrams as the two sides of the question.
+fn trigrams(topic: Topic, primary: &HexagramDescription) -> String {
+    let (lower, upper) = (&primary.lower, &primary.upper);
+    format!(
+        "Of the two trigrams, the {} of {} below is close to your own state, and the {} of {} above to that of {}.",
+        lower.attribute,
+        lower.image,
+        upper.attribute,
+        upper.image,
+        terms::other_side(topic)
+    )
+}
+
+/// Returns the counsel, and how verse and chart agree.
+fn conclusion(reading: &Reading, matter: Matter, assessment: Option<&Assessment<'_>>) -> String {
+    let main = reading.classic.as_ref().and_then(|classic| classic.texts.first());
+    let auspice = main.and_then(Auspice::of);
+    let charted = assessment.filter(|assessment| assessment.is_telling()).map(|assessment| assessment.outlook);
+    let outlook = charted.unwrap_or(match auspice {
+        Some(Auspice::Good(_)) => Outlook::Favourable,
+        Some(Auspice::Warning(_)) => Outlook::Adverse,
+        None => Outlook::Mixed,
+    });
+    let mut sentences = vec![format!("Taken together, {}", counsel::counsel(matter.topic, outlook))];
+    sentences.extend(auspice.map(|auspice| agreement(auspice, charted).to_owned()));
+    if topic::is_choice(reading) {
+        let each = "You ask about a choice, and one casting answers for one side only; you could cast once for each and \
+                    compare.";
+        sentences.push(each.to_owned());
     }
-    let moving = chart.lines.iter().filter_map(|line| Some(movement(line, line.becomes.as_ref()?)));
-    let moving = moving.map(|sentence| format!("\n- {sentence}"));
-    [sentences.join(" ")].into_iter().chain(moving).collect()
+    sentences.join(" ")
 }
 
-/// Returns place, nature and strength of a line.
-fn standing(line: &LineFacts) -> String {
-    let place = format!("the {}, {}", position(line.position), nature(line.nature));
-    let Some(state) = &line.state else { return place };
-    let weight = match Weight::of(state, line.clash_effect) {
-        Weight::Strong => "on the whole strong",
-        Weight::Even => "neither strong nor weak",
-        Weight::Weak => "on the whole weak",
-    };
-    format!("{place}, {}: {weight}", conditions(state, line.clash_effect).join(", "))
-}
-
-fn conditions(state: &StateFacts, clash_effect: Option<&'static str>) -> Vec<&'static str> {
-    let month = match state.strength {
-        "旺" => "prosperous in the month",
-        "相" => "supported by the month",
-        "休" => "resting in the month",
-        "囚" => "confined in the month",
-        _ => "dead in the month",
-    };
-    let day = match state.day_effect {
-        "生" => "fed by the day",
-        "扶" => "backed by the day",
-        "克" => "controlled by the day",
-        "泄" => "drained by the day",
-        _ => "spent on the day",
-    };
-    let mut conditions = vec![month, day];
-    conditions.extend(state.is_void.then_some("void"));
-    conditions.extend(state.is_month_broken.then_some("broken by the month"));
-    conditions.extend(clash_effect.map(|effect| match effect {
-        "暗动" => "stirred by the day",
-        _ => "broken by the day",
-    }));
-    conditions
-}
-
-fn movement(line: &LineFacts, becomes: &BecomesFacts) -> String {
-    let effect = match becomes.relation {
-        "回头生" => "the new line feeds it, so this force probably lasts",
-        "回头克" => "the new line controls it, so this force may not last",
-        "化泄" => "it feeds the new line, so it may give more than it gets",
-        "化耗" => "it controls the new line, so success may cost effort",
-        _ => "the element stays the same, and so, on the whole, does its force",
-    };
-    let progress = match becomes.progress {
-        Some("进神") => ", and it advances",
-        Some(_) => ", and it retreats",
-        None => "",
-    };
-    format!(
-        "The {}, {}, becomes {}: {effect}{progress}.",
-        position(line.position),
-        nature(line.nature),
-        nature(becomes.nature)
-    )
-}
-
-fn position(position: u8) -> &'static str {
-    let names = ["bottom line", "second line", "third line", "fourth line", "fifth line", "top line"];
-    names.get(usize::from(position).saturating_sub(1)).copied().unwrap_or("")
-}
-
-fn nature(nature: NatureFacts) -> String {
-    let kin = match nature.kin {
-        "父母" => "Parents",
-        "兄弟" => "Siblings",
-        "官鬼" => "Officials",
-        "妻财" => "Wealth",
-        _ => "Children",
-    };
-    format!("{kin} ({} {})", nature.branch, nature.element)
-}
-
-/// Returns the trigrams of both sides, in the words of the question's topic.
-fn sides(reading: &Reading, primary: &HexagramDescription) -> String {
-    let (subject, other) = match topic::of(reading) {
-        Topic::Career => ("For your work", "the workplace and its openings"),
-        Topic::Love => ("For love", "the other person"),
-        Topic::Health => ("For your health", "what acts on you from outside"),
-        Topic::Wealth => ("For money", "the market"),
-        Topic::Study => ("For your studies", "the subject and its examiners"),
-        Topic::Family => ("For your family", "the others at home"),
-        Topic::Travel => ("For the journey", "what you meet on the way"),
-        Topic::Legal => ("For the dispute", "the other party and the judge"),
-        Topic::Other => ("For what you ask", "what surrounds you"),
-    };
-    format!(
-        "{subject}, the {} of {} below is like your own state, and the {} of {} above like {other}. Together: {}",
-        primary.lower.attribute, primary.lower.image, primary.upper.attribute, primary.upper.image, primary.counsel,
-    )
+fn agreement(auspice: Auspice, charted: Option<Outlook>) -> &'static str {
+    match (auspice, charted) {
+        (Auspice::Good(_), Some(Outlook::Favourable)) => {
+            "The text promises well and the chart has the strength for it."
+        }
+        (Auspice::Good(_), Some(Outlook::Mixed)) => {
+            "The text promises well while the chart is only halfway: the direction is right, the time not quite ripe."
+        }
+        (Auspice::Good(_), Some(Outlook::Adverse)) => {
+            "The text promises well but the chart lacks strength: a right road at the wrong hour."
+        }
+        (Auspice::Warning(_), Some(Outlook::Favourable)) => {
+            "The chart is strong, yet the text warns: it can succeed, and the danger lies in how it is done."
+        }
+        (Auspice::Warning(_), Some(Outlook::Mixed)) => {
+            "The text warns and the chart opens only halfway, so rather be slow."
+        }
+        (Auspice::Warning(_), Some(Outlook::Adverse)) => "Text and chart both advise you to stop for a while.",
+        (Auspice::Good(_), None) => "This follows the text, which promises well.",
+        (Auspice::Warning(_), None) => "This follows the text, which warns.",
+    }
 }
 
 fn professionals(reading: &Reading) -> Option<String> {
@@ -288,7 +267,7 @@ fn nothing_found(reading: &Reading) -> Vec<String> {
 
 fn foundation(facts: &HexagramFacts) -> String {
     let mut sentences = Vec::new();
-    if !facts.evidence.is_empty() {
+    if facts.has_assumptions && !facts.evidence.is_empty() {
         sentences.push(format!("Based on this: {}.", facts.evidence.join("; ")));
     }
     if !facts.conflicts.is_empty() {
