@@ -34,6 +34,8 @@ pub(super) struct Assessment<'a> {
     pub stronger_side: Option<Ordering>,
     pub outlook: Outlook,
     pub timings: Vec<Timing>,
+    /// False if the data does not say which lines change.
+    pub knows_changes: bool,
 }
 
 /// A further line that a topic looks at; none if the hexagram lacks its kin.
@@ -181,14 +183,15 @@ pub(super) fn assess(reading: &Reading, matter: Matter) -> Option<Assessment<'_>
         subject,
         object,
         bond: (!is(subject)).then(|| Bond::between(nature, subject.nature)),
-        sides: (!is(subject) && !is(object) && has_other_side(matter.topic))
+        sides: (!is(subject) && !is(object) && has_other_side(matter))
             .then(|| Bond::between(object.nature, subject.nature)),
         companions: companions(chart, matter, &significator),
         stronger_side: None,
         outlook: Outlook::Mixed,
         timings: Vec::new(),
+        knows_changes: reading.facts.changing.is_some(),
     };
-    if is(subject) && has_other_side(matter.topic) && !matches!(matter.topic, Topic::Health | Topic::Other) {
+    if is(subject) && has_other_side(matter) && !matches!(matter.topic, Topic::Health | Topic::Other) {
         assessment.sides = Some(Bond::between(object.nature, subject.nature));
     }
     assessment.stronger_side = (matter.topic == Topic::Legal).then(|| match assessment.advantage() {
@@ -198,16 +201,21 @@ pub(super) fn assess(reading: &Reading, matter: Matter) -> Option<Assessment<'_>
     });
     assessment.outlook = assessment.weigh();
     assessment.timings = assessment.timings();
-    if reading.facts.changing.is_none() {
+    if !assessment.knows_changes {
         // Nobody knows whether the line rests.
-        assessment.timings.retain(|timing| !matches!(timing, Timing::Resting(_)));
+        let has_time = chart.moment.is_some();
+        assessment.timings.retain(|timing| has_time && !matches!(timing, Timing::Resting(_)));
     }
     Some(assessment)
 }
 
 /// Returns true if the object line stands for somebody or something that can help or hinder.
-fn has_other_side(topic: Topic) -> bool {
-    !matches!(topic, Topic::Lost | Topic::Pets)
+fn has_other_side(matter: Matter) -> bool {
+    match matter.topic {
+        Topic::Lost | Topic::Pets => false,
+        Topic::Health => matter.person.is_none(),
+        _ => true,
+    }
 }
 
 impl<'a> Significator<'a> {
@@ -252,6 +260,11 @@ impl<'a> Significator<'a> {
 
     pub(super) fn clash_effect(&self) -> Option<&'static str> {
         self.line.clash_effect.filter(|_| self.hidden.is_none())
+    }
+
+    /// Returns true if the line above a hidden one is void or broken and lets it out.
+    pub(super) fn is_cover_open(&self) -> bool {
+        self.hidden.is_some() && self.line.state.is_some_and(|state| state.is_void || state.is_month_broken)
     }
 
     fn score(&self) -> Option<i32> {
@@ -442,7 +455,7 @@ fn companions<'a>(chart: &'a ChartFacts, matter: Matter, significator: &Signific
 impl Assessment<'_> {
     /// Returns true if the chart says more than that all is even.
     pub(super) fn is_telling(&self) -> bool {
-        self.chart.moment.is_some() || self.outlook != Outlook::Mixed
+        self.chart.moment.is_some() || (self.knows_changes && self.outlook != Outlook::Mixed)
     }
 
     /// Weighs all that acts on the matter.
@@ -483,8 +496,9 @@ impl Assessment<'_> {
                 ElementRelation::Feeds => 1,
                 _ => 0,
             };
-            let helped = significator.stands_in.is_some() || significator.source.is_some();
-            by_above - 1 + i32::from(helped)
+            let is_helped =
+                significator.stands_in.is_some() || significator.source.is_some() || significator.is_cover_open();
+            by_above - 1 + i32::from(is_helped)
         });
         state + hidden + change_score(significator.becomes())
     }

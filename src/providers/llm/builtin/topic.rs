@@ -295,10 +295,15 @@ fn longest(
 }
 
 /// Returns the topic with the greatest weight; none if no word was found. The health of an animal is a question about the
-/// animal.
+/// animal, and a lost animal is something lost.
 fn strongest(hits: &[&Entry]) -> Option<Topic> {
-    let has_animal = hits.iter().any(|hit| hit.topic == Topic::Pets && hit.weight > 1);
-    let topic_of = |hit: &Entry| if has_animal && hit.topic == Topic::Health { Topic::Pets } else { hit.topic };
+    let has = |topic, weight| hits.iter().any(|hit| hit.topic == topic && hit.weight >= weight);
+    let (has_animal, is_lost) = (has(Topic::Pets, 2), has(Topic::Lost, 3));
+    let topic_of = |hit: &Entry| match hit.topic {
+        Topic::Pets if is_lost => Topic::Lost,
+        Topic::Health if has_animal => Topic::Pets,
+        topic => topic,
+    };
     let weight =
         |topic| -> u32 { hits.iter().filter(|hit| topic_of(hit) == topic).map(|hit| u32::from(hit.weight)).sum() };
     let weights = Topic::ALL.map(|topic| (topic, weight(topic)));

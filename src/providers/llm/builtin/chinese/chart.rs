@@ -111,6 +111,7 @@ fn hidden_place(assessment: &Assessment<'_>, hidden: &HiddenFacts) -> String {
         ElementRelation::ControlledBy => "伏神克飞神，有力时能自己出来",
         ElementRelation::Same => "飞伏同气，藏着而不受压",
     };
+    let open = if significator.is_cover_open() { "；飞神空破，盖不住它，容易露头" } else { "" };
     let stands_in = match significator.stands_in {
         Some(StandIn::Day) => format!("；好在日辰的五行就是{kin}，等于用神已经到场"),
         Some(StandIn::Month) => format!("；好在月令的五行就是{kin}，当月里用神不算缺位"),
@@ -121,7 +122,7 @@ fn hidden_place(assessment: &Assessment<'_>, hidden: &HiddenFacts) -> String {
         format!("；又有{place}动而化出{nature}，事情从这一变里来")
     });
     format!(
-        "；卦里不见{kin}，{}伏在{}之下，{relation}{stands_in}{}",
+        "；卦里不见{kin}，{}伏在{}之下，{relation}{open}{stands_in}{}",
         terms::nature(hidden.nature),
         terms::line(above),
         source.unwrap_or_default()
@@ -210,7 +211,9 @@ fn broken(state: &StateFacts) -> &'static str {
 }
 
 fn spirit(assessment: &Assessment<'_>) -> Option<String> {
-    let spirit = assessment.significator.line.spirit.filter(|_| assessment.significator.hidden.is_none())?;
+    let has_spirit =
+        assessment.significator.hidden.is_none() && !matches!(assessment.matter.topic, Topic::Lost | Topic::Pets);
+    let spirit = assessment.significator.line.spirit.filter(|_| has_spirit)?;
     Some(format!("{}。", terms::spirit(spirit)))
 }
 
@@ -295,7 +298,7 @@ fn companion(topic: Topic, companion: Companion<'_>) -> String {
         (Topic::Health, "官鬼") => ("病症看官鬼", "病根隐而不显"),
         (Topic::Health, _) => ("医药看子孙", "对症的办法还没露面"),
         (Topic::Legal, _) => ("裁断看官鬼", "裁断的一方还没有真正介入"),
-        (_, "父母") => ("试卷看父母", "题目不在熟悉的地方"),
+        (_, "父母") => ("试卷看父母", "卷面还看不出好坏"),
         _ => ("名次看官鬼", "名次还没有着落"),
     };
     let Some(line) = companion.line else { return format!("{what}，卦里伏藏不现，{missing}。") };
@@ -379,6 +382,9 @@ fn effect(assessment: &Assessment<'_>, mover: &Mover<'_>) -> String {
         Fading::IntoVoid => "化入旬空",
         Fading::IntoBreak => "化入月破",
     };
+    if mover.line.role == Some("世") {
+        return own_movement(mover, day);
+    }
     match (mover.relation, mover.fate) {
         (ElementRelation::Feeds, Fate::Lasting) => "来生用神，是实在的助力".to_owned(),
         (ElementRelation::Feeds, Fate::Growing) => "来生用神，又越动越旺，助力会加大".to_owned(),
@@ -398,6 +404,27 @@ fn effect(assessment: &Assessment<'_>, mover: &Mover<'_>) -> String {
         (ElementRelation::ControlledBy, Fate::Fading(why)) => format!("受用神所克，又{}，伤不到事情", fading(why)),
         (ElementRelation::ControlledBy, _) => "受用神所克，伤不到事情，只会分神".to_owned(),
     }
+}
+
+/// Returns the effect of the asker's own line in motion.
+fn own_movement(mover: &Mover<'_>, day: &str) -> String {
+    let own = match mover.fate {
+        Fate::Lasting => "你自己先动了".to_owned(),
+        Fate::Growing => "你自己动，越动越有底气".to_owned(),
+        Fate::Bound => format!("你自己想动，被日辰{day}牵住"),
+        Fate::Fading(Fading::ControlledBack) => "你自己想动，动了反伤自己".to_owned(),
+        Fate::Fading(Fading::Retreating) => "你自己在往后退".to_owned(),
+        Fate::Fading(_) => "你自己想动，心还悬着".to_owned(),
+    };
+    let effect = match mover.relation {
+        _ if !mover.is_effective() => "",
+        ElementRelation::Feeds => "，这一动是帮用神的",
+        ElementRelation::Controls => "，逼得急了反而伤用神",
+        ElementRelation::FedBy => "，用神的力气要分到你身上",
+        ElementRelation::Same => "，与用神一路",
+        ElementRelation::ControlledBy => "，却牵不动用神",
+    };
+    own + effect
 }
 
 /// Returns the patterns of the whole casting.

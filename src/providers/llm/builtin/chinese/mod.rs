@@ -145,12 +145,11 @@ fn body_and_use(facts: &BodyAndUseFacts) -> String {
         format!("{}{relation}", trigram(&acting.trigram))
     };
     let [lower, upper] = &facts.nuclear;
+    let nuclear = if lower == upper { acting(lower) } else { format!("{}、{}", acting(lower), acting(upper)) };
     format!(
-        "按梅花易数看体用：体是{}，用是{}，{effect}。中途看互卦，{}、{}；结局看变卦，{}。",
+        "按梅花易数看体用：体是{}，用是{}，{effect}。中途看互卦，{nuclear}；结局看变卦，{}。",
         trigram(&facts.body),
         trigram(&facts.use_trigram.trigram),
-        acting(lower),
-        acting(upper),
         acting(&facts.changed),
     )
 }

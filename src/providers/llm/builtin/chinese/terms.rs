@@ -114,7 +114,7 @@ pub(super) fn other_side(topic: Topic) -> &'static str {
         Topic::Study => "考场与学校",
         Topic::Business => "客户与合作方",
         Topic::Career => "用人的一方",
-        Topic::Wealth => "市场与交易对手",
+        Topic::Wealth => "交易的另一方",
         Topic::Love => "对方",
         Topic::Friends => "那个人",
         Topic::Home => "卖方、房东与邻里",

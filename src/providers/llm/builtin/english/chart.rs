@@ -119,6 +119,8 @@ fn hidden_place(assessment: &Assessment<'_>, hidden: &HiddenFacts) -> String {
         ElementRelation::ControlledBy => "which it can break through once it is strong",
         ElementRelation::Same => "which has its own element and does it no harm",
     };
+    let open =
+        if significator.is_cover_open() { " That line is void or broken and cannot keep it covered." } else { "" };
     let stands_in = match significator.stands_in {
         Some(StandIn::Day) => " But the day itself has its element, which is as good as a line in the open.",
         Some(StandIn::Month) => " But the month has its element, so within this month it is not missing.",
@@ -129,7 +131,7 @@ fn hidden_place(assessment: &Assessment<'_>, hidden: &HiddenFacts) -> String {
         format!(" The {place} also changes into {nature}, and that is where it may come from.")
     });
     format!(
-        "No {kin} line is in the open: {} lies hidden beneath {}, {relation}.{stands_in}{}",
+        "No {kin} line is in the open: {} lies hidden beneath {}, {relation}.{open}{stands_in}{}",
         terms::nature(hidden.nature),
         terms::line(above),
         source.unwrap_or_default()
@@ -225,7 +227,9 @@ fn broken(state: &StateFacts) -> Option<&'static str> {
 }
 
 fn spirit(assessment: &Assessment<'_>) -> Option<&'static str> {
-    let spirit = assessment.significator.line.spirit.filter(|_| assessment.significator.hidden.is_none())?;
+    let has_spirit =
+        assessment.significator.hidden.is_none() && !matches!(assessment.matter.topic, Topic::Lost | Topic::Pets);
+    let spirit = assessment.significator.line.spirit.filter(|_| has_spirit)?;
     Some(terms::spirit(spirit))
 }
 
@@ -268,7 +272,7 @@ fn bond_with_subject(assessment: &Assessment<'_>, bond: Bond) -> String {
 fn relation_to_subject(assessment: &Assessment<'_>, relation: ElementRelation) -> &'static str {
     use ElementRelation::{ControlledBy, Controls, FedBy, Feeds, Same};
     match (assessment.matter.topic, assessment.matter.person, relation) {
-        (Topic::Lost, _, Feeds | Controls) => "it comes toward your line, so it is not far away",
+        (Topic::Lost, _, Feeds | Controls) => "it comes toward your line, which favours finding it",
         (Topic::Lost, _, Same) => "it shares your element, so look where you usually are",
         (Topic::Lost, _, FedBy) => "you feed it, so the search will take patience",
         (Topic::Lost, _, ControlledBy) => "you overcome it: whoever looks will find",
@@ -295,7 +299,7 @@ fn relation_to_subject(assessment: &Assessment<'_>, relation: ElementRelation) -
 fn own_side(assessment: &Assessment<'_>) -> String {
     let subject = assessment.subject;
     let (Some(state), Some(strength)) = (&subject.state, Weight::of(subject)) else { return String::new() };
-    let void = if state.is_void { " and void, not yet of one mind with yourself" } else { "" };
+    let void = if state.is_void { " and void, not yet decided" } else { "" };
     format!(", {}{void}", weight(strength))
 }
 
@@ -308,7 +312,7 @@ fn companion(topic: Topic, companion: Companion<'_>) -> String {
         (Topic::Health, "官鬼") => ("The illness", "its root does not show"),
         (Topic::Health, _) => ("The remedy", "the right one has yet to be found"),
         (Topic::Legal, _) => ("The court", "it has not really stepped in"),
-        (_, "父母") => ("The paper", "the questions come from an unexpected side"),
+        (_, "父母") => ("The paper", "the marks are still open"),
         _ => ("The ranking", "nothing is settled there yet"),
     };
     let Some(line) = companion.line else {
@@ -398,6 +402,12 @@ fn moving(assessment: &Assessment<'_>, mover: &Mover<'_>) -> String {
 
 fn effect(assessment: &Assessment<'_>, mover: &Mover<'_>) -> String {
     let day = assessment.chart.moment.as_ref().map_or("", |moment| terms::animal(moment.day));
+    if mover.line.role == Some("世") {
+        return own_movement(mover, day);
+    }
+    // The matter is read from the asker's own line if the question is about themselves.
+    let matter = if assessment.bond.is_some() { "the matter" } else { "you" };
+    let outweighs = if assessment.bond.is_some() { "the matter outweighs it" } else { "you outweigh it" };
     let fading = |fading| match fading {
         Fading::ControlledBack => "the line it becomes turns on it",
         Fading::Retreating => "it steps back",
@@ -407,30 +417,30 @@ fn effect(assessment: &Assessment<'_>, mover: &Mover<'_>) -> String {
         Fading::IntoBreak => "it changes into a broken line",
     };
     match (mover.relation, mover.fate) {
-        (ElementRelation::Feeds, Fate::Lasting) => "it feeds the matter, a real help".to_owned(),
+        (ElementRelation::Feeds, Fate::Lasting) => format!("it feeds {matter}, a real help"),
         (ElementRelation::Feeds, Fate::Growing) => {
-            "it feeds the matter and gathers strength, a help that grows".to_owned()
+            format!("it feeds {matter} and gathers strength, a help that grows")
         }
         (ElementRelation::Feeds, Fate::Fading(why)) => {
-            format!("it would feed the matter, but {}, so the help does not last", fading(why))
+            format!("it would feed {matter}, but {}, so the help does not last", fading(why))
         }
         (ElementRelation::Feeds, Fate::Bound) => {
-            format!("it would feed the matter, but the {day} day ties it until something strikes it free")
+            format!("it would feed {matter}, but the {day} day ties it until something strikes it free")
         }
         (ElementRelation::Controls, Fate::Lasting | Fate::Growing) if assessment.is_harm_diverted => {
-            "it would work against the matter, but turns to feed the line that feeds it".to_owned()
+            format!("it would work against {matter}, but turns to feed the line that feeds it")
         }
         (ElementRelation::Controls, Fate::Lasting) => {
-            "it works against the matter and is the chief obstacle".to_owned()
+            format!("it works against {matter} and is the chief obstacle")
         }
         (ElementRelation::Controls, Fate::Growing) => {
-            "it works against the matter, and the obstacle is still growing".to_owned()
+            format!("it works against {matter}, and the obstacle is still growing")
         }
         (ElementRelation::Controls, Fate::Fading(why)) => {
-            format!("it works against the matter, but {}, so the obstacle does not last", fading(why))
+            format!("it works against {matter}, but {}, so the obstacle does not last", fading(why))
         }
         (ElementRelation::Controls, Fate::Bound) => {
-            format!("it would work against the matter, but the {day} day ties it for now")
+            format!("it would work against {matter}, but the {day} day ties it for now")
         }
         (ElementRelation::Same, Fate::Fading(why)) => {
             format!("it is of the same element, but {}, so do not count on it", fading(why))
@@ -439,14 +449,35 @@ fn effect(assessment: &Assessment<'_>, mover: &Mover<'_>) -> String {
             "it is of the same element, one more helper and one more thread to hold".to_owned()
         }
         (ElementRelation::FedBy, Fate::Fading(why)) => {
-            format!("it draws strength from the matter, but {}, so not for long", fading(why))
+            format!("it draws strength from {matter}, but {}, so not for long", fading(why))
         }
-        (ElementRelation::FedBy, _) => "it draws strength from the matter".to_owned(),
+        (ElementRelation::FedBy, _) => format!("it draws strength from {matter}"),
         (ElementRelation::ControlledBy, Fate::Fading(why)) => {
-            format!("the matter outweighs it, and {}, so it does no harm", fading(why))
+            format!("{outweighs}, and {}, so it does no harm", fading(why))
         }
-        (ElementRelation::ControlledBy, _) => "the matter outweighs it, so it distracts without harm".to_owned(),
+        (ElementRelation::ControlledBy, _) => format!("{outweighs}, so it distracts without harm"),
     }
+}
+
+/// Returns the effect of the asker's own line in motion.
+fn own_movement(mover: &Mover<'_>, day: &str) -> String {
+    let own = match mover.fate {
+        Fate::Lasting => "you are already on the move".to_owned(),
+        Fate::Growing => "you are on the move and gain ground as you go".to_owned(),
+        Fate::Bound => format!("you want to move, but the {day} day ties you"),
+        Fate::Fading(Fading::ControlledBack) => "you want to move, and it would turn on you".to_owned(),
+        Fate::Fading(Fading::Retreating) => "you are stepping back".to_owned(),
+        Fate::Fading(_) => "you want to move but are not yet sure".to_owned(),
+    };
+    let effect = match mover.relation {
+        _ if !mover.is_effective() => "",
+        ElementRelation::Feeds => ", and that helps the matter",
+        ElementRelation::Controls => ", and pressing hard would harm the matter",
+        ElementRelation::FedBy => ", and that takes strength from the matter",
+        ElementRelation::Same => ", in step with the matter",
+        ElementRelation::ControlledBy => ", though it hardly touches the matter",
+    };
+    own + effect
 }
 
 /// Returns the patterns of the whole casting.

@@ -56,9 +56,9 @@ fn of_work(topic: Topic) -> [&'static str; 3] {
             "it would swallow more than it returns for now. Cut it to a size you can afford to lose, and test it first.",
         ],
         Topic::Wealth => [
-            "there is money to be had. Keep to the amount you planned, and stop at your target.",
-            "some comes in and some goes out. Use no borrowed money, and fix beforehand where you stop.",
-            "gain comes hard now, and keeping is better than reaching. Cut spending, and collect what you are owed.",
+            "there is money to be had. Agree on a day and a sum for what you are owed, and invest no more than you planned.",
+            "some comes in and some goes out. Use no borrowed money, and ask or invest in small steps.",
+            "gain comes hard now, and keeping is better than reaching. Cut spending, and keep your papers in order.",
         ],
         _ => [
             "the exam leans your way. Spend the time left on what you know but get wrong, and check dates and documents.",
@@ -98,7 +98,7 @@ fn of_life(topic: Topic) -> [&'static str; 3] {
         Topic::Health => [
             "there is strength to recover with. Finish the treatment as prescribed, and put sleep before supplements.",
             "there will be better and worse days. Keep a note of symptoms and medicines for your doctor.",
-            "the body is paying for something. Have a proper check-up soon, cancel what you can, and rest.",
+            "the body is paying for something. See the doctor again soon, cancel what can wait, and rest.",
         ],
         Topic::Home => [
             "the house can go ahead. Check title and papers, and if it fits, do not wait for a better one.",

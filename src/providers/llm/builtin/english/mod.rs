@@ -161,13 +161,12 @@ fn body_and_use(facts: &BodyAndUseFacts) -> String {
         format!("{} {relation}", trigram(&acting.trigram))
     };
     let [lower, upper] = &facts.nuclear;
+    let nuclear = if lower == upper { acting(lower) } else { format!("{}, and {}", acting(lower), acting(upper)) };
     format!(
         "By the plum blossom method, you are the trigram {} (the body), and the matter is {} (the use): {effect}. On the \
-         way, in the nuclear hexagram, {}, and {}. In the end {}.",
+         way, in the nuclear hexagram, {nuclear}. In the end {}.",
         trigram(&facts.body),
         trigram(&facts.use_trigram.trigram),
-        acting(lower),
-        acting(upper),
         acting(&facts.changed),
     )
 }

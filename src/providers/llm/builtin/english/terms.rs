@@ -189,7 +189,7 @@ pub(super) fn other_side(topic: Topic) -> &'static str {
         Topic::Study => "the school and its examiners",
         Topic::Business => "clients and partners",
         Topic::Career => "the employer",
-        Topic::Wealth => "the market",
+        Topic::Wealth => "the other side of the deal",
         Topic::Love => "the other person",
         Topic::Friends => "that person",
         Topic::Home => "the seller, landlord or neighbours",
@@ -246,7 +246,7 @@ pub(super) fn role(topic: Topic, kin: &str) -> &'static str {
             ["luggage and transport", "trouble on the way", "travel money", "safety", "companions and delays"]
         }
         Topic::Papers => ["the document itself", "the authority", "fees", "room for manoeuvre", "other applicants"],
-        Topic::Lost => ["papers and clothes", "a thief", "valuables", "clues", "someone who shared in it"],
+        Topic::Lost => ["papers and clothes", "a thief", "valuables", "clues", "someone who may have taken it"],
         Topic::Legal => ["pleadings and evidence", "the court", "money", "room to settle", "costs"],
         Topic::Pets => ["care and worry", "the illness", "food", "the animal itself", "its companions"],
         Topic::Other => ["papers and elders", "pressure and rules", "money", "ease and the young", "peers and costs"],
