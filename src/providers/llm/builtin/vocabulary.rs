@@ -124,7 +124,7 @@ pub(super) static VOCABULARY: &[Entry] = &[
          预产期 求子 生育 宝宝健康 怀了 有喜 孕 生二胎 生个 好孕 移植 着床 流产 早孕 生娃 要娃 添丁 二宝 三宝 \
          头胎 生下来 顺利生 坐月子 胎 双胞胎 龙凤胎 冻卵 领养 收养 不孕 不育 验孕 排卵 促排 取卵 早产 羊水 \
          唐筛 孕检 月子 生产顺利 待产 临盆 催产 喜得 当妈 当爸 升级当 抱孙子 抱上孙 添丁进口 生小孩 想要孩子 \
-         要二胎 胚胎 受孕 胎心 双胎 孕期 孕妇 孕反 见红 产后 难产 引产 无痛 宝妈",
+         要二胎 胚胎 受孕 胎心 双胎 孕期 孕妇 孕反 见红 产后 难产 引产 无痛 宝妈 两条杠 测孕",
         "pregnan*|conceive|conceiving|ivf|have a baby|having a baby|have a child|have children|\
          having children|have kids|have another baby|fertility|miscarriage|due date|expecting|give birth|\
          childbirth|trying for a baby|second child|start a family|starting a family|embryo|second baby|\
@@ -191,8 +191,8 @@ pub(super) static VOCABULARY: &[Entry] = &[
          notarized|entry permit|travel document|residence card|naturalized|renewal|licensing|accreditation|\
          legal documents|agreement",
     ),
-    row(Topic::Papers, PARENTS, 3, "文书 证书", "documents"),
-    row(Topic::Papers, PARENTS, 2, "", "approved|get approved|approval|application approved"),
+    row(Topic::Papers, PARENTS, 3, "文书", "documents"),
+    row(Topic::Papers, PARENTS, 2, "证书", "approved|get approved|approval|application approved"),
     row(Topic::Papers, PARENTS, 1, "申请 材料 盖章", "application|apply|document*|sign"),
     row(
         Topic::Study,
@@ -220,7 +220,7 @@ pub(super) static VOCABULARY: &[Entry] = &[
          排名 年级 分数线 过线 调档 滑档 复试线 题 学渣 学霸 文科 理科 选科 选专业 跨专业 辅导班 学车 路考 \
          复习 备考 学习效率 爱学习 不爱学 学不进去 上课 学业运 学历 进修 深造 培训 升级考试 期中 月考 统考 \
          会考 小测 口试 面试考 保送 特招 录用分 招生 考场 准考证 复读班 小学生 中学生 大学生 高三 初三 高一 \
-         大一 大四 研一 考托",
+         大一 大四 研一 考托 考这个 考个证 考级证",
         "repeat the year|quiz|essay|coursework|midterm*|a-levels|gcse*|lsat|mcat|cpa|certification|certified|\
          credits|lecture*|homeschool*|kindergarten|preschool|boarding school|gap year|postdoc|fellowship|\
          research|advisor|academic|academically|theology|philosophy degree|language school|learn spanish|\
@@ -256,7 +256,8 @@ pub(super) static VOCABULARY: &[Entry] = &[
          orders|inventory|wholesale|salon|gym|studio|podcast|channel|youtube|my app|brand|merger|acquisition|\
          pitch|crowdfund*|kickstarter|farm|harvest|crop|crops|vineyard|expansion|second location|\
          bed and breakfast|b&b|consultancy|consulting|quarter|subscribers|followers|premises|takeaway|\
-         hairdress*|yoga studio|online shop|coffee shop|pop-up|trade show|sole trader|break even|revenue",
+         hairdress*|yoga studio|online shop|coffee shop|pop-up|trade show|sole trader|break even|revenue|\
+         client sign|sign the deal|close the deal",
     ),
     row(Topic::Business, WEALTH, 2, "竞争 对手 谈判 签下", "competitor*|competition|competing"),
     row(
@@ -274,17 +275,16 @@ pub(super) static VOCABULARY: &[Entry] = &[
         "事业 工作 职 上班 跳槽 面试 升迁 升职 晋升 提拔 转正 入职 离职 辞职 裸辞 裁员 被裁 被辞 失业 找工作 \
          offer 老板 领导 上司 仕途 求职 简历 调岗 换岗 职位 岗位 公司 同事排挤 试用期 竞聘 竞选 评职称 职称 \
          年终考核 背调 转行 打工 复工 内推 校招 社招 实习 单位 考核 述职 绩效 外派 调动 事业运 职场 大厂 国企 \
-         下岗 优化 升官 任命 退休 项目 加班 主管 经理 组长 穿小鞋 考评 就业 秋招 春招 录用 聘用 上级 下属 \
-         团队里 背锅 甩锅 体制内 转岗 借调 行业 外企 私企 央企 合同到期 开除 炒鱿鱼 职业 职业规划 人事 总监 \
-         降薪 换公司 新公司 老东家 猎头 编外 兼职 工位 部门 调回 调走 提干 评优 竞岗 干部 换个环境 值班 辞掉 \
-         上岗 停薪留职 晋级 带团队 坐冷板凳 接班 当官 主任 科长 处长 局长 校长 教师岗 护士 医生编 当兵 参军 \
-         入伍 提副 升职加薪 出任 kpi 业绩 指标完成 末位 考勤 上进 出路 谋生 就职 上位 升迁运 事业心 天花板 \
-         瓶颈 转型期 打工人 五险一金 面谈 终面 二面 初面 录用通知 入编 工龄 上级领导 老总 董事长 换岗位 \
-         工作环境",
+         下岗 优化 升官 任命 退休 加班 主管 经理 组长 穿小鞋 考评 就业 秋招 春招 录用 聘用 上级 下属 团队里 \
+         背锅 甩锅 体制内 转岗 借调 行业 外企 私企 央企 合同到期 开除 炒鱿鱼 职业 职业规划 人事 总监 降薪 \
+         换公司 新公司 老东家 猎头 编外 兼职 工位 部门 调回 调走 提干 评优 竞岗 干部 换个环境 值班 辞掉 上岗 \
+         停薪留职 晋级 带团队 坐冷板凳 接班 当官 主任 科长 处长 局长 校长 教师岗 护士 医生编 当兵 参军 入伍 \
+         提副 升职加薪 出任 kpi 业绩 指标完成 末位 考勤 上进 出路 谋生 就职 上位 升迁运 事业心 天花板 瓶颈 \
+         转型期 打工人 五险一金 面谈 终面 二面 初面 录用通知 入编 工龄 上级领导 老总 董事长 换岗位 工作环境",
         "career|job|jobs|work|working|promotion|promoted|employment|employer|interview*|boss|manager|resign|\
          resigning|quit my job|quit|laid off|layoff*|redundan*|fired|offer|offers|job offer|hire|hired|hiring|\
-         recruiter|position|project|internship|intern|company|office|coworker*|colleague*|workplace|retire|\
-         retirement|unemployed|role|resume|apply for|transfer|new team|profession|vocation|salary negotiation|\
+         recruiter|position|internship|intern|company|office|coworker*|colleague*|workplace|retire|retirement|\
+         unemployed|role|resume|apply for|transfer|new team|profession|vocation|salary negotiation|\
          probation period|shift|extend my contract|contract extended|my contract|their contract offer|\
          law enforcement|right path for me|assignment*|role in|sabbatical|reorg*|performance review|overtime|\
          renew my contract|contract renewed|cv|headhunter*|switch careers|career change|night shift|tenure|\
@@ -295,7 +295,7 @@ pub(super) static VOCABULARY: &[Entry] = &[
          stuck in my job|dead-end job|workload|overworked|underpaid|side job|work from home|work environment|\
          toxic boss|leadership role|raise at work",
     ),
-    row(Topic::Career, OFFICIALS, 2, "创作 事情 官运", "calling|leadership"),
+    row(Topic::Career, OFFICIALS, 2, "创作 事情 官运 项目", "calling|leadership|project"),
     row(Topic::Career, OFFICIALS, 1, "努力 前途 发展 机会 平台 考察 奔头", "opportunity|prospects|team|deadline"),
     row(
         Topic::Career,
@@ -416,7 +416,7 @@ pub(super) static VOCABULARY: &[Entry] = &[
          friends with benefits|marriage counselling|couples therapy|fall in love|falling for|love life|\
          love triangle|twin flame|meant to be|end up with|end up together|stay together|stay married|\
          leave my husband|leave my wife|dump*|reject*|interested in me|asked out|second date|long term with|\
-         living together",
+         living together|text them|text me back|love them",
     ),
     row(
         Topic::Love,
@@ -486,7 +486,8 @@ pub(super) static VOCABULARY: &[Entry] = &[
          vehicle|bungalow|estate agent|studio flat|studio apartment|bed|bedroom|layout|negative energy in|\
          my home|room|furniture|colors|new city|another city|dream home|first home|new house|old house|\
          new apartment|house hunting|homeowner|realty|bathroom|neighbors noise|renters|roommate lease|heating|\
-         boiler|septic|backyard|fence|remodeling|homes|houses|apartments",
+         boiler|septic|backyard|fence|remodeling|homes|houses|apartments|offer on the house|offer on the flat|\
+         offer on a house",
     ),
     row(Topic::Home, PARENTS, 1, "搬 住 租 隔壁 邻里", "move|moving|rooms|neighborhood|neighbourhood"),
     row(

@@ -252,6 +252,7 @@ fn bond_with_subject(assessment: &Assessment<'_>, bond: Bond) -> String {
     let own = own_side(assessment);
     let relation = relation_to_subject(assessment, bond.relation);
     let tie = match bond.tie {
+        _ if assessment.matter.topic == Topic::Lost => "",
         Some(Tie::Combination) => "，又相合，牵得住",
         Some(Tie::Clash) => "，又相冲，碰到一处就不安稳",
         None => "",
@@ -262,7 +263,7 @@ fn bond_with_subject(assessment: &Assessment<'_>, bond: Bond) -> String {
 fn relation_to_subject(assessment: &Assessment<'_>, relation: ElementRelation) -> &'static str {
     use ElementRelation::{ControlledBy, Controls, FedBy, Feeds, Same};
     match (assessment.matter.topic, assessment.matter.person, relation) {
-        (Topic::Lost, _, Feeds | Controls) => "用神来就世爻，东西离得不远",
+        (Topic::Lost, _, Feeds | Controls) => "用神来就世爻，容易碰上",
         (Topic::Lost, _, Same) => "用神与世爻比和，多半就在常去的地方",
         (Topic::Lost, _, FedBy) => "世生用神，找它要费心",
         (Topic::Lost, _, ControlledBy) => "世克用神，肯找就有",

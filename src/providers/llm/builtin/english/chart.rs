@@ -262,6 +262,7 @@ fn own_change(becomes: &BecomesFacts) -> String {
 fn bond_with_subject(assessment: &Assessment<'_>, bond: Bond) -> String {
     let relation = relation_to_subject(assessment, bond.relation);
     let tie = match bond.tie {
+        _ if assessment.matter.topic == Topic::Lost => "",
         Some(Tie::Combination) => "; the two combine, which holds",
         Some(Tie::Clash) => "; the two clash, so there is no rest when they meet",
         None => "",
