@@ -24,14 +24,20 @@ fn sought(question: &str, asker: Option<AskerGender>) -> Sought {
     Matter::of(&reading(None, question, asker)).sought
 }
 
+/// Returns the number of questions in a table, and those whose topic is not the one of the table.
+fn missed(table: &'static str) -> (usize, Vec<&'static str>) {
+    let rows: Vec<(&str, &str)> = table.lines().skip(1).filter_map(|row| row.split_once('\t')).collect();
+    let name = |question| format!("{:?}", topic(None, question)).to_lowercase();
+    let missed = rows.iter().filter(|(expected, question)| name(question) != *expected);
+    (rows.len(), missed.map(|(_, question)| *question).collect())
+}
+
 #[test]
 fn recognises_everyday_questions() {
-    let table = include_str!("questions.tsv");
-    let rows: Vec<(&str, &str)> = table.lines().skip(1).filter_map(|row| row.split_once('\t')).collect();
-    assert_eq!(rows.len(), 80);
-    let name = |question| format!("{:?}", topic(None, question)).to_lowercase();
-    let missed: Vec<_> = rows.iter().filter(|(expected, question)| name(question) != *expected).collect();
-    assert!(missed.is_empty(), "{missed:?}");
+    assert_eq!(missed(include_str!("questions.tsv")), (80, Vec::new()));
+    // No word of the vocabulary was chosen for these.
+    let (count, further) = missed(include_str!("further-questions.tsv"));
+    assert!(count == 40 && further.len() <= 4, "{further:?}");
 }
 
 #[test]
