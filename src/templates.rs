@@ -76,7 +76,7 @@ pub fn load<const N: usize>(
                     continue;
                 };
                 let path = directory.join(&name);
-                match read(&path).and_then(|text| checked(text, &specs[place])) {
+                match read(&path).and_then(|text| checked(&text, &specs[place])) {
                     Ok(text) => templates[place] = Template { text: Cow::Owned(text), file: Some(path) },
                     Err(fault) => faults.push(format!("{setting}: {name}: {fault}")),
                 }
@@ -121,8 +121,8 @@ fn read(path: &Path) -> Result<String, String> {
 }
 
 /// Returns the text with plain line ends and without a byte order mark.
-fn checked(text: String, spec: &TemplateSpec) -> Result<String, String> {
-    let text = without_byte_order_mark(&text).replace("\r\n", "\n").trim().to_owned();
+fn checked(text: &str, spec: &TemplateSpec) -> Result<String, String> {
+    let text = without_byte_order_mark(text).replace("\r\n", "\n").trim().to_owned();
     if text.is_empty() {
         return Err("is empty".to_owned());
     }

@@ -58,7 +58,7 @@ enum Action {
     Prompt(PromptArgs),
     /// Make one real call to the configured model and time it; exit 1 if it fails
     ///
-    /// With a casting it sends the prompt of an interpretation and prints prompt and answer. No moderation, no record.
+    /// With a casting it sends the prompt of an interpretation. It prints prompt and answer, and keeps no record.
     ///
     /// Example: yarrow ai test --casting 788976 --at 2026-11-25T23:30 --zone Asia/Shanghai --question 今年换工作合适吗？
     Test(TestArgs),

@@ -1,7 +1,7 @@
 //! Messages from templates: a subject and paragraphs, as plain text and as HTML.
 //!
-//! A template is a text file in `assets/messages`, or an operator's file of the same name: the subject in its first line,
-//! then paragraphs separated by empty lines, with `{name}` for a value. A paragraph that is only a value is shown large.
+//! A template is a text file in `assets/messages`, or an operator's file of the same name. Its first line is the subject;
+//! paragraphs follow, separated by empty lines, with `{name}` for a value. A paragraph that is only a value is shown large.
 //! The HTML is made from the same paragraphs, so that the two cannot differ.
 
 use std::{fmt::Write as _, path::Path};
@@ -70,8 +70,8 @@ impl LetterWriter {
     /// # Errors
     /// All faults of the files, each beginning with the name of the setting.
     pub fn load(brand: &str, directory: Option<&Path>) -> Result<Self, Vec<String>> {
-        let [a, b, c, d, e, f, layout] = templates::load(SETTING, directory, &SPECS)?;
-        Ok(Self { brand: brand.to_owned(), letters: [a, b, c, d, e, f], layout })
+        let [letters @ .., layout] = templates::load(SETTING, directory, &SPECS)?;
+        Ok(Self { brand: brand.to_owned(), letters, layout })
     }
 
     /// Returns the files that override templates.

@@ -6,7 +6,7 @@ use super::{
     wrap::is_one_line,
 };
 
-/// Where the parts of a row begin.
+/// Positions of the parts of a row.
 const LINE: (u32, u32) = (MARGIN, 30);
 const FIRST: u32 = 70;
 const BECOMES: u32 = 208;

@@ -16,7 +16,7 @@ use crate::{
 /// The language tag of Chinese text.
 const CHINESE: &str = "zh-Hans";
 
-/// What a card shows, and how.
+/// The options of a card.
 #[derive(Clone, Copy, Debug)]
 pub struct CardOptions<'brand> {
     pub locale: Locale,

@@ -13,12 +13,12 @@ const NEVER_FIRST: &str = "，。、；：？！）》」』”’…·,.;:?!)]}
 const NEVER_LAST: &str = "（《「『“‘([{";
 const CLAUSE_ENDS: &str = "，。；：？！";
 
-/// Where lines are ended.
+/// A rule for the ends of lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Break {
-    /// Where they are full.
+    /// Lines are filled.
     Anywhere,
-    /// After a clause, if the line is not too short then.
+    /// Lines end after a clause, unless they become too short.
     Clauses,
 }
 
