@@ -14,7 +14,7 @@ use yarrow::{
         operations::audit::MAX_REASON,
     },
     error::{Code, Error, Result},
-    types::{EmailAddress, PageRequest, PhoneNumber, TimeInput, Timestamp, UserId, ensure_ordered},
+    types::{self, EmailAddress, PageRequest, PhoneNumber, TimeInput, Timestamp, UserId},
 };
 
 /// The heading of the options that every command accepts.
@@ -119,29 +119,27 @@ pub struct RangeArgs {
     /// Start of the time range, inclusive: 2026-01-31 or 2026-01-31T08:00:00Z
     #[arg(long, value_name = "TIME")]
     from: Option<String>,
-    /// End of the time range, exclusive
+    /// End of the time range, exclusive; a whole day is included
     #[arg(long, value_name = "TIME")]
     to: Option<String>,
 }
 
 impl RangeArgs {
     pub fn bounds(&self, app: &App) -> Result<(Option<Timestamp>, Option<Timestamp>)> {
-        let parse = |option, text: &Option<String>| {
-            let time = text.as_deref().map(TimeInput::parse).transpose();
-            time.map_err(|fault| Error::field(option, fault))
-        };
-        let (from, to) = (parse("from", &self.from)?, parse("to", &self.to)?);
-        let in_zone = |option, time: Option<TimeInput>| {
-            let time = time.map(|time| time.in_zone(&app.core.config.limits.time_zone)).transpose();
-            time.map_err(|fault| Error::field(option, fault))
-        };
-        let to = in_zone("to", to.map(|to| to.as_end_of(from)))?;
-        let from = in_zone("from", from)?;
-        if let Some((from, to)) = from.zip(to) {
-            ensure_ordered(("from", from), ("to", to))?;
-        }
-        Ok((from, to))
+        time_range(app, ("from", self.from.as_deref()), ("to", self.to.as_deref()))
     }
+}
+
+/// Parses the bounds of a time range, given with the names of their options. The result is half-open.
+pub fn time_range(
+    app: &App,
+    from: (&str, Option<&str>),
+    to: (&str, Option<&str>),
+) -> Result<(Option<Timestamp>, Option<Timestamp>)> {
+    let parse = |(option, text): (&str, Option<&str>)| {
+        text.map(TimeInput::parse).transpose().map_err(|fault| Error::field(option, fault))
+    };
+    types::time_range((from.0, parse(from)?), (to.0, parse(to)?), &app.core.config.limits.time_zone)
 }
 
 /// Parses a phone number or an email address.

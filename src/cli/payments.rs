@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     Common, PageArgs, check, choice::choice, cli_authority, confirm, find_user_id, http_rows, key_values, name_missing,
-    or_empty, parse_time, print, record_audit, row, table,
+    or_empty, print, record_audit, row, table, time_range,
 };
 use yarrow::{
     app::App,
@@ -29,7 +29,7 @@ use yarrow::{
     },
     providers::payment::OrderState,
     store::Pending,
-    types::{Fen, ensure_ordered, pluralize},
+    types::{Fen, pluralize},
 };
 
 /// List, settle, refund and reconcile payment orders
@@ -114,12 +114,12 @@ enum Action {
     },
     /// Reconcile the orders of a time range with the ledger; exit 5 if they disagree
     ///
-    /// Example: yarrow payments report --from 2026-01-01 --to 2026-02-01
+    /// Example: yarrow payments report --from 2026-01-01 --to 2026-01-31
     Report {
         /// Orders created at or after this time, such as 2026-01-01
         #[arg(long)]
         from: String,
-        /// Orders created before this time
+        /// Orders created before this time, or on this day
         #[arg(long)]
         to: String,
         /// Print the daily sums as comma-separated values
@@ -304,9 +304,8 @@ fn sandbox_pay(common: &Common, app: &App, order_no: &str, payment: &TestPayment
 }
 
 fn print_report(common: &Common, app: &App, from: &str, to: &str, csv: bool) -> Result<()> {
-    let (from, to) = (parse_time(app, "from", from)?, parse_time(app, "to", to)?);
-    ensure_ordered(("from", from), ("to", to))?;
-    let report = report::report(&app.payments, from, to)?;
+    let (from, to) = time_range(app, ("from", Some(from)), ("to", Some(to)))?;
+    let report = report::report(&app.payments, from.unwrap_or_default(), to.unwrap_or_default())?;
     record_audit(app, "payments report", None, cli_authority(None))?;
     if csv && !common.json {
         print(&comma_separated(&report))?;

@@ -39,7 +39,7 @@ pub use phone::{PhoneNumber, PhoneRules, Region};
 pub use pluralize::pluralize;
 pub use text::{clean, clean_as_sent, clean_line, clean_lines, is_invisible};
 pub use time::{Date, LocalTime, TimeZone, Timestamp, decimal_milliseconds, ensure_ordered, milliseconds};
-pub use time_input::TimeInput;
+pub use time_input::{TimeInput, time_range};
 
 /// A user's id. Serialised as a decimal string, because some clients' numbers are floats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

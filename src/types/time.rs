@@ -140,6 +140,12 @@ impl TimeZone {
         self.0.to_datetime(timestamp).date()
     }
 
+    /// Returns true at the start of a day.
+    pub fn is_midnight(&self, at: Timestamp) -> bool {
+        let start = self.0.to_timestamp(self.today(at).to_datetime(civil::Time::midnight()));
+        start.is_ok_and(|start| start.as_millisecond() == at.0)
+    }
+
     /// Returns the start of the next day.
     pub fn tomorrow(&self, now: Timestamp) -> Timestamp {
         let begin = self

@@ -80,11 +80,11 @@ named_enum! {
 /// # Errors
 /// `invalid_format` or `out_of_range`.
 pub fn parse_birthday(text: &str, zone: &TimeZone, today: Date) -> Result<String, Fault> {
-    let invalid = || Fault::new(FieldCode::InvalidFormat, "must be a date such as 1990-05-17");
+    let plausible = Date::constant(1900, 1, 1)..=today;
     // As a birthday, 0 means that there is none, not 1970-01-01.
-    let input = TimeInput::parse(text).ok().filter(|_| text.trim() != "0").ok_or_else(invalid)?;
-    let day = input.date_in(zone);
-    if day.year() < 1900 || day > today {
+    let day = TimeInput::parse_birthday(text, zone, &plausible).ok().filter(|_| text.trim() != "0");
+    let day = day.ok_or_else(|| Fault::new(FieldCode::InvalidFormat, "must be a date such as 1990-05-17"))?;
+    if !plausible.contains(&day) {
         return Err(Fault::new(FieldCode::OutOfRange, "must be from 1900-01-01 to today"));
     }
     Ok(day.to_string())
@@ -246,12 +246,31 @@ mod tests {
         {
             assert_eq!(read(text), Ok("1990-05-17".into()), "{text}");
         }
+        // Epoch numbers of any length, at midnight in the zone or in UTC.
+        for (text, day) in [
+            ("642960000", "1990-05-18"),
+            ("642873600000", "1990-05-17"),
+            ("642960000000", "1990-05-18"),
+            ("642960123", "1990-05-18"),
+            ("-642960000", "1949-08-17"),
+            ("-642960000000", "1949-08-17"),
+            ("-2208988800", "1900-01-01"),
+            ("1000000000", "2001-09-09"),
+            ("41904000", "1971-05-01"),
+            ("41904000000", "1971-05-01"),
+            ("-57600", "1969-12-31"),
+            ("199005170830", "1990-05-17"),
+            ("19900517083000", "1990-05-17"),
+        ] {
+            assert_eq!(read(text), Ok(day.into()), "{text}");
+        }
         assert_eq!(read("2024-02-29"), Ok("2024-02-29".into()));
         assert_eq!(read("2026-03-01"), Ok("2026-03-01".into()));
-        for text in ["2026-03-02", "1899-12-31"] {
+        for text in ["2026-03-02", "1899-12-31", "4102444800", "4102444800000", "-2500000000"] {
             assert_eq!(read(text), Err(FieldCode::OutOfRange), "{text}");
         }
-        for text in ["", "1990", "17.5.1990", "2023-02-29", "0", "17/05/1990"] {
+        let others = ["900517", "199005", "17051990", "19901301", "-1", "+642960000", "6429600001"];
+        for text in ["", "1990", "17.5.1990", "2023-02-29", "0", "17/05/1990"].into_iter().chain(others) {
             assert_eq!(read(text), Err(FieldCode::InvalidFormat), "{text}");
         }
     }

@@ -27,7 +27,7 @@ parameters! {
         actor: Option<Actor> = fields.optional("actor", "Only events of this actor.");
         page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Rows on a page.");
-        time: TimeRange = optional_time_range(fields, "Rows of this time or later.", "Rows before this time.");
+        time: TimeRange = optional_time_range(fields, "Rows of this time or later.", "Rows before this time; a whole day is included.");
     }
 }
 

@@ -32,26 +32,26 @@ parameters! {
         user_id: UserId = fields.path("userId", "The user's id.");
         page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Requests on a page.");
-        time: TimeRange = optional_time_range(fields, "Requests at this time or later.", "Requests before this time.");
+        time: TimeRange = optional_time_range(fields, "Requests at this time or later.", "Requests before this time; a whole day is included.");
     }
 
     ClientLogParams(fields) {
         client_ip: ClientIp = fields.path("clientIp", "The client's address, IPv4 or IPv6.");
         page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Requests on a page.");
-        time: TimeRange = optional_time_range(fields, "Requests at this time or later.", "Requests before this time.");
+        time: TimeRange = optional_time_range(fields, "Requests at this time or later.", "Requests before this time; a whole day is included.");
     }
 
     LogPeriodParams(fields) {
         page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Requests on a page.");
-        time: TimeRange = required_time_range(fields, "Requests at this time or later.", "Requests before this time.");
+        time: TimeRange = required_time_range(fields, "Requests at this time or later.", "Requests before this time; a whole day is included.");
     }
 
     FailedRequestsParams(fields) {
         page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Items on a page.");
-        time: TimeRange = optional_time_range(fields, "Requests at this time or later.", "Requests before this time.");
+        time: TimeRange = optional_time_range(fields, "Requests at this time or later.", "Requests before this time; a whole day is included.");
     }
 
     LogDayParams(fields) {
@@ -59,7 +59,7 @@ parameters! {
         page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Items on a page.");
         window: (Timestamp, Timestamp) = {
-            let range = optional_time_range(fields, "Requests at this time or later.", "Requests before this time.");
+            let range = optional_time_range(fields, "Requests at this time or later.", "Requests before this time; a whole day is included.");
             fields.cross_field(range, of_last_day)
         };
     }
@@ -68,7 +68,7 @@ parameters! {
         page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Items on a page.");
         window: (Timestamp, Timestamp) = {
-            let range = optional_time_range(fields, "Requests at this time or later.", "Requests before this time.");
+            let range = optional_time_range(fields, "Requests at this time or later.", "Requests before this time; a whole day is included.");
             fields.cross_field(range, of_last_hour)
         };
     }

@@ -33,7 +33,7 @@ parameters! {
         violation_type: Option<Label> = fields.optional("violationType", "Only texts rejected with this type.");
         page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Rejected texts on a page.");
-        time: TimeRange = optional_time_range(fields, "Only texts rejected at this time or later.", "Only texts rejected before this time.");
+        time: TimeRange = optional_time_range(fields, "Only texts rejected at this time or later.", "Only texts rejected before this time; a whole day is included.");
     }
 
     UserViolationsParams(fields) {

@@ -7,7 +7,7 @@ use crate::{
     config::LimitsConfig,
     error::{Error, Fault, Result},
     http::body::RawValue,
-    types::{TimeInput, Timestamp, ensure_ordered},
+    types::{self, TimeInput, Timestamp},
 };
 
 /// A value whose fault counts only in some combinations with other fields.
@@ -15,6 +15,7 @@ pub struct MaybeInvalid<T>(pub Result<T, Fault>);
 
 impl<T: Parameter> Parameter for MaybeInvalid<T> {
     const EMPTY_IS_A_VALUE: bool = T::EMPTY_IS_A_VALUE;
+    const MAY_BE_NULL_WORD: bool = T::MAY_BE_NULL_WORD;
 
     fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
         Ok(Self(T::read(value, rules)))
@@ -81,16 +82,8 @@ impl Parameter for TimeBound {
 
 fn time_range(rules: &Rules<'_>, start: Option<TimeBound>, end: Option<TimeBound>) -> Result<TimeRange> {
     let [start, end] = [start, end].map(|bound| bound.map(|TimeBound(time)| time));
-    let zone = &rules.config.limits.time_zone;
-    let in_zone = |name, time: Option<TimeInput>| {
-        time.map(|time| time.in_zone(zone)).transpose().map_err(|fault| Error::field(name, fault))
-    };
-    let range = TimeRange {
-        start: in_zone("startTime", start)?,
-        end: in_zone("endTime", end.map(|end| end.as_end_of(start)))?,
-    };
-    ensure_ordered(("startTime", range.from()), ("endTime", range.to()))?;
-    Ok(range)
+    let (start, end) = types::time_range(("startTime", start), ("endTime", end), &rules.config.limits.time_zone)?;
+    Ok(TimeRange { start, end })
 }
 
 /// Reads `reason`, which only administrators must give.

@@ -61,7 +61,7 @@ parameters! {
         user_id: UserId = fields.path("userId", "The user's id; for users, their own.");
         page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Records on a page.");
-        time: TimeRange = required_time_range(fields, "Calls that started at this time or later.", "Calls that started before this time.");
+        time: TimeRange = required_time_range(fields, "Calls that started at this time or later.", "Calls that started before this time; a whole day is included.");
     }
 
     TraceParams(fields) {
@@ -84,7 +84,7 @@ parameters! {
     }
 
     CountPeriodParams(fields) {
-        time: TimeRange = required_time_range(fields, "Calls that started at this time or later.", "Calls that started before this time.");
+        time: TimeRange = required_time_range(fields, "Calls that started at this time or later.", "Calls that started before this time; a whole day is included.");
     }
 }
 

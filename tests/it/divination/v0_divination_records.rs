@@ -67,8 +67,14 @@ fn ranges_are_half_open_and_newest_first() {
     assert_eq!(questions(&between("2026-01-01T00:00:00Z", "2026-01-05T00:00:00Z")), ["二", "三", "一"]);
     assert_eq!(questions(&between("2026-01-05T00:00:00Z", "2026-01-05T00:00:00.001Z")), ["四"]);
     assert_eq!(between("2026-01-03T00:00:00Z", "2026-01-03T00:00:00Z")["total"], 0);
-    // Dates without a zone are local: midnight in Shanghai is 16:00 UTC the day before.
+    // Dates without a zone are local: midnight in Shanghai is 16:00 UTC the day before. A whole day is included.
     assert_eq!(questions(&between("2026-01-03", "2026-01-04")), ["二"]);
+    assert_eq!(questions(&between("2026-01-02", "2026-01-03")), ["二", "三"]);
+    assert_eq!(questions(&between("2026-01-02", "2026-01-03T23:59:59")), ["二", "三"]);
+    assert_eq!(questions(&between("2026-01-02T00:00:00", "2026-01-03T00:00:00")), ["三"]);
+    for midnight in ["2026-01-03T00:00:00", "2026-01-03T00:00:00+08:00", "20260103000000", "202601030000"] {
+        assert_eq!(questions(&between(midnight, midnight)), ["二"], "{midnight}");
+    }
     assert_eq!(questions(&between("1767225600000", "1767312000000")), ["一"]);
     let all = [("startTime", "2026-01-01"), ("endTime", "2026-02-01"), ("page", "2"), ("size", "3")];
     let second = of(server.get(&path).by(&user).query(&all));
@@ -102,7 +108,7 @@ fn reads_dates_without_a_zone_in_the_configured_zone() {
     let path = format!("/divination/records/user/{}/daterange", user.user_id);
     let between =
         |start: &str, end: &str| of(server.get(&path).by(&user).query(&[("startTime", start), ("endTime", end)]));
-    assert_eq!(questions(&between("2026-01-15", "2026-01-16")), ["2026-01-15T22:59:59Z"]);
+    assert_eq!(questions(&between("2026-01-15", "2026-01-15")), ["2026-01-15T22:59:59Z"]);
     assert_eq!(questions(&between("2026-01-16 00:00:00", "2026-01-16 00:00:01")), ["2026-01-15T23:00:00Z"]);
     // Two hours ahead in summer.
     assert_eq!(questions(&between("2026-07-16", "2026-07-17")), ["2026-07-15T22:00:00Z"]);

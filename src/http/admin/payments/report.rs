@@ -17,7 +17,7 @@ use crate::{
 
 parameters! {
     PaymentReportParams(fields) {
-        time: TimeRange = required_time_range(fields, "Orders created at this time or later.", "Orders created before this time.");
+        time: TimeRange = required_time_range(fields, "Orders created at this time or later.", "Orders created before this time; a whole day is included.");
     }
 }
 
