@@ -241,6 +241,9 @@ fn lists_suspicious_addresses_with_reasons_worst_first() {
         .collect();
     assert_eq!(counts[..2], [json!(["203.0.113.4", 700, 0, 1]), json!(["203.0.113.6", 250, 0, 19])]);
     assert_eq!(counted["total"], 8);
+    let one = get(&server, &key, "count/ip?clientIp=203.0.113.6").expect(200).json();
+    assert_eq!((&one["items"], &one["total"]), (&json!([counted["items"][1]]), &json!(1)));
+    assert_eq!(get(&server, &key, "count/ip?clientIp=203.0.113.99").expect(200).json()["total"], 0);
 }
 
 /// Compares the counts of all addresses in a range, and of one, with plain SQL over the entries.

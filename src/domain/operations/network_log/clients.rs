@@ -24,8 +24,8 @@ use crate::{
 pub const COUNTED: Duration = DAY;
 pub const SUSPECTED: Duration = Duration::from_hours(1);
 
-/// The longest period of a report.
-const LONGEST_DAYS: u32 = 31;
+/// The longest period of a report: a month and the day after it.
+const LONGEST_DAYS: u32 = 32;
 const DAY: Duration = Duration::from_hours(24);
 
 /// The score of a reason at its threshold. It doubles at twice the threshold.
