@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    engine::{ContentType, contact_number, is_default_nickname},
+    engine::{ContentType, contact_number, is_assigned_nickname},
     external_moderator::{self, NO_PERMIT},
     policy::{self, Policy, Service},
     ruling::Ruling,
@@ -179,12 +179,13 @@ pub fn record_violation(core: &Core, user: UserId, content_type: ContentType, ru
 /// Decides about a text by the word list.
 pub fn moderate_locally(moderation: &Moderation, content_type: ContentType, text: &str) -> Result<Ruling> {
     let mut matches = moderation.word_list.get()?.check(content_type, text);
+    let config = &moderation.core.config.moderation;
     let may_have_contacts = match content_type {
-        ContentType::Nickname => !is_default_nickname(text),
+        ContentType::Nickname => !is_assigned_nickname(text, &config.assigned_nicknames),
         ContentType::Signature => true,
         _ => false,
     };
-    if may_have_contacts && moderation.core.config.moderation.contact_numbers {
+    if may_have_contacts && config.contact_numbers {
         matches.extend(contact_number(text));
     }
     Ok(Ruling::from_matches(text, matches))

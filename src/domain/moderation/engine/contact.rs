@@ -17,17 +17,16 @@ const WIDEST_GAP: usize = 3;
 /// The word reported for a match. The number itself is not stored.
 const NAME: &str = "contact number";
 
-/// Words before the number in nicknames that apps assign to new users.
-const DEFAULT_NICKNAMES: [&str; 8] = ["用户", "手机用户", "微信用户", "新用户", "游客", "user", "guest", "user_"];
-/// Maximum digits of the number in such a nickname: fewer than in a mobile number.
+/// Maximum digits of the number in an assigned nickname: fewer than in a mobile number.
 const LONGEST_ASSIGNED: usize = 10;
 
-/// Returns true for a nickname that an app assigned to a new user, such as 用户12345678: the number is no contact.
-pub fn is_default_nickname(nickname: &str) -> bool {
+/// Returns true for a nickname that an app assigned to a new user, one of `words` with a number, such as 用户12345678: the
+/// number is no contact.
+pub fn is_assigned_nickname(nickname: &str, words: &[String]) -> bool {
     let nickname = nickname.trim();
     let number = nickname.trim_start_matches(|character: char| !character.is_ascii_digit());
     let word = nickname[..nickname.len() - number.len()].trim_end().to_lowercase();
-    DEFAULT_NICKNAMES.contains(&word.as_str())
+    words.iter().any(|assigned| assigned.to_lowercase() == word)
         && number.len() <= LONGEST_ASSIGNED
         && number.bytes().all(|byte| byte.is_ascii_digit())
 }
@@ -155,14 +154,17 @@ mod tests {
 
     #[test]
     fn exempts_assigned_nicknames() {
-        for nickname in ["用户12345678", " 用户1234567890 ", "手机用户8888888", "User 12345678", "user_1234567"]
-        {
-            assert!(is_default_nickname(nickname), "{nickname}");
+        let words = crate::config::Config::defaults().unwrap().moderation.assigned_nicknames;
+        let is_assigned = |nickname: &str| is_assigned_nickname(nickname, &words);
+        let assigned = ["用户12345678", " 用户1234567890 ", "手机用户8888888", "User 12345678", "user_1234567"];
+        for nickname in assigned.into_iter().chain(["易友12345678"]) {
+            assert!(is_assigned(nickname), "{nickname}");
         }
+        assert!(is_assigned_nickname("Yarrow12345678", &["yarrow".to_owned()]));
         for nickname in
             ["用户13800138000", "加用户12345678", "用户12345678找我", "12345678", "青山12345678", "用户１２３４５６７"]
         {
-            assert!(!is_default_nickname(nickname), "{nickname}");
+            assert!(!is_assigned(nickname), "{nickname}");
         }
     }
 

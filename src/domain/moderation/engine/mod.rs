@@ -39,7 +39,7 @@ mod case_table;
 #[cfg(test)]
 mod property_tests;
 
-pub use contact::{contact_number, is_default_nickname};
+pub use contact::{contact_number, is_assigned_nickname};
 pub use lexicon::normalise;
 pub use search::Engine;
 pub use span_cover::mask;
