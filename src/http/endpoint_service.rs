@@ -21,7 +21,7 @@ use tower::Service;
 
 use super::{
     body, body_encoding,
-    guard::{self, Access},
+    guard::{self, Access, Authorized},
     precompressed::accepts_gzip,
     reply::{self, problem},
     request_context::RequestContext,
@@ -68,6 +68,9 @@ pub trait ErasedHandler: Send + Sync {
     /// # Errors
     /// Faults of the parameters.
     fn start(&self, context: RequestContext, path: Vec<(String, String)>, uri: &Uri) -> Result<ResponseFuture>;
+
+    /// Returns true if the endpoint has a parameter with this name.
+    fn declares(&self, name: &str) -> bool;
 
     /// Returns the response to an error for callers that do not understand problem documents.
     fn error_reply(&self, error: &Error) -> Option<Response<Body>>;
@@ -119,7 +122,7 @@ impl EndpointSpec {
 
     async fn run(&self, request: &mut Request<Body>, meta: &Arc<RequestMeta>) -> Result<Response<Body>> {
         let app = &self.state.app;
-        let caller = self.authorize(request, meta).await?;
+        let Authorized { caller, token } = self.authorize(request, meta).await?;
         // Some clients send the parameters of a GET in a body.
         let has_body = !request.body().is_end_stream();
         let body = if has_body { self.read_body(request, &caller, meta).await? } else { Bytes::new() };
@@ -137,6 +140,7 @@ impl EndpointSpec {
         let context = RequestContext {
             meta: Arc::clone(meta),
             caller,
+            token,
             idempotency: if self.is_idempotent { idempotency_header(request, &body).map(Box::new) } else { None },
             body,
             headers: mem::take(request.headers_mut()),
@@ -153,7 +157,7 @@ impl EndpointSpec {
         unread_responses::limit(&self.state, meta, is_compressed, response).await
     }
 
-    async fn authorize(&self, request: &mut Request<Body>, meta: &RequestMeta) -> Result<Caller> {
+    async fn authorize(&self, request: &mut Request<Body>, meta: &RequestMeta) -> Result<Authorized> {
         let authorized = guard::authorize(&self.state.app, self.access, request.headers(), meta).await;
         if authorized.is_err() {
             let body = mem::take(request.body_mut());
@@ -173,7 +177,10 @@ impl EndpointSpec {
         };
         let read = body::read(body, request.headers(), limit, permit);
         match tokio::time::timeout(limits.body_timeout, read).await {
-            Ok(bytes) => body_encoding::unpack(bytes?, request.headers_mut(), limit).await,
+            Ok(bytes) => {
+                let is_parameter = |name: &str| self.handler.declares(name);
+                body_encoding::unpack(bytes?, request.headers_mut(), limit, is_parameter).await
+            }
             Err(_) => Err(Code::RequestTimeout.into()),
         }
     }

@@ -14,8 +14,10 @@ use crate::{
     error::{Code, Result},
     http::{
         request_meta::{Caller, RequestMeta},
-        request_token::{request_token, unauthenticated},
+        request_token::{request_tokens, unauthenticated},
+        token_choice,
     },
+    types::Secret,
 };
 
 /// The callers that an endpoint admits.
@@ -44,7 +46,7 @@ impl Access {
             Self::Public => "No token required. One that is sent is ignored.",
             Self::Anyone => "No token required. An invalid one counts as none.",
             Self::TokenHolder => {
-                "The token is the credential. Send it as a parameter or in a header; the parameter wins over an invalid header."
+                "The token is the credential. Send it in the body or in a header; of several the valid one counts."
             }
             Self::Signature => "Requires the payment provider's signature and no token.",
             Self::OwnUser => "Requires the token of the user.",
@@ -81,17 +83,29 @@ impl Access {
     }
 }
 
+/// The caller of a request, with the token that proves it.
+pub struct Authorized {
+    pub caller: Caller,
+    /// The chosen token. `None` if none was sent or needed.
+    pub token: Option<Secret>,
+}
+
+impl Authorized {
+    const ANONYMOUS: Self = Self { caller: Caller::Anonymous, token: None };
+}
+
 /// Authenticates the caller and checks the access rule.
 ///
 /// # Errors
 /// `unauthenticated` where a token is required; `forbidden` for known callers without access; `address_not_allowed`
-/// for an administrator's credential from an address outside the allowed networks.
-pub async fn authorize(app: &App, access: Access, headers: &HeaderMap, meta: &RequestMeta) -> Result<Caller> {
+/// for an administrator's credential from an address outside the allowed networks; `conflicting_parameter` for valid
+/// tokens of different users where one is required.
+pub async fn authorize(app: &App, access: Access, headers: &HeaderMap, meta: &RequestMeta) -> Result<Authorized> {
     if matches!(access, Access::Public | Access::TokenHolder | Access::Signature) {
-        return Ok(Caller::Anonymous);
+        return Ok(Authorized::ANONYMOUS);
     }
-    let auth = &app.core.config.auth;
-    let caller = match request_token(headers, auth) {
+    let token = sent_token(app, access, headers, meta)?;
+    let caller = match token {
         Some(token) if admins::is_credential(token) => authenticate_admin(app, access, token, meta).await?,
         Some(token) => authenticate_user(app, access, token, meta).await?,
         None => None,
@@ -103,11 +117,29 @@ pub async fn authorize(app: &App, access: Access, headers: &HeaderMap, meta: &Re
             if let Some(right) = access.right() {
                 identity.role().require(right)?;
             }
-            Ok(Caller::Admin(identity))
+            Ok(Authorized { caller: Caller::Admin(identity), token: token.map(Secret::from_text) })
         }
-        Some(caller) => Ok(caller),
-        None if access.requires_token() => Err(unauthenticated(headers, auth)),
-        None => Ok(Caller::Anonymous),
+        Some(caller) => Ok(Authorized { caller, token: token.map(Secret::from_text) }),
+        None if access.requires_token() => Err(unauthenticated(headers, &app.core.config.auth)),
+        None => Ok(Authorized::ANONYMOUS),
+    }
+}
+
+/// Returns the token that counts. Where none is required, tokens of different users count as none: they must not keep
+/// anybody from signing in.
+fn sent_token<'request>(
+    app: &App,
+    access: Access,
+    headers: &'request HeaderMap,
+    meta: &RequestMeta,
+) -> Result<Option<&'request str>> {
+    let tokens = request_tokens(headers, &app.core.config.auth);
+    if let [] | [_] = tokens[..] {
+        return Ok(tokens.first().copied());
+    }
+    match app.core.store.read(|tx| token_choice::choose_in(tx, &app.core.config, &tokens, meta.client)) {
+        Err(error) if error.code == Code::ConflictingParameter && !access.requires_token() => Ok(None),
+        chosen => chosen.map(Some),
     }
 }
 

@@ -53,6 +53,7 @@ mod state;
 mod stream_authorization;
 mod system;
 mod tls;
+mod token_choice;
 mod unread_responses;
 mod v0;
 mod v1;

@@ -24,7 +24,6 @@ use crate::{
         content_negotiation::quality,
         live_interpretations::LiveInterpretations,
         request_meta::{Caller, IdempotencyHeader, RequestMeta},
-        request_token::request_token,
     },
     store::{Pending, Read},
     types::{Locale, Secret, UserId},
@@ -38,6 +37,8 @@ pub struct RequestContext {
     pub app: Arc<App>,
     pub meta: Arc<RequestMeta>,
     pub caller: Caller,
+    /// The token of the caller.
+    pub token: Option<Secret>,
     pub headers: HeaderMap,
     pub idempotency: Option<Box<IdempotencyHeader>>,
     /// The pending audit event of an administrator's request.
@@ -51,9 +52,12 @@ pub struct RequestContext {
 }
 
 impl RequestContext {
-    /// Returns the token that the client sent in a header.
-    pub fn token(&self) -> Option<Secret> {
-        request_token(&self.headers, &self.app.core.config.auth).map(Secret::from_text)
+    /// Returns the token of the caller.
+    ///
+    /// # Errors
+    /// `unauthenticated`, which the guard rules out where a token is required.
+    pub fn own_token(&self) -> Result<Secret> {
+        self.token.clone().ok_or_else(|| Code::Unauthenticated.into())
     }
 
     /// Returns the language that the client prefers.

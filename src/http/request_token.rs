@@ -1,4 +1,4 @@
-//! The token of a request: `Authorization`, with or without `Bearer`, or one of the headers in `auth.token_headers`.
+//! The tokens of a request: `Authorization`, with or without `Bearer`, or one of the headers in `auth.token_headers`.
 //!
 //! The query string never contains a token, because URLs end up in logs. A value that cannot be a token, such as the
 //! `null` of an app without one, is ignored in favour of a header with a token.
@@ -16,18 +16,23 @@ const SCHEME: &str = "bearer";
 /// Maximum characters of a token, longer than all kinds in use.
 const TOKEN_LENGTH: RangeInclusive<usize> = 32..=128;
 
-/// Returns the token that the client sent, valid or not.
-pub fn request_token<'request>(headers: &'request HeaderMap, auth: &AuthConfig) -> Option<&'request str> {
+/// Returns the different tokens that the client sent, valid or not, in the order of the headers. If none can be a token,
+/// returns only the first text.
+pub fn request_tokens<'request>(headers: &'request HeaderMap, auth: &AuthConfig) -> Vec<&'request str> {
     let names = iter::once(header::AUTHORIZATION.as_str()).chain(auth.token_headers.iter().map(String::as_str));
-    let sent = names.filter_map(|name| token_of(headers.get(name)?));
-    let mut first = None;
-    for token in sent {
-        if may_be_token(token) {
-            return Some(token);
+    let mut tokens: Vec<&str> = Vec::new();
+    let mut other = None;
+    for token in names.filter_map(|name| text_of(headers.get(name)?)) {
+        if !may_be_token(token) {
+            other.get_or_insert(token);
+        } else if !tokens.contains(&token) {
+            tokens.push(token);
         }
-        first.get_or_insert(token);
     }
-    first
+    if tokens.is_empty() {
+        tokens.extend(other);
+    }
+    tokens
 }
 
 /// Returns true if the token came in another header than `Authorization`. Shared caches do not know that such a
@@ -39,10 +44,10 @@ pub fn is_hidden_from_caches(headers: &HeaderMap, auth: &AuthConfig) -> bool {
 /// Returns the error for a caller who must sign in. It says how to send a token, and not why this one is invalid.
 #[cold]
 pub fn unauthenticated(headers: &HeaderMap, auth: &AuthConfig) -> Error {
-    let sent = if request_token(headers, auth).is_some() {
-        "The token is unknown, expired or revoked. Sign in again"
-    } else {
+    let sent = if request_tokens(headers, auth).is_empty() {
         "No token was sent. Sign in"
+    } else {
+        "The token is unknown, expired or revoked. Sign in again"
     };
     Error::new(Code::Unauthenticated).detail(format!("{sent} and send the token as {}.", expected(auth)))
 }
@@ -59,18 +64,24 @@ fn expected(auth: &AuthConfig) -> String {
     iter::once("Authorization: Bearer <token>".to_owned()).chain(others).collect::<Vec<_>>().join(" or ")
 }
 
-/// Returns the token in a header, without its scheme.
-fn token_of(value: &HeaderValue) -> Option<&str> {
-    let value = str::from_utf8(value.as_bytes()).ok()?.trim();
-    let token = match value.split_at_checked(SCHEME.len()) {
-        Some((scheme, "")) if scheme.eq_ignore_ascii_case(SCHEME) => "",
-        Some((scheme, token)) if scheme.eq_ignore_ascii_case(SCHEME) && token.starts_with(' ') => token.trim_start(),
-        _ => value,
-    };
+/// Returns the text of a header without its scheme, or `None` if nothing is left.
+fn text_of(value: &HeaderValue) -> Option<&str> {
+    let token = without_scheme(str::from_utf8(value.as_bytes()).ok()?);
     (!token.is_empty()).then_some(token)
 }
 
-fn may_be_token(text: &str) -> bool {
+/// Removes `Bearer` from a token, in any case, and blanks around both.
+pub fn without_scheme(text: &str) -> &str {
+    let text = text.trim();
+    match text.split_at_checked(SCHEME.len()) {
+        Some((scheme, "")) if scheme.eq_ignore_ascii_case(SCHEME) => "",
+        Some((scheme, token)) if scheme.eq_ignore_ascii_case(SCHEME) && token.starts_with(' ') => token.trim_start(),
+        _ => text,
+    }
+}
+
+/// Returns true if a text has the form of a token.
+pub fn may_be_token(text: &str) -> bool {
     TOKEN_LENGTH.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
 }
 
@@ -81,12 +92,12 @@ mod tests {
     use super::*;
     use crate::config::Config;
 
-    fn sent(pairs: &[(&'static str, &str)]) -> Option<String> {
+    fn sent(pairs: &[(&'static str, &str)]) -> Vec<String> {
         let pairs = pairs.iter().map(|(name, value)| {
             (HeaderName::from_bytes(name.as_bytes()).unwrap(), HeaderValue::from_str(value).unwrap())
         });
         let auth = Config::defaults().unwrap().auth;
-        request_token(&pairs.collect(), &auth).map(ToOwned::to_owned)
+        request_tokens(&pairs.collect(), &auth).into_iter().map(ToOwned::to_owned).collect()
     }
 
     #[test]
@@ -102,17 +113,19 @@ mod tests {
             vec![("authorization", "Bearer null"), ("token", "undefined"), ("satoken", token.as_str())],
             vec![("authorization", "Basic dXNlcjpwYXNz"), ("token", token.as_str())],
             vec![("authorization", ""), ("token", token.as_str())],
-            vec![("authorization", bearer.as_str()), ("token", "x".repeat(43).as_str())],
+            vec![("authorization", bearer.as_str()), ("token", token.as_str())],
         ] {
-            assert_eq!(sent(&pairs).as_deref(), Some(token.as_str()), "{pairs:?}");
+            assert_eq!(sent(&pairs), [token.as_str()], "{pairs:?}");
         }
+        let other = "x".repeat(43);
+        assert_eq!(sent(&[("token", other.as_str()), ("authorization", bearer.as_str())]), [token, other]);
     }
 
     #[test]
     fn keeps_a_bad_token_and_drops_empty_headers() {
-        assert_eq!(sent(&[("authorization", "Bearer null")]).as_deref(), Some("null"));
-        assert_eq!(sent(&[("authorization", "Bearerish")]).as_deref(), Some("Bearerish"));
-        assert_eq!(sent(&[("authorization", "Bearer"), ("token", " ")]), None);
-        assert_eq!(sent(&[("cookie", "k")]), None);
+        assert_eq!(sent(&[("authorization", "Bearer null"), ("token", "undefined")]), ["null"]);
+        assert_eq!(sent(&[("authorization", "Bearerish")]), ["Bearerish"]);
+        assert_eq!(sent(&[("authorization", "Bearer"), ("token", " ")]), [""; 0]);
+        assert_eq!(sent(&[("cookie", "k")]), [""; 0]);
     }
 }

@@ -27,7 +27,7 @@ pub struct StreamAuthorization {
 impl StreamAuthorization {
     /// Starts with the token that the guard has just accepted.
     pub fn new(context: &RequestContext) -> Self {
-        let (app, token) = (Arc::clone(&context.app), context.token());
+        let (app, token) = (Arc::clone(&context.app), context.token.clone());
         Self { app, token, checked_at: Mutex::new(Instant::now()), is_revoked: AtomicBool::new(false) }
     }
 

@@ -70,6 +70,33 @@ pub enum Authentication {
     Invalid,
 }
 
+/// The standing of one of several tokens in a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Unknown, revoked or expired.
+    Invalid,
+    /// Replaced before the grace period.
+    Reused,
+    Valid {
+        user: UserId,
+        signed_in_at: Timestamp,
+        /// Replaced within the grace period.
+        is_replaced: bool,
+    },
+}
+
+/// Returns the standing of a token among several.
+pub fn standing_in(tx: &Read<'_>, limits: &AuthConfig, token: &str) -> Result<Standing> {
+    let Some(row) = find_in(tx, token)? else { return Ok(Standing::Invalid) };
+    let signed_in_at = row.signed_in_at;
+    Ok(match row.status(tx.now, limits) {
+        TokenStatus::Valid { user, .. } => Standing::Valid { user, signed_in_at, is_replaced: false },
+        TokenStatus::InGrace { user, .. } => Standing::Valid { user, signed_in_at, is_replaced: true },
+        TokenStatus::Reused => Standing::Reused,
+        TokenStatus::Invalid => Standing::Invalid,
+    })
+}
+
 /// Returns the status of a token.
 pub fn status_in(tx: &Read<'_>, limits: &AuthConfig, token: &str) -> Result<TokenStatus> {
     Ok(find_in(tx, token)?.map_or(TokenStatus::Invalid, |row| row.status(tx.now, limits)))
@@ -97,11 +124,6 @@ pub fn authenticate_in(tx: &Read<'_>, limits: &AuthConfig, token: &str) -> Resul
 /// Returns true if the token is revoked or expired. A replaced token lives on in its successor.
 pub fn has_ended(core: &Core, token: &str) -> Result<bool> {
     core.store.read(|tx| Ok(matches!(authenticate_in(tx, &core.config.auth, token)?, Authentication::Invalid)))
-}
-
-/// Returns true if the token is valid, also if it was replaced a moment ago.
-pub fn is_valid(core: &Core, token: &str) -> Result<bool> {
-    core.store.read(|tx| Ok(matches!(authenticate_in(tx, &core.config.auth, token)?, Authentication::User { .. })))
 }
 
 /// Revokes the family of a token that was used after its grace period. Does nothing if the token is valid.

@@ -63,7 +63,7 @@ pub async fn logout(context: RequestContext, _: Nothing) -> Result<Json<AdminLog
         return Err(Error::new(Code::Forbidden)
             .detail("API keys have no session. Revoke the key on the server with `yarrow admin key revoke`."));
     }
-    if let Some(token) = &context.token() {
+    if let Some(token) = &context.token {
         context.committed(admins::sign_out(&context.app.core, token)).await?;
     }
     Ok(Json(AdminLoggedOut { logged_out: true }))

@@ -7,18 +7,25 @@ use serde_json::value::RawValue as JsonValue;
 
 use super::{
     BodyShape, Fields, ObjectParameter, Parameter, Parameters, Rules,
-    raw_value::{is_absent, is_literal, is_null, required, text_of},
+    raw_value::{is_absent, is_literal, is_null, is_null_word, required, text_of},
 };
 use crate::{
-    domain::identity::tokens,
     error::{Code, Error, Fault, FieldCode, FieldError, Result},
     http::{
         body::{self, Pair, RawValue},
         claims::Claims,
         request_context::RequestContext,
+        request_token::{may_be_token, request_tokens, without_scheme},
+        token_choice,
     },
     types::Secret,
 };
+
+/// Separators of the items of a list in one text.
+const SEPARATORS: [char; 6] = [',', '，', '、', ';', '；', '|'];
+
+/// Names of a user that are compared with the caller at every endpoint of the first generation.
+const USER_NAMES: [&str; 5] = ["id", "userId", "user_id", "phoneNumber", "phone_number"];
 
 /// The values of one request and the faults found so far.
 pub struct Reader<'request> {
@@ -50,6 +57,7 @@ impl<'request> Reader<'request> {
             BodyShape::NamedOrItems(list) => body::pairs(&context.body, &context.headers, Some(list))?,
         };
         let mut reader = Self::new(path, query, body, Rules::of(context));
+        reader.open_wrapper(declared);
         if let Some(fault) = context.idempotency.as_ref().and_then(|header| header.key().err()) {
             reader.errors.push(fault);
         }
@@ -68,6 +76,37 @@ impl<'request> Reader<'request> {
         rules: Rules<'request>,
     ) -> Self {
         Self { path, query, body, rules, errors: Vec::new(), conflict: None, failure: None }
+    }
+
+    /// Adds the parameters that a client sends as one JSON object in a field of another name, such as `data`: it would
+    /// believe that it sent them. In a form, such an object beside other parameters than the user is a fault.
+    fn open_wrapper(&mut self, declared: &[&str]) {
+        let is_user = |name: &str| USER_NAMES.contains(&name);
+        let is_declared = |name: &str| declared.iter().any(|known| position_of(name, known).is_some());
+        let is_known = |name: &str| is_declared(name) || is_user(name);
+        let wrapper = |(name, value): &Pair<'request>| {
+            let members = if is_known(name) { None } else { members_of(value) };
+            // In another object, `id` can be anything's.
+            members.filter(|members| members.iter().any(|(member, _)| is_known(member) && member != "id"))
+        };
+        let mut wrappers: Vec<_> = self.query.iter().chain(&self.body).filter_map(wrapper).collect();
+        if wrappers.is_empty() {
+            return;
+        }
+        let sent = || self.query.iter().chain(&self.body).filter(|(_, value)| !is_null(value)).map(|(name, _)| name);
+        if wrappers.len() == 1 && sent().all(|name| !is_known(name) || is_user(name)) {
+            self.body.append(&mut wrappers.swap_remove(0));
+            return;
+        }
+        let is_missing = |name: &str| is_declared(name) && !is_user(name) && !sent().any(|other| other == name);
+        let message = "holds parameters as JSON. Send them as fields of their own, or all of them as a JSON body";
+        let hidden = |pair: &&Pair<'request>| {
+            matches!(pair.1, RawValue::Text(_))
+                && wrapper(pair).is_some_and(|members| members.iter().any(|(member, _)| is_missing(member)))
+        };
+        let fault = |(name, _): &Pair<'request>| Fault::new(FieldCode::NotAllowed, message).in_field(name);
+        let faults: Vec<_> = self.body.iter().filter(hidden).map(fault).collect();
+        self.errors.extend(faults);
     }
 
     /// Reads all parameters.
@@ -151,27 +190,36 @@ impl<'request> Reader<'request> {
         !is_declared && self.query.iter().chain(&self.body).any(|(other, _)| other == name)
     }
 
-    /// Reads a token from the field or a header. The field wins over a header whose token is not valid, because apps
-    /// send their last token with every request.
+    /// Reads a token from the body or a header. Of several the valid one counts, because apps send their last token with
+    /// every request. The query string is ignored: URLs are logged.
     pub fn token(&mut self, name: &'static str) -> Option<Secret> {
-        let field: Option<Secret> = self.optional(name)?;
-        let context = self.rules.context;
-        match (field, context.token()) {
-            (Some(field), Some(header)) if field != header => {
-                let is_valid =
-                    self.cross_field(header, |_, header| tokens::is_valid(&context.app.core, header.reveal()))?;
-                if is_valid {
-                    self.conflict.get_or_insert(name);
-                    return None;
-                }
-                Some(field)
+        let is_in_query = self.query.iter().any(|(other, value)| other == name && !is_absent::<Secret>(value));
+        self.query.retain(|(other, _)| other != name);
+        let parameter: Option<Secret> = self.optional(name)?;
+        let parameter = parameter.as_ref().map(|token| without_scheme(token.reveal()));
+        let headers = request_tokens(self.rules.headers, &self.rules.config.auth);
+        let chosen = match (parameter, &headers[..]) {
+            (None, []) if is_in_query => {
+                let message = "is ignored in the query string. Send it in the body or a header";
+                self.errors.push(Fault::new(FieldCode::NotAllowed, message).in_field(name));
+                return None;
             }
-            (Some(token), _) | (None, Some(token)) => Some(token),
-            (None, None) => {
+            (None, []) => {
                 self.errors.push(required().in_field(name));
-                None
+                return None;
             }
-        }
+            (Some(parameter), []) => parameter,
+            (Some(parameter), headers) if may_be_token(parameter) => self.choose_token(Some(parameter), headers)?,
+            (_, [token]) => token,
+            (_, headers) => self.choose_token(None, headers)?,
+        };
+        Some(Secret::from_text(chosen))
+    }
+
+    fn choose_token<'token>(&mut self, parameter: Option<&'token str>, headers: &[&'token str]) -> Option<&'token str> {
+        self.cross_field((), |rules, ()| {
+            rules.context.app.core.store.read(|tx| token_choice::choose_for_users_in(tx, rules.config, parameter, headers))
+        })
     }
 
     /// Rejects a field that only the server may set.
@@ -205,6 +253,11 @@ impl<'request> Reader<'request> {
     /// Reads a list in any of the spellings of [`items`]. It is empty if the field is missing. Each invalid item is
     /// reported as `name[index]`.
     pub fn list<T: Parameter>(&mut self, name: &'static str) -> Option<Vec<T>> {
+        if T::MAY_CONTAIN_BLANKS && self.is_separated_by_blanks(name) {
+            let message = "has blanks. Separate the items with commas, or send a JSON array";
+            self.errors.push(Fault::new(FieldCode::InvalidFormat, message).in_field(name));
+            return None;
+        }
         let items = self.raw_items(name)?;
         let mut values = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {
@@ -235,6 +288,15 @@ impl<'request> Reader<'request> {
             }
         }
         (objects.len() == items.len()).then_some(objects)
+    }
+
+    /// Returns true if the list is one text whose items could be separated by blanks only.
+    fn is_separated_by_blanks(&self, name: &str) -> bool {
+        let mut sent = self.query.iter().chain(&self.body).filter(|(sent, _)| position_of(sent, name).is_some());
+        let (Some((sent, value)), None) = (sent.next(), sent.next()) else { return false };
+        let is_ambiguous =
+            |text: &str| text.contains(char::is_whitespace) && !text.contains(SEPARATORS) && !text.starts_with('[');
+        sent == name && text_of(value).is_some_and(|text| is_ambiguous(text.trim()))
     }
 
     fn raw_items(&mut self, name: &'static str) -> Option<Vec<RawValue<'request>>> {
@@ -273,8 +335,16 @@ impl<'request> Reader<'request> {
     }
 }
 
-/// Returns the items of a list: a JSON array, also inside a text, values separated by commas, or values under the
-/// repeated names `ids`, `ids[]`, `ids[0]`.
+/// Returns the members of a value that is a JSON object, or a text that holds one.
+fn members_of(value: &RawValue<'_>) -> Option<Vec<Pair<'static>>> {
+    match value {
+        RawValue::Json(json) if json.get().starts_with('{') => body::object_members(json.get()),
+        value => body::object_members(&text_of(value)?),
+    }
+}
+
+/// Returns the items of a list: a JSON array, also inside a text, values with [`SEPARATORS`], or values under the repeated
+/// names `ids`, `ids[]`, `ids[0]`.
 fn items<'request>(name: &str, pairs: &[Pair<'request>]) -> Vec<RawValue<'request>> {
     let mut values: Vec<_> = pairs.iter().filter_map(|(sent, value)| Some((position_of(sent, name)?, value))).collect();
     values.sort_by_key(|(position, _)| *position);
@@ -304,15 +374,18 @@ fn items_of<'request>(value: &RawValue<'request>) -> Vec<RawValue<'request>> {
     }
 }
 
-/// Returns the items of a JSON array, or of values separated by commas, which may be in brackets.
+/// Returns the items of a JSON array, or of values with separators, which may be in brackets.
 fn items_of_text<'request>(text: &str) -> Vec<RawValue<'request>> {
+    if is_null_word(text) {
+        return Vec::new();
+    }
     if text.starts_with('[')
         && let Ok(elements) = serde_json::from_str::<Vec<Box<JsonValue>>>(text)
     {
         return elements.into_iter().map(|element| RawValue::Json(Cow::Owned(element))).collect();
     }
     let text = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
-    let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
+    let items = text.split(SEPARATORS).map(str::trim).filter(|item| !item.is_empty());
     items.map(|item| RawValue::Text(Cow::Owned(item.to_owned()))).collect()
 }
 

@@ -16,7 +16,7 @@ use crate::{
         },
         operations::admins::roles::Role,
     },
-    error::{Code, Fault, Result},
+    error::{Fault, Result},
     http::{
         body::RawValue,
         claims::Claims,
@@ -146,7 +146,7 @@ async fn reset_of(context: &RequestContext, reset: ResetCoinsParams) -> Result<R
         ResetBy::Admin(authority, ResetConfirmation::ByToken { token })
     } else {
         ResetBy::Owner(StepUp {
-            token: context.token().ok_or(Code::Unauthenticated)?,
+            token: context.own_token()?,
             code: reset.code.map(|code| cancellation_code(context, code)),
         })
     };

@@ -10,7 +10,7 @@ use crate::{
         profile,
         users::{Address, Gender, ProfileChange},
     },
-    error::{Code, Error, Fault, FieldCode, Result},
+    error::{Error, Fault, FieldCode, Result},
     http::{
         download::{Download, HELD_IN_MEMORY},
         params::{
@@ -104,7 +104,7 @@ pub async fn change(context: RequestContext, change: ChangeAccountParams) -> Res
 }
 
 pub async fn change_address(context: RequestContext, change: ChangeAddressParams) -> Result<Json<AccountResponse>> {
-    let (user, token) = (context.user()?, context.token().ok_or(Code::Unauthenticated)?);
+    let (user, token) = (context.user()?, context.own_token()?);
     let code = change.code.of_digits(accounts::code_digits(&change.address));
     let proved = ProvedAddress { address: change.address, code, client: context.meta.client };
     context.committed(accounts::change_address(&context.app.code_sender, user, token, proved)).await?;
@@ -126,7 +126,7 @@ pub async fn export(context: RequestContext, _: Nothing) -> Result<Download> {
 }
 
 pub async fn delete(context: RequestContext, _: RejectParams) -> Result<NoContent> {
-    let (user, token) = (context.user()?, context.token().ok_or(Code::Unauthenticated)?);
+    let (user, token) = (context.user()?, context.own_token()?);
     let erased = context.blocking(move |app| accounts::erase(&app.core, user, DeletionActor::Owner { token })).await?;
     context.committed(erased).await?;
     Ok(NoContent)

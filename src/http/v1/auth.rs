@@ -203,7 +203,7 @@ pub struct DeviceResponse {
 }
 
 pub async fn list_devices(context: RequestContext, _: Nothing) -> Result<Json<Devices>> {
-    let devices = tokens::list_devices(&context.app.core, context.user()?, context.token().as_ref())?;
+    let devices = tokens::list_devices(&context.app.core, context.user()?, context.token.as_ref())?;
     let shown = |device: tokens::Device| DeviceResponse {
         id: device.id,
         label: device.label,

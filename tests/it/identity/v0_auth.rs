@@ -1021,8 +1021,13 @@ fn accepts_a_token_as_parameter_or_bearer() {
     let path = "/auth/validate-token";
     let requests = [
         server.post(path).by(&user),
-        server.post(path).query(&[("token", &user.token)]),
+        server.post(path).by(&user).query(&[("token", &user.token)]),
+        server.post(path).by(&user).query(&[("token", "x")]),
         server.post(path).form(&[("token", &user.token)]),
+        server.post(path).form(&[("token", &format!("Bearer {}", user.token))]),
+        server.post(path).by(&user).json(&json!({ "token": "undefined" })),
+        server.post(path).by(&user).json(&json!({ "token": "null" })),
+        server.post(path).by(&user).json(&json!({ "token": " " })),
         server.post(path).json(&json!({ "token": user.token })),
         server.post(path).by(&user).json(&json!({ "token": user.token })),
         server.post(path).header("authorization", &format!("bearer {}", user.token)),
@@ -1030,6 +1035,12 @@ fn accepts_a_token_as_parameter_or_bearer() {
     for request in requests {
         assert_eq!(request.clone().send().expect(200).json()["valid"], true, "{request:?}");
     }
+    // URLs are logged.
+    for path in [path, "/auth/refresh-token", "/auth/logout", "/api/v1/auth/refresh", "/api/v1/auth/logout"] {
+        let in_query = server.post(path).query(&[("token", &user.token)]).send();
+        in_query.expect_fields(&[("token", "not_allowed")]);
+    }
+    expect_works(&server, &user.token);
 }
 
 #[test]
