@@ -12,7 +12,7 @@ use super::{Common, check, choice::choice, cli_authority, find_address, find_use
 use yarrow::{
     app::App,
     domain::{
-        divination::chat,
+        divination::{chat, history},
         identity::{
             accounts,
             user_data::{self, Issue, UserSelector},
@@ -20,7 +20,7 @@ use yarrow::{
         operations::support,
     },
     error::Result,
-    http::responses::{CodeMessageList, ModelAttachment, UserDataFix, UserDataValidation},
+    http::responses::{CodeMessageList, HistoryRestored, ModelAttachment, UserDataFix, UserDataValidation},
     types::{Locale, UserId, pluralize},
 };
 
@@ -66,6 +66,16 @@ enum Action {
         #[arg(long, value_parser = super::parse_reason)]
         reason: Option<String>,
     },
+    /// Show a user's hidden history records again, after a cancellation that was not completed
+    ///
+    /// Records are hidden by `deactivate-all` and deleted after `retention.deactivated_history`.
+    RestoreHistory {
+        /// User: id, phone number or email address
+        who: String,
+        /// Reason, for the audit
+        #[arg(long, value_parser = super::parse_reason)]
+        reason: Option<String>,
+    },
     /// Print all data of a user as one JSON document, like the user's own export
     Export {
         /// User: id, phone number or email address
@@ -102,6 +112,7 @@ pub fn run(common: &Common, args: UsersArgs) -> Result<()> {
         Action::CodeMessages { who } => list_code_messages(common, &app, &who),
         Action::Validate { who } => validate(common, &app, find_user(&app, &who)?.id),
         Action::Repair { who, reason } => repair(common, &app, find_user(&app, &who)?.id, reason),
+        Action::RestoreHistory { who, reason } => restore_history(common, &app, find_user(&app, &who)?.id, reason),
         Action::Export { who, output } => export::export(common, &app, find_user(&app, &who)?.id, output.as_deref()),
         Action::Erase { who, reason, yes } => erase::erase(common, &app, &find_user(&app, &who)?, reason, yes),
         Action::Attachment { who, language } => attachment(common, &app, find_user(&app, &who)?.id, language),
@@ -156,6 +167,14 @@ fn repair(common: &Common, app: &App, user: UserId, reason: Option<String>) -> R
         }
     })?;
     check_remaining(&report.remaining)
+}
+
+fn restore_history(common: &Common, app: &App, user: UserId, reason: Option<String>) -> Result<()> {
+    let done = history::restore_all(&app.core, user).wait()?;
+    record_audit(app, "users restore-history", Some(user), cli_authority(reason))?;
+    let restored = pluralize(done.restored, "record", "records");
+    let hidden = if done.hidden > 0 { format!(", {} still hidden", done.hidden) } else { String::new() };
+    common.output(&HistoryRestored::from(done), || format!("{restored} restored{hidden}."))
 }
 
 /// Fails with exit code 5 if issues remain.

@@ -21,6 +21,7 @@ pub use super::{
     interpretation_sse::RatingResponse,
     v0::{
         coin::{CoinsSynchronised, LedgerIssue},
+        divination_history::HistoryRestored,
         version::AppRelease,
     },
 };

@@ -190,6 +190,9 @@ fn identity() -> Vec<Endpoint> {
         post("/admin/user-data/fix/{phoneNumber}", Admin(SupportUsers), user_data::fix)
             .summary("Repairs what can be repaired without a decision. Repeating it changes nothing.")
             .errors(&[NotFound]),
+        post("/admin/user-data/restore-history/{userId}", Admin(SupportUsers), user_data::restore_history)
+            .summary("Shows a user's hidden history records again, as the user's own `restore-all` does.")
+            .errors(&[NotFound]),
         post("/admin/user-data/validate/batch", Admin(SupportUsers), user_data::validate_batch)
             .summary("Validates the stored data of many users."),
         get("/admin/user-data/test/user-info/{userId}", Admin(SupportUsers), user_data::show_attachment)
@@ -273,8 +276,8 @@ fn divination() -> Vec<Endpoint> {
             .summary("Returns the number of the caller's history records.")
             .errors(&[NotYours]),
         post("/divination-history/deactivate-all", OwnUser, divination_history::deactivate_all)
-            .summary("Hides all of the caller's history records. They are deleted some weeks later.")
-            .errors(&[NotYours, InvalidCode, TooManyRequests]),
+            .summary("Hides all of the caller's history records. Requires a recent sign-in or a `code`. They are deleted some weeks later.")
+            .errors(&[NotYours, StepUpRequired, InvalidCode, TooManyRequests]),
         post("/divination-history/restore-all", OwnUser, divination_history::restore_all)
             .summary("Shows hidden history records again, for a cancellation that was not completed.")
             .errors(&[NotYours]),

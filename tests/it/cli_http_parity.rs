@@ -78,6 +78,7 @@ const COUNTERPARTS: &[(&str, &str, &str)] = &[
     ("GET /admin/user-data/validate/phone/{phoneNumber}", "users validate", "user_data::validate"),
     ("POST /admin/user-data/validate/batch", "users validate", "user_data::validate"),
     ("POST /admin/user-data/fix/{phoneNumber}", "users repair", "user_data::repair"),
+    ("POST /admin/user-data/restore-history/{userId}", "users restore-history", "history::restore_all"),
     ("GET /admin/user-data/test/user-info/{userId}", "users attachment", "chat::context"),
     ("GET /admin/code-messages", "users code-messages", "accounts::code_messages"),
     ("DELETE /admin/data-cleanup/all", "cleanup all", "purge::run"),

@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::{
     config::LimitsConfig,
     core::Core,
-    domain::{Each, identity::step_up::CancellationCode, operations::free_space_scrub},
+    domain::{Each, identity::step_up::StepUp, operations::free_space_scrub},
     error::{Code, Result},
     store::{Pending, Read, Row, Write},
     types::{JsonText, PageRequest, Timestamp, UserId},
@@ -166,17 +166,18 @@ pub fn delete(core: &Core, user: UserId, local_record_ids: Vec<String>) -> Pendi
 /// Hides all of the user's records and returns their number. Hidden records beyond the limit for visible ones are
 /// deleted, oldest first.
 ///
+/// Requires the proof that the other steps of a cancellation require. Otherwise a cancellation that cannot be completed
+/// would leave the user without history.
+///
 /// # Errors
-/// `invalid_code` if a code was sent and is wrong.
-pub fn deactivate_all(core: &Core, user: UserId, code: Option<CancellationCode>) -> Pending<usize> {
+/// `step_up_required`; `invalid_code`.
+pub fn deactivate_all(core: &Core, user: UserId, proof: StepUp) -> Pending<usize> {
     let (config, key) = (Arc::clone(&core.config), core.keys.clone());
     let limit = config.limits.history_records;
-    // Without a savepoint: after the code nothing but the disk can fail, and the changed rows may be too many to hold in
+    // Without a savepoint: after the proof nothing but the disk can fail, and the changed rows may be too many to hold in
     // memory for a rollback.
     core.store.write_without_savepoint(move |tx| {
-        if let Some(code) = code {
-            code.verify_in(tx, &key, &config.auth, user)?;
-        }
+        proof.require_in(tx, &key, &config.auth, user)?;
         let hidden = tx.execute(
             "update history set deactivated_at = ?2 where user_id = ?1 and deactivated_at is null",
             (user.0, tx.now.0),

@@ -8,7 +8,10 @@ use crate::{
     app::App,
     config::LimitsConfig,
     domain::{
-        divination::chat::{self, ChatContext},
+        divination::{
+            chat::{self, ChatContext},
+            history,
+        },
         identity::{
             user_data::{self, Issue, SyncReport, UserRepair, UserSelector, Validation},
             users::Gender,
@@ -21,6 +24,7 @@ use crate::{
         params::{BodyShape, Fields, Parameter, Parameters, Reason, Rules, parameters, text},
         reply::Json,
         request_context::RequestContext,
+        v0::divination_history::HistoryRestored,
     },
     types::{PhoneNumber, UserId},
 };
@@ -36,6 +40,11 @@ parameters! {
 
     RepairUserParams(fields) {
         phone_number: PhoneNumber = fields.path("phoneNumber", "The user's number, in any spelling.");
+        reason: Option<Reason> = fields.optional("reason", "Reason, stored in the audit event.");
+    }
+
+    RestoreHistoryParams(fields) {
+        user_id: UserId = fields.path("userId", "The user's id.");
         reason: Option<Reason> = fields.optional("reason", "Reason, stored in the audit event.");
     }
 
@@ -316,6 +325,12 @@ pub async fn synchronise(context: RequestContext, params: SynchroniseUserParams)
         None => context.blocking(move |app| user_data::synchronise(&app.core, &by, &mut |_| ())).await?,
     };
     Ok(Json(done.into()))
+}
+
+pub async fn restore_history(context: RequestContext, params: RestoreHistoryParams) -> Result<Json<HistoryRestored>> {
+    let user = context.subject(&Claims::of_user(Some(params.user_id)))?;
+    context.authority(params.reason.map(|Reason(reason)| reason))?;
+    Ok(Json(context.committed(history::restore_all(&context.app.core, user.id)).await?.into()))
 }
 
 /// The data about a user that is attached to model calls. Nothing else about a user leaves the service.

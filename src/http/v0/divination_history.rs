@@ -11,8 +11,8 @@ use utoipa::ToSchema;
 use super::cancellation::cancellation_code;
 use crate::{
     domain::{
-        divination::history::{self, HistoryDraft},
-        identity::users::User,
+        divination::history::{self, HistoryDraft, RestoredRecords},
+        identity::{step_up::StepUp, users::User},
     },
     error::{Error, Fault, FieldCode, Result},
     http::{
@@ -68,7 +68,7 @@ parameters! {
     }
 
     DeactivateAllParams(fields) {
-        code: Option<VerificationCode> = fields.optional("code", "A code sent with the purpose `cancellation`. Not required; a wrong one is rejected.");
+        code: Option<VerificationCode> = fields.optional("code", "A code sent with the purpose `cancellation`, in place of a recent sign-in.");
         phone_number: Option<PhoneNumber> = fields.optional("phoneNumber", "The caller's own number.");
         user_id: Option<UserId> = fields.optional("userId", "The caller's own id.");
     }
@@ -217,14 +217,15 @@ pub struct Deactivated {
 
 pub async fn deactivate_all(context: RequestContext, params: DeactivateAllParams) -> Result<Json<Deactivated>> {
     let user = context.acting_for(&claims(params.user_id, params.phone_number))?;
-    let code = params.code.map(|code| cancellation_code(&context, code));
-    let deactivated = context.committed(history::deactivate_all(&context.app.core, user, code)).await?;
+    let proof = StepUp { token: context.own_token()?, code: params.code.map(|code| cancellation_code(&context, code)) };
+    let deactivated = context.committed(history::deactivate_all(&context.app.core, user, proof)).await?;
     Ok(Json(Deactivated { deactivated }))
 }
 
 /// The number of restored records.
 #[derive(Serialize, ToSchema)]
-pub struct Restored {
+#[schema(as = Restored)]
+pub struct HistoryRestored {
     #[schema(example = 12)]
     restored: usize,
     /// Records that stay hidden because the user would otherwise have too many.
@@ -232,11 +233,15 @@ pub struct Restored {
     hidden: i64,
 }
 
-pub async fn restore_all(context: RequestContext, params: RestoreAllParams) -> Result<Json<Restored>> {
+impl From<RestoredRecords> for HistoryRestored {
+    fn from(RestoredRecords { restored, hidden }: RestoredRecords) -> Self {
+        Self { restored, hidden }
+    }
+}
+
+pub async fn restore_all(context: RequestContext, params: RestoreAllParams) -> Result<Json<HistoryRestored>> {
     let user = context.acting_for(&claims(params.user_id, params.phone_number))?;
-    let history::RestoredRecords { restored, hidden } =
-        context.committed(history::restore_all(&context.app.core, user)).await?;
-    Ok(Json(Restored { restored, hidden }))
+    Ok(Json(context.committed(history::restore_all(&context.app.core, user)).await?.into()))
 }
 
 fn claims(user_id: Option<UserId>, phone_number: Option<PhoneNumber>) -> Claims {

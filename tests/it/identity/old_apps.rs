@@ -126,6 +126,79 @@ fn tokens_come_in_authorization_or_a_configured_header() {
     std::fs::remove_dir_all(directory).unwrap();
 }
 
+#[test]
+fn a_replaced_token_beside_its_successor_is_no_theft() {
+    let server = Setup::default().start();
+    let old = server.sign_in(PHONE).token;
+    let renewed = server.post("/auth/refresh-token").token(&old).send().expect(200).json();
+    let new = renewed["token"].as_str().unwrap();
+    server.edit("update tokens set replaced_at = replaced_at - 3600000");
+    let profile = |authorization: &str, token: &str| {
+        server.get("/user/profile").header("authorization", authorization).header("token", token).send()
+    };
+    profile(&format!("Bearer {old}"), new).expect(200);
+    profile(new, &old).expect(200);
+    let unknown = "x".repeat(43);
+    profile(&unknown, new).expect(200);
+    for (body, header) in [(new, old.as_str()), (old.as_str(), new), (&unknown, new), (new, &unknown)] {
+        let body = json!({ "token": body });
+        let validity = server.post("/auth/validate-token").token(header).json(&body).send().expect(200).json();
+        assert_eq!((&validity["valid"], &validity["token"]), (&json!(true), &json!(new)));
+    }
+    // Within the grace period both are valid, and the one in the body counts.
+    let third = server.post("/auth/refresh-token").token(new).json(&json!({ "token": new })).send().expect(200).json();
+    let third = third["token"].as_str().unwrap();
+    for (body, header) in [(third, new), (new, third)] {
+        let body = json!({ "token": body });
+        server.post("/auth/validate-token").token(header).json(&body).send().expect(200);
+    }
+    // A replaced token alone is a theft, and so are two of them.
+    profile(&old, &unknown).expect_problem(401, "unauthenticated");
+    profile(third, third).expect_problem(401, "unauthenticated");
+}
+
+#[test]
+fn tokens_of_two_users_are_an_error_where_one_is_needed() {
+    let server = Setup::default().start();
+    let (one, other) = (server.sign_in(PHONE), server.sign_in("13800138001"));
+    let key = server.api_key("tests");
+    let release = json!({ "version": "1.0.0", "versionCode": 1 });
+    server.post("/admin/releases").token(&key).json(&release).send().expect(201);
+    for (first, second) in
+        [(&one.token, &other.token), (&other.token, &one.token), (&one.token, &key), (&key, &one.token)]
+    {
+        let send = |request: Request| request.token(first).header("satoken", second).send();
+        for path in ["/user/profile", "/coin/balance", "/api/v1/points", "/admin/releases"] {
+            send(server.get(path)).expect_problem(400, "conflicting_parameter");
+        }
+        // They keep nobody from signing in.
+        for path in ["/version/latest", "/notifications/latest"] {
+            send(server.get(path)).expect(200);
+        }
+        server.edit("delete from code_sends");
+        send(server.post("/auth/send-code").json(&json!({ "phoneNumber": PHONE }))).expect(200);
+    }
+    let send = |path: &str| server.post(path).token(&one.token).header("token", &other.token).send();
+    for path in ["/auth/validate-token", "/auth/refresh-token", "/auth/logout"] {
+        send(path).expect_problem(400, "conflicting_parameter");
+    }
+    for token in [&one.token, &other.token] {
+        server.get("/user/profile").token(token).send().expect(200);
+    }
+}
+
+#[test]
+fn of_two_sign_ins_the_latest_counts() {
+    let server = Setup::default().start();
+    let first = server.sign_in(PHONE);
+    advance(&server, 1);
+    let second = server.sign_in_again(PHONE);
+    for (one, other) in [(&first, &second), (&second, &first)] {
+        server.post("/coin/reset").by(one).header("token", &other.token).send().expect(200);
+    }
+    server.post("/coin/reset").by(&first).send().expect_problem(403, "step_up_required");
+}
+
 // Problems.
 
 #[test]
@@ -220,6 +293,61 @@ fn accounts_with_an_email_address_cancel_with_its_code() {
 }
 
 #[test]
+fn a_cancellation_that_cannot_be_completed_hides_nothing() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let record = json!({ "localRecordId": "1" });
+    server.post("/divination-history/save").by(&user).json(&record).send().expect(200);
+    let count = || server.get(&format!("/divination-history/count/{PHONE}")).by(&user).send().expect(200).json();
+    advance(&server, 1);
+    let deactivate = || server.post("/divination-history/deactivate-all").by(&user);
+    for path in ["/divination-history/deactivate-all", "/coin/reset", "/coin/reset/phone"] {
+        server.post(path).by(&user).send().expect_problem(403, "step_up_required");
+    }
+    deactivate().form(&[("code", "null")]).send().expect_problem(403, "step_up_required");
+    assert_eq!(count()["count"], 1);
+    // An app without codes signs in again.
+    let user = server.sign_in_again(PHONE);
+    server.post("/divination-history/deactivate-all").by(&user).send().expect(200);
+    server.post("/coin/reset").by(&user).send().expect(200);
+}
+
+#[test]
+fn an_operator_restores_hidden_records() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let key = server.api_key("desk");
+    for id in ["1", "2"] {
+        let record = json!({ "localRecordId": id });
+        server.post("/divination-history/save").by(&user).json(&record).send().expect(200);
+    }
+    let hide = || server.post("/divination-history/deactivate-all").by(&user).send().expect(200);
+    hide();
+    let restore = |user_id: &str| server.post(&format!("/admin/user-data/restore-history/{user_id}"));
+    restore("99999").token(&key).send().expect_problem(404, "not_found");
+    restore(&user.user_id).by(&user).send().expect_problem(403, "forbidden");
+    let reason = json!({ "reason": "asked by mail" });
+    let restored = restore(&user.user_id).token(&key).json(&reason).send().expect(200).json();
+    assert_eq!(restored, json!({ "restored": 2, "hidden": 0 }));
+    hide();
+    let restored = server.command(&["users", "restore-history", PHONE, "--reason", "asked again"]).expect(0).json();
+    assert_eq!(restored, json!({ "restored": 2, "hidden": 0 }));
+    let again = server.command(&["users", "restore-history", &user.user_id]).expect(0).json();
+    assert_eq!(again, json!({ "restored": 0, "hidden": 0 }));
+    server.command(&["users", "restore-history", "13800138009"]).expect(4);
+    let listed = server.get(&format!("/divination-history/count/{PHONE}")).by(&user).send().expect(200).json();
+    assert_eq!(listed["count"], 2);
+    let by_http = ("POST /admin/user-data/restore-history/{userId}", "asked by mail");
+    for (action, reason) in [by_http, ("yarrow users restore-history", "asked again")] {
+        let events = format!(
+            "select count(*) from audit where action = '{action}' and user_id = {} and reason = '{reason}'",
+            user.user_id
+        );
+        assert_eq!(server.value::<i64>(&events), 1, "{action}");
+    }
+}
+
+#[test]
 fn hidden_records_come_back_within_their_time() {
     let server = Setup::default().with("LIMITS_HISTORY_RECORDS", 3).start();
     let (user, other) = (server.sign_in(PHONE), server.sign_in("13800138001"));
@@ -265,7 +393,9 @@ fn an_assigned_nickname_is_no_contact() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     let change = |name: &str, path: &str, value: &str| server.put(path).by(&user).json(&json!({ name: value })).send();
-    change("nickname", "/user/nickname", "用户12345678").expect(200);
+    for nickname in ["用户12345678", "易友12345678"] {
+        change("nickname", "/user/nickname", nickname).expect(200);
+    }
     for nickname in ["用户13800138000", "加我12345678"] {
         change("nickname", "/user/nickname", nickname).expect_problem(422, "content_rejected");
     }
