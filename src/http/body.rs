@@ -196,6 +196,20 @@ fn json_pairs<'request>(body: &'request [u8], bare_list: Option<&'static str>) -
     Ok(pairs)
 }
 
+/// Returns the members of a text that is a JSON object, or `None` for any other text.
+pub fn object_members(text: &str) -> Option<Vec<Pair<'static>>> {
+    let text = text.trim();
+    if !text.starts_with('{') || is_too_deep(text) {
+        return None;
+    }
+    let Members(pairs) = serde_json::from_str(text).ok()?;
+    let owned = |(name, value): Pair<'_>| match value {
+        RawValue::Json(json) => (Cow::Owned(name.into_owned()), RawValue::Json(Cow::Owned(json.into_owned()))),
+        RawValue::Text(text) => (Cow::Owned(name.into_owned()), RawValue::Text(Cow::Owned(text.into_owned()))),
+    };
+    Some(pairs.into_iter().map(owned).collect())
+}
+
 /// Reports the position where a body is no longer an object. Unlike the parser's message, it does not repeat the input.
 fn no_object(error: &serde_json::Error) -> Error {
     let what = match error.classify() {

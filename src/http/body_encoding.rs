@@ -10,19 +10,27 @@ use axum::{
     http::{HeaderMap, HeaderValue, Request, header},
 };
 use flate2::read::MultiGzDecoder;
+use serde_json::value::RawValue;
 use url::form_urlencoded;
 
 use super::body::{FORM, media_type, too_large};
 use crate::error::{Code, Error, Result};
 
 const MULTIPART: &str = "multipart/form-data";
+const JSON: &str = "application/json";
 
-/// Returns the body without content coding and multipart boundaries, and makes the headers say so.
+/// Returns the body without content coding and multipart boundaries, and makes the headers say so. `is_parameter` tells the
+/// endpoint's own fields from parts that hold all parameters as JSON.
 ///
 /// # Errors
 /// `unsupported_media_type` for another content coding; `body_too_large` if more than `limit` bytes come out;
 /// `invalid_request` for a damaged body.
-pub async fn unpack(body: Bytes, headers: &mut HeaderMap, limit: usize) -> Result<Bytes> {
+pub async fn unpack(
+    body: Bytes,
+    headers: &mut HeaderMap,
+    limit: usize,
+    is_parameter: impl Fn(&str) -> bool,
+) -> Result<Bytes> {
     if body.is_empty() {
         return Ok(body);
     }
@@ -31,9 +39,14 @@ pub async fn unpack(body: Bytes, headers: &mut HeaderMap, limit: usize) -> Resul
     if media_type(headers) != MULTIPART {
         return Ok(body);
     }
-    let form = form_of_multipart(body, headers).await?;
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(FORM));
-    Ok(form.into())
+    let Parts { fields, objects } = Parts::read(body, headers, is_parameter).await?;
+    let (body, content_type) = if objects.is_empty() {
+        (form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish(), FORM)
+    } else {
+        (json_of(&fields, &objects)?, JSON)
+    };
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    Ok(body.into())
 }
 
 fn decompress(body: Bytes, headers: &HeaderMap, limit: usize) -> Result<Bytes> {
@@ -61,26 +74,67 @@ fn gunzip(body: &[u8], limit: usize) -> Result<Bytes> {
     if unpacked.len() > limit { Err(too_large(limit)) } else { Ok(unpacked.into()) }
 }
 
-/// Converts a multipart form to the usual one. This also makes repeated requests equal, whose boundaries differ.
-async fn form_of_multipart(body: Bytes, headers: &HeaderMap) -> Result<String> {
-    let mut request = Request::new(Body::from(body));
-    if let Some(content_type) = headers.get(header::CONTENT_TYPE) {
-        request.headers_mut().insert(header::CONTENT_TYPE, content_type.clone());
-    }
-    let mut parts = Multipart::from_request(request, &()).await.map_err(|_| invalid_multipart())?;
-    let mut fields = Vec::new();
-    while let Some(part) = parts.next_field().await.map_err(damaged)? {
-        let name = part.name().unwrap_or_default().to_owned();
-        let is_file = part.file_name().is_some();
-        let bytes = part.bytes().await.map_err(damaged)?;
-        match str::from_utf8(&bytes) {
-            Ok(text) => fields.push((name, text.to_owned())),
-            // No endpoint has a parameter that is a file, and unknown parameters are ignored.
-            Err(_) if is_file => {}
-            Err(_) => return Err(Error::new(Code::InvalidRequest).detail("A part of the body is not UTF-8.")),
+/// The parts of a multipart form.
+struct Parts {
+    fields: Vec<(String, String)>,
+    /// JSON objects that hold parameters: parts whose type is JSON and whose name is no parameter.
+    objects: Vec<String>,
+}
+
+impl Parts {
+    async fn read(body: Bytes, headers: &HeaderMap, is_parameter: impl Fn(&str) -> bool) -> Result<Self> {
+        let mut request = Request::new(Body::from(closed(body, headers)));
+        if let Some(content_type) = headers.get(header::CONTENT_TYPE) {
+            request.headers_mut().insert(header::CONTENT_TYPE, content_type.clone());
         }
+        let mut parts = Multipart::from_request(request, &()).await.map_err(|_| invalid_multipart())?;
+        let (mut fields, mut objects) = (Vec::new(), Vec::new());
+        while let Some(part) = parts.next_field().await.map_err(damaged)? {
+            let name = part.name().unwrap_or_default().to_owned();
+            let is_file = part.file_name().is_some();
+            let is_json = part.content_type().is_some_and(|content_type| content_type.starts_with(JSON));
+            let bytes = part.bytes().await.map_err(damaged)?;
+            match str::from_utf8(&bytes) {
+                Ok(text) if is_json && !is_parameter(&name) && text.trim_start().starts_with('{') => {
+                    objects.push(text.trim().to_owned());
+                }
+                Ok(text) => fields.push((name, text.to_owned())),
+                // No endpoint has a parameter that is a file, and unknown parameters are ignored.
+                Err(_) if is_file => {}
+                Err(_) => return Err(Error::new(Code::InvalidRequest).detail("A part of the body is not UTF-8.")),
+            }
+        }
+        Ok(Self { fields, objects })
     }
-    Ok(form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish())
+}
+
+/// Adds the closing boundary, which some clients leave out. A body that was cut off never gets here, because its length
+/// is known.
+fn closed(body: Bytes, headers: &HeaderMap) -> Bytes {
+    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let boundary = content_type.split(';').find_map(|part| part.trim().strip_prefix("boundary="));
+    let Some(boundary) = boundary.map(|boundary| boundary.trim_matches('"')) else { return body };
+    let end = format!("--{boundary}--");
+    if memchr::memmem::find(&body, end.as_bytes()).is_some() {
+        return body;
+    }
+    [&body[..], b"\r\n", end.as_bytes(), b"\r\n"].concat().into()
+}
+
+/// Writes fields and the members of the objects, byte for byte, as one object.
+fn json_of(fields: &[(String, String)], objects: &[String]) -> Result<String> {
+    let mut members = Vec::with_capacity(fields.len() + objects.len());
+    for object in objects {
+        let no_json = |error| Error::new(Code::InvalidJson).detail("A part of the body is not JSON.").caused_by(error);
+        serde_json::from_str::<&RawValue>(object).map_err(no_json)?;
+        let inner = object.strip_prefix('{').and_then(|object| object.strip_suffix('}')).unwrap_or_default().trim();
+        members.extend((!inner.is_empty()).then(|| inner.to_owned()));
+    }
+    for (name, value) in fields {
+        let [name, value] = [name, value].map(|text| serde_json::Value::from(text.as_str()));
+        members.push(format!("{name}:{value}"));
+    }
+    Ok(format!("{{{}}}", members.join(",")))
 }
 
 fn invalid_multipart() -> Error {
@@ -110,7 +164,8 @@ mod tests {
     fn unpacked(body: &[u8], headers: &[(header::HeaderName, &'static str)]) -> Result<String> {
         let mut headers: HeaderMap =
             headers.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value))).collect();
-        let body = pollster::block_on(unpack(Bytes::copy_from_slice(body), &mut headers, LIMIT))?;
+        let unpacked = unpack(Bytes::copy_from_slice(body), &mut headers, LIMIT, |name| name == "a");
+        let body = pollster::block_on(unpacked)?;
         assert!(!headers.contains_key(header::CONTENT_ENCODING));
         Ok(String::from_utf8(body.to_vec()).unwrap())
     }
@@ -146,8 +201,24 @@ mod tests {
         assert_eq!(unpacked(body.as_bytes(), &content_type).unwrap(), "nickname=%E9%9D%92+%E5%B1%B1%26%3D&a=%5B1%5D");
         let image = b"--x\r\nContent-Disposition: form-data; name=\"i\"; filename=\"i\"\r\n\r\n\xff\xd8\r\n--x--\r\n";
         assert_eq!(unpacked(image, &content_type).unwrap(), "");
-        for damaged in [&b"--x\r\nContent-Disposition: form-data; name=\"i\"\r\n\r\n1"[..], b"a=1"] {
+        let unclosed = b"--x\r\nContent-Disposition: form-data; name=\"i\"\r\n\r\n1";
+        assert_eq!(unpacked(unclosed, &content_type).unwrap(), "i=1");
+        let quoted = [(header::CONTENT_TYPE, "multipart/form-data; charset=utf-8; boundary=\"x\"")];
+        assert_eq!(unpacked(unclosed, &quoted).unwrap(), "i=1");
+        for damaged in [&b"--x\r\nContent-Disposition: form-data; na"[..], b"a=1"] {
             assert_eq!(unpacked(damaged, &content_type).unwrap_err().code, Code::InvalidRequest);
+        }
+        // A part that is a JSON object holds parameters, unless it is one itself.
+        let part = |name: &str, json: &str| {
+            format!(
+                "--x\r\nContent-Disposition: form-data; name=\"{name}\"\r\nContent-Type: application/json\r\n\r\n{json}\r\n"
+            )
+        };
+        let mixed = format!("{}{}--x--", part("a", "{}"), part("data", "{ \"b\": 1.0,\"c\":null }"));
+        assert_eq!(unpacked(mixed.as_bytes(), &content_type).unwrap(), r#"{"b": 1.0,"c":null,"a":"{}"}"#);
+        for invalid in ["{\"b\":", "{},{}"] {
+            let invalid = format!("{}--x--", part("data", invalid));
+            assert_eq!(unpacked(invalid.as_bytes(), &content_type).unwrap_err().code, Code::InvalidJson);
         }
         let without_boundary = [(header::CONTENT_TYPE, "multipart/form-data")];
         assert_eq!(unpacked(body.as_bytes(), &without_boundary).unwrap_err().code, Code::InvalidRequest);

@@ -17,7 +17,7 @@ use crate::{
     error::{Error, Fault, Result},
     http::{
         body::RawValue,
-        params::{PageSize, Parameter, Rules, text},
+        params::{FOREIGN_PAGES, PageSize, Parameter, Rules, text},
         reply::Json,
         request_context::RequestContext,
     },
@@ -102,25 +102,7 @@ impl<T: ToSchema> PartialSchema for CursorPage<T> {
 }
 
 impl Parameter for Cursor {
-    const FOREIGN_NAMES: &[&str] = &[
-        "after",
-        "before",
-        "current",
-        "lastId",
-        "max_id",
-        "next",
-        "nextCursor",
-        "offset",
-        "page",
-        "pageIndex",
-        "pageNo",
-        "pageNum",
-        "pageNumber",
-        "page_num",
-        "since",
-        "skip",
-        "start",
-    ];
+    const FOREIGN_NAMES: &[&str] = FOREIGN_PAGES;
 
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
         Self::parse(&clean(&text(value)?, Self::LENGTH)?)

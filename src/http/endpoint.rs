@@ -223,6 +223,10 @@ where
         Ok(Box::pin(async move { reply.await?.into_response() }))
     }
 
+    fn declares(&self, name: &str) -> bool {
+        self.declared.contains(&name)
+    }
+
     fn error_reply(&self, error: &Error) -> Option<axum::http::Response<axum::body::Body>> {
         R::from_error(error).and_then(|reply| reply.into_response().ok())
     }

@@ -106,6 +106,7 @@ impl RequestLayer {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
             return response;
         }
+        merge_slashes(&mut request);
         request.extensions_mut().insert(meta);
         let outcome = if accepts_gzip(request.headers()) {
             let compression = Compression::new(self.router)
@@ -141,6 +142,31 @@ impl RequestLayer {
             return Err(Error::new(Code::Forbidden).detail(detail));
         }
         Ok(())
+    }
+}
+
+/// Replaces double slashes in the path by single ones: apps join a base address that ends in a slash with a path. Paths of
+/// administrators stay as they are, because a proxy may close `/admin` by its spelling.
+fn merge_slashes(request: &mut Request<Body>) {
+    let path = request.uri().path();
+    if !path.contains("//") {
+        return;
+    }
+    let mut merged = String::with_capacity(path.len());
+    for character in path.chars() {
+        if character != '/' || !merged.ends_with('/') {
+            merged.push(character);
+        }
+    }
+    if merged.starts_with("/admin") {
+        return;
+    }
+    if let Some(query) = request.uri().query() {
+        merged.push('?');
+        merged.push_str(query);
+    }
+    if let Ok(uri) = merged.parse() {
+        *request.uri_mut() = uri;
     }
 }
 

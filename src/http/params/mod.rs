@@ -29,8 +29,8 @@ pub use raw_value::{half_pair, is_absent, required, text};
 pub use reader::Reader;
 pub use values::{
     AiResult, AudienceName, Birthday, Clearable, ClientTimestamp, Content, Credential, DaysToKeep, DeviceId,
-    DeviceName, DivinationData, EmailCode, FeedbackText, FileName, Flag, JsonData, Label, ListedWord, LocalRecordId,
-    Moment, Nickname, NotificationText, NotificationTitle, PageNumber, PageSize, Question, RatingNote, Reason,
+    DeviceName, DivinationData, EmailCode, FOREIGN_PAGES, FeedbackText, FileName, Flag, JsonData, Label, ListedWord,
+    LocalRecordId, Moment, Nickname, NotificationText, NotificationTitle, PageNumber, PageSize, Question, RatingNote, Reason,
     RowNumber, Signature, TraceId, VerificationCode, page, whole_number,
 };
 
@@ -69,6 +69,13 @@ impl<'app> Rules<'app> {
 pub trait Parameter: Sized {
     /// True if an empty text is a value of its own and not a missing one.
     const EMPTY_IS_A_VALUE: bool = false;
+
+    /// True if the words `null` and `undefined` are values. Apps send them for a variable that is not set, so that they
+    /// mean a missing value for everything but free texts.
+    const MAY_BE_NULL_WORD: bool = false;
+
+    /// True if blanks may be part of any value. A list of these in one text is ambiguous if only blanks separate it.
+    const MAY_CONTAIN_BLANKS: bool = false;
 
     /// The least and the most items of a list of these. By default any number up to the limit of batches.
     const LIST_LENGTH: Option<(usize, usize)> = None;

@@ -36,9 +36,16 @@ pub(super) fn is_null(value: &RawValue<'_>) -> bool {
 pub fn is_absent<T: Parameter>(value: &RawValue<'_>) -> bool {
     match value {
         value if is_null(value) => true,
-        _ if T::EMPTY_IS_A_VALUE => false,
-        value => text_of(value).is_some_and(|text| text.trim().is_empty()),
+        value => text_of(value).is_some_and(|text| match text.trim() {
+            "" => !T::EMPTY_IS_A_VALUE,
+            text => !T::MAY_BE_NULL_WORD && is_null_word(text),
+        }),
     }
+}
+
+/// Returns true for the words that apps send for a variable that is not set.
+pub(super) fn is_null_word(text: &str) -> bool {
+    matches!(text, "null" | "undefined")
 }
 
 /// Returns the text of a scalar, or `None` for an array, an object, or a text that is not valid Unicode.

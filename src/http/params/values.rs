@@ -118,27 +118,38 @@ impl Parameter for u32 {
     }
 }
 
+/// Names of the page, or of the place in a list, in other APIs. Each kind of list has one of them and rejects the others.
+pub const FOREIGN_PAGES: &[&str] = &[
+    "after",
+    "before",
+    "curPage",
+    "current",
+    "currentPage",
+    "cursor",
+    "lastId",
+    "max_id",
+    "next",
+    "nextCursor",
+    "offset",
+    "page",
+    "pageIndex",
+    "pageNo",
+    "pageNum",
+    "pageNumber",
+    "page_index",
+    "page_no",
+    "page_num",
+    "page_number",
+    "since",
+    "skip",
+    "start",
+];
+
 /// The number of a page. A setting says if the first one is 1 or 0.
 pub struct PageNumber(pub u32);
 
 impl Parameter for PageNumber {
-    const FOREIGN_NAMES: &[&str] = &[
-        "curPage",
-        "current",
-        "currentPage",
-        "cursor",
-        "offset",
-        "pageIndex",
-        "pageNo",
-        "pageNum",
-        "pageNumber",
-        "page_index",
-        "page_no",
-        "page_num",
-        "page_number",
-        "skip",
-        "start",
-    ];
+    const FOREIGN_NAMES: &[&str] = FOREIGN_PAGES;
 
     fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
         whole_number(value, rules.limits().first_page..=u32::MAX).map(Self)
@@ -304,6 +315,7 @@ pub struct Clearable<T>(pub Option<T>);
 
 impl<T: Parameter> Parameter for Clearable<T> {
     const EMPTY_IS_A_VALUE: bool = true;
+    const MAY_BE_NULL_WORD: bool = T::MAY_BE_NULL_WORD;
 
     fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
         if is_absent::<T>(value) { Ok(Self(None)) } else { T::read(value, rules).map(|value| Self(Some(value))) }
@@ -315,6 +327,9 @@ impl<T: Parameter> Parameter for Clearable<T> {
 }
 
 impl Parameter for Secret {
+    // A token that the app does not have is an invalid one.
+    const MAY_BE_NULL_WORD: bool = true;
+
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
         // No length limit: the operation treats a too long token like any invalid one.
         clean_as_sent(&text(value)?, usize::MAX).map(Self::from_text)

@@ -94,7 +94,7 @@ fn stores_json_data_byte_for_byte_and_timestamps_as_numbers() {
         ("1.7672256E12", "1767225600000"),
         ("1.5", "1.5"),
         (r#""\u0032026""#, "2026"),
-        ("12345678901234567890123", "12345678901234567890123"),
+        ("9223372036854775807", "9223372036854775807"),
     ];
     for (number, value) in values.iter().enumerate() {
         let (timestamp, returned) = timestamps[number % timestamps.len()];
@@ -110,6 +110,8 @@ fn stores_json_data_byte_for_byte_and_timestamps_as_numbers() {
     for (timestamp, code) in [
         (json!("yesterday"), "invalid_format"),
         (json!("2026-13-01"), "invalid_format"),
+        (json!("9223372036854775808"), "out_of_range"),
+        (json!(1e300), "out_of_range"),
         (json!(true), "invalid_type"),
         (json!([1]), "invalid_type"),
     ] {
@@ -309,6 +311,25 @@ fn deletes_one_or_several_records() {
     // Null is not a list and not the id "null".
     assert_eq!(deleted(json!({ "localRecordId": "g", "localRecordIds": null })), 1);
     assert_eq!(ids(&list(&server, &user, &json!({}))), ["null"]);
+    for list in ["h;i", "h|i", "h；i", "h、 i", "[h, i]"] {
+        for id in ["h", "i"] {
+            save_id(&server, &user, id).expect(200);
+        }
+        assert_eq!(deleted(json!({ "localRecordIds": list })), 2, "{list}");
+    }
+    // Blanks may be part of an id, so that they separate nothing.
+    for id in ["j k", "l m"] {
+        save_id(&server, &user, id).expect(200);
+    }
+    for list in ["j k", "j\nk", "1 2 3"] {
+        delete(&server, &user, &json!({ "localRecordIds": list }))
+            .expect_fields(&[("localRecordIds", "invalid_format")]);
+    }
+    assert_eq!(deleted(json!({ "localRecordIds": ["j k"] })), 1);
+    assert_eq!(deleted(json!({ "localRecordIds": "l m,x" })), 1);
+    for nothing in ["null", "undefined", " ", ","] {
+        delete(&server, &user, &json!({ "localRecordIds": nothing })).expect_fields(&[("localRecordId", "required")]);
+    }
     for nothing in [json!({}), json!({ "localRecordIds": [] }), json!({ "localRecordIds": null, "localRecordId": "" })]
     {
         delete(&server, &user, &nothing).expect_fields(&[("localRecordId", "required")]);

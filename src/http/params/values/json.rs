@@ -9,7 +9,7 @@ use crate::{
         body::RawValue,
         params::{
             Parameter, Rules,
-            raw_value::{half_pair, text, text_of},
+            raw_value::{half_pair, plain_number, text, text_of},
         },
     },
     types::{JsonText, Timestamp, clean_as_sent},
@@ -23,6 +23,7 @@ macro_rules! json_values {
 
         impl Parameter for $name {
             const EMPTY_IS_A_VALUE: bool = $empty;
+            const MAY_BE_NULL_WORD: bool = true;
 
             fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
                 let limit: fn(&LimitsConfig) -> usize = $limit;
@@ -51,9 +52,13 @@ pub struct ClientTimestamp(pub JsonText<'static>);
 impl Parameter for ClientTimestamp {
     fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
         let text = clean_as_sent(&text(value)?, rules.limits().label as usize)?;
-        // Kept as it is written: a number of JSON can have more digits than any type.
-        let number = text.trim_start_matches('-').starts_with(|first: char| first.is_ascii_digit());
-        if let Some(number) = number.then(|| serde_json::from_str::<&JsonValue>(&text).ok()).flatten() {
+        let is_number = text.trim_start_matches('-').starts_with(|first: char| first.is_ascii_digit());
+        if let Some(number) = is_number.then(|| serde_json::from_str::<&JsonValue>(&text).ok()).flatten() {
+            // Apps read it into 64 bits, and would fail to read the whole list.
+            if !is_in_64_bits(&text) {
+                let message = format!("must be from {} to {}", i64::MIN, i64::MAX);
+                return Err(Fault::new(FieldCode::OutOfRange, message));
+            }
             return Ok(Self(JsonText::from_raw(number)));
         }
         let time = Timestamp::parse(&text, &rules.limits().time_zone)?;
@@ -63,6 +68,15 @@ impl Parameter for ClientTimestamp {
     fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": ["number", "string"], "example": 1_767_225_600_000_i64 })
     }
+}
+
+/// Returns true if the whole part of a JSON number fits into a signed 64-bit integer.
+fn is_in_64_bits(number: &str) -> bool {
+    let number = plain_number(number);
+    if number.contains(['.', 'e', 'E']) {
+        return number.parse::<f64>().is_ok_and(|number| (-(2_f64.powi(63))..2_f64.powi(63)).contains(&number));
+    }
+    number.parse::<i64>().is_ok()
 }
 
 fn kept_json(value: &RawValue<'_>, limit: usize) -> Result<JsonText<'static>, Fault> {
@@ -113,6 +127,20 @@ fn utf16_unit(escaped: &str) -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn timestamps_fit_into_64_bits() {
+        for number in
+            ["0", "-1", "1.5", "1.7672256E12", "9223372036854775807", "-9223372036854775808", "9.2e18", "1e-9"]
+        {
+            assert!(is_in_64_bits(number), "{number}");
+        }
+        for number in
+            ["9223372036854775808", "-9223372036854775809", "9.3e18", "1e19", "1e400", "12345678901234567890.5"]
+        {
+            assert!(!is_in_64_bits(number), "{number}");
+        }
+    }
 
     #[test]
     fn stored_json_has_no_nul_and_no_unpaired_surrogate() {

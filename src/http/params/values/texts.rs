@@ -37,6 +37,7 @@ macro_rules! texts {
 
         impl Parameter for $name {
             const EMPTY_IS_A_VALUE: bool = $empty;
+            const MAY_BE_NULL_WORD: bool = true;
 
             fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
                 let limit: fn(&LimitsConfig) -> usize = $limit;
@@ -59,10 +60,6 @@ texts! {
     ListedWord(|limits| limits.word as usize), clean, false, "赌博";
     /// A text to check.
     Content(|_| 2_000), clean, false, "今年换工作合适吗？";
-    /// A short name chosen by the client, such as a question type.
-    Label(|limits| limits.label as usize), clean_line, false, "career";
-    /// The client's id of a record, stored unchanged.
-    LocalRecordId(|limits| limits.label as usize), clean_as_sent, false, "1746612345678";
     /// The name of a device.
     DeviceName(|_| 64), clean_line, false, "Ming's phone";
     /// An administrator's reason.
@@ -75,11 +72,41 @@ texts! {
     Credential(|_| 256), clean_as_sent, false, "correct horse battery staple";
 }
 
+/// A short name chosen by the client, such as a question type.
+pub struct Label(pub String);
+
+impl Parameter for Label {
+    fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+        clean_line(&text(value)?, rules.limits().label as usize).map(Self)
+    }
+
+    fn schema(limits: &LimitsConfig) -> Value {
+        json!({ "type": "string", "maxLength": limits.label, "example": "career" })
+    }
+}
+
+/// The client's id of a record, stored unchanged.
+pub struct LocalRecordId(pub String);
+
+impl Parameter for LocalRecordId {
+    const MAY_BE_NULL_WORD: bool = true;
+    const MAY_CONTAIN_BLANKS: bool = true;
+
+    fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+        clean_as_sent(&text(value)?, rules.limits().label as usize).map(Self)
+    }
+
+    fn schema(limits: &LimitsConfig) -> Value {
+        json!({ "type": "string", "maxLength": limits.label, "example": "1746612345678" })
+    }
+}
+
 /// A model's answer that the client stores, limited in bytes.
 pub struct AiResult(pub String);
 
 impl Parameter for AiResult {
     const EMPTY_IS_A_VALUE: bool = true;
+    const MAY_BE_NULL_WORD: bool = true;
 
     fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
         let limit = rules.limits().ai_result.as_usize();

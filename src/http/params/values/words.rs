@@ -28,10 +28,21 @@ named_enum! {
     }
 }
 
+/// Other names of purposes, without case and separators. The first sign-in registers.
+const PURPOSES: [(&[&str], Purpose); 3] = [
+    (&["login", "signup", "register", "registration", "auth", "登录", "登陆", "注册"], Purpose::SignIn),
+    (&["bind", "bindphone", "changephone", "bindemail", "changeemail"], Purpose::Address),
+    (&["cancel", "cancelaccount", "deactivate", "deleteaccount", "注销"], Purpose::Cancellation),
+];
+
 /// The purpose of a verification code.
 impl Parameter for Purpose {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        one_of(value, &Self::ALL.map(Self::name), Self::from_name)
+        let written = plain(&text(value)?);
+        match PURPOSES.iter().find(|(words, _)| words.contains(&written.as_str())) {
+            Some((_, purpose)) => Ok(*purpose),
+            None => one_of(value, &Self::ALL.map(Self::name), Self::from_name),
+        }
     }
 
     fn schema(_: &LimitsConfig) -> Value {
@@ -66,11 +77,19 @@ words! {
     SettlementEffect, "rejected";
 }
 
-/// Finds the value with this name.
+/// Finds the value with this name, in any case and with any separators, as Java's enums and JSON libraries write it.
 ///
 /// # Errors
 /// `unknown_value`, with all names.
 fn one_of<T>(value: &RawValue<'_>, words: &[&str], named: fn(&str) -> Option<T>) -> Result<T, Fault> {
+    let written = plain(&text(value)?);
+    let found = words.iter().find(|word| plain(word) == written).and_then(|word| named(word));
     let message = || format!("must be one of: {}", words.join(", "));
-    named(text(value)?.trim()).ok_or_else(|| Fault::new(FieldCode::UnknownValue, message()))
+    found.ok_or_else(|| Fault::new(FieldCode::UnknownValue, message()))
+}
+
+/// Returns a name in lower case and without separators.
+fn plain(name: &str) -> String {
+    let letters = name.trim().chars().filter(|character| !matches!(character, '_' | '-' | ' '));
+    letters.flat_map(char::to_lowercase).collect()
 }
