@@ -179,13 +179,16 @@ pub fn record_violation(core: &Core, user: UserId, content_type: ContentType, ru
 /// Decides about a text by the word list.
 pub fn moderate_locally(moderation: &Moderation, content_type: ContentType, text: &str) -> Result<Ruling> {
     let mut matches = moderation.word_list.get()?.check(content_type, text);
-    let config = &moderation.core.config.moderation;
+    let config = &moderation.core.config;
     let may_have_contacts = match content_type {
-        ContentType::Nickname => !is_assigned_nickname(text, &config.assigned_nicknames),
+        ContentType::Nickname => {
+            let words = config.moderation.assigned_nicknames.iter().chain([&config.brand.name]);
+            !is_assigned_nickname(text, words)
+        }
         ContentType::Signature => true,
         _ => false,
     };
-    if may_have_contacts && config.contact_numbers {
+    if may_have_contacts && config.moderation.contact_numbers {
         matches.extend(contact_number(text));
     }
     Ok(Ruling::from_matches(text, matches))

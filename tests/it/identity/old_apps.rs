@@ -390,10 +390,10 @@ fn hidden_records_come_back_within_their_time() {
 
 #[test]
 fn an_assigned_nickname_is_no_contact() {
-    let server = Setup::default().start();
+    let server = Setup::default().with("BRAND_NAME", "卦友").start();
     let user = server.sign_in(PHONE);
     let change = |name: &str, path: &str, value: &str| server.put(path).by(&user).json(&json!({ name: value })).send();
-    for nickname in ["用户12345678", "易友12345678"] {
+    for nickname in ["用户12345678", "易友12345678", "卦友12345678"] {
         change("nickname", "/user/nickname", nickname).expect(200);
     }
     for nickname in ["用户13800138000", "加我12345678"] {
