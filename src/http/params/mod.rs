@@ -30,8 +30,8 @@ pub use reader::Reader;
 pub use values::{
     AiResult, AudienceName, Birthday, Clearable, ClientTimestamp, Content, Credential, DaysToKeep, DeviceId,
     DeviceName, DivinationData, EmailCode, FOREIGN_PAGES, FeedbackText, FileName, Flag, JsonData, Label, ListedWord,
-    LocalRecordId, Moment, Nickname, NotificationText, NotificationTitle, PageNumber, PageSize, Question, RatingNote, Reason,
-    RowNumber, Signature, TraceId, VerificationCode, page, whole_number,
+    LocalRecordId, Moment, Nickname, NotificationText, NotificationTitle, PageNumber, PageSize, Question, RatingNote,
+    Reason, RowNumber, Signature, TraceId, VerificationCode, page, whole_number,
 };
 
 /// The request and the configuration that values are read against.

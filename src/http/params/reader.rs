@@ -366,6 +366,7 @@ fn items_of<'request>(value: &RawValue<'request>) -> Vec<RawValue<'request>> {
             let elements: Vec<&'request JsonValue> = serde_json::from_str(raw.get()).unwrap_or_default();
             elements.into_iter().map(|element| RawValue::Json(Cow::Borrowed(element))).collect()
         }
+        RawValue::Json(Cow::Owned(raw)) if raw.get().starts_with('[') => items_of_text(raw.get()),
         value if is_literal(value) => vec![value.clone()],
         value => match text_of(value) {
             Some(text) => items_of_text(text.trim()),

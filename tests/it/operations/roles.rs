@@ -28,6 +28,7 @@ const MATRIX: &[(&[&str], &[&str])] = &[
             "GET /admin/user-data/validate/user/{userId}",
             "GET /admin/user-data/validate/phone/{phoneNumber}",
             "POST /admin/user-data/fix/{phoneNumber}",
+            "POST /admin/user-data/restore-history/{userId}",
             "POST /admin/user-data/validate/batch",
             "GET /admin/user-data/test/user-info/{userId}",
             "GET /admin/code-messages",
