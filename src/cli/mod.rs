@@ -52,7 +52,8 @@ use self::{
     commands::{Commands, help_template},
     logging::start_logging,
     options::{
-        Common, PageArgs, RangeArgs, find_address, find_user, find_user_id, parse_adjustment, parse_reason, parse_time, time_range,
+        Common, PageArgs, RangeArgs, find_address, find_user, find_user_id, parse_adjustment, parse_reason, parse_time,
+        time_range,
     },
     output::{check, http_rows, name_missing, page_json, with_detail},
     progress::progress_bar,

@@ -218,7 +218,12 @@ impl<'request> Reader<'request> {
 
     fn choose_token<'token>(&mut self, parameter: Option<&'token str>, headers: &[&'token str]) -> Option<&'token str> {
         self.cross_field((), |rules, ()| {
-            rules.context.app.core.store.read(|tx| token_choice::choose_for_users_in(tx, rules.config, parameter, headers))
+            rules
+                .context
+                .app
+                .core
+                .store
+                .read(|tx| token_choice::choose_for_users_in(tx, rules.config, parameter, headers))
         })
     }
 
