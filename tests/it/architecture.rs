@@ -258,6 +258,30 @@ fn ignores_comments_literals_and_tests() {
 }
 
 #[test]
+fn no_two_public_types_share_a_name() {
+    let mut places = BTreeMap::<&str, Vec<String>>::new();
+    for source in sources() {
+        for word in source.words().iter().filter(|word| is_type_declaration(word.before)) {
+            places.entry(word.text).or_default().push(format!("src/{}: {}", source.path, word.text));
+        }
+    }
+    assert!(places.len() > 500, "{}", places.len());
+    let repeated: Vec<_> = places.into_values().filter(|found| found.len() > 1).flatten().collect();
+    assert_none(&repeated, "no two public types may share a name");
+}
+
+/// Returns true if the code before a name declares it as a type that other modules can use.
+fn is_type_declaration(before: &str) -> bool {
+    let declarations = ["struct", "enum", "trait", "type"];
+    let before = before.trim_end();
+    let kind = declarations.iter().find(|kind| before.ends_with(*kind));
+    kind.is_some_and(|kind| {
+        let visibility = before[..before.len() - kind.len()].trim_end();
+        visibility.ends_with("pub") || visibility.ends_with("pub(crate)")
+    })
+}
+
+#[test]
 fn only_http_uses_the_web_framework_and_async() {
     let words = ["axum", "hyper", "hyper_util", "tokio", "tokio_stream", "tower", "tower_http", "async", "await"];
     let uses = uses_outside(&["http/"], |word| words.contains(&word.text));

@@ -24,7 +24,7 @@ use crate::{
         moderation::{self, ScreenedField, engine::ContentType},
     },
     error::Result,
-    providers::llm::{Flow, ModelMessage, ModelRequest, OutputChunk, Role, TokenUsage},
+    providers::llm::{Flow, MessageRole, ModelMessage, ModelRequest, OutputChunk, TokenUsage},
     store::{Read, Write, sliding_window::PURGE_BATCH},
     types::{Date, Locale, MicroAmount, TimeZone, Timestamp, UserId},
 };
@@ -200,7 +200,7 @@ fn request(calls: &ModelCalls, trace_id: &str, profile: &Profile, conversation: 
     let core = &calls.core;
     let today = core.config.limits.time_zone.today(core.clock.now());
     let content = message(&calls.prompts, conversation.locale, &introduction(profile, today));
-    let system = ModelMessage { role: Role::System, content };
+    let system = ModelMessage { role: MessageRole::System, content };
     let limit = core.config.llm.max_tokens;
     ModelRequest {
         trace_id: trace_id.to_owned(),

@@ -64,13 +64,14 @@ impl From<Admin> for Administrator {
 
 /// All administrators, by name.
 #[derive(Serialize, ToSchema)]
-pub struct Administrators {
+#[schema(as = Administrators)]
+pub struct AdministratorList {
     items: Vec<Administrator>,
 }
 
-pub async fn list(context: RequestContext, _: Nothing) -> Result<Json<Administrators>> {
+pub async fn list(context: RequestContext, _: Nothing) -> Result<Json<AdministratorList>> {
     let items = admins::list(&context.app.core)?.into_iter().map(Administrator::from).collect();
-    Ok(Json(Administrators { items }))
+    Ok(Json(AdministratorList { items }))
 }
 
 pub async fn create(context: RequestContext, new: NewAdministratorParams) -> Result<Created<Administrator>> {

@@ -43,7 +43,8 @@ parameters! {
 /// An API key, without its secret.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ApiKey {
+#[schema(as = ApiKey)]
+pub struct ApiKeyResponse {
     #[schema(example = "billing")]
     label: String,
     #[schema(example = "read-only")]
@@ -62,7 +63,7 @@ pub struct ApiKey {
     revoked_at: Option<Timestamp>,
 }
 
-impl From<keys::ApiKey> for ApiKey {
+impl From<keys::ApiKey> for ApiKeyResponse {
     fn from(key: keys::ApiKey) -> Self {
         Self {
             label: key.label,
@@ -79,7 +80,7 @@ impl From<keys::ApiKey> for ApiKey {
 /// All API keys by label, including revoked ones.
 #[derive(Serialize, ToSchema)]
 pub struct ApiKeys {
-    items: Vec<ApiKey>,
+    items: Vec<ApiKeyResponse>,
 }
 
 /// A new API key with its secret, which is shown once.
@@ -93,7 +94,7 @@ pub struct IssuedApiKey {
 }
 
 pub async fn list(context: RequestContext, _: Nothing) -> Result<Json<ApiKeys>> {
-    let items = keys::list(&context.app.core)?.into_iter().map(ApiKey::from).collect();
+    let items = keys::list(&context.app.core)?.into_iter().map(ApiKeyResponse::from).collect();
     Ok(Json(ApiKeys { items }))
 }
 
@@ -104,7 +105,7 @@ pub async fn create(context: RequestContext, new: NewApiKeyParams) -> Result<Cre
     Ok(Created(IssuedApiKey { label, key: key.reveal().to_owned() }))
 }
 
-pub async fn change(context: RequestContext, update: ApiKeyUpdateParams) -> Result<Json<ApiKey>> {
+pub async fn change(context: RequestContext, update: ApiKeyUpdateParams) -> Result<Json<ApiKeyResponse>> {
     context.authority(update.reason.map(|Reason(reason)| reason))?;
     let AdminName(label) = update.label;
     let change = ApiKeyChange {

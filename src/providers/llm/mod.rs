@@ -121,7 +121,7 @@ pub struct ModelRequest {
 #[derive(Clone)]
 pub struct ModelMessage {
     /// The author.
-    pub role: Role,
+    pub role: MessageRole,
     /// The text.
     pub content: String,
 }
@@ -129,7 +129,7 @@ pub struct ModelMessage {
 named_enum! {
     /// The author of a message, under the protocols' names.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum Role {
+    pub enum MessageRole {
         /// The service, which sets the rules.
         System = "system",
         /// The user.

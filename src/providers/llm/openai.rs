@@ -351,14 +351,14 @@ fn request_id(answer: &HttpResponse) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ModelMessage, Role};
+    use super::super::{MessageRole, ModelMessage};
     use super::*;
 
     fn request(stream: bool) -> ModelRequest {
         ModelRequest {
             trace_id: "4bf92f3577b34da6a3ce929d0e0e4736".into(),
             user_reference: "u-1".into(),
-            messages: vec![ModelMessage { role: Role::User, content: "问".into() }],
+            messages: vec![ModelMessage { role: MessageRole::User, content: "问".into() }],
             stream,
             temperature: Some(0.5),
             max_tokens: Some(800),

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use yarrow::providers::llm::openai::{OpenAi, OpenAiSettings};
-use yarrow::providers::llm::{Completion, Flow, LanguageModel, ModelMessage, ModelRequest, Role};
+use yarrow::providers::llm::{Completion, Flow, LanguageModel, MessageRole, ModelMessage, ModelRequest};
 use yarrow::providers::{Failure, FailureKind};
 
 use crate::support::fake_provider::{FakeProvider, Reply};
@@ -46,8 +46,8 @@ fn request(stream: bool) -> ModelRequest {
         trace_id: TRACE.into(),
         user_reference: "u-7f3a".into(),
         messages: vec![
-            ModelMessage { role: Role::System, content: "你解卦".into() },
-            ModelMessage { role: Role::User, content: "问事业".into() },
+            ModelMessage { role: MessageRole::System, content: "你解卦".into() },
+            ModelMessage { role: MessageRole::User, content: "问事业".into() },
         ],
         stream,
         temperature: Some(0.7),

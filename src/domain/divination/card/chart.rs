@@ -1,7 +1,7 @@
 //! The chart of a card: a row for each line, the top line first.
 
 use super::{
-    Card, MARGIN, Nature, Row, WIDTH,
+    Card, ChartRow, MARGIN, Nature, WIDTH,
     canvas::{Anchor, Canvas, Weight},
     wrap::is_one_line,
 };
@@ -34,7 +34,7 @@ pub(super) fn draw(canvas: &mut Canvas, card: &Card) {
 }
 
 /// Draws a row whose words are one or two characters each.
-fn one_line(canvas: &mut Canvas, row: &Row) {
+fn one_line(canvas: &mut Canvas, row: &ChartRow) {
     canvas.down(12);
     canvas.line_of(row.value, LINE, 8);
     canvas.down(9);
@@ -64,7 +64,7 @@ fn one_line(canvas: &mut Canvas, row: &Row) {
 }
 
 /// Draws a row whose words are long.
-fn two_lines(canvas: &mut Canvas, row: &Row) {
+fn two_lines(canvas: &mut Canvas, row: &ChartRow) {
     canvas.down(17);
     canvas.weighted("i", (FIRST, Anchor::Start), (13, Weight::Bold), &row.nature.kin);
     if let Some(becomes) = &row.becomes {

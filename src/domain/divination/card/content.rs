@@ -1,6 +1,6 @@
 //! The content of a session's card, in the words of one language.
 
-use super::{Becomes, Card, Figure, Nature, Passage, Pillar, Row, Theme, Verse, render, words};
+use super::{Becomes, Card, ChartRow, Figure, Nature, Passage, PillarCell, Theme, Verse, render, words};
 use crate::{
     domain::divination::{
         chart::{
@@ -89,17 +89,17 @@ fn heading(session: &Session, moment: Option<&CalendarMoment>, locale: Locale) -
     format!("{local} · {} · {method}", session.time_zone)
 }
 
-fn pillars(moment: &CalendarMoment, locale: Locale) -> Vec<Pillar> {
+fn pillars(moment: &CalendarMoment, locale: Locale) -> Vec<PillarCell> {
     let is_english = locale == Locale::English;
     let pillars = &moment.pillars;
     let pairs = [pillars.year, pillars.month, pillars.day, pillars.hour];
     let labels = words::in_language(locale, ["年", "月", "日", "时"], ["Year", "Month", "Day", "Hour"]);
-    let pillar = |(label, pair): (&str, _)| Pillar {
+    let pillar = |(label, pair): (&str, _)| PillarCell {
         label: label.to_owned(),
         value: format!("{pair}"),
         sound: is_english.then(|| words::sound_of(pair)),
     };
-    let void = Pillar {
+    let void = PillarCell {
         label: words::in_language(locale, "旬空", "Void").to_owned(),
         value: moment.void.map(Branch::name).concat(),
         sound: is_english.then(|| moment.void.map(words::branch_sound).join(", ")),
@@ -127,8 +127,8 @@ fn pattern(chart: &Chart, locale: Locale) -> Option<String> {
     }
 }
 
-fn row(line: &ChartLine, locale: Locale) -> Row {
-    Row {
+fn row(line: &ChartLine, locale: Locale) -> ChartRow {
+    ChartRow {
         value: line.value,
         spirit: line.spirit.map(|spirit| words::spirit(spirit, locale).to_owned()),
         nature: nature(line.nature, locale),

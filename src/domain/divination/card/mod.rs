@@ -52,13 +52,13 @@ pub struct Card {
     pub primary: Figure,
     pub relating: Option<Figure>,
     /// Empty if the time is not known.
-    pub pillars: Vec<Pillar>,
+    pub pillars: Vec<PillarCell>,
     /// The palace, at the head of the chart.
     pub palace: String,
     /// The patterns of the hexagrams.
     pub pattern: Option<String>,
     /// The lines of the chart, bottom up.
-    pub rows: [Row; 6],
+    pub rows: [ChartRow; 6],
     pub verses: Vec<Verse>,
     pub footer: String,
 }
@@ -75,7 +75,7 @@ pub struct Figure {
 
 /// A pillar of the time, or the void branches.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pillar {
+pub struct PillarCell {
     pub label: String,
     pub value: String,
     /// The reading of the characters, for readers of another language.
@@ -84,7 +84,7 @@ pub struct Pillar {
 
 /// A line of the chart.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct ChartRow {
     /// 6 to 9.
     pub value: u8,
     pub spirit: Option<String>,
@@ -229,7 +229,7 @@ fn verses(canvas: &mut Canvas, verses: &[Verse]) {
     canvas.end_panel((MARGIN, top), (WIDTH - 2 * MARGIN, canvas.y() - top));
 }
 
-fn pillars(canvas: &mut Canvas, pillars: &[Pillar]) {
+fn pillars(canvas: &mut Canvas, pillars: &[PillarCell]) {
     let Ok(count) = u32::try_from(pillars.len()) else { return };
     if count == 0 {
         return;

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{question::CastingQuestion, reading::classic};
 use crate::{
     domain::divination::{chart::Chart, hexagram::Facts, prompts::Prompts},
-    providers::llm::{ModelMessage, Role},
+    providers::llm::{MessageRole, ModelMessage},
     types::JsonText,
 };
 
@@ -24,8 +24,8 @@ pub(super) fn messages(prompts: &Prompts, question: &CastingQuestion, facts: &Fa
         "structure": facts.described(question.locale),
     });
     vec![
-        ModelMessage { role: Role::System, content: prompts.interpretation(question.locale) },
-        ModelMessage { role: Role::User, content: data.to_string() },
+        ModelMessage { role: MessageRole::System, content: prompts.interpretation(question.locale) },
+        ModelMessage { role: MessageRole::User, content: data.to_string() },
     ]
 }
 

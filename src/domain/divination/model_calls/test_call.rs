@@ -4,7 +4,7 @@ use super::{CallReport, ModelCaller, ModelCalls, new_trace_id, run};
 use crate::{
     domain::divination::{chart::TextSelection, hexagram},
     error::Result,
-    providers::llm::{Flow, ModelMessage, ModelRequest, Role, builtin::Reading},
+    providers::llm::{Flow, MessageRole, ModelMessage, ModelRequest, builtin::Reading},
     types::Locale,
 };
 
@@ -19,7 +19,7 @@ pub fn make(calls: &ModelCalls) -> Result<CallReport> {
     let facts = hexagram::read(HEXAGRAM);
     let request = ModelRequest {
         trace_id: new_trace_id()?,
-        messages: vec![ModelMessage { role: Role::User, content: QUESTION.to_owned() }],
+        messages: vec![ModelMessage { role: MessageRole::User, content: QUESTION.to_owned() }],
         stream: true,
         temperature: settings.temperature,
         max_tokens: Some(settings.max_tokens.min(MAX_TOKENS)),

@@ -9,7 +9,7 @@ use crate::{
         body::RawValue,
         params::{Parameter, Rules, half_pair, text, whole_number},
     },
-    providers::llm::{ModelMessage, Role},
+    providers::llm::{MessageRole, ModelMessage},
     types::{clean, clean_as_sent},
 };
 
@@ -32,7 +32,7 @@ impl Parameter for Messages {
         let limit = rules.config.limits.chat_body.as_usize();
         let messages = items.iter().map(|item| message(item, limit)).collect::<Result<Vec<_>, _>>()?;
         match messages.last() {
-            Some(last) if last.role == Role::User => Ok(Self(messages)),
+            Some(last) if last.role == MessageRole::User => Ok(Self(messages)),
             Some(_) => Err(Fault::new(FieldCode::UnknownValue, "must end with a message of the user")),
             None => Err(Fault::new(FieldCode::Required, "must have at least one message")),
         }
@@ -72,8 +72,8 @@ fn is_instruction(item: &Value) -> bool {
 
 fn message(item: &Value, limit: usize) -> Result<ModelMessage, Fault> {
     let role = match item["role"].as_str().ok_or_else(shape)? {
-        "user" => Role::User,
-        "assistant" => Role::Assistant,
+        "user" => MessageRole::User,
+        "assistant" => MessageRole::Assistant,
         _ => return Err(Fault::new(FieldCode::UnknownValue, "must have roles `user` and `assistant` only")),
     };
     let content = match &item["content"] {
@@ -82,7 +82,7 @@ fn message(item: &Value, limit: usize) -> Result<ModelMessage, Fault> {
         _ => return Err(shape()),
     };
     // The model's own earlier text is passed on unchanged.
-    let cleaned = if role == Role::User { clean } else { clean_as_sent };
+    let cleaned = if role == MessageRole::User { clean } else { clean_as_sent };
     match cleaned(&content, limit)? {
         content if content.is_empty() => Err(Fault::new(FieldCode::Required, "must have no empty messages")),
         content => Ok(ModelMessage { role, content }),

@@ -35,7 +35,7 @@ const CACHE_CONTROL: HeaderValue = HeaderValue::from_static("private, no-cache")
 const VARY: HeaderValue = HeaderValue::from_static("accept-encoding, accept-language, authorization");
 
 parameters! {
-    OfCard(fields) {
+    CardParams(fields) {
         id: SessionId = fields.path("id", "The session's id.");
         theme: Option<Theme> = fields.optional("theme", "Light or dark colours, or those that the reader's system prefers. Default: `auto`.");
         lang: Option<Locale> = fields.optional("lang", "The language of the picture. Default: that of the preferences, or of `Accept-Language`.");
@@ -50,17 +50,17 @@ pub struct CardImage {
     tag: HeaderValue,
 }
 
-pub async fn draw(context: RequestContext, of: OfCard) -> Result<CardImage> {
+pub async fn draw(context: RequestContext, params: CardParams) -> Result<CardImage> {
     let user = context.user()?;
-    let session = sessions::find(&context.app.core, user, &of.id.0)?;
-    let locale = match of.lang {
+    let session = sessions::find(&context.app.core, user, &params.id.0)?;
+    let locale = match params.lang {
         Some(locale) => locale,
         None => preferences::locale(&context.app.core, user, context.locale())?,
     };
     let options = CardOptions {
         locale,
-        theme: of.theme.unwrap_or(Theme::Auto),
-        with_question: of.question.is_some_and(|Flag(is_wanted)| is_wanted),
+        theme: params.theme.unwrap_or(Theme::Auto),
+        with_question: params.question.is_some_and(|Flag(is_wanted)| is_wanted),
         brand: &context.app.core.config.brand.name,
     };
     CardImage::new(options.draw(&session), &context.headers)
