@@ -208,7 +208,9 @@ pub(super) static VOCABULARY: &[Entry] = &[
          toefl|bar exam|admission*|admitted|scholarship|professor|course|courses|semester|grades|tutor*|\
          finals|homework help|student loan exam|med school|law school|medical school|pass the test|\
          pass my test|boards|residency match|major in|my major|curriculum|classes|transcript|get into|\
-         study abroad|retake|apprenticeship",
+         study abroad|retake|apprenticeship|study medicine|study law|study art|study music|study nursing|\
+         study history|study psychology|studying medicine|studying law|medicine or law|law or medicine|\
+         major in law|major in medicine|law degree|medicine degree|premed",
     ),
     row(
         Topic::Study,
@@ -293,7 +295,7 @@ pub(super) static VOCABULARY: &[Entry] = &[
          demoted|demotion|reference*|shortlist*|second round|final round|hear back from|enlist|army|military|\
          navy|run for office|election|elected|audition|auditions|casting|the part|careers|workspace|job at|\
          stuck in my job|dead-end job|workload|overworked|underpaid|side job|work from home|work environment|\
-         toxic boss|leadership role|raise at work",
+         toxic boss|leadership role|raise at work|quit medicine|practice law|practise law",
     ),
     row(Topic::Career, OFFICIALS, 2, "创作 事情 官运 项目", "calling|leadership|project"),
     row(Topic::Career, OFFICIALS, 1, "努力 前途 发展 机会 平台 考察 奔头", "opportunity|prospects|team|deadline"),

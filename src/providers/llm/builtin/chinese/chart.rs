@@ -450,8 +450,10 @@ fn pattern(assessment: &Assessment<'_>) -> String {
 
 fn clashing(topic: Topic) -> &'static str {
     match topic {
-        Topic::Health => "六冲卦，新得的病逢冲容易好，久病则要当心。",
+        Topic::Health | Topic::Pets => "六冲卦，新得的病逢冲容易好，久病则要当心。",
         Topic::Legal => "六冲卦，纠纷散得快，有各退一步的机会。",
+        Topic::Study | Topic::Papers => "六冲卦，中途容易生变，早办早定。",
+        Topic::Children => "六冲卦，气不安稳，宜静养。",
         Topic::Travel => "六冲卦，说走就走，路上也多变。",
         Topic::Lost => "六冲卦，东西已经挪过地方。",
         topic if topic.wants_union() => "六冲卦，聚得急也散得快，要有留得住的约定。",
@@ -461,8 +463,9 @@ fn clashing(topic: Topic) -> &'static str {
 
 fn combining(topic: Topic) -> &'static str {
     match topic {
-        Topic::Health => "六合卦，病势缠绵，好得慢。",
+        Topic::Health | Topic::Pets => "六合卦，病势缠绵，好得慢。",
         Topic::Legal => "六合卦，官司牵扯不断，一时了不掉。",
+        Topic::Study | Topic::Papers => "六合卦，能成，只是慢。",
         Topic::Travel => "六合卦，被人事牵住，出门会迟。",
         Topic::Lost => "六合卦，东西被收在里面，没有散出去。",
         topic if topic.wants_union() => "六合卦，拢得住，也容易拖。",

@@ -170,6 +170,9 @@ pub(super) fn significator(
         }
         (Sought::Kin(kin), Some(_), _) => format!("你问的是{}，以{kin}为用神", role(topic, kin)),
         (_, Some(_), _) => "问感情而不论男女，以应爻为对方".to_owned(),
+        (Sought::Kin(kin), None, Some(person)) if topic == Topic::Family => {
+            format!("问的是{}，以{kin}为用神", self::person(person))
+        }
         (Sought::Kin(kin), None, Some(person)) => format!("这是替{}问{matter}，以{kin}为用神", self::person(person)),
         (Sought::Kin(kin), None, None) => format!("问{matter}，以{kin}（{}）为用神", role(topic, kin)),
         (Sought::Object | Sought::Partner, None, _) => format!("问{matter}而重在对方，以应爻为用神"),

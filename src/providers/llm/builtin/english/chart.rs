@@ -507,8 +507,14 @@ fn pattern(assessment: &Assessment<'_>) -> Vec<String> {
 
 fn clashing(topic: Topic) -> &'static str {
     match topic {
-        Topic::Health => "The lines clash in all three pairs: a new illness passes quickly, an old one needs care.",
+        Topic::Health | Topic::Pets => {
+            "The lines clash in all three pairs: a new illness passes quickly, an old one needs care."
+        }
         Topic::Legal => "The lines clash in all three pairs: the quarrel can break up quickly, with room to step back.",
+        Topic::Study | Topic::Papers => {
+            "The lines clash in all three pairs: plans may change midway, so settle things early."
+        }
+        Topic::Children => "The lines clash in all three pairs: an unsettled time that calls for rest.",
         Topic::Travel => "The lines clash in all three pairs: a sudden start, and changes on the road.",
         Topic::Lost => "The lines clash in all three pairs: it has been moved since.",
         topic if topic.wants_union() => {
@@ -520,8 +526,9 @@ fn clashing(topic: Topic) -> &'static str {
 
 fn combining(topic: Topic) -> &'static str {
     match topic {
-        Topic::Health => "The lines combine in all three pairs: the illness clings, and mends slowly.",
+        Topic::Health | Topic::Pets => "The lines combine in all three pairs: the illness clings, and mends slowly.",
         Topic::Legal => "The lines combine in all three pairs: the parties stay entangled for a while.",
+        Topic::Study | Topic::Papers => "The lines combine in all three pairs: it comes about, though slowly.",
         Topic::Travel => "The lines combine in all three pairs: people or duties hold you, so you leave late.",
         Topic::Lost => "The lines combine in all three pairs: it is put away inside something, not scattered.",
         topic if topic.wants_union() => "The lines combine in all three pairs: it holds together, and takes its time.",

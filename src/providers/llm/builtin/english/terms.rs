@@ -279,6 +279,9 @@ pub(super) fn significator(
             format!("In love, {} is read from the {} line", role(topic, name), kin(name))
         }
         (_, Some(_), _) => "In love, the other person is read here from the line opposite your own".to_owned(),
+        (Sought::Kin(name), None, Some(person)) if topic == Topic::Family => {
+            format!("You ask about {}, who is read from the {} line", self::person(person), kin(name))
+        }
         (Sought::Kin(name), None, Some(person)) => {
             format!(
                 "You ask about {matter} on behalf of {}, who is read from the {} line",

@@ -73,6 +73,7 @@ fn a_stated_type_decides_unless_it_names_no_topic() {
 #[test]
 fn longer_words_hide_shorter_ones() {
     assert_eq!(topic(None, "我该学医还是学法律"), Topic::Study);
+    assert_eq!(topic(None, "Should I study medicine or law?"), Topic::Study);
     assert_eq!(topic(None, "工作签证下得来吗"), Topic::Papers);
     assert_eq!(topic(None, "这个可爱的生活"), Topic::Other);
 }
