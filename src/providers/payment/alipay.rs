@@ -31,10 +31,6 @@ use settings::{fault, keep};
 mod answer;
 mod calls;
 mod settings;
-#[cfg(test)]
-mod stub_provider;
-#[cfg(test)]
-mod tests;
 
 pub const PROVIDER: &str = "alipay";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);

@@ -1,5 +1,6 @@
 //! The provider drivers over real sockets: requests sent, and the handling of every bad response.
 
+mod alipay;
 mod client;
 mod email;
 mod language_model;

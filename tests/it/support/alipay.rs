@@ -315,7 +315,7 @@ fn fen(yuan: &str) -> i64 {
 }
 
 /// Returns app, operation and content if the signature covers all fields.
-fn proved(request: &ReceivedRequest) -> Result<(String, String, Value), &'static str> {
+pub fn proved(request: &ReceivedRequest) -> Result<(String, String, Value), &'static str> {
     let mut fields = request.query();
     fields.extend(request.form());
     let value = |name: &str| fields.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
@@ -333,13 +333,23 @@ fn proved(request: &ReceivedRequest) -> Result<(String, String, Value), &'static
     Ok((value("app_id").ok_or("no app")?, value("method").ok_or("no method")?, content))
 }
 
-fn sign(text: &str) -> String {
+/// Signs a text with the provider's key.
+pub fn sign(text: &str) -> String {
     sign_bytes(text.as_bytes())
 }
 
+/// Signs a text with our own key, which the provider never uses.
+pub fn sign_as_merchant(text: &str) -> String {
+    let key = &published()["keys"]["merchant"]["private_pkcs8_der_base64"];
+    sign_with(&STANDARD.decode(key.as_str().unwrap()).unwrap(), text.as_bytes())
+}
+
 fn sign_bytes(bytes: &[u8]) -> String {
-    let key = der(&published()["keys"]["platform"]["private_pkcs8_pem"]);
-    let key = RsaKeyPair::from_pkcs8(&key).unwrap();
+    sign_with(&der(&published()["keys"]["platform"]["private_pkcs8_pem"]), bytes)
+}
+
+fn sign_with(pkcs8: &[u8], bytes: &[u8]) -> String {
+    let key = RsaKeyPair::from_pkcs8(pkcs8).unwrap();
     let mut signature = vec![0; key.public().modulus_len()];
     key.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), bytes, &mut signature).unwrap();
     STANDARD.encode(signature)
