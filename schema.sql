@@ -545,7 +545,8 @@ create table admin_tokens (
     admin_id integer not null references admins (id) on delete cascade,
     expires_at integer not null,
     last_used_at integer not null,
-    created_at integer not null
+    created_at integer not null,
+    proved_at integer not null             -- last proof of identity, for actions that need a recent one
 ) strict, without rowid;
 
 create index admin_tokens_by_admin on admin_tokens (admin_id);

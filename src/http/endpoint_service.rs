@@ -188,7 +188,7 @@ impl EndpointSpec {
 
 /// Runs an audited handler and records its outcome before the response is sent. Both continue if the client
 /// disconnects, because the operation does.
-async fn run_audited(audit: Arc<PendingAudit>, future: ResponseFuture) -> Result<Response<Body>> {
+pub(super) async fn run_audited(audit: Arc<PendingAudit>, future: ResponseFuture) -> Result<Response<Body>> {
     audit.begin();
     let task = tokio::spawn(async move {
         let outcome = panic_as_error(AssertUnwindSafe(future).catch_unwind().await);
@@ -199,11 +199,11 @@ async fn run_audited(audit: Arc<PendingAudit>, future: ResponseFuture) -> Result
     task.await.map_err(Error::internal)?
 }
 
-fn overloaded(detail: &'static str) -> Error {
+pub(super) fn overloaded(detail: &'static str) -> Error {
     Error::new(Code::Overloaded).detail(detail).retry_after(Duration::from_secs(1))
 }
 
-fn panic_as_error<T>(caught: std::thread::Result<Result<T>>) -> Result<T> {
+pub(super) fn panic_as_error<T>(caught: std::thread::Result<Result<T>>) -> Result<T> {
     caught.unwrap_or_else(|_| Err(Error::internal("a handler panicked")))
 }
 
@@ -222,7 +222,7 @@ pub fn takes_body(method: &Method) -> bool {
     !matches!(*method, Method::GET | Method::HEAD)
 }
 
-async fn path_parameters(request: &mut Request<Body>, template: &str) -> Result<Vec<(String, String)>> {
+pub(super) async fn path_parameters(request: &mut Request<Body>, template: &str) -> Result<Vec<(String, String)>> {
     if !template.contains('{') {
         return Ok(Vec::new());
     }
@@ -236,7 +236,7 @@ async fn path_parameters(request: &mut Request<Body>, template: &str) -> Result<
 }
 
 /// Logs a failed request. Faults of the service are errors; requests that clients got wrong are not logged.
-fn log_failure(error: &Error, meta: &RequestMeta) {
+pub(super) fn log_failure(error: &Error, meta: &RequestMeta) {
     let status = reply::status(error.code).as_u16();
     let route = meta.route();
     if let Some(reason) = failed_proof(error.code) {

@@ -24,6 +24,7 @@ use super::{
 };
 use crate::{
     app::App,
+    domain::operations::admins::first_run,
     error::{Code, Error, Result},
     providers::factory::Announce,
 };
@@ -100,18 +101,36 @@ pub async fn open(app: &Arc<App>, announce: &Announce) -> Result<Listeners> {
         // The certificate does not name loopback addresses, which nobody can eavesdrop on.
         let acceptor = acceptor.clone().filter(|_| !address.ip().is_loopback());
         let hosts = if acceptor.is_some() { AllowedHosts::any() } else { private_hosts };
-        let service = ListenerService::Api(layer.for_listener(routes::router(&state, Part::Everything)?, hosts));
+        let service = ListenerService::Api(layer.for_listener(routes::router(&state, Part::AdminListener)?, hosts));
         // A limiter of its own, too: administrators need access above all when there are too many clients.
-        add(bind(address).await?, acceptor, service, ConnectionLimiter::new(app), "serves /admin on")?;
+        let socket = bind(address).await?;
+        offer_first_run(app, announce, &socket, acceptor.is_some())?;
+        add(socket, acceptor, service, ConnectionLimiter::new(app), "serves /admin on")?;
     }
     if let (Some(address), Some(tls)) = (server.redirect_address(), &tls) {
         let service = ListenerService::Redirect(Redirect::new(server, target, tls.challenges.clone()));
         add(bind(address).await?, None, service, limiter.clone(), "redirects to HTTPS on")?;
     }
+    if server.admin_listen.is_none() {
+        offer_first_run(app, announce, &main, acceptor.is_some())?;
+    }
     let scheme = if acceptor.is_some() { "https" } else { "http" };
     app.publish_address(&format!("{scheme}://{target}"));
     add(main, acceptor, ListenerService::Api(layer), limiter, "is listening on")?;
     Ok(Listeners { open: listeners, renewal: tls.map(|tls| tls.renewal), live: Arc::clone(&state.live) })
+}
+
+/// Prints a link that creates the first owner in a browser, if there are no administrators.
+fn offer_first_run(app: &App, announce: &Announce, socket: &TcpListener, has_tls: bool) -> Result<()> {
+    if let Some(token) = first_run::offer(&app.admins)? {
+        let scheme = if has_tls { "https" } else { "http" };
+        let address = address_of(socket)?;
+        announce(&format!(
+            "no administrator yet: open {scheme}://{address}/admin/console/first-run/{} within an hour",
+            token.reveal()
+        ));
+    }
+    Ok(())
 }
 
 fn address_of(socket: &TcpListener) -> Result<SocketAddr> {

@@ -15,6 +15,7 @@ mod classic_response;
 pub mod client_ip;
 mod connection;
 mod connection_limiter;
+pub mod console;
 mod content_negotiation;
 mod cross_site;
 pub mod cursor_page;

@@ -5,13 +5,14 @@
 
 use std::sync::Arc;
 
-use axum::{Router, routing::on_service};
+use axum::{Router, response::Redirect, routing::on_service};
 
 use super::{
     admin::{
         self, administrators, api_keys, audit, code_messages, data_cleanup, interpretation_ratings, network_logs,
         payments, sensitive_word_migration, sensitive_words, session, user_data, violations,
     },
+    console,
     endpoint::{Area, Endpoint, delete, get, patch, post, put},
     endpoint_service::{BodyLimit, EndpointService, EndpointSpec, reject},
     guard::Access::{Admin, Anyone, OwnUser, OwnUserOrAdmin, Public, Signature, TokenHolder},
@@ -63,11 +64,17 @@ pub fn endpoints() -> Vec<Endpoint> {
 pub enum Part {
     Everything,
     EverythingButAdmin,
+    /// Everything, with the console at `/`.
+    AdminListener,
 }
 
 impl Part {
     fn includes(self, endpoint: &Endpoint) -> bool {
-        self == Self::Everything || !endpoint.path.starts_with("/admin/")
+        match self {
+            Self::Everything => true,
+            Self::EverythingButAdmin => !endpoint.path.starts_with("/admin/"),
+            Self::AdminListener => endpoint.path != "/",
+        }
     }
 }
 
@@ -95,6 +102,12 @@ pub fn router(state: &Arc<HttpState>, part: Part) -> Result<Router> {
             router = router.route(&format!("{}/", endpoint.path), on_service(filter, service.clone()));
         }
         router = router.route(endpoint.path, on_service(filter, service));
+    }
+    if part != Part::EverythingButAdmin {
+        router = console::add_to(router, state)?;
+    }
+    if part == Part::AdminListener {
+        router = router.route("/", axum::routing::get(|| async { Redirect::to("/admin/console/") }));
     }
     Ok(router
         .fallback(|request| reject(UnknownEndpoint, request))

@@ -15,13 +15,14 @@ use crate::support::{Binary, Caller, Server, Setup};
 const ELSEWHERE: [&str; 2] = ["serve", "demo"];
 
 /// Commands without an audit event: they neither show user data nor change anything, or have no data directory.
-const UNRECORDED: [&str; 27] = [
+const UNRECORDED: [&str; 28] = [
     "config show",
     "config sample",
     "admin list",
     "admin key list",
     "admin sessions list",
     "admin networks list",
+    "ai prompt",
     "ai usage",
     "ledger verify",
     "words list",
@@ -284,6 +285,7 @@ const LINES: &[(&str, i32)] = &[
     ("users show 13999999999", 4),
     ("users validate USER", 0),
     ("users repair USER --reason tests", 0),
+    ("users restore-history USER --reason tests", 0),
     ("users code-messages 13800138000", 0),
     ("users code-messages 13999999999", 0),
     ("users code-messages 0", 4),
@@ -354,7 +356,7 @@ fn run(fixture: &Fixture, line: &str) -> Output {
 
 fn is_unrecorded(line: &str) -> bool {
     UNRECORDED.iter().any(|command| line == *command || line.starts_with(&format!("{command} ")))
-        || line.contains(" --dry-run")
+        || [" --dry-run", " --prompt-only"].iter().any(|option| line.contains(option))
 }
 
 /// Returns the newest audit event of a command.

@@ -144,6 +144,11 @@ pub fn exists_in(tx: &Read<'_>, id: UserId) -> Result<bool> {
     Ok(found == Some(true))
 }
 
+/// Returns true if there are users.
+pub fn exist_in(tx: &Read<'_>) -> Result<bool> {
+    tx.one("select exists (select 1 from users)", (), |row| row.get(0))
+}
+
 /// Returns the user with this phone number.
 pub fn find_by_phone_in(tx: &Read<'_>, phone_number: &PhoneNumber) -> Result<User> {
     find_by_address_in(tx, &Address::Phone(phone_number.clone()))?.ok_or_else(|| Code::NotFound.into())

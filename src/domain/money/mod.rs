@@ -3,5 +3,6 @@
 pub mod coins;
 pub mod invites;
 pub mod ledger;
+pub mod missing_coins;
 pub mod payments;
 pub mod points;

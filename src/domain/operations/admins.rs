@@ -3,6 +3,7 @@
 //! Passwords are stored as Argon2id hashes, whose cost is limited by a limit on attempts and by a semaphore. An attempt
 //! is counted before the password is checked, so that parallel attempts count separately. One owner always remains.
 
+pub mod first_run;
 pub mod keys;
 pub mod networks;
 mod passwords;
@@ -10,10 +11,12 @@ pub mod roles;
 pub mod second_factor;
 pub mod sessions;
 mod sign_ins;
+pub mod step_up;
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use self::{
+    first_run::FirstRunLink,
     passwords::{DUMMY_HASH, PasswordHasher},
     roles::Role,
 };
@@ -33,8 +36,9 @@ const SESSION_PREFIX: &str = "ys_";
 const KEY_PREFIX: &str = "yk_";
 /// A prefix and 256 bits in base64.
 const CREDENTIAL_LENGTH: usize = 46;
-const MIN_PASSWORD: usize = 12;
-const MAX_PASSWORD: usize = 256;
+/// Minimum characters of a password.
+pub const MIN_PASSWORD: u32 = 12;
+const MAX_PASSWORD: u32 = 256;
 /// The precision of the stored time of a credential's last use.
 const LAST_USE_INTERVAL: Duration = Duration::from_mins(1);
 
@@ -42,11 +46,12 @@ const LAST_USE_INTERVAL: Duration = Duration::from_mins(1);
 pub struct Administrators {
     pub core: Core,
     passwords: PasswordHasher,
+    pub first_run: FirstRunLink,
 }
 
 impl Administrators {
     pub fn new(core: Core) -> Self {
-        Self { core, passwords: PasswordHasher::new() }
+        Self { core, passwords: PasswordHasher::new(), first_run: FirstRunLink::default() }
     }
 }
 
@@ -63,6 +68,14 @@ impl Identity {
         match self {
             Self::Account { name, .. } => format!("admin:{name}"),
             Self::Key { label, .. } => format!("key:{label}"),
+        }
+    }
+
+    /// The name of the account or the label of the key.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Account { name, .. } => name,
+            Self::Key { label, .. } => label,
         }
     }
 
@@ -276,6 +289,11 @@ pub fn is_credential(token: &str) -> bool {
     token.len() == CREDENTIAL_LENGTH && (token.starts_with(SESSION_PREFIX) || token.starts_with(KEY_PREFIX))
 }
 
+/// Returns true for the token of a session.
+pub fn is_session(token: &str) -> bool {
+    is_credential(token) && token.starts_with(SESSION_PREFIX)
+}
+
 /// Finds the owner of a credential in one point query. Returns nothing if it is invalid.
 pub fn authenticate_in(tx: &Read<'_>, limits: &config::AdminConfig, token: &str) -> Result<Option<ValidCredential>> {
     let hash = sha256(token);
@@ -347,7 +365,7 @@ fn id_of_in(tx: &Read<'_>, name: &str) -> Result<i64> {
 /// Validates a password. Trims it, as the sign-in does with every text.
 fn valid_password(password: &str) -> Result<&str> {
     let password = password.trim();
-    if (MIN_PASSWORD..=MAX_PASSWORD).contains(&password.chars().count()) {
+    if (MIN_PASSWORD..=MAX_PASSWORD).contains(&u32::try_from(password.chars().count()).unwrap_or(u32::MAX)) {
         return Ok(password);
     }
     let message = format!("must have {MIN_PASSWORD} to {MAX_PASSWORD} characters");
@@ -397,8 +415,8 @@ fn issue_in(tx: &Write<'_>, limits: &config::AdminConfig, admin: i64) -> Result<
     let token = random_credential(SESSION_PREFIX)?;
     let expires_at = tx.now.plus(limits.session_lifetime);
     tx.execute(
-        "insert into admin_tokens (token_sha256, admin_id, expires_at, last_used_at, created_at) \
-         values (?1, ?2, ?3, ?4, ?4)",
+        "insert into admin_tokens (token_sha256, admin_id, expires_at, last_used_at, created_at, proved_at) \
+         values (?1, ?2, ?3, ?4, ?4, ?4)",
         (sha256(token.reveal()), admin, expires_at.0, tx.now.0),
     )?;
     Ok(IssuedSession { token, expires_at })

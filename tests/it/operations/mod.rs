@@ -11,6 +11,7 @@ mod alerts;
 mod api_keys;
 mod backups;
 mod clock_jump;
+mod console;
 mod data_dir;
 mod demo;
 mod doctor;

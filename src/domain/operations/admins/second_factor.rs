@@ -123,6 +123,17 @@ pub(super) fn verify_in(tx: &Write<'_>, keys: &ServerKey, admin: i64, code: Opti
     }
 }
 
+/// Checks the code of an administrator who has a second factor.
+///
+/// # Errors
+/// `step_up_required` if there is none; `invalid_credentials` for a wrong or used code.
+pub(super) fn require_in(tx: &Write<'_>, keys: &ServerKey, admin: i64, code: &str) -> Result<()> {
+    if !find_in(tx, admin)?.is_some_and(|factor| factor.confirmed_at.is_some()) {
+        return Err(Code::StepUpRequired.into());
+    }
+    verify_in(tx, keys, admin, Some(code))
+}
+
 /// Returns true if this step, or a later one that is accepted now, was used.
 fn is_used_in(tx: &Read<'_>, admin: i64, step: i64) -> Result<bool> {
     tx.one(

@@ -4,7 +4,7 @@ use crate::{
     core::Core,
     error::{Code, Result},
     store::{Pending, Write},
-    types::{Timestamp, hex},
+    types::{Secret, Timestamp, hex, sha256},
 };
 
 /// Bytes of the token's hash that form the session's id.
@@ -44,6 +44,11 @@ pub fn list(core: &Core) -> Result<Vec<AdminSession>> {
             },
         )
     })
+}
+
+/// Returns the id of the session with this token.
+pub fn id_of(token: &Secret) -> String {
+    hex(&sha256(token.reveal())[..usize::from(ID_BYTES)])
 }
 
 /// Ends all sessions of an administrator.

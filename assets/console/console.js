@@ -1,0 +1,150 @@
+// The script of the console. Every page works without it.
+"use strict";
+(() => {
+  const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+  const find = selector => document.querySelector(selector);
+  const on = (name, run) => document.addEventListener(name, run);
+  const body = document.body;
+  const say = text => { const box = find("#announce"); if (text) { box.textContent = ""; setTimeout(() => { box.textContent = text }, 60) } };
+
+  // Typed text survives a lost session, until a page reports success. Secrets are never kept.
+  const fields = form => [...form.elements].filter(field => field.name && field.name !== "totp"
+    && !["hidden", "password", "file", "submit", "button"].includes(field.type));
+  const isBox = field => ["checkbox", "radio"].includes(field.type);
+  const store = run => { try { return run(sessionStorage) } catch { return null } };
+  const key = form => "kept:" + form.getAttribute("action");
+  const keep = form => store(kept => kept.setItem(key(form), JSON.stringify(fields(form).map(field =>
+    [field.name, isBox(field) ? field.checked : field.value]))));
+  const restore = form => {
+    const kept = store(kept => JSON.parse(kept.getItem(key(form))));
+    let changed = false;
+    fields(form).forEach((field, index) => {
+      const [name, value] = kept?.[index] ?? [], property = isBox(field) ? "checked" : "value";
+      if (name !== field.name || field[property] === value) return;
+      field[property] = value;
+      changed = true;
+    });
+    if (changed) form.closest("details")?.setAttribute("open", "");
+    return changed;
+  };
+  on("input", event => { const form = event.target.form; if (form?.matches("[data-keep]")) keep(form) });
+  if (find("[data-kept-done]")) store(kept => Object.keys(kept).forEach(name => name.startsWith("kept:") && kept.removeItem(name)));
+  // A rejected form has its text from the server.
+  if (all("form[data-keep]").filter(form => !form.querySelector(".error, .note.bad")).filter(restore).length) say(body.dataset.restored);
+
+  // A second click while a form is sent does nothing.
+  on("submit", event => {
+    const form = event.target;
+    if (form.method !== "post") return;
+    if (form.dataset.sending) event.preventDefault();
+    form.dataset.sending = "1";
+    setTimeout(() => delete form.dataset.sending, 5000);
+  });
+  addEventListener("pageshow", () => all("[data-sending]").forEach(form => delete form.dataset.sending));
+
+  on("click", async event => {
+    const copy = event.target.closest("[data-copy]"), pick = event.target.closest("[data-select-all]"), menu = find(".account[open]");
+    if (copy) try { await navigator.clipboard.writeText(copy.dataset.copy); say(copy.dataset.done) } catch { /* select it by hand */ }
+    if (pick) {
+      const boxes = all("input[type=checkbox][name=id]", pick.form), value = boxes.some(box => !box.checked);
+      boxes.forEach(box => { box.checked = value });
+    }
+    if (menu && !menu.contains(event.target)) menu.open = false;
+  });
+
+  // "/" searches. Escape closes the form or menu around the focus.
+  on("keydown", event => {
+    const box = find("#q");
+    if (event.key === "/" && box && !event.target.closest("input, textarea, select") && !event.ctrlKey && !event.metaKey && !event.altKey) {
+      event.preventDefault();
+      box.focus();
+    }
+    const open = event.key === "Escape" && (event.target.closest(".act[open]") ?? find(".account[open]"));
+    if (open) { open.open = false; open.querySelector("summary").focus() }
+  });
+
+  // Live regions pause while the page is hidden, while somebody works in them, and when switched off.
+  let isLive = true, signature = find("[data-signature]")?.dataset.signature, used = Date.now();
+  const live = find("[data-live]");
+  live?.addEventListener("click", () => {
+    isLive = !isLive;
+    live.setAttribute("aria-pressed", isLive);
+    live.textContent = isLive ? live.dataset.on : live.dataset.off;
+  });
+  const isRegion = element => element.matches?.("[data-live-region]");
+  on("htmx:before:request", event => {
+    const region = event.target;
+    if (isRegion(region) && (document.hidden || !isLive || region.querySelector("details[open], :focus-visible"))) event.preventDefault();
+  });
+  on("htmx:after:request", event => { if (!isRegion(event.target)) used = Date.now() });
+
+  // An ended session is shown in place.
+  const lost = () => {
+    const note = find("#session-lost");
+    isLive = false;
+    if (note?.hidden) { note.hidden = false; note.scrollIntoView({ block: "center" }) }
+  };
+  on("htmx:response:error", event => event.detail.ctx.response.status === 401 ? lost() : say(body.dataset.failed));
+  on("htmx:error", () => say(body.dataset.failed));
+  on("htmx:after:swap", event => {
+    const target = document.getElementById(event.detail.ctx.target?.id) ?? document;
+    const told = (target.matches?.("[data-announce]") ? target : target.querySelector("[data-announce]"))?.dataset;
+    // A refresh is announced only if the alerts changed.
+    if (told && (told.signature ?? NaN) !== signature) say(told.announce);
+    signature = told?.signature ?? signature;
+    start(target);
+  });
+  const idle = body.dataset.idle * 1000;
+  if (idle) setInterval(() => { if (Date.now() - used > idle) lost() }, 5000);
+
+  // The time left for a confirmation.
+  all("[data-until]").forEach(({ dataset, firstChild: text }) => setInterval(() => {
+    const left = Math.max(0, Math.floor((dataset.until - Date.now()) / 1000));
+    text.data = text.data.replace(/\d+:\d\d/, Math.floor(left / 60) + ":" + String(left % 60).padStart(2, "0"));
+  }, 1000));
+
+  const whole = value => String(Math.round(value)).replace("-", "−").replace(/\B(?=(\d{3})+$)/g, "\u202f");
+  const units = {
+    count: whole,
+    money: value => "¥" + whole(value / 100),
+    permille: value => (value / 10).toFixed(1) + " %",
+    duration: value => value >= 1e6 ? (value / 1e6).toFixed(1) + " s" : whole(value / 1e3) + " ms",
+  };
+  const color = name => {
+    const probe = body.appendChild(document.createElement("span"));
+    probe.className = "probe " + name;
+    const value = getComputedStyle(probe).color;
+    probe.remove();
+    return value;
+  };
+  const draw = figure => {
+    const { unit, bars, labels, series } = JSON.parse(figure.dataset.chart);
+    const plot = figure.querySelector(".plot"), format = units[unit];
+    const axis = { stroke: color("c-text"), grid: { stroke: color("c-line"), width: 1 }, ticks: { show: false }, font: "12px system-ui" };
+    const size = () => ({ width: plot.clientWidth, height: 220 });
+    const bar = bars && series.length === 1 && { paths: uPlot.paths.bars({ size: [0.7, 40] }), fill: color("s1") };
+    plot.replaceChildren();
+    const chart = new uPlot({
+      ...size(), legend: { show: false }, padding: [12, 12, 0, 0], cursor: { drag: { x: false } },
+      scales: {
+        x: { time: false, ...(bars && { range: [-0.6, labels.length - 0.4] }) },
+        y: { range: (_, low, high) => [Math.min(0, low), high > 0 ? high * 1.08 : 1] },
+      },
+      axes: [
+        { ...axis, grid: { show: false }, size: 32, space: 74, values: (_, at) => at.map(one => labels[one]?.slice(5) ?? "") },
+        { ...axis, size: 66, space: 44, values: (_, at) => at.map(format) },
+      ],
+      series: [{}, ...series.map((one, index) => ({ stroke: color("s" + (index + 1)), width: 2, points: { show: false }, ...bar }))],
+      hooks: { setCursor: [({ cursor: { idx } }) => {
+        plot.title = idx == null ? "" : [labels[idx], ...series.map(one => one.name + ": " + (one.values[idx] == null ? "–" : format(one.values[idx])))].join("\n");
+      }] },
+    }, [labels.map((_, index) => index), ...series.map(one => one.values)], plot);
+    new ResizeObserver(() => plot.clientWidth && chart.setSize(size())).observe(plot);
+  };
+  const start = root => {
+    all("[data-copy], [data-select-all], [data-live]", root).forEach(element => { element.hidden = false });
+    if (window.uPlot) all("[data-chart]", root).forEach(draw);
+  };
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => start(document));
+  start(document);
+})();

@@ -1,0 +1,89 @@
+//! Explains coins that a user misses after a payment. The first cause that holds is the answer.
+
+use super::{
+    ledger::{self, Asset, EntryKind, LedgerEntry},
+    payments::{
+        Payments,
+        order::Order,
+        orders::{self, OrderFilter},
+    },
+};
+use crate::{
+    error::Result,
+    providers::payment::OrderState,
+    types::{PageRequest, Timestamp, UserId},
+};
+
+/// Orders and entries that are looked at, newest first.
+const LOOKED_AT: u32 = 50;
+/// Uses that are shown.
+const SHOWN_USES: usize = 20;
+
+/// The cause, in the order in which causes are checked.
+#[derive(Clone, Debug)]
+pub enum MissingCoins {
+    /// The account takes no entries, because its balance disagrees with them.
+    AccountSuspended {
+        since: Timestamp,
+    },
+    /// An order was created or paid, or is in review.
+    OrderOpen(Box<Order>),
+    /// The trade number belongs to an order of another user.
+    OtherAccount(Box<Order>),
+    /// The coins arrived and were used. `total` counts all uses since.
+    Used {
+        order: Box<Order>,
+        credited_at: Timestamp,
+        uses: Vec<LedgerEntry>,
+        total: i64,
+    },
+    /// A refund took coins back.
+    Refunded {
+        order: Box<Order>,
+        at: Timestamp,
+    },
+    Nothing,
+}
+
+/// Finds the cause. `trade_no` is a number from the user's receipt.
+///
+/// # Errors
+/// `not_found` for a trade number of no order.
+pub fn explain(payments: &Payments, user: UserId, trade_no: Option<&str>) -> Result<MissingCoins> {
+    let core = &payments.core;
+    if let Some(since) = core.store.read(|tx| ledger::account_in(tx, user, Asset::Coin))?.suspended_at {
+        return Ok(MissingCoins::AccountSuspended { since });
+    }
+    let page = PageRequest::of_newest(LOOKED_AT);
+    let found = orders::list(core, OrderFilter { user: Some(user), state: None }, page)?.items;
+    let is_open = |order: &&Order| matches!(order.state, OrderState::Created | OrderState::Paid | OrderState::Review);
+    if let Some(order) = found.iter().find(is_open) {
+        return Ok(MissingCoins::OrderOpen(Box::new(order.clone())));
+    }
+    if let Some(trade_no) = trade_no {
+        let order = orders::find(payments, trade_no)?;
+        if order.user != user {
+            return Ok(MissingCoins::OtherAccount(Box::new(order)));
+        }
+    }
+    let entries = ledger::entries(core, user, Asset::Coin, page)?.items;
+    let credited = found.iter().find_map(|order| order.credited_at.map(|at| (order, at)));
+    if let Some((order, credited_at)) = credited {
+        let is_use = |entry: &&LedgerEntry| {
+            entry.created_at >= credited_at && entry.delta < 0 && entry.kind != EntryKind::Refund
+        };
+        let uses: Vec<_> = entries.iter().filter(is_use).cloned().collect();
+        if !uses.is_empty() {
+            let total = uses.iter().map(|used| -used.delta).sum();
+            let order = Box::new(order.clone());
+            return Ok(MissingCoins::Used {
+                order,
+                credited_at,
+                uses: uses.into_iter().take(SHOWN_USES).collect(),
+                total,
+            });
+        }
+    }
+    let refunded = found.into_iter().find_map(|order| order.refunded_at.map(|at| (order, at)));
+    Ok(refunded.map_or(MissingCoins::Nothing, |(order, at)| MissingCoins::Refunded { order: Box::new(order), at }))
+}

@@ -1,0 +1,189 @@
+//! AdministratorsPage, their second factors, sessions and networks.
+
+use std::sync::Arc;
+
+use axum::{
+    body::Body,
+    http::{Response, StatusCode},
+};
+use ipnet::IpNet;
+
+use crate::{
+    domain::operations::admins::{self, networks, roles::Role, second_factor, sessions},
+    error::{Code, Error, Fault, FieldCode, Result},
+    http::{
+        console::{
+            request::{ConsoleRequest, message_of, ok, page},
+            views::{
+                pages::administrators::{self as view, AdminRow, AdministratorsPage, EnrolmentPage, SessionRow},
+                texts::Text,
+            },
+        },
+        reply,
+    },
+};
+
+const PAGE: &str = "administrators";
+
+pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    ok(&view::administrators(&console.view()?, &collect(&console)?))
+}
+
+fn collect(console: &ConsoleRequest) -> Result<AdministratorsPage> {
+    let app = &console.context.app;
+    let sessions = sessions::list(&app.core)?;
+    let own = console.session.as_ref().map(sessions::id_of);
+    let last_used_at =
+        |name: &str| sessions.iter().filter(|session| session.admin == name).map(|session| session.last_used_at).max();
+    let admins = admins::list(&app.core)?.into_iter().map(|admin| AdminRow {
+        last_used_at: last_used_at(&admin.name),
+        name: admin.name,
+        role: admin.role,
+        has_second_factor: admin.has_second_factor,
+        created_at: admin.created_at,
+    });
+    let admins = admins.collect();
+    Ok(AdministratorsPage {
+        admins,
+        sessions: sessions
+            .iter()
+            .map(|session| SessionRow {
+                id: session.id.clone(),
+                admin: session.admin.clone(),
+                created_at: session.created_at,
+                last_used_at: session.last_used_at,
+                expires_at: session.expires_at,
+                is_own: own.as_ref() == Some(&session.id),
+            })
+            .collect(),
+        networks: networks::list(&app.core)?.iter().map(ToString::to_string).collect(),
+        own_address: console.context.meta.client.to_string(),
+        typed_name: String::new(),
+        name_error: None,
+        password_error: None,
+        network_error: None,
+        typed_network: String::new(),
+        step_up: console.step_up()?,
+    })
+}
+
+pub async fn create(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let form = &console.form;
+    let role = role_of(&console)?;
+    let (name, password) = (form.get("name").to_owned(), form.get("newPassword").to_owned());
+    let created = match console.require_step_up().await {
+        Ok(()) => {
+            let name = name.clone();
+            console.context.blocking(move |app| admins::create(&app.admins, &name, &password, role)).await
+        }
+        Err(error) => Err(error),
+    };
+    let Err(error) = created else { return console.done(PAGE, console.text(Text::ActionDone)) };
+    let fault = |field: &str| error.fields.iter().find(|fault| fault.field == field).map(|fault| fault.message.clone());
+    let mut shown = collect(&console)?;
+    shown.typed_name = name;
+    shown.name_error =
+        fault("name").or_else(|| (error.code == Code::AlreadyExists).then(|| message_of(&error, console.language())));
+    shown.password_error = fault("password");
+    if is_proof_error(&error) {
+        shown.step_up.error = Some(message_of(&error, console.language()));
+    }
+    Ok(page(reply::status(error.code), &view::administrators(&console.view()?, &shown)))
+}
+
+pub async fn change_role(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let (name, role) = (console.parameter("name").to_owned(), role_of(&console)?);
+    with_proof(&console, async {
+        console.context.committed(admins::change_role(&console.context.app.core, &name, role)).await
+    })
+    .await
+}
+
+pub async fn remove(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let name = console.parameter("name").to_owned();
+    with_proof(&console, async { console.context.committed(admins::remove(&console.context.app.core, &name)).await })
+        .await
+}
+
+pub async fn remove_totp(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let name = console.parameter("name").to_owned();
+    with_proof(&console, async {
+        console.context.committed(second_factor::remove(&console.context.app.core, &name)).await
+    })
+    .await
+}
+
+/// Shows the secret, once.
+pub async fn enrol(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let name = console.parameter("name").to_owned();
+    let owned = name.clone();
+    let enrolment = console.context.blocking(move |app| second_factor::enrol(&app.core, &owned)).await?;
+    let shown = EnrolmentPage {
+        name,
+        uri: enrolment.uri.reveal().to_owned(),
+        secret: enrolment.secret.reveal().to_owned(),
+        error: None,
+    };
+    ok(&view::totp(&console.view()?, &shown))
+}
+
+pub async fn confirm_totp(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let name = console.parameter("name").to_owned();
+    let confirmed = console
+        .context
+        .committed(second_factor::confirm(&console.context.app.core, &name, console.form.get("totp")))
+        .await;
+    match confirmed {
+        Ok(()) => console.done(PAGE, console.text(Text::ActionDone)),
+        Err(error) => console.rejected(PAGE, &error),
+    }
+}
+
+pub async fn end_session(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    console.context.committed(sessions::end(&console.context.app.core, console.parameter("id"))).await?;
+    console.done(PAGE, console.text(Text::ActionDone))
+}
+
+pub async fn allow_network(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let typed = console.form.get("network").to_owned();
+    let network =
+        typed.parse::<IpNet>().or_else(|_| typed.parse().map(|address: std::net::IpAddr| IpNet::from(address)));
+    let Ok(network) = network else {
+        let mut shown = collect(&console)?;
+        shown.typed_network = typed;
+        shown.network_error = Some(console.text(Text::NetworkHint).to_owned());
+        return Ok(page(StatusCode::UNPROCESSABLE_ENTITY, &view::administrators(&console.view()?, &shown)));
+    };
+    with_proof(&console, async {
+        console.context.committed(networks::allow(&console.context.app.core, network)).await.map(drop)
+    })
+    .await
+}
+
+pub async fn disallow_network(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let network = console.form.get("network").parse::<IpNet>().map_err(|_| Code::NotFound)?;
+    console.context.committed(networks::disallow(&console.context.app.core, network)).await?;
+    console.done(PAGE, console.text(Text::ActionDone))
+}
+
+/// Runs an action after a recent proof of identity, and goes back to the page with its outcome.
+async fn with_proof(console: &ConsoleRequest, action: impl Future<Output = Result<()>>) -> Result<Response<Body>> {
+    let outcome = match console.require_step_up().await {
+        Ok(()) => action.await,
+        Err(error) => Err(error),
+    };
+    match outcome {
+        Ok(()) => console.done(PAGE, console.text(Text::ActionDone)),
+        Err(error) => console.rejected(PAGE, &error),
+    }
+}
+
+pub fn is_proof_error(error: &Error) -> bool {
+    matches!(error.code, Code::StepUpRequired | Code::InvalidCredentials | Code::TooManyRequests)
+}
+
+/// Reads the role of a form.
+pub fn role_of(console: &ConsoleRequest) -> Result<Role> {
+    Role::named(console.form.get("role"))
+        .ok_or_else(|| Error::field("role", Fault::new(FieldCode::UnknownValue, "is unknown")))
+}

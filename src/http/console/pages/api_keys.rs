@@ -1,0 +1,123 @@
+//! API keys.
+
+use std::sync::Arc;
+
+use axum::{body::Body, http::Response};
+
+use super::administrators::{is_proof_error, role_of};
+use crate::{
+    domain::operations::admins::keys::{self, ApiKey, ApiKeyChange},
+    error::{Code, Error, Result},
+    http::{
+        console::{
+            request::{ConsoleRequest, message_of, ok, page},
+            views::{
+                pages::administrators::{self as view, KeyRow, Keys},
+                texts::Text,
+            },
+        },
+        reply,
+    },
+    types::Timestamp,
+};
+
+const PAGE: &str = "keys";
+
+pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    ok(&view::keys(&console.view()?, &collect(&console)?))
+}
+
+fn collect(console: &ConsoleRequest) -> Result<Keys> {
+    let app = &console.context.app;
+    let now = app.core.clock.now();
+    Ok(Keys {
+        keys: keys::list(&app.core)?.into_iter().map(|key| row(key, now)).collect(),
+        created: None,
+        typed_label: String::new(),
+        label_error: None,
+        typed_expiry: String::new(),
+        step_up: console.step_up()?,
+    })
+}
+
+fn row(key: ApiKey, now: Timestamp) -> KeyRow {
+    let state = match &key {
+        ApiKey { revoked_at: Some(_), .. } => "revoked",
+        ApiKey { expires_at: Some(at), .. } if *at <= now => "expired",
+        ApiKey { suspended_at: Some(_), .. } => "suspended",
+        _ => "active",
+    };
+    KeyRow {
+        label: key.label,
+        role: key.role,
+        state: state.to_owned(),
+        created_at: key.created_at,
+        last_used_at: key.last_used_at,
+        expires_at: key.expires_at,
+    }
+}
+
+/// Creates a key and shows it, once.
+pub async fn create(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let label = console.form.get("label").to_owned();
+    match create_key(&console, &label).await {
+        Ok(key) => {
+            let mut shown = collect(&console)?;
+            shown.created = Some((label, key));
+            ok(&view::keys(&console.view()?, &shown))
+        }
+        Err(error) => {
+            let mut shown = collect(&console)?;
+            shown.typed_label = label;
+            shown.typed_expiry = console.form.get("expires").to_owned();
+            let message = Some(message_of(&error, console.language()));
+            if is_proof_error(&error) {
+                shown.step_up.error = message;
+            } else {
+                shown.label_error = message;
+            }
+            Ok(page(reply::status(error.code), &view::keys(&console.view()?, &shown)))
+        }
+    }
+}
+
+async fn create_key(console: &ConsoleRequest, label: &str) -> Result<String> {
+    console.require_step_up().await?;
+    let app = &console.context.app;
+    let zone = &app.core.config.limits.time_zone;
+    let expires_at = console.form.find("expires").map(|text| Timestamp::parse(text, zone)).transpose();
+    let expires_at = expires_at.map_err(|fault| Error::field("expires", fault))?;
+    let key = console.context.committed(keys::create(&app.core, label, role_of(console)?, expires_at)?).await?;
+    Ok(key.reveal().to_owned())
+}
+
+pub async fn suspend(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    change(&console, Some(true)).await
+}
+
+pub async fn resume(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    change(&console, Some(false)).await
+}
+
+async fn change(console: &ConsoleRequest, is_suspended: Option<bool>) -> Result<Response<Body>> {
+    let update = ApiKeyChange { is_suspended, ..ApiKeyChange::default() };
+    let changed =
+        console.context.committed(keys::change(&console.context.app.core, console.form.get("label"), update)).await;
+    finish(console, changed)
+}
+
+pub async fn revoke(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let revoked = match console.require_reason() {
+        Ok(_) => console.context.committed(keys::revoke(&console.context.app.core, console.form.get("label"))).await,
+        Err(error) => Err(error),
+    };
+    finish(&console, revoked)
+}
+
+fn finish(console: &ConsoleRequest, outcome: Result<()>) -> Result<Response<Body>> {
+    match outcome {
+        Ok(()) => console.done(PAGE, console.text(Text::ActionDone)),
+        Err(error) if error.code == Code::Internal => Err(error),
+        Err(error) => console.rejected(PAGE, &error),
+    }
+}

@@ -1,0 +1,13 @@
+//! The handlers: each fills the data of a view from the operations.
+
+pub mod administrators;
+pub mod api_keys;
+pub mod audit;
+pub mod files;
+pub mod network_log;
+pub mod orders;
+pub mod overview;
+pub mod preferences;
+pub mod search;
+pub mod sign_in;
+pub mod users;

@@ -1,0 +1,287 @@
+//! Orders: the list, one order, its callbacks, and decisions about it.
+
+use std::sync::Arc;
+
+use axum::{
+    body::Body,
+    http::{Response, StatusCode},
+};
+
+use super::{administrators::is_proof_error, audit::rows};
+use crate::{
+    app::App,
+    domain::{
+        identity::users,
+        money::{
+            ledger::{self, Asset, Authority, LedgerEntry},
+            payments::{
+                callbacks::{self, Callback, CallbackFilter},
+                decisions::{self, Decision},
+                order::Order,
+                order_details,
+                orders::{self, OrderFilter},
+                reconcile,
+                refunds::{self, Refund, RefundRequestSpec},
+            },
+        },
+        operations::idempotency::IdempotentRequest,
+    },
+    error::{Code, Error, Fault, FieldCode, Result},
+    http::{
+        console::{
+            request::{ConsoleRequest, message_of, ok, page},
+            views::{
+                format::ShownFen,
+                lists::Listing,
+                pages::{
+                    orders::{
+                        self as view, CallbackRow, Callbacks, OrderForms, OrderPage, Orders, ProviderAnswer, RefundRow,
+                    },
+                    rows::{EntryRow, OrderRow},
+                },
+                texts::Text,
+            },
+        },
+        reply,
+    },
+    providers::payment::OrderState,
+    types::{self, UserId},
+};
+
+pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let query = &console.query;
+    let mut typed = view::TypedOrderFilter {
+        state: query.get("state").to_owned(),
+        user: query.get("user").to_owned(),
+        ..view::TypedOrderFilter::default()
+    };
+    let user = query.find("user").map(str::parse).transpose();
+    if user.is_err() {
+        typed.errors.push(("user".into(), console.text(Text::NotAUserId).to_owned()));
+    }
+    let filter = OrderFilter {
+        user: user.ok().flatten().map(UserId),
+        state: query.find("state").and_then(OrderState::from_name),
+    };
+    if let Some(user) = filter.user {
+        console.context.meta.subject.get_or_init(|| user);
+    }
+    let page = console.page_request();
+    let found = console.context.report(move |app| orders::list(&app.core, filter, page)).await?;
+    ok(&view::list(&console.view()?, &Orders { filter: typed, listing: Listing::Rows(rows(page, found, order_row)) }))
+}
+
+pub fn order_row(order: Order) -> OrderRow {
+    OrderRow {
+        order_no: order.order_no,
+        user_id: order.user.to_string(),
+        amount: ShownFen(order.amount.as_fen()),
+        coins: order.coin_count,
+        state: order.state.name().to_owned(),
+        reason: order.reason,
+        created_at: order.created_at,
+    }
+}
+
+pub fn entry_row(entry: LedgerEntry) -> EntryRow {
+    EntryRow {
+        seq: entry.seq,
+        asset: entry.asset.name().to_owned(),
+        kind: entry.kind.name().to_owned(),
+        delta: entry.delta,
+        balance_after: entry.balance_after,
+        reference: entry.reference,
+        created_at: entry.created_at,
+    }
+}
+
+pub async fn list_callbacks(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let page = console.page_request();
+    let filter = CallbackFilter::default();
+    let found = console.context.report(move |app| callbacks::list(&app.core, &filter, page)).await?;
+    let shown = Callbacks { verdict: String::new(), listing: Listing::Rows(rows(page, found, callback_row)) };
+    ok(&view::all_callbacks(&console.view()?, &shown))
+}
+
+fn callback_row(callback: Callback) -> CallbackRow {
+    CallbackRow {
+        id: callback.id.to_string(),
+        received_at: callback.received_at,
+        channel: callback.channel,
+        is_genuine: callback.is_genuine,
+        verdict: callback.verdict,
+        reason: callback.reason,
+        order_no: callback.order_no,
+        trade_no: callback.trade_no,
+        replay_of: callback.replay_of.map(|id| id.to_string()),
+    }
+}
+
+fn refund_row(refund: Refund) -> RefundRow {
+    RefundRow {
+        refund_no: refund.refund_no,
+        amount: ShownFen(refund.amount.as_fen()),
+        state: refund.state.name().to_owned(),
+        reason: refund.reason,
+        actor: refund.actor,
+        failure: refund.failure,
+        created_at: refund.created_at,
+        finished_at: refund.finished_at,
+    }
+}
+
+pub async fn show(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    ok(&view::page(&console.view()?, &collect(&console).await?))
+}
+
+async fn collect(console: &ConsoleRequest) -> Result<OrderPage> {
+    let number = console.parameter("orderNo").to_owned();
+    let forms = OrderForms { step_up: console.step_up()?, ..OrderForms::default() };
+    let (order, shown) = console.context.report(move |app| collect_order(app, &number, forms)).await?;
+    console.context.meta.subject.get_or_init(|| order.user);
+    Ok(shown)
+}
+
+fn collect_order(app: &App, number: &str, forms: OrderForms) -> Result<(Order, OrderPage)> {
+    let file = order_details::find(&app.payments, number)?;
+    let order = file.order;
+    let nickname = app.core.store.read(|tx| users::profile_in(tx, order.user));
+    let times = [
+        (Text::EventCreated, Some(order.created_at)),
+        (Text::EventPaid, order.paid_at),
+        (Text::EventCredited, order.credited_at),
+        (Text::EventRefunded, order.refunded_at),
+        (Text::EventSettled, order.settled_at),
+        (Text::EventClosed, order.closed_at),
+        (Text::EventExpires, Some(order.expires_at)),
+    ];
+    let mut times: Vec<_> = times.into_iter().filter_map(|(name, at)| at.map(|at| (name, at))).collect();
+    times.sort_by_key(|(_, at)| *at);
+    let shown = OrderPage {
+        order_no: order.order_no.clone(),
+        user_id: order.user.to_string(),
+        nickname: nickname.map(|profile| profile.nickname).unwrap_or_default(),
+        state: order.state.name().to_owned(),
+        reason: order.reason.clone(),
+        channel: order.channel.clone(),
+        app_id: order.app_id.clone(),
+        amount: ShownFen(order.amount.as_fen()),
+        coins: order.coin_count,
+        trade_no: order.trade_no.clone(),
+        paid: ShownFen(order.paid.as_fen()),
+        refunded: ShownFen(order.refunded.as_fen()),
+        coins_returned: order.coins_returned,
+        coins_written_off: order.coins_written_off,
+        balance: ledger::balance(&app.core, order.user, Asset::Coin)?,
+        checks: order.checks,
+        next_check_at: order.next_check_at,
+        times,
+        callbacks: file.callbacks.into_iter().map(callback_row).collect(),
+        refunds: file.refunds.into_iter().map(refund_row).collect(),
+        entries: file.entries.into_iter().map(entry_row).collect(),
+        inquiry: None,
+        forms,
+    };
+    Ok((order, shown))
+}
+
+/// Asks the provider, and shows its answer with the order as it is then.
+pub async fn query(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let number = console.parameter("orderNo").to_owned();
+    let asked = console.context.blocking(move |app| reconcile::inquire(&app.payments, &number)).await;
+    let inquiry = match asked {
+        Ok(inquiry) => inquiry,
+        Err(error) => return console.rejected(&format!("orders/{}", console.parameter("orderNo")), &error),
+    };
+    let mut shown = collect(&console).await?;
+    shown.inquiry = Some(ProviderAnswer {
+        trade_no: inquiry.trade.as_ref().map(|trade| trade.trade_no.clone()),
+        status: inquiry.trade.as_ref().map(|trade| trade.status.name().to_owned()),
+        amount: inquiry.trade.as_ref().map(|trade| ShownFen(trade.amount.as_fen())),
+        verdict: inquiry.outcome.verdict.name().to_owned(),
+        reason: inquiry.outcome.reason.map(|reason| reason.to_string()),
+        asked_at: console.context.app.core.clock.now(),
+    });
+    ok(&view::page(&console.view()?, &shown))
+}
+
+pub async fn settle(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let settled = try_settle(&console).await;
+    finish(&console, "settle", settled).await
+}
+
+async fn try_settle(console: &ConsoleRequest) -> Result<()> {
+    let by = authority(console)?;
+    let decision = Decision::from_name(console.form.get("decision"));
+    let decision = decision.ok_or_else(|| Error::field("decision", Fault::new(FieldCode::Required, "is required")))?;
+    console.require_step_up().await?;
+    let (app, once) = (&console.context.app, IdempotentRequest::without_key(None));
+    // Repeating a decision is refused, because the order is no longer in review.
+    let settled = decisions::settle(&app.payments, console.parameter("orderNo"), decision, by, once);
+    console.context.committed(settled).await.map(drop)
+}
+
+pub async fn refund(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let refunded = try_refund(&console).await;
+    finish(&console, "refund", refunded).await
+}
+
+async fn try_refund(console: &ConsoleRequest) -> Result<()> {
+    let by = authority(console)?;
+    let amount = console.form.find("amount").map(types::Fen::parse).transpose();
+    let amount = amount.map_err(|_| amount_fault(console))?;
+    if let Some(amount) = amount {
+        refunds::require_positive(amount).map_err(|_| amount_fault(console))?;
+    }
+    // The form's key makes a double click one refund.
+    let refund_no = console
+        .form
+        .find("once")
+        .map(|once| format!("C{}", once.chars().filter(char::is_ascii_alphanumeric).take(30).collect::<String>()));
+    console.require_step_up().await?;
+    let spec = RefundRequestSpec { order_no: console.parameter("orderNo").to_owned(), amount, refund_no };
+    let once = IdempotentRequest::without_key(None);
+    console.context.blocking(move |app| refunds::refund(&app.payments, &spec, &by, once).map(drop)).await
+}
+
+fn amount_fault(console: &ConsoleRequest) -> Error {
+    Error::field("amount", Fault::new(FieldCode::InvalidFormat, console.text(Text::NotAnAmount)))
+}
+
+pub async fn replay(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let id: i64 = console.parameter("id").parse().map_err(|_| Code::NotFound)?;
+    let replayed = console.context.blocking(move |app| callbacks::replay(&app.payments, id)?.wait().map(drop)).await;
+    match replayed {
+        Ok(()) => console.done("orders/callbacks", console.text(Text::ActionDone)),
+        Err(error) => console.rejected("orders/callbacks", &error),
+    }
+}
+
+fn authority(console: &ConsoleRequest) -> Result<Authority> {
+    console.context.authority(Some(console.require_reason()?))
+}
+
+/// Goes back to the order, or shows its form again with the fault.
+async fn finish(console: &ConsoleRequest, action: &str, outcome: Result<()>) -> Result<Response<Body>> {
+    let Err(error) = outcome else {
+        return console.done(&format!("orders/{}", console.parameter("orderNo")), console.text(Text::ActionDone));
+    };
+    if reply::status(error.code) == StatusCode::INTERNAL_SERVER_ERROR || error.code == Code::NotFound {
+        return Err(error);
+    }
+    let mut shown = collect(console).await?;
+    let fault = |field: &str| error.fields.iter().find(|fault| fault.field == field).map(|fault| fault.message.clone());
+    let message = message_of(&error, console.language());
+    let forms = &mut shown.forms;
+    forms.amount = console.form.get("amount").to_owned();
+    forms.decision = console.form.get("decision").to_owned();
+    forms.reason = console.form.get("reason").to_owned();
+    forms.amount_error = fault("amount");
+    forms.reason_error = fault("reason");
+    if is_proof_error(&error) {
+        forms.step_up.is_needed = true;
+        forms.step_up.error = Some(message.clone());
+    }
+    forms.rejected = Some((action.to_owned(), message));
+    Ok(page(reply::status(error.code), &view::page(&console.view()?, &shown)))
+}

@@ -1,0 +1,138 @@
+//! Sign-in, sign-out, and the creation of the first owner by a one-time link.
+
+use std::sync::Arc;
+
+use axum::{
+    body::Body,
+    http::{Response, header},
+};
+
+use crate::{
+    domain::operations::admins::{self, SignInAttempt, first_run},
+    error::{Code, Error, Result},
+    http::{
+        console::{
+            request::{ConsoleRequest, message_of, ok, page, see_other},
+            session,
+            views::{
+                context::{BASE, href},
+                pages::sign_in::{self, FirstRun, SignInPage},
+                texts::Text,
+            },
+        },
+        reply,
+    },
+    types::Secret,
+};
+
+pub async fn show(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let shown = SignInPage {
+        next: console.query.get("next").to_owned(),
+        has_ended: console.query.find("ended").is_some(),
+        ..SignInPage::default()
+    };
+    ok(&sign_in::sign_in(&console.view()?, &shown))
+}
+
+pub async fn submit(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let (form, context) = (&console.form, &console.context);
+    let attempt = SignInAttempt {
+        name: form.get("name").to_owned(),
+        password: Secret::from_text(form.get("password").to_owned()),
+        totp: form.find("totp").map(ToOwned::to_owned),
+        client: context.meta.client,
+        request_id: context.meta.request_id.clone(),
+    };
+    let has_code = attempt.totp.is_some();
+    let issued = context.blocking(move |app| admins::sign_in(&app.admins, &attempt)).await;
+    match issued {
+        Ok(issued) => signed_in(form.get("next"), &issued.token),
+        Err(error) => {
+            let needs_totp = has_code || error.code == Code::TotpRequired;
+            let is_question = error.code == Code::TotpRequired;
+            let shown = SignInPage {
+                name: form.get("name").to_owned(),
+                error: (!is_question).then(|| message_of(&error, console.language())),
+                needs_totp,
+                totp_error: is_question.then(|| console.text(Text::TotpHint).to_owned()),
+                next: form.get("next").to_owned(),
+                ..SignInPage::default()
+            };
+            Ok(page(reply::status(error.code), &sign_in::sign_in(&console.view()?, &shown)))
+        }
+    }
+}
+
+/// Starts the session and goes to a page of the console.
+fn signed_in(next: &str, token: &Secret) -> Result<Response<Body>> {
+    let is_page = next == BASE || next.starts_with(&format!("{BASE}/"));
+    let overview = format!("{BASE}/");
+    let mut response = see_other(if is_page { next } else { &overview })?;
+    response.headers_mut().append(header::SET_COOKIE, session::start(token)?);
+    Ok(response)
+}
+
+pub async fn sign_out(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    if let Some(token) = &console.session {
+        console.context.committed(admins::sign_out(&console.context.app.core, token)).await?;
+    }
+    let mut response = see_other(&href("sign-in"))?;
+    response.headers_mut().append(header::SET_COOKIE, session::end());
+    Ok(response)
+}
+
+pub async fn show_first_run(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    require_private(&console)?;
+    console.context.app.admins.first_run.require(console.parameter("token"), console.context.app.core.clock.now())?;
+    let shown = FirstRun {
+        token: console.parameter("token").to_owned(),
+        min_password: admins::MIN_PASSWORD,
+        ..FirstRun::default()
+    };
+    ok(&sign_in::first_run(&console.view()?, &shown))
+}
+
+pub async fn submit_first_run(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    require_private(&console)?;
+    let (form, context) = (&console.form, &console.context);
+    let link = console.parameter("token").to_owned();
+    let (name, password) = (form.get("name").to_owned(), form.get("password").to_owned());
+    let mut shown =
+        FirstRun { token: link.clone(), name: name.clone(), min_password: admins::MIN_PASSWORD, ..FirstRun::default() };
+    if form.get("repeated") != password {
+        shown.password_error = Some(console.text(Text::PasswordsDiffer).to_owned());
+        return ok(&sign_in::first_run(&console.view()?, &shown));
+    }
+    let created = {
+        let (name, password) = (name.clone(), password.clone());
+        context.blocking(move |app| first_run::create_owner(&app.admins, &link, &name, &password)).await
+    };
+    if let Err(error) = created {
+        let fault =
+            |field: &str| error.fields.iter().find(|fault| fault.field == field).map(|fault| fault.message.clone());
+        shown.name_error = fault("name");
+        shown.password_error = fault("password");
+        if shown.name_error.is_none() && shown.password_error.is_none() {
+            return Err(error);
+        }
+        return Ok(page(reply::status(error.code), &sign_in::first_run(&console.view()?, &shown)));
+    }
+    let attempt = SignInAttempt {
+        name,
+        password: Secret::from_text(password),
+        totp: None,
+        client: context.meta.client,
+        request_id: context.meta.request_id.clone(),
+    };
+    let issued = context.blocking(move |app| admins::sign_in(&app.admins, &attempt)).await?;
+    signed_in("", &issued.token)
+}
+
+/// Rejects the link where somebody could read the password on its way.
+fn require_private(console: &ConsoleRequest) -> Result<()> {
+    let context = &console.context;
+    if context.meta.client.is_loopback() || context.app.core.config.server.has_tls() {
+        return Ok(());
+    }
+    Err(Error::new(Code::Forbidden).detail("This link works from the machine itself, or over TLS."))
+}

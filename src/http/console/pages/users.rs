@@ -1,0 +1,368 @@
+//! One user: why coins are missing, balances, activity and actions.
+
+use std::sync::Arc;
+
+use axum::{body::Body, http::Response};
+
+use super::{
+    administrators::is_proof_error,
+    audit,
+    orders::{entry_row, order_row},
+};
+use crate::{
+    app::App,
+    domain::{
+        divination::interpretation::CallRecord,
+        identity::{
+            user_data::{self, UserSelector},
+            users,
+        },
+        messaging::notifications::InboxItem,
+        moderation::violations::ViolationRecord,
+        money::{
+            coins::{self, GrantLimit},
+            ledger::{self, AccountChange, Asset, LARGEST_ADJUSTMENT},
+            missing_coins::{self, MissingCoins},
+        },
+        operations::{
+            admins::roles::Role,
+            idempotency::IdempotentRequest,
+            network_log::search::Logged,
+            support::{self, SupportPage},
+        },
+    },
+    error::{Code, Error, Fault, FieldCode, Result},
+    http::{
+        console::{
+            request::{ConsoleRequest, message_of, ok, page},
+            views::{
+                format::ShownFen,
+                lists::Listing,
+                masked::Masked,
+                pages::{
+                    missing_coins::{CoinCause, CoinUse, CoinVerdict},
+                    rows::{CallRow, RequestRow, ViolationRow},
+                    user::{
+                        self as view, Balance, ChangeRow, CodeRow, DeviceRow, IssueRow, NoticeRow, UserForms,
+                        UserLedger, UserPage,
+                    },
+                },
+                texts::Text,
+            },
+        },
+        reply,
+    },
+    types::UserId,
+};
+
+pub async fn show(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let shown = collect(&console, None, UserForms::default()).await?;
+    ok(&view::page(&console.view()?, &shown))
+}
+
+/// Returns the user of the address and names them in the audit.
+fn subject(console: &ConsoleRequest) -> Result<UserId> {
+    let user = console.parameter("id").parse().map(UserId).map_err(|_| Code::NotFound)?;
+    console.context.meta.subject.get_or_init(|| user);
+    Ok(user)
+}
+
+async fn collect(console: &ConsoleRequest, revealed: Option<&str>, forms: UserForms) -> Result<UserPage> {
+    let user = subject(console)?;
+    let forms = UserForms { step_up: console.step_up()?, grant_cap: grant_cap(console)?, ..forms };
+    let (trade_no, unknown) = (console.query.get("trade").to_owned(), console.text(Text::NothingFound));
+    let revealed = revealed.map(ToOwned::to_owned);
+    console
+        .context
+        .report(move |app| {
+            let found = support::collect(&app.code_sender, &app.network_log, user)?;
+            let verdict = verdict(app, user, trade_no, unknown)?;
+            Ok(user_page(found, verdict, revealed.as_deref(), forms))
+        })
+        .await
+}
+
+/// Returns the largest grant of a role that may grant a few coins only.
+fn grant_cap(console: &ConsoleRequest) -> Result<Option<i64>> {
+    let is_capped = console.context.admin()?.role() != Role::Owner;
+    Ok(is_capped.then(|| i64::from(console.context.app.core.config.admin.support_grant)))
+}
+
+fn verdict(app: &App, user: UserId, trade_no: String, unknown: &str) -> Result<CoinVerdict> {
+    let asked = Some(trade_no.as_str()).filter(|number| !number.is_empty());
+    let (cause, trade_error) = match missing_coins::explain(&app.payments, user, asked) {
+        Err(error) if error.code == Code::NotFound => {
+            (missing_coins::explain(&app.payments, user, None)?, Some(unknown.to_owned()))
+        }
+        cause => (cause?, None),
+    };
+    let cause = match cause {
+        MissingCoins::AccountSuspended { since } => CoinCause::AccountSuspended { since },
+        MissingCoins::OrderOpen(order) => CoinCause::OrderOpen {
+            amount: ShownFen(order.amount.as_fen()),
+            state: order.state.name().to_owned(),
+            at: order.created_at,
+            order_no: order.order_no,
+        },
+        MissingCoins::OtherAccount(order) => CoinCause::OtherAccount {
+            user_id: order.user.to_string(),
+            trade_no: trade_no.clone(),
+            order_no: order.order_no,
+        },
+        MissingCoins::Used { order, credited_at, uses, total } => CoinCause::Used {
+            credited_at,
+            order_no: order.order_no,
+            uses: uses
+                .into_iter()
+                .map(|used| CoinUse { at: used.created_at, coins: used.delta, kind: used.kind.name().to_owned() })
+                .collect(),
+            total,
+        },
+        MissingCoins::Refunded { order, at } => CoinCause::Refunded {
+            at,
+            coins: -order.coins_returned,
+            amount: ShownFen(order.refunded.as_fen()),
+            order_no: order.order_no,
+        },
+        MissingCoins::Nothing => CoinCause::Nothing,
+    };
+    Ok(CoinVerdict { cause, trade_no, trade_error })
+}
+
+fn user_page(found: SupportPage, verdict: CoinVerdict, revealed: Option<&str>, forms: UserForms) -> UserPage {
+    let id = found.kept.id.to_string();
+    let masked = |kind: &'static str, value: Option<String>| {
+        value.map(|value| {
+            let is_revealed = revealed == Some(kind);
+            Masked { shown: if is_revealed { value } else { mask(&value) }, is_revealed, kind, id: id.clone() }
+        })
+    };
+    UserPage {
+        phone_number: masked("phone", found.kept.phone_number),
+        email: masked("email", found.kept.email),
+        id: id.clone(),
+        nickname: found.profile.nickname,
+        gender: found.profile.gender.name().to_owned(),
+        birthday: found.profile.birthday,
+        signature: found.profile.signature,
+        created_at: found.kept.created_at,
+        last_seen_at: found.devices.iter().map(|device| device.last_used_at).max(),
+        balances: found
+            .accounts
+            .iter()
+            .map(|(asset, account)| Balance {
+                asset: asset.name().to_owned(),
+                balance: account.balance,
+                entries: account.last_sequence,
+                suspended_at: account.suspended_at,
+            })
+            .collect(),
+        verdict,
+        issues: found
+            .issues
+            .into_iter()
+            .map(|issue| IssueRow { code: issue.code.to_owned(), detail: issue.detail, is_fixable: issue.fixable })
+            .collect(),
+        entries: found.entries.into_iter().map(entry_row).collect(),
+        changes: found.changes.into_iter().map(change_row).collect(),
+        orders: found.orders.into_iter().map(order_row).collect(),
+        devices: found
+            .devices
+            .into_iter()
+            .map(|device| DeviceRow {
+                id: device.id,
+                label: device.label,
+                signed_in_at: device.signed_in_at,
+                last_used_at: device.last_used_at,
+            })
+            .collect(),
+        delivery_error: found.code_messages.receipts_failure.map(|failure| failure.to_string()),
+        code_messages: found
+            .code_messages
+            .items
+            .into_iter()
+            .map(|message| CodeRow {
+                asked_at: message.asked_at,
+                channel: message.channel,
+                purpose: message.purpose,
+                outcome: message.outcome,
+                provider: message.provider,
+                code: message.code,
+                receipt: message.receipt,
+                delivery: message.delivery.map(|delivery| delivery.status),
+                words: message.words,
+            })
+            .collect(),
+        castings: found.castings,
+        calls: found.records.into_iter().map(call_row).collect(),
+        violations: found.violations.into_iter().map(violation_row).collect(),
+        violations_total: found.violations_total,
+        notices: found.notices.into_iter().map(notice_row).collect(),
+        notices_unread: found.notices_unread as u64,
+        requests: found.requests.into_iter().map(request_row).collect(),
+        audit: found.audit.into_iter().map(audit::row).collect(),
+        forms,
+    }
+}
+
+/// Hides the middle of a phone number, and all but the first letter of a mailbox.
+fn mask(address: &str) -> String {
+    let characters: Vec<char> = address.chars().collect();
+    if let Some(at) = characters.iter().position(|character| *character == '@') {
+        let domain: String = characters[at..].iter().collect();
+        return format!("{}•••{domain}", characters.first().copied().unwrap_or_default());
+    }
+    let hidden = 3..characters.len().saturating_sub(4);
+    let shown = |(index, character): (usize, &char)| if hidden.contains(&index) { '•' } else { *character };
+    characters.iter().enumerate().map(shown).collect()
+}
+
+fn change_row(change: AccountChange) -> ChangeRow {
+    ChangeRow {
+        at: change.created_at,
+        actor: change.actor,
+        action: change.action,
+        asset: change.asset.name().to_owned(),
+        before: change.balance_before,
+        after: change.balance_after,
+        reason: change.reason,
+    }
+}
+
+fn call_row(record: CallRecord) -> CallRow {
+    CallRow {
+        trace_id: record.trace_id,
+        user_id: Some(record.user.to_string()),
+        status: record.status.name().to_owned(),
+        provider: record.provider,
+        model: record.model,
+        duration_ms: record.duration_ms,
+        error_class: record.error_class,
+        rating: None,
+        created_at: record.created_at,
+    }
+}
+
+pub fn violation_row(violation: ViolationRecord) -> ViolationRow {
+    ViolationRow {
+        id: violation.id.to_string(),
+        user_id: violation.user.to_string(),
+        content_type: violation.content_type,
+        kind: violation.violation_type,
+        masked_text: violation.masked_text,
+        matched_words: violation.words,
+        provider: violation.provider,
+        created_at: violation.at,
+        review: None,
+    }
+}
+
+fn notice_row(item: InboxItem) -> NoticeRow {
+    NoticeRow {
+        at: item.notification.created_at,
+        kind: item.notification.kind.name().to_owned(),
+        title: item.notification.title,
+        read_at: item.read_at,
+    }
+}
+
+pub fn request_row(logged: Logged) -> RequestRow {
+    RequestRow {
+        at: logged.at,
+        method: logged.method,
+        route: logged.route,
+        status: logged.status,
+        duration_us: logged.duration_us,
+        user_id: logged.user.map(|user| user.to_string()),
+        client_ip: logged.client_ip,
+        request_id: logged.request_id,
+    }
+}
+
+/// Lists the ledger entries of one asset.
+pub async fn show_ledger(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let user = subject(&console)?;
+    let asset = Asset::from_name(console.query.get("asset")).unwrap_or(Asset::Coin);
+    let page = console.page_request();
+    let (found, nickname) = console
+        .context
+        .report(move |app| {
+            let nickname = app.core.store.read(|tx| users::profile_in(tx, user))?.nickname;
+            Ok((ledger::entries(&app.core, user, asset, page)?, nickname))
+        })
+        .await?;
+    let shown = UserLedger {
+        user_id: user.to_string(),
+        nickname,
+        asset: asset.name().to_owned(),
+        listing: Listing::Rows(audit::rows(page, found, entry_row)),
+    };
+    ok(&view::ledger(&console.view()?, &shown))
+}
+
+/// Shows an address. The reason is in the audit.
+pub async fn reveal(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let user = subject(&console)?;
+    if let Err(error) = console.require_reason() {
+        return console.rejected(&format!("users/{user}"), &error);
+    }
+    let kind = console.form.get("kind").to_owned();
+    let shown = collect(&console, Some(&kind), UserForms::default()).await?;
+    ok(&view::page(&console.view()?, &shown))
+}
+
+pub async fn repair(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let user = subject(&console)?;
+    let by = console.context.authority(None)?;
+    let repaired =
+        console.context.committed(user_data::repair(&console.context.app.core, UserSelector::Id(user), by)).await;
+    match repaired {
+        Ok(_) => console.done(&format!("users/{user}"), console.text(Text::ActionDone)),
+        Err(error) => console.rejected(&format!("users/{user}"), &error),
+    }
+}
+
+pub async fn grant(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let user = subject(&console)?;
+    let Err(error) = try_grant(&console, user).await else {
+        return console.done(&format!("users/{user}"), console.text(Text::ActionDone));
+    };
+    if error.code == Code::NotFound || error.code == Code::Internal {
+        return Err(error);
+    }
+    let fault = |field: &str| error.fields.iter().find(|fault| fault.field == field).map(|fault| fault.message.clone());
+    let message = message_of(&error, console.language());
+    let forms = UserForms {
+        amount: console.form.get("amount").to_owned(),
+        amount_error: fault("amount"),
+        reason: console.form.get("reason").to_owned(),
+        reason_error: fault("reason"),
+        rejected: Some(("grant".into(), message.clone())),
+        ..UserForms::default()
+    };
+    let mut shown = collect(&console, None, forms).await?;
+    if is_proof_error(&error) {
+        shown.forms.step_up.is_needed = true;
+        shown.forms.step_up.error = Some(message);
+    }
+    Ok(page(reply::status(error.code), &view::page(&console.view()?, &shown)))
+}
+
+async fn try_grant(console: &ConsoleRequest, user: UserId) -> Result<()> {
+    let by = console.context.authority(Some(console.require_reason()?))?;
+    let amount = console
+        .form
+        .get("amount")
+        .parse()
+        .ok()
+        .filter(|amount: &i64| *amount != 0 && amount.abs() <= LARGEST_ADJUSTMENT);
+    let amount = amount
+        .ok_or_else(|| Error::field("amount", Fault::new(FieldCode::OutOfRange, console.text(Text::AmountHint))))?;
+    let limits = &console.context.app.core.config.admin;
+    let limit = (console.context.admin()?.role() != Role::Owner)
+        .then_some(GrantLimit { at_once: limits.support_grant, daily: limits.support_grants_daily });
+    console.require_step_up().await?;
+    let once = IdempotentRequest::without_key(None);
+    let adjusted = coins::adjust(&console.context.app.core, user, amount, by, limit, once);
+    console.context.committed(adjusted).await.map(drop)
+}

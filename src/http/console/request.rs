@@ -1,0 +1,274 @@
+//! A request to the console as its handlers receive it, and the responses that they return.
+
+use axum::{
+    body::Body,
+    http::{HeaderValue, Response, StatusCode, header},
+};
+use maud::Markup;
+
+use super::{
+    session,
+    views::{
+        assets,
+        context::{ConsoleTheme, Flash, ViewContext, Viewer, Waiting, href},
+        format::Zone,
+        forms::ProofField,
+        layout,
+        texts::{Language, Text, Tone},
+    },
+};
+use crate::{
+    domain::{
+        money::payments::orders,
+        operations::{
+            admins::{
+                self,
+                step_up::{self, Proof},
+            },
+            alerts,
+        },
+    },
+    error::{Code, Error, Fault, FieldCode, FieldError, Result},
+    http::{reply, request_context::RequestContext},
+    store::Read,
+    types::{Locale, PageRequest, Secret, Timestamp},
+};
+
+/// Rows on one page of a list.
+const PAGE_SIZE: u32 = 50;
+
+/// The decoded fields of a form or query.
+#[derive(Clone, Debug, Default)]
+pub struct FormFields(Vec<(String, String)>);
+
+impl FormFields {
+    pub fn parse(encoded: &[u8]) -> Self {
+        Self(url::form_urlencoded::parse(encoded).into_owned().collect())
+    }
+
+    /// Returns the trimmed value of a field, empty if it is missing.
+    pub fn get(&self, name: &str) -> &str {
+        self.0.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value.trim())
+    }
+
+    /// Returns the value of a field that is not empty.
+    pub fn find(&self, name: &str) -> Option<&str> {
+        Some(self.get(name)).filter(|value| !value.is_empty())
+    }
+}
+
+/// A request to a page or an action.
+pub struct ConsoleRequest {
+    pub context: RequestContext,
+    /// The values of the path's parameters.
+    pub path: Vec<(String, String)>,
+    pub query: FormFields,
+    pub form: FormFields,
+    /// The session token; none on pages without a session.
+    pub session: Option<Secret>,
+    /// Path and query of the page.
+    pub address: String,
+}
+
+impl ConsoleRequest {
+    /// Returns a parameter of the path.
+    pub fn parameter(&self, name: &str) -> &str {
+        self.path.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value)
+    }
+
+    pub fn language(&self) -> Language {
+        match session::cookie(&self.context.headers, "language") {
+            Some(tag) => Language::of(tag),
+            None if self.context.locale() == Locale::English => Language::English,
+            None => Language::Chinese,
+        }
+    }
+
+    /// Returns the text in the language of the page.
+    pub fn text(&self, text: Text) -> &'static str {
+        text.in_language(self.language())
+    }
+
+    /// Collects the state that every view needs.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn view(&self) -> Result<ViewContext> {
+        let app = &self.context.app;
+        let now = app.core.clock.now();
+        let viewer = self
+            .context
+            .admin()
+            .ok()
+            .map(|identity| Viewer { name: identity.name().to_owned(), role: identity.role() });
+        let waiting = if viewer.is_some() { app.core.store.read(waiting_in)? } else { Waiting::default() };
+        let csrf = self.session.as_ref().map(|session| session::cross_site_token(&app.core.keys, session));
+        Ok(ViewContext {
+            language: self.language(),
+            theme: ConsoleTheme::of(session::cookie(&self.context.headers, "theme").unwrap_or_default()),
+            zone: Zone::new(&app.core.config.limits.time_zone, now),
+            now,
+            viewer,
+            csrf: csrf.unwrap_or_default(),
+            once: Secret::random()?.reveal().to_owned(),
+            path: self.address.clone(),
+            request_id: self.context.meta.request_id.clone(),
+            flash: session::read_flash(&app.core.keys, &self.context.headers).into_iter().collect(),
+            waiting,
+            idle_seconds: u32::try_from(app.core.config.admin.session_idle.as_secs()).unwrap_or(u32::MAX),
+        })
+    }
+
+    /// Returns the page of a list that the cursor names: the number of a page.
+    pub fn page_request(&self) -> PageRequest {
+        let number = self.query.get("cursor").parse().unwrap_or(1).max(1);
+        PageRequest { first: 1, number, size: PAGE_SIZE }
+    }
+
+    /// Reads a time of the query, which is typed in the zone of the pages.
+    ///
+    /// # Errors
+    /// The message for the field.
+    pub fn moment(&self, name: &str) -> Result<Option<Timestamp>, (String, String)> {
+        let zone = &self.context.app.core.config.limits.time_zone;
+        let parsed = self.query.find(name).map(|text| Timestamp::parse(text, zone)).transpose();
+        parsed.map_err(|fault| (name.to_owned(), fault.message))
+    }
+
+    /// Returns the state of the proof of identity, for the forms of dangerous actions.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn step_up(&self) -> Result<ProofField> {
+        let app = &self.context.app;
+        let Some(session) = &self.session else { return Ok(ProofField::default()) };
+        let name = self.context.admin()?.name();
+        let has_authenticator = admins::find(&app.core, name)?.has_second_factor;
+        Ok(ProofField { is_needed: step_up::is_needed(&app.core, session)?, has_authenticator, error: None })
+    }
+
+    /// Requires a recent proof of identity: the last one, or one that the form carries.
+    ///
+    /// # Errors
+    /// `step_up_required` without a proof; `invalid_credentials` for a wrong one.
+    pub async fn require_step_up(&self) -> Result<()> {
+        let session = self.session.clone().ok_or(Code::Unauthenticated)?;
+        if !step_up::is_needed(&self.context.app.core, &session)? {
+            return Ok(());
+        }
+        let proof = Proof {
+            password: self.form.find("password").map(|password| Secret::from_text(password.to_owned())),
+            totp: self.form.find("totp").map(ToOwned::to_owned),
+        };
+        let (name, client) = (self.context.admin()?.name().to_owned(), self.context.meta.client);
+        self.context.blocking(move |app| step_up::prove(&app.admins, &session, &name, proof, client)).await
+    }
+
+    /// Returns the reason of an action and records it for the audit.
+    ///
+    /// # Errors
+    /// `invalid_parameters` without a reason.
+    pub fn require_reason(&self) -> Result<String> {
+        let reason = self.form.get("reason");
+        if reason.is_empty() {
+            return Err(Error::field("reason", Fault::new(FieldCode::Required, "is required")));
+        }
+        self.context.meta.reason.get_or_init(|| reason.to_owned());
+        Ok(reason.to_owned())
+    }
+
+    /// Redirects to a page of the console with a message about what was done.
+    ///
+    /// # Errors
+    /// `internal` for a message that no header can carry.
+    pub fn done(&self, path: &str, message: &str) -> Result<Response<Body>> {
+        self.redirect(path, &Flash { tone: Tone::Good, text: message.to_owned() })
+    }
+
+    /// Redirects to a page of the console with a message.
+    ///
+    /// # Errors
+    /// As [`Self::done`].
+    pub fn redirect(&self, path: &str, flash: &Flash) -> Result<Response<Body>> {
+        let mut response = see_other(&href(path))?;
+        response.headers_mut().append(header::SET_COOKIE, session::flash(&self.context.app.core.keys, flash)?);
+        Ok(response)
+    }
+
+    /// Redirects back with the message of a rejected action.
+    ///
+    /// # Errors
+    /// As [`Self::done`].
+    pub fn rejected(&self, path: &str, error: &Error) -> Result<Response<Body>> {
+        self.redirect(path, &Flash { tone: Tone::Bad, text: message_of(error, self.language()) })
+    }
+
+    /// Renders the page of an error.
+    pub fn error_page(&self, error: &Error) -> Response<Body> {
+        let status = reply::status(error.code);
+        match self.view() {
+            Ok(cx) => {
+                let detail = message_of(error, cx.language);
+                page(status, &layout::error(&cx, status.as_u16(), error.code.name(), &detail))
+            }
+            Err(_) => reply::problem(error, &self.context.meta),
+        }
+    }
+}
+
+/// Returns the message of an error in the language of the page, with the faults of its fields.
+pub fn message_of(error: &Error, language: Language) -> String {
+    let is_specific = error.detail != error.code.meaning();
+    let general = match language {
+        Language::Chinese if !is_specific => error.code.chinese().to_owned(),
+        _ => error.detail.to_string(),
+    };
+    if error.fields.is_empty() {
+        return general;
+    }
+    let faults: Vec<_> =
+        error.fields.iter().map(|FieldError { field, message, .. }| format!("{field} {message}")).collect();
+    faults.join("; ")
+}
+
+/// Responds with a page.
+pub fn page(status: StatusCode, markup: &Markup) -> Response<Body> {
+    let mut response = Response::new(Body::from(markup.0.clone()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    response
+}
+
+/// Responds with a page that was found.
+pub fn ok(markup: &Markup) -> Result<Response<Body>> {
+    Ok(page(StatusCode::OK, markup))
+}
+
+/// Redirects a browser after a form, or to another page.
+pub fn see_other(address: &str) -> Result<Response<Body>> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::SEE_OTHER;
+    response.headers_mut().insert(header::LOCATION, HeaderValue::try_from(address).map_err(Error::internal)?);
+    Ok(response)
+}
+
+/// Adds the headers that keep a page private and inert.
+pub fn protect(response: &mut Response<Body>) {
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(assets::CONTENT_SECURITY_POLICY));
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if !headers.contains_key(header::CACHE_CONTROL) {
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
+}
+
+/// Counts what waits for somebody.
+fn waiting_in(tx: &Read<'_>) -> Result<Waiting> {
+    Ok(Waiting {
+        orders: u64::try_from(orders::in_review_in(tx)?).unwrap_or(0),
+        texts: 0,
+        feedback: 0,
+        alerts: alerts::active_in(tx)?.len() as u64,
+    })
+}

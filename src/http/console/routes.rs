@@ -1,0 +1,137 @@
+//! The table of the console's pages and actions, each with the right it requires.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use axum::{
+    Router,
+    body::Body,
+    extract::Request,
+    http::{Method, Response},
+    routing::{MethodFilter, on},
+};
+
+use super::{
+    pages::{
+        administrators, api_keys, audit, files, network_log, orders, overview, preferences, search, sign_in, users,
+    },
+    request::ConsoleRequest,
+    route::{PageAccess, Route},
+    service::respond,
+    views::context::BASE,
+};
+use crate::{
+    domain::operations::admins::roles::Right::{
+        self, Administer, GrantCoins, OwnSession, SupportUsers, ViewAudit, ViewFigures,
+    },
+    error::{Error, Result},
+    http::state::HttpState,
+};
+
+fn route<H, F>(method: Method, path: &str, access: PageAccess, handler: H) -> Route
+where
+    H: Fn(Arc<ConsoleRequest>) -> F + Send + Sync + 'static,
+    F: Future<Output = Result<Response<Body>>> + Send + 'static,
+{
+    let path = if path.is_empty() { BASE.to_owned() } else { format!("{BASE}/{path}") };
+    Route { method, path, access, has_page: true, handler: Box::new(move |console| Box::pin(handler(console))) }
+}
+
+fn open<H, F>(method: Method, path: &str, handler: H) -> Route
+where
+    H: Fn(Arc<ConsoleRequest>) -> F + Send + Sync + 'static,
+    F: Future<Output = Result<Response<Body>>> + Send + 'static,
+{
+    route(method, path, PageAccess::Open, handler)
+}
+
+fn get<H, F>(path: &str, right: Right, handler: H) -> Route
+where
+    H: Fn(Arc<ConsoleRequest>) -> F + Send + Sync + 'static,
+    F: Future<Output = Result<Response<Body>>> + Send + 'static,
+{
+    route(Method::GET, path, PageAccess::Session { right, is_live: false }, handler)
+}
+
+fn post<H, F>(path: &str, right: Right, handler: H) -> Route
+where
+    H: Fn(Arc<ConsoleRequest>) -> F + Send + Sync + 'static,
+    F: Future<Output = Result<Response<Body>>> + Send + 'static,
+{
+    route(Method::POST, path, PageAccess::Session { right, is_live: false }, handler)
+}
+
+/// A region that refreshes itself.
+fn live<H, F>(path: &str, right: Right, handler: H) -> Route
+where
+    H: Fn(Arc<ConsoleRequest>) -> F + Send + Sync + 'static,
+    F: Future<Output = Result<Response<Body>>> + Send + 'static,
+{
+    route(Method::GET, path, PageAccess::Session { right, is_live: true }, handler)
+}
+
+/// Returns all pages and actions.
+pub fn routes() -> Vec<Route> {
+    vec![
+        open(Method::GET, "sign-in", sign_in::show),
+        open(Method::POST, "sign-in", sign_in::submit),
+        open(Method::GET, "first-run/{token}", sign_in::show_first_run),
+        open(Method::POST, "first-run/{token}", sign_in::submit_first_run),
+        open(Method::POST, "preferences", preferences::change),
+        open(Method::GET, "assets/{version}/{file}", files::show),
+        post("sign-out", OwnSession, sign_in::sign_out),
+        get("", ViewFigures, overview::show),
+        live("fragments/overview", ViewFigures, overview::refresh),
+        get("search", ViewFigures, search::show),
+        get("users/{id}", SupportUsers, users::show),
+        get("users/{id}/ledger", SupportUsers, users::show_ledger),
+        post("users/{id}/reveal", SupportUsers, users::reveal),
+        post("users/{id}/repair", SupportUsers, users::repair),
+        post("users/{id}/grant", GrantCoins, users::grant),
+        get("orders", SupportUsers, orders::list),
+        get("orders/callbacks", SupportUsers, orders::list_callbacks),
+        post("orders/callbacks/{id}/replay", SupportUsers, orders::replay),
+        get("orders/{orderNo}", SupportUsers, orders::show),
+        post("orders/{orderNo}/query", SupportUsers, orders::query),
+        post("orders/{orderNo}/settle", Administer, orders::settle),
+        post("orders/{orderNo}/refund", Administer, orders::refund),
+        get("network-log", SupportUsers, network_log::list),
+        get("audit", ViewAudit, audit::list),
+        get("administrators", Administer, administrators::list),
+        post("administrators", Administer, administrators::create),
+        post("administrators/{name}/role", Administer, administrators::change_role),
+        post("administrators/{name}/remove", Administer, administrators::remove),
+        post("administrators/{name}/totp", Administer, administrators::enrol),
+        post("administrators/{name}/totp/confirm", Administer, administrators::confirm_totp),
+        post("administrators/{name}/totp/remove", Administer, administrators::remove_totp),
+        post("administrators/sessions/{id}/end", Administer, administrators::end_session),
+        post("administrators/networks", Administer, administrators::allow_network),
+        post("administrators/networks/remove", Administer, administrators::disallow_network),
+        get("keys", Administer, api_keys::list),
+        post("keys", Administer, api_keys::create),
+        post("keys/suspend", Administer, api_keys::suspend),
+        post("keys/resume", Administer, api_keys::resume),
+        post("keys/revoke", Administer, api_keys::revoke),
+    ]
+}
+
+/// Adds the console to the router of a listener that serves administrators.
+///
+/// # Errors
+/// `internal` for a method that axum does not route.
+pub fn add_to(mut router: Router, state: &Arc<HttpState>) -> Result<Router> {
+    let routes = routes();
+    let pages: BTreeSet<_> =
+        routes.iter().filter(|route| route.method == Method::GET).map(|route| route.path.clone()).collect();
+    for route in routes {
+        let route = Arc::new(Route { has_page: pages.contains(&route.path), ..route });
+        let filter = MethodFilter::try_from(route.method.clone()).map_err(Error::internal)?;
+        let paths =
+            if route.path == BASE { vec![BASE.to_owned(), format!("{BASE}/")] } else { vec![route.path.clone()] };
+        for path in paths {
+            let (state, route) = (Arc::clone(state), Arc::clone(&route));
+            router =
+                router.route(&path, on(filter, move |request: Request| respond(state.clone(), route.clone(), request)));
+        }
+    }
+    Ok(router)
+}

@@ -1,0 +1,199 @@
+//! Runs a request to the console: session, right, cross-site token, audit, and the error page if something fails.
+
+use std::{mem, panic::AssertUnwindSafe, sync::Arc};
+
+use axum::{
+    body::{Body, Bytes},
+    http::{HeaderMap, Method, Request, Response, StatusCode, header},
+};
+use futures_util::FutureExt as _;
+
+use super::{
+    request::{ConsoleRequest, FormFields, page, protect, see_other},
+    route::{PageAccess, Route},
+    session,
+    views::{context::href, format::encode, layout},
+};
+use crate::{
+    domain::operations::admins::{self, Identity, networks},
+    error::{Code, Error, Result},
+    http::{
+        endpoint_service::{log_failure, panic_as_error, path_parameters, run_audited},
+        precompressed::accepts_gzip,
+        reply::problem,
+        request_context::RequestContext,
+        request_meta::{Caller, RequestMeta, audit_event},
+        state::HttpState,
+        unread_responses,
+    },
+};
+
+/// The largest form. The largest field is a list of words.
+const FORM_BYTES: usize = 2 << 20;
+
+/// Responds to a request that the request layer has given its [`RequestMeta`].
+pub async fn respond(state: Arc<HttpState>, route: Arc<Route>, mut request: Request<Body>) -> Response<Body> {
+    let Some(meta) = request.extensions_mut().remove::<Arc<RequestMeta>>() else {
+        return problem(&Error::internal("a request has no metadata"), &RequestMeta::unknown());
+    };
+    let is_compressed = accepts_gzip(request.headers());
+    let outcome = AssertUnwindSafe(run(&state, &route, &meta, request)).catch_unwind().await;
+    let mut response = panic_as_error(outcome).unwrap_or_else(|error| problem(&error, &meta));
+    protect(&mut response);
+    let limited = unread_responses::limit(&state, &meta, is_compressed, response).await;
+    limited.unwrap_or_else(|error| problem(&error, &meta))
+}
+
+async fn run(
+    state: &Arc<HttpState>,
+    route: &Route,
+    meta: &Arc<RequestMeta>,
+    mut request: Request<Body>,
+) -> Result<Response<Body>> {
+    let mut console = read(state, route, meta, &mut request).await?;
+    let admitted = admit(route, &mut console).await;
+    let console = Arc::new(console);
+    let answered = match admitted {
+        Ok(None) => handle(route, &console).await,
+        Ok(Some(response)) => Ok(response),
+        Err(error) => Err(error),
+    };
+    let answered = answered.unwrap_or_else(|error| {
+        log_failure(&error, meta);
+        console.error_page(&error)
+    });
+    with_flash_shown(&console, answered)
+}
+
+/// Reads the request with its form.
+async fn read(
+    state: &Arc<HttpState>,
+    route: &Route,
+    meta: &Arc<RequestMeta>,
+    request: &mut Request<Body>,
+) -> Result<ConsoleRequest> {
+    let path = path_parameters(request, &route.path).await?;
+    let timeout = state.app.core.config.limits.body_timeout;
+    let body = axum::body::to_bytes(mem::take(request.body_mut()), FORM_BYTES);
+    let body = match tokio::time::timeout(timeout, body).await {
+        Ok(Ok(body)) => body,
+        Ok(Err(_)) => return Err(Code::BodyTooLarge.into()),
+        Err(_) => return Err(Code::RequestTimeout.into()),
+    };
+    let uri = request.uri();
+    let address = uri.path_and_query().map_or(uri.path(), |address| address.as_str());
+    let address = match uri.path().rsplit_once('/') {
+        Some((page, _)) if !route.has_page => page,
+        _ => address,
+    };
+    let address = address.to_owned();
+    let query = FormFields::parse(uri.query().unwrap_or_default().as_bytes());
+    let form = if request.method() == Method::POST { FormFields::parse(&body) } else { FormFields::default() };
+    let headers = mem::take(request.headers_mut());
+    Ok(ConsoleRequest {
+        path,
+        query,
+        form,
+        session: session::token(&headers),
+        address,
+        context: RequestContext {
+            app: Arc::clone(&state.app),
+            meta: Arc::clone(meta),
+            caller: Caller::Anonymous,
+            headers,
+            idempotency: None,
+            audit: None,
+            reports: Arc::clone(&state.reports),
+            live: Arc::clone(&state.live),
+            token: None,
+            body: Bytes::new(),
+        },
+    })
+}
+
+/// Checks session, right and cross-site token. Returns a response if the request goes no further.
+async fn admit(route: &Route, console: &mut ConsoleRequest) -> Result<Option<Response<Body>>> {
+    let PageAccess::Session { right, is_live } = route.access else { return Ok(None) };
+    let Some(identity) = authenticate(console, is_live).await? else {
+        return ask_for_session(route, console).map(Some);
+    };
+    let (actor, role) = (identity.actor(), identity.role());
+    console.context.caller = Caller::Admin(identity);
+    role.require(right)?;
+    if route.method == Method::POST {
+        require_own_form(console)?;
+    }
+    if !is_live {
+        let action = format!("{} {}", route.method, route.path);
+        let described = audit_event(&console.context.meta, actor, action);
+        console.context.audit = Some(Arc::new(console.context.app.audits.prepare(described)));
+    }
+    Ok(None)
+}
+
+/// Calls the handler and records its outcome in the audit.
+async fn handle(route: &Route, console: &Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let future = (route.handler)(Arc::clone(console));
+    match &console.context.audit {
+        Some(audit) => run_audited(Arc::clone(audit), future).await,
+        None => future.await,
+    }
+}
+
+/// Returns the administrator of the session. Pages that refresh themselves do not keep it alive.
+async fn authenticate(console: &ConsoleRequest, is_live: bool) -> Result<Option<Identity>> {
+    let app = &console.context.app;
+    let Some(token) = console.session.as_ref().filter(|token| admins::is_session(token.reveal())) else {
+        return Ok(None);
+    };
+    let client = console.context.meta.client;
+    let credential = app.core.store.read(|tx| {
+        networks::admit_in(tx, client)?;
+        admins::authenticate_in(tx, &app.core.config.admin, token.reveal())
+    })?;
+    let Some(credential) = credential else { return Ok(None) };
+    if credential.is_use_due && !is_live {
+        console.context.committed(admins::record_use(&app.core, token.reveal())).await?;
+    }
+    Ok(Some(credential.identity))
+}
+
+fn require_own_form(console: &ConsoleRequest) -> Result<()> {
+    let session = console.session.as_ref().ok_or(Code::Unauthenticated)?;
+    if session::is_own_form(&console.context.app.core.keys, session, console.form.get("csrf")) {
+        return Ok(());
+    }
+    Err(Error::new(Code::Forbidden).detail("The form does not belong to this session. Load the page again."))
+}
+
+/// Responds without a session: a page that reloads itself for links of other sites, 401 for scripts, the sign-in page
+/// for people.
+fn ask_for_session(route: &Route, console: &ConsoleRequest) -> Result<Response<Body>> {
+    let headers = &console.context.headers;
+    if header_is(headers, "hx-request", "true") {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::UNAUTHORIZED;
+        return Ok(response);
+    }
+    // Browsers withhold a strict cookie from links of other sites.
+    if route.method == Method::GET && header_is(headers, "sec-fetch-site", "cross-site") {
+        return Ok(page(StatusCode::OK, &layout::reload(&console.view()?, &console.address)));
+    }
+    let next = if route.method == Method::GET { console.address.as_str() } else { "" };
+    let ended = if console.session.is_some() { "&ended=1" } else { "" };
+    see_other(&format!("{}?next={}{ended}", href("sign-in"), encode(next)))
+}
+
+fn header_is(headers: &HeaderMap, name: &str, value: &str) -> bool {
+    headers.get(name).is_some_and(|sent| sent.as_bytes() == value.as_bytes())
+}
+
+/// Removes the message of the last redirect once a page has shown it.
+fn with_flash_shown(console: &ConsoleRequest, mut response: Response<Body>) -> Result<Response<Body>> {
+    let is_page = response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind == "text/html; charset=utf-8");
+    let has_flash = session::read_flash(&console.context.app.core.keys, &console.context.headers).is_some();
+    if is_page && has_flash {
+        response.headers_mut().append(header::SET_COOKIE, session::forget_flash()?);
+    }
+    Ok(response)
+}

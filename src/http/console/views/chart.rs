@@ -1,0 +1,183 @@
+//! Charts: an image that the server draws, replaced by uPlot if JavaScript runs, and a table with the same values.
+
+use std::fmt::Write as _;
+
+use maud::{Markup, html};
+
+use super::{context::ViewContext, format, texts::Text};
+
+/// The unit of a chart's values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    Count,
+    /// Values in fen.
+    Money,
+    /// Values in tenths of a percent.
+    PerMille,
+    /// Values in microseconds.
+    Duration,
+}
+
+impl Unit {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Count => "count",
+            Self::Money => "money",
+            Self::PerMille => "permille",
+            Self::Duration => "duration",
+        }
+    }
+
+    fn text(self, value: i64) -> String {
+        match self {
+            Self::Count => format::number(value),
+            Self::Money => format::ShownFen(value).text(),
+            Self::PerMille => format::per_mille(value),
+            Self::Duration => format::duration(value),
+        }
+    }
+}
+
+/// One line of a chart.
+#[derive(Clone, Debug)]
+pub struct Series {
+    pub name: String,
+    /// One value per label; `None` where nothing was measured.
+    pub values: Vec<Option<i64>>,
+}
+
+/// A chart over days or other labels.
+#[derive(Clone, Debug)]
+pub struct FigureChart<'a> {
+    pub id: &'a str,
+    pub title: Text,
+    pub unit: Unit,
+    /// The header of the table's first column.
+    pub label: Text,
+    pub labels: Vec<String>,
+    pub series: Vec<Series>,
+    pub has_bars: bool,
+}
+
+const WIDTH: i64 = 600;
+const HEIGHT: i64 = 180;
+
+/// Renders a chart with its table.
+pub fn chart(cx: &ViewContext, chart: &FigureChart<'_>) -> Markup {
+    html! {
+        figure.chart id=(chart.id) data-chart=(json(chart)) {
+            figcaption {
+                h2 { (cx.t(chart.title)) }
+                ul.legend { @for (index, series) in chart.series.iter().enumerate() {
+                    li { span.key.{ "s" (index + 1) } {} (series.name) }
+                } }
+            }
+            div.plot role="img" aria-label={ (cx.t(chart.title)) ": " (summary(chart)) } { (picture(chart)) }
+            details.data {
+                summary { (cx.t(Text::ShowTable)) }
+                div.table-box.dense tabindex="0" role="group" aria-label=(cx.t(chart.title)) { table {
+                    caption.sr { (cx.t(chart.title)) }
+                    thead { tr { th scope="col" { (cx.t(chart.label)) } @for series in &chart.series { th.num scope="col" { (series.name) } } } }
+                    tbody { @for (index, label) in chart.labels.iter().enumerate().rev() { tr {
+                        th scope="row" { (label) }
+                        @for series in &chart.series {
+                            td.num { @match series.values.get(index).copied().flatten() { Some(value) => (chart.unit.text(value)), None => "–" } }
+                        }
+                    } } }
+                } }
+            }
+        }
+    }
+}
+
+fn summary(chart: &FigureChart<'_>) -> String {
+    let parts = chart.series.iter().filter_map(|series| {
+        let values = || series.values.iter().flatten().copied();
+        let (low, high, last) = (values().min()?, values().max()?, values().next_back()?);
+        Some(format!(
+            "{} {} – {}, → {}",
+            series.name,
+            chart.unit.text(low),
+            chart.unit.text(high),
+            chart.unit.text(last)
+        ))
+    });
+    parts.collect::<Vec<_>>().join("; ")
+}
+
+/// Returns the values as JSON for the script.
+fn json(chart: &FigureChart<'_>) -> String {
+    let mut out = String::from("{\"unit\":\"");
+    let _ = write!(out, "{}\",\"bars\":{},\"labels\":[", chart.unit.name(), chart.has_bars);
+    let quoted: Vec<_> = chart.labels.iter().map(|label| json_string(label)).collect();
+    out.push_str(&quoted.join(","));
+    out.push_str("],\"series\":[");
+    for (index, series) in chart.series.iter().enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        let values: Vec<_> =
+            series.values.iter().map(|value| value.map_or("null".to_owned(), |value| value.to_string())).collect();
+        let _ = write!(out, "{{\"name\":{},\"values\":[{}]}}", json_string(&series.name), values.join(","));
+    }
+    out.push_str("]}");
+    out
+}
+
+fn json_string(text: &str) -> String {
+    let mut out = String::from("\"");
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => {
+                out.push('\\');
+                out.push(character);
+            }
+            character if character < ' ' => {
+                let _ = write!(out, "\\u{:04x}", u32::from(character));
+            }
+            character => out.push(character),
+        }
+    }
+    out.push('"');
+    out
+}
+
+fn picture(chart: &FigureChart<'_>) -> Markup {
+    let all = || chart.series.iter().flat_map(|series| series.values.iter().flatten().copied());
+    let high = all().max().unwrap_or(1).max(1);
+    let count = i64::try_from(chart.labels.len()).unwrap_or(1).max(2);
+    html! {
+        svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } preserveAspectRatio="none" aria-hidden="true" focusable="false" {
+            @for line in 1..4 { path.rule d={ "M0 " (HEIGHT * line / 4) "H" (WIDTH) } {} }
+            @for (index, series) in chart.series.iter().enumerate() {
+                path.{ "s" (index + 1) } d=(line(&series.values, count, high, WIDTH, HEIGHT)) {}
+            }
+        }
+    }
+}
+
+/// Renders a small line without axes.
+pub fn sparkline(values: &[i64]) -> Markup {
+    let high = values.iter().copied().max().unwrap_or(1).max(1);
+    let count = i64::try_from(values.len()).unwrap_or(2).max(2);
+    let values: Vec<_> = values.iter().copied().map(Some).collect();
+    html! {
+        svg.spark viewBox="0 0 120 32" preserveAspectRatio="none" focusable="false" { path d=(line(&values, count, high, 120, 32)) {} }
+    }
+}
+
+fn line(values: &[Option<i64>], count: i64, high: i64, width: i64, height: i64) -> String {
+    let mut path = String::new();
+    let mut is_drawing = false;
+    for (index, value) in values.iter().enumerate() {
+        let Some(value) = value else {
+            is_drawing = false;
+            continue;
+        };
+        let x = i64::try_from(index).unwrap_or(0) * width / (count - 1);
+        let y = height - 4 - (height - 8) * value / high;
+        let _ = write!(path, "{}{x} {y}", if is_drawing { 'L' } else { 'M' });
+        is_drawing = true;
+    }
+    path
+}

@@ -1,0 +1,233 @@
+//! Lists: tables that become cards on narrow screens, their states, filters and pagers.
+
+use maud::{Markup, html};
+
+use super::{
+    context::ViewContext,
+    format::{ShownCount, with_query},
+    forms::{Field, field},
+    texts::{self, Text},
+};
+
+/// The alignment and the header of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Text,
+    /// Right-aligned digits.
+    Number,
+    /// A time; the header names the zone.
+    Time,
+}
+
+/// A column of a table.
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    pub title: Text,
+    pub kind: Kind,
+}
+
+pub const fn text(title: Text) -> Column {
+    Column { title, kind: Kind::Text }
+}
+
+pub const fn number(title: Text) -> Column {
+    Column { title, kind: Kind::Number }
+}
+
+pub const fn time(title: Text) -> Column {
+    Column { title, kind: Kind::Time }
+}
+
+impl Column {
+    const fn class(self) -> &'static str {
+        match self.kind {
+            Kind::Text => "txt",
+            Kind::Number => "num",
+            Kind::Time => "time",
+        }
+    }
+
+    fn header(self, cx: &ViewContext) -> String {
+        match self.kind {
+            Kind::Time => format!("{} ({})", cx.t(self.title), cx.zone.label()),
+            _ => cx.t(self.title).to_owned(),
+        }
+    }
+}
+
+/// The rows of a list, or the state of a list without rows.
+#[derive(Clone, Debug)]
+pub enum Listing<T> {
+    /// The rows are loaded by a request of their own from this address.
+    Loading {
+        href: String,
+    },
+    Failed {
+        code: String,
+        request_id: String,
+    },
+    Rows(Rows<T>),
+}
+
+/// One page of rows.
+#[derive(Clone, Debug)]
+pub struct Rows<T> {
+    pub items: Vec<T>,
+    /// The number of rows on all pages, if it is known.
+    pub total: Option<ShownCount>,
+    /// The cursor of the next page.
+    pub next: Option<String>,
+    /// True if this is not the first page.
+    pub is_later: bool,
+}
+
+impl<T> Rows<T> {
+    /// Returns a list that fits on one page.
+    pub fn all(items: Vec<T>) -> Self {
+        let total = Some(ShownCount::exact(items.len() as u64));
+        Self { items, total, next: None, is_later: false }
+    }
+}
+
+/// The heading, address and text of a list.
+#[derive(Clone, Debug)]
+pub struct ListView<'a> {
+    /// The id of the region that a filter or the pager replaces.
+    pub id: &'a str,
+    pub caption: Text,
+    pub empty: Text,
+    /// The address of the list with its filters and without the cursor.
+    pub href: String,
+    /// The address of the CSV export.
+    pub export: Option<String>,
+}
+
+/// Renders a list in any of its states, with number of rows and pager.
+pub fn list<T>(
+    cx: &ViewContext,
+    view: &ListView<'_>,
+    columns: &[Column],
+    listing: &Listing<T>,
+    row: impl Fn(&T) -> Vec<Markup>,
+) -> Markup {
+    html! {
+        div.list-region id=(view.id) {
+            @match listing {
+                Listing::Loading { href } => {
+                    div.state.loading hx-get=(href) hx-trigger="load" hx-target={ "#" (view.id) } hx-swap="outerHTML" hx-select={ "#" (view.id) } {
+                        p { (cx.t(Text::Loading)) }
+                        p { a href=(href) { (cx.t(Text::LoadNow)) } }
+                    }
+                }
+                Listing::Failed { code, request_id } => (failed(cx, code, request_id, &view.href)),
+                Listing::Rows(rows) => {
+                    @if let Some(total) = rows.total {
+                        p.total data-announce=(texts::rows(cx.language, &total.text())) {
+                            (texts::rows(cx.language, &total.text()))
+                            @if let Some(export) = &view.export { " · " a href=(export) download { (cx.t(Text::ExportCsv)) } }
+                        }
+                    }
+                    @if rows.items.is_empty() { p.empty { (cx.t(view.empty)) } }
+                    @else { (table(cx, view.caption, columns, rows.items.iter().map(row))) }
+                    (pager(cx, view, rows.next.as_deref(), rows.is_later))
+                }
+            }
+        }
+    }
+}
+
+/// Renders a failed list with its code and request id.
+pub fn failed(cx: &ViewContext, code: &str, request_id: &str, retry: &str) -> Markup {
+    html! {
+        div.note.bad role="alert" {
+            p { strong { (cx.t(Text::ListFailed)) } }
+            p { (cx.t(Text::ErrorCode)) ": " code { (code) } " · " (cx.t(Text::RequestId)) ": " code { (request_id) } }
+            p { a.button href=(retry) { (cx.t(Text::TryAgain)) } }
+        }
+    }
+}
+
+/// Renders a table. The first column heads the row, and the card on narrow screens.
+pub fn table(
+    cx: &ViewContext,
+    caption: Text,
+    columns: &[Column],
+    rows: impl IntoIterator<Item = Vec<Markup>>,
+) -> Markup {
+    html! {
+        div.table-box {
+            table role="table" {
+                caption.sr { (cx.t(caption)) }
+                thead role="rowgroup" { tr role="row" {
+                    @for column in columns { th.(column.class()) scope="col" role="columnheader" { (column.header(cx)) } }
+                } }
+                tbody role="rowgroup" {
+                    @for row in rows {
+                        tr role="row" {
+                            @for (index, (cell, column)) in row.iter().zip(columns).enumerate() {
+                                @if index == 0 { th.(column.class()) scope="row" role="rowheader" { div.cell { (cell) } } }
+                                @else { td.(column.class()) role="cell" data-label=(column.header(cx)) { div.cell { (cell) } } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn pager(cx: &ViewContext, view: &ListView<'_>, next: Option<&str>, is_later: bool) -> Markup {
+    if next.is_none() && !is_later {
+        return html! {};
+    }
+    let region = format!("#{}", view.id);
+    html! {
+        nav.pager aria-label=(cx.t(Text::Pages)) {
+            @if is_later { a.button href=(view.href) hx-get=(view.href) hx-target=(region) hx-select=(region) hx-swap="outerHTML" hx-push-url="true" { (cx.t(Text::FirstPage)) } }
+            @if let Some(next) = next {
+                @let href = with_query(&view.href, &[("cursor", next)]);
+                a.button rel="next" href=(href) hx-get=(href) hx-target=(region) hx-select=(region) hx-swap="outerHTML" hx-push-url="true" { (cx.t(Text::NextPage)) }
+            }
+        }
+    }
+}
+
+/// A filter that is kept in the address.
+#[derive(Clone, Debug)]
+pub struct Filters<'a> {
+    /// The address of the page without query.
+    pub action: String,
+    pub fields: Vec<Field<'a>>,
+    /// Ready-made filters: label, address, and true for the current one.
+    pub presets: Vec<(Text, String, bool)>,
+    /// The id of the list that the filter replaces.
+    pub region: &'a str,
+}
+
+/// Renders a filter form.
+pub fn filters(cx: &ViewContext, filters: &Filters<'_>) -> Markup {
+    let region = format!("#{}", filters.region);
+    html! {
+        @if !filters.presets.is_empty() { (tabs(cx, Text::Presets, &filters.presets)) }
+        @if !filters.fields.is_empty() {
+            form.filters method="get" action=(filters.action) role="search" aria-label=(cx.t(Text::Filter)) hx-get=(filters.action) hx-target=(region) hx-select=(region) hx-swap="outerHTML" hx-push-url="true" {
+                @for one in &filters.fields { (field(cx, one)) }
+                div.actions {
+                    button.button.primary type="submit" { (cx.t(Text::Apply)) }
+                    a.button.quiet href=(filters.action) { (cx.t(Text::ClearFilter)) }
+                }
+            }
+        }
+    }
+}
+
+/// Renders links of which one is the current page.
+pub fn tabs(cx: &ViewContext, label: Text, tabs: &[(Text, String, bool)]) -> Markup {
+    html! {
+        nav.tabs aria-label=(cx.t(label)) {
+            ul { @for (title, href, is_current) in tabs {
+                li { a href=(href) aria-current=[is_current.then_some("page")] { (cx.t(*title)) } }
+            } }
+        }
+    }
+}

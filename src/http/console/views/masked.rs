@@ -1,0 +1,41 @@
+//! Values of which only a part is shown, with the form that reveals them.
+
+use maud::{Markup, html};
+
+use super::{
+    context::{Right, ViewContext, user_href},
+    forms,
+    parts::copyable,
+    texts::Text,
+};
+
+/// A value of which only a part is shown.
+#[derive(Clone, Debug)]
+pub struct Masked {
+    /// The masked value, or the whole one after a reveal.
+    pub shown: String,
+    pub is_revealed: bool,
+    /// The kind and id that the reveal form sends.
+    pub kind: &'static str,
+    pub id: String,
+}
+
+/// Renders a masked value with a form that reveals it. A reveal needs a reason and is audited.
+pub fn masked(cx: &ViewContext, value: &Masked, name: Text) -> Markup {
+    html! {
+        span.masked {
+            @if value.is_revealed { (copyable(cx, &value.shown)) } @else { code { (value.shown) } }
+            @if !value.is_revealed && cx.may(Right::SupportUsers) {
+                details.act {
+                    summary.button.small { (cx.t(Text::Reveal)) span.sr { " " (cx.t(name)) } }
+                    (forms::post(cx, &format!("{}/reveal", user_href(&value.id)), &html! {
+                        input type="hidden" name="kind" value=(value.kind);
+                        (forms::reason(cx, &format!("reveal-{}", value.kind), "", None))
+                        p.hint { (cx.t(Text::RevealIsAudited)) }
+                        button.button.primary type="submit" { (cx.t(Text::Reveal)) }
+                    }))
+                }
+            }
+        }
+    }
+}

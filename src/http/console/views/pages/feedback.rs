@@ -1,0 +1,126 @@
+//! Feedback: texts of users with state, assignee and reply.
+
+use maud::{Markup, html};
+
+use crate::http::console::views::{
+    context::{Right, ViewContext, href},
+    format::{ShownCount, Timestamp, with_query},
+    forms::{self, Control, Field, field},
+    layout::{self, PageBody, Place},
+    lists, parts,
+    texts::{self, Text},
+};
+
+/// A reply that was sent to the user as a notification.
+#[derive(Clone, Debug)]
+pub struct TypedReply {
+    pub at: Timestamp,
+    pub author: String,
+    pub text: String,
+}
+
+/// A text of a user.
+#[derive(Clone, Debug)]
+pub struct FeedbackRow {
+    pub id: String,
+    pub user_id: Option<String>,
+    pub nickname: String,
+    /// The masked phone number.
+    pub phone_number: Option<String>,
+    pub is_verified: bool,
+    pub text: String,
+    /// `open`, `in_progress` or `done`.
+    pub state: String,
+    pub assignee: Option<String>,
+    pub created_at: Timestamp,
+    pub replies: Vec<TypedReply>,
+}
+
+/// The list of feedback.
+#[derive(Clone, Debug)]
+pub struct FeedbackPage {
+    /// A state, or empty for all.
+    pub state: String,
+    /// True for the texts that are assigned to the viewer.
+    pub is_mine: bool,
+    pub items: Vec<FeedbackRow>,
+    pub total: ShownCount,
+    pub next: Option<String>,
+    pub assignees: Vec<String>,
+    /// A reply that was rejected: id of the feedback, typed text, message.
+    pub rejected: Option<(String, String, String)>,
+}
+
+/// Renders the list of feedback.
+pub fn page(cx: &ViewContext, page: &FeedbackPage) -> Markup {
+    let of = |state: &str| with_query(&href("feedback"), &[("state", state)]);
+    let tab = |text, state: &str| (text, of(state), page.state == state && !page.is_mine);
+    let mine = with_query(&href("feedback"), &[("mine", "true")]);
+    let tabs = [
+        tab(Text::StateOpen, "open"),
+        tab(Text::StateInProgress, "in_progress"),
+        tab(Text::StateDone, "done"),
+        tab(Text::All, ""),
+        (Text::Mine, mine, page.is_mine),
+    ];
+    let body = html! {
+        (layout::heading(cx.t(Text::Feedback), None, &html! { a.button href=(with_query(&href("feedback.csv"), &[("state", &page.state)])) download { (cx.t(Text::ExportCsv)) } }))
+        (lists::tabs(cx, Text::State, &tabs))
+        div.list-region id="feedback" {
+            p.total { (texts::rows(cx.language, &page.total.text())) }
+            @if page.items.is_empty() { section.card { p.empty { (cx.t(Text::NoFeedback)) } } }
+            ul.queue { @for item in &page.items { li.card id={ "f" (item.id) } { (one(cx, page, item)) } } }
+            @if let Some(next) = &page.next { nav.pager aria-label=(cx.t(Text::Pages)) { a.button rel="next" href=(with_query(&of(&page.state), &[("cursor", next)])) { (cx.t(Text::NextPage)) } } }
+        }
+    };
+    layout::page(cx, &PageBody::new(cx.t(Text::Feedback), Place::Feedback, body))
+}
+
+fn one(cx: &ViewContext, page: &FeedbackPage, item: &FeedbackRow) -> Markup {
+    html! {
+        header.card-head {
+            h2.small {
+                @match &item.user_id { Some(user) => { (parts::user_link(cx, user)) " " (item.nickname) }, None => (cx.t(Text::WithoutAccount)) }
+                @if let Some(phone) = &item.phone_number { " " span.hint { (phone) " · " (cx.t(if item.is_verified { Text::Verified } else { Text::NotVerified })) } }
+            }
+            span { (parts::state(cx, &item.state)) }
+        }
+        p.message { (item.text) }
+        p.hint { (cx.time(item.created_at)) " · " (cx.t(Text::Assignee)) ": " (parts::or_dash(cx, item.assignee.as_deref())) }
+        @for reply in &item.replies { blockquote.reply { p { (reply.text) } p.hint { (reply.author) " · " (cx.time(reply.at)) } } }
+        @if cx.may(Right::SupportUsers) { div.actions {
+            (parts::action_with(cx.t(Text::Reply), "", page.rejected.as_ref().is_some_and(|(id, ..)| *id == item.id), &reply_form(cx, page, item)))
+            (parts::action(cx.t(Text::ChangeState), "", &state_form(cx, page, item)))
+        } }
+    }
+}
+
+fn reply_form(cx: &ViewContext, page: &FeedbackPage, item: &FeedbackRow) -> Markup {
+    let rejected = page.rejected.as_ref().filter(|(id, ..)| *id == item.id);
+    let typed = rejected.map_or("", |(_, typed, _)| typed.as_str());
+    let id = format!("reply-{}", item.id);
+    forms::post(
+        cx,
+        &href(&format!("feedback/{}/reply", item.id)),
+        &html! {
+            (field(cx, &Field::new("text", Text::ReplyText, Control::Area, typed).id(&id).required().hint(Text::ReplyHint).max_length(1000).error(rejected.map(|(.., error)| error.as_str()))))
+            button.button.primary type="submit" { (cx.t(Text::SendReply)) }
+        },
+    )
+}
+
+fn state_form(cx: &ViewContext, page: &FeedbackPage, item: &FeedbackRow) -> Markup {
+    let states = [("open", Text::StateOpen), ("in_progress", Text::StateInProgress), ("done", Text::StateDone)];
+    let mut people = vec![("", cx.t(Text::Nobody).to_owned())];
+    people.extend(page.assignees.iter().map(|name| (name.as_str(), name.clone())));
+    let (state_id, assignee_id) = (format!("state-{}", item.id), format!("assignee-{}", item.id));
+    forms::post(
+        cx,
+        &href(&format!("feedback/{}", item.id)),
+        &html! {
+            (field(cx, &Field::new("state", Text::State, Control::Select(states.map(|(value, text)| (value, cx.t(text).to_owned())).to_vec()), &item.state).id(&state_id).required()))
+            (field(cx, &Field::new("assignee", Text::Assignee, Control::Select(people), item.assignee.as_deref().unwrap_or("")).id(&assignee_id)))
+            button.button.primary type="submit" { (cx.t(Text::Save)) }
+        },
+    )
+}

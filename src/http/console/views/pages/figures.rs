@@ -1,0 +1,150 @@
+//! Growth and revenue: charts over days, and retention by weeks.
+
+use maud::{Markup, html};
+
+use crate::http::console::views::{
+    chart::{FigureChart, chart},
+    context::{ViewContext, href},
+    format::{self, with_query},
+    forms::{Control, Field},
+    layout::{self, PageBody, Place},
+    lists::{self, Filters},
+    parts::{self, Stat, panel, stats},
+    texts::{self, Text},
+};
+
+/// The range of days, as typed.
+#[derive(Clone, Debug, Default)]
+pub struct Range {
+    pub from: String,
+    pub to: String,
+    /// 7, 30, 90, 365, or none for typed days.
+    pub days: Option<u32>,
+    pub error: Option<String>,
+}
+
+/// A sum over the range, beside the sum of the range before.
+#[derive(Clone, Debug)]
+pub struct Sum {
+    pub name: Text,
+    pub value: i64,
+    pub before: i64,
+    pub is_money: bool,
+}
+
+/// A week of registrations, with the share that came back in each later week.
+#[derive(Clone, Debug)]
+pub struct Cohort {
+    pub week: String,
+    pub users: i64,
+    /// Tenths of a percent.
+    pub kept: Vec<i64>,
+}
+
+/// A page of figures.
+#[derive(Clone, Debug)]
+pub struct Figures<'a> {
+    pub range: Range,
+    pub sums: Vec<Sum>,
+    pub charts: Vec<FigureChart<'a>>,
+    /// Only on the growth page.
+    pub cohorts: Vec<Cohort>,
+    /// The last day that the figures contain.
+    pub through: String,
+}
+
+/// Renders the growth page.
+pub fn growth(cx: &ViewContext, figures: &Figures<'_>) -> Markup {
+    render(cx, figures, Place::Growth)
+}
+
+/// Renders the revenue page.
+pub fn revenue(cx: &ViewContext, figures: &Figures<'_>) -> Markup {
+    render(cx, figures, Place::Revenue)
+}
+
+/// Returns the filter of a range of days.
+pub(super) fn range<'a>(cx: &ViewContext, path: &str, range: &'a Range) -> Filters<'a> {
+    let preset = |text, days: u32| {
+        let days_text = days.to_string();
+        (text, with_query(&href(path), &[("days", &days_text)]), range.days == Some(days))
+    };
+    let _ = cx;
+    Filters {
+        action: href(path),
+        fields: vec![
+            Field::new("from", Text::From, Control::Date, &range.from).error(range.error.as_deref()),
+            Field::new("to", Text::To, Control::Date, &range.to),
+        ],
+        presets: vec![
+            preset(Text::Last7Days, 7),
+            preset(Text::Last30Days, 30),
+            preset(Text::Last90Days, 90),
+            preset(Text::LastYear, 365),
+        ],
+        region: "figures",
+    }
+}
+
+fn render(cx: &ViewContext, figures: &Figures<'_>, place: Place) -> Markup {
+    let sums: Vec<_> = figures
+        .sums
+        .iter()
+        .map(|sum| Stat {
+            name: sum.name,
+            value: if sum.is_money { format::ShownFen(sum.value).text() } else { format::number(sum.value) },
+            detail: parts::trend(cx, sum.before, sum.value),
+            href: None,
+            line: &[],
+        })
+        .collect();
+    let title = cx.t(place.title());
+    let csv = with_query(
+        &href(&format!("{}.csv", place.path())),
+        &[("from", &figures.range.from), ("to", &figures.range.to)],
+    );
+    let body = html! {
+        (layout::heading(title, None, &html! { a.button href=(csv) download { (cx.t(Text::ExportCsv)) } }))
+        (lists::filters(cx, &range(cx, place.path(), &figures.range)))
+        div.stack id="figures" {
+            (stats(cx, &sums))
+            div.columns.charts { @for one in &figures.charts { section.card { (chart(cx, one)) } } }
+            @if place == Place::Growth { (retention(cx, &figures.cohorts)) }
+            p.hint { (texts::figures_through(cx.language, &figures.through, &cx.zone.name)) }
+        }
+    };
+    layout::page(cx, &PageBody::new(title, place, body).with_charts())
+}
+
+fn retention(cx: &ViewContext, cohorts: &[Cohort]) -> Markup {
+    let weeks = cohorts.iter().map(|cohort| cohort.kept.len()).max().unwrap_or(0);
+    panel(
+        "retention",
+        cx.t(Text::Retention),
+        &html! {
+            p.hint { (cx.t(Text::RetentionHint)) }
+            @if cohorts.is_empty() { p.empty { (cx.t(Text::NothingYet)) } } @else {
+                div.scroll tabindex="0" role="group" aria-label=(cx.t(Text::RetentionHint)) {
+                    table.heat {
+                        caption.sr { (cx.t(Text::Retention)) }
+                        thead { tr {
+                            th scope="col" { (cx.t(Text::Week)) }
+                            th.num scope="col" { (cx.t(Text::Users)) }
+                            @for week in 1..=weeks { th.num scope="col" { "+" (week) } }
+                        } }
+                        tbody { @for cohort in cohorts { tr {
+                            th scope="row" { (cohort.week) }
+                            td.num { (format::number(cohort.users)) }
+                            @for week in 0..weeks {
+                                @match cohort.kept.get(week) {
+                                    Some(share) => { td.num.{ "h" ((share / 100).clamp(0, 9)) } { (share / 10) "%" } }
+                                    None => { td {} }
+                                }
+                            }
+                        } } }
+                    }
+                }
+            }
+        },
+    )
+}

@@ -1,0 +1,278 @@
+//! HealthPage: checks of the doctor, alerts, backups, ledger verification, providers and jobs.
+
+use maud::{Markup, html};
+
+use super::overview::AlertRow;
+use crate::http::console::views::{
+    context::{Right, ViewContext, href},
+    format::{self, Timestamp},
+    forms,
+    layout::{self, PageBody, Place},
+    lists::{self, number, text, time},
+    parts::{self, facts, panel, panel_with},
+    texts::{self, Text, Tone},
+};
+
+/// A check of the doctor.
+#[derive(Clone, Debug)]
+pub struct CheckRow {
+    pub group: String,
+    pub name: String,
+    /// `pass`, `warn` or `fail`.
+    pub verdict: String,
+    pub detail: String,
+}
+
+/// An alert that fired, also if it is over.
+#[derive(Clone, Debug)]
+pub struct PastAlert {
+    pub rule: String,
+    pub detail: String,
+    pub from: Timestamp,
+    pub to: Option<Timestamp>,
+}
+
+#[derive(Clone, Debug)]
+pub struct BackupRow {
+    pub name: String,
+    pub at: Timestamp,
+    pub bytes: u64,
+    pub is_sound: bool,
+    /// `uploaded`, `waiting`, `off` or `failed`.
+    pub offsite: String,
+}
+
+/// A provider with the state of its circuit breaker.
+#[derive(Clone, Debug)]
+pub struct ProviderRow {
+    pub name: String,
+    /// `closed`, `open` or `probing`.
+    pub breaker: String,
+    pub since: Option<Timestamp>,
+    pub detail: String,
+}
+
+/// A background job.
+#[derive(Clone, Debug)]
+pub struct JobRow {
+    pub name: String,
+    /// `running`, `waiting`, `failed` or `off`.
+    pub state: String,
+    pub last_run: Option<Timestamp>,
+    pub took_ms: Option<i64>,
+    pub next_run: Option<Timestamp>,
+    /// Progress in percent, of a running job.
+    pub percent: Option<u8>,
+    pub detail: String,
+}
+
+/// The last verification of the ledger.
+#[derive(Clone, Debug)]
+pub struct LedgerHealth {
+    /// `consistent`, `inconsistent` or `unverified`.
+    pub state: String,
+    pub at: Option<Timestamp>,
+    pub accounts: u64,
+    pub discrepancies: u64,
+    pub suspended: i64,
+    pub payment_differences: u64,
+}
+
+/// The health page.
+#[derive(Clone, Debug)]
+pub struct HealthPage {
+    pub taken_at: Timestamp,
+    pub alerts: Vec<AlertRow>,
+    pub past_alerts: Vec<PastAlert>,
+    /// The last report of the doctor; none before the first run.
+    pub checks: Vec<CheckRow>,
+    pub checked_at: Option<Timestamp>,
+    pub backups: Vec<BackupRow>,
+    /// `current`, `old`, `failed`, `none` or `off`.
+    pub backup_state: String,
+    pub backup_failure: Option<(Timestamp, String)>,
+    pub ledger: LedgerHealth,
+    pub providers: Vec<ProviderRow>,
+    pub jobs: Vec<JobRow>,
+    pub database_bytes: u64,
+    pub disk_free: u64,
+    pub disk_total: u64,
+    /// Version, start and process of the server.
+    pub version: String,
+    pub started_at: Timestamp,
+}
+
+/// Renders the health page.
+pub fn page(cx: &ViewContext, health: &HealthPage) -> Markup {
+    let body = html! {
+        (layout::heading(cx.t(Text::Health), None, &html! {
+            @if cx.may(Right::Administer) {
+                (forms::button(cx, &href("health/alerts-test"), cx.t(Text::TestAlerts), ""))
+                (forms::button(cx, &href("health/doctor"), cx.t(Text::RunDoctor), "primary"))
+            }
+        }))
+        (live(cx, health))
+        (doctor(cx, health))
+        (past(cx, health))
+    };
+    layout::page(cx, &PageBody::new(cx.t(Text::Health), Place::Health, body).live())
+}
+
+/// Renders the part that refreshes itself. Its request is not audited and does not extend the session.
+pub fn live(cx: &ViewContext, health: &HealthPage) -> Markup {
+    html! {
+        div.live id="live" hx-get=(href("fragments/health")) hx-trigger="every 15s" hx-swap="outerHTML" data-live-region data-signature=(health.alerts.len()) data-announce=(texts::alerts(cx.language, health.alerts.len())) {
+            @if health.alerts.is_empty() { (parts::note(Tone::Good, &html! { p { strong { (cx.t(Text::NoAlerts)) } } })) }
+            @for alert in &health.alerts {
+                (parts::note(Tone::Bad, &html! {
+                    p { strong { (texts::alert(cx.language, &alert.rule)) } " " (alert.detail) }
+                    p.hint { code { (alert.rule) } " · " (cx.t(Text::Since)) " " (cx.time(alert.since)) }
+                }))
+            }
+            div.columns.three { (server(cx, health)) (ledger(cx, &health.ledger)) (providers(cx, &health.providers)) }
+            (jobs(cx, &health.jobs))
+            (backups(cx, health))
+            p.hint.taken { (cx.t(Text::AsOf)) " " (cx.time(health.taken_at)) }
+        }
+    }
+}
+
+fn server(cx: &ViewContext, health: &HealthPage) -> Markup {
+    let used =
+        100_u64.saturating_sub(health.disk_free.saturating_mul(100).checked_div(health.disk_total).unwrap_or(100));
+    let used = u8::try_from(used).unwrap_or(100);
+    panel(
+        "server",
+        cx.t(Text::Server),
+        &facts(
+            cx,
+            &[
+                (Text::Version, html! { code { (health.version) } }),
+                (Text::Started, cx.time(health.started_at)),
+                (Text::Database, html! { (format::bytes(health.database_bytes)) }),
+                (Text::DiskFree, html! { (format::bytes(health.disk_free)) " / " (format::bytes(health.disk_total)) }),
+                (Text::DiskUsed, parts::progress(cx.t(Text::DiskUsed), used)),
+            ],
+        ),
+    )
+}
+
+fn ledger(cx: &ViewContext, ledger: &LedgerHealth) -> Markup {
+    let number = |value: u64| html! { (format::number(i64::try_from(value).unwrap_or(i64::MAX))) };
+    panel_with(
+        "ledger",
+        cx.t(Text::Ledger),
+        &parts::state(cx, &ledger.state),
+        &html! {
+            (facts(cx, &[
+                (Text::VerifiedAt, ledger.at.map_or_else(|| parts::dash(cx), |at| cx.time(at))),
+                (Text::Accounts, number(ledger.accounts)),
+                (Text::Discrepancies, number(ledger.discrepancies)),
+                (Text::AccountsSuspended, html! { (format::number(ledger.suspended)) }),
+                (Text::PaymentDifferences, number(ledger.payment_differences)),
+            ]))
+            @if cx.may(Right::Administer) { div.actions { (forms::button(cx, &href("health/verify-ledger"), cx.t(Text::VerifyNow), "")) } }
+        },
+    )
+}
+
+fn jobs(cx: &ViewContext, jobs: &[JobRow]) -> Markup {
+    let columns = [
+        text(Text::Job),
+        text(Text::State),
+        text(Text::Detail),
+        time(Text::LastRun),
+        number(Text::Duration),
+        time(Text::NextRun),
+    ];
+    let at = |at: Option<Timestamp>| at.map_or_else(|| parts::dash(cx), |at| cx.cell_time(at));
+    panel(
+        "jobs",
+        cx.t(Text::Jobs),
+        &html! {
+            @if jobs.is_empty() { p.empty { (cx.t(Text::Nothing)) } } @else {
+                (lists::table(cx, Text::Jobs, &columns, jobs.iter().map(|job| vec![
+                    html! { (texts::code(cx.language, &job.name)) },
+                    parts::state(cx, &job.state),
+                    html! { @if let Some(percent) = job.percent { (parts::progress(texts::code(cx.language, &job.name), percent)) } (job.detail) },
+                    at(job.last_run),
+                    html! { @match job.took_ms { Some(ms) => (format::duration(ms * 1000)), None => (parts::dash(cx)) } },
+                    at(job.next_run),
+                ])))
+            }
+        },
+    )
+}
+
+fn backups(cx: &ViewContext, health: &HealthPage) -> Markup {
+    panel_with(
+        "backups",
+        cx.t(Text::Backups),
+        &parts::state(cx, &health.backup_state),
+        &html! {
+            @if let Some((at, detail)) = &health.backup_failure { (parts::note(Tone::Bad, &html! { p { (detail) } p.hint { (cx.time(*at)) } })) }
+            @if health.backups.is_empty() { p.empty { (cx.t(Text::NoBackups)) } } @else {
+                (lists::table(cx, Text::Backups, &[time(Text::Time), number(Text::Size), text(Text::Sound), text(Text::Offsite)], health.backups.iter().map(|row| vec![
+                    cx.cell_time(row.at),
+                    html! { (format::bytes(row.bytes)) },
+                    parts::state(cx, if row.is_sound { "sound" } else { "damaged" }),
+                    parts::state(cx, &row.offsite),
+                ])))
+            }
+            p.hint { (cx.t(Text::NoRestoreHere)) }
+            @if cx.may(Right::Administer) { div.actions { (forms::button(cx, &href("health/backup"), cx.t(Text::BackUpNow), "")) } }
+        },
+    )
+}
+
+fn providers(cx: &ViewContext, providers: &[ProviderRow]) -> Markup {
+    panel(
+        "providers",
+        cx.t(Text::Providers),
+        &html! {
+            @if providers.is_empty() { p.empty { (cx.t(Text::NoProviders)) } } @else {
+                ul.lines { @for provider in providers {
+                    li {
+                        span { (texts::code(cx.language, &provider.name)) span.hint { (provider.detail) @if let Some(since) = provider.since { " · " (cx.t(Text::Since)) " " (cx.ago(since)) } } }
+                        (parts::state(cx, &format!("breaker_{}", provider.breaker)))
+                    }
+                } }
+            }
+        },
+    )
+}
+
+fn doctor(cx: &ViewContext, health: &HealthPage) -> Markup {
+    let when = html! { @if let Some(at) = health.checked_at { span.hint { (cx.time(at)) } } };
+    panel_with(
+        "doctor",
+        cx.t(Text::Doctor),
+        &when,
+        &html! {
+            @if health.checks.is_empty() { p.empty { (cx.t(Text::DoctorNotRun)) } } @else {
+                (lists::table(cx, Text::Doctor, &[text(Text::CheckName), text(Text::Verdict), text(Text::Detail)], health.checks.iter().map(|check| vec![
+                    html! { (check.name) " " span.hint { (texts::code(cx.language, &check.group)) } },
+                    parts::state(cx, &check.verdict),
+                    html! { (check.detail) },
+                ])))
+            }
+        },
+    )
+}
+
+fn past(cx: &ViewContext, health: &HealthPage) -> Markup {
+    panel(
+        "past-alerts",
+        cx.t(Text::PastAlerts),
+        &html! {
+            @if health.past_alerts.is_empty() { p.empty { (cx.t(Text::NothingYet)) } } @else {
+                (lists::table(cx, Text::PastAlerts, &[text(Text::Alert), text(Text::Detail), time(Text::From), time(Text::To)], health.past_alerts.iter().map(|alert| vec![
+                    html! { (texts::alert(cx.language, &alert.rule)) },
+                    html! { (alert.detail) },
+                    cx.cell_time(alert.from),
+                    alert.to.map_or_else(|| parts::dash(cx), |to| cx.cell_time(to)),
+                ])))
+            }
+        },
+    )
+}

@@ -1,0 +1,285 @@
+//! Notifications with preview, and releases of the app.
+
+use maud::{Markup, html};
+
+use crate::http::console::views::{
+    context::{ViewContext, href},
+    format::{self, Timestamp},
+    forms::{self, Control, Field, ProofField, field},
+    layout::{self, PageBody, Place},
+    lists::{self, ListView, Listing, number, text, time},
+    parts::{self, panel},
+    texts::{self, Text, Tone},
+};
+
+/// A sent notification.
+#[derive(Clone, Debug)]
+pub struct MessageRow {
+    pub id: String,
+    /// `all` or `users`.
+    pub audience: String,
+    pub kind: String,
+    pub title: String,
+    pub recipients: Option<u64>,
+    pub read: u64,
+    pub created_at: Timestamp,
+    pub expires_at: Option<Timestamp>,
+}
+
+/// The form of a new notification, as typed.
+#[derive(Clone, Debug, Default)]
+pub struct MessageDraft {
+    pub title: String,
+    pub body: String,
+    pub kind: String,
+    /// `all` or `users`.
+    pub audience: String,
+    pub recipients: String,
+    pub expires: String,
+    pub payload: String,
+    /// Errors by field.
+    pub errors: Vec<(String, String)>,
+}
+
+/// The list of notifications with the form for a new one.
+#[derive(Clone, Debug)]
+pub struct MessagesPage {
+    pub listing: Listing<MessageRow>,
+    pub draft: MessageDraft,
+}
+
+const KINDS: [&str; 4] = ["system", "account", "activity", "promotion"];
+
+/// Renders the list of notifications with the form for a new one.
+pub fn messages(cx: &ViewContext, page: &MessagesPage) -> Markup {
+    let columns = [
+        text(Text::Title),
+        text(Text::Audience),
+        text(Text::MessageKind),
+        number(Text::Read),
+        time(Text::Sent),
+        time(Text::Expires),
+        text(Text::Action),
+    ];
+    let view = ListView {
+        id: "messages",
+        caption: Text::Messages,
+        empty: Text::NoMessages,
+        href: href("messages"),
+        export: None,
+    };
+    let body = html! {
+        (layout::heading(cx.t(Text::Messages), None, &html! {}))
+        (panel("new", cx.t(Text::NewMessage), &draft(cx, &page.draft)))
+        section.card aria-label=(cx.t(Text::Messages)) {
+            (lists::list(cx, &view, &columns, &page.listing, |row| vec![
+                html! { (row.title) },
+                html! { (texts::code(cx.language, &row.audience)) @if let Some(count) = row.recipients { " " span.hint { (count) } } },
+                html! { (texts::code(cx.language, &row.kind)) },
+                html! { (format::number(i64::try_from(row.read).unwrap_or(i64::MAX))) },
+                cx.cell_time(row.created_at),
+                row.expires_at.map_or_else(|| parts::dash(cx), |at| cx.cell_time(at)),
+                parts::action(cx.t(Text::Withdraw), "small", &forms::post(cx, &href(&format!("messages/{}/withdraw", row.id)), &html! {
+                    (forms::reason(cx, &format!("withdraw-{}", row.id), "", None))
+                    button.button.danger type="submit" { (cx.t(Text::Withdraw)) }
+                })),
+            ]))
+        }
+    };
+    layout::page(cx, &PageBody::new(cx.t(Text::Messages), Place::Messages, body))
+}
+
+fn draft(cx: &ViewContext, draft: &MessageDraft) -> Markup {
+    let error = |name: &str| draft.errors.iter().find(|(field, _)| field == name).map(|(_, error)| error.as_str());
+    let kinds = KINDS.map(|kind| (kind, texts::code(cx.language, kind).to_owned())).to_vec();
+    let audience = vec![("all", cx.t(Text::ToAll).to_owned()), ("users", cx.t(Text::ToSome).to_owned())];
+    forms::post(
+        cx,
+        &href("messages/preview"),
+        &html! {
+            div.form-grid {
+                (field(cx, &Field::new("title", Text::Title, Control::Text, &draft.title).required().max_length(50).error(error("title"))))
+                (field(cx, &Field::new("kind", Text::MessageKind, Control::Select(kinds), &draft.kind).required()))
+                (field(cx, &Field::new("audience", Text::Audience, Control::Select(audience), &draft.audience).required()))
+                (field(cx, &Field::new("to", Text::Recipients, Control::Text, &draft.recipients).hint(Text::RecipientsHint).error(error("to"))))
+                (field(cx, &Field::new("expires", Text::Expires, Control::Moment, &draft.expires).error(error("expires"))))
+                (field(cx, &Field::new("payload", Text::Payload, Control::Text, &draft.payload).hint(Text::PayloadHint).error(error("payload"))))
+            }
+            (field(cx, &Field::new("body", Text::Body, Control::Area, &draft.body).required().max_length(2000).error(error("body"))))
+            button.button.primary type="submit" { (cx.t(Text::Preview)) }
+        },
+    )
+}
+
+/// The preview of a notification, before it is sent.
+#[derive(Clone, Debug)]
+pub struct MessagePreview {
+    pub draft: MessageDraft,
+    /// The number of users who will receive it.
+    pub recipients: format::ShownCount,
+    pub step_up: ProofField,
+}
+
+/// Renders the preview of a notification.
+pub fn preview(cx: &ViewContext, page: &MessagePreview) -> Markup {
+    let draft = &page.draft;
+    let fields = [
+        ("title", &draft.title),
+        ("body", &draft.body),
+        ("kind", &draft.kind),
+        ("audience", &draft.audience),
+        ("to", &draft.recipients),
+        ("expires", &draft.expires),
+        ("payload", &draft.payload),
+    ];
+    let body = html! {
+        (layout::heading(cx.t(Text::Preview), None, &html! {}))
+        div.columns {
+            section.phone aria-label=(cx.t(Text::InTheApp)) {
+                p.hint { (texts::code(cx.language, &draft.kind)) " · " (cx.t(Text::Now)) }
+                h2 { (draft.title) }
+                p.message { (draft.body) }
+            }
+            (panel("send", cx.t(Text::SendMessage), &html! {
+                (parts::note(Tone::Notice, &html! { p { (texts::recipients(cx.language, &page.recipients.text())) } }))
+                (forms::post(cx, &href("messages"), &html! {
+                    @for (name, value) in fields { input type="hidden" name=(name) value=(value); }
+                    (forms::step_up(cx, "send", &page.step_up))
+                    div.actions {
+                        button.button.primary type="submit" { (cx.t(Text::SendMessage)) }
+                        button.button type="submit" formaction=(href("messages/edit")) formnovalidate { (cx.t(Text::Edit)) }
+                    }
+                }))
+            }))
+        }
+    };
+    layout::page(cx, &PageBody::new(cx.t(Text::Preview), Place::Messages, body))
+}
+
+/// A published version of the app.
+#[derive(Clone, Debug)]
+pub struct ReleaseRow {
+    pub version: String,
+    pub code: i64,
+    pub platform: String,
+    pub url: String,
+    pub is_required: bool,
+    pub notes: String,
+    pub published_at: Timestamp,
+    pub is_withdrawn: bool,
+}
+
+/// The form of a new release, as typed.
+#[derive(Clone, Debug, Default)]
+pub struct TypedRelease {
+    pub version: String,
+    pub code: String,
+    pub platform: String,
+    pub url: String,
+    pub notes: String,
+    pub is_required: bool,
+    pub errors: Vec<(String, String)>,
+}
+
+/// The list of releases with the form for a new one.
+#[derive(Clone, Debug)]
+pub struct Releases {
+    pub listing: Listing<ReleaseRow>,
+    pub draft: TypedRelease,
+    /// True if the form is shown as the app would, before publication.
+    pub is_preview: bool,
+}
+
+/// Renders the list of releases.
+pub fn releases(cx: &ViewContext, page: &Releases) -> Markup {
+    let columns = [
+        text(Text::Version),
+        number(Text::BuildNumber),
+        text(Text::Platform),
+        text(Text::State),
+        text(Text::ReleaseNotes),
+        time(Text::Published),
+        text(Text::Action),
+    ];
+    let view = ListView {
+        id: "releases",
+        caption: Text::Releases,
+        empty: Text::NoReleases,
+        href: href("releases"),
+        export: None,
+    };
+    let body = html! {
+        (layout::heading(cx.t(Text::Releases), None, &html! {}))
+        @if page.is_preview { (release_preview(cx, &page.draft)) }
+        @else { (panel("new", cx.t(Text::NewRelease), &release_form(cx, &page.draft))) }
+        section.card aria-label=(cx.t(Text::Releases)) {
+            (lists::list(cx, &view, &columns, &page.listing, |row| vec![
+                html! { a href=(row.url) rel="noreferrer" { (row.version) } },
+                html! { (row.code) },
+                html! { (texts::code(cx.language, &row.platform)) },
+                if row.is_withdrawn { parts::state(cx, "withdrawn") } else { parts::state(cx, if row.is_required { "required" } else { "published" }) },
+                parts::or_dash(cx, Some(&row.notes)),
+                cx.cell_time(row.published_at),
+                html! { @if !row.is_withdrawn { (parts::action(cx.t(Text::Withdraw), "small", &forms::post(cx, &href("releases/withdraw"), &html! {
+                    input type="hidden" name="platform" value=(row.platform);
+                    input type="hidden" name="code" value=(row.code);
+                    (forms::reason(cx, &format!("release-{}-{}", row.platform, row.code), "", None))
+                    button.button.danger type="submit" { (cx.t(Text::Withdraw)) }
+                }))) } },
+            ]))
+        }
+    };
+    layout::page(cx, &PageBody::new(cx.t(Text::Releases), Place::Releases, body))
+}
+
+fn release_form(cx: &ViewContext, draft: &TypedRelease) -> Markup {
+    let error = |name: &str| draft.errors.iter().find(|(field, _)| field == name).map(|(_, error)| error.as_str());
+    let platforms =
+        ["android", "ios"].map(|platform| (platform, texts::code(cx.language, platform).to_owned())).to_vec();
+    forms::post(
+        cx,
+        &href("releases/preview"),
+        &html! {
+            div.form-grid {
+                (field(cx, &Field::new("version", Text::Version, Control::Text, &draft.version).required().error(error("version"))))
+                (field(cx, &Field::new("code", Text::BuildNumber, Control::Digits, &draft.code).required().error(error("code"))))
+                (field(cx, &Field::new("platform", Text::Platform, Control::Select(platforms), &draft.platform).required()))
+                (field(cx, &Field::new("url", Text::DownloadAddress, Control::Text, &draft.url).required().error(error("url"))))
+            }
+            (field(cx, &Field::new("notes", Text::ReleaseNotes, Control::Area, &draft.notes)))
+            (field(cx, &Field::new("required", Text::ForcesUpdate, Control::Checkbox, if draft.is_required { "true" } else { "" })))
+            button.button.primary type="submit" { (cx.t(Text::Preview)) }
+        },
+    )
+}
+
+fn release_preview(cx: &ViewContext, draft: &TypedRelease) -> Markup {
+    let required = if draft.is_required { "true" } else { "false" };
+    let fields = [
+        ("version", draft.version.as_str()),
+        ("code", &draft.code),
+        ("platform", &draft.platform),
+        ("url", &draft.url),
+        ("notes", &draft.notes),
+        ("required", required),
+    ];
+    html! {
+        div.columns {
+            section.phone aria-label=(cx.t(Text::InTheApp)) {
+                p.hint { (texts::code(cx.language, &draft.platform)) }
+                h2 { (texts::new_version(cx.language, &draft.version)) }
+                p.message { (draft.notes) }
+            }
+            (panel("publish", cx.t(Text::Publish), &html! {
+                @if draft.is_required { (parts::note(Tone::Bad, &html! { p { (cx.t(Text::ForcesUpdateWarning)) } })) }
+                (forms::post(cx, &href("releases"), &html! {
+                    @for (name, value) in fields { input type="hidden" name=(name) value=(value); }
+                    div.actions {
+                        button.button.primary type="submit" { (cx.t(Text::Publish)) }
+                        button.button type="submit" formaction=(href("releases/edit")) { (cx.t(Text::Edit)) }
+                    }
+                }))
+            }))
+        }
+    }
+}

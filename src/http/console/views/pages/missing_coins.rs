@@ -1,0 +1,198 @@
+//! The answer to "my coins are missing" on the page of a user.
+
+use std::cmp::Ordering;
+
+use maud::{Markup, html};
+
+use crate::http::console::views::{
+    context::{ViewContext, order_href, user_href},
+    format::{self, Timestamp},
+    forms::{self, Control, Field, field},
+    lists::{self, number, text, time},
+    parts,
+    texts::{self, Text, Tone},
+};
+
+/// A use of coins since the last purchase.
+#[derive(Clone, Debug)]
+pub struct CoinUse {
+    pub at: Timestamp,
+    pub coins: i64,
+    pub kind: String,
+}
+
+/// The cause of missing coins, in the order in which causes are checked.
+#[derive(Clone, Debug)]
+pub enum CoinCause {
+    /// The account takes no entries because its balance disagrees with them.
+    AccountSuspended { since: Timestamp },
+    /// An order was created or paid, or is in review.
+    OrderOpen { order_no: String, state: String, amount: format::ShownFen, at: Timestamp },
+    /// The trade number belongs to an order of another user.
+    OtherAccount { order_no: String, user_id: String, trade_no: String },
+    /// The coins arrived and were used.
+    Used { credited_at: Timestamp, order_no: String, uses: Vec<CoinUse>, total: i64 },
+    /// A refund took the coins back.
+    Refunded { order_no: String, at: Timestamp, coins: i64, amount: format::ShownFen },
+    /// Nothing explains missing coins.
+    Nothing,
+}
+
+/// The answer to "my coins are missing".
+#[derive(Clone, Debug)]
+pub struct CoinVerdict {
+    pub cause: CoinCause,
+    /// A trade number from the user's receipt, as typed.
+    pub trade_no: String,
+    pub trade_error: Option<String>,
+}
+
+/// Renders the answer with the checks, one button and a reply to copy.
+pub fn panel(cx: &ViewContext, user_id: &str, verdict: &CoinVerdict) -> Markup {
+    let (tone, title, detail) = explain(cx, &verdict.cause);
+    html! {
+        section.card.verdict.(tone.class()) id="coins" aria-labelledby="coins-title" {
+            header.card-head { h2 id="coins-title" { (cx.t(Text::MissingCoins)) } (parts::badge(tone, &title)) }
+            (detail)
+            (steps(cx, &verdict.cause))
+            div.actions { (remedy(cx, user_id, &verdict.cause)) }
+            (reply(cx, &verdict.cause))
+            details.help open[verdict.trade_error.is_some()] {
+                summary { (cx.t(Text::HasTradeNumber)) }
+                form.row-form method="get" action=(user_href(user_id)) {
+                    (field(cx, &Field::new("trade", Text::TradeNumber, Control::Text, &verdict.trade_no).required().hint(Text::TradeNumberHint).error(verdict.trade_error.as_deref())))
+                    div.actions { button.button type="submit" { (cx.t(Text::Check)) } }
+                }
+            }
+        }
+    }
+}
+
+/// Returns tone, title and explanation of a cause.
+fn explain(cx: &ViewContext, cause: &CoinCause) -> (Tone, String, Markup) {
+    let title = |text| cx.t(text).to_owned();
+    match cause {
+        CoinCause::AccountSuspended { since } => (
+            Tone::Bad,
+            title(Text::CauseSuspended),
+            html! {
+                p { (cx.t(Text::CauseSuspendedDetail)) " " (cx.t(Text::Since)) " " (cx.time(*since)) }
+            },
+        ),
+        CoinCause::OrderOpen { order_no, state, amount, at } => (
+            Tone::Notice,
+            title(Text::CauseOrderOpen),
+            html! {
+                p { (parts::order_link(cx, order_no)) " · " (amount.text()) " · " (parts::state(cx, state)) " · " (cx.time(*at)) }
+                p { (cx.t(Text::CauseOrderOpenDetail)) }
+            },
+        ),
+        CoinCause::OtherAccount { order_no, user_id, trade_no } => (
+            Tone::Notice,
+            title(Text::CauseOtherAccount),
+            html! {
+                p { (cx.t(Text::CauseOtherAccountDetail)) }
+                p { code { (trade_no) } " → " (parts::order_link(cx, order_no)) " · " (cx.t(Text::User)) " " (parts::user_link(cx, user_id)) }
+            },
+        ),
+        CoinCause::Used { credited_at, order_no, uses, total } => (
+            Tone::Good,
+            title(Text::CauseUsed),
+            html! {
+                p { (texts::credited_and_used(cx.language, *total)) " " (parts::order_link(cx, order_no)) " · " (cx.time(*credited_at)) }
+                @if !uses.is_empty() {
+                    (lists::table(cx, Text::CauseUsed, &[time(Text::Time), number(Text::Coins), text(Text::EntryKind)], uses.iter().map(|used| vec![
+                        cx.cell_time(used.at),
+                        html! { (format::change(used.coins)) },
+                        html! { (texts::code(cx.language, &used.kind)) },
+                    ])))
+                }
+            },
+        ),
+        CoinCause::Refunded { order_no, at, coins, amount } => (
+            Tone::Notice,
+            title(Text::CauseRefunded),
+            html! {
+                p { (cx.t(Text::CauseRefundedDetail)) }
+                p { (parts::order_link(cx, order_no)) " · " (amount.text()) " · " (format::change(*coins)) " " (cx.t(Text::Coins)) " · " (cx.time(*at)) }
+            },
+        ),
+        CoinCause::Nothing => (Tone::Good, title(Text::CauseNothing), html! { p { (cx.t(Text::CauseNothingDetail)) } }),
+    }
+}
+
+/// Renders the checks in their order, with the one that found the cause.
+fn steps(cx: &ViewContext, cause: &CoinCause) -> Markup {
+    let found = match cause {
+        CoinCause::AccountSuspended { .. } => 0,
+        CoinCause::OrderOpen { .. } => 1,
+        CoinCause::OtherAccount { .. } => 2,
+        CoinCause::Used { .. } => 3,
+        CoinCause::Refunded { .. } => 4,
+        CoinCause::Nothing => 5,
+    };
+    let checks = [Text::CheckSuspended, Text::CheckOrders, Text::CheckTrade, Text::CheckUsed, Text::CheckRefunds];
+    html! {
+        ol.steps { @for (index, check) in checks.into_iter().enumerate() {
+            @let (class, result) = match index.cmp(&found) {
+                Ordering::Less => ("clear", Text::StepClear),
+                Ordering::Equal => ("found", Text::StepFound),
+                Ordering::Greater => ("open", Text::StepNotReached),
+            };
+            li.(class) { span { (cx.t(check)) } span.hint { (cx.t(result)) } }
+        } }
+    }
+}
+
+/// Renders the one button that resolves the cause.
+fn remedy(cx: &ViewContext, user: &str, cause: &CoinCause) -> Markup {
+    let primary =
+        |path: &str, text: Text| forms::button(cx, &format!("{}/{path}", user_href(user)), cx.t(text), "primary");
+    match cause {
+        CoinCause::AccountSuspended { .. } => primary("repair", Text::RepairAccount),
+        CoinCause::OrderOpen { order_no, .. } => {
+            let ask = format!("{}/query", order_href(order_no));
+            forms::button(cx, &ask, cx.t(Text::AskProvider), "primary")
+        }
+        CoinCause::OtherAccount { user_id, .. } => {
+            html! { a.button.primary href=(user_href(user_id)) { (cx.t(Text::OpenOtherAccount)) } }
+        }
+        CoinCause::Used { .. } => html! { a.button.primary href="#ledger" { (cx.t(Text::ShowLedger)) } },
+        CoinCause::Refunded { order_no, .. } => {
+            html! { a.button.primary href=(order_href(order_no)) { (cx.t(Text::OpenOrder)) } }
+        }
+        CoinCause::Nothing => html! { a.button.primary href="#balances" { (cx.t(Text::GrantInstead)) } },
+    }
+}
+
+/// Renders a reply to the user in both languages.
+fn reply(cx: &ViewContext, cause: &CoinCause) -> Markup {
+    html! {
+        details.help {
+            summary { (cx.t(Text::ReplyToCopy)) }
+            div.columns { @for language in texts::Language::ALL {
+                @let text = reply_text(cx, cause, language);
+                div.reply {
+                    p lang=(language.tag()) { (text) }
+                    p { button.button.small type="button" hidden data-copy=(text) data-done=(cx.t(Text::Copied)) { (cx.t(Text::Copy)) " (" (language.own_name()) ")" } }
+                }
+            } }
+        }
+    }
+}
+
+fn reply_text(cx: &ViewContext, cause: &CoinCause, language: texts::Language) -> String {
+    let when = |at: Timestamp| format!("{} ({})", format::local(at, &cx.zone), cx.zone.label());
+    match cause {
+        CoinCause::AccountSuspended { .. } => Text::ReplySuspended.in_language(language).to_owned(),
+        CoinCause::OrderOpen { order_no, .. } => texts::reply_open(language, order_no),
+        CoinCause::OtherAccount { trade_no, .. } => texts::reply_other_account(language, trade_no),
+        CoinCause::Used { credited_at, total, order_no, .. } => {
+            texts::reply_used(language, order_no, &when(*credited_at), *total)
+        }
+        CoinCause::Refunded { order_no, at, amount, .. } => {
+            texts::reply_refunded(language, order_no, &when(*at), &amount.text())
+        }
+        CoinCause::Nothing => Text::ReplyNothing.in_language(language).to_owned(),
+    }
+}

@@ -1,0 +1,433 @@
+//! Moderation: refused texts, the review queue, the word list, and both services side by side.
+
+use maud::{Markup, html};
+
+use super::rows::{self, ViolationRow};
+use crate::http::console::views::{
+    context::{ViewContext, href, user_href},
+    format::{self, Timestamp, with_query},
+    forms::{self, Control, Field, ProofField, field},
+    layout::{self, PageBody, Place},
+    lists::{self, Filters, ListView, Listing, number, text, time},
+    parts::{self, facts, panel, panel_with},
+    texts::{self, Text, Tone},
+};
+
+/// The filters of refused texts, as typed.
+#[derive(Clone, Debug, Default)]
+pub struct ViolationFilter {
+    pub user: String,
+    pub kind: String,
+    pub content_type: String,
+    pub from: String,
+    pub to: String,
+}
+
+/// Refused texts with their statistics.
+#[derive(Clone, Debug)]
+pub struct Violations {
+    pub filter: ViolationFilter,
+    pub listing: Listing<ViolationRow>,
+    pub types: Vec<(String, i64)>,
+    /// Users with many violations: id, count, time of the last.
+    pub frequent: Vec<(String, i64, Timestamp)>,
+}
+
+/// Renders refused texts.
+pub fn violations(cx: &ViewContext, page: &Violations) -> Markup {
+    let filter = &page.filter;
+    let query = [
+        ("user", filter.user.as_str()),
+        ("type", &filter.kind),
+        ("contentType", &filter.content_type),
+        ("from", &filter.from),
+        ("to", &filter.to),
+    ];
+    let mut kinds = vec![("", cx.t(Text::AnyType).to_owned())];
+    kinds.extend(page.types.iter().map(|(kind, _)| (kind.as_str(), texts::code(cx.language, kind).to_owned())));
+    let mut contents = vec![("", cx.t(Text::AnyContent).to_owned())];
+    contents.extend(
+        ["nickname", "signature", "question", "answer"].map(|kind| (kind, texts::code(cx.language, kind).to_owned())),
+    );
+    let filters = Filters {
+        action: href("moderation"),
+        fields: vec![
+            Field::new("user", Text::UserId, Control::Text, &filter.user),
+            Field::new("type", Text::ViolationType, Control::Select(kinds), &filter.kind),
+            Field::new("contentType", Text::ContentType, Control::Select(contents), &filter.content_type),
+            Field::new("from", Text::From, Control::Date, &filter.from),
+            Field::new("to", Text::To, Control::Date, &filter.to),
+        ],
+        presets: Vec::new(),
+        region: "violations",
+    };
+    let view = ListView {
+        id: "violations",
+        caption: Text::Violations,
+        empty: Text::NoViolations,
+        href: with_query(&href("moderation"), &query),
+        export: Some(with_query(&href("moderation.csv"), &query)),
+    };
+    let columns: Vec<_> = rows::VIOLATION.into_iter().chain([text(Text::Action)]).collect();
+    let body = html! {
+        (layout::heading(cx.t(Text::Violations), None, &html! {}))
+        (lists::filters(cx, &filters))
+        section.card aria-label=(cx.t(Text::Violations)) { (lists::list(cx, &view, &columns, &page.listing, |row| with_action(cx, row))) }
+        div.columns {
+            (panel("types", cx.t(Text::ByType), &bars(cx, &page.types)))
+            (panel("frequent", cx.t(Text::FrequentViolators), &html! {
+                @if page.frequent.is_empty() { p.empty { (cx.t(Text::Nothing)) } } @else {
+                    (lists::table(cx, Text::FrequentViolators, &[text(Text::User), number(Text::Violations), time(Text::Last)], page.frequent.iter().map(|(user, count, last)| vec![
+                        parts::user_link(cx, user), html! { (format::number(*count)) }, cx.cell_time(*last),
+                    ])))
+                }
+            }))
+        }
+    };
+    layout::page(cx, &PageBody::new(cx.t(Text::Violations), Place::Violations, body))
+}
+
+/// Adds what a moderator may do about the user, whose page is closed to moderators.
+fn with_action(cx: &ViewContext, row: &ViolationRow) -> Vec<Markup> {
+    let user = user_href(&row.user_id);
+    let form = forms::post(
+        cx,
+        &format!("{user}/nickname-reset"),
+        &html! {
+            (forms::reason(cx, &format!("violation-{}", row.id), "", None))
+            div.actions {
+                button.button type="submit" { (cx.t(Text::ResetNickname)) }
+                button.button.danger type="submit" formaction={ (user) "/suspend" } { (cx.t(Text::SuspendUser)) }
+            }
+        },
+    );
+    let mut cells = rows::violation(cx, row);
+    cells.push(parts::action(cx.t(Text::User), "small", &form));
+    cells
+}
+
+/// Renders counts with bars.
+fn bars(cx: &ViewContext, counts: &[(String, i64)]) -> Markup {
+    let high = counts.iter().map(|(_, count)| *count).max().unwrap_or(1).max(1);
+    html! {
+        dl.bars { @for (name, count) in counts {
+            div { dt { (texts::code(cx.language, name)) } dd { meter max=(high) value=(count) aria-label=(texts::code(cx.language, name)) {} span.num { (format::number(*count)) } } }
+        } }
+    }
+}
+
+/// A refused text in the review queue.
+#[derive(Clone, Debug)]
+pub struct ReviewItem {
+    pub violation: ViolationRow,
+    pub nickname: String,
+    /// Earlier violations of the user.
+    pub earlier: i64,
+}
+
+/// The review queue, oldest first.
+#[derive(Clone, Debug)]
+pub struct Review {
+    pub items: Vec<ReviewItem>,
+    pub waiting: format::ShownCount,
+    /// Results of the last bulk action: id and the code of its outcome.
+    pub results: Vec<(String, String)>,
+    pub reason_error: Option<String>,
+}
+
+/// Renders the review queue.
+pub fn review(cx: &ViewContext, page: &Review) -> Markup {
+    let body = html! {
+        (layout::heading(cx.t(Text::ReviewQueue), Some(cx.t(Text::ReviewLead)), &html! { span.hint { (texts::waiting(cx.language, &page.waiting.text())) } }))
+        @if !page.results.is_empty() {
+            (panel("results", cx.t(Text::Results), &lists::table(cx, Text::Results, &[text(Text::Id), text(Text::Outcome)], page.results.iter().map(|(id, outcome)| vec![
+                html! { code { (id) } }, parts::state(cx, outcome),
+            ]))))
+        }
+        @if page.items.is_empty() { section.card { p.empty { (cx.t(Text::QueueEmpty)) } } } @else {
+            (forms::post(cx, &href("moderation/review"), &html! {
+                ul.queue { @for item in &page.items { li.card { (queued(cx, item)) } } }
+                section.card.bulk aria-label=(cx.t(Text::BulkAction)) {
+                    p { button.button.small type="button" hidden data-select-all { (cx.t(Text::SelectAll)) } }
+                    (forms::reason(cx, "review", "", page.reason_error.as_deref()))
+                    div.actions {
+                        button.button type="submit" name="decision" value="wrongly_refused" { (cx.t(Text::WronglyRefused)) }
+                        button.button.primary type="submit" name="decision" value="confirmed" { (cx.t(Text::RightlyRefused)) }
+                    }
+                }
+            }))
+        }
+    };
+    layout::page(cx, &PageBody::new(cx.t(Text::ReviewQueue), Place::Review, body))
+}
+
+fn queued(cx: &ViewContext, item: &ReviewItem) -> Markup {
+    let row = &item.violation;
+    let allow =
+        with_query(&href("moderation/words"), &[("allow", row.matched_words.first().map_or("", String::as_str))]);
+    html! {
+        label.pick { input type="checkbox" name="id" value=(row.id); span.quoted { (row.masked_text) } }
+        p.marks {
+            (parts::badge(Tone::Notice, texts::code(cx.language, &row.kind)))
+            (parts::badge(Tone::Neutral, texts::code(cx.language, &row.content_type)))
+            @for word in &row.matched_words { span.badge.neutral { mark { (word) } } }
+        }
+        p.hint {
+            (parts::user_link(cx, &row.user_id)) " " (item.nickname) " · " (texts::earlier(cx.language, item.earlier)) " · " (texts::code(cx.language, &row.provider)) " · " (cx.time(row.created_at))
+        }
+        p { a href=(allow) { (cx.t(Text::AllowPhrase)) span.sr { " " (row.id) } } }
+    }
+}
+
+/// A listed word.
+#[derive(Clone, Debug)]
+pub struct WordRow {
+    pub word: String,
+    pub kind: String,
+    pub by_sound: bool,
+    pub created_at: Timestamp,
+}
+
+/// The ruling about a tested text.
+#[derive(Clone, Debug)]
+pub struct Tested {
+    pub allowed: bool,
+    pub masked_text: String,
+    /// Listed word, type, and the part of the text.
+    pub matches: Vec<(String, String, String)>,
+}
+
+/// The word list with its filters.
+#[derive(Clone, Debug)]
+pub struct Words {
+    pub part: String,
+    pub kind: String,
+    pub types: Vec<(String, i64)>,
+    pub listing: Listing<WordRow>,
+    pub allowed: Vec<String>,
+    pub version: i64,
+    pub version_in_force: i64,
+    pub changed_at: Option<Timestamp>,
+    /// The typed phrase of the form for allowed phrases.
+    pub typed_phrase: String,
+    pub typed_word: String,
+    pub word_error: Option<String>,
+    pub test_text: String,
+    pub tested: Option<Tested>,
+    pub import_error: Option<String>,
+}
+
+/// Renders the word list.
+pub fn words(cx: &ViewContext, page: &Words) -> Markup {
+    let mut kinds = vec![("", cx.t(Text::AnyType).to_owned())];
+    kinds.extend(page.types.iter().map(|(kind, _)| (kind.as_str(), texts::code(cx.language, kind).to_owned())));
+    let filters = Filters {
+        action: href("moderation/words"),
+        fields: vec![
+            Field::new("search", Text::Word, Control::Search, &page.part),
+            Field::new("type", Text::ViolationType, Control::Select(kinds), &page.kind),
+        ],
+        presets: Vec::new(),
+        region: "words",
+    };
+    let query = [("search", page.part.as_str()), ("type", &page.kind)];
+    let view = ListView {
+        id: "words",
+        caption: Text::WordList,
+        empty: Text::NoWords,
+        href: with_query(&href("moderation/words"), &query),
+        export: Some(href("moderation/words.csv")),
+    };
+    let columns =
+        [text(Text::Word), text(Text::ViolationType), text(Text::BySound), time(Text::Added), text(Text::Action)];
+    let body = html! {
+        (layout::heading(cx.t(Text::WordList), None, &html! { span.hint { (texts::list_version(cx.language, page.version, page.version_in_force)) } }))
+        div.columns {
+            (panel("test", cx.t(Text::TestText), &test_form(cx, page)))
+            (panel("add", cx.t(Text::AddWord), &add_form(cx, page)))
+        }
+        (lists::filters(cx, &filters))
+        section.card aria-label=(cx.t(Text::WordList)) {
+            (lists::list(cx, &view, &columns, &page.listing, |row| vec![
+                html! { (row.word) },
+                html! { (texts::code(cx.language, &row.kind)) },
+                html! { (cx.t(if row.by_sound { Text::Yes } else { Text::No })) },
+                cx.cell_time(row.created_at),
+                forms::post(cx, &href("moderation/words/remove"), &html! {
+                    input type="hidden" name="word" value=(row.word);
+                    button.button.small type="submit" { (cx.t(Text::Remove)) span.sr { " " (row.word) } }
+                }),
+            ]))
+        }
+        div.columns {
+            (panel("allowed", cx.t(Text::AllowedPhrases), &allowed(cx, page)))
+            (panel("import", cx.t(Text::ImportWords), &import(cx, page)))
+        }
+    };
+    layout::page(cx, &PageBody::new(cx.t(Text::WordList), Place::Words, body))
+}
+
+fn test_form(cx: &ViewContext, page: &Words) -> Markup {
+    html! {
+        (forms::post(cx, &href("moderation/words/test"), &html! {
+            (field(cx, &Field::new("text", Text::TextToTest, Control::Area, &page.test_text).id("test-text").required()))
+            button.button.primary type="submit" { (cx.t(Text::TestText)) }
+        }))
+        @if let Some(tested) = &page.tested {
+            div.result role="status" {
+                p { (parts::badge(if tested.allowed { Tone::Good } else { Tone::Bad }, cx.t(if tested.allowed { Text::Allowed } else { Text::Refused }))) " " span.quoted { (tested.masked_text) } }
+                @if !tested.matches.is_empty() { ul { @for (word, kind, part) in &tested.matches { li { mark { (part) } " → " (word) " · " (texts::code(cx.language, kind)) } } } }
+            }
+        }
+    }
+}
+
+fn add_form(cx: &ViewContext, page: &Words) -> Markup {
+    let kinds: Vec<_> =
+        page.types.iter().map(|(kind, _)| (kind.as_str(), texts::code(cx.language, kind).to_owned())).collect();
+    forms::post(
+        cx,
+        &href("moderation/words/add"),
+        &html! {
+            (field(cx, &Field::new("word", Text::Word, Control::Text, &page.typed_word).id("add-word").required().error(page.word_error.as_deref())))
+            (field(cx, &Field::new("type", Text::ViolationType, Control::Select(kinds), "").id("add-type").required()))
+            (field(cx, &Field::new("bySound", Text::BySoundLong, Control::Checkbox, "true").id("add-sound")))
+            button.button.primary type="submit" { (cx.t(Text::AddWord)) }
+        },
+    )
+}
+
+fn allowed(cx: &ViewContext, page: &Words) -> Markup {
+    html! {
+        ul.tags { @for phrase in &page.allowed {
+            li { span { (phrase) } (forms::post(cx, &href("moderation/words/disallow"), &html! {
+                input type="hidden" name="phrase" value=(phrase);
+                button.icon type="submit" aria-label=(texts::remove_label(cx.language, phrase)) { (parts::icon(parts::Icon::Close)) }
+            })) }
+        } }
+        (forms::post(cx, &href("moderation/words/allow"), &html! {
+            (field(cx, &Field::new("phrase", Text::Phrase, Control::Text, &page.typed_phrase).required().hint(Text::PhraseHint)))
+            button.button type="submit" { (cx.t(Text::AllowPhrase)) }
+        }))
+    }
+}
+
+fn import(cx: &ViewContext, page: &Words) -> Markup {
+    html! {
+        form method="post" action=(href("moderation/words/import")) enctype="multipart/form-data" {
+            input type="hidden" name="csrf" value=(cx.csrf);
+            input type="hidden" name="once" value=(cx.once);
+            div.field.invalid[page.import_error.is_some()] {
+                label for="import-file" { (cx.t(Text::CsvFile)) }
+                input type="file" id="import-file" name="file" accept=".csv,text/csv,text/plain" required aria-describedby="import-hint";
+                @if let Some(error) = &page.import_error { p.error { (error) } }
+                p.hint id="import-hint" { (cx.t(Text::CsvFileHint)) }
+            }
+            button.button type="submit" { (cx.t(Text::ImportWords)) }
+        }
+    }
+}
+
+/// A text on which both services differ.
+#[derive(Clone, Debug)]
+pub struct DisagreementRow {
+    pub at: Timestamp,
+    pub content_type: String,
+    pub masked_text: String,
+    /// `allowed` or `refused`.
+    pub local: String,
+    pub external: String,
+}
+
+/// The rulings of both services about one text: service, ruling, milliseconds.
+#[derive(Clone, Debug)]
+pub struct Compared {
+    pub text: String,
+    pub rulings: Vec<(String, String, i64)>,
+}
+
+/// Both services.
+#[derive(Clone, Debug)]
+pub struct ServicesPage {
+    /// `local` or `external`.
+    pub selected: String,
+    pub has_fallback: bool,
+    pub provider: String,
+    pub is_configured: bool,
+    /// `closed`, `open` or `probing`.
+    pub breaker: String,
+    pub last_failure: Option<(Timestamp, String)>,
+    pub word_count: i64,
+    pub compared: Option<Compared>,
+    pub text: String,
+    pub disagreements: Listing<DisagreementRow>,
+    pub step_up: ProofField,
+}
+
+/// Renders both services.
+pub fn services(cx: &ViewContext, page: &ServicesPage) -> Markup {
+    let other = if page.selected == "local" { "external" } else { "local" };
+    let switch = forms::post(
+        cx,
+        &href("moderation/services/switch"),
+        &html! {
+            input type="hidden" name="service" value=(other);
+            (forms::reason(cx, "switch", "", None))
+            (forms::step_up(cx, "switch", &page.step_up))
+            button.button.danger type="submit" { (texts::switch_to(cx.language, other)) }
+        },
+    );
+    let fallback = if page.has_fallback { ("off", Text::FallbackOff) } else { ("on", Text::FallbackOn) };
+    let view = ListView {
+        id: "disagreements",
+        caption: Text::Disagreements,
+        empty: Text::NoDisagreements,
+        href: href("moderation/services"),
+        export: None,
+    };
+    let columns = [
+        text(Text::MaskedText),
+        text(Text::ContentType),
+        text(Text::LocalService),
+        text(Text::ExternalService),
+        time(Text::Time),
+    ];
+    let body = html! {
+        (layout::heading(cx.t(Text::Services), None, &html! {}))
+        div.columns {
+            (panel_with("status", cx.t(Text::WhoDecides), &parts::badge(Tone::Good, texts::code(cx.language, &page.selected)), &html! {
+                (facts(cx, &[
+                    (Text::ExternalService, html! { (page.provider) " " (parts::state(cx, &if page.is_configured { format!("breaker_{}", page.breaker) } else { "not_configured".to_owned() })) }),
+                    (Text::Fallback, html! { (cx.t(if page.has_fallback { Text::On } else { Text::Off })) }),
+                    (Text::WordsListed, html! { (format::number(page.word_count)) }),
+                    (Text::LastFailure, match &page.last_failure { Some((at, code)) => html! { code { (code) } " " (cx.time(*at)) }, None => parts::dash(cx) }),
+                ]))
+                div.actions {
+                    (parts::action(&texts::switch_to(cx.language, other), "", &switch))
+                    (parts::action(cx.t(fallback.1), "", &forms::post(cx, &href("moderation/services/fallback"), &html! {
+                        input type="hidden" name="fallback" value=(fallback.0);
+                        (forms::reason(cx, "fallback", "", None))
+                        button.button.primary type="submit" { (cx.t(fallback.1)) }
+                    })))
+                }
+            }))
+            (panel("compare", cx.t(Text::CompareServices), &html! {
+                (forms::post(cx, &href("moderation/services/compare"), &html! {
+                    (field(cx, &Field::new("text", Text::TextToTest, Control::Area, &page.text).id("compare-text").required()))
+                    button.button.primary type="submit" { (cx.t(Text::Compare)) }
+                }))
+                @if let Some(compared) = &page.compared {
+                    div role="status" { ul.lines.result { @for (service, ruling, ms) in &compared.rulings { li { span { (texts::code(cx.language, service)) span.hint { (format::duration(ms * 1000)) } } (parts::state(cx, ruling)) } } } }
+                }
+            }))
+        }
+        (panel("disagreements-panel", cx.t(Text::Disagreements), &lists::list(cx, &view, &columns, &page.disagreements, |row| vec![
+            html! { span.quoted { (row.masked_text) } },
+            html! { (texts::code(cx.language, &row.content_type)) },
+            parts::state(cx, &row.local),
+            parts::state(cx, &row.external),
+            cx.cell_time(row.at),
+        ])))
+    };
+    layout::page(cx, &PageBody::new(cx.t(Text::Services), Place::Compare, body))
+}

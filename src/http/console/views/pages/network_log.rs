@@ -1,0 +1,84 @@
+//! The network log: requests by filter.
+
+use maud::{Markup, html};
+
+use super::rows::{self, RequestRow};
+use crate::http::console::views::{
+    context::{ViewContext, href},
+    format::{self, Timestamp, with_query},
+    forms::{Control, Field},
+    layout::{self, PageBody, Place},
+    lists::{self, Filters, ListView, Listing},
+    texts::Text,
+};
+
+/// The filters, as typed.
+#[derive(Clone, Debug, Default)]
+pub struct LogFilter {
+    pub user: String,
+    pub client: String,
+    /// `failed`, or empty for all.
+    pub status: String,
+    pub from: String,
+    pub to: String,
+    pub errors: Vec<(String, String)>,
+}
+
+/// The network log.
+#[derive(Clone, Debug)]
+pub struct NetworkLogPage {
+    pub filter: LogFilter,
+    pub listing: Listing<RequestRow>,
+    pub used_bytes: u64,
+    pub oldest: Option<Timestamp>,
+}
+
+/// Renders the network log.
+pub fn page(cx: &ViewContext, page: &NetworkLogPage) -> Markup {
+    let filter = &page.filter;
+    let path = href("network-log");
+    let query = [
+        ("user", filter.user.as_str()),
+        ("client", &filter.client),
+        ("status", &filter.status),
+        ("from", &filter.from),
+        ("to", &filter.to),
+    ];
+    let statuses = [("", Text::AnyStatus), ("failed", Text::StatusFailed)];
+    let preset = |text, name: &str, value: &str, current: bool| (text, with_query(&path, &[(name, value)]), current);
+    let error = |name: &str| filter.errors.iter().find(|(field, _)| field == name).map(|(_, error)| error.as_str());
+    let filters = Filters {
+        action: path.clone(),
+        fields: vec![
+            Field::new("user", Text::UserId, Control::Text, &filter.user).error(error("user")),
+            Field::new("client", Text::ClientAddress, Control::Text, &filter.client).error(error("client")),
+            Field::new(
+                "status",
+                Text::Status,
+                Control::Select(statuses.map(|(value, text)| (value, cx.t(text).to_owned())).to_vec()),
+                &filter.status,
+            ),
+            Field::new("from", Text::From, Control::Moment, &filter.from).error(error("from")),
+            Field::new("to", Text::To, Control::Moment, &filter.to).error(error("to")),
+        ],
+        presets: vec![
+            preset(Text::All, "status", "", filter.status.is_empty()),
+            preset(Text::StatusFailed, "status", "failed", filter.status == "failed"),
+        ],
+        region: "requests",
+    };
+    let view = ListView {
+        id: "requests",
+        caption: Text::Requests,
+        empty: Text::NoRequests,
+        href: with_query(&path, &query),
+        export: None,
+    };
+    let size = format::bytes(page.used_bytes);
+    let body = html! {
+        (layout::heading(cx.t(Text::NetworkLog), Some(cx.t(Text::NetworkLogLead)), &html! { span.hint { (size) @if let Some(oldest) = page.oldest { " · " (cx.t(Text::Since)) " " (cx.time(oldest)) } } }))
+        (lists::filters(cx, &filters))
+        section.card aria-label=(cx.t(Text::Requests)) { (lists::list(cx, &view, &rows::REQUEST, &page.listing, |row| rows::request(cx, row))) }
+    };
+    layout::page(cx, &PageBody::new(cx.t(Text::NetworkLog), Place::NetworkLog, body))
+}

@@ -1,0 +1,144 @@
+//! The overview: figures of today, what waits, health, the last thirty days.
+
+use maud::{Markup, html};
+
+use crate::http::console::views::{
+    chart::{FigureChart, chart},
+    context::{Right, ViewContext, href, order_href},
+    format::{self, ShownFen, Timestamp},
+    layout::{self, PageBody, Place},
+    parts::{self, Stat, stats},
+    texts::{self, Text, Tone},
+};
+
+/// A figure of today beside the same time yesterday.
+#[derive(Clone, Debug)]
+pub struct TodayFigure {
+    pub name: Text,
+    pub value: i64,
+    pub before: i64,
+    pub is_money: bool,
+    /// The last days, oldest first.
+    pub line: Vec<i64>,
+    /// The page with more of it, below the console.
+    pub path: &'static str,
+}
+
+/// A firing alert.
+#[derive(Clone, Debug)]
+pub struct AlertRow {
+    pub rule: String,
+    pub detail: String,
+    pub since: Timestamp,
+}
+
+/// One line of the health list.
+#[derive(Clone, Debug)]
+pub struct HealthLine {
+    pub name: Text,
+    /// A code for which [`texts::state`] has a text.
+    pub state: String,
+    pub detail: String,
+}
+
+/// An order that waits for a decision.
+#[derive(Clone, Debug)]
+pub struct WaitingOrder {
+    pub order_no: String,
+    pub amount: ShownFen,
+    pub reason: String,
+    pub since: Timestamp,
+}
+
+/// The overview.
+#[derive(Clone, Debug)]
+pub struct Overview<'a> {
+    pub taken_at: Timestamp,
+    pub figures: Vec<TodayFigure>,
+    pub alerts: Vec<AlertRow>,
+    pub health: Vec<HealthLine>,
+    pub waiting_orders: Vec<WaitingOrder>,
+    pub charts: Vec<FigureChart<'a>>,
+    /// True on a server without users yet.
+    pub is_new: bool,
+}
+
+/// Renders the overview.
+pub fn page(cx: &ViewContext, overview: &Overview<'_>) -> Markup {
+    let body = html! {
+        (layout::heading(cx.t(Text::Overview), None, &html! {}))
+        @if overview.is_new { (parts::note(Tone::Neutral, &html! { p { strong { (cx.t(Text::NewServer)) } " " (cx.t(Text::NewServerLead)) } })) }
+        (live(cx, overview))
+        div.columns.charts { @for one in &overview.charts { section.card { (chart(cx, one)) } } }
+    };
+    layout::page(cx, &PageBody::new(cx.t(Text::Overview), Place::Overview, body).with_charts().live())
+}
+
+/// Renders the part that refreshes itself. Its request is not audited and does not extend the session.
+pub fn live(cx: &ViewContext, overview: &Overview<'_>) -> Markup {
+    let figures: Vec<_> = overview
+        .figures
+        .iter()
+        .map(|figure| Stat {
+            name: figure.name,
+            value: if figure.is_money { ShownFen(figure.value).text() } else { format::number(figure.value) },
+            detail: parts::trend(cx, figure.before, figure.value),
+            href: Some(href(figure.path)),
+            line: &figure.line,
+        })
+        .collect();
+    html! {
+        div.live id="live" hx-get=(href("fragments/overview")) hx-trigger="every 15s" hx-swap="outerHTML" data-live-region data-signature=(overview.alerts.len()) data-announce=(texts::alerts(cx.language, overview.alerts.len())) {
+            (alerts(cx, &overview.alerts))
+            (stats(cx, &figures))
+            div.columns {
+                (health(cx, &overview.health))
+                @if cx.may(Right::SupportUsers) { (orders(cx, &overview.waiting_orders)) }
+            }
+            p.hint.taken { (cx.t(Text::AsOf)) " " (cx.time(overview.taken_at)) }
+        }
+    }
+}
+
+fn alerts(cx: &ViewContext, alerts: &[AlertRow]) -> Markup {
+    html! {
+        @for alert in alerts {
+            (parts::note(Tone::Bad, &html! {
+                p { strong { (texts::alert(cx.language, &alert.rule)) } " " (alert.detail) }
+                p.hint { (cx.t(Text::Since)) " " (cx.ago(alert.since)) }
+            }))
+        }
+    }
+}
+
+fn health(cx: &ViewContext, lines: &[HealthLine]) -> Markup {
+    parts::panel_with(
+        "health",
+        cx.t(Text::Health),
+        &html! {},
+        &html! {
+            ul.lines { @for line in lines {
+                li { span { (cx.t(line.name)) span.hint { (line.detail) } } (parts::state(cx, &line.state)) }
+            } }
+        },
+    )
+}
+
+fn orders(cx: &ViewContext, orders: &[WaitingOrder]) -> Markup {
+    let more = html! { a href=(href("orders?state=review")) { (cx.t(Text::All)) span.sr { ": " (cx.t(Text::OrdersInReview)) } } };
+    parts::panel_with(
+        "waiting-orders",
+        cx.t(Text::OrdersInReview),
+        &more,
+        &html! {
+            @if orders.is_empty() { p.empty { (cx.t(Text::NothingWaits)) } } @else {
+                ul.lines { @for order in orders {
+                    li {
+                        span { a href=(order_href(&order.order_no)) { code { (order.order_no) } } span.hint { (texts::code(cx.language, &order.reason)) " · " (cx.ago(order.since)) } }
+                        strong.num { (order.amount.text()) }
+                    }
+                } }
+            }
+        },
+    )
+}

@@ -1,0 +1,80 @@
+//! The results of the search box.
+
+use maud::{Markup, html};
+
+use crate::http::console::views::{
+    context::ViewContext,
+    format::Timestamp,
+    layout::{self, PageBody},
+    parts,
+    texts::{self, Text},
+};
+
+/// The kind of a found thing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    User,
+    Order,
+    ModelCall,
+    Request,
+}
+
+impl Found {
+    const fn text(self) -> Text {
+        match self {
+            Self::User => Text::User,
+            Self::Order => Text::Order,
+            Self::ModelCall => Text::ModelCall,
+            Self::Request => Text::Request,
+        }
+    }
+}
+
+/// A result.
+#[derive(Clone, Debug)]
+pub struct SearchHit {
+    pub found: Found,
+    /// The id, number or trace id.
+    pub name: String,
+    /// Nickname and masked address of a user, amount of an order, route of a request.
+    pub detail: String,
+    /// A code of a state.
+    pub state: Option<String>,
+    pub at: Timestamp,
+    pub href: String,
+}
+
+/// The results of a search. One exact result redirects to its page.
+#[derive(Clone, Debug)]
+pub struct Search {
+    pub query: String,
+    pub hits: Vec<SearchHit>,
+    /// True if there are more hits than shown.
+    pub has_more: bool,
+}
+
+/// Renders the results.
+pub fn page(cx: &ViewContext, search: &Search) -> Markup {
+    let title = texts::results_for(cx.language, &search.query);
+    let count = texts::rows(cx.language, &search.hits.len().to_string());
+    let body = html! {
+        (layout::heading(&title, None, &html! {}))
+        section.card aria-label=(cx.t(Text::Search)) {
+            @if search.hits.is_empty() {
+                div.empty { p { strong { (cx.t(Text::NothingFound)) } } p { (cx.t(Text::SearchHelp)) } }
+            } @else {
+                p.total { (count) }
+                ul.hits { @for hit in &search.hits {
+                    li {
+                        span.badge.neutral { (cx.t(hit.found.text())) }
+                        span.hit { a href=(hit.href) { (hit.name) } span.hint { (hit.detail) } }
+                        @if let Some(state) = &hit.state { (parts::state(cx, state)) }
+                        span.hint { (cx.ago(hit.at)) }
+                    }
+                } }
+                @if search.has_more { p.hint { (cx.t(Text::MoreHits)) } }
+            }
+        }
+    };
+    layout::page(cx, &PageBody { title, place: None, has_charts: false, is_live: false, body })
+}

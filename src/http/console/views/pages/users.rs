@@ -1,0 +1,99 @@
+//! The list of users.
+
+use maud::{Markup, html};
+
+use crate::http::console::views::{
+    context::{ViewContext, href},
+    format::{self, Timestamp, with_query},
+    forms::{Control, Field},
+    layout::{self, PageBody, Place},
+    lists::{self, Column, Filters, ListView, Listing, number, text, time},
+    parts::{or_dash, state, user_link},
+    texts::Text,
+};
+
+/// A user in the list. Addresses are masked.
+#[derive(Clone, Debug)]
+pub struct UserRow {
+    pub id: String,
+    pub nickname: String,
+    pub phone_number: Option<String>,
+    pub email: Option<String>,
+    pub coins: i64,
+    pub points: i64,
+    /// `active`, `suspended` or `account_suspended`.
+    pub state: String,
+    pub created_at: Timestamp,
+    pub last_seen_at: Option<Timestamp>,
+}
+
+/// The filters, as typed.
+#[derive(Clone, Debug, Default)]
+pub struct UserFilter {
+    pub q: String,
+    pub state: String,
+    pub from: String,
+    pub to: String,
+}
+
+/// The list with its filters.
+#[derive(Clone, Debug)]
+pub struct Users {
+    pub filter: UserFilter,
+    pub listing: Listing<UserRow>,
+}
+
+const COLUMNS: [Column; 8] = [
+    text(Text::User),
+    text(Text::Nickname),
+    text(Text::State),
+    text(Text::PhoneNumber),
+    text(Text::Email),
+    number(Text::Coins),
+    number(Text::Points),
+    time(Text::Registered),
+];
+
+/// Renders the list.
+pub fn page(cx: &ViewContext, users: &Users) -> Markup {
+    let filter = &users.filter;
+    let path = href("users");
+    let address =
+        with_query(&path, &[("q", &filter.q), ("state", &filter.state), ("from", &filter.from), ("to", &filter.to)]);
+    let states = [("", Text::AnyState), ("active", Text::StateActive), ("suspended", Text::StateSuspended)];
+    let states = states.into_iter().map(|(value, text)| (value, cx.t(text).to_owned())).collect();
+    let filters = Filters {
+        action: path.clone(),
+        fields: vec![
+            Field::new("q", Text::UserQuery, Control::Search, &filter.q).id("user-q"),
+            Field::new("state", Text::State, Control::Select(states), &filter.state),
+            Field::new("from", Text::RegisteredFrom, Control::Date, &filter.from),
+            Field::new("to", Text::RegisteredTo, Control::Date, &filter.to),
+        ],
+        presets: Vec::new(),
+        region: "users",
+    };
+    let export = with_query(
+        &href("users.csv"),
+        &[("q", &filter.q), ("state", &filter.state), ("from", &filter.from), ("to", &filter.to)],
+    );
+    let view =
+        ListView { id: "users", caption: Text::Users, empty: Text::NoUsers, href: address, export: Some(export) };
+    let body = html! {
+        (layout::heading(cx.t(Text::Users), None, &html! {}))
+        (lists::filters(cx, &filters))
+        section.card aria-label=(cx.t(Text::Users)) {
+            (lists::list(cx, &view, &COLUMNS, &users.listing, |user| vec![
+                user_link(cx, &user.id),
+                or_dash(cx, Some(&user.nickname)),
+                state(cx, &user.state),
+                or_dash(cx, user.phone_number.as_deref()),
+                or_dash(cx, user.email.as_deref()),
+                html! { (format::number(user.coins)) },
+                html! { (format::number(user.points)) },
+                cx.cell_time(user.created_at),
+            ]))
+        }
+    };
+    layout::page(cx, &PageBody::new(cx.t(Text::Users), Place::Users, body))
+}

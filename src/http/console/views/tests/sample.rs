@@ -1,0 +1,1423 @@
+//! Sample data for the development server and the tests.
+
+#![allow(
+    clippy::wildcard_imports,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    clippy::too_many_lines,
+    clippy::unnecessary_lazy_evaluations,
+    reason = "sample data in one file"
+)]
+
+use crate::http::console::views::{
+    chart::{FigureChart, Series, Unit},
+    context::{ConsoleTheme, Flash, Role, ViewContext, Viewer, Waiting, href, order_href, user_href},
+    format::{ShownCount, ShownFen, Timestamp, Zone},
+    forms::{ConfirmationView, ProofField},
+    lists::{Listing, Rows},
+    masked::Masked,
+    pages::{
+        administrators::*, audit::*, cleanup::*, feedback::*, figures::*, health::*, log::*, messages::*,
+        missing_coins::*, models::*, moderation::*, network_log::*, orders::*, overview::*, rows::*, search::*,
+        settings::*, sign_in::*, user::*, users::*,
+    },
+    texts::{Language, Text, Tone},
+};
+
+pub const NOW: i64 = 1_795_600_000_000;
+const MINUTE: i64 = 60_000;
+const HOUR: i64 = 60 * MINUTE;
+const DAY: i64 = 24 * HOUR;
+
+fn ago(milliseconds: i64) -> Timestamp {
+    Timestamp(NOW - milliseconds)
+}
+
+pub fn context(language: Language, theme: ConsoleTheme, role: Option<Role>, path: &str) -> ViewContext {
+    ViewContext {
+        language,
+        theme,
+        zone: zone(),
+        now: Timestamp(NOW),
+        viewer: role.map(|role| Viewer { name: "alice".into(), role }),
+        csrf: "3f9c1d".into(),
+        once: "b7e2".into(),
+        path: path.into(),
+        request_id: "01jd9x2k7m4q8r5t6v3w".into(),
+        flash: Vec::new(),
+        waiting: Waiting { orders: 3, texts: 12, feedback: 5, alerts: 1 },
+        idle_seconds: 1800,
+    }
+}
+
+fn wave(days: usize, base: i64, swing: i64, seed: i64) -> Vec<i64> {
+    (0..days as i64)
+        .map(|day| {
+            let noise = (day * 7919 + seed * 104_729) % 97;
+            let weekend = if day % 7 >= 5 { swing / 2 } else { 0 };
+            (base + weekend + swing * (noise - 48) / 97 + day * base / 160).max(0)
+        })
+        .collect()
+}
+
+fn days(count: usize) -> Vec<String> {
+    let zone = zone();
+    (0..count as i64)
+        .map(|day| crate::http::console::views::format::day(ago((count as i64 - 1 - day) * DAY), &zone))
+        .collect()
+}
+
+fn series(name: &str, values: Vec<i64>) -> Series {
+    Series { name: name.into(), values: values.into_iter().map(Some).collect() }
+}
+
+fn chart<'a>(
+    cx: &ViewContext,
+    id: &'a str,
+    title: Text,
+    unit: Unit,
+    names: &[Text],
+    base: i64,
+    bars: bool,
+) -> FigureChart<'a> {
+    let list = names
+        .iter()
+        .enumerate()
+        .map(|(index, name)| {
+            series(cx.t(*name), wave(30, base / (index as i64 + 1), base / 3, index as i64 + 3 + id.len() as i64))
+        })
+        .collect();
+    FigureChart { id, title, unit, label: Text::Day, labels: days(30), series: list, has_bars: bars }
+}
+
+fn order_rows() -> Vec<OrderRow> {
+    let states = ["review", "credited", "credited", "created", "paid", "refunded", "closed", "credited"];
+    states
+        .iter()
+        .enumerate()
+        .map(|(index, state)| OrderRow {
+            order_no: format!("2026112{}1234567890{:05}", index % 6, 12_345 + index * 37),
+            user_id: format!("{}", 10_001 + index * 13),
+            amount: ShownFen([600, 3000, 6800, 600, 12_800, 600, 3000, 64_800][index]),
+            coins: [60, 300, 680, 60, 1280, 60, 300, 6480][index],
+            state: (*state).into(),
+            reason: (index == 0).then(|| "second_trade".into()),
+            created_at: ago(index as i64 * 5 * HOUR + 7 * MINUTE),
+        })
+        .collect()
+}
+
+fn entries() -> Vec<EntryRow> {
+    [
+        ("topup", 60, "coin", Some("order:202611211234567890012382")),
+        ("consume", -20, "coin", Some("cast:9f1c")),
+        ("consume", -20, "coin", Some("cast:9f1d")),
+        ("adjust", 60, "coin", None),
+        ("signup_bonus", 100, "point", None),
+        ("cast", -10, "point", Some("session:77120")),
+    ]
+    .iter()
+    .enumerate()
+    .map(|(index, (kind, delta, asset, reference))| EntryRow {
+        seq: 48_211 - index as i64,
+        asset: (*asset).into(),
+        kind: (*kind).into(),
+        delta: *delta,
+        balance_after: 80 + index as i64 * 20,
+        reference: reference.map(Into::into),
+        created_at: ago(index as i64 * 9 * HOUR + 12 * MINUTE),
+    })
+    .collect()
+}
+
+fn violation_rows() -> Vec<ViolationRow> {
+    [
+        ("一起**吧，加我 ***", "gambling", "question", "赌博", None),
+        ("代开**，稳定可靠", "ads", "nickname", "发票", Some("confirmed")),
+        ("反**宣传日问卦", "fraud", "question", "洗钱", Some("wrongly_refused")),
+        ("<b>hostile</b> ** \"nickname\"", "abuse", "nickname", "abuse", None),
+        ("加微 *********", "contact", "signature", "contact", None),
+    ]
+    .iter()
+    .enumerate()
+    .map(|(index, (text, kind, content, word, review))| ViolationRow {
+        id: format!("{}", 701 - index),
+        user_id: format!("{}", 10_230 + index),
+        content_type: (*content).into(),
+        kind: (*kind).into(),
+        masked_text: (*text).into(),
+        matched_words: vec![(*word).into()],
+        provider: if index % 2 == 0 { "local" } else { "aliyun" }.into(),
+        created_at: ago(index as i64 * 3 * HOUR + 5 * MINUTE),
+        review: review.map(Into::into),
+    })
+    .collect()
+}
+
+fn calls() -> Vec<CallRow> {
+    [
+        ("succeeded", Some(4210), None, Some(5)),
+        ("failed", Some(30_000), Some("total_timeout"), None),
+        ("succeeded", Some(12_870), None, None),
+        ("cancelled", None, None, None),
+    ]
+    .iter()
+    .enumerate()
+    .map(|(index, (status, ms, class, rating))| CallRow {
+        trace_id: format!("0f1e2d3c4b5a69788796a5b4c3d2e1{index:02}"),
+        user_id: Some("10001".into()),
+        status: (*status).into(),
+        provider: "openai".into(),
+        model: if index == 2 { "qwen-plus" } else { "deepseek-chat" }.into(),
+        duration_ms: *ms,
+        error_class: class.map(Into::into),
+        rating: *rating,
+        created_at: ago(index as i64 * 2 * HOUR),
+    })
+    .collect()
+}
+
+fn request_rows() -> Vec<RequestRow> {
+    [
+        ("POST", "/api/v1/sessions", 200, 18_400),
+        ("GET", "/api/v1/account", 200, 640),
+        ("POST", "/auth/login", 401, 2100),
+        ("GET", "/api/v1/points", 200, 410),
+        ("POST", "/llm/chat", 503, 1_240_000),
+        ("POST", "/divination/interpret", 200, 8_420_000),
+    ]
+    .iter()
+    .enumerate()
+    .map(|(index, (method, route, status, us))| RequestRow {
+        at: ago(index as i64 * 7 * MINUTE),
+        method: (*method).into(),
+        route: Some((*route).into()),
+        status: *status,
+        duration_us: *us,
+        user_id: (index != 2).then(|| "10001".into()),
+        client_ip: if index == 2 { "2001:db8:85a3::8a2e:370:7334" } else { "203.0.113.24" }.into(),
+        request_id: format!("01jd9x2k7m4q8r5t6v{index:02}"),
+    })
+    .collect()
+}
+
+fn audit_rows() -> Vec<AuditEventRow> {
+    [
+        ("admin:alice", "POST /admin/payments/{orderNo}/refund", Some("10001"), 200, Some("bought twice")),
+        ("cli (deploy)", "users show", Some("10001"), 200, None),
+        ("admin:bob", "console reveal", Some("10031"), 200, Some("asked for the receipt by phone")),
+        ("unknown", "POST /admin/login", None, 401, Some("invalid_credentials")),
+        ("key:shop-back-office", "GET /admin/payments", None, 200, None),
+    ]
+    .iter()
+    .enumerate()
+    .map(|(index, (actor, action, user, outcome, reason))| AuditEventRow {
+        at: ago(index as i64 * 40 * MINUTE),
+        actor: (*actor).into(),
+        action: (*action).into(),
+        user_id: user.map(Into::into),
+        outcome: *outcome,
+        reason: reason.map(Into::into),
+        client_ip: Some("203.0.113.24".into()),
+        request_id: None,
+    })
+    .collect()
+}
+
+fn rows<T>(items: Vec<T>, total: u64) -> Listing<T> {
+    let is_capped = total == 10_000;
+    Listing::Rows(Rows {
+        items,
+        total: Some(ShownCount { value: total, is_capped }),
+        next: Some("b4f1".into()),
+        is_later: false,
+    })
+}
+
+pub fn overview(cx: &ViewContext) -> Overview<'static> {
+    let figure = |name, value, before, is_money, seed, path| TodayFigure {
+        name,
+        value,
+        before,
+        is_money,
+        line: wave(14, value.max(10), value.max(10) / 3, seed),
+        path,
+    };
+    Overview {
+        taken_at: ago(4000),
+        figures: vec![
+            figure(Text::NewUsers, 214, 189, false, 1, "growth"),
+            figure(Text::ActiveUsers, 3482, 3610, false, 2, "growth"),
+            figure(Text::CastingsToday, 5127, 4880, false, 3, "growth"),
+            figure(Text::RevenueToday, 128_450, 110_200, true, 4, "revenue"),
+            figure(Text::CodesSent, 402, 402, false, 5, "growth"),
+            figure(Text::ModelCost, 3812, 4170, true, 6, "models"),
+        ],
+        alerts: vec![AlertRow {
+            rule: "payments_in_review".into(),
+            detail: "3 orders have been in review for more than an hour.".into(),
+            since: ago(95 * MINUTE),
+        }],
+        health: vec![
+            HealthLine { name: Text::Ledger, state: "consistent".into(), detail: "2026-11-25 03:00".into() },
+            HealthLine { name: Text::Backups, state: "current".into(), detail: "418.2 MiB".into() },
+            HealthLine { name: Text::Database, state: "sound".into(), detail: "1.4 GiB".into() },
+            HealthLine { name: Text::Providers, state: "warning".into(), detail: "4 / 5".into() },
+        ],
+        waiting_orders: order_rows()
+            .into_iter()
+            .take(3)
+            .map(|row| WaitingOrder {
+                order_no: row.order_no,
+                amount: row.amount,
+                reason: "second_trade".into(),
+                since: row.created_at,
+            })
+            .collect(),
+        charts: vec![
+            chart(cx, "users-chart", Text::UsersByDay, Unit::Count, &[Text::ActiveUsers, Text::NewUsers], 3200, false),
+            chart(cx, "revenue-chart", Text::RevenueByDay, Unit::Money, &[Text::Revenue], 118_000, true),
+        ],
+        is_new: false,
+    }
+}
+
+pub fn new_overview(cx: &ViewContext) -> Overview<'static> {
+    let mut page = overview(cx);
+    for figure in &mut page.figures {
+        (figure.value, figure.before, figure.line) = (0, 0, Vec::new());
+    }
+    (page.alerts, page.waiting_orders, page.charts, page.is_new) = (Vec::new(), Vec::new(), Vec::new(), true);
+    page
+}
+
+pub fn search(query: &str) -> Search {
+    let hits = if query == "nothing" {
+        Vec::new()
+    } else {
+        vec![
+            SearchHit {
+                found: Found::User,
+                name: "山水蒙 · 10001".into(),
+                detail: "138****8000 · a***e@example.com".into(),
+                state: Some("active".into()),
+                at: ago(190 * DAY),
+                href: user_href("10001"),
+            },
+            SearchHit {
+                found: Found::User,
+                name: "山高月小<script>alert(1)</script> · 10233".into(),
+                detail: "139****1211".into(),
+                state: Some("suspended".into()),
+                at: ago(12 * DAY),
+                href: user_href("10233"),
+            },
+            SearchHit {
+                found: Found::Order,
+                name: "202611211234567890012382".into(),
+                detail: "¥6.00 · 60".into(),
+                state: Some("credited".into()),
+                at: ago(5 * HOUR),
+                href: order_href("202611211234567890012382"),
+            },
+            SearchHit {
+                found: Found::ModelCall,
+                name: "0f1e2d3c4b5a69788796a5b4c3d2e100".into(),
+                detail: "deepseek-chat".into(),
+                state: Some("succeeded".into()),
+                at: ago(2 * HOUR),
+                href: href("models/calls"),
+            },
+            SearchHit {
+                found: Found::Request,
+                name: "01jd9x2k7m4q8r5t6v00".into(),
+                detail: "POST /api/v1/sessions · 200".into(),
+                state: None,
+                at: ago(9 * MINUTE),
+                href: href("network-log"),
+            },
+        ]
+    };
+    Search { query: query.into(), hits, has_more: true }
+}
+
+pub fn users() -> Users {
+    let names = [
+        "山水蒙",
+        "云雷屯",
+        "水天需",
+        "Ada",
+        "",
+        "地山谦 · 很长的昵称用来检查换行是否正常显示",
+        "<i>hostile</i>",
+        "雷火丰",
+    ];
+    let items = names
+        .iter()
+        .enumerate()
+        .map(|(index, name)| UserRow {
+            id: format!("{}", 10_001 + index * 31),
+            nickname: (*name).into(),
+            phone_number: (index != 3).then(|| format!("13{}****80{index:02}", index % 10)),
+            email: (index % 3 == 0).then(|| "a***e@example.com".into()),
+            coins: 60 * index as i64,
+            points: 1240 - 100 * index as i64,
+            state: if index == 6 { "suspended" } else { "active" }.into(),
+            created_at: ago((index as i64 * 17 + 2) * DAY),
+            last_seen_at: Some(ago(HOUR)),
+        })
+        .collect();
+    Users { filter: UserFilter::default(), listing: rows(items, 10_000) }
+}
+
+pub fn cause(name: &str) -> CoinCause {
+    let order_no = || "202611211234567890012382".to_owned();
+    match name {
+        "suspended" => CoinCause::AccountSuspended { since: ago(3 * HOUR) },
+        "other" => CoinCause::OtherAccount {
+            order_no: order_no(),
+            user_id: "10032".into(),
+            trade_no: "2026112122001400000000000001".into(),
+        },
+        "used" => CoinCause::Used {
+            credited_at: ago(30 * HOUR),
+            order_no: order_no(),
+            total: 40,
+            uses: vec![
+                CoinUse { at: ago(20 * HOUR), coins: -20, kind: "consume".into() },
+                CoinUse { at: ago(6 * HOUR), coins: -20, kind: "consume".into() },
+            ],
+        },
+        "refunded" => {
+            CoinCause::Refunded { order_no: order_no(), at: ago(26 * HOUR), coins: -60, amount: ShownFen(600) }
+        }
+        "nothing" => CoinCause::Nothing,
+        _ => CoinCause::OrderOpen {
+            order_no: order_no(),
+            state: "paid".into(),
+            amount: ShownFen(600),
+            at: ago(47 * MINUTE),
+        },
+    }
+}
+
+pub fn user(cause_name: &str) -> UserPage {
+    UserPage {
+        id: "10001".into(),
+        nickname: "山水蒙".into(),
+        gender: "female".into(),
+        birthday: Some("1994-05-17".into()),
+        signature: "初筮告，再三渎，渎则不告。".into(),
+        phone_number: Some(Masked {
+            shown: "138****8000".into(),
+            is_revealed: false,
+            kind: "phone",
+            id: "10001".into(),
+        }),
+        email: Some(Masked { shown: "alice@example.com".into(), is_revealed: true, kind: "email", id: "10001".into() }),
+        created_at: ago(190 * DAY),
+        last_seen_at: Some(ago(11 * MINUTE)),
+        balances: vec![
+            Balance {
+                asset: "coin".into(),
+                balance: 1280,
+                entries: 41,
+                suspended_at: (cause_name == "suspended").then(|| ago(3 * HOUR)),
+            },
+            Balance { asset: "point".into(), balance: 340, entries: 128, suspended_at: None },
+        ],
+        verdict: CoinVerdict { cause: cause(cause_name), trade_no: String::new(), trade_error: None },
+        issues: if cause_name == "suspended" {
+            vec![
+                IssueRow {
+                    code: "balance_differs".into(),
+                    detail: "coin balance 1 280, entries sum to 1 340".into(),
+                    is_fixable: true,
+                },
+                IssueRow {
+                    code: "phone_twice".into(),
+                    detail: "The phone number belongs to the users 10001 and 10877.".into(),
+                    is_fixable: false,
+                },
+            ]
+        } else {
+            Vec::new()
+        },
+        entries: entries(),
+        changes: vec![ChangeRow {
+            at: ago(27 * HOUR),
+            actor: "admin:alice".into(),
+            action: "grant".into(),
+            asset: "coin".into(),
+            before: 20,
+            after: 80,
+            reason: "lost order".into(),
+        }],
+        orders: order_rows().into_iter().take(4).collect(),
+        devices: vec![
+            DeviceRow {
+                id: "d1".into(),
+                label: "Pixel 9 · Yarrow 2.3.1".into(),
+                signed_in_at: ago(40 * DAY),
+                last_used_at: ago(11 * MINUTE),
+            },
+            DeviceRow {
+                id: "d2".into(),
+                label: "iPhone 17 · Yarrow 2.3.0".into(),
+                signed_in_at: ago(90 * DAY),
+                last_used_at: ago(8 * DAY),
+            },
+        ],
+        code_messages: vec![
+            CodeRow {
+                asked_at: ago(2 * HOUR),
+                channel: "sms".into(),
+                purpose: "sign_in".into(),
+                outcome: "sent".into(),
+                provider: Some("aliyun".into()),
+                code: Some("OK".into()),
+                receipt: Some("900619746936498440^0".into()),
+                delivery: Some("delivered".into()),
+                words: None,
+            },
+            CodeRow {
+                asked_at: ago(3 * HOUR),
+                channel: "sms".into(),
+                purpose: "sign_in".into(),
+                outcome: "not_sent".into(),
+                provider: Some("aliyun".into()),
+                code: Some("isv.BUSINESS_LIMIT_CONTROL".into()),
+                receipt: None,
+                delivery: None,
+                words: Some("触发小时级流控Permits:5".into()),
+            },
+        ],
+        delivery_error: Some("provider_timeout".into()),
+        castings: 212,
+        calls: calls(),
+        violations: violation_rows().into_iter().take(2).collect(),
+        violations_total: 7,
+        notices: vec![NoticeRow { at: ago(DAY), kind: "system".into(), title: "维护通知".into(), read_at: None }],
+        notices_unread: 1,
+        requests: request_rows(),
+        audit: audit_rows(),
+        forms: UserForms {
+            grant_cap: Some(200),
+            step_up: ProofField { is_needed: true, has_authenticator: true, error: None },
+            ..UserForms::default()
+        },
+    }
+}
+
+/// A user page whose form was rejected: what was typed is kept.
+pub fn rejected_user() -> UserPage {
+    let mut user = user("nothing");
+    user.forms.rejected = Some(("grant".into(), "The amount is above the cap of your role.".into()));
+    user.forms.amount = "6000".into();
+    user.forms.amount_error = Some("At most 200.".into());
+    user.forms.reason = "lost order".into();
+    user.verdict.trade_no = "2026".into();
+    user.verdict.trade_error = Some("No order has this trade number.".into());
+    user
+}
+
+pub fn user_ledger() -> UserLedger {
+    UserLedger {
+        user_id: "10001".into(),
+        nickname: "山水蒙".into(),
+        asset: String::new(),
+        listing: rows(entries(), 169),
+    }
+}
+
+pub fn orders() -> Orders {
+    let mut filter =
+        TypedOrderFilter { state: "review".into(), min_amount: "abc".into(), ..TypedOrderFilter::default() };
+    filter.errors.push(("min".into(), "Write an amount like 6.00.".into()));
+    Orders { filter, listing: rows(order_rows(), 10_000) }
+}
+
+fn callback_rows() -> Vec<CallbackRow> {
+    ["credited", "rejected", "unchanged"]
+        .iter()
+        .enumerate()
+        .map(|(index, verdict)| CallbackRow {
+            id: format!("{}", 88 - index),
+            received_at: ago(index as i64 * 3 * HOUR + 6 * MINUTE),
+            channel: "alipay".into(),
+            is_genuine: index != 1,
+            verdict: (*verdict).into(),
+            reason: (index == 1).then(|| "wrong_amount".into()),
+            order_no: Some("202611211234567890012382".into()),
+            trade_no: Some("2026112122001400000000000001".into()),
+            replay_of: (index == 2).then(|| "86".into()),
+        })
+        .collect()
+}
+
+pub fn order() -> OrderPage {
+    OrderPage {
+        order_no: "202611211234567890012382".into(),
+        user_id: "10001".into(),
+        nickname: "山水蒙".into(),
+        state: "review".into(),
+        reason: Some("second_trade".into()),
+        channel: "alipay".into(),
+        app_id: Some("2021000000000001".into()),
+        amount: ShownFen(600),
+        coins: 60,
+        trade_no: Some("2026112122001400000000000001".into()),
+        paid: ShownFen(600),
+        refunded: ShownFen(0),
+        coins_returned: 0,
+        coins_written_off: 0,
+        balance: 1280,
+        checks: 2,
+        next_check_at: Some(Timestamp(NOW + 3 * HOUR)),
+        times: vec![
+            (Text::EventCreated, ago(5 * HOUR)),
+            (Text::EventPaid, ago(5 * HOUR - 40_000)),
+            (Text::EventCredited, ago(5 * HOUR - 42_000)),
+            (Text::EventExpires, ago(4 * HOUR)),
+        ],
+        callbacks: callback_rows(),
+        refunds: vec![RefundRow {
+            refund_no: "R0f1e2d3c4b5a69788796a5b4".into(),
+            amount: ShownFen(150),
+            state: "refused".into(),
+            reason: "bought twice by mistake".into(),
+            actor: "admin:alice".into(),
+            failure: Some("ACQ.SYSTEM_ERROR".into()),
+            created_at: ago(HOUR),
+            finished_at: None,
+        }],
+        entries: entries().into_iter().take(1).collect(),
+        inquiry: Some(ProviderAnswer {
+            trade_no: Some("2026112122001400000000000001".into()),
+            status: Some("TRADE_SUCCESS".into()),
+            amount: Some(ShownFen(600)),
+            verdict: "unchanged".into(),
+            reason: None,
+            asked_at: ago(2000),
+        }),
+        forms: OrderForms::default(),
+    }
+}
+
+pub fn callbacks() -> Callbacks {
+    Callbacks { verdict: String::new(), listing: rows(callback_rows(), 812) }
+}
+
+pub fn range() -> Range {
+    Range { from: String::new(), to: String::new(), days: Some(30), error: None }
+}
+
+pub fn growth(cx: &ViewContext) -> Figures<'static> {
+    let sum = |name, value, before, is_money| Sum { name, value, before, is_money };
+    Figures {
+        range: range(),
+        sums: vec![
+            sum(Text::NewUsers, 5210, 4630, false),
+            sum(Text::ActiveUsers, 41_200, 43_090, false),
+            sum(Text::CastingsToday, 142_811, 128_000, false),
+            sum(Text::CodesSent, 9120, 9040, false),
+        ],
+        charts: vec![
+            chart(cx, "users", Text::UsersByDay, Unit::Count, &[Text::ActiveUsers, Text::NewUsers], 3200, false),
+            chart(cx, "castings", Text::CastingsByDay, Unit::Count, &[Text::CastingsToday], 4800, true),
+            chart(
+                cx,
+                "funnel",
+                Text::CodesFunnel,
+                Unit::Count,
+                &[Text::FunnelAsked, Text::FunnelSent, Text::FunnelVerified, Text::NewUsers],
+                420,
+                false,
+            ),
+        ],
+        cohorts: (0..8)
+            .map(|week: i64| Cohort {
+                week: format!("2026-W{}", 40 + week),
+                users: 1180 + week * 37,
+                kept: (0..(8 - week)).map(|later| 610 - later * 60 - week * 11).collect(),
+            })
+            .collect(),
+        through: "2026-11-25".into(),
+    }
+}
+
+pub fn revenue(cx: &ViewContext) -> Figures<'static> {
+    let sum = |name, value, before, is_money| Sum { name, value, before, is_money };
+    Figures {
+        range: range(),
+        sums: vec![
+            sum(Text::Revenue, 3_412_800, 3_108_000, true),
+            sum(Text::Refunds, 42_600, 51_000, true),
+            sum(Text::Orders, 2811, 2710, false),
+            sum(Text::Coins, 341_280, 310_800, false),
+        ],
+        charts: vec![
+            chart(cx, "revenue", Text::RevenueByDay, Unit::Money, &[Text::Revenue], 118_000, true),
+            chart(cx, "coins", Text::CoinsSoldAndUsed, Unit::Count, &[Text::CoinsSold, Text::CoinsUsed], 11_000, false),
+            chart(cx, "orders", Text::OrdersAndRefunds, Unit::Count, &[Text::Orders, Text::Refunds], 96, false),
+        ],
+        cohorts: Vec::new(),
+        through: "2026-11-25".into(),
+    }
+}
+
+pub fn models(cx: &ViewContext) -> ModelsPage<'static> {
+    ModelsPage {
+        range: range(),
+        budgets: vec![
+            BudgetRow { name: Text::BudgetCost, spent: "¥38.12".into(), limit: Some("¥50.00".into()), percent: 76 },
+            BudgetRow { name: Text::BudgetTokens, spent: "4 812 000".into(), limit: None, percent: 0 },
+        ],
+        usage: vec![
+            ModelUsageRow {
+                provider: "openai".into(),
+                model: "deepseek-chat".into(),
+                calls: 48_210,
+                failed: 212,
+                prompt_tokens: 61_202_111,
+                completion_tokens: 18_120_874,
+                cost: "¥267.37".into(),
+                mean_ms: 4210,
+                rating: Some(46),
+            },
+            ModelUsageRow {
+                provider: "openai".into(),
+                model: "qwen-plus".into(),
+                calls: 1820,
+                failed: 3,
+                prompt_tokens: 2_402_111,
+                completion_tokens: 820_874,
+                cost: "¥3.56".into(),
+                mean_ms: 6120,
+                rating: Some(42),
+            },
+            ModelUsageRow {
+                provider: "builtin".into(),
+                model: "builtin".into(),
+                calls: 91,
+                failed: 0,
+                prompt_tokens: 0,
+                completion_tokens: 0,
+                cost: "¥0.00".into(),
+                mean_ms: 1,
+                rating: None,
+            },
+        ],
+        charts: vec![
+            chart(cx, "cost", Text::CostByDay, Unit::Money, &[Text::Cost], 3800, true),
+            chart(cx, "calls-chart", Text::CallsByDay, Unit::Count, &[Text::Calls, Text::FailedCalls], 1600, false),
+        ],
+        ratings: [21, 18, 140, 612, 2210],
+        failed: calls().into_iter().filter(|call| call.status == "failed").collect(),
+        slow: calls().into_iter().take(3).collect(),
+    }
+}
+
+pub fn model_calls() -> Calls {
+    Calls { show: "failed".into(), user: String::new(), listing: rows(calls(), 212) }
+}
+
+pub fn violations() -> Violations {
+    Violations {
+        filter: ViolationFilter::default(),
+        listing: rows(violation_rows(), 1812),
+        types: vec![
+            ("ads".into(), 812),
+            ("contact".into(), 511),
+            ("gambling".into(), 240),
+            ("abuse".into(), 170),
+            ("fraud".into(), 79),
+        ],
+        frequent: vec![("10231".into(), 14, ago(3 * HOUR)), ("10877".into(), 9, ago(2 * DAY))],
+    }
+}
+
+pub fn review() -> Review {
+    Review {
+        items: violation_rows()
+            .into_iter()
+            .map(|violation| ReviewItem { violation, nickname: "云雷屯".into(), earlier: 3 })
+            .collect(),
+        waiting: ShownCount::exact(12),
+        results: vec![("700".into(), "confirmed".into()), ("699".into(), "failed".into())],
+        reason_error: None,
+    }
+}
+
+pub fn words() -> Words {
+    let items = [("代练", "ads"), ("刷单", "fraud"), ("赌博", "gambling"), ("发票", "ads")]
+        .iter()
+        .enumerate()
+        .map(|(index, (word, kind))| WordRow {
+            word: (*word).into(),
+            kind: (*kind).into(),
+            by_sound: index != 3,
+            created_at: ago(index as i64 * 12 * DAY),
+        })
+        .collect();
+    Words {
+        part: String::new(),
+        kind: String::new(),
+        types: vec![("ads".into(), 20), ("fraud".into(), 11), ("gambling".into(), 11)],
+        listing: rows(items, 60),
+        allowed: vec!["反洗钱".into(), "反赌博".into(), "禁毒宣传".into()],
+        version: 12,
+        version_in_force: 12,
+        changed_at: Some(ago(DAY)),
+        typed_phrase: String::new(),
+        typed_word: "d".into(),
+        word_error: Some("A word has at least two characters.".into()),
+        test_text: "加 薇 信 聊".into(),
+        tested: Some(Tested {
+            allowed: false,
+            masked_text: "*****聊".into(),
+            matches: vec![("加微信".into(), "ads".into(), "加 薇 信".into())],
+        }),
+        import_error: None,
+    }
+}
+
+pub fn services() -> ServicesPage {
+    let items = vec![DisagreementRow {
+        at: ago(3 * HOUR),
+        content_type: "question".into(),
+        masked_text: "反**宣传日问卦".into(),
+        local: "refused".into(),
+        external: "allowed".into(),
+    }];
+    ServicesPage {
+        selected: "local".into(),
+        has_fallback: true,
+        provider: "aliyun".into(),
+        is_configured: true,
+        breaker: "closed".into(),
+        last_failure: Some((ago(2 * DAY), "total_timeout".into())),
+        word_count: 60,
+        compared: Some(Compared {
+            text: "加 薇 信 聊".into(),
+            rulings: vec![("local".into(), "refused".into(), 0), ("aliyun".into(), "allowed".into(), 183)],
+        }),
+        text: "加 薇 信 聊".into(),
+        disagreements: rows(items, 31),
+        step_up: ProofField { is_needed: true, has_authenticator: false, error: None },
+    }
+}
+
+pub fn feedback() -> FeedbackPage {
+    let one = |id: &str, text: &str, state: &str, assignee: Option<&str>, replies: Vec<TypedReply>| FeedbackRow {
+        id: id.into(),
+        user_id: (id != "41").then(|| "10001".into()),
+        nickname: "山水蒙".into(),
+        phone_number: Some("138****8000".into()),
+        is_verified: id != "41",
+        text: text.into(),
+        state: state.into(),
+        assignee: assignee.map(Into::into),
+        created_at: ago(7 * HOUR),
+        replies,
+    };
+    FeedbackPage {
+        state: "open".into(),
+        is_mine: false,
+        items: vec![
+            one("43", "充值了 6 元但是金币没有到账，请帮忙查一下。\n订单是昨天晚上的。", "open", None, Vec::new()),
+            one(
+                "42",
+                "希望增加梅花易数的起卦方式，谢谢！",
+                "in_progress",
+                Some("alice"),
+                vec![TypedReply {
+                    at: ago(2 * HOUR),
+                    author: "alice".into(),
+                    text: "您好，已经在开发中，下个版本发布。".into(),
+                }],
+            ),
+            one(
+                "41",
+                "Dark mode looks great on my phone, but the line texts are cut off when the font is large: supercalifragilisticexpialidocious-supercalifragilisticexpialidocious",
+                "open",
+                None,
+                Vec::new(),
+            ),
+        ],
+        total: ShownCount::exact(5),
+        next: Some("c1".into()),
+        assignees: vec!["alice".into(), "bob".into()],
+        rejected: Some(("41".into(), "Thank you".into(), "The user has no account.".into())),
+    }
+}
+
+pub fn messages() -> MessagesPage {
+    let items = [
+        ("维护通知", "all", "system", None, 1812),
+        ("补偿到账", "users", "account", Some(1), 1),
+        ("冬至活动", "all", "activity", None, 920),
+    ]
+    .iter()
+    .enumerate()
+    .map(|(index, (title, audience, kind, recipients, read))| MessageRow {
+        id: format!("{}", 31 - index),
+        audience: (*audience).into(),
+        kind: (*kind).into(),
+        title: (*title).into(),
+        recipients: *recipients,
+        read: *read,
+        created_at: ago(index as i64 * 3 * DAY),
+        expires_at: (index == 0).then(|| Timestamp(NOW + 40 * DAY)),
+    })
+    .collect();
+    MessagesPage {
+        listing: rows(items, 31),
+        draft: MessageDraft {
+            errors: vec![("payload".into(), "This is not JSON.".into())],
+            payload: "{".into(),
+            ..draft()
+        },
+    }
+}
+
+fn draft() -> MessageDraft {
+    MessageDraft {
+        title: "维护通知".into(),
+        body: "今晚两点到三点暂停服务。\n给您带来不便，敬请谅解。".into(),
+        kind: "system".into(),
+        audience: "all".into(),
+        ..MessageDraft::default()
+    }
+}
+
+pub fn preview() -> MessagePreview {
+    MessagePreview {
+        draft: draft(),
+        recipients: ShownCount { value: 10_000, is_capped: true },
+        step_up: ProofField { is_needed: true, has_authenticator: true, error: None },
+    }
+}
+
+pub fn releases(is_preview: bool) -> Releases {
+    let items = [
+        ("2.3.1", 231, "android", true, false),
+        ("2.3.1", 231, "ios", false, false),
+        ("2.3.0", 230, "android", false, true),
+    ]
+    .iter()
+    .enumerate()
+    .map(|(index, (version, code, platform, is_required, is_withdrawn))| ReleaseRow {
+        version: (*version).into(),
+        code: *code,
+        platform: (*platform).into(),
+        url: "https://app.example.com/download".into(),
+        is_required: *is_required,
+        notes: "修复了若干问题".into(),
+        published_at: ago(index as i64 * 9 * DAY),
+        is_withdrawn: *is_withdrawn,
+    })
+    .collect();
+    Releases {
+        listing: rows(items, 3),
+        draft: TypedRelease {
+            version: "2.4.0".into(),
+            code: "240".into(),
+            platform: "android".into(),
+            url: "https://app.example.com/download".into(),
+            notes: "· 新增梅花易数\n· 深色模式".into(),
+            is_required: true,
+            errors: Vec::new(),
+        },
+        is_preview,
+    }
+}
+
+pub fn network_log() -> NetworkLogPage {
+    NetworkLogPage {
+        filter: LogFilter { status: "failed".into(), ..LogFilter::default() },
+        listing: rows(request_rows(), 10_000),
+        used_bytes: 214_000_000,
+        oldest: Some(ago(30 * DAY)),
+    }
+}
+
+pub fn empty_network_log() -> NetworkLogPage {
+    NetworkLogPage { listing: Listing::Rows(Rows::all(Vec::new())), ..network_log() }
+}
+
+pub fn failed_network_log() -> NetworkLogPage {
+    NetworkLogPage {
+        listing: Listing::Failed { code: "provider_timeout".into(), request_id: "01jd9x2k7m4q8r5t6v3w".into() },
+        ..network_log()
+    }
+}
+
+pub fn loading_network_log() -> NetworkLogPage {
+    NetworkLogPage { listing: Listing::Loading { href: href("network-log") }, ..network_log() }
+}
+
+pub fn health() -> HealthPage {
+    let job = |name: &str, state: &str, percent: Option<u8>, detail: &str| JobRow {
+        name: name.into(),
+        state: state.into(),
+        last_run: Some(ago(50 * MINUTE)),
+        took_ms: Some(1840),
+        next_run: (percent.is_none()).then(|| Timestamp(NOW + 10 * MINUTE)),
+        percent,
+        detail: detail.into(),
+    };
+    HealthPage {
+        taken_at: ago(4000),
+        alerts: overview_alerts(),
+        past_alerts: vec![PastAlert {
+            rule: "provider_down:sms".into(),
+            detail: "5 failures in a row: connection refused".into(),
+            from: ago(9 * DAY),
+            to: Some(ago(9 * DAY - 12 * MINUTE)),
+        }],
+        checks: vec![
+            CheckRow {
+                group: "database".into(),
+                name: "schema".into(),
+                verdict: "pass".into(),
+                detail: "version 41".into(),
+            },
+            CheckRow {
+                group: "files".into(),
+                name: "secret.key".into(),
+                verdict: "pass".into(),
+                detail: "readable by its owner only".into(),
+            },
+            CheckRow {
+                group: "certificate".into(),
+                name: "api.example.com".into(),
+                verdict: "warn".into(),
+                detail: "expires in 19 days".into(),
+            },
+            CheckRow {
+                group: "listeners".into(),
+                name: "0.0.0.0:8443".into(),
+                verdict: "fail".into(),
+                detail: "The port is used by another process.".into(),
+            },
+        ],
+        checked_at: Some(ago(2 * HOUR)),
+        backups: (0..4)
+            .map(|index| BackupRow {
+                name: format!("b{index}"),
+                at: ago(index * DAY),
+                bytes: 418_200_000 - index as u64 * 1_000_000,
+                is_sound: index != 3,
+                offsite: if index == 0 { "waiting" } else { "uploaded" }.into(),
+            })
+            .collect(),
+        backup_state: "current".into(),
+        backup_failure: None,
+        ledger: LedgerHealth {
+            state: "consistent".into(),
+            at: Some(ago(20 * HOUR)),
+            accounts: 812_300,
+            discrepancies: 0,
+            suspended: 0,
+            payment_differences: 0,
+        },
+        providers: vec![
+            ProviderRow { name: "sms".into(), breaker: "closed".into(), since: None, detail: "aliyun".into() },
+            ProviderRow {
+                name: "llm".into(),
+                breaker: "open".into(),
+                since: Some(ago(3 * MINUTE)),
+                detail: "deepseek-chat".into(),
+            },
+            ProviderRow { name: "payment".into(), breaker: "closed".into(), since: None, detail: "alipay".into() },
+            ProviderRow {
+                name: "moderation".into(),
+                breaker: "probing".into(),
+                since: Some(ago(MINUTE)),
+                detail: "aliyun".into(),
+            },
+        ],
+        jobs: vec![
+            job("ledger_verification", "running", Some(62), ""),
+            job("backup", "waiting", None, ""),
+            job("retention", "waiting", None, ""),
+            job("reconciler", "failed", None, "provider_timeout"),
+            job("free_space_scrub", "off", None, ""),
+        ],
+        database_bytes: 1_504_000_000,
+        disk_free: 61_000_000_000,
+        disk_total: 160_000_000_000,
+        version: "1.4.0".into(),
+        started_at: ago(12 * DAY),
+    }
+}
+
+fn overview_alerts() -> Vec<AlertRow> {
+    vec![AlertRow {
+        rule: "payments_in_review".into(),
+        detail: "3 orders have been in review for more than an hour.".into(),
+        since: ago(95 * MINUTE),
+    }]
+}
+
+pub fn cleanup() -> Cleanup {
+    let one = |target: &str, title, detail, rows: Option<u64>, is_dangerous| Category {
+        target: target.into(),
+        title,
+        detail,
+        rows: rows.map(ShownCount::exact),
+        is_dangerous,
+    };
+    Cleanup {
+        categories: vec![
+            one("verification-codes", Text::CleanCodes, Text::CleanCodesDetail, Some(412), false),
+            one("payment-records", Text::CleanPayments, Text::CleanPaymentsDetail, Some(20_112), false),
+            one("feedback", Text::CleanFeedback, Text::CleanFeedbackDetail, Some(311), false),
+            one("expired", Text::CleanExpired, Text::CleanExpiredDetail, None, false),
+            one("all", Text::CleanAll, Text::CleanAllDetail, None, true),
+        ],
+        history: vec![PurgeRow {
+            at: ago(30 * DAY),
+            action: "cleanup feedback".into(),
+            actor: "admin:alice".into(),
+            outcome: "succeeded".into(),
+            deleted: Some(1812),
+            reason: "yearly cleanup".into(),
+        }],
+    }
+}
+
+pub fn confirmation(cx: &ViewContext) -> ConfirmationView {
+    let count = |name: &str, count| (name.to_owned(), count);
+    let has_error = cx.path.contains("error");
+    ConfirmationView {
+        title: match cx.language {
+            Language::Chinese => "删除全部数据".into(),
+            Language::English => "Delete all data".into(),
+        },
+        consequence: match cx.language {
+            Language::Chinese => "所有用户与账本都会被永久删除。".into(),
+            Language::English => "All users and the ledger will be deleted for good.".into(),
+        },
+        would_delete: vec![
+            count("users", 812_300),
+            count("ledger_entries", 10_482_110),
+            count("payment_orders", 98_211),
+            count("history", 4_112_008),
+            count("feedback", 311),
+        ],
+        would_keep: vec![count("admins", 4), count("audit", 41_200), count("words", 60), count("releases", 12)],
+        expires_at: Timestamp(NOW + 9 * MINUTE + 41_000),
+        token: "c0ffee".into(),
+        action: href("cleanup/all"),
+        back: href("cleanup"),
+        repeated: Vec::new(),
+        target: Some("cleanup all".into()),
+        typed_target: if has_error { "cleanup".into() } else { String::new() },
+        target_error: has_error.then(|| "The words differ.".into()),
+        reason: String::new(),
+        reason_error: None,
+        step_up: ProofField { is_needed: true, has_authenticator: true, error: None },
+        makes_backup: true,
+    }
+}
+
+pub fn administrators() -> AdministratorsPage {
+    let admin = |name: &str, role, has_second_factor| AdminRow {
+        name: name.into(),
+        role,
+        has_second_factor,
+        created_at: ago(200 * DAY),
+        last_used_at: Some(ago(HOUR)),
+    };
+    AdministratorsPage {
+        admins: vec![
+            admin("alice", Role::Owner, true),
+            admin("bob", Role::Support, true),
+            admin("carol", Role::Moderator, false),
+            admin("dashboard", Role::ReadOnly, false),
+        ],
+        sessions: vec![
+            SessionRow {
+                id: "a1".into(),
+                admin: "alice".into(),
+                created_at: ago(2 * HOUR),
+                last_used_at: ago(1000),
+                expires_at: Timestamp(NOW + 6 * HOUR),
+                is_own: true,
+            },
+            SessionRow {
+                id: "b1".into(),
+                admin: "bob".into(),
+                created_at: ago(HOUR),
+                last_used_at: ago(7 * MINUTE),
+                expires_at: Timestamp(NOW + 7 * HOUR),
+                is_own: false,
+            },
+        ],
+        networks: vec!["203.0.113.0/24".into(), "2001:db8::/32".into()],
+        own_address: "203.0.113.24".into(),
+        typed_name: String::new(),
+        name_error: None,
+        password_error: None,
+        network_error: None,
+        typed_network: String::new(),
+        step_up: ProofField { is_needed: true, has_authenticator: true, error: None },
+    }
+}
+
+pub fn enrolment() -> EnrolmentPage {
+    EnrolmentPage {
+        name: "carol".into(),
+        uri: "otpauth://totp/Yarrow:carol?secret=JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP&issuer=Yarrow".into(),
+        secret: "JBSW Y3DP EHPK 3PXP JBSW Y3DP EHPK 3PXP".into(),
+        error: None,
+    }
+}
+
+pub fn keys() -> Keys {
+    let key = |label: &str, role, state: &str, expires: Option<i64>| KeyRow {
+        label: label.into(),
+        role,
+        state: state.into(),
+        created_at: ago(100 * DAY),
+        last_used_at: Some(ago(HOUR)),
+        expires_at: expires.map(|days| Timestamp(NOW + days * DAY)),
+    };
+    Keys {
+        keys: vec![
+            key("shop-back-office", Role::Support, "active", Some(90)),
+            key("grafana", Role::ReadOnly, "active", None),
+            key("old-script", Role::Owner, "suspended", None),
+            key("trial", Role::ReadOnly, "expired", Some(-3)),
+            key("lost", Role::Owner, "revoked", None),
+        ],
+        created: Some(("report-bot".into(), "yak_5fQ2hV8xS1m0Zr7cJ4pKd9LwT3bN6yAe".into())),
+        typed_label: String::new(),
+        label_error: None,
+        typed_expiry: String::new(),
+        step_up: ProofField::default(),
+    }
+}
+
+pub fn audit() -> Audit {
+    Audit { filter: TypedAuditFilter::default(), listing: rows(audit_rows(), 10_000) }
+}
+
+pub fn settings() -> Settings {
+    let row = |name: &str, value: &str, source: &str, detail: &str| SettingRow {
+        name: name.into(),
+        value: value.into(),
+        source: source.into(),
+        detail: detail.into(),
+    };
+    Settings {
+        query: String::new(),
+        is_changed_only: false,
+        sections: vec![
+            (
+                "limits".into(),
+                vec![
+                    row("limits.time_zone", "Asia/Shanghai", "default", "Time zone of days in limits and reports"),
+                    row("limits.page_size", "100", "default", "Most rows on a page"),
+                ],
+            ),
+            (
+                "payment".into(),
+                vec![
+                    row("payment.gateway", "alipay", "file", "Gateway of new orders"),
+                    row("payment.app_id", "2021000000000001", "environment", "Application id at the provider"),
+                    row("payment.private_key_file", "••••••", "environment", "RSA key of the application"),
+                ],
+            ),
+            (
+                "llm".into(),
+                vec![
+                    row("llm.base_url", "https://api.deepseek.com/v1", "file", "Address of the provider"),
+                    row("llm.cost_per_day", "50.00", "command_line", "Money that may be spent in a day"),
+                ],
+            ),
+        ],
+    }
+}
+
+pub fn log() -> Log {
+    let line = |minutes: i64, level: &str, target: &str, message: &str, fields: &[(&str, &str)]| LogLine {
+        at: ago(minutes * MINUTE),
+        level: level.into(),
+        target: target.into(),
+        message: message.into(),
+        fields: fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+    };
+    Log {
+        level: "info".into(),
+        target: String::new(),
+        query: String::new(),
+        capacity: 2000,
+        dropped: 12,
+        lines: vec![
+            line(
+                0,
+                "info",
+                "yarrow::http",
+                "request",
+                &[
+                    ("route", "/api/v1/sessions"),
+                    ("status", "200"),
+                    ("ms", "18.4"),
+                    ("request_id", "01jd9x2k7m4q8r5t6v00"),
+                ],
+            ),
+            line(
+                1,
+                "warn",
+                "yarrow::providers::breaker",
+                "circuit breaker opened",
+                &[("provider", "llm"), ("failures", "5")],
+            ),
+            line(
+                2,
+                "error",
+                "yarrow::providers::client",
+                "connection refused",
+                &[("provider", "llm"), ("attempt", "2")],
+            ),
+            line(9, "info", "yarrow::jobs", "ledger verification started", &[]),
+        ],
+    }
+}
+
+pub fn sign_in() -> SignInPage {
+    SignInPage::default()
+}
+
+pub fn refused_sign_in() -> SignInPage {
+    SignInPage {
+        name: "alice".into(),
+        error: Some("The name, password or code is wrong.".into()),
+        needs_totp: true,
+        totp_error: None,
+        next: String::new(),
+        has_ended: true,
+        interrupted: Some(Interrupted {
+            action: href("users/10001/notes"),
+            fields: vec![("text".into(), "long text".into())],
+        }),
+    }
+}
+
+pub fn first_run() -> FirstRun {
+    FirstRun { token: "t0k3n".into(), password_error: Some("The password is too short.".into()), ..FirstRun::default() }
+}
+
+/// The pages of the development server: path below the console, and its rendering.
+pub const PAGES: &[&str] = &[
+    "",
+    "new",
+    "search?q=山",
+    "search?q=nothing",
+    "users",
+    "users/10001",
+    "users/10001?cause=suspended",
+    "users/10001?cause=other",
+    "users/10001?cause=used",
+    "users/10001?cause=refunded",
+    "users/10001?cause=rejected",
+    "users/10001/ledger",
+    "orders",
+    "orders/1",
+    "orders/callbacks",
+    "growth",
+    "revenue",
+    "models",
+    "models/calls",
+    "moderation",
+    "moderation/review",
+    "moderation/words",
+    "moderation/services",
+    "feedback",
+    "messages",
+    "messages/preview",
+    "releases",
+    "releases/preview",
+    "health",
+    "network-log",
+    "network-log?state=empty",
+    "network-log?state=failed",
+    "network-log?state=loading",
+    "log",
+    "audit",
+    "administrators",
+    "administrators/carol/totp",
+    "keys",
+    "settings",
+    "cleanup",
+    "cleanup/all",
+    "cleanup/all?error",
+    "sign-in",
+    "sign-in?refused",
+    "first-run/t0k3n",
+    "error",
+];
+
+/// Renders a page of [`PAGES`].
+pub fn render(cx: &ViewContext, path: &str) -> Option<maud::Markup> {
+    use crate::http::console::views::{layout, pages};
+    Some(match path {
+        "" => pages::overview::page(cx, &overview(cx)),
+        "new" => pages::overview::page(cx, &new_overview(cx)),
+        "fragments/overview" => pages::overview::live(cx, &overview(cx)),
+        "fragments/health" => pages::health::live(cx, &health()),
+        "fragments/log" => pages::log::live(cx, &log()),
+        _ if path.starts_with("search") => {
+            pages::search::page(cx, &search(if path.ends_with("nothing") { "nothing" } else { "山" }))
+        }
+        "users" => pages::users::page(cx, &users()),
+        "users/10001?cause=rejected" => pages::user::page(cx, &rejected_user()),
+        "users/10001/ledger" => pages::user::ledger(cx, &user_ledger()),
+        _ if path.starts_with("users/10001") => {
+            pages::user::page(cx, &user(path.split("cause=").nth(1).unwrap_or("open")))
+        }
+        "orders" => pages::orders::list(cx, &orders()),
+        "orders/callbacks" => pages::orders::all_callbacks(cx, &callbacks()),
+        _ if path.starts_with("orders/") => pages::orders::page(cx, &order()),
+        "growth" => pages::figures::growth(cx, &growth(cx)),
+        "revenue" => pages::figures::revenue(cx, &revenue(cx)),
+        "models" => pages::models::page(cx, &models(cx)),
+        "models/calls" => pages::models::all_calls(cx, &model_calls()),
+        "moderation" => pages::moderation::violations(cx, &violations()),
+        "moderation/review" => pages::moderation::review(cx, &review()),
+        "moderation/words" => pages::moderation::words(cx, &words()),
+        "moderation/services" => pages::moderation::services(cx, &services()),
+        "feedback" => pages::feedback::page(cx, &feedback()),
+        "messages" => pages::messages::messages(cx, &messages()),
+        "messages/preview" => pages::messages::preview(cx, &preview()),
+        "releases" => pages::messages::releases(cx, &releases(false)),
+        "releases/preview" => pages::messages::releases(cx, &releases(true)),
+        "health" => pages::health::page(cx, &health()),
+        "network-log?state=empty" => pages::network_log::page(cx, &empty_network_log()),
+        "network-log?state=failed" => pages::network_log::page(cx, &failed_network_log()),
+        "network-log?state=loading" => pages::network_log::page(cx, &loading_network_log()),
+        _ if path.starts_with("network-log") => pages::network_log::page(cx, &network_log()),
+        _ if path.starts_with("log") => pages::log::page(cx, &log()),
+        _ if path.starts_with("audit") => pages::audit::page(cx, &audit()),
+        "administrators" => pages::administrators::administrators(cx, &administrators()),
+        "administrators/carol/totp" => pages::administrators::totp(cx, &enrolment()),
+        "keys" => pages::administrators::keys(cx, &keys()),
+        _ if path.starts_with("settings") => pages::settings::page(cx, &settings()),
+        "cleanup" => pages::cleanup::page(cx, &cleanup()),
+        _ if path.starts_with("cleanup/") => pages::cleanup::confirm(cx, &confirmation(cx), layout::Place::Cleanup),
+        "sign-in" => pages::sign_in::sign_in(cx, &sign_in()),
+        "sign-in?refused" => pages::sign_in::sign_in(cx, &refused_sign_in()),
+        _ if path.starts_with("first-run/") => pages::sign_in::first_run(cx, &first_run()),
+        "error" => {
+            layout::error(cx, 500, "internal", "Something failed. The server log has the cause under the request id.")
+        }
+        _ => return None,
+    })
+}
+
+fn zone() -> Zone {
+    Zone::new(&"Asia/Shanghai".parse().unwrap(), Timestamp(NOW))
+}

@@ -1,0 +1,1027 @@
+//! All text of the console, in Chinese and English. A text without one of them does not compile.
+
+/// The weight of a message or a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    Neutral,
+    Good,
+    Notice,
+    Bad,
+}
+
+impl Tone {
+    pub const fn class(self) -> &'static str {
+        match self {
+            Self::Neutral => "neutral",
+            Self::Good => "good",
+            Self::Notice => "notice",
+            Self::Bad => "bad",
+        }
+    }
+}
+
+/// A language of the console.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    Chinese,
+    English,
+}
+
+impl Language {
+    pub const ALL: [Self; 2] = [Self::Chinese, Self::English];
+
+    /// Returns the language tag of BCP 47.
+    pub const fn tag(self) -> &'static str {
+        match self {
+            Self::Chinese => "zh-CN",
+            Self::English => "en",
+        }
+    }
+
+    /// Returns the language's name in the language itself.
+    pub const fn own_name(self) -> &'static str {
+        match self {
+            Self::Chinese => "中文",
+            Self::English => "English",
+        }
+    }
+
+    /// Reads a cookie or an `Accept-Language` header. Anything that does not prefer Chinese is English.
+    pub fn of(preferred: &str) -> Self {
+        if preferred.trim_start().to_ascii_lowercase().starts_with("zh") { Self::Chinese } else { Self::English }
+    }
+}
+
+macro_rules! texts {
+    ($($name:ident: $chinese:literal, $english:literal;)*) => {
+        /// A text without variable parts.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Text { $($name),* }
+
+        impl Text {
+            pub const ALL: &'static [Self] = &[$(Self::$name),*];
+
+            pub const fn in_language(self, language: Language) -> &'static str {
+                match (self, language) {
+                    $((Self::$name, Language::Chinese) => $chinese, (Self::$name, Language::English) => $english,)*
+                }
+            }
+        }
+    };
+}
+
+texts! {
+    ProductName: "Yarrow", "Yarrow";
+    // Messages after an action.
+    PasswordsDiffer: "两次输入的密码不一致", "The passwords differ.";
+    NotAUserId: "不是用户编号", "This is not a user id.";
+    NotAnAmount: "请填写大于零的金额，如 6.00", "Enter an amount above zero, such as 6.00.";
+    ActionDone: "操作已完成。", "Done.";
+    // Navigation.
+    AreaIdentity: "用户", "Identity";
+    AreaDivination: "占卜", "Divination";
+    AreaMoney: "资金", "Money";
+    AreaModeration: "内容审核", "Moderation";
+    AreaMessaging: "消息", "Messaging";
+    AreaOperations: "运维", "Operations";
+    Areas: "栏目", "Areas";
+    Overview: "总览", "Overview";
+    Users: "用户", "Users";
+    Growth: "增长", "Growth";
+    Models: "模型与费用", "Models and cost";
+    Orders: "订单", "Orders";
+    Revenue: "收入", "Revenue";
+    Violations: "违规记录", "Violations";
+    ReviewQueue: "复核队列", "Review queue";
+    WordList: "词库", "Word list";
+    Services: "审核服务", "Services";
+    Feedback: "用户反馈", "Feedback";
+    Messages: "通知", "Messages";
+    Releases: "应用版本", "Releases";
+    Health: "健康状况", "Health";
+    NetworkLog: "网络日志", "Network log";
+    ServerLog: "服务日志", "Server log";
+    Audit: "审计", "Audit";
+    Administrators: "管理员", "Administrators";
+    ApiKeys: "API 密钥", "API keys";
+    Settings: "配置", "Settings";
+    DataCleanup: "数据清理", "Data cleanup";
+    // Shell.
+    SkipToContent: "跳到正文", "Skip to content";
+    Menu: "菜单", "Menu";
+    Close: "关闭", "Close";
+    Search: "搜索", "Search";
+    SearchLabel: "搜索用户、订单或请求", "Search users, orders or requests";
+    SearchPlaceholder: "手机号、邮箱、昵称、订单号、追踪号…", "Phone, email, nickname, order, trace…";
+    Account: "账户", "Account";
+    LanguageLabel: "语言", "Language";
+    ThemeLabel: "外观", "Appearance";
+    ThemeSystem: "跟随系统", "System";
+    ThemeLight: "浅色", "Light";
+    ThemeDark: "深色", "Dark";
+    SignIn: "登录", "Sign in";
+    SignOut: "退出登录", "Sign out";
+    SessionEnded: "会话已结束，请重新登录。", "Your session has ended. Sign in again.";
+    TypedTextIsKept: "已填写的内容会保留。", "What you typed is kept.";
+    TypedTextRestored: "已恢复您之前填写的内容。", "What you typed before was restored.";
+    RefreshFailed: "刷新失败，显示的是较早的数据。", "Refresh failed; older data is shown.";
+    LiveOn: "自动刷新：开", "Live refresh: on";
+    LiveOff: "自动刷新：关", "Live refresh: off";
+    WaitingSuffix: "项待处理", "waiting";
+    RequestId: "请求编号", "Request id";
+    RoleLabel: "角色", "Role";
+    RoleOwner: "所有者", "Owner";
+    RoleSupport: "客服", "Support";
+    RoleModerator: "审核员", "Moderator";
+    RoleReadOnly: "只读", "Read-only";
+    // Words for everywhere.
+    All: "全部", "All";
+    None: "无", "None";
+    Nothing: "没有", "Nothing";
+    NothingYet: "暂无记录", "Nothing yet";
+    NothingFound: "没有找到", "Nothing found";
+    Yes: "是", "Yes";
+    No: "否", "No";
+    On: "开", "On";
+    Off: "关", "Off";
+    Cancel: "取消", "Cancel";
+    Confirm: "确认", "Confirm";
+    Continue: "继续", "Continue";
+    Save: "保存", "Save";
+    Edit: "修改", "Edit";
+    Remove: "移除", "Remove";
+    Check: "核对", "Check";
+    Copy: "复制", "Copy";
+    Copied: "已复制", "Copied";
+    Details: "详情", "Details";
+    Detail: "说明", "Detail";
+    Optional: "选填", "optional";
+    Now: "现在", "now";
+    Since: "起始于", "since";
+    AsOf: "数据时间", "As of";
+    From: "从", "From";
+    To: "到", "To";
+    Time: "时间", "Time";
+    Created: "创建时间", "Created";
+    Expires: "到期时间", "Expires";
+    Last: "最近一次", "Last";
+    LastUsed: "最近使用", "Last used";
+    State: "状态", "State";
+    Status: "状态码", "Status";
+    Action: "操作", "Action";
+    Actions: "操作", "Actions";
+    Actor: "操作者", "Actor";
+    ActorHint: "例如 admin:alice、key:shop 或 cli", "For example admin:alice, key:shop or cli";
+    Reason: "原因", "Reason";
+    ReasonHint: "写入审计记录", "Kept in the audit";
+    Outcome: "结果", "Outcome";
+    Results: "处理结果", "Results";
+    Cause: "缘由", "Cause";
+    Failure: "失败原因", "Failure";
+    Amount: "金额", "Amount";
+    Name: "名称", "Name";
+    Label: "标签", "Label";
+    Id: "编号", "Id";
+    Title: "标题", "Title";
+    Body: "正文", "Text";
+    Value: "值", "Value";
+    Source: "来源", "Source";
+    Size: "大小", "Size";
+    Duration: "耗时", "Duration";
+    Version: "版本", "Version";
+    Published: "发布时间", "Published";
+    History: "历史", "History";
+    Preview: "预览", "Preview";
+    Withdraw: "撤回", "Withdraw";
+    NotDone: "未执行。", "Not done.";
+    ErrorCode: "错误码", "Error code";
+    QuoteRequestId: "联系技术人员时，请附上请求编号。", "Quote the request id when you ask for help.";
+    TryAgain: "重试", "Try again";
+    ShowTable: "以表格查看", "Show as table";
+    NoComparison: "无可比数据", "no comparison";
+    ThanBefore: "较上期", "vs before";
+    Reveal: "显示", "Reveal";
+    RevealIsAudited: "每次显示都会写入审计。", "Each reveal is recorded in the audit.";
+    // Lists.
+    Filter: "筛选", "Filter";
+    Presets: "常用筛选", "Presets";
+    Apply: "应用筛选", "Apply";
+    ClearFilter: "清除", "Clear";
+    Pages: "分页", "Pages";
+    FirstPage: "回到第一页", "First page";
+    NextPage: "下一页", "Next page";
+    Loading: "正在加载…", "Loading…";
+    LoadNow: "立即加载", "Load now";
+    ListFailed: "列表未能加载。", "The list could not be loaded.";
+    ExportCsv: "导出 CSV", "Export CSV";
+    AnyState: "任意状态", "Any state";
+    AnyStatus: "任意状态码", "Any status";
+    AnyType: "任意类型", "Any type";
+    AnyContent: "任意内容", "Any content";
+    // Sign-in.
+    Password: "密码", "Password";
+    NewPassword: "新密码", "New password";
+    RepeatPassword: "再次输入密码", "Repeat the password";
+    PasswordHint: "至少 12 个字符", "At least 12 characters";
+    AuthenticatorCode: "验证器动态码", "Authenticator code";
+    TotpHint: "如已启用两步验证，请输入 6 位动态码", "Six digits, if a second factor is set up";
+    StepUpHint: "此操作需要再次确认您的身份（10 分钟内有效）", "This action needs a fresh proof of identity, valid for ten minutes";
+    CannotSignIn: "无法登录？", "Cannot sign in?";
+    CannotSignInHelp: "在服务器上可以重设密码、移除验证器或清除网络限制：", "On the server, reset the password, remove the authenticator or clear the networks:";
+    FirstOwner: "创建第一位所有者", "Create the first owner";
+    FirstOwnerLead: "此链接仅可使用一次。所有者拥有全部权限，之后可以添加其他管理员。", "This link works once. The owner has every right and can add other administrators later.";
+    CreateOwner: "创建并登录", "Create and sign in";
+    // Overview.
+    NewServer: "服务器已就绪。", "The server is ready.";
+    NewServerLead: "还没有用户。应用连接后，这里会显示数据。", "There are no users yet. Figures appear once the app connects.";
+    OrdersInReview: "待处理订单", "Orders in review";
+    NothingWaits: "没有待处理的事项", "Nothing waits";
+    NewUsers: "新用户", "New users";
+    ActiveUsers: "活跃用户", "Active users";
+    CastingsToday: "起卦次数", "Castings";
+    RevenueToday: "收入", "Revenue";
+    CodesSent: "验证码", "Codes sent";
+    ModelCost: "模型费用", "Model cost";
+    Latency: "响应时间", "Latency";
+    ErrorShare: "错误率", "Error share";
+    Day: "日期", "Day";
+    // Search.
+    Found: "找到", "Found";
+    SearchHelp: "可以输入完整的用户编号、手机号、邮箱、订单号、交易号、追踪号或请求编号，也可以输入昵称开头的几个字。", "Enter a whole user id, phone number, email address, order number, trade number, trace id or request id, or the beginning of a nickname.";
+    MoreHits: "还有更多结果，请输入更多内容。", "There are more results. Type more.";
+    SearchElsewhere: "在其他列表中查找：", "Look in the lists:";
+    // Users.
+    User: "用户", "User";
+    UserId: "用户编号", "User id";
+    UserQuery: "编号、地址、昵称开头", "Id, address, nickname";
+    Nickname: "昵称", "Nickname";
+    PhoneNumber: "手机号", "Phone number";
+    NewPhoneNumber: "新手机号", "New phone number";
+    Email: "邮箱", "Email";
+    Registered: "注册时间", "Registered";
+    RegisteredFrom: "注册自", "Registered from";
+    RegisteredTo: "注册至", "Registered to";
+    LastSeen: "最近活动", "Last seen";
+    NoUsers: "没有符合条件的用户", "No users match";
+    Identity: "身份", "Identity";
+    Gender: "性别", "Gender";
+    Birthday: "生日", "Birthday";
+    Signature: "签名", "Signature";
+    Castings: "历史卦例", "History records";
+    UserSuspended: "该用户已被停用。", "This user is suspended.";
+    MoveAccount: "更换手机号", "Move to a new phone";
+    MoveAccountHint: "请先核实对方身份。新手机号会收到验证码，验证后生效。", "Check the person's identity first. The new phone receives a code, which completes the move.";
+    ResetNickname: "重置昵称", "Reset nickname";
+    Balances: "余额", "Balances";
+    Balance: "余额", "Balance";
+    BalanceAfter: "变动后余额", "Balance after";
+    BalanceNow: "当前余额", "Balance now";
+    AccountSuspended: "账户已暂停", "Account suspended";
+    Coins: "金币", "Coins";
+    Points: "点数", "Points";
+    Asset: "币种", "Asset";
+    GrantCoins: "调整金币", "Grant coins";
+    AdjustPoints: "调整点数", "Adjust points";
+    AmountOfChange: "变动数量", "Change";
+    AmountHint: "扣减请填负数", "A negative number takes away";
+    EntryKind: "类型", "Kind";
+    Change: "变动", "Change";
+    Reference: "关联", "Reference";
+    Ledger: "账本", "Ledger";
+    LedgerEntries: "账本记录", "Ledger entries";
+    ManualChanges: "人工调整与修复", "Manual changes and repairs";
+    BackToUser: "返回用户", "Back to the user";
+    Issues: "数据问题", "Issues";
+    Issue: "问题", "Issue";
+    Repairable: "可自动修复", "Repairable";
+    NeedsDecision: "需要人工决定", "Needs a decision";
+    RepairAccount: "修复数据", "Repair";
+    CheckData: "检查数据", "Check data";
+    Notes: "客服备注", "Staff notes";
+    NoNotes: "还没有备注", "No notes yet";
+    NewNote: "新备注", "New note";
+    NoteHint: "仅工作人员可见，用户导出数据时会包含", "Seen by staff only; part of the user's data export";
+    AddNote: "添加备注", "Add note";
+    EndAllDevices: "退出所有设备", "Sign out all devices";
+    EndDevice: "退出此设备", "Sign out";
+    SuspendUser: "停用用户", "Suspend user";
+    ResumeUser: "恢复用户", "Resume user";
+    ExportData: "导出数据", "Export data";
+    ExportHint: "包含该用户的全部个人数据", "Contains all personal data of the user";
+    EraseUser: "注销并删除", "Erase";
+    Devices: "设备", "Devices";
+    Device: "设备", "Device";
+    SignedIn: "登录时间", "Signed in";
+    CodeMessages: "验证码记录", "Code messages";
+    NoCodeMessages: "最近七天没有请求验证码", "No codes were asked for in the last seven days";
+    NoReceipts: "未取得送达回执：", "No delivery receipts:";
+    Asked: "请求时间", "Asked";
+    Purpose: "用途", "Purpose";
+    Channel: "渠道", "Channel";
+    Delivery: "送达", "Delivery";
+    ProviderAnswer: "服务商答复", "Provider's answer";
+    Receipt: "回执号", "Receipt";
+    Notifications: "收到的通知", "Notifications";
+    ReadAt: "阅读时间", "Read";
+    Requests: "请求", "Requests";
+    Request: "请求", "Request";
+    // Missing coins.
+    MissingCoins: "“我的金币不见了”", "“My coins are missing”";
+    CauseSuspended: "账户已暂停，需要修复", "Account suspended: repair it";
+    CauseSuspendedDetail: "余额与账本不一致，账户暂停入账。修复会按账本重新计算余额。", "The balance disagrees with the ledger, so the account takes no entries. A repair recomputes the balance.";
+    CauseOrderOpen: "有未完成的订单", "An order is not finished";
+    CauseOrderOpenDetail: "向支付平台查询后，已付款的订单会立即入账。", "Ask the provider: a paid order is credited at once.";
+    CauseOtherAccount: "付款记在另一个账号", "Paid under another account";
+    CauseOtherAccountDetail: "这笔交易属于另一个账号的订单，金币已发放到那里。", "This payment belongs to an order of another account, which received the coins.";
+    CauseUsed: "金币已到账，之后被使用", "Credited, and used since";
+    CauseRefunded: "因退款收回", "Taken back by a refund";
+    CauseRefundedDetail: "订单已退款，相应的金币已收回。", "The order was refunded and its coins were taken back.";
+    CauseNothing: "未发现缺失", "Nothing is missing";
+    CauseNothingDetail: "没有未完成的订单，余额与账本一致。若用户有付款凭证，请用交易号核对。", "No order is open and the balance agrees with the ledger. If the user has a receipt, check its trade number.";
+    CheckSuspended: "账户是否暂停", "Account suspended?";
+    CheckOrders: "订单是否未完成", "Order unfinished?";
+    CheckTrade: "交易号是否属于他人", "Paid under another account?";
+    CheckUsed: "金币是否已被使用", "Coins used since?";
+    CheckRefunds: "是否因退款收回", "Taken back by a refund?";
+    StepClear: "排除", "no";
+    StepFound: "是", "yes";
+    StepNotReached: "未检查", "not checked";
+    AskProvider: "向支付平台查询", "Ask the provider";
+    OpenOtherAccount: "打开另一个账号", "Open the other account";
+    OpenOrder: "打开订单", "Open the order";
+    ShowLedger: "查看账本", "Show the ledger";
+    GrantInstead: "前往其他操作", "Go to other actions";
+    ReplyToCopy: "给用户的回复", "Reply to the user";
+    HasTradeNumber: "用户提供了交易号？", "The user has a trade number?";
+    TradeNumber: "交易号", "Trade number";
+    TradeNumberHint: "支付宝账单中的订单号", "From the payment app's receipt";
+    ReplySuspended: "您好，您的账户余额出现异常，我们已经修复，请重新打开应用查看。给您带来不便，非常抱歉。", "Hello, your balance had an error which we have repaired. Please reopen the app. We are sorry for the trouble.";
+    ReplyNothing: "您好，我们核对了您的订单与余额，没有发现缺失。如果您有付款凭证，请把账单中的交易号发给我们，我们会继续核查。", "Hello, we checked your orders and balance and found nothing missing. If you have a receipt, please send us its trade number and we will look further.";
+    // Orders.
+    Order: "订单", "Order";
+    OrderDetails: "订单信息", "Order details";
+    Price: "价格", "Price";
+    Paid: "实付", "Paid";
+    Refunded: "已退款", "Refunded";
+    Received: "收到时间", "Received";
+    CoinsReturned: "已收回金币", "Coins taken back";
+    CoinsWrittenOff: "已核销金币", "Coins written off";
+    NoOrders: "没有符合条件的订单", "No orders match";
+    MinAmount: "最低金额（元）", "Amount from (¥)";
+    MaxAmount: "最高金额（元）", "Amount to (¥)";
+    InReview: "待处理", "In review";
+    StatePaid: "已付款", "Paid";
+    StateRefunded: "已退款", "Refunded";
+    Timeline: "经过", "Timeline";
+    EventCreated: "创建", "Created";
+    EventPaid: "付款", "Paid";
+    EventCredited: "入账", "Credited";
+    EventClosed: "关闭", "Closed";
+    EventRefunded: "退款", "Refunded";
+    EventSettled: "人工处理", "Settled";
+    EventExpires: "付款截止", "Payable until";
+    NextCheck: "下次查询", "next check";
+    ProviderAnswered: "支付平台的答复", "The provider's answer";
+    NeverOpened: "用户从未打开支付页面。", "The buyer never opened the payment screen.";
+    Effect: "处理结果", "Effect";
+    Refund: "退款", "Refund";
+    Refunds: "退款记录", "Refunds";
+    RefundNumber: "退款单号", "Refund number";
+    RefundAmount: "退款金额（元）", "Amount to refund (¥)";
+    RefundHint: "相应的金币会被收回", "The coins bought with it are taken back";
+    NoRefunds: "没有退款", "No refunds";
+    Decide: "作出决定", "Decide";
+    Decision: "决定", "Decision";
+    DecisionCredit: "入账", "Credit";
+    DecisionCreditHint: "给用户发放金币", "Gives the user the coins";
+    DecisionWriteOff: "核销", "Write off";
+    DecisionWriteOffHint: "订单保持原状，核销用户欠的金币", "Leaves the order as it is and waives the coins that are owed";
+    DecisionClawBack: "收回", "Claw back";
+    DecisionClawBackHint: "在余额允许的范围内收回金币", "Takes back the coins that are owed, as far as the balance allows";
+    DecisionExternal: "已在外部退款", "Refunded externally";
+    DecisionExternalHint: "记录款项已在本服务之外全额退回", "Records that all money was returned outside of this service";
+    OwnerDecides: "退款与人工处理需要所有者权限。", "Refunds and decisions need the role of owner.";
+    Callbacks: "支付回调", "Callbacks";
+    NoCallbacks: "没有回调", "No callbacks";
+    SignatureValid: "签名有效", "Signature valid";
+    ReplayCallback: "重放", "Replay";
+    Rejected: "被拒绝", "Rejected";
+    // Figures.
+    Last7Days: "最近 7 天", "7 days";
+    Last30Days: "最近 30 天", "30 days";
+    Last90Days: "最近 90 天", "90 days";
+    LastYear: "最近一年", "1 year";
+    Retention: "留存", "Retention";
+    RetentionHint: "按注册周统计，之后每周仍活跃的用户比例", "Share of users active in later weeks, by week of registration";
+    Week: "周", "Week";
+    FunnelAsked: "请求验证码", "Asked";
+    FunnelSent: "已发送", "Sent";
+    FunnelVerified: "已验证", "Verified";
+    CoinsSold: "售出", "Sold";
+    CoinsUsed: "使用", "Used";
+    CodesFunnel: "从验证码到新用户", "From code to new user";
+    CoinsSoldAndUsed: "金币售出与使用", "Coins sold and used";
+    OrdersAndRefunds: "订单与退款", "Orders and refunds";
+    RevenueByDay: "每日收入", "Revenue by day";
+    UsersByDay: "每日用户", "Users by day";
+    CastingsByDay: "每日起卦", "Castings by day";
+    // Models.
+    Model: "模型", "Model";
+    ModelCall: "模型调用", "Model call";
+    Interpretations: "解卦记录", "Interpretations";
+    TraceId: "追踪号", "Trace id";
+    Rating: "评分", "Rating";
+    Ratings: "用户评分", "Ratings";
+    BudgetsToday: "今日预算", "Budgets today";
+    BudgetCost: "费用", "Cost";
+    BudgetTokens: "词元", "Tokens";
+    Unlimited: "不限", "unlimited";
+    UsageByModel: "各模型用量", "Usage by model";
+    Calls: "调用", "Calls";
+    FailedCalls: "失败", "Failed";
+    SlowCalls: "较慢", "Slow";
+    PromptTokens: "输入词元", "Tokens in";
+    CompletionTokens: "输出词元", "Tokens out";
+    Cost: "费用", "Cost";
+    MeanDuration: "平均耗时", "Mean duration";
+    CostByDay: "每日费用", "Cost by day";
+    CallsByDay: "每日调用", "Calls by day";
+    NoCalls: "没有调用", "No calls";
+    TestModel: "测试调用", "Test call";
+    // Moderation.
+    MaskedText: "文本（已遮盖）", "Masked text";
+    ViolationType: "违规类型", "Type";
+    ContentType: "内容", "Content";
+    DetectedBy: "判定者", "Detected by";
+    Reviewed: "复核", "Review";
+    NoViolations: "没有违规记录", "No violations";
+    ByType: "按类型", "By type";
+    FrequentViolators: "频繁违规用户", "Frequent violators";
+    ReviewLead: "逐条判断拒绝是否正确，误拒的词可以加入放行短语。", "Judge each refusal. Words refused wrongly can become allowed phrases.";
+    QueueEmpty: "队列已清空", "The queue is empty";
+    BulkAction: "批量处理", "Bulk action";
+    SelectAll: "全选", "Select all";
+    WronglyRefused: "误拒", "Wrongly refused";
+    RightlyRefused: "拒绝正确", "Rightly refused";
+    AllowPhrase: "放行短语", "Allow a phrase";
+    AllowedPhrases: "放行短语", "Allowed phrases";
+    Phrase: "短语", "Phrase";
+    PhraseHint: "包含被禁词、但应当放行的短语", "A phrase with a listed word that is accepted";
+    Word: "词", "Word";
+    WordsListed: "词库词数", "Listed words";
+    NoWords: "没有符合条件的词", "No words match";
+    BySound: "按读音", "By sound";
+    BySoundLong: "同时匹配同音写法", "Also match by pronunciation";
+    Added: "加入时间", "Added";
+    AddWord: "加入词", "Add word";
+    TestText: "测试文本", "Test text";
+    TextToTest: "待测文本", "Text";
+    Allowed: "放行", "Allowed";
+    Refused: "拒绝", "Refused";
+    ImportWords: "导入词表", "Import words";
+    CsvFile: "CSV 文件", "CSV file";
+    CsvFileHint: "每行：词、词,类型 或 词,类型,按读音", "Lines of word, word,type or word,type,bySound";
+    WhoDecides: "当前判定者", "Decides now";
+    LocalService: "本地词库", "Word list";
+    ExternalService: "外部审核", "External moderator";
+    Fallback: "失败时改用词库", "Fallback to the word list";
+    FallbackOn: "开启后备", "Switch fallback on";
+    FallbackOff: "关闭后备", "Switch fallback off";
+    LastFailure: "最近失败", "Last failure";
+    CompareServices: "对比两种服务", "Compare both services";
+    Compare: "对比", "Compare";
+    Disagreements: "判定不一致", "Disagreements";
+    NoDisagreements: "没有不一致的文本", "No disagreements";
+    // Feedback.
+    StateOpen: "待处理", "Open";
+    StateInProgress: "处理中", "In progress";
+    StateDone: "已完成", "Done";
+    StateActive: "正常", "Active";
+    StateSuspended: "停用", "Suspended";
+    Mine: "分配给我", "Mine";
+    Assignee: "负责人", "Assignee";
+    Nobody: "无人", "Nobody";
+    WithoutAccount: "无账号", "Without account";
+    Verified: "已验证", "verified";
+    NotVerified: "未验证", "not verified";
+    NoFeedback: "没有反馈", "No feedback";
+    Reply: "回复", "Reply";
+    ReplyText: "回复内容", "Reply";
+    ReplyHint: "以应用内通知发送给用户", "Sent to the user as a notification in the app";
+    SendReply: "发送回复", "Send reply";
+    ChangeState: "更改状态", "Change state";
+    // Messages and releases.
+    NewMessage: "新通知", "New message";
+    NoMessages: "还没有发送过通知", "No messages yet";
+    MessageKind: "类别", "Kind";
+    Audience: "对象", "Audience";
+    ToAll: "所有用户", "All users";
+    ToSome: "指定用户", "Some users";
+    Recipients: "接收者", "Recipients";
+    RecipientsHint: "用户编号、手机号或邮箱，以逗号分隔", "Ids, phone numbers or email addresses, separated by commas";
+    Payload: "附加数据（JSON）", "Payload (JSON)";
+    PayloadHint: "例如 {\"type\":\"open_route\",\"route\":\"points\"}", "For example {\"type\":\"open_route\",\"route\":\"points\"}";
+    Read: "已读", "Read";
+    Sent: "发送时间", "Sent";
+    SendMessage: "发送", "Send";
+    InTheApp: "应用中的样子", "As the app shows it";
+    NewRelease: "新版本", "New release";
+    NoReleases: "还没有发布版本", "No releases yet";
+    BuildNumber: "构建号", "Build";
+    Platform: "平台", "Platform";
+    DownloadAddress: "下载地址", "Download address";
+    ReleaseNotes: "更新说明", "Notes";
+    ForcesUpdate: "强制更新", "Force older versions to update";
+    ForcesUpdateWarning: "旧版本用户在更新之前无法使用应用。", "Users of older versions cannot use the app until they update.";
+    Publish: "发布", "Publish";
+    // Network log.
+    NetworkLogLead: "每个请求一行，不含路径参数和查询。", "One row per request, without path parameters and query.";
+    ClientAddress: "客户端地址", "Client address";
+    Route: "接口", "Route";
+    StatusFailed: "失败", "Failed";
+    Status2xx: "2xx 成功", "2xx success";
+    Status4xx: "4xx 被拒", "4xx refused";
+    Status5xx: "5xx 错误", "5xx error";
+    SignIns: "登录", "Sign-ins";
+    NoRequests: "没有符合条件的请求", "No requests match";
+    SuspiciousAddresses: "可疑地址", "Suspicious addresses";
+    NoSuspects: "没有可疑地址", "No suspicious addresses";
+    BusiestAddresses: "请求最多的地址", "Busiest addresses";
+    Score: "评分", "Score";
+    // Health.
+    NoAlerts: "一切正常，没有告警。", "All is well: no alert is firing.";
+    Alert: "告警", "Alert";
+    PastAlerts: "告警历史", "History of alerts";
+    TestAlerts: "测试告警", "Test alerts";
+    RunDoctor: "运行诊断", "Run the doctor";
+    Doctor: "诊断", "Doctor";
+    DoctorNotRun: "还没有运行过诊断", "The doctor has not run yet";
+    CheckName: "检查项", "Check";
+    Verdict: "结论", "Verdict";
+    Server: "服务器", "Server";
+    Started: "启动时间", "Started";
+    Database: "数据库", "Database";
+    DiskFree: "磁盘剩余", "Disk free";
+    DiskUsed: "磁盘已用", "Disk used";
+    VerifiedAt: "上次核对", "Verified";
+    Accounts: "账户数", "Accounts";
+    Discrepancies: "不一致", "Discrepancies";
+    AccountsSuspended: "暂停的账户", "Suspended accounts";
+    PaymentDifferences: "付款与账本差异", "Payment differences";
+    VerifyNow: "立即核对", "Verify now";
+    Jobs: "后台任务", "Jobs";
+    Job: "任务", "Job";
+    LastRun: "上次运行", "Last run";
+    NextRun: "下次运行", "Next run";
+    Backups: "备份", "Backups";
+    NoBackups: "还没有备份", "No backups yet";
+    BackUpNow: "立即备份", "Back up now";
+    Sound: "完好", "Sound";
+    Offsite: "异地副本", "Off-site copy";
+    NoRestoreHere: "下载与恢复备份只能在服务器上进行。", "Backups are downloaded and restored on the server only.";
+    Providers: "外部服务", "Providers";
+    NoProviders: "没有配置外部服务", "No providers are configured";
+    // Cleanup.
+    CleanupLead: "按类别删除数据。执行之前会显示删除与保留的数量。", "Deletes data by category. You see first what would go and what stays.";
+    BackupFirst: "执行前会先做一次备份，只删除备份中已有的数据。", "A backup is made first, and only what it contains is deleted.";
+    ShowWhatGoes: "查看将删除的内容", "Show what would go";
+    WouldDelete: "将删除", "Would delete";
+    WouldKeep: "将保留", "Would keep";
+    ConfirmTitle: "确认执行", "Confirm";
+    RowsDeleted: "删除行数", "Rows deleted";
+    CleanCodes: "验证码", "Verification codes";
+    CleanCodesDetail: "所有仍有效的验证码。用户需要重新获取。", "All active codes. Users have to ask for new ones.";
+    CleanPayments: "支付记录", "Payment records";
+    CleanPaymentsDetail: "超过保存期限的已完成订单。", "Finished orders older than the minimum retention.";
+    CleanFeedback: "用户反馈", "Feedback";
+    CleanFeedbackDetail: "所有反馈文本与回复。", "All texts of feedback with their replies.";
+    CleanExpired: "过期数据", "Expired data";
+    CleanExpiredDetail: "每小时保留任务会删除的数据，不做备份。", "What the hourly retention job deletes; without a backup.";
+    CleanAll: "全部数据", "All data";
+    CleanAllDetail: "用户、账本及其他一切数据。管理员、审计、词库、版本和设置会保留。", "Users, ledger and everything else. Administrators, audit, words, releases and settings stay.";
+    // Administrators and keys.
+    Roles: "角色", "Roles";
+    RoleOwnerDetail: "全部权限，包括退款、删除与管理员", "Everything, including refunds, erasure and administrators";
+    RoleSupportDetail: "用户页面、修复、查询支付、反馈、限额内调整金币", "User pages, repairs, payment queries, feedback, grants within a cap";
+    RoleModeratorDetail: "文本、词库、重置昵称、停用用户", "Texts, words, reset of nicknames, suspension";
+    RoleReadOnlyDetail: "数据与健康状况，不含个人数据", "Figures and health, without personal data";
+    SecondFactor: "两步验证", "Second factor";
+    ChangeRole: "更改角色", "Change role";
+    SetUpTotp: "设置两步验证", "Set up second factor";
+    RemoveTotp: "移除两步验证", "Remove second factor";
+    RemoveAdministrator: "移除管理员", "Remove administrator";
+    NewAdministrator: "添加管理员", "Add administrator";
+    Sessions: "会话", "Sessions";
+    ThisSession: "当前会话", "this session";
+    EndSession: "结束会话", "End session";
+    Networks: "允许的网络", "Networks";
+    NetworksLead: "只有来自这些网络的管理员和 API 密钥可以访问。", "Administrators and API keys may call from these networks only.";
+    FromEverywhere: "未限制，任何地址都可访问", "No restriction: from everywhere";
+    Network: "网络", "Network";
+    NetworkHint: "例如 203.0.113.0/24", "For example 203.0.113.0/24";
+    NetworkRescue: "如被拒之门外，可在服务器上运行", "If you are shut out, run on the server";
+    AllowNetwork: "允许此网络", "Allow network";
+    ScanCode: "用验证器应用扫描二维码。", "Scan the code with an authenticator app.";
+    QrCode: "验证器二维码", "QR code for the authenticator";
+    OrTypeSecret: "或手动输入密钥：", "Or type the secret:";
+    TypeCode: "输入应用显示的 6 位动态码。", "Type the six digits that the app shows.";
+    TotpEndsSessions: "确认后，该管理员的其他会话会结束。", "Other sessions of the administrator end when you confirm.";
+    KeysLead: "供程序调用管理接口，以 Bearer 令牌发送。", "Credentials of programs, sent as Bearer tokens.";
+    KeyShownOnce: "的密钥只显示这一次，请立即保存。", "is shown only once. Store it now.";
+    NoKeys: "没有 API 密钥", "No API keys";
+    NewKey: "新建密钥", "New key";
+    SuspendKey: "停用", "Suspend";
+    ResumeKey: "恢复", "Resume";
+    RevokeKey: "吊销", "Revoke";
+    // Audit, settings, log.
+    AuditLead: "管理员与命令读取个人数据或作出更改的记录，永久保存。", "Every access to personal data and every change by administrators and commands. Kept forever.";
+    AuditOwnLead: "您自己的操作记录。", "Your own actions.";
+    NoAudit: "没有符合条件的记录", "No events match";
+    SettingsLead: "当前生效的配置，只读。密钥已遮盖。", "The settings in effect, read-only. Secrets are masked.";
+    Setting: "配置项", "Setting";
+    ChangedOnly: "只看非默认值", "Only changed settings";
+    LogLevel: "最低级别", "Least level";
+    LogTarget: "来源模块", "Target";
+    Contains: "包含", "Contains";
+    NoLines: "没有符合条件的日志", "No lines match";
+}
+
+macro_rules! codes {
+    ($($code:literal: $chinese:literal, $english:literal;)*) => {
+        /// Translates a stored code. Unknown codes are shown as they are.
+        pub fn code(language: Language, code: &str) -> &str {
+            match (code, language) {
+                $(($code, Language::Chinese) => $chinese, ($code, Language::English) => $english,)*
+                _ => code,
+            }
+        }
+    };
+}
+
+codes! {
+    "coin": "金币", "Coins";
+    "point": "点数", "Points";
+    "topup": "充值", "top-up";
+    "consume": "使用", "use";
+    "reset": "清零", "reset";
+    "adjust": "人工调整", "manual change";
+    "signup_bonus": "注册赠送", "sign-up bonus";
+    "cast": "起卦", "casting";
+    "invite_bonus": "邀请奖励", "invite bonus";
+    "invitee_bonus": "受邀奖励", "invitee bonus";
+    "parked": "保留", "parked";
+    "restored": "恢复", "restored";
+    "refund": "退款收回", "claw-back";
+    "created": "待付款", "created";
+    "paid": "已付款", "paid";
+    "credited": "已入账", "credited";
+    "refunded": "已退款", "refunded";
+    "review": "待处理", "in review";
+    "requested": "处理中", "requested";
+    "succeeded": "成功", "succeeded";
+    "rejected": "被拒绝", "rejected";
+    "unknown": "未知", "unknown";
+    "unchanged": "无变化", "no change";
+    "refund_total_unknown": "退款总额未知", "refunded total unknown";
+    "interrupted": "被中断", "interrupted";
+    "pass": "通过", "passed";
+    "fail": "未通过", "failed";
+    "address": "更换地址", "change of address";
+    "cancellation": "注销账号", "cancellation";
+    "TRADE_SUCCESS": "付款成功", "paid";
+    "TRADE_FINISHED": "交易完成", "finished";
+    "TRADE_CLOSED": "交易关闭", "closed";
+    "WAIT_BUYER_PAY": "等待付款", "waiting for payment";
+    "second_trade": "重复付款", "second payment";
+    "wrong_amount": "金额不符", "wrong amount";
+    "wrong_channel": "渠道不符", "wrong channel";
+    "unknown_order": "订单不存在", "unknown order";
+    "closed_after_payment": "付款后被关闭", "closed after payment";
+    "refund_before_credit": "入账前已退款", "refunded before credit";
+    "refund_exceeds_amount": "退款超过金额", "refund exceeds amount";
+    "order_under_review": "订单处理中", "order in review";
+    "not_configured": "未配置", "not configured";
+    "alipay": "支付宝", "Alipay";
+    "sandbox": "沙盒", "sandbox";
+    "active": "正常", "active";
+    "suspended": "停用", "suspended";
+    "account_suspended": "账户暂停", "account suspended";
+    "expired": "已过期", "expired";
+    "revoked": "已吊销", "revoked";
+    "open": "待处理", "open";
+    "in_progress": "处理中", "in progress";
+    "done": "已完成", "done";
+    "failed": "失败", "failed";
+    "cancelled": "已取消", "cancelled";
+    "ok": "正常", "ok";
+    "warning": "注意", "warning";
+    "current": "正常", "current";
+    "old": "过旧", "old";
+    "none": "无", "none";
+    "off": "关闭", "off";
+    "consistent": "一致", "consistent";
+    "inconsistent": "不一致", "inconsistent";
+    "unverified": "未核对", "not verified";
+    "sound": "完好", "sound";
+    "damaged": "损坏", "damaged";
+    "uploaded": "已上传", "uploaded";
+    "waiting": "等待", "waiting";
+    "running": "运行中", "running";
+    "closed": "已关闭", "closed";
+    "breaker_closed": "正常", "works";
+    "breaker_open": "中断", "down";
+    "breaker_probing": "试探中", "probing";
+    "sent": "已发送", "sent";
+    "not_sent": "未发送", "not sent";
+    "asked": "已请求", "asked";
+    "review_account": "审核账号", "review account";
+    "refused": "拒绝", "refused";
+    "allowed": "放行", "allowed";
+    "delivered": "已送达", "delivered";
+    "sign_in": "登录", "sign-in";
+    "sms": "短信", "SMS";
+    "email": "邮件", "email";
+    "confirmed": "拒绝正确", "rightly refused";
+    "wrongly_refused": "误拒", "wrongly refused";
+    "withdrawn": "已撤回", "withdrawn";
+    "required": "强制更新", "required";
+    "published": "已发布", "published";
+    "gambling": "赌博", "gambling";
+    "ads": "广告", "ads";
+    "fraud": "诈骗", "fraud";
+    "porn": "色情", "porn";
+    "drugs": "毒品", "drugs";
+    "politics": "政治", "politics";
+    "abuse": "辱骂", "abuse";
+    "contact": "联系方式", "contact number";
+    "nickname": "昵称", "nickname";
+    "signature": "签名", "signature";
+    "question": "提问", "question";
+    "answer": "回答", "answer";
+    "local": "本地词库", "word list";
+    "external": "外部审核", "external moderator";
+    "aliyun": "阿里云", "Aliyun";
+    "male": "男", "male";
+    "female": "女", "female";
+    "other": "其他", "other";
+    "system": "系统", "system";
+    "activity": "活动", "activity";
+    "account": "账户", "account";
+    "promotion": "推广", "promotion";
+    "all": "所有用户", "all users";
+    "users": "指定用户", "some users";
+    "android": "安卓", "Android";
+    "ios": "iOS", "iOS";
+    "failed_sign_ins": "登录失败", "failed sign-ins";
+    "failure_share": "失败比例", "share of failures";
+    "distinct_users": "不同用户数", "distinct users";
+    "request_rate": "请求频率", "request rate";
+    "default": "默认", "default";
+    "file": "配置文件", "file";
+    "environment": "环境变量", "environment";
+    "command_line": "命令行", "command line";
+    "error": "错误", "error";
+    "warn": "警告", "warning";
+    "info": "信息", "info";
+    "debug": "调试", "debug";
+    "retention": "保留期清理", "retention";
+    "backup": "备份", "backup";
+    "ledger_verification": "账本核对", "ledger verification";
+    "reconciler": "支付对账", "reconciler";
+    "integrity_check": "完整性检查", "integrity check";
+    "figures": "数据统计", "figures";
+    "free_space_scrub": "空闲空间擦除", "free-space scrub";
+    "cleanup": "数据清理", "cleanup";
+    "llm": "语言模型", "language model";
+    "payment": "支付", "payment";
+    "moderation": "外部审核", "external moderator";
+    "object_storage": "对象存储", "object storage";
+    "database": "数据库", "database";
+    "files": "文件", "files";
+    "listeners": "监听", "listeners";
+    "certificate": "证书", "certificate";
+    "service": "服务", "service";
+    "repair": "修复", "repair";
+    "grant": "调整", "grant";
+    "": "", "";
+}
+
+/// Returns tone and text of a state.
+pub fn state(language: Language, state: &str) -> (Tone, &str) {
+    let tone = match state {
+        "credited" | "active" | "ok" | "current" | "consistent" | "sound" | "uploaded" | "breaker_closed"
+        | "delivered" | "done" | "succeeded" | "allowed" | "published" | "pass" | "TRADE_SUCCESS"
+        | "TRADE_FINISHED" | "sent" | "confirmed" => Tone::Good,
+        "review" | "paid" | "warning" | "warn" | "old" | "unverified" | "breaker_probing" | "unknown"
+        | "in_progress" | "open" | "required" | "running" | "not_configured" | "WAIT_BUYER_PAY" | "requested"
+        | "wrongly_refused" | "asked" => Tone::Notice,
+        "suspended" | "account_suspended" | "failed" | "fail" | "interrupted" | "inconsistent" | "damaged"
+        | "breaker_open" | "rejected" | "refused" | "not_sent" | "revoked" | "expired" => Tone::Bad,
+        _ => Tone::Neutral,
+    };
+    (tone, code(language, state))
+}
+
+/// Translates the name of a table in a deletion preview.
+pub fn table(language: Language, name: &str) -> &str {
+    let (chinese, english) = match name {
+        "users" => ("用户", "users"),
+        "codes" => ("有效验证码", "active codes"),
+        "code_sends" => ("验证码发送记录", "sent codes"),
+        "code_failures" => ("验证码失败记录", "failed codes"),
+        "code_messages" => ("验证码请求", "code messages"),
+        "tokens" => ("登录令牌", "tokens"),
+        "words" => ("词库", "words"),
+        "allowed_phrases" => ("放行短语", "allowed phrases"),
+        "word_changes" => ("词库变更", "changes of words"),
+        "violations" => ("违规记录", "violations"),
+        "disagreements" => ("判定不一致", "disagreements"),
+        "history" => ("历史卦例", "history records"),
+        "interpretations" => ("解卦记录", "interpretations"),
+        "chats" => ("对话", "chat turns"),
+        "model_calls" => ("模型调用", "model calls"),
+        "model_usage" => ("模型用量", "model usage"),
+        "model_spending" => ("模型支出", "model spending"),
+        "sessions" => ("起卦会话", "sessions"),
+        "session_calls" => ("会话调用", "calls of sessions"),
+        "session_snapshots" => ("会话快照", "snapshots of sessions"),
+        "invite_codes" => ("邀请码", "invite codes"),
+        "invites" => ("邀请", "invites"),
+        "invite_addresses" => ("邀请地址", "invited addresses"),
+        "balances" => ("余额", "balances"),
+        "ledger_entries" => ("账本记录", "ledger entries"),
+        "ledger_audit" => ("账本审计", "audit of the ledger"),
+        "email_rewards" => ("邮箱奖励", "email rewards"),
+        "idempotency_keys" => ("幂等键", "idempotency keys"),
+        "admins" => ("管理员", "administrators"),
+        "api_keys" => ("API密钥", "API keys"),
+        "audit" => ("审计记录", "audit events"),
+        "confirmations" => ("确认记录", "confirmations"),
+        "payment_orders" => ("订单", "orders"),
+        "payment_callbacks" => ("支付回调", "callbacks"),
+        "payment_refunds" => ("退款", "refunds"),
+        "sandbox_trades" => ("沙盒交易", "sandbox trades"),
+        "preferences" => ("偏好", "preferences"),
+        "notifications" => ("通知", "notifications"),
+        "notification_blocks" => ("通知分块", "notification blocks"),
+        "notification_readers" => ("通知阅读数", "notification readers"),
+        "notification_recipients" => ("通知接收者", "notification recipients"),
+        "notification_reads" => ("通知已读", "read notifications"),
+        "notification_read_blocks" => ("通知已读分块", "read blocks"),
+        "notification_marks" => ("通知标记", "notification marks"),
+        "feedback" => ("反馈", "feedback"),
+        "releases" => ("应用版本", "releases"),
+        "settings" => ("设置", "settings"),
+        "network_log" | "access_log" => ("网络日志", "network log"),
+        "access_log_erasures" => ("网络日志删除", "erasures of the network log"),
+        "token_changes" => ("令牌变更", "changes of tokens"),
+        "admin_tokens" => ("管理员会话", "sessions of administrators"),
+        _ => return name,
+    };
+    match language {
+        Language::Chinese => chinese,
+        Language::English => english,
+    }
+}
+
+/// Returns the title of an alert.
+pub fn alert(language: Language, rule: &str) -> &str {
+    let (chinese, english) = match rule.split(':').next().unwrap_or(rule) {
+        "payments_in_review" => ("有订单待处理", "Orders need a decision"),
+        "ledger_mismatch" => ("账本不一致", "The ledger disagrees"),
+        "payment_mismatch" => ("付款与账本有差异", "Payments and ledger differ"),
+        "disk_low" => ("磁盘空间不足", "The disk is almost full"),
+        "backup_old" => ("备份过旧", "The last backup is old"),
+        "backup_upload_failed" => ("备份上传失败", "Backups cannot be uploaded"),
+        "certificate_expiring" => ("证书即将到期", "The certificate expires soon"),
+        "code_budget" => ("验证码用量偏高", "Many codes were sent"),
+        "database_damaged" => ("数据库损坏", "The database is damaged"),
+        "condition_unknown" => ("无法取得健康状况", "Health is unknown"),
+        "provider_down" => ("外部服务中断", "A provider is down"),
+        _ => return rule,
+    };
+    match language {
+        Language::Chinese => chinese,
+        Language::English => english,
+    }
+}
+
+/// Returns the title of an error page.
+pub fn status(language: Language, status: u16) -> &'static str {
+    let (chinese, english) = match status {
+        401 => ("请先登录", "Sign in first"),
+        403 => ("没有权限", "Not allowed"),
+        404 => ("没有找到", "Not found"),
+        409 => ("与现状冲突", "Conflicts with the present state"),
+        429 => ("请求过多，请稍后再试", "Too many requests. Try again later."),
+        503 => ("暂时不可用", "Not available for the moment"),
+        _ if status >= 500 => ("服务器出错了", "The server failed"),
+        _ => ("请求无法处理", "The request cannot be served"),
+    };
+    match language {
+        Language::Chinese => chinese,
+        Language::English => english,
+    }
+}
+
+macro_rules! phrases {
+    ($($(#[$meta:meta])* $name:ident($($argument:ident: $kind:ty),*) = $chinese:literal, $english:literal;)*) => {
+        $($(#[$meta])* pub fn $name(language: Language $(, $argument: $kind)*) -> String {
+            match language {
+                Language::Chinese => format!($chinese),
+                Language::English => format!($english),
+            }
+        })*
+    };
+}
+
+phrases! {
+    copy_label(value: &str) = "复制 {value}", "Copy {value}";
+    remove_label(value: &str) = "移除 {value}", "Remove {value}";
+    type_to_confirm(target: &str) = "输入“{target}”以确认", "Type “{target}” to confirm";
+    results_for(query: &str) = "“{query}”的搜索结果", "Results for “{query}”";
+    order_title(order: &str) = "订单 {order}", "Order {order}";
+    replay_of(id: &str) = "{id} 的重放", "replay of {id}";
+    rows(count: &str) = "共 {count} 条", "Rows: {count}";
+    waiting(count: &str) = "{count} 条待复核", "{count} waiting";
+    recipients(count: &str) = "将发送给 {count} 位用户。", "Recipients: {count}.";
+    entries(count: i64) = "{count} 条账本记录", "ledger entries: {count}";
+    earlier(count: i64) = "此前违规 {count} 次", "earlier violations: {count}";
+    unread(count: u64) = "{count} 条未读", "{count} unread";
+    checks(count: u32) = "已自动查询 {count} 次", "Automatic checks: {count}";
+    grant_cap(cap: i64) = "您的角色每次最多 {cap}", "Your role may grant up to {cap} at a time";
+    credited_and_used(total: i64) = "金币已到账，之后使用了 {total} 枚。", "The coins arrived. Used since: {total}.";
+    list_version(stored: i64, in_force: i64) = "词库版本 {stored}，生效版本 {in_force}", "List version {stored}, in force {in_force}";
+    new_version(version: &str) = "新版本 {version}", "New version {version}";
+    your_address(address: &str) = "您当前的地址是 {address}。", "Your address is {address}.";
+    times_in(zone: &str, label: &str) = "时间均为 {zone}（{label}）", "Times are in {zone} ({label})";
+    figures_through(day: &str, zone: &str) = "统计至 {day}（{zone}）", "Figures through {day} ({zone})";
+    log_lead(lines: u32) = "本进程最近 {lines} 行日志。", "The last {lines} lines of this process.";
+    dropped_lines(count: u64) = "有 {count} 行因速度过快未能显示。", "{count} lines came too fast and are not shown.";
+    reply_open(order: &str) = "您好，您的订单 {order} 尚未完成，我们已向支付平台查询。如已付款，金币会在几分钟内到账。", "Hello, your order {order} was not finished, so we asked the payment provider. If you paid, the coins arrive within minutes.";
+    reply_other_account(trade: &str) = "您好，交易 {trade} 是用另一个账号购买的，金币在那个账号里。请用购买时的手机号或邮箱登录。", "Hello, payment {trade} was made with another account, which has the coins. Please sign in with the phone number or email address that you used then.";
+    reply_used(order: &str, when: &str, total: i64) = "您好，订单 {order} 的金币已于 {when} 到账，之后使用了 {total} 枚。您可以在应用的账单中查看明细。", "Hello, the coins of order {order} arrived at {when}, and {total} were used since. The app's statement lists each use.";
+    reply_refunded(order: &str, when: &str, amount: &str) = "您好，订单 {order} 已于 {when} 退款 {amount}，相应的金币已收回。", "Hello, order {order} was refunded at {when} ({amount}), and its coins were taken back.";
+}
+
+/// Returns the text of a number of firing alerts.
+pub fn alerts(language: Language, count: usize) -> String {
+    match (language, count) {
+        (Language::Chinese, 0) => "没有告警".to_owned(),
+        (Language::Chinese, _) => format!("{count} 项告警"),
+        (Language::English, 0) => "No alerts".to_owned(),
+        (Language::English, 1) => "1 alert".to_owned(),
+        (Language::English, _) => format!("{count} alerts"),
+    }
+}
+
+/// Returns the text of a rating.
+pub fn stars(language: Language, stars: u8) -> String {
+    match (language, stars) {
+        (Language::Chinese, _) => format!("{stars} 星"),
+        (Language::English, 1) => "1 star".to_owned(),
+        (Language::English, _) => format!("{stars} stars"),
+    }
+}
+
+/// Returns the text of the switch to a moderation service.
+pub fn switch_to(language: Language, service: &str) -> String {
+    match language {
+        Language::Chinese => format!("切换到{}", code(language, service)),
+        Language::English => format!("Switch to the {}", code(language, service)),
+    }
+}
+
+/// Returns the time that is left.
+pub fn time_left(language: Language, milliseconds: i64) -> String {
+    let seconds = (milliseconds / 1000).max(0);
+    let (minutes, seconds) = (seconds / 60, seconds % 60);
+    match language {
+        Language::Chinese => format!("剩余 {minutes}:{seconds:02}"),
+        Language::English => format!("{minutes}:{seconds:02} left"),
+    }
+}
+
+/// Returns the distance of a time from now, in milliseconds.
+pub fn distance(language: Language, milliseconds: i64) -> String {
+    let seconds = milliseconds.abs() / 1000;
+    let (count, chinese, english) = match seconds {
+        ..60 => return language_pair(language, "刚刚", "just now").to_owned(),
+        60..3600 => (seconds / 60, "分钟", "min"),
+        3600..172_800 => (seconds / 3600, "小时", "h"),
+        _ => (seconds / 86_400, "天", "d"),
+    };
+    match (language, milliseconds > 0) {
+        (Language::Chinese, true) => format!("{count} {chinese}后"),
+        (Language::Chinese, false) => format!("{count} {chinese}前"),
+        (Language::English, true) => format!("in {count} {english}"),
+        (Language::English, false) => format!("{count} {english} ago"),
+    }
+}
+
+const fn language_pair(language: Language, chinese: &'static str, english: &'static str) -> &'static str {
+    match language {
+        Language::Chinese => chinese,
+        Language::English => english,
+    }
+}

@@ -1,0 +1,329 @@
+//! The web console: sessions, rights, forms, masking and actions, without a browser.
+
+use crate::support::{Caller, CommandOutput, Request, Response, Server, Setup, eventually};
+
+const PASSWORD: &str = "correct horse battery";
+
+/// A browser that is signed in to the console.
+struct Browser<'server> {
+    server: &'server Server,
+    cookie: String,
+}
+
+impl<'server> Browser<'server> {
+    /// Creates an administrator with a role and signs in.
+    fn new(server: &'server Server, name: &str, role: &str) -> Self {
+        let arguments = ["admin", "create", name, "--role", role, "--password-stdin"];
+        CommandOutput::run(server.directory(), &arguments, &format!("{PASSWORD}\n")).expect(0);
+        Self::sign_in(server, name)
+    }
+
+    fn sign_in(server: &'server Server, name: &str) -> Self {
+        let form = [("name", name), ("password", PASSWORD)];
+        let answered = server.post("/admin/console/sign-in").form(&form).send().expect(303);
+        Self { server, cookie: cookie_of(&answered) }
+    }
+
+    fn get(&self, path: &str) -> Request {
+        self.server.get(&format!("/admin/console/{path}")).header("cookie", &self.cookie)
+    }
+
+    /// Sends a form with the token that the page's forms carry.
+    fn post(&self, page: &str, path: &str, fields: &[(&str, &str)]) -> Response {
+        let shown = self.get(page).send().expect(200).text();
+        let (csrf, once) = (hidden(&shown, "csrf"), hidden(&shown, "once"));
+        let mut form = vec![("csrf", csrf.as_str()), ("once", once.as_str())];
+        form.extend(fields);
+        self.post_as_typed(path, &form)
+    }
+
+    fn post_as_typed(&self, path: &str, form: &[(&str, &str)]) -> Response {
+        self.server.post(&format!("/admin/console/{path}")).header("cookie", &self.cookie).form(form).send()
+    }
+}
+
+/// Returns the session cookie that a response sets.
+fn cookie_of(response: &Response) -> String {
+    let cookie = response.header("set-cookie").unwrap();
+    assert!(cookie.contains("; Path=/; Secure; HttpOnly; SameSite=Strict"), "{cookie}");
+    cookie.split(';').next().unwrap().to_owned()
+}
+
+/// Returns the value of a hidden field.
+fn hidden(page: &str, name: &str) -> String {
+    let start = format!("name=\"{name}\" value=\"");
+    let rest = page.split(&start).nth(1).unwrap_or_else(|| panic!("no field {name} in {page}"));
+    rest.split('"').next().unwrap().to_owned()
+}
+
+#[test]
+fn the_first_owner_is_made_by_a_link_that_works_once() {
+    let mut server = Setup::default().start();
+    let line = server.lines().into_iter().find(|line| line.contains("/first-run/"));
+    let line = line.unwrap_or_else(|| server.wait_for_line("/first-run/"));
+    let path = line.split_whitespace().find_map(|word| word.split_once("/admin/console/")).unwrap().1.to_owned();
+    let path = format!("/admin/console/{path}");
+    let typed = |name: &str, password: &str, repeated: &str| {
+        let form = [("name", name), ("password", password), ("repeated", repeated)];
+        server.post(&path).form(&form).send()
+    };
+    assert!(server.get(&path).send().expect(200).text().contains("name=\"repeated\""));
+    server.get("/admin/console/first-run/AAAA").send().expect(404);
+    assert!(typed("alice", PASSWORD, "another").expect(200).text().contains("value=\"alice\""));
+    typed("alice", "short", "short").expect(422);
+    let made = typed("alice", PASSWORD, PASSWORD).expect(303);
+    let cookie = cookie_of(&made);
+    server.get("/admin/console/").header("cookie", &cookie).send().expect(200);
+    server.get(&path).send().expect(404);
+    typed("bob", PASSWORD, PASSWORD).expect(404);
+    let admins = server.command(&["admin", "list"]).expect(0).json();
+    assert_eq!((admins[0]["name"].as_str(), admins[0]["role"].as_str()), (Some("alice"), Some("owner")));
+    assert_eq!(admins.as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn pages_without_a_session_lead_to_the_sign_in() {
+    let server = Setup::default().start();
+    let answered = server.get("/admin/console/orders?state=review").send().expect(303);
+    let next = "/admin/console/sign-in?next=%2Fadmin%2Fconsole%2Forders%3Fstate%3Dreview";
+    assert_eq!(answered.header("location"), Some(next));
+    // A link in a mail: the browser withholds the cookie once.
+    let linked = server.get("/admin/console/orders").header("sec-fetch-site", "cross-site").send().expect(200);
+    assert!(linked.text().contains("http-equiv=\"refresh\""));
+    let live = server.get("/admin/console/fragments/overview").header("hx-request", "true").send().expect(401);
+    assert_eq!(live.text(), "");
+    server.get("/admin/console/nowhere").send().expect_problem(404, "unknown_endpoint");
+}
+
+#[test]
+fn a_wrong_password_shows_the_form_again() {
+    let server = Setup::default().start();
+    server.admin("alice", PASSWORD);
+    let form = [("name", "alice"), ("password", "wrong password")];
+    let answered = server.post("/admin/console/sign-in").form(&form).send().expect(401);
+    assert!(answered.text().contains("value=\"alice\"") && !answered.text().contains("wrong password"));
+    assert!(answered.header("set-cookie").is_none());
+    // Only pages of the console are targets of the redirect.
+    let form = [("name", "alice"), ("password", PASSWORD), ("next", "https://evil.example/")];
+    let answered = server.post("/admin/console/sign-in").form(&form).send().expect(303);
+    assert_eq!(answered.header("location"), Some("/admin/console/"));
+}
+
+#[test]
+fn cookies_open_pages_only_and_tokens_open_none() {
+    let server = Setup::default().start();
+    let browser = Browser::new(&server, "alice", "owner");
+    let session = browser.cookie.split_once('=').unwrap().1.to_owned();
+    server.get("/admin/payments").header("cookie", &browser.cookie).send().expect_problem(401, "unauthenticated");
+    server.get("/admin/console/orders").token(&session).send().expect(303);
+    server.get("/admin/console/orders").token(&server.api_key("shop")).send().expect(303);
+    let key = format!("__Host-yarrow-console={}", server.api_key("other"));
+    server.get("/admin/console/orders").header("cookie", &key).send().expect(303);
+    browser.get("orders").send().expect(200);
+    browser.post("", "sign-out", &[]).expect(303);
+    browser.get("orders").send().expect(303);
+}
+
+#[test]
+fn forms_need_the_token_of_their_session_and_site() {
+    let server = Setup::default().start();
+    let (alice, bob) = (Browser::new(&server, "alice", "owner"), Browser::new(&server, "bob", "owner"));
+    alice.post_as_typed("sign-out", &[]).expect(403);
+    let foreign = hidden(&bob.get("").send().expect(200).text(), "csrf");
+    alice.post_as_typed("sign-out", &[("csrf", &foreign)]).expect(403);
+    let own = hidden(&alice.get("").send().expect(200).text(), "csrf");
+    let sent =
+        server.post("/admin/console/sign-out").header("cookie", &alice.cookie).header("sec-fetch-site", "cross-site");
+    sent.form(&[("csrf", own.as_str())]).send().expect_problem(403, "forbidden");
+    alice.get("").send().expect(200);
+    let page = alice.get("").send().expect(200);
+    let policy = page.header("content-security-policy").unwrap();
+    assert!(policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"), "{policy}");
+    assert_eq!(page.header("cache-control"), Some("no-store"));
+    assert_eq!(page.header("referrer-policy"), Some("no-referrer"));
+}
+
+#[test]
+fn each_role_opens_its_pages_only() {
+    let server = Setup::default().start();
+    let user = server.sign_in("13800138000").user_id;
+    let user = format!("users/{user}");
+    let pages: [(&str, &[&str]); 8] = [
+        ("", &["read-only", "support", "moderator", "owner"]),
+        (&user, &["support", "owner"]),
+        ("orders", &["support", "owner"]),
+        ("orders/callbacks", &["support", "owner"]),
+        ("network-log", &["support", "owner"]),
+        ("audit", &["support", "moderator", "owner"]),
+        ("administrators", &["owner"]),
+        ("keys", &["owner"]),
+    ];
+    for role in ["read-only", "support", "moderator", "owner"] {
+        let browser = Browser::new(&server, role, role);
+        let overview = browser.get("").send().expect(200).text();
+        for (page, roles) in pages {
+            let status = if roles.contains(&role) { 200 } else { 403 };
+            let shown = browser.get(page).send().expect(status).text();
+            assert!(shown.contains(role) || status == 200, "{role} {page}: {shown}");
+            let is_linked = overview.contains(&format!("href=\"/admin/console/{page}\""));
+            assert!(!is_linked || status == 200, "{role} sees a link to {page}");
+        }
+    }
+}
+
+#[test]
+fn addresses_are_masked_until_they_are_revealed_with_a_reason() {
+    let server = Setup::default().start();
+    let user = server.sign_in("13800138000");
+    server.put("/user/nickname").by(&user).json(&serde_json::json!({ "nickname": "a<b>\"'&" })).send().expect(200);
+    let browser = Browser::new(&server, "alice", "support");
+    let page = format!("users/{}", user.user_id);
+    let shown = browser.get(&page).send().expect(200).text();
+    assert!(!shown.contains("13800138000") && shown.contains("••••8000"), "{shown}");
+    assert!(shown.contains("a&lt;b&gt;&quot;") && !shown.contains("a<b>"), "{shown}");
+    let reveal = format!("{page}/reveal");
+    let shown =
+        browser.post(&page, &reveal, &[("kind", "phone"), ("reason", "the user asks for it")]).expect(200).text();
+    assert!(shown.contains("13800138000"), "{shown}");
+    assert!(shown.contains(&format!("name=\"back\" value=\"/admin/console/{page}\"")), "{shown}");
+    browser.post(&page, &reveal, &[("kind", "phone"), ("reason", "")]).expect(303);
+    eventually("the reveal is in the audit", || {
+        let rows = server.command(&["audit", "--user", &user.user_id]).expect(0).json();
+        let is_it = |row: &serde_json::Value| {
+            row["action"] == "POST /admin/console/users/{id}/reveal" && row["reason"] == "the user asks for it"
+        };
+        rows["items"].as_array().unwrap().iter().any(is_it)
+    });
+}
+
+#[test]
+fn live_regions_write_no_audit_and_keep_no_session_alive() {
+    let server = Setup::default().start();
+    let browser = Browser::new(&server, "alice", "owner");
+    let last_used = || server.value::<i64>("select last_used_at from admin_tokens");
+    server.edit("update admin_tokens set last_used_at = last_used_at - 300000");
+    let (before, rows) = (last_used(), server.value::<i64>("select count(*) from audit"));
+    for _ in 0..3 {
+        browser.get("fragments/overview").header("hx-request", "true").send().expect(200);
+    }
+    assert_eq!((last_used(), server.value::<i64>("select count(*) from audit")), (before, rows));
+    browser.get("").send().expect(200);
+    assert!(last_used() > before);
+    server.edit("update admin_tokens set last_used_at = last_used_at - 1800001");
+    browser.get("fragments/overview").header("hx-request", "true").send().expect(401);
+    browser.get("").send().expect(303);
+}
+
+#[test]
+fn dangerous_actions_need_a_recent_proof_of_identity() {
+    let server = Setup::default().start();
+    let browser = Browser::new(&server, "alice", "owner");
+    let create = |fields: &[(&str, &str)]| {
+        let mut form = vec![("name", "bob"), ("role", "support"), ("newPassword", "another long password")];
+        form.extend(fields);
+        browser.post("administrators", "administrators", &form)
+    };
+    server.edit("update admin_tokens set proved_at = proved_at - 600001");
+    let shown = create(&[]).expect(403).text();
+    assert!(shown.contains("value=\"bob\"") && shown.contains("name=\"password\""), "{shown}");
+    create(&[("password", "wrong password")]).expect(401);
+    create(&[("password", PASSWORD)]).expect(303);
+    assert_eq!(server.command(&["admin", "list"]).expect(0).json().as_array().unwrap().len(), 2);
+    // The proof holds for ten minutes.
+    let kept = browser.post("administrators", "administrators/alice/remove", &[("reason", "left")]).expect(303);
+    assert!(kept.header("set-cookie").unwrap().contains("bad"), "the refusal is shown");
+    let removed = browser.post("administrators", "administrators/bob/remove", &[("reason", "left")]).expect(303);
+    assert_eq!(removed.header("location"), Some("/admin/console/administrators"));
+    assert_eq!(server.command(&["admin", "list"]).expect(0).json().as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_refund_takes_coins_back_once_on_a_double_click() {
+    let server = Setup::default().start();
+    let user = server.sign_in("13800138000");
+    let order = server.get("/payment/gateway/order").by(&user).query(&[("amount", "6.00"), ("coinCount", "60")]);
+    let order = order.send().expect(200).json()["orderNo"].as_str().unwrap().to_owned();
+    server.command(&["payments", "sandbox-pay", &order]).expect(0);
+    let balance = || server.get("/coin/balance").by(&user).send().expect(200).json()["balance"].as_i64().unwrap();
+    let before = balance();
+    let browser = Browser::new(&server, "alice", "owner");
+    let page = format!("orders/{order}");
+    let shown = browser.get(&page).send().expect(200).text();
+    let (csrf, once) = (hidden(&shown, "csrf"), hidden(&shown, "once"));
+    let refund = |amount: &str, reason: &str| {
+        let form = [("csrf", csrf.as_str()), ("once", once.as_str()), ("amount", amount), ("reason", reason)];
+        browser.post_as_typed(&format!("{page}/refund"), &form)
+    };
+    let refused = refund("six", "asked").expect(422).text();
+    assert!(refused.contains("value=\"six\""), "{refused}");
+    refund("3.00", "").expect(422);
+    refund("3.00", "the user asked").expect(303);
+    refund("3.00", "the user asked").expect(303);
+    assert_eq!(balance(), before - 30);
+    let shown = browser.get(&page).send().expect(200).text();
+    assert_eq!(shown.matches("the user asked").count(), 1, "{shown}");
+}
+
+#[test]
+fn explains_missing_coins_in_the_order_of_causes() {
+    let server = Setup::default().start();
+    let user = server.sign_in("13800138000");
+    let other = server.sign_in("13800138001");
+    let browser = Browser::new(&server, "alice", "support");
+    let page = format!("users/{}", user.user_id);
+    let shown = |query: &[(&str, &str)]| {
+        let request = browser.get(&page).header("accept-language", "en").query(query);
+        request.send().expect(200).text()
+    };
+    let order_of = |caller: &Caller| {
+        let order = server.get("/payment/gateway/order").by(caller).query(&[("amount", "6.00"), ("coinCount", "60")]);
+        order.send().expect(200).json()["orderNo"].as_str().unwrap().to_owned()
+    };
+    assert!(shown(&[]).contains("id=\"coins\""));
+    let order = order_of(&user);
+    let open = shown(&[]);
+    assert!(open.contains(&format!("/admin/console/orders/{order}/query")), "{open}");
+    server.command(&["payments", "sandbox-pay", &order]).expect(0);
+    let others = order_of(&other);
+    server.command(&["payments", "sandbox-pay", &others]).expect(0);
+    let trade: String = server.value(&format!("select trade_no from payment_orders where order_no = '{others}'"));
+    assert!(shown(&[("trade", &trade)]).contains(&format!("/admin/console/users/{}", other.user_id)));
+    server.post("/coin/consume").by(&user).send().expect(200);
+    let used = shown(&[]);
+    assert!(used.contains("href=\"#ledger\""), "{used}");
+}
+
+#[test]
+fn with_an_admin_listener_the_console_is_nowhere_else() {
+    let mut server = Setup::default().with("SERVER_ADMIN_LISTEN", "127.0.0.1:0").start();
+    let line = server.wait_for_line("serves /admin on");
+    let address = line.split_whitespace().last().unwrap().to_owned();
+    for path in
+        ["/admin/console", "/admin/console/", "/admin/console/sign-in", "//admin/console/", "/admin/console/orders/"]
+    {
+        server.get(path).send().expect_problem(404, "unknown_endpoint");
+    }
+    let root = Request::new("GET", &format!("{address}/")).send().expect(303);
+    assert_eq!(root.header("location"), Some("/admin/console/"));
+    Request::new("GET", &format!("{address}/admin/console/sign-in")).send().expect(200);
+}
+
+#[test]
+fn searches_by_phone_number_id_and_order() {
+    let server = Setup::default().start();
+    let user = server.sign_in("13800138000");
+    let order = server.get("/payment/gateway/order").by(&user).query(&[("amount", "6.00"), ("coinCount", "60")]);
+    let order = order.send().expect(200).json()["orderNo"].as_str().unwrap().to_owned();
+    let browser = Browser::new(&server, "alice", "support");
+    let found = |text: &str| {
+        let answered = browser.get("search").query(&[("q", text)]).send().expect(303);
+        answered.header("location").unwrap().to_owned()
+    };
+    let user_page = format!("/admin/console/users/{}", user.user_id);
+    assert_eq!(found("138 0013 8000"), user_page);
+    assert_eq!(found(&user.user_id), user_page);
+    assert_eq!(found(&order), format!("/admin/console/orders/{order}"));
+    browser.get("search").query(&[("q", "nobody")]).send().expect(200);
+    let reader = Browser::new(&server, "reader", "read-only");
+    reader.get("search").query(&[("q", &user.user_id)]).send().expect(200);
+}
