@@ -115,7 +115,9 @@ fn closed(body: Bytes, headers: &HeaderMap) -> Bytes {
     let boundary = content_type.split(';').find_map(|part| part.trim().strip_prefix("boundary="));
     let Some(boundary) = boundary.map(|boundary| boundary.trim_matches('"')) else { return body };
     let end = format!("--{boundary}--");
-    if memchr::memmem::find(&body, end.as_bytes()).is_some() {
+    let has = |delimiter: &str| memchr::memmem::find(&body, delimiter.as_bytes()).is_some();
+    // A body without any part is no form.
+    if has(&end) || !has(&format!("--{boundary}\r\n")) {
         return body;
     }
     [&body[..], b"\r\n", end.as_bytes(), b"\r\n"].concat().into()

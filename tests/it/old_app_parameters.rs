@@ -8,12 +8,12 @@ const PHONE: &str = "13800138000";
 
 /// Returns a multipart body with these parts: name, content type, text.
 fn multipart(parts: &[(&str, Option<&str>, &str)], is_closed: bool) -> Vec<u8> {
-    let mut body = String::new();
-    for (name, content_type, text) in parts {
+    let part = |(name, content_type, text): &(&str, Option<&str>, &str)| {
         let content_type = content_type.map(|value| format!("Content-Type: {value}\r\n")).unwrap_or_default();
-        body += &format!("--b\r\nContent-Disposition: form-data; name=\"{name}\"\r\n{content_type}\r\n{text}\r\n");
-    }
-    if is_closed { body + "--b--\r\n" } else { body.trim_end().to_owned() }.into_bytes()
+        format!("--b\r\nContent-Disposition: form-data; name=\"{name}\"\r\n{content_type}\r\n{text}")
+    };
+    let body = parts.iter().map(part).collect::<Vec<_>>().join("\r\n");
+    if is_closed { format!("{body}\r\n--b--\r\n") } else { body }.into_bytes()
 }
 
 #[test]
