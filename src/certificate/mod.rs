@@ -34,7 +34,7 @@ impl Certificate {
     /// Parses PEM. Both texts may be the same.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// The fault, as a sentence.
     pub fn parse(chain: &[u8], key: &[u8]) -> Result<Self, String> {
         Self::of(chain_of(chain)?, key_of(key)?)
     }
@@ -148,7 +148,7 @@ impl AcmeFiles {
     /// Reads the stored certificate, if there is one.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// The fault of the certificate, as a sentence.
     pub fn read(&self) -> Result<Option<Certificate>, String> {
         match std::fs::read(&self.certificate) {
             Ok(pem) => Certificate::parse(&pem, &pem).map(Some),

@@ -34,8 +34,8 @@ impl<K: Eq + Hash> ByteBudget<K> {
         Self { capacity, taken: Arc::new(Mutex::new(Taken { total: 0, by_key: HashMap::new() })) }
     }
 
-    /// Takes bytes for different keys, each with its maximum. Returns `None` if one of the limits would be exceeded,
-    /// except by what is taken alone: nothing is too large to be sent at all.
+    /// Takes bytes for different keys, each with its maximum. Returns `None` if one of the limits would be exceeded.
+    /// Bytes taken while no others are taken always fit, so that a response of any size can be sent.
     pub fn try_take<const KEYS: usize>(&self, keys: [Option<(K, u64)>; KEYS], bytes: u64) -> Option<ByteShare<K>>
     where
         K: Clone,

@@ -97,9 +97,8 @@ impl Authorized {
 /// Authenticates the caller and checks the access rule.
 ///
 /// # Errors
-/// `unauthenticated` where a token is required; `forbidden` for known callers without access; `address_not_allowed`
-/// for an administrator's credential from an address outside the allowed networks; `conflicting_parameter` for valid
-/// tokens of different users where one is required.
+/// `unauthenticated` where a token is required. `forbidden` for known callers without access. `address_not_allowed` for
+/// an administrator's credential from an address outside the allowed networks.
 pub async fn authorize(app: &App, access: Access, headers: &HeaderMap, meta: &RequestMeta) -> Result<Authorized> {
     if matches!(access, Access::Public | Access::TokenHolder | Access::Signature) {
         return Ok(Authorized::ANONYMOUS);

@@ -23,7 +23,7 @@ pub struct Tuning {
     pub commit_size: usize,
     /// Slower reads and commits are logged.
     pub slow: Duration,
-    /// True if the writer thread gives way to other threads.
+    /// True if the writer thread runs with a lower priority.
     pub is_low_priority: bool,
 }
 

@@ -81,7 +81,7 @@ fn page_of(sources: &Metrics) -> Result<String> {
     add_providers(&mut page, &sources.app);
     add_codes(&mut page, &sources.app);
     add_certificate(&mut page, &sources.app);
-    // Where the database cannot even be asked, that is what is to be seen.
+    // A database that cannot be read counts as damaged.
     let is_sound = condition.as_ref().is_some_and(|condition| !condition.integrity.is_damaged());
     page.gauge("yarrow_database_sound", "0 when the database file is damaged").whole(&[], u64::from(is_sound));
     if let Some(condition) = condition {

@@ -19,7 +19,7 @@ impl Trust {
     /// Parses the certificates of a PEM text.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// The fault, as a sentence.
     pub fn only(pem: &[u8]) -> Result<Self, String> {
         let no_certificate = || "holds no certificate".to_owned();
         let blocks = parse_pem(pem).map_err(|fault| match fault {
