@@ -102,7 +102,7 @@ struct Lexed {
     literals: Vec<Range<usize>>,
 }
 
-/// Returns all files of `src` except test modules.
+/// Returns all files of `src` except test modules and their submodules.
 fn sources() -> &'static [Source] {
     static SOURCES: LazyLock<Vec<Source>> = LazyLock::new(|| {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
@@ -111,7 +111,10 @@ fn sources() -> &'static [Source] {
         files.sort();
         let sources: Vec<_> = files.iter().map(|file| Source::read(&root, file)).collect();
         let tests: Vec<_> = sources.iter().flat_map(Source::test_files).collect();
-        sources.into_iter().filter(|source| !tests.contains(&source.path)).collect()
+        let below: Vec<_> = tests.iter().map(|path| format!("{}/", path.trim_end_matches(".rs"))).collect();
+        let is_test =
+            |path: &str| tests.iter().any(|test| test == path) || below.iter().any(|test| path.starts_with(test));
+        sources.into_iter().filter(|source| !is_test(&source.path)).collect()
     });
     &SOURCES
 }
