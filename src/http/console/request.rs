@@ -240,6 +240,7 @@ pub fn page(status: StatusCode, markup: &Markup) -> Response<Body> {
 }
 
 /// Responds with a page that was found.
+#[allow(clippy::unnecessary_wraps, reason = "the last expression of a handler")]
 pub fn ok(markup: &Markup) -> Result<Response<Body>> {
     Ok(page(StatusCode::OK, markup))
 }

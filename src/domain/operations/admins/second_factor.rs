@@ -128,7 +128,7 @@ pub(super) fn verify_in(tx: &Write<'_>, keys: &ServerKey, admin: i64, code: Opti
 /// # Errors
 /// `step_up_required` if there is none; `invalid_credentials` for a wrong or used code.
 pub(super) fn require_in(tx: &Write<'_>, keys: &ServerKey, admin: i64, code: &str) -> Result<()> {
-    if !find_in(tx, admin)?.is_some_and(|factor| factor.confirmed_at.is_some()) {
+    if find_in(tx, admin)?.is_none_or(|factor| factor.confirmed_at.is_none()) {
         return Err(Code::StepUpRequired.into());
     }
     verify_in(tx, keys, admin, Some(code))

@@ -1,4 +1,4 @@
-//! AdministratorsPage, their second factors, sessions and networks.
+//! Administrators, their second factors, sessions and networks.
 
 use std::sync::Arc;
 

@@ -69,7 +69,7 @@ pub async fn create(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
         Err(error) => {
             let mut shown = collect(&console)?;
             shown.typed_label = label;
-            shown.typed_expiry = console.form.get("expires").to_owned();
+            console.form.get("expires").clone_into(&mut shown.typed_expiry);
             let message = Some(message_of(&error, console.language()));
             if is_proof_error(&error) {
                 shown.step_up.error = message;

@@ -27,8 +27,6 @@ pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let mut typed = view::TypedAuditFilter {
         actor: query.get("actor").to_owned(),
         user: query.get("user").to_owned(),
-        action: query.get("action").to_owned(),
-        request: query.get("request").to_owned(),
         from: query.get("from").to_owned(),
         to: query.get("to").to_owned(),
         errors: Vec::new(),

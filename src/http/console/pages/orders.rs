@@ -199,7 +199,7 @@ pub async fn query(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
         status: inquiry.trade.as_ref().map(|trade| trade.status.name().to_owned()),
         amount: inquiry.trade.as_ref().map(|trade| ShownFen(trade.amount.as_fen())),
         verdict: inquiry.outcome.verdict.name().to_owned(),
-        reason: inquiry.outcome.reason.map(|reason| reason.to_string()),
+        reason: inquiry.outcome.reason.map(ToString::to_string),
         asked_at: console.context.app.core.clock.now(),
     });
     ok(&view::page(&console.view()?, &shown))
@@ -273,9 +273,9 @@ async fn finish(console: &ConsoleRequest, action: &str, outcome: Result<()>) -> 
     let fault = |field: &str| error.fields.iter().find(|fault| fault.field == field).map(|fault| fault.message.clone());
     let message = message_of(&error, console.language());
     let forms = &mut shown.forms;
-    forms.amount = console.form.get("amount").to_owned();
-    forms.decision = console.form.get("decision").to_owned();
-    forms.reason = console.form.get("reason").to_owned();
+    console.form.get("amount").clone_into(&mut forms.amount);
+    console.form.get("decision").clone_into(&mut forms.decision);
+    console.form.get("reason").clone_into(&mut forms.reason);
     forms.amount_error = fault("amount");
     forms.reason_error = fault("reason");
     if is_proof_error(&error) {

@@ -13,7 +13,7 @@ use crate::types::{LocalTime, TimeZone};
 pub struct Zone {
     /// The IANA name.
     pub name: String,
-    zone: TimeZone,
+    times: TimeZone,
     offset_seconds: i64,
 }
 
@@ -21,7 +21,7 @@ impl Zone {
     /// The label shows the offset at this time.
     pub fn new(zone: &TimeZone, at: Timestamp) -> Self {
         let offset_seconds = zone.local_time(at).map_or(0, LocalTime::offset_seconds);
-        Self { name: zone.to_string(), zone: zone.clone(), offset_seconds }
+        Self { name: zone.to_string(), times: zone.clone(), offset_seconds }
     }
 
     /// Returns the offset as `UTC+8` or `UTC+5:30`.
@@ -35,7 +35,7 @@ impl Zone {
 
 /// Formats a time as `2026-01-02 11:04:05` in the zone.
 pub fn local(at: Timestamp, zone: &Zone) -> String {
-    let Some(local) = zone.zone.local_time(at) else { return at.to_string() };
+    let Some(local) = zone.times.local_time(at) else { return at.to_string() };
     local.to_string().chars().take(19).collect::<String>().replace('T', " ")
 }
 

@@ -112,7 +112,7 @@ texts! {
     Close: "关闭", "Close";
     Search: "搜索", "Search";
     SearchLabel: "搜索用户、订单或请求", "Search users, orders or requests";
-    SearchPlaceholder: "手机号、邮箱、昵称、订单号、追踪号…", "Phone, email, nickname, order, trace…";
+    SearchPlaceholder: "手机号、邮箱、用户编号、订单号、追踪号…", "Phone, email, user id, order, trace…";
     Account: "账户", "Account";
     LanguageLabel: "语言", "Language";
     ThemeLabel: "外观", "Appearance";
@@ -247,7 +247,7 @@ texts! {
     Day: "日期", "Day";
     // Search.
     Found: "找到", "Found";
-    SearchHelp: "可以输入完整的用户编号、手机号、邮箱、订单号、交易号、追踪号或请求编号，也可以输入昵称开头的几个字。", "Enter a whole user id, phone number, email address, order number, trade number, trace id or request id, or the beginning of a nickname.";
+    SearchHelp: "请输入完整的用户编号、手机号、邮箱、订单号、交易号或追踪号。", "Enter a whole user id, phone number, email address, order number, trade number or trace id.";
     MoreHits: "还有更多结果，请输入更多内容。", "There are more results. Type more.";
     SearchElsewhere: "在其他列表中查找：", "Look in the lists:";
     // Users.

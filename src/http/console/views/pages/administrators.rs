@@ -1,4 +1,4 @@
-//! AdministratorsPage with their roles, second factor, sessions and networks; and API keys.
+//! Administrators with their roles, second factor, sessions and networks; and API keys.
 
 use maud::{Markup, html};
 

@@ -17,8 +17,6 @@ use crate::http::console::views::{
 pub struct TypedAuditFilter {
     pub actor: String,
     pub user: String,
-    pub action: String,
-    pub request: String,
     pub from: String,
     pub to: String,
     pub errors: Vec<(String, String)>,
@@ -34,20 +32,11 @@ pub struct Audit {
 /// Renders the audit.
 pub fn page(cx: &ViewContext, page: &Audit) -> Markup {
     let filter = &page.filter;
-    let query = [
-        ("actor", filter.actor.as_str()),
-        ("user", &filter.user),
-        ("action", &filter.action),
-        ("request", &filter.request),
-        ("from", &filter.from),
-        ("to", &filter.to),
-    ];
+    let query = [("actor", filter.actor.as_str()), ("user", &filter.user), ("from", &filter.from), ("to", &filter.to)];
     let error = |name: &str| filter.errors.iter().find(|(field, _)| field == name).map(|(_, error)| error.as_str());
     let sees_own = cx.viewer.as_ref().is_some_and(|viewer| viewer.role != Role::Owner);
     let mut fields = vec![
         Field::new("user", Text::UserId, Control::Text, &filter.user).error(error("user")),
-        Field::new("action", Text::Action, Control::Text, &filter.action).error(error("action")),
-        Field::new("request", Text::RequestId, Control::Text, &filter.request).error(error("request")),
         Field::new("from", Text::From, Control::Moment, &filter.from).error(error("from")),
         Field::new("to", Text::To, Control::Moment, &filter.to).error(error("to")),
     ];

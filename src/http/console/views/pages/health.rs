@@ -1,4 +1,4 @@
-//! HealthPage: checks of the doctor, alerts, backups, ledger verification, providers and jobs.
+//! Health: checks of the doctor, alerts, backups, ledger verification, providers and jobs.
 
 use maud::{Markup, html};
 

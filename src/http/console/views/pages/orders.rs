@@ -18,10 +18,6 @@ use crate::http::console::views::{
 pub struct TypedOrderFilter {
     pub state: String,
     pub user: String,
-    pub from: String,
-    pub to: String,
-    pub min_amount: String,
-    pub max_amount: String,
     /// Errors of fields that could not be read, by name.
     pub errors: Vec<(String, String)>,
 }
@@ -38,14 +34,7 @@ const STATES: [&str; 6] = ["review", "created", "paid", "credited", "refunded", 
 /// Renders the list of orders.
 pub fn list(cx: &ViewContext, orders: &Orders) -> Markup {
     let filter = &orders.filter;
-    let query = [
-        ("state", filter.state.as_str()),
-        ("user", &filter.user),
-        ("from", &filter.from),
-        ("to", &filter.to),
-        ("min", &filter.min_amount),
-        ("max", &filter.max_amount),
-    ];
+    let query = [("state", filter.state.as_str()), ("user", &filter.user)];
     let preset = |text, state: &str| (text, with_query(&href("orders"), &[("state", state)]), filter.state == state);
     let mut states = vec![("", cx.t(Text::AnyState).to_owned())];
     states.extend(STATES.map(|state| (state, texts::state(cx.language, state).1.to_owned())));
@@ -55,10 +44,6 @@ pub fn list(cx: &ViewContext, orders: &Orders) -> Markup {
         fields: vec![
             Field::new("state", Text::State, Control::Select(states), &filter.state),
             Field::new("user", Text::UserId, Control::Text, &filter.user).error(error("user")),
-            Field::new("from", Text::From, Control::Date, &filter.from).error(error("from")),
-            Field::new("to", Text::To, Control::Date, &filter.to).error(error("to")),
-            Field::new("min", Text::MinAmount, Control::Decimal, &filter.min_amount).error(error("min")),
-            Field::new("max", Text::MaxAmount, Control::Decimal, &filter.max_amount).error(error("max")),
         ],
         presets: vec![
             preset(Text::All, ""),

@@ -11,7 +11,7 @@
 
 use crate::http::console::views::{
     chart::{FigureChart, Series, Unit},
-    context::{ConsoleTheme, Flash, Role, ViewContext, Viewer, Waiting, href, order_href, user_href},
+    context::{ConsoleTheme, Role, ViewContext, Viewer, Waiting, href, order_href, user_href},
     format::{ShownCount, ShownFen, Timestamp, Zone},
     forms::{ConfirmationView, ProofField},
     lists::{Listing, Rows},
@@ -21,7 +21,7 @@ use crate::http::console::views::{
         missing_coins::*, models::*, moderation::*, network_log::*, orders::*, overview::*, rows::*, search::*,
         settings::*, sign_in::*, user::*, users::*,
     },
-    texts::{Language, Text, Tone},
+    texts::{Language, Text},
 };
 
 pub const NOW: i64 = 1_795_600_000_000;
@@ -531,8 +531,7 @@ pub fn user_ledger() -> UserLedger {
 }
 
 pub fn orders() -> Orders {
-    let mut filter =
-        TypedOrderFilter { state: "review".into(), min_amount: "abc".into(), ..TypedOrderFilter::default() };
+    let mut filter = TypedOrderFilter { state: "review".into(), user: "abc".into(), ..TypedOrderFilter::default() };
     filter.errors.push(("min".into(), "Write an amount like 6.00.".into()));
     Orders { filter, listing: rows(order_rows(), 10_000) }
 }
