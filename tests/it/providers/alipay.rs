@@ -41,9 +41,12 @@ enum GatewayReply {
     Raw(Reply),
 }
 
+/// The operation and the content of each valid request.
+type SeenRequests = Arc<Mutex<Vec<(String, Value)>>>;
+
 /// A gateway that checks requests and sends the same replies in turn. Returns it with the operations and contents of
 /// the valid requests.
-fn provider(replies: Vec<GatewayReply>) -> (FakeProvider, Arc<Mutex<Vec<(String, Value)>>>) {
+fn provider(replies: Vec<GatewayReply>) -> (FakeProvider, SeenRequests) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let (recorded, mut replies) = (Arc::clone(&seen), replies.into_iter().cycle());
     let provider = FakeProvider::with_handler(move |request| {
