@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::{Common, row, table};
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 use yarrow::{
     config::{DECLARATIONS, Declaration, ResolvedSetting},
     error::Result,
@@ -58,12 +59,17 @@ fn show(common: &Common) -> Result<()> {
     })
 }
 
-/// Cuts a long value, such as a public key, for the table. `--json` prints it in full.
+/// Cuts a value that is wide on a terminal, such as a public key, for the table. `--json` prints it in full.
 fn shorten(value: &str) -> String {
-    if value.chars().count() <= MAX_WIDTH {
+    if value.width() <= MAX_WIDTH {
         return value.to_owned();
     }
-    value.chars().take(MAX_WIDTH - 1).chain(['…']).collect()
+    let mut width = 0;
+    let fits = |character: &char| {
+        width += character.width().unwrap_or_default();
+        width < MAX_WIDTH
+    };
+    value.chars().take_while(fits).chain(['…']).collect()
 }
 
 /// Returns the sample file. Every setting is commented out, so the file as it is changes nothing.

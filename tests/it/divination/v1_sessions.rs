@@ -194,7 +194,7 @@ fn accepts_six_lines_for_the_manual_method_only() {
     for method in ["three_coins", "yarrow_stalks"] {
         with(method, json!([7, 8, 8, 8, 7, 6])).expect_fields(&[("lines", "unknown_value")]);
     }
-    for method in ["", "coins", "THREE_COINS"] {
+    for method in ["", "coins", "four_coins"] {
         let code = if method.is_empty() { "required" } else { "unknown_value" };
         with(method, Value::Null).expect_fields(&[("method", code)]);
     }
