@@ -281,7 +281,7 @@ fn the_offline_interpreter_reads_the_selected_texts_and_the_chart() {
     let (server, user) = fixture();
     let chinese = interpret(&server, &user, &cast(&server, &user, "788976", BEFORE_MIDNIGHT), "zh");
     for part in [
-        "此卦由你自己起得，时当 2026-01-15 23:30（乙巳年己丑月庚寅日丙子时，旬空午未）；卦属震宫木，归魂卦。",
+        "此卦由你自己起得，时当 2026-01-15 23:30（乙巳年己丑月庚寅日丙子时，旬空午未，暂时落空）；卦属震宫木，归魂卦。",
         "两爻动，读这两爻的爻辞，以上面一爻为主：\n随·上六（主）「拘系之，乃从维之，王用亨于西山。」用绳系住",
         "\n随·九四（辅）「随有获，贞凶。有孚在道，以明，何咎？」追随而有收获",
         "泛问一事，以世爻（你自己）为用神，在三爻妻财辰土",
@@ -293,7 +293,7 @@ fn the_offline_interpreter_reads_the_selected_texts_and_the_chart() {
     assert!(!chinese.contains("依据") && !chinese.contains("lines"), "{chinese}");
     let english = interpret(&server, &user, &cast(&server, &user, "999999", BEFORE_MIDNIGHT), "en");
     for part in [
-        "You cast it by hand, on 2026-01-15 at 23:30 local time, a Tiger day (庚寅) in the Ox month (己丑)",
+        "You entered the lines yourself, on 2026-01-15 at 23:30 local time, a Tiger day (庚寅) in the Ox month (己丑)",
         "All six lines change, and for this The Creative has a text of its own, 用九:\n- The Creative, 用九: 「见群龙无首，吉。」",
     ] {
         assert!(english.contains(part), "{part}: {english}");

@@ -4,14 +4,14 @@
 
 use super::{
     ActingTrigram, BodyAndUse, BodyRelation, BranchState, CalendarMoment, ChangeRelation, ChangedLine, Chart,
-    ChartLine, ClashEffect, EchoKind, GrowthStage, HiddenLine, LineNature, LinePattern, LineRole, Progress,
+    ChartLine, ClashEffect, Echo, GrowthStage, Half, HiddenLine, LineNature, LinePattern, LineRole, Progress,
     SelectedText, Spirit, StemBranch, TextSelection, najia,
 };
 use crate::{
     domain::divination::hexagram::{Hexagram, LineClassic, Trigram},
     providers::llm::builtin::{
-        ActingFacts, BecomesFacts, BodyAndUseFacts, ChartFacts, ClassicFacts, ClassicText, HiddenFacts, LineFacts,
-        MomentFacts, MonthDay, NatureFacts, StateFacts, TrigramFacts,
+        ActingFacts, BecomesFacts, BodyAndUseFacts, ChartFacts, ClassicFacts, ClassicText, EchoFacts, HiddenFacts,
+        LineFacts, MomentFacts, MonthDay, NatureFacts, StateFacts, TrigramFacts,
     },
     types::Locale,
 };
@@ -53,9 +53,15 @@ impl Chart {
             stage: self.palace.stage.name(),
             pattern: self.pattern.map(LinePattern::name),
             relating_pattern: self.relating_pattern.map(LinePattern::name),
-            echoes: self.echoes.iter().map(|echo| EchoKind::name(echo.kind)).collect(),
+            echoes: self.echoes.iter().map(|echo| echo.described()).collect(),
             lines: self.lines.iter().map(ChartLine::described).collect(),
         }
+    }
+}
+
+impl Echo {
+    fn described(self) -> EchoFacts {
+        EchoFacts { is_upper: self.half == Half::Upper, kind: self.kind.name() }
     }
 }
 

@@ -102,7 +102,7 @@ pub(super) enum Fate {
     Lasting,
     /// The new line feeds it or advances.
     Growing,
-    /// The new line controls it, retreats, or is void or broken; or the line itself is.
+    /// The new line controls it, retreats, or is void or broken; or the line itself is broken.
     Fading(Fading),
     /// The day combines with it and holds it (合绊).
     Bound,
@@ -112,7 +112,6 @@ pub(super) enum Fate {
 pub(super) enum Fading {
     ControlledBack,
     Retreating,
-    Void,
     MonthBroken,
     IntoVoid,
     IntoBreak,
@@ -343,6 +342,13 @@ fn state_score(state: &StateFacts, clash_effect: Option<&str>, is_moving: bool) 
     month + day + growth + clash + void
 }
 
+impl LineFacts {
+    /// Returns true if the line changes, or if the day stirs it (暗动).
+    pub(super) fn is_active(&self) -> bool {
+        self.becomes.is_some() || self.clash_effect == Some("暗动")
+    }
+}
+
 impl StateFacts {
     pub(super) fn is_helped_by_day(&self) -> bool {
         matches!(self.day_effect, "生" | "扶")
@@ -374,7 +380,7 @@ impl Mover<'_> {
 fn movers<'a>(chart: &'a ChartFacts, significator: &Significator<'a>) -> Vec<Mover<'a>> {
     let element = significator.nature().branch.element();
     let is_other = |line: &&LineFacts| significator.hidden.is_some() || line.position != significator.line.position;
-    let is_moving = |line: &&LineFacts| line.becomes.is_some() || line.clash_effect == Some("暗动");
+    let is_moving = |line: &&LineFacts| line.is_active();
     let mover = |line: &'a LineFacts| Mover {
         line,
         twin: None,
@@ -394,10 +400,8 @@ fn movers<'a>(chart: &'a ChartFacts, significator: &Significator<'a>) -> Vec<Mov
 impl Fate {
     pub(super) fn of(line: &LineFacts) -> Self {
         let is_bound = line.becomes.is_some() && line.state.is_some_and(|state| state.is_day_combination);
-        let own = line.state.and_then(|state| {
-            let broken = state.is_month_broken.then_some(Fading::MonthBroken);
-            broken.or_else(|| state.is_void.then_some(Fading::Void))
-        });
+        // A void line that moves, or that the day strikes, is not inert (动不为空, 冲空则起).
+        let own = line.state.and_then(|state| state.is_month_broken.then_some(Fading::MonthBroken));
         let fading = line.becomes.and_then(|becomes| Fading::of_change(&becomes)).or(own);
         match (fading, line.becomes) {
             (Some(fading), _) => Self::Fading(fading),
@@ -512,10 +516,19 @@ impl Assessment<'_> {
             (ElementRelation::Controls, Fate::Lasting) => -2,
             (ElementRelation::Controls, _) | (ElementRelation::FedBy, Fate::Growing | Fate::Lasting) => -1,
             (ElementRelation::Same, Fate::Growing | Fate::Lasting) => 1,
+            _ if self.fed_harm(mover).is_some() => -1,
             _ => 0,
         };
         let count = |mover: &Mover<'_>| 1 + i32::from(mover.twin.is_some());
         self.movers.iter().map(|mover| effect(mover) * count(mover)).sum()
+    }
+
+    /// Returns the moving line that does harm and that this one feeds (仇神动而生忌神).
+    pub(super) fn fed_harm(&self, mover: &Mover<'_>) -> Option<&Mover<'_>> {
+        if mover.relation != ElementRelation::ControlledBy || !mover.is_effective() || self.is_harm_diverted {
+            return None;
+        }
+        self.movers.iter().find(|other| other.relation == ElementRelation::Controls && other.is_effective())
     }
 
     fn tie_score(&self) -> i32 {

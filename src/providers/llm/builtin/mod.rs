@@ -87,10 +87,18 @@ pub struct ChartFacts {
     /// 六冲 or 六合, of the primary and of the relating hexagram.
     pub pattern: Option<&'static str>,
     pub relating_pattern: Option<&'static str>,
-    /// 伏吟, 卦反吟 or 爻反吟, once for each trigram that repeats or reverses.
-    pub echoes: Vec<&'static str>,
+    /// One for each trigram that repeats or reverses.
+    pub echoes: Vec<EchoFacts>,
     /// Bottom up.
     pub lines: Vec<LineFacts>,
+}
+
+/// A trigram that repeats or reverses by the change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EchoFacts {
+    pub is_upper: bool,
+    /// 伏吟, 卦反吟 or 爻反吟.
+    pub kind: &'static str,
 }
 
 /// The time of a cast.

@@ -157,7 +157,60 @@ pub(super) fn needing_a_professional(reading: &Reading) -> Vec<Topic> {
     let matched = hits(&normalized(&reading.question));
     let touched =
         |topic| stated(reading) == Some(topic) || matched.iter().any(|hit| hit.topic == topic && hit.weight >= 3);
-    [Topic::Health, Topic::Wealth, Topic::Legal].into_iter().filter(|topic| touched(*topic)).collect()
+    let needs = |topic| match topic {
+        // Pregnancy and its treatment.
+        Topic::Health => touched(topic) || touched(Topic::Children),
+        _ => touched(topic),
+    };
+    [Topic::Health, Topic::Wealth, Topic::Legal].into_iter().filter(|topic| needs(*topic)).collect()
+}
+
+/// A part of a topic with counsel of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Aspect {
+    /// Money that is owed to the asker.
+    Debt,
+    /// Something to buy or sell.
+    Trade,
+    /// A job that the asker may lose.
+    Layoff,
+    /// The return of a former partner.
+    Reunion,
+    Surgery,
+}
+
+impl Aspect {
+    pub(super) fn of(reading: &Reading, topic: Topic) -> Option<Self> {
+        let text = normalized(&reading.question);
+        let has = |chinese, english| text.has_chinese(chinese) || text.has_english(english);
+        let aspects = match topic {
+            Topic::Wealth => &[
+                (
+                    Self::Debt,
+                    "欠我 能还吗 会还 还我 还给我 讨债 要债 账款 要回 讨回 追回",
+                    "owes me|owe me|owed to me|i lent|pay me back|repay me|money back",
+                ),
+                (
+                    Self::Trade,
+                    "卖 买 股 基金 投资 币 抛 仓",
+                    "sell*|sold|buy*|stock*|shares|fund*|invest*|crypto|bitcoin",
+                ),
+            ][..],
+            Topic::Career => &[(
+                Self::Layoff,
+                "会被裁 被裁吗 裁到我 会裁员 要裁员 在裁员 会被辞退 会被开除 会被优化 会失业",
+                "be laid off|get laid off|lay me off|layoff*|be fired|get fired|fire me|lose my job|be made redundant",
+            )],
+            Topic::Love => &[(
+                Self::Reunion,
+                "复合 挽回 回头 回心转意 回到我",
+                "back together|come back|get back with|take me back|return to me|reconcile*",
+            )],
+            Topic::Health => &[(Self::Surgery, "手术 开刀", "surgery|operation|operate*")],
+            _ => &[],
+        };
+        aspects.iter().find(|(_, chinese, english)| has(chinese, english)).map(|(aspect, ..)| *aspect)
+    }
 }
 
 /// Returns true if the question suggests that someone is in danger.

@@ -58,13 +58,13 @@ fn a_chinese_reading_begins_with_the_verse_and_ends_with_counsel() {
     expect_parts(
         &text,
         &[
-            "此卦以三枚铜钱摇成，时当 2026-01-15 23:30（乙巳年己丑月庚寅日丙子时，旬空午未）；卦属震宫木，归魂卦。",
+            "此卦以三枚铜钱摇成，时当 2026-01-15 23:30（乙巳年己丑月庚寅日丙子时，旬空午未，暂时落空）；卦属震宫木，归魂卦。",
             "问工作，以官鬼（职位与上司）为用神，在五爻官鬼酉金。",
             "它得月令丑生为相，克日辰寅而耗力，又绝于日，强弱相抵。",
             "世爻是你，在三爻妻财辰土",
             "世生用神，是你在迁就和付出，又相合，牵得住。",
             "四爻父母亥水（合同与单位）发动化妻财未土",
-            "应爻旬空，那边还没有定准",
+            "应爻旬空又月破，那边使不上力",
             "可留意酉日（近的是1月23日），或卯日（近的是1月17日）",
             "合起来看，走得通，但不会一步到位",
             "并非大语言模型所作",
@@ -140,7 +140,7 @@ fn a_hexagram_alone_is_read_without_time_and_movement() {
                 "The time of the casting is not known",
                 "the movement of thunder below is close to your own state",
             ],
-            ["As for when", "at rest"],
+            ["Days to watch", "at rest"],
         ),
     ] {
         let mut asked = question("换工作好吗", locale);

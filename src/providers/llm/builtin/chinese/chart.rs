@@ -6,7 +6,7 @@ use super::super::assessment::{
     Assessment, Bond, Choice, Companion, Fading, Fate, Mover, StandIn, Tie, Timing, Weight,
 };
 use super::super::topic::{Sought, Topic};
-use super::super::{BecomesFacts, HiddenFacts, LineFacts, MomentFacts, Reading, StateFacts};
+use super::super::{BecomesFacts, EchoFacts, HiddenFacts, LineFacts, MomentFacts, Reading, StateFacts};
 use super::terms;
 use crate::types::{Branch, ElementRelation};
 
@@ -29,7 +29,7 @@ fn setting(reading: &Reading, assessment: &Assessment<'_>) -> String {
     let method = reading.method.and_then(terms::method);
     let moment = chart.moment.as_ref().map(|moment| {
         let ([year, month, day, hour], [first, second]) = (&moment.pillars, moment.void.map(Branch::name));
-        format!("时当 {}（{year}年{month}月{day}日{hour}时，旬空{first}{second}）", moment.local)
+        format!("时当 {}（{year}年{month}月{day}日{hour}时，旬空{first}{second}，暂时落空）", moment.local)
     });
     let cast = match (method, moment) {
         (Some(method), Some(moment)) => format!("此卦{method}，{moment}；"),
@@ -196,6 +196,7 @@ fn void(assessment: &Assessment<'_>, state: &StateFacts) -> String {
     let is_helped = matches!(state.strength, "旺" | "相") || state.is_helped_by_day();
     let text = match (assessment.significator.becomes(), is_helped && !state.is_month_broken) {
         (Some(_), _) => "它旬空而发动，动不为空，眼下悬着，出空才见分晓。",
+        (None, _) if assessment.significator.clash_effect() == Some("暗动") => "它虽旬空，冲空则起。",
         (None, true) => "它旬空而有气，是一时落空，不是没有。",
         (None, false) => "它旬空又无气，多半落不到实处。",
     };
@@ -253,6 +254,7 @@ fn bond_with_subject(assessment: &Assessment<'_>, bond: Bond) -> String {
     let relation = relation_to_subject(assessment, bond.relation);
     let tie = match bond.tie {
         _ if assessment.matter.topic == Topic::Lost => "",
+        Some(Tie::Combination) if assessment.matter.topic == Topic::Children => "，又相合，留得住",
         Some(Tie::Combination) => "，又相合，牵得住",
         Some(Tie::Clash) => "，又相冲，碰到一处就不安稳",
         None => "",
@@ -271,7 +273,14 @@ fn relation_to_subject(assessment: &Assessment<'_>, relation: ElementRelation) -
         (_, Some(_), Controls) => "用神克世，为此你担着压力",
         (_, Some(_), Same) => "用神与世爻比和，彼此贴心",
         (_, Some(_), FedBy) => "世生用神，是你在照应、付出",
-        (_, Some(_), ControlledBy) => "世克用神，管得太紧反而伤它",
+        (_, Some(_), ControlledBy) if assessment.subject.is_active() => "世动而克用神，管得太紧反而伤了对方",
+        (_, Some(_), ControlledBy) => "世克用神，你这边管得多，宜放宽些",
+        (Topic::Children, None, FedBy) => "世生用神，是你在养着它",
+        (Topic::Children, None, ControlledBy) => "世克用神，操心太过反而不利",
+        (Topic::Love | Topic::Friends, None, ControlledBy) if assessment.subject.is_active() => {
+            "世动而克用神，逼得太急会伤了对方"
+        }
+        (Topic::Love | Topic::Friends, None, ControlledBy) => "世克用神，主动在你，宜缓不宜急",
         (Topic::Wealth | Topic::Business, None, Controls) => "用神克世，是钱来找你，来了也压人",
         (Topic::Wealth | Topic::Business, None, ControlledBy) => "世克用神，是你去取它，取得到而费力",
         (_, None, Feeds) => "用神生世，事情是向着你的",
@@ -286,7 +295,11 @@ fn relation_to_subject(assessment: &Assessment<'_>, relation: ElementRelation) -
 fn own_side(assessment: &Assessment<'_>) -> String {
     let subject = assessment.subject;
     let (Some(state), Some(strength)) = (&subject.state, Weight::of(subject)) else { return String::new() };
-    let void = if state.is_void { "、旬空，心里还没拿定" } else { "" };
+    let void = match (state.is_void, subject.is_active()) {
+        (true, true) => "、旬空而动，心里已在动",
+        (true, false) => "、旬空，心里还没拿定",
+        (false, _) => "",
+    };
     format!("，{}{void}", weight(strength))
 }
 
@@ -308,6 +321,7 @@ fn companion(topic: Topic, companion: Companion<'_>) -> String {
         (Topic::Health, "官鬼", Some(Weight::Weak)) => "，病势不重",
         (Topic::Health, _, Some(Weight::Strong)) => "，治法得力",
         (Topic::Health, _, Some(Weight::Weak)) => "，治法眼下还不够得力",
+        (Topic::Legal, _, Some(Weight::Strong)) if is_retreating(line) => "，有力而化退，裁断会往后拖",
         (Topic::Legal, _, Some(Weight::Strong)) => "，有力，拖不过去",
         (Topic::Legal, _, Some(Weight::Weak)) => "，无力，不急着裁断",
         (_, "父母", Some(Weight::Strong)) => "，卷面有利",
@@ -318,6 +332,10 @@ fn companion(topic: Topic, companion: Companion<'_>) -> String {
     };
     let moving = if line.becomes.is_some() { "发动" } else { "安静" };
     format!("{what}，在{}，{moving}{verdict}。", terms::line(line))
+}
+
+fn is_retreating(line: &LineFacts) -> bool {
+    line.becomes.is_some_and(|becomes| becomes.progress == Some("退神"))
 }
 
 fn whereabouts(assessment: &Assessment<'_>) -> String {
@@ -361,7 +379,13 @@ fn movement(reading: &Reading, assessment: &Assessment<'_>) -> String {
 
 fn moving(assessment: &Assessment<'_>, mover: &Mover<'_>) -> String {
     let line = mover.line;
-    let verb = if mover.is_stirred() { "暗动" } else { "发动" };
+    let is_void = line.state.is_some_and(|state| state.is_void);
+    let verb = match (mover.is_stirred(), is_void) {
+        (true, true) => "旬空而被日辰冲起",
+        (true, false) => "暗动",
+        (false, true) => "旬空而发动",
+        (false, false) => "发动",
+    };
     let becomes = line.becomes.map(|becomes| format!("化{}", terms::nature(becomes.nature))).unwrap_or_default();
     let part = match line.role {
         Some("世") => "世爻，你自己",
@@ -378,15 +402,25 @@ fn effect(assessment: &Assessment<'_>, mover: &Mover<'_>) -> String {
     let fading = |fading| match fading {
         Fading::ControlledBack => "被回头克",
         Fading::Retreating => "化退神",
-        Fading::Void => "自身旬空",
         Fading::MonthBroken => "自身月破",
         Fading::IntoVoid => "化入旬空",
         Fading::IntoBreak => "化入月破",
     };
     if mover.line.role == Some("世") {
-        return own_movement(mover, day);
+        return own_movement(assessment, mover, day);
     }
+    if let Some(harm) = assessment.fed_harm(mover) {
+        return format!("伤不到用神，却助长克它的{}，阻力更大", branch(harm));
+    }
+    let is_kept_by_kin =
+        assessment.matter.topic == Topic::Lost && mover.line.nature.kin == "兄弟" && !assessment.is_harm_diverted;
     match (mover.relation, mover.fate) {
+        (ElementRelation::FedBy | ElementRelation::Controls, Fate::Growing) if is_kept_by_kin => {
+            "东西可能被顺手挪动，又越动越远，早些问他们".to_owned()
+        }
+        (ElementRelation::FedBy | ElementRelation::Controls, Fate::Lasting) if is_kept_by_kin => {
+            "东西可能被顺手挪动，先问他们".to_owned()
+        }
         (ElementRelation::Feeds, Fate::Lasting) => "来生用神，是实在的助力".to_owned(),
         (ElementRelation::Feeds, Fate::Growing) => "来生用神，又越动越旺，助力会加大".to_owned(),
         (ElementRelation::Feeds, Fate::Fading(why)) => format!("本是来生用神的，却{}，帮得了一时帮不到底", fading(why)),
@@ -407,8 +441,14 @@ fn effect(assessment: &Assessment<'_>, mover: &Mover<'_>) -> String {
     }
 }
 
+/// Returns branch and element of a line: 辰土.
+fn branch(mover: &Mover<'_>) -> String {
+    let branch = mover.line.nature.branch;
+    format!("{}{}", branch.name(), terms::element(branch.element()))
+}
+
 /// Returns the effect of the asker's own line in motion.
-fn own_movement(mover: &Mover<'_>, day: &str) -> String {
+fn own_movement(assessment: &Assessment<'_>, mover: &Mover<'_>, day: &str) -> String {
     let own = match mover.fate {
         Fate::Lasting => "你自己先动了".to_owned(),
         Fate::Growing => "你自己动，越动越有底气".to_owned(),
@@ -417,6 +457,9 @@ fn own_movement(mover: &Mover<'_>, day: &str) -> String {
         Fate::Fading(Fading::Retreating) => "你自己在往后退".to_owned(),
         Fate::Fading(_) => "你自己想动，心还悬着".to_owned(),
     };
+    if let Some(harm) = assessment.fed_harm(mover) {
+        return format!("{own}，反去助长克用神的{}：此时不宜主动出手", branch(harm));
+    }
     let effect = match mover.relation {
         _ if !mover.is_effective() => "",
         ElementRelation::Feeds => "，这一动是帮用神的",
@@ -440,12 +483,23 @@ fn pattern(assessment: &Assessment<'_>) -> String {
         (None, Some(_)) => "变出六合卦，收尾的时候能拢到一处。",
         (None, None) => "",
     };
-    let echo = match chart.echoes.first() {
-        Some(&"伏吟") => "卦逢伏吟，动而不前，多是在原处打转。",
-        Some(_) => "卦逢反吟，事情会去而复来，反复一两回。",
-        None => "",
+    format!("{lines}{}", echo(&chart.echoes, topic).unwrap_or_default())
+}
+
+fn echo(echoes: &[EchoFacts], topic: Topic) -> Option<String> {
+    let first = echoes.first()?;
+    let place = match echoes {
+        [_, _, ..] => "内外卦",
+        _ if first.is_upper => "外卦",
+        _ => "内卦",
     };
-    format!("{lines}{echo}")
+    let (kind, meaning) = match (first.kind, topic) {
+        ("伏吟", _) => ("伏吟", "动而不前，多是在原处打转"),
+        (_, Topic::Lost) => ("反吟", "东西去而复返，还有机会回来"),
+        (_, Topic::Children) => ("反吟", "中途可能要再来一次"),
+        _ => ("反吟", "事情会去而复来"),
+    };
+    Some(format!("{place}{kind}，{meaning}。"))
 }
 
 fn clashing(topic: Topic) -> &'static str {
@@ -487,24 +541,35 @@ fn sides(assessment: &Assessment<'_>) -> String {
 fn other_side(assessment: &Assessment<'_>, bond: Bond) -> String {
     let (object, other) = (assessment.object, terms::other_side(assessment.matter.topic));
     let relation = match bond.relation {
+        ElementRelation::Feeds if assessment.matter.topic == Topic::Legal => "应生世，对方可能愿意和解",
+        ElementRelation::Feeds if assessment.matter.topic == Topic::Travel => "应生世，那边对你有益",
+        ElementRelation::ControlledBy if assessment.matter.topic == Topic::Travel => "世克应，那边的情形你应付得来",
         ElementRelation::Feeds => "应生世，肯帮你",
         ElementRelation::Controls => "应克世，对你有压力",
+        ElementRelation::Same if bond.tie == Some(Tie::Clash) => "世应同气",
         ElementRelation::Same => "世应比和，立场相近",
         ElementRelation::FedBy => "世生应，是你迁就得多",
         ElementRelation::ControlledBy => "世克应，主动在你",
     };
     let tie = match bond.tie {
         Some(Tie::Combination) => "；世应相合，谈得拢",
+        Some(Tie::Clash) if bond.relation == ElementRelation::Same => "而相冲，当面容易顶起来",
         Some(Tie::Clash) => "；世应相冲，当面容易顶起来",
         None => "",
     };
     let state = match &object.state {
+        Some(StateFacts { is_void: true, is_month_broken: true, .. }) => "；应爻旬空又月破，那边使不上力",
+        Some(StateFacts { is_void: true, .. }) if object.clash_effect == Some("暗动") => {
+            "；应爻旬空，今日被冲起，那边已经动了"
+        }
+        Some(StateFacts { is_void: true, .. }) if object.is_active() => "；应爻旬空而发动，那边已经在动，出空才落实",
         Some(StateFacts { is_void: true, .. }) => "；应爻旬空，那边还没有定准",
         Some(StateFacts { is_month_broken: true, .. }) => "；应爻月破，那边自顾不暇",
         _ => "",
     };
     let compared = match assessment.stronger_side {
         Some(Ordering::Greater) => "；两边相比，你这边占先",
+        Some(Ordering::Equal) if are_both_weak(assessment) => "；两边都弱，谁也压不倒谁",
         Some(Ordering::Equal) => "；两边相比，势均力敌",
         Some(Ordering::Less) => "；两边相比，对方占先",
         None => "",
@@ -512,12 +577,22 @@ fn other_side(assessment: &Assessment<'_>, bond: Bond) -> String {
     format!("应爻是{other}，在{}：{relation}{tie}{state}{compared}。", terms::line(object))
 }
 
+fn are_both_weak(assessment: &Assessment<'_>) -> bool {
+    [assessment.subject, assessment.object].into_iter().all(|line| Weight::of(line) == Some(Weight::Weak))
+}
+
 fn timing(reading: &Reading, assessment: &Assessment<'_>) -> String {
     if assessment.timings.is_empty() || reading.question.trim().is_empty() {
         return String::new();
     }
     let sentences: Vec<String> = assessment.timings.iter().map(|timing| time(assessment, *timing)).collect();
-    format!("应期：{}。", sentences.join("；"))
+    let branch = assessment.significator.nature().branch.name();
+    let (first, last) = match assessment.matter.topic {
+        Topic::Lost => ("先看今日明日；", String::new()),
+        Topic::Children | Topic::Legal | Topic::Study => ("", format!("；这类事要看得长些，也看{branch}月")),
+        _ => ("", String::new()),
+    };
+    format!("应期：{first}{}{last}。", sentences.join("；"))
 }
 
 fn time(assessment: &Assessment<'_>, timing: Timing) -> String {
@@ -525,7 +600,8 @@ fn time(assessment: &Assessment<'_>, timing: Timing) -> String {
     let day = |branch: Branch| match moment {
         Some(moment) => {
             let date = moment.next_days[branch as usize];
-            format!("{}日（近的是{}月{}日）", branch.name(), date.month, date.day)
+            let next = if branch == moment.day { "今日之后，下一个" } else { "近的" };
+            format!("{}日（{next}是{}月{}日）", branch.name(), date.month, date.day)
         }
         None => format!("{}日", branch.name()),
     };
@@ -541,6 +617,9 @@ fn time(assessment: &Assessment<'_>, timing: Timing) -> String {
             branch.name(),
             partner(branch).name()
         ),
+        Timing::Hidden { branch, above } if moment.is_some_and(|moment| moment.day == above.plus(6)) => {
+            format!("用神伏藏，今日已冲开飞神，再留意{}它当值", day(branch))
+        }
         Timing::Hidden { branch, above } => {
             format!("用神伏藏，可留意{}它当值，或{}冲开飞神，那时才露头", day(branch), day(above.plus(6)))
         }

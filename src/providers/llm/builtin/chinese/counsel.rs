@@ -1,20 +1,54 @@
 //! Practical counsel for each topic and outlook, in simplified Chinese.
 
 use super::super::assessment::Outlook;
-use super::super::topic::Topic;
+use super::super::topic::{Aspect, Topic};
 
 /// Returns the counsel for a matter.
-pub(super) fn counsel(topic: Topic, outlook: Outlook) -> &'static str {
-    let [favourable, mixed, adverse] = match topic {
-        Topic::Lost | Topic::Pets | Topic::Legal | Topic::Papers => of_things(topic),
-        Topic::Career | Topic::Business | Topic::Wealth | Topic::Study => of_work(topic),
-        Topic::Love | Topic::Family | Topic::Friends | Topic::Children => of_people(topic),
-        Topic::Health | Topic::Home | Topic::Travel | Topic::Other => of_life(topic),
-    };
+pub(super) fn counsel(topic: Topic, aspect: Option<Aspect>, outlook: Outlook) -> &'static str {
+    let [favourable, mixed, adverse] = aspect.map_or_else(|| of_topic(topic), of_aspect);
     match outlook {
         Outlook::Favourable => favourable,
         Outlook::Mixed => mixed,
         Outlook::Adverse => adverse,
+    }
+}
+
+fn of_topic(topic: Topic) -> [&'static str; 3] {
+    match topic {
+        Topic::Lost | Topic::Pets | Topic::Legal | Topic::Papers => of_things(topic),
+        Topic::Career | Topic::Business | Topic::Wealth | Topic::Study => of_work(topic),
+        Topic::Love | Topic::Family | Topic::Friends | Topic::Children => of_people(topic),
+        Topic::Health | Topic::Home | Topic::Travel | Topic::Other => of_life(topic),
+    }
+}
+
+fn of_aspect(aspect: Aspect) -> [&'static str; 3] {
+    match aspect {
+        Aspect::Debt => [
+            "这笔钱讨得回；约定日子和数目，写成字据。",
+            "能回来一部分，也会拖；分几次讨，每次都定日子。",
+            "这笔钱难讨；凭据留好，不再往外借。",
+        ],
+        Aspect::Trade => [
+            "这一笔有利可取；要卖就先定好价钱和数量，要留就不再加。",
+            "得失相近；不动借来的钱，进出都分几次。",
+            "这一笔多半得不偿失；不再加投，先定好止损的线。",
+        ],
+        Aspect::Layoff => [
+            "留下的面大于被裁；手上的事做得看得见，不卷进是非。",
+            "去留还没有定；手上的事做稳，简历也先备好。",
+            "被裁的风险不小；先弄清补偿怎么算，现在就开始看别的机会。",
+        ],
+        Aspect::Reunion => [
+            "还有回到一起的路；想说的直接说，也说清这一次会有什么不同。",
+            "有可能回来，但还不稳；联系轻一点，看接下来几周怎么做。",
+            "眼下回来的希望不大；少追问，把心思收回一半给自己。",
+        ],
+        Aspect::Surgery => [
+            "底子撑得住手术，恢复有望；术前术后都按医嘱来。",
+            "过得去，术后恢复会慢；风险问清楚，休养的日子留长些。",
+            "眼下体力偏弱；时机请医生定，可以再问一位医生，不要拖延诊治。",
+        ],
     }
 }
 
@@ -32,7 +66,7 @@ fn of_things(topic: Topic) -> [&'static str; 3] {
         ],
         Topic::Legal => [
             "形势偏向你这边；证据按时间排好，能谈就拿着优势谈。",
-            "两边相当，拖下去都耗；先请律师估一估胜算，再定是打是和。",
+            "胜负未定，拖下去都耗；先请律师估一估胜算，再定是打是和。",
             "对方占上风，不宜硬碰；能和解就和解，先止住损失。",
         ],
         _ => [
@@ -56,7 +90,7 @@ fn of_work(topic: Topic) -> [&'static str; 3] {
             "此时投入多、回收慢；把规模缩到赔得起的程度，先验证再投钱。",
         ],
         Topic::Wealth => [
-            "财可取；该收的约定日子和数目，要投的按原定数目进出，到了就收。",
+            "财可取；约定的照数收下，要投的按原定数目进出，到了就收。",
             "有进有出，难有大得；不动借来的钱，讨要或进出都分几次来。",
             "求财吃力，守比攻好；收紧开支，凭据留好，暂不加投。",
         ],

@@ -6,7 +6,7 @@ mod terms;
 
 use super::assessment::{Assessment, Outlook, assess};
 use super::auspice::Auspice;
-use super::topic::{self, Matter, Topic};
+use super::topic::{self, Aspect, Matter, Topic};
 use super::{
     ActingFacts, BodyAndUseFacts, ClassicFacts, ClassicText, HexagramDescription, HexagramFacts, Reading, TrigramFacts,
     quoted,
@@ -181,7 +181,8 @@ fn conclusion(reading: &Reading, matter: Matter, assessment: Option<&Assessment<
         Some(Auspice::Warning(_)) => Outlook::Adverse,
         None => Outlook::Mixed,
     });
-    let mut sentences = vec![format!("合起来看，{}", counsel::counsel(matter.topic, outlook))];
+    let mut sentences =
+        vec![format!("合起来看，{}", counsel::counsel(matter.topic, Aspect::of(reading, matter.topic), outlook))];
     sentences.extend(auspice.map(|auspice| agreement(auspice, charted)));
     if topic::is_choice(reading) {
         sentences.push("你问的是二选一，一卦只能断一头；可以给每个选项各起一卦，再放在一起比。".to_owned());
@@ -191,6 +192,10 @@ fn conclusion(reading: &Reading, matter: Matter, assessment: Option<&Assessment<
 
 fn agreement(auspice: Auspice, charted: Option<Outlook>) -> String {
     match (auspice, charted) {
+        // A single word, such as 亨, is too little to agree with.
+        (Auspice::Good(clause), Some(Outlook::Favourable)) if clause.chars().count() == 1 => {
+            format!("经文言「{clause}」，六爻也有力。")
+        }
         (Auspice::Good(clause), Some(Outlook::Favourable)) => {
             format!("经文说「{clause}」，六爻也有力，两边说的是一回事。")
         }

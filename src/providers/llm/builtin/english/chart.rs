@@ -6,7 +6,7 @@ use super::super::assessment::{
     Assessment, Bond, Choice, Companion, Fading, Fate, Mover, StandIn, Tie, Timing, Weight,
 };
 use super::super::topic::{Sought, Topic};
-use super::super::{BecomesFacts, HiddenFacts, MomentFacts, Reading, StateFacts};
+use super::super::{BecomesFacts, EchoFacts, HiddenFacts, LineFacts, MomentFacts, Reading, StateFacts};
 use super::terms;
 use crate::types::{Branch, ElementRelation};
 
@@ -31,19 +31,20 @@ fn setting(reading: &Reading, assessment: &Assessment<'_>) -> String {
         let (date, time) = moment.local.split_once(' ').unwrap_or((&moment.local, ""));
         let ([_, month, day, _], [first, second]) = (&moment.pillars, moment.void.map(terms::animal));
         format!(
-            "on {date} at {time} local time, {} day ({day}) in the {} month ({month}), when {first} and {second} are void",
+            "on {date} at {time} local time, {} day ({day}) in the {} month ({month}), when {first} and {second} are \
+             void (out of play for these ten days)",
             terms::with_article(moment.day),
             terms::animal(moment.month)
         )
     });
     let cast = match (method, moment) {
-        (Some(method), Some(moment)) => format!("You cast it {method}, {moment}. "),
-        (Some(method), None) => format!("You cast it {method}. "),
+        (Some(method), Some(moment)) => format!("{method}, {moment}. "),
+        (Some(method), None) => format!("{method}. "),
         (None, Some(moment)) => format!("It was cast {moment}. "),
         (None, None) => String::new(),
     };
     let stage = match chart.stage {
-        "pure" => "as its head".to_owned(),
+        "pure" => "as its leading hexagram".to_owned(),
         "wandering" => "as its Wandering Soul".to_owned(),
         "returning" => "as its Returning Soul".to_owned(),
         stage => format!("in its {stage} generation"),
@@ -54,7 +55,8 @@ fn setting(reading: &Reading, assessment: &Assessment<'_>) -> String {
         ""
     };
     format!(
-        "{cast}Read as a six-line chart, the hexagram belongs to the palace of {} ({}), {stage}.{missing}",
+        "{cast}Read as a six-line chart, in which each line has a kin (such as Wealth), an animal and an element, the \
+         hexagram belongs to the palace of {} ({}), {stage}.{missing}",
         terms::palace(chart.palace),
         terms::element(chart.element)
     )
@@ -101,7 +103,7 @@ fn choice(assessment: &Assessment<'_>) -> Option<String> {
     let several = if count == 2 { "Of the two here" } else { "Of the three here" };
     let reason = match assessment.significator.choice? {
         Choice::Moving => "the one that moves decides",
-        Choice::AtSubject => "the one nearest to you decides",
+        Choice::AtSubject => "the one in your own place decides",
         Choice::AtObject => "the one on the other side decides",
         Choice::Stronger => "the stronger one decides",
         Choice::Lower => "which weigh the same, the lower one is taken",
@@ -119,8 +121,14 @@ fn hidden_place(assessment: &Assessment<'_>, hidden: &HiddenFacts) -> String {
         ElementRelation::ControlledBy => "which it can break through once it is strong",
         ElementRelation::Same => "which has its own element and does it no harm",
     };
-    let open =
-        if significator.is_cover_open() { " That line is void or broken and cannot keep it covered." } else { "" };
+    let open = match above.state {
+        Some(StateFacts { is_void: true, is_month_broken: true, .. }) => {
+            " That line is void and broken and cannot keep it covered."
+        }
+        Some(StateFacts { is_void: true, .. }) => " That line is void and cannot keep it covered.",
+        Some(StateFacts { is_month_broken: true, .. }) => " The month breaks that line, which cannot keep it covered.",
+        _ => "",
+    };
     let stands_in = match significator.stands_in {
         Some(StandIn::Day) => " But the day itself has its element, which is as good as a line in the open.",
         Some(StandIn::Month) => " But the month has its element, so within this month it is not missing.",
@@ -145,6 +153,10 @@ fn strength(assessment: &Assessment<'_>, state: &StateFacts) -> Option<String> {
     let weight = weight(assessment.weight.unwrap_or(Weight::Even));
     let is_helped = state.is_helped_by_day();
     let by_time = month_and_day(state, branch, moment);
+    let by_time = match by_time.strip_prefix("It ") {
+        Some(rest) if significator.hidden.is_some() => format!("The hidden line {rest}"),
+        _ => by_time,
+    };
     let mut sentences = vec![format!("{by_time}; on the whole it is {weight}.")];
     sentences.extend(match state.growth_stage {
         Some("墓") if !is_helped => Some("The day is also its grave, where it is shut away.".to_owned()),
@@ -210,6 +222,9 @@ fn weight(weight: Weight) -> &'static str {
 fn void(assessment: &Assessment<'_>, state: &StateFacts) -> Option<&'static str> {
     let is_helped = matches!(state.strength, "旺" | "相") || state.is_helped_by_day();
     state.is_void.then_some(match (assessment.significator.becomes(), is_helped && !state.is_month_broken) {
+        (None, _) if assessment.significator.clash_effect() == Some("暗动") => {
+            "It is void, yet the day strikes it awake."
+        }
         (Some(_), _) => "It is void yet it moves, so nothing is settled until the void has passed.",
         (None, true) => "It is void but has strength behind it: absent for the moment, not gone.",
         (None, false) => "It is void and has no strength, so there may be little behind it.",
@@ -281,7 +296,12 @@ fn relation_to_subject(assessment: &Assessment<'_>, relation: ElementRelation) -
         (_, Some(_), Controls) => "it overcomes you: you carry the strain of this",
         (_, Some(_), Same) => "it shares your element, so the two of you are close",
         (_, Some(_), FedBy) => "you feed it: the care is yours to give",
-        (_, Some(_), ControlledBy) => "you overcome it, and too firm a hand would hurt",
+        (_, Some(_), ControlledBy) if assessment.subject.is_active() => {
+            "you overcome it, and too firm a hand would hurt"
+        }
+        (_, Some(_), ControlledBy) => "you overcome it: you have the say, so use it gently",
+        (Topic::Children, None, FedBy) => "you feed it: it grows by your care",
+        (Topic::Children, None, ControlledBy) => "you overcome it, and too much worry does harm",
         (Topic::Wealth | Topic::Business, None, Controls) => {
             "it overcomes you: money comes looking for you, and weighs on you when it does"
         }
@@ -300,7 +320,11 @@ fn relation_to_subject(assessment: &Assessment<'_>, relation: ElementRelation) -
 fn own_side(assessment: &Assessment<'_>) -> String {
     let subject = assessment.subject;
     let (Some(state), Some(strength)) = (&subject.state, Weight::of(subject)) else { return String::new() };
-    let void = if state.is_void { " and void, not yet decided" } else { "" };
+    let void = match (state.is_void, subject.is_active()) {
+        (true, true) => " and void, yet on the move",
+        (true, false) => " and void, not yet decided",
+        (false, _) => "",
+    };
     format!(", {}{void}", weight(strength))
 }
 
@@ -324,6 +348,9 @@ fn companion(topic: Topic, companion: Companion<'_>) -> String {
         (Topic::Health, "官鬼", Some(Weight::Weak)) => " and weak, so it is not grave",
         (Topic::Health, _, Some(Weight::Strong)) => " and strong, so the treatment works",
         (Topic::Health, _, Some(Weight::Weak)) => " and weak, so the treatment has little hold yet",
+        (Topic::Legal, _, Some(Weight::Strong)) if is_retreating(line) => {
+            " and strong, but it steps back, so a decision may be put off"
+        }
         (Topic::Legal, _, Some(Weight::Strong)) => " and strong, so it will not be put off",
         (Topic::Legal, _, Some(Weight::Weak)) => " and weak, so it is in no hurry",
         (_, "父母", Some(Weight::Strong)) => " and strong, which helps",
@@ -334,6 +361,10 @@ fn companion(topic: Topic, companion: Companion<'_>) -> String {
     };
     let moving = if line.becomes.is_some() { "moving" } else { "at rest" };
     format!("{what} is {}, {moving}{verdict}.", terms::line(line))
+}
+
+fn is_retreating(line: &LineFacts) -> bool {
+    line.becomes.is_some_and(|becomes| becomes.progress == Some("退神"))
 }
 
 fn whereabouts(assessment: &Assessment<'_>) -> String {
@@ -379,8 +410,8 @@ fn movement(reading: &Reading, assessment: &Assessment<'_>) -> String {
 fn moving(assessment: &Assessment<'_>, mover: &Mover<'_>) -> String {
     let line = mover.line;
     let part = match line.role {
-        Some("世") => "yourself",
-        Some(_) if assessment.sides.is_some() => terms::other_side(assessment.matter.topic),
+        Some("世") => "you",
+        Some(_) if assessment.sides.is_some() => other(assessment),
         _ => terms::role(assessment.matter.topic, line.nature.kin),
     };
     let nature = terms::nature(line.nature);
@@ -391,10 +422,13 @@ fn moving(assessment: &Assessment<'_>, mover: &Mover<'_>) -> String {
         None => format!("The {}, {nature}", terms::position(line.position)),
     };
     let is_one = mover.twin.is_none();
+    let is_void = line.state.is_some_and(|state| state.is_void);
     let stand = if is_one { "stands" } else { "stand" };
     let verb = match (line.becomes, is_one) {
         (Some(becomes), true) => format!("changes into {}", terms::nature(becomes.nature)),
         (Some(becomes), false) => format!("change into {}", terms::nature(becomes.nature)),
+        (None, true) if is_void => "is void, yet the day strikes it awake".to_owned(),
+        (None, false) if is_void => "are void, yet the day strikes them awake".to_owned(),
         (None, true) => "is stirred by the day".to_owned(),
         (None, false) => "are stirred by the day".to_owned(),
     };
@@ -404,20 +438,32 @@ fn moving(assessment: &Assessment<'_>, mover: &Mover<'_>) -> String {
 fn effect(assessment: &Assessment<'_>, mover: &Mover<'_>) -> String {
     let day = assessment.chart.moment.as_ref().map_or("", |moment| terms::animal(moment.day));
     if mover.line.role == Some("世") {
-        return own_movement(mover, day);
+        return own_movement(assessment, mover, day);
     }
     // The matter is read from the asker's own line if the question is about themselves.
     let matter = if assessment.bond.is_some() { "the matter" } else { "you" };
-    let outweighs = if assessment.bond.is_some() { "the matter outweighs it" } else { "you outweigh it" };
+    let outweighs =
+        if assessment.bond.is_some() { "the matter is stronger than it" } else { "you are stronger than it" };
     let fading = |fading| match fading {
         Fading::ControlledBack => "the line it becomes turns on it",
         Fading::Retreating => "it steps back",
-        Fading::Void => "it is void",
         Fading::MonthBroken => "the month breaks it",
         Fading::IntoVoid => "it changes into the void",
         Fading::IntoBreak => "it changes into a broken line",
     };
+    if let Some(harm) = assessment.fed_harm(mover) {
+        let harm = terms::nature(harm.line.nature);
+        return format!("it cannot hurt {matter}, but it strengthens {harm}, which can");
+    }
+    let is_kept_by_kin =
+        assessment.matter.topic == Topic::Lost && mover.line.nature.kin == "兄弟" && !assessment.is_harm_diverted;
     match (mover.relation, mover.fate) {
+        (ElementRelation::FedBy | ElementRelation::Controls, Fate::Growing) if is_kept_by_kin => {
+            "one of them may have moved it, and it can travel farther, so ask soon".to_owned()
+        }
+        (ElementRelation::FedBy | ElementRelation::Controls, Fate::Lasting) if is_kept_by_kin => {
+            "one of them may have moved it, so ask them first".to_owned()
+        }
         (ElementRelation::Feeds, Fate::Lasting) => format!("it feeds {matter}, a real help"),
         (ElementRelation::Feeds, Fate::Growing) => {
             format!("it feeds {matter} and gathers strength, a help that grows")
@@ -461,7 +507,7 @@ fn effect(assessment: &Assessment<'_>, mover: &Mover<'_>) -> String {
 }
 
 /// Returns the effect of the asker's own line in motion.
-fn own_movement(mover: &Mover<'_>, day: &str) -> String {
+fn own_movement(assessment: &Assessment<'_>, mover: &Mover<'_>, day: &str) -> String {
     let own = match mover.fate {
         Fate::Lasting => "you are already on the move".to_owned(),
         Fate::Growing => "you are on the move and gain ground as you go".to_owned(),
@@ -470,6 +516,10 @@ fn own_movement(mover: &Mover<'_>, day: &str) -> String {
         Fate::Fading(Fading::Retreating) => "you are stepping back".to_owned(),
         Fate::Fading(_) => "you want to move but are not yet sure".to_owned(),
     };
+    if let Some(harm) = assessment.fed_harm(mover) {
+        let harm = terms::nature(harm.line.nature);
+        return format!("{own}, and that strengthens {harm}, which works against the matter, so do not force it now");
+    }
     let effect = match mover.relation {
         _ if !mover.is_effective() => "",
         ElementRelation::Feeds => ", and that helps the matter",
@@ -497,12 +547,31 @@ fn pattern(assessment: &Assessment<'_>) -> Vec<String> {
         (None, Some(_)) => Some("It changes into a hexagram of six unions, so the end can come together."),
         (None, None) => None,
     };
-    let echo = match chart.echoes.first() {
-        Some(&"伏吟") => Some("A trigram moves only into its own likeness: much stirring, little progress."),
-        Some(_) => Some("A trigram turns into its opposite: what leaves comes back, and it may go to and fro."),
-        None => None,
+    lines.map(ToOwned::to_owned).into_iter().chain(echo(&chart.echoes, topic)).collect()
+}
+
+fn echo(echoes: &[EchoFacts], topic: Topic) -> Option<String> {
+    let first = echoes.first()?;
+    let (place, is_one) = match echoes {
+        [_, _, ..] => ("Both trigrams", false),
+        _ if first.is_upper => ("The upper trigram", true),
+        _ => ("The lower trigram", true),
     };
-    lines.into_iter().chain(echo).map(ToOwned::to_owned).collect()
+    let change = match (first.kind, is_one) {
+        ("伏吟", true) => "changes without changing its branches",
+        ("伏吟", false) => "change without changing their branches",
+        ("卦反吟", true) => "changes into the one facing it on King Wen's compass",
+        ("卦反吟", false) => "change into those facing them on King Wen's compass",
+        (_, true) => "changes all its branches into those they clash with",
+        (_, false) => "change all their branches into those they clash with",
+    };
+    let meaning = match (first.kind, topic) {
+        ("伏吟", _) => "much stirring, little progress",
+        (_, Topic::Lost) => "what leaves comes back, so it may yet turn up",
+        (_, Topic::Children) => "a step on the way may have to be repeated",
+        _ => "what leaves comes back",
+    };
+    Some(format!("{place} {change}: {meaning}."))
 }
 
 fn clashing(topic: Topic) -> &'static str {
@@ -540,7 +609,7 @@ fn combining(topic: Topic) -> &'static str {
 fn sides(assessment: &Assessment<'_>) -> String {
     let other = assessment.sides.map(|bond| other_side(assessment, bond));
     let stage = match assessment.chart.stage {
-        "wandering" => Some("As a Wandering Soul hexagram it keeps changing mind and place.".to_owned()),
+        "wandering" => Some("A Wandering Soul hexagram is restless: minds and places change.".to_owned()),
         "returning" => Some(
             "As a Returning Soul hexagram it goes round and comes home: good for keeping, less for leaving.".to_owned(),
         ),
@@ -549,9 +618,23 @@ fn sides(assessment: &Assessment<'_>) -> String {
     other.into_iter().chain(stage).collect::<Vec<_>>().join(" ")
 }
 
+/// Returns the name of the other side. A partner who has a line of their own is not named twice.
+fn other(assessment: &Assessment<'_>) -> &'static str {
+    match (assessment.matter.topic, assessment.matter.sought) {
+        (Topic::Love, Sought::Kin(_)) => "the other side of the bond",
+        (topic, _) => terms::other_side(topic),
+    }
+}
+
 fn other_side(assessment: &Assessment<'_>, bond: Bond) -> String {
-    let (object, other) = (assessment.object, terms::other_side(assessment.matter.topic));
+    let (object, other, topic) = (assessment.object, other(assessment), assessment.matter.topic);
     let relation = match bond.relation {
+        ElementRelation::Feeds if topic == Topic::Legal => "it feeds your line, so they may lean toward settling",
+        ElementRelation::Feeds if topic == Topic::Travel => "it feeds your line, so the place does you good",
+        ElementRelation::ControlledBy if topic == Topic::Travel => {
+            "your line overcomes it, so the place will not get the better of you"
+        }
+        ElementRelation::Same if bond.tie == Some(Tie::Clash) => "it shares your element",
         ElementRelation::Feeds => "it feeds your line and means to help",
         ElementRelation::Controls => "it overcomes your line and puts you under pressure",
         ElementRelation::Same => "it shares your element and stands where you stand",
@@ -560,16 +643,24 @@ fn other_side(assessment: &Assessment<'_>, bond: Bond) -> String {
     };
     let tie = match bond.tie {
         Some(Tie::Combination) => "; the two combine and can agree",
+        Some(Tie::Clash) if bond.relation == ElementRelation::Same => ", yet the two clash",
         Some(Tie::Clash) => "; the two clash when they meet",
         None => "",
     };
     let state = match &object.state {
+        Some(StateFacts { is_void: true, is_month_broken: true, .. }) => {
+            ". It is void and broken by the month: there is little strength over there"
+        }
+        Some(StateFacts { is_void: true, .. }) if object.is_active() => {
+            ". It is void, yet it moves: something is already under way over there"
+        }
         Some(StateFacts { is_void: true, .. }) => ". It is void: nothing is settled over there",
         Some(StateFacts { is_month_broken: true, .. }) => ". The month breaks it: it has troubles of its own",
         _ => "",
     };
     let compared = match assessment.stronger_side {
         Some(Ordering::Greater) => ". Of the two sides, yours is the stronger",
+        Some(Ordering::Equal) if are_both_weak(assessment) => ". Both sides are weak, and neither has the upper hand",
         Some(Ordering::Equal) => ". The two sides are evenly matched",
         Some(Ordering::Less) => ". Of the two sides, the other is the stronger",
         None => "",
@@ -577,12 +668,25 @@ fn other_side(assessment: &Assessment<'_>, bond: Bond) -> String {
     format!("Opposite you, {}, stands for {other}: {relation}{tie}{state}{compared}.", terms::line(object))
 }
 
+fn are_both_weak(assessment: &Assessment<'_>) -> bool {
+    [assessment.subject, assessment.object].into_iter().all(|line| Weight::of(line) == Some(Weight::Weak))
+}
+
 fn timing(reading: &Reading, assessment: &Assessment<'_>) -> String {
     if assessment.timings.is_empty() || reading.question.trim().is_empty() {
         return String::new();
     }
-    let sentences: Vec<String> = assessment.timings.iter().map(|timing| time(assessment, *timing)).collect();
-    format!("As for when: {}", sentences.join(" "))
+    let mut sentences: Vec<String> = assessment.timings.iter().map(|timing| time(assessment, *timing)).collect();
+    let branch = assessment.significator.nature().branch;
+    if matches!(assessment.matter.topic, Topic::Children | Topic::Legal | Topic::Study) {
+        let start = terms::MONTHS[(branch as usize + 11) % 12];
+        sentences.push(format!(
+            "Such a matter takes long, so watch the {} month too, from early {start}.",
+            terms::animal(branch)
+        ));
+    }
+    let first = if assessment.matter.topic == Topic::Lost { "look today and tomorrow first; " } else { "" };
+    format!("Days to watch: {first}{}", sentences.join(" "))
 }
 
 fn time(assessment: &Assessment<'_>, timing: Timing) -> String {
@@ -590,7 +694,8 @@ fn time(assessment: &Assessment<'_>, timing: Timing) -> String {
     let day = |branch: Branch| match moment {
         Some(moment) => {
             let date = moment.next_days[branch as usize];
-            format!("{} day (next on {} {})", terms::with_article(branch), date.day, terms::month(date.month))
+            let next = if branch == moment.day { "after today, next on" } else { "next on" };
+            format!("{} day ({next} {} {})", terms::with_article(branch), date.day, terms::month(date.month))
         }
         None => format!("{} day", terms::with_article(branch)),
     };
@@ -608,6 +713,9 @@ fn time(assessment: &Assessment<'_>, timing: Timing) -> String {
             terms::with_article(branch),
             terms::with_article(partner(branch))
         ),
+        Timing::Hidden { branch, above } if moment.is_some_and(|moment| moment.day == above.plus(6)) => {
+            format!("today already strikes what covers the hidden line; it may also show itself on {}.", day(branch))
+        }
         Timing::Hidden { branch, above } => format!(
             "the hidden line may show itself on {}, or on {}, which strikes away what covers it.",
             day(branch),
@@ -621,13 +729,13 @@ fn time(assessment: &Assessment<'_>, timing: Timing) -> String {
             day(partner(branch))
         ),
         Timing::Resting(branch) => format!(
-            "a line at rest tends to wake on its own day, {}, or when it is struck, {}.",
+            "a line at rest tends to wake on its own day, {}, or on the day that clashes with it, {}.",
             day(branch),
             day(branch.plus(6))
         ),
         Timing::Season(element) => {
             format!(
-                "It is weak now; if the matter is a large one, it may have to wait for its season, {}.",
+                "The line is weak now; if the matter is a large one, it may have to wait for its season, {}.",
                 terms::season(element)
             )
         }

@@ -1,20 +1,54 @@
 //! Practical counsel for each topic and outlook, in English.
 
 use super::super::assessment::Outlook;
-use super::super::topic::Topic;
+use super::super::topic::{Aspect, Topic};
 
 /// Returns the counsel for a matter.
-pub(super) fn counsel(topic: Topic, outlook: Outlook) -> &'static str {
-    let [favourable, mixed, adverse] = match topic {
-        Topic::Lost | Topic::Pets | Topic::Legal | Topic::Papers => of_things(topic),
-        Topic::Career | Topic::Business | Topic::Wealth | Topic::Study => of_work(topic),
-        Topic::Love | Topic::Family | Topic::Friends | Topic::Children => of_people(topic),
-        Topic::Health | Topic::Home | Topic::Travel | Topic::Other => of_life(topic),
-    };
+pub(super) fn counsel(topic: Topic, aspect: Option<Aspect>, outlook: Outlook) -> &'static str {
+    let [favourable, mixed, adverse] = aspect.map_or_else(|| of_topic(topic), of_aspect);
     match outlook {
         Outlook::Favourable => favourable,
         Outlook::Mixed => mixed,
         Outlook::Adverse => adverse,
+    }
+}
+
+fn of_topic(topic: Topic) -> [&'static str; 3] {
+    match topic {
+        Topic::Lost | Topic::Pets | Topic::Legal | Topic::Papers => of_things(topic),
+        Topic::Career | Topic::Business | Topic::Wealth | Topic::Study => of_work(topic),
+        Topic::Love | Topic::Family | Topic::Friends | Topic::Children => of_people(topic),
+        Topic::Health | Topic::Home | Topic::Travel | Topic::Other => of_life(topic),
+    }
+}
+
+fn of_aspect(aspect: Aspect) -> [&'static str; 3] {
+    match aspect {
+        Aspect::Debt => [
+            "the money can be had back. Agree on a day and a sum, and have both in writing.",
+            "part of it may come back, and late. Ask for it in small steps, each with a date.",
+            "getting it back will be hard. Keep the proof of the debt in order, and lend nothing more.",
+        ],
+        Aspect::Trade => [
+            "there is gain in it. If you sell, settle the price and amount beforehand; if you hold, add nothing.",
+            "gain and loss are close together. Use no borrowed money, and trade in small steps.",
+            "this trade is more likely to cost you than to pay. Put nothing more in, and decide where you would stop.",
+        ],
+        Aspect::Layoff => [
+            "you are more likely to stay than to be laid off. Keep your work visible, and stay out of quarrels.",
+            "whether you stay is undecided. Do the work at hand well, and bring your CV up to date.",
+            "the risk of losing this post is real. Learn the terms of a severance, and start looking now.",
+        ],
+        Aspect::Reunion => [
+            "there is a way back to each other. Say what you mean, and name what would be different this time.",
+            "a return is possible, not certain. Keep the contact light, and watch what is done in the coming weeks.",
+            "a return is unlikely for now. Do not chase it, and give some of that care back to yourself.",
+        ],
+        Aspect::Surgery => [
+            "there is strength for an operation and to recover from it. Follow the surgeon's instructions before and after.",
+            "it can be got through, with slow days afterwards. Ask about the risks, and plan a longer rest.",
+            "strength is low at present. Ask the doctors about the best time and a second opinion, and do not delay care.",
+        ],
     }
 }
 
@@ -23,16 +57,16 @@ fn of_things(topic: Topic) -> [&'static str; 3] {
         Topic::Lost => [
             "it is probably still there to be found. Work back from the last place you used it, and ask whoever saw it first.",
             "it can be found, though not quickly. List the places you have been and rule them out one at a time.",
-            "the chances of getting it back are poor. Block or report what needs it first, then look at leisure.",
+            "the chances of getting it back are poor. Block or report what needs it first, then search at leisure.",
         ],
         Topic::Pets => [
-            "the animal has life in it and should be all right. Keep food and place as they are.",
+            "the animal is still strong and should be all right. Keep food and place as they are.",
             "there will be ups and downs for some days. Note how it eats and moves, and see a vet if either changes.",
             "it is weak at the moment, so do not wait. See a vet soon and keep it quiet afterwards.",
         ],
         Topic::Legal => [
-            "the ground is on your side. Put the evidence in order of date, and negotiate while you are ahead.",
-            "the two sides are evenly matched and delay costs both. Have a lawyer judge the odds before you choose.",
+            "the ground is on your side. Put the evidence in date order, and negotiate while you are ahead.",
+            "the outcome is open, and delay costs both. Have a lawyer judge the odds before you choose.",
             "the other side has the better ground. Settle if you can, and stop the losses first.",
         ],
         _ => [
@@ -56,7 +90,7 @@ fn of_work(topic: Topic) -> [&'static str; 3] {
             "it would swallow more than it returns for now. Cut it to a size you can afford to lose, and test it first.",
         ],
         Topic::Wealth => [
-            "there is money to be had. Agree on a day and a sum for what you are owed, and invest no more than you planned.",
+            "there is money to be had. Take what is agreed, and invest no more than you planned.",
             "some comes in and some goes out. Use no borrowed money, and ask or invest in small steps.",
             "gain comes hard now, and keeping is better than reaching. Cut spending, and keep your papers in order.",
         ],
@@ -82,7 +116,7 @@ fn of_people(topic: Topic) -> [&'static str; 3] {
         ],
         Topic::Friends => [
             "this is someone you can count on. Speak plainly, and do them a small favour first.",
-            "the bond is there, but mind the measure. Keep money and secrets out of it for now.",
+            "the bond is there, but keep it in proportion. Keep money and secrets out of it for now.",
             "do not lean on this at present. Say less, keep a record of what matters, and stay out of quarrels.",
         ],
         _ => [
@@ -101,7 +135,7 @@ fn of_life(topic: Topic) -> [&'static str; 3] {
             "the body is paying for something. See the doctor again soon, cancel what can wait, and rest.",
         ],
         Topic::Home => [
-            "the house can go ahead. Check title and papers, and if it fits, do not wait for a better one.",
+            "you can go ahead with the house. Check title and papers, and if it fits, do not wait for a better one.",
             "it will work, with delays. See two more places, and ask about damp, light, neighbours and every clause.",
             "staying put beats moving now. Neither price nor terms are on your side, so let it rest.",
         ],

@@ -6,7 +6,7 @@ mod terms;
 
 use super::assessment::{Assessment, Outlook, assess};
 use super::auspice::Auspice;
-use super::topic::{self, Matter, Topic};
+use super::topic::{self, Aspect, Matter, Topic};
 use super::{
     ActingFacts, BodyAndUseFacts, ClassicFacts, ClassicText, HexagramDescription, HexagramFacts, Reading, TrigramFacts,
     quoted,
@@ -114,12 +114,12 @@ fn rule(classic: &ClassicFacts) -> String {
         None => "First the judgement of the primary hexagram:".to_owned(),
         Some("none_changing") => "No line changes, so the judgement of the primary hexagram is read:".to_owned(),
         Some("one_changing") => "One line changes, so its text is read:".to_owned(),
-        Some("two_changing") => "Two lines change, so both texts are read, the upper one above all:".to_owned(),
+        Some("two_changing") => "Two lines change, so both texts are read, with most weight on the upper:".to_owned(),
         Some("three_changing") => {
-            format!("Three lines change, so both judgements are read, that of {main} above all:")
+            format!("Three lines change, so both judgements are read, with most weight on that of {main}:")
         }
         Some("four_changing") => {
-            "Four lines change, so the two resting lines of the relating hexagram are read, the lower one above all:"
+            "Four lines change, so the two resting lines of the relating hexagram are read, with most weight on the lower:"
                 .to_owned()
         }
         Some("five_changing") => {
@@ -198,7 +198,8 @@ fn conclusion(reading: &Reading, matter: Matter, assessment: Option<&Assessment<
         Some(Auspice::Warning(_)) => Outlook::Adverse,
         None => Outlook::Mixed,
     });
-    let mut sentences = vec![format!("Taken together, {}", counsel::counsel(matter.topic, outlook))];
+    let mut sentences =
+        vec![format!("Taken together, {}", counsel::counsel(matter.topic, Aspect::of(reading, matter.topic), outlook))];
     sentences.extend(auspice.map(|auspice| agreement(auspice, charted).to_owned()));
     if topic::is_choice(reading) {
         let each = "You ask about a choice, and one casting answers for one side only; you could cast once for each and \
@@ -217,7 +218,7 @@ fn agreement(auspice: Auspice, charted: Option<Outlook>) -> &'static str {
             "The text promises well while the chart is only halfway: the direction is right, the time not quite ripe."
         }
         (Auspice::Good(_), Some(Outlook::Adverse)) => {
-            "The text promises well but the chart lacks strength: a right road at the wrong hour."
+            "The text promises well but the chart lacks strength: the right road at the wrong hour."
         }
         (Auspice::Warning(_), Some(Outlook::Favourable)) => {
             "The chart is strong, yet the text warns: it can succeed, and the danger lies in how it is done."
@@ -241,9 +242,9 @@ fn professionals(reading: &Reading) -> Option<String> {
             ),
             Topic::Wealth => Some(
                 "For decisions about investments or loans please ask a licensed professional; \
-                 this is no financial advice.",
+                 this is not financial advice.",
             ),
-            Topic::Legal => Some("In legal matters please ask a lawyer; this is no legal advice."),
+            Topic::Legal => Some("In legal matters please ask a lawyer; this is not legal advice."),
             _ => None,
         })
         .collect();

@@ -110,11 +110,11 @@ pub(super) fn palace(chinese_name: &str) -> &'static str {
 
 pub(super) fn method(name: &str) -> Option<&'static str> {
     match name {
-        "three_coins" => Some("with three coins"),
-        "yarrow_stalks" => Some("with yarrow stalks"),
-        "manual" => Some("by hand"),
-        "time" => Some("from the hour by the plum blossom method"),
-        "numbers" => Some("from your numbers by the plum blossom method"),
+        "three_coins" => Some("You cast it with three coins"),
+        "yarrow_stalks" => Some("You cast it with yarrow stalks"),
+        "manual" => Some("You entered the lines yourself"),
+        "time" => Some("You cast it from the hour by the plum blossom method"),
+        "numbers" => Some("You cast it from your numbers by the plum blossom method"),
         _ => None,
     }
 }
@@ -148,7 +148,7 @@ pub(super) fn spirit(name: &str) -> &'static str {
     match name {
         "青龙" => "The Green Dragon rides it, a sign of gladness.",
         "朱雀" => "The Red Bird rides it: words, papers and news play a part.",
-        "勾陈" => "The Hooked Snake rides it: things go slowly and hang together with older business.",
+        "勾陈" => "The Hooked Snake rides it: things go slowly and are tied up with old business.",
         "螣蛇" => "The Flying Serpent rides it, so expect doubt and second thoughts.",
         "白虎" => "The White Tiger rides it: it comes fast and can bruise.",
         _ => "The Dark Warrior rides it: something here has not been said aloud.",
@@ -217,7 +217,7 @@ pub(super) fn role(topic: Topic, kin: &str) -> &'static str {
             "competitors and partners",
         ],
         Topic::Wealth => {
-            ["deeds and toil", "taxes and risk", "the money", "the source of money", "costs and those who share"]
+            ["paperwork and effort", "taxes and risk", "the money", "the source of money", "costs and those who share"]
         }
         Topic::Love => {
             ["elders and formal ties", "the man", "the woman", "children and play", "other people and rivals"]
@@ -246,7 +246,7 @@ pub(super) fn role(topic: Topic, kin: &str) -> &'static str {
             ["luggage and transport", "trouble on the way", "travel money", "safety", "companions and delays"]
         }
         Topic::Papers => ["the document itself", "the authority", "fees", "room for manoeuvre", "other applicants"],
-        Topic::Lost => ["papers and clothes", "a thief", "valuables", "clues", "someone who may have taken it"],
+        Topic::Lost => ["papers, clothes and keys", "a thief", "valuables", "clues", "family or people you live with"],
         Topic::Legal => ["pleadings and evidence", "the court", "money", "room to settle", "costs"],
         Topic::Pets => ["care and worry", "the illness", "food", "the animal itself", "its companions"],
         Topic::Other => ["papers and elders", "pressure and rules", "money", "ease and the young", "peers and costs"],
@@ -298,7 +298,7 @@ pub(super) fn significator(
         (Sought::Subject, None, _) if topic == Topic::Other => {
             "The line to watch is the one that stands for you".to_owned()
         }
-        (Sought::Subject, None, _) => format!("In a question about {matter}, watch the line that stands for yourself"),
+        (Sought::Subject, None, _) => format!("In a question about {matter}, watch the line that stands for you"),
     }
 }
 

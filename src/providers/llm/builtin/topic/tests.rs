@@ -133,7 +133,32 @@ fn names_a_professional_for_every_topic_touched() {
     assert_eq!(touched(Some("health"), ""), [Topic::Health]);
     assert_eq!(touched(Some("career"), "要不要做手术"), [Topic::Health]);
     assert_eq!(touched(Some("财运"), "the lawsuit"), [Topic::Wealth, Topic::Legal]);
+    assert_eq!(touched(None, "试管能成功吗"), [Topic::Health]);
     assert_eq!(touched(Some("love"), "does she like me"), []);
+}
+
+#[test]
+fn tells_the_aspects_of_a_topic_apart() {
+    let aspect = |question| {
+        let reading = reading(None, question, None);
+        Aspect::of(&reading, Matter::of(&reading).topic)
+    };
+    assert_eq!(aspect("公司要裁员，我会被裁吗"), Some(Aspect::Layoff));
+    assert_eq!(aspect("Am I going to be laid off?"), Some(Aspect::Layoff));
+    assert_eq!(aspect("和女朋友还能复合吗"), Some(Aspect::Reunion));
+    assert_eq!(aspect("Will my ex come back to me?"), Some(Aspect::Reunion));
+    assert_eq!(aspect("妈妈的手术顺利吗"), Some(Aspect::Surgery));
+    assert_eq!(aspect("朋友借的五万块能还吗"), Some(Aspect::Debt));
+    assert_eq!(aspect("Should I sell my stocks?"), Some(Aspect::Trade));
+    let none = [
+        "今年财运如何",
+        "能借到钱吗",
+        "欠的债能还清吗",
+        "被裁员后能找到工作吗",
+        "前男友结婚我要去吗",
+        "I was laid off. Will I find a new job?",
+    ];
+    assert!(none.into_iter().all(|question| aspect(question).is_none()));
 }
 
 #[test]
