@@ -67,8 +67,9 @@ pub(super) fn found(directory: &Path, texts: &[Vec<u8>]) -> Vec<String> {
     let mut found = Vec::new();
     for file in std::fs::read_dir(directory).unwrap() {
         let path = file.unwrap().path();
-        // Backups predate the deletion and hold the data.
-        if path.is_dir() {
+        // Backups predate the deletion and hold the data. The index of the WAL holds page numbers only, and closing it here
+        // would release the locks of connections in this process.
+        if path.is_dir() || path.extension().is_some_and(|extension| extension == "db-shm") {
             continue;
         }
         let bytes = std::fs::read(&path).unwrap();
