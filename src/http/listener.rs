@@ -63,7 +63,8 @@ impl ListenerService {
     }
 }
 
-/// Opens all listeners and prints their addresses. The main one is printed last, when everything is open.
+/// Opens all listeners and prints their addresses. The main one is printed last, when everything is open; only the link
+/// for the first administrator follows.
 ///
 /// # Errors
 /// `address_unavailable` or `configuration` for an address that cannot be bound; errors of TLS and routes.
@@ -97,6 +98,7 @@ pub async fn open(app: &Arc<App>, announce: &Announce) -> Result<Listeners> {
         listeners.push(Listener { socket, acceptor, service, limiter });
         Ok::<_, Error>(())
     };
+    let mut console = console_address(&main, acceptor.is_some())?;
     if let Some(address) = server.admin_listen {
         // The certificate does not name loopback addresses, which nobody can eavesdrop on.
         let acceptor = acceptor.clone().filter(|_| !address.ip().is_loopback());
@@ -104,33 +106,35 @@ pub async fn open(app: &Arc<App>, announce: &Announce) -> Result<Listeners> {
         let service = ListenerService::Api(layer.for_listener(routes::router(&state, Part::AdminListener)?, hosts));
         // A limiter of its own, too: administrators need access above all when there are too many clients.
         let socket = bind(address).await?;
-        offer_first_run(app, announce, &socket, acceptor.is_some())?;
+        console = console_address(&socket, acceptor.is_some())?;
         add(socket, acceptor, service, ConnectionLimiter::new(app), "serves /admin on")?;
     }
     if let (Some(address), Some(tls)) = (server.redirect_address(), &tls) {
         let service = ListenerService::Redirect(Redirect::new(server, target, tls.challenges.clone()));
         add(bind(address).await?, None, service, limiter.clone(), "redirects to HTTPS on")?;
     }
-    if server.admin_listen.is_none() {
-        offer_first_run(app, announce, &main, acceptor.is_some())?;
-    }
     let scheme = if acceptor.is_some() { "https" } else { "http" };
     app.publish_address(&format!("{scheme}://{target}"));
     add(main, acceptor, ListenerService::Api(layer), limiter, "is listening on")?;
+    offer_first_run(app, announce, &console);
     Ok(Listeners { open: listeners, renewal: tls.map(|tls| tls.renewal), live: Arc::clone(&state.live) })
 }
 
-/// Prints a link that creates the first owner in a browser, if there are no administrators.
-fn offer_first_run(app: &App, announce: &Announce, socket: &TcpListener, has_tls: bool) -> Result<()> {
-    if let Some(token) = first_run::offer(&app.admins)? {
-        let scheme = if has_tls { "https" } else { "http" };
-        let address = address_of(socket)?;
-        announce(&format!(
-            "no administrator yet: open {scheme}://{address}/admin/console/first-run/{} within an hour",
-            token.reveal()
-        ));
+fn console_address(socket: &TcpListener, has_tls: bool) -> Result<String> {
+    let scheme = if has_tls { "https" } else { "http" };
+    Ok(format!("{scheme}://{}/admin/console", address_of(socket)?))
+}
+
+/// Prints a link that creates the first owner in a browser, if there are no administrators. It comes after the line that
+/// says that the server is ready.
+fn offer_first_run(app: &App, announce: &Announce, console: &str) {
+    match first_run::offer(&app.admins) {
+        Ok(Some(token)) => {
+            announce(&format!("no administrator yet: open {console}/first-run/{} within an hour", token.reveal()));
+        }
+        Ok(None) => {}
+        Err(error) => tracing::warn!(%error, "no link for the first administrator could be made"),
     }
-    Ok(())
 }
 
 fn address_of(socket: &TcpListener) -> Result<SocketAddr> {
