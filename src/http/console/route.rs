@@ -25,7 +25,7 @@ pub type ConsoleHandler = Box<dyn Fn(Arc<ConsoleRequest>) -> ResponseFuture + Se
 /// A page or an action.
 pub struct Route {
     pub method: Method,
-    /// The path template with [`BASE`].
+    /// The path template, from the root.
     pub path: String,
     pub access: PageAccess,
     /// True if the address is also a page. Otherwise the address without its last part is the page of an action.
