@@ -4,7 +4,7 @@ use std::{mem, panic::AssertUnwindSafe, sync::Arc};
 
 use axum::{
     body::{Body, Bytes},
-    http::{HeaderMap, Method, Request, Response, StatusCode, header},
+    http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header},
 };
 use futures_util::FutureExt as _;
 
@@ -22,10 +22,11 @@ use crate::{
         precompressed::accepts_gzip,
         reply::problem,
         request_context::RequestContext,
-        request_meta::{Caller, RequestMeta, audit_event},
+        request_meta::{Caller, IdempotencyHeader, RequestMeta, audit_event},
         state::HttpState,
         unread_responses,
     },
+    types::sha256_of_parts,
 };
 
 /// The largest form. The largest field is a list of words.
@@ -89,6 +90,7 @@ async fn read(
     let address = address.to_owned();
     let query = FormFields::parse(uri.query().unwrap_or_default().as_bytes());
     let form = if request.method() == Method::POST { FormFields::parse(&body) } else { FormFields::default() };
+    let idempotency = form_key(&form, uri.path(), &body);
     let headers = mem::take(request.headers_mut());
     Ok(ConsoleRequest {
         path,
@@ -101,7 +103,7 @@ async fn read(
             meta: Arc::clone(meta),
             caller: Caller::Anonymous,
             headers,
-            idempotency: None,
+            idempotency: idempotency.map(Box::new),
             audit: None,
             reports: Arc::clone(&state.reports),
             live: Arc::clone(&state.live),
@@ -109,6 +111,13 @@ async fn read(
             body: Bytes::new(),
         },
     })
+}
+
+/// Returns the key that a form carries, so that a double click is one action.
+fn form_key(form: &FormFields, path: &str, body: &[u8]) -> Option<IdempotencyHeader> {
+    let value = HeaderValue::from_str(form.find("once")?).ok()?;
+    let request_sha256 = sha256_of_parts(&[path.as_bytes(), body]);
+    Some(IdempotencyHeader { value, is_ambiguous: false, request_sha256 })
 }
 
 /// Checks session, right and cross-site token. Returns a response if the request goes no further.

@@ -265,6 +265,25 @@ fn a_refund_takes_coins_back_once_on_a_double_click() {
 }
 
 #[test]
+fn a_grant_adds_coins_once_on_a_double_click() {
+    let server = Setup::default().start();
+    let user = server.sign_in("13800138000");
+    let browser = Browser::new(&server, "alice", "owner");
+    let page = format!("users/{}", user.user_id);
+    let shown = browser.get(&page).send().expect(200).text();
+    let (csrf, once) = (hidden(&shown, "csrf"), hidden(&shown, "once"));
+    let grant = |amount: &str| {
+        let form = [("csrf", csrf.as_str()), ("once", once.as_str()), ("amount", amount), ("reason", "lost order")];
+        browser.post_as_typed(&format!("{page}/grant"), &form)
+    };
+    grant("0").expect(422);
+    grant("30").expect(303);
+    grant("30").expect(303);
+    grant("31").expect(422);
+    assert_eq!(server.get("/coin/balance").by(&user).send().expect(200).json()["balance"], 30);
+}
+
+#[test]
 fn explains_missing_coins_in_the_order_of_causes() {
     let server = Setup::default().start();
     let user = server.sign_in("13800138000");

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use axum::{body::Body, http::Response};
+use axum::{
+    body::Body,
+    http::{Response, StatusCode},
+};
 
 use super::{
     administrators::is_proof_error,
@@ -26,7 +29,6 @@ use crate::{
         },
         operations::{
             admins::roles::Role,
-            idempotency::IdempotentRequest,
             network_log::search::Logged,
             support::{self, SupportPage},
         },
@@ -362,7 +364,7 @@ async fn try_grant(console: &ConsoleRequest, user: UserId) -> Result<()> {
     let limit = (console.context.admin()?.role() != Role::Owner)
         .then_some(GrantLimit { at_once: limits.support_grant, daily: limits.support_grants_daily });
     console.require_step_up().await?;
-    let once = IdempotentRequest::without_key(None);
+    let once = console.context.once(StatusCode::OK, |balance: &i64| *balance)?;
     let adjusted = coins::adjust(&console.context.app.core, user, amount, by, limit, once);
     console.context.committed(adjusted).await.map(drop)
 }
