@@ -8,8 +8,9 @@ use std::{
 
 use serde_json::{Value, json};
 
+use super::v1_interpretations::{again, interpret, points, session};
 use crate::support::{
-    Caller, FakeModel, ModelBehaviour, Request, Server, Setup, eventually, eventually_some,
+    Caller, FakeModel, ModelBehaviour, Server, Setup, eventually, eventually_some,
     fake_provider::{FakeProvider, Latch, Reply},
     model_requests::{streamed, with_model_provider},
     raw::RawConnection,
@@ -19,24 +20,6 @@ use crate::support::{
 const EMAIL: &str = "li.ming@example.com";
 const PIECES: [&str; 3] = ["泽雷", "随，", "元亨。"];
 const WHOLE: &str = "泽雷随，元亨。";
-
-fn session(server: &Server, user: &Caller) -> String {
-    let cast = json!({ "question": "Should I move?", "method": "manual", "lines": [7, 8, 8, 9, 7, 6] });
-    let created = server.post("/api/v1/sessions").by(user).json(&cast).send().expect(201).json();
-    format!("/api/v1/sessions/{}", created["id"].as_str().unwrap())
-}
-
-fn interpret(server: &Server, user: &Caller, session: &str) -> Request {
-    server.post(&format!("{session}/interpretation")).by(user)
-}
-
-fn again(server: &Server, user: &Caller, session: &str) -> Request {
-    interpret(server, user, session).json(&json!({ "again": true }))
-}
-
-fn points(server: &Server, user: &Caller) -> i64 {
-    server.get("/api/v1/points").by(user).send().expect(200).json()["balance"].as_i64().unwrap()
-}
 
 fn status(server: &Server) -> String {
     server.value("select status from interpretations order by id desc limit 1")

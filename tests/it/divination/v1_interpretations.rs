@@ -27,21 +27,21 @@ fn counting_model() -> FakeProvider {
 }
 
 /// Casts and returns the path of the session.
-fn session(server: &Server, user: &Caller) -> String {
+pub(super) fn session(server: &Server, user: &Caller) -> String {
     let cast = json!({ "question": "Should I move?", "method": "manual", "lines": [7, 8, 8, 9, 7, 6] });
     let created = server.post("/api/v1/sessions").by(user).json(&cast).send().expect(201).json();
     format!("/api/v1/sessions/{}", created["id"].as_str().unwrap())
 }
 
-fn interpret(server: &Server, user: &Caller, session: &str) -> Request {
+pub(super) fn interpret(server: &Server, user: &Caller, session: &str) -> Request {
     server.post(&format!("{session}/interpretation")).by(user)
 }
 
-fn again(server: &Server, user: &Caller, session: &str) -> Request {
+pub(super) fn again(server: &Server, user: &Caller, session: &str) -> Request {
     interpret(server, user, session).json(&json!({ "again": true }))
 }
 
-fn points(server: &Server, user: &Caller) -> i64 {
+pub(super) fn points(server: &Server, user: &Caller) -> i64 {
     server.get("/api/v1/points").by(user).send().expect(200).json()["balance"].as_i64().unwrap()
 }
 
