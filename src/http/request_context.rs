@@ -15,8 +15,11 @@ use crate::{
     app::App,
     domain::{
         identity::users::{self, User},
-        money::ledger::Authority,
-        operations::{admins::Identity, audit::PendingAudit},
+        money::{coins::GrantLimit, ledger::Authority},
+        operations::{
+            admins::{Identity, roles::Role},
+            audit::PendingAudit,
+        },
     },
     error::{Code, Error, Fault, FieldCode, Result},
     http::{
@@ -129,6 +132,16 @@ impl RequestContext {
             self.meta.reason.get_or_init(|| reason.clone());
         }
         Ok(Authority { actor, reason, request_id: self.meta.request_id.clone() })
+    }
+
+    /// Returns the limits of the calling administrator's grants; none for owners.
+    ///
+    /// # Errors
+    /// As [`Self::admin`].
+    pub fn grant_limit(&self) -> Result<Option<GrantLimit>> {
+        let limits = &self.app.core.config.admin;
+        let limit = GrantLimit { at_once: limits.support_grant, daily: limits.support_grants_daily };
+        Ok((self.admin()?.role() != Role::Owner).then_some(limit))
     }
 
     /// Records the start of an administrator's request in the audit, for operations that a crash must not hide.

@@ -10,10 +10,11 @@ use super::{
     session,
     views::{
         assets,
-        context::{ConsoleTheme, Flash, ViewContext, Viewer, Waiting, href},
-        format::Zone,
+        context::{BASE, ConsoleTheme, Flash, ViewContext, Viewer, Waiting, href},
+        format::{ShownCount, Zone},
         forms::ProofField,
         layout,
+        lists::Rows,
         texts::{Language, Text, Tone},
     },
 };
@@ -26,12 +27,13 @@ use crate::{
                 step_up::{self, Proof},
             },
             alerts,
+            audit::MAX_REASON,
         },
     },
     error::{Code, Error, Fault, FieldCode, FieldError, Result},
     http::{reply, request_context::RequestContext},
     store::Read,
-    types::{Locale, PageRequest, Secret, Timestamp},
+    types::{Locale, PageRequest, Paginated, Secret, TimeInput, Timestamp, UserId, clean, time_range},
 };
 
 /// Rows on one page of a list.
@@ -125,14 +127,22 @@ impl ConsoleRequest {
         PageRequest { first: 1, number, size: PAGE_SIZE }
     }
 
-    /// Reads a time of the query, which is typed in the zone of the pages.
-    ///
-    /// # Errors
-    /// The message for the field.
-    pub fn moment(&self, name: &str) -> Result<Option<Timestamp>, (String, String)> {
+    /// Reads the half-open time range of a filter, typed in the zone of the pages. Faults go to the filter's faults.
+    pub fn time_filter(&self, faults: &mut Vec<(String, String)>) -> (Timestamp, Timestamp) {
+        let mut input = |name: &str| {
+            let parsed = self.query.find(name).map(TimeInput::parse).transpose();
+            parsed.unwrap_or_else(|fault| {
+                faults.push((name.to_owned(), fault.message));
+                None
+            })
+        };
+        let (from, to) = (input("from"), input("to"));
         let zone = &self.context.app.core.config.limits.time_zone;
-        let parsed = self.query.find(name).map(|text| Timestamp::parse(text, zone)).transpose();
-        parsed.map_err(|fault| (name.to_owned(), fault.message))
+        let range = time_range(("from", from), ("to", to), zone).unwrap_or_else(|error| {
+            faults.extend(error.fields.iter().map(|fault| (fault.field.clone(), fault.message.clone())));
+            (None, None)
+        });
+        (range.0.unwrap_or(Timestamp(0)), range.1.unwrap_or(Timestamp(i64::MAX)))
     }
 
     /// Returns the state of the proof of identity, for the forms of dangerous actions.
@@ -167,14 +177,14 @@ impl ConsoleRequest {
     /// Returns the reason of an action and records it for the audit.
     ///
     /// # Errors
-    /// `invalid_parameters` without a reason.
+    /// `invalid_parameters` without a reason, and for a reason that the API would reject too.
     pub fn require_reason(&self) -> Result<String> {
-        let reason = self.form.get("reason");
+        let reason = clean(self.form.get("reason"), MAX_REASON).map_err(|fault| Error::field("reason", fault))?;
         if reason.is_empty() {
             return Err(Error::field("reason", Fault::new(FieldCode::Required, "is required")));
         }
-        self.context.meta.reason.get_or_init(|| reason.to_owned());
-        Ok(reason.to_owned())
+        self.context.meta.reason.get_or_init(|| reason.clone());
+        Ok(reason)
     }
 
     /// Redirects to a page of the console with a message about what was done.
@@ -203,17 +213,61 @@ impl ConsoleRequest {
         self.redirect(path, &Flash { tone: Tone::Bad, text: message_of(error, self.language()) })
     }
 
+    /// Goes back to a page after an action: with a message that it is done, or with the reason why it was rejected.
+    ///
+    /// # Errors
+    /// Faults of the service, which have a page of their own and are logged.
+    pub fn finish<T>(&self, path: &str, outcome: Result<T>) -> Result<Response<Body>> {
+        match outcome {
+            Ok(_) => self.done(path, self.text(Text::ActionDone)),
+            Err(error) if error.code == Code::Internal => Err(error),
+            Err(error) => self.rejected(path, &error),
+        }
+    }
+
+    /// Reads the user of a filter and names them in the audit. A fault goes to the filter's faults.
+    pub fn user_filter(&self, faults: &mut Vec<(String, String)>) -> Option<UserId> {
+        let user = self.query.find("user").map(str::parse).transpose();
+        let user = user.unwrap_or_else(|_| {
+            faults.push(("user".into(), self.text(Text::NotAUserId).to_owned()));
+            None
+        });
+        user.map(|user| *self.context.meta.subject.get_or_init(|| UserId(user)))
+    }
+
     /// Renders the page of an error.
     pub fn error_page(&self, error: &Error) -> Response<Body> {
         let status = reply::status(error.code);
         match self.view() {
             Ok(cx) => {
                 let detail = message_of(error, cx.language);
-                page(status, &layout::error(&cx, status.as_u16(), error.code.name(), &detail))
+                page(status, layout::error(&cx, status.as_u16(), error.code.name(), &detail))
             }
             Err(_) => reply::problem(error, &self.context.meta),
         }
     }
+}
+
+/// Returns the message of a fault in one field.
+pub fn fault_of(error: &Error, field: &str) -> Option<String> {
+    error.fields.iter().find(|fault| fault.field == field).map(|fault| fault.message.clone())
+}
+
+/// Converts a numbered page of an operation into rows with a cursor.
+pub fn rows<T, R>(page: PageRequest, found: Paginated<T>, row: impl Fn(T) -> R) -> Rows<R> {
+    let total = u64::try_from(found.total).unwrap_or(0);
+    let is_last = u64::from(page.number) * u64::from(page.size) >= total;
+    Rows {
+        items: found.items.into_iter().map(row).collect(),
+        total: Some(ShownCount::exact(total)),
+        next: (!is_last).then(|| (page.number + 1).to_string()),
+        is_later: page.number > 1,
+    }
+}
+
+/// Returns true for the address of a page. Others are no target of a redirect.
+pub fn is_page_address(address: &str) -> bool {
+    address == BASE || address.starts_with(&format!("{BASE}/"))
 }
 
 /// Returns the message of an error in the language of the page, with the faults of its fields.
@@ -232,8 +286,8 @@ pub fn message_of(error: &Error, language: Language) -> String {
 }
 
 /// Responds with a page.
-pub fn page(status: StatusCode, markup: &Markup) -> Response<Body> {
-    let mut response = Response::new(Body::from(markup.0.clone()));
+pub fn page(status: StatusCode, markup: Markup) -> Response<Body> {
+    let mut response = Response::new(Body::from(markup.0));
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
     response
@@ -241,7 +295,7 @@ pub fn page(status: StatusCode, markup: &Markup) -> Response<Body> {
 
 /// Responds with a page that was found.
 #[allow(clippy::unnecessary_wraps, reason = "the last expression of a handler")]
-pub fn ok(markup: &Markup) -> Result<Response<Body>> {
+pub fn ok(markup: Markup) -> Result<Response<Body>> {
     Ok(page(StatusCode::OK, markup))
 }
 

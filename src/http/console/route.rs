@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
-use axum::http::Method;
+use axum::{
+    body::Body,
+    http::{Method, Response},
+};
 
 use super::request::ConsoleRequest;
-use crate::{domain::operations::admins::roles::Right, http::endpoint_service::ResponseFuture};
+use crate::{domain::operations::admins::roles::Right, error::Result, http::endpoint_service::ResponseFuture};
 
 /// The callers that a page admits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +23,20 @@ pub enum PageAccess {
     },
 }
 
-pub type ConsoleHandler = Box<dyn Fn(Arc<ConsoleRequest>) -> ResponseFuture + Send + Sync>;
+/// An async function from a request to a page.
+pub trait PageHandler: Send + Sync + 'static {
+    fn handle(&self, console: Arc<ConsoleRequest>) -> ResponseFuture;
+}
+
+impl<H, F> PageHandler for H
+where
+    H: Fn(Arc<ConsoleRequest>) -> F + Send + Sync + 'static,
+    F: Future<Output = Result<Response<Body>>> + Send + 'static,
+{
+    fn handle(&self, console: Arc<ConsoleRequest>) -> ResponseFuture {
+        Box::pin(self(console))
+    }
+}
 
 /// A page or an action.
 pub struct Route {
@@ -30,5 +46,5 @@ pub struct Route {
     pub access: PageAccess,
     /// True if the address is also a page. Otherwise the address without its last part is the page of an action.
     pub has_page: bool,
-    pub handler: ConsoleHandler,
+    pub handler: Box<dyn PageHandler>,
 }

@@ -4,9 +4,8 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use axum::{
     Router,
-    body::Body,
     extract::Request,
-    http::{Method, Response},
+    http::Method,
     routing::{MethodFilter, on},
 };
 
@@ -14,8 +13,7 @@ use super::{
     pages::{
         administrators, api_keys, audit, files, network_log, orders, overview, preferences, search, sign_in, users,
     },
-    request::ConsoleRequest,
-    route::{PageAccess, Route},
+    route::{PageAccess, PageHandler, Route},
     service::respond,
     views::context::BASE,
 };
@@ -27,45 +25,25 @@ use crate::{
     http::state::HttpState,
 };
 
-fn route<H, F>(method: Method, path: &str, access: PageAccess, handler: H) -> Route
-where
-    H: Fn(Arc<ConsoleRequest>) -> F + Send + Sync + 'static,
-    F: Future<Output = Result<Response<Body>>> + Send + 'static,
-{
+fn route(method: Method, path: &str, access: PageAccess, handler: impl PageHandler) -> Route {
     let path = if path.is_empty() { BASE.to_owned() } else { format!("{BASE}/{path}") };
-    Route { method, path, access, has_page: true, handler: Box::new(move |console| Box::pin(handler(console))) }
+    Route { method, path, access, has_page: true, handler: Box::new(handler) }
 }
 
-fn open<H, F>(method: Method, path: &str, handler: H) -> Route
-where
-    H: Fn(Arc<ConsoleRequest>) -> F + Send + Sync + 'static,
-    F: Future<Output = Result<Response<Body>>> + Send + 'static,
-{
+fn open(method: Method, path: &str, handler: impl PageHandler) -> Route {
     route(method, path, PageAccess::Open, handler)
 }
 
-fn get<H, F>(path: &str, right: Right, handler: H) -> Route
-where
-    H: Fn(Arc<ConsoleRequest>) -> F + Send + Sync + 'static,
-    F: Future<Output = Result<Response<Body>>> + Send + 'static,
-{
+fn get(path: &str, right: Right, handler: impl PageHandler) -> Route {
     route(Method::GET, path, PageAccess::Session { right, is_live: false }, handler)
 }
 
-fn post<H, F>(path: &str, right: Right, handler: H) -> Route
-where
-    H: Fn(Arc<ConsoleRequest>) -> F + Send + Sync + 'static,
-    F: Future<Output = Result<Response<Body>>> + Send + 'static,
-{
+fn post(path: &str, right: Right, handler: impl PageHandler) -> Route {
     route(Method::POST, path, PageAccess::Session { right, is_live: false }, handler)
 }
 
 /// A region that refreshes itself.
-fn live<H, F>(path: &str, right: Right, handler: H) -> Route
-where
-    H: Fn(Arc<ConsoleRequest>) -> F + Send + Sync + 'static,
-    F: Future<Output = Result<Response<Body>>> + Send + 'static,
-{
+fn live(path: &str, right: Right, handler: impl PageHandler) -> Route {
     route(Method::GET, path, PageAccess::Session { right, is_live: true }, handler)
 }
 

@@ -29,8 +29,8 @@ use crate::{
     types::sha256_of_parts,
 };
 
-/// The largest form. The largest field is a list of words.
-const FORM_BYTES: usize = 2 << 20;
+/// The largest form. Every field is a short text.
+const FORM_BYTES: usize = 64 << 10;
 
 /// Responds to a request that the request layer has given its [`RequestMeta`].
 pub async fn respond(state: Arc<HttpState>, route: Arc<Route>, mut request: Request<Body>) -> Response<Body> {
@@ -142,7 +142,7 @@ async fn admit(route: &Route, console: &mut ConsoleRequest) -> Result<Option<Res
 
 /// Calls the handler and records its outcome in the audit.
 async fn handle(route: &Route, console: &Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let future = (route.handler)(Arc::clone(console));
+    let future = route.handler.handle(Arc::clone(console));
     match &console.context.audit {
         Some(audit) => run_audited(Arc::clone(audit), future).await,
         None => future.await,
@@ -186,7 +186,7 @@ fn ask_for_session(route: &Route, console: &ConsoleRequest) -> Result<Response<B
     }
     // Browsers withhold a strict cookie from links of other sites.
     if route.method == Method::GET && header_is(headers, "sec-fetch-site", "cross-site") {
-        return Ok(page(StatusCode::OK, &layout::reload(&console.view()?, &console.address)));
+        return Ok(page(StatusCode::OK, layout::reload(&console.view()?, &console.address)));
     }
     let next = if route.method == Method::GET { console.address.as_str() } else { "" };
     let ended = if console.session.is_some() { "&ended=1" } else { "" };

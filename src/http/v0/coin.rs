@@ -11,10 +11,9 @@ use crate::{
     domain::{
         identity::{step_up::StepUp, users::User},
         money::{
-            coins::{self, Consumed, GrantLimit, ResetBy, ResetConfirmation},
+            coins::{self, Consumed, ResetBy, ResetConfirmation},
             ledger::{Asset, Discrepancy, LARGEST_ADJUSTMENT},
         },
-        operations::admins::roles::Role,
     },
     error::{Fault, Result},
     http::{
@@ -159,9 +158,7 @@ pub async fn increase(context: RequestContext, increase: IncreaseCoinsParams) ->
     let user = context.subject(&claims)?;
     let by = context.authority(increase.reason.map(|Reason(reason)| reason))?;
     let (id, CoinCount(count)) = (user.id, increase.coin_count);
-    let limits = &context.app.core.config.admin;
-    let limit = (context.admin()?.role() != Role::Owner)
-        .then_some(GrantLimit { at_once: limits.support_grant, daily: limits.support_grants_daily });
+    let limit = context.grant_limit()?;
     let shown = move |balance: &i64| CoinBalance::new(&user, *balance);
     context.respond_once(StatusCode::OK, shown, |app, once| coins::adjust(&app.core, id, count, by, limit, once)).await
 }

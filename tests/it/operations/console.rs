@@ -346,3 +346,15 @@ fn searches_by_phone_number_id_and_order() {
     let reader = Browser::new(&server, "reader", "read-only");
     reader.get("search").query(&[("q", &user.user_id)]).send().expect(200);
 }
+
+#[test]
+fn reasons_are_as_short_as_those_of_the_api() {
+    let server = Setup::default().start();
+    let user = server.sign_in("13800138000");
+    let browser = Browser::new(&server, "alice", "owner");
+    let page = format!("users/{}", user.user_id);
+    let grant = |reason: &str| browser.post(&page, &format!("{page}/grant"), &[("amount", "1"), ("reason", reason)]);
+    grant(&"r".repeat(201)).expect(422);
+    grant("a\u{7}").expect(422);
+    grant(&"r".repeat(200)).expect(303);
+}

@@ -13,7 +13,7 @@ use crate::{
     error::{Code, Error, Fault, FieldCode, Result},
     http::{
         console::{
-            request::{ConsoleRequest, message_of, ok, page},
+            request::{ConsoleRequest, fault_of, message_of, ok, page},
             views::{
                 pages::administrators::{self as view, AdminRow, AdministratorsPage, EnrolmentPage, SessionRow},
                 texts::Text,
@@ -26,7 +26,7 @@ use crate::{
 const PAGE: &str = "administrators";
 
 pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    ok(&view::administrators(&console.view()?, &collect(&console)?))
+    ok(view::administrators(&console.view()?, &collect(&console)?))
 }
 
 fn collect(console: &ConsoleRequest) -> Result<AdministratorsPage> {
@@ -79,16 +79,15 @@ pub async fn create(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
         Err(error) => Err(error),
     };
     let Err(error) = created else { return console.done(PAGE, console.text(Text::ActionDone)) };
-    let fault = |field: &str| error.fields.iter().find(|fault| fault.field == field).map(|fault| fault.message.clone());
     let mut shown = collect(&console)?;
     shown.typed_name = name;
-    shown.name_error =
-        fault("name").or_else(|| (error.code == Code::AlreadyExists).then(|| message_of(&error, console.language())));
-    shown.password_error = fault("password");
+    shown.name_error = fault_of(&error, "name")
+        .or_else(|| (error.code == Code::AlreadyExists).then(|| message_of(&error, console.language())));
+    shown.password_error = fault_of(&error, "password");
     if is_proof_error(&error) {
         shown.step_up.error = Some(message_of(&error, console.language()));
     }
-    Ok(page(reply::status(error.code), &view::administrators(&console.view()?, &shown)))
+    Ok(page(reply::status(error.code), view::administrators(&console.view()?, &shown)))
 }
 
 pub async fn change_role(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
@@ -124,7 +123,7 @@ pub async fn enrol(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
         secret: enrolment.secret.reveal().to_owned(),
         error: None,
     };
-    ok(&view::totp(&console.view()?, &shown))
+    ok(view::totp(&console.view()?, &shown))
 }
 
 pub async fn confirm_totp(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
@@ -133,10 +132,7 @@ pub async fn confirm_totp(console: Arc<ConsoleRequest>) -> Result<Response<Body>
         .context
         .committed(second_factor::confirm(&console.context.app.core, &name, console.form.get("totp")))
         .await;
-    match confirmed {
-        Ok(()) => console.done(PAGE, console.text(Text::ActionDone)),
-        Err(error) => console.rejected(PAGE, &error),
-    }
+    console.finish(PAGE, confirmed)
 }
 
 pub async fn end_session(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
@@ -152,7 +148,7 @@ pub async fn allow_network(console: Arc<ConsoleRequest>) -> Result<Response<Body
         let mut shown = collect(&console)?;
         shown.typed_network = typed;
         shown.network_error = Some(console.text(Text::NetworkHint).to_owned());
-        return Ok(page(StatusCode::UNPROCESSABLE_ENTITY, &view::administrators(&console.view()?, &shown)));
+        return Ok(page(StatusCode::UNPROCESSABLE_ENTITY, view::administrators(&console.view()?, &shown)));
     };
     with_proof(&console, async {
         console.context.committed(networks::allow(&console.context.app.core, network)).await.map(drop)
@@ -172,10 +168,7 @@ async fn with_proof(console: &ConsoleRequest, action: impl Future<Output = Resul
         Ok(()) => action.await,
         Err(error) => Err(error),
     };
-    match outcome {
-        Ok(()) => console.done(PAGE, console.text(Text::ActionDone)),
-        Err(error) => console.rejected(PAGE, &error),
-    }
+    console.finish(PAGE, outcome)
 }
 
 pub fn is_proof_error(error: &Error) -> bool {

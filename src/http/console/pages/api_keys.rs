@@ -7,14 +7,11 @@ use axum::{body::Body, http::Response};
 use super::administrators::{is_proof_error, role_of};
 use crate::{
     domain::operations::admins::keys::{self, ApiKey, ApiKeyChange},
-    error::{Code, Error, Result},
+    error::{Error, Result},
     http::{
         console::{
             request::{ConsoleRequest, message_of, ok, page},
-            views::{
-                pages::administrators::{self as view, KeyRow, Keys},
-                texts::Text,
-            },
+            views::pages::administrators::{self as view, KeyRow, Keys},
         },
         reply,
     },
@@ -24,7 +21,7 @@ use crate::{
 const PAGE: &str = "keys";
 
 pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    ok(&view::keys(&console.view()?, &collect(&console)?))
+    ok(view::keys(&console.view()?, &collect(&console)?))
 }
 
 fn collect(console: &ConsoleRequest) -> Result<Keys> {
@@ -64,7 +61,7 @@ pub async fn create(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
         Ok(key) => {
             let mut shown = collect(&console)?;
             shown.created = Some((label, key));
-            ok(&view::keys(&console.view()?, &shown))
+            ok(view::keys(&console.view()?, &shown))
         }
         Err(error) => {
             let mut shown = collect(&console)?;
@@ -76,7 +73,7 @@ pub async fn create(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
             } else {
                 shown.label_error = message;
             }
-            Ok(page(reply::status(error.code), &view::keys(&console.view()?, &shown)))
+            Ok(page(reply::status(error.code), view::keys(&console.view()?, &shown)))
         }
     }
 }
@@ -92,18 +89,18 @@ async fn create_key(console: &ConsoleRequest, label: &str) -> Result<String> {
 }
 
 pub async fn suspend(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    change(&console, Some(true)).await
+    change(&console, true).await
 }
 
 pub async fn resume(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    change(&console, Some(false)).await
+    change(&console, false).await
 }
 
-async fn change(console: &ConsoleRequest, is_suspended: Option<bool>) -> Result<Response<Body>> {
-    let update = ApiKeyChange { is_suspended, ..ApiKeyChange::default() };
+async fn change(console: &ConsoleRequest, is_suspended: bool) -> Result<Response<Body>> {
+    let update = ApiKeyChange { is_suspended: Some(is_suspended), ..ApiKeyChange::default() };
     let changed =
         console.context.committed(keys::change(&console.context.app.core, console.form.get("label"), update)).await;
-    finish(console, changed)
+    console.finish(PAGE, changed)
 }
 
 pub async fn revoke(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
@@ -111,13 +108,5 @@ pub async fn revoke(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
         Ok(_) => console.context.committed(keys::revoke(&console.context.app.core, console.form.get("label"))).await,
         Err(error) => Err(error),
     };
-    finish(&console, revoked)
-}
-
-fn finish(console: &ConsoleRequest, outcome: Result<()>) -> Result<Response<Body>> {
-    match outcome {
-        Ok(()) => console.done(PAGE, console.text(Text::ActionDone)),
-        Err(error) if error.code == Code::Internal => Err(error),
-        Err(error) => console.rejected(PAGE, &error),
-    }
+    console.finish(PAGE, revoked)
 }

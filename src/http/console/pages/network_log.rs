@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{body::Body, http::Response};
 
-use super::{audit::rows, users::request_row};
+use super::users::request_row;
 use crate::{
     domain::operations::network_log::{
         self,
@@ -12,14 +12,12 @@ use crate::{
     },
     error::Result,
     http::console::{
-        request::{ConsoleRequest, ok},
+        request::{ConsoleRequest, ok, rows},
         views::{
             lists::Listing,
             pages::network_log::{self as view, LogFilter, NetworkLogPage},
-            texts::Text,
         },
     },
-    types::UserId,
 };
 
 pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
@@ -32,27 +30,15 @@ pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
         to: query.get("to").to_owned(),
         errors: Vec::new(),
     };
-    let mut filter = Filter::default();
-    if let Some(user) = query.find("user") {
-        match user.parse().map(UserId) {
-            Ok(user) => {
-                console.context.meta.subject.get_or_init(|| user);
-                filter.subject = Subject::User(user);
-            }
-            Err(_) => typed.errors.push(("user".into(), console.text(Text::NotAUserId).to_owned())),
-        }
-    } else if let Some(client) = query.find("client") {
-        filter.subject = Subject::Client(client.to_owned());
-    } else if query.get("status") == "failed" {
-        filter.subject = Subject::Failed;
-    }
-    for (name, bound) in [("from", &mut filter.from), ("to", &mut filter.to)] {
-        match console.moment(name) {
-            Ok(Some(at)) => *bound = at,
-            Ok(None) => {}
-            Err(error) => typed.errors.push(error),
-        }
-    }
+    let user = console.user_filter(&mut typed.errors);
+    let subject = match (user, query.find("client"), query.get("status")) {
+        (Some(user), _, _) => Subject::User(user),
+        (None, Some(client), _) => Subject::Client(client.to_owned()),
+        (None, None, "failed") => Subject::Failed,
+        _ => Subject::All,
+    };
+    let (from, to) = console.time_filter(&mut typed.errors);
+    let filter = Filter { subject, from, to };
     let page = console.page_request();
     let (found, status) = console
         .context
@@ -64,5 +50,5 @@ pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
         used_bytes: status.used_bytes,
         oldest: status.oldest,
     };
-    ok(&view::page(&console.view()?, &shown))
+    ok(view::page(&console.view()?, &shown))
 }

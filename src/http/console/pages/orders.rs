@@ -7,7 +7,7 @@ use axum::{
     http::{Response, StatusCode},
 };
 
-use super::{administrators::is_proof_error, audit::rows};
+use super::administrators::is_proof_error;
 use crate::{
     app::App,
     domain::{
@@ -29,7 +29,7 @@ use crate::{
     error::{Code, Error, Fault, FieldCode, Result},
     http::{
         console::{
-            request::{ConsoleRequest, message_of, ok, page},
+            request::{ConsoleRequest, fault_of, message_of, ok, page, rows},
             views::{
                 format::ShownFen,
                 lists::Listing,
@@ -45,7 +45,7 @@ use crate::{
         reply,
     },
     providers::payment::OrderState,
-    types::{self, UserId},
+    types,
 };
 
 pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
@@ -55,20 +55,11 @@ pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
         user: query.get("user").to_owned(),
         ..view::TypedOrderFilter::default()
     };
-    let user = query.find("user").map(str::parse).transpose();
-    if user.is_err() {
-        typed.errors.push(("user".into(), console.text(Text::NotAUserId).to_owned()));
-    }
-    let filter = OrderFilter {
-        user: user.ok().flatten().map(UserId),
-        state: query.find("state").and_then(OrderState::from_name),
-    };
-    if let Some(user) = filter.user {
-        console.context.meta.subject.get_or_init(|| user);
-    }
+    let user = console.user_filter(&mut typed.errors);
+    let filter = OrderFilter { user, state: query.find("state").and_then(OrderState::from_name) };
     let page = console.page_request();
     let found = console.context.report(move |app| orders::list(&app.core, filter, page)).await?;
-    ok(&view::list(&console.view()?, &Orders { filter: typed, listing: Listing::Rows(rows(page, found, order_row)) }))
+    ok(view::list(&console.view()?, &Orders { filter: typed, listing: Listing::Rows(rows(page, found, order_row)) }))
 }
 
 pub fn order_row(order: Order) -> OrderRow {
@@ -100,7 +91,7 @@ pub async fn list_callbacks(console: Arc<ConsoleRequest>) -> Result<Response<Bod
     let filter = CallbackFilter::default();
     let found = console.context.report(move |app| callbacks::list(&app.core, &filter, page)).await?;
     let shown = Callbacks { verdict: String::new(), listing: Listing::Rows(rows(page, found, callback_row)) };
-    ok(&view::all_callbacks(&console.view()?, &shown))
+    ok(view::all_callbacks(&console.view()?, &shown))
 }
 
 fn callback_row(callback: Callback) -> CallbackRow {
@@ -131,7 +122,7 @@ fn refund_row(refund: Refund) -> RefundRow {
 }
 
 pub async fn show(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    ok(&view::page(&console.view()?, &collect(&console).await?))
+    ok(view::page(&console.view()?, &collect(&console).await?))
 }
 
 async fn collect(console: &ConsoleRequest) -> Result<OrderPage> {
@@ -202,7 +193,7 @@ pub async fn query(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
         reason: inquiry.outcome.reason.map(ToString::to_string),
         asked_at: console.context.app.core.clock.now(),
     });
-    ok(&view::page(&console.view()?, &shown))
+    ok(view::page(&console.view()?, &shown))
 }
 
 pub async fn settle(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
@@ -251,10 +242,7 @@ fn amount_fault(console: &ConsoleRequest) -> Error {
 pub async fn replay(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let id: i64 = console.parameter("id").parse().map_err(|_| Code::NotFound)?;
     let replayed = console.context.blocking(move |app| callbacks::replay(&app.payments, id)?.wait().map(drop)).await;
-    match replayed {
-        Ok(()) => console.done("orders/callbacks", console.text(Text::ActionDone)),
-        Err(error) => console.rejected("orders/callbacks", &error),
-    }
+    console.finish("orders/callbacks", replayed)
 }
 
 fn authority(console: &ConsoleRequest) -> Result<Authority> {
@@ -270,18 +258,17 @@ async fn finish(console: &ConsoleRequest, action: &str, outcome: Result<()>) -> 
         return Err(error);
     }
     let mut shown = collect(console).await?;
-    let fault = |field: &str| error.fields.iter().find(|fault| fault.field == field).map(|fault| fault.message.clone());
     let message = message_of(&error, console.language());
     let forms = &mut shown.forms;
     console.form.get("amount").clone_into(&mut forms.amount);
     console.form.get("decision").clone_into(&mut forms.decision);
     console.form.get("reason").clone_into(&mut forms.reason);
-    forms.amount_error = fault("amount");
-    forms.reason_error = fault("reason");
+    forms.amount_error = fault_of(&error, "amount");
+    forms.reason_error = fault_of(&error, "reason");
     if is_proof_error(&error) {
         forms.step_up.is_needed = true;
         forms.step_up.error = Some(message.clone());
     }
     forms.rejected = Some((action.to_owned(), message));
-    Ok(page(reply::status(error.code), &view::page(&console.view()?, &shown)))
+    Ok(page(reply::status(error.code), view::page(&console.view()?, &shown)))
 }

@@ -29,12 +29,12 @@ const WAITING_ORDERS: u32 = 5;
 
 pub async fn show(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let overview = console.context.report(collect).await?;
-    ok(&overview::page(&console.view()?, &overview))
+    ok(overview::page(&console.view()?, &overview))
 }
 
 pub async fn refresh(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let overview = console.context.report(collect).await?;
-    ok(&overview::live(&console.view()?, &overview))
+    ok(overview::live(&console.view()?, &overview))
 }
 
 fn collect(app: &App) -> Result<Overview<'static>> {

@@ -10,10 +10,10 @@ use axum::{
 use crate::{
     error::Result,
     http::console::{
-        request::{ConsoleRequest, see_other},
+        request::{ConsoleRequest, is_page_address, see_other},
         session,
         views::{
-            context::{BASE, ConsoleTheme, href},
+            context::{ConsoleTheme, href},
             texts::Language,
         },
     },
@@ -21,8 +21,9 @@ use crate::{
 
 pub async fn change(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     // Only pages of the console: the address comes from a form.
-    let is_page = |address: &&str| *address == BASE || address.starts_with(&format!("{BASE}/"));
-    let back = Some(console.form.get("back")).filter(is_page).map_or_else(|| href(""), ToOwned::to_owned);
+    let back = Some(console.form.get("back"))
+        .filter(|address| is_page_address(address))
+        .map_or_else(|| href(""), ToOwned::to_owned);
     let mut response = see_other(&back)?;
     let headers = response.headers_mut();
     if let Some(tag) = console.form.find("language") {

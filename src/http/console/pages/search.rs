@@ -30,7 +30,7 @@ pub async fn show(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let found = console.context.report(move |app| Ok(if may_support { find(app, &asked) } else { None })).await?;
     match found {
         Some(address) => see_other(&address),
-        None => ok(&view::page(&console.view()?, &Search { query, hits: Vec::new(), has_more: false })),
+        None => ok(view::page(&console.view()?, &Search { query, hits: Vec::new(), has_more: false })),
     }
 }
 

@@ -8,11 +8,11 @@ use axum::{
 };
 
 use crate::{
-    domain::operations::admins::{self, SignInAttempt, first_run},
+    domain::operations::admins::{self, IssuedSession, SignInAttempt, first_run},
     error::{Code, Error, Result},
     http::{
         console::{
-            request::{ConsoleRequest, message_of, ok, page, see_other},
+            request::{ConsoleRequest, fault_of, is_page_address, message_of, ok, page, see_other},
             session,
             views::{
                 context::{BASE, href},
@@ -31,24 +31,15 @@ pub async fn show(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
         has_ended: console.query.find("ended").is_some(),
         ..SignInPage::default()
     };
-    ok(&sign_in::sign_in(&console.view()?, &shown))
+    ok(sign_in::sign_in(&console.view()?, &shown))
 }
 
 pub async fn submit(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let (form, context) = (&console.form, &console.context);
-    let attempt = SignInAttempt {
-        name: form.get("name").to_owned(),
-        password: Secret::from_text(form.get("password").to_owned()),
-        totp: form.find("totp").map(ToOwned::to_owned),
-        client: context.meta.client,
-        request_id: context.meta.request_id.clone(),
-    };
-    let has_code = attempt.totp.is_some();
-    let issued = context.blocking(move |app| admins::sign_in(&app.admins, &attempt)).await;
-    match issued {
+    let form = &console.form;
+    match sign_in_as_typed(&console).await {
         Ok(issued) => signed_in(form.get("next"), &issued.token),
         Err(error) => {
-            let needs_totp = has_code || error.code == Code::TotpRequired;
+            let needs_totp = form.find("totp").is_some() || error.code == Code::TotpRequired;
             let is_question = error.code == Code::TotpRequired;
             let shown = SignInPage {
                 name: form.get("name").to_owned(),
@@ -58,16 +49,15 @@ pub async fn submit(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
                 next: form.get("next").to_owned(),
                 ..SignInPage::default()
             };
-            Ok(page(reply::status(error.code), &sign_in::sign_in(&console.view()?, &shown)))
+            Ok(page(reply::status(error.code), sign_in::sign_in(&console.view()?, &shown)))
         }
     }
 }
 
 /// Starts the session and goes to a page of the console.
 fn signed_in(next: &str, token: &Secret) -> Result<Response<Body>> {
-    let is_page = next == BASE || next.starts_with(&format!("{BASE}/"));
     let overview = format!("{BASE}/");
-    let mut response = see_other(if is_page { next } else { &overview })?;
+    let mut response = see_other(if is_page_address(next) { next } else { &overview })?;
     response.headers_mut().append(header::SET_COOKIE, session::start(token)?);
     Ok(response)
 }
@@ -89,43 +79,44 @@ pub async fn show_first_run(console: Arc<ConsoleRequest>) -> Result<Response<Bod
         min_password: admins::MIN_PASSWORD,
         ..FirstRun::default()
     };
-    ok(&sign_in::first_run(&console.view()?, &shown))
+    ok(sign_in::first_run(&console.view()?, &shown))
 }
 
 pub async fn submit_first_run(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     require_private(&console)?;
-    let (form, context) = (&console.form, &console.context);
+    let form = &console.form;
     let link = console.parameter("token").to_owned();
     let (name, password) = (form.get("name").to_owned(), form.get("password").to_owned());
     let mut shown =
         FirstRun { token: link.clone(), name: name.clone(), min_password: admins::MIN_PASSWORD, ..FirstRun::default() };
     if form.get("repeated") != password {
         shown.password_error = Some(console.text(Text::PasswordsDiffer).to_owned());
-        return ok(&sign_in::first_run(&console.view()?, &shown));
+        return ok(sign_in::first_run(&console.view()?, &shown));
     }
-    let created = {
-        let (name, password) = (name.clone(), password.clone());
-        context.blocking(move |app| first_run::create_owner(&app.admins, &link, &name, &password)).await
-    };
+    let created =
+        console.context.blocking(move |app| first_run::create_owner(&app.admins, &link, &name, &password)).await;
     if let Err(error) = created {
-        let fault =
-            |field: &str| error.fields.iter().find(|fault| fault.field == field).map(|fault| fault.message.clone());
-        shown.name_error = fault("name");
-        shown.password_error = fault("password");
+        shown.name_error = fault_of(&error, "name");
+        shown.password_error = fault_of(&error, "password");
         if shown.name_error.is_none() && shown.password_error.is_none() {
             return Err(error);
         }
-        return Ok(page(reply::status(error.code), &sign_in::first_run(&console.view()?, &shown)));
+        return Ok(page(reply::status(error.code), sign_in::first_run(&console.view()?, &shown)));
     }
+    signed_in("", &sign_in_as_typed(&console).await?.token)
+}
+
+/// Signs in with the name, password and code of the form.
+async fn sign_in_as_typed(console: &ConsoleRequest) -> Result<IssuedSession> {
+    let (form, meta) = (&console.form, &console.context.meta);
     let attempt = SignInAttempt {
-        name,
-        password: Secret::from_text(password),
-        totp: None,
-        client: context.meta.client,
-        request_id: context.meta.request_id.clone(),
+        name: form.get("name").to_owned(),
+        password: Secret::from_text(form.get("password").to_owned()),
+        totp: form.find("totp").map(ToOwned::to_owned),
+        client: meta.client,
+        request_id: meta.request_id.clone(),
     };
-    let issued = context.blocking(move |app| admins::sign_in(&app.admins, &attempt)).await?;
-    signed_in("", &issued.token)
+    console.context.blocking(move |app| admins::sign_in(&app.admins, &attempt)).await
 }
 
 /// Rejects the link where somebody could read the password on its way.

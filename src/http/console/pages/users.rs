@@ -23,12 +23,11 @@ use crate::{
         messaging::notifications::InboxItem,
         moderation::violations::ViolationRecord,
         money::{
-            coins::{self, GrantLimit},
+            coins,
             ledger::{self, AccountChange, Asset, LARGEST_ADJUSTMENT},
             missing_coins::{self, MissingCoins},
         },
         operations::{
-            admins::roles::Role,
             network_log::search::Logged,
             support::{self, SupportPage},
         },
@@ -36,7 +35,7 @@ use crate::{
     error::{Code, Error, Fault, FieldCode, Result},
     http::{
         console::{
-            request::{ConsoleRequest, message_of, ok, page},
+            request::{ConsoleRequest, fault_of, message_of, ok, page, rows},
             views::{
                 format::ShownFen,
                 lists::Listing,
@@ -59,7 +58,7 @@ use crate::{
 
 pub async fn show(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let shown = collect(&console, None, UserForms::default()).await?;
-    ok(&view::page(&console.view()?, &shown))
+    ok(view::page(&console.view()?, &shown))
 }
 
 /// Returns the user of the address and names them in the audit.
@@ -71,7 +70,9 @@ fn subject(console: &ConsoleRequest) -> Result<UserId> {
 
 async fn collect(console: &ConsoleRequest, revealed: Option<&str>, forms: UserForms) -> Result<UserPage> {
     let user = subject(console)?;
-    let forms = UserForms { step_up: console.step_up()?, grant_cap: grant_cap(console)?, ..forms };
+    let grant_limit = console.context.grant_limit()?;
+    let forms =
+        UserForms { step_up: console.step_up()?, grant_cap: grant_limit.map(|limit| limit.at_once.into()), ..forms };
     let (trade_no, unknown) = (console.query.get("trade").to_owned(), console.text(Text::NothingFound));
     let revealed = revealed.map(ToOwned::to_owned);
     console
@@ -82,12 +83,6 @@ async fn collect(console: &ConsoleRequest, revealed: Option<&str>, forms: UserFo
             Ok(user_page(found, verdict, revealed.as_deref(), forms))
         })
         .await
-}
-
-/// Returns the largest grant of a role that may grant a few coins only.
-fn grant_cap(console: &ConsoleRequest) -> Result<Option<i64>> {
-    let is_capped = console.context.admin()?.role() != Role::Owner;
-    Ok(is_capped.then(|| i64::from(console.context.app.core.config.admin.support_grant)))
 }
 
 fn verdict(app: &App, user: UserId, trade_no: String, unknown: &str) -> Result<CoinVerdict> {
@@ -297,9 +292,9 @@ pub async fn show_ledger(console: Arc<ConsoleRequest>) -> Result<Response<Body>>
         user_id: user.to_string(),
         nickname,
         asset: asset.name().to_owned(),
-        listing: Listing::Rows(audit::rows(page, found, entry_row)),
+        listing: Listing::Rows(rows(page, found, entry_row)),
     };
-    ok(&view::ledger(&console.view()?, &shown))
+    ok(view::ledger(&console.view()?, &shown))
 }
 
 /// Shows an address. The reason is in the audit.
@@ -310,7 +305,7 @@ pub async fn reveal(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     }
     let kind = console.form.get("kind").to_owned();
     let shown = collect(&console, Some(&kind), UserForms::default()).await?;
-    ok(&view::page(&console.view()?, &shown))
+    ok(view::page(&console.view()?, &shown))
 }
 
 pub async fn repair(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
@@ -318,10 +313,7 @@ pub async fn repair(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let by = console.context.authority(None)?;
     let repaired =
         console.context.committed(user_data::repair(&console.context.app.core, UserSelector::Id(user), by)).await;
-    match repaired {
-        Ok(_) => console.done(&format!("users/{user}"), console.text(Text::ActionDone)),
-        Err(error) => console.rejected(&format!("users/{user}"), &error),
-    }
+    console.finish(&format!("users/{user}"), repaired)
 }
 
 pub async fn grant(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
@@ -332,13 +324,12 @@ pub async fn grant(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     if error.code == Code::NotFound || error.code == Code::Internal {
         return Err(error);
     }
-    let fault = |field: &str| error.fields.iter().find(|fault| fault.field == field).map(|fault| fault.message.clone());
     let message = message_of(&error, console.language());
     let forms = UserForms {
         amount: console.form.get("amount").to_owned(),
-        amount_error: fault("amount"),
+        amount_error: fault_of(&error, "amount"),
         reason: console.form.get("reason").to_owned(),
-        reason_error: fault("reason"),
+        reason_error: fault_of(&error, "reason"),
         rejected: Some(("grant".into(), message.clone())),
         ..UserForms::default()
     };
@@ -347,7 +338,7 @@ pub async fn grant(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
         shown.forms.step_up.is_needed = true;
         shown.forms.step_up.error = Some(message);
     }
-    Ok(page(reply::status(error.code), &view::page(&console.view()?, &shown)))
+    Ok(page(reply::status(error.code), view::page(&console.view()?, &shown)))
 }
 
 async fn try_grant(console: &ConsoleRequest, user: UserId) -> Result<()> {
@@ -360,9 +351,7 @@ async fn try_grant(console: &ConsoleRequest, user: UserId) -> Result<()> {
         .filter(|amount: &i64| *amount != 0 && amount.abs() <= LARGEST_ADJUSTMENT);
     let amount = amount
         .ok_or_else(|| Error::field("amount", Fault::new(FieldCode::OutOfRange, console.text(Text::AmountHint))))?;
-    let limits = &console.context.app.core.config.admin;
-    let limit = (console.context.admin()?.role() != Role::Owner)
-        .then_some(GrantLimit { at_once: limits.support_grant, daily: limits.support_grants_daily });
+    let limit = console.context.grant_limit()?;
     console.require_step_up().await?;
     let once = console.context.once(StatusCode::OK, |balance: &i64| *balance)?;
     let adjusted = coins::adjust(&console.context.app.core, user, amount, by, limit, once);
