@@ -30,13 +30,16 @@ pub fn run(common: &Common, args: &DemoArgs) -> Result<()> {
     let directory = tempfile::Builder::new().permissions(owner_only).tempdir().map_err(Error::internal)?;
     let mut sources = common.sources();
     let review_account = format!("{PHONE_NUMBER}={CODE}");
-    let few_limits = [
+    let own_settings = [
         ("YARROW_AUTH_REVIEW_ACCOUNTS", review_account.as_str()),
         ("YARROW_AUTH_RESEND_AFTER", "0 s"),
         ("YARROW_AUTH_SENDS_PER_ADDRESS_HOUR", "1000"),
         ("YARROW_AUTH_SENDS_PER_ADDRESS_DAY", "1000"),
+        // The first castings are free, and the packages last for weeks.
+        ("YARROW_COINS_INITIAL", "30"),
+        ("YARROW_COINS_CONSUME", "10"),
     ];
-    for (name, value) in few_limits {
+    for (name, value) in own_settings {
         sources.environment.entry(name.into()).or_insert_with(|| value.to_owned());
     }
     let mut config = load(sources)?.config;
@@ -45,15 +48,21 @@ pub fn run(common: &Common, args: &DemoArgs) -> Result<()> {
     start_logging(&config.log)?;
     let print = announce();
     let app = Arc::new(App::open(config, OpenMode::Server, &print)?);
-    let seeded =
-        demo::seed(DemoServices { core: &app.core, moderation: &app.moderation, model_calls: &app.model_calls })?;
+    let seeded = demo::seed(DemoServices {
+        core: &app.core,
+        moderation: &app.moderation,
+        model_calls: &app.model_calls,
+        payments: &app.payments,
+        network_log: &app.network_log,
+        admins: &app.admins,
+    })?;
     let directory_name = directory.path().display().to_string();
     let announce: Announce = Arc::new(move |line: &str| {
         print(line);
         if let Some((_, address)) = line.rsplit_once(' ')
             && line.contains("listening")
         {
-            print(&introduction(address, &directory_name, seeded));
+            print(&introduction(address, &directory_name, &seeded));
         }
     });
     serve::run(&app, args.schedule.schedule(), &announce)
@@ -78,12 +87,17 @@ fn isolate(config: &mut Config) {
     }
 }
 
-fn introduction(address: &str, directory: &str, seeded: SeededDemo) -> String {
-    let SeededDemo { users, castings } = seeded;
+fn introduction(address: &str, directory: &str, seeded: &SeededDemo) -> String {
+    let SeededDemo { users, castings, owner } = seeded;
+    let (name, password, link) = (owner.name, owner.password.reveal(), owner.link.reveal());
     format!(
         r#"
-A demonstration: {users} users with {castings} castings of the last four weeks, in {directory}.
+A demonstration: {users} users with {castings} castings of the last four months, in {directory}.
 Press Ctrl-C to stop and delete it. API documentation: {address}/docs
+
+Web console, signed in once within an hour:
+  {address}/admin/console/demo/{link}
+Later, and for actions that ask for the password: name {name}, password {password}
 
 Paste this into another terminal:
 

@@ -3,9 +3,11 @@
 //! Passwords are stored as Argon2id hashes, whose cost is limited by a limit on attempts and by a semaphore. An attempt
 //! is counted before the password is checked, so that parallel attempts count separately. One owner always remains.
 
+pub mod demo_owner;
 pub mod first_run;
 pub mod keys;
 pub mod networks;
+mod one_time_link;
 mod passwords;
 pub mod roles;
 pub mod second_factor;
@@ -16,7 +18,7 @@ pub mod step_up;
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use self::{
-    first_run::FirstRunLink,
+    one_time_link::OneTimeLink,
     passwords::{DUMMY_HASH, PasswordHasher},
     roles::Role,
 };
@@ -46,12 +48,15 @@ const LAST_USE_INTERVAL: Duration = Duration::from_mins(1);
 pub struct Administrators {
     pub core: Core,
     passwords: PasswordHasher,
-    pub first_run: FirstRunLink,
+    /// Creates the first owner in a browser.
+    first_run: OneTimeLink,
+    /// Signs in the owner of a demonstration.
+    demo: OneTimeLink,
 }
 
 impl Administrators {
     pub fn new(core: Core) -> Self {
-        Self { core, passwords: PasswordHasher::new(), first_run: FirstRunLink::default() }
+        Self { core, passwords: PasswordHasher::new(), first_run: OneTimeLink::default(), demo: OneTimeLink::default() }
     }
 }
 

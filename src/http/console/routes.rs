@@ -54,6 +54,7 @@ pub fn routes() -> Vec<Route> {
         open(Method::POST, "sign-in", sign_in::submit),
         open(Method::GET, "first-run/{token}", sign_in::show_first_run),
         open(Method::POST, "first-run/{token}", sign_in::submit_first_run),
+        open(Method::GET, "demo/{token}", sign_in::show_demo),
         open(Method::POST, "preferences", preferences::change),
         open(Method::GET, "assets/{version}/{file}", files::show),
         post("sign-out", OwnSession, sign_in::sign_out),

@@ -19,6 +19,8 @@ struct Demonstration {
     process: Child,
     address: SocketAddr,
     directory: PathBuf,
+    /// The path of the link to the console.
+    console: String,
     _lines: Lines<BufReader<ChildStderr>>,
 }
 
@@ -31,10 +33,12 @@ impl Demonstration {
         let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
         let mut line_with = |text: &str| lines.by_ref().map(Result::unwrap).find(|line| line.contains(text)).unwrap();
         let address = line_with("yarrow is listening on http://").rsplit("http://").next().unwrap().parse().unwrap();
-        let reported = line_with(" castings of the last four weeks, in ");
+        let reported = line_with(" castings of the last four months, in ");
         let directory = PathBuf::from(reported.rsplit(" in ").next().unwrap().trim_end_matches('.'));
         assert!(directory.starts_with(temp_dir), "{reported}");
-        Self { process, address, directory, _lines: lines }
+        let link = line_with("/admin/console/demo/");
+        let console = link.trim().trim_start_matches(&format!("http://{address}")).to_owned();
+        Self { process, address, directory, console, _lines: lines }
     }
 
     fn call(&self, path: &str, form: &str, token: &str) -> Response {
@@ -83,6 +87,31 @@ fn serves_its_instructions_and_leaves_nothing_behind() {
     let validated =
         CommandOutput::run(&demonstration.directory, &["users", "validate", "13800138000"], "").expect(0).json();
     assert_eq!(validated["consistent"], true, "{validated}");
+    let verified = CommandOutput::run(&demonstration.directory, &["ledger", "verify"], "").expect(0).json();
+    assert_eq!(verified["consistent"], true, "{verified}");
+    let states = CommandOutput::run(&demonstration.directory, &["payments", "list"], "").expect(0).json().to_string();
+    for state in ["created", "credited", "closed", "refunded", "review"] {
+        let arguments = ["payments", "list", "--state", state];
+        let found = CommandOutput::run(&demonstration.directory, &arguments, "").expect(0).json();
+        assert!(found["total"].as_i64() > Some(0), "no order is {state}: {states}");
+    }
+    demonstration.terminate();
+}
+
+#[test]
+fn its_link_signs_in_to_the_console_once() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    let demonstration = Demonstration::start(temp_dir.path(), &[]);
+    let get = |path: &str, cookie: &str| {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: yarrow\r\nConnection: close\r\n{cookie}\r\n");
+        raw::exchange(demonstration.address, request.as_bytes())
+    };
+    assert_eq!(get("/admin/console/demo/AAAA", "").status, 404);
+    let opened = get(&demonstration.console, "").expect(303);
+    let cookie = opened.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
+    let overview = get(opened.header("location").unwrap(), &format!("Cookie: {cookie}\r\n")).expect(200);
+    assert!(overview.text().contains("demo"), "{}", overview.text());
+    assert_eq!(get(&demonstration.console, "").status, 404, "the link works once");
     demonstration.terminate();
 }
 

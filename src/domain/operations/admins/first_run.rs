@@ -2,44 +2,12 @@
 //!
 //! The server makes it at its start if there are no administrators. It is kept in memory only, so a restart ends it.
 
-use std::{sync::Mutex, time::Duration};
-
-use subtle::ConstantTimeEq as _;
-
 use super::{Administrators, roles::Role, valid_name, valid_password};
 use crate::{
-    concurrency::lock::lock_unpoisoned,
     error::{Code, Error, Result},
     store::Write,
-    types::{Secret, Timestamp, sha256},
+    types::Secret,
 };
-
-const LIFETIME: Duration = Duration::from_hours(1);
-
-/// The hash of the link's token and its expiry.
-#[derive(Default)]
-pub struct FirstRunLink(Mutex<Option<([u8; 32], Timestamp)>>);
-
-impl FirstRunLink {
-    /// Rejects a token that is not that of the link.
-    ///
-    /// # Errors
-    /// `not_found` for a wrong, used or expired token.
-    pub fn require(&self, token: &str, now: Timestamp) -> Result<()> {
-        let link = *lock_unpoisoned(&self.0);
-        let is_valid =
-            link.is_some_and(|(hash, expires_at)| now < expires_at && bool::from(hash.ct_eq(&sha256(token))));
-        if is_valid { Ok(()) } else { Err(unknown_link()) }
-    }
-
-    fn set(&self, token: &Secret, expires_at: Timestamp) {
-        *lock_unpoisoned(&self.0) = Some((sha256(token.reveal()), expires_at));
-    }
-
-    fn end(&self) {
-        *lock_unpoisoned(&self.0) = None;
-    }
-}
 
 /// Makes the link and returns its token. None if there are administrators.
 ///
@@ -52,9 +20,15 @@ pub fn offer(admins: &Administrators) -> Result<Option<Secret>> {
     if has_admins {
         return Ok(None);
     }
-    let token = Secret::random()?;
-    admins.first_run.set(&token, core.clock.now().plus(LIFETIME));
-    Ok(Some(token))
+    admins.first_run.issue(core.clock.now()).map(Some)
+}
+
+/// Rejects a token that is not that of the link.
+///
+/// # Errors
+/// `not_found` for a wrong, used or expired token.
+pub fn require(admins: &Administrators, token: &str) -> Result<()> {
+    if admins.first_run.accepts(token, admins.core.clock.now()) { Ok(()) } else { Err(unknown_link()) }
 }
 
 /// Creates the first owner and ends the link. Blocks on the hash.
@@ -64,7 +38,7 @@ pub fn offer(admins: &Administrators) -> Result<Option<Secret>> {
 /// invalid name or password.
 pub fn create_owner(admins: &Administrators, token: &str, name: &str, password: &str) -> Result<()> {
     let core = &admins.core;
-    admins.first_run.require(token, core.clock.now())?;
+    require(admins, token)?;
     let name = valid_name("name", name)?;
     let password_hash = admins.passwords.try_acquire()?.hash(valid_password(password)?)?;
     let insert = move |tx: &Write<'_>| {

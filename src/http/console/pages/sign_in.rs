@@ -8,7 +8,7 @@ use axum::{
 };
 
 use crate::{
-    domain::operations::admins::{self, IssuedSession, SignInAttempt, first_run},
+    domain::operations::admins::{self, IssuedSession, SignInAttempt, demo_owner, first_run},
     error::{Code, Error, Result},
     http::{
         console::{
@@ -73,7 +73,7 @@ pub async fn sign_out(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 
 pub async fn show_first_run(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     require_private(&console)?;
-    console.context.app.admins.first_run.require(console.parameter("token"), console.context.app.core.clock.now())?;
+    first_run::require(&console.context.app.admins, console.parameter("token"))?;
     let shown = FirstRun {
         token: console.parameter("token").to_owned(),
         min_password: admins::MIN_PASSWORD,
@@ -104,6 +104,14 @@ pub async fn submit_first_run(console: Arc<ConsoleRequest>) -> Result<Response<B
         return Ok(page(reply::status(error.code), sign_in::first_run(&console.view()?, &shown)));
     }
     signed_in("", &sign_in_as_typed(&console).await?.token)
+}
+
+/// Signs in the owner of a demonstration by the link that `yarrow demo` prints.
+pub async fn show_demo(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    require_private(&console)?;
+    let app = &console.context.app;
+    let issued = console.context.committed(demo_owner::sign_in(&app.admins, console.parameter("token"))?).await?;
+    signed_in("", &issued.token)
 }
 
 /// Signs in with the name, password and code of the form.
