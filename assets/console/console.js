@@ -92,6 +92,7 @@
     // A refresh is announced only if the alerts changed.
     if (told && (told.signature ?? NaN) !== signature) say(told.announce);
     signature = told?.signature ?? signature;
+    if (document.activeElement === body) target.focus?.();
     start(target);
   });
   const idle = body.dataset.idle * 1000;

@@ -140,7 +140,9 @@ impl Planner {
         for _ in 0..count {
             let person = self.people;
             self.people += 1;
-            let minute = self.minute();
+            // The first ones come in order, so that their ids are known.
+            let in_order = 9 * 60 + u32::try_from(10 * person).unwrap_or(0);
+            let minute = if day == 0 { in_order } else { self.minute() };
             self.add(day, minute, Act::SignUp(person));
             self.plan_life(person, day, minute);
         }

@@ -147,7 +147,8 @@ fn collect_order(app: &App, number: &str, forms: OrderForms) -> Result<(Order, O
         (Text::EventExpires, Some(order.expires_at)),
     ];
     let mut times: Vec<_> = times.into_iter().filter_map(|(name, at)| at.map(|at| (name, at))).collect();
-    times.sort_by_key(|(_, at)| *at);
+    // Providers report whole seconds, so that a payment may seem to be older than its order.
+    times.sort_by_key(|(_, at)| at.0 / 1000);
     let shown = OrderPage {
         order_no: order.order_no.clone(),
         user_id: order.user.to_string(),

@@ -111,7 +111,7 @@ pub fn list<T>(
     row: impl Fn(&T) -> Vec<Markup>,
 ) -> Markup {
     html! {
-        div.list-region id=(view.id) {
+        div.list-region id=(view.id) tabindex="-1" {
             @match listing {
                 Listing::Loading { href } => {
                     div.state.loading hx-get=(href) hx-trigger="load" hx-target={ "#" (view.id) } hx-swap="outerHTML" hx-select={ "#" (view.id) } {

@@ -699,6 +699,18 @@ codes! {
     "closed_after_payment": "付款后被关闭", "closed after payment";
     "refund_before_credit": "入账前已退款", "refunded before credit";
     "refund_exceeds_amount": "退款超过金额", "refund exceeds amount";
+    "coins_spent": "金币已被使用", "coins already spent";
+    "user_gone": "用户已注销", "user is deleted";
+    "trade_of_another_order": "交易号属于其他订单", "trade number of another order";
+    "account_inconsistent": "账户不一致", "inconsistent account";
+    "balance_too_large": "余额过大", "balance too large";
+    "already_posted": "已入账过", "credited before";
+    "malformed": "格式错误", "malformed";
+    "wrong_app": "应用不符", "wrong app";
+    "increase": "增加", "added";
+    "decrease": "减少", "taken";
+    "refund_payment": "退款收回", "claw-back of a refund";
+    "settle_payment": "处理订单", "decision about an order";
     "order_under_review": "订单处理中", "order in review";
     "not_configured": "未配置", "not configured";
     "alipay": "支付宝", "Alipay";
