@@ -1,0 +1,232 @@
+// Work in the console: by keyboard, without JavaScript, with double clicks, and with hostile texts.
+import assert from "node:assert/strict";
+import { CONSOLE, PHONE, assertNone, check, openContext, watch } from "./harness.mjs";
+
+const text = (page, selector) => page.textContent(selector);
+/** Returns the number of coins on the page of a user. */
+const coins = async page => Number((await text(page, ".balances .figure")).replaceAll(/\D/g, ""));
+
+/** Returns the address of an order whose money has not been refunded, never the same twice. */
+async function paidOrder(page, taken) {
+  for (const path of [`${CONSOLE}orders?state=credited`, `${CONSOLE}orders?state=credited&cursor=2`]) {
+    await page.goto(path);
+    const links = await page.$$eval("#orders tbody th a, #orders tbody a[href*='/orders/']", links => links.map(link => link.getAttribute("href")));
+    const link = links.find(link => !taken.includes(link));
+    if (link) {
+      taken.push(link);
+      return link;
+    }
+  }
+  throw new Error("no credited order is left");
+}
+
+const takenOrders = [];
+
+/** Presses Tab until an element has the focus. Fails if the focus cannot be seen on the way. */
+async function tabTo(page, selector) {
+  for (let presses = 0; presses < 400; presses++) {
+    const seen = await page.evaluate(selector => {
+      const focused = document.activeElement;
+      if (!focused || focused === document.body) return { isThere: false, isSeen: true, name: "body" };
+      const { outlineStyle, outlineWidth } = getComputedStyle(focused);
+      const rect = focused.getBoundingClientRect();
+      const isInWindow = rect.bottom > 0 && rect.top < innerHeight && rect.right > 0 && rect.left < innerWidth && rect.width > 0;
+      // The sticky header must not hide it.
+      const middle = document.elementFromPoint(Math.min(innerWidth - 1, Math.max(0, rect.left + rect.width / 2)), Math.min(innerHeight - 1, Math.max(0, rect.top + Math.min(rect.height, 60) / 2)));
+      const isCovered = middle && !focused.contains(middle) && !middle.contains(focused) && !!middle.closest("header.top") && !focused.closest("header.top");
+      return {
+        isThere: focused.matches(selector), isSeen: isInWindow && !isCovered && outlineStyle !== "none" && parseFloat(outlineWidth) >= 2,
+        name: `<${focused.tagName.toLowerCase()} class="${focused.className}"> ${focused.textContent.trim().slice(0, 30)}`,
+      };
+    }, selector);
+    assert.ok(seen.isSeen, `the focus is invisible on ${seen.name}`);
+    if (seen.isThere) return;
+    await page.keyboard.press("Tab");
+  }
+  throw new Error(`Tab does not reach ${selector}`);
+}
+
+const announced = page => page.waitForFunction(() => document.querySelector("#announce")?.textContent).then(handle => handle.jsonValue());
+const isFocused = (page, selector) => page.evaluate(selector => !!document.activeElement?.matches(selector), selector);
+
+check("the keyboard alone finds a user, grants coins and refunds an order", async ({ browser, demo, session }) => {
+  const context = await openContext(browser, demo, { session });
+  const page = await context.newPage();
+  const order = await paidOrder(page, takenOrders);
+  await page.goto(CONSOLE);
+  await page.keyboard.press("/");
+  assert.ok(await isFocused(page, "#q"), "the slash leads to the search");
+  await page.keyboard.type(PHONE);
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/users|search/);
+  if (page.url().includes("search")) {
+    await tabTo(page, ".hits a");
+    await page.keyboard.press("Enter");
+  }
+  await page.waitForURL(/users\/\d+$/);
+  const before = await coins(page);
+  await tabTo(page, "#balances .act summary, .balances ~ .actions .act summary");
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("Escape");
+  assert.ok(await isFocused(page, "summary"), "Escape closes the form and the focus returns to its button");
+  assert.equal(await page.isVisible("#grant-amount"), false, "Escape closes the form");
+  await page.keyboard.press("Enter");
+  await tabTo(page, "#grant-amount");
+  await page.keyboard.type("3");
+  await tabTo(page, "#grant-reason");
+  await page.keyboard.type("keyboard");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".flash.good");
+  assert.equal(await coins(page), before + 3, "the coins are granted");
+  await page.goto(order);
+  await tabTo(page, ".card .act summary");
+  await page.keyboard.press("Enter");
+  await tabTo(page, "#refund-reason");
+  await page.keyboard.type("keyboard");
+  await tabTo(page, "#actions button.danger, .act button.danger");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".flash");
+  assert.ok(await page.isVisible(".flash.good"), `the refund succeeds: ${await text(page, ".flash")}`);
+  await context.close();
+});
+
+check("every link and button of a page is reached by Tab, with a visible focus", async ({ browser, demo, session, pages }) => {
+  const context = await openContext(browser, demo, { session });
+  const page = await context.newPage();
+  const faults = [];
+  for (const one of pages.filter(one => !one.isOpen)) {
+    await page.goto(one.path);
+    const invisible = await page.evaluate(() => {
+      const found = [];
+      const targets = document.querySelectorAll("a[href], button, summary, input:not([type=hidden]), select, textarea, [tabindex='0']");
+      for (const target of targets) {
+        if (!target.checkVisibility() || target.disabled) continue;
+        target.focus({ focusVisible: true });
+        const { outlineStyle, outlineWidth } = getComputedStyle(target);
+        if (document.activeElement !== target) found.push(`no focus: ${target.outerHTML.slice(0, 80)}`);
+        else if (outlineStyle === "none" || parseFloat(outlineWidth) < 2) found.push(`no outline: ${target.outerHTML.slice(0, 80)}`);
+      }
+      return found.slice(0, 5);
+    });
+    invisible.forEach(fault => faults.push(`${one.name}: ${fault}`));
+  }
+  await context.close();
+  assertNone(faults, "targets without a visible focus");
+});
+
+check("a swapped list keeps the focus and is announced", async ({ browser, demo, session }) => {
+  const context = await openContext(browser, demo, { session });
+  const page = await context.newPage();
+  await page.goto(`${CONSOLE}orders`);
+  assert.equal(await page.getAttribute("#announce", "aria-live"), "polite");
+  await tabTo(page, ".pager a[rel=next]");
+  const first = await text(page, "#orders tbody tr");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(first => document.querySelector("#orders tbody tr").textContent !== first, first);
+  assert.match(await announced(page), /\d/);
+  assert.ok(await page.evaluate(() => document.querySelector("#orders").contains(document.activeElement)), "the focus stays in the list");
+  assert.match(page.url(), /cursor=2/);
+  await page.goBack();
+  await page.waitForFunction(first => document.querySelector("#orders tbody tr").textContent === first, first);
+  await page.selectOption("#state", "closed");
+  await page.click(".filters button[type=submit]");
+  await page.waitForURL(/state=closed/);
+  assert.match(await announced(page), /\d/);
+  await context.close();
+});
+
+check("without JavaScript a person signs in, reads, pages, searches and acts", async ({ browser, demo }) => {
+  const context = await openContext(browser, demo, { javaScriptEnabled: false });
+  const page = await context.newPage();
+  await page.goto(`${CONSOLE}orders?state=credited`);
+  await signInHere(page, demo);
+  assert.match(page.url(), /orders\?state=credited/, "the sign-in leads back");
+  const first = await text(page, "#orders tbody tr");
+  await page.click(".pager a[rel=next]");
+  assert.notEqual(await text(page, "#orders tbody tr"), first, "the second page has other rows");
+  await page.fill("#q", PHONE);
+  await page.press("#q", "Enter");
+  if (page.url().includes("search")) await page.click(".hits a");
+  const before = await coins(page);
+  await page.click(".balances ~ .actions .act summary");
+  await page.fill("#grant-amount", "2");
+  await page.fill("#grant-reason", "without a script");
+  await page.click(".balances ~ .actions .act button[type=submit]");
+  assert.equal(await coins(page), before + 2, "the coins are granted");
+  await page.click(".account summary");
+  await page.click(".account button[value=en]");
+  assert.equal(await page.getAttribute("html", "lang"), "en", "the language changes");
+  await context.close();
+});
+
+async function signInHere(page, demo) {
+  await page.fill("#name", demo.name);
+  await page.fill("#password", demo.password);
+  await page.click("main button.primary");
+}
+
+check("double clicks grant and refund once", async ({ browser, demo, session }) => {
+  for (const javaScriptEnabled of [true, false]) {
+    const context = await openContext(browser, demo, { session, javaScriptEnabled });
+    const page = await context.newPage();
+    await page.goto(`${CONSOLE}users/1`);
+    const before = await coins(page);
+    await page.click(".balances ~ .actions .act summary");
+    await page.fill("#grant-amount", "5");
+    await page.fill("#grant-reason", "double click");
+    await page.dblclick(".balances ~ .actions .act button[type=submit]");
+    await page.waitForLoadState("networkidle");
+    await page.goto(`${CONSOLE}users/1`);
+    assert.equal(await coins(page), before + 5, `granted once, JavaScript ${javaScriptEnabled}`);
+    const order = await paidOrder(page, takenOrders);
+    await page.goto(order);
+    await page.click(".act:has(#refund-amount) summary");
+    await page.fill("#refund-amount", "1.00");
+    await page.fill("#refund-reason", "double click");
+    await page.dblclick(".act button.danger");
+    await page.waitForLoadState("networkidle");
+    await page.goto(order);
+    const refunds = await page.locator("#refunds tbody tr").count();
+    assert.equal(refunds, 1, `refunded once, JavaScript ${javaScriptEnabled}`);
+    await context.close();
+  }
+});
+
+const HOSTILE = [
+  `<img src=x onerror=alert(1)>`, `"><script>alert(2)</script>`, `' autofocus onfocus=alert(3) '`, `\${alert(4)}{{5*5}}`,
+  `\u202Egnp.exe\u202C`, `ḩ̷̛̺̈́ḝ̶̟͝l̴̩̔l̷̰̈́o̶͖͝`, `W`.repeat(40), `👩‍👩‍👧‍👦`.repeat(6),
+];
+
+check("hostile nicknames, signatures and feedback stay inert", async ({ browser, demo, session, pages }) => {
+  const send = (method, path, form, token) => fetch(demo.url + path, {
+    method, body: new URLSearchParams(form), headers: token ? { authorization: `Bearer ${token}` } : {},
+  });
+  await send("POST", "/auth/send-code", { phoneNumber: PHONE });
+  const signedIn = await (await send("POST", "/auth/login", { phoneNumber: PHONE, code: "246810" })).json();
+  const token = signedIn.token ?? signedIn.data?.token;
+  assert.ok(token, JSON.stringify(signedIn));
+  const context = await openContext(browser, demo, { session, width: 360 });
+  const page = await context.newPage();
+  const faults = watch(page, demo);
+  const found = [];
+  let stored = 0;
+  for (const text of HOSTILE) {
+    const names = [await send("PUT", "/user/nickname", { nickname: text }, token), await send("PUT", "/user/signature", { signature: text }, token)];
+    stored += names.filter(response => response.ok).length;
+    await send("POST", "/feedback", { content: text }, token);
+    for (const path of [`${CONSOLE}users/1`, `${CONSOLE}search?q=${encodeURIComponent(text)}`, ...pages.filter(one => ["feedback", "users", "moderation"].includes(one.name)).map(one => one.path)]) {
+      await page.goto(path);
+      const state = await page.evaluate(() => ({
+        isBroken: !!document.querySelector("main img, main script, [onerror], [onfocus]"),
+        width: document.documentElement.scrollWidth,
+      }));
+      if (state.isBroken) found.push(`${path}: ${text} became an element`);
+      if (state.width > 361) found.push(`${path}: ${text} makes the page ${state.width} px wide`);
+    }
+  }
+  await send("PUT", "/user/nickname", { nickname: "青山" }, token);
+  await send("PUT", "/user/signature", { signature: "心静则明" }, token);
+  await context.close();
+  assertNone([...found, ...faults], "faults");
+  assert.ok(stored >= 4, `the service stored only ${stored} of the texts`);
+});
