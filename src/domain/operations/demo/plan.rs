@@ -153,13 +153,13 @@ impl Planner {
         // Some come daily, some weekly, most a few times.
         let (gap, lasting) = match self.dice.below(100) {
             _ if person < 5 => (2, 97),
-            0..=8 => (1, 97),
-            9..=39 => (5, 86),
-            _ => (3, 55),
+            0..=11 => (1, 97),
+            12..=44 => (5, 88),
+            _ => (3, 76),
         };
         let (mut day, mut minute, mut castings_left) = (first_day, first_minute + 2, GIFT_CASTINGS);
         loop {
-            for _ in 0..=self.dice.below(2) {
+            for _ in 0..=self.dice.below(3) {
                 if castings_left == 0 {
                     castings_left = self.plan_purchase(person, day, minute);
                     minute += 4;
@@ -189,7 +189,7 @@ impl Planner {
 
     /// Plans a purchase and returns the castings that it pays for.
     fn plan_purchase(&mut self, person: usize, day: u32, minute: u32) -> u32 {
-        if person >= 5 && !self.dice.chance(60) {
+        if person >= 5 && !self.dice.chance(75) {
             return 0;
         }
         let mut choice = self.dice.below(100);

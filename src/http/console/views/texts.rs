@@ -707,6 +707,16 @@ codes! {
     "already_posted": "已入账过", "credited before";
     "malformed": "格式错误", "malformed";
     "wrong_app": "应用不符", "wrong app";
+    "wrong_seller": "收款方不符", "wrong seller";
+    "wrong_currency": "币种不符", "wrong currency";
+    "wrong_charset": "字符集不符", "wrong character set";
+    "wrong_type": "类型不符", "wrong type";
+    "wrong_sign_type": "签名算法不符", "wrong signature scheme";
+    "signature_missing": "没有签名", "no signature";
+    "signature_invalid": "签名无效", "invalid signature";
+    "field_missing": "缺少字段", "missing field";
+    "invalid_amount": "金额无效", "invalid amount";
+    "unknown_status": "状态未知", "unknown state";
     "increase": "增加", "added";
     "decrease": "减少", "taken";
     "refund_payment": "退款收回", "claw-back of a refund";

@@ -21,6 +21,9 @@ pub struct CoinUse {
     pub kind: String,
 }
 
+/// Uses that are shown, so that the reply stays in sight.
+const SHOWN_USES: usize = 6;
+
 /// The cause of missing coins, in the order in which causes are checked.
 #[derive(Clone, Debug)]
 pub enum CoinCause {
@@ -49,7 +52,7 @@ pub struct CoinVerdict {
 
 /// Renders the answer with the checks, one button and a reply to copy.
 pub fn panel(cx: &ViewContext, user_id: &str, verdict: &CoinVerdict) -> Markup {
-    let (tone, title, detail) = explain(cx, &verdict.cause);
+    let (tone, title, detail) = explain(cx, user_id, &verdict.cause);
     html! {
         section.card.verdict.(tone.class()) id="coins" aria-labelledby="coins-title" {
             header.card-head { h2 id="coins-title" { (cx.t(Text::MissingCoins)) } (parts::badge(tone, &title)) }
@@ -69,7 +72,7 @@ pub fn panel(cx: &ViewContext, user_id: &str, verdict: &CoinVerdict) -> Markup {
 }
 
 /// Returns tone, title and explanation of a cause.
-fn explain(cx: &ViewContext, cause: &CoinCause) -> (Tone, String, Markup) {
+fn explain(cx: &ViewContext, user_id: &str, cause: &CoinCause) -> (Tone, String, Markup) {
     let title = |text| cx.t(text).to_owned();
     match cause {
         CoinCause::AccountSuspended { since } => (
@@ -101,11 +104,12 @@ fn explain(cx: &ViewContext, cause: &CoinCause) -> (Tone, String, Markup) {
             html! {
                 p { (texts::credited_and_used(cx.language, *total)) " " (parts::order_link(cx, order_no)) " · " (cx.time(*credited_at)) }
                 @if !uses.is_empty() {
-                    (lists::table(cx, Text::CauseUsed, &[time(Text::Time), number(Text::Coins), text(Text::EntryKind)], uses.iter().map(|used| vec![
+                    (lists::table(cx, Text::CauseUsed, &[time(Text::Time), number(Text::Coins), text(Text::EntryKind)], uses.iter().take(SHOWN_USES).map(|used| vec![
                         cx.cell_time(used.at),
                         html! { (format::change(used.coins)) },
                         html! { (texts::code(cx.language, &used.kind)) },
                     ])))
+                    @if uses.len() > SHOWN_USES { p { a.button.small href={ (user_href(user_id)) "/ledger?asset=coin" } { (cx.t(Text::Ledger)) } } }
                 }
             },
         ),

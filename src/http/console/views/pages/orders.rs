@@ -346,7 +346,7 @@ fn refunds(cx: &ViewContext, refunds: &[RefundRow]) -> Markup {
                     html! { code.id { (row.refund_no) } },
                     parts::state(cx, &row.state),
                     html! { (row.amount.text()) },
-                    html! { code { (row.actor) } },
+                    html! { code.actor { (row.actor) } },
                     html! { (row.reason) },
                     parts::or_dash(cx, row.failure.as_deref()),
                     cx.cell_time(row.created_at),

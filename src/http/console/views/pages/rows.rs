@@ -222,7 +222,7 @@ pub const AUDIT: [Column; 6] = [
 pub fn audit(cx: &ViewContext, row: &AuditEventRow) -> Vec<Markup> {
     vec![
         cx.cell_time(row.at),
-        html! { code { (row.actor) } },
+        html! { code.actor { (row.actor) } },
         html! { code { (row.action) } },
         html! { @match &row.user_id { Some(user) => (user_link(cx, user)), None => (parts::dash(cx)) } },
         html! { span.status.(if row.outcome >= 400 { "st4" } else { "st2" }) { (row.outcome) } },

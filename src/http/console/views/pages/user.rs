@@ -260,7 +260,7 @@ const NOTICE: [Column; 4] = [text(Text::Title), text(Text::MessageKind), time(Te
 fn change(cx: &ViewContext, row: &ChangeRow) -> Vec<Markup> {
     vec![
         cx.cell_time(row.at),
-        html! { code { (row.actor) } },
+        html! { code.actor { (row.actor) } },
         html! { (texts::code(cx.language, &row.action)) " · " (texts::code(cx.language, &row.asset)) },
         html! { (format::number(row.before)) " → " (format::number(row.after)) },
         html! { (row.reason) },
