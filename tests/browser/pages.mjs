@@ -14,6 +14,29 @@ function kindOf(address) {
   return (path || "overview") + (query && `?${query}`);
 }
 
+/** States of pages that no address shows. */
+const STATES = [
+  { name: "state-search-empty", path: `${CONSOLE}search?q=no-such-thing` },
+  { name: "state-menu", path: CONSOLE, act: page => page.click(".account summary") },
+  { name: "state-session-lost", path: CONSOLE, act: page => page.$eval("#session-lost", note => { note.hidden = false; }) },
+  { name: "state-navigation", path: CONSOLE, width: 360, act: page => page.click(".menu-button") },
+  {
+    name: "state-rejected-form", path: `${CONSOLE}users/1`, status: 422, act: async page => {
+      await page.click(".balances ~ .actions .act summary");
+      await page.fill("#grant-amount", "many");
+      await page.fill("#grant-reason", "a reason");
+      await page.click(".balances ~ .actions .act button[type=submit]");
+      await page.waitForSelector(".note.bad, .error");
+    },
+  },
+  {
+    name: "state-second-factor", path: `${CONSOLE}administrators`, act: async page => {
+      await page.click("tr:has-text('mei') form[action$='/totp'] button, tr:has-text('mei') button:text-matches('factor|验证')");
+      await page.waitForSelector(".qr");
+    },
+  },
+];
+
 /** Returns pages as `{ name, path }`. */
 export async function findPages({ browser, demo, session }) {
   const context = await openContext(browser, demo, { session, javaScriptEnabled: false });
@@ -41,6 +64,7 @@ export async function findPages({ browser, demo, session }) {
   }
   await context.close();
   const pages = [...found].map(([name, path]) => ({ name, path }));
+  pages.push(...STATES);
   pages.push({ name: "sign-in", path: `${CONSOLE}sign-in`, isOpen: true });
   pages.push({ name: "not-found", path: `${CONSOLE}users/999999`, status: 404 });
   return pages;

@@ -13,8 +13,10 @@ export async function takePictures({ browser, demo, session, pages }, directory)
     const open = await stranger.newPage();
     for (const one of pages) {
       const shown = one.isOpen ? open : page;
+      await shown.setViewportSize({ width: one.width ?? WIDTHS[0], height: 900 });
       await shown.goto(one.path, { waitUntil: "networkidle" });
-      for (const width of WIDTHS) {
+      await one.act?.(shown);
+      for (const width of one.width ? [one.width] : WIDTHS) {
         await shown.setViewportSize({ width, height: 900 });
         await shown.waitForTimeout(80);
         const name = `${one.name.replaceAll(/[^A-Za-z-]+/g, "_")}-${width}-${theme}-${language}.png`;
