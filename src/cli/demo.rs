@@ -45,7 +45,7 @@ pub fn run(common: &Common, args: &DemoArgs) -> Result<()> {
     let mut config = load(sources)?.config;
     isolate(&mut config);
     config.paths.data_dir = Directory(directory.path().to_owned());
-    start_logging(&config.log)?;
+    let log = config.log.clone();
     let print = announce();
     let app = Arc::new(App::open(config, OpenMode::Server, &print)?);
     let seeded = demo::seed(DemoServices {
@@ -56,6 +56,8 @@ pub fn run(common: &Common, args: &DemoArgs) -> Result<()> {
         network_log: &app.network_log,
         admins: &app.admins,
     })?;
+    // The past is made first, because its warnings are about nothing that happens now.
+    start_logging(&log)?;
     let directory_name = directory.path().display().to_string();
     let announce: Announce = Arc::new(move |line: &str| {
         print(line);

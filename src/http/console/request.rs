@@ -285,6 +285,15 @@ pub fn message_of(error: &Error, language: Language) -> String {
     faults.join("; ")
 }
 
+/// Returns the message above a rejected form. Faults of the fields `amount` and `reason` stand beside them.
+pub fn summary_of(error: &Error, console: &ConsoleRequest) -> String {
+    let is_beside = |fault: &FieldError| matches!(fault.field.as_str(), "amount" | "reason");
+    if !error.fields.is_empty() && error.fields.iter().all(is_beside) {
+        return console.text(Text::CheckFields).to_owned();
+    }
+    message_of(error, console.language())
+}
+
 /// Responds with a page.
 pub fn page(status: StatusCode, markup: Markup) -> Response<Body> {
     let mut response = Response::new(Body::from(markup.0));

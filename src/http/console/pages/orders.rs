@@ -29,7 +29,7 @@ use crate::{
     error::{Code, Error, Fault, FieldCode, Result},
     http::{
         console::{
-            request::{ConsoleRequest, fault_of, message_of, ok, page, rows},
+            request::{ConsoleRequest, fault_of, message_of, ok, page, rows, summary_of},
             views::{
                 format::ShownFen,
                 lists::Listing,
@@ -270,6 +270,6 @@ async fn finish(console: &ConsoleRequest, action: &str, outcome: Result<()>) -> 
         forms.step_up.is_needed = true;
         forms.step_up.error = Some(message.clone());
     }
-    forms.rejected = Some((action.to_owned(), message));
+    forms.rejected = Some((action.to_owned(), summary_of(&error, console)));
     Ok(page(reply::status(error.code), view::page(&console.view()?, &shown)))
 }

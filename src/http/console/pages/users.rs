@@ -35,7 +35,7 @@ use crate::{
     error::{Code, Error, Fault, FieldCode, Result},
     http::{
         console::{
-            request::{ConsoleRequest, fault_of, message_of, ok, page, rows},
+            request::{ConsoleRequest, fault_of, message_of, ok, page, rows, summary_of},
             views::{
                 format::ShownFen,
                 lists::Listing,
@@ -330,7 +330,7 @@ pub async fn grant(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
         amount_error: fault_of(&error, "amount"),
         reason: console.form.get("reason").to_owned(),
         reason_error: fault_of(&error, "reason"),
-        rejected: Some(("grant".into(), message.clone())),
+        rejected: Some(("grant".into(), summary_of(&error, &console))),
         ..UserForms::default()
     };
     let mut shown = collect(&console, None, forms).await?;
@@ -350,7 +350,7 @@ async fn try_grant(console: &ConsoleRequest, user: UserId) -> Result<()> {
         .ok()
         .filter(|amount: &i64| *amount != 0 && amount.abs() <= LARGEST_ADJUSTMENT);
     let amount = amount
-        .ok_or_else(|| Error::field("amount", Fault::new(FieldCode::OutOfRange, console.text(Text::AmountHint))))?;
+        .ok_or_else(|| Error::field("amount", Fault::new(FieldCode::OutOfRange, console.text(Text::NotACoinChange))))?;
     let limit = console.context.grant_limit()?;
     console.require_step_up().await?;
     let once = console.context.once(StatusCode::OK, |balance: &i64| *balance)?;

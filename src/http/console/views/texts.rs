@@ -284,6 +284,8 @@ texts! {
     AdjustPoints: "调整点数", "Adjust points";
     AmountOfChange: "变动数量", "Change";
     AmountHint: "扣减请填负数", "A negative number takes away";
+    NotACoinChange: "请填写不为 0 的整数，例如 10 或 -10", "Type a whole number other than 0, such as 10 or -10";
+    CheckFields: "请更正标出的内容。", "Correct the marked fields.";
     EntryKind: "类型", "Kind";
     Change: "变动", "Change";
     Reference: "关联", "Reference";

@@ -21,7 +21,7 @@ pub struct CoinUse {
     pub kind: String,
 }
 
-/// Uses that are shown, so that the reply stays in sight.
+/// Uses that are shown, so that the reply stays in sight. A button leads to all.
 const SHOWN_USES: usize = 6;
 
 /// The cause of missing coins, in the order in which causes are checked.
@@ -52,7 +52,7 @@ pub struct CoinVerdict {
 
 /// Renders the answer with the checks, one button and a reply to copy.
 pub fn panel(cx: &ViewContext, user_id: &str, verdict: &CoinVerdict) -> Markup {
-    let (tone, title, detail) = explain(cx, user_id, &verdict.cause);
+    let (tone, title, detail) = explain(cx, &verdict.cause);
     html! {
         section.card.verdict.(tone.class()) id="coins" aria-labelledby="coins-title" {
             header.card-head { h2 id="coins-title" { (cx.t(Text::MissingCoins)) } (parts::badge(tone, &title)) }
@@ -72,7 +72,7 @@ pub fn panel(cx: &ViewContext, user_id: &str, verdict: &CoinVerdict) -> Markup {
 }
 
 /// Returns tone, title and explanation of a cause.
-fn explain(cx: &ViewContext, user_id: &str, cause: &CoinCause) -> (Tone, String, Markup) {
+fn explain(cx: &ViewContext, cause: &CoinCause) -> (Tone, String, Markup) {
     let title = |text| cx.t(text).to_owned();
     match cause {
         CoinCause::AccountSuspended { since } => (
@@ -109,7 +109,6 @@ fn explain(cx: &ViewContext, user_id: &str, cause: &CoinCause) -> (Tone, String,
                         html! { (format::change(used.coins)) },
                         html! { (texts::code(cx.language, &used.kind)) },
                     ])))
-                    @if uses.len() > SHOWN_USES { p { a.button.small href={ (user_href(user_id)) "/ledger?asset=coin" } { (cx.t(Text::Ledger)) } } }
                 }
             },
         ),
