@@ -71,7 +71,8 @@ pub fn page(cx: &ViewContext, overview: &Overview<'_>) -> Markup {
         (live(cx, overview))
         div.columns.charts { @for one in &overview.charts { section.card { (chart(cx, one)) } } }
     };
-    layout::page(cx, &PageBody::new(cx.t(Text::Overview), Place::Overview, body).with_charts().live())
+    let page = PageBody::new(cx.t(Text::Overview), Place::Overview, body).live();
+    layout::page(cx, &if overview.charts.is_empty() { page } else { page.with_charts() })
 }
 
 /// Renders the part that refreshes itself. Its request is not audited and does not extend the session.
