@@ -57,6 +57,11 @@ function outside() {
       found.push(`<${element.tagName.toLowerCase()} class="${element.className}"> cuts off: ${element.textContent.trim().slice(0, 40)}`);
     }
   }
+  for (const box of document.querySelectorAll(".table-box")) {
+    const table = box.querySelector("table");
+    const isScrolling = getComputedStyle(box).overflowX === "auto" || box.closest(".scroll");
+    if (table?.checkVisibility() && !isScrolling && table.scrollWidth > box.clientWidth + 1) found.push(`the table ${table.caption?.textContent} is ${table.scrollWidth - box.clientWidth} px too wide`);
+  }
   return found.slice(0, 6);
 }
 
@@ -78,13 +83,13 @@ function smallTargets() {
   return found.slice(0, 8);
 }
 
-check("pages show without messages, foreign requests or inline code, and fit 1280 and 360 px", async environment => {
+check("pages show without messages, foreign requests or inline code, and fit 1280, 768 and 360 px", async environment => {
   const reports = await visitAll(environment, async ({ page, one, response, source, faults, say, view }) => {
     if (!one.act && response.status() !== (one.status ?? 200)) say(`status ${response.status()}`);
     const inline = source.match(/<style|<script(?![^>]* src=)|<[^>]*\s(style|on[a-z]+)=/);
     if (inline) say(`inline style or script: ${inline[0].slice(-60)}`);
     if (!source.includes(`lang="${view.language}`) || !source.includes(`data-theme="${view.theme}"`)) say("another language or theme");
-    for (const width of WIDTHS) {
+    for (const width of [WIDTHS[0], 768, WIDTHS[1]]) {
       await page.setViewportSize({ width, height: 900 });
       await page.evaluate(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done))));
       for (const fault of await page.evaluate(outside)) say(`${width} px: ${fault}`);
