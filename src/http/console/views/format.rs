@@ -46,7 +46,10 @@ pub fn day(at: Timestamp, zone: &Zone) -> String {
 
 /// Renders a time without its zone.
 pub fn time(at: Timestamp, zone: &Zone) -> Markup {
-    html! { time datetime=(at) title=(at) { (local(at, zone)) } }
+    let local = local(at, zone);
+    let (date, clock) = local.split_once(' ').unwrap_or((&local, ""));
+    // Narrow columns break the line between date and clock only.
+    html! { time datetime=(at) title=(at) { span.date { (date) } " " (clock) } }
 }
 
 /// Renders a time with its zone.
