@@ -103,16 +103,22 @@ check("pages show without messages, foreign requests or inline code, and fit 128
   assertNone(reports, "faults");
 });
 
+/** Returns the serious findings of axe. */
+export async function seriousFindings(page) {
+  await page.evaluate(AXE);
+  return page.evaluate(async () => {
+    const result = await axe.run(document, { resultTypes: ["violations"] });
+    return result.violations.filter(one => ["serious", "critical"].includes(one.impact))
+      .map(one => `${one.id}: ${one.nodes.slice(0, 3).map(node => `${node.html.slice(0, 120)} ${node.any[0]?.message ?? ""}`).join(" | ")}`);
+  });
+}
+
 check("axe finds nothing serious", async environment => {
   const reports = await visitAll(environment, async ({ page, say }) => {
     await page.evaluate(() => { for (const details of document.querySelectorAll("main details:not(td details)")) details.open = true; });
-    await page.evaluate(AXE);
-    const violations = await page.evaluate(async () => {
-      const result = await axe.run(document, { resultTypes: ["violations"] });
-      return result.violations.filter(one => ["serious", "critical"].includes(one.impact))
-        .map(one => `${one.id}: ${one.nodes.slice(0, 3).map(node => `${node.html.slice(0, 120)} ${node.any[0]?.message ?? ""}`).join(" | ")}`);
-    });
-    violations.forEach(say);
+    // Further rows of a list are like the first ones, and would take most of the time.
+    await page.evaluate(() => { for (const row of document.querySelectorAll("tbody tr:nth-child(n+13)")) row.remove(); });
+    (await seriousFindings(page)).forEach(say);
   });
   assertNone(reports, "findings");
 });

@@ -17,22 +17,22 @@ export const WIDTHS = [1280, 360];
 export const CONSOLE = "/admin/console/";
 export const PHONE = "13800138000";
 
-/** Starts a demonstration and waits for its console link. */
-export async function startDemo(program, settings = {}) {
+/** Starts the program and waits for a link to its console, and for credentials if it is a demonstration. */
+async function start(program, command, settings) {
   const directory = mkdtempSync(join(tmpdir(), "yarrow-browser-"));
-  const child = spawn(program, ["demo", "--listen", "127.0.0.1:0"], {
-    env: { ...process.env, TMPDIR: directory, ...settings }, stdio: ["ignore", "ignore", "pipe"],
+  const child = spawn(program, [command, "--listen", "127.0.0.1:0"], {
+    env: { ...process.env, TMPDIR: directory, YARROW_DATA_DIR: join(directory, "data"), ...settings }, stdio: ["ignore", "ignore", "pipe"],
   });
   const lines = [];
-  const demo = await new Promise((resolve, reject) => {
+  const server = await new Promise((resolve, reject) => {
     const found = {};
     createInterface({ input: child.stderr }).on("line", line => {
       lines.push(line);
-      const link = line.match(/(http:\/\/[0-9.:]+)(\/admin\/console\/demo\/\S+)/);
+      const link = line.match(/(http:\/\/[0-9.:]+)(\/admin\/console\/(?:demo|first-run)\/\S+)/);
       const credentials = line.match(/name (\S+), password (\S+)/);
       if (link) [, found.url, found.link] = link;
       if (credentials) [, found.name, found.password] = credentials;
-      if (found.url && found.password) resolve(found);
+      if (found.url && (found.password || command === "serve")) resolve(found);
     });
     child.on("exit", code => reject(new Error(`the program ended with ${code}:\n${lines.join("\n")}`)));
   });
@@ -41,8 +41,11 @@ export async function startDemo(program, settings = {}) {
     child.on("exit", () => { rmSync(directory, { recursive: true, force: true }); resolve(); });
     child.kill("SIGTERM");
   });
-  return { ...demo, lines, stop };
+  return { ...server, lines, stop };
 }
+
+export const startDemo = (program, settings = {}) => start(program, "demo", settings);
+export const startNew = (program, settings = {}) => start(program, "serve", settings);
 
 export const openBrowser = () => chromium.launch({ executablePath: "/usr/bin/chromium", headless: true, args: FLAGS });
 

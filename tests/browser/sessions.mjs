@@ -1,7 +1,9 @@
 // Sessions that end, links from other sites, and requests of other sites.
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
-import { CONSOLE, check, openContext, signIn, startDemo } from "./harness.mjs";
+import { createHmac } from "node:crypto";
+import { seriousFindings } from "./appearance.mjs";
+import { CONSOLE, THEMES, assertNone, check, openContext, signIn, startDemo, startNew } from "./harness.mjs";
 
 check("an idle tab shows the end of its session, and typed text survives", async ({ program, browser, demo, session }) => {
   // The real limit is in the page; the second server has a short one.
@@ -95,4 +97,60 @@ check("forms and frames of other sites are refused", async ({ browser, demo, ses
     assert.equal(await own.textContent(".balances .figure"), before, "a forged form changed the balance");
     await context.close();
   });
+});
+
+/** Returns the code of an authenticator (RFC 6238) some steps of 30 seconds from now. */
+function totp(secret, steps = 0) {
+  const bits = [...secret.replaceAll(/[^A-Z2-7]/g, "")].map(letter => "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".indexOf(letter).toString(2).padStart(5, "0")).join("");
+  const key = Buffer.from(bits.match(/.{8}/g).map(byte => parseInt(byte, 2)));
+  const counter = Buffer.alloc(8);
+  counter.writeBigUInt64BE(BigInt(Math.floor(Date.now() / 30_000) + steps));
+  const mac = createHmac("sha1", key).update(counter).digest();
+  return String((mac.readUInt32BE(mac.at(-1) & 15) & 0x7fffffff) % 1_000_000).padStart(6, "0");
+}
+
+check("the first owner is made by the printed link, and signs in with a second factor, without JavaScript", async ({ program, browser }) => {
+  const server = await startNew(program);
+  try {
+    const findings = [];
+    for (const theme of THEMES) {
+      const context = await openContext(browser, server, { theme, width: 360 });
+      const page = await context.newPage();
+      await page.goto(server.link);
+      findings.push(...await seriousFindings(page));
+      if (await page.evaluate(() => document.documentElement.scrollWidth) > 360) findings.push("the page scrolls sideways");
+      await context.close();
+    }
+    assertNone(findings, "findings");
+    const context = await openContext(browser, server, { javaScriptEnabled: false });
+    const page = await context.newPage();
+    const owner = { name: "alice", password: "correct horse battery" };
+    await page.goto(server.link);
+    await page.fill("#name", owner.name);
+    await page.fill("#password", owner.password);
+    await page.fill("#repeated", "something else");
+    await page.click("main button.primary");
+    assert.ok(await page.isVisible(".error"), "different passwords are refused");
+    await page.fill("#password", owner.password);
+    await page.fill("#repeated", owner.password);
+    await page.click("main button.primary");
+    assert.equal(new URL(page.url()).pathname, CONSOLE);
+    await page.goto(`${CONSOLE}administrators`);
+    await page.click("form[action$='/alice/totp'] button");
+    const secret = await page.textContent(".numbered code");
+    await page.fill("input[name=totp]", totp(secret, -1));
+    await page.click("form[action$='/totp/confirm'] button[type=submit]");
+    assert.ok(await page.isVisible(".flash.good"), "the second factor is confirmed");
+    assert.match(page.url(), /sign-in/, "all sessions have ended");
+    await signIn(page, owner);
+    assert.ok(await page.isVisible(".error, .note.bad, input[name=totp][required]"), "the password alone is not enough");
+    await page.fill("#name", owner.name);
+    await page.fill("#password", owner.password);
+    await page.fill("#totp", totp(secret));
+    await page.click("main button.primary");
+    assert.equal(new URL(page.url()).pathname, `${CONSOLE}administrators`, "the sign-in leads back");
+    await context.close();
+  } finally {
+    await server.stop();
+  }
 });

@@ -627,7 +627,7 @@ texts! {
     QrCode: "验证器二维码", "QR code for the authenticator";
     OrTypeSecret: "或手动输入密钥：", "Or type the secret:";
     TypeCode: "输入应用显示的 6 位动态码。", "Type the six digits that the app shows.";
-    TotpEndsSessions: "确认后，该管理员的其他会话会结束。", "Other sessions of the administrator end when you confirm.";
+    TotpEndsSessions: "确认后，该管理员的所有会话会结束，需用动态码重新登录。", "All sessions of the administrator end when you confirm. Sign in again with a code.";
     KeysLead: "供程序调用管理接口，以 Bearer 令牌发送。", "Credentials of programs, sent as Bearer tokens.";
     KeyShownOnce: "的密钥只显示这一次，请立即保存。", "is shown only once. Store it now.";
     NoKeys: "没有 API 密钥", "No API keys";
