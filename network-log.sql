@@ -18,6 +18,7 @@ create table access_log (
 create index access_log_by_time on access_log (at);
 create index access_log_by_user on access_log (user_id, at) where user_id is not null;
 create index access_log_by_client on access_log (client_ip, at);
+create index access_log_by_request on access_log (request_id);
 create index access_log_failed on access_log (at) where status >= 400;
 
 -- Owner: network_log. The client addresses in the log, numbered, because reports over weeks read many of them.

@@ -29,6 +29,38 @@ create table users (
     check (phone_number is not null or email is not null)
 ) strict;
 
+create index users_by_time on users (created_at, id);
+create index users_by_nickname on users (nickname, id) where nickname <> '';
+
+-- Owner: suspensions. Suspensions of users. At most one of each user is not lifted; it is in force until its end. The
+-- source leaves room for rules that suspend by themselves.
+create table suspensions (
+    id integer primary key autoincrement,
+    user_id integer not null references users (id) on delete cascade,
+    source text not null check (source in ('staff', 'rule')),
+    reason text not null,                  -- the user is told
+    actor text not null,                   -- as in audit
+    created_at integer not null,
+    ends_at integer,                       -- null: until it is lifted
+    lifted_at integer,                     -- also set once a later one replaces an ended one
+    lifted_by text,
+    check (ends_at is null or ends_at > created_at)
+) strict;
+
+create index suspensions_by_user on suspensions (user_id, id);
+create unique index suspensions_not_lifted on suspensions (user_id) where lifted_at is null;
+
+-- Owner: staff_notes. Notes of the staff about users.
+create table staff_notes (
+    id integer primary key autoincrement,
+    user_id integer not null references users (id) on delete cascade,
+    author text not null,                  -- as in audit
+    content text not null,
+    created_at integer not null
+) strict;
+
+create index staff_notes_by_user on staff_notes (user_id, id);
+
 -- Owner: codes. Live verification codes: at most one for each address and purpose. Only an HMAC of the code is stored.
 create table codes (
     address text not null,                 -- HMAC under the server key
@@ -128,6 +160,11 @@ begin
 end;
 
 create trigger tokens_count_deletes after delete on tokens
+begin
+    insert into token_changes (id, number) values (0, 1) on conflict (id) do update set number = number + 1;
+end;
+
+create trigger tokens_count_suspensions after insert on suspensions
 begin
     insert into token_changes (id, number) values (0, 1) on conflict (id) do update set number = number + 1;
 end;

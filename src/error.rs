@@ -65,6 +65,9 @@ codes! {
     Forbidden = "forbidden",
         "You are not allowed to do this.",
         "没有权限执行此操作。";
+    UserSuspended = "user_suspended",
+        "The account is suspended. Send feedback to object.",
+        "账号已停用。如有异议，请提交意见反馈。";
     NotFound = "not_found",
         "Not found.",
         "未找到。";

@@ -1,8 +1,12 @@
 //! `yarrow users`: support for a single user.
 
+mod acts;
 mod erase;
 mod export;
+mod notes;
 mod support_page;
+mod suspension;
+mod user_list;
 
 use std::path::PathBuf;
 
@@ -24,7 +28,7 @@ use yarrow::{
     types::{Locale, UserId, pluralize},
 };
 
-/// Show, check, repair, export and delete a user
+/// Find, show, check, repair, suspend, export and delete users
 ///
 /// WHO is a user's id, phone number or email address.
 #[derive(Debug, Args)]
@@ -35,6 +39,15 @@ pub struct UsersArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
+    /// List users, newest first, with masked addresses
+    List(user_list::ListArgs),
+    /// Find users by id, phone number, email address or the beginning of the nickname
+    Search {
+        /// Text to search for
+        text: String,
+        #[command(flatten)]
+        list: user_list::ListArgs,
+    },
     /// Print everything about a user on one page
     ///
     /// The page has profile, balances, devices, ledger, orders, interpretations, violations, notifications, requests
@@ -84,6 +97,52 @@ enum Action {
         #[arg(long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
+    /// Suspend a user: requests and sign-ins are rejected, and the user is told the reason
+    Suspend(suspension::SuspendArgs),
+    /// Lift the suspension of a user
+    Unsuspend {
+        /// User: id, phone number or email address
+        who: String,
+        /// Reason, for the audit
+        #[arg(long, value_parser = super::parse_reason)]
+        reason: Option<String>,
+    },
+    /// Print the suspensions of a user, newest first
+    Suspensions {
+        /// User: id, phone number or email address
+        who: String,
+    },
+    /// Read and write the notes of the staff about a user
+    #[command(subcommand)]
+    Notes(notes::NotesAction),
+    /// Clear the nickname of a user, who is told the reason
+    ResetNickname {
+        /// User: id, phone number or email address
+        who: String,
+        /// Reason, for the user and the audit
+        #[arg(long, value_parser = super::parse_reason)]
+        reason: String,
+    },
+    /// List the devices on which a user is signed in
+    Devices {
+        /// User: id, phone number or email address
+        who: String,
+    },
+    /// Sign out all devices of a user, or one
+    SignOut {
+        /// User: id, phone number or email address
+        who: String,
+        /// Only this device, by its id
+        #[arg(long, value_name = "ID")]
+        device: Option<String>,
+        /// Reason, for the audit
+        #[arg(long, value_parser = super::parse_reason)]
+        reason: Option<String>,
+    },
+    /// Move an account to a new phone number, after the person was checked
+    ///
+    /// No account may have the number. All devices are signed out, and the user is told.
+    MovePhone(acts::MovePhoneArgs),
     /// Delete an account and its personal data, like the user's own deletion
     Erase {
         /// User: id, phone number or email address
@@ -108,6 +167,18 @@ enum Action {
 pub fn run(common: &Common, args: UsersArgs) -> Result<()> {
     let app = common.open()?;
     match args.action {
+        Action::List(list) => user_list::list(common, &app, "users list", None, &list),
+        Action::Search { text, list } => user_list::list(common, &app, "users search", Some(text), &list),
+        Action::Suspend(args) => suspension::suspend(common, &app, args),
+        Action::Unsuspend { who, reason } => suspension::lift(common, &app, find_user(&app, &who)?.id, reason),
+        Action::Suspensions { who } => suspension::list(common, &app, find_user(&app, &who)?.id),
+        Action::Notes(action) => notes::run(common, &app, action),
+        Action::ResetNickname { who, reason } => acts::reset_nickname(common, &app, find_user(&app, &who)?.id, reason),
+        Action::Devices { who } => acts::list_devices(common, &app, find_user(&app, &who)?.id),
+        Action::SignOut { who, device, reason } => {
+            acts::sign_out(common, &app, find_user(&app, &who)?.id, device, reason)
+        }
+        Action::MovePhone(args) => acts::move_phone(common, &app, args),
         Action::Show { who } => show(common, &app, find_user(&app, &who)?.id),
         Action::CodeMessages { who } => list_code_messages(common, &app, &who),
         Action::Validate { who } => validate(common, &app, find_user(&app, &who)?.id),

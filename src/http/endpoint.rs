@@ -56,6 +56,7 @@ impl Area {
 }
 
 /// An endpoint of the route table.
+#[expect(clippy::struct_excessive_bools, reason = "independent facts of a row of the route table")]
 pub struct Endpoint {
     /// Position in the route table.
     pub index: usize,
@@ -73,6 +74,8 @@ pub struct Endpoint {
     pub is_idempotent: bool,
     /// True if the endpoint continues an event stream from the `Last-Event-ID`.
     pub is_resumable: bool,
+    /// True if suspended users may call the endpoint although it requires a token.
+    pub admits_suspended: bool,
     pub handler: Arc<dyn ErasedHandler>,
     is_creation: bool,
     describe_reply: fn() -> ReplyDescription,
@@ -135,6 +138,7 @@ impl Endpoint {
             body_limit: |limits| limits.body,
             is_idempotent: false,
             is_resumable: false,
+            admits_suspended: false,
             handler: Arc::new(TypedHandler { handler, declared, types: PhantomData }),
             is_creation: false,
             describe_reply: R::describe,
@@ -168,13 +172,23 @@ impl Endpoint {
         Self { is_resumable: true, ..self }
     }
 
+    /// Admits suspended users.
+    pub fn for_suspended(self) -> Self {
+        Self { admits_suspended: true, ..self }
+    }
+
     /// Documents the status 201 in place of 200.
     pub fn creates(self) -> Self {
         Self { is_creation: true, ..self }
     }
 
     pub fn id(&self) -> EndpointId {
-        EndpointId { index: self.index, path: self.path, is_current_api: self.is_current_api() }
+        EndpointId {
+            index: self.index,
+            path: self.path,
+            is_current_api: self.is_current_api(),
+            admits_suspended: self.admits_suspended,
+        }
     }
 
     /// Returns true for the API below `/api/v1`, which names users by their token alone.

@@ -97,7 +97,8 @@ impl Authorized {
 /// Authenticates the caller and checks the access rule.
 ///
 /// # Errors
-/// `unauthenticated` where a token is required. `forbidden` for known callers without access. `address_not_allowed` for
+/// `unauthenticated` where a token is required. `user_suspended` for suspended users, except where no token is required
+/// and where the endpoint admits them. `forbidden` for known callers without access. `address_not_allowed` for
 /// an administrator's credential from an address outside the allowed networks.
 pub async fn authorize(app: &App, access: Access, headers: &HeaderMap, meta: &RequestMeta) -> Result<Authorized> {
     if matches!(access, Access::Public | Access::TokenHolder | Access::Signature) {
@@ -151,6 +152,14 @@ async fn authenticate_user(app: &App, access: Access, token: &str, meta: &Reques
                 drop(tokens::record_use(&app.core, token));
             }
             meta.user.get_or_init(|| user.id);
+            Ok(Some(Caller::User(user)))
+        }
+        Authentication::Suspended(user, suspension) => {
+            meta.user.get_or_init(|| user.id);
+            let is_admitted = meta.endpoint.get().is_some_and(|endpoint| endpoint.admits_suspended);
+            if access.requires_token() && !is_admitted {
+                return Err(suspension.error(&app.core.config.limits.time_zone));
+            }
             Ok(Some(Caller::User(user)))
         }
         Authentication::Reused if access.requires_token() => {

@@ -83,6 +83,8 @@ pub struct EndpointId {
     pub path: &'static str,
     /// True for the current API generation, below `/api/v1`. Requests of the first may name users besides the token.
     pub is_current_api: bool,
+    /// True if suspended users may call it.
+    pub admits_suspended: bool,
 }
 
 /// The caller, as proven by the token.

@@ -16,6 +16,9 @@ pub use super::{
         sensitive_word_migration::ShownDisagreement,
         sensitive_words::{ShownWord, TextTested},
         user_data::{ModelAttachment, UserDataFix, UserDataIssue, UserDataSynchronised, UserDataValidation},
+        users::{
+            AdminUser, AdminUserList, DevicesSignedOut, NicknameCleared, PhoneMoved, ShownStaffNote, ShownSuspension,
+        },
         violations::{FrequentViolator, ShownViolation, UserViolations, ViolationCount},
     },
     interpretation_sse::RatingResponse,

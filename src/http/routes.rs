@@ -10,7 +10,7 @@ use axum::{Router, response::Redirect, routing::on_service};
 use super::{
     admin::{
         self, administrators, api_keys, audit, code_messages, data_cleanup, interpretation_ratings, network_logs,
-        payments, sensitive_word_migration, sensitive_words, session, user_data, violations,
+        payments, sensitive_word_migration, sensitive_words, session, user_data, users, violations,
     },
     console,
     endpoint::{Area, Endpoint, delete, get, patch, post, put},
@@ -24,7 +24,7 @@ use super::{
 #[allow(clippy::enum_glob_use, reason = "the table uses most codes")]
 use crate::{
     domain::operations::admins::roles::Right::{
-        Administer, GrantCoins, Moderate, OwnSession, SupportUsers, ViewAudit, ViewFigures,
+        Administer, FindUsers, GrantCoins, Moderate, OwnSession, SupportUsers, ViewAudit, ViewFigures,
     },
     error::{
         Code::{self, *},
@@ -48,6 +48,7 @@ const RESET_ERRORS: [Code; 7] =
 pub fn endpoints() -> Vec<Endpoint> {
     let areas = [
         (Area::Identity, identity()),
+        (Area::Identity, users_for_staff()),
         (Area::Divination, hexagrams_and_sessions()),
         (Area::Divination, divination()),
         (Area::Money, money()),
@@ -123,14 +124,14 @@ fn identity() -> Vec<Endpoint> {
         post("/auth/login", Anyone, auth::login)
             .summary("Exchanges a phone number and its code for a token.")
             .body_limit(AUTH)
-            .errors(&[InvalidCode, TooManyRequests]),
+            .errors(&[InvalidCode, UserSuspended, TooManyRequests]),
         post("/auth/validate-token", TokenHolder, auth::validate_token)
             .summary("Returns the state of a token. Extends a token that expires soon.")
             .body_limit(AUTH),
         post("/auth/refresh-token", TokenHolder, auth::refresh_token)
             .summary("Replaces a token. For a short time the old token returns the same new token.")
             .body_limit(AUTH)
-            .errors(&[Unauthenticated]),
+            .errors(&[Unauthenticated, UserSuspended]),
         post("/auth/logout", TokenHolder, auth::logout)
             .summary("Signs out the device that a token belongs to.")
             .body_limit(AUTH),
@@ -141,11 +142,11 @@ fn identity() -> Vec<Endpoint> {
         post("/api/v1/auth/login", Anyone, v1::auth::login)
             .summary("Exchanges an email address and its code for a token. Creates the account if needed.")
             .body_limit(AUTH)
-            .errors(&[InvalidCode, TooManyRequests, AccountInconsistent]),
+            .errors(&[InvalidCode, UserSuspended, TooManyRequests, AccountInconsistent]),
         post("/api/v1/auth/refresh", TokenHolder, v1::auth::refresh)
             .summary("Replaces a token. For a short time the old token returns the same new token.")
             .body_limit(AUTH)
-            .errors(&[Unauthenticated]),
+            .errors(&[Unauthenticated, UserSuspended]),
         post("/api/v1/auth/logout", TokenHolder, v1::auth::logout)
             .summary("Signs out the device that a token belongs to.")
             .body_limit(AUTH),
@@ -163,6 +164,7 @@ fn identity() -> Vec<Endpoint> {
             .body_limit(AUTH)
             .errors(&[InvalidParameters, StepUpRequired, NotFound, AccountInconsistent]),
         get("/api/v1/account/export", OwnUser, account::export)
+            .for_suspended()
             .summary("Exports all data stored about the caller. Only one export runs at a time.")
             .errors(&[AlreadyRunning]),
         post("/api/v1/account/address", OwnUser, account::change_address)
@@ -211,6 +213,52 @@ fn identity() -> Vec<Endpoint> {
         get("/admin/user-data/test/user-info/{userId}", Admin(SupportUsers), user_data::show_attachment)
             .summary("Returns the user data that a language model would receive.")
             .errors(&[NotFound]),
+    ]
+}
+
+/// The list of users, the acts of the staff on one user, and code messages.
+fn users_for_staff() -> Vec<Endpoint> {
+    vec![
+        get("/admin/users", Admin(FindUsers), users::list)
+            .summary("Lists users with masked addresses, newest first, or searches by id, address and nickname."),
+        get("/admin/users/{userId}/suspensions", Admin(FindUsers), users::list_suspensions)
+            .summary("Lists the suspensions of a user, newest first.")
+            .errors(&[NotFound]),
+        post("/admin/users/{userId}/suspension", Admin(Moderate), users::suspend)
+            .summary("Suspends a user, who is told the reason.")
+            .creates()
+            .idempotent()
+            .errors(&[NotFound, AlreadyExists]),
+        delete("/admin/users/{userId}/suspension", Admin(Moderate), users::lift_suspension)
+            .summary("Lifts the suspension of a user.")
+            .errors(&[NotFound]),
+        get("/admin/users/{userId}/notes", Admin(FindUsers), users::list_notes)
+            .summary("Lists the notes of the staff about a user, newest first.")
+            .errors(&[NotFound]),
+        post("/admin/users/{userId}/notes", Admin(FindUsers), users::add_note)
+            .summary("Adds a note about a user, which only the staff and the user's export show.")
+            .creates()
+            .idempotent()
+            .errors(&[NotFound, AlreadyExists]),
+        delete("/admin/users/{userId}/notes/{id}", Admin(FindUsers), users::remove_note)
+            .summary("Removes one of the caller's own notes.")
+            .errors(&[NotFound]),
+        delete("/admin/users/{userId}/nickname", Admin(Moderate), users::reset_nickname)
+            .summary("Clears a user's nickname. The user is told the reason.")
+            .errors(&[NotFound]),
+        get("/admin/users/{userId}/devices", Admin(SupportUsers), users::list_devices)
+            .summary("Lists the devices on which a user is signed in.")
+            .errors(&[NotFound]),
+        delete("/admin/users/{userId}/devices", Admin(SupportUsers), users::sign_out_everywhere)
+            .summary("Signs out all devices of a user.")
+            .errors(&[NotFound]),
+        delete("/admin/users/{userId}/devices/{id}", Admin(SupportUsers), users::sign_out_device)
+            .summary("Signs out one device of a user.")
+            .errors(&[NotFound]),
+        put("/admin/users/{userId}/phone-number", Admin(SupportUsers), users::move_to_phone)
+            .summary("Moves an account to a new phone number after a check of the person, and signs out its devices.")
+            .idempotent()
+            .errors(&[NotFound, AddressTaken]),
         get("/admin/code-messages", Admin(SupportUsers), code_messages::list)
             .summary("Lists the verification codes requested for an address with their outcomes, newest first.")
             .errors(&[NotFound]),
@@ -496,13 +544,17 @@ fn messaging() -> Vec<Endpoint> {
         get("/notifications/all", Anyone, v0::notifications::all)
             .summary("Lists the newest broadcasts; for a user, the newest notifications of the inbox."),
         get("/api/v1/notifications", OwnUser, v1::notifications::list)
+            .for_suspended()
             .summary("Lists the caller's notifications, newest first, without the kinds that are switched off."),
         get("/api/v1/notifications/unread-count", OwnUser, v1::notifications::unread_count)
+            .for_suspended()
             .summary("Returns the number of unread notifications."),
         patch("/api/v1/notifications/{id}/read", OwnUser, v1::notifications::mark_read)
+            .for_suspended()
             .summary("Marks a notification as read. A later request keeps the first `readAt`.")
             .errors(&[NotFound]),
         patch("/api/v1/notifications/mark-all-read", OwnUser, v1::notifications::mark_all_read)
+            .for_suspended()
             .summary("Marks all notifications as read, including kinds that are switched off."),
         post("/admin/notifications", Admin(Administer), admin::notifications::send)
             .summary("Sends a notification to all users or to selected users."),

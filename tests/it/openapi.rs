@@ -270,6 +270,9 @@ fn every_documented_operation_is_served() {
             "administrators/{name}",
             "api-keys/{label}",
             "notifications/{id}",
+            "{userId}/suspension",
+            "notes/{id}",
+            "devices/{id}",
             "version/latest",
         ]
         .iter()

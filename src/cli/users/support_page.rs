@@ -6,7 +6,7 @@ use super::issue_table;
 use crate::cli::{audit, http_rows, logs, or_empty, row, table};
 use yarrow::{
     domain::{identity::accounts::CodeMessages, messaging::notifications::InboxItem, operations::support::SupportPage},
-    http::responses::{AuditRow, CodeMessageRow, LoggedRequest, UserDataIssue},
+    http::responses::{AuditRow, CodeMessageRow, LoggedRequest, ShownStaffNote, ShownSuspension, UserDataIssue},
 };
 
 pub fn json_of(page: &SupportPage) -> Value {
@@ -66,6 +66,8 @@ pub fn json_of(page: &SupportPage) -> Value {
             "createdAt": received.notification.created_at, "readAt": received.read_at,
         })).collect::<Vec<_>>(),
         "noticesUnread": page.notices_unread,
+        "suspensions": page.suspensions.iter().map(ShownSuspension::from).collect::<Vec<_>>(),
+        "notes": page.notes.iter().map(ShownStaffNote::from).collect::<Vec<_>>(),
         "requests": http_rows::<_, LoggedRequest>(&page.requests),
         "audit": http_rows::<_, AuditRow>(&page.audit),
     })
@@ -78,6 +80,12 @@ const MASKED: &str = "******";
 pub fn text_of(page: &SupportPage) -> String {
     [
         header(page),
+        section_table("Suspensions", ["since", "until", "lifted", "actor", "reason"], &page.suspensions, |row| {
+            row![row.created_at, or_empty(row.ends_at), or_empty(row.lifted_at), row.actor, row.reason]
+        }),
+        section_table("Notes", ["id", "at", "author", "note"], &page.notes, |row| {
+            row![row.id, row.created_at, row.author, row.content]
+        }),
         section("Issues", &page.issues, issue_table),
         section_table("Devices", ["device", "signed in", "last used"], &page.devices, |row| {
             row![row.label, row.signed_in_at, row.last_used_at]

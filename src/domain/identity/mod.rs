@@ -2,10 +2,14 @@
 
 pub mod accounts;
 pub mod codes;
+pub mod directory;
 pub mod email_rewards;
 pub mod preferences;
 pub mod profile;
+pub mod staff_acts;
+pub mod staff_notes;
 pub mod step_up;
+pub mod suspensions;
 pub mod tokens;
 pub mod user_data;
 pub mod users;

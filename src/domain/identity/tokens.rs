@@ -15,14 +15,17 @@ use std::{sync::Arc, time::Duration};
 use crate::{
     config::AuthConfig,
     core::Core,
-    domain::identity::users::{self, User},
+    domain::identity::{
+        suspensions::{self, Suspension},
+        users::{self, User},
+    },
     error::{Code, Error, Result},
     keys::ServerKey,
     store::{Pending, Read, Row, Write},
     types::{Secret, Timestamp, UserId, sha256},
 };
 
-pub use devices::{Device, export_in, list_devices, revoke_device};
+pub use devices::{Device, devices_in, export_in, list_devices, revoke_device};
 
 /// Minimum time between two updates of a token's last use, so that reads do not become writes.
 const USE_INTERVAL: Duration = Duration::from_hours(1);
@@ -64,6 +67,8 @@ pub enum Authentication {
         /// The last use is stale; see [`record_use`].
         is_use_due: bool,
     },
+    /// The token is valid and its user is suspended.
+    Suspended(User, Suspension),
     /// The token was replaced before the grace period.
     Reused,
     /// The token is unknown, revoked or expired.
@@ -110,6 +115,13 @@ pub fn authenticate_in(tx: &Read<'_>, limits: &AuthConfig, token: &str) -> Resul
     }
     let Some(row) = find_by_hash_in(tx, hash)? else { return Ok(Authentication::Invalid) };
     let user = users::find_in(tx, row.user)?;
+    if let Some(suspension) = suspensions::in_force_in(tx, row.user)? {
+        return Ok(match row.status(tx.now, limits) {
+            TokenStatus::Valid { .. } | TokenStatus::InGrace { .. } => Authentication::Suspended(user, suspension),
+            TokenStatus::Reused => Authentication::Reused,
+            TokenStatus::Invalid => Authentication::Invalid,
+        });
+    }
     if let Some(valid_until) = row.lifetime.cacheable_until() {
         token_cache::insert(tx, hash, user.clone(), valid_until);
     }
@@ -121,9 +133,12 @@ pub fn authenticate_in(tx: &Read<'_>, limits: &AuthConfig, token: &str) -> Resul
     })
 }
 
-/// Returns true if the token is revoked or expired. A replaced token lives on in its successor.
+/// Returns true if the token is revoked or expired, or its user suspended. A replaced token lives on in its successor.
 pub fn has_ended(core: &Core, token: &str) -> Result<bool> {
-    core.store.read(|tx| Ok(matches!(authenticate_in(tx, &core.config.auth, token)?, Authentication::Invalid)))
+    core.store.read(|tx| {
+        let authentication = authenticate_in(tx, &core.config.auth, token)?;
+        Ok(matches!(authentication, Authentication::Invalid | Authentication::Suspended(..)))
+    })
 }
 
 /// Revokes the family of a token that was used after its grace period. Does nothing if the token is valid.
@@ -340,7 +355,8 @@ fn revoke_family_of_in(tx: &Write<'_>, row: &TokenRow) -> Result<()> {
     delete_family_in(tx, row.user, row.family)
 }
 
-fn delete_family_in(tx: &Write<'_>, user: UserId, family: [u8; 32]) -> Result<()> {
+/// Revokes one device.
+pub fn delete_family_in(tx: &Write<'_>, user: UserId, family: [u8; 32]) -> Result<()> {
     tx.execute("delete from tokens where user_id = ?1 and family = ?2", (user.0, family)).map(drop)
 }
 

@@ -1,5 +1,6 @@
 //! Users: their ids, addresses and profiles.
 
+pub mod listing;
 mod stored_user;
 
 use crate::{

@@ -4,3 +4,4 @@ pub mod feedback;
 pub mod mailer;
 pub mod notifications;
 pub mod releases;
+pub mod staff_notices;

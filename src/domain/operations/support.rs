@@ -3,6 +3,7 @@
 //! It lists codes, castings and refused texts without their contents: no code, token or question, and texts only masked.
 
 use crate::{
+    core::Core,
     domain::{
         divination::{
             history,
@@ -11,6 +12,8 @@ use crate::{
         identity::{
             accounts::{self, CodeMessages, CodeSender},
             codes::{self, AddressHmac, CodeSend, LiveCode},
+            staff_notes::{self, StaffNote},
+            suspensions::{self, Suspension},
             tokens::{self, Device},
             user_data::{self, Issue, UserSelector},
             users::{self, Profile, StoredUser},
@@ -63,6 +66,9 @@ pub struct SupportPage {
     pub notices: Vec<InboxItem>,
     pub notices_unread: usize,
     pub requests: Vec<Logged>,
+    /// The newest suspensions, newest first.
+    pub suspensions: Vec<Suspension>,
+    pub notes: Vec<StaffNote>,
     /// Audit events about the user.
     pub audit: Vec<StoredAuditEvent>,
 }
@@ -116,8 +122,44 @@ pub fn collect(code_sender: &CodeSender, network_log: &NetworkLog, user: UserId)
             notices,
             notices_unread,
             requests,
+            suspensions: suspensions::list_in(tx, user)?,
+            notes: staff_notes::list_in(tx, user)?,
             audit: audit::list_in(tx, &about, page)?.items,
             kept,
+        })
+    })
+}
+
+/// Collects the part of the page that moderators may see: profile, refused texts, suspensions and notes.
+///
+/// # Errors
+/// `not_found`.
+pub fn collect_for_moderator(core: &Core, user: UserId) -> Result<SupportPage> {
+    let refused = violations::ViolationQuery { user: Some(user), ..violations::ViolationQuery::default() };
+    let refused = violations::list(core, &refused, PageRequest::of_newest(ROWS))?;
+    core.store.read(|tx| {
+        Ok(SupportPage {
+            kept: users::find_stored_in(tx, user)?.ok_or(Code::NotFound)?,
+            profile: users::profile_in(tx, user)?,
+            accounts: Vec::new(),
+            issues: Vec::new(),
+            devices: Vec::new(),
+            live_codes: Vec::new(),
+            sent_codes: Vec::new(),
+            code_messages: CodeMessages { items: Vec::new(), receipts_failure: None },
+            entries: Vec::new(),
+            changes: Vec::new(),
+            orders: Vec::new(),
+            castings: 0,
+            records: Vec::new(),
+            violations: refused.items,
+            violations_total: refused.total,
+            notices: Vec::new(),
+            notices_unread: 0,
+            requests: Vec::new(),
+            suspensions: suspensions::list_in(tx, user)?,
+            notes: staff_notes::list_in(tx, user)?,
+            audit: Vec::new(),
         })
     })
 }

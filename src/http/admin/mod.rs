@@ -16,3 +16,4 @@ pub mod releases;
 pub mod session;
 pub mod violations;
 pub mod user_data;
+pub mod users;

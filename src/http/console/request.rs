@@ -37,7 +37,7 @@ use crate::{
 };
 
 /// Rows on one page of a list.
-const PAGE_SIZE: u32 = 50;
+pub const PAGE_SIZE: u32 = 50;
 
 /// The decoded fields of a form or query.
 #[derive(Clone, Debug, Default)]

@@ -11,7 +11,8 @@ use axum::{
 
 use super::{
     pages::{
-        administrators, api_keys, audit, files, network_log, orders, overview, preferences, search, sign_in, users,
+        administrators, api_keys, audit, files, network_log, orders, overview, preferences, search, sign_in, user_acts,
+        user_list, users,
     },
     route::{PageAccess, PageHandler, Route},
     service::respond,
@@ -19,7 +20,7 @@ use super::{
 };
 use crate::{
     domain::operations::admins::roles::Right::{
-        self, Administer, GrantCoins, OwnSession, SupportUsers, ViewAudit, ViewFigures,
+        self, Administer, FindUsers, GrantCoins, Moderate, OwnSession, SupportUsers, ViewAudit, ViewFigures,
     },
     error::{Error, Result},
     http::state::HttpState,
@@ -61,7 +62,16 @@ pub fn routes() -> Vec<Route> {
         get("", ViewFigures, overview::show),
         live("fragments/overview", ViewFigures, overview::refresh),
         get("search", ViewFigures, search::show),
-        get("users/{id}", SupportUsers, users::show),
+        get("users", FindUsers, user_list::list),
+        get("users/{id}", FindUsers, users::show),
+        post("users/{id}/suspend", Moderate, user_acts::suspend),
+        post("users/{id}/unsuspend", Moderate, user_acts::lift_suspension),
+        post("users/{id}/reset-nickname", Moderate, user_acts::reset_nickname),
+        post("users/{id}/notes", FindUsers, user_acts::add_note),
+        post("users/{id}/notes/{note}/remove", FindUsers, user_acts::remove_note),
+        post("users/{id}/devices/end", SupportUsers, user_acts::end_all_devices),
+        post("users/{id}/devices/{device}/end", SupportUsers, user_acts::end_device),
+        post("users/{id}/move", SupportUsers, user_acts::move_to_phone),
         get("users/{id}/ledger", SupportUsers, users::show_ledger),
         post("users/{id}/reveal", SupportUsers, users::reveal),
         post("users/{id}/repair", SupportUsers, users::repair),

@@ -247,6 +247,9 @@ fn codes(endpoint: &Endpoint) -> Vec<Code> {
     if endpoint.access.requires_token() {
         codes.push(Code::Unauthenticated);
     }
+    if endpoint.access.requires_token() && endpoint.access.admits_users() && !endpoint.admits_suspended {
+        codes.push(Code::UserSuspended);
+    }
     let identifies_callers = !matches!(endpoint.access, Access::Public | Access::TokenHolder);
     if identifies_callers {
         codes.push(Code::AddressNotAllowed);

@@ -16,7 +16,7 @@ use crate::{
             model_calls::CallStatus,
             sessions::Method,
         },
-        identity::{preferences::NotificationKind, users::Gender},
+        identity::{directory::UserState, preferences::NotificationKind, suspensions::SuspensionSource, users::Gender},
         moderation::{engine::ContentType, policy::Service},
         money::{
             ledger::{self, Asset},
@@ -63,5 +63,7 @@ enumerations! {
     CallStatus = "CallStatus", "succeeded", "Outcome of a model call: `cancelled` if the client disconnected, `interrupted` if the service stopped.";
     SelectedPart = "SelectedPart", "line", "The part of a hexagram's text; `all_lines` is 用九 or 用六.";
     TradeStatus = "TradeStatus", "TRADE_SUCCESS", "State of a trade, as named by the provider.";
+    SuspensionSource = "SuspensionSource", "staff", "The author of a suspension.";
+    UserState = "UserState", "active", "The state of a user.";
     SettlementEffect = "Verdict", "credited", "Outcome of a callback.";
 }

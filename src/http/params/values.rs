@@ -13,7 +13,7 @@ pub use code::{EmailCode, VerificationCode};
 pub use json::{ClientTimestamp, DivinationData, JsonData};
 pub use texts::{
     AiResult, Content, Credential, DeviceName, FeedbackText, FileName, Label, ListedWord, LocalRecordId, Nickname,
-    NotificationText, NotificationTitle, Question, RatingNote, Reason, Signature,
+    NotificationText, NotificationTitle, Question, RatingNote, Reason, Signature, StaffNoteText, UserQuery,
 };
 pub use words::AudienceName;
 

@@ -204,15 +204,21 @@ pub struct DeviceResponse {
 
 pub async fn list_devices(context: RequestContext, _: Nothing) -> Result<Json<Devices>> {
     let devices = tokens::list_devices(&context.app.core, context.user()?, context.token.as_ref())?;
-    let shown = |device: tokens::Device| DeviceResponse {
-        id: device.id,
-        label: device.label,
-        created_at: device.signed_in_at,
-        last_used_at: device.last_used_at,
-        expires_at: device.expires_at,
-        current: device.is_current,
-    };
-    Ok(Json(Devices { items: devices.into_iter().map(shown).collect() }))
+    Ok(Json(Devices::of(devices)))
+}
+
+impl Devices {
+    pub fn of(devices: Vec<tokens::Device>) -> Self {
+        let shown = |device: tokens::Device| DeviceResponse {
+            id: device.id,
+            label: device.label,
+            created_at: device.signed_in_at,
+            last_used_at: device.last_used_at,
+            expires_at: device.expires_at,
+            current: device.is_current,
+        };
+        Self { items: devices.into_iter().map(shown).collect() }
+    }
 }
 
 pub async fn end_device(context: RequestContext, RevokeDeviceParams { id }: RevokeDeviceParams) -> Result<NoContent> {

@@ -4,6 +4,7 @@ mod admin_user_data;
 mod code_messages;
 mod old_apps;
 mod personal_data;
+mod staff;
 mod v0_auth;
 mod v0_user;
 mod v1_account;

@@ -10,7 +10,7 @@ use super::v1_account_deletion::{EMAIL, PHONE, TEXTS, expect_no_trace, export, f
 use crate::support::{Caller, FakeModel, ModelBehaviour, Request, Server, Setup, eventually, model_requests::ask};
 
 /// Further texts that the user wrote or received.
-const MORE_TEXTS: [&str; 9] = [
+const MORE_TEXTS: [&str; 11] = [
     "the-question-of-the-session",
     "the-type-of-the-session",
     "the-words-of-the-feedback",
@@ -20,10 +20,12 @@ const MORE_TEXTS: [&str; 9] = [
     "Antarctica/Troll",
     "the-text-of-the-disagreement",
     "the-note-of-the-rating",
+    "the-note-of-the-staff",
+    "the-reason-of-the-suspension",
 ];
 
 /// Tables with user rows and their location in the export. The test compares row counts.
-const EXPORTED: [(&str, &str); 17] = [
+const EXPORTED: [(&str, &str); 19] = [
     ("users", "account"),
     ("tokens", "devices"),
     ("violations", "violations"),
@@ -41,6 +43,8 @@ const EXPORTED: [(&str, &str); 17] = [
     ("notification_reads", "notifications"),
     ("notification_marks", "notificationMarks"),
     ("feedback", "feedback"),
+    ("suspensions", "suspensions"),
+    ("staff_notes", "staffNotes"),
 ];
 
 /// Tables with user rows that the export covers differently or not at all, with the reason.
@@ -102,6 +106,15 @@ fn whole_person(server: &Server) -> Caller {
     let sign_in = server.request_email_code(EMAIL, "sign_in");
     let device = json!({ "email": EMAIL, "code": sign_in, "device": MORE_TEXTS[5] });
     server.post("/api/v1/auth/login").json(&device).send().expect(200);
+    let of_user = |path: &str| format!("/admin/users/{}/{path}", user.user_id);
+    let note = json!({ "content": MORE_TEXTS[9] });
+    server.post(&of_user("notes")).token(&key).json(&note).send().expect(201);
+    // Not over HTTP, because the audit keeps the reason for ever.
+    server.edit(&format!(
+        "insert into suspensions (user_id, source, reason, actor, created_at, lifted_at) \
+         values ({}, 'staff', '{}', 'cli', 1, 2)",
+        user.user_id, MORE_TEXTS[10]
+    ));
     server.edit(&format!(
         "insert into disagreements (content_type, decided_by, local_allowed, external_allowed, words, labels, \
          masked_text, created_at, user_id) values ('question', 'local', 1, 0, '[]', '[]', '{}', 1, {})",

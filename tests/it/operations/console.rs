@@ -148,9 +148,10 @@ fn each_role_opens_its_pages_only() {
     let server = Setup::default().start();
     let user = server.sign_in("13800138000").user_id;
     let user = format!("users/{user}");
-    let pages: [(&str, &[&str]); 8] = [
+    let pages: [(&str, &[&str]); 9] = [
         ("", &["read-only", "support", "moderator", "owner"]),
-        (&user, &["support", "owner"]),
+        ("users", &["support", "moderator", "owner"]),
+        (&user, &["support", "moderator", "owner"]),
         ("orders", &["support", "owner"]),
         ("orders/callbacks", &["support", "owner"]),
         ("network-log", &["support", "owner"]),

@@ -32,6 +32,10 @@ const MATRIX: &[(&[&str], &[&str])] = &[
             "POST /admin/user-data/validate/batch",
             "GET /admin/user-data/test/user-info/{userId}",
             "GET /admin/code-messages",
+            "GET /admin/users/{userId}/devices",
+            "DELETE /admin/users/{userId}/devices",
+            "DELETE /admin/users/{userId}/devices/{id}",
+            "PUT /admin/users/{userId}/phone-number",
             "GET /admin/interpretation-ratings",
             "GET /divination/records/user/{userId}",
             "GET /divination/records/trace/{traceId}",
@@ -63,6 +67,9 @@ const MATRIX: &[(&[&str], &[&str])] = &[
         MODERATOR,
         &[
             "POST /content-moderation/check-question",
+            "POST /admin/users/{userId}/suspension",
+            "DELETE /admin/users/{userId}/suspension",
+            "DELETE /admin/users/{userId}/nickname",
             "GET /admin/sensitive-words/statistics",
             "GET /admin/sensitive-words/list",
             "POST /admin/sensitive-words/add",
@@ -82,7 +89,17 @@ const MATRIX: &[(&[&str], &[&str])] = &[
             "GET /admin/sensitive-word-migration/health-check",
         ],
     ),
-    (AUDITED, &["GET /admin/audit"]),
+    (
+        AUDITED,
+        &[
+            "GET /admin/audit",
+            "GET /admin/users",
+            "GET /admin/users/{userId}/suspensions",
+            "GET /admin/users/{userId}/notes",
+            "POST /admin/users/{userId}/notes",
+            "DELETE /admin/users/{userId}/notes/{id}",
+        ],
+    ),
     (
         OWNER,
         &[

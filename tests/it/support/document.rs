@@ -259,25 +259,30 @@ impl Operation {
 
     /// Returns true if the operation signs the caller out or deletes the account.
     pub fn ends_session(&self) -> bool {
-        const ENDING: [&str; 5] = [
+        const ENDING: [&str; 8] = [
             "POST /auth/logout",
             "POST /auth/refresh-token",
             "POST /api/v1/auth/logout",
             "POST /api/v1/auth/refresh",
             "DELETE /api/v1/account",
+            "POST /admin/users/{userId}/suspension",
+            "DELETE /admin/users/{userId}/devices",
+            "PUT /admin/users/{userId}/phone-number",
         ];
         ENDING.contains(&self.name().as_str())
     }
 
     /// Returns true if the parameter identifies the user that the request is about.
     pub fn names_user(&self, parameter: &Parameter) -> bool {
-        const ABOUT_OTHERS: [&str; 3] = [
+        const ABOUT_OTHERS: [&str; 4] = [
             // The address to add to the account.
             "/api/v1/account/address",
             // The recipient of the code.
             "/auth/send-code",
             // The address to sign in with.
             "/auth/login",
+            // The number to move to.
+            "/admin/users/{userId}/phone-number",
         ];
         !ABOUT_OTHERS.contains(&self.path.as_str()) && (parameter.is_user_id() || parameter.is_phone_number())
     }

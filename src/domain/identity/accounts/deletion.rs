@@ -15,7 +15,7 @@ use crate::{
         identity::{
             codes::{self, AddressHmac},
             email_rewards::{self, EmailHmac},
-            preferences, tokens, users,
+            preferences, staff_notes, suspensions, tokens, users,
         },
         messaging::{feedback, notifications},
         moderation::{shadow_mode, violations},
@@ -97,6 +97,8 @@ fn erase_in(
     feedback::erase_user_in(tx, id, user.phone_number.as_ref())?;
     budget::erase_user_in(tx, home, id)?;
     model_calls::hourly_limit::erase_user_in(tx, id)?;
+    staff_notes::erase_user_in(tx, id)?;
+    suspensions::erase_user_in(tx, id)?;
     tokens::revoke_all_in(tx, id)?;
     history::erase_user_in(tx, id)?;
     interpretation::erase_user_in(tx, id)?;

@@ -18,7 +18,7 @@ use crate::{
         divination::{budget, chat, history, interpretation, sessions},
         identity::{
             codes::{AddressHmac, messages},
-            preferences, tokens, users,
+            preferences, staff_notes, suspensions, tokens, users,
         },
         messaging::{feedback, notifications},
         moderation::{shadow_mode, violations},
@@ -79,6 +79,8 @@ pub fn export(exports: &Exports, user: UserId, out: &mut dyn Write) -> Result<()
         document.list("notifications", |each| notifications::export_in(tx, user, each))?;
         document.list("notificationMarks", |each| notifications::export_marks_in(tx, user, each))?;
         document.list("feedback", |each| feedback::export_in(tx, user, each))?;
+        document.list("suspensions", |each| suspensions::export_in(tx, user, each))?;
+        document.list("staffNotes", |each| staff_notes::export_in(tx, user, each))?;
         document.list("violations", |each| violations::export_in(tx, user, each))?;
         document.list("disagreements", |each| shadow_mode::export_in(tx, user, each))?;
         document.list("requests", |each| search::export(&exports.network_log, user, each))?;

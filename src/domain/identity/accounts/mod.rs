@@ -19,6 +19,7 @@ use crate::{
     core::Core,
     domain::{
         identity::{
+            suspensions,
             tokens::{self, IssuedToken, TokenStatus},
             users::{self, Profile, User},
         },
@@ -62,6 +63,10 @@ pub fn validate_token(core: &Core, token: &Secret) -> Pending<Option<ValidatedTo
 fn validated_in(tx: &Read<'_>, status: TokenStatus, refreshed: bool) -> Result<Option<ValidatedToken>> {
     match status {
         TokenStatus::Valid { user, expires_at, .. } | TokenStatus::InGrace { user, until: expires_at } => {
+            // Apps lead to the sign-in then, which says until when.
+            if suspensions::in_force_in(tx, user)?.is_some() {
+                return Ok(None);
+            }
             Ok(Some(ValidatedToken { user: users::find_in(tx, user)?, expires_at, refreshed }))
         }
         TokenStatus::Reused | TokenStatus::Invalid => Ok(None),
@@ -71,10 +76,14 @@ fn validated_in(tx: &Read<'_>, status: TokenStatus, refreshed: bool) -> Result<O
 /// Replaces a token by its successor.
 ///
 /// # Errors
-/// `unauthenticated` for an invalid token.
+/// `unauthenticated` for an invalid token; `user_suspended`.
 pub fn refresh_token(core: &Core, token: &Secret) -> Pending<IssuedToken> {
     let (token, config, key) = (token.clone(), Arc::clone(&core.config), core.keys.clone());
-    core.store.write(move |tx| tokens::refresh_in(tx, &key, &config.auth, token.reveal()))
+    core.store.write(move |tx| {
+        let issued = tokens::refresh_in(tx, &key, &config.auth, token.reveal())?;
+        suspensions::require_none_in(tx, issued.user, &config.limits.time_zone)?;
+        Ok(issued)
+    })
 }
 
 /// Signs out the token's device. An unknown token is not an error.

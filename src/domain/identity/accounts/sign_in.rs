@@ -10,6 +10,7 @@ use crate::{
             accounts::send_code::CodeSender,
             codes::{self, AddressHmac, Attempt, ClientNetworks, Purpose},
             email_rewards::{self, EmailPoints, RewardTerms},
+            suspensions,
             tokens::{self, IssuedToken},
             users::{self, Address, User},
         },
@@ -52,7 +53,8 @@ pub struct SignedIn {
 /// does not fail the sign-in; an invite can be redeemed later.
 ///
 /// # Errors
-/// `invalid_code`, whatever the mismatch; `too_many_requests` for a client with too many wrong codes.
+/// `invalid_code`, whatever the mismatch; `too_many_requests` for a client with too many wrong codes; `user_suspended`,
+/// only after the right code.
 pub fn sign_in(code_sender: &CodeSender, sign_in: SignIn) -> Pending<SignedIn> {
     let core = &code_sender.core;
     let SignIn { address, code, label, invite_code, client } = sign_in;
@@ -62,7 +64,11 @@ pub fn sign_in(code_sender: &CodeSender, sign_in: SignIn) -> Pending<SignedIn> {
     let metrics = Arc::clone(&code_sender.metrics);
     core.store.write_without_savepoint(move |tx| {
         metrics.count_verification(codes::verify_in(tx, &config.auth, &attempt))?;
-        let signed_in = match users::find_by_address_in(tx, &address)? {
+        let known = users::find_by_address_in(tx, &address)?;
+        if let Some(user) = &known {
+            suspensions::require_none_in(tx, user.id, &config.limits.time_zone)?;
+        }
+        let signed_in = match known {
             Some(user) if invite_code.is_none() => issue_token_in(tx, &config.auth, user, &label)?,
             // Several changes: a failure undoes all of them.
             known => tx.attempt(|tx| {

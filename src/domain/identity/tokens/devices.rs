@@ -79,7 +79,7 @@ pub(super) fn revoke_oldest_in(tx: &Write<'_>, user: UserId, limit: u32) -> Resu
 }
 
 /// Returns the user's unexpired devices by family, newest sign-in first.
-fn devices_in(tx: &Read<'_>, user: UserId) -> Result<Vec<([u8; 32], Device)>> {
+pub fn devices_in(tx: &Read<'_>, user: UserId) -> Result<Vec<([u8; 32], Device)>> {
     tx.all(
         "select family, label, signed_in_at, last_used_at, expires_at from tokens \
          where user_id = ?1 and replaced_at is null and expires_at > ?2 order by created_at desc, signed_in_at desc",

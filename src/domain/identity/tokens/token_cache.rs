@@ -158,7 +158,9 @@ mod tests {
     fn user(authentication: Authentication) -> User {
         match authentication {
             Authentication::User { user, .. } => user,
-            Authentication::Reused | Authentication::Invalid => panic!("{authentication:?}"),
+            Authentication::Suspended(..) | Authentication::Reused | Authentication::Invalid => {
+                panic!("{authentication:?}")
+            }
         }
     }
 

@@ -21,6 +21,8 @@ pub enum Right {
     OwnSession,
     /// Reads figures and health.
     ViewFigures,
+    /// Finds users and reads their state, suspensions and notes; writes notes.
+    FindUsers,
     /// Reads the data of users and helps them: asks a payment provider, repairs accounts, signs out devices, answers
     /// feedback.
     SupportUsers,
@@ -57,6 +59,7 @@ impl Role {
         match right {
             Right::OwnSession | Right::ViewFigures => true,
             Right::SupportUsers | Right::GrantCoins => matches!(self, Self::Support | Self::Owner),
+            Right::FindUsers => matches!(self, Self::Support | Self::Moderator | Self::Owner),
             Right::Moderate => matches!(self, Self::Moderator | Self::Owner),
             Right::ViewAudit => matches!(self, Self::Support | Self::Moderator | Self::Owner),
             Right::Administer => matches!(self, Self::Owner),
@@ -78,9 +81,10 @@ impl Role {
 }
 
 impl Right {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::OwnSession,
         Self::ViewFigures,
+        Self::FindUsers,
         Self::SupportUsers,
         Self::GrantCoins,
         Self::Moderate,
@@ -92,6 +96,7 @@ impl Right {
     pub const fn roles(self) -> &'static str {
         match self {
             Self::OwnSession | Self::ViewFigures => "Every role may do this.",
+            Self::FindUsers => "Roles: support, moderator, owner.",
             Self::SupportUsers => "Roles: support, owner.",
             Self::GrantCoins => "Roles: support within limits, owner.",
             Self::Moderate => "Roles: moderator, owner.",

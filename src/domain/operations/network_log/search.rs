@@ -77,6 +77,22 @@ pub fn list(log: &NetworkLog, filter: &Filter, page: PageRequest) -> Result<Pagi
     log.read(|tx| list_in(tx, filter, page))
 }
 
+/// Returns up to `limit` requests with this id, newest first. Blocks.
+///
+/// # Errors
+/// Storage errors.
+pub fn by_request_id(log: &NetworkLog, request_id: &str, limit: u32) -> Result<Vec<Logged>> {
+    log.read(|tx| {
+        let sql = format!("select {COLUMNS} from access_log where request_id = ?1 order by id desc limit ?2");
+        let mut found = Vec::new();
+        tx.each(&sql, (request_id, limit), |row| {
+            found.push(logged_of(row)?);
+            Ok(())
+        })?;
+        Ok(found)
+    })
+}
+
 fn list_in(tx: &Read<'_>, filter: &Filter, page: PageRequest) -> Result<Paginated<Logged>> {
     let condition = filter.condition();
     let counted =

@@ -10,4 +10,6 @@ pub mod overview;
 pub mod preferences;
 pub mod search;
 pub mod sign_in;
+pub mod user_acts;
+pub mod user_list;
 pub mod users;

@@ -1,4 +1,5 @@
-//! The search box: ids, phone numbers, email addresses, order and trade numbers, trace ids.
+//! The search box: ids, phone numbers, email addresses, order and trade numbers, trace ids, beginnings of nicknames,
+//! request ids.
 
 use std::sync::Arc;
 
@@ -8,29 +9,98 @@ use crate::{
     app::App,
     domain::{
         divination::interpretation,
-        identity::users::{self, Address},
+        identity::{
+            directory::{self, ListedUser, MAX_QUERY, UserFilter},
+            users::{self, Address},
+        },
         money::payments::orders,
-        operations::admins::roles::Right,
+        operations::{
+            admins::roles::{Right, Role},
+            network_log::search::{Logged, by_request_id},
+        },
     },
     error::Result,
     http::console::{
         request::{ConsoleRequest, ok, see_other},
         views::{
-            context::{order_href, user_href},
-            pages::search::{self as view, Search},
+            context::{href, order_href, user_href},
+            format::with_query,
+            pages::search::{self as view, Found, Search, SearchHit},
         },
     },
-    types::{EmailAddress, PhoneNumber, UserId},
+    types::{EmailAddress, PhoneNumber, UserId, clean},
 };
+
+/// Hits of each kind.
+const HITS: u32 = 20;
 
 pub async fn show(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let query = console.query.get("q").to_owned();
-    let may_support = console.context.admin()?.role().has(Right::SupportUsers);
+    let role = console.context.admin()?.role();
     let asked = query.clone();
-    let found = console.context.report(move |app| Ok(if may_support { find(app, &asked) } else { None })).await?;
+    let found = console
+        .context
+        .report(move |app| {
+            let exact = if role.has(Right::SupportUsers) { find(app, &asked) } else { None };
+            match exact {
+                Some(address) => Ok(Outcome::Exact(address)),
+                None if role.has(Right::FindUsers) => search(app, &asked, role),
+                None => Ok(Outcome::Hits { hits: Vec::new(), has_more: false }),
+            }
+        })
+        .await?;
     match found {
-        Some(address) => see_other(&address),
-        None => ok(view::page(&console.view()?, &Search { query, hits: Vec::new(), has_more: false })),
+        Outcome::Exact(address) => see_other(&address),
+        Outcome::Hits { hits, .. } if hits.len() == 1 => see_other(&hits[0].href),
+        Outcome::Hits { hits, has_more } => ok(view::page(&console.view()?, &Search { query, hits, has_more })),
+    }
+}
+
+/// The result of a search: the page of one thing, or several hits.
+enum Outcome {
+    Exact(String),
+    Hits { hits: Vec<SearchHit>, has_more: bool },
+}
+
+/// Searches users, and records of requests by their id.
+fn search(app: &App, text: &str, role: Role) -> Result<Outcome> {
+    let Ok(text) = clean(text, MAX_QUERY) else { return Ok(Outcome::Hits { hits: Vec::new(), has_more: false }) };
+    if text.is_empty() {
+        return Ok(Outcome::Hits { hits: Vec::new(), has_more: false });
+    }
+    let filter = UserFilter { query: Some(text.clone()), ..UserFilter::default() };
+    let found = directory::list(&app.core, &filter, None, HITS)?;
+    let mut hits: Vec<_> = found.items.into_iter().map(user_hit).collect();
+    if role.has(Right::SupportUsers) {
+        hits.extend(by_request_id(&app.network_log, &text, HITS)?.into_iter().map(request_hit));
+    }
+    Ok(Outcome::Hits { hits, has_more: found.next.is_some() })
+}
+
+fn user_hit(user: ListedUser) -> SearchHit {
+    let address = user.phone_number.or(user.email).unwrap_or_default();
+    SearchHit {
+        found: Found::User,
+        name: user.id.to_string(),
+        detail: format!("{} {address}", user.nickname),
+        state: Some(user.state.name().to_owned()),
+        at: user.created_at,
+        href: user_href(&user.id.to_string()),
+    }
+}
+
+fn request_hit(logged: Logged) -> SearchHit {
+    let route = logged.route.as_deref().unwrap_or("–");
+    SearchHit {
+        found: Found::Request,
+        name: logged.request_id,
+        detail: format!("{} {route} {}", logged.method, logged.status),
+        state: None,
+        at: logged.at,
+        href: match logged.user {
+            Some(user) => user_href(&user.to_string()),
+            None => with_query(&href("network-log"), &[("client", &logged.client_ip)]),
+        },
     }
 }
 

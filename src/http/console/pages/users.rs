@@ -17,8 +17,10 @@ use crate::{
     domain::{
         divination::interpretation::CallRecord,
         identity::{
+            staff_notes::StaffNote,
+            suspensions::Suspension,
             user_data::{self, UserSelector},
-            users,
+            users::{self as accounts, listing::mask_address},
         },
         messaging::notifications::InboxItem,
         moderation::violations::ViolationRecord,
@@ -28,12 +30,14 @@ use crate::{
             missing_coins::{self, MissingCoins},
         },
         operations::{
+            admins::roles::Right,
             network_log::search::Logged,
             support::{self, SupportPage},
         },
     },
     error::{Code, Error, Fault, FieldCode, Result},
     http::{
+        admin::users,
         console::{
             request::{ConsoleRequest, fault_of, message_of, ok, page, rows, summary_of},
             views::{
@@ -44,8 +48,8 @@ use crate::{
                     missing_coins::{CoinCause, CoinUse, CoinVerdict},
                     rows::{CallRow, RequestRow, ViolationRow},
                     user::{
-                        self as view, Balance, ChangeRow, CodeRow, DeviceRow, IssueRow, NoticeRow, UserForms,
-                        UserLedger, UserPage,
+                        self as view, Balance, ChangeRow, CodeRow, DeviceRow, IssueRow, NoteRow, NoticeRow,
+                        SuspensionRow, UserForms, UserLedger, UserPage,
                     },
                 },
                 texts::Text,
@@ -53,7 +57,7 @@ use crate::{
         },
         reply,
     },
-    types::UserId,
+    types::{Timestamp, UserId},
 };
 
 pub async fn show(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
@@ -62,15 +66,17 @@ pub async fn show(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 }
 
 /// Returns the user of the address and names them in the audit.
-fn subject(console: &ConsoleRequest) -> Result<UserId> {
+pub fn subject(console: &ConsoleRequest) -> Result<UserId> {
     let user = console.parameter("id").parse().map(UserId).map_err(|_| Code::NotFound)?;
     console.context.meta.subject.get_or_init(|| user);
     Ok(user)
 }
 
-async fn collect(console: &ConsoleRequest, revealed: Option<&str>, forms: UserForms) -> Result<UserPage> {
+pub async fn collect(console: &ConsoleRequest, revealed: Option<&str>, forms: UserForms) -> Result<UserPage> {
     let user = subject(console)?;
     let grant_limit = console.context.grant_limit()?;
+    let admin = console.context.admin()?;
+    let (may_support, remover) = (admin.role().has(Right::SupportUsers), users::remover(&console.context)?);
     let forms =
         UserForms { step_up: console.step_up()?, grant_cap: grant_limit.map(|limit| limit.at_once.into()), ..forms };
     let (trade_no, unknown) = (console.query.get("trade").to_owned(), console.text(Text::NothingFound));
@@ -78,9 +84,16 @@ async fn collect(console: &ConsoleRequest, revealed: Option<&str>, forms: UserFo
     console
         .context
         .report(move |app| {
+            let now = app.core.clock.now();
+            if !may_support {
+                let (cause, trade_no) = (CoinCause::Nothing, String::new());
+                let verdict = CoinVerdict { cause, trade_no, trade_error: None };
+                let found = support::collect_for_moderator(&app.core, user)?;
+                return Ok(user_page(found, verdict, Staff { revealed: None, remover, now }, forms));
+            }
             let found = support::collect(&app.code_sender, &app.network_log, user)?;
             let verdict = verdict(app, user, trade_no, unknown)?;
-            Ok(user_page(found, verdict, revealed.as_deref(), forms))
+            Ok(user_page(found, verdict, Staff { revealed: revealed.as_deref(), remover, now }, forms))
         })
         .await
 }
@@ -126,12 +139,22 @@ fn verdict(app: &App, user: UserId, trade_no: String, unknown: &str) -> Result<C
     Ok(CoinVerdict { cause, trade_no, trade_error })
 }
 
-fn user_page(found: SupportPage, verdict: CoinVerdict, revealed: Option<&str>, forms: UserForms) -> UserPage {
+/// The viewer's part in a page.
+struct Staff<'page> {
+    /// The kind of address to show whole.
+    revealed: Option<&'page str>,
+    /// The author whose notes the viewer may remove; none for all.
+    remover: Option<String>,
+    now: Timestamp,
+}
+
+fn user_page(found: SupportPage, verdict: CoinVerdict, staff: Staff<'_>, forms: UserForms) -> UserPage {
+    let Staff { revealed, remover, now } = staff;
     let id = found.kept.id.to_string();
     let masked = |kind: &'static str, value: Option<String>| {
         value.map(|value| {
             let is_revealed = revealed == Some(kind);
-            Masked { shown: if is_revealed { value } else { mask(&value) }, is_revealed, kind, id: id.clone() }
+            Masked { shown: if is_revealed { value } else { mask_address(&value) }, is_revealed, kind, id: id.clone() }
         })
     };
     UserPage {
@@ -197,21 +220,32 @@ fn user_page(found: SupportPage, verdict: CoinVerdict, revealed: Option<&str>, f
         notices: found.notices.into_iter().map(notice_row).collect(),
         notices_unread: found.notices_unread as u64,
         requests: found.requests.into_iter().map(request_row).collect(),
+        suspensions: found.suspensions.into_iter().map(|suspension| suspension_row(suspension, now)).collect(),
+        notes: found.notes.into_iter().map(|note| note_row(note, remover.as_deref())).collect(),
         audit: found.audit.into_iter().map(audit::row).collect(),
         forms,
     }
 }
 
-/// Hides the middle of a phone number, and all but the first letter of a mailbox.
-fn mask(address: &str) -> String {
-    let characters: Vec<char> = address.chars().collect();
-    if let Some(at) = characters.iter().position(|character| *character == '@') {
-        let domain: String = characters[at..].iter().collect();
-        return format!("{}•••{domain}", characters.first().copied().unwrap_or_default());
+fn suspension_row(suspension: Suspension, now: Timestamp) -> SuspensionRow {
+    SuspensionRow {
+        since: suspension.created_at,
+        until: suspension.ends_at,
+        lifted_at: suspension.lifted_at,
+        is_in_force: suspension.is_in_force(now),
+        actor: suspension.actor,
+        reason: suspension.reason,
     }
-    let hidden = 3..characters.len().saturating_sub(4);
-    let shown = |(index, character): (usize, &char)| if hidden.contains(&index) { '•' } else { *character };
-    characters.iter().enumerate().map(shown).collect()
+}
+
+fn note_row(note: StaffNote, remover: Option<&str>) -> NoteRow {
+    NoteRow {
+        id: note.id.to_string(),
+        at: note.created_at,
+        is_removable: remover.is_none_or(|author| author == note.author),
+        author: note.author,
+        text: note.content,
+    }
 }
 
 fn change_row(change: AccountChange) -> ChangeRow {
@@ -284,7 +318,7 @@ pub async fn show_ledger(console: Arc<ConsoleRequest>) -> Result<Response<Body>>
     let (found, nickname) = console
         .context
         .report(move |app| {
-            let nickname = app.core.store.read(|tx| users::profile_in(tx, user))?.nickname;
+            let nickname = app.core.store.read(|tx| accounts::profile_in(tx, user))?.nickname;
             Ok((ledger::entries(&app.core, user, asset, page)?, nickname))
         })
         .await?;

@@ -103,13 +103,11 @@ impl Place {
     pub const fn is_open_to(self, role: Role) -> bool {
         match self {
             Self::Overview | Self::Growth | Self::Models | Self::Revenue | Self::Health => true,
-            Self::Users | Self::Orders | Self::Feedback | Self::NetworkLog => {
-                matches!(role, Role::Owner | Role::Support)
-            }
+            Self::Orders | Self::Feedback | Self::NetworkLog => matches!(role, Role::Owner | Role::Support),
             Self::Violations | Self::Review | Self::Words | Self::Compare => {
                 matches!(role, Role::Owner | Role::Moderator)
             }
-            Self::Audit => !matches!(role, Role::ReadOnly),
+            Self::Users | Self::Audit => !matches!(role, Role::ReadOnly),
             Self::Messages
             | Self::Releases
             | Self::Log
@@ -122,7 +120,8 @@ impl Place {
 }
 
 /// The areas with their pages.
-const AREAS: [(Text, Icon, &[Place]); 2] = [
+const AREAS: [(Text, Icon, &[Place]); 3] = [
+    (Text::AreaIdentity, Icon::Users, &[Place::Users]),
     (Text::AreaMoney, Icon::Money, &[Place::Orders]),
     (Text::AreaOperations, Icon::Operations, &[Place::NetworkLog, Place::Audit, Place::Administrators, Place::Keys]),
 ];

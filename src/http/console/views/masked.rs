@@ -23,7 +23,8 @@ pub struct Masked {
 /// Renders a masked value with a form that reveals it. A reveal needs a reason and is audited.
 pub fn masked(cx: &ViewContext, value: &Masked, name: Text) -> Markup {
     html! {
-        span.masked {
+        // A reveal is done once its page is shown, so the typed reason is forgotten.
+        span.masked data-kept-done[value.is_revealed] {
             @if value.is_revealed { (copyable(cx, &value.shown)) } @else { code { (value.shown) } }
             @if !value.is_revealed && cx.may(Right::SupportUsers) {
                 details.act {

@@ -69,7 +69,7 @@ fn copy_button(cx: &ViewContext, value: &str) -> Markup {
 /// Renders the id of a user, as a link for roles that may open the page.
 pub fn user_link(cx: &ViewContext, id: &str) -> Markup {
     let code = html! { code.uid { (id) } };
-    html! { @if cx.may(Right::SupportUsers) { a href=(user_href(id)) { (code) } } @else { (code) } }
+    html! { @if cx.may(Right::FindUsers) { a href=(user_href(id)) { (code) } } @else { (code) } }
 }
 
 /// Renders the number of an order, as a link for roles that may open the page.

@@ -156,6 +156,9 @@ fn roles_see_only_their_actions() {
     for (path, action, able) in [
         ("orders/1", "/refund", vec![Role::Owner]),
         ("users/10001", "/grant", vec![Role::Owner, Role::Support]),
+        ("users/10001", "/suspend", vec![Role::Moderator, Role::Owner]),
+        ("users/10001", "/move", vec![Role::Owner, Role::Support]),
+        ("users/10001", "/notes", vec![Role::Support, Role::Moderator, Role::Owner]),
         ("health", "/health/backup", vec![Role::Owner]),
     ] {
         for role in Role::ALL {
@@ -166,11 +169,14 @@ fn roles_see_only_their_actions() {
 }
 
 #[test]
-fn moderators_get_no_links_to_pages_that_are_closed_to_them() {
+fn roles_without_the_right_get_no_links_to_users() {
     for page in ["moderation", "moderation/review"] {
-        let cx = sample::context(Language::English, ConsoleTheme::System, Some(Role::Moderator), page);
-        let html = sample::render(&cx, page).expect("a page").into_string();
-        assert!(attributes(&html, "href").iter().all(|href| !href.starts_with("/admin/console/users")), "{page}");
+        let links = |role| {
+            let cx = sample::context(Language::English, ConsoleTheme::System, Some(role), page);
+            let html = sample::render(&cx, page).expect("a page").into_string();
+            attributes(&html, "href").iter().any(|href| href.starts_with("/admin/console/users/"))
+        };
+        assert!(links(Role::Moderator) && !links(Role::ReadOnly), "{page}");
     }
 }
 

@@ -270,7 +270,7 @@ texts! {
     Castings: "历史卦例", "History records";
     UserSuspended: "该用户已被停用。", "This user is suspended.";
     MoveAccount: "更换手机号", "Move to a new phone";
-    MoveAccountHint: "请先核实对方身份。新手机号会收到验证码，验证后生效。", "Check the person's identity first. The new phone receives a code, which completes the move.";
+    MoveAccountHint: "请先核实对方身份，并在原因中写明如何核实。该账号的所有设备会退出登录。", "Check the person's identity first, and say in the reason how. All devices of the account are signed out.";
     ResetNickname: "重置昵称", "Reset nickname";
     Balances: "余额", "Balances";
     Balance: "余额", "Balance";
@@ -307,7 +307,18 @@ texts! {
     EndAllDevices: "退出所有设备", "Sign out all devices";
     EndDevice: "退出此设备", "Sign out";
     SuspendUser: "停用用户", "Suspend user";
-    ResumeUser: "恢复用户", "Resume user";
+    SuspendHint: "用户会看到原因。停用期间不能登录或使用，但可以阅读通知和提交反馈。", "The user is told the reason. Until the end they cannot sign in or use the app, but read notifications and send feedback.";
+    SuspendUntil: "停用至", "Suspended until";
+    SuspendUntilHint: "留空则直至手动恢复", "Empty: until somebody lifts it";
+    ResumeUser: "恢复用户", "Lift suspension";
+    ResetNicknameHint: "昵称会被清空，用户会看到原因。", "The nickname becomes empty. The user is told the reason.";
+    Suspensions: "停用记录", "Suspensions";
+    StartedAt: "开始", "Since";
+    Until: "截止", "Until";
+    Lifted: "解除", "Lifted";
+    RemoveNote: "删除备注", "Remove note";
+    NoLongerExists: "该账号已不存在。", "The account no longer exists.";
+    UsersSearchHint: "编号、手机号、邮箱，或昵称开头", "Id, phone number, email address, or the beginning of a nickname";
     ExportData: "导出数据", "Export data";
     ExportHint: "包含该用户的全部个人数据", "Contains all personal data of the user";
     EraseUser: "注销并删除", "Erase";

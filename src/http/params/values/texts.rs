@@ -4,7 +4,10 @@ use serde_json::{Value, json};
 
 use crate::{
     config::LimitsConfig,
-    domain::operations::audit::MAX_REASON,
+    domain::{
+        identity::{directory::MAX_QUERY, staff_notes::MAX_LENGTH},
+        operations::audit::MAX_REASON,
+    },
     error::{Fault, FieldCode, Result},
     http::{
         body::RawValue,
@@ -62,6 +65,10 @@ texts! {
     Content(|_| 2_000), clean, false, "今年换工作合适吗？";
     /// The name of a device.
     DeviceName(|_| 64), clean_line, false, "Ming's phone";
+    /// The text of a search for users.
+    UserQuery(|_| MAX_QUERY), clean, false, "青山";
+    /// A note of the staff about a user.
+    StaffNoteText(|_| MAX_LENGTH), clean, false, "充值问题已处理";
     /// An administrator's reason.
     Reason(|_| MAX_REASON), clean, false, "compensation for a failed cast";
     FeedbackText(|limits| limits.feedback as usize), clean, false, "请加上小六壬。";

@@ -67,6 +67,28 @@ pub struct ChangeRow {
     pub reason: String,
 }
 
+/// A note of the staff.
+#[derive(Clone, Debug)]
+pub struct NoteRow {
+    pub id: String,
+    pub at: Timestamp,
+    pub author: String,
+    pub text: String,
+    /// True if the viewer may remove it.
+    pub is_removable: bool,
+}
+
+/// A suspension of the user.
+#[derive(Clone, Debug)]
+pub struct SuspensionRow {
+    pub since: Timestamp,
+    pub until: Option<Timestamp>,
+    pub lifted_at: Option<Timestamp>,
+    pub actor: String,
+    pub reason: String,
+    pub is_in_force: bool,
+}
+
 #[derive(Clone, Debug)]
 pub struct NoticeRow {
     pub at: Timestamp,
@@ -78,8 +100,14 @@ pub struct NoticeRow {
 /// The forms of the page, with what was typed and the errors of a rejected attempt.
 #[derive(Clone, Debug, Default)]
 pub struct UserForms {
-    /// The action that was rejected, as in its address: `grant`, `points`, `note`.
+    /// The action that was rejected, as in its address (`grant`, `suspend`, `notes`), with the message.
     pub rejected: Option<(String, String)>,
+    pub until: String,
+    pub until_error: Option<String>,
+    pub phone_number: String,
+    pub phone_error: Option<String>,
+    pub note: String,
+    pub note_error: Option<String>,
     pub amount: String,
     pub amount_error: Option<String>,
     pub reason: String,
@@ -118,6 +146,9 @@ pub struct UserPage {
     pub notices: Vec<NoticeRow>,
     pub notices_unread: u64,
     pub requests: Vec<RequestRow>,
+    /// Newest first.
+    pub suspensions: Vec<SuspensionRow>,
+    pub notes: Vec<NoteRow>,
     pub audit: Vec<AuditEventRow>,
     pub forms: UserForms,
 }
@@ -125,15 +156,23 @@ pub struct UserPage {
 /// Renders the page of a user.
 pub fn page(cx: &ViewContext, user: &UserPage) -> Markup {
     let title = if user.nickname.is_empty() { user.id.clone() } else { user.nickname.clone() };
+    let is_suspended = user.suspensions.iter().any(|suspension| suspension.is_in_force);
     let body = html! {
-        (layout::heading(&title, None, &html! { (parts::copyable(cx, &user.id)) }))
-        (missing_coins::panel(cx, &user.id, &user.verdict))
-        div.columns {
-            (panel("identity", cx.t(Text::Identity), &identity(cx, user)))
-            (panel("balances", cx.t(Text::Balances), &balances(cx, user)))
-        }
-        (issues(cx, user))
-        (sections(cx, user))
+        (layout::heading(&title, None, &html! { @if is_suspended { (parts::state(cx, "suspended")) } (parts::copyable(cx, &user.id)) }))
+        @if is_suspended { (parts::note(Tone::Bad, &html! { p { (cx.t(Text::UserSuspended)) } })) }
+        @if cx.may(Right::SupportUsers) {
+            (missing_coins::panel(cx, &user.id, &user.verdict))
+            div.columns {
+                (panel("identity", cx.t(Text::Identity), &identity(cx, user)))
+                (panel("balances", cx.t(Text::Balances), &balances(cx, user)))
+            }
+        } @else { (panel("identity", cx.t(Text::Identity), &identity(cx, user))) }
+        (account_acts(cx, user, is_suspended))
+        (notes(cx, user))
+        @if cx.may(Right::SupportUsers) {
+            (issues(cx, user))
+            (sections(cx, user))
+        } @else { (violations(cx, user)) }
     };
     layout::page(cx, &PageBody::new(title, Place::Users, body))
 }
@@ -151,6 +190,7 @@ fn identity(cx: &ViewContext, user: &UserPage) -> Markup {
         (facts(cx, &[
             (Text::PhoneNumber, address(&user.phone_number, Text::PhoneNumber)),
             (Text::Email, address(&user.email, Text::Email)),
+            (Text::Nickname, or_dash(cx, Some(&user.nickname))),
             (Text::Registered, cx.time(user.created_at)),
             (Text::LastSeen, user.last_seen_at.map_or_else(|| parts::dash(cx), |at| cx.time(at))),
             (Text::Gender, html! { (texts::code(cx.language, &user.gender)) }),
@@ -205,6 +245,131 @@ fn grant(cx: &ViewContext, user: &UserPage, path: &str) -> Markup {
     )
 }
 
+/// What was typed into a form whose last attempt was rejected.
+struct Rejected<'page> {
+    detail: Option<&'page str>,
+    reason: &'page str,
+    reason_error: Option<&'page str>,
+}
+
+impl<'page> Rejected<'page> {
+    fn of(user: &'page UserPage, path: &str) -> Self {
+        if !is_rejected(user, path) {
+            return Self { detail: None, reason: "", reason_error: None };
+        }
+        let forms = &user.forms;
+        let detail = forms.rejected.as_ref().map(|(_, detail)| detail.as_str());
+        Self { detail, reason: &forms.reason, reason_error: forms.reason_error.as_deref() }
+    }
+
+    /// Returns a typed value with its error.
+    fn typed(&self, value: &'page str, error: Option<&'page str>) -> (&'page str, Option<&'page str>) {
+        if self.detail.is_some() { (value, error) } else { ("", None) }
+    }
+}
+
+/// Renders a form that asks for a reason, with more fields before it.
+fn act_form(cx: &ViewContext, user: &UserPage, path: &str, (label, hint): (Text, Text), fields: &Markup) -> Markup {
+    let rejected = Rejected::of(user, path);
+    let form = forms::post(
+        cx,
+        &act(user, path),
+        &html! {
+            (forms::rejected(cx, rejected.detail))
+            p.hint { (cx.t(hint)) }
+            (fields)
+            (forms::reason(cx, path, rejected.reason, rejected.reason_error))
+            button.button.primary type="submit" { (cx.t(label)) }
+        },
+    );
+    parts::action_with(cx.t(label), "", is_rejected(user, path), &form)
+}
+
+const SUSPENSION: [Column; 5] =
+    [time(Text::StartedAt), time(Text::Until), time(Text::Lifted), text(Text::Actor), text(Text::Reason)];
+
+/// Renders the state of the account with the acts on it.
+fn account_acts(cx: &ViewContext, user: &UserPage, is_suspended: bool) -> Markup {
+    let time_or_dash = |at: Option<Timestamp>| at.map_or_else(|| parts::dash(cx), |at| cx.cell_time(at));
+    let rows: Vec<_> = user
+        .suspensions
+        .iter()
+        .map(|row| {
+            vec![
+                cx.cell_time(row.since),
+                time_or_dash(row.until),
+                time_or_dash(row.lifted_at),
+                html! { code { (row.actor) } },
+                html! { (row.reason) },
+            ]
+        })
+        .collect();
+    panel(
+        "account",
+        cx.t(Text::Suspensions),
+        &html! {
+            @if rows.is_empty() { p.empty { (cx.t(Text::NothingYet)) } } @else { (lists::table(cx, Text::Suspensions, &SUSPENSION, rows)) }
+            div.actions {
+                @if cx.may(Right::Moderate) {
+                    @if is_suspended { (act_form(cx, user, "unsuspend", (Text::ResumeUser, Text::ReasonHint), &html! {})) }
+                    @else { (suspend(cx, user)) }
+                    @if !user.nickname.is_empty() { (act_form(cx, user, "reset-nickname", (Text::ResetNickname, Text::ResetNicknameHint), &html! {})) }
+                }
+                @if cx.may(Right::SupportUsers) { (move_phone(cx, user)) }
+            }
+        },
+    )
+}
+
+fn suspend(cx: &ViewContext, user: &UserPage) -> Markup {
+    let (until, error) = Rejected::of(user, "suspend").typed(&user.forms.until, user.forms.until_error.as_deref());
+    let until = Field::new("endsAt", Text::SuspendUntil, Control::Moment, until).id("suspend-until").error(error);
+    let fields = field(cx, &until.hint(Text::SuspendUntilHint));
+    act_form(cx, user, "suspend", (Text::SuspendUser, Text::SuspendHint), &fields)
+}
+
+fn move_phone(cx: &ViewContext, user: &UserPage) -> Markup {
+    let rejected = Rejected::of(user, "move");
+    let (number, error) = rejected.typed(&user.forms.phone_number, user.forms.phone_error.as_deref());
+    let number = Field::new("phoneNumber", Text::NewPhoneNumber, Control::Text, number).id("move-phone").required();
+    let fields = html! {
+        (field(cx, &number.error(error)))
+        (forms::step_up(cx, "move", &user.forms.step_up))
+    };
+    act_form(cx, user, "move", (Text::MoveAccount, Text::MoveAccountHint), &fields)
+}
+
+fn notes(cx: &ViewContext, user: &UserPage) -> Markup {
+    let rejected = Rejected::of(user, "notes");
+    let (typed, error) = rejected.typed(&user.forms.note, user.forms.note_error.as_deref());
+    let note = Field::new("text", Text::NewNote, Control::Area, typed).id("note-text").required();
+    panel(
+        "notes",
+        cx.t(Text::Notes),
+        &html! {
+            @if user.notes.is_empty() { p.empty { (cx.t(Text::NoNotes)) } }
+            @for note in &user.notes {
+                blockquote.reply {
+                    p.message { (note.text) }
+                    p.hint { code { (note.author) } " · " (cx.time(note.at)) }
+                    @if note.is_removable { (forms::button(cx, &act(user, &format!("notes/{}/remove", note.id)), cx.t(Text::RemoveNote), "small")) }
+                }
+            }
+            @if cx.may(Right::FindUsers) { (forms::post(cx, &act(user, "notes"), &html! {
+                (forms::rejected(cx, rejected.detail))
+                (field(cx, &note.hint(Text::NoteHint).max_length(1000).error(error)))
+                button.button.primary type="submit" { (cx.t(Text::AddNote)) }
+            })) }
+        },
+    )
+}
+
+fn violations(cx: &ViewContext, user: &UserPage) -> Markup {
+    let total = html! { span.hint { (format::number(user.violations_total)) } };
+    let rows = user.violations.iter().map(|row| rows::violation(cx, row)).collect();
+    table_panel(cx, "violations", Text::Violations, &total, &rows::VIOLATION, rows)
+}
+
 fn issues(cx: &ViewContext, user: &UserPage) -> Markup {
     if user.issues.is_empty() {
         return html! {};
@@ -241,7 +406,7 @@ fn sections(cx: &ViewContext, user: &UserPage) -> Markup {
         (devices(cx, user))
         (codes(cx, user))
         (table_panel(cx, "calls", Text::Interpretations, &html! {}, &rows::CALL, user.calls.iter().map(|row| rows::call(cx, row)).collect()))
-        (table_panel(cx, "violations", Text::Violations, &html! { span.hint { (format::number(user.violations_total)) } }, &rows::VIOLATION, user.violations.iter().map(|row| rows::violation(cx, row)).collect()))
+        (violations(cx, user))
         (table_panel(cx, "notices", Text::Notifications, &html! { span.hint { (texts::unread(cx.language, user.notices_unread)) } }, &NOTICE, user.notices.iter().map(|row| vec![
             html! { (row.title) },
             html! { (texts::code(cx.language, &row.kind)) },
@@ -287,17 +452,24 @@ fn table_panel(
 }
 
 fn devices(cx: &ViewContext, user: &UserPage) -> Markup {
-    let columns = [text(Text::Device), time(Text::SignedIn), time(Text::LastUsed)];
+    let columns = [text(Text::Device), time(Text::SignedIn), time(Text::LastUsed), text(Text::Action)];
+    let end_all = html! { @if !user.devices.is_empty() { (forms::button(cx, &act(user, "devices/end"), cx.t(Text::EndAllDevices), "small")) } };
+    let end = |id: &str| forms::button(cx, &act(user, &format!("devices/{id}/end")), cx.t(Text::EndDevice), "small");
     table_panel(
         cx,
         "devices",
         Text::Devices,
-        &html! {},
+        &end_all,
         &columns,
         user.devices
             .iter()
             .map(|device| {
-                vec![html! { (device.label) }, cx.cell_time(device.signed_in_at), cx.cell_time(device.last_used_at)]
+                vec![
+                    html! { (device.label) },
+                    cx.cell_time(device.signed_in_at),
+                    cx.cell_time(device.last_used_at),
+                    end(&device.id),
+                ]
             })
             .collect(),
     )

@@ -24,22 +24,22 @@ pub struct UserRow {
     /// `active`, `suspended` or `account_suspended`.
     pub state: String,
     pub created_at: Timestamp,
-    pub last_seen_at: Option<Timestamp>,
 }
 
 /// The filters, as typed.
 #[derive(Clone, Debug, Default)]
-pub struct UserFilter {
+pub struct TypedUserFilter {
     pub q: String,
     pub state: String,
     pub from: String,
     pub to: String,
+    pub errors: Vec<(String, String)>,
 }
 
 /// The list with its filters.
 #[derive(Clone, Debug)]
 pub struct Users {
-    pub filter: UserFilter,
+    pub filter: TypedUserFilter,
     pub listing: Listing<UserRow>,
 }
 
@@ -58,6 +58,7 @@ const COLUMNS: [Column; 8] = [
 pub fn page(cx: &ViewContext, users: &Users) -> Markup {
     let filter = &users.filter;
     let path = href("users");
+    let error = |name: &str| filter.errors.iter().find(|(field, _)| field == name).map(|(_, error)| error.as_str());
     let address =
         with_query(&path, &[("q", &filter.q), ("state", &filter.state), ("from", &filter.from), ("to", &filter.to)]);
     let states = [("", Text::AnyState), ("active", Text::StateActive), ("suspended", Text::StateSuspended)];
@@ -65,20 +66,15 @@ pub fn page(cx: &ViewContext, users: &Users) -> Markup {
     let filters = Filters {
         action: path.clone(),
         fields: vec![
-            Field::new("q", Text::UserQuery, Control::Search, &filter.q).id("user-q"),
+            Field::new("q", Text::UserQuery, Control::Search, &filter.q).id("user-q").hint(Text::UsersSearchHint),
             Field::new("state", Text::State, Control::Select(states), &filter.state),
-            Field::new("from", Text::RegisteredFrom, Control::Date, &filter.from),
-            Field::new("to", Text::RegisteredTo, Control::Date, &filter.to),
+            Field::new("from", Text::RegisteredFrom, Control::Date, &filter.from).error(error("from")),
+            Field::new("to", Text::RegisteredTo, Control::Date, &filter.to).error(error("to")),
         ],
         presets: Vec::new(),
         region: "users",
     };
-    let export = with_query(
-        &href("users.csv"),
-        &[("q", &filter.q), ("state", &filter.state), ("from", &filter.from), ("to", &filter.to)],
-    );
-    let view =
-        ListView { id: "users", caption: Text::Users, empty: Text::NoUsers, href: address, export: Some(export) };
+    let view = ListView { id: "users", caption: Text::Users, empty: Text::NoUsers, href: address, export: None };
     let body = html! {
         (layout::heading(cx.t(Text::Users), None, &html! {}))
         (lists::filters(cx, &filters))

@@ -364,10 +364,9 @@ pub fn users() -> Users {
             points: 1240 - 100 * index as i64,
             state: if index == 6 { "suspended" } else { "active" }.into(),
             created_at: ago((index as i64 * 17 + 2) * DAY),
-            last_seen_at: Some(ago(HOUR)),
         })
         .collect();
-    Users { filter: UserFilter::default(), listing: rows(items, 10_000) }
+    Users { filter: TypedUserFilter::default(), listing: rows(items, 10_000) }
 }
 
 pub fn cause(name: &str) -> CoinCause {
@@ -499,6 +498,21 @@ pub fn user(cause_name: &str) -> UserPage {
         violations_total: 7,
         notices: vec![NoticeRow { at: ago(DAY), kind: "system".into(), title: "维护通知".into(), read_at: None }],
         notices_unread: 1,
+        suspensions: vec![SuspensionRow {
+            since: ago(9 * DAY),
+            until: Some(ago(2 * DAY)),
+            lifted_at: None,
+            actor: "admin:alice".into(),
+            reason: "<b>hostile reason</b>".into(),
+            is_in_force: cause_name == "suspended",
+        }],
+        notes: vec![NoteRow {
+            id: "3".into(),
+            at: ago(9 * DAY),
+            author: "admin:alice".into(),
+            text: "<i>hostile note</i>".into(),
+            is_removable: true,
+        }],
         requests: request_rows(),
         audit: audit_rows(),
         forms: UserForms {

@@ -1,0 +1,160 @@
+//! Acts of the staff on one user: suspension, notes, nickname, devices, phone number.
+
+use std::sync::Arc;
+
+use axum::{
+    body::Body,
+    http::{Response, StatusCode},
+};
+
+use super::{
+    administrators::is_proof_error,
+    users::{collect, subject},
+};
+use crate::{
+    domain::identity::{
+        staff_acts,
+        staff_notes::{self, MAX_LENGTH, StaffNote},
+        suspensions::{self, Suspension},
+    },
+    error::{Code, Error, Fault, FieldCode, Result},
+    http::{
+        admin::users,
+        console::{
+            request::{ConsoleRequest, fault_of, message_of, page},
+            views::pages::user::{self as view, UserForms},
+        },
+        reply,
+    },
+    types::{PhoneNumber, Timestamp, UserId, clean},
+};
+
+pub async fn suspend(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let user = subject(&console)?;
+    let suspended = try_suspend(&console, user).await;
+    finish(&console, user, "suspend", suspended).await
+}
+
+async fn try_suspend(console: &ConsoleRequest, user: UserId) -> Result<()> {
+    let app = &console.context.app;
+    let zone = &app.core.config.limits.time_zone;
+    let ends_at = console.form.find("endsAt").map(|text| Timestamp::parse(text, zone)).transpose();
+    let ends_at = ends_at.map_err(|fault| Error::field("endsAt", fault))?;
+    let by = console.context.authority(Some(console.require_reason()?))?;
+    let once = console.context.once(StatusCode::OK, |suspension: &Suspension| suspension.id)?;
+    console.context.committed(suspensions::suspend(&app.core, user, ends_at, by, once)).await.map(drop)
+}
+
+pub async fn lift_suspension(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let user = subject(&console)?;
+    let lifted = try_lift(&console, user).await;
+    finish(&console, user, "unsuspend", lifted).await
+}
+
+async fn try_lift(console: &ConsoleRequest, user: UserId) -> Result<()> {
+    let by = console.context.authority(Some(console.require_reason()?))?;
+    match console.context.committed(suspensions::lift(&console.context.app.core, user, by)).await {
+        // A double click, or somebody else was faster.
+        Err(error) if error.code == Code::NotFound => suspensions::list(&console.context.app.core, user).map(drop),
+        lifted => lifted.map(drop),
+    }
+}
+
+pub async fn add_note(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let user = subject(&console)?;
+    let added = try_add_note(&console, user).await;
+    finish(&console, user, "notes", added).await
+}
+
+async fn try_add_note(console: &ConsoleRequest, user: UserId) -> Result<()> {
+    let content = clean(console.form.get("text"), MAX_LENGTH).map_err(|fault| Error::field("text", fault))?;
+    if content.is_empty() {
+        return Err(Error::field("text", Fault::new(FieldCode::Required, "is required")));
+    }
+    let author = console.context.admin()?.actor();
+    let once = console.context.once(StatusCode::OK, |note: &StaffNote| note.id)?;
+    let added = staff_notes::add(&console.context.app.core, user, author, content, once);
+    console.context.committed(added).await.map(drop)
+}
+
+pub async fn remove_note(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let user = subject(&console)?;
+    let id = console.parameter("note").parse().map_err(|_| Code::NotFound)?;
+    let author = users::remover(&console.context)?;
+    let removed = staff_notes::remove(&console.context.app.core, user, id, author);
+    let removed = console.context.committed(removed).await;
+    console.finish(&page_of(user), removed)
+}
+
+pub async fn reset_nickname(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let user = subject(&console)?;
+    let reset = try_reset_nickname(&console, user).await;
+    finish(&console, user, "reset-nickname", reset).await
+}
+
+async fn try_reset_nickname(console: &ConsoleRequest, user: UserId) -> Result<()> {
+    let by = console.context.authority(Some(console.require_reason()?))?;
+    console.context.committed(staff_acts::reset_nickname(&console.context.app.core, user, by)).await
+}
+
+pub async fn end_all_devices(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    end_devices(&console, None).await
+}
+
+pub async fn end_device(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    end_devices(&console, Some(console.parameter("device").to_owned())).await
+}
+
+async fn end_devices(console: &ConsoleRequest, device: Option<String>) -> Result<Response<Body>> {
+    let user = subject(console)?;
+    let ended = console.context.committed(staff_acts::sign_out(&console.context.app.core, user, device)).await;
+    console.finish(&page_of(user), ended)
+}
+
+pub async fn move_to_phone(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let user = subject(&console)?;
+    let moved = try_move(&console, user).await;
+    finish(&console, user, "move", moved).await
+}
+
+async fn try_move(console: &ConsoleRequest, user: UserId) -> Result<()> {
+    let app = &console.context.app;
+    let number = PhoneNumber::parse(console.form.get("phoneNumber"), &app.core.phone_rules);
+    let number = number.map_err(|fault| Error::field("phoneNumber", fault))?;
+    let by = console.context.authority(Some(console.require_reason()?))?;
+    console.require_step_up().await?;
+    let once = console.context.once(StatusCode::OK, |user: &UserId| user.0)?;
+    console.context.committed(staff_acts::move_to_phone(&app.core, user, number, by, once)).await.map(drop)
+}
+
+fn page_of(user: UserId) -> String {
+    format!("users/{user}")
+}
+
+/// Goes back to the user, or shows the form of the act again with its fault.
+async fn finish(console: &ConsoleRequest, user: UserId, act: &str, outcome: Result<()>) -> Result<Response<Body>> {
+    let Err(error) = outcome else { return console.finish(&page_of(user), Ok(())) };
+    if matches!(error.code, Code::NotFound | Code::Internal) {
+        return Err(error);
+    }
+    let message = message_of(&error, console.language());
+    let typed = |name: &str| console.form.get(name).to_owned();
+    let forms = UserForms {
+        rejected: Some((act.to_owned(), message.clone())),
+        until: typed("endsAt"),
+        until_error: fault_of(&error, "endsAt"),
+        phone_number: typed("phoneNumber"),
+        phone_error: fault_of(&error, "phoneNumber"),
+        note: typed("text"),
+        note_error: fault_of(&error, "text"),
+        reason: typed("reason"),
+        reason_error: fault_of(&error, "reason"),
+        ..UserForms::default()
+    };
+    let mut shown = collect(console, None, forms).await?;
+    if is_proof_error(&error) {
+        shown.forms.step_up.is_needed = true;
+        shown.forms.step_up.error = Some(message);
+    }
+    Ok(page(reply::status(error.code), view::page(&console.view()?, &shown)))
+}
