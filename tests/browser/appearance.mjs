@@ -149,7 +149,7 @@ check("at 200 % zoom nothing is lost", async ({ browser, demo, session, pages })
   const page = await context.newPage();
   const texts = () => [...document.querySelectorAll("main *")]
     .filter(element => element.checkVisibility() && [...element.childNodes].some(node => node.nodeType === Node.TEXT_NODE && node.data.trim()))
-    .filter(element => !element.closest("thead, .u-wrap, [hidden]") && element.getClientRects().length)
+    .filter(element => !element.closest("thead, .u-wrap, [hidden], .none, :has(> .none:only-child)") && element.getClientRects().length)
     .map(element => element.textContent.trim().replace(/\s+/g, " "));
   for (const one of pages.filter(one => !one.isOpen && !one.act)) {
     await page.setViewportSize({ width: 1280, height: 900 });
