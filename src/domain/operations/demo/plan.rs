@@ -61,6 +61,11 @@ pub enum Act {
         person: usize,
         number: usize,
     },
+    /// Suspends the person, for a week or for good.
+    Suspend {
+        person: usize,
+        number: usize,
+    },
     Leave(usize),
     Broadcast(usize),
     Publish(usize),
@@ -75,7 +80,7 @@ impl Act {
             Self::Buy { .. } | Self::Refund { .. } | Self::Settle { .. } | Self::ForgeCallback => 1,
             Self::Grant { .. } => 2,
             Self::Cast { .. } => 3,
-            Self::Offend { .. } | Self::Feedback { .. } => 4,
+            Self::Offend { .. } | Self::Feedback { .. } | Self::Suspend { .. } => 4,
             Self::Leave(_) => 5,
         }
     }
@@ -182,8 +187,13 @@ impl Planner {
             }
             minute = self.minute();
         }
-        if self.dice.chance(3) {
-            self.add(day + 2, 600, Act::Leave(person));
+        match self.dice.below(100) {
+            0..=2 => self.add(day + 2, 600, Act::Leave(person)),
+            3..=5 => {
+                self.add(day + 1, 690, Act::Offend { person, number: day as usize });
+                self.add(day + 1, 720, Act::Suspend { person, number: day as usize });
+            }
+            _ => {}
         }
     }
 

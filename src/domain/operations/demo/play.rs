@@ -25,7 +25,7 @@ use crate::{
         },
         identity::{
             accounts::{self, DeletionActor},
-            profile, tokens,
+            profile, staff_notes, suspensions, tokens,
             users::{self, Address, Gender, ProfileChange, User},
         },
         messaging::{
@@ -299,6 +299,14 @@ impl<'app> Player<'app> {
                 vec![receipt(feedback::submit(core, author, picked(&texts::FEEDBACK, number).to_owned()))]
             }
             Act::Grant { person, number } => self.grant(person, number)?,
+            Act::Suspend { person, number } => {
+                let user = self.user(person)?.id;
+                let by = authority(MODERATOR, picked(&texts::SUSPENSION_REASONS, number))?;
+                self.audit(&by, "POST /admin/console/users/{id}/suspend", Some(user))?;
+                let ends_at = number.is_multiple_of(2).then(|| core.clock.now().plus(Duration::from_hours(7 * 24)));
+                let once = IdempotentRequest::without_key(None);
+                vec![receipt(suspensions::suspend(core, user, ends_at, by, once))]
+            }
             Act::Leave(person) => {
                 let user = self.user(person)?.id;
                 vec![receipt(accounts::erase(core, user, DeletionActor::Operator)?)]
@@ -333,11 +341,13 @@ impl<'app> Player<'app> {
         let user = self.user(person)?.id;
         let by = authority(SUPPORT, picked(&texts::GRANT_REASONS, number))?;
         self.audit(&by, "POST /admin/console/users/{id}/grant", Some(user))?;
+        let (author, note) = (by.actor.clone(), picked(&texts::STAFF_NOTES, number).to_owned());
+        let noted = staff_notes::add(core, user, author, note, IdempotentRequest::without_key(None));
         let audience = Audience::Users(vec![user]);
         let notice =
             draft(audience, NotificationKind::Account, "金币已补发", "我们已为您的账户补发 20 个金币，请查收。");
         let granted = coins::adjust(core, user, 20, by, None, IdempotentRequest::without_key(None));
-        Ok(vec![receipt(granted), receipt(notifications::send(core, notice))])
+        Ok(vec![receipt(granted), receipt(noted), receipt(notifications::send(core, notice))])
     }
 
     fn publish(&self, index: usize) -> Result<Vec<Receipt>> {

@@ -114,3 +114,6 @@ pub const NOTES: [&str; 5] =
 pub const GRANT_REASONS: [&str; 4] = ["到账延迟补偿", "重复扣费补偿", "活动奖励补发", "Compensation for the outage"];
 pub const REFUND_REASONS: [&str; 3] = ["用户误购", "家长申请退款", "Paid twice"];
 pub const DEVICES: [&str; 6] = ["iPhone 15", "HUAWEI Mate 60", "Xiaomi 14", "iPad Air", "vivo X100", "Pixel 8"];
+pub const SUSPENSION_REASONS: [&str; 3] = ["多次发布广告", "冒充客服", "Repeated insults"];
+pub const STAFF_NOTES: [&str; 3] =
+    ["已电话沟通，用户满意。", "老用户，优先处理。", "Asked twice about the same order."];
