@@ -845,6 +845,8 @@ create table feedback (
     client_network text,                   -- of an anonymous sender, for a day: rate limiting
     content text not null,
     created_at integer not null,
+    state text not null default 'open' check (state = 'open' or state = 'in_progress' or state = 'closed'),
+    assignee text,                         -- name of an administrator
     check (is_verified = 0 or user_id is not null)
 ) strict;
 
@@ -854,6 +856,19 @@ create index feedback_by_client on feedback (client_network, created_at) where c
 create index feedback_of_user on feedback (user_id, id) where user_id is not null;
 create index feedback_by_time on feedback (created_at);
 create index feedback_by_client_time on feedback (created_at) where client_network is not null;
+create index feedback_by_state on feedback (state, id);
+create index feedback_by_assignee on feedback (assignee, id) where assignee is not null;
+
+-- Owner: feedback. Replies of the staff, each also sent as a notification.
+create table feedback_replies (
+    id integer primary key,
+    feedback_id integer not null references feedback (id) on delete cascade,
+    author text not null,                  -- as in audit
+    content text not null,
+    created_at integer not null
+) strict;
+
+create index feedback_replies_by_feedback on feedback_replies (feedback_id, id);
 
 -- Owner: releases. Versions of the app. A release without a platform is for all platforms.
 create table releases (

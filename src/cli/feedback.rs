@@ -2,16 +2,21 @@
 
 use clap::{Args, Subcommand};
 
-use super::{Common, PageArgs, cli_authority, find_user_id, or_empty, record_audit, row, table};
+use super::{
+    Common, PageArgs, choice::choice, cli_authority, find_user_id, name_missing, or_empty, record_audit, row, table,
+};
 use yarrow::{
     app::App,
-    domain::messaging::feedback::{self, FeedbackFilter},
-    error::Result,
+    domain::{
+        messaging::feedback::{self, FeedbackChange, FeedbackFilter, FeedbackState, FeedbackThread},
+        operations::idempotency::{IdempotentOutcome, IdempotentRequest},
+    },
+    error::{Error, Result},
     http::responses::AdminFeedback,
-    types::UserId,
+    types::{UserId, clean},
 };
 
-/// List feedback of users
+/// List, assign, answer and close feedback of users
 #[derive(Debug, Args)]
 pub struct FeedbackArgs {
     #[command(subcommand)]
@@ -25,27 +30,84 @@ enum Action {
         /// Only of this user, including unverified claims: id, phone number or email address
         #[arg(long, value_name = "WHO")]
         user: Option<String>,
+        /// Only in this state
+        #[arg(long, value_parser = choice!(FeedbackState))]
+        state: Option<FeedbackState>,
+        /// Only of this administrator
+        #[arg(long, value_name = "NAME")]
+        assignee: Option<String>,
         #[command(flatten)]
         page: PageArgs,
+    },
+    /// Change state or assignee of feedback
+    Change {
+        /// Id of the feedback
+        id: i64,
+        /// New state
+        #[arg(long, value_parser = choice!(FeedbackState), required_unless_present = "assignee")]
+        state: Option<FeedbackState>,
+        /// Administrator who works on it, or `none`
+        #[arg(long, value_name = "NAME")]
+        assignee: Option<String>,
+    },
+    /// Reply to feedback of a signed-in user, who gets a notification
+    Reply {
+        /// Id of the feedback
+        id: i64,
+        /// The reply
+        text: String,
     },
 }
 
 pub fn run(common: &Common, args: FeedbackArgs) -> Result<()> {
     let app = common.open()?;
-    let Action::List { user, page } = args.action;
-    let user = user.map(|who| find_user_id(&app, &who)).transpose()?;
-    list(common, &app, user, &page)
+    match args.action {
+        Action::List { user, state, assignee, page } => {
+            let user = user.map(|who| find_user_id(&app, &who)).transpose()?;
+            list(common, &app, &FeedbackFilter { user, state, assignee }, &page)
+        }
+        Action::Change { id, state, assignee } => {
+            let assignee = assignee.map(|name| Some(name).filter(|name| name != "none"));
+            let pending = feedback::change(&app.core, id, FeedbackChange { state, assignee });
+            let changed = pending.wait().map_err(name_missing("Feedback", id))?;
+            done(common, &app, "feedback change", &changed)
+        }
+        Action::Reply { id, text } => reply(common, &app, id, &text),
+    }
 }
 
-fn list(common: &Common, app: &App, user: Option<UserId>, page: &PageArgs) -> Result<()> {
-    let listing = feedback::list(&app.core, &user.map_or(FeedbackFilter::All, FeedbackFilter::Of), page.page())?;
-    record_audit(app, "feedback list", user, cli_authority(None))?;
-    common.output_page::<_, AdminFeedback>(page.page(), listing, |listing| {
-        let rows = listing.items.iter().map(|item| {
-            let author = item.user.map(|user| user.to_string()).or_else(|| item.phone_number.clone());
-            let is_claimed = author.is_some() && !item.is_verified;
-            row![item.id, item.created_at, or_empty(author) + if is_claimed { " (claimed)" } else { "" }, item.content]
-        });
-        table(["id", "at", "author", "feedback"], rows)
-    })
+fn list(common: &Common, app: &App, filter: &FeedbackFilter, page: &PageArgs) -> Result<()> {
+    let listing = feedback::list(&app.core, filter, page.page())?;
+    record_audit(app, "feedback list", filter.user, cli_authority(None))?;
+    common.output_page::<_, AdminFeedback>(page.page(), listing, |listing| table_of(&listing.items))
+}
+
+fn reply(common: &Common, app: &App, id: i64, text: &str) -> Result<()> {
+    let most = app.core.config.limits.feedback as usize;
+    let content = clean(text, most).map_err(|fault| Error::field("text", fault))?;
+    let (author, once) = (cli_authority(None).actor, IdempotentRequest::without_key(None));
+    let replied = feedback::reply(&app.core, id, author, content, once).wait().map_err(name_missing("Feedback", id))?;
+    match replied {
+        IdempotentOutcome::Fresh(thread) => done(common, app, "feedback reply", &thread),
+        IdempotentOutcome::Replayed(_) => {
+            Err(Error::internal("a command has no idempotency key but got a replayed response"))
+        }
+    }
+}
+
+fn done(common: &Common, app: &App, command: &str, thread: &FeedbackThread) -> Result<()> {
+    let user: Option<UserId> = thread.feedback.user;
+    record_audit(app, command, user, cli_authority(None))?;
+    common.output(&AdminFeedback::from(thread), || table_of(std::slice::from_ref(thread)))
+}
+
+fn table_of(threads: &[FeedbackThread]) -> String {
+    let rows = threads.iter().map(|FeedbackThread { feedback: item, replies }| {
+        let author = item.user.map(|user| user.to_string()).or_else(|| item.phone_number.clone());
+        let is_claimed = author.is_some() && !item.is_verified;
+        let author = or_empty(author) + if is_claimed { " (claimed)" } else { "" };
+        let assignee = or_empty(item.assignee.as_ref());
+        row![item.id, item.created_at, author, item.state.name(), assignee, replies.len(), item.content]
+    });
+    table(["id", "at", "author", "state", "assignee", "replies", "feedback"], rows)
 }

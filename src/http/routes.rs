@@ -567,7 +567,16 @@ fn messaging() -> Vec<Endpoint> {
             .summary("Submits feedback. Anonymous callers have a lower limit.")
             .body_limit(FEEDBACK)
             .errors(&[NotYours, Forbidden, TooManyRequests]),
-        get("/admin/feedback", Admin(SupportUsers), admin::feedback::list).summary("Lists feedback, newest first."),
+        get("/admin/feedback", Admin(SupportUsers), admin::feedback::list)
+            .summary("Lists feedback with its replies, newest first."),
+        patch("/admin/feedback/{id}", Admin(SupportUsers), admin::feedback::change)
+            .summary("Changes state and assignee of feedback.")
+            .errors(&[NotFound]),
+        post("/admin/feedback/{id}/reply", Admin(SupportUsers), admin::feedback::reply)
+            .summary("Replies to feedback of a signed-in user, who gets a notification.")
+            .creates()
+            .idempotent()
+            .errors(&[NotFound]),
         post("/version/check", Anyone, version::check).summary("Checks whether a client should or must update."),
         get("/version/latest", Anyone, version::latest)
             .summary("Returns the newest release of the app.")

@@ -101,6 +101,8 @@ const COUNTERPARTS: &[(&str, &str, &str)] = &[
     ("GET /admin/notifications", "notify list", "notifications::list_sent"),
     ("DELETE /admin/notifications/{id}", "notify delete", "notifications::delete"),
     ("GET /admin/feedback", "feedback list", "feedback::list"),
+    ("PATCH /admin/feedback/{id}", "feedback change", "feedback::change"),
+    ("POST /admin/feedback/{id}/reply", "feedback reply", "feedback::reply"),
     ("POST /admin/releases", "release publish", "releases::publish"),
     ("GET /admin/releases", "release list", "releases::list"),
     ("GET /admin/audit", "audit", "audit::list"),

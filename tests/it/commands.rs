@@ -82,6 +82,7 @@ struct Fixture {
     callback: String,
     trace: String,
     violation: String,
+    feedback: String,
 }
 
 fn fixture() -> Fixture {
@@ -107,8 +108,10 @@ fn fixture() -> Fixture {
     let refused = server.post("/divination/enhanced").by(&user).json(&json!({ "question": "赌球能赢吗？" }));
     refused.send().expect_problem(422, "content_rejected");
     let violation = server.value::<i64>("select max(id) from violations").to_string();
+    let feedback = server.post("/feedback").by(&user).json(&json!({ "content": "很好" })).send().expect(200).json();
+    let feedback = feedback["id"].as_str().unwrap().to_owned();
     server.sign_in_by_email("ada@example.com");
-    Fixture { server, user, other: other.user_id, paid, open, callback, trace, violation }
+    Fixture { feedback, server, user, other: other.user_id, paid, open, callback, trace, violation }
 }
 
 impl Fixture {
@@ -124,6 +127,7 @@ impl Fixture {
                 ("CALLBACK", &self.callback),
                 ("TRACE", &self.trace),
                 ("VIOLATION", &self.violation),
+                ("FEEDBACK", &self.feedback),
                 ("ADDRESS", &self.server.address().to_string()),
                 ("EXPORT", &export),
             ];
@@ -279,6 +283,15 @@ const LINES: &[(&str, i32)] = &[
     ("release list", 0),
     ("feedback list", 0),
     ("feedback list --user USER", 0),
+    ("feedback list --state open --assignee alice", 0),
+    ("feedback list --state lost", 2),
+    ("feedback change FEEDBACK", 2),
+    ("feedback change FEEDBACK --state in_progress", 0),
+    ("feedback change FEEDBACK --assignee nobody", 2),
+    ("feedback change FEEDBACK --assignee none --state closed", 0),
+    ("feedback change 999999 --state open", 4),
+    ("feedback reply FEEDBACK 谢谢", 0),
+    ("feedback reply 999999 谢谢", 4),
     ("users show USER", 0),
     ("users show 13800138000", 0),
     ("users show ada@example.com", 0),

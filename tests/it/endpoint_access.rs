@@ -182,6 +182,8 @@ const EXPECTED: &[(&str, Access)] = &[
     ("DELETE /admin/notifications/{id}", Admin),
     ("POST /feedback", Anyone),
     ("GET /admin/feedback", Admin),
+    ("PATCH /admin/feedback/{id}", Admin),
+    ("POST /admin/feedback/{id}/reply", Admin),
     ("POST /version/check", Anyone),
     ("GET /version/latest", Anyone),
     ("POST /admin/releases", Admin),

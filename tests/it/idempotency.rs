@@ -107,7 +107,14 @@ fn every_moving_endpoint_replays_repeated_requests() {
     let paths = document["paths"].as_object().unwrap().iter();
     let documented = paths.filter(|(_, methods)| methods.as_object().unwrap().values().any(takes_key));
     let documented: BTreeSet<_> = documented.map(|(path, _)| path.as_str()).collect();
-    assert_eq!(documented, modules.iter().map(|endpoint| endpoint.0).collect());
+    // They move no balance; the tests of users and feedback repeat them.
+    let others = [
+        "/admin/feedback/{id}/reply",
+        "/admin/users/{userId}/notes",
+        "/admin/users/{userId}/phone-number",
+        "/admin/users/{userId}/suspension",
+    ];
+    assert_eq!(documented, modules.iter().map(|endpoint| endpoint.0).chain(others).collect());
 }
 
 #[test]

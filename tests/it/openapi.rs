@@ -270,6 +270,7 @@ fn every_documented_operation_is_served() {
             "administrators/{name}",
             "api-keys/{label}",
             "notifications/{id}",
+            "feedback/{id}",
             "{userId}/suspension",
             "notes/{id}",
             "devices/{id}",

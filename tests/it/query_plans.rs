@@ -51,7 +51,11 @@ const BOUNDED: &[&str] = &[
     "staff_notes where user_id = ?1 order by id desc limit ?2",
     "users where phone_number > ?1 and phone_number < ?2 order by phone_number limit ?3",
     // Feedback, notifications, conversations.
-    "feedback where user_id = ?1 order by id desc limit ?2 offset ?3",
+    "feedback where user_id = ?1 and id < ?2 and (?3 is null or state = ?3) and (?4 is null or assignee = ?4) \
+     order by id desc limit ?5 offset ?6",
+    "feedback where assignee = ?1 and id < ?2 and (?3 is null or state = ?3) order by id desc limit ?4 offset ?5",
+    "feedback where state = ?1 and id < ?2 order by id desc limit ?3 offset ?4",
+    "feedback_replies where feedback_id = ?1 order by id limit ?2",
     "notification_recipients where notification_id = ?1",
     "ledger_audit where user_id = ?1 order by id desc limit ?2 offset ?3",
 ];
@@ -62,7 +66,7 @@ const IN_ORDER: &[&str] = &[
     "code_messages where outcome = 'refused' order by asked_at desc limit 1 offset ?1",
     "payment_orders order by id desc limit ?1 offset ?2",
     "payment_callbacks order by id desc limit ?1 offset ?2",
-    "feedback order by id desc limit ?1 offset ?2",
+    "feedback where id < ?1 order by id desc limit ?2 offset ?3",
     "notifications order by id desc limit ?1 offset ?2",
     "interpretations where status in ('failed', 'interrupted') order by id desc limit ?1 offset ?2",
 ];

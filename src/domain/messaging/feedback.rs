@@ -2,12 +2,17 @@
 //!
 //! It needs no sign-in, so ids and phone numbers are unverified claims unless a token proves the user. Anonymous
 //! feedback is limited by client network, which is deleted after a day.
+//!
+//! The staff give feedback a state and an assignee. A reply reaches the user as a notification, so only feedback of a
+//! signed-in user can have one.
 
-use std::{net::IpAddr, time::Duration};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use serde_json::json;
 
+use super::staff_notices::{self, StaffNotice};
 use crate::{
+    config::Config,
     core::Core,
     domain::{
         Each,
@@ -15,21 +20,27 @@ use crate::{
             codes::client_network,
             users::{self, User},
         },
+        operations::{
+            admins,
+            idempotency::{IdempotentOutcome, IdempotentRequest},
+        },
     },
-    error::Result,
+    error::{Code, Error, Fault, FieldCode, Result},
     store::{
         Pending, Read, Row, Write,
         sliding_window::{self, HOUR, Window},
     },
-    types::{PageRequest, Paginated, PhoneNumber, Timestamp, UserId},
+    types::{CursorRange, CursorSlice, PageRequest, Paginated, PhoneNumber, Timestamp, UserId, named_enum},
 };
 
 const CLIENT_NETWORK_RETENTION: Duration = Duration::from_hours(24);
+/// The largest number of replies to one feedback.
+const MAX_REPLIES: u32 = 50;
 
 /// The columns that [`feedback_of`] reads, in its order.
 macro_rules! feedback_columns {
     () => {
-        "id, user_id, phone_number, is_verified, content, created_at"
+        "id, user_id, phone_number, is_verified, content, created_at, state, assignee"
     };
 }
 
@@ -58,13 +69,51 @@ pub struct Feedback {
     pub is_verified: bool,
     pub content: String,
     pub created_at: Timestamp,
+    pub state: FeedbackState,
+    /// The name of an administrator.
+    pub assignee: Option<String>,
 }
 
-/// A filter for feedback.
+named_enum! {
+    /// The progress of the staff with feedback.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum FeedbackState {
+        Open = "open",
+        InProgress = "in_progress",
+        Closed = "closed",
+    }
+}
+
+/// A reply of the staff.
 #[derive(Clone, Debug)]
-pub enum FeedbackFilter {
-    All,
-    Of(UserId),
+pub struct FeedbackReply {
+    pub author: String,
+    pub content: String,
+    pub created_at: Timestamp,
+}
+
+/// Feedback with its replies, oldest first.
+#[derive(Clone, Debug)]
+pub struct FeedbackThread {
+    pub feedback: Feedback,
+    pub replies: Vec<FeedbackReply>,
+}
+
+/// A filter for feedback. An empty one matches all.
+#[derive(Clone, Debug, Default)]
+pub struct FeedbackFilter {
+    /// The user, verified or claimed.
+    pub user: Option<UserId>,
+    pub state: Option<FeedbackState>,
+    pub assignee: Option<String>,
+}
+
+/// The fields to change; the others stay.
+#[derive(Clone, Debug, Default)]
+pub struct FeedbackChange {
+    pub state: Option<FeedbackState>,
+    /// `Some(None)` removes the assignee.
+    pub assignee: Option<Option<String>>,
 }
 
 /// Stores feedback.
@@ -94,29 +143,96 @@ pub fn submit(core: &Core, author: Author, content: String) -> Pending<Feedback>
 }
 
 /// Lists feedback, newest first.
-pub fn list(core: &Core, filter: &FeedbackFilter, page: PageRequest) -> Result<Paginated<Feedback>> {
-    let (size, offset) = (page.size, page.offset());
-    core.store.read(|tx| match filter {
-        FeedbackFilter::All => Ok(Paginated {
-            items: tx.all(select_feedback!("order by id desc limit ?1 offset ?2"), (size, offset), feedback_of)?,
-            total: count_in(tx)?,
-        }),
-        FeedbackFilter::Of(user) => Ok(Paginated {
-            items: tx.all(
-                select_feedback!("where user_id = ?1 order by id desc limit ?2 offset ?3"),
-                (user.0, size, offset),
-                feedback_of,
-            )?,
-            total: tx.one("select count(*) from feedback where user_id = ?1", [user.0], |row| row.get(0))?,
-        }),
+pub fn list(core: &Core, filter: &FeedbackFilter, page: PageRequest) -> Result<Paginated<FeedbackThread>> {
+    core.store.read(|tx| {
+        let items = threads_in(tx, list_in(tx, filter, i64::MAX, page.size, page.offset())?)?;
+        Ok(Paginated { items, total: count_matching_in(tx, filter, i64::MAX)? })
     })
 }
 
-/// Exports the user's feedback, oldest first. Unverified claims are not included.
+/// Lists feedback by cursor, newest first, with the total up to a limit.
+pub fn list_range(
+    core: &Core,
+    filter: &FeedbackFilter,
+    range: CursorRange,
+    counted: u32,
+) -> Result<(CursorSlice<FeedbackThread>, i64)> {
+    core.store.read(|tx| {
+        let found = list_in(tx, filter, range.upper_bound(), range.rows_to_read(), 0)?;
+        let CursorSlice { items, next } = range.slice(found, |feedback| feedback.id);
+        let slice = CursorSlice { items: threads_in(tx, items)?, next };
+        Ok((slice, count_matching_in(tx, filter, counted.into())?))
+    })
+}
+
+/// Changes state and assignee.
+///
+/// # Errors
+/// `not_found`; `invalid_parameters` for an assignee who is no administrator.
+pub fn change(core: &Core, id: i64, change: FeedbackChange) -> Pending<FeedbackThread> {
+    core.store.write(move |tx| {
+        if let Some(Some(name)) = &change.assignee
+            && !admins::exists_in(tx, name)?
+        {
+            let fault = Fault::new(FieldCode::UnknownValue, "must be the name of an administrator");
+            return Err(Error::field("assignee", fault));
+        }
+        let changed = tx.first(
+            concat!(
+                "update feedback set state = coalesce(?2, state), assignee = case when ?3 then ?4 else assignee end \
+                 where id = ?1 returning ",
+                feedback_columns!()
+            ),
+            (id, change.state.map(FeedbackState::name), change.assignee.is_some(), change.assignee.flatten()),
+            feedback_of,
+        )?;
+        thread_in(tx, changed.ok_or(Code::NotFound)?)
+    })
+}
+
+/// Stores a reply and sends it to the user. Open feedback is in progress then.
+///
+/// # Errors
+/// `not_found`; `invalid_parameters` for feedback without a verified user, who could not be reached.
+pub fn reply(
+    core: &Core,
+    id: i64,
+    author: String,
+    content: String,
+    once: IdempotentRequest<FeedbackThread>,
+) -> Pending<IdempotentOutcome<FeedbackThread>> {
+    let config = Arc::clone(&core.config);
+    core.store.write(move |tx| once.run_in(tx, |tx| reply_in(tx, &config, id, &author, &content)))
+}
+
+/// Returns the user of feedback, for the audit.
+///
+/// # Errors
+/// `not_found`.
+pub fn user_of(core: &Core, id: i64) -> Result<Option<UserId>> {
+    let found = core.store.read(|tx| tx.first(select_feedback!("where id = ?1"), [id], feedback_of))?;
+    Ok(found.ok_or(Code::NotFound)?.user)
+}
+
+/// Counts open feedback, up to a limit.
+pub fn count_open_in(tx: &Read<'_>, limit: u32) -> Result<i64> {
+    let filter = FeedbackFilter { state: Some(FeedbackState::Open), ..FeedbackFilter::default() };
+    count_matching_in(tx, &filter, limit.into())
+}
+
+/// Exports the user's feedback with replies, oldest first. Unverified claims are not included.
 pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     tx.each(select_feedback!("where user_id = ?1 and is_verified = 1 order by id"), [user.0], |row| {
-        let Feedback { id, content, created_at, .. } = feedback_of(row)?;
-        each(json!({ "id": id.to_string(), "content": content, "createdAt": created_at }))
+        let Feedback { id, content, created_at, state, .. } = feedback_of(row)?;
+        let replies = replies_in(tx, id)?.into_iter();
+        let replies = replies.map(|reply| json!({ "content": reply.content, "createdAt": reply.created_at }));
+        each(json!({
+            "id": id.to_string(),
+            "content": content,
+            "createdAt": created_at,
+            "state": state.name(),
+            "replies": replies.collect::<Vec<_>>(),
+        }))
     })
 }
 
@@ -159,6 +275,99 @@ pub fn delete_client_networks_in(tx: &Write<'_>, limit: u32) -> Result<usize> {
     )
 }
 
+fn list_in(tx: &Read<'_>, filter: &FeedbackFilter, before: i64, limit: u32, offset: i64) -> Result<Vec<Feedback>> {
+    let state = filter.state.map(FeedbackState::name);
+    match (filter.user, &filter.assignee, state) {
+        (Some(user), assignee, state) => tx.all(
+            select_feedback!(
+                "where user_id = ?1 and id < ?2 and (?3 is null or state = ?3) and (?4 is null or assignee = ?4) \
+                 order by id desc limit ?5 offset ?6"
+            ),
+            (user.0, before, state, assignee, limit, offset),
+            feedback_of,
+        ),
+        (None, Some(assignee), state) => tx.all(
+            select_feedback!(
+                "where assignee = ?1 and id < ?2 and (?3 is null or state = ?3) order by id desc limit ?4 offset ?5"
+            ),
+            (assignee, before, state, limit, offset),
+            feedback_of,
+        ),
+        (None, None, Some(state)) => tx.all(
+            select_feedback!("where state = ?1 and id < ?2 order by id desc limit ?3 offset ?4"),
+            (state, before, limit, offset),
+            feedback_of,
+        ),
+        (None, None, None) => tx.all(
+            select_feedback!("where id < ?1 order by id desc limit ?2 offset ?3"),
+            (before, limit, offset),
+            feedback_of,
+        ),
+    }
+}
+
+/// Counts the matches, up to a limit.
+fn count_matching_in(tx: &Read<'_>, filter: &FeedbackFilter, limit: i64) -> Result<i64> {
+    let state = filter.state.map(FeedbackState::name);
+    match (filter.user, &filter.assignee, state) {
+        (Some(user), assignee, state) => tx.one(
+            "select count(*) from (select 1 from feedback where user_id = ?1 and (?2 is null or state = ?2) \
+             and (?3 is null or assignee = ?3) limit ?4) as counted",
+            (user.0, state, assignee, limit),
+            |row| row.get(0),
+        ),
+        (None, Some(assignee), state) => tx.one(
+            "select count(*) from (select 1 from feedback where assignee = ?1 and (?2 is null or state = ?2) limit ?3) \
+             as counted",
+            (assignee, state, limit),
+            |row| row.get(0),
+        ),
+        (None, None, Some(state)) => tx.one(
+            "select count(*) from (select 1 from feedback where state = ?1 limit ?2) as counted",
+            (state, limit),
+            |row| row.get(0),
+        ),
+        (None, None, None) => {
+            tx.one("select count(*) from (select 1 from feedback limit ?1) as counted", [limit], |row| row.get(0))
+        }
+    }
+}
+
+fn threads_in(tx: &Read<'_>, feedback: Vec<Feedback>) -> Result<Vec<FeedbackThread>> {
+    feedback.into_iter().map(|feedback| thread_in(tx, feedback)).collect()
+}
+
+fn thread_in(tx: &Read<'_>, feedback: Feedback) -> Result<FeedbackThread> {
+    Ok(FeedbackThread { replies: replies_in(tx, feedback.id)?, feedback })
+}
+
+fn replies_in(tx: &Read<'_>, id: i64) -> Result<Vec<FeedbackReply>> {
+    tx.all(
+        "select author, content, created_at from feedback_replies where feedback_id = ?1 order by id limit ?2",
+        (id, MAX_REPLIES),
+        |row| Ok(FeedbackReply { author: row.get(0)?, content: row.get(1)?, created_at: Timestamp(row.get(2)?) }),
+    )
+}
+
+fn reply_in(tx: &Write<'_>, config: &Config, id: i64, author: &str, content: &str) -> Result<FeedbackThread> {
+    let found = tx.first(select_feedback!("where id = ?1"), [id], feedback_of)?.ok_or(Code::NotFound)?;
+    let rejected = |message: String| Err(Error::field("text", Fault::new(FieldCode::NotAllowed, message)));
+    let Some(user) = found.user.filter(|_| found.is_verified) else {
+        return rejected("cannot reach the sender, who was not signed in".to_owned());
+    };
+    if replies_in(tx, id)?.len() >= MAX_REPLIES as usize {
+        return rejected(format!("is one too many: there are {MAX_REPLIES} replies"));
+    }
+    tx.execute(
+        "insert into feedback_replies (feedback_id, author, content, created_at) values (?1, ?2, ?3, ?4)",
+        (id, author, content, tx.now.0),
+    )?;
+    tx.execute("update feedback set state = 'in_progress' where id = ?1 and state = 'open'", [id])?;
+    staff_notices::send_in(tx, config, user, &StaffNotice::FeedbackReply { reply: content })?;
+    let changed = tx.first(select_feedback!("where id = ?1"), [id], feedback_of)?.ok_or(Code::NotFound)?;
+    thread_in(tx, changed)
+}
+
 fn insert_in(
     tx: &Write<'_>,
     user: Option<UserId>,
@@ -192,5 +401,7 @@ fn feedback_of(row: &Row<'_>) -> rusqlite::Result<Feedback> {
         is_verified: row.get(3)?,
         content: row.get(4)?,
         created_at: Timestamp(row.get(5)?),
+        state: row.get_parsed(6, FeedbackState::from_name)?,
+        assignee: row.get(7)?,
     })
 }

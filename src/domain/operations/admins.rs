@@ -180,6 +180,11 @@ pub fn find(core: &Core, name: &str) -> Result<Admin> {
     found.ok_or_else(|| Code::NotFound.into())
 }
 
+/// Returns true if there is an administrator with this name.
+pub fn exists_in(tx: &Read<'_>, name: &str) -> Result<bool> {
+    tx.first("select true from admins where name = ?1", [name], |row| row.get(0)).map(|found| found == Some(true))
+}
+
 /// Changes the role of an administrator. It applies to their sessions at once.
 ///
 /// # Errors

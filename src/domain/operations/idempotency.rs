@@ -222,10 +222,12 @@ fn identifying_in(tx: &Read<'_>, user: UserId, ids: Vec<i64>) -> Result<Vec<i64>
     Ok(identifying)
 }
 
-/// Returns true if a response contains the user's phone number. The id alone identifies nobody once the user is deleted.
+/// Returns true if a response contains the user's phone number, or a text of or about the user. The id alone identifies
+/// nobody once the user is deleted.
 fn identifies(body: &[u8], user: UserId) -> bool {
     let Ok(response) = serde_json::from_slice::<Value>(body) else { return false };
-    response["userId"] == user.to_string() && !response["phoneNumber"].is_null()
+    response["userId"] == user.to_string()
+        && ["phoneNumber", "content", "reason"].iter().any(|member| !response[*member].is_null())
 }
 
 /// Deletes up to `limit` responses older than `age`, or dated further ahead than `age` by a wrong clock.

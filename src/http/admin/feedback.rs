@@ -1,15 +1,22 @@
 //! `/admin/feedback`: feedback from users.
 
+use axum::http::StatusCode;
 use serde::Serialize;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+use super::administrators::AdminName;
 use crate::{
-    domain::messaging::feedback::{self, Feedback, FeedbackFilter},
-    error::Result,
+    config::LimitsConfig,
+    domain::messaging::feedback::{self, FeedbackChange, FeedbackFilter, FeedbackState, FeedbackThread},
+    error::{Fault, FieldCode, Result},
     http::{
+        body::RawValue,
         numbered_page::NumberedPage,
-        params::{PageNumber, PageSize, page, parameters},
-        reply::Json,
+        params::{
+            Clearable, FeedbackText, PageNumber, PageSize, Parameter, Reason, RowNumber, Rules, page, parameters, text,
+        },
+        reply::{Json, Replayable},
         request_context::RequestContext,
     },
     types::{Timestamp, UserId},
@@ -18,9 +25,36 @@ use crate::{
 parameters! {
     ListFeedbackParams(fields) {
         user_id: Option<UserId> = fields.optional("userId", "Only feedback with this user id, verified or claimed.");
+        state: Option<FeedbackState> = fields.optional("state", "Only feedback in this state.");
+        assignee: Option<AdminName> = fields.optional("assignee", "Only feedback of this administrator.");
         page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Feedback on a page.");
     }
+
+    ChangeFeedbackParams(fields) {
+        id: RowNumber = fields.path("id", "Id of the feedback.");
+        state: Option<FeedbackState> = fields.optional("state", "The new state.");
+        assignee: Option<Clearable<AdminName>> = fields.optional("assignee", "The administrator who works on it; an empty text: nobody.");
+        reason: Option<Reason> = fields.optional("reason", "Reason, stored in the audit event.");
+    }
+
+    ReplyToFeedbackParams(fields) {
+        id: RowNumber = fields.path("id", "Id of the feedback.");
+        text: FeedbackText = fields.required("text", "The reply, sent to the user as a notification.");
+        reason: Option<Reason> = fields.optional("reason", "Reason, stored in the audit event.");
+    }
+}
+
+/// A reply of the staff.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ShownFeedbackReply {
+    #[schema(example = "admin:alice")]
+    author: String,
+    #[schema(example = "已加入小六壬，请更新应用。")]
+    content: String,
+    #[schema(value_type = String, format = DateTime, example = "2026-01-03T03:04:05.678Z")]
+    created_at: Timestamp,
 }
 
 /// A feedback entry.
@@ -41,17 +75,38 @@ pub struct AdminFeedback {
     content: String,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     created_at: Timestamp,
+    #[schema(value_type = FeedbackState)]
+    state: &'static str,
+    /// The administrator who works on it.
+    #[schema(example = "alice")]
+    assignee: Option<String>,
+    /// Oldest first.
+    replies: Vec<ShownFeedbackReply>,
 }
 
-impl From<Feedback> for AdminFeedback {
-    fn from(feedback: Feedback) -> Self {
+impl From<FeedbackThread> for AdminFeedback {
+    fn from(thread: FeedbackThread) -> Self {
+        Self::from(&thread)
+    }
+}
+
+impl From<&FeedbackThread> for AdminFeedback {
+    fn from(FeedbackThread { feedback, replies }: &FeedbackThread) -> Self {
+        let reply = |reply: &feedback::FeedbackReply| ShownFeedbackReply {
+            author: reply.author.clone(),
+            content: reply.content.clone(),
+            created_at: reply.created_at,
+        };
         Self {
             id: feedback.id.to_string(),
             user_id: feedback.user,
-            phone_number: feedback.phone_number,
+            phone_number: feedback.phone_number.clone(),
             is_verified: feedback.is_verified,
-            content: feedback.content,
+            content: feedback.content.clone(),
             created_at: feedback.created_at,
+            state: feedback.state.name(),
+            assignee: feedback.assignee.clone(),
+            replies: replies.iter().map(reply).collect(),
         }
     }
 }
@@ -61,7 +116,52 @@ pub async fn list(context: RequestContext, params: ListFeedbackParams) -> Result
     if let Some(user) = params.user_id {
         context.meta.subject.get_or_init(|| user);
     }
-    let filter = params.user_id.map_or(FeedbackFilter::All, FeedbackFilter::Of);
+    let assignee = params.assignee.map(|AdminName(name)| name);
+    let filter = FeedbackFilter { user: params.user_id, state: params.state, assignee };
     let found = context.report(move |app| feedback::list(&app.core, &filter, page)).await?;
     Ok(NumberedPage::of(page, found))
+}
+
+pub async fn change(context: RequestContext, params: ChangeFeedbackParams) -> Result<Json<AdminFeedback>> {
+    let RowNumber(id) = params.id;
+    name_subject(&context, id)?;
+    context.authority(params.reason.map(|Reason(reason)| reason))?;
+    let change = FeedbackChange {
+        state: params.state,
+        assignee: params.assignee.map(|Clearable(name)| name.map(|AdminName(name)| name)),
+    };
+    Ok(Json(context.committed(feedback::change(&context.app.core, id, change)).await?.into()))
+}
+
+pub async fn reply(context: RequestContext, params: ReplyToFeedbackParams) -> Result<Replayable<AdminFeedback>> {
+    let (RowNumber(id), FeedbackText(text)) = (params.id, params.text);
+    name_subject(&context, id)?;
+    let by = context.authority(params.reason.map(|Reason(reason)| reason))?;
+    context
+        .respond_once(
+            StatusCode::CREATED,
+            |thread: &FeedbackThread| thread.into(),
+            |app, once| feedback::reply(&app.core, id, by.actor, text, once),
+        )
+        .await
+}
+
+/// Names the user of the feedback in the audit.
+pub fn name_subject(context: &RequestContext, id: i64) -> Result<()> {
+    if let Some(user) = feedback::user_of(&context.app.core, id)? {
+        context.meta.subject.get_or_init(|| user);
+    }
+    Ok(())
+}
+
+impl Parameter for FeedbackState {
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let name = text(value)?;
+        Self::from_name(name.trim())
+            .ok_or_else(|| Fault::new(FieldCode::UnknownValue, "must be open, in_progress or closed"))
+    }
+
+    fn schema(_: &LimitsConfig) -> Value {
+        json!({ "type": "string", "enum": Self::ALL.map(Self::name), "example": "open" })
+    }
 }

@@ -251,6 +251,8 @@ pub async fn lift_suspension(context: RequestContext, params: ActOnUserParams) -
 pub struct ShownStaffNote {
     #[schema(example = "7")]
     id: String,
+    #[schema(value_type = String, example = "10001")]
+    user_id: UserId,
     #[schema(example = "admin:alice")]
     author: String,
     #[schema(example = "充值问题已处理")]
@@ -263,6 +265,7 @@ impl From<&StaffNote> for ShownStaffNote {
     fn from(note: &StaffNote) -> Self {
         Self {
             id: note.id.to_string(),
+            user_id: note.user,
             author: note.author.clone(),
             content: note.content.clone(),
             created_at: note.created_at,

@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     domain::{
+        messaging::feedback,
         money::payments::orders,
         operations::{
             admins::{
@@ -38,6 +39,8 @@ use crate::{
 
 /// Rows on one page of a list.
 pub const PAGE_SIZE: u32 = 50;
+/// The largest number of waiting feedback that is counted.
+const MOST_WAITING: u32 = 1000;
 
 /// The decoded fields of a form or query.
 #[derive(Clone, Debug, Default)]
@@ -332,7 +335,7 @@ fn waiting_in(tx: &Read<'_>) -> Result<Waiting> {
     Ok(Waiting {
         orders: u64::try_from(orders::in_review_in(tx)?).unwrap_or(0),
         texts: 0,
-        feedback: 0,
+        feedback: u64::try_from(feedback::count_open_in(tx, MOST_WAITING)?).unwrap_or(0),
         alerts: alerts::active_in(tx)?.len() as u64,
     })
 }

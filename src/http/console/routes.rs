@@ -11,8 +11,8 @@ use axum::{
 
 use super::{
     pages::{
-        administrators, api_keys, audit, files, network_log, orders, overview, preferences, search, sign_in, user_acts,
-        user_list, users,
+        administrators, api_keys, audit, feedback, files, network_log, orders, overview, preferences, search, sign_in,
+        user_acts, user_list, users,
     },
     route::{PageAccess, PageHandler, Route},
     service::respond,
@@ -83,6 +83,9 @@ pub fn routes() -> Vec<Route> {
         post("orders/{orderNo}/query", SupportUsers, orders::query),
         post("orders/{orderNo}/settle", Administer, orders::settle),
         post("orders/{orderNo}/refund", Administer, orders::refund),
+        get("feedback", SupportUsers, feedback::list),
+        post("feedback/change", SupportUsers, feedback::change),
+        post("feedback/reply", SupportUsers, feedback::reply),
         get("network-log", SupportUsers, network_log::list),
         get("audit", ViewAudit, audit::list),
         get("administrators", Administer, administrators::list),

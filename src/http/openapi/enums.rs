@@ -17,6 +17,7 @@ use crate::{
             sessions::Method,
         },
         identity::{directory::UserState, preferences::NotificationKind, suspensions::SuspensionSource, users::Gender},
+        messaging::feedback::FeedbackState,
         moderation::{engine::ContentType, policy::Service},
         money::{
             ledger::{self, Asset},
@@ -50,6 +51,7 @@ enumerations! {
     BackupState = "BackupState", "current", "State of the backups: `none` before the first one, `off` if they are disabled.";
     ContentType = "ContentType", "question", "The use of a text.";
     DayStart = "DayStart", "23:00", "The time at which the next day begins in charts.";
+    FeedbackState = "FeedbackState", "open", "The progress of the staff with feedback.";
     Gender = "Gender", "female", "The gender of a user.";
     NotificationKind = "NotificationKind", "activity", "The kind of a notification.";
     ledger::EntryKind = "EntryKind", "topup", "The reason for a ledger entry.";

@@ -206,6 +206,11 @@ fn authors_remove_their_own_notes_and_the_export_contains_them() {
         |key: &str, text: &str| server.post(&of(&user, "notes")).token(key).json(&json!({ "content": text })).send();
     let note = add(&support, " 已核实身份 ").expect(201).json();
     assert_eq!((&note["content"], &note["author"]), (&json!("已核实身份"), &json!("key:support")));
+    for _ in 0..2 {
+        let once = server.post(&of(&user, "notes")).token(&owner).header("idempotency-key", "k");
+        once.json(&json!({ "content": "once" })).send().expect(201);
+    }
+    assert_eq!(server.value::<i64>("select count(*) from staff_notes"), 2);
     add(&support, "").expect_fields(&[("content", "required")]);
     add(&support, &"乾".repeat(1001)).expect_fields(&[("content", "too_long")]);
     let second = add(&moderator, "second").expect(201).json();
@@ -291,6 +296,9 @@ fn an_account_moves_to_a_number_that_nobody_has() {
     assert_eq!(moved.user_id, user.user_id);
     assert_eq!(notices(&server, &moved), ["手机号已更换"]);
     assert_ne!(server.sign_in_again(PHONE).user_id, user.user_id);
+    for _ in 0..2 {
+        to("13800138010", "once").header("idempotency-key", "k").send().expect(200);
+    }
     let rows = server.command(&["audit", "--user", &user.user_id]).expect(0).json();
     assert!(rows.to_string().contains("two castings and the last order"));
 }

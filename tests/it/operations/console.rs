@@ -148,7 +148,8 @@ fn each_role_opens_its_pages_only() {
     let server = Setup::default().start();
     let user = server.sign_in("13800138000").user_id;
     let user = format!("users/{user}");
-    let pages: [(&str, &[&str]); 9] = [
+    let pages: [(&str, &[&str]); 10] = [
+        ("feedback", &["support", "owner"]),
         ("", &["read-only", "support", "moderator", "owner"]),
         ("users", &["support", "moderator", "owner"]),
         (&user, &["support", "moderator", "owner"]),

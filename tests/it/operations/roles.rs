@@ -55,6 +55,8 @@ const MATRIX: &[(&[&str], &[&str])] = &[
             "POST /admin/payments/{orderNo}/query",
             "GET /admin/notifications",
             "GET /admin/feedback",
+            "PATCH /admin/feedback/{id}",
+            "POST /admin/feedback/{id}/reply",
             "GET /admin/network-logs/user/{userId}",
             "GET /admin/network-logs/ip/{clientIp}",
             "GET /admin/network-logs/time-range",

@@ -120,9 +120,10 @@ impl Place {
 }
 
 /// The areas with their pages.
-const AREAS: [(Text, Icon, &[Place]); 3] = [
+const AREAS: [(Text, Icon, &[Place]); 4] = [
     (Text::AreaIdentity, Icon::Users, &[Place::Users]),
     (Text::AreaMoney, Icon::Money, &[Place::Orders]),
+    (Text::AreaMessaging, Icon::Messaging, &[Place::Feedback]),
     (Text::AreaOperations, Icon::Operations, &[Place::NetworkLog, Place::Audit, Place::Administrators, Place::Keys]),
 ];
 

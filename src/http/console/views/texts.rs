@@ -508,7 +508,7 @@ texts! {
     // Feedback.
     StateOpen: "待处理", "Open";
     StateInProgress: "处理中", "In progress";
-    StateDone: "已完成", "Done";
+    StateClosed: "已关闭", "Closed";
     StateActive: "正常", "Active";
     StateSuspended: "停用", "Suspended";
     Mine: "分配给我", "Mine";

@@ -29,7 +29,7 @@ pub struct FeedbackRow {
     pub phone_number: Option<String>,
     pub is_verified: bool,
     pub text: String,
-    /// `open`, `in_progress` or `done`.
+    /// `open`, `in_progress` or `closed`.
     pub state: String,
     pub assignee: Option<String>,
     pub created_at: Timestamp,
@@ -56,21 +56,22 @@ pub fn page(cx: &ViewContext, page: &FeedbackPage) -> Markup {
     let of = |state: &str| with_query(&href("feedback"), &[("state", state)]);
     let tab = |text, state: &str| (text, of(state), page.state == state && !page.is_mine);
     let mine = with_query(&href("feedback"), &[("mine", "true")]);
+    let address = with_query(&of(&page.state), &[("mine", if page.is_mine { "true" } else { "" })]);
     let tabs = [
         tab(Text::StateOpen, "open"),
         tab(Text::StateInProgress, "in_progress"),
-        tab(Text::StateDone, "done"),
+        tab(Text::StateClosed, "closed"),
         tab(Text::All, ""),
         (Text::Mine, mine, page.is_mine),
     ];
     let body = html! {
-        (layout::heading(cx.t(Text::Feedback), None, &html! { a.button href=(with_query(&href("feedback.csv"), &[("state", &page.state)])) download { (cx.t(Text::ExportCsv)) } }))
+        (layout::heading(cx.t(Text::Feedback), None, &html! {}))
         (lists::tabs(cx, Text::State, &tabs))
         div.list-region id="feedback" {
             p.total { (texts::rows(cx.language, &page.total.text())) }
             @if page.items.is_empty() { section.card { p.empty { (cx.t(Text::NoFeedback)) } } }
             ul.queue { @for item in &page.items { li.card id={ "f" (item.id) } { (one(cx, page, item)) } } }
-            @if let Some(next) = &page.next { nav.pager aria-label=(cx.t(Text::Pages)) { a.button rel="next" href=(with_query(&of(&page.state), &[("cursor", next)])) { (cx.t(Text::NextPage)) } } }
+            @if let Some(next) = &page.next { nav.pager aria-label=(cx.t(Text::Pages)) { a.button rel="next" href=(with_query(&address, &[("cursor", next)])) { (cx.t(Text::NextPage)) } } }
         }
     };
     layout::page(cx, &PageBody::new(cx.t(Text::Feedback), Place::Feedback, body))
@@ -89,7 +90,7 @@ fn one(cx: &ViewContext, page: &FeedbackPage, item: &FeedbackRow) -> Markup {
         p.hint { (cx.time(item.created_at)) " · " (cx.t(Text::Assignee)) ": " (parts::or_dash(cx, item.assignee.as_deref())) }
         @for reply in &item.replies { blockquote.reply { p { (reply.text) } p.hint { (reply.author) " · " (cx.time(reply.at)) } } }
         @if cx.may(Right::SupportUsers) { div.actions {
-            (parts::action_with(cx.t(Text::Reply), "", page.rejected.as_ref().is_some_and(|(id, ..)| *id == item.id), &reply_form(cx, page, item)))
+            @if item.is_verified { (parts::action_with(cx.t(Text::Reply), "", page.rejected.as_ref().is_some_and(|(id, ..)| *id == item.id), &reply_form(cx, page, item))) }
             (parts::action(cx.t(Text::ChangeState), "", &state_form(cx, page, item)))
         } }
     }
@@ -101,8 +102,10 @@ fn reply_form(cx: &ViewContext, page: &FeedbackPage, item: &FeedbackRow) -> Mark
     let id = format!("reply-{}", item.id);
     forms::post(
         cx,
-        &href(&format!("feedback/{}/reply", item.id)),
+        &with_query(&href("feedback/reply"), &[("id", &item.id)]),
         &html! {
+            input type="hidden" name="back" value=(cx.path);
+            (forms::rejected(cx, rejected.map(|(.., error)| error.as_str())))
             (field(cx, &Field::new("text", Text::ReplyText, Control::Area, typed).id(&id).required().hint(Text::ReplyHint).max_length(1000).error(rejected.map(|(.., error)| error.as_str()))))
             button.button.primary type="submit" { (cx.t(Text::SendReply)) }
         },
@@ -110,14 +113,15 @@ fn reply_form(cx: &ViewContext, page: &FeedbackPage, item: &FeedbackRow) -> Mark
 }
 
 fn state_form(cx: &ViewContext, page: &FeedbackPage, item: &FeedbackRow) -> Markup {
-    let states = [("open", Text::StateOpen), ("in_progress", Text::StateInProgress), ("done", Text::StateDone)];
+    let states = [("open", Text::StateOpen), ("in_progress", Text::StateInProgress), ("closed", Text::StateClosed)];
     let mut people = vec![("", cx.t(Text::Nobody).to_owned())];
     people.extend(page.assignees.iter().map(|name| (name.as_str(), name.clone())));
     let (state_id, assignee_id) = (format!("state-{}", item.id), format!("assignee-{}", item.id));
     forms::post(
         cx,
-        &href(&format!("feedback/{}", item.id)),
+        &with_query(&href("feedback/change"), &[("id", &item.id)]),
         &html! {
+            input type="hidden" name="back" value=(cx.path);
             (field(cx, &Field::new("state", Text::State, Control::Select(states.map(|(value, text)| (value, cx.t(text).to_owned())).to_vec()), &item.state).id(&state_id).required()))
             (field(cx, &Field::new("assignee", Text::Assignee, Control::Select(people), item.assignee.as_deref().unwrap_or("")).id(&assignee_id)))
             button.button.primary type="submit" { (cx.t(Text::Save)) }

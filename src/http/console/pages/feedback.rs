@@ -1,0 +1,140 @@
+//! Feedback: the list, its states and assignees, and replies.
+
+use std::sync::Arc;
+
+use axum::{
+    body::Body,
+    http::{Response, StatusCode},
+};
+
+use crate::{
+    app::App,
+    domain::{
+        identity::users::{self, listing::mask_address},
+        messaging::feedback::{self, FeedbackChange, FeedbackFilter, FeedbackState, FeedbackThread},
+        operations::admins,
+    },
+    error::{Code, Error, Fault, FieldCode, Result},
+    http::{
+        admin::feedback::name_subject,
+        console::{
+            request::{ConsoleRequest, FormFields, PAGE_SIZE, message_of, ok, page},
+            views::{
+                context::BASE,
+                format::ShownCount,
+                pages::feedback::{self as view, FeedbackPage, FeedbackRow, TypedReply},
+                texts::Text,
+            },
+        },
+        reply,
+    },
+    types::{CursorRange, clean},
+};
+
+const PAGE: &str = "feedback";
+/// The largest total, which means "more than so many".
+const COUNTED: u32 = 10_000;
+
+pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let shown = collect(&console, &console.query).await?;
+    ok(view::page(&console.view()?, &shown))
+}
+
+/// Collects the list that a query asks for.
+async fn collect(console: &ConsoleRequest, query: &FormFields) -> Result<FeedbackPage> {
+    let (state, is_mine) = (FeedbackState::from_name(query.get("state")), query.get("mine") == "true");
+    let own = console.context.admin()?.name().to_owned();
+    let filter = FeedbackFilter { user: None, state, assignee: is_mine.then_some(own) };
+    let range = CursorRange { before: query.get("cursor").parse().ok(), limit: PAGE_SIZE };
+    console
+        .context
+        .report(move |app| {
+            let (found, total) = feedback::list_range(&app.core, &filter, range, COUNTED + 1)?;
+            let most = u64::from(COUNTED);
+            let total = u64::try_from(total).unwrap_or(0);
+            Ok(FeedbackPage {
+                state: state.map(FeedbackState::name).unwrap_or_default().to_owned(),
+                is_mine,
+                items: found.items.into_iter().map(|thread| row(app, thread)).collect::<Result<_>>()?,
+                total: ShownCount { value: total.min(most), is_capped: total > most },
+                next: found.next.map(|id| id.to_string()),
+                assignees: admins::list(&app.core)?.into_iter().map(|admin| admin.name).collect(),
+                rejected: None,
+            })
+        })
+        .await
+}
+
+fn row(app: &App, FeedbackThread { feedback, replies }: FeedbackThread) -> Result<FeedbackRow> {
+    let nickname = match feedback.user.filter(|_| feedback.is_verified) {
+        Some(user) => app.core.store.read(|tx| users::profile_in(tx, user))?.nickname,
+        None => String::new(),
+    };
+    Ok(FeedbackRow {
+        id: feedback.id.to_string(),
+        user_id: feedback.user.map(|user| user.to_string()),
+        nickname,
+        phone_number: feedback.phone_number.as_deref().map(mask_address),
+        is_verified: feedback.is_verified,
+        text: feedback.content,
+        state: feedback.state.name().to_owned(),
+        assignee: feedback.assignee,
+        created_at: feedback.created_at,
+        replies: replies
+            .into_iter()
+            .map(|reply| TypedReply { at: reply.created_at, author: reply.author, text: reply.content })
+            .collect(),
+    })
+}
+
+pub async fn change(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let id = feedback_id(&console)?;
+    name_subject(&console.context, id)?;
+    let change = FeedbackChange {
+        state: FeedbackState::from_name(console.form.get("state")),
+        assignee: Some(console.form.find("assignee").map(ToOwned::to_owned)),
+    };
+    let changed = console.context.committed(feedback::change(&console.context.app.core, id, change)).await;
+    console.finish(&back(&console), changed)
+}
+
+pub async fn reply(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let id = feedback_id(&console)?;
+    name_subject(&console.context, id)?;
+    let Err(error) = try_reply(&console, id).await else {
+        return console.done(&back(&console), console.text(Text::ActionDone));
+    };
+    if matches!(error.code, Code::NotFound | Code::Internal) {
+        return Err(error);
+    }
+    let back = back(&console);
+    let query = FormFields::parse(back.split_once('?').map_or("", |(_, query)| query).as_bytes());
+    let mut shown = collect(&console, &query).await?;
+    let message = message_of(&error, console.language());
+    shown.rejected = Some((id.to_string(), console.form.get("text").to_owned(), message));
+    Ok(page(reply::status(error.code), view::page(&console.view()?, &shown)))
+}
+
+async fn try_reply(console: &ConsoleRequest, id: i64) -> Result<()> {
+    let app = &console.context.app;
+    let most = app.core.config.limits.feedback as usize;
+    let text = clean(console.form.get("text"), most).map_err(|fault| Error::field("text", fault))?;
+    if text.is_empty() {
+        return Err(Error::field("text", Fault::new(FieldCode::Required, "is required")));
+    }
+    let author = console.context.admin()?.actor();
+    // The form's key makes a double click one reply.
+    let once = console.context.once(StatusCode::OK, |thread: &FeedbackThread| thread.feedback.id)?;
+    console.context.committed(feedback::reply(&app.core, id, author, text, once)).await.map(drop)
+}
+
+fn feedback_id(console: &ConsoleRequest) -> Result<i64> {
+    console.query.get("id").parse().map_err(|_| Code::NotFound.into())
+}
+
+/// Returns the list that the form came from, relative to the console.
+fn back(console: &ConsoleRequest) -> String {
+    let relative = console.form.get("back").strip_prefix(BASE).and_then(|path| path.strip_prefix('/'));
+    let list = relative.filter(|path| *path == PAGE || path.starts_with("feedback?"));
+    list.unwrap_or(PAGE).to_owned()
+}
