@@ -12,7 +12,7 @@ use axum::{
 use super::{
     pages::{
         administrators, api_keys, audit, feedback, files, network_log, orders, overview, preferences, search, sign_in,
-        user_acts, user_list, users,
+        user_acts, user_erasure, user_list, users,
     },
     route::{PageAccess, PageHandler, Route},
     service::respond,
@@ -71,6 +71,8 @@ pub fn routes() -> Vec<Route> {
         post("users/{id}/notes/{note}/remove", FindUsers, user_acts::remove_note),
         post("users/{id}/devices/end", SupportUsers, user_acts::end_all_devices),
         post("users/{id}/devices/{device}/end", SupportUsers, user_acts::end_device),
+        post("users/{id}/export", Administer, user_erasure::export),
+        post("users/{id}/erase", Administer, user_erasure::erase),
         post("users/{id}/move", SupportUsers, user_acts::move_to_phone),
         get("users/{id}/ledger", SupportUsers, users::show_ledger),
         post("users/{id}/reveal", SupportUsers, users::reveal),

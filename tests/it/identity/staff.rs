@@ -421,3 +421,50 @@ fn a_revealed_address_forgets_the_typed_reason() {
     let shown = support.post(&page, "reveal", &[("kind", "phone"), ("reason", "asked")]).expect(200).text();
     assert!(shown.contains("data-kept-done") && shown.contains(PHONE), "{shown}");
 }
+
+#[test]
+fn an_owner_exports_and_erases_an_account_in_the_console() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let other = server.sign_in("13800138001");
+    let owner = Browser::new(&server, "owner");
+    let page = format!("users/{}", user.user_id);
+    owner.post(&page, "export", &[("reason", "")]).expect(422);
+    server.edit("update admin_tokens set proved_at = proved_at - 600001");
+    let refused = owner.post(&page, "export", &[("reason", "asked by mail")]).expect(403).text();
+    assert!(refused.contains("value=\"asked by mail\"") && refused.contains("name=\"password\""), "{refused}");
+    let proof = ("password", "correct horse battery");
+    let sent = owner.post(&page, "export", &[("reason", "asked by mail"), proof]).expect(200);
+    assert!(sent.header("content-disposition").unwrap().starts_with("attachment"));
+    assert_eq!(sent.json()["account"]["phoneNumber"], PHONE);
+    let asked = owner.post(&page, "erase", &[]).expect(428).text();
+    assert!(asked.contains("name=\"target\"") && asked.contains("id=\"would-delete\""), "{asked}");
+    let confirm = asked.split("name=\"confirm\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    let erase = |page: &str, target: &str, reason: &str| {
+        let form = owner.form(
+            &format!("users/{}", other.user_id),
+            &[("confirm", &confirm), ("target", target), ("reason", reason)],
+        );
+        owner.send(&format!("{page}/erase"), &form)
+    };
+    let refused = erase(&page, "10", "asked by mail").expect(422).text();
+    assert!(refused.contains("confirm-target-error") && refused.contains("value=\"asked by mail\""), "{refused}");
+    erase(&page, &user.user_id, "").expect(422);
+    // The token is for this user only.
+    erase(&format!("users/{}", other.user_id), &other.user_id, "asked by mail").expect(428);
+    server.get("/coin/balance").by(&other).send().expect(200);
+    server.edit("update admin_tokens set proved_at = proved_at - 600001");
+    erase(&page, &user.user_id, "asked by mail").expect(403);
+    server.edit("update admin_tokens set proved_at = proved_at + 600001");
+    let done = erase(&page, &user.user_id, "asked by mail").expect(303);
+    assert_eq!(done.header("location"), Some("/admin/console/users"));
+    erase(&page, &user.user_id, "asked by mail").expect(303);
+    server.get("/coin/balance").by(&user).send().expect_problem(401, "unauthenticated");
+    let rows = server.command(&["audit", "--user", &user.user_id]).expect(0).json();
+    let acts = |outcome: i64| {
+        let is_it = |row: &&Value| row["action"] == "POST /admin/console/users/{id}/erase" && row["outcome"] == outcome;
+        rows["items"].as_array().unwrap().iter().filter(is_it).count()
+    };
+    assert_eq!(acts(202), 1, "{rows}");
+    Browser::new(&server, "support").post(&format!("users/{}", other.user_id), "erase", &[]).expect(403);
+}

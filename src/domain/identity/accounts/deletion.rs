@@ -17,15 +17,28 @@ use crate::{
             email_rewards::{self, EmailHmac},
             preferences, staff_notes, suspensions, tokens, users,
         },
-        messaging::{feedback, notifications},
-        moderation::{shadow_mode, violations},
-        money::{invites, payments},
-        operations::{free_space_scrub, idempotency, network_log},
+        messaging::{
+            feedback::{self, FeedbackFilter},
+            notifications,
+        },
+        moderation::{
+            shadow_mode,
+            violations::{self, ViolationQuery},
+        },
+        money::{
+            invites,
+            ledger::{self, Asset},
+            payments::{
+                self,
+                orders::{self, OrderFilter},
+            },
+        },
+        operations::{confirmations::DeletionPreview, free_space_scrub, idempotency, network_log},
     },
     error::Result,
     keys::ServerKey,
     store::{Pending, Read, Write},
-    types::{Secret, TimeZone, UserId},
+    types::{PageRequest, Secret, TimeZone, UserId},
 };
 
 /// The requester of a deletion.
@@ -59,6 +72,39 @@ pub fn erase(core: &Core, user: UserId, by: DeletionActor) -> Result<Pending<()>
         by.require_in(tx, &config.auth)?;
         erase_in(tx, &key, &config.limits.time_zone, user, &responses)
     }))
+}
+
+/// Counts the rows of a user that a deletion would remove, and those that remain without personal data.
+///
+/// # Errors
+/// `not_found`.
+pub fn preview_deletion(core: &Core, user: UserId) -> Result<DeletionPreview> {
+    core.store.read(|tx| users::find_in(tx, user))?;
+    let newest = PageRequest::of_newest(1);
+    let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+    let own_feedback = FeedbackFilter { user: Some(user), ..FeedbackFilter::default() };
+    let own_orders = OrderFilter { user: Some(user), state: None };
+    let own_violations = ViolationQuery { user: Some(user), ..ViolationQuery::default() };
+    let mut entries = 0;
+    for asset in Asset::ALL {
+        entries += ledger::entries(core, user, asset, newest)?.total;
+    }
+    let counts = |counts: &[(&str, i64)]| counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
+    Ok(DeletionPreview {
+        delete: counts(&[
+            ("tokens", number(tokens::list_devices(core, user, None)?.len())),
+            ("history", history::count(core, user)?),
+            ("interpretations", interpretation::count_of_user(core, user)?),
+            ("feedback", feedback::list(core, &own_feedback, newest)?.total),
+            ("suspensions", number(suspensions::list(core, user)?.len())),
+            ("staff_notes", number(staff_notes::list(core, user)?.len())),
+        ]),
+        keep: counts(&[
+            ("ledger_entries", entries),
+            ("payment_orders", orders::list(core, own_orders, newest)?.total),
+            ("violations", violations::list(core, &own_violations, newest)?.total),
+        ]),
+    })
 }
 
 impl DeletionActor {

@@ -8,7 +8,7 @@ mod deletion;
 mod last_delivery;
 
 pub use code_messages::{CodeMessages, code_messages};
-pub use deletion::{DeletionActor, erase};
+pub use deletion::{DeletionActor, erase, preview_deletion};
 pub use export::export;
 pub use send_code::{CodeRequest, CodeSender, CodeTerms, EMAIL_CODE_DIGITS, SMS_CODE_DIGITS, code_digits, send_code};
 pub use sign_in::{ProvedAddress, SignIn, SignedIn, change_address, sign_in};

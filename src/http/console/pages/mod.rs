@@ -12,5 +12,6 @@ pub mod preferences;
 pub mod search;
 pub mod sign_in;
 pub mod user_acts;
+pub mod user_erasure;
 pub mod user_list;
 pub mod users;

@@ -132,7 +132,7 @@ fn page_of(user: UserId) -> String {
 }
 
 /// Goes back to the user, or shows the form of the act again with its fault.
-async fn finish(console: &ConsoleRequest, user: UserId, act: &str, outcome: Result<()>) -> Result<Response<Body>> {
+pub async fn finish(console: &ConsoleRequest, user: UserId, act: &str, outcome: Result<()>) -> Result<Response<Body>> {
     let Err(error) = outcome else { return console.finish(&page_of(user), Ok(())) };
     if matches!(error.code, Code::NotFound | Code::Internal) {
         return Err(error);

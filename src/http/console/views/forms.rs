@@ -22,6 +22,16 @@ pub fn post(cx: &ViewContext, action: &str, body: &Markup) -> Markup {
     }
 }
 
+/// Renders a form whose response is a file. The page stays, so nothing that was typed is kept.
+pub fn download(cx: &ViewContext, action: &str, body: &Markup) -> Markup {
+    html! {
+        form method="post" action=(action) {
+            input type="hidden" name="csrf" value=(cx.csrf);
+            (body)
+        }
+    }
+}
+
 /// Renders a form that consists of one button.
 pub fn button(cx: &ViewContext, action: &str, label: &str, class: &str) -> Markup {
     html! {

@@ -157,6 +157,8 @@ fn roles_see_only_their_actions() {
         ("orders/1", "/refund", vec![Role::Owner]),
         ("users/10001", "/grant", vec![Role::Owner, Role::Support]),
         ("users/10001", "/suspend", vec![Role::Moderator, Role::Owner]),
+        ("users/10001", "/erase", vec![Role::Owner]),
+        ("users/10001", "/export", vec![Role::Owner]),
         ("users/10001", "/move", vec![Role::Owner, Role::Support]),
         ("users/10001", "/notes", vec![Role::Support, Role::Moderator, Role::Owner]),
         ("health", "/health/backup", vec![Role::Owner]),

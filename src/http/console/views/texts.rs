@@ -317,6 +317,8 @@ texts! {
     Until: "截止", "Until";
     Lifted: "解除", "Lifted";
     RemoveNote: "删除备注", "Remove note";
+    EraseConsequence: "将删除该账号及全部个人数据，无法撤销。已有备份保留其副本。", "Deletes the account and all personal data. This cannot be undone. Existing backups keep their copy.";
+    NotTheTarget: "与用户编号不符", "This is not the id of the user";
     NoLongerExists: "该账号已不存在。", "The account no longer exists.";
     UsersSearchHint: "编号、手机号、邮箱，或昵称开头", "Id, phone number, email address, or the beginning of a nickname";
     ExportData: "导出数据", "Export data";
@@ -905,6 +907,9 @@ pub fn table(language: Language, name: &str) -> &str {
         "notification_read_blocks" => ("通知已读分块", "read blocks"),
         "notification_marks" => ("通知标记", "notification marks"),
         "feedback" => ("反馈", "feedback"),
+        "feedback_replies" => ("反馈回复", "replies to feedback"),
+        "suspensions" => ("停用记录", "suspensions"),
+        "staff_notes" => ("客服备注", "staff notes"),
         "releases" => ("应用版本", "releases"),
         "settings" => ("设置", "settings"),
         "network_log" | "access_log" => ("网络日志", "network log"),

@@ -316,6 +316,10 @@ fn account_acts(cx: &ViewContext, user: &UserPage, is_suspended: bool) -> Markup
                     @if !user.nickname.is_empty() { (act_form(cx, user, "reset-nickname", (Text::ResetNickname, Text::ResetNicknameHint), &html! {})) }
                 }
                 @if cx.may(Right::SupportUsers) { (move_phone(cx, user)) }
+                @if cx.may(Right::Administer) {
+                    (export(cx, user))
+                    (forms::button(cx, &act(user, "erase"), cx.t(Text::EraseUser), "danger"))
+                }
             }
         },
     )
@@ -337,6 +341,27 @@ fn move_phone(cx: &ViewContext, user: &UserPage) -> Markup {
         (forms::step_up(cx, "move", &user.forms.step_up))
     };
     act_form(cx, user, "move", (Text::MoveAccount, Text::MoveAccountHint), &fields)
+}
+
+fn export(cx: &ViewContext, user: &UserPage) -> Markup {
+    let rejected = Rejected::of(user, "export");
+    let form = forms::download(
+        cx,
+        &act(user, "export"),
+        &html! {
+            (forms::rejected(cx, rejected.detail))
+            p.hint { (cx.t(Text::ExportHint)) }
+            (forms::reason(cx, "export", rejected.reason, rejected.reason_error))
+            (forms::step_up(cx, "export", &user.forms.step_up))
+            button.button.primary type="submit" { (cx.t(Text::ExportData)) }
+        },
+    );
+    parts::action_with(cx.t(Text::ExportData), "", is_rejected(user, "export"), &form)
+}
+
+/// Renders the page that confirms the deletion of an account.
+pub fn confirm_erasure(cx: &ViewContext, confirmation: &forms::ConfirmationView) -> Markup {
+    layout::page(cx, &PageBody::new(confirmation.title.clone(), Place::Users, forms::confirmation(cx, confirmation)))
 }
 
 fn notes(cx: &ViewContext, user: &UserPage) -> Markup {
