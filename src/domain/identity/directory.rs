@@ -22,7 +22,7 @@ pub const COUNTED: u32 = 10_000;
 /// The largest number of characters of a search text.
 pub const MAX_QUERY: usize = 254;
 /// Users read for one page at most, so that a rare state does not read the whole table.
-const MAX_READ: u32 = 20_000;
+const MAX_READ: u32 = 1_000;
 
 named_enum! {
     /// The state of a user.
@@ -143,7 +143,7 @@ fn list_in(
         read = batch_size.saturating_add(read);
         place = batch.last().map(|(_, cursor)| cursor.clone()).or(place);
         for (user, cursor) in batch {
-            if exact.iter().all(|other| other.id != user.id) {
+            if filter.has_prefix(&user) && exact.iter().all(|other| other.id != user.id) {
                 found.extend(filter.match_in(tx, user, cursor)?);
             }
         }
@@ -168,10 +168,15 @@ struct Match {
 impl UserFilter {
     fn source(&self) -> Source<'_> {
         match (&self.query, self.state) {
+            // Few users are suspended.
+            (_, Some(UserState::Suspended)) => Source::Suspended,
             (Some(query), _) => Source::Nickname(query),
-            (None, Some(UserState::Suspended)) => Source::Suspended,
             (None, _) => Source::Newest,
         }
+    }
+
+    fn has_prefix(&self, user: &UserSummary) -> bool {
+        self.query.as_ref().is_none_or(|query| user.nickname.starts_with(query))
     }
 
     fn match_in(&self, tx: &Read<'_>, user: UserSummary, cursor: UserCursor) -> Result<Option<Match>> {
@@ -208,7 +213,8 @@ impl Source<'_> {
                 users.map(|user| (user.nickname.clone(), user)).map(with_id).collect()
             }
             Self::Suspended => {
-                let before = after.map_or(i64::MAX, |cursor| cursor.id);
+                // The cursor of an exact match has no id, because the others follow.
+                let before = after.map(|cursor| cursor.id).filter(|id| *id > 0).unwrap_or(i64::MAX);
                 let mut users = Vec::new();
                 for suspension in suspensions::not_lifted_before_in(tx, before, limit)? {
                     if let Some(user) = listing::summary_in(tx, suspension.user)? {

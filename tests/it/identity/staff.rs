@@ -140,6 +140,11 @@ fn a_suspension_holds_at_once_on_both_generations() {
     assert_eq!(exported["suspensions"][0]["reason"], "insults in nicknames");
     let listed = server.get("/admin/users").token(&key).query(&[("state", "suspended")]).send().expect(200).json();
     assert_eq!(ids(&listed), std::slice::from_ref(&user.user_id));
+    for (text, count) in [("1380", 0), (PHONE, 1), (user.user_id.as_str(), 1)] {
+        let query = [("state", "suspended"), ("q", text)];
+        let listed = server.get("/admin/users").token(&key).query(&query).send().expect(200).json();
+        assert_eq!(ids(&listed).len(), count, "{text}");
+    }
     let lift = || server.delete(&of(&user, "suspension")).token(&key).send();
     assert_eq!(lift().expect(200).json()["liftedBy"], "key:moderator");
     lift().expect_problem(404, "not_found");
@@ -467,4 +472,50 @@ fn an_owner_exports_and_erases_an_account_in_the_console() {
     };
     assert_eq!(acts(202), 1, "{rows}");
     Browser::new(&server, "support").post(&format!("users/{}", other.user_id), "erase", &[]).expect(403);
+}
+
+#[test]
+#[ignore = "fills a million users; run with `cargo test --release --test it -- --ignored measured_ --nocapture`"]
+fn measured_a_million_users_are_listed_within_50_ms() {
+    let server = Setup::default().start();
+    let key = key(&server, "owner");
+    server.edit(
+        "insert into users (phone_number, nickname, created_at) with recursive n (i) as \
+         (select 1 union all select i + 1 from n where i < 1000000) \
+         select '+1' || (2000000000 + i), case when i % 3 = 0 then '' else 'n' || (i * 7919 % 1000000) end, \
+         1700000000000 + i * 1000 from n",
+    );
+    server.edit(
+        "insert into suspensions (user_id, source, reason, actor, created_at, ends_at) \
+         select id, 'staff', 'r', 'cli', 1, case when id % 2 = 0 then 2 end from users where id % 200 = 1",
+    );
+    let middle: String = server.value("select phone_number from users where id = 500000");
+    let queries: [&[(&str, &str)]; 10] = [
+        &[],
+        &[("startTime", "2023-11-20"), ("endTime", "2023-11-22")],
+        &[("q", "n")],
+        &[("q", "n12345")],
+        &[("q", "500000")],
+        &[("q", &middle)],
+        &[("q", "nobody has this")],
+        &[("state", "suspended")],
+        &[("state", "suspended"), ("q", "n99")],
+        &[("state", "active"), ("q", "n5"), ("limit", "100")],
+    ];
+    let mut slow = Vec::new();
+    for query in queries {
+        let mut times: Vec<_> = (0..100)
+            .map(|_| {
+                let begun = std::time::Instant::now();
+                server.get("/admin/users").token(&key).query(query).send().expect(200);
+                begun.elapsed()
+            })
+            .collect();
+        times.sort_unstable();
+        println!("{query:?}: median {:.1?}, p99 {:.1?}", times[50], times[98]);
+        if times[98].as_millis() > 50 {
+            slow.push(query);
+        }
+    }
+    assert!(slow.is_empty(), "{slow:?}");
 }
