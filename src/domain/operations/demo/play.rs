@@ -29,7 +29,7 @@ use crate::{
             users::{self, Address, Gender, ProfileChange, User},
         },
         messaging::{
-            feedback::{self, Author},
+            feedback::{self, Author, FeedbackChange, FeedbackState},
             notifications::{self, Audience, NotificationDraft, Payload},
             releases::{self, AppVersion, ReleaseDraft},
         },
@@ -295,8 +295,8 @@ impl<'app> Player<'app> {
                 Vec::new()
             }
             Act::Feedback { person, number } => {
-                let author = Author::User(self.user(person)?.clone());
-                vec![receipt(feedback::submit(core, author, picked(&texts::FEEDBACK, number).to_owned()))]
+                self.take_feedback(person, number)?;
+                Vec::new()
             }
             Act::Grant { person, number } => self.grant(person, number)?,
             Act::Suspend { person, number } => {
@@ -320,6 +320,25 @@ impl<'app> Player<'app> {
             Act::Publish(index) => self.publish(index)?,
             _ => Vec::new(),
         })
+    }
+
+    /// Sends feedback. The support answers most of it.
+    fn take_feedback(&self, person: usize, number: usize) -> Result<()> {
+        let core = self.services.core;
+        let author = Author::User(self.user(person)?.clone());
+        let sent = feedback::submit(core, author, picked(&texts::FEEDBACK, number).to_owned()).wait();
+        let Some(sent) = accept(sent, &[Code::TooManyRequests])? else { return Ok(()) };
+        if number.is_multiple_of(4) {
+            return Ok(());
+        }
+        let assignee = Some(Some(SUPPORT.to_owned()));
+        let change = FeedbackChange { state: Some(FeedbackState::InProgress), assignee };
+        feedback::change(core, sent.id, change).wait()?;
+        if number.is_multiple_of(3) {
+            return Ok(());
+        }
+        let (author, answer) = (format!("admin:{SUPPORT}"), picked(&texts::ANSWERS, number).to_owned());
+        feedback::reply(core, sent.id, author, answer, IdempotentRequest::without_key(None)).wait().map(drop)
     }
 
     fn offend(&self, person: usize, number: usize) -> Result<()> {

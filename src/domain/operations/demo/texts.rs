@@ -117,3 +117,9 @@ pub const DEVICES: [&str; 6] = ["iPhone 15", "HUAWEI Mate 60", "Xiaomi 14", "iPa
 pub const SUSPENSION_REASONS: [&str; 3] = ["多次发布广告", "冒充客服", "Repeated insults"];
 pub const STAFF_NOTES: [&str; 3] =
     ["已电话沟通，用户满意。", "老用户，优先处理。", "Asked twice about the same order."];
+pub const ANSWERS: [&str; 4] = [
+    "谢谢反馈，我们已经记下，下个版本会改进。",
+    "已为您核对，金币已补发，请刷新查看。",
+    "Thank you, the typo will be gone with the next release.",
+    "抱歉带来不便，请更新到最新版本后再试。",
+];
