@@ -90,6 +90,30 @@ check("the keyboard alone finds a user, grants coins and refunds an order", asyn
   await context.close();
 });
 
+check("the keyboard alone erases a user, after a page that shows what goes", async ({ browser, demo, session }) => {
+  const context = await openContext(browser, demo, { session });
+  const page = await context.newPage();
+  await page.goto(`${CONSOLE}users?state=suspended`);
+  const path = await page.getAttribute("main tbody th a", "href");
+  await page.goto(path);
+  await tabTo(page, "form[action$='/erase'] button");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("#would-delete");
+  assert.match(await text(page, "#would-delete"), /\d/, "the page counts what goes");
+  await tabTo(page, "#confirm-reason");
+  await page.keyboard.type("keyboard");
+  if (await page.isVisible("#confirm-target")) {
+    await tabTo(page, "#confirm-target");
+    await page.keyboard.type(path.split("/").at(-1));
+  }
+  await tabTo(page, "main button.danger");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".flash.good");
+  const gone = await page.request.get(path);
+  assert.equal(gone.status(), 404, "the user is gone");
+  await context.close();
+});
+
 check("every link and button of a page is reached by Tab, with a visible focus", async ({ browser, demo, session, pages }) => {
   const context = await openContext(browser, demo, { session });
   const page = await context.newPage();
