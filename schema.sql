@@ -482,7 +482,8 @@ create table ledger_entries (
     balance_after integer not null check (balance_after >= 0),
     kind text not null check (kind = 'consume' or kind = 'cast' or kind = 'topup' or kind = 'reset' or kind = 'adjust'
         or kind = 'signup_bonus' or kind = 'invite_bonus' or kind = 'invitee_bonus' or kind = 'parked'
-        or kind = 'restored' or kind = 'refund' or kind = 'interpretation' or kind = 'interpretation_refund'),
+        or kind = 'restored' or kind = 'refund' or kind = 'interpretation' or kind = 'interpretation_refund'
+        or kind = 'purchase_bonus' or kind = 'purchase_bonus_refund' or kind = 'exchange'),
     ref text,
     created_at integer not null,
     seal blob,                             -- HMAC of the row under the server key
@@ -670,6 +671,36 @@ create table confirmations (
 
 create index confirmations_by_expiry on confirmations (expires_at);
 
+-- Owner: products. Products that an operator defined, or changed from the settings. A withdrawn product stays, because a
+-- late purchase must still find what it brings.
+create table products (
+    id text primary key,
+    version integer not null check (version > 0), -- of its current terms
+    is_for_sale integer not null check (is_for_sale in (0, 1))
+) strict, without rowid;
+
+-- Owner: products. The terms of each version of a product, kept for ever.
+create table product_versions (
+    product_id text not null references products (id),
+    version integer not null check (version > 0),
+    asset text not null check (asset in ('coin', 'point')),
+    quantity integer not null check (quantity > 0),
+    bonus integer not null check (bonus >= 0),             -- given with each purchase
+    first_bonus integer not null check (first_bonus >= 0), -- given with a user's first purchase too
+    amount_fen integer check (amount_fen > 0),             -- price at gateways; null for products of app stores only
+    apple_id text,
+    google_id text,
+    subject_zh text,
+    subject_en text,
+    description_zh text,
+    description_en text,
+    created_at integer not null,
+    primary key (product_id, version)
+) strict, without rowid;
+
+create index product_versions_by_apple on product_versions (apple_id, created_at) where apple_id is not null;
+create index product_versions_by_google on product_versions (google_id, created_at) where google_id is not null;
+
 -- Owner: payments. Coin orders. An order stores its own price, so that a new price list changes no order, and has no
 -- foreign key, so that it stays payable when its user is gone. States move forward only (created, paid, credited,
 -- refunded; created, closed; closed, paid), except `review`, from which an administrator releases an order.
@@ -679,14 +710,23 @@ create table payment_orders (
     user_id integer not null,
     channel text not null,                 -- payment gateway of the order
     amount_fen integer not null check (amount_fen > 0),
-    coin_count integer not null check (coin_count > 0),
+    product_id text not null,              -- with the terms of this version, copied into the order
+    product_version integer not null,
+    asset text not null check (asset in ('coin', 'point')),
+    coin_count integer not null check (coin_count > 0), -- coins or points, without bonus
+    bonus integer not null check (bonus >= 0),
+    first_bonus integer not null check (first_bonus >= 0),
+    subject text not null,                 -- what the buyer sees at the provider
     state text not null check (state in ('created', 'paid', 'credited', 'closed', 'refunded', 'review')),
     reason text,                           -- reason for the review, or how it was settled
     trade_no text,                         -- the provider's trade number, once paid
     refunded_fen integer not null default 0 check (refunded_fen >= 0),
     coins_returned integer not null default 0 check (coins_returned >= 0),
     coins_written_off integer not null default 0 check (coins_written_off >= 0),
-    returns integer not null default 0,    -- number of ledger entries that took coins back
+    bonus_credited integer not null default 0 check (bonus_credited >= 0),
+    bonus_returned integer not null default 0 check (bonus_returned >= 0),
+    bonus_written_off integer not null default 0 check (bonus_written_off >= 0),
+    returns integer not null default 0,    -- number of postings that took coins back
     checks integer not null default 0,     -- scheduled queries to the provider so far
     next_check_at integer,                 -- next scheduled query; null once nothing is open
     asked_at integer,                      -- last query that the user requested
@@ -700,6 +740,7 @@ create table payment_orders (
     paid_fen integer not null default 0 check (paid_fen >= 0), -- received, which may differ from the price
     settled_at integer,                    -- last decision of an administrator
     check (coins_returned + coins_written_off <= coin_count),
+    check (bonus_returned + bonus_written_off <= bonus_credited),
     check (state <> 'review' or reason is not null)
 ) strict;
 
@@ -707,7 +748,8 @@ create index payment_orders_by_user on payment_orders (user_id, id);
 create index payment_orders_by_state on payment_orders (state, id);
 create index payment_orders_by_time on payment_orders (created_at, id);
 create index payment_orders_due on payment_orders (channel, next_check_at) where next_check_at is not null;
-create index payment_orders_open on payment_orders (user_id, amount_fen, coin_count, created_at) where state = 'created';
+create index payment_orders_open on payment_orders (user_id, product_id, created_at) where state = 'created';
+create index payment_orders_credited on payment_orders (user_id) where credited_at is not null;
 create unique index payment_orders_by_trade on payment_orders (channel, trade_no) where trade_no is not null;
 
 -- Owner: payments. Payment callbacks as received, with their verdict. Unsigned callbacks are kept up to a limit.

@@ -110,6 +110,9 @@ codes! {
     UnknownPackage = "unknown_package",
         "Unknown package. Send an amount and coins that are a pair of the price list.",
         "没有此套餐，金额与数量须与价目表一致。";
+    UnknownProduct = "unknown_product",
+        "Unknown product, or one that is not for sale. Read the list of products.",
+        "没有此商品，或已停售。";
     OrderState = "order_state",
         "The order's state does not allow this.",
         "订单当前状态不允许此操作。";

@@ -6,8 +6,8 @@ use clap::{Command, Subcommand, builder::Styles};
 
 use super::{
     admin, ai, alerts, audit, backup, cleanup, coins, completions, config, demo, doctor, feedback, healthcheck, ledger,
-    logs, man, moderation, notify, openapi, options::Common, payments, points, records, release, restore, serve, sync,
-    users, version, violations, words,
+    logs, man, moderation, notify, openapi, options::Common, payments, points, products, records, release, restore,
+    serve, sync, users, version, violations, words,
 };
 use yarrow::error::Result;
 
@@ -44,6 +44,7 @@ pub enum MoneyCommand {
     Coins(coins::CoinsArgs),
     Points(points::PointsArgs),
     Ledger(ledger::LedgerArgs),
+    Products(products::ProductsArgs),
     Payments(payments::PaymentsArgs),
 }
 
@@ -150,6 +151,7 @@ impl MoneyCommand {
         match self {
             Self::Coins(args) => coins::run(common, args),
             Self::Points(args) => points::run(common, args),
+            Self::Products(args) => products::run(common, args),
             Self::Ledger(args) => ledger::run(common, args),
             Self::Payments(args) => payments::run(common, args),
         }

@@ -30,6 +30,7 @@ mod options;
 mod output;
 mod payments;
 mod points;
+mod products;
 mod progress;
 mod records;
 mod release;

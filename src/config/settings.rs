@@ -282,6 +282,8 @@ declare::settings! {
             "Points that a casting costs.";
         another_interpretation: u32 = "0",
             "Points that each further interpretation of the same session costs. The first one is part of the casting.";
+        per_coin: u32 = "0",
+            "Points that a user gets for one coin. 0 turns the exchange off.";
         invite_bonus: u32 = "20",
             "Points for the user whose invite code is redeemed.";
         invitee_bonus: u32 = "20",
@@ -309,7 +311,9 @@ declare::settings! {
         notify_url: Option<String> = "",
             "URL to which the provider sends payment callbacks. If unset, `/payment/notify` under `server.public_url`.";
         packages: Packages = "6.00=60, 30.00=330, 68.00=780, 128.00=1500",
-            "The price list: yuan, and the coins that they buy.";
+            "The price list of coins: yuan, and the coins that they buy. `yarrow products` changes it while the server runs.";
+        point_packages: Packages = "6.00=600, 30.00=3300, 68.00=7800, 128.00=15000",
+            "The price list of points: yuan, and the points that they buy.";
         order_reuse: Duration = "15 minutes",
             "Time for which a user gets the same unpaid order again for the same package.";
         order_lifetime: Duration = "30 minutes", at_least "1 ms",

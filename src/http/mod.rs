@@ -56,6 +56,7 @@ mod system;
 mod tls;
 mod token_choice;
 mod unread_responses;
+mod user_order;
 mod v0;
 mod v1;
 

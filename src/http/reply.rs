@@ -60,9 +60,11 @@ pub const fn status(code: Code) -> StatusCode {
         | Code::NotConfigured => StatusCode::CONFLICT,
         Code::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         Code::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        Code::InvalidParameters | Code::ContentRejected | Code::UnknownPackage | Code::IdempotencyKeyReused => {
-            StatusCode::UNPROCESSABLE_ENTITY
-        }
+        Code::InvalidParameters
+        | Code::ContentRejected
+        | Code::UnknownPackage
+        | Code::UnknownProduct
+        | Code::IdempotencyKeyReused => StatusCode::UNPROCESSABLE_ENTITY,
         Code::TooManyRequests | Code::TooManyCalls => StatusCode::TOO_MANY_REQUESTS,
         Code::ProviderFailed => StatusCode::BAD_GATEWAY,
         Code::ProviderTimeout => StatusCode::GATEWAY_TIMEOUT,

@@ -13,6 +13,7 @@ pub use super::{
             AdminCallback, AdminOrder, AdminRefund, CallbackReceipt, OrderEntry, OrderInquiry, OrderRefunded,
             PaymentReport, Rehearsed, ReportSums,
         },
+        products::AdminProduct,
         sensitive_word_migration::ShownDisagreement,
         sensitive_words::{ShownWord, TextTested},
         user_data::{ModelAttachment, UserDataFix, UserDataIssue, UserDataSynchronised, UserDataValidation},

@@ -19,7 +19,7 @@ use super::{
     state::HttpState,
     system,
     v0::{self, auth, coin, content_moderation, divination, divination_history, feedback, llm, payment, user, version},
-    v1::{self, account, hexagrams::HexagramPages, interpretations, invite, points, sessions},
+    v1::{self, account, hexagrams::HexagramPages, interpretations, invite, orders, points, products, sessions},
 };
 #[allow(clippy::enum_glob_use, reason = "the table uses most codes")]
 use crate::{
@@ -51,7 +51,8 @@ pub fn endpoints() -> Vec<Endpoint> {
         (Area::Identity, users_for_staff()),
         (Area::Divination, hexagrams_and_sessions()),
         (Area::Divination, divination()),
-        (Area::Money, money()),
+        (Area::Money, balances_and_products()),
+        (Area::Money, purchases()),
         (Area::Moderation, moderation()),
         (Area::Messaging, messaging()),
         (Area::Operations, operations()),
@@ -398,7 +399,7 @@ fn divination() -> Vec<Endpoint> {
     ]
 }
 
-fn money() -> Vec<Endpoint> {
+fn balances_and_products() -> Vec<Endpoint> {
     vec![
         get("/coin/balance", OwnUserOrAdmin(SupportUsers), coin::balance)
             .summary("Returns the user's coin balance.")
@@ -432,12 +433,49 @@ fn money() -> Vec<Endpoint> {
         get("/api/v1/points", OwnUser, points::balance).summary("Returns the caller's point balance."),
         get("/api/v1/points/ledger", OwnUser, points::entries)
             .summary("Lists the entries of the caller's point ledger, newest first."),
+        post("/api/v1/points/exchange", OwnUser, points::exchange)
+            .summary("Exchanges coins for points, at the operator's rate.")
+            .idempotent()
+            .errors(&[NotConfigured, InsufficientCoins, BalanceTooLarge, AccountInconsistent]),
+        get("/coin/history", OwnUser, coin::history).summary("Lists the changes of the coin balance, newest first."),
+        get("/payment/products", Anyone, products::list)
+            .summary("Lists the products for sale, and what a casting and a use cost."),
+        get("/api/v1/products", Anyone, products::list)
+            .summary("Lists the products for sale, and what a casting and a use cost."),
         get("/api/v1/invite", OwnUser, invite::find)
             .summary("Returns the caller's invite code and the points it has earned."),
         post("/api/v1/invite/redeem", OwnUser, invite::redeem)
             .summary("Redeems another user's invite code, once and within the first days. Both users get points.")
             .idempotent()
             .errors(&[UnknownInvite, OwnInvite, InviteExpired, AlreadyInvited, AccountInconsistent, BalanceTooLarge]),
+        get("/admin/products", Admin(ViewFigures), admin::products::list)
+            .summary("Lists all products, withdrawn ones too, by asset and price."),
+        get("/admin/products/{id}", Admin(ViewFigures), admin::products::find)
+            .summary("Returns a product.")
+            .errors(&[NotFound]),
+        put("/admin/products/{id}", Admin(Administer), admin::products::put)
+            .summary("Defines a product. Other terms than the current ones are a new version; old orders keep theirs.")
+            .errors(&[AlreadyExists]),
+        post("/admin/products/{id}/offer", Admin(Administer), admin::products::offer)
+            .summary("Offers a product for sale.")
+            .errors(&[NotFound]),
+        post("/admin/products/{id}/withdraw", Admin(Administer), admin::products::withdraw)
+            .summary("Withdraws a product from sale.")
+            .errors(&[NotFound]),
+    ]
+}
+
+fn purchases() -> Vec<Endpoint> {
+    vec![
+        get("/payment/orders", OwnUser, payment::list).summary("Lists the caller's orders, newest first."),
+        post("/api/v1/orders", OwnUser, orders::create)
+            .summary("Creates an order to pay. Returns the same order again for a few minutes.")
+            .errors(&[UnknownProduct]),
+        get("/api/v1/orders", OwnUser, orders::list).summary("Lists the caller's orders, newest first."),
+        get("/api/v1/orders/{orderNo}", OwnUser, orders::find).summary("Returns an order.").errors(&[NotFound]),
+        post("/api/v1/orders/{orderNo}/confirm", OwnUser, orders::confirm)
+            .summary("Asks the provider about an order and credits it if it is paid.")
+            .errors(&[NotFound]),
         get("/payment/gateway/order", OwnUser, payment::order)
             .summary("Creates an order to pay. Returns the same order again for a few minutes.")
             .errors(&[NotYours, UnknownPackage]),

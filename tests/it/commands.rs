@@ -15,7 +15,9 @@ use crate::support::{Binary, Caller, Server, Setup};
 const ELSEWHERE: [&str; 2] = ["serve", "demo"];
 
 /// Commands without an audit event: they neither show user data nor change anything, or have no data directory.
-const UNRECORDED: [&str; 28] = [
+const UNRECORDED: [&str; 30] = [
+    "products list",
+    "products show",
     "config show",
     "config sample",
     "admin list",
@@ -206,6 +208,15 @@ const LINES: &[(&str, i32)] = &[
     ("ledger verify", 0),
     ("ledger show USER", 0),
     ("ledger show nobody@example.com", 4),
+    ("products list", 0),
+    ("products show coins_60", 0),
+    ("products show nothing", 4),
+    ("products set points_1 --asset point --count 1 --price 0.10", 0),
+    ("products set points_1 --asset gold --count 1 --price 0.10", 2),
+    ("products set points_1 --asset point --count 1", 2),
+    ("products withdraw points_1", 0),
+    ("products offer points_1", 0),
+    ("products offer nothing", 4),
     ("payments list", 0),
     ("payments list --user USER --state credited", 0),
     ("payments list --state lost", 2),

@@ -67,6 +67,11 @@ const EXPECTED: &[(&str, Access)] = &[
     ("POST /payment/gateway/order", OwnUser),
     ("POST /payment/notify", TokenHolder),
     ("POST /payment/update-balance", OwnUserOrAdmin),
+    ("GET /admin/products", Admin),
+    ("GET /admin/products/{id}", Admin),
+    ("PUT /admin/products/{id}", Admin),
+    ("POST /admin/products/{id}/offer", Admin),
+    ("POST /admin/products/{id}/withdraw", Admin),
     ("GET /admin/payments", Admin),
     ("GET /admin/payments/report", Admin),
     ("GET /admin/payments/callbacks", Admin),
@@ -157,6 +162,15 @@ const EXPECTED: &[(&str, Access)] = &[
     ("POST /llm/chat", OwnUser),
     ("GET /api/v1/points", OwnUser),
     ("GET /api/v1/points/ledger", OwnUser),
+    ("POST /api/v1/points/exchange", OwnUser),
+    ("GET /coin/history", OwnUser),
+    ("GET /payment/products", Anyone),
+    ("GET /api/v1/products", Anyone),
+    ("GET /payment/orders", OwnUser),
+    ("POST /api/v1/orders", OwnUser),
+    ("GET /api/v1/orders", OwnUser),
+    ("GET /api/v1/orders/{orderNo}", OwnUser),
+    ("POST /api/v1/orders/{orderNo}/confirm", OwnUser),
     ("GET /api/v1/invite", OwnUser),
     ("POST /api/v1/invite/redeem", OwnUser),
     ("GET /api/v1/hexagrams", Anyone),
@@ -328,6 +342,8 @@ fn a_user_may_use_every_user_endpoint() {
             "GET /divination/records/trace/{traceId}"
             | "PUT /api/v1/interpretations/{traceId}/rating"
             | "POST /payment/update-balance"
+            | "GET /api/v1/orders/{orderNo}"
+            | "POST /api/v1/orders/{orderNo}/confirm"
             | "DELETE /api/v1/auth/tokens/{id}"
             | "PATCH /api/v1/notifications/{id}/read"
             | "GET /version/latest" => response.status == 404,
@@ -339,6 +355,7 @@ fn a_user_may_use_every_user_endpoint() {
             | "POST /version/check" => response.status == 422,
             "GET /" | "GET /docs" => response.status == 308,
             "POST /auth/send-code" => response.status == 429,
+            "POST /api/v1/points/exchange" => response.status == 409,
             "POST /coin/consume" | "POST /coin/consume/phone" | "POST /api/v1/sessions" => response.status == 402,
             "POST /admin/login" => response.status == 401 && response.json()["code"] == "invalid_credentials",
             _ if expected_access(operation) == Admin => {

@@ -45,7 +45,7 @@ fn a_repeated_request_gets_the_first_response() {
 
 #[test]
 fn every_moving_endpoint_replays_repeated_requests() {
-    let server = Setup::default().with("COINS_INITIAL", 10).start();
+    let server = Setup::default().with("COINS_INITIAL", 10).with("POINTS_PER_COIN", 10).start();
     let (user, host, operator) = (server.sign_in(OWN), server.sign_in(OTHER), server.api_key("shop"));
     server.command(&["points", "adjust", OWN, "1000", "--reason", "test"]).expect(0);
     let invite = server.get("/api/v1/invite").by(&host).send().expect(200).json()["code"].clone();
@@ -79,6 +79,7 @@ fn every_moving_endpoint_replays_repeated_requests() {
         ("/api/v1/sessions", "", &user.token, cast("何时启程？"), cast("何时归来？")),
         ("/api/v1/sessions/{id}/interpretation", session, &user.token, again, stored),
         ("/api/v1/invite/redeem", "", &user.token, json!({ "code": invite }), json!({ "code": "22222222" })),
+        ("/api/v1/points/exchange", "", &user.token, json!({ "coins": 1 }), json!({ "coins": 2 })),
         ("/admin/payments/{orderNo}/settle", &*reviewed, &operator, settle("test"), settle("other")),
         ("/admin/payments/{orderNo}/refund", &*refunded, &operator, refund("1.00"), refund("2.00")),
         ("/coin/reset", "", &user.token, json!({}), by_id),

@@ -32,6 +32,8 @@ const BOUNDED: &[&str] = &[
      order by rated_at desc, id desc limit ?3 offset ?4",
     // Orders and their notifications.
     "payment_orders where user_id = ?1 order by id desc limit ?2 offset ?3",
+    "payment_orders where user_id = ?1 and id < ?2 order by id desc limit ?3",
+    "payment_orders where user_id = ?1 and credited_at is not null and order_no <> ?2 limit 1",
     "payment_orders where state = ?1 order by id desc limit ?2 offset ?3",
     "payment_orders where user_id = ?1 and state = ?2 order by id desc limit ?3 offset ?4",
     "payment_orders where (created_at, id) > (?1, ?2) and created_at < ?3 order by created_at, id limit ?4",

@@ -1,4 +1,4 @@
-//! The ledger with its two assets, payments and invites.
+//! The ledger with its two assets, products, payments and invites.
 
 pub mod coins;
 pub mod invites;
@@ -6,3 +6,4 @@ pub mod ledger;
 pub mod missing_coins;
 pub mod payments;
 pub mod points;
+pub mod products;

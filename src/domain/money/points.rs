@@ -1,17 +1,20 @@
 //! Points: the balance that pays for castings in the current API generation.
 //!
-//! Only the service raises a balance: by bonuses, by restoring parked points, and by an operator's correction. No user
-//! request names an amount.
+//! Only the service raises a balance: by purchases, bonuses, the exchange of coins, restored points and an operator's
+//! correction. The rate of an exchange comes from the configuration.
 
 use crate::{
     core::Core,
-    domain::money::ledger::{
-        self, AccountRepair, Asset, Authority, EntryKind, LARGEST_ADJUSTMENT, LedgerEntry, Posting,
-        changes::{self, NewAccountChange},
+    domain::{
+        money::ledger::{
+            self, AccountRepair, Asset, Authority, EntryKind, LARGEST_ADJUSTMENT, LedgerEntry, Posting,
+            changes::{self, NewAccountChange},
+        },
+        operations::idempotency::{IdempotentOutcome, IdempotentRequest},
     },
     error::{Code, Error, Result},
     store::{Pending, Read, Write},
-    types::{CursorRange, CursorSlice, UserId},
+    types::{CursorRange, CursorSlice, UserId, random_hex},
 };
 
 /// The suffix of the reference of a restored bonus.
@@ -28,6 +31,44 @@ pub fn balance_in(tx: &Read<'_>, user: UserId) -> Result<i64> {
 /// Returns a page of the user's entries by cursor, newest first.
 pub fn entries(core: &Core, user: UserId, span: CursorRange) -> Result<CursorSlice<LedgerEntry>> {
     ledger::entries_in_span(core, user, Asset::Point, span)
+}
+
+/// An exchange of coins for points, and the balances after it.
+#[derive(Clone, Copy, Debug)]
+pub struct Exchange {
+    pub coins: i64,
+    pub points: i64,
+    pub coin_balance: i64,
+    pub point_balance: i64,
+}
+
+/// Exchanges coins for points at the configured rate.
+///
+/// # Errors
+/// `not_configured` without a rate; `insufficient_coins`, `balance_too_large`, `account_inconsistent`.
+pub fn exchange(
+    core: &Core,
+    user: UserId,
+    coins: i64,
+    once: IdempotentRequest<Exchange>,
+) -> Pending<IdempotentOutcome<Exchange>> {
+    let rate = i64::from(core.config.points.per_coin);
+    if rate == 0 {
+        return Pending::ready(Err(Code::NotConfigured.into()));
+    }
+    core.store.write(move |tx| {
+        once.run_in(tx, |tx| {
+            let reference = Some(format!("exchange:{}", random_hex::<12>()?));
+            let post = |asset, delta| {
+                let kind = EntryKind::Exchange;
+                let posting = Posting { user, asset, delta, kind, reference: reference.clone() };
+                Ok::<_, Error>(ledger::post_in(tx, posting)?.balance_after)
+            };
+            let points = coins.checked_mul(rate).ok_or(Code::BalanceTooLarge)?;
+            let coin_balance = post(Asset::Coin, -coins)?;
+            Ok(Exchange { coins, points, coin_balance, point_balance: post(Asset::Point, points)? })
+        })
+    })
 }
 
 /// Charges the price of a casting and returns the balance. A free casting writes no entry.

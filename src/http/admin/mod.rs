@@ -10,6 +10,7 @@ pub mod feedback;
 pub mod interpretation_ratings;
 pub mod notifications;
 pub mod payments;
+pub mod products;
 pub mod sensitive_word_migration;
 pub mod sensitive_words;
 pub mod releases;

@@ -83,8 +83,19 @@ pub struct AdminOrder {
     app_id: Option<String>,
     #[schema(example = "6.00")]
     amount: String,
+    #[schema(example = "coins_60")]
+    product_id: String,
+    /// The version of the product whose terms the order has; 0 for a product of the settings.
+    #[schema(example = 0)]
+    product_version: u32,
+    #[schema(value_type = Asset)]
+    asset: &'static str,
+    /// Coins or points that it brings, without bonus.
     #[schema(example = 60)]
     coin_count: u32,
+    /// The name that the buyer sees.
+    #[schema(example = "60 coins")]
+    subject: String,
     #[schema(value_type = OrderState)]
     state: &'static str,
     /// The order's state.
@@ -106,6 +117,15 @@ pub struct AdminOrder {
     /// Coins that could not be clawed back and were written off.
     #[schema(example = 0)]
     coins_written_off: i64,
+    /// The bonus that was given.
+    #[schema(example = 0)]
+    bonus_credited: i64,
+    /// Bonus clawed back for it.
+    #[schema(example = 0)]
+    bonus_returned: i64,
+    /// Bonus that could not be clawed back and was written off.
+    #[schema(example = 0)]
+    bonus_written_off: i64,
     /// Number of scheduled checks with the provider.
     #[schema(example = 0)]
     checks: u32,
@@ -139,7 +159,11 @@ impl From<Order> for AdminOrder {
             channel: order.channel,
             app_id: order.app_id,
             amount: order.amount.to_string(),
+            product_id: order.product_id,
+            product_version: order.product_version,
+            asset: order.asset.name(),
             coin_count: order.coin_count,
+            subject: order.subject,
             state: order.state.name(),
             status: order.state.name(),
             reason: order.reason,
@@ -148,6 +172,9 @@ impl From<Order> for AdminOrder {
             refunded: order.refunded.to_string(),
             coins_returned: order.coins_returned,
             coins_written_off: order.coins_written_off,
+            bonus_credited: order.bonus_credited,
+            bonus_returned: order.bonus_returned,
+            bonus_written_off: order.bonus_written_off,
             checks: order.checks,
             next_check_at: order.next_check_at,
             created_at: order.created_at,

@@ -12,21 +12,22 @@ use crate::{
         identity::{step_up::StepUp, users::User},
         money::{
             coins::{self, Consumed, ResetBy, ResetConfirmation},
-            ledger::{Asset, Discrepancy, LARGEST_ADJUSTMENT},
+            ledger::{self, Asset, Discrepancy, EntryKind, LARGEST_ADJUSTMENT, LedgerEntry},
         },
     },
     error::{Fault, Result},
     http::{
         body::RawValue,
         claims::Claims,
+        numbered_page::NumberedPage,
         params::{
-            Credential, Fields, Nothing, Parameter, Reason, Rules, VerificationCode, parameters, reason_of_admin,
-            whole_number,
+            Credential, Fields, Nothing, PageNumber, PageSize, Parameter, Reason, Rules, VerificationCode, page,
+            parameters, reason_of_admin, whole_number,
         },
         reply::{Json, Replayable},
         request_context::RequestContext,
     },
-    types::{PhoneNumber, UserId},
+    types::{PhoneNumber, Timestamp, UserId},
 };
 
 parameters! {
@@ -50,6 +51,12 @@ parameters! {
         confirm: Option<Credential> = fields.optional("confirm", "For administrators: the token from the 428 response to the same request without it.");
         claims: Claims = claims_by(fields, "phoneNumber");
         reason: Option<Reason> = reason_of_admin(fields);
+    }
+
+    CoinHistoryParams(fields) {
+        user_id: Option<UserId> = fields.optional("userId", "The caller's own id.");
+        page: Option<PageNumber> = fields.optional("page", "Page number.");
+        size: Option<PageSize> = fields.optional("size", "Entries on a page.");
     }
 
     IncreaseCoinsParams(fields) {
@@ -104,6 +111,46 @@ fn balance_of(context: &RequestContext, claims: &Claims) -> Result<Json<CoinBala
     let user = context.subject(claims)?;
     let balance = coins::balance(&context.app.core, user.id)?;
     Ok(Json(CoinBalance::new(&user, balance)))
+}
+
+/// One change of the coin balance.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CoinEntry {
+    /// Counts the user's entries from 1.
+    #[schema(example = 2)]
+    sequence: i64,
+    /// Coins added; negative for coins spent.
+    #[schema(example = -1)]
+    delta: i64,
+    #[schema(example = 59)]
+    balance_after: i64,
+    #[schema(value_type = EntryKind)]
+    kind: &'static str,
+    /// The order of a purchase or refund.
+    #[schema(example = "order:202601020123456789012345")]
+    r#ref: Option<String>,
+    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
+    created_at: Timestamp,
+}
+
+impl From<LedgerEntry> for CoinEntry {
+    fn from(entry: LedgerEntry) -> Self {
+        Self {
+            sequence: entry.sequence,
+            delta: entry.delta,
+            balance_after: entry.balance_after,
+            kind: entry.kind.name(),
+            r#ref: entry.reference.filter(|reference| reference.starts_with("order:")),
+            created_at: entry.created_at,
+        }
+    }
+}
+
+pub async fn history(context: RequestContext, params: CoinHistoryParams) -> Result<Json<NumberedPage<CoinEntry>>> {
+    let user = context.acting_for(&Claims::of_user(params.user_id))?;
+    let page = page(&context, params.page, params.size);
+    Ok(NumberedPage::of(page, ledger::entries(&context.app.core, user, Asset::Coin, page)?))
 }
 
 pub async fn consume(context: RequestContext, params: UserCoinsParams) -> Result<Replayable<CoinsConsumed>> {
@@ -229,7 +276,7 @@ fn claims_by(fields: &mut Fields<'_, '_>, name: &'static str) -> Option<Claims> 
 }
 
 /// The number of coins to add.
-pub struct CoinCount(i64);
+pub struct CoinCount(pub i64);
 
 impl Parameter for CoinCount {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {

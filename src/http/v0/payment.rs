@@ -17,7 +17,7 @@ use crate::{
                 callbacks::{self, CallbackReply},
                 decisions::{self, Decision},
                 order::Order,
-                orders,
+                orders::{self, OrderedProduct},
                 reconcile::{self, ClaimedPayment, OrderConfirmation},
             },
         },
@@ -27,14 +27,16 @@ use crate::{
     http::{
         body::RawValue,
         claims::Claims,
+        numbered_page::NumberedPage,
         openapi::headers::Header,
         openapi::schemas::one_of_names,
         params::{
-            BodyShape, Fields, Label, Location, Parameter, ParameterDescription, Parameters, Reason, Rules, parameters,
-            reason_of_admin, text,
+            BodyShape, Fields, Label, Location, PageNumber, PageSize, Parameter, ParameterDescription, Parameters,
+            Reason, Rules, page, parameters, reason_of_admin, text,
         },
         reply::{Json, Reply, ReplyDescription},
         request_context::RequestContext,
+        user_order::{UserOrder, order_to_pay},
     },
     providers::payment::{OrderState, TradeStatus},
     types::{Fen, Timestamp, UserId, clean},
@@ -48,6 +50,12 @@ parameters! {
         user_id: Option<UserId> = fields.optional("userId", "The caller's own id.");
         amount: YuanAmount = fields.required("amount", "The price in yuan. With `coinCount`, a pair of the price list.");
         coin_count: PackageCoins = fields.required("coinCount", "The coins that it buys.");
+    }
+
+    ListOrdersOfUserParams(fields) {
+        user_id: Option<UserId> = fields.optional("userId", "The caller's own id.");
+        page: Option<PageNumber> = fields.optional("page", "Page number.");
+        size: Option<PageSize> = fields.optional("size", "Orders on a page.");
     }
 
     PaymentClaimParams(fields) {
@@ -86,14 +94,19 @@ pub struct PaymentOrder {
 pub async fn order(context: RequestContext, package: CreateOrderParams) -> Result<Uncached<Json<PaymentOrder>>> {
     let user = context.acting_for(&Claims::of_user(package.user_id))?;
     let (YuanAmount(amount), PackageCoins(coin_count)) = (package.amount, package.coin_count);
-    let order = context.committed(orders::create(&context.app.payments, user, amount, coin_count)).await?;
-    // An RSA signature takes too long for a worker thread.
-    let (order, order_string) =
-        context.blocking(move |app| orders::order_string(&app.payments, &order).map(|string| (order, string))).await?;
+    let ordered = OrderedProduct::Package { amount, coin_count };
+    let (order, order_string) = order_to_pay(&context, user, ordered).await?;
     let Order { order_no, amount, coin_count, state, expires_at, .. } = order;
     let (amount, status) = (amount.to_string(), state.name());
     let resource = PaymentOrder { order_no, amount, coin_count, status, order_string, expires_at };
     Ok(Uncached(Json(resource)))
+}
+
+pub async fn list(context: RequestContext, params: ListOrdersOfUserParams) -> Result<Json<NumberedPage<UserOrder>>> {
+    let user = context.acting_for(&Claims::of_user(params.user_id))?;
+    let page = page(&context, params.page, params.size);
+    let filter = orders::OrderFilter { user: Some(user), state: None };
+    Ok(NumberedPage::of(page, orders::list(&context.app.core, filter, page)?))
 }
 
 /// Receives the provider's callback. Always responds with one word, because the provider understands nothing else.
@@ -202,7 +215,7 @@ impl Reply for Confirmed {
 }
 
 /// A response that must not be cached.
-pub struct Uncached<A>(A);
+pub struct Uncached<A>(pub A);
 
 impl<A: Reply> Reply for Uncached<A> {
     fn into_response(self) -> Result<Response<Body>> {

@@ -7,7 +7,9 @@ pub mod auth;
 pub mod hexagrams;
 pub mod interpretations;
 pub mod invite;
+pub mod orders;
 pub mod points;
+pub mod products;
 pub mod sessions;
 
 pub mod notifications;

@@ -1,19 +1,21 @@
 //! `/api/v1/points`: the balance that pays for castings, and its ledger.
 
+use axum::http::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
     domain::money::{
         ledger::{Asset, EntryKind, LedgerEntry},
-        points,
+        points::{self, Exchange},
     },
     error::Result,
     http::{
         cursor_page::{CursorList, CursorPage, span},
         params::{Nothing, PageSize, Rules, parameters},
-        reply::Json,
+        reply::{Json, Replayable},
         request_context::RequestContext,
+        v0::coin::CoinCount,
     },
     types::{Cursor, Timestamp},
 };
@@ -21,6 +23,10 @@ use crate::{
 const LEDGER: CursorList = CursorList("points");
 
 parameters! {
+    ExchangeCoinsParams(fields) {
+        coins: CoinCount = fields.required("coins", "Coins to exchange.");
+    }
+
     ListPointEntriesParams(fields) {
         limit: Option<PageSize> = fields.optional("limit", "Maximum number of entries.");
         before: Option<i64> = {
@@ -35,6 +41,20 @@ parameters! {
 pub struct PointBalance {
     #[schema(example = 90)]
     balance: i64,
+}
+
+/// An exchange of coins for points, and the balances after it.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CoinsExchanged {
+    #[schema(example = 10)]
+    coins: i64,
+    #[schema(example = 100)]
+    points: i64,
+    #[schema(example = 50)]
+    coin_balance: i64,
+    #[schema(example = 190)]
+    point_balance: i64,
 }
 
 /// One change of the balance.
@@ -56,7 +76,7 @@ pub struct PointEntry {
     balance_after: i64,
     #[schema(value_type = EntryKind)]
     kind: &'static str,
-    /// `session:` and the id of the paid session, which may have been deleted since.
+    /// `session:` and the id of the paid session, which may have been deleted since; `order:` and the number of an order.
     #[schema(example = "session:9b1f7c0e2a4d4e6f8a0b1c2d3e4f5061")]
     r#ref: Option<String>,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
@@ -73,7 +93,9 @@ impl From<LedgerEntry> for PointEntry {
             balance_after: entry.balance_after,
             kind: entry.kind.name(),
             // Other references hold keyed hashes of addresses and are not exposed.
-            r#ref: entry.reference.filter(|reference| reference.starts_with("session:")),
+            r#ref: entry
+                .reference
+                .filter(|reference| ["session:", "order:"].iter().any(|prefix| reference.starts_with(prefix))),
             created_at: entry.created_at,
         }
     }
@@ -81,6 +103,20 @@ impl From<LedgerEntry> for PointEntry {
 
 pub async fn balance(context: RequestContext, _: Nothing) -> Result<Json<PointBalance>> {
     Ok(Json(PointBalance { balance: points::balance(&context.app.core, context.user()?)? }))
+}
+
+pub async fn exchange(
+    context: RequestContext,
+    ExchangeCoinsParams { coins: CoinCount(coins) }: ExchangeCoinsParams,
+) -> Result<Replayable<CoinsExchanged>> {
+    let user = context.user()?;
+    let shown = |&Exchange { coins, points, coin_balance, point_balance }: &Exchange| CoinsExchanged {
+        coins,
+        points,
+        coin_balance,
+        point_balance,
+    };
+    context.respond_once(StatusCode::OK, shown, |app, once| points::exchange(&app.core, user, coins, once)).await
 }
 
 pub async fn entries(context: RequestContext, params: ListPointEntriesParams) -> Result<Json<CursorPage<PointEntry>>> {

@@ -4,6 +4,7 @@ mod alipay;
 mod balances;
 mod ledger;
 mod payments;
+mod products;
 mod v0_coin;
 mod v0_payment;
 mod v1_invite;

@@ -19,7 +19,16 @@ const OWNER: &[&str] = &["owner"];
 
 /// The roles that may call each endpoint of administrators, beside `POST /admin/logout`, which every role may.
 const MATRIX: &[(&[&str], &[&str])] = &[
-    (EVERY_ROLE, &["GET /divination/stats/daterange/count", "GET /admin/payments/report", "GET /admin/releases"]),
+    (
+        EVERY_ROLE,
+        &[
+            "GET /divination/stats/daterange/count",
+            "GET /admin/payments/report",
+            "GET /admin/products",
+            "GET /admin/products/{id}",
+            "GET /admin/releases",
+        ],
+    ),
     (
         SUPPORT,
         &[
@@ -108,6 +117,9 @@ const MATRIX: &[(&[&str], &[&str])] = &[
             "POST /coin/reset",
             "POST /coin/reset/phone",
             "POST /payment/update-balance",
+            "PUT /admin/products/{id}",
+            "POST /admin/products/{id}/offer",
+            "POST /admin/products/{id}/withdraw",
             "POST /admin/payments/{orderNo}/settle",
             "POST /admin/payments/{orderNo}/refund",
             "POST /admin/payments/{orderNo}/sandbox-pay",

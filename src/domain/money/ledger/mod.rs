@@ -66,9 +66,16 @@ impl EntryKind {
             | Self::InviteBonus
             | Self::InviteeBonus
             | Self::Restored
-            | Self::InterpretationRefund => delta > 0,
-            Self::Consume | Self::Reset | Self::Cast | Self::Parked | Self::Refund | Self::Interpretation => delta < 0,
-            Self::Adjust => true,
+            | Self::InterpretationRefund
+            | Self::PurchaseBonus => delta > 0,
+            Self::Consume
+            | Self::Reset
+            | Self::Cast
+            | Self::Parked
+            | Self::Refund
+            | Self::Interpretation
+            | Self::PurchaseBonusRefund => delta < 0,
+            Self::Adjust | Self::Exchange => true,
         }
     }
 
@@ -105,6 +112,9 @@ named_enum! {
         Refund = "refund",
         Interpretation = "interpretation",
         InterpretationRefund = "interpretation_refund",
+        PurchaseBonus = "purchase_bonus",
+        PurchaseBonusRefund = "purchase_bonus_refund",
+        Exchange = "exchange",
     }
 }
 
@@ -287,17 +297,16 @@ pub fn entries_in_span(core: &Core, user: UserId, asset: Asset, span: CursorRang
 /// Returns the entries of these kinds, time range and numbers, in order.
 pub fn entries_between_in(
     tx: &Read<'_>,
-    asset: Asset,
-    kinds: [EntryKind; 2],
+    kinds: [EntryKind; 4],
     (from, to): (Timestamp, Timestamp),
     numbers: Range<i64>,
 ) -> Result<Vec<LedgerEntry>> {
     tx.all(
         select_entries!(
-            "where seq >= ?1 and seq < ?2 and asset = ?3 and kind in (?4, ?5) \
-             and created_at >= ?6 and created_at < ?7 order by seq"
+            "where seq >= ?1 and seq < ?2 and kind in (?3, ?4, ?5, ?6) \
+             and created_at >= ?7 and created_at < ?8 order by seq"
         ),
-        (numbers.start, numbers.end, asset.name(), kinds[0].name(), kinds[1].name(), from.0, to.0),
+        (numbers.start, numbers.end, kinds[0].name(), kinds[1].name(), kinds[2].name(), kinds[3].name(), from.0, to.0),
         entry_of,
     )
 }

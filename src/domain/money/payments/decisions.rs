@@ -80,7 +80,7 @@ fn settle_in(
     let order = before.clone();
     let order = Order { reason: Some(by.reason.clone()), ..order };
     match decision {
-        Decision::Credit => credit_manually_in(tx, order, by)?,
+        Decision::Credit => credit_manually_in(tx, &order, by)?,
         Decision::ClawBack => claw_back_owed_in(tx, before, by)?,
         Decision::RefundedExternally if order.paid_at.is_none() || order.refunded >= order.paid => {
             return Err(wrong_state("The order has no money left that could have been refunded."));
@@ -96,18 +96,19 @@ fn settle_in(
         }
         Decision::WriteOff => {
             let coins_written_off = order.coins_written_off + order.coins_owed().max(0);
+            let bonus_written_off = order.bonus_written_off + order.bonus_owed().max(0);
             let (state, closed_at) = match settled_state(&order) {
                 OrderState::Closed => (OrderState::Closed, order.closed_at.or(Some(tx.now))),
                 state => (state, order.closed_at),
             };
-            set_state_in(tx, Order { coins_written_off, closed_at, ..order }, state)?;
+            set_state_in(tx, Order { coins_written_off, bonus_written_off, closed_at, ..order }, state)?;
         }
     }
     orders::find_in(tx, order_no)
 }
 
 fn claw_back_owed_in(tx: &Write<'_>, order: Order, by: &Authority) -> Result<()> {
-    if order.coins_owed() == 0 {
+    if order.coins_owed() == 0 && order.bonus_owed() == 0 {
         return Err(wrong_state("The order owes no coins."));
     }
     let (order, missing) = claw_back_in(tx, order, Some(by))?;
@@ -123,17 +124,16 @@ fn claw_back_owed_in(tx: &Write<'_>, order: Order, by: &Authority) -> Result<()>
     }
 }
 
-fn credit_manually_in(tx: &Write<'_>, order: Order, by: &Authority) -> Result<()> {
+fn credit_manually_in(tx: &Write<'_>, order: &Order, by: &Authority) -> Result<()> {
     if order.credited_at.is_some() {
         return Err(wrong_state("The order is credited already; it can only be written off."));
     }
-    if is_user_gone_in(tx, &order)? {
+    if is_user_gone_in(tx, order)? {
         return Err(wrong_state("The user is deleted: refund the payment."));
     }
-    let after = post_credit_in(tx, &order)?;
-    let before = after - i64::from(order.coin_count);
-    record_in(tx, &order, "settle_payment", by, before, after)?;
-    let credited = Order { credited_at: Some(tx.now), ..order };
+    let (credited, after) = post_credit_in(tx, order)?;
+    let before = after - i64::from(credited.coin_count) - credited.bonus_credited;
+    record_in(tx, &credited, "settle_payment", by, before, after)?;
     let (order, missing) = claw_back_in(tx, credited, Some(by))?;
     if missing.is_some() {
         return Err(Error::internal("coins that were just credited could not be taken back"));

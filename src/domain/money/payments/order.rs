@@ -1,7 +1,7 @@
 //! An order and the rules for its coins.
 
 use crate::{
-    domain::money::ledger::{EntryKind, LedgerEntry},
+    domain::money::ledger::{Asset, EntryKind, LedgerEntry},
     error::{Code, Error, Result},
     providers::payment::{OrderRequest, OrderState, OrderView, PaymentGateway},
     types::{Fen, Timestamp, UserId},
@@ -18,7 +18,19 @@ pub struct Order {
     /// The provider's app id.
     pub app_id: Option<String>,
     pub amount: Fen,
+    pub product_id: String,
+    /// The version of the product whose terms the order has.
+    pub product_version: u32,
+    /// What the order brings: coins or points.
+    pub asset: Asset,
+    /// The number of coins or points, without bonus.
     pub coin_count: u32,
+    /// The bonus of each purchase.
+    pub bonus: u32,
+    /// The additional bonus of a user's first purchase.
+    pub first_bonus: u32,
+    /// The name that the buyer sees at the provider.
+    pub subject: String,
     pub state: OrderState,
     /// The reason for the review, or the operator's reason for its decision.
     pub reason: Option<String>,
@@ -32,7 +44,13 @@ pub struct Order {
     pub coins_returned: i64,
     /// Coins that an operator wrote off instead of taking them back.
     pub coins_written_off: i64,
-    /// The number of ledger entries that took coins back.
+    /// The bonus that was given.
+    pub bonus_credited: i64,
+    /// Bonus taken back for refunds.
+    pub bonus_returned: i64,
+    /// Bonus that an operator wrote off instead of taking it back.
+    pub bonus_written_off: i64,
+    /// The number of postings that took coins back.
     pub returns: u32,
     /// The number of scheduled queries.
     pub checks: u32,
@@ -79,10 +97,13 @@ impl Order {
 
     /// Returns true if the ledger entry belongs to this order, by user and reference.
     pub fn owns_entry(&self, entry: &LedgerEntry) -> bool {
-        let Some(reference) = entry.reference.as_deref().filter(|_| entry.user == self.user) else { return false };
+        let is_own = entry.user == self.user && entry.asset == self.asset;
+        let Some(reference) = entry.reference.as_deref().filter(|_| is_own) else { return false };
         match entry.kind {
-            EntryKind::Topup => reference == self.credit_reference(),
-            EntryKind::Refund => (1..=self.returns).any(|number| reference == self.return_reference(number)),
+            EntryKind::Topup | EntryKind::PurchaseBonus => reference == self.credit_reference(),
+            EntryKind::Refund | EntryKind::PurchaseBonusRefund => {
+                (1..=self.returns).any(|number| reference == self.return_reference(number))
+            }
             _ => false,
         }
     }
@@ -90,10 +111,19 @@ impl Order {
     /// Returns the coins bought with the refunded money, rounded down. Money above the price bought nothing. If less
     /// than the price was paid and an operator credited the order, that money bought all coins.
     pub fn coins_for(&self, refunded: Fen) -> i64 {
+        self.share_for(refunded, self.coin_count.into())
+    }
+
+    /// Returns the part of the given bonus that belongs to the refunded money.
+    fn bonus_for(&self, refunded: Fen) -> i64 {
+        self.share_for(refunded, self.bonus_credited)
+    }
+
+    fn share_for(&self, refunded: Fen, whole: i64) -> i64 {
         let bought_by = self.amount.min(self.returnable()).as_fen();
         let kept = self.returnable().as_fen() - refunded.as_fen();
         let returned = (bought_by - kept).clamp(0, bought_by);
-        let exact = i128::from(self.coin_count) * i128::from(returned) / i128::from(bought_by.max(1));
+        let exact = i128::from(whole) * i128::from(returned) / i128::from(bought_by.max(1));
         i64::try_from(exact).unwrap_or(i64::MAX)
     }
 
@@ -101,6 +131,14 @@ impl Order {
     pub fn coins_owed(&self) -> i64 {
         match self.credited_at {
             Some(_) => self.coins_for(self.refunded) - self.coins_returned - self.coins_written_off,
+            None => 0,
+        }
+    }
+
+    /// Returns the bonus still to be taken back for refunds.
+    pub fn bonus_owed(&self) -> i64 {
+        match self.credited_at {
+            Some(_) => self.bonus_for(self.refunded) - self.bonus_returned - self.bonus_written_off,
             None => 0,
         }
     }
@@ -143,7 +181,7 @@ impl Order {
         OrderRequest {
             order_no: self.order_no.clone(),
             amount: self.amount,
-            subject: format!("{} coins", self.coin_count),
+            subject: self.subject.clone(),
             expires_at: self.expires_at.0,
             now: self.created_at.0,
         }

@@ -1,4 +1,4 @@
-//! Orders of coin packages, at the price at the time of the order.
+//! Orders of products, with the terms at the time of the order.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,12 +7,26 @@ use crate::{
     domain::money::{
         ledger::{self, Asset, EntryKind, LedgerEntry},
         payments::{Payments, order::Order},
+        products::{self, Product, ProductId},
     },
     error::{Code, Error, Result},
     providers::payment::OrderState,
     store::{Pending, Read, Row, Write},
-    types::{Fen, PageRequest, Paginated, Timestamp, UserId, random_digits},
+    types::{CursorRange, CursorSlice, Fen, Locale, PageRequest, Paginated, Timestamp, UserId, random_digits},
 };
+
+/// Selects the columns that [`order_row`] reads.
+macro_rules! select_orders {
+    ($rest:literal) => {
+        concat!(
+            "select order_no, user_id, channel, amount_fen, coin_count, state, reason, trade_no, refunded_fen, \
+             coins_returned, coins_written_off, returns, checks, next_check_at, created_at, expires_at, paid_at, \
+             credited_at, closed_at, refunded_at, id, paid_fen, app_id, settled_at, product_id, product_version, asset, \
+             bonus, first_bonus, subject, bonus_credited, bonus_returned, bonus_written_off from payment_orders ",
+            $rest
+        )
+    };
+}
 
 /// A filter on orders.
 #[derive(Clone, Copy, Debug, Default)]
@@ -21,30 +35,63 @@ pub struct OrderFilter {
     pub state: Option<OrderState>,
 }
 
-/// Returns the user's recent open order for this package, or creates one.
+/// The product to order.
+#[derive(Clone, Debug)]
+pub enum OrderedProduct {
+    ById(ProductId),
+    /// By its price and number of coins, as the first API generation names it.
+    Package {
+        amount: Fen,
+        coin_count: u32,
+    },
+}
+
+/// Returns the user's recent open order for this product, or creates one. `locale` is the language of the name that the
+/// buyer sees.
 ///
 /// # Errors
-/// `unknown_package` for a pair that is not in the price list.
-pub fn create(payments: &Payments, user: UserId, amount: Fen, coin_count: u32) -> Pending<Order> {
+/// `unknown_product`, or `unknown_package` for a pair that is not in the price list.
+pub fn create(payments: &Payments, user: UserId, ordered: OrderedProduct, locale: Locale) -> Pending<Order> {
     let config = Arc::clone(&payments.core.config);
-    if !config.payment.packages.contains(amount, coin_count) {
-        return Pending::ready(Err(Code::UnknownPackage.into()));
-    }
     let gateway = Arc::clone(&payments.gateway);
     payments.core.store.write(move |tx| {
         let (channel, app_id) = (gateway.name(), gateway.app_id());
         let settings = &config.payment;
+        let (product, amount) = match &ordered {
+            OrderedProduct::ById(id) => products::find_for_sale_in(tx, settings, id)?,
+            OrderedProduct::Package { amount, coin_count } => {
+                products::find_package_in(tx, settings, *amount, *coin_count)?
+            }
+        };
         let made_since = tx.now.minus(settings.order_reuse);
-        if let Some(order) = find_open_in(tx, user, (channel, app_id), amount, coin_count, made_since)? {
+        if let Some(order) = find_open_in(tx, user, (channel, app_id), &product, amount, made_since)? {
             return Ok(order);
         }
+        let terms = &product.terms;
         let next_check_at = settings.checks.first().map(|age| tx.now.plus(*age).0);
         let expires_at = tx.now.plus(settings.order_lifetime);
         let order_no = new_order_no(&day_of(tx.now))?;
         tx.execute(
             "insert into payment_orders (order_no, user_id, channel, amount_fen, coin_count, state, next_check_at, \
-             created_at, expires_at, app_id) values (?1, ?2, ?3, ?4, ?5, 'created', ?6, ?7, ?8, ?9)",
-            (&order_no, user.0, channel, amount.as_fen(), coin_count, next_check_at, tx.now.0, expires_at.0, app_id),
+             created_at, expires_at, app_id, product_id, product_version, asset, bonus, first_bonus, subject) \
+             values (?1, ?2, ?3, ?4, ?5, 'created', ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+            (
+                &order_no,
+                user.0,
+                channel,
+                amount.as_fen(),
+                terms.quantity,
+                next_check_at,
+                tx.now.0,
+                expires_at.0,
+                app_id,
+                product.id.as_str(),
+                product.version,
+                terms.asset.name(),
+                terms.bonus,
+                terms.first_bonus,
+                terms.subject(locale),
+            ),
         )?;
         find_in(tx, &order_no)
     })
@@ -61,6 +108,26 @@ pub fn find(payments: &Payments, number: &str) -> Result<Order> {
         Some(order) => Ok(order),
         None => find_by_trade_in(tx, payments.gateway.name(), number)?.ok_or_else(|| Code::NotFound.into()),
     })
+}
+
+/// Finds an order of this user.
+///
+/// # Errors
+/// `not_found` for another user's order.
+pub fn find_own(core: &Core, user: UserId, order_no: &str) -> Result<Order> {
+    core.store.read(|tx| find_own_in(tx, user, order_no))
+}
+
+/// Returns a page of the user's orders by cursor, newest first.
+pub fn of_user(core: &Core, user: UserId, span: CursorRange) -> Result<CursorSlice<Order>> {
+    let rows = core.store.read(|tx| {
+        tx.all(
+            select_orders!("where user_id = ?1 and id < ?2 order by id desc limit ?3"),
+            (user.0, span.upper_bound(), span.rows_to_read()),
+            order_row,
+        )
+    })?;
+    Ok(span.slice(rows, |order| order.id))
 }
 
 /// Lists orders, newest first.
@@ -84,25 +151,19 @@ pub fn find_own_in(tx: &Read<'_>, user: UserId, order_no: &str) -> Result<Order>
 
 /// Returns the ledger entries of the order's credit and claw-backs.
 pub fn entries_in(tx: &Read<'_>, order: &Order) -> Result<Vec<LedgerEntry>> {
-    let credit = ledger::find_by_reference_in(tx, Asset::Coin, EntryKind::Topup, &order.credit_reference())?;
-    let mut entries: Vec<_> = credit.into_iter().collect();
-    for number in 1..=order.returns {
-        let reference = order.return_reference(number);
-        entries.extend(ledger::find_by_reference_in(tx, Asset::Coin, EntryKind::Refund, &reference)?);
+    let mut entries = Vec::new();
+    let mut add = |kind, reference: &str| -> Result<()> {
+        entries.extend(ledger::find_by_reference_in(tx, order.asset, kind, reference)?);
+        Ok(())
+    };
+    for kind in [EntryKind::Topup, EntryKind::PurchaseBonus] {
+        add(kind, &order.credit_reference())?;
+    }
+    for reference in (1..=order.returns).map(|number| order.return_reference(number)) {
+        add(EntryKind::Refund, &reference)?;
+        add(EntryKind::PurchaseBonusRefund, &reference)?;
     }
     Ok(entries)
-}
-
-/// Selects the columns that [`order_row`] reads.
-macro_rules! select_orders {
-    ($rest:literal) => {
-        concat!(
-            "select order_no, user_id, channel, amount_fen, coin_count, state, reason, trade_no, refunded_fen, \
-             coins_returned, coins_written_off, returns, checks, next_check_at, created_at, expires_at, paid_at, \
-             credited_at, closed_at, refunded_at, id, paid_fen, app_id, settled_at from payment_orders ",
-            $rest
-        )
-    };
 }
 
 pub fn find_maybe_in(tx: &Read<'_>, order_no: &str) -> Result<Option<Order>> {
@@ -138,7 +199,17 @@ pub(super) fn store_in(tx: &Write<'_>, order: &Order) -> Result<()> {
             order.settled_at.map(|at| at.0),
         ),
     )?;
-    if changed == 1 { Ok(()) } else { Err(Error::internal("an order that was just read is missing")) }
+    if changed != 1 {
+        return Err(Error::internal("an order that was just read is missing"));
+    }
+    if order.bonus_credited == 0 {
+        return Ok(());
+    }
+    tx.execute(
+        "update payment_orders set bonus_credited = ?2, bonus_returned = ?3, bonus_written_off = ?4 where order_no = ?1",
+        (&order.order_no, order.bonus_credited, order.bonus_returned, order.bonus_written_off),
+    )
+    .map(drop)
 }
 
 /// Records a query on behalf of the user. Returns false if the last one was too recent.
@@ -222,6 +293,16 @@ fn list_in(tx: &Read<'_>, filter: OrderFilter, page: PageRequest) -> Result<Pagi
     })
 }
 
+/// Returns true if a purchase of the user was credited before this order.
+pub(super) fn has_credited_other_in(tx: &Read<'_>, order: &Order) -> Result<bool> {
+    let other = tx.first(
+        "select 1 from payment_orders where user_id = ?1 and credited_at is not null and order_no <> ?2 limit 1",
+        (order.user.0, &order.order_no),
+        |row| row.get::<i64>(0),
+    )?;
+    Ok(other.is_some())
+}
+
 /// Calls `each` with every order of a user, oldest first.
 pub(super) fn each_of_user_in(tx: &Read<'_>, user: UserId, each: &mut dyn FnMut(Order) -> Result<()>) -> Result<()> {
     tx.each(select_orders!("where user_id = ?1 order by id"), [user.0], |row| each(order_row(row)?))
@@ -232,16 +313,28 @@ fn find_open_in(
     tx: &Write<'_>,
     user: UserId,
     (channel, app_id): (&str, &str),
+    product: &Product,
     amount: Fen,
-    coin_count: u32,
     made_since: Timestamp,
 ) -> Result<Option<Order>> {
+    // The version of a product of the settings does not change with its price.
     tx.first(
         select_orders!(
-            "where state = 'created' and user_id = ?1 and amount_fen = ?2 and coin_count = ?3 and created_at > ?4 \
-             and created_at <= ?5 and channel = ?6 and app_id = ?7 order by created_at desc limit 1"
+            "where state = 'created' and user_id = ?1 and product_id = ?2 and product_version = ?3 and amount_fen = ?4 \
+             and coin_count = ?5 and created_at > ?6 and created_at <= ?7 and channel = ?8 and app_id = ?9 \
+             order by created_at desc limit 1"
         ),
-        (user.0, amount.as_fen(), coin_count, made_since.0, tx.now.0, channel, app_id),
+        (
+            user.0,
+            product.id.as_str(),
+            product.version,
+            amount.as_fen(),
+            product.terms.quantity,
+            made_since.0,
+            tx.now.0,
+            channel,
+            app_id,
+        ),
         order_row,
     )
 }
@@ -286,5 +379,14 @@ fn order_row(row: &Row<'_>) -> rusqlite::Result<Order> {
         paid: fen(21)?,
         app_id: row.get(22)?,
         settled_at: time(23)?,
+        product_id: row.get(24)?,
+        product_version: row.get(25)?,
+        asset: row.get_parsed(26, Asset::from_name)?,
+        bonus: row.get(27)?,
+        first_bonus: row.get(28)?,
+        subject: row.get(29)?,
+        bonus_credited: row.get(30)?,
+        bonus_returned: row.get(31)?,
+        bonus_written_off: row.get(32)?,
     })
 }

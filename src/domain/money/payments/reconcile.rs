@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::domain::money::payments::Payments;
 use crate::{
     domain::money::{
-        coins,
+        ledger,
         payments::{
             order::Order,
             orders, refunds,
@@ -78,7 +78,7 @@ pub fn confirm(payments: &Payments, user: UserId, claim: &ClaimedPayment) -> Res
     let is_open = matches!(order.state, OrderState::Created | OrderState::Paid | OrderState::Closed);
     let is_pending = is_open && query_unless_recent(payments, &order.order_no)?;
     let order = payments.core.store.read(|tx| orders::find_own_in(tx, user, &claim.order_no))?;
-    Ok(OrderConfirmation { is_pending, balance: coins::balance(&payments.core, user)?, order })
+    Ok(OrderConfirmation { is_pending, balance: ledger::balance(&payments.core, user, order.asset)?, order })
 }
 
 /// Queries orders and refunds that are due. Blocks on the provider.

@@ -26,6 +26,9 @@ const BATCH_SIZE: u32 = 500;
 const DAY: Duration = Duration::from_hours(24);
 const LAST_REPORT: &str = "payments.report";
 const COINS_OWED: &str = "coins_owed";
+/// The kinds of entries that belong to orders.
+const OF_ORDERS: [EntryKind; 4] =
+    [EntryKind::Topup, EntryKind::Refund, EntryKind::PurchaseBonus, EntryKind::PurchaseBonusRefund];
 /// Ledger entries read in one snapshot.
 const ENTRIES_PER_READ: i64 = 50_000;
 
@@ -45,15 +48,22 @@ pub struct Sums {
     pub in_review: u64,
     pub amount_paid: i64,
     pub amount_refunded: i64,
-    pub coins_credited: i64,
-    pub coins_returned: i64,
-    pub coins_written_off: i64,
+    pub coins: AssetSums,
+    pub points: AssetSums,
+}
+
+/// Coins or points of orders, with their bonus.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AssetSums {
+    pub credited: i64,
+    pub returned: i64,
+    pub written_off: i64,
 }
 
 /// An order whose money and coins disagree, or a ledger entry without an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// `credit_missing`, `credit_unpaid`, `credit_wrong`, `returns_wrong`, `coins_owed`, `refund_unpaid` (more refunded
+    /// `credit_missing`, `credit_unpaid`, `credit_wrong`, `bonus_wrong`, `returns_wrong`, `coins_owed`, `refund_unpaid` (more refunded
     /// than paid), or `order_missing` for a ledger entry without an order.
     pub code: &'static str,
     /// For an entry without an order, the number in its reference, or empty.
@@ -165,7 +175,7 @@ impl OrderReport {
 /// Returns the entries with these numbers that have no order.
 fn orphans_in(tx: &Read<'_>, time: (Timestamp, Timestamp), numbers: Range<i64>) -> Result<Vec<Difference>> {
     let (mut orphans, cleared_until) = (Vec::new(), retention::purged_until_in(tx)?);
-    for entry in ledger::entries_between_in(tx, Asset::Coin, [EntryKind::Topup, EntryKind::Refund], time, numbers)? {
+    for entry in ledger::entries_between_in(tx, OF_ORDERS, time, numbers)? {
         let reference = entry.reference.as_deref().unwrap_or_default();
         let order_no = reference.strip_prefix("order:").unwrap_or(reference);
         let order_no = order_no.split('/').next().unwrap_or_default();
@@ -194,24 +204,35 @@ impl Sums {
         self.in_review += count(order.state == OrderState::Review);
         self.amount_paid += order.paid.as_fen();
         self.amount_refunded += order.refunded.as_fen();
-        self.coins_credited += coins.credited;
-        self.coins_returned += coins.returned;
-        self.coins_written_off += order.coins_written_off;
+        let sums = match order.asset {
+            Asset::Coin => &mut self.coins,
+            Asset::Point => &mut self.points,
+        };
+        sums.credited += coins.credited + coins.bonus;
+        sums.returned += coins.returned + coins.bonus_returned;
+        sums.written_off += order.coins_written_off + order.bonus_written_off;
     }
 }
 
-/// The coins of an order according to the ledger.
+/// The coins or points of an order according to the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct OrderCoins {
     credited: i64,
     returned: i64,
+    bonus: i64,
+    bonus_returned: i64,
 }
 
 impl OrderCoins {
     fn of_in(tx: &Read<'_>, order: &Order) -> Result<Self> {
         let entries = orders::entries_in(tx, order)?;
         let sum = |kind| entries.iter().filter(|entry| entry.kind == kind).map(|entry| entry.delta).sum::<i64>();
-        Ok(Self { credited: sum(EntryKind::Topup), returned: -sum(EntryKind::Refund) })
+        Ok(Self {
+            credited: sum(EntryKind::Topup),
+            returned: -sum(EntryKind::Refund),
+            bonus: sum(EntryKind::PurchaseBonus),
+            bonus_returned: -sum(EntryKind::PurchaseBonusRefund),
+        })
     }
 }
 
@@ -224,10 +245,16 @@ fn difference(order: &Order, coins: OrderCoins) -> Option<Difference> {
         ("credit_missing", price, 0)
     } else if coins.credited != 0 && coins.credited != price {
         ("credit_wrong", price, coins.credited)
+    } else if coins.bonus != order.bonus_credited {
+        ("bonus_wrong", order.bonus_credited, coins.bonus)
     } else if coins.returned != order.coins_returned {
         ("returns_wrong", order.coins_returned, coins.returned)
-    } else if order.coins_owed() != 0 {
-        (COINS_OWED, order.coins_returned + order.coins_owed(), coins.returned)
+    } else if coins.bonus_returned != order.bonus_returned {
+        ("returns_wrong", order.bonus_returned, coins.bonus_returned)
+    } else if order.coins_owed() != 0 || order.bonus_owed() != 0 {
+        let found = coins.returned + coins.bonus_returned;
+        let returned = order.coins_returned + order.bonus_returned;
+        (COINS_OWED, returned + order.coins_owed() + order.bonus_owed(), found)
     } else if order.refunded > order.paid {
         ("refund_unpaid", order.coins_returned, coins.returned)
     } else {

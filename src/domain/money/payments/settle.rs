@@ -9,7 +9,7 @@ use crate::{
         identity::users,
         money::{
             ledger::{
-                self, Asset, Authority, EntryKind, Posting,
+                self, Authority, EntryKind, Posting,
                 changes::{self, NewAccountChange},
             },
             payments::{order::Order, orders, refunds},
@@ -140,8 +140,7 @@ pub fn credit_paid_in(tx: &Write<'_>, order: Order) -> Result<SettlementOutcome>
         return review_in(tx, order, "user_gone");
     }
     match post_credit_in(tx, &order) {
-        Ok(_) => {
-            let credited = Order { credited_at: Some(tx.now), ..order };
+        Ok((credited, _)) => {
             let (order, _) = claw_back_in(tx, credited, None)?;
             set_state_in(tx, order, OrderState::Credited)?;
             Ok(SettlementEffect::Credited.into())
@@ -265,41 +264,49 @@ pub(super) fn claw_back_in(
     order: Order,
     by: Option<&Authority>,
 ) -> Result<(Order, Option<&'static str>)> {
-    let owed = order.coins_owed();
-    let account = ledger::account_in(tx, order.user, Asset::Coin)?;
-    if owed > 0 && account.suspended_at.is_some() {
+    let (owed, bonus_owed) = (order.coins_owed().max(0), order.bonus_owed().max(0));
+    let account = ledger::account_in(tx, order.user, order.asset)?;
+    if owed + bonus_owed > 0 && account.suspended_at.is_some() {
         return Ok((order, Some(Code::AccountInconsistent.name())));
     }
     let taken = owed.min(account.balance);
-    let missing = (taken < owed).then_some("coins_spent");
-    if taken <= 0 {
+    let bonus_taken = bonus_owed.min(account.balance - taken);
+    let missing = (taken + bonus_taken < owed + bonus_owed).then_some("coins_spent");
+    if taken + bonus_taken == 0 {
         return Ok((order, missing));
     }
     let returns = order.returns + 1;
-    let posting = Posting {
-        user: order.user,
-        asset: Asset::Coin,
-        delta: -taken,
-        kind: EntryKind::Refund,
-        reference: Some(order.return_reference(returns)),
-    };
-    let after = ledger::post_in(tx, posting)?.balance_after;
-    if let Some(authority) = by {
-        record_in(tx, &order, "refund_payment", authority, after + taken, after)?;
+    let reference = order.return_reference(returns);
+    for (kind, part) in [(EntryKind::Refund, taken), (EntryKind::PurchaseBonusRefund, bonus_taken)] {
+        if part > 0 {
+            ledger::post_in(tx, posting_of(&order, kind, -part, reference.clone()))?;
+        }
     }
-    Ok((Order { returns, coins_returned: order.coins_returned + taken, ..order }, missing))
+    if let Some(authority) = by {
+        let after = account.balance - taken - bonus_taken;
+        record_in(tx, &order, "refund_payment", authority, account.balance, after)?;
+    }
+    let (coins_returned, bonus_returned) = (order.coins_returned + taken, order.bonus_returned + bonus_taken);
+    Ok((Order { coins_returned, bonus_returned, returns, ..order }, missing))
 }
 
-/// Posts the credit and returns the balance after it.
-pub(super) fn post_credit_in(tx: &Write<'_>, order: &Order) -> Result<i64> {
-    let posting = Posting {
-        user: order.user,
-        asset: Asset::Coin,
-        delta: i64::from(order.coin_count),
-        kind: EntryKind::Topup,
-        reference: Some(order.credit_reference()),
-    };
-    ledger::post_in(tx, posting).map(|entry| entry.balance_after)
+/// Posts the credit and its bonus. Returns the credited order and the balance after it.
+pub(super) fn post_credit_in(tx: &Write<'_>, order: &Order) -> Result<(Order, i64)> {
+    tx.attempt(|tx| {
+        let first_bonus = if orders::has_credited_other_in(tx, order)? { 0 } else { order.first_bonus };
+        let bonus_credited = i64::from(order.bonus) + i64::from(first_bonus);
+        let credit = posting_of(order, EntryKind::Topup, order.coin_count.into(), order.credit_reference());
+        let mut balance = ledger::post_in(tx, credit)?.balance_after;
+        if bonus_credited > 0 {
+            let bonus = posting_of(order, EntryKind::PurchaseBonus, bonus_credited, order.credit_reference());
+            balance = ledger::post_in(tx, bonus)?.balance_after;
+        }
+        Ok((Order { credited_at: Some(tx.now), bonus_credited, ..order.clone() }, balance))
+    })
+}
+
+fn posting_of(order: &Order, kind: EntryKind, delta: i64, reference: String) -> Posting {
+    Posting { user: order.user, asset: order.asset, delta, kind, reference: Some(reference) }
 }
 
 pub(super) fn record_in(
@@ -311,7 +318,7 @@ pub(super) fn record_in(
     after: i64,
 ) -> Result<()> {
     let changed =
-        NewAccountChange { action, user: order.user, asset: Asset::Coin, balance_before: before, balance_after: after };
+        NewAccountChange { action, user: order.user, asset: order.asset, balance_before: before, balance_after: after };
     changes::record_in(tx, by, changed)
 }
 

@@ -39,7 +39,8 @@ use crate::{
             payments::{
                 callbacks,
                 decisions::{self, Decision},
-                orders, reconcile,
+                orders::{self, OrderedProduct},
+                reconcile,
                 refunds::{self, RefundRequestSpec},
                 sandbox::{self, Delivery, TestPayment},
             },
@@ -191,7 +192,8 @@ impl<'app> Player<'app> {
         let payments = self.services.payments;
         let packages = &self.services.core.config.payment.packages.0;
         let Some((amount, coin_count)) = packages.get(package).or_else(|| packages.first()) else { return Ok(()) };
-        let order = orders::create(payments, self.user(person)?.id, *amount, *coin_count).wait()?;
+        let ordered = OrderedProduct::Package { amount: *amount, coin_count: *coin_count };
+        let order = orders::create(payments, self.user(person)?.id, ordered, Locale::Chinese).wait()?;
         lock_unpoisoned(&self.orders).insert(purchase, order.order_no.clone());
         let delivery = match ending {
             OrderEnding::Abandoned => return Ok(()),

@@ -45,12 +45,19 @@ pub struct ReportSums {
     amount_paid: String,
     #[schema(example = "6.00")]
     amount_refunded: String,
+    /// With bonus, like the following numbers.
     #[schema(example = 540)]
     coins_credited: i64,
     #[schema(example = 60)]
     coins_returned: i64,
     #[schema(example = 0)]
     coins_written_off: i64,
+    #[schema(example = 0)]
+    points_credited: i64,
+    #[schema(example = 0)]
+    points_returned: i64,
+    #[schema(example = 0)]
+    points_written_off: i64,
 }
 
 impl From<&Sums> for ReportSums {
@@ -66,9 +73,12 @@ impl From<&Sums> for ReportSums {
             in_review: sums.in_review,
             amount_paid: yuan(sums.amount_paid),
             amount_refunded: yuan(sums.amount_refunded),
-            coins_credited: sums.coins_credited,
-            coins_returned: sums.coins_returned,
-            coins_written_off: sums.coins_written_off,
+            coins_credited: sums.coins.credited,
+            coins_returned: sums.coins.returned,
+            coins_written_off: sums.coins.written_off,
+            points_credited: sums.points.credited,
+            points_returned: sums.points.returned,
+            points_written_off: sums.points.written_off,
         }
     }
 }
@@ -86,7 +96,7 @@ pub struct ReportDay {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReportDifference {
-    /// `credit_missing`, `credit_unpaid`, `credit_wrong`, `returns_wrong`, `coins_owed`, `refund_unpaid` if more was refunded than paid, or `order_missing` for coins posted without an order.
+    /// `credit_missing`, `credit_unpaid`, `credit_wrong`, `bonus_wrong`, `returns_wrong`, `coins_owed`, `refund_unpaid` if more was refunded than paid, or `order_missing` for coins posted without an order.
     #[schema(example = "credit_missing")]
     code: &'static str,
     #[schema(example = "202601020123456789012345")]

@@ -1,0 +1,172 @@
+//! `yarrow products`: what can be bought.
+
+use clap::{Args, Subcommand};
+
+use super::{Common, cli_authority, or_empty, record_audit, row, table};
+use yarrow::{
+    app::App,
+    domain::money::{
+        ledger::Asset,
+        products::{self, LARGEST_QUANTITY, Product, ProductId, ProductTerms, ProductText},
+    },
+    error::{Error, Result},
+    http::responses::AdminProduct,
+    types::Fen,
+};
+
+/// List and change the products for sale
+///
+/// The packages of the settings are products. A change here takes effect at once, and old orders keep their terms.
+#[derive(Debug, Args)]
+pub struct ProductsArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Print all products, withdrawn ones too
+    List,
+    /// Print a product
+    Show {
+        /// Product id, as `yarrow products list` prints it
+        id: String,
+    },
+    /// Define a product, or change its terms
+    ///
+    /// Example: `yarrow products set coins_60 --asset coin --count 60 --price 6.00 --first-bonus 30`
+    Set(Box<SetArgs>),
+    /// Offer a product for sale
+    Offer {
+        /// Product id, as `yarrow products list` prints it
+        id: String,
+    },
+    /// Withdraw a product from sale
+    Withdraw {
+        /// Product id, as `yarrow products list` prints it
+        id: String,
+    },
+}
+
+#[derive(Debug, Args)]
+struct SetArgs {
+    /// Product id, as `yarrow products list` prints it
+    id: String,
+    /// What it brings: coin or point
+    #[arg(long, value_parser = asset)]
+    asset: Asset,
+    /// Coins or points that it brings, without bonus
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(LARGEST_QUANTITY)))]
+    count: u32,
+    /// Bonus of each purchase
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=i64::from(LARGEST_QUANTITY)))]
+    bonus: u32,
+    /// Additional bonus of a user's first purchase
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=i64::from(LARGEST_QUANTITY)))]
+    first_bonus: u32,
+    /// Price in yuan; without it only app stores sell the product
+    #[arg(long)]
+    price: Option<Fen>,
+    /// Product id at Apple's App Store
+    #[arg(long)]
+    apple_id: Option<String>,
+    /// Product id at Google Play
+    #[arg(long)]
+    google_id: Option<String>,
+    /// Name that a buyer sees at the provider, in Chinese
+    #[arg(long)]
+    subject_zh: Option<String>,
+    /// The same in English
+    #[arg(long)]
+    subject_en: Option<String>,
+    /// Description for the app, in Chinese
+    #[arg(long)]
+    description_zh: Option<String>,
+    /// The same in English
+    #[arg(long)]
+    description_en: Option<String>,
+    /// Define it without offering it for sale
+    #[arg(long)]
+    withdrawn: bool,
+}
+
+pub fn run(common: &Common, args: ProductsArgs) -> Result<()> {
+    let app = common.open()?;
+    match args.action {
+        Action::List => {
+            let products = products::all(&app.core)?;
+            let shown: Vec<_> = products.iter().cloned().map(AdminProduct::from).collect();
+            common.output(&shown, || listing(&products))
+        }
+        Action::Show { id } => output(common, products::find(&app.core, &parse_id(&id)?)?),
+        Action::Set(args) => {
+            let (id, is_for_sale) = (parse_id(&args.id)?, !args.withdrawn);
+            let stored = products::put(&app.core, id, terms(*args)?, is_for_sale).wait()?;
+            finish(common, &app, "products set", stored)
+        }
+        Action::Offer { id } => {
+            let stored = products::set_for_sale(&app.core, parse_id(&id)?, true).wait()?;
+            finish(common, &app, "products offer", stored)
+        }
+        Action::Withdraw { id } => {
+            let stored = products::set_for_sale(&app.core, parse_id(&id)?, false).wait()?;
+            finish(common, &app, "products withdraw", stored)
+        }
+    }
+}
+
+fn finish(common: &Common, app: &App, action: &str, product: Product) -> Result<()> {
+    record_audit(app, action, None, cli_authority(None))?;
+    output(common, product)
+}
+
+fn output(common: &Common, product: Product) -> Result<()> {
+    let text = listing(std::slice::from_ref(&product));
+    common.output(&AdminProduct::from(product), || text)
+}
+
+fn listing(products: &[Product]) -> String {
+    let rows = products.iter().map(|product| {
+        let ProductTerms { asset, quantity, bonus, first_bonus, amount, apple_id, google_id, .. } = &product.terms;
+        let state = if product.is_for_sale { "" } else { "withdrawn" };
+        let price = amount.as_ref().map(Fen::to_string);
+        row![
+            product.id,
+            product.version,
+            asset.name(),
+            quantity,
+            bonus,
+            first_bonus,
+            or_empty(price.as_ref()),
+            or_empty(apple_id.as_ref()),
+            or_empty(google_id.as_ref()),
+            state
+        ]
+    });
+    table(["id", "version", "asset", "count", "bonus", "first bonus", "price", "Apple", "Google", ""], rows)
+}
+
+fn terms(args: SetArgs) -> Result<ProductTerms> {
+    let store_id = |name: &str, id: Option<String>| {
+        id.map(|id| products::parse_store_id(&id)).transpose().map_err(|fault| Error::field(name, fault))
+    };
+    Ok(ProductTerms {
+        asset: args.asset,
+        quantity: args.count,
+        bonus: args.bonus,
+        first_bonus: args.first_bonus,
+        amount: args.price,
+        apple_id: store_id("apple-id", args.apple_id)?,
+        google_id: store_id("google-id", args.google_id)?,
+        subject: ProductText { chinese: args.subject_zh, english: args.subject_en },
+        description: ProductText { chinese: args.description_zh, english: args.description_en },
+    })
+}
+
+fn parse_id(text: &str) -> Result<ProductId> {
+    ProductId::parse(text).map_err(|fault| Error::field("id", fault))
+}
+
+fn asset(text: &str) -> Result<Asset, String> {
+    Asset::from_name(text).ok_or_else(|| "must be coin or point".into())
+}

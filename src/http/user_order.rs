@@ -1,0 +1,103 @@
+//! An order as its user sees it, in both API generations.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::{
+    domain::{
+        identity::preferences,
+        money::{
+            ledger::Asset,
+            payments::{
+                order::Order,
+                orders::{self, OrderedProduct},
+            },
+        },
+    },
+    error::Result,
+    http::request_context::RequestContext,
+    providers::payment::OrderState,
+    types::{Timestamp, UserId},
+};
+
+/// An order of the caller.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Order)]
+pub struct UserOrder {
+    #[schema(example = "202601020123456789012345")]
+    order_no: String,
+    #[schema(example = "points_600")]
+    product_id: String,
+    #[schema(value_type = Asset)]
+    asset: &'static str,
+    /// Coins or points that it brings, without bonus.
+    #[schema(example = 600)]
+    count: u32,
+    /// The bonus that was given.
+    #[schema(example = 0)]
+    bonus: i64,
+    /// The name that the buyer sees at the provider.
+    #[schema(example = "600 points")]
+    subject: String,
+    /// The price, with two decimals.
+    #[schema(example = "6.00")]
+    amount: String,
+    #[schema(example = "CNY")]
+    currency: &'static str,
+    #[schema(example = "alipay")]
+    channel: String,
+    #[schema(value_type = OrderState)]
+    status: &'static str,
+    /// The amount received.
+    #[schema(example = "6.00")]
+    paid: String,
+    #[schema(example = "0.00")]
+    refunded: String,
+    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
+    created_at: Timestamp,
+    /// Time until which it can be paid.
+    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:34:05.678Z")]
+    expires_at: Timestamp,
+    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:05:05.678Z")]
+    paid_at: Option<Timestamp>,
+    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:05:06.678Z")]
+    credited_at: Option<Timestamp>,
+    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-03T04:04:05.678Z")]
+    closed_at: Option<Timestamp>,
+    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-04T03:04:05.678Z")]
+    refunded_at: Option<Timestamp>,
+}
+
+impl From<Order> for UserOrder {
+    fn from(order: Order) -> Self {
+        Self {
+            order_no: order.order_no,
+            product_id: order.product_id,
+            asset: order.asset.name(),
+            count: order.coin_count,
+            bonus: order.bonus_credited,
+            subject: order.subject,
+            amount: order.amount.to_string(),
+            currency: "CNY",
+            channel: order.channel,
+            status: order.state.name(),
+            paid: order.paid.to_string(),
+            refunded: order.refunded.to_string(),
+            created_at: order.created_at,
+            expires_at: order.expires_at,
+            paid_at: order.paid_at,
+            credited_at: order.credited_at,
+            closed_at: order.closed_at,
+            refunded_at: order.refunded_at,
+        }
+    }
+}
+
+/// Creates an order in the user's language, or finds the open one, and signs its order string.
+pub async fn order_to_pay(context: &RequestContext, user: UserId, ordered: OrderedProduct) -> Result<(Order, String)> {
+    let locale = preferences::locale(&context.app.core, user, context.locale())?;
+    let order = context.committed(orders::create(&context.app.payments, user, ordered, locale)).await?;
+    // An RSA signature takes too long for a worker thread.
+    context.blocking(move |app| orders::order_string(&app.payments, &order).map(|string| (order, string))).await
+}
