@@ -92,7 +92,7 @@ pub async fn create(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 
 pub async fn change_role(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let (name, role) = (console.parameter("name").to_owned(), role_of(&console)?);
-    with_proof(&console, async {
+    with_reason(&console, async {
         console.context.committed(admins::change_role(&console.context.app.core, &name, role)).await
     })
     .await
@@ -100,13 +100,13 @@ pub async fn change_role(console: Arc<ConsoleRequest>) -> Result<Response<Body>>
 
 pub async fn remove(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let name = console.parameter("name").to_owned();
-    with_proof(&console, async { console.context.committed(admins::remove(&console.context.app.core, &name)).await })
+    with_reason(&console, async { console.context.committed(admins::remove(&console.context.app.core, &name)).await })
         .await
 }
 
 pub async fn remove_totp(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let name = console.parameter("name").to_owned();
-    with_proof(&console, async {
+    with_reason(&console, async {
         console.context.committed(second_factor::remove(&console.context.app.core, &name)).await
     })
     .await
@@ -115,6 +115,9 @@ pub async fn remove_totp(console: Arc<ConsoleRequest>) -> Result<Response<Body>>
 /// Shows the secret, once.
 pub async fn enrol(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let name = console.parameter("name").to_owned();
+    if let Err(error) = console.require_step_up().await {
+        return console.finish::<()>(PAGE, Err(error));
+    }
     let owned = name.clone();
     let enrolment = console.context.blocking(move |app| second_factor::enrol(&app.core, &owned)).await?;
     let shown = EnrolmentPage {
@@ -136,8 +139,10 @@ pub async fn confirm_totp(console: Arc<ConsoleRequest>) -> Result<Response<Body>
 }
 
 pub async fn end_session(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    console.context.committed(sessions::end(&console.context.app.core, console.parameter("id"))).await?;
-    console.done(PAGE, console.text(Text::ActionDone))
+    with_proof(&console, async {
+        console.context.committed(sessions::end(&console.context.app.core, console.parameter("id"))).await.map(drop)
+    })
+    .await
 }
 
 pub async fn allow_network(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
@@ -158,8 +163,18 @@ pub async fn allow_network(console: Arc<ConsoleRequest>) -> Result<Response<Body
 
 pub async fn disallow_network(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let network = console.form.get("network").parse::<IpNet>().map_err(|_| Code::NotFound)?;
-    console.context.committed(networks::disallow(&console.context.app.core, network)).await?;
-    console.done(PAGE, console.text(Text::ActionDone))
+    with_proof(&console, async {
+        console.context.committed(networks::disallow(&console.context.app.core, network)).await.map(drop)
+    })
+    .await
+}
+
+/// Runs an action that needs a reason for the audit and a recent proof of identity.
+async fn with_reason(console: &ConsoleRequest, action: impl Future<Output = Result<()>>) -> Result<Response<Body>> {
+    match console.require_reason() {
+        Ok(_) => with_proof(console, action).await,
+        Err(error) => console.finish::<()>(PAGE, Err(error)),
+    }
 }
 
 /// Runs an action after a recent proof of identity, and goes back to the page with its outcome.

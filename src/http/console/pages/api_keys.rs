@@ -98,15 +98,28 @@ pub async fn resume(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 
 async fn change(console: &ConsoleRequest, is_suspended: bool) -> Result<Response<Body>> {
     let update = ApiKeyChange { is_suspended: Some(is_suspended), ..ApiKeyChange::default() };
-    let changed =
-        console.context.committed(keys::change(&console.context.app.core, console.form.get("label"), update)).await;
+    let changed = match require_proof_and_reason(console).await {
+        Ok(()) => {
+            let change = keys::change(&console.context.app.core, console.form.get("label"), update);
+            console.context.committed(change).await.map(drop)
+        }
+        Err(error) => Err(error),
+    };
     console.finish(PAGE, changed)
 }
 
 pub async fn revoke(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let revoked = match console.require_reason() {
-        Ok(_) => console.context.committed(keys::revoke(&console.context.app.core, console.form.get("label"))).await,
+    let revoked = match require_proof_and_reason(&console).await {
+        Ok(()) => {
+            let revocation = keys::revoke(&console.context.app.core, console.form.get("label"));
+            console.context.committed(revocation).await.map(drop)
+        }
         Err(error) => Err(error),
     };
     console.finish(PAGE, revoked)
+}
+
+async fn require_proof_and_reason(console: &ConsoleRequest) -> Result<()> {
+    console.require_reason()?;
+    console.require_step_up().await
 }

@@ -234,6 +234,15 @@ pub fn step_up(cx: &ViewContext, prefix: &str, step_up: &ProofField) -> Markup {
     field(cx, &proof.id(&id).required().hint(Text::StepUpHint).error(error))
 }
 
+/// Renders an action without other fields: one button, or a form that opens if a proof of identity is needed.
+pub fn proved_button(cx: &ViewContext, action: &str, label: &str, prefix: &str, proof: &ProofField) -> Markup {
+    if !proof.is_needed {
+        return button(cx, action, label, "small");
+    }
+    let form = html! { (step_up(cx, prefix, proof)) button.button.primary type="submit" { (label) } };
+    parts::action(label, "small", &post(cx, action, &form))
+}
+
 /// The page that stands between a destructive action and its effect, from a 428 response.
 #[derive(Clone, Debug)]
 pub struct ConfirmationView {

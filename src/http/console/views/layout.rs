@@ -124,7 +124,11 @@ const AREAS: [(Text, Icon, &[Place]); 4] = [
     (Text::AreaIdentity, Icon::Users, &[Place::Users]),
     (Text::AreaMoney, Icon::Money, &[Place::Orders]),
     (Text::AreaMessaging, Icon::Messaging, &[Place::Feedback]),
-    (Text::AreaOperations, Icon::Operations, &[Place::NetworkLog, Place::Audit, Place::Administrators, Place::Keys]),
+    (
+        Text::AreaOperations,
+        Icon::Operations,
+        &[Place::NetworkLog, Place::Audit, Place::Administrators, Place::Keys, Place::Cleanup],
+    ),
 ];
 
 /// The contents of a page.

@@ -602,16 +602,16 @@ texts! {
     ShowWhatGoes: "查看将删除的内容", "Show what would go";
     WouldDelete: "将删除", "Would delete";
     WouldKeep: "将保留", "Would keep";
+    WordsDiffer: "与要求输入的文字不符", "These are not the words to type";
+    CannotBeUndone: "无法撤销。", "This cannot be undone.";
+    ConfirmationSpent: "上一次确认已使用或已过期。请核对数量后再次确认。", "The last confirmation was used or has expired. Check the counts and confirm again.";
     ConfirmTitle: "确认执行", "Confirm";
-    RowsDeleted: "删除行数", "Rows deleted";
     CleanCodes: "验证码", "Verification codes";
     CleanCodesDetail: "所有仍有效的验证码。用户需要重新获取。", "All active codes. Users have to ask for new ones.";
     CleanPayments: "支付记录", "Payment records";
     CleanPaymentsDetail: "超过保存期限的已完成订单。", "Finished orders older than the minimum retention.";
     CleanFeedback: "用户反馈", "Feedback";
     CleanFeedbackDetail: "所有反馈文本与回复。", "All texts of feedback with their replies.";
-    CleanExpired: "过期数据", "Expired data";
-    CleanExpiredDetail: "每小时保留任务会删除的数据，不做备份。", "What the hourly retention job deletes; without a backup.";
     CleanAll: "全部数据", "All data";
     CleanAllDetail: "用户、账本及其他一切数据。管理员、审计、词库、版本和设置会保留。", "Users, ledger and everything else. Administrators, audit, words, releases and settings stay.";
     // Administrators and keys.
@@ -1029,6 +1029,22 @@ pub fn switch_to(language: Language, service: &str) -> String {
     match language {
         Language::Chinese => format!("切换到{}", code(language, service)),
         Language::English => format!("Switch to the {}", code(language, service)),
+    }
+}
+
+/// Returns the title of a purge of a category.
+pub fn purge_title(language: Language, category: &str) -> String {
+    match language {
+        Language::Chinese => format!("删除：{category}"),
+        Language::English => format!("Delete: {category}"),
+    }
+}
+
+/// Reports a purge.
+pub fn purged(language: Language, rows: i64, backup: &str) -> String {
+    match language {
+        Language::Chinese => format!("已删除 {rows} 行。备份：{backup}"),
+        Language::English => format!("Rows deleted: {rows}. Backup: {backup}"),
     }
 }
 

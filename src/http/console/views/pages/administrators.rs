@@ -71,7 +71,7 @@ pub fn administrators(cx: &ViewContext, page: &AdministratorsPage) -> Markup {
             (panel("roles", cx.t(Text::Roles), &html! { dl.facts { @for role in Role::ALL { div { dt { (cx.t(role_text(role))) } dd { (cx.t(role_detail(role))) } } } } }))
             (panel("new", cx.t(Text::NewAdministrator), &new_admin(cx, page)))
         }
-        (sessions(cx, &page.sessions))
+        (sessions(cx, &page.sessions, &page.step_up))
         (panel("networks", cx.t(Text::Networks), &networks(cx, page)))
     };
     layout::page(cx, &PageBody::new(cx.t(Text::Administrators), Place::Administrators, body))
@@ -111,7 +111,7 @@ fn admin_actions(cx: &ViewContext, page: &AdministratorsPage, admin: &AdminRow) 
     html! {
         (parts::action(cx.t(Text::ChangeRole), "small", &form("role", &format!("{prefix}-r"), Text::ChangeRole, &role, "primary")))
         @if admin.has_second_factor { (parts::action(cx.t(totp_label), "small", &form(totp, &format!("{prefix}-t"), totp_label, &html! {}, "danger"))) }
-        @else { (forms::button(cx, &format!("{base}/{totp}"), cx.t(totp_label), "small")) }
+        @else { (forms::proved_button(cx, &format!("{base}/{totp}"), cx.t(totp_label), &format!("{prefix}-t"), &page.step_up)) }
         (parts::action(cx.t(Text::RemoveAdministrator), "small", &form("remove", &format!("{prefix}-x"), Text::RemoveAdministrator, &html! {}, "danger")))
     }
 }
@@ -130,7 +130,7 @@ fn new_admin(cx: &ViewContext, page: &AdministratorsPage) -> Markup {
     )
 }
 
-fn sessions(cx: &ViewContext, sessions: &[SessionRow]) -> Markup {
+fn sessions(cx: &ViewContext, sessions: &[SessionRow], step_up: &ProofField) -> Markup {
     let columns =
         [text(Text::Name), time(Text::SignedIn), time(Text::LastUsed), time(Text::Expires), text(Text::Action)];
     panel(
@@ -143,7 +143,7 @@ fn sessions(cx: &ViewContext, sessions: &[SessionRow]) -> Markup {
                     cx.cell_time(session.created_at),
                     cx.cell_time(session.last_used_at),
                     cx.cell_time(session.expires_at),
-                    forms::button(cx, &href(&format!("administrators/sessions/{}/end", session.id)), cx.t(Text::EndSession), "small"),
+                    forms::proved_button(cx, &href(&format!("administrators/sessions/{}/end", session.id)), cx.t(Text::EndSession), &format!("session-{}", session.id), step_up),
                 ])))
             }
         },
@@ -154,9 +154,10 @@ fn networks(cx: &ViewContext, page: &AdministratorsPage) -> Markup {
     html! {
         p { (cx.t(Text::NetworksLead)) " " (texts::your_address(cx.language, &page.own_address)) }
         @if page.networks.is_empty() { p.empty { (cx.t(Text::FromEverywhere)) } } @else {
-            ul.tags { @for network in &page.networks {
+            ul.tags { @for (index, network) in page.networks.iter().enumerate() {
                 li { code { (network) } (forms::post(cx, &href("administrators/networks/remove"), &html! {
                     input type="hidden" name="network" value=(network);
+                    (forms::step_up(cx, &format!("network-{index}"), &page.step_up))
                     button.icon type="submit" aria-label=(texts::remove_label(cx.language, network)) { (parts::icon(parts::Icon::Close)) }
                 })) }
             } }

@@ -1074,31 +1074,15 @@ fn overview_alerts() -> Vec<AlertRow> {
     }]
 }
 
-pub fn cleanup() -> Cleanup {
-    let one = |target: &str, title, detail, rows: Option<u64>, is_dangerous| Category {
-        target: target.into(),
-        title,
-        detail,
-        rows: rows.map(ShownCount::exact),
-        is_dangerous,
-    };
-    Cleanup {
-        categories: vec![
-            one("verification-codes", Text::CleanCodes, Text::CleanCodesDetail, Some(412), false),
-            one("payment-records", Text::CleanPayments, Text::CleanPaymentsDetail, Some(20_112), false),
-            one("feedback", Text::CleanFeedback, Text::CleanFeedbackDetail, Some(311), false),
-            one("expired", Text::CleanExpired, Text::CleanExpiredDetail, None, false),
-            one("all", Text::CleanAll, Text::CleanAllDetail, None, true),
-        ],
-        history: vec![PurgeRow {
-            at: ago(30 * DAY),
-            action: "cleanup feedback".into(),
-            actor: "admin:alice".into(),
-            outcome: "succeeded".into(),
-            deleted: Some(1812),
-            reason: "yearly cleanup".into(),
-        }],
-    }
+pub fn cleanup() -> Vec<Category> {
+    let one =
+        |target: &str, title, detail, is_dangerous| Category { target: target.into(), title, detail, is_dangerous };
+    vec![
+        one("verification-codes", Text::CleanCodes, Text::CleanCodesDetail, false),
+        one("payment-records", Text::CleanPayments, Text::CleanPaymentsDetail, false),
+        one("feedback", Text::CleanFeedback, Text::CleanFeedbackDetail, false),
+        one("all", Text::CleanAll, Text::CleanAllDetail, true),
+    ]
 }
 
 pub fn confirmation(cx: &ViewContext) -> ConfirmationView {
