@@ -21,6 +21,7 @@ pub mod payment;
 mod percent;
 pub mod rsa;
 mod shanghai_time;
+mod x509;
 pub mod sms;
 pub mod webhook;
 

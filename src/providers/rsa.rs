@@ -94,7 +94,12 @@ impl PublicKey {
         if RsaKeyPair::from_pkcs8(&der).is_ok() || RsaKeyPair::from_der(&der).is_ok() {
             return Err(PUBLIC_KEY_WANTED);
         }
-        let inner = inner_public_key(&der).ok_or(KeyError::NotPublicKey)?;
+        Self::from_der(&der)
+    }
+
+    /// Parses a public key in the DER form of `SubjectPublicKeyInfo` or PKCS#1.
+    pub fn from_der(der: &[u8]) -> Result<Self, KeyError> {
+        let inner = inner_public_key(der).ok_or(KeyError::NotPublicKey)?;
         let bits = modulus_bits(inner).ok_or(KeyError::NotPublicKey)?;
         if !(2048..=8192).contains(&bits) {
             return Err(KeyError::WrongLength(bits));

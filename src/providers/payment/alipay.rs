@@ -13,10 +13,11 @@ use serde::Serialize;
 
 use super::callback::CallbackReader;
 use super::order_string::Merchant;
+use super::setting_fault::{fault, keep};
 use super::signing::{Signer, Verifier};
 use super::{
     CloseOutcome, Fen, OrderRequest, PaymentCallback, PaymentGateway, RefundOutcome, RefundQueryOutcome, RefundRequest,
-    Rejection, Trade, TradeQueryOutcome, TradeStatus, refund_implied_by_query,
+    Rejection, SettingFault, Trade, TradeQueryOutcome, TradeStatus, refund_implied_by_query,
 };
 use crate::providers::client::{Client, Limits, Post};
 use crate::providers::rsa::{PrivateKey, PublicKey};
@@ -25,8 +26,7 @@ use crate::providers::{Failure, FailureKind, WallClock};
 
 use answer::{AlipayResponse, ResponseFault};
 use calls::{AlipayOperation, CLOSE, QUERY, QUERY_REFUND, REFUND, refusal};
-pub use settings::{AlipaySettings, SettingFault};
-use settings::{fault, keep};
+pub use settings::AlipaySettings;
 
 mod answer;
 mod calls;

@@ -7,53 +7,14 @@
 //! A genuine signature is not enough. The signed text joins fields without escaping, so a partial refund can be re-cut
 //! into a plain payment whose `receipt_amount` swallows `refund_fee`. Such messages are rejected.
 
-use std::fmt;
-
 use super::form::{self, FormFault, FormField};
+use super::rejection::{Rejection, RejectionReason};
 use super::signing::Verifier;
 use super::{Fen, PaymentCallback, RefundResult, Trade, TradeStatus};
 use crate::providers::shanghai_time::shanghai_milliseconds;
 
 /// Larger bodies are not read.
 pub const MAX_CALLBACK_BYTES: usize = 16 * 1024;
-
-/// A rejected callback, with the order and trade that it names.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rejection {
-    pub reason: RejectionReason,
-    /// The provider signed it, so the fields below are proven and not mere claims.
-    pub is_genuine: bool,
-    /// At most 64 characters.
-    pub order_no: Option<String>,
-    /// At most 64 characters.
-    pub trade_no: Option<String>,
-    /// At most 128 characters.
-    pub notify_id: Option<String>,
-}
-
-/// The reason why a message is rejected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RejectionReason {
-    TooLarge,
-    Malformed,
-    WrongCharset,
-    NotUtf8,
-    DuplicateParameter,
-    /// A value contains the text of another field.
-    AmbiguousValue,
-    WrongSignType,
-    SignatureMissing,
-    SignatureInvalid,
-    /// Genuine, but not about a trade.
-    WrongType,
-    WrongApp,
-    WrongSeller,
-    WrongCurrency,
-    /// A field that every trade callback has is missing, empty or too long.
-    FieldMissing(&'static str),
-    InvalidAmount(&'static str),
-    UnknownStatus,
-}
 
 /// Verifies and parses the callbacks of one provider.
 #[derive(Debug)]
@@ -81,42 +42,6 @@ const EFFECTIVE_FIELDS: &[&str] = &[
     "trade_status",
     "trans_currency",
 ];
-
-impl RejectionReason {
-    /// Returns the stable code that is stored and shown to operators.
-    pub fn code(self) -> &'static str {
-        match self {
-            Self::TooLarge => "too_large",
-            Self::Malformed => "malformed",
-            Self::WrongCharset => "wrong_charset",
-            Self::NotUtf8 => "not_utf8",
-            Self::DuplicateParameter => "duplicate_parameter",
-            Self::AmbiguousValue => "ambiguous_value",
-            Self::WrongSignType => "wrong_sign_type",
-            Self::SignatureMissing => "signature_missing",
-            Self::SignatureInvalid => "signature_invalid",
-            Self::WrongType => "wrong_type",
-            Self::WrongApp => "wrong_app",
-            Self::WrongSeller => "wrong_seller",
-            Self::WrongCurrency => "wrong_currency",
-            Self::FieldMissing(_) => "field_missing",
-            Self::InvalidAmount(_) => "invalid_amount",
-            Self::UnknownStatus => "unknown_status",
-        }
-    }
-}
-
-/// Writes the code and the field concerned.
-impl fmt::Display for RejectionReason {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::FieldMissing(field) | Self::InvalidAmount(field) => {
-                write!(formatter, "{}: {field}", self.code())
-            }
-            _ => formatter.write_str(self.code()),
-        }
-    }
-}
 
 impl CallbackReader {
     pub(super) fn read(&self, form_body: &[u8]) -> Result<PaymentCallback, Rejection> {

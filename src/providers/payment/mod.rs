@@ -7,10 +7,13 @@
 //! proves nothing.
 
 pub mod alipay;
+pub mod wechat;
 pub mod delivery;
 pub mod sandbox;
 
 pub mod form;
+mod setting_fault;
+mod rejection;
 mod settlement_rule;
 mod callback;
 mod order_string;
@@ -25,7 +28,9 @@ use crate::{
     types::{Fen, named_enum},
 };
 
-pub use callback::{MAX_CALLBACK_BYTES, Rejection, RejectionReason};
+pub use callback::MAX_CALLBACK_BYTES;
+pub use rejection::{Rejection, RejectionReason};
+pub use setting_fault::SettingFault;
 pub use settlement_rule::{OrderState, OrderView, RejectReason, ReviewReason, SettlementDecision, judge};
 
 /// The names of all gateways.

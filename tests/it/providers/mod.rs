@@ -5,3 +5,4 @@ mod client;
 mod email;
 mod language_model;
 mod sms;
+mod wechat;

@@ -1,6 +1,7 @@
 //! Test support: a real server, HTTP clients, fake providers and assertions.
 
 pub mod alipay;
+pub mod wechat;
 pub mod acme_server;
 pub mod fake_s3;
 pub mod model_requests;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::PROVIDER;
 use crate::providers::client::BaseUrl;
+use crate::providers::payment::setting_fault::{SettingFault, fault, is_safe_endpoint};
 
 /// The operator's settings. `Debug` shows no key.
 #[derive(Clone)]
@@ -26,15 +27,6 @@ pub struct AlipaySettings {
     pub timeout: Duration,
 }
 
-/// A fault of one setting.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SettingFault {
-    /// The name of the field in [`AlipaySettings`].
-    pub setting: &'static str,
-    /// The fault, without the setting's value.
-    pub fault: String,
-}
-
 impl AlipaySettings {
     /// Returns the faults of all settings except the keys.
     pub(super) fn plain_faults(&self) -> Vec<SettingFault> {
@@ -47,7 +39,7 @@ impl AlipaySettings {
         if !self.seller_id.as_ref().is_none_or(is_seller) {
             faults.push(fault("seller_id", "must be 2088 and 12 more digits"));
         }
-        if !is_safe_gateway(&self.gateway_url) {
+        if !is_safe_endpoint(PROVIDER, &self.gateway_url) {
             faults.push(fault("gateway_url", "must be an https address without a query"));
         }
         if BaseUrl::parse(PROVIDER, &self.notify_url).is_err() || self.notify_url.len() > 256 {
@@ -67,31 +59,4 @@ impl fmt::Debug for AlipaySettings {
         output.field("gateway_url", &self.gateway_url).field("notify_url", &self.notify_url);
         output.finish_non_exhaustive()
     }
-}
-
-impl fmt::Display for SettingFault {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}: {}", self.setting, self.fault)
-    }
-}
-
-/// Returns true for an encrypted connection or one on this machine. Requests contain no secret, but responses decide
-/// about money.
-fn is_safe_gateway(url: &str) -> bool {
-    let local = ["127.0.0.1", "localhost", "[::1]"];
-    let endpoint = BaseUrl::parse(PROVIDER, url);
-    endpoint.is_ok_and(|endpoint| endpoint.base().starts_with("https://") || local.contains(&endpoint.host()))
-}
-
-/// Returns the parsed key, or adds its fault to the list.
-pub(super) fn keep<T, E: fmt::Display>(
-    parsed: Result<T, E>,
-    setting: &'static str,
-    faults: &mut Vec<SettingFault>,
-) -> Option<T> {
-    parsed.map_err(|error| faults.push(fault(setting, &error.to_string()))).ok()
-}
-
-pub(super) fn fault(setting: &'static str, fault: &str) -> SettingFault {
-    SettingFault { setting, fault: fault.to_owned() }
 }
