@@ -5,7 +5,7 @@ use std::{fs::File, sync::Arc};
 use crate::{
     certificate,
     clock::Clock,
-    config::{Config, configuration_error},
+    config::{Config, ResolvedSetting, configuration_error},
     core::Core,
     domain::{
         divination::{model_calls::ModelCalls, prompts::Prompts},
@@ -84,6 +84,8 @@ pub struct App {
     pub backups: Backups,
     pub health: Arc<Health>,
     pub alerts: Alerts,
+    /// Every setting with its origin, of a server. Empty in commands.
+    pub settings: Vec<ResolvedSetting>,
     /// Declared last, so that it is released after everything that writes has stopped.
     lock: Option<File>,
 }
@@ -100,6 +102,12 @@ impl App {
         }
         let config = Arc::new(config);
         Self::open_data_dir(&config, mode, announce).map_err(|error| describe_damage(&config, error))
+    }
+
+    /// Keeps the origins of the settings, for people to look at.
+    #[must_use]
+    pub fn with_settings(self, settings: Vec<ResolvedSetting>) -> Self {
+        Self { settings, ..self }
     }
 
     fn open_data_dir(config: &Arc<Config>, mode: OpenMode, announce: &Announce) -> Result<Self> {
@@ -174,6 +182,7 @@ impl App {
             integrity,
             clock_guard,
             health,
+            settings: Vec::new(),
             lock,
             core,
         })

@@ -7,6 +7,7 @@ use clap::Args;
 use super::{Common, announce, start_logging};
 use yarrow::{
     app::{App, OpenMode},
+    config::LoadedConfig,
     domain::operations::preflight,
     error::Result,
     http::serve,
@@ -41,10 +42,10 @@ impl ScheduleArgs {
 }
 
 pub fn run(common: &Common, args: &ServeArgs) -> Result<()> {
-    let config = common.load_for_service(preflight::faults)?.config;
+    let LoadedConfig { config, shown } = common.load_for_service(preflight::faults)?;
     start_logging(&config.log)?;
     let announce = announce();
-    let app = Arc::new(App::open(config, OpenMode::Server, &announce)?);
+    let app = Arc::new(App::open(config, OpenMode::Server, &announce)?.with_settings(shown));
     for (section, _, effect) in
         app.core.config.drivers().into_iter().filter(|(_, is_for_development, _)| *is_for_development)
     {

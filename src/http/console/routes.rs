@@ -12,7 +12,7 @@ use axum::{
 use super::{
     pages::{
         administrators, api_keys, audit, cleanup, feedback, files, network_log, orders, overview, preferences, search,
-        sign_in, user_acts, user_erasure, user_list, users,
+        settings, sign_in, user_acts, user_erasure, user_list, users,
     },
     route::{PageAccess, PageHandler, Route},
     service::respond,
@@ -100,6 +100,7 @@ pub fn routes() -> Vec<Route> {
         post("administrators/sessions/{id}/end", Administer, administrators::end_session),
         post("administrators/networks", Administer, administrators::allow_network),
         post("administrators/networks/remove", Administer, administrators::disallow_network),
+        get("settings", Administer, settings::list),
         get("cleanup", Administer, cleanup::list),
         post("cleanup/{target}", Administer, cleanup::clear),
         get("keys", Administer, api_keys::list),

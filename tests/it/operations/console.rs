@@ -148,7 +148,7 @@ fn each_role_opens_its_pages_only() {
     let server = Setup::default().start();
     let user = server.sign_in("13800138000").user_id;
     let user = format!("users/{user}");
-    let pages: [(&str, &[&str]); 11] = [
+    let pages: [(&str, &[&str]); 12] = [
         ("feedback", &["support", "owner"]),
         ("", &["read-only", "support", "moderator", "owner"]),
         ("users", &["support", "moderator", "owner"]),
@@ -160,6 +160,7 @@ fn each_role_opens_its_pages_only() {
         ("administrators", &["owner"]),
         ("keys", &["owner"]),
         ("cleanup", &["owner"]),
+        ("settings", &["owner"]),
     ];
     for role in ["read-only", "support", "moderator", "owner"] {
         let browser = Browser::new(&server, role, role);

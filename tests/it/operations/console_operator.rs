@@ -1,4 +1,4 @@
-//! The operator's pages of the web console: data cleanup, and proofs and reasons of acts on administrators and keys.
+//! The operator's pages of the web console: data cleanup, settings, and proofs and reasons of acts on administrators and keys.
 
 use serde_json::Value;
 
@@ -179,4 +179,27 @@ fn removing_a_network_needs_a_proof() {
     assert_eq!(networks(), 2);
     remove(&[("password", PASSWORD)]).expect(303);
     assert_eq!(networks(), 1);
+}
+
+#[test]
+fn an_owner_reads_the_settings_with_their_sources_and_no_secrets() {
+    let setup = Setup::default()
+        .with("LIMITS_TIME_ZONE", "Europe/Paris")
+        .with("LLM_API_KEY", "hunter2-hunter2-hunter2-hunter2");
+    let server = setup.start();
+    let owner = Browser::new(&server, "owner");
+    let shown = |query: &[(&str, &str)]| owner.get("settings").query(query).send().expect(200).text();
+    let all = shown(&[]);
+    let settings = server.command(&["config", "show"]).expect(0).json();
+    for setting in settings.as_array().unwrap() {
+        let name = setting["name"].as_str().unwrap();
+        assert!(all.contains(&format!("<code>{name}</code>")), "{name}");
+    }
+    assert!(all.contains("Europe/Paris") && !all.contains("hunter2"), "{all}");
+    assert!(all.contains("command line") && all.contains("environment"), "{all}");
+    let found = shown(&[("q", "Time_Zone")]);
+    assert!(found.contains("<code>limits.time_zone</code>") && !found.contains("<code>llm.api_key</code>"), "{found}");
+    let changed = shown(&[("changed", "true")]);
+    assert!(changed.contains("<code>limits.time_zone</code>") && !changed.contains("<code>limits.body_timeout</code>"));
+    assert!(!shown(&[("q", "no such setting")]).contains("<table"));
 }

@@ -11,6 +11,7 @@ pub mod orders;
 pub mod overview;
 pub mod preferences;
 pub mod search;
+pub mod settings;
 pub mod sign_in;
 pub mod user_acts;
 pub mod user_erasure;

@@ -127,7 +127,7 @@ const AREAS: [(Text, Icon, &[Place]); 4] = [
     (
         Text::AreaOperations,
         Icon::Operations,
-        &[Place::NetworkLog, Place::Audit, Place::Administrators, Place::Keys, Place::Cleanup],
+        &[Place::NetworkLog, Place::Audit, Place::Administrators, Place::Keys, Place::Settings, Place::Cleanup],
     ),
 ];
 

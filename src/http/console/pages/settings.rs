@@ -1,0 +1,48 @@
+//! The settings of the running server, read-only.
+
+use std::sync::Arc;
+
+use axum::{body::Body, http::Response};
+
+use crate::{
+    config::{DECLARATIONS, ResolvedSetting},
+    error::Result,
+    http::console::{
+        request::{ConsoleRequest, ok},
+        views::pages::settings::{self as view, SettingRow, Settings},
+    },
+};
+
+pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let query = console.query.get("q").to_owned();
+    let is_changed_only = console.query.get("changed") == "true";
+    let wanted = query.to_lowercase();
+    let mut sections: Vec<(String, Vec<SettingRow>)> = Vec::new();
+    // Both lists are in the order of the declarations.
+    for setting in &console.context.app.settings {
+        let row = row(setting);
+        let is_found = [&row.name, &row.detail].into_iter().any(|text| text.to_lowercase().contains(&wanted));
+        if !is_found || is_changed_only && row.source == "default" {
+            continue;
+        }
+        // Settings at the top level are paths.
+        let section = row.name.split_once('.').map_or("paths", |(section, _)| section).to_owned();
+        match sections.last_mut() {
+            Some((last, rows)) if *last == section => rows.push(row),
+            _ => sections.push((section, vec![row])),
+        }
+    }
+    ok(view::page(&console.view()?, &Settings { query, is_changed_only, sections }))
+}
+
+fn row(setting: &ResolvedSetting) -> SettingRow {
+    let ResolvedSetting { name, value, origin } = setting;
+    let source = match origin.as_str() {
+        "default" => "default",
+        flag if flag.starts_with("--") => "command_line",
+        variable if variable.starts_with("YARROW_") => "environment",
+        _ => "file",
+    };
+    let help = DECLARATIONS.iter().find(|declaration| declaration.name() == *name).map_or("", |found| found.help);
+    SettingRow { name: name.clone(), value: value.clone(), source: source.to_owned(), detail: help.to_owned() }
+}
