@@ -205,7 +205,7 @@ create table word_changes (
 
 -- Owner: violations. Texts of users, and model answers to them, that moderation refused. The text is stored masked.
 create table violations (
-    id integer primary key,
+    id integer primary key autoincrement,  -- figures are counted by ids, which are never reused
     user_id integer not null,
     content_type text not null check (content_type in ('nickname', 'signature', 'question', 'answer')),
     violation_type text not null,
@@ -660,6 +660,21 @@ create trigger audit_forbids_delete before delete on audit
 begin
     select raise(abort, 'audit rows cannot be deleted');
 end;
+
+-- Owner: figures. Daily sums for charts. They name no user.
+create table figures (
+    name text not null,
+    day text not null,                     -- yyyy-mm-dd in the time zone of the service
+    key text not null,                     -- part of the figure, such as the kind of a ledger entry; may be empty
+    value integer not null,
+    primary key (name, day, key)
+) strict, without rowid;
+
+-- Owner: figures. The number of the last counted row of each source, moved in the transaction that counts the row.
+create table figure_marks (
+    source text primary key,
+    through integer not null
+) strict, without rowid;
 
 -- Owner: confirmations. Tokens that confirm an irreversible action, stored as SHA-256.
 create table confirmations (

@@ -16,7 +16,7 @@ use crate::{
         messaging::notifications,
         moderation::shadow_mode,
         money::{ledger, payments},
-        operations::{backups, free_space_scrub, network_log, retention},
+        operations::{backups, figures, free_space_scrub, network_log, retention},
     },
     error::{Error, Result},
     thread_priority::lower_thread_priority,
@@ -43,6 +43,7 @@ pub struct Schedule {
     backups: Duration,
     free_space_scrub: Duration,
     alerts: Duration,
+    figures: Duration,
     /// True if the word list is compiled at the start and not by the first text.
     compiles_words: bool,
 }
@@ -56,6 +57,7 @@ impl Default for Schedule {
             backups: Duration::from_secs(10),
             free_space_scrub: Duration::from_secs(2),
             alerts: Duration::from_secs(5),
+            figures: Duration::from_secs(15),
             compiles_words: true,
         }
     }
@@ -78,6 +80,7 @@ impl Schedule {
             backups: interval,
             free_space_scrub: interval,
             alerts: interval,
+            figures: interval,
             ..Self::default()
         }
     }
@@ -121,6 +124,7 @@ pub fn start(app: &Arc<App>, schedule: Schedule) -> Result<Jobs> {
         start("network-log", write_network_log)?,
         start("jobs", run_small_jobs)?,
         start("retention", delete_expired)?,
+        start("figures", count_figures)?,
     ];
     Ok(Jobs { _detached: detached, awaited })
 }
@@ -185,6 +189,13 @@ fn delete_expired(app: &App, schedule: Schedule, stopped: &Receiver<()>) {
     every(stopped, schedule.first_sweep, schedule.sweep, "retention", || {
         retention::sweep_if_clock_trusted(&app.clock_guard, &app.network_log, &is_running).map(drop)
     });
+}
+
+/// Counts figures on a thread of its own, because the first run may read a large ledger.
+fn count_figures(app: &App, schedule: Schedule, stopped: &Receiver<()>) {
+    lower_thread_priority();
+    let is_running = || stopped.try_recv() == Err(TryRecvError::Empty);
+    every(stopped, schedule.figures, schedule.figures, "figures", || figures::advance(&app.core, &is_running));
 }
 
 /// Verifies the ledger on a thread of its own, because it reads all of it.

@@ -5,9 +5,9 @@ use std::fmt::Write;
 use clap::{Command, Subcommand, builder::Styles};
 
 use super::{
-    admin, ai, alerts, audit, backup, cleanup, coins, completions, config, demo, doctor, feedback, healthcheck, ledger,
-    logs, man, moderation, notify, openapi, options::Common, payments, points, products, records, release, restore,
-    serve, sync, users, version, violations, words,
+    admin, ai, alerts, audit, backup, cleanup, coins, completions, config, demo, doctor, feedback, figures,
+    healthcheck, ledger, logs, man, moderation, notify, openapi, options::Common, payments, points, products, records,
+    release, restore, serve, sync, users, version, violations, words,
 };
 use yarrow::error::Result;
 
@@ -69,6 +69,7 @@ pub enum OperationsCommand {
     Config(config::ConfigArgs),
     Admin(admin::AdminArgs),
     Audit(audit::AuditArgs),
+    Figures(figures::FiguresArgs),
     Logs(logs::LogsArgs),
     Cleanup(cleanup::CleanupArgs),
     Backup(backup::BackupArgs),
@@ -186,6 +187,7 @@ impl OperationsCommand {
             Self::Config(args) => config::run(common, &args),
             Self::Admin(args) => admin::run(common, args),
             Self::Audit(args) => audit::run(common, args),
+            Self::Figures(args) => figures::run(common, args),
             Self::Logs(args) => logs::run(common, args),
             Self::Cleanup(args) => cleanup::run(common, &args),
             Self::Backup(args) => backup::run(common, args),

@@ -17,6 +17,7 @@ mod config;
 mod demo;
 mod doctor;
 mod feedback;
+mod figures;
 mod healthcheck;
 mod ledger;
 mod log_writer;

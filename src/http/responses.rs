@@ -6,6 +6,7 @@ pub use super::{
         code_messages::{CodeMessageList, CodeMessageRow},
         data_cleanup::DataCleared,
         feedback::AdminFeedback,
+        figures::FigureList,
         interpretation_ratings::{RatingNoteRow, RatingRate},
         network_logs::{ClientCount, LoggedRequest, SuspiciousClient},
         notifications::AdminNotification,

@@ -682,6 +682,8 @@ fn operations() -> Vec<Endpoint> {
         delete("/admin/data-cleanup/feedback", Admin(Administer), data_cleanup::clear_feedback)
             .summary("Backs up the database and deletes all feedback.")
             .errors(&[ConfirmationRequired]),
+        get("/admin/figures", Admin(ViewFigures), admin::figures::list)
+            .summary("Returns figures by day, week or month, such as new users, revenue and model cost."),
         get("/admin/audit", Admin(ViewAudit), audit::list).summary(
             "Lists audit events of administrators and commands, newest first. Other roles than owner see their own.",
         ),

@@ -42,6 +42,7 @@ const COUNTERPARTS: &[(&str, &str, &str)] = &[
     ("PUT /admin/products/{id}", "products set", "products::put"),
     ("POST /admin/products/{id}/offer", "products offer", "products::set_for_sale"),
     ("POST /admin/products/{id}/withdraw", "products withdraw", "products::set_for_sale"),
+    ("GET /admin/figures", "figures show", "figures::list"),
     ("GET /admin/payments", "payments list", "orders::list"),
     ("GET /admin/payments/report", "payments report", "report::report"),
     ("GET /admin/payments/callbacks", "payments callbacks", "callbacks::list"),

@@ -15,7 +15,8 @@ use crate::support::{Binary, Caller, Server, Setup};
 const ELSEWHERE: [&str; 2] = ["serve", "demo"];
 
 /// Commands without an audit event: they neither show user data nor change anything, or have no data directory.
-const UNRECORDED: [&str; 30] = [
+const UNRECORDED: [&str; 31] = [
+    "figures show",
     "products list",
     "products show",
     "config show",
@@ -230,6 +231,10 @@ const LINES: &[(&str, i32)] = &[
     ("payments refund OPEN --reason tests --yes", 0),
     ("payments replay CALLBACK", 0),
     ("payments replay 999999", 4),
+    ("figures show", 0),
+    ("figures show --names new_users,revenue --from 2026-01-01 --to 2026-03-31 --by month", 0),
+    ("figures show --from 2026-02-01 --to 2026-01-01", 2),
+    ("figures rebuild", 0),
     ("payments report --from 2020-01-01 --to 2100-01-01", 0),
     ("payments report --from 2026-02-01 --to 2026-01-01", 2),
     ("records user USER", 0),

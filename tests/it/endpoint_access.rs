@@ -133,6 +133,7 @@ const EXPECTED: &[(&str, Access)] = &[
     ("DELETE /admin/data-cleanup/verification-codes", Admin),
     ("DELETE /admin/data-cleanup/payment-records", Admin),
     ("DELETE /admin/data-cleanup/feedback", Admin),
+    ("GET /admin/figures", Admin),
     ("GET /admin/audit", Admin),
     ("GET /admin/administrators", Admin),
     ("POST /admin/administrators", Admin),

@@ -59,6 +59,7 @@ const BOUNDED: &[&str] = &[
     "feedback where state = ?1 and id < ?2 order by id desc limit ?3 offset ?4",
     "feedback_replies where feedback_id = ?1 order by id limit ?2",
     "notification_recipients where notification_id = ?1",
+    "figures where name = ?1 and day >= ?2 and day <= ?3",
     "ledger_audit where user_id = ?1 order by id desc limit ?2 offset ?3",
 ];
 

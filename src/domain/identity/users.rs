@@ -191,6 +191,12 @@ pub fn ids_after_in(tx: &Read<'_>, after: UserId, limit: u32) -> Result<Vec<User
     tx.all("select id from users where id > ?1 order by id limit ?2", (after.0, limit), |row| row.get(0).map(UserId))
 }
 
+/// Returns the users after an id with the times of their registrations, in order.
+pub fn registrations_after_in(tx: &Read<'_>, after: i64, limit: u32) -> Result<Vec<(UserId, Timestamp)>> {
+    let sql = "select id, created_at from users where id > ?1 order by id limit ?2";
+    tx.all(sql, (after, limit), |row| Ok((UserId(row.get(0)?), Timestamp(row.get(1)?))))
+}
+
 pub fn profile_in(tx: &Read<'_>, id: UserId) -> Result<Profile> {
     tx.first("select nickname, gender, birthday, signature from users where id = ?1", [id.0], |row| {
         profile_of(row, id)

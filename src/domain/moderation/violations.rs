@@ -254,6 +254,12 @@ impl ViolationQuery {
     }
 }
 
+/// Returns id, type and time of the violations after an id, in order.
+pub fn types_after_in(tx: &Read<'_>, after: i64, limit: u32) -> Result<Vec<(i64, String, Timestamp)>> {
+    let sql = "select id, violation_type, created_at from violations where id > ?1 order by id limit ?2";
+    tx.all(sql, (after, limit), |row| Ok((row.get(0)?, row.get(1)?, Timestamp(row.get(2)?))))
+}
+
 fn violation_of(row: &Row<'_>) -> rusqlite::Result<ViolationRecord> {
     let words: String = row.get(4)?;
     Ok(ViolationRecord {

@@ -10,6 +10,7 @@ pub mod data_dir;
 pub mod demo;
 pub mod doctor;
 pub mod forwarding;
+pub mod figures;
 pub mod free_space_scrub;
 pub mod health;
 pub mod idempotency;

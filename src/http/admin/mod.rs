@@ -7,6 +7,7 @@ pub mod code_messages;
 pub mod data_cleanup;
 pub mod network_logs;
 pub mod feedback;
+pub mod figures;
 pub mod interpretation_ratings;
 pub mod notifications;
 pub mod payments;

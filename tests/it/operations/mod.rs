@@ -16,6 +16,7 @@ mod console_operator;
 mod data_dir;
 mod demo;
 mod doctor;
+mod figures;
 mod logs;
 mod metrics;
 mod offsite_backups;

@@ -23,6 +23,7 @@ const MATRIX: &[(&[&str], &[&str])] = &[
         EVERY_ROLE,
         &[
             "GET /divination/stats/daterange/count",
+            "GET /admin/figures",
             "GET /admin/payments/report",
             "GET /admin/products",
             "GET /admin/products/{id}",

@@ -311,6 +311,11 @@ pub fn entries_between_in(
     )
 }
 
+/// Returns the entries after a number, in order.
+pub fn entries_after_in(tx: &Read<'_>, after: i64, limit: u32) -> Result<Vec<LedgerEntry>> {
+    tx.all(select_entries!("where seq > ?1 order by seq limit ?2"), (after, limit), entry_of)
+}
+
 /// Returns the number of the last entry, or 0.
 pub fn last_number_in(tx: &Read<'_>) -> Result<i64> {
     tx.one("select coalesce(max(seq), 0) from ledger_entries", (), |row| row.get(0))

@@ -9,6 +9,7 @@ use crate::{
         identity::{codes::Purpose, preferences::NotificationKind},
         moderation::engine::ContentType,
         money::payments::{decisions::Decision, settle::SettlementEffect},
+        operations::figures::FigureGrouping,
     },
     error::{Fault, FieldCode, Result},
     http::{
@@ -70,6 +71,7 @@ words! {
     ContentType, "question";
     DayStart, "23:00";
     Decision, "credit";
+    FigureGrouping, "day";
     NotificationKind, "activity";
     Method, "three_coins";
     Theme, "auto";

@@ -1,0 +1,102 @@
+//! Figures: daily sums that equal a scan of all rows, also after kills.
+
+use std::{thread::sleep, time::Duration};
+
+use serde_json::Value;
+
+use crate::support::{Server, Setup, eventually};
+
+/// Ledger entries of a test: many slices of the job.
+const ENTRIES: u32 = 60_000;
+
+/// The sums of all ledger entries, by asset, kind and day in the default zone, from the figures and from a scan.
+fn both_sums(server: &Server) -> [Vec<String>; 2] {
+    let database = server.database();
+    let rows = |sql: &str| {
+        let mut statement = database.prepare(sql).unwrap();
+        let rows = statement.query_map((), |row| row.get::<_, String>(0)).unwrap();
+        rows.map(Result::unwrap).collect::<Vec<_>>()
+    };
+    let counted = rows(
+        "select case when name like 'coins_%' then 'coin' else 'point' end || ' ' || key || ' ' || day || ' ' || sum(value) \
+         from figures where name like 'coins_%' or name like 'points_%' group by substr(name, 1, 4), key, day \
+         union all select 'castings ' || sum(value) from figures where name = 'castings' \
+         union all select 'users ' || sum(value) from figures where name = 'new_users' order by 1",
+    );
+    let scanned = rows(
+        "select asset || ' ' || kind || ' ' || date(created_at / 1000 + 28800, 'unixepoch') || ' ' || sum(abs(delta)) \
+         from ledger_entries group by asset, kind, date(created_at / 1000 + 28800, 'unixepoch') \
+         union all select 'castings ' || count(*) from ledger_entries where kind in ('cast', 'consume') \
+         union all select 'users ' || count(*) from users order by 1",
+    );
+    [counted, scanned]
+}
+
+/// Inserts entries of all signs over two months, past every operation.
+fn insert_entries(server: &Server, first: u32, count: u32) {
+    server.edit(&format!(
+        "insert into ledger_entries (seq, user_id, asset, sequence, delta, balance_after, kind, created_at) \
+         with recursive n (i) as (select {first} union all select i + 1 from n where i < {first} + {count} - 1), \
+         top (seq) as materialized (select coalesce(max(seq), 0) from ledger_entries) \
+         select top.seq + i - {first} + 1, 900000 + i % 50, case i % 2 when 0 then 'coin' else 'point' end, i, \
+         case when i % 3 = 0 then 5 else -2 end, 100, \
+         case i % 3 when 0 then 'topup' when 1 then 'consume' else 'adjust' end, 1760000000000 + i * 90000 \
+         from n, top"
+    ));
+}
+
+#[test]
+fn sums_equal_a_scan_after_kills_at_any_moment() {
+    let mut server = Setup::default().with_fast_jobs().start();
+    insert_entries(&server, 1, ENTRIES);
+    let mut partial = 0;
+    for round in 0..8_u32 {
+        sleep(Duration::from_millis(u64::from(200 + 23 * round)));
+        server = server.crash_and_restart(Setup::default().with_fast_jobs());
+        let through: i64 = server.value("select coalesce(max(through), 0) from figure_marks where source = 'ledger'");
+        let last: i64 = server.value("select max(seq) from ledger_entries");
+        partial += u32::from(through > 0 && through < last);
+        server.sign_in(&format!("1380013800{round}"));
+        insert_entries(&server, ENTRIES + 1 + round * 3_000, 3_000);
+    }
+    assert!(partial > 0, "no kill hit a count");
+    let is_equal = || {
+        let [counted, scanned] = both_sums(&server);
+        counted == scanned
+    };
+    eventually("the figures equal a scan", is_equal);
+    server.command(&["figures", "rebuild"]).expect(0);
+    let [counted, scanned] = both_sums(&server);
+    assert_eq!(counted, scanned);
+}
+
+#[test]
+fn figures_are_listed_by_name_and_period() {
+    let server = Setup::default().with_fast_jobs().start();
+    let user = server.sign_in("13800138000");
+    let order = server.get("/payment/gateway/order").by(&user).query(&[("amount", "6.00"), ("coinCount", "60")]);
+    let order = order.send().expect(200).json()["orderNo"].as_str().unwrap().to_owned();
+    server.command(&["payments", "sandbox-pay", &order]).expect(0);
+    server.post("/coin/consume").by(&user).send().expect(200);
+    let key = server.command(&["admin", "key", "create", "reader", "--role", "read-only", "--json"]).expect(0);
+    let key = serde_json::from_str::<Value>(&key.stdout).unwrap()["key"].as_str().unwrap().to_owned();
+    let listed = |query: &[(&str, &str)]| server.get("/admin/figures").token(&key).query(query).send();
+    let value = |name: &str, grouping: &str| {
+        let found = listed(&[("names", name), ("grouping", grouping)]).expect(200).json();
+        found["items"].as_array().unwrap().iter().map(|item| item["value"].as_i64().unwrap()).sum::<i64>()
+    };
+    eventually("the purchase is counted", || value("revenue", "day") == 600);
+    eventually("the casting is counted", || value("castings", "month") == 1);
+    for (name, expected) in [("new_users", 1), ("coins_used", 1)] {
+        for grouping in ["day", "week", "month"] {
+            assert_eq!(value(name, grouping), expected, "{name} by {grouping}");
+        }
+    }
+    let printed = server.command(&["figures", "show", "--names", "revenue", "--json"]).expect(0);
+    let printed: Value = serde_json::from_str(&printed.stdout).unwrap();
+    assert_eq!(printed, listed(&[("names", "revenue")]).expect(200).json());
+    listed(&[("names", "fame")]).expect_problem(400, "invalid_parameters");
+    listed(&[("from", "2026-02-30")]).expect_problem(400, "invalid_parameters");
+    listed(&[("from", "2026-02-02"), ("to", "2026-02-01")]).expect_problem(400, "invalid_parameters");
+    listed(&[("from", "1900-01-01")]).expect_problem(400, "invalid_parameters");
+}
