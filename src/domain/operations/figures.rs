@@ -128,7 +128,8 @@ impl FigureName {
 }
 
 impl FigureGrouping {
-    fn start_of(self, day: Date) -> Date {
+    /// Returns the first day of the period that contains a day.
+    pub fn start_of(self, day: Date) -> Date {
         match self {
             Self::Day => day,
             Self::Week => day.checked_sub(i64::from(day.weekday().to_monday_zero_offset()).days()).unwrap_or(day),

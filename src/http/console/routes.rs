@@ -11,8 +11,8 @@ use axum::{
 
 use super::{
     pages::{
-        administrators, api_keys, audit, cleanup, feedback, files, network_log, orders, overview, preferences, search,
-        settings, sign_in, user_acts, user_erasure, user_list, users,
+        administrators, api_keys, audit, cleanup, feedback, figures, files, network_log, orders, overview, preferences,
+        search, settings, sign_in, user_acts, user_erasure, user_list, users,
     },
     route::{PageAccess, PageHandler, Route},
     service::respond,
@@ -85,6 +85,10 @@ pub fn routes() -> Vec<Route> {
         post("orders/{orderNo}/query", SupportUsers, orders::query),
         post("orders/{orderNo}/settle", Administer, orders::settle),
         post("orders/{orderNo}/refund", Administer, orders::refund),
+        get("growth", ViewFigures, figures::growth),
+        get("growth.csv", ViewFigures, figures::growth_csv),
+        get("revenue", ViewFigures, figures::revenue),
+        get("revenue.csv", ViewFigures, figures::revenue_csv),
         get("feedback", SupportUsers, feedback::list),
         post("feedback/change", SupportUsers, feedback::change),
         post("feedback/reply", SupportUsers, feedback::reply),

@@ -362,3 +362,25 @@ fn reasons_are_as_short_as_those_of_the_api() {
     grant("a\u{7}").expect(422);
     grant(&"r".repeat(200)).expect(303);
 }
+
+#[test]
+fn growth_and_revenue_show_figures_of_the_range_in_the_address() {
+    let server = Setup::default().with_fast_jobs().start();
+    let user = server.sign_in("13800138000");
+    let order = server.get("/payment/gateway/order").by(&user).query(&[("amount", "6.00"), ("coinCount", "60")]);
+    let order = order.send().expect(200).json()["orderNo"].as_str().unwrap().to_owned();
+    server.command(&["payments", "sandbox-pay", &order]).expect(0);
+    let browser = Browser::new(&server, "reader", "read-only");
+    let shown = |page: &str, query: &[(&str, &str)]| browser.get(page).query(query).send().expect(200).text();
+    eventually("revenue is counted", || shown("revenue.csv", &[]).contains(",revenue,coin,600\n"));
+    let revenue = shown("revenue", &[("days", "7")]);
+    assert!(revenue.contains("6.00"), "{revenue}");
+    assert!(revenue.contains("id=\"coins-by-day\"") && !revenue.contains("id=\"retention\""), "{revenue}");
+    eventually("the user is counted", || shown("growth.csv", &[("days", "7")]).contains(",new_users,,1\n"));
+    assert!(shown("growth", &[]).contains("id=\"users-by-day\""));
+    let old = shown("growth", &[("from", "2020-01-01"), ("to", "2020-12-31")]);
+    assert!(old.contains("2020-12-28") && !old.contains("2020-12-29<"), "weeks begin on Monday: {old}");
+    let wrong = shown("growth", &[("from", "2020-13-01")]);
+    assert!(wrong.contains("must be a day such as 2026-01-31") && wrong.contains("2020-13-01"), "{wrong}");
+    shown("growth", &[("from", "2020-02-01"), ("to", "2020-01-01")]);
+}

@@ -2,8 +2,6 @@
 
 use std::{thread::sleep, time::Duration};
 
-use serde_json::Value;
-
 use crate::support::{Server, Setup, eventually};
 
 /// Ledger entries of a test: many slices of the job.
@@ -78,8 +76,7 @@ fn figures_are_listed_by_name_and_period() {
     let order = order.send().expect(200).json()["orderNo"].as_str().unwrap().to_owned();
     server.command(&["payments", "sandbox-pay", &order]).expect(0);
     server.post("/coin/consume").by(&user).send().expect(200);
-    let key = server.command(&["admin", "key", "create", "reader", "--role", "read-only", "--json"]).expect(0);
-    let key = serde_json::from_str::<Value>(&key.stdout).unwrap()["key"].as_str().unwrap().to_owned();
+    let key = server.api_key("reader");
     let listed = |query: &[(&str, &str)]| server.get("/admin/figures").token(&key).query(query).send();
     let value = |name: &str, grouping: &str| {
         let found = listed(&[("names", name), ("grouping", grouping)]).expect(200).json();
@@ -92,8 +89,7 @@ fn figures_are_listed_by_name_and_period() {
             assert_eq!(value(name, grouping), expected, "{name} by {grouping}");
         }
     }
-    let printed = server.command(&["figures", "show", "--names", "revenue", "--json"]).expect(0);
-    let printed: Value = serde_json::from_str(&printed.stdout).unwrap();
+    let printed = server.command(&["figures", "show", "--names", "revenue"]).expect(0).json();
     assert_eq!(printed, listed(&[("names", "revenue")]).expect(200).json());
     listed(&[("names", "fame")]).expect_problem(400, "invalid_parameters");
     listed(&[("from", "2026-02-30")]).expect_problem(400, "invalid_parameters");

@@ -5,6 +5,7 @@ pub mod api_keys;
 pub mod audit;
 pub mod cleanup;
 pub mod feedback;
+pub mod figures;
 pub mod files;
 pub mod network_log;
 pub mod orders;

@@ -121,8 +121,8 @@ impl Place {
 
 /// The areas with their pages.
 const AREAS: [(Text, Icon, &[Place]); 4] = [
-    (Text::AreaIdentity, Icon::Users, &[Place::Users]),
-    (Text::AreaMoney, Icon::Money, &[Place::Orders]),
+    (Text::AreaIdentity, Icon::Users, &[Place::Users, Place::Growth]),
+    (Text::AreaMoney, Icon::Money, &[Place::Orders, Place::Revenue]),
     (Text::AreaMessaging, Icon::Messaging, &[Place::Feedback]),
     (
         Text::AreaOperations,

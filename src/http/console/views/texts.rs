@@ -245,6 +245,7 @@ texts! {
     Latency: "响应时间", "Latency";
     ErrorShare: "错误率", "Error share";
     Day: "日期", "Day";
+    Month: "月", "Month";
     // Search.
     Found: "找到", "Found";
     SearchHelp: "请输入完整的用户编号、手机号、邮箱、订单号、交易号或追踪号。", "Enter a whole user id, phone number, email address, order number, trade number or trace id.";

@@ -47,7 +47,7 @@ pub struct Figures<'a> {
     pub range: Range,
     pub sums: Vec<Sum>,
     pub charts: Vec<FigureChart<'a>>,
-    /// Only on the growth page.
+    /// Only on the growth page; empty without figures of active users.
     pub cohorts: Vec<Cohort>,
     /// The last day that the figures contain.
     pub through: String,
@@ -109,7 +109,7 @@ fn render(cx: &ViewContext, figures: &Figures<'_>, place: Place) -> Markup {
         div.stack id="figures" {
             (stats(cx, &sums))
             div.columns.charts { @for one in &figures.charts { section.card { (chart(cx, one)) } } }
-            @if place == Place::Growth { (retention(cx, &figures.cohorts)) }
+            @if !figures.cohorts.is_empty() { (retention(cx, &figures.cohorts)) }
             p.hint { (texts::figures_through(cx.language, &figures.through, &cx.zone.name)) }
         }
     };
@@ -123,26 +123,24 @@ fn retention(cx: &ViewContext, cohorts: &[Cohort]) -> Markup {
         cx.t(Text::Retention),
         &html! {
             p.hint { (cx.t(Text::RetentionHint)) }
-            @if cohorts.is_empty() { p.empty { (cx.t(Text::NothingYet)) } } @else {
-                div.scroll tabindex="0" role="group" aria-label=(cx.t(Text::RetentionHint)) {
-                    table.heat {
-                        caption.sr { (cx.t(Text::Retention)) }
-                        thead { tr {
-                            th scope="col" { (cx.t(Text::Week)) }
-                            th.num scope="col" { (cx.t(Text::Users)) }
-                            @for week in 1..=weeks { th.num scope="col" { "+" (week) } }
-                        } }
-                        tbody { @for cohort in cohorts { tr {
-                            th scope="row" { (cohort.week) }
-                            td.num { (format::number(cohort.users)) }
-                            @for week in 0..weeks {
-                                @match cohort.kept.get(week) {
-                                    Some(share) => { td.num.{ "h" ((share / 100).clamp(0, 9)) } { (share / 10) "%" } }
-                                    None => { td {} }
-                                }
+            div.scroll tabindex="0" role="group" aria-label=(cx.t(Text::RetentionHint)) {
+                table.heat {
+                    caption.sr { (cx.t(Text::Retention)) }
+                    thead { tr {
+                        th scope="col" { (cx.t(Text::Week)) }
+                        th.num scope="col" { (cx.t(Text::Users)) }
+                        @for week in 1..=weeks { th.num scope="col" { "+" (week) } }
+                    } }
+                    tbody { @for cohort in cohorts { tr {
+                        th scope="row" { (cohort.week) }
+                        td.num { (format::number(cohort.users)) }
+                        @for week in 0..weeks {
+                            @match cohort.kept.get(week) {
+                                Some(share) => { td.num.{ "h" ((share / 100).clamp(0, 9)) } { (share / 10) "%" } }
+                                None => { td {} }
                             }
-                        } } }
-                    }
+                        }
+                    } } }
                 }
             }
         },

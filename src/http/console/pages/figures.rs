@@ -1,0 +1,236 @@
+//! Growth and revenue: figures over days.
+
+use std::{collections::BTreeMap, fmt::Write as _, sync::Arc};
+
+use axum::{
+    body::Body,
+    http::{HeaderValue, Response, header},
+};
+use jiff::ToSpan;
+use maud::Markup;
+
+use crate::{
+    domain::operations::figures::{self, FigureGrouping, FigureName, FigureQuery, FigureRow, parse_day},
+    error::{Error, Result},
+    http::console::{
+        request::{ConsoleRequest, fault_of, ok},
+        views::{
+            chart::{FigureChart, Series, Unit},
+            context::ViewContext,
+            pages::figures::{self as view, Figures, Range, Sum},
+            texts::Text,
+        },
+    },
+    types::Date,
+};
+
+/// The ranges that a page offers, in days.
+const PRESETS: [u32; 4] = [7, 30, 90, 365];
+const DEFAULT_PRESET: u32 = 30;
+/// Longer ranges are shown by week, and the longest by month, so that a chart stays legible.
+const MOST_DAYS: i32 = 100;
+const MOST_WEEKS: i32 = 750;
+
+/// A chart of a page.
+struct ChartSpec {
+    id: &'static str,
+    title: Text,
+    unit: Unit,
+    series: &'static [(FigureName, Text)],
+}
+
+/// The contents of a page.
+struct PageSpec {
+    /// The figures whose sums stand above the charts, and whether they are money.
+    sums: &'static [(FigureName, Text, bool)],
+    charts: &'static [ChartSpec],
+}
+
+const GROWTH: PageSpec = PageSpec {
+    sums: &[(FigureName::NewUsers, Text::NewUsers, false), (FigureName::Castings, Text::CastingsToday, false)],
+    charts: &[
+        ChartSpec {
+            id: "users-by-day",
+            title: Text::UsersByDay,
+            unit: Unit::Count,
+            series: &[(FigureName::NewUsers, Text::NewUsers)],
+        },
+        ChartSpec {
+            id: "castings-by-day",
+            title: Text::CastingsByDay,
+            unit: Unit::Count,
+            series: &[(FigureName::Castings, Text::CastingsToday)],
+        },
+    ],
+};
+
+const REVENUE: PageSpec = PageSpec {
+    sums: &[
+        (FigureName::Revenue, Text::Revenue, true),
+        (FigureName::CoinsSold, Text::CoinsSold, false),
+        (FigureName::CoinsUsed, Text::CoinsUsed, false),
+    ],
+    charts: &[
+        ChartSpec {
+            id: "revenue-by-day",
+            title: Text::RevenueByDay,
+            unit: Unit::Money,
+            series: &[(FigureName::Revenue, Text::Revenue)],
+        },
+        ChartSpec {
+            id: "coins-by-day",
+            title: Text::CoinsSoldAndUsed,
+            unit: Unit::Count,
+            series: &[(FigureName::CoinsSold, Text::CoinsSold), (FigureName::CoinsUsed, Text::CoinsUsed)],
+        },
+    ],
+};
+
+impl PageSpec {
+    fn names(&self) -> Vec<FigureName> {
+        self.sums.iter().map(|(name, ..)| *name).collect()
+    }
+}
+
+pub async fn growth(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    show(&console, &GROWTH, view::growth).await
+}
+
+pub async fn revenue(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    show(&console, &REVENUE, view::revenue).await
+}
+
+pub async fn growth_csv(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    csv(&console, &GROWTH, "growth").await
+}
+
+pub async fn revenue_csv(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    csv(&console, &REVENUE, "revenue").await
+}
+
+async fn show(
+    console: &ConsoleRequest,
+    spec: &'static PageSpec,
+    render: fn(&ViewContext, &Figures<'_>) -> Markup,
+) -> Result<Response<Body>> {
+    let (range, query) = read_range(console, spec)?;
+    let cx = console.view()?;
+    let before = former(&query);
+    let shown = query.clone();
+    let (rows, former_rows) = console
+        .context
+        .report(move |app| Ok((figures::list(&app.core, &shown)?, figures::list(&app.core, &before)?)))
+        .await?;
+    let sum = |rows: &[FigureRow], name| rows.iter().filter(|row| row.name == name).map(|row| row.value).sum();
+    let sums = spec.sums.iter().map(|(name, text, is_money)| Sum {
+        name: *text,
+        value: sum(&rows, *name),
+        before: sum(&former_rows, *name),
+        is_money: *is_money,
+    });
+    let page = Figures {
+        sums: sums.collect(),
+        charts: spec.charts.iter().map(|chart| chart_of(&cx, chart, &query, &rows)).collect(),
+        cohorts: Vec::new(),
+        through: query.to.to_string(),
+        range,
+    };
+    ok(render(&cx, &page))
+}
+
+async fn csv(console: &ConsoleRequest, spec: &'static PageSpec, name: &str) -> Result<Response<Body>> {
+    let (_, query) = read_range(console, spec)?;
+    let query = FigureQuery { grouping: FigureGrouping::Day, ..query };
+    let rows = console.context.report(move |app| figures::list(&app.core, &query)).await?;
+    let mut text = String::from("day,figure,part,value\n");
+    for row in rows {
+        // Names and parts are words of the service, which need no quotes. Writing into a String cannot fail.
+        let _ = writeln!(text, "{},{},{},{}", row.period, row.name.name(), row.key, row.value);
+    }
+    let mut response = Response::new(Body::from(text));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/csv; charset=utf-8"));
+    let disposition = HeaderValue::try_from(format!("attachment; filename=\"{name}.csv\"")).map_err(Error::internal)?;
+    headers.insert(header::CONTENT_DISPOSITION, disposition);
+    Ok(response)
+}
+
+/// Reads the range of the address. With a fault in it, the page shows the default range and the fault.
+fn read_range(console: &ConsoleRequest, spec: &PageSpec) -> Result<(Range, FigureQuery)> {
+    let core = &console.context.app.core;
+    let today = core.config.limits.time_zone.today(core.clock.now());
+    let preset = |days: u32| (today.checked_sub((i64::from(days) - 1).days()).ok(), Some(today));
+    let typed = (console.query.find("from"), console.query.find("to"));
+    let asked = console.query.find("days").and_then(|days| days.parse().ok()).filter(|days| PRESETS.contains(days));
+    let days = match typed {
+        (None, None) => Some(asked.unwrap_or(DEFAULT_PRESET)),
+        _ => None,
+    };
+    let parse = |name, text: Option<&str>| text.map(parse_day).transpose().map_err(|fault| Error::field(name, fault));
+    let parsed = match days {
+        Some(days) => Ok(preset(days)),
+        None => parse("from", typed.0).and_then(|from| Ok((from, parse("to", typed.1)?))),
+    };
+    let made = parsed.and_then(|days| FigureQuery::new(core, Some(spec.names()), days, FigureGrouping::Day));
+    let (mut query, error) = match made {
+        Ok(query) => (query, None),
+        Err(error) => {
+            let fault = fault_of(&error, "from").or_else(|| fault_of(&error, "to"));
+            let query = FigureQuery::new(core, Some(spec.names()), preset(DEFAULT_PRESET), FigureGrouping::Day)?;
+            (query, fault)
+        }
+    };
+    let length = length(&query);
+    query.grouping = if length <= MOST_DAYS {
+        FigureGrouping::Day
+    } else if length <= MOST_WEEKS {
+        FigureGrouping::Week
+    } else {
+        FigureGrouping::Month
+    };
+    let shown = |typed: Option<&str>, day: Date| match typed {
+        Some(typed) if error.is_some() => typed.to_owned(),
+        _ => day.to_string(),
+    };
+    let range = Range { from: shown(typed.0, query.from), to: shown(typed.1, query.to), days, error };
+    Ok((range, query))
+}
+
+/// Returns the number of days of a query.
+fn length(query: &FigureQuery) -> i32 {
+    query.to.since(query.from).map_or(0, |span| span.get_days()) + 1
+}
+
+/// Returns the query of the range before, which is as long.
+fn former(query: &FigureQuery) -> FigureQuery {
+    let days = i64::from(length(query)).days();
+    let (from, to) = (query.from.checked_sub(days), query.to.checked_sub(days));
+    FigureQuery { from: from.unwrap_or(query.from), to: to.unwrap_or(query.to), ..query.clone() }
+}
+
+fn chart_of(cx: &ViewContext, spec: &ChartSpec, query: &FigureQuery, rows: &[FigureRow]) -> FigureChart<'static> {
+    let mut periods: Vec<_> =
+        query.from.series(1.day()).take_while(|day| *day <= query.to).map(|day| query.grouping.start_of(day)).collect();
+    periods.dedup();
+    let series = spec.series.iter().map(|(name, text)| {
+        let mut values: BTreeMap<Date, i64> = BTreeMap::new();
+        for row in rows.iter().filter(|row| row.name == *name) {
+            *values.entry(row.period).or_default() += row.value;
+        }
+        let values = periods.iter().map(|period| Some(values.get(period).copied().unwrap_or(0))).collect();
+        Series { name: cx.t(*text).to_owned(), values }
+    });
+    FigureChart {
+        id: spec.id,
+        title: spec.title,
+        unit: spec.unit,
+        label: match query.grouping {
+            FigureGrouping::Day => Text::Day,
+            FigureGrouping::Week => Text::Week,
+            FigureGrouping::Month => Text::Month,
+        },
+        series: series.collect(),
+        labels: periods.iter().map(ToString::to_string).collect(),
+        has_bars: true,
+    }
+}
