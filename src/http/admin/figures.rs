@@ -113,6 +113,6 @@ impl Parameter for FigureDay {
     }
 
     fn schema(_: &LimitsConfig) -> Value {
-        json!({ "type": "string", "format": "date", "example": "2026-01-02" })
+        json!({ "type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$", "example": "2026-01-02" })
     }
 }

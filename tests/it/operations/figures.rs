@@ -91,8 +91,8 @@ fn figures_are_listed_by_name_and_period() {
     }
     let printed = server.command(&["figures", "show", "--names", "revenue"]).expect(0).json();
     assert_eq!(printed, listed(&[("names", "revenue")]).expect(200).json());
-    listed(&[("names", "fame")]).expect_problem(400, "invalid_parameters");
-    listed(&[("from", "2026-02-30")]).expect_problem(400, "invalid_parameters");
-    listed(&[("from", "2026-02-02"), ("to", "2026-02-01")]).expect_problem(400, "invalid_parameters");
-    listed(&[("from", "1900-01-01")]).expect_problem(400, "invalid_parameters");
+    listed(&[("names", "fame")]).expect_problem(422, "invalid_parameters");
+    listed(&[("from", "2026-02-30")]).expect_problem(422, "invalid_parameters");
+    listed(&[("from", "2026-02-02"), ("to", "2026-02-01")]).expect_problem(422, "invalid_parameters");
+    listed(&[("from", "1900-01-01")]).expect_problem(422, "invalid_parameters");
 }
