@@ -23,7 +23,7 @@ enum Action {
     ///
     /// Money is in fen, model cost in millionths of the currency of the price list.
     ///
-    /// Example: yarrow figures show --names new_users,revenue --from 2026-01-01 --by month
+    /// Example: `yarrow figures show --names new_users,revenue --from 2026-01-01 --by month`
     Show {
         /// Names of figures, with commas between them [default: all]
         #[arg(long, value_delimiter = ',', value_parser = choice!(FigureName))]
