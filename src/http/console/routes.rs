@@ -11,8 +11,8 @@ use axum::{
 
 use super::{
     pages::{
-        administrators, api_keys, audit, cleanup, feedback, figures, files, network_log, orders, overview, preferences,
-        search, settings, sign_in, user_acts, user_erasure, user_list, users,
+        administrators, api_keys, audit, cleanup, feedback, figures, files, moderation, network_log, orders, overview,
+        preferences, search, settings, sign_in, user_acts, user_erasure, user_list, users, words,
     },
     route::{PageAccess, PageHandler, Route},
     service::respond,
@@ -89,6 +89,16 @@ pub fn routes() -> Vec<Route> {
         get("growth.csv", ViewFigures, figures::growth_csv),
         get("revenue", ViewFigures, figures::revenue),
         get("revenue.csv", ViewFigures, figures::revenue_csv),
+        get("moderation", Moderate, moderation::list),
+        get("moderation/violations/{id}", Moderate, moderation::show),
+        get("moderation/words", Moderate, words::list),
+        get("moderation/words/export", Moderate, words::export),
+        post("moderation/words/test", Moderate, words::test),
+        post("moderation/words/add", Moderate, words::add),
+        post("moderation/words/remove", Moderate, words::remove),
+        post("moderation/words/allow", Moderate, words::allow),
+        post("moderation/words/disallow", Moderate, words::disallow),
+        post("moderation/words/import", Moderate, words::import),
         get("feedback", SupportUsers, feedback::list),
         post("feedback/change", SupportUsers, feedback::change),
         post("feedback/reply", SupportUsers, feedback::reply),

@@ -120,9 +120,10 @@ impl Place {
 }
 
 /// The areas with their pages.
-const AREAS: [(Text, Icon, &[Place]); 4] = [
+const AREAS: [(Text, Icon, &[Place]); 5] = [
     (Text::AreaIdentity, Icon::Users, &[Place::Users, Place::Growth]),
     (Text::AreaMoney, Icon::Money, &[Place::Orders, Place::Revenue]),
+    (Text::AreaModeration, Icon::Moderation, &[Place::Violations, Place::Words]),
     (Text::AreaMessaging, Icon::Messaging, &[Place::Feedback]),
     (
         Text::AreaOperations,

@@ -495,7 +495,14 @@ texts! {
     Allowed: "放行", "Allowed";
     Refused: "拒绝", "Refused";
     ImportWords: "导入词表", "Import words";
-    CsvFile: "CSV 文件", "CSV file";
+    ImportLines: "词表的行", "Lines of the list";
+    WordIsListed: "已在词表中", "is listed already";
+    NoValidLine: "没有有效的行", "No line is a valid word";
+    PreviewImport: "预览", "Preview";
+    Violation: "违规记录", "Violation";
+    TextErased: "文本已随账号删除", "The text was deleted with the account";
+    MatchedWords: "命中的词", "Matched words";
+    WordTypeHint: "如 politics、porn、abuse、gambling、ads；留空为 other", "Such as politics, porn, abuse, gambling, ads; empty is other";
     CsvFileHint: "每行：词、词,类型 或 词,类型,按读音", "Lines of word, word,type or word,type,bySound";
     WhoDecides: "当前判定者", "Decides now";
     LocalService: "本地词库", "Word list";
@@ -1046,6 +1053,14 @@ pub fn purged(language: Language, rows: i64, backup: &str) -> String {
     match language {
         Language::Chinese => format!("已删除 {rows} 行。备份：{backup}"),
         Language::English => format!("Rows deleted: {rows}. Backup: {backup}"),
+    }
+}
+
+/// Returns the summary of an import that was not done yet.
+pub fn import_preview(language: Language, new: usize, existing: usize, skipped: usize) -> String {
+    match language {
+        Language::Chinese => format!("将加入 {new} 个词；{existing} 个已在词表中；跳过 {skipped} 行"),
+        Language::English => format!("New words: {new}; listed already: {existing}; skipped lines: {skipped}"),
     }
 }
 

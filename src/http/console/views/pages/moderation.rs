@@ -21,6 +21,8 @@ pub struct ViolationFilter {
     pub content_type: String,
     pub from: String,
     pub to: String,
+    /// Faults of the typed values: field and message.
+    pub errors: Vec<(String, String)>,
 }
 
 /// Refused texts with their statistics.
@@ -43,6 +45,7 @@ pub fn violations(cx: &ViewContext, page: &Violations) -> Markup {
         ("from", &filter.from),
         ("to", &filter.to),
     ];
+    let error = |name: &str| filter.errors.iter().find(|(field, _)| field == name).map(|(_, error)| error.as_str());
     let mut kinds = vec![("", cx.t(Text::AnyType).to_owned())];
     kinds.extend(page.types.iter().map(|(kind, _)| (kind.as_str(), texts::code(cx.language, kind).to_owned())));
     let mut contents = vec![("", cx.t(Text::AnyContent).to_owned())];
@@ -52,11 +55,11 @@ pub fn violations(cx: &ViewContext, page: &Violations) -> Markup {
     let filters = Filters {
         action: href("moderation"),
         fields: vec![
-            Field::new("user", Text::UserId, Control::Text, &filter.user),
+            Field::new("user", Text::UserId, Control::Text, &filter.user).error(error("user")),
             Field::new("type", Text::ViolationType, Control::Select(kinds), &filter.kind),
             Field::new("contentType", Text::ContentType, Control::Select(contents), &filter.content_type),
-            Field::new("from", Text::From, Control::Date, &filter.from),
-            Field::new("to", Text::To, Control::Date, &filter.to),
+            Field::new("from", Text::From, Control::Moment, &filter.from).error(error("from")),
+            Field::new("to", Text::To, Control::Moment, &filter.to).error(error("to")),
         ],
         presets: Vec::new(),
         region: "violations",
@@ -66,7 +69,7 @@ pub fn violations(cx: &ViewContext, page: &Violations) -> Markup {
         caption: Text::Violations,
         empty: Text::NoViolations,
         href: with_query(&href("moderation"), &query),
-        export: Some(with_query(&href("moderation.csv"), &query)),
+        export: None,
     };
     let columns: Vec<_> = rows::VIOLATION.into_iter().chain([text(Text::Action)]).collect();
     let body = html! {
@@ -87,12 +90,57 @@ pub fn violations(cx: &ViewContext, page: &Violations) -> Markup {
     layout::page(cx, &PageBody::new(cx.t(Text::Violations), Place::Violations, body))
 }
 
-/// Adds what a moderator may do about the user, whose page is closed to moderators.
+/// Renders one refused text with its masked parts marked.
+pub fn violation(cx: &ViewContext, row: &ViolationRow) -> Markup {
+    let body = html! {
+        (layout::heading(cx.t(Text::Violation), Some(&row.id), &html! { a.button href=(href("moderation")) { (cx.t(Text::Violations)) } }))
+        section.card aria-label=(cx.t(Text::MaskedText)) {
+            @if row.masked_text.is_empty() { p.empty { (cx.t(Text::TextErased)) } } @else {
+                p.message.quoted { bdi { @for (part, is_masked) in masked_parts(&row.masked_text) {
+                    @if is_masked { mark { (part) } } @else { (part) }
+                } } }
+            }
+            (facts(cx, &[
+                (Text::ViolationType, html! { (texts::code(cx.language, &row.kind)) }),
+                (Text::MatchedWords, html! { @for word in &row.matched_words { span.badge.neutral { (word) } " " } }),
+                (Text::ContentType, html! { (texts::code(cx.language, &row.content_type)) }),
+                (Text::User, parts::user_link(cx, &row.user_id)),
+                (Text::DetectedBy, html! { (texts::code(cx.language, &row.provider)) }),
+                (Text::Time, cx.time(row.created_at)),
+            ]))
+            (user_action(cx, row))
+        }
+    };
+    layout::page(cx, &PageBody::new(cx.t(Text::Violation), Place::Violations, body))
+}
+
+/// Splits a masked text into runs of asterisks and other runs; true for asterisks.
+fn masked_parts(text: &str) -> Vec<(&str, bool)> {
+    let mut parts = Vec::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let is_masked = first == '*';
+        let end = rest.find(|letter| (letter == '*') != is_masked).unwrap_or(rest.len());
+        let (part, after) = rest.split_at(end);
+        parts.push((part, is_masked));
+        rest = after;
+    }
+    parts
+}
+
+/// Adds a link to the page of the text, and what a moderator may do about the user.
 fn with_action(cx: &ViewContext, row: &ViolationRow) -> Vec<Markup> {
+    let mut cells = rows::violation(cx, row);
+    cells[0] = html! { a href=(href(&format!("moderation/violations/{}", row.id))) { (cells[0]) @if row.masked_text.is_empty() { (row.id) } } };
+    cells.push(user_action(cx, row));
+    cells
+}
+
+fn user_action(cx: &ViewContext, row: &ViolationRow) -> Markup {
     let user = user_href(&row.user_id);
     let form = forms::post(
         cx,
-        &format!("{user}/nickname-reset"),
+        &format!("{user}/reset-nickname"),
         &html! {
             (forms::reason(cx, &format!("violation-{}", row.id), "", None))
             div.actions {
@@ -101,9 +149,7 @@ fn with_action(cx: &ViewContext, row: &ViolationRow) -> Vec<Markup> {
             }
         },
     );
-    let mut cells = rows::violation(cx, row);
-    cells.push(parts::action(cx.t(Text::User), "small", &form));
-    cells
+    parts::action(cx.t(Text::User), "small", &form)
 }
 
 /// Renders counts with bars.
@@ -210,12 +256,30 @@ pub struct Words {
     pub changed_at: Option<Timestamp>,
     /// The typed phrase of the form for allowed phrases.
     pub typed_phrase: String,
+    pub phrase_error: Option<String>,
     pub typed_word: String,
+    pub typed_kind: String,
+    pub by_sound: bool,
     pub word_error: Option<String>,
     pub test_text: String,
     pub tested: Option<Tested>,
+    /// The typed lines of an import, and what they would change.
+    pub import_lines: String,
+    pub import: Option<ImportPreview>,
     pub import_error: Option<String>,
 }
+
+/// The words that an import would add.
+#[derive(Clone, Debug)]
+pub struct ImportPreview {
+    pub new: Vec<String>,
+    pub existing: usize,
+    /// Skipped lines: number, text, reason.
+    pub skipped: Vec<(usize, String, String)>,
+}
+
+/// The most words or lines of a preview that are listed.
+const LISTED_IN_PREVIEW: usize = 100;
 
 /// Renders the word list.
 pub fn words(cx: &ViewContext, page: &Words) -> Markup {
@@ -236,7 +300,7 @@ pub fn words(cx: &ViewContext, page: &Words) -> Markup {
         caption: Text::WordList,
         empty: Text::NoWords,
         href: with_query(&href("moderation/words"), &query),
-        export: Some(href("moderation/words.csv")),
+        export: Some(href("moderation/words/export")),
     };
     let columns =
         [text(Text::Word), text(Text::ViolationType), text(Text::BySound), time(Text::Added), text(Text::Action)];
@@ -261,7 +325,7 @@ pub fn words(cx: &ViewContext, page: &Words) -> Markup {
         }
         div.columns {
             (panel("allowed", cx.t(Text::AllowedPhrases), &allowed(cx, page)))
-            (panel("import", cx.t(Text::ImportWords), &import(cx, page)))
+            (panel("import", cx.t(Text::ImportWords), &import_form(cx, page)))
         }
     };
     layout::page(cx, &PageBody::new(cx.t(Text::WordList), Place::Words, body))
@@ -283,15 +347,13 @@ fn test_form(cx: &ViewContext, page: &Words) -> Markup {
 }
 
 fn add_form(cx: &ViewContext, page: &Words) -> Markup {
-    let kinds: Vec<_> =
-        page.types.iter().map(|(kind, _)| (kind.as_str(), texts::code(cx.language, kind).to_owned())).collect();
     forms::post(
         cx,
         &href("moderation/words/add"),
         &html! {
             (field(cx, &Field::new("word", Text::Word, Control::Text, &page.typed_word).id("add-word").required().error(page.word_error.as_deref())))
-            (field(cx, &Field::new("type", Text::ViolationType, Control::Select(kinds), "").id("add-type").required()))
-            (field(cx, &Field::new("bySound", Text::BySoundLong, Control::Checkbox, "true").id("add-sound")))
+            (field(cx, &Field::new("type", Text::ViolationType, Control::Text, &page.typed_kind).id("add-type").hint(Text::WordTypeHint).max_length(32)))
+            (field(cx, &Field::new("bySound", Text::BySoundLong, Control::Checkbox, if page.by_sound { "true" } else { "" }).id("add-sound")))
             button.button.primary type="submit" { (cx.t(Text::AddWord)) }
         },
     )
@@ -306,24 +368,29 @@ fn allowed(cx: &ViewContext, page: &Words) -> Markup {
             })) }
         } }
         (forms::post(cx, &href("moderation/words/allow"), &html! {
-            (field(cx, &Field::new("phrase", Text::Phrase, Control::Text, &page.typed_phrase).required().hint(Text::PhraseHint)))
+            (field(cx, &Field::new("phrase", Text::Phrase, Control::Text, &page.typed_phrase).required().hint(Text::PhraseHint).error(page.phrase_error.as_deref())))
             button.button type="submit" { (cx.t(Text::AllowPhrase)) }
         }))
     }
 }
 
-fn import(cx: &ViewContext, page: &Words) -> Markup {
+fn import_form(cx: &ViewContext, page: &Words) -> Markup {
     html! {
-        form method="post" action=(href("moderation/words/import")) enctype="multipart/form-data" {
-            input type="hidden" name="csrf" value=(cx.csrf);
-            input type="hidden" name="once" value=(cx.once);
-            div.field.invalid[page.import_error.is_some()] {
-                label for="import-file" { (cx.t(Text::CsvFile)) }
-                input type="file" id="import-file" name="file" accept=".csv,text/csv,text/plain" required aria-describedby="import-hint";
-                @if let Some(error) = &page.import_error { p.error { (error) } }
-                p.hint id="import-hint" { (cx.t(Text::CsvFileHint)) }
+        (forms::post(cx, &href("moderation/words/import"), &html! {
+            (field(cx, &Field::new("lines", Text::ImportLines, Control::Area, &page.import_lines).id("import-lines").required().hint(Text::CsvFileHint).error(page.import_error.as_deref())))
+            div.actions {
+                button.button.primary type="submit" name="step" value="preview" { (cx.t(Text::PreviewImport)) }
+                button.button type="submit" name="step" value="import" { (cx.t(Text::ImportWords)) }
             }
-            button.button type="submit" { (cx.t(Text::ImportWords)) }
+        }))
+        @if let Some(preview) = &page.import {
+            div.result role="status" {
+                p { (texts::import_preview(cx.language, preview.new.len(), preview.existing, preview.skipped.len())) }
+                @if !preview.new.is_empty() { ul.tags { @for word in preview.new.iter().take(LISTED_IN_PREVIEW) { li { (word) } } } }
+                @if !preview.skipped.is_empty() { ul { @for (line, text, reason) in preview.skipped.iter().take(LISTED_IN_PREVIEW) {
+                    li { (line) ": " bdi { (text) } " – " (reason) }
+                } } }
+            }
         }
     }
 }

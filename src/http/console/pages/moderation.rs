@@ -1,0 +1,91 @@
+//! Rejected texts.
+
+use std::sync::Arc;
+
+use axum::{body::Body, http::Response};
+
+use crate::{
+    domain::moderation::{
+        engine::ContentType,
+        violations::{self, FREQUENT_DAYS, FREQUENT_THRESHOLD, NameCount, ViolationQuery, ViolationRecord},
+    },
+    error::{Code, Result},
+    http::console::{
+        request::{ConsoleRequest, ok, rows},
+        views::{
+            lists::Listing,
+            pages::{
+                moderation::{self as view, ViolationFilter, Violations},
+                rows::ViolationRow,
+            },
+        },
+    },
+    types::PageRequest,
+};
+
+/// Frequent violators that the page lists.
+const FREQUENT_LISTED: u32 = 10;
+
+pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let query = &console.query;
+    let mut typed = ViolationFilter {
+        user: query.get("user").to_owned(),
+        kind: query.get("type").to_owned(),
+        content_type: query.get("contentType").to_owned(),
+        from: query.get("from").to_owned(),
+        to: query.get("to").to_owned(),
+        errors: Vec::new(),
+    };
+    let user = console.user_filter(&mut typed.errors);
+    let (from, to) = console.time_filter(&mut typed.errors);
+    let filter = ViolationQuery {
+        user,
+        content_type: query
+            .find("contentType")
+            .and_then(ContentType::from_name)
+            .map(|content_type| content_type.name().to_owned()),
+        violation_type: query.find("type").map(ToOwned::to_owned),
+        from: query.find("from").map(|_| from),
+        to: query.find("to").map(|_| to),
+    };
+    let page = console.page_request();
+    let frequent = PageRequest { first: 1, number: 1, size: FREQUENT_LISTED };
+    let (found, types, frequent) = console
+        .context
+        .report(move |app| {
+            Ok((
+                violations::list(&app.core, &filter, page)?,
+                violations::types(&app.core)?,
+                violations::frequent(&app.core, FREQUENT_DAYS, FREQUENT_THRESHOLD, frequent)?,
+            ))
+        })
+        .await?;
+    let shown = Violations {
+        filter: typed,
+        listing: Listing::Rows(rows(page, found, row)),
+        types: types.into_iter().map(|NameCount { name, count }| (name, count)).collect(),
+        frequent: frequent.items.into_iter().map(|one| (one.user.to_string(), one.count, one.last_at)).collect(),
+    };
+    ok(view::violations(&console.view()?, &shown))
+}
+
+pub async fn show(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let id = console.parameter("id").parse().map_err(|_| Code::NotFound)?;
+    let found = console.context.report(move |app| violations::find(&app.core, id)).await?;
+    console.context.meta.subject.get_or_init(|| found.user);
+    ok(view::violation(&console.view()?, &row(found)))
+}
+
+fn row(found: ViolationRecord) -> ViolationRow {
+    ViolationRow {
+        id: found.id.to_string(),
+        user_id: found.user.to_string(),
+        content_type: found.content_type,
+        kind: found.violation_type,
+        masked_text: found.masked_text,
+        matched_words: found.words,
+        provider: found.provider,
+        created_at: found.at,
+        review: None,
+    }
+}

@@ -1,0 +1,233 @@
+//! The word list and the allowed phrases. Changes wait for the active list, so each is in force when its page is shown.
+
+use std::sync::Arc;
+
+use axum::{
+    body::Body,
+    http::{HeaderValue, Response, StatusCode, header},
+};
+
+use crate::{
+    app::App,
+    domain::moderation::{
+        self,
+        engine::{ContentType, Word},
+        status, word_list,
+        words::{self, CSV_HEADER, ImportOptions, UNTYPED, WordEntry, WordQuery},
+    },
+    error::{Code, Error, Fault, FieldCode, Result},
+    http::{
+        console::{
+            request::{ConsoleRequest, fault_of, message_of, ok, page, rows},
+            views::{
+                lists::Listing,
+                pages::moderation::{self as view, ImportPreview, Tested, WordRow, Words},
+                texts::Text,
+            },
+        },
+        reply,
+    },
+    types::clean,
+};
+
+const PAGE: &str = "moderation/words";
+/// The longest type of a word, in characters.
+const MAX_KIND: usize = 32;
+
+pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let mut shown = collect(&console).await?;
+    console.query.get("allow").clone_into(&mut shown.typed_phrase);
+    ok(view::words(&console.view()?, &shown))
+}
+
+/// Collects the list that the address asks for, with empty forms.
+async fn collect(console: &ConsoleRequest) -> Result<Words> {
+    let part = console.query.find("search").map(ToOwned::to_owned);
+    let kind = console.query.find("type").map(ToOwned::to_owned);
+    let page = console.page_request();
+    let filter = WordQuery { kind: kind.clone(), part: part.clone() };
+    let (found, allowed, state) = console
+        .context
+        .report(move |app| {
+            let found = word_list::list(&app.core, &filter, page)?;
+            Ok((found, word_list::allowed_phrases(&app.core)?, status::current(&app.moderation)?))
+        })
+        .await?;
+    let row = |entry: WordEntry| WordRow {
+        word: entry.word,
+        kind: entry.kind,
+        by_sound: entry.by_sound,
+        created_at: entry.created_at,
+    };
+    Ok(Words {
+        part: part.unwrap_or_default(),
+        kind: kind.unwrap_or_default(),
+        types: state.words.kinds.into_iter().map(|kind| (kind.kind, kind.count)).collect(),
+        listing: Listing::Rows(rows(page, found, row)),
+        allowed,
+        version: state.words.version,
+        version_in_force: state.active_version,
+        changed_at: state.words.changed_at,
+        typed_phrase: String::new(),
+        phrase_error: None,
+        typed_word: String::new(),
+        typed_kind: String::new(),
+        by_sound: true,
+        word_error: None,
+        test_text: String::new(),
+        tested: None,
+        import_lines: String::new(),
+        import: None,
+        import_error: None,
+    })
+}
+
+/// Shows the page again with what was typed.
+async fn show_again(
+    console: &ConsoleRequest,
+    status: StatusCode,
+    fill: impl FnOnce(&mut Words),
+) -> Result<Response<Body>> {
+    let mut shown = collect(console).await?;
+    fill(&mut shown);
+    Ok(page(status, view::words(&console.view()?, &shown)))
+}
+
+/// Returns the message for a field, unless the fault is one of the service.
+fn message_for(console: &ConsoleRequest, error: Error, field: &str) -> Result<(StatusCode, String)> {
+    if error.code == Code::Internal {
+        return Err(error);
+    }
+    let message = fault_of(&error, field).unwrap_or_else(|| message_of(&error, console.language()));
+    Ok((reply::status(error.code), message))
+}
+
+/// Returns the typed text of a required field.
+fn typed(console: &ConsoleRequest, field: &'static str, most: usize) -> Result<String> {
+    let text = clean(console.form.get(field), most).map_err(|fault| Error::field(field, fault))?;
+    if text.is_empty() {
+        return Err(Error::field(field, Fault::new(FieldCode::Required, "is required")));
+    }
+    Ok(text)
+}
+
+fn longest_word(app: &App) -> usize {
+    app.core.config.limits.word as usize
+}
+
+pub async fn test(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let text = console.form.get("text").to_owned();
+    let tested = text.clone();
+    let ruling = console
+        .context
+        .blocking(move |app| moderation::moderate_locally(&app.moderation, ContentType::Question, &tested))
+        .await?;
+    show_again(&console, StatusCode::OK, |shown| {
+        shown.test_text = text;
+        shown.tested = Some(Tested {
+            allowed: ruling.allowed,
+            masked_text: ruling.masked_text,
+            matches: ruling.matches.into_iter().map(|found| (found.word, found.kind, found.text)).collect(),
+        });
+    })
+    .await
+}
+
+pub async fn add(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let error = match try_add(&console).await {
+        Ok(true) => return console.done(PAGE, console.text(Text::ActionDone)),
+        Ok(false) => {
+            let fault = Fault::new(FieldCode::InvalidFormat, console.text(Text::WordIsListed));
+            Error::field("word", fault)
+        }
+        Err(error) => error,
+    };
+    let (status, message) = message_for(&console, error, "word")?;
+    show_again(&console, status, |shown| {
+        console.form.get("word").clone_into(&mut shown.typed_word);
+        console.form.get("type").clone_into(&mut shown.typed_kind);
+        shown.by_sound = console.form.get("bySound") == "true";
+        shown.word_error = Some(message);
+    })
+    .await
+}
+
+async fn try_add(console: &ConsoleRequest) -> Result<bool> {
+    let text = typed(console, "word", longest_word(&console.context.app))?;
+    let kind = clean(console.form.get("type"), MAX_KIND).map_err(|fault| Error::field("type", fault))?;
+    let kind = if kind.is_empty() { UNTYPED.to_owned() } else { kind };
+    let word = Word { text, kind, by_sound: console.form.get("bySound") == "true" };
+    let added = console.context.blocking(move |app| word_list::add(&app.moderation, word, false)).await?;
+    Ok(added.is_new)
+}
+
+pub async fn remove(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let word = console.form.get("word").to_owned();
+    let removed = console.context.blocking(move |app| word_list::remove(&app.moderation, word)).await;
+    console.finish(PAGE, removed)
+}
+
+pub async fn allow(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let allowed = match typed(&console, "phrase", longest_word(&console.context.app)) {
+        Ok(phrase) => console.context.blocking(move |app| word_list::allow(&app.moderation, phrase)).await,
+        Err(error) => Err(error),
+    };
+    let Err(error) = allowed else { return console.done(PAGE, console.text(Text::ActionDone)) };
+    let (status, message) = message_for(&console, error, "phrase")?;
+    show_again(&console, status, |shown| {
+        console.form.get("phrase").clone_into(&mut shown.typed_phrase);
+        shown.phrase_error = Some(message);
+    })
+    .await
+}
+
+pub async fn disallow(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let phrase = console.form.get("phrase").to_owned();
+    let removed = console.context.blocking(move |app| word_list::disallow(&app.moderation, phrase)).await;
+    console.finish(PAGE, removed)
+}
+
+/// Shows what the typed lines would change, or adds their words.
+pub async fn import(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let lines = console.form.get("lines").to_owned();
+    let options = ImportOptions { max_length: longest_word(&console.context.app), ..ImportOptions::default() };
+    let (found, skipped) = words::parse(lines.as_bytes(), &options, |_| {});
+    let is_empty = found.is_empty();
+    if console.form.get("step") == "import" && !is_empty {
+        let imported = console.context.blocking(move |app| word_list::import(&app.moderation, found, |_| {})).await;
+        return console.finish(PAGE, imported);
+    }
+    let (new, existing) = console.context.report(move |app| app.core.store.read(|tx| split_listed_in(tx, found))).await?;
+    let status = if is_empty { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::OK };
+    show_again(&console, status, |shown| {
+        shown.import_lines = lines;
+        shown.import_error = is_empty.then(|| console.text(Text::NoValidLine).to_owned());
+        let skipped = skipped.into_iter().map(|line| (line.line, line.text, line.reason)).collect();
+        shown.import = Some(ImportPreview { new, existing, skipped });
+    })
+    .await
+}
+
+/// Returns the words that are not listed, and the number of the others.
+fn split_listed_in(tx: &crate::store::Read<'_>, found: Vec<Word>) -> Result<(Vec<String>, usize)> {
+    let (mut new, mut existing) = (Vec::new(), 0);
+    for word in found {
+        match words::find_in(tx, &word.text) {
+            Ok(_) => existing += 1,
+            Err(error) if error.code == Code::NotFound => new.push(word.text),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((new, existing))
+}
+
+/// Responds with the whole list, in the format that an import reads.
+pub async fn export(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let all = console.context.report(|app| word_list::all(&app.core)).await?;
+    let lines: Vec<_> = std::iter::once(CSV_HEADER.to_owned()).chain(all.iter().map(words::to_csv_line)).collect();
+    let mut response = Response::new(Body::from(lines.join("\n") + "\n"));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/csv; charset=utf-8"));
+    headers.insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment; filename=\"words.csv\""));
+    Ok(response)
+}
