@@ -5,14 +5,14 @@ use crate::support::{Caller, CommandOutput, Request, Response, Server, Setup, ev
 const PASSWORD: &str = "correct horse battery";
 
 /// A browser that is signed in to the console.
-struct Browser<'server> {
+pub(super) struct Browser<'server> {
     server: &'server Server,
     cookie: String,
 }
 
 impl<'server> Browser<'server> {
     /// Creates an administrator with a role and signs in.
-    fn new(server: &'server Server, name: &str, role: &str) -> Self {
+    pub(super) fn new(server: &'server Server, name: &str, role: &str) -> Self {
         let arguments = ["admin", "create", name, "--role", role, "--password-stdin"];
         CommandOutput::run(server.directory(), &arguments, &format!("{PASSWORD}\n")).expect(0);
         Self::sign_in(server, name)
@@ -24,12 +24,12 @@ impl<'server> Browser<'server> {
         Self { server, cookie: cookie_of(&answered) }
     }
 
-    fn get(&self, path: &str) -> Request {
+    pub(super) fn get(&self, path: &str) -> Request {
         self.server.get(&format!("/admin/console/{path}")).header("cookie", &self.cookie)
     }
 
     /// Sends a form with the token that the page's forms carry.
-    fn post(&self, page: &str, path: &str, fields: &[(&str, &str)]) -> Response {
+    pub(super) fn post(&self, page: &str, path: &str, fields: &[(&str, &str)]) -> Response {
         let shown = self.get(page).send().expect(200).text();
         let (csrf, once) = (hidden(&shown, "csrf"), hidden(&shown, "once"));
         let mut form = vec![("csrf", csrf.as_str()), ("once", once.as_str())];
@@ -37,7 +37,7 @@ impl<'server> Browser<'server> {
         self.post_as_typed(path, &form)
     }
 
-    fn post_as_typed(&self, path: &str, form: &[(&str, &str)]) -> Response {
+    pub(super) fn post_as_typed(&self, path: &str, form: &[(&str, &str)]) -> Response {
         self.server.post(&format!("/admin/console/{path}")).header("cookie", &self.cookie).form(form).send()
     }
 }
@@ -148,7 +148,9 @@ fn each_role_opens_its_pages_only() {
     let server = Setup::default().start();
     let user = server.sign_in("13800138000").user_id;
     let user = format!("users/{user}");
-    let pages: [(&str, &[&str]); 12] = [
+    let pages: [(&str, &[&str]); 14] = [
+        ("moderation", &["moderator", "owner"]),
+        ("moderation/words", &["moderator", "owner"]),
         ("feedback", &["support", "owner"]),
         ("", &["read-only", "support", "moderator", "owner"]),
         ("users", &["support", "moderator", "owner"]),

@@ -197,7 +197,8 @@ pub async fn import(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
         let imported = console.context.blocking(move |app| word_list::import(&app.moderation, found, |_| {})).await;
         return console.finish(PAGE, imported);
     }
-    let (new, existing) = console.context.report(move |app| app.core.store.read(|tx| split_listed_in(tx, found))).await?;
+    let (new, existing) =
+        console.context.report(move |app| app.core.store.read(|tx| split_listed_in(tx, found))).await?;
     let status = if is_empty { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::OK };
     show_again(&console, status, |shown| {
         shown.import_lines = lines;

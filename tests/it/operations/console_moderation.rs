@@ -1,0 +1,133 @@
+//! The pages of moderators: rejected texts and the word list.
+
+use super::console::Browser;
+use crate::support::{Server, Setup};
+
+/// Returns whether the word list rejects the text.
+fn is_rejected(server: &Server, text: &str) -> bool {
+    server.command(&["words", "test", text]).json()["allowed"] == false
+}
+
+#[test]
+fn lists_filters_and_shows_rejected_texts() {
+    let server = Setup::default().start();
+    let (user, other) = (server.sign_in("13800138000"), server.sign_in("13800138001"));
+    for (user, kind, content_type, text, at) in [
+        (&user, "ads", "nickname", "<b>代开</b>**\u{202e}", 1_700_000_000_000_i64),
+        (&other, "gambling", "question", "一起**吧", 1_700_100_000_000),
+    ] {
+        server.edit(&format!(
+            "insert into violations (user_id, content_type, violation_type, words, masked_text, provider, created_at) \
+             values ({}, '{content_type}', '{kind}', '[\"word-of-{kind}\"]', '{text}', 'local', {at})",
+            user.user_id
+        ));
+    }
+    let browser = Browser::new(&server, "mo", "moderator");
+    let listed = |query: &[(&str, &str)]| browser.get("moderation").query(query).send().expect(200).text();
+    let has = |page: &str| (page.contains("&lt;b&gt;代开"), page.contains("一起**吧"));
+    let all = listed(&[]);
+    assert_eq!(has(&all), (true, true), "{all}");
+    assert!(!all.contains("<b>代开"), "{all}");
+    assert_eq!(has(&listed(&[("type", "ads")])), (true, false));
+    assert_eq!(has(&listed(&[("contentType", "question")])), (false, true));
+    assert_eq!(has(&listed(&[("user", &other.user_id)])), (false, true));
+    assert_eq!(has(&listed(&[("from", "2023-11-16T00:00")])), (false, true));
+    assert_eq!(has(&listed(&[("to", "2023-11-16T00:00")])), (true, false));
+    let faulty = listed(&[("user", "nobody"), ("from", "yesterday")]);
+    assert_eq!(faulty.matches("class=\"error\"").count(), 2, "{faulty}");
+    assert!(faulty.contains("value=\"nobody\""), "{faulty}");
+
+    let id: i64 = server.value("select id from violations where violation_type = 'gambling'");
+    assert!(all.contains(&format!("href=\"/admin/console/moderation/violations/{id}\"")), "{all}");
+    let shown = browser.get(&format!("moderation/violations/{id}")).send().expect(200).text();
+    assert!(shown.contains("一起<mark>**</mark>吧") && shown.contains("word-of-gambling"), "{shown}");
+    browser.get("moderation/violations/999999").send().expect(404);
+    browser.get("moderation/violations/nothing").send().expect(404);
+    let support = Browser::new(&server, "sue", "support");
+    support.get(&format!("moderation/violations/{id}")).send().expect(403);
+
+    // The actions beside a text are the ones of the user's page.
+    let suspend = format!("users/{}/suspend", other.user_id);
+    assert!(shown.contains(&format!("formaction=\"/admin/console/{suspend}\"")), "{shown}");
+    assert!(shown.contains(&format!("action=\"/admin/console/users/{}/reset-nickname\"", other.user_id)), "{shown}");
+}
+
+#[test]
+fn pages_of_rejected_texts_follow_each_other() {
+    let server = Setup::default().start();
+    let user = server.sign_in("13800138000").user_id;
+    server.edit(&format!(
+        "insert into violations (user_id, content_type, violation_type, words, masked_text, provider, created_at) \
+         with recursive n(i) as (select 1 union all select i + 1 from n where i < 51) \
+         select {user}, 'question', 'ads', '[]', 'text-' || i || '-', 'local', 1700000000000 + i from n"
+    ));
+    let browser = Browser::new(&server, "mo", "moderator");
+    let first = browser.get("moderation").query(&[("type", "ads")]).send().expect(200).text();
+    assert!(first.contains("text-51-") && !first.contains("text-1-"));
+    assert!(first.contains("type=ads&amp;cursor=2"), "{first}");
+    let last = browser.get("moderation").query(&[("type", "ads"), ("cursor", "2")]).send().expect(200).text();
+    assert!(last.contains("text-1-") && !last.contains("text-51-") && !last.contains("cursor=3"));
+}
+
+#[test]
+fn changes_of_the_word_list_apply_at_once() {
+    let server = Setup::default().start();
+    let browser = Browser::new(&server, "mo", "moderator");
+    let page = "moderation/words";
+    let send = |path: &str, fields: &[(&str, &str)]| browser.post(page, &format!("{page}/{path}"), fields);
+    let listed = |part: &str| browser.get(page).query(&[("search", part)]).send().expect(200).text();
+
+    assert!(!is_rejected(&server, "看看紫薇斗量"));
+    send("add", &[("word", "紫薇斗量"), ("type", "ads"), ("bySound", "true")]).expect(303);
+    assert!(is_rejected(&server, "看看紫薇斗量"));
+    assert!(listed("紫薇斗量").contains("name=\"word\" value=\"紫薇斗量\""));
+    let again = send("add", &[("word", "紫薇斗量"), ("type", "fraud")]).expect(422).text();
+    assert!(again.contains("id=\"add-word-error\"") && again.contains("value=\"fraud\""), "{again}");
+    let short = send("add", &[("word", "d"), ("type", "<i>")]).expect(422).text();
+    assert!(short.contains("id=\"add-word-error\"") && short.contains("&lt;i&gt;"), "{short}");
+    send("add", &[("word", &"长".repeat(10_000))]).expect(422);
+
+    let tested = send("test", &[("text", "看看紫薇斗量")]).expect(200).text();
+    assert!(tested.contains("<mark>紫薇斗量</mark>"), "{tested}");
+
+    send("allow", &[("phrase", "看看紫薇斗量表")]).expect(303);
+    assert!(!is_rejected(&server, "看看紫薇斗量表") && is_rejected(&server, "紫薇斗量"));
+    let empty = send("allow", &[("phrase", " ")]).expect(422).text();
+    assert!(empty.contains("id=\"phrase-error\""), "{empty}");
+    send("disallow", &[("phrase", "看看紫薇斗量表")]).expect(303);
+    assert!(is_rejected(&server, "看看紫薇斗量表"));
+
+    send("remove", &[("word", "紫薇斗量")]).expect(303);
+    assert!(!is_rejected(&server, "看看紫薇斗量"));
+    let gone = send("remove", &[("word", "紫薇斗量")]).expect(303);
+    assert!(gone.header("set-cookie").unwrap().contains("bad"), "the refusal is shown");
+    let proposed = browser.get(page).query(&[("allow", "反<洗钱")]).send().expect(200).text();
+    assert!(proposed.contains("name=\"phrase\" value=\"反&lt;洗钱\""), "{proposed}");
+}
+
+#[test]
+fn an_import_is_shown_before_it_is_done() {
+    let server = Setup::default().start();
+    let browser = Browser::new(&server, "mo", "moderator");
+    let page = "moderation/words";
+    let total = || server.value::<i64>("select count(*) from words");
+    let before = total();
+    let lines = "紫薇斗量,ads,false\n赌博\n一\n碧落黄泉数,fraud";
+    let send =
+        |step: &str, lines: &str| browser.post(page, "moderation/words/import", &[("lines", lines), ("step", step)]);
+    let preview = send("preview", lines).expect(200).text();
+    assert!(preview.contains("<li>紫薇斗量</li>") && preview.contains("<li>碧落黄泉数</li>"), "{preview}");
+    assert!(!preview.contains("<li>赌博</li>") && preview.contains("<bdi>一</bdi>"), "{preview}");
+    assert!(preview.contains(lines), "the typed lines are kept");
+    assert_eq!(total(), before);
+    send("import", lines).expect(303);
+    assert_eq!(total(), before + 2);
+    assert!(is_rejected(&server, "碧落黄泉数"));
+    let nothing = send("import", "一").expect(422).text();
+    assert!(nothing.contains("id=\"import-lines-error\""), "{nothing}");
+
+    let exported = browser.get("moderation/words/export").send().expect(200);
+    assert_eq!(exported.header("content-disposition"), Some("attachment; filename=\"words.csv\""));
+    let exported = exported.text();
+    assert!(exported.starts_with("word,type,bySound\n") && exported.contains("紫薇斗量,ads,false\n"), "{exported}");
+}
