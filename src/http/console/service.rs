@@ -29,8 +29,8 @@ use crate::{
     types::sha256_of_parts,
 };
 
-/// The largest form. Every field is a short text.
-const FORM_BYTES: usize = 64 << 10;
+/// The largest form, for pasted word lists: percent-encoded, a Chinese character takes nine bytes.
+const FORM_BYTES: usize = 256 << 10;
 
 /// Responds to a request that the request layer has given its [`RequestMeta`].
 pub async fn respond(state: Arc<HttpState>, route: Arc<Route>, mut request: Request<Body>) -> Response<Body> {
