@@ -73,7 +73,7 @@ pub async fn show(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let id = console.parameter("id").parse().map_err(|_| Code::NotFound)?;
     let found = console.context.report(move |app| violations::find(&app.core, id)).await?;
     console.context.meta.subject.get_or_init(|| found.user);
-    ok(view::violation(&console.view()?, &row(found)))
+    ok(view::rejected_text(&console.view()?, &row(found)))
 }
 
 fn row(found: ViolationRecord) -> ViolationRow {

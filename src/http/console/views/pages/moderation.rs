@@ -91,7 +91,7 @@ pub fn violations(cx: &ViewContext, page: &Violations) -> Markup {
 }
 
 /// Renders one refused text with its masked parts marked.
-pub fn violation(cx: &ViewContext, row: &ViolationRow) -> Markup {
+pub fn rejected_text(cx: &ViewContext, row: &ViolationRow) -> Markup {
     let body = html! {
         (layout::heading(cx.t(Text::Violation), Some(&row.id), &html! { a.button href=(href("moderation")) { (cx.t(Text::Violations)) } }))
         section.card aria-label=(cx.t(Text::MaskedText)) {

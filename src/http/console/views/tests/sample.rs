@@ -1394,7 +1394,7 @@ pub fn render(cx: &ViewContext, path: &str) -> Option<maud::Markup> {
         "models" => pages::models::page(cx, &models(cx)),
         "models/calls" => pages::models::all_calls(cx, &model_calls()),
         "moderation" => pages::moderation::violations(cx, &violations()),
-        "moderation/violations/701" => pages::moderation::violation(cx, &violation_rows()[0]),
+        "moderation/violations/701" => pages::moderation::rejected_text(cx, &violation_rows()[0]),
         "moderation/review" => pages::moderation::review(cx, &review()),
         "moderation/words" => pages::moderation::words(cx, &words()),
         "moderation/services" => pages::moderation::services(cx, &services()),
