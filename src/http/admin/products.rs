@@ -26,17 +26,17 @@ use crate::{
 
 parameters! {
     NamedProductParams(fields) {
-        id: ProductId = fields.path("id", "The product.");
+        id: ChangedProductId = fields.path("id", "The product.");
         reason: Option<Reason> = fields.optional("reason", "The reason, for the audit.");
     }
 
     PutProductParams(fields) {
-        id: ProductId = fields.path("id", "The product.");
+        id: ChangedProductId = fields.path("id", "The product.");
         asset: Asset = fields.required("asset", "What it brings.");
         count: Quantity = fields.required("count", "Coins or points that it brings, without bonus.");
         bonus: Option<BonusQuantity> = fields.optional("bonus", "Bonus of each purchase. Default: 0.");
         first_bonus: Option<BonusQuantity> = fields.optional("firstBonus", "Additional bonus of a user's first purchase. Default: 0.");
-        price: Option<YuanAmount> = fields.optional("price", "The price in yuan. Without it only app stores sell the product.");
+        price: Option<YuanAmount> = fields.usual("price", "The price in yuan. Without it only app stores sell the product.");
         apple_id: Option<StoreId> = fields.optional("appleId", "The product id at Apple's App Store.");
         google_id: Option<StoreId> = fields.optional("googleId", "The product id at Google Play.");
         subject_zh: Option<ProductName> = fields.optional("subjectZh", "The name that a buyer sees at the provider, in Chinese. Default: the number of coins or points.");
@@ -112,7 +112,7 @@ pub async fn list(context: RequestContext, _: Nothing) -> Result<Json<AdminProdu
 }
 
 pub async fn find(context: RequestContext, params: NamedProductParams) -> Result<Json<AdminProduct>> {
-    Ok(Json(products::find(&context.app.core, &params.id)?.into()))
+    Ok(Json(products::find(&context.app.core, &params.id.0)?.into()))
 }
 
 pub async fn put(context: RequestContext, params: PutProductParams) -> Result<Json<AdminProduct>> {
@@ -136,7 +136,7 @@ pub async fn put(context: RequestContext, params: PutProductParams) -> Result<Js
         },
     };
     let is_for_sale = params.is_for_sale.is_none_or(|Flag(is_for_sale)| is_for_sale);
-    let stored = context.committed(products::put(&context.app.core, params.id, terms, is_for_sale)).await?;
+    let stored = context.committed(products::put(&context.app.core, params.id.0, terms, is_for_sale)).await?;
     Ok(Json(stored.into()))
 }
 
@@ -154,7 +154,7 @@ async fn set_for_sale(
     is_for_sale: bool,
 ) -> Result<Json<AdminProduct>> {
     context.authority(params.reason.map(|Reason(reason)| reason))?;
-    let stored = context.committed(products::set_for_sale(&context.app.core, params.id, is_for_sale)).await?;
+    let stored = context.committed(products::set_for_sale(&context.app.core, params.id.0, is_for_sale)).await?;
     Ok(Json(stored.into()))
 }
 
@@ -165,6 +165,19 @@ impl Parameter for ProductId {
 
     fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": "string", "pattern": "^[0-9a-z_.-]{1,128}$", "example": "points_600" })
+    }
+}
+
+/// The product that an administrator reads or changes. Its example is not that of buyers, which must stay for sale.
+pub struct ChangedProductId(ProductId);
+
+impl Parameter for ChangedProductId {
+    fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+        ProductId::read(value, rules).map(Self)
+    }
+
+    fn schema(_: &LimitsConfig) -> Value {
+        json!({ "type": "string", "pattern": "^[0-9a-z_.-]{1,128}$", "example": "coins_330" })
     }
 }
 
