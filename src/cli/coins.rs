@@ -9,11 +9,10 @@ use yarrow::{
     domain::{
         identity::users::User,
         money::coins::{self, ResetBy, ResetConfirmation},
-        operations::idempotency::{IdempotentOutcome, IdempotentRequest},
+        operations::idempotency::IdempotentRequest,
     },
     error::{Code, Error, Result},
     http::responses::CoinsSynchronised,
-    store::Pending,
     types::{PhoneNumber, pluralize},
 };
 
@@ -83,14 +82,10 @@ pub fn run(common: &Common, args: CoinsArgs) -> Result<()> {
             let user = find_user(&app, &who)?;
             check_grant(&user, coins, reason.as_deref(), yes)?;
             let by = cli_authority(reason);
-            let balance = wait_for_balance(coins::adjust(
-                &app.core,
-                user.id,
-                coins,
-                by.clone(),
-                None,
-                IdempotentRequest::without_key(None),
-            ))?;
+            let balance =
+                coins::adjust(&app.core, user.id, coins, by.clone(), None, IdempotentRequest::without_key(None))
+                    .wait()?
+                    .fresh()?;
             record_audit(&app, "coins grant", Some(user.id), by)?;
             show(common, &user, balance)
         }
@@ -99,7 +94,7 @@ pub fn run(common: &Common, args: CoinsArgs) -> Result<()> {
             confirm(yes, &format!("Set the balance of user {} to 0?", user.id))?;
             let reset_by = ResetBy::Admin(by.clone(), ResetConfirmation::AtTerminal);
             let balance =
-                wait_for_balance(coins::reset(&app.core, user.id, reset_by, IdempotentRequest::without_key(None)))?;
+                coins::reset(&app.core, user.id, reset_by, IdempotentRequest::without_key(None)).wait()?.fresh()?;
             record_audit(&app, "coins reset", Some(user.id), by)?;
             show(common, &user, balance)
         }
@@ -115,15 +110,6 @@ fn check_grant(user: &User, coins: i64, reason: Option<&str>, yes: bool) -> Resu
         return Err(Error::new(Code::InvalidRequest).detail(detail));
     }
     if is_large { confirm(yes, &format!("Grant {coins} coins to user {}?", user.id)) } else { Ok(()) }
-}
-
-fn wait_for_balance(pending: Pending<IdempotentOutcome<i64>>) -> Result<i64> {
-    match pending.wait()? {
-        IdempotentOutcome::Fresh(balance) => Ok(balance),
-        IdempotentOutcome::Replayed(_) => {
-            Err(Error::internal("a command has no idempotency key but got a replayed response"))
-        }
-    }
 }
 
 fn show(common: &Common, user: &User, balance: i64) -> Result<()> {

@@ -9,7 +9,7 @@ use yarrow::{
     app::App,
     domain::{
         messaging::feedback::{self, FeedbackChange, FeedbackFilter, FeedbackState, FeedbackThread},
-        operations::idempotency::{IdempotentOutcome, IdempotentRequest},
+        operations::idempotency::IdempotentRequest,
     },
     error::{Error, Result},
     http::responses::AdminFeedback,
@@ -87,12 +87,7 @@ fn reply(common: &Common, app: &App, id: i64, text: &str) -> Result<()> {
     let content = clean(text, most).map_err(|fault| Error::field("text", fault))?;
     let (author, once) = (cli_authority(None).actor, IdempotentRequest::without_key(None));
     let replied = feedback::reply(&app.core, id, author, content, once).wait().map_err(name_missing("Feedback", id))?;
-    match replied {
-        IdempotentOutcome::Fresh(thread) => done(common, app, "feedback reply", &thread),
-        IdempotentOutcome::Replayed(_) => {
-            Err(Error::internal("a command has no idempotency key but got a replayed response"))
-        }
-    }
+    done(common, app, "feedback reply", &replied.fresh()?)
 }
 
 fn done(common: &Common, app: &App, command: &str, thread: &FeedbackThread) -> Result<()> {

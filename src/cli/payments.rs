@@ -20,9 +20,9 @@ use yarrow::{
             report::{self, OrderReport},
             sandbox::{self, Delivery, TestPayment},
         },
-        operations::idempotency::{IdempotentOutcome, IdempotentRequest},
+        operations::idempotency::IdempotentRequest,
     },
-    error::{Error, Result},
+    error::Result,
     http::responses::{
         AdminCallback, AdminOrder, AdminRefund, CallbackReceipt, OrderEntry, OrderInquiry, OrderRefunded,
         PaymentReport, Rehearsed, ReportSums,
@@ -251,21 +251,10 @@ fn query(common: &Common, app: &App, order_no: &str) -> Result<()> {
 fn settle(common: &Common, app: &App, order_no: &str, decision: Decision, reason: String) -> Result<()> {
     let by = cli_authority(Some(reason));
     let order_no = orders::find(&app.payments, order_no).map_err(name_missing("Order", order_no))?.order_no;
-    let order = fresh(
-        decisions::settle(&app.payments, &order_no, decision, by.clone(), IdempotentRequest::without_key(None))
-            .wait()?,
-    )?;
+    let once = IdempotentRequest::without_key(None);
+    let order = decisions::settle(&app.payments, &order_no, decision, by.clone(), once).wait()?.fresh()?;
     record_audit(app, "payments settle", Some(order.user), by)?;
     common.output(&AdminOrder::from(&order), || state_text(&order))
-}
-
-fn fresh<T>(outcome: IdempotentOutcome<T>) -> Result<T> {
-    match outcome {
-        IdempotentOutcome::Fresh(value) => Ok(value),
-        IdempotentOutcome::Replayed(_) => {
-            Err(Error::internal("a command has no idempotency key but got a replayed response"))
-        }
-    }
 }
 
 fn refund(common: &Common, app: &App, spec: RefundRequestSpec, reason: String) -> Result<()> {
@@ -274,7 +263,7 @@ fn refund(common: &Common, app: &App, spec: RefundRequestSpec, reason: String) -
     let spec = RefundRequestSpec { order_no: order.order_no, ..spec };
     // The provider may refund although this command is killed before it gets the reply.
     super::record_audit_start(app, "payments refund", Some(order.user), by.clone())?;
-    let refunded = fresh(refunds::refund(&app.payments, &spec, &by, IdempotentRequest::without_key(None))?)?;
+    let refunded = refunds::refund(&app.payments, &spec, &by, IdempotentRequest::without_key(None))?.fresh()?;
     record_audit(app, "payments refund", Some(refunded.order.user), by)?;
     common.output(&OrderRefunded::from(&refunded), || {
         let Refund { refund_no, amount, state, .. } = &refunded.refund;

@@ -8,7 +8,7 @@ use yarrow::{
     app::App,
     domain::{
         identity::{staff_acts, tokens},
-        operations::idempotency::{IdempotentOutcome, IdempotentRequest},
+        operations::idempotency::IdempotentRequest,
     },
     error::{Error, Result},
     http::responses::{DevicesSignedOut, NicknameCleared, PhoneMoved},
@@ -22,7 +22,7 @@ pub struct MovePhoneArgs {
     who: String,
     /// New phone number
     phone_number: String,
-    /// How the person was checked, for the audit
+    /// Way in which the person was checked, for the audit
     #[arg(long, value_parser = crate::cli::parse_reason)]
     reason: String,
     /// Skip the confirmation
@@ -74,17 +74,7 @@ pub fn move_phone(common: &Common, app: &App, args: MovePhoneArgs) -> Result<()>
     let phone_number = number.map_err(|fault| Error::field("phoneNumber", fault))?;
     confirm(args.yes, &format!("Move user {user} to {} and sign out all devices?", phone_number.as_str()))?;
     let once = IdempotentRequest::without_key(None);
-    fresh(staff_acts::move_to_phone(&app.core, user, phone_number.clone(), by.clone(), once).wait()?)?;
+    staff_acts::move_to_phone(&app.core, user, phone_number.clone(), by.clone(), once).wait()?.fresh()?;
     record_audit(app, "users move-phone", Some(user), by)?;
     common.output(&PhoneMoved { user_id: user, phone_number }, || format!("moved user {user}"))
-}
-
-/// Returns the result of an operation without an idempotency key.
-pub fn fresh<T>(outcome: IdempotentOutcome<T>) -> Result<T> {
-    match outcome {
-        IdempotentOutcome::Fresh(done) => Ok(done),
-        IdempotentOutcome::Replayed(_) => {
-            Err(Error::internal("a command has no idempotency key but got a replayed response"))
-        }
-    }
 }

@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use serde_json::json;
 
-use crate::cli::{Common, cli_authority, find_user, name_missing, record_audit, row, table, users::acts::fresh};
+use crate::cli::{Common, cli_authority, find_user, name_missing, record_audit, row, table};
 use yarrow::{
     app::App,
     domain::{
@@ -50,7 +50,7 @@ pub fn run(common: &Common, app: &App, action: NotesAction) -> Result<()> {
             let (user, by) = (find_user(app, &who)?.id, cli_authority(None));
             let content = clean(&text, MAX_LENGTH).map_err(|fault| Error::field("text", fault))?;
             let once = IdempotentRequest::without_key(None);
-            let note = fresh(staff_notes::add(&app.core, user, by.actor.clone(), content, once).wait()?)?;
+            let note = staff_notes::add(&app.core, user, by.actor.clone(), content, once).wait()?.fresh()?;
             record_audit(app, "users notes add", Some(user), by)?;
             print(common, &[note])
         }

@@ -3,9 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
-use crate::cli::{
-    Common, cli_authority, find_user, or_empty, parse_time, record_audit, row, table, users::acts::fresh,
-};
+use crate::cli::{Common, cli_authority, find_user, or_empty, parse_time, record_audit, row, table};
 use yarrow::{
     app::App,
     domain::{
@@ -34,7 +32,7 @@ pub fn suspend(common: &Common, app: &App, args: SuspendArgs) -> Result<()> {
     let (user, by) = (find_user(app, &args.who)?.id, cli_authority(Some(args.reason)));
     let ends_at = args.until.map(|until| parse_time(app, "until", &until)).transpose()?;
     let once = IdempotentRequest::without_key(None);
-    let suspension = fresh(suspensions::suspend(&app.core, user, ends_at, by.clone(), once).wait()?)?;
+    let suspension = suspensions::suspend(&app.core, user, ends_at, by.clone(), once).wait()?.fresh()?;
     record_audit(app, "users suspend", Some(user), by)?;
     print(common, &[suspension])
 }

@@ -54,6 +54,19 @@ pub enum IdempotentOutcome<T> {
     Replayed(StoredResponse),
 }
 
+impl<T> IdempotentOutcome<T> {
+    /// Returns the result of a request without a key, which is never replayed.
+    ///
+    /// # Errors
+    /// `internal` for a replayed response.
+    pub fn fresh(self) -> Result<T> {
+        match self {
+            Self::Fresh(done) => Ok(done),
+            Self::Replayed(_) => Err(Error::internal("a request without an idempotency key got a replayed response")),
+        }
+    }
+}
+
 /// Renders an outcome as a response.
 type Render<T> = Box<dyn FnOnce(Result<&T, &Error>) -> Result<StoredResponse> + Send>;
 
