@@ -713,10 +713,7 @@ create table product_versions (
     primary key (product_id, version)
 ) strict, without rowid;
 
-create index product_versions_by_apple on product_versions (apple_id, created_at) where apple_id is not null;
-create index product_versions_by_google on product_versions (google_id, created_at) where google_id is not null;
-
--- Owner: payments. Coin orders. An order stores its own price, so that a new price list changes no order, and has no
+-- Owner: payments. Orders. An order stores its own terms, so that a change of the product changes no order, and has no
 -- foreign key, so that it stays payable when its user is gone. States move forward only (created, paid, credited,
 -- refunded; created, closed; closed, paid), except `review`, from which an administrator releases an order.
 create table payment_orders (

@@ -52,7 +52,7 @@ enum Action {
 struct SetArgs {
     /// Product id, as `yarrow products list` prints it
     id: String,
-    /// What it brings: coin or point
+    /// Asset that it brings: coin or point
     #[arg(long, value_parser = asset)]
     asset: Asset,
     /// Coins or points that it brings, without bonus

@@ -261,12 +261,6 @@ impl SettingValue for Directory {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packages(pub Vec<(Fen, u32)>);
 
-impl Packages {
-    pub fn contains(&self, amount: Fen, coin_count: u32) -> bool {
-        self.0.contains(&(amount, coin_count))
-    }
-}
-
 impl SettingValue for Packages {
     const SHAPE: &'static str = "table of yuan and coins";
 

@@ -35,7 +35,7 @@ pub struct ProductText {
     pub english: Option<String>,
 }
 
-/// What a product brings, and for how much.
+/// The asset, numbers, price and names of a product.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProductTerms {
     pub asset: Asset,
@@ -236,7 +236,7 @@ pub fn set_for_sale(core: &Core, id: ProductId, is_for_sale: bool) -> Pending<Pr
 /// # Errors
 /// `unknown_product`.
 pub fn find_for_sale_in(tx: &Read<'_>, config: &PaymentConfig, id: &ProductId) -> Result<(Product, Fen)> {
-    let found = all_in(tx, config)?.into_iter().find(|product| product.id == *id && product.is_for_sale);
+    let found = first_in(tx, config, |product| product.id == *id && product.is_for_sale)?;
     found.and_then(priced).ok_or_else(|| Code::UnknownProduct.into())
 }
 
@@ -250,7 +250,7 @@ pub fn find_package_in(tx: &Read<'_>, config: &PaymentConfig, amount: Fen, coin_
         let brings = (terms.asset, terms.quantity, terms.amount);
         product.is_for_sale && brings == (Asset::Coin, coin_count, Some(amount))
     };
-    let found = all_in(tx, config)?.into_iter().find(is_package);
+    let found = first_in(tx, config, is_package)?;
     found.and_then(priced).ok_or_else(|| Code::UnknownPackage.into())
 }
 
@@ -259,8 +259,11 @@ fn priced(product: Product) -> Option<(Product, Fen)> {
 }
 
 fn find_in(tx: &Read<'_>, config: &PaymentConfig, id: &ProductId) -> Result<Product> {
-    let found = all_in(tx, config)?.into_iter().find(|product| product.id == *id);
-    found.ok_or_else(|| Code::NotFound.into())
+    first_in(tx, config, |product| product.id == *id)?.ok_or_else(|| Code::NotFound.into())
+}
+
+fn first_in(tx: &Read<'_>, config: &PaymentConfig, is_wanted: impl Fn(&Product) -> bool) -> Result<Option<Product>> {
+    Ok(all_in(tx, config)?.into_iter().find(is_wanted))
 }
 
 /// Returns the products of operators, and those of the settings that no operator changed.

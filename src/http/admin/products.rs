@@ -32,7 +32,7 @@ parameters! {
 
     PutProductParams(fields) {
         id: ChangedProductId = fields.path("id", "The product.");
-        asset: Asset = fields.required("asset", "What it brings.");
+        asset: Asset = fields.required("asset", "The asset that it brings.");
         count: Quantity = fields.required("count", "Coins or points that it brings, without bonus.");
         bonus: Option<BonusQuantity> = fields.optional("bonus", "Bonus of each purchase. Default: 0.");
         first_bonus: Option<BonusQuantity> = fields.optional("firstBonus", "Additional bonus of a user's first purchase. Default: 0.");

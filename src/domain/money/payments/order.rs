@@ -21,7 +21,7 @@ pub struct Order {
     pub product_id: String,
     /// The version of the product whose terms the order has.
     pub product_version: u32,
-    /// What the order brings: coins or points.
+    /// The asset that the order brings.
     pub asset: Asset,
     /// The number of coins or points, without bonus.
     pub coin_count: u32,

@@ -115,7 +115,8 @@ pub fn find(payments: &Payments, number: &str) -> Result<Order> {
 /// # Errors
 /// `not_found` for another user's order.
 pub fn find_own(core: &Core, user: UserId, order_no: &str) -> Result<Order> {
-    core.store.read(|tx| find_own_in(tx, user, order_no))
+    let found = core.store.read(|tx| find_maybe_in(tx, order_no))?;
+    found.filter(|order| order.user == user).ok_or_else(|| Code::NotFound.into())
 }
 
 /// Returns a page of the user's orders by cursor, newest first.
@@ -142,11 +143,6 @@ pub fn in_review_in(tx: &Read<'_>) -> Result<i64> {
 
 pub fn find_in(tx: &Read<'_>, order_no: &str) -> Result<Order> {
     find_maybe_in(tx, order_no)?.ok_or_else(|| Code::NotFound.into())
-}
-
-/// Finds an order of this user.
-pub fn find_own_in(tx: &Read<'_>, user: UserId, order_no: &str) -> Result<Order> {
-    find_maybe_in(tx, order_no)?.filter(|order| order.user == user).ok_or_else(|| Code::NotFound.into())
 }
 
 /// Returns the ledger entries of the order's credit and claw-backs.
@@ -202,6 +198,7 @@ pub(super) fn store_in(tx: &Write<'_>, order: &Order) -> Result<()> {
     if changed != 1 {
         return Err(Error::internal("an order that was just read is missing"));
     }
+    // A statement of its own, because one takes 16 values at most. Without a credited bonus all three stay 0.
     if order.bonus_credited == 0 {
         return Ok(());
     }
@@ -293,7 +290,7 @@ fn list_in(tx: &Read<'_>, filter: OrderFilter, page: PageRequest) -> Result<Pagi
     })
 }
 
-/// Returns true if a purchase of the user was credited before this order.
+/// Returns true if another order of the user was credited.
 pub(super) fn has_credited_other_in(tx: &Read<'_>, order: &Order) -> Result<bool> {
     let other = tx.first(
         "select 1 from payment_orders where user_id = ?1 and credited_at is not null and order_no <> ?2 limit 1",

@@ -73,11 +73,11 @@ pub fn inquire(payments: &Payments, order_no: &str) -> Result<Inquiry> {
 /// # Errors
 /// `not_found` for another user's order; `invalid_parameters` for a claim that does not match the order.
 pub fn confirm(payments: &Payments, user: UserId, claim: &ClaimedPayment) -> Result<OrderConfirmation> {
-    let order = payments.core.store.read(|tx| orders::find_own_in(tx, user, &claim.order_no))?;
+    let order = orders::find_own(&payments.core, user, &claim.order_no)?;
     check_claim(&order, claim)?;
     let is_open = matches!(order.state, OrderState::Created | OrderState::Paid | OrderState::Closed);
     let is_pending = is_open && query_unless_recent(payments, &order.order_no)?;
-    let order = payments.core.store.read(|tx| orders::find_own_in(tx, user, &claim.order_no))?;
+    let order = orders::find_own(&payments.core, user, &claim.order_no)?;
     Ok(OrderConfirmation { is_pending, balance: ledger::balance(&payments.core, user, order.asset)?, order })
 }
 

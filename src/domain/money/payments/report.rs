@@ -63,8 +63,8 @@ pub struct AssetSums {
 /// An order whose money and coins disagree, or a ledger entry without an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// `credit_missing`, `credit_unpaid`, `credit_wrong`, `bonus_wrong`, `returns_wrong`, `coins_owed`, `refund_unpaid` (more refunded
-    /// than paid), or `order_missing` for a ledger entry without an order.
+    /// `credit_missing`, `credit_unpaid`, `credit_wrong`, `bonus_wrong`, `returns_wrong`, `coins_owed`, `refund_unpaid`
+    /// (more refunded than paid), or `order_missing` for a ledger entry without an order.
     pub code: &'static str,
     /// For an entry without an order, the number in its reference, or empty.
     pub order_no: String,
