@@ -135,6 +135,11 @@ impl TimeZone {
         Some(LocalTime { timestamp, offset: self.0.to_offset(timestamp) })
     }
 
+    /// Returns what clocks show at a time as text; in UTC outside the years that have a local time.
+    pub fn local_text(&self, at: Timestamp) -> String {
+        self.local_time(at).map_or_else(|| at.to_string(), |local| local.to_string())
+    }
+
     pub fn today(&self, now: Timestamp) -> Date {
         let timestamp = jiff::Timestamp::from_millisecond(now.0).unwrap_or_default();
         self.0.to_datetime(timestamp).date()

@@ -88,14 +88,16 @@ impl UserCursor {
             let (id, key) = text.split_once(':')?;
             Some(Self { key: key.to_owned(), id: id.parse().ok()? })
         });
-        parsed.ok_or_else(|| Fault::new(FieldCode::InvalidFormat, "must be a `nextCursor` of this list"))
+        parsed.ok_or_else(Self::fault)
+    }
+
+    /// Returns the fault of an invalid cursor, and of one of another list.
+    fn fault() -> Fault {
+        Fault::new(FieldCode::InvalidFormat, "must be a `nextCursor` of this list")
     }
 
     fn time(&self) -> Result<Timestamp> {
-        let time = self.key.parse().map(Timestamp);
-        time.map_err(|_| {
-            Error::field("cursor", Fault::new(FieldCode::InvalidFormat, "must be a `nextCursor` of this list"))
-        })
+        self.key.parse().map(Timestamp).map_err(|_| Error::field("cursor", Self::fault()))
     }
 }
 
@@ -249,7 +251,16 @@ fn with_id((key, user): (String, UserSummary)) -> (UserSummary, UserCursor) {
     (user, UserCursor { key, id })
 }
 
-/// Returns the users that a text names by id, phone number or email address.
+/// Finds a user by phone number, email address or id.
+///
+/// # Errors
+/// Storage errors.
+pub fn find_named(core: &Core, text: &str) -> Result<Option<UserId>> {
+    let found = core.store.read(|tx| exact_in(tx, &core.phone_rules, Some(text)))?;
+    Ok(found.first().map(|user| user.id))
+}
+
+/// Returns the users that a text names by phone number, email address or id.
 fn exact_in(tx: &Read<'_>, rules: &PhoneRules, query: Option<&str>) -> Result<Vec<UserSummary>> {
     let Some(query) = query else { return Ok(Vec::new()) };
     let phone = PhoneNumber::parse(query, rules).ok().map(Address::Phone);

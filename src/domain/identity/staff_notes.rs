@@ -19,9 +19,16 @@ pub const MAX_NOTES: u32 = 200;
 /// The largest number of characters of a note.
 pub const MAX_LENGTH: usize = 1000;
 
+/// The columns that [`note_of`] reads, in its order.
+macro_rules! note_columns {
+    () => {
+        "id, user_id, author, content, created_at"
+    };
+}
+
 macro_rules! select_notes {
     ($rest:literal) => {
-        concat!("select id, user_id, author, content, created_at from staff_notes ", $rest)
+        concat!("select ", note_columns!(), " from staff_notes ", $rest)
     };
 }
 
@@ -100,8 +107,10 @@ fn add_in(tx: &Write<'_>, user: UserId, author: &str, content: &str) -> Result<S
         return Err(Error::new(Code::AlreadyExists).detail(detail));
     }
     tx.one(
-        "insert into staff_notes (user_id, author, content, created_at) values (?1, ?2, ?3, ?4) \
-         returning id, user_id, author, content, created_at",
+        concat!(
+            "insert into staff_notes (user_id, author, content, created_at) values (?1, ?2, ?3, ?4) returning ",
+            note_columns!()
+        ),
         (user.0, author, content, tx.now.0),
         note_of,
     )

@@ -70,7 +70,7 @@ impl Suspension {
     /// Returns the error for the suspended user, with the end as the clocks of a zone show it.
     pub fn error(&self, zone: &TimeZone) -> Error {
         let Some(ends_at) = self.ends_at else { return Code::UserSuspended.into() };
-        let shown = zone.local_time(ends_at).map_or_else(|| ends_at.to_string(), |local| local.to_string());
+        let shown = zone.local_text(ends_at);
         Error::new(Code::UserSuspended)
             .detail(format!("The account is suspended until {shown}. Send feedback to object."))
     }
@@ -190,7 +190,7 @@ fn suspend_in(
         let detail = "The user is already suspended. Lift the suspension first to change it.";
         return Err(Error::new(Code::AlreadyExists).detail(detail));
     }
-    // One that has ended by itself makes way.
+    // Closes one that has ended by itself, because a user can have only one that is not lifted.
     tx.execute("update suspensions set lifted_at = ends_at where user_id = ?1 and lifted_at is null", [user.0])?;
     tx.one(
         concat!(

@@ -39,7 +39,7 @@ pub enum StaffNotice<'act> {
 pub fn send_in(tx: &Write<'_>, config: &Config, user: UserId, notice: &StaffNotice<'_>) -> Result<()> {
     let chosen = preferences::find_in(tx, user)?;
     let zone = chosen.time_zone.as_ref().unwrap_or(&config.limits.time_zone);
-    let shown = |at: Timestamp| zone.local_time(at).map_or_else(|| at.to_string(), |local| local.to_string());
+    let shown = |at: Timestamp| zone.local_text(at);
     let (title, body) = match chosen.locale.unwrap_or(Locale::Chinese) {
         Locale::Chinese => chinese(notice, shown),
         Locale::English => english(notice, shown),

@@ -6,7 +6,7 @@ use super::{engine::Word, service::Moderation};
 use crate::{
     core::Core,
     domain::moderation::words::{self, WordEntry, WordListStatistics, WordQuery},
-    error::{Error, Result},
+    error::{Code, Error, Result},
     types::{PageRequest, Paginated},
 };
 
@@ -63,6 +63,24 @@ pub fn import(
     let added = moderation.core.store.write(move |tx| words::add_many_in(tx, &words, &mut progress)).wait()?;
     moderation.word_list.refresh()?;
     Ok(ImportResult { added, existing: total - added })
+}
+
+/// Returns the words that an import would add, and the number of those that are listed already.
+///
+/// # Errors
+/// Storage errors.
+pub fn preview_import(core: &Core, words: Vec<Word>) -> Result<(Vec<String>, usize)> {
+    core.store.read(|tx| {
+        let (mut new, mut existing) = (Vec::new(), 0);
+        for word in words {
+            match words::find_in(tx, &word.text) {
+                Ok(_) => existing += 1,
+                Err(error) if error.code == Code::NotFound => new.push(word.text),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok((new, existing))
+    })
 }
 
 /// Allows a phrase: a listed word inside it is no match. Returns false if it was allowed already.

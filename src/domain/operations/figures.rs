@@ -226,8 +226,8 @@ pub fn advance(core: &Core, is_running: &dyn Fn() -> bool) -> Result<()> {
     Ok(())
 }
 
-/// Counts the ledger again, for example after a change of the time zone. Charts show partial sums meanwhile. The other
-/// figures stay, and so does the revenue of no purged order.
+/// Counts the ledger again, for example after a change of the time zone. Charts show partial sums meanwhile. The figures
+/// of the other sources stay as they are. The revenue of purged orders is lost.
 ///
 /// # Errors
 /// Storage errors. After one, the server continues the count.

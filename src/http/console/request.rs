@@ -182,12 +182,31 @@ impl ConsoleRequest {
     /// # Errors
     /// `invalid_parameters` without a reason, and for a reason that the API would reject too.
     pub fn require_reason(&self) -> Result<String> {
-        let reason = clean(self.form.get("reason"), MAX_REASON).map_err(|fault| Error::field("reason", fault))?;
-        if reason.is_empty() {
-            return Err(Error::field("reason", Fault::new(FieldCode::Required, "is required")));
-        }
+        let reason = self.required_text("reason", MAX_REASON)?;
         self.context.meta.reason.get_or_init(|| reason.clone());
         Ok(reason)
+    }
+
+    /// Returns the reason of an action, as [`Self::require_reason`], and requires a recent proof of identity.
+    ///
+    /// # Errors
+    /// As [`Self::require_reason`] and [`Self::require_step_up`].
+    pub async fn require_reason_and_proof(&self) -> Result<String> {
+        let reason = self.require_reason()?;
+        self.require_step_up().await?;
+        Ok(reason)
+    }
+
+    /// Returns the text of a required field of the form.
+    ///
+    /// # Errors
+    /// `invalid_parameters` without a text, or for one that is too long or has forbidden characters.
+    pub fn required_text(&self, field: &'static str, max_length: usize) -> Result<String> {
+        let text = clean(self.form.get(field), max_length).map_err(|fault| Error::field(field, fault))?;
+        if text.is_empty() {
+            return Err(Error::field(field, Fault::new(FieldCode::Required, "is required")));
+        }
+        Ok(text)
     }
 
     /// Redirects to a page of the console with a message about what was done.
@@ -251,6 +270,11 @@ impl ConsoleRequest {
     }
 }
 
+/// Returns true if a proof of identity is missing or was rejected.
+pub fn is_proof_error(error: &Error) -> bool {
+    matches!(error.code, Code::StepUpRequired | Code::InvalidCredentials | Code::TooManyRequests)
+}
+
 /// Returns the message of a fault in one field.
 pub fn fault_of(error: &Error, field: &str) -> Option<String> {
     error.fields.iter().find(|fault| fault.field == field).map(|fault| fault.message.clone())
@@ -295,6 +319,19 @@ pub fn summary_of(error: &Error, console: &ConsoleRequest) -> String {
         return console.text(Text::CheckFields).to_owned();
     }
     message_of(error, console.language())
+}
+
+/// Responds with a CSV file to save.
+///
+/// # Errors
+/// `internal` for a name that no header can carry.
+pub fn csv(name: &str, text: String) -> Result<Response<Body>> {
+    let mut response = Response::new(Body::from(text));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/csv; charset=utf-8"));
+    let disposition = HeaderValue::try_from(format!("attachment; filename=\"{name}.csv\"")).map_err(Error::internal)?;
+    headers.insert(header::CONTENT_DISPOSITION, disposition);
+    Ok(response)
 }
 
 /// Responds with a page.

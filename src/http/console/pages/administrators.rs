@@ -13,7 +13,7 @@ use crate::{
     error::{Code, Error, Fault, FieldCode, Result},
     http::{
         console::{
-            request::{ConsoleRequest, fault_of, message_of, ok, page},
+            request::{ConsoleRequest, fault_of, is_proof_error, message_of, ok, page},
             views::{
                 pages::administrators::{self as view, AdminRow, AdministratorsPage, EnrolmentPage, SessionRow},
                 texts::Text,
@@ -184,10 +184,6 @@ async fn with_proof(console: &ConsoleRequest, action: impl Future<Output = Resul
         Err(error) => Err(error),
     };
     console.finish(PAGE, outcome)
-}
-
-pub fn is_proof_error(error: &Error) -> bool {
-    matches!(error.code, Code::StepUpRequired | Code::InvalidCredentials | Code::TooManyRequests)
 }
 
 /// Reads the role of a form.

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use axum::{body::Body, http::Response};
 
-use super::administrators::{is_proof_error, role_of};
+use super::administrators::role_of;
 use crate::{
     domain::operations::admins::keys::{self, ApiKey, ApiKeyChange},
     error::{Error, Result},
     http::{
         console::{
-            request::{ConsoleRequest, message_of, ok, page},
+            request::{ConsoleRequest, is_proof_error, message_of, ok, page},
             views::pages::administrators::{self as view, KeyRow, Keys},
         },
         reply,
@@ -98,8 +98,8 @@ pub async fn resume(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 
 async fn change(console: &ConsoleRequest, is_suspended: bool) -> Result<Response<Body>> {
     let update = ApiKeyChange { is_suspended: Some(is_suspended), ..ApiKeyChange::default() };
-    let changed = match require_proof_and_reason(console).await {
-        Ok(()) => {
+    let changed = match console.require_reason_and_proof().await {
+        Ok(_) => {
             let change = keys::change(&console.context.app.core, console.form.get("label"), update);
             console.context.committed(change).await.map(drop)
         }
@@ -109,17 +109,12 @@ async fn change(console: &ConsoleRequest, is_suspended: bool) -> Result<Response
 }
 
 pub async fn revoke(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let revoked = match require_proof_and_reason(&console).await {
-        Ok(()) => {
+    let revoked = match console.require_reason_and_proof().await {
+        Ok(_) => {
             let revocation = keys::revoke(&console.context.app.core, console.form.get("label"));
             console.context.committed(revocation).await.map(drop)
         }
         Err(error) => Err(error),
     };
     console.finish(PAGE, revoked)
-}
-
-async fn require_proof_and_reason(console: &ConsoleRequest) -> Result<()> {
-    console.require_reason()?;
-    console.require_step_up().await
 }

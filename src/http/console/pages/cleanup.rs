@@ -4,30 +4,22 @@
 
 use std::sync::Arc;
 
-use axum::{
-    body::Body,
-    http::{Response, StatusCode},
-};
+use axum::{body::Body, http::Response};
 
-use super::administrators::is_proof_error;
+use super::irreversible::{
+    IrreversiblePage, confirmation_required, new_confirmation, require_confirmation, require_form,
+};
 use crate::{
-    domain::operations::{
-        confirmations::{self, ConfirmationRequest},
-        purge::{self, PurgeResult, PurgeTarget},
-    },
-    error::{Code, Confirmation, Error, Fault, FieldCode, Result},
-    http::{
-        console::{
-            request::{ConsoleRequest, fault_of, message_of, ok, page},
-            views::{
-                context::href,
-                forms::ConfirmationView,
-                layout::Place,
-                pages::cleanup::{self as view, Category},
-                texts::{self, Text},
-            },
+    app::App,
+    domain::operations::purge::{self, PurgeResult, PurgeTarget},
+    error::{Code, Error, Result},
+    http::console::{
+        request::{ConsoleRequest, is_proof_error, message_of, ok, page},
+        views::{
+            layout::Place,
+            pages::cleanup::{self as view, Category},
+            texts::{self, Text},
         },
-        reply,
     },
 };
 
@@ -75,47 +67,26 @@ pub async fn clear(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 
 async fn try_clear(console: &ConsoleRequest, target: PurgeTarget) -> Result<PurgeResult> {
     let Some(token) = console.form.find("confirm") else {
-        return Err(confirmation_required(console, target).await);
+        return Err(confirmation_required(confirm(console, target, None).await));
     };
-    if console.form.get("target") != target.name() {
-        let fault = Fault::new(FieldCode::UnknownValue, console.text(Text::WordsDiffer));
-        return Err(Error::field("target", fault));
-    }
-    console.require_reason()?;
-    console.require_step_up().await?;
-    require_confirmation(console, target, Some(token.to_owned())).await?;
+    require_form(console, target.name(), Text::WordsDiffer).await?;
+    confirm(console, target, Some(token.to_owned())).await?;
     console.context.record_start().await?;
     console.context.blocking(move |app| purge::run(&app.backups, &app.network_log, target, &mut |_, _, _| ())).await
 }
 
 /// Redeems the token, or fails with a new one.
-async fn require_confirmation(console: &ConsoleRequest, target: PurgeTarget, token: Option<String>) -> Result<()> {
-    let actor = console.context.admin()?.actor();
-    let preview = console.context.report(move |app| purge::dry_run(&app.core, &app.network_log, target)).await?;
-    let request = ConfirmationRequest { actor, action: target.name().to_owned(), token, preview };
-    console.context.committed(confirmations::require(&console.context.app.core, request)).await
-}
-
-/// Returns the error that carries a new token.
-async fn confirmation_required(console: &ConsoleRequest, target: PurgeTarget) -> Error {
-    let asked = require_confirmation(console, target, None).await;
-    asked.err().unwrap_or_else(|| Code::ConfirmationRequired.into())
+async fn confirm(console: &ConsoleRequest, target: PurgeTarget, token: Option<String>) -> Result<()> {
+    let preview = move |app: &App| purge::dry_run(&app.core, &app.network_log, target);
+    require_confirmation(console, target.name().to_owned(), token, preview).await
 }
 
 /// Shows the page that asks for the confirmation, with the faults of the last attempt.
 async fn ask(console: &ConsoleRequest, target: PurgeTarget, error: &Error) -> Result<Response<Body>> {
-    let confirmation = if let Some(confirmation) = &error.confirmation {
-        confirmation.clone()
-    } else {
-        let asked = confirmation_required(console, target).await;
-        asked.confirmation.clone().ok_or(asked)?
+    let confirmation = match &error.confirmation {
+        Some(confirmation) => confirmation.clone(),
+        None => new_confirmation(confirm(console, target, None).await)?,
     };
-    let typed = |name: &str| console.form.get(name).to_owned();
-    let mut step_up = console.step_up()?;
-    if is_proof_error(error) {
-        step_up.is_needed = true;
-        step_up.error = Some(message_of(error, console.language()));
-    }
     let is_first = console.form.find("confirm").is_none();
     let consequence = if !is_first && error.confirmation.is_some() {
         // Also the second request of a double click.
@@ -125,27 +96,15 @@ async fn ask(console: &ConsoleRequest, target: PurgeTarget, error: &Error) -> Re
     } else {
         message_of(error, console.language())
     };
-    let Confirmation { token, expires_at, would_delete, would_keep } = confirmation;
     let (title, detail) = texts_of(target);
-    let shown = ConfirmationView {
+    let shown = IrreversiblePage {
         title: texts::purge_title(console.language(), console.text(title)),
         consequence: format!("{} {consequence}", console.text(detail)),
-        would_delete,
-        would_keep,
-        expires_at,
-        token: token.reveal().to_owned(),
-        action: href(&format!("{PAGE}/{}", slug(target))),
-        back: href(PAGE),
-        repeated: Vec::new(),
-        target: Some(target.name().to_owned()),
-        typed_target: typed("target"),
-        target_error: fault_of(error, "target"),
-        reason: typed("reason"),
-        reason_error: fault_of(error, "reason"),
-        step_up,
+        action: format!("{PAGE}/{}", slug(target)),
+        back: PAGE.to_owned(),
+        target: target.name().to_owned(),
         makes_backup: true,
     };
-    let status =
-        if error.confirmation.is_some() { StatusCode::PRECONDITION_REQUIRED } else { reply::status(error.code) };
+    let (status, shown) = shown.view(console, error, confirmation)?;
     Ok(page(status, view::confirm(&console.view()?, &shown, Place::Cleanup)))
 }

@@ -14,7 +14,7 @@ use crate::{
         messaging::feedback::{self, FeedbackChange, FeedbackFilter, FeedbackState, FeedbackThread},
         operations::admins,
     },
-    error::{Code, Error, Fault, FieldCode, Result},
+    error::{Code, Result},
     http::{
         admin::feedback::name_subject,
         console::{
@@ -28,7 +28,7 @@ use crate::{
         },
         reply,
     },
-    types::{CursorRange, clean},
+    types::CursorRange,
 };
 
 const PAGE: &str = "feedback";
@@ -50,13 +50,11 @@ async fn collect(console: &ConsoleRequest, query: &FormFields) -> Result<Feedbac
         .context
         .report(move |app| {
             let (found, total) = feedback::list_range(&app.core, &filter, range, COUNTED + 1)?;
-            let most = u64::from(COUNTED);
-            let total = u64::try_from(total).unwrap_or(0);
             Ok(FeedbackPage {
                 state: state.map(FeedbackState::name).unwrap_or_default().to_owned(),
                 is_mine,
                 items: found.items.into_iter().map(|thread| row(app, thread)).collect::<Result<_>>()?,
-                total: ShownCount { value: total.min(most), is_capped: total > most },
+                total: ShownCount::up_to(COUNTED, u64::try_from(total).unwrap_or(0)),
                 next: found.next.map(|id| id.to_string()),
                 assignees: admins::list(&app.core)?.into_iter().map(|admin| admin.name).collect(),
                 rejected: None,
@@ -118,10 +116,7 @@ pub async fn reply(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 async fn try_reply(console: &ConsoleRequest, id: i64) -> Result<()> {
     let app = &console.context.app;
     let most = app.core.config.limits.feedback as usize;
-    let text = clean(console.form.get("text"), most).map_err(|fault| Error::field("text", fault))?;
-    if text.is_empty() {
-        return Err(Error::field("text", Fault::new(FieldCode::Required, "is required")));
-    }
+    let text = console.required_text("text", most)?;
     let author = console.context.admin()?.actor();
     // The form's key makes a double click one reply.
     let once = console.context.once(StatusCode::OK, |thread: &FeedbackThread| thread.feedback.id)?;

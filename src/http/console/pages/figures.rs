@@ -2,10 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _, sync::Arc};
 
-use axum::{
-    body::Body,
-    http::{HeaderValue, Response, header},
-};
+use axum::{body::Body, http::Response};
 use jiff::ToSpan;
 use maud::Markup;
 
@@ -13,7 +10,7 @@ use crate::{
     domain::operations::figures::{self, FigureGrouping, FigureName, FigureQuery, FigureRow, parse_day},
     error::{Error, Result},
     http::console::{
-        request::{ConsoleRequest, fault_of, ok},
+        request::{self, ConsoleRequest, fault_of, ok},
         views::{
             chart::{FigureChart, Series, Unit},
             context::ViewContext,
@@ -147,12 +144,7 @@ async fn csv(console: &ConsoleRequest, spec: &'static PageSpec, name: &str) -> R
         // Names and parts are words of the service, which need no quotes. Writing into a String cannot fail.
         let _ = writeln!(text, "{},{},{},{}", row.period, row.name.name(), row.key, row.value);
     }
-    let mut response = Response::new(Body::from(text));
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/csv; charset=utf-8"));
-    let disposition = HeaderValue::try_from(format!("attachment; filename=\"{name}.csv\"")).map_err(Error::internal)?;
-    headers.insert(header::CONTENT_DISPOSITION, disposition);
-    Ok(response)
+    request::csv(name, text)
 }
 
 /// Reads the range of the address. With a fault in it, the page shows the default range and the fault.

@@ -7,6 +7,7 @@ pub mod cleanup;
 pub mod feedback;
 pub mod figures;
 pub mod files;
+pub mod irreversible;
 pub mod moderation;
 pub mod network_log;
 pub mod orders;

@@ -49,7 +49,7 @@ pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
         to: query.find("to").map(|_| to),
     };
     let page = console.page_request();
-    let frequent = PageRequest { first: 1, number: 1, size: FREQUENT_LISTED };
+    let frequent = PageRequest::of_newest(FREQUENT_LISTED);
     let (found, types, frequent) = console
         .context
         .report(move |app| {

@@ -7,7 +7,6 @@ use axum::{
     http::{Response, StatusCode},
 };
 
-use super::administrators::is_proof_error;
 use crate::{
     app::App,
     domain::{
@@ -29,7 +28,7 @@ use crate::{
     error::{Code, Error, Fault, FieldCode, Result},
     http::{
         console::{
-            request::{ConsoleRequest, fault_of, message_of, ok, page, rows, summary_of},
+            request::{ConsoleRequest, fault_of, is_proof_error, message_of, ok, page, rows, summary_of},
             views::{
                 format::ShownFen,
                 lists::Listing,
@@ -267,8 +266,7 @@ async fn finish(console: &ConsoleRequest, action: &str, outcome: Result<()>) -> 
     forms.amount_error = fault_of(&error, "amount");
     forms.reason_error = fault_of(&error, "reason");
     if is_proof_error(&error) {
-        forms.step_up.is_needed = true;
-        forms.step_up.error = Some(message.clone());
+        forms.step_up.reject(message);
     }
     forms.rejected = Some((action.to_owned(), summary_of(&error, console)));
     Ok(page(reply::status(error.code), view::page(&console.view()?, &shown)))

@@ -9,10 +9,7 @@ use crate::{
     app::App,
     domain::{
         divination::interpretation,
-        identity::{
-            directory::{self, ListedUser, MAX_QUERY, UserFilter},
-            users::{self, Address},
-        },
+        identity::directory::{self, ListedUser, MAX_QUERY, UserFilter},
         money::payments::orders,
         operations::{
             admins::roles::{Right, Role},
@@ -28,7 +25,7 @@ use crate::{
             pages::search::{self as view, Found, Search, SearchHit},
         },
     },
-    types::{EmailAddress, PhoneNumber, UserId, clean},
+    types::{UserId, clean},
 };
 
 /// Hits of each kind.
@@ -108,21 +105,8 @@ fn request_hit(logged: Logged) -> SearchHit {
 fn find(app: &App, text: &str) -> Option<String> {
     let core = &app.core;
     let user = |user: UserId| Some(user_href(&user.to_string()));
-    let by_address = |address: Address| core.store.read(|tx| users::find_by_address_in(tx, &address)).ok().flatten();
-    if let Ok(phone) = PhoneNumber::parse(text, &core.phone_rules)
-        && let Some(found) = by_address(Address::Phone(phone))
-    {
-        return user(found.id);
-    }
-    if let Ok(email) = EmailAddress::parse(text)
-        && let Some(found) = by_address(Address::Email(email))
-    {
-        return user(found.id);
-    }
-    if let Ok(id) = text.parse().map(UserId)
-        && core.store.read(|tx| users::exists_in(tx, id)).unwrap_or(false)
-    {
-        return user(id);
+    if let Ok(Some(named)) = directory::find_named(core, text) {
+        return user(named);
     }
     if let Ok(order) = orders::find(&app.payments, text) {
         return Some(order_href(&order.order_no));

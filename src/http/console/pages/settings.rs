@@ -18,7 +18,7 @@ pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let is_changed_only = console.query.get("changed") == "true";
     let wanted = query.to_lowercase();
     let mut sections: Vec<(String, Vec<SettingRow>)> = Vec::new();
-    // Both lists are in the order of the declarations.
+    // The settings are in the order of the declarations, so those of a section follow each other.
     for setting in &console.context.app.settings {
         let row = row(setting);
         let is_found = [&row.name, &row.detail].into_iter().any(|text| text.to_lowercase().contains(&wanted));

@@ -7,26 +7,23 @@ use axum::{
     http::{Response, StatusCode},
 };
 
-use super::{
-    administrators::is_proof_error,
-    users::{collect, subject},
-};
+use super::users::{collect, subject};
 use crate::{
     domain::identity::{
         staff_acts,
         staff_notes::{self, MAX_LENGTH, StaffNote},
         suspensions::{self, Suspension},
     },
-    error::{Code, Error, Fault, FieldCode, Result},
+    error::{Code, Error, Result},
     http::{
         admin::users,
         console::{
-            request::{ConsoleRequest, fault_of, message_of, page},
+            request::{ConsoleRequest, fault_of, is_proof_error, message_of, page},
             views::pages::user::{self as view, UserForms},
         },
         reply,
     },
-    types::{PhoneNumber, Timestamp, UserId, clean},
+    types::{PhoneNumber, Timestamp, UserId},
 };
 
 pub async fn suspend(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
@@ -67,10 +64,7 @@ pub async fn add_note(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 }
 
 async fn try_add_note(console: &ConsoleRequest, user: UserId) -> Result<()> {
-    let content = clean(console.form.get("text"), MAX_LENGTH).map_err(|fault| Error::field("text", fault))?;
-    if content.is_empty() {
-        return Err(Error::field("text", Fault::new(FieldCode::Required, "is required")));
-    }
+    let content = console.required_text("text", MAX_LENGTH)?;
     let author = console.context.admin()?.actor();
     let once = console.context.once(StatusCode::OK, |note: &StaffNote| note.id)?;
     let added = staff_notes::add(&console.context.app.core, user, author, content, once);
@@ -121,8 +115,7 @@ async fn try_move(console: &ConsoleRequest, user: UserId) -> Result<()> {
     let app = &console.context.app;
     let number = PhoneNumber::parse(console.form.get("phoneNumber"), &app.core.phone_rules);
     let number = number.map_err(|fault| Error::field("phoneNumber", fault))?;
-    let by = console.context.authority(Some(console.require_reason()?))?;
-    console.require_step_up().await?;
+    let by = console.context.authority(Some(console.require_reason_and_proof().await?))?;
     let once = console.context.once(StatusCode::OK, |user: &UserId| user.0)?;
     console.context.committed(staff_acts::move_to_phone(&app.core, user, number, by, once)).await.map(drop)
 }
@@ -153,8 +146,7 @@ pub async fn finish(console: &ConsoleRequest, user: UserId, act: &str, outcome: 
     };
     let mut shown = collect(console, None, forms).await?;
     if is_proof_error(&error) {
-        shown.forms.step_up.is_needed = true;
-        shown.forms.step_up.error = Some(message);
+        shown.forms.step_up.reject(message);
     }
     Ok(page(reply::status(error.code), view::page(&console.view()?, &shown)))
 }

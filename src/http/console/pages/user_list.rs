@@ -44,16 +44,11 @@ pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
         console.context.report(move |app| directory::list(&app.core, &filter, cursor.as_ref(), PAGE_SIZE)).await?;
     let rows = Rows {
         items: found.items.into_iter().map(user_row).collect(),
-        total: found.total.map(|total| capped(total.into())),
+        total: found.total.map(|total| ShownCount::up_to(COUNTED, total.into())),
         next: found.next.map(|cursor| cursor.to_string()),
         is_later,
     };
     ok(view::page(&console.view()?, &Users { filter: typed, listing: Listing::Rows(rows) }))
-}
-
-fn capped(total: u64) -> ShownCount {
-    let most = u64::from(COUNTED);
-    ShownCount { value: total.min(most), is_capped: total > most }
 }
 
 fn user_row(user: ListedUser) -> UserRow {

@@ -8,7 +8,6 @@ use axum::{
 };
 
 use super::{
-    administrators::is_proof_error,
     audit,
     orders::{entry_row, order_row},
 };
@@ -39,7 +38,7 @@ use crate::{
     http::{
         admin::users,
         console::{
-            request::{ConsoleRequest, fault_of, message_of, ok, page, rows, summary_of},
+            request::{ConsoleRequest, fault_of, is_proof_error, message_of, ok, page, rows, summary_of},
             views::{
                 format::ShownFen,
                 lists::Listing,
@@ -369,8 +368,7 @@ pub async fn grant(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     };
     let mut shown = collect(&console, None, forms).await?;
     if is_proof_error(&error) {
-        shown.forms.step_up.is_needed = true;
-        shown.forms.step_up.error = Some(message);
+        shown.forms.step_up.reject(message);
     }
     Ok(page(reply::status(error.code), view::page(&console.view()?, &shown)))
 }

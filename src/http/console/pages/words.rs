@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{
     body::Body,
-    http::{HeaderValue, Response, StatusCode, header},
+    http::{Response, StatusCode},
 };
 
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
     error::{Code, Error, Fault, FieldCode, Result},
     http::{
         console::{
-            request::{ConsoleRequest, fault_of, message_of, ok, page, rows},
+            request::{ConsoleRequest, csv, fault_of, message_of, ok, page, rows},
             views::{
                 lists::Listing,
                 pages::moderation::{self as view, ImportPreview, Tested, WordRow, Words},
@@ -102,15 +102,6 @@ fn message_for(console: &ConsoleRequest, error: Error, field: &str) -> Result<(S
     Ok((reply::status(error.code), message))
 }
 
-/// Returns the typed text of a required field.
-fn typed(console: &ConsoleRequest, field: &'static str, most: usize) -> Result<String> {
-    let text = clean(console.form.get(field), most).map_err(|fault| Error::field(field, fault))?;
-    if text.is_empty() {
-        return Err(Error::field(field, Fault::new(FieldCode::Required, "is required")));
-    }
-    Ok(text)
-}
-
 fn longest_word(app: &App) -> usize {
     app.core.config.limits.word as usize
 }
@@ -153,7 +144,7 @@ pub async fn add(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 }
 
 async fn try_add(console: &ConsoleRequest) -> Result<bool> {
-    let text = typed(console, "word", longest_word(&console.context.app))?;
+    let text = console.required_text("word", longest_word(&console.context.app))?;
     let kind = clean(console.form.get("type"), MAX_KIND).map_err(|fault| Error::field("type", fault))?;
     let kind = if kind.is_empty() { UNTYPED.to_owned() } else { kind };
     let word = Word { text, kind, by_sound: console.form.get("bySound") == "true" };
@@ -168,7 +159,7 @@ pub async fn remove(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 }
 
 pub async fn allow(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let allowed = match typed(&console, "phrase", longest_word(&console.context.app)) {
+    let allowed = match console.required_text("phrase", longest_word(&console.context.app)) {
         Ok(phrase) => console.context.blocking(move |app| word_list::allow(&app.moderation, phrase)).await,
         Err(error) => Err(error),
     };
@@ -197,8 +188,7 @@ pub async fn import(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
         let imported = console.context.blocking(move |app| word_list::import(&app.moderation, found, |_| {})).await;
         return console.finish(PAGE, imported);
     }
-    let (new, existing) =
-        console.context.report(move |app| app.core.store.read(|tx| split_listed_in(tx, found))).await?;
+    let (new, existing) = console.context.report(move |app| word_list::preview_import(&app.core, found)).await?;
     let status = if is_empty { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::OK };
     show_again(&console, status, |shown| {
         shown.import_lines = lines;
@@ -209,26 +199,9 @@ pub async fn import(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     .await
 }
 
-/// Returns the words that are not listed, and the number of the others.
-fn split_listed_in(tx: &crate::store::Read<'_>, found: Vec<Word>) -> Result<(Vec<String>, usize)> {
-    let (mut new, mut existing) = (Vec::new(), 0);
-    for word in found {
-        match words::find_in(tx, &word.text) {
-            Ok(_) => existing += 1,
-            Err(error) if error.code == Code::NotFound => new.push(word.text),
-            Err(error) => return Err(error),
-        }
-    }
-    Ok((new, existing))
-}
-
 /// Responds with the whole list, in the format that an import reads.
 pub async fn export(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let all = console.context.report(|app| word_list::all(&app.core)).await?;
     let lines: Vec<_> = std::iter::once(CSV_HEADER.to_owned()).chain(all.iter().map(words::to_csv_line)).collect();
-    let mut response = Response::new(Body::from(lines.join("\n") + "\n"));
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/csv; charset=utf-8"));
-    headers.insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment; filename=\"words.csv\""));
-    Ok(response)
+    csv("words", lines.join("\n") + "\n")
 }

@@ -96,6 +96,12 @@ impl ShownCount {
         Self { value, is_capped: false }
     }
 
+    /// Returns a count that was taken up to one more than `cap`.
+    pub fn up_to(cap: u32, counted: u64) -> Self {
+        let cap = u64::from(cap);
+        Self { value: counted.min(cap), is_capped: counted > cap }
+    }
+
     /// Formats the count: `10 000+` if it stopped at the cap.
     pub fn text(self) -> String {
         let digits = number(i64::try_from(self.value).unwrap_or(i64::MAX));

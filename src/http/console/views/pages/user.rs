@@ -245,7 +245,7 @@ fn grant(cx: &ViewContext, user: &UserPage, path: &str) -> Markup {
     )
 }
 
-/// What was typed into a form whose last attempt was rejected.
+/// The typed values of a form whose last attempt was rejected.
 struct Rejected<'page> {
     detail: Option<&'page str>,
     reason: &'page str,
