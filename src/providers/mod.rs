@@ -22,6 +22,7 @@ mod percent;
 pub mod rsa;
 mod shanghai_time;
 mod x509;
+mod jws;
 pub mod sms;
 pub mod webhook;
 

@@ -8,11 +8,13 @@
 
 pub mod alipay;
 pub mod wechat;
+pub mod apple;
 pub mod delivery;
 pub mod sandbox;
 
 pub mod form;
 mod setting_fault;
+pub mod purchase;
 mod rejection;
 mod settlement_rule;
 mod callback;
