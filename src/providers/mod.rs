@@ -23,6 +23,7 @@ pub mod rsa;
 mod shanghai_time;
 mod x509;
 mod jws;
+mod jwks;
 pub mod sms;
 pub mod webhook;
 

@@ -9,6 +9,7 @@
 pub mod alipay;
 pub mod wechat;
 pub mod apple;
+pub mod google;
 pub mod delivery;
 pub mod sandbox;
 

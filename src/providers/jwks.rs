@@ -1,0 +1,198 @@
+//! RSA keys of an identity provider, by id, and identity tokens that are signed with them.
+//!
+//! The keys change every few days. They are fetched when they expire or when a token names an unknown one, but not for
+//! every unknown id, because the sender of a token chooses it. Old keys stay in use while the provider cannot be reached.
+
+use std::{collections::BTreeMap, sync::Mutex};
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use serde::{Deserialize, de::DeserializeOwned};
+
+use super::{Failure, FailureKind, client::Client, jws::CompactJws};
+use crate::concurrency::lock::lock_unpoisoned;
+
+/// The shortest time between two fetches, in milliseconds.
+const FETCH_INTERVAL: i64 = 5 * 60_000;
+/// The shortest time for which fetched keys are kept, in milliseconds.
+const MIN_LIFETIME: i64 = 60 * 60_000;
+const MAX_RESPONSE_BYTES: usize = 256 * 1024;
+/// The allowed difference between the clocks, in seconds.
+const CLOCK_SKEW: i64 = 60;
+
+/// The keys of one provider.
+pub(super) struct JwkCache {
+    provider: &'static str,
+    url: String,
+    state: Mutex<JwkState>,
+}
+
+/// Modulus and exponent by key id.
+type RsaKeys = BTreeMap<String, (Vec<u8>, Vec<u8>)>;
+
+#[derive(Default)]
+struct JwkState {
+    keys: RsaKeys,
+    tried_at: Option<i64>,
+    expires_at: Option<i64>,
+}
+
+/// The reason why an identity token is rejected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TokenFault {
+    Malformed,
+    WrongAlgorithm,
+    /// Fetch the keys and try again.
+    UnknownKey,
+    SignatureInvalid,
+    WrongIssuer,
+    WrongAudience,
+    Expired,
+}
+
+#[derive(Deserialize)]
+struct JwkSet {
+    keys: Vec<Jwk>,
+}
+
+#[derive(Deserialize)]
+struct Jwk {
+    kty: String,
+    #[serde(default)]
+    kid: String,
+    #[serde(default)]
+    n: String,
+    #[serde(default)]
+    e: String,
+}
+
+#[derive(Deserialize)]
+struct TokenHeader {
+    alg: String,
+    #[serde(default)]
+    kid: String,
+}
+
+/// The claims that every identity token has.
+#[derive(Deserialize)]
+struct CommonClaims {
+    iss: String,
+    aud: Audience,
+    exp: i64,
+    iat: i64,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Audience {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl JwkCache {
+    pub(super) fn new(provider: &'static str, url: &str) -> Self {
+        Self { provider, url: url.to_owned(), state: Mutex::default() }
+    }
+
+    /// Returns true if the keys are missing or have expired.
+    pub(super) fn is_stale(&self, now: i64) -> bool {
+        lock_unpoisoned(&self.state).expires_at.is_none_or(|expires_at| now >= expires_at)
+    }
+
+    /// Fetches the keys, unless that was tried within five minutes. Returns true if they were fetched.
+    pub(super) fn refresh(&self, client: &Client, now: i64) -> Result<bool, Failure> {
+        {
+            let mut state = lock_unpoisoned(&self.state);
+            if state.tried_at.is_some_and(|tried_at| now < tried_at + FETCH_INTERVAL) {
+                return Ok(false);
+            }
+            state.tried_at = Some(now);
+        }
+        let answer = client.send("GET", &self.url, &[("accept", "application/json")], b"")?;
+        if answer.status != 200 {
+            return Err(Failure::new(FailureKind::InvalidResponse, self.provider, format!("http_{}", answer.status)));
+        }
+        let lifetime = answer.header("cache-control").and_then(max_age).unwrap_or_default().max(MIN_LIFETIME);
+        let keys = parse(&answer.read_all(MAX_RESPONSE_BYTES)?);
+        let keys = keys.ok_or_else(|| Failure::new(FailureKind::InvalidResponse, self.provider, "keys_unreadable"))?;
+        let mut state = lock_unpoisoned(&self.state);
+        state.keys = keys;
+        state.expires_at = Some(now.saturating_add(lifetime));
+        Ok(true)
+    }
+
+    /// Verifies an identity token and returns its claims. `now` is in epoch milliseconds.
+    pub(super) fn verify<T: DeserializeOwned>(
+        &self,
+        token: &str,
+        issuers: &[&str],
+        audiences: &[&str],
+        now: i64,
+    ) -> Result<T, TokenFault> {
+        let message = CompactJws::parse(token).ok_or(TokenFault::Malformed)?;
+        let header: TokenHeader = serde_json::from_slice(&message.header).map_err(|_| TokenFault::Malformed)?;
+        if header.alg != "RS256" {
+            return Err(TokenFault::WrongAlgorithm);
+        }
+        let key = lock_unpoisoned(&self.state).keys.get(&header.kid).cloned();
+        let (modulus, exponent) = key.ok_or(TokenFault::UnknownKey)?;
+        if !message.is_signed_rs256(&modulus, &exponent) {
+            return Err(TokenFault::SignatureInvalid);
+        }
+        let claims: CommonClaims = serde_json::from_slice(&message.payload).map_err(|_| TokenFault::Malformed)?;
+        if !issuers.contains(&claims.iss.as_str()) {
+            return Err(TokenFault::WrongIssuer);
+        }
+        let is_for_us = match &claims.aud {
+            Audience::One(audience) => audiences.contains(&audience.as_str()),
+            Audience::Many(named) => named.iter().any(|audience| audiences.contains(&audience.as_str())),
+        };
+        if !is_for_us {
+            return Err(TokenFault::WrongAudience);
+        }
+        let seconds = now / 1000;
+        if claims.exp.saturating_add(CLOCK_SKEW) <= seconds || claims.iat > seconds.saturating_add(CLOCK_SKEW) {
+            return Err(TokenFault::Expired);
+        }
+        serde_json::from_slice(&message.payload).map_err(|_| TokenFault::Malformed)
+    }
+
+    #[cfg(test)]
+    pub(super) fn with_keys(json: &[u8]) -> Self {
+        let cache = Self::new("test", "");
+        lock_unpoisoned(&cache.state).keys = parse(json).unwrap();
+        cache
+    }
+}
+
+/// Parses a set of keys. Keys of other kinds are left out.
+fn parse(json: &[u8]) -> Option<RsaKeys> {
+    let set: JwkSet = serde_json::from_slice(json).ok()?;
+    let decode = |text: &str| URL_SAFE_NO_PAD.decode(text).ok();
+    let keys = set.keys.into_iter().filter(|key| key.kty == "RSA" && !key.kid.is_empty());
+    keys.map(|key| Some((key.kid, (decode(&key.n)?, decode(&key.e)?)))).collect()
+}
+
+/// Returns the `max-age` of a `Cache-Control` header in milliseconds.
+fn max_age(header: &str) -> Option<i64> {
+    let seconds: i64 = header.split(',').find_map(|part| part.trim().strip_prefix("max-age="))?.parse().ok()?;
+    Some(seconds.clamp(0, 7 * 24 * 3600) * 1000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_max_age() {
+        assert_eq!(max_age("public, max-age=22935, must-revalidate"), Some(22_935_000));
+        assert_eq!(max_age("no-store"), None);
+        assert_eq!(max_age("max-age=-5"), Some(0));
+    }
+
+    #[test]
+    fn keys_of_other_kinds_are_left_out_and_broken_ones_rejected() {
+        assert_eq!(parse(br#"{"keys":[{"kty":"EC","kid":"a"}]}"#).unwrap().len(), 0);
+        assert!(parse(br#"{"keys":[{"kty":"RSA","kid":"a","n":"?","e":"AQAB"}]}"#).is_none());
+        assert!(parse(b"[]").is_none());
+    }
+}

@@ -1,0 +1,366 @@
+//! Purchases in Google Play: the publisher API and the notifications of Pub/Sub.
+//!
+//! A purchase token of the app proves nothing; its state is queried with an access token of a service account. A
+//! purchase is consumed only after it was credited: consumed ones can be bought again, and those that are neither
+//! consumed nor acknowledged within three days are refunded.
+
+use std::{fmt, sync::Mutex, time::Duration};
+
+use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use super::{
+    SettingFault, form,
+    setting_fault::{fault, is_safe_endpoint, keep},
+};
+use crate::{
+    concurrency::lock::lock_unpoisoned,
+    providers::{
+        Failure, FailureKind, WallClock, clean_code,
+        client::{BaseUrl, Client, HttpResponse, Limits},
+        jwks::JwkCache,
+        jws::sign_rs256,
+        percent,
+        rsa::PrivateKey,
+    },
+};
+
+pub use purchase::{GooglePurchase, GoogleVoidedPage, GoogleVoidedPurchase};
+pub use push::{GoogleEvent, GoogleNotification, GooglePushReader};
+
+mod purchase;
+mod push;
+#[cfg(test)]
+mod tests;
+
+pub const PROVIDER: &str = "google";
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+const MAX_RESPONSE_BYTES: usize = 2 * 1024 * 1024;
+const SCOPE: &str = "https://www.googleapis.com/auth/androidpublisher";
+/// The audience of assertions, whatever the address of the token endpoint.
+const TOKEN_AUDIENCE: &str = "https://oauth2.googleapis.com/token";
+const ASSERTION_LIFETIME: i64 = 3600;
+/// An access token is renewed this long before it expires, in milliseconds.
+const RENEWAL: i64 = 60_000;
+
+/// The operator's settings. `Debug` shows no key.
+#[derive(Clone)]
+pub struct GooglePlaySettings {
+    pub package_name: String,
+    /// The text of the service account's key file, which is JSON.
+    pub service_account: String,
+    /// `https://androidpublisher.googleapis.com` in production.
+    pub base_url: String,
+    /// Another token endpoint than the key file names, for tests.
+    pub token_url: Option<String>,
+    /// The address of Google's keys for notifications: `https://www.googleapis.com/oauth2/v3/certs`.
+    pub keys_url: String,
+    /// The audience of pushed notifications, usually their address.
+    pub push_audience: String,
+    /// The email address of the service account that the push subscription uses.
+    pub push_service_account: String,
+    /// The timeout of one call, including connecting.
+    pub timeout: Duration,
+}
+
+/// The connection to Google Play for one app.
+pub struct GooglePlay {
+    pub push: GooglePushReader,
+    account: ServiceAccount,
+    token_url: String,
+    base: BaseUrl,
+    client: Client,
+    clock: WallClock,
+    token: Mutex<Option<AccessToken>>,
+}
+
+struct ServiceAccount {
+    email: String,
+    key_id: String,
+    key: PrivateKey,
+}
+
+#[derive(Clone)]
+struct AccessToken {
+    token: SecretString,
+    /// Epoch milliseconds.
+    expires_at: i64,
+}
+
+#[derive(Deserialize)]
+struct KeyFile {
+    client_email: String,
+    private_key: String,
+    private_key_id: String,
+    token_uri: String,
+}
+
+#[derive(Serialize)]
+struct AssertionHeader<'a> {
+    typ: &'static str,
+    alg: &'static str,
+    kid: &'a str,
+}
+
+#[derive(Serialize)]
+struct AssertionClaims<'a> {
+    iat: i64,
+    exp: i64,
+    iss: &'a str,
+    aud: &'static str,
+    scope: &'static str,
+}
+
+#[derive(Deserialize)]
+struct TokenAnswer {
+    access_token: String,
+    expires_in: i64,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct TokenError {
+    error: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct GoogleErrorBody {
+    error: GoogleError,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct GoogleError {
+    status: String,
+    errors: Vec<GoogleErrorReason>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct GoogleErrorReason {
+    reason: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct VoidedAnswer {
+    voided_purchases: Vec<GoogleVoidedPurchase>,
+    token_pagination: Option<TokenPagination>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct TokenPagination {
+    next_page_token: Option<String>,
+}
+
+impl GooglePlay {
+    /// Builds the connection, or returns every fault of the settings.
+    pub fn new(settings: &GooglePlaySettings, clock: WallClock) -> Result<Self, Vec<SettingFault>> {
+        let mut faults = Vec::new();
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"._".contains(&byte);
+        if !settings.package_name.contains('.') || !settings.package_name.bytes().all(is_name) {
+            faults.push(fault("package_name", "must be the name of the app's package, such as com.example.app"));
+        }
+        let file: Result<KeyFile, _> = serde_json::from_str(&settings.service_account);
+        // The parser's text may repeat a part of the key.
+        let file =
+            keep(file.map_err(|_| "must be the text of a service account's key file"), "service_account", &mut faults);
+        let key =
+            file.as_ref().and_then(|file| keep(PrivateKey::parse(&file.private_key), "service_account", &mut faults));
+        for (setting, url) in [("base_url", &settings.base_url), ("keys_url", &settings.keys_url)] {
+            if !is_safe_endpoint(PROVIDER, url) {
+                faults.push(fault(setting, "must be an https address without a query"));
+            }
+        }
+        let token_url = settings.token_url.clone().or_else(|| file.as_ref().map(|file| file.token_uri.clone()));
+        if token_url.as_ref().is_some_and(|url| !is_safe_endpoint(PROVIDER, url)) {
+            faults.push(fault("token_url", "must be an https address without a query"));
+        }
+        if settings.push_audience.is_empty() {
+            faults.push(fault("push_audience", "must be the audience of the push subscription"));
+        }
+        if !settings.push_service_account.contains('@') {
+            faults.push(fault("push_service_account", "must be the email address of a service account"));
+        }
+        let base = BaseUrl::parse(PROVIDER, &settings.base_url);
+        let (Some(file), Some(key), Some(token_url), Ok(base)) = (file, key, token_url, base) else {
+            return Err(faults);
+        };
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+        let limits = Limits {
+            connect: CONNECT_TIMEOUT.min(settings.timeout),
+            first_byte: settings.timeout,
+            idle: settings.timeout,
+            total: settings.timeout,
+            reuse_connections: true,
+        };
+        Ok(Self {
+            push: GooglePushReader {
+                package_name: settings.package_name.clone(),
+                audience: settings.push_audience.clone(),
+                service_account: settings.push_service_account.clone(),
+                keys: JwkCache::new(PROVIDER, &settings.keys_url),
+            },
+            account: ServiceAccount { email: file.client_email, key_id: file.private_key_id, key },
+            token_url,
+            base,
+            client: Client::new(PROVIDER, limits),
+            clock,
+            token: Mutex::new(None),
+        })
+    }
+
+    /// Queries a purchase; `None` if its token is unknown or no longer valid.
+    pub fn purchase(&self, product_id: &str, token: &str) -> Result<Option<GooglePurchase>, Failure> {
+        let answer = self.send("GET", &product_path(product_id, token))?;
+        match answer.status {
+            200 => parsed(answer).map(Some),
+            404 | 410 => Ok(None),
+            _ => Err(failure_of(answer)),
+        }
+    }
+
+    /// Consumes a purchase that was credited. Safe to repeat.
+    pub fn consume(&self, product_id: &str, token: &str) -> Result<(), Failure> {
+        let answer = self.send("POST", &format!("{}:consume", product_path(product_id, token)))?;
+        if (200..300).contains(&answer.status) { Ok(()) } else { Err(failure_of(answer)) }
+    }
+
+    /// Returns a page of the purchases that were voided since a time (epoch milliseconds), at most 30 days back. This is
+    /// the only sure way to hear of refunds.
+    pub fn voided_purchases(&self, since: i64, page: Option<&str>) -> Result<GoogleVoidedPage, Failure> {
+        let page = page.map(|token| format!("&token={}", percent::encode(token))).unwrap_or_default();
+        let path = format!(
+            "/purchases/voidedpurchases?startTime={since}&type=0&maxResults=1000\
+             &includeQuantityBasedPartialRefund=true{page}"
+        );
+        let answer = self.send("GET", &path)?;
+        if answer.status != 200 {
+            return Err(failure_of(answer));
+        }
+        let answer: VoidedAnswer = parsed(answer)?;
+        Ok(GoogleVoidedPage {
+            purchases: answer.voided_purchases,
+            next: answer.token_pagination.and_then(|pagination| pagination.next_page_token),
+        })
+    }
+
+    /// Refunds an order and takes the right to its product back.
+    pub fn refund(&self, order_id: &str) -> Result<(), Failure> {
+        let answer = self.send("POST", &format!("/orders/{}:refund?revoke=true", percent::encode(order_id)));
+        let answer = answer.map_err(with_unknown_outcome)?;
+        match answer.status {
+            200..=299 => Ok(()),
+            _ => Err(failure_of(answer)),
+        }
+    }
+
+    /// Fetches the keys of notifications, at most every five minutes. Returns true if they were fetched.
+    pub fn refresh_keys(&self) -> Result<bool, Failure> {
+        self.push.refresh_keys(&self.client, (self.clock)())
+    }
+
+    /// Sends a request with an access token. A rejected token is renewed once.
+    fn send(&self, method: &str, path: &str) -> Result<HttpResponse, Failure> {
+        let answer = self.send_once(method, path)?;
+        if answer.status != 401 {
+            return Ok(answer);
+        }
+        *lock_unpoisoned(&self.token) = None;
+        self.send_once(method, path)
+    }
+
+    fn send_once(&self, method: &str, path: &str) -> Result<HttpResponse, Failure> {
+        let token = self.access_token()?;
+        let authorization = format!("Bearer {}", token.expose_secret());
+        let headers = [("accept", "application/json"), ("authorization", authorization.as_str())];
+        let package = percent::encode(&self.push.package_name);
+        let url = format!("{}/androidpublisher/v3/applications/{package}{path}", self.base.base());
+        self.client.send(method, &url, &headers, b"")
+    }
+
+    /// Returns a valid access token. Two threads may both fetch one, which does no harm.
+    fn access_token(&self) -> Result<SecretString, Failure> {
+        let now = (self.clock)();
+        let kept = lock_unpoisoned(&self.token).clone();
+        if let Some(kept) = kept.filter(|kept| now + RENEWAL < kept.expires_at) {
+            return Ok(kept.token);
+        }
+        let body = self.token_request(now / 1000)?;
+        let headers = [("content-type", "application/x-www-form-urlencoded"), ("accept", "application/json")];
+        let answer = self.client.send("POST", &self.token_url, &headers, body.as_bytes())?;
+        let status = answer.status;
+        if status != 200 {
+            let error: TokenError = serde_json::from_slice(&answer.read_error()).unwrap_or_default();
+            let kind = if status >= 500 { FailureKind::OutcomeUnknown } else { FailureKind::Misconfigured };
+            let code = clean_code(&error.error).unwrap_or_else(|| format!("token_http_{status}"));
+            return Err(Failure::new(kind, PROVIDER, code));
+        }
+        let answer: TokenAnswer = parsed(answer)?;
+        let expires_at = now + answer.expires_in.clamp(0, 86_400) * 1000;
+        let token = SecretString::from(answer.access_token);
+        *lock_unpoisoned(&self.token) = Some(AccessToken { token: token.clone(), expires_at });
+        Ok(token)
+    }
+
+    /// Returns the body of a request for an access token made at this time (seconds).
+    fn token_request(&self, now: i64) -> Result<String, Failure> {
+        let header = AssertionHeader { typ: "JWT", alg: "RS256", kid: &self.account.key_id };
+        let claims = AssertionClaims {
+            iat: now,
+            exp: now + ASSERTION_LIFETIME,
+            iss: &self.account.email,
+            aud: TOKEN_AUDIENCE,
+            scope: SCOPE,
+        };
+        let assertion = sign_rs256(&self.account.key, &header, &claims);
+        let assertion = assertion.map_err(|_| Failure::new(FailureKind::Misconfigured, PROVIDER, "signing_failed"))?;
+        Ok(form::encode_all(&[
+            ("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"),
+            ("assertion", assertion.as_str()),
+        ]))
+    }
+}
+
+fn product_path(product_id: &str, token: &str) -> String {
+    format!("/purchases/products/{}/tokens/{}", percent::encode(product_id), percent::encode(token))
+}
+
+fn parsed<T: DeserializeOwned>(answer: HttpResponse) -> Result<T, Failure> {
+    let body = answer.read_all(MAX_RESPONSE_BYTES)?;
+    serde_json::from_slice(&body).map_err(|_| Failure::new(FailureKind::InvalidResponse, PROVIDER, "answer_unreadable"))
+}
+
+fn failure_of(answer: HttpResponse) -> Failure {
+    let status = answer.status;
+    let body: GoogleErrorBody = serde_json::from_slice(&answer.read_error()).unwrap_or_default();
+    let kind = match status {
+        401 | 403 => FailureKind::Misconfigured,
+        409 | 429 => FailureKind::Busy,
+        500.. => FailureKind::OutcomeUnknown,
+        400..=499 => FailureKind::Refused,
+        _ => FailureKind::InvalidResponse,
+    };
+    let reason = body.error.errors.first().and_then(|error| clean_code(&error.reason));
+    let code = reason.or_else(|| clean_code(&body.error.status)).unwrap_or_else(|| format!("http_{status}"));
+    Failure::new(kind, PROVIDER, code)
+}
+
+/// Maps a lost answer to a refund to an unknown outcome.
+fn with_unknown_outcome(failure: Failure) -> Failure {
+    let kind = if failure.is_certainly_not_accepted() { failure.kind } else { FailureKind::OutcomeUnknown };
+    Failure { kind, ..failure }
+}
+
+impl fmt::Debug for GooglePlaySettings {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut output = formatter.debug_struct("GooglePlaySettings");
+        output.field("package_name", &self.package_name).field("base_url", &self.base_url);
+        output.field("push_audience", &self.push_audience).field("push_service_account", &self.push_service_account);
+        output.finish_non_exhaustive()
+    }
+}

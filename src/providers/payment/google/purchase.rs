@@ -1,0 +1,92 @@
+//! A purchase of a one-time product, as the API reports it.
+
+use serde::Deserialize;
+
+use crate::providers::payment::purchase::{PurchaseBinding, PurchaseFault};
+
+/// The state of a purchase. It is counted once by its token, and by its order id, too.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GooglePurchase {
+    /// `GPA.` and digits. Missing while the purchase is pending.
+    pub order_id: Option<String>,
+    purchase_state: i64,
+    #[serde(default)]
+    consumption_state: i64,
+    #[serde(default)]
+    acknowledgement_state: i64,
+    purchase_time_millis: Option<String>,
+    #[serde(default = "one")]
+    pub quantity: u32,
+    /// What is left of the quantity after refunds of parts.
+    pub refundable_quantity: Option<u32>,
+    purchase_type: Option<i64>,
+    /// The account token that the app passed to the store.
+    pub obfuscated_external_account_id: Option<String>,
+    pub region_code: Option<String>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+impl GooglePurchase {
+    /// Checks that the purchase may be credited to this account. Consume it only after the credit is stored.
+    pub fn check(&self, binding: &PurchaseBinding<'_>) -> Result<(), PurchaseFault> {
+        match self.purchase_state {
+            0 => binding.check(self.obfuscated_external_account_id.as_deref()),
+            2 => Err(PurchaseFault::Pending),
+            _ => Err(PurchaseFault::Cancelled),
+        }
+    }
+
+    /// Returns true if the product can be bought again.
+    pub fn is_consumed(&self) -> bool {
+        self.consumption_state == 1
+    }
+
+    /// Returns true if Google will not refund the purchase by itself. It does so after three days.
+    pub fn is_acknowledged(&self) -> bool {
+        self.acknowledgement_state == 1
+    }
+
+    /// Returns true for a purchase by a licence tester, which cost nothing.
+    pub fn is_test(&self) -> bool {
+        self.purchase_type == Some(0)
+    }
+
+    /// Returns the time of the purchase in epoch milliseconds.
+    pub fn purchased_at(&self) -> Option<i64> {
+        self.purchase_time_millis.as_deref()?.parse().ok()
+    }
+}
+
+/// A purchase whose money went back.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GoogleVoidedPurchase {
+    pub purchase_token: String,
+    pub order_id: String,
+    voided_time_millis: Option<String>,
+    /// 0 by the buyer, 1 by the developer, 2 by Google.
+    pub voided_source: Option<i64>,
+    /// 7 is a chargeback.
+    pub voided_reason: Option<i64>,
+    /// Set if only a part of a quantity went back.
+    pub voided_quantity: Option<u32>,
+}
+
+impl GoogleVoidedPurchase {
+    /// Returns the time of the refund in epoch milliseconds.
+    pub fn voided_at(&self) -> Option<i64> {
+        self.voided_time_millis.as_deref()?.parse().ok()
+    }
+}
+
+/// A page of voided purchases.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GoogleVoidedPage {
+    pub purchases: Vec<GoogleVoidedPurchase>,
+    /// Set if there are more; pass it to the next call.
+    pub next: Option<String>,
+}
