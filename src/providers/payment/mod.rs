@@ -10,6 +10,7 @@ pub mod alipay;
 pub mod wechat;
 pub mod apple;
 pub mod google;
+pub mod stripe;
 pub mod delivery;
 pub mod sandbox;
 
