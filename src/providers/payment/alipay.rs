@@ -26,8 +26,12 @@ use crate::providers::{Failure, FailureKind, WallClock};
 
 use answer::{AlipayResponse, ResponseFault};
 use calls::{AlipayOperation, CLOSE, QUERY, QUERY_REFUND, REFUND, refusal};
+pub(super) use certificates::AlipayCertificateNumbers;
+pub use certificates::AlipayCertificateTexts;
+use certificates::AlipayCertificates;
 pub use settings::AlipaySettings;
 
+mod certificates;
 mod answer;
 mod calls;
 mod settings;
@@ -42,6 +46,8 @@ const MAX_RESPONSE_BYTES: usize = 256 * 1024;
 pub struct Alipay {
     merchant: Merchant,
     reader: CallbackReader,
+    /// The number of the provider's certificate, in certificate mode.
+    certificate_number: Option<String>,
     gateway_url: String,
     client: Client,
     clock: WallClock,
@@ -52,23 +58,52 @@ impl Alipay {
     pub fn new(settings: &AlipaySettings, clock: WallClock) -> Result<Self, Vec<SettingFault>> {
         let mut faults = settings.plain_faults();
         let private_key = keep(PrivateKey::parse(&settings.private_key), "private_key", &mut faults);
-        let public_key = keep(PublicKey::parse(&settings.alipay_public_key), "alipay_public_key", &mut faults);
+        let certificates = settings.certificates.as_ref().map(AlipayCertificates::parse).transpose();
+        let certificates = certificates.unwrap_or_else(|found| {
+            faults.extend(found);
+            None
+        });
+        let public_key = match &certificates {
+            Some(certificates) => Some(certificates.alipay_key.clone()),
+            // The faults of the certificates are enough.
+            None if settings.certificates.is_some() => None,
+            None => keep(PublicKey::parse(&settings.alipay_public_key), "alipay_public_key", &mut faults),
+        };
+        if settings.certificates.is_some() && !settings.alipay_public_key.is_empty() {
+            faults.push(fault("alipay_public_key", "must be empty in certificate mode; the certificate has the key"));
+        }
         let (Some(private_key), Some(public_key)) = (private_key, public_key) else {
             return Err(faults);
         };
         if private_key.public_key() == public_key {
-            faults.push(fault("alipay_public_key", "is this service's own public key; set the provider's public key"));
+            let setting = if certificates.is_some() { "alipay_certificate" } else { "alipay_public_key" };
+            faults.push(fault(setting, "is this service's own public key; set the provider's public key"));
         }
-        if faults.is_empty() { Ok(Self::assemble(settings, private_key, public_key, clock)) } else { Err(faults) }
+        if certificates.as_ref().is_some_and(|certificates| certificates.app_key != private_key.public_key()) {
+            faults.push(fault("app_certificate", "is not that of private_key; download it for this key"));
+        }
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+        Ok(Self::assemble(settings, private_key, public_key, certificates, clock))
     }
 
-    fn assemble(settings: &AlipaySettings, private_key: PrivateKey, public_key: PublicKey, clock: WallClock) -> Self {
+    fn assemble(
+        settings: &AlipaySettings,
+        private_key: PrivateKey,
+        public_key: PublicKey,
+        certificates: Option<AlipayCertificates>,
+        clock: WallClock,
+    ) -> Self {
+        let (numbers, certificate_number) =
+            certificates.map(|certificates| (certificates.numbers, certificates.certificate_number)).unzip();
         let merchant = Merchant {
             provider: PROVIDER,
             app_id: settings.app_id.clone(),
             seller_id: settings.seller_id.clone(),
             notify_url: settings.notify_url.clone(),
             signer: Signer::Rsa2(private_key),
+            certificates: numbers,
         };
         let reader = CallbackReader {
             channel: PROVIDER,
@@ -85,7 +120,7 @@ impl Alipay {
             reuse_connections: false,
         };
         let gateway_url = settings.gateway_url.clone();
-        Self { merchant, reader, gateway_url, client: Client::new(PROVIDER, limits), clock }
+        Self { merchant, reader, certificate_number, gateway_url, client: Client::new(PROVIDER, limits), clock }
     }
 
     /// Sends one call and verifies the response, which may still be a refusal.
@@ -120,8 +155,20 @@ impl Alipay {
             ResponseFault::UnsignedError(answer) => unsigned_refusal(&answer),
             ResponseFault::Unreadable => invalid_response("answer_unreadable"),
             ResponseFault::Unsigned => invalid_response("answer_unsigned"),
+            // The number is not signed, so it only explains why the signature is invalid.
+            ResponseFault::SignatureInvalid if self.names_other_certificate(body) => {
+                invalid_response("alipay_certificate_changed")
+            }
             ResponseFault::SignatureInvalid => invalid_response("answer_signature_invalid"),
         })
+    }
+}
+
+impl Alipay {
+    /// Returns true if a response names another certificate of the provider than the configured one.
+    fn names_other_certificate(&self, body: &[u8]) -> bool {
+        let named = answer::certificate_number(body);
+        self.certificate_number.is_some() && named.is_some() && named != self.certificate_number
     }
 }
 

@@ -5,6 +5,7 @@
 
 use serde::Serialize;
 
+use super::alipay::AlipayCertificateNumbers;
 use super::signing::Signer;
 use super::{Fen, OrderRequest, form, is_number};
 use crate::providers::shanghai_time::shanghai_text;
@@ -19,6 +20,8 @@ pub(super) struct Merchant {
     pub(super) seller_id: Option<String>,
     pub(super) notify_url: String,
     pub(super) signer: Signer,
+    /// Set in certificate mode only: in key mode the provider rejects requests with the numbers.
+    pub(super) certificates: Option<AlipayCertificateNumbers>,
 }
 
 /// One parameter of a request.
@@ -60,14 +63,19 @@ impl Merchant {
 
     /// Returns the parameters that every request has, except `biz_content` and `sign`.
     pub(super) fn common_parameters(&self, method: &'static str, now: i64) -> Result<Vec<OrderParameter>, Failure> {
-        Ok(vec![
+        let mut parameters = vec![
             ("method", method.to_owned()),
             ("app_id", self.app_id.clone()),
             ("charset", "utf-8".to_owned()),
             ("version", "1.0".to_owned()),
             ("sign_type", self.signer.sign_type().to_owned()),
             ("timestamp", self.time_text(now)?),
-        ])
+        ];
+        if let Some(numbers) = &self.certificates {
+            parameters.push(("app_cert_sn", numbers.app.clone()));
+            parameters.push(("alipay_root_cert_sn", numbers.roots.clone()));
+        }
+        Ok(parameters)
     }
 
     /// Appends `sign`, computed over all parameters.
@@ -128,6 +136,7 @@ mod tests {
             seller_id: Some("2088000000000001".to_owned()),
             notify_url: "https://api.example.test/payment/notify".to_owned(),
             signer: Signer::Rsa2(vectors::merchant_key()),
+            certificates: None,
         }
     }
 

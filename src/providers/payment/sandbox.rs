@@ -92,6 +92,7 @@ impl Sandbox {
             // One key signs order strings and callbacks. An order string cannot be turned into a callback, because its
             // variable parts, number and subject, cannot contain `&`.
             signer: Signer::Ecdsa256(key),
+            certificates: None,
         };
         Ok(Self { merchant, reader, ledger, clock })
     }

@@ -90,6 +90,7 @@ fn settings(gateway_url: &str) -> AlipaySettings {
         seller_id: Some("2088000000000001".to_owned()),
         private_key: key(&published["keys"]["merchant"]["private_pkcs1_der_base64"]),
         alipay_public_key: key(&published["keys"]["platform"]["public_spki_pem"]),
+        certificates: None,
         gateway_url: gateway_url.to_owned(),
         notify_url: "https://api.example.test/payment/notify".to_owned(),
         timeout: Duration::from_millis(400),

@@ -104,6 +104,7 @@ pub fn alipay_gateway(config: &Config, clock: Box<dyn Fn() -> i64 + Send + Sync>
         seller_id: payment.seller_id.clone(),
         private_key: private_key.to_owned(),
         alipay_public_key: payment.alipay_public_key.clone(),
+        certificates: None,
         gateway_url: payment.gateway_url.clone(),
         notify_url: notify_url(config),
         timeout: payment.call_timeout,

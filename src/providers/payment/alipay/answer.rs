@@ -74,6 +74,13 @@ pub(super) fn read(body: &[u8], response_key: &str, verifier: &Verifier) -> Resu
     }
 }
 
+/// Returns the number of the provider's certificate that a response names. It is not signed.
+pub(super) fn certificate_number(body: &[u8]) -> Option<String> {
+    let text = in_utf8(body)?;
+    let members: BTreeMap<String, &RawValue> = serde_json::from_str(&text).ok()?;
+    serde_json::from_str(members.get("alipay_cert_sn")?.get()).ok()
+}
+
 /// Returns the text of a body in UTF-8, or that of a body in GBK with `?` for each byte of its characters beyond ASCII. Its
 /// length stays the same.
 fn in_utf8(body: &[u8]) -> Option<Cow<'_, str>> {

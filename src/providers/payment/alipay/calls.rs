@@ -114,6 +114,7 @@ mod tests {
             seller_id: None,
             notify_url: String::new(),
             signer: Signer::Rsa2(vectors::merchant_key()),
+            certificates: None,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::PROVIDER;
+use super::{AlipayCertificateTexts, PROVIDER};
 use crate::providers::client::BaseUrl;
 use crate::providers::payment::setting_fault::{SettingFault, fault, is_safe_endpoint};
 
@@ -17,8 +17,10 @@ pub struct AlipaySettings {
     /// Our RSA private key, in any form that [`PrivateKey::parse`](crate::providers::rsa::PrivateKey::parse) reads.
     pub private_key: String,
     /// The provider's RSA public key, in any form that [`PublicKey::parse`](crate::providers::rsa::PublicKey::parse)
-    /// reads.
+    /// reads. Empty in certificate mode.
     pub alipay_public_key: String,
+    /// Set for an app in certificate mode.
+    pub certificates: Option<AlipayCertificateTexts>,
     /// `https://openapi.alipay.com/gateway.do` in production.
     pub gateway_url: String,
     /// The URL for callbacks: absolute, at most 256 characters, no query.
