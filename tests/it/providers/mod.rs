@@ -6,3 +6,6 @@ mod email;
 mod language_model;
 mod sms;
 mod wechat;
+mod app_store;
+mod google_play;
+mod stripe;

@@ -2,6 +2,9 @@
 
 pub mod alipay;
 pub mod wechat;
+pub mod app_store;
+pub mod google_play;
+pub mod stripe;
 pub mod acme_server;
 pub mod fake_s3;
 pub mod model_requests;
