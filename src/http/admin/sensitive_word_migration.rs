@@ -113,7 +113,7 @@ pub struct ModerationStatus {
     shadow_share: f64,
 }
 
-const fn shown(breaker: BreakerState) -> &'static str {
+pub const fn shown(breaker: BreakerState) -> &'static str {
     match breaker {
         BreakerState::Closed { .. } => "closed",
         BreakerState::Open { probing: false, .. } => "open",

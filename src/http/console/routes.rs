@@ -11,8 +11,9 @@ use axum::{
 
 use super::{
     pages::{
-        administrators, api_keys, audit, cleanup, feedback, figures, files, moderation, network_log, orders, overview,
-        preferences, search, settings, sign_in, user_acts, user_erasure, user_list, users, words,
+        administrators, api_keys, audit, cleanup, feedback, figures, files, moderation, moderation_services,
+        network_log, orders, overview, preferences, search, settings, sign_in, user_acts, user_erasure, user_list,
+        users, words,
     },
     route::{PageAccess, PageHandler, Route},
     service::respond,
@@ -91,6 +92,10 @@ pub fn routes() -> Vec<Route> {
         get("revenue.csv", ViewFigures, figures::revenue_csv),
         get("moderation", Moderate, moderation::list),
         get("moderation/violations/{id}", Moderate, moderation::show),
+        get("moderation/services", Moderate, moderation_services::show),
+        post("moderation/services/compare", Moderate, moderation_services::compare),
+        post("moderation/services/switch", Administer, moderation_services::switch),
+        post("moderation/services/fallback", Administer, moderation_services::set_fallback),
         get("moderation/words", Moderate, words::list),
         get("moderation/words/export", Moderate, words::export),
         post("moderation/words/test", Moderate, words::test),

@@ -148,7 +148,8 @@ fn each_role_opens_its_pages_only() {
     let server = Setup::default().start();
     let user = server.sign_in("13800138000").user_id;
     let user = format!("users/{user}");
-    let pages: [(&str, &[&str]); 14] = [
+    let pages: [(&str, &[&str]); 15] = [
+        ("moderation/services", &["moderator", "owner"]),
         ("moderation", &["moderator", "owner"]),
         ("moderation/words", &["moderator", "owner"]),
         ("feedback", &["support", "owner"]),

@@ -131,3 +131,44 @@ fn an_import_is_shown_before_it_is_done() {
     let exported = exported.text();
     assert!(exported.starts_with("word,type,bySound\n") && exported.contains("紫薇斗量,ads,false\n"), "{exported}");
 }
+
+#[test]
+fn owners_switch_the_deciding_service_with_a_recent_proof() {
+    let setup = Setup::default()
+        .with("MODERATION_PROVIDER", "aliyun")
+        .with("MODERATION_ENDPOINT", "http://127.0.0.1:9")
+        .with("MODERATION_ACCESS_KEY_ID", "TESTAccessKeyId000000001")
+        .with("MODERATION_ACCESS_KEY_SECRET", "TESTAccessKeySecret0000000000001");
+    let server = setup.start();
+    let page = "moderation/services";
+    let status = || server.command(&["moderation", "status"]).expect(0).json();
+    let moderator = Browser::new(&server, "mo", "moderator");
+    let compared = moderator.post(page, "moderation/services/compare", &[("text", "一起赌博<b>吧")]).expect(200).text();
+    assert!(compared.contains("一起赌博&lt;b&gt;吧</textarea>"), "{compared}");
+    assert!(!compared.contains("moderation/services/switch"), "moderators see no switch");
+    let to_external = [("service", "external"), ("reason", "trial")];
+    moderator.post(page, "moderation/services/switch", &to_external).expect(403);
+
+    let owner = Browser::new(&server, "alice", "owner");
+    let before = status();
+    let refused = owner.post(page, "moderation/services/switch", &[("service", "external")]).expect(422).text();
+    assert!(refused.contains("details class=\"act\" open"), "{refused}");
+    server.edit("update admin_tokens set proved_at = proved_at - 600001");
+    let asked = owner.post(page, "moderation/services/switch", &to_external).expect(403).text();
+    assert!(asked.contains("value=\"trial\"") && asked.contains("name=\"password\""), "{asked}");
+    assert_eq!(status()["service"], before["service"]);
+    let proved = [("service", "external"), ("reason", "trial"), ("password", "correct horse battery")];
+    owner.post(page, "moderation/services/switch", &proved).expect(303);
+    assert_eq!(status()["service"], "external");
+    owner.post(page, "moderation/services/fallback", &[("fallback", "off"), ("reason", "trial")]).expect(303);
+    assert!(owner.get(page).send().expect(200).text().contains("name=\"fallback\" value=\"on\""));
+}
+
+#[test]
+fn a_switch_to_a_missing_service_is_refused() {
+    let server = Setup::default().start();
+    let owner = Browser::new(&server, "alice", "owner");
+    let typed = [("service", "external"), ("reason", "a <trial>")];
+    let refused = owner.post("moderation/services", "moderation/services/switch", &typed).expect(409).text();
+    assert!(refused.contains("value=\"a &lt;trial&gt;\""), "{refused}");
+}

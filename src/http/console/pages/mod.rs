@@ -9,6 +9,7 @@ pub mod figures;
 pub mod files;
 pub mod irreversible;
 pub mod moderation;
+pub mod moderation_services;
 pub mod network_log;
 pub mod orders;
 pub mod overview;

@@ -123,7 +123,7 @@ impl Place {
 const AREAS: [(Text, Icon, &[Place]); 5] = [
     (Text::AreaIdentity, Icon::Users, &[Place::Users, Place::Growth]),
     (Text::AreaMoney, Icon::Money, &[Place::Orders, Place::Revenue]),
-    (Text::AreaModeration, Icon::Moderation, &[Place::Violations, Place::Words]),
+    (Text::AreaModeration, Icon::Moderation, &[Place::Violations, Place::Words, Place::Compare]),
     (Text::AreaMessaging, Icon::Messaging, &[Place::Feedback]),
     (
         Text::AreaOperations,

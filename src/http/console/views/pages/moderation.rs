@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::rows::{self, ViolationRow};
 use crate::http::console::views::{
-    context::{ViewContext, href, user_href},
+    context::{Right, ViewContext, href, user_href},
     format::{self, Timestamp, with_query},
     forms::{self, Control, Field, ProofField, field},
     layout::{self, PageBody, Place},
@@ -428,18 +428,33 @@ pub struct ServicesPage {
     pub compared: Option<Compared>,
     pub text: String,
     pub disagreements: Listing<DisagreementRow>,
+    /// The rejected act, with its typed reason and message.
+    pub rejected: Option<RejectedSwitch>,
     pub step_up: ProofField,
+}
+
+/// A change of a switch that was rejected.
+#[derive(Clone, Debug)]
+pub struct RejectedSwitch {
+    /// `switch` or `fallback`.
+    pub act: &'static str,
+    pub typed_reason: String,
+    pub message: String,
 }
 
 /// Renders both services.
 pub fn services(cx: &ViewContext, page: &ServicesPage) -> Markup {
     let other = if page.selected == "local" { "external" } else { "local" };
+    let rejected = |act: &str| page.rejected.as_ref().filter(|rejected| rejected.act == act);
+    let typed = |act: &str| rejected(act).map_or("", |rejected| rejected.typed_reason.as_str());
+    let message = |act: &str| rejected(act).map(|rejected| rejected.message.as_str());
     let switch = forms::post(
         cx,
         &href("moderation/services/switch"),
         &html! {
             input type="hidden" name="service" value=(other);
-            (forms::reason(cx, "switch", "", None))
+            (forms::rejected(cx, message("switch")))
+            (forms::reason(cx, "switch", typed("switch"), None))
             (forms::step_up(cx, "switch", &page.step_up))
             button.button.danger type="submit" { (texts::switch_to(cx.language, other)) }
         },
@@ -469,14 +484,16 @@ pub fn services(cx: &ViewContext, page: &ServicesPage) -> Markup {
                     (Text::WordsListed, html! { (format::number(page.word_count)) }),
                     (Text::LastFailure, match &page.last_failure { Some((at, code)) => html! { code { (code) } " " (cx.time(*at)) }, None => parts::dash(cx) }),
                 ]))
-                div.actions {
-                    (parts::action(&texts::switch_to(cx.language, other), "", &switch))
-                    (parts::action(cx.t(fallback.1), "", &forms::post(cx, &href("moderation/services/fallback"), &html! {
+                @if cx.may(Right::Administer) { div.actions {
+                    (parts::action_with(&texts::switch_to(cx.language, other), "", message("switch").is_some(), &switch))
+                    (parts::action_with(cx.t(fallback.1), "", message("fallback").is_some(), &forms::post(cx, &href("moderation/services/fallback"), &html! {
                         input type="hidden" name="fallback" value=(fallback.0);
-                        (forms::reason(cx, "fallback", "", None))
+                        (forms::rejected(cx, message("fallback")))
+                        (forms::reason(cx, "fallback", typed("fallback"), None))
+                        (forms::step_up(cx, "fallback", &page.step_up))
                         button.button.primary type="submit" { (cx.t(fallback.1)) }
                     })))
-                }
+                } }
             }))
             (panel("compare", cx.t(Text::CompareServices), &html! {
                 (forms::post(cx, &href("moderation/services/compare"), &html! {

@@ -826,6 +826,7 @@ pub fn services() -> ServicesPage {
         }),
         text: "加 薇 信 聊".into(),
         disagreements: rows(items, 31),
+        rejected: None,
         step_up: ProofField { is_needed: true, has_authenticator: false, error: None },
     }
 }
