@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{
-    engine::{Match, mask},
+    engine::{Match, MatchWay, mask},
     violations::Violation,
 };
 use crate::{
@@ -136,6 +136,7 @@ fn locate(text: &str, findings: &[RiskLabel]) -> (Vec<Match>, bool) {
             matches.extend(starts.into_iter().map(|start| Match {
                 word: finding.label.clone(),
                 kind: finding.kind.to_owned(),
+                way: MatchWay::Exact,
                 start,
                 end: start + word.len(),
                 text: letters[start..start + word.len()].iter().collect(),

@@ -217,7 +217,7 @@ pub struct FoundWord {
 
 impl From<Match> for FoundWord {
     fn from(found: Match) -> Self {
-        let Match { word, kind, start, end, text } = found;
+        let Match { word, kind, start, end, text, .. } = found;
         Self { word, r#type: kind, start, end, text }
     }
 }

@@ -5,7 +5,7 @@
 
 use super::{
     folding::{Fold, folding},
-    types::Match,
+    types::{Match, MatchWay},
 };
 
 /// Minimum digits of a contact number.
@@ -99,6 +99,7 @@ impl Number {
         self.is_contact().then(|| Match {
             word: NAME.to_owned(),
             kind: "contact".to_owned(),
+            way: MatchWay::Exact,
             start: self.start.0,
             end: self.end.0,
             text: text[self.start.1..self.end.1].to_owned(),

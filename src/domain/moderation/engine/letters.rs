@@ -18,6 +18,22 @@ pub(super) struct Letter {
     pub(super) end: u32,
 }
 
+impl Letter {
+    /// Returns true if the text has another character in place of this letter, apart from case, width and traditional
+    /// script, or marks on it.
+    pub(super) fn is_styled(&self, text: &str) -> bool {
+        let mut written = text[self.start as usize..self.end as usize].chars();
+        let Some(character) = written.next() else { return false };
+        let plain = match character {
+            '\u{FF01}'..='\u{FF5E}' => char::from_u32(character as u32 - 0xFEE0).unwrap_or(character),
+            _ => character,
+        };
+        let is_han = |letter| matches!(letter, '\u{3400}'..='\u{9FFF}' | '\u{20000}'..='\u{323FF}');
+        let is_plain = plain.to_lowercase().eq(std::iter::once(self.value)) || is_han(plain) && is_han(self.value);
+        !is_plain || written.next().is_some()
+    }
+}
+
 /// The gap between a letter and the one before it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Gap {

@@ -88,6 +88,7 @@ impl Lexicon {
         Pattern {
             letters: &self.letters[first..first + record.letter_count as usize],
             spacing: self.spacings.get(record.spacing as usize),
+            is_romanised: record.origin == Origin::Derived,
         }
     }
 

@@ -43,4 +43,4 @@ pub use contact::{contact_number, is_assigned_nickname};
 pub use lexicon::normalise;
 pub use search::Engine;
 pub use span_cover::mask;
-pub use types::{ContentType, Match, Word};
+pub use types::{ContentType, Match, MatchWay, Word};

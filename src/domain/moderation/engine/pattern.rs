@@ -14,4 +14,6 @@ pub(super) struct Spacing {
 pub(super) struct Pattern<'lexicon> {
     pub(super) letters: &'lexicon [char],
     pub(super) spacing: Option<&'lexicon Spacing>,
+    /// True for a spelling that romanises characters of the listed word.
+    pub(super) is_romanised: bool,
 }

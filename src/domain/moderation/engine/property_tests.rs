@@ -3,8 +3,8 @@
 use proptest::{prelude::*, sample::select};
 
 use super::{
-    ContentType, Engine, Match, Word, candidate::VISITS, confusables::leet_class, folding::folding, letters, mask,
-    normalise, search::Suspects,
+    ContentType, Engine, Match, MatchWay, Word, candidate::VISITS, confusables::leet_class, folding::folding, letters,
+    mask, normalise, search::Suspects,
 };
 use crate::clock::thread_cpu_time;
 
@@ -323,5 +323,35 @@ fn split_characters_take_time_in_proportion_to_the_text() {
         let (short, long) = (duration(&engine, &unit.repeat(500)), duration(&engine, &unit.repeat(8_000)));
         // Sixteen times the text; the square would be 256 times the duration.
         assert!(long < short * 80, "{unit}: {short:?} then {long:?}");
+    }
+}
+
+#[test]
+fn each_match_says_how_it_was_found() {
+    let words: Vec<Word> = ["赌博", "casino", "奸臣", "free money"]
+        .map(|text| Word { text: text.into(), kind: "other".into(), by_sound: true })
+        .to_vec();
+    let engine = Engine::build(&words, &[]);
+    for (text, way) in [
+        ("他在赌博", MatchWay::Exact),
+        ("賭博", MatchWay::Exact),
+        ("ＣＡＳＩＮＯ", MatchWay::Exact),
+        ("get Free money", MatchWay::Exact),
+        ("赌★博", MatchWay::Gap),
+        ("赌\u{200b}博", MatchWay::Gap),
+        ("c-a-s-i-n-o", MatchWay::Gap),
+        ("赌赌博博博", MatchWay::Letters),
+        ("ⓒⓐⓢⓘⓝⓞ", MatchWay::Letters),
+        ("赌\u{336}博", MatchWay::Letters),
+        ("cas1no", MatchWay::Letters),
+        ("贝者博", MatchWay::Split),
+        ("女干臣", MatchWay::Split),
+        ("赌🇨🇳博", MatchWay::Emoji),
+        ("堵伯", MatchWay::Sound),
+        ("du博", MatchWay::Sound),
+        ("dubo", MatchWay::Sound),
+    ] {
+        let ways: Vec<_> = engine.check(ContentType::Question, text).iter().map(|found| found.way).collect();
+        assert_eq!(ways, [way], "{text}");
     }
 }

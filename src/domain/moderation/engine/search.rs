@@ -12,7 +12,8 @@ use super::{
     span_cover::SpanCover,
     split_characters,
     symbols::Equivalence,
-    types::{ContentType, Match, Word},
+    types::{ContentType, Match, MatchWay, Word},
+    verifier::Confirmed,
 };
 
 /// A compiled list of words. Immutable and shareable.
@@ -57,7 +58,8 @@ impl Engine {
     pub fn check(&self, content_type: ContentType, text: &str) -> Vec<Match> {
         let (mut found, has_emoji_letters) = self.find_suspects(content_type, text);
         if has_emoji_letters && let Some(other) = emoji_letters::without_letters(text) {
-            found.extend(self.find_suspects(content_type, &other).0);
+            let hits = self.find_suspects(content_type, &other).0;
+            found.extend(hits.into_iter().map(|hit| Hit { way: hit.way.max(MatchWay::Emoji), ..hit }));
         }
         self.verdict(text, found)
     }
@@ -104,10 +106,11 @@ impl Engine {
         self.described(text, &found)
     }
 
-    /// By position and then by text, because word numbers depend on the order of the list.
+    /// By position and then by text, because word numbers depend on the order of the list. The most certain way first.
     fn order(&self, left: &Hit, right: &Hit) -> Ordering {
         let place = |found: &Hit| (found.span.start, Reverse(found.span.end));
-        place(left).cmp(&place(right)).then_with(|| self.words.compare(left.word, right.word))
+        let words = place(left).cmp(&place(right)).then_with(|| self.words.compare(left.word, right.word));
+        words.then_with(|| left.way.cmp(&right.way))
     }
 
     /// Verifies the words that may end at these positions.
@@ -119,7 +122,7 @@ impl Engine {
         let page = FoldedText { runs: &runs, leet: view.is_leet(), sound: view.is_sound(), ..*page };
         view.candidates_at(ends, page.letters, &runs, |last_run, word| {
             let candidate = Candidate { page: &page, pattern: self.words.pattern(word), last_run };
-            found.extend(candidate.confirmed().map(|span| Hit { word, span }));
+            found.extend(candidate.confirmed().map(|Confirmed { span, way }| Hit { word, span, way }));
         });
     }
 
@@ -149,8 +152,9 @@ impl Engine {
         let page = FoldedText { letters: &letters, runs: &runs, ..*page };
         self.plain.candidates(&runs, |last_run, word| {
             let candidate = Candidate { page: &page, pattern: self.words.pattern(word), last_run };
-            let confirmed = candidate.confirmed().filter(|span| has_made(span) && !is_cut(parts, &values, span));
-            found.extend(confirmed.map(|span| Hit { word, span }));
+            let spans = candidate.confirmed().map(|confirmed| confirmed.span);
+            let spans = spans.filter(|span| has_made(span) && !is_cut(parts, &values, span));
+            found.extend(spans.map(|span| Hit { word, span, way: MatchWay::Split }));
         });
     }
 
@@ -169,12 +173,12 @@ impl Engine {
     /// Converts sorted byte positions into character positions, each counted from the one before.
     fn described(&self, text: &str, found: &[Hit]) -> Vec<Match> {
         let (mut bytes, mut start) = (0, 0);
-        let describe = |Hit { word, span }: &Hit| {
+        let describe = |Hit { word, span, way }: &Hit| {
             start += text[bytes..span.start].chars().count();
             bytes = span.start;
             let text = text[span.start..span.end].to_owned();
             let (word, kind) = (self.words.text(*word).to_owned(), self.words.kind(*word).to_owned());
-            Match { word, kind, start, end: start + text.chars().count(), text }
+            Match { word, kind, way: *way, start, end: start + text.chars().count(), text }
         };
         found.iter().map(describe).collect()
     }
@@ -209,4 +213,5 @@ impl Suspects {
 pub(super) struct Hit {
     word: usize,
     span: ByteSpan,
+    way: MatchWay,
 }

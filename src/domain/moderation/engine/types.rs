@@ -27,12 +27,40 @@ pub struct Word {
     pub by_sound: bool,
 }
 
+named_enum! {
+    /// The way in which a match was found: how much the text differs from the listed word. Ordered by certainty.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum MatchWay {
+        /// As listed, apart from case, width and traditional characters.
+        Exact = "exact",
+        /// With separators or invisible characters between the letters.
+        Gap = "gap",
+        /// With repeated letters, styled letters, letters of other alphabets, or digits and signs for letters.
+        Letters = "letters",
+        /// With characters split into their parts.
+        Split = "split",
+        /// With emoji that contain letters between its characters.
+        Emoji = "emoji",
+        /// By characters of the same sound, or romanised.
+        Sound = "sound",
+        /// By characters of a similar sound, or with particles inserted.
+        Fuzzy = "fuzzy",
+        /// With one character replaced by the initial of its romanisation.
+        Initial = "initial",
+        /// By characters of a similar shape.
+        Shape = "shape",
+        /// Backwards.
+        Reversed = "reversed",
+    }
+}
+
 /// A match of a word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Match {
     /// The word as listed.
     pub word: String,
     pub kind: String,
+    pub way: MatchWay,
     /// Offsets into the original text, in characters (Unicode scalar values). The end is exclusive.
     pub start: usize,
     pub end: usize,

@@ -8,13 +8,21 @@ use super::{
     dictionary::dictionary,
     folding::LetterClass,
     letters::Letter,
+    types::MatchWay,
 };
 
 /// Letters that English often doubles, so that doubling one may yield another word (god, good).
 const OFTEN_DOUBLED: &str = "bcdefglmnoprstz";
+
+/// A verified match.
+pub(super) struct Confirmed {
+    pub(super) span: ByteSpan,
+    pub(super) way: MatchWay,
+}
+
 impl Candidate<'_> {
-    /// Returns the span of the word if it is a match.
-    pub(super) fn confirmed(&self) -> Option<ByteSpan> {
+    /// Returns the span of the word, and the way it was found, if it is a match.
+    pub(super) fn confirmed(&self) -> Option<Confirmed> {
         let alignment = self.align()?;
         let is_word = self.is_plausibly_stretched(&alignment)
             && self.has_edges(alignment.first, alignment.last)
@@ -23,7 +31,11 @@ impl Candidate<'_> {
             && !self.is_innocent_in_context(&alignment)
             && (!self.page.leet || self.is_leet(&alignment))
             && (!self.page.sound || self.is_homophone(&alignment));
-        if is_word { self.span(alignment.first, alignment.last) } else { None }
+        if !is_word {
+            return None;
+        }
+        let span = self.span(alignment.first, alignment.last)?;
+        Some(Confirmed { span, way: self.way(&alignment) })
     }
 
     /// Returns the span of the word if it is written with no disguise but folding.
@@ -37,6 +49,28 @@ impl Candidate<'_> {
             && self.has_edges(first, last)
             && (first + 1..=last).all(|index| !self.letter(index).gap.is_open() || self.is_own_gap(&alignment, index));
         if is_exact { self.span(first, last) } else { None }
+    }
+
+    /// Returns the way in which this view finds the word.
+    fn way(&self, alignment: &Alignment) -> MatchWay {
+        if self.page.sound || self.pattern.is_romanised {
+            return MatchWay::Sound;
+        }
+        if self.page.leet {
+            return MatchWay::Letters;
+        }
+        let (first, last) = (alignment.core_first, alignment.core_last);
+        let is_apart = |index: usize| {
+            let (before, letter) = (self.letter(index - 1), self.letter(index));
+            // Letters of one character share its position.
+            letter.start > before.end && !self.is_own_gap(alignment, index)
+        };
+        if (first + 1..=last).any(is_apart) {
+            return MatchWay::Gap;
+        }
+        let is_repeated = alignment.groups.iter().any(|group| group.last - group.first + 1 > group.count);
+        let is_styled = (first..=last).any(|index| self.letter(index).is_styled(self.page.text));
+        if is_repeated || is_styled { MatchWay::Letters } else { MatchWay::Exact }
     }
 
     /// Returns true if repeated letters are emphasis. A single doubled letter often yields another word: good is not
