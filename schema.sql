@@ -32,11 +32,12 @@ create table users (
 create index users_by_time on users (created_at, id);
 create index users_by_nickname on users (nickname, id) where nickname <> '';
 
--- Owner: suspensions. Suspensions of users. At most one of each user is not lifted; it is in force until its end. The
--- source leaves room for rules that suspend by themselves.
+-- Owner: suspensions. Suspensions of users, by the staff or by a rule. At most one of each user and scope is not lifted;
+-- it is in force until its end.
 create table suspensions (
     id integer primary key autoincrement,
     user_id integer not null references users (id) on delete cascade,
+    scope text not null check (scope in ('account', 'nickname', 'review')),
     source text not null check (source in ('staff', 'rule')),
     reason text not null,                  -- the user is told
     actor text not null,                   -- as in audit
@@ -48,7 +49,7 @@ create table suspensions (
 ) strict;
 
 create index suspensions_by_user on suspensions (user_id, id);
-create unique index suspensions_not_lifted on suspensions (user_id) where lifted_at is null;
+create unique index suspensions_not_lifted on suspensions (user_id, scope) where lifted_at is null;
 
 -- Owner: staff_notes. Notes of the staff about users.
 create table staff_notes (

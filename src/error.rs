@@ -68,6 +68,9 @@ codes! {
     UserSuspended = "user_suspended",
         "The account is suspended. Send feedback to object.",
         "账号已停用。如有异议，请提交意见反馈。";
+    NicknameSuspended = "nickname_suspended",
+        "Changes of the nickname are suspended. Send feedback to object.",
+        "昵称修改已停用。如有异议，请提交意见反馈。";
     NotFound = "not_found",
         "Not found.",
         "未找到。";

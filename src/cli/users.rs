@@ -97,16 +97,10 @@ enum Action {
         #[arg(long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// Suspend a user: requests and sign-ins are rejected, and the user is told the reason
+    /// Suspend a user, who is told the reason: their requests and sign-ins are rejected, or only changes of the nickname
     Suspend(suspension::SuspendArgs),
     /// Lift the suspension of a user
-    Unsuspend {
-        /// User: id, phone number or email address
-        who: String,
-        /// Reason, for the audit
-        #[arg(long, value_parser = super::parse_reason)]
-        reason: Option<String>,
-    },
+    Unsuspend(suspension::UnsuspendArgs),
     /// Print the suspensions of a user, newest first
     Suspensions {
         /// User: id, phone number or email address
@@ -170,7 +164,7 @@ pub fn run(common: &Common, args: UsersArgs) -> Result<()> {
         Action::List(list) => user_list::list(common, &app, "users list", None, &list),
         Action::Search { text, list } => user_list::list(common, &app, "users search", Some(text), &list),
         Action::Suspend(args) => suspension::suspend(common, &app, args),
-        Action::Unsuspend { who, reason } => suspension::lift(common, &app, find_user(&app, &who)?.id, reason),
+        Action::Unsuspend(args) => suspension::lift(common, &app, args),
         Action::Suspensions { who } => suspension::list(common, &app, find_user(&app, &who)?.id),
         Action::Notes(action) => notes::run(common, &app, action),
         Action::ResetNickname { who, reason } => acts::reset_nickname(common, &app, find_user(&app, &who)?.id, reason),

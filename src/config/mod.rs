@@ -12,6 +12,7 @@ mod declare;
 mod masking;
 mod settings;
 mod sources;
+mod suspension_rule;
 mod values;
 
 use std::{
@@ -23,6 +24,7 @@ pub use declare::{Declaration, ResolvedSetting};
 pub use masking::mask_url_secrets;
 pub use settings::*;
 pub use sources::{LoadedConfig, Sources, has_argument, load, load_with_checks};
+pub use suspension_rule::SuspensionRule;
 pub use values::{
     Bytes, Directory, EmailProvider, EmailTls, LlmProvider, LogFormat, ModerationProvider, Packages, PaymentProvider,
     S3Addressing, SmsProvider, TokenPrice, WrongCodeStatus,

@@ -7,7 +7,7 @@ use secrecy::SecretString;
 
 use super::{
     Bytes, Declaration, Directory, EmailProvider, EmailTls, LlmProvider, LogFormat, ModerationProvider, Packages,
-    PaymentProvider, S3Addressing, SmsProvider, TokenPrice, WrongCodeStatus, declare, sources, values,
+    PaymentProvider, S3Addressing, SmsProvider, SuspensionRule, TokenPrice, WrongCodeStatus, declare, sources, values,
 };
 use crate::types::{EmailAddress, HostPattern, MicroAmount, Region, TimeZone};
 
@@ -188,6 +188,8 @@ declare::settings! {
             "Reject nicknames and signatures that contain a number of seven or more digits, in any script. Applies only when the word list decides.";
         assigned_nicknames: Vec<String> = "用户, 手机用户, 微信用户, 新用户, 游客, 易友, user, user_, guest",
             "Words that apps put before a number in the nickname of a new user, such as 用户12345678, besides `brand.name`. These nicknames are not contact numbers.";
+        suspension_rules: Vec<SuspensionRule> = "",
+            "Rules that suspend users after rejected texts. Each is the number and type of the texts, or `any`, with a time, and a scope with a length; the scope is `account`, `nickname` (no new nickname) or `review` (moderators see every text). Example: [\"3 gambling in 7 days: account for 30 days\", \"5 any in 30 days: nickname for 30 days\"].";
     }
 
     /// The language model for interpretations and chat.

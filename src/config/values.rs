@@ -33,14 +33,14 @@ pub fn sample<T: SettingValue>(default: &str) -> String {
     T::read(&RawSetting::Text(default.to_owned())).map(|value| value.show()).unwrap_or_default()
 }
 
-fn text(raw: &RawSetting) -> Result<&str, String> {
+pub(super) fn text(raw: &RawSetting) -> Result<&str, String> {
     match raw {
         RawSetting::Text(text) => Ok(without_byte_order_mark(text.trim()).trim()),
         RawSetting::List(_) | RawSetting::Map(_) => Err("must be a single value".into()),
     }
 }
 
-fn quoted(text: impl std::fmt::Display) -> String {
+pub(super) fn quoted(text: impl std::fmt::Display) -> String {
     format!("\"{}\"", text.to_string().replace('\\', "\\\\").replace('"', "\\\""))
 }
 

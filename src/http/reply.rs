@@ -38,9 +38,12 @@ pub const fn status(code: Code) -> StatusCode {
         Code::Unauthenticated | Code::InvalidCode | Code::InvalidCredentials | Code::TotpRequired => {
             StatusCode::UNAUTHORIZED
         }
-        Code::NotYours | Code::Forbidden | Code::UserSuspended | Code::StepUpRequired | Code::AddressNotAllowed => {
-            StatusCode::FORBIDDEN
-        }
+        Code::NotYours
+        | Code::Forbidden
+        | Code::UserSuspended
+        | Code::NicknameSuspended
+        | Code::StepUpRequired
+        | Code::AddressNotAllowed => StatusCode::FORBIDDEN,
         Code::NotFound | Code::UnknownEndpoint | Code::NoRelease | Code::UnknownInvite => StatusCode::NOT_FOUND,
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         Code::RequestTimeout => StatusCode::REQUEST_TIMEOUT,

@@ -159,7 +159,7 @@ fn identity() -> Vec<Endpoint> {
         get("/api/v1/account", OwnUser, account::find).summary("Returns the caller's account."),
         patch("/api/v1/account", OwnUser, account::change)
             .summary("Changes the profile fields that are sent.")
-            .errors(&[ContentRejected, ModerationUnavailable, TooManyRequests]),
+            .errors(&[NicknameSuspended, ContentRejected, ModerationUnavailable, TooManyRequests]),
         delete("/api/v1/account", OwnUser, account::delete)
             .summary("Deletes the account and all personal data. Requires a recent sign-in.")
             .body_limit(AUTH)
@@ -177,9 +177,10 @@ fn identity() -> Vec<Endpoint> {
             .errors(&[NotYours, NotFound]),
         put("/user/profile", OwnUser, user::change_profile)
             .summary("Changes the profile fields that are sent.")
-            .errors(&[NotYours, ContentRejected, ModerationUnavailable, TooManyRequests]),
+            .errors(&[NotYours, NicknameSuspended, ContentRejected, ModerationUnavailable, TooManyRequests]),
         put("/user/nickname", OwnUser, user::change_nickname).summary("Changes the nickname.").errors(&[
             NotYours,
+            NicknameSuspended,
             ContentRejected,
             ModerationUnavailable,
             TooManyRequests,

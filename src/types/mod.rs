@@ -66,6 +66,19 @@ named_enum! {
     }
 }
 
+named_enum! {
+    /// The part of the service that a suspension concerns.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum SuspensionScope {
+        /// Every use of the account.
+        Account = "account",
+        /// Changes of the nickname.
+        Nickname = "nickname",
+        /// Nothing is refused, but moderators review every text.
+        Review = "review",
+    }
+}
+
 /// One page of a numbered list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageRequest {

@@ -48,7 +48,8 @@ const BOUNDED: &[&str] = &[
     // Users with a number in an unusual spelling.
     "users where created_at >= ?1 and (created_at, id) < (?2, ?3) order by created_at desc, id desc limit ?4",
     "users where nickname <> '' and (nickname, id) > (?1, ?2) and nickname < ?3 order by nickname, id limit ?4",
-    "suspensions where user_id = ?1 and lifted_at is null",
+    "suspensions where user_id = ?1 and scope = ?2 and lifted_at is null",
+    "suspensions where user_id = ?1 and scope = ?2 order by id desc limit 1",
     "suspensions where user_id = ?1 order by id desc limit ?2",
     "staff_notes where user_id = ?1 order by id desc limit ?2",
     "users where phone_number > ?1 and phone_number < ?2 order by phone_number limit ?3",
@@ -65,7 +66,7 @@ const BOUNDED: &[&str] = &[
 
 /// Everything, newest first: in table order, so that a page reads only its rows.
 const IN_ORDER: &[&str] = &[
-    "suspensions where lifted_at is null and id < ?1 order by id desc limit ?2",
+    "suspensions where scope = 'account' and lifted_at is null and id < ?1 order by id desc limit ?2",
     "code_messages where outcome = 'refused' order by asked_at desc limit 1 offset ?1",
     "payment_orders order by id desc limit ?1 offset ?2",
     "payment_callbacks order by id desc limit ?1 offset ?2",

@@ -80,9 +80,21 @@ const MASKED: &str = "******";
 pub fn text_of(page: &SupportPage) -> String {
     [
         header(page),
-        section_table("Suspensions", ["since", "until", "lifted", "actor", "reason"], &page.suspensions, |row| {
-            row![row.created_at, or_empty(row.ends_at), or_empty(row.lifted_at), row.actor, row.reason]
-        }),
+        section_table(
+            "Suspensions",
+            ["since", "until", "lifted", "scope", "actor", "reason"],
+            &page.suspensions,
+            |row| {
+                row![
+                    row.created_at,
+                    or_empty(row.ends_at),
+                    or_empty(row.lifted_at),
+                    row.scope.name(),
+                    row.actor,
+                    row.reason
+                ]
+            },
+        ),
         section_table("Notes", ["id", "at", "author", "note"], &page.notes, |row| {
             row![row.id, row.created_at, row.author, row.content]
         }),

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
-use crate::cli::{Common, cli_authority, find_user, or_empty, parse_time, record_audit, row, table};
+use crate::cli::{Common, choice::choice, cli_authority, find_user, or_empty, parse_time, record_audit, row, table};
 use yarrow::{
     app::App,
     domain::{
@@ -12,7 +12,7 @@ use yarrow::{
     },
     error::Result,
     http::responses::ShownSuspension,
-    types::UserId,
+    types::{SuspensionScope, UserId},
 };
 
 /// A user, and the reason and end of the suspension.
@@ -26,20 +26,36 @@ pub struct SuspendArgs {
     /// End of the suspension; without it, the suspension holds until it is lifted
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
+    /// Part of the service: the account, changes of the nickname, or only a review of every text
+    #[arg(long, value_parser = choice!(SuspensionScope), default_value = SuspensionScope::Account.name())]
+    scope: SuspensionScope,
+}
+
+/// A user, and the scope and reason of the end of a suspension.
+#[derive(Debug, Args)]
+pub struct UnsuspendArgs {
+    /// User: id, phone number or email address
+    who: String,
+    /// Reason, for the audit
+    #[arg(long, value_parser = crate::cli::parse_reason)]
+    reason: Option<String>,
+    /// Scope of the suspension
+    #[arg(long, value_parser = choice!(SuspensionScope), default_value = SuspensionScope::Account.name())]
+    scope: SuspensionScope,
 }
 
 pub fn suspend(common: &Common, app: &App, args: SuspendArgs) -> Result<()> {
     let (user, by) = (find_user(app, &args.who)?.id, cli_authority(Some(args.reason)));
     let ends_at = args.until.map(|until| parse_time(app, "until", &until)).transpose()?;
     let once = IdempotentRequest::without_key(None);
-    let suspension = suspensions::suspend(&app.core, user, ends_at, by.clone(), once).wait()?.fresh()?;
+    let suspension = suspensions::suspend(&app.core, user, args.scope, ends_at, by.clone(), once).wait()?.fresh()?;
     record_audit(app, "users suspend", Some(user), by)?;
     print(common, &[suspension])
 }
 
-pub fn lift(common: &Common, app: &App, user: UserId, reason: Option<String>) -> Result<()> {
-    let by = cli_authority(reason);
-    let lifted = suspensions::lift(&app.core, user, by.clone()).wait()?;
+pub fn lift(common: &Common, app: &App, args: UnsuspendArgs) -> Result<()> {
+    let (user, by) = (find_user(app, &args.who)?.id, cli_authority(args.reason));
+    let lifted = suspensions::lift(&app.core, user, args.scope, by.clone()).wait()?;
     record_audit(app, "users unsuspend", Some(user), by)?;
     print(common, &[lifted])
 }
@@ -58,11 +74,12 @@ fn print(common: &Common, suspensions: &[Suspension]) -> Result<()> {
                 suspension.created_at,
                 or_empty(suspension.ends_at),
                 or_empty(suspension.lifted_at),
+                suspension.scope.name(),
                 suspension.source.name(),
                 suspension.actor,
                 suspension.reason
             ]
         });
-        table(["since", "until", "lifted", "source", "actor", "reason"], rows)
+        table(["since", "until", "lifted", "scope", "source", "actor", "reason"], rows)
     })
 }

@@ -3,12 +3,15 @@
 use crate::{
     core::Core,
     domain::{
-        identity::users::{self, Profile, ProfileChange},
+        identity::{
+            suspensions,
+            users::{self, Profile, ProfileChange},
+        },
         moderation::{self, Moderation, ScreenedField, engine::ContentType},
     },
     error::Result,
-    store::Pending,
-    types::UserId,
+    store::{Pending, Read},
+    types::{TimeZone, UserId},
 };
 
 pub fn find(core: &Core, user: UserId) -> Result<Profile> {
@@ -19,7 +22,14 @@ pub fn find(core: &Core, user: UserId) -> Result<Profile> {
 ///
 /// # Errors
 /// `content_rejected` if a text is refused; a violation is recorded and the profile stays unchanged.
+/// `nickname_suspended` for another nickname of a user who may not change it.
 pub fn change(moderation: &Moderation, user: UserId, change: ProfileChange) -> Pending<Profile> {
+    let core = &moderation.core;
+    let zone = core.config.limits.time_zone.clone();
+    // Before the texts are screened, so that a user who may not change the nickname causes no violations by it.
+    if let Err(error) = core.store.read(|tx| require_change_in(tx, user, &change, &zone)) {
+        return Pending::ready(Err(error));
+    }
     let nickname = ("nickname", ContentType::Nickname, change.nickname.as_deref());
     let signature = ("signature", ContentType::Signature, change.signature.as_deref());
     let fields: Vec<_> = [nickname, signature]
@@ -27,7 +37,20 @@ pub fn change(moderation: &Moderation, user: UserId, change: ProfileChange) -> P
         .filter_map(|(name, content_type, text)| Some(ScreenedField { name, content_type, text: text? }))
         .collect();
     if let Some(refusal) = moderation::check_fields(moderation, user, &fields) {
-        return refusal.record(&moderation.core);
+        return refusal.record(core);
     }
-    moderation.core.store.write(move |tx| users::change_profile_in(tx, user, &change))
+    core.store.write(move |tx| {
+        require_change_in(tx, user, &change, &zone)?;
+        users::change_profile_in(tx, user, &change)
+    })
+}
+
+/// Rejects another nickname of a user who may not change it. Apps may send the unchanged one with other parts.
+fn require_change_in(tx: &Read<'_>, user: UserId, change: &ProfileChange, zone: &TimeZone) -> Result<()> {
+    match &change.nickname {
+        Some(nickname) if *nickname != users::profile_in(tx, user)?.nickname => {
+            suspensions::require_nickname_in(tx, user, zone)
+        }
+        _ => Ok(()),
+    }
 }

@@ -1,8 +1,8 @@
-//! Suspensions of users by the staff.
+//! Suspensions of users, by the staff or by a rule.
 //!
-//! A suspended user keeps devices and data. The guard rejects their requests, except those that read notifications,
-//! export the account or send feedback, and sign-in issues no token. A suspension ends by itself at its end, or when
-//! somebody lifts it.
+//! A user whose account is suspended keeps devices and data. The guard rejects their requests, except those that read
+//! notifications, export the account or send feedback, and sign-in issues no token. A smaller scope only forbids changes
+//! of the nickname, or sends every text to review. A suspension ends by itself at its end, or when somebody lifts it.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use crate::{
     core::Core,
     domain::{
         Each,
-        messaging::staff_notices::{self, StaffNotice},
+        messaging::staff_notices::{self, StaffNotice, SuspensionCause},
         money::ledger::Authority,
         operations::idempotency::{IdempotentOutcome, IdempotentRequest},
     },
     error::{Code, Error, Fault, FieldCode, Result},
     store::{Pending, Read, Row, Write},
-    types::{TimeZone, Timestamp, UserId, named_enum},
+    types::{SuspensionScope, TimeZone, Timestamp, UserId, named_enum},
 };
 
 /// Earlier suspensions that a list shows.
@@ -27,7 +27,7 @@ const SHOWN: u32 = 50;
 
 macro_rules! suspension_columns {
     () => {
-        "id, user_id, source, reason, actor, created_at, ends_at, lifted_at, lifted_by"
+        "id, user_id, scope, source, reason, actor, created_at, ends_at, lifted_at, lifted_by"
     };
 }
 
@@ -52,6 +52,7 @@ named_enum! {
 pub struct Suspension {
     pub id: i64,
     pub user: UserId,
+    pub scope: SuspensionScope,
     pub source: SuspensionSource,
     pub reason: String,
     pub actor: String,
@@ -69,20 +70,24 @@ impl Suspension {
 
     /// Returns the error for the suspended user, with the end as the clocks of a zone show it.
     pub fn error(&self, zone: &TimeZone) -> Error {
-        let Some(ends_at) = self.ends_at else { return Code::UserSuspended.into() };
+        let (code, what) = match self.scope {
+            SuspensionScope::Nickname => (Code::NicknameSuspended, "Changes of the nickname are"),
+            SuspensionScope::Account | SuspensionScope::Review => (Code::UserSuspended, "The account is"),
+        };
+        let Some(ends_at) = self.ends_at else { return code.into() };
         let shown = zone.local_text(ends_at);
-        Error::new(Code::UserSuspended)
-            .detail(format!("The account is suspended until {shown}. Send feedback to object."))
+        Error::new(code).detail(format!("{what} suspended until {shown}. Send feedback to object."))
     }
 }
 
 /// Suspends a user and tells them. The reason of `by` is part of the message.
 ///
 /// # Errors
-/// `not_found`; `invalid_parameters` for an end in the past; `already_exists` if the user is suspended.
+/// `not_found`; `invalid_parameters` for an end in the past; `already_exists` if the user is suspended in this scope.
 pub fn suspend(
     core: &Core,
     user: UserId,
+    scope: SuspensionScope,
     ends_at: Option<Timestamp>,
     by: Authority,
     once: IdempotentRequest<Suspension>,
@@ -90,8 +95,9 @@ pub fn suspend(
     let config = Arc::clone(&core.config);
     core.store.write(move |tx| {
         once.run_in(tx, |tx| {
-            let suspension = suspend_in(tx, user, SuspensionSource::Staff, ends_at, &by)?;
-            staff_notices::send_in(tx, &config, user, &StaffNotice::Suspended { reason: &by.reason, ends_at })?;
+            let suspension = suspend_in(tx, user, scope, SuspensionSource::Staff, ends_at, &by)?;
+            let cause = SuspensionCause::Given(&by.reason);
+            staff_notices::send_in(tx, &config, user, &StaffNotice::Suspended { scope, cause, ends_at })?;
             Ok(suspension)
         })
     })
@@ -100,11 +106,11 @@ pub fn suspend(
 /// Lifts the suspension of a user and tells them.
 ///
 /// # Errors
-/// `not_found` if the user does not exist or is not suspended.
-pub fn lift(core: &Core, user: UserId, by: Authority) -> Pending<Suspension> {
+/// `not_found` if the user does not exist or is not suspended in this scope.
+pub fn lift(core: &Core, user: UserId, scope: SuspensionScope, by: Authority) -> Pending<Suspension> {
     let config = Arc::clone(&core.config);
     core.store.write(move |tx| {
-        let suspension = in_force_in(tx, user)?.ok_or_else(not_suspended)?;
+        let suspension = scope_in_force_in(tx, user, scope)?.ok_or_else(not_suspended)?;
         let lifted = tx.one(
             concat!(
                 "update suspensions set lifted_at = ?2, lifted_by = ?3 where id = ?1 returning ",
@@ -113,7 +119,7 @@ pub fn lift(core: &Core, user: UserId, by: Authority) -> Pending<Suspension> {
             (suspension.id, tx.now.0, &by.actor),
             suspension_of,
         )?;
-        staff_notices::send_in(tx, &config, user, &StaffNotice::SuspensionLifted)?;
+        staff_notices::send_in(tx, &config, user, &StaffNotice::SuspensionLifted { scope })?;
         Ok(lifted)
     })
 }
@@ -133,10 +139,31 @@ pub fn list_in(tx: &Read<'_>, user: UserId) -> Result<Vec<Suspension>> {
     tx.all(select_suspensions!("where user_id = ?1 order by id desc limit ?2"), (user.0, SHOWN), suspension_of)
 }
 
-/// Returns the suspension of a user that is in force.
+/// Returns the suspension of a user's account that is in force.
 pub fn in_force_in(tx: &Read<'_>, user: UserId) -> Result<Option<Suspension>> {
-    let found = tx.first(select_suspensions!("where user_id = ?1 and lifted_at is null"), [user.0], suspension_of)?;
+    scope_in_force_in(tx, user, SuspensionScope::Account)
+}
+
+/// Returns the suspension with this scope that is in force.
+pub fn scope_in_force_in(tx: &Read<'_>, user: UserId, scope: SuspensionScope) -> Result<Option<Suspension>> {
+    let sql = select_suspensions!("where user_id = ?1 and scope = ?2 and lifted_at is null");
+    let found = tx.first(sql, (user.0, scope.name()), suspension_of)?;
     Ok(found.filter(|suspension| suspension.is_in_force(tx.now)))
+}
+
+/// Returns the newest suspension with this scope, also if it has ended.
+pub fn newest_in(tx: &Read<'_>, user: UserId, scope: SuspensionScope) -> Result<Option<Suspension>> {
+    let sql = select_suspensions!("where user_id = ?1 and scope = ?2 order by id desc limit 1");
+    tx.first(sql, (user.0, scope.name()), suspension_of)
+}
+
+/// Rejects the change of a nickname by a user who may not change it.
+///
+/// # Errors
+/// `nickname_suspended`.
+pub fn require_nickname_in(tx: &Read<'_>, user: UserId, zone: &TimeZone) -> Result<()> {
+    let suspension = scope_in_force_in(tx, user, SuspensionScope::Nickname)?;
+    suspension.map_or(Ok(()), |suspension| Err(suspension.error(zone)))
 }
 
 /// Rejects a suspended user.
@@ -147,10 +174,10 @@ pub fn require_none_in(tx: &Read<'_>, user: UserId, zone: &TimeZone) -> Result<(
     in_force_in(tx, user)?.map_or(Ok(()), |suspension| Err(suspension.error(zone)))
 }
 
-/// Returns the suspensions that are not lifted with ids below this one, newest first. Some may have ended.
+/// Returns the suspensions of accounts that are not lifted with ids below this one, newest first. Some may have ended.
 pub fn not_lifted_before_in(tx: &Read<'_>, before: i64, limit: u32) -> Result<Vec<Suspension>> {
     tx.all(
-        select_suspensions!("where lifted_at is null and id < ?1 order by id desc limit ?2"),
+        select_suspensions!("where scope = 'account' and lifted_at is null and id < ?1 order by id desc limit ?2"),
         (before, limit),
         suspension_of,
     )
@@ -161,6 +188,7 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     tx.each(select_suspensions!("where user_id = ?1 order by id"), [user.0], |row| {
         let suspension = suspension_of(row)?;
         each(json!({
+            "scope": suspension.scope.name(),
             "source": suspension.source.name(),
             "reason": suspension.reason,
             "createdAt": suspension.created_at,
@@ -175,9 +203,14 @@ pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
     tx.execute("delete from suspensions where user_id = ?1", [user.0]).map(drop)
 }
 
-fn suspend_in(
+/// Suspends a user without telling them.
+///
+/// # Errors
+/// As of [`suspend`].
+pub fn suspend_in(
     tx: &Write<'_>,
     user: UserId,
+    scope: SuspensionScope,
     source: SuspensionSource,
     ends_at: Option<Timestamp>,
     by: &Authority,
@@ -186,19 +219,22 @@ fn suspend_in(
     if ends_at.is_some_and(|ends_at| ends_at <= tx.now) {
         return Err(Error::field("endsAt", Fault::new(FieldCode::OutOfRange, "must be in the future")));
     }
-    if in_force_in(tx, user)?.is_some() {
+    if scope_in_force_in(tx, user, scope)?.is_some() {
         let detail = "The user is already suspended. Lift the suspension first to change it.";
         return Err(Error::new(Code::AlreadyExists).detail(detail));
     }
-    // Closes one that has ended by itself, because a user can have only one that is not lifted.
-    tx.execute("update suspensions set lifted_at = ends_at where user_id = ?1 and lifted_at is null", [user.0])?;
+    // Closes one that has ended by itself, because a user can have only one of a scope that is not lifted.
+    tx.execute(
+        "update suspensions set lifted_at = ends_at where user_id = ?1 and scope = ?2 and lifted_at is null",
+        (user.0, scope.name()),
+    )?;
     tx.one(
         concat!(
-            "insert into suspensions (user_id, source, reason, actor, created_at, ends_at) \
-             values (?1, ?2, ?3, ?4, ?5, ?6) returning ",
+            "insert into suspensions (user_id, scope, source, reason, actor, created_at, ends_at) \
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7) returning ",
             suspension_columns!()
         ),
-        (user.0, source.name(), &by.reason, &by.actor, tx.now.0, ends_at.map(|ends_at| ends_at.0)),
+        (user.0, scope.name(), source.name(), &by.reason, &by.actor, tx.now.0, ends_at.map(|ends_at| ends_at.0)),
         suspension_of,
     )
 }
@@ -211,12 +247,13 @@ fn suspension_of(row: &Row<'_>) -> rusqlite::Result<Suspension> {
     Ok(Suspension {
         id: row.get(0)?,
         user: UserId(row.get(1)?),
-        source: row.get_parsed(2, SuspensionSource::from_name)?,
-        reason: row.get(3)?,
-        actor: row.get(4)?,
-        created_at: Timestamp(row.get(5)?),
-        ends_at: row.get::<Option<i64>>(6)?.map(Timestamp),
-        lifted_at: row.get::<Option<i64>>(7)?.map(Timestamp),
-        lifted_by: row.get(8)?,
+        scope: row.get_parsed(2, SuspensionScope::from_name)?,
+        source: row.get_parsed(3, SuspensionSource::from_name)?,
+        reason: row.get(4)?,
+        actor: row.get(5)?,
+        created_at: Timestamp(row.get(6)?),
+        ends_at: row.get::<Option<i64>>(7)?.map(Timestamp),
+        lifted_at: row.get::<Option<i64>>(8)?.map(Timestamp),
+        lifted_by: row.get(9)?,
     })
 }

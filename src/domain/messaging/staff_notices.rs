@@ -8,17 +8,20 @@ use crate::{
     domain::identity::preferences,
     error::Result,
     store::Write,
-    types::{Locale, Timestamp, UserId},
+    types::{Locale, SuspensionScope, Timestamp, UserId, pluralize},
 };
 
 /// An act that the user is told about.
 #[derive(Clone, Debug)]
 pub enum StaffNotice<'act> {
     Suspended {
-        reason: &'act str,
+        scope: SuspensionScope,
+        cause: SuspensionCause<'act>,
         ends_at: Option<Timestamp>,
     },
-    SuspensionLifted,
+    SuspensionLifted {
+        scope: SuspensionScope,
+    },
     NicknameReset {
         reason: &'act str,
     },
@@ -33,6 +36,15 @@ pub enum StaffNotice<'act> {
     FeedbackReply {
         reply: &'act str,
     },
+}
+
+/// The cause of a suspension, as the user is told.
+#[derive(Clone, Copy, Debug)]
+pub enum SuspensionCause<'act> {
+    /// A reason that the staff gave.
+    Given(&'act str),
+    /// Rejected texts, counted by a rule.
+    Violations { count: u32, days: u64 },
 }
 
 /// Sends the notice to a user.
@@ -57,11 +69,28 @@ pub fn send_in(tx: &Write<'_>, config: &Config, user: UserId, notice: &StaffNoti
 
 fn chinese(notice: &StaffNotice<'_>, shown: impl Fn(Timestamp) -> String) -> (&'static str, String) {
     match notice {
-        StaffNotice::Suspended { reason, ends_at } => {
+        StaffNotice::Suspended { scope, cause, ends_at } => {
             let until = ends_at.map_or_else(|| "直至解除".to_owned(), |at| format!("至 {}", shown(at)));
-            ("账号已停用", format!("您的账号已停用，{until}。原因：{reason}。如有异议，请通过意见反馈联系我们。"))
+            let (title, effect) = match scope {
+                SuspensionScope::Account => ("账号已停用", "您的账号已停用"),
+                SuspensionScope::Nickname => ("昵称修改已停用", "您暂时不能修改昵称"),
+                SuspensionScope::Review => ("内容将受审核", "管理员将审核您提交的文字"),
+            };
+            let reason = match cause {
+                SuspensionCause::Given(reason) => (*reason).to_owned(),
+                SuspensionCause::Violations { count, days } => format!("{days} 天内有 {count} 条文字未通过内容审核"),
+            };
+            (title, format!("{effect}，{until}。原因：{reason}。如有异议，请通过意见反馈联系我们。"))
         }
-        StaffNotice::SuspensionLifted => ("账号已恢复", "您的账号已恢复使用。".to_owned()),
+        StaffNotice::SuspensionLifted { scope: SuspensionScope::Account } => {
+            ("账号已恢复", "您的账号已恢复使用。".to_owned())
+        }
+        StaffNotice::SuspensionLifted { scope: SuspensionScope::Nickname } => {
+            ("昵称修改已恢复", "您可以重新修改昵称。".to_owned())
+        }
+        StaffNotice::SuspensionLifted { scope: SuspensionScope::Review } => {
+            ("内容审核已结束", "您提交的文字不再逐条审核。".to_owned())
+        }
         StaffNotice::NicknameReset { reason } => {
             ("昵称已重置", format!("您的昵称已被重置。原因：{reason}。您可以设置新的昵称。"))
         }
@@ -80,12 +109,30 @@ fn chinese(notice: &StaffNotice<'_>, shown: impl Fn(Timestamp) -> String) -> (&'
 
 fn english(notice: &StaffNotice<'_>, shown: impl Fn(Timestamp) -> String) -> (&'static str, String) {
     match notice {
-        StaffNotice::Suspended { reason, ends_at } => {
+        StaffNotice::Suspended { scope, cause, ends_at } => {
             let until = ends_at.map_or_else(|| "until further notice".to_owned(), |at| format!("until {}", shown(at)));
-            let appeal = "To object, send us feedback.";
-            ("Account suspended", format!("Your account is suspended {until}. Reason: {reason}. {appeal}"))
+            let (title, effect) = match scope {
+                SuspensionScope::Account => ("Account suspended", "Your account is suspended"),
+                SuspensionScope::Nickname => ("Nickname changes suspended", "You cannot change your nickname"),
+                SuspensionScope::Review => ("Texts under review", "Moderators review the texts you write"),
+            };
+            let reason = match cause {
+                SuspensionCause::Given(reason) => (*reason).to_owned(),
+                SuspensionCause::Violations { count, days } => {
+                    format!("{} rejected in {}", pluralize(*count, "text", "texts"), pluralize(*days, "day", "days"))
+                }
+            };
+            (title, format!("{effect} {until}. Reason: {reason}. To object, send us feedback."))
         }
-        StaffNotice::SuspensionLifted => ("Account restored", "Your account is no longer suspended.".to_owned()),
+        StaffNotice::SuspensionLifted { scope: SuspensionScope::Account } => {
+            ("Account restored", "Your account is no longer suspended.".to_owned())
+        }
+        StaffNotice::SuspensionLifted { scope: SuspensionScope::Nickname } => {
+            ("Nickname changes restored", "You can change your nickname again.".to_owned())
+        }
+        StaffNotice::SuspensionLifted { scope: SuspensionScope::Review } => {
+            ("Review ended", "Moderators no longer review each of your texts.".to_owned())
+        }
         StaffNotice::NicknameReset { reason } => {
             ("Nickname reset", format!("Your nickname was reset. Reason: {reason}. You can choose a new one."))
         }

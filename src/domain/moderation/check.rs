@@ -2,6 +2,7 @@
 
 use std::{
     ops::Range,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -11,6 +12,7 @@ use super::{
     policy::{self, Policy, Service},
     ruling::Ruling,
     service::Moderation,
+    suspension_rules,
     violations::{self, Violation},
 };
 use crate::{
@@ -56,10 +58,10 @@ impl Refusal {
         if self.violations.is_empty() {
             return Pending::ready(Err(self.error));
         }
-        let kept = core.config.max_records_per_user();
+        let config = Arc::clone(&core.config);
         core.store.write(move |tx| {
             for violation in &self.violations {
-                violations::record_in(tx, violation, kept)?;
+                suspension_rules::record_in(tx, &config, violation)?;
             }
             Err(self.error.keeping_changes())
         })
@@ -172,8 +174,8 @@ pub fn moderate(
 /// Records the rejection of a user's text.
 pub fn record_violation(core: &Core, user: UserId, content_type: ContentType, ruling: &Ruling) -> Pending<()> {
     let violation = ruling.clone().into_violation(user, content_type);
-    let kept = core.config.max_records_per_user();
-    core.store.write(move |tx| violations::record_in(tx, &violation, kept))
+    let config = Arc::clone(&core.config);
+    core.store.write(move |tx| suspension_rules::record_in(tx, &config, &violation))
 }
 
 /// Decides about a text by the word list.

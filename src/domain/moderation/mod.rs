@@ -7,6 +7,7 @@
 pub mod engine;
 pub mod words;
 pub mod violations;
+pub mod suspension_rules;
 mod ruling;
 pub mod active_list;
 pub mod external_moderator;

@@ -99,6 +99,13 @@ pub fn check_rate_limit_in(tx: &Read<'_>, user: UserId, allowed: u32) -> Result<
     sliding_window::require_open_in(tx, &[Window { newest_first, key: user.0, allowed, length: HOUR }])
 }
 
+/// Returns the number of a user's violations after a time, of one type or all. Violations of model answers do not count.
+pub fn count_since_in(tx: &Read<'_>, user: UserId, violation_type: Option<&str>, since: Timestamp) -> Result<i64> {
+    let sql = "select count(*) from violations where user_id = ?1 and created_at > ?2 and content_type <> 'answer' \
+               and (?3 is null or violation_type = ?3)";
+    tx.one(sql, (user.0, since.0, violation_type), |row| row.get(0))
+}
+
 /// Records a violation, and deletes those beyond the user's newest `kept`.
 pub fn record_in(tx: &Write<'_>, violation: &Violation, kept: u32) -> Result<()> {
     users::require_in(tx, violation.user)?;

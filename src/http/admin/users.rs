@@ -29,7 +29,7 @@ use crate::{
         request_context::RequestContext,
         v1::auth::Devices,
     },
-    types::{PhoneNumber, Timestamp, UserId, clean},
+    types::{PhoneNumber, SuspensionScope, Timestamp, UserId, clean},
 };
 
 /// The largest number of characters of a cursor.
@@ -52,11 +52,18 @@ parameters! {
         user_id: UserId = fields.path("userId", "The user's id.");
         reason: Reason = fields.required("reason", "The reason. The user is told, and the audit keeps it.");
         ends_at: Option<Moment> = fields.optional("endsAt", "The end of the suspension. Default: until it is lifted.");
+        scope: Option<SuspensionScope> = fields.optional("scope", "The part of the service. Default: `account`.");
     }
 
     ActOnUserParams(fields) {
         user_id: UserId = fields.path("userId", "The user's id.");
         reason: Option<Reason> = fields.optional("reason", "Reason, stored in the audit event.");
+    }
+
+    LiftSuspensionParams(fields) {
+        user_id: UserId = fields.path("userId", "The user's id.");
+        reason: Option<Reason> = fields.optional("reason", "Reason, stored in the audit event.");
+        scope: Option<SuspensionScope> = fields.optional("scope", "The scope of the suspension. Default: `account`.");
     }
 
     ResetNicknameParams(fields) {
@@ -180,6 +187,8 @@ pub async fn list(context: RequestContext, params: ListUsersParams) -> Result<Js
 pub struct ShownSuspension {
     #[schema(value_type = String, example = "10001")]
     user_id: UserId,
+    #[schema(value_type = SuspensionScope)]
+    scope: &'static str,
     #[schema(value_type = SuspensionSource)]
     source: &'static str,
     #[schema(example = "several insulting nicknames")]
@@ -203,6 +212,7 @@ impl From<&Suspension> for ShownSuspension {
     fn from(suspension: &Suspension) -> Self {
         Self {
             user_id: suspension.user,
+            scope: suspension.scope.name(),
             source: suspension.source.name(),
             reason: suspension.reason.clone(),
             actor: suspension.actor.clone(),
@@ -229,19 +239,21 @@ pub async fn list_suspensions(context: RequestContext, params: OneUserParams) ->
 pub async fn suspend(context: RequestContext, params: SuspendUserParams) -> Result<Replayable<ShownSuspension>> {
     let (user, Reason(reason)) = (subject(&context, params.user_id), params.reason);
     let (by, ends_at) = (context.authority(Some(reason))?, params.ends_at.map(|Moment(at)| at));
+    let scope = params.scope.unwrap_or(SuspensionScope::Account);
     context
         .respond_once(
             StatusCode::CREATED,
             |suspension: &Suspension| suspension.into(),
-            |app, once| suspensions::suspend(&app.core, user, ends_at, by, once),
+            |app, once| suspensions::suspend(&app.core, user, scope, ends_at, by, once),
         )
         .await
 }
 
-pub async fn lift_suspension(context: RequestContext, params: ActOnUserParams) -> Result<Json<ShownSuspension>> {
+pub async fn lift_suspension(context: RequestContext, params: LiftSuspensionParams) -> Result<Json<ShownSuspension>> {
     let user = subject(&context, params.user_id);
     let by = context.authority(params.reason.map(|Reason(reason)| reason))?;
-    let lifted = context.committed(suspensions::lift(&context.app.core, user, by)).await?;
+    let scope = params.scope.unwrap_or(SuspensionScope::Account);
+    let lifted = context.committed(suspensions::lift(&context.app.core, user, scope, by)).await?;
     Ok(Json((&lifted).into()))
 }
 
@@ -416,6 +428,17 @@ impl Parameter for UserState {
 
     fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": "string", "enum": Self::ALL.map(Self::name), "example": "active" })
+    }
+}
+
+impl Parameter for SuspensionScope {
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        Self::from_name(&text(value)?)
+            .ok_or_else(|| Fault::new(FieldCode::UnknownValue, "must be `account`, `nickname` or `review`"))
+    }
+
+    fn schema(_: &LimitsConfig) -> Value {
+        json!({ "type": "string", "enum": Self::ALL.map(Self::name), "example": "account" })
     }
 }
 

@@ -26,7 +26,7 @@ use crate::{
         operations::health::{BackupState, LedgerState},
     },
     providers::payment::{OrderState, TradeStatus},
-    types::Locale,
+    types::{Locale, SuspensionScope},
 };
 
 macro_rules! enumerations {
@@ -65,6 +65,7 @@ enumerations! {
     CallStatus = "CallStatus", "succeeded", "Outcome of a model call: `cancelled` if the client disconnected, `interrupted` if the service stopped.";
     SelectedPart = "SelectedPart", "line", "The part of a hexagram's text; `all_lines` is 用九 or 用六.";
     TradeStatus = "TradeStatus", "TRADE_SUCCESS", "State of a trade, as named by the provider.";
+    SuspensionScope = "SuspensionScope", "account", "The part of the service that a suspension concerns: the account, changes of the nickname, or nothing but a review of every text.";
     SuspensionSource = "SuspensionSource", "staff", "The author of a suspension.";
     UserState = "UserState", "active", "The state of a user.";
     SettlementEffect = "Verdict", "credited", "Outcome of a callback.";

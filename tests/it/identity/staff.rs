@@ -486,8 +486,8 @@ fn measured_a_million_users_are_listed_within_50_ms() {
          1700000000000 + i * 1000 from n",
     );
     server.edit(
-        "insert into suspensions (user_id, source, reason, actor, created_at, ends_at) \
-         select id, 'staff', 'r', 'cli', 1, case when id % 2 = 0 then 2 end from users where id % 200 = 1",
+        "insert into suspensions (user_id, scope, source, reason, actor, created_at, ends_at) \
+         select id, 'account', 'staff', 'r', 'cli', 1, case when id % 2 = 0 then 2 end from users where id % 200 = 1",
     );
     let middle: String = server.value("select phone_number from users where id = 500000");
     let queries: [&[(&str, &str)]; 10] = [

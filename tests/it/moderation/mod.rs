@@ -4,6 +4,7 @@ mod concurrent_changes;
 mod external_failures;
 mod external_moderator;
 mod provider_switch;
+mod suspension_rules;
 mod violations;
 mod word_list;
 

@@ -54,7 +54,7 @@ use crate::{
     error::{Code, Error, Result},
     providers::{llm::Flow, payment::OrderState},
     store::Pending,
-    types::{EmailAddress, JsonText, Locale, PhoneNumber, UserId, random_hex},
+    types::{EmailAddress, JsonText, Locale, PhoneNumber, SuspensionScope, UserId, random_hex},
 };
 
 /// Actions of earlier days share a moment of so many minutes, which makes the start several times faster.
@@ -307,7 +307,7 @@ impl<'app> Player<'app> {
                 self.audit(&by, "POST /admin/console/users/{id}/suspend", Some(user))?;
                 let ends_at = number.is_multiple_of(2).then(|| core.clock.now().plus(Duration::from_hours(7 * 24)));
                 let once = IdempotentRequest::without_key(None);
-                vec![receipt(suspensions::suspend(core, user, ends_at, by, once))]
+                vec![receipt(suspensions::suspend(core, user, SuspensionScope::Account, ends_at, by, once))]
             }
             Act::Leave(person) => {
                 let user = self.user(person)?.id;

@@ -23,7 +23,7 @@ use crate::{
         },
         reply,
     },
-    types::{PhoneNumber, Timestamp, UserId},
+    types::{PhoneNumber, SuspensionScope, Timestamp, UserId},
 };
 
 pub async fn suspend(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
@@ -37,9 +37,10 @@ async fn try_suspend(console: &ConsoleRequest, user: UserId) -> Result<()> {
     let zone = &app.core.config.limits.time_zone;
     let ends_at = console.form.find("endsAt").map(|text| Timestamp::parse(text, zone)).transpose();
     let ends_at = ends_at.map_err(|fault| Error::field("endsAt", fault))?;
+    let scope = scope(console)?;
     let by = console.context.authority(Some(console.require_reason()?))?;
     let once = console.context.once(StatusCode::OK, |suspension: &Suspension| suspension.id)?;
-    console.context.committed(suspensions::suspend(&app.core, user, ends_at, by, once)).await.map(drop)
+    console.context.committed(suspensions::suspend(&app.core, user, scope, ends_at, by, once)).await.map(drop)
 }
 
 pub async fn lift_suspension(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
@@ -50,11 +51,18 @@ pub async fn lift_suspension(console: Arc<ConsoleRequest>) -> Result<Response<Bo
 
 async fn try_lift(console: &ConsoleRequest, user: UserId) -> Result<()> {
     let by = console.context.authority(Some(console.require_reason()?))?;
-    match console.context.committed(suspensions::lift(&console.context.app.core, user, by)).await {
+    let scope = scope(console)?;
+    match console.context.committed(suspensions::lift(&console.context.app.core, user, scope, by)).await {
         // A double click, or somebody else was faster.
         Err(error) if error.code == Code::NotFound => suspensions::list(&console.context.app.core, user).map(drop),
         lifted => lifted.map(drop),
     }
+}
+
+/// Reads the scope of a suspension; the account if the form has none.
+fn scope(console: &ConsoleRequest) -> Result<SuspensionScope> {
+    let Some(name) = console.form.find("scope") else { return Ok(SuspensionScope::Account) };
+    SuspensionScope::from_name(name).ok_or_else(|| Code::InvalidRequest.into())
 }
 
 pub async fn add_note(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {

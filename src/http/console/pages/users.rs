@@ -228,6 +228,7 @@ fn user_page(found: SupportPage, verdict: CoinVerdict, staff: Staff<'_>, forms: 
 
 fn suspension_row(suspension: Suspension, now: Timestamp) -> SuspensionRow {
     SuspensionRow {
+        scope: suspension.scope.name().to_owned(),
         since: suspension.created_at,
         until: suspension.ends_at,
         lifted_at: suspension.lifted_at,

@@ -308,9 +308,13 @@ texts! {
     EndAllDevices: "退出所有设备", "Sign out all devices";
     EndDevice: "退出此设备", "Sign out";
     SuspendUser: "停用用户", "Suspend user";
-    SuspendHint: "用户会看到原因。停用期间不能登录或使用，但可以阅读通知和提交反馈。", "The user is told the reason. Until the end they cannot sign in or use the app, but read notifications and send feedback.";
+    SuspendHint: "用户会看到原因。账号停用期间不能登录或使用，但可以阅读通知和提交反馈。", "The user is told the reason. While the account is suspended they cannot sign in or use the app, but read notifications and send feedback.";
     SuspendUntil: "停用至", "Suspended until";
     SuspendUntilHint: "留空则直至手动恢复", "Empty: until somebody lifts it";
+    Scope: "范围", "Scope";
+    ScopeAccount: "账号", "The account";
+    ScopeNickname: "修改昵称", "Changes of the nickname";
+    ScopeReview: "审核所有文字", "Review of every text";
     ResumeUser: "恢复用户", "Lift suspension";
     ResetNicknameHint: "昵称会被清空，用户会看到原因。", "The nickname becomes empty. The user is told the reason.";
     Suspensions: "停用记录", "Suspensions";

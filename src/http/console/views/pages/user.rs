@@ -81,6 +81,8 @@ pub struct NoteRow {
 /// A suspension of the user.
 #[derive(Clone, Debug)]
 pub struct SuspensionRow {
+    /// `account`, `nickname` or `review`.
+    pub scope: String,
     pub since: Timestamp,
     pub until: Option<Timestamp>,
     pub lifted_at: Option<Timestamp>,
@@ -156,7 +158,7 @@ pub struct UserPage {
 /// Renders the page of a user.
 pub fn page(cx: &ViewContext, user: &UserPage) -> Markup {
     let title = if user.nickname.is_empty() { user.id.clone() } else { user.nickname.clone() };
-    let is_suspended = user.suspensions.iter().any(|suspension| suspension.is_in_force);
+    let is_suspended = scopes_in_force(user).any(|scope| scope == "account");
     let body = html! {
         (layout::heading(&title, None, &html! { @if is_suspended { (parts::state(cx, "suspended")) } (parts::copyable(cx, &user.id)) }))
         @if is_suspended { (parts::note(Tone::Bad, &html! { p { (cx.t(Text::UserSuspended)) } })) }
@@ -167,7 +169,7 @@ pub fn page(cx: &ViewContext, user: &UserPage) -> Markup {
                 (panel("balances", cx.t(Text::Balances), &balances(cx, user)))
             }
         } @else { (panel("identity", cx.t(Text::Identity), &identity(cx, user))) }
-        (account_acts(cx, user, is_suspended))
+        (account_acts(cx, user))
         (notes(cx, user))
         @if cx.may(Right::SupportUsers) {
             (issues(cx, user))
@@ -285,17 +287,45 @@ fn act_form(cx: &ViewContext, user: &UserPage, path: &str, (label, hint): (Text,
     parts::action_with(cx.t(label), "", is_rejected(user, path), &form)
 }
 
-const SUSPENSION: [Column; 5] =
-    [time(Text::StartedAt), time(Text::Until), time(Text::Lifted), text(Text::Actor), text(Text::Reason)];
+/// The scopes of suspensions, with their labels.
+const SCOPES: [(&str, Text); 3] =
+    [("account", Text::ScopeAccount), ("nickname", Text::ScopeNickname), ("review", Text::ScopeReview)];
+
+const SUSPENSION: [Column; 6] = [
+    text(Text::Scope),
+    time(Text::StartedAt),
+    time(Text::Until),
+    time(Text::Lifted),
+    text(Text::Actor),
+    text(Text::Reason),
+];
+
+fn scopes_in_force(user: &UserPage) -> impl Iterator<Item = &str> {
+    user.suspensions.iter().filter(|row| row.is_in_force).map(|row| row.scope.as_str())
+}
+
+/// Returns the options of a field for scopes in force, or for those that are not.
+fn scope_options(cx: &ViewContext, user: &UserPage, in_force: bool) -> Vec<(&'static str, String)> {
+    let is_offered =
+        |(scope, _): &&(&str, Text)| scopes_in_force(user).any(|suspended| suspended == *scope) == in_force;
+    SCOPES.iter().filter(is_offered).map(|(scope, label)| (*scope, cx.t(*label).to_owned())).collect()
+}
+
+fn scope_field(cx: &ViewContext, id: &str, options: Vec<(&str, String)>) -> Markup {
+    field(cx, &Field::new("scope", Text::Scope, Control::Select(options), "").id(id).required())
+}
 
 /// Renders the state of the account with the acts on it.
-fn account_acts(cx: &ViewContext, user: &UserPage, is_suspended: bool) -> Markup {
+fn account_acts(cx: &ViewContext, user: &UserPage) -> Markup {
     let time_or_dash = |at: Option<Timestamp>| at.map_or_else(|| parts::dash(cx), |at| cx.cell_time(at));
+    let (suspended, free) = (scope_options(cx, user, true), scope_options(cx, user, false));
     let rows: Vec<_> = user
         .suspensions
         .iter()
         .map(|row| {
+            let label = SCOPES.iter().find(|(scope, _)| *scope == row.scope).map(|(_, label)| cx.t(*label));
             vec![
+                html! { (label.unwrap_or(&row.scope)) },
                 cx.cell_time(row.since),
                 time_or_dash(row.until),
                 time_or_dash(row.lifted_at),
@@ -311,8 +341,8 @@ fn account_acts(cx: &ViewContext, user: &UserPage, is_suspended: bool) -> Markup
             @if rows.is_empty() { p.empty { (cx.t(Text::NothingYet)) } } @else { (lists::table(cx, Text::Suspensions, &SUSPENSION, rows)) }
             div.actions {
                 @if cx.may(Right::Moderate) {
-                    @if is_suspended { (act_form(cx, user, "unsuspend", (Text::ResumeUser, Text::ReasonHint), &html! {})) }
-                    @else { (suspend(cx, user)) }
+                    @if !suspended.is_empty() { (act_form(cx, user, "unsuspend", (Text::ResumeUser, Text::ReasonHint), &scope_field(cx, "unsuspend-scope", suspended))) }
+                    @if !free.is_empty() { (suspend(cx, user, free)) }
                     @if !user.nickname.is_empty() { (act_form(cx, user, "reset-nickname", (Text::ResetNickname, Text::ResetNicknameHint), &html! {})) }
                 }
                 @if cx.may(Right::SupportUsers) { (move_phone(cx, user)) }
@@ -325,10 +355,10 @@ fn account_acts(cx: &ViewContext, user: &UserPage, is_suspended: bool) -> Markup
     )
 }
 
-fn suspend(cx: &ViewContext, user: &UserPage) -> Markup {
+fn suspend(cx: &ViewContext, user: &UserPage, scopes: Vec<(&str, String)>) -> Markup {
     let (until, error) = Rejected::of(user, "suspend").typed(&user.forms.until, user.forms.until_error.as_deref());
     let until = Field::new("endsAt", Text::SuspendUntil, Control::Moment, until).id("suspend-until").error(error);
-    let fields = field(cx, &until.hint(Text::SuspendUntilHint));
+    let fields = html! { (scope_field(cx, "suspend-scope", scopes)) (field(cx, &until.hint(Text::SuspendUntilHint))) };
     act_form(cx, user, "suspend", (Text::SuspendUser, Text::SuspendHint), &fields)
 }
 

@@ -499,6 +499,7 @@ pub fn user(cause_name: &str) -> UserPage {
         notices: vec![NoticeRow { at: ago(DAY), kind: "system".into(), title: "维护通知".into(), read_at: None }],
         notices_unread: 1,
         suspensions: vec![SuspensionRow {
+            scope: "account".into(),
             since: ago(9 * DAY),
             until: Some(ago(2 * DAY)),
             lifted_at: None,
