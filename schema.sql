@@ -350,6 +350,7 @@ create table model_usage (
     model text not null,                   -- the requested model
     outcome text not null,
     calls integer not null,
+    slow_calls integer not null,           -- those of ten seconds or more
     prompt_tokens integer not null,
     completion_tokens integer not null,
     cost_micros integer not null,

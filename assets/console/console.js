@@ -98,16 +98,17 @@
   const idle = body.dataset.idle * 1000;
   if (idle) setInterval(() => { if (Date.now() - used > idle) lost() }, 5000);
 
-  // The time left for a confirmation.
+  // Time left.
   all("[data-until]").forEach(({ dataset, firstChild: text }) => setInterval(() => {
     const left = Math.max(0, Math.floor((dataset.until - Date.now()) / 1000));
-    text.data = text.data.replace(/\d+:\d\d/, Math.floor(left / 60) + ":" + String(left % 60).padStart(2, "0"));
+    text.data = text.data.replace(/\d+:\d\d/, (left / 60 | 0) + ":" + String(left % 60).padStart(2, "0"));
   }, 1000));
 
   const whole = value => String(Math.round(value)).replace("-", "−").replace(/\B(?=(\d{3})+$)/g, "\u202f");
   const units = {
     count: whole,
     money: value => "¥" + whole(value / 100),
+    cost: value => (value / 1e6).toFixed(2),
     permille: value => (value / 10).toFixed(1) + " %",
     duration: value => value >= 1e6 ? (value / 1e6).toFixed(1) + " s" : whole(value / 1e3) + " ms",
   };

@@ -11,7 +11,10 @@ use super::{
 };
 use yarrow::{
     app::App,
-    domain::divination::interpretation::{self, CallRecord, Rating},
+    domain::divination::{
+        budget::SLOW_CALL_MS,
+        interpretation::{self, CallRecord, Rating},
+    },
     error::Result,
     http::responses::RatingResponse,
     types::{PageRequest, Paginated, Timestamp, UserId},
@@ -48,7 +51,7 @@ enum Action {
     /// Print slow interpretations, newest first
     Slow {
         /// Shortest duration in milliseconds
-        #[arg(long, default_value_t = 10_000)]
+        #[arg(long, default_value_t = SLOW_CALL_MS)]
         duration_ms: u32,
         #[command(flatten)]
         page: PageArgs,

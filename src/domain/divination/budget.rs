@@ -21,6 +21,8 @@ use crate::{
 const ALL_USERS: UserId = UserId(0);
 /// Percentages of a budget at which a warning is logged, the highest first.
 const WARNING_PERCENTAGES: [u64; 2] = [80, 50];
+/// The duration from which a call is slow, in milliseconds.
+pub const SLOW_CALL_MS: u32 = 10_000;
 /// Days for which spending is stored, although only today's is read.
 const RETENTION_DAYS: i64 = 35;
 
@@ -88,6 +90,7 @@ pub struct UsageRow {
     pub model: String,
     pub outcome: String,
     pub calls: u64,
+    pub slow_calls: u64,
     pub prompt_tokens: u64,
     pub completion_tokens: u64,
     pub cost: MicroAmount,
@@ -115,8 +118,8 @@ impl CallUsage {
 pub fn usage(core: &Core, from: Date, to: Date) -> Result<Vec<UsageRow>> {
     core.store.read(|tx| {
         tx.all(
-            "select day, kind, provider, model, outcome, calls, prompt_tokens, completion_tokens, cost_micros, \
-             duration_ms from model_usage where day >= ?1 and day <= ?2 order by day, kind, provider, model, outcome",
+            "select day, kind, provider, model, outcome, calls, slow_calls, prompt_tokens, completion_tokens, \
+             cost_micros, duration_ms from model_usage where day >= ?1 and day <= ?2 order by day, kind, provider, model, outcome",
             (from.to_string(), to.to_string()),
             usage_of,
         )
@@ -228,8 +231,9 @@ pub fn settle_in(
 pub fn count_in(tx: &Write<'_>, day: &str, usage: &CallUsage) -> Result<()> {
     tx.execute(
         "insert into model_usage (day, kind, provider, model, outcome, calls, prompt_tokens, completion_tokens, \
-         cost_micros, duration_ms) values (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, ?8, ?9) \
-         on conflict (day, kind, provider, model, outcome) do update set calls = calls + 1, \
+         cost_micros, duration_ms, slow_calls) values (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, ?8, ?9, ?10) \
+         on conflict (day, kind, provider, model, outcome) do update set calls = model_usage.calls + 1, \
+         slow_calls = model_usage.slow_calls + excluded.slow_calls, \
          prompt_tokens = prompt_tokens + excluded.prompt_tokens, \
          completion_tokens = completion_tokens + excluded.completion_tokens, \
          cost_micros = cost_micros + excluded.cost_micros, duration_ms = duration_ms + excluded.duration_ms",
@@ -243,6 +247,7 @@ pub fn count_in(tx: &Write<'_>, day: &str, usage: &CallUsage) -> Result<()> {
             stored(usage.completion_tokens),
             stored(usage.cost.0),
             usage.duration_ms,
+            i64::from(usage.duration_ms >= i64::from(SLOW_CALL_MS)),
         ),
     )
     .map(drop)
@@ -369,10 +374,11 @@ fn usage_of(row: &Row<'_>) -> rusqlite::Result<UsageRow> {
         model: row.get(3)?,
         outcome: row.get(4)?,
         calls: unsigned(row.get(5)?),
-        prompt_tokens: unsigned(row.get(6)?),
-        completion_tokens: unsigned(row.get(7)?),
-        cost: MicroAmount::from_stored(row.get(8)?),
-        duration_ms: unsigned(row.get(9)?),
+        slow_calls: unsigned(row.get(6)?),
+        prompt_tokens: unsigned(row.get(7)?),
+        completion_tokens: unsigned(row.get(8)?),
+        cost: MicroAmount::from_stored(row.get(9)?),
+        duration_ms: unsigned(row.get(10)?),
     })
 }
 

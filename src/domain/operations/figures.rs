@@ -63,6 +63,8 @@ named_enum! {
         Refusals = "refusals",
         /// Model calls, by provider, model and outcome.
         ModelCalls = "model_calls",
+        /// Model calls of ten seconds or more, by provider and model.
+        SlowModelCalls = "slow_model_calls",
         /// Tokens of model calls, by provider and model.
         ModelTokens = "model_tokens",
         /// Cost of model calls in millionths of the currency, by provider and model.
@@ -121,7 +123,7 @@ impl FigureName {
         match self {
             Self::NewUsers => Some(FigureSource::Users),
             Self::Refusals => Some(FigureSource::Violations),
-            Self::ModelCalls | Self::ModelTokens | Self::ModelCost => None,
+            Self::ModelCalls | Self::SlowModelCalls | Self::ModelTokens | Self::ModelCost => None,
             _ => Some(FigureSource::Ledger),
         }
     }
@@ -202,6 +204,7 @@ pub fn list(core: &Core, query: &FigureQuery) -> Result<Vec<FigureRow>> {
                 let model = format!("{}/{}", row.provider, row.model);
                 let (key, value) = match name {
                     FigureName::ModelCalls => (format!("{model}/{}", row.outcome), row.calls),
+                    FigureName::SlowModelCalls => (model, row.slow_calls),
                     FigureName::ModelTokens => (model, row.prompt_tokens + row.completion_tokens),
                     _ => (model, row.cost.0),
                 };

@@ -11,7 +11,7 @@ use axum::{
 
 use super::{
     pages::{
-        administrators, api_keys, audit, cleanup, feedback, figures, files, moderation, moderation_services,
+        administrators, api_keys, audit, cleanup, feedback, figures, files, models, moderation, moderation_services,
         network_log, orders, overview, preferences, search, settings, sign_in, user_acts, user_erasure, user_list,
         users, words,
     },
@@ -90,6 +90,9 @@ pub fn routes() -> Vec<Route> {
         get("growth.csv", ViewFigures, figures::growth_csv),
         get("revenue", ViewFigures, figures::revenue),
         get("revenue.csv", ViewFigures, figures::revenue_csv),
+        get("models", ViewFigures, models::show),
+        get("models.csv", ViewFigures, models::csv),
+        get("models/calls", SupportUsers, models::list_calls),
         get("moderation", Moderate, moderation::list),
         get("moderation/violations/{id}", Moderate, moderation::show),
         get("moderation/services", Moderate, moderation_services::show),

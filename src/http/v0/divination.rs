@@ -9,6 +9,7 @@ use crate::{
     app::App,
     domain::{
         divination::{
+            budget::SLOW_CALL_MS,
             interpretation::{self, CallRecord},
             model_calls::CallStatus,
         },
@@ -31,9 +32,6 @@ use crate::{
     },
     types::{JsonText, PhoneNumber, Timestamp, UserId},
 };
-
-/// Default duration in milliseconds from which a call is slow.
-const SLOW: u32 = 10_000;
 
 parameters! {
     InterpretParams(fields) {
@@ -251,7 +249,7 @@ pub async fn list_slow(
     params: SlowCallsParams,
 ) -> Result<Json<NumberedPage<InterpretationRecord>>> {
     let page = page(&context, params.page, params.size);
-    let duration = Duration::from_millis(params.duration_ms.unwrap_or(SLOW).into());
+    let duration = Duration::from_millis(params.duration_ms.unwrap_or(SLOW_CALL_MS).into());
     let found = context.report(move |app| interpretation::list_slow(&app.core, duration, page)).await?;
     Ok(NumberedPage::of(page, found))
 }

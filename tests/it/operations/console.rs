@@ -148,12 +148,17 @@ fn each_role_opens_its_pages_only() {
     let server = Setup::default().start();
     let user = server.sign_in("13800138000").user_id;
     let user = format!("users/{user}");
-    let pages: [(&str, &[&str]); 15] = [
+    let everybody: &[&str] = &["read-only", "support", "moderator", "owner"];
+    let pages: [(&str, &[&str]); 19] = [
+        ("growth", everybody),
+        ("revenue", everybody),
+        ("models", everybody),
+        ("models/calls", &["support", "owner"]),
         ("moderation/services", &["moderator", "owner"]),
         ("moderation", &["moderator", "owner"]),
         ("moderation/words", &["moderator", "owner"]),
         ("feedback", &["support", "owner"]),
-        ("", &["read-only", "support", "moderator", "owner"]),
+        ("", everybody),
         ("users", &["support", "moderator", "owner"]),
         (&user, &["support", "moderator", "owner"]),
         ("orders", &["support", "owner"]),

@@ -12,6 +12,7 @@ mod api_keys;
 mod backups;
 mod clock_jump;
 mod console;
+mod console_figures;
 mod console_moderation;
 mod console_operator;
 mod data_dir;

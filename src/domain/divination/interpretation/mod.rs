@@ -12,7 +12,7 @@ mod record;
 mod run;
 
 pub use question::CastingQuestion;
-pub use rating::{Note, Rate, Rating, RatingReport, rate, ratings};
+pub use rating::{Note, Rate, Rating, RatingReport, rate, rates, ratings};
 pub use record::{
     CallRecord, close_interrupted_in, count_between, count_of_user, delete_in, erase_user_in, export_in, find_by_trace,
     find_succeeded, list_failed, list_of_user, list_of_user_between, list_running_in, list_slow,

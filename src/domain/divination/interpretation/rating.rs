@@ -97,6 +97,11 @@ pub fn ratings(core: &Core, from: Timestamp, to: Timestamp, page: PageRequest) -
     core.store.read(|tx| Ok(RatingReport { rates: rates_in(tx, from, to)?, notes: notes_in(tx, from, to, page)? }))
 }
 
+/// Returns the ratings of `[from, to)` by model and prompt version.
+pub fn rates(core: &Core, from: Timestamp, to: Timestamp) -> Result<Vec<Rate>> {
+    core.store.read(|tx| rates_in(tx, from, to))
+}
+
 fn rate_in(tx: &Write<'_>, user: UserId, trace_id: &str, rating: &Rating) -> Result<()> {
     // The record outlives the account, and the note must not.
     users::require_in(tx, user)?;

@@ -110,7 +110,7 @@ async fn show(
     spec: &'static PageSpec,
     render: fn(&ViewContext, &Figures<'_>) -> Markup,
 ) -> Result<Response<Body>> {
-    let (range, query) = read_range(console, spec)?;
+    let (range, query) = read_range(console, &spec.names())?;
     let cx = console.view()?;
     let before = former(&query);
     let shown = query.clone();
@@ -136,7 +136,12 @@ async fn show(
 }
 
 async fn csv(console: &ConsoleRequest, spec: &'static PageSpec, name: &str) -> Result<Response<Body>> {
-    let (_, query) = read_range(console, spec)?;
+    let (_, query) = read_range(console, &spec.names())?;
+    figures_csv(console, query, name).await
+}
+
+/// Responds with figures by day.
+pub(super) async fn figures_csv(console: &ConsoleRequest, query: FigureQuery, name: &str) -> Result<Response<Body>> {
     let query = FigureQuery { grouping: FigureGrouping::Day, ..query };
     let rows = console.context.report(move |app| figures::list(&app.core, &query)).await?;
     let mut text = String::from("day,figure,part,value\n");
@@ -148,7 +153,7 @@ async fn csv(console: &ConsoleRequest, spec: &'static PageSpec, name: &str) -> R
 }
 
 /// Reads the range of the address. With a fault in it, the page shows the default range and the fault.
-fn read_range(console: &ConsoleRequest, spec: &PageSpec) -> Result<(Range, FigureQuery)> {
+pub(super) fn read_range(console: &ConsoleRequest, names: &[FigureName]) -> Result<(Range, FigureQuery)> {
     let core = &console.context.app.core;
     let today = core.config.limits.time_zone.today(core.clock.now());
     let preset = |days: u32| (today.checked_sub((i64::from(days) - 1).days()).ok(), Some(today));
@@ -163,12 +168,12 @@ fn read_range(console: &ConsoleRequest, spec: &PageSpec) -> Result<(Range, Figur
         Some(days) => Ok(preset(days)),
         None => parse("from", typed.0).and_then(|from| Ok((from, parse("to", typed.1)?))),
     };
-    let made = parsed.and_then(|days| FigureQuery::new(core, Some(spec.names()), days, FigureGrouping::Day));
+    let made = parsed.and_then(|days| FigureQuery::new(core, Some(names.to_vec()), days, FigureGrouping::Day));
     let (mut query, error) = match made {
         Ok(query) => (query, None),
         Err(error) => {
             let fault = fault_of(&error, "from").or_else(|| fault_of(&error, "to"));
-            let query = FigureQuery::new(core, Some(spec.names()), preset(DEFAULT_PRESET), FigureGrouping::Day)?;
+            let query = FigureQuery::new(core, Some(names.to_vec()), preset(DEFAULT_PRESET), FigureGrouping::Day)?;
             (query, fault)
         }
     };
@@ -200,27 +205,47 @@ fn former(query: &FigureQuery) -> FigureQuery {
     FigureQuery { from: from.unwrap_or(query.from), to: to.unwrap_or(query.to), ..query.clone() }
 }
 
-fn chart_of(cx: &ViewContext, spec: &ChartSpec, query: &FigureQuery, rows: &[FigureRow]) -> FigureChart<'static> {
-    let mut periods: Vec<_> =
-        query.from.series(1.day()).take_while(|day| *day <= query.to).map(|day| query.grouping.start_of(day)).collect();
+/// Returns the first days of the periods of a query.
+pub(super) fn periods(query: &FigureQuery) -> Vec<Date> {
+    let days = query.from.series(1.day()).take_while(|day| *day <= query.to);
+    let mut periods: Vec<_> = days.map(|day| query.grouping.start_of(day)).collect();
     periods.dedup();
-    let series = spec.series.iter().map(|(name, text)| {
-        let mut values: BTreeMap<Date, i64> = BTreeMap::new();
-        for row in rows.iter().filter(|row| row.name == *name) {
-            *values.entry(row.period).or_default() += row.value;
-        }
-        let values = periods.iter().map(|period| Some(values.get(period).copied().unwrap_or(0))).collect();
-        Series { name: cx.t(*text).to_owned(), values }
+    periods
+}
+
+/// Returns the name of the periods of a query.
+pub(super) const fn period_text(query: &FigureQuery) -> Text {
+    match query.grouping {
+        FigureGrouping::Day => Text::Day,
+        FigureGrouping::Week => Text::Week,
+        FigureGrouping::Month => Text::Month,
+    }
+}
+
+/// Returns one value for each period: the sum of the rows that belong to the series.
+pub(super) fn values(
+    periods: &[Date],
+    rows: &[FigureRow],
+    is_included: impl Fn(&FigureRow) -> bool,
+) -> Vec<Option<i64>> {
+    let mut sums: BTreeMap<Date, i64> = BTreeMap::new();
+    for row in rows.iter().filter(|row| is_included(row)) {
+        *sums.entry(row.period).or_default() += row.value;
+    }
+    periods.iter().map(|period| Some(sums.get(period).copied().unwrap_or(0))).collect()
+}
+
+fn chart_of(cx: &ViewContext, spec: &ChartSpec, query: &FigureQuery, rows: &[FigureRow]) -> FigureChart<'static> {
+    let periods = periods(query);
+    let series = spec.series.iter().map(|(name, text)| Series {
+        name: cx.t(*text).to_owned(),
+        values: values(&periods, rows, |row| row.name == *name),
     });
     FigureChart {
         id: spec.id,
         title: spec.title,
         unit: spec.unit,
-        label: match query.grouping {
-            FigureGrouping::Day => Text::Day,
-            FigureGrouping::Week => Text::Week,
-            FigureGrouping::Month => Text::Month,
-        },
+        label: period_text(query),
         series: series.collect(),
         labels: periods.iter().map(ToString::to_string).collect(),
         has_bars: true,

@@ -8,6 +8,7 @@ pub mod feedback;
 pub mod figures;
 pub mod files;
 pub mod irreversible;
+pub mod models;
 pub mod moderation;
 pub mod moderation_services;
 pub mod network_log;

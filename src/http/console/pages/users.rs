@@ -260,7 +260,7 @@ fn change_row(change: AccountChange) -> ChangeRow {
     }
 }
 
-fn call_row(record: CallRecord) -> CallRow {
+pub fn call_row(record: CallRecord) -> CallRow {
     CallRow {
         trace_id: record.trace_id,
         user_id: Some(record.user.to_string()),
@@ -269,7 +269,7 @@ fn call_row(record: CallRecord) -> CallRow {
         model: record.model,
         duration_ms: record.duration_ms,
         error_class: record.error_class,
-        rating: None,
+        is_helpful: record.rating.map(|rating| rating.is_helpful),
         created_at: record.created_at,
     }
 }

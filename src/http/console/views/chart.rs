@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use maud::{Markup, html};
 
 use super::{context::ViewContext, format, texts::Text};
+use crate::types::MicroAmount;
 
 /// The unit of a chart's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +13,8 @@ pub enum Unit {
     Count,
     /// Values in fen.
     Money,
+    /// Values in millionths of the currency of the models' price list.
+    Cost,
     /// Values in tenths of a percent.
     PerMille,
     /// Values in microseconds.
@@ -23,6 +26,7 @@ impl Unit {
         match self {
             Self::Count => "count",
             Self::Money => "money",
+            Self::Cost => "cost",
             Self::PerMille => "permille",
             Self::Duration => "duration",
         }
@@ -32,6 +36,7 @@ impl Unit {
         match self {
             Self::Count => format::number(value),
             Self::Money => format::ShownFen(value).text(),
+            Self::Cost => MicroAmount::from_stored(value).to_string(),
             Self::PerMille => format::per_mille(value),
             Self::Duration => format::duration(value),
         }

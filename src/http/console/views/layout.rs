@@ -120,8 +120,9 @@ impl Place {
 }
 
 /// The areas with their pages.
-const AREAS: [(Text, Icon, &[Place]); 5] = [
+const AREAS: [(Text, Icon, &[Place]); 6] = [
     (Text::AreaIdentity, Icon::Users, &[Place::Users, Place::Growth]),
+    (Text::AreaDivination, Icon::Divination, &[Place::Models]),
     (Text::AreaMoney, Icon::Money, &[Place::Orders, Place::Revenue]),
     (Text::AreaModeration, Icon::Moderation, &[Place::Violations, Place::Words, Place::Compare]),
     (Text::AreaMessaging, Icon::Messaging, &[Place::Feedback]),

@@ -452,6 +452,12 @@ texts! {
     TraceId: "追踪号", "Trace id";
     Rating: "评分", "Rating";
     Ratings: "用户评分", "Ratings";
+    Helpful: "有帮助", "helpful";
+    NotHelpful: "没有帮助", "not helpful";
+    PromptVersion: "提示词版本", "Prompt version";
+    Rated: "评分数", "Rated";
+    NoRatings: "没有评分", "No ratings";
+    AvailableModels: "可用性", "Availability";
     BudgetsToday: "今日预算", "Budgets today";
     BudgetCost: "费用", "Cost";
     BudgetTokens: "词元", "Tokens";
@@ -466,8 +472,9 @@ texts! {
     MeanDuration: "平均耗时", "Mean duration";
     CostByDay: "每日费用", "Cost by day";
     CallsByDay: "每日调用", "Calls by day";
+    TokensByDay: "每日词元", "Tokens by day";
+    Others: "其他", "Others";
     NoCalls: "没有调用", "No calls";
-    TestModel: "测试调用", "Test call";
     // Moderation.
     MaskedText: "文本（已遮盖）", "Masked text";
     ViolationType: "违规类型", "Type";
@@ -1024,15 +1031,6 @@ pub fn alerts(language: Language, count: usize) -> String {
         (Language::English, 0) => "No alerts".to_owned(),
         (Language::English, 1) => "1 alert".to_owned(),
         (Language::English, _) => format!("{count} alerts"),
-    }
-}
-
-/// Returns the text of a rating.
-pub fn stars(language: Language, stars: u8) -> String {
-    match (language, stars) {
-        (Language::Chinese, _) => format!("{stars} 星"),
-        (Language::English, 1) => "1 star".to_owned(),
-        (Language::English, _) => format!("{stars} stars"),
     }
 }
 

@@ -86,6 +86,11 @@ pub(super) fn range<'a>(cx: &ViewContext, path: &str, range: &'a Range) -> Filte
     }
 }
 
+/// Returns the address of the CSV file of a range.
+pub(super) fn export(place: Place, range: &Range) -> String {
+    with_query(&href(&format!("{}.csv", place.path())), &[("from", &range.from), ("to", &range.to)])
+}
+
 fn render(cx: &ViewContext, figures: &Figures<'_>, place: Place) -> Markup {
     let sums: Vec<_> = figures
         .sums
@@ -99,10 +104,7 @@ fn render(cx: &ViewContext, figures: &Figures<'_>, place: Place) -> Markup {
         })
         .collect();
     let title = cx.t(place.title());
-    let csv = with_query(
-        &href(&format!("{}.csv", place.path())),
-        &[("from", &figures.range.from), ("to", &figures.range.to)],
-    );
+    let csv = export(place, &figures.range);
     let body = html! {
         (layout::heading(title, None, &html! { a.button href=(csv) download { (cx.t(Text::ExportCsv)) } }))
         (lists::filters(cx, &range(cx, place.path(), &figures.range)))

@@ -1,4 +1,4 @@
-//! Language models: usage and cost by model, failures, slow calls, ratings.
+//! Language models: usage and cost by model, budgets, availability, ratings, failed and slow calls.
 
 use maud::{Markup, html};
 
@@ -10,7 +10,6 @@ use crate::http::console::views::{
     chart::{FigureChart, chart},
     context::{Right, ViewContext, href},
     format::{self, with_query},
-    forms,
     layout::{self, PageBody, Place},
     lists::{self, ListView, Listing, number, text},
     parts::{self, panel},
@@ -18,19 +17,18 @@ use crate::http::console::views::{
 };
 
 /// The usage of a model in the range.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ModelUsageRow {
     pub provider: String,
     pub model: String,
     pub calls: u64,
     pub failed: u64,
+    pub slow: u64,
     pub prompt_tokens: u64,
     pub completion_tokens: u64,
-    /// The cost with its currency, as the budget formats it.
+    /// The cost without its currency, as the budget formats it.
     pub cost: String,
-    pub mean_ms: i64,
-    /// Mean rating in tenths of a star, if there are ratings.
-    pub rating: Option<u32>,
+    pub mean_ms: u64,
 }
 
 /// A budget of today.
@@ -43,37 +41,63 @@ pub struct BudgetRow {
     pub percent: u8,
 }
 
+/// The circuit breaker of a model.
+#[derive(Clone, Debug)]
+pub struct ModelState {
+    pub provider: String,
+    pub model: String,
+    /// `breaker_closed`, `breaker_open` or `breaker_probing`.
+    pub state: String,
+}
+
+/// The ratings of a model with one version of the prompt.
+#[derive(Clone, Debug)]
+pub struct RateRow {
+    pub model: String,
+    pub prompt_version: String,
+    pub rated: i64,
+    pub helpful: i64,
+}
+
 /// The models page.
 #[derive(Clone, Debug)]
 pub struct ModelsPage<'a> {
     pub range: Range,
+    pub currency: String,
     pub budgets: Vec<BudgetRow>,
+    pub breakers: Vec<ModelState>,
     pub usage: Vec<ModelUsageRow>,
     pub charts: Vec<FigureChart<'a>>,
-    /// Counts of one to five stars.
-    pub ratings: [i64; 5],
-    /// The last failures and the slowest calls.
+    pub rates: Vec<RateRow>,
+    /// The last failures and the last slow calls, for roles that may see users.
     pub failed: Vec<CallRow>,
     pub slow: Vec<CallRow>,
+    /// The last day that the figures contain.
+    pub through: String,
 }
 
 /// Renders the models page.
 pub fn page(cx: &ViewContext, page: &ModelsPage<'_>) -> Markup {
     let all = |tab: &str, title: Text| html! { a href=(with_query(&href("models/calls"), &[("show", tab)])) { (cx.t(Text::All)) span.sr { ": " (cx.t(title)) } } };
-    let test = html! { @if cx.may(Right::Administer) { (forms::button(cx, &href("models/test"), cx.t(Text::TestModel), "")) } };
+    let export =
+        html! { a.button href=(figures::export(Place::Models, &page.range)) download { (cx.t(Text::ExportCsv)) } };
     let body = html! {
-        (layout::heading(cx.t(Text::Models), None, &test))
-        (lists::filters(cx, &figures::range(cx, "models", &page.range)))
+        (layout::heading(cx.t(Text::Models), None, &export))
+        (lists::filters(cx, &figures::range(cx, Place::Models.path(), &page.range)))
         div.stack id="figures" {
+            (panel("usage", cx.t(Text::UsageByModel), &usage(cx, page)))
+            div.columns.charts { @for one in &page.charts { section.card { (chart(cx, one)) } } }
             div.columns {
                 (panel("budgets", cx.t(Text::BudgetsToday), &budgets(cx, &page.budgets)))
-                (panel("ratings", cx.t(Text::Ratings), &ratings(cx, &page.ratings)))
+                (panel("breakers", cx.t(Text::AvailableModels), &breakers(cx, &page.breakers)))
             }
-            (panel("usage", cx.t(Text::UsageByModel), &usage(cx, &page.usage)))
-            div.columns.charts { @for one in &page.charts { section.card { (chart(cx, one)) } } }
+            (panel("ratings", cx.t(Text::Ratings), &ratings(cx, &page.rates)))
+            p.hint { (texts::figures_through(cx.language, &page.through, &cx.zone.name)) }
         }
-        (calls(cx, "failed", Text::FailedCalls, &all("failed", Text::FailedCalls), &page.failed))
-        (calls(cx, "slow", Text::SlowCalls, &all("slow", Text::SlowCalls), &page.slow))
+        @if cx.may(Right::SupportUsers) {
+            (calls(cx, "failed", Text::FailedCalls, &all("failed", Text::FailedCalls), &page.failed))
+            (calls(cx, "slow", Text::SlowCalls, &all("slow", Text::SlowCalls), &page.slow))
+        }
     };
     layout::page(cx, &PageBody::new(cx.t(Text::Models), Place::Models, body).with_charts())
 }
@@ -89,38 +113,49 @@ fn budgets(cx: &ViewContext, budgets: &[BudgetRow]) -> Markup {
     }
 }
 
-fn ratings(cx: &ViewContext, counts: &[i64; 5]) -> Markup {
-    let high = counts.iter().copied().max().unwrap_or(1).max(1);
+fn breakers(cx: &ViewContext, models: &[ModelState]) -> Markup {
     html! {
-        dl.bars { @for (stars, count) in (1_u8..=5).zip(counts).rev() {
-            div { dt { (texts::stars(cx.language, stars)) } dd { meter max=(high) value=(count) aria-label=(texts::stars(cx.language, stars)) {} span.num { (format::number(*count)) } } }
-        } }
+        ul.lines { @for one in models { li { span { (one.model) span.hint { (one.provider) } } (parts::state(cx, &one.state)) } } }
     }
 }
 
-fn usage(cx: &ViewContext, rows: &[ModelUsageRow]) -> Markup {
+fn ratings(cx: &ViewContext, rates: &[RateRow]) -> Markup {
+    let columns = [text(Text::Model), text(Text::PromptVersion), number(Text::Rated), number(Text::Helpful)];
+    html! {
+        @if rates.is_empty() { p.empty { (cx.t(Text::NoRatings)) } } @else {
+            (lists::table(cx, Text::Ratings, &columns, rates.iter().map(|rate| vec![
+                html! { (rate.model) },
+                html! { code { (rate.prompt_version) } },
+                html! { (format::number(rate.rated)) },
+                html! { (format::per_mille((rate.helpful * 1000).checked_div(rate.rated).unwrap_or(0))) },
+            ])))
+        }
+    }
+}
+
+fn usage(cx: &ViewContext, page: &ModelsPage<'_>) -> Markup {
     let columns = [
         text(Text::Model),
         number(Text::Calls),
         number(Text::FailedCalls),
+        number(Text::SlowCalls),
         number(Text::PromptTokens),
         number(Text::CompletionTokens),
         number(Text::Cost),
         number(Text::MeanDuration),
-        number(Text::Rating),
     ];
     let count = |value: u64| html! { (format::number(i64::try_from(value).unwrap_or(i64::MAX))) };
     html! {
-        @if rows.is_empty() { p.empty { (cx.t(Text::NoCalls)) } } @else {
-            (lists::table(cx, Text::UsageByModel, &columns, rows.iter().map(|row| vec![
+        @if page.usage.is_empty() { p.empty { (cx.t(Text::NoCalls)) } } @else {
+            (lists::table(cx, Text::UsageByModel, &columns, page.usage.iter().map(|row| vec![
                 html! { (row.model) " " span.hint { (row.provider) } },
                 count(row.calls),
                 count(row.failed),
+                count(row.slow),
                 count(row.prompt_tokens),
                 count(row.completion_tokens),
-                html! { (row.cost) },
-                html! { (format::duration(row.mean_ms * 1000)) },
-                html! { @match row.rating { Some(tenths) => { (tenths / 10) "." (tenths % 10) }, None => (parts::dash(cx)) } },
+                html! { (row.cost) " " (page.currency) },
+                html! { (format::duration(i64::try_from(row.mean_ms * 1000).unwrap_or(i64::MAX))) },
             ])))
         }
     }
@@ -138,31 +173,24 @@ fn calls(cx: &ViewContext, id: &str, title: Text, beside: &Markup, calls: &[Call
     )
 }
 
-/// All model calls of a kind.
+/// Failed or slow model calls.
 #[derive(Clone, Debug)]
 pub struct Calls {
-    /// `failed`, `slow`, or empty.
+    /// `failed` or `slow`.
     pub show: String,
-    pub user: String,
     pub listing: Listing<CallRow>,
 }
 
-/// Renders all model calls of a kind.
+/// Renders failed or slow model calls.
 pub fn all_calls(cx: &ViewContext, page: &Calls) -> Markup {
-    let path = href("models/calls");
-    let of = |show: &str| with_query(&path, &[("show", show), ("user", &page.user)]);
+    let of = |show: &str| with_query(&href("models/calls"), &[("show", show)]);
     let tab = |text, show: &str| (text, of(show), page.show == show);
-    let view = ListView {
-        id: "calls",
-        caption: Text::Interpretations,
-        empty: Text::NoCalls,
-        href: of(&page.show),
-        export: None,
-    };
+    let title = if page.show == "slow" { Text::SlowCalls } else { Text::FailedCalls };
+    let view = ListView { id: "calls", caption: title, empty: Text::NoCalls, href: of(&page.show), export: None };
     let body = html! {
         (layout::heading(cx.t(Text::Interpretations), None, &html! { a.button href=(href("models")) { (cx.t(Text::Models)) } }))
-        (lists::tabs(cx, Text::Presets, &[tab(Text::All, ""), tab(Text::FailedCalls, "failed"), tab(Text::SlowCalls, "slow")]))
-        section.card aria-label=(cx.t(Text::Interpretations)) { (lists::list(cx, &view, &rows::CALL, &page.listing, |row| rows::call(cx, row))) }
+        (lists::tabs(cx, Text::Presets, &[tab(Text::FailedCalls, "failed"), tab(Text::SlowCalls, "slow")]))
+        section.card aria-label=(cx.t(title)) { (lists::list(cx, &view, &rows::CALL, &page.listing, |row| rows::call(cx, row))) }
     };
     layout::page(cx, &PageBody::new(cx.t(Text::Interpretations), Place::Models, body))
 }

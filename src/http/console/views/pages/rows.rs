@@ -3,8 +3,8 @@
 use maud::{Markup, html};
 
 use crate::http::console::views::{
-    context::ViewContext,
-    format::{self, ShownFen, Timestamp},
+    context::{Right, ViewContext, href},
+    format::{self, ShownFen, Timestamp, with_query},
     lists::{Column, number, text, time},
     parts::{self, or_dash, order_link, state, user_link},
     texts::{self, Text},
@@ -132,7 +132,7 @@ pub struct CallRow {
     pub model: String,
     pub duration_ms: Option<i64>,
     pub error_class: Option<String>,
-    pub rating: Option<u8>,
+    pub is_helpful: Option<bool>,
     pub created_at: Timestamp,
 }
 
@@ -149,13 +149,13 @@ pub const CALL: [Column; 8] = [
 
 pub fn call(cx: &ViewContext, row: &CallRow) -> Vec<Markup> {
     vec![
-        html! { code.id { (row.trace_id) } },
+        html! { @if cx.may(Right::SupportUsers) { a href=(with_query(&href("search"), &[("q", &row.trace_id)])) { code.id { (row.trace_id) } } } @else { code.id { (row.trace_id) } } },
         state(cx, &row.status),
         html! { (row.model) " " span.hint { (row.provider) } },
         html! { @match row.duration_ms { Some(ms) => (format::duration(ms * 1000)), None => (parts::dash(cx)) } },
         html! { @match &row.error_class { Some(class) => code { (class) }, None => (parts::dash(cx)) } },
         html! { @match &row.user_id { Some(user) => (user_link(cx, user)), None => (parts::dash(cx)) } },
-        html! { @match row.rating { Some(stars) => (texts::stars(cx.language, stars)), None => (parts::dash(cx)) } },
+        html! { @match row.is_helpful { Some(true) => (cx.t(Text::Helpful)), Some(false) => (cx.t(Text::NotHelpful)), None => (parts::dash(cx)) } },
         cx.cell_time(row.created_at),
     ]
 }
@@ -184,8 +184,7 @@ pub const REQUEST: [Column; 7] = [
 ];
 
 pub fn request(cx: &ViewContext, row: &RequestRow) -> Vec<Markup> {
-    let by_client =
-        format::with_query(&crate::http::console::views::context::href("network-log"), &[("client", &row.client_ip)]);
+    let by_client = with_query(&href("network-log"), &[("client", &row.client_ip)]);
     vec![
         cx.cell_time(row.at),
         html! { span.status.(if row.status >= 500 { "st5" } else if row.status >= 400 { "st4" } else { "st2" }) { (row.status) } },

@@ -156,7 +156,7 @@ fn violation_rows() -> Vec<ViolationRow> {
 
 fn calls() -> Vec<CallRow> {
     [
-        ("succeeded", Some(4210), None, Some(5)),
+        ("succeeded", Some(4210), None, Some(true)),
         ("failed", Some(30_000), Some("total_timeout"), None),
         ("succeeded", Some(12_870), None, None),
         ("cancelled", None, None, None),
@@ -171,7 +171,7 @@ fn calls() -> Vec<CallRow> {
         model: if index == 2 { "qwen-plus" } else { "deepseek-chat" }.into(),
         duration_ms: *ms,
         error_class: class.map(Into::into),
-        rating: *rating,
+        is_helpful: *rating,
         created_at: ago(index as i64 * 2 * HOUR),
     })
     .collect()
@@ -681,59 +681,57 @@ pub fn revenue(cx: &ViewContext) -> Figures<'static> {
 }
 
 pub fn models(cx: &ViewContext) -> ModelsPage<'static> {
+    let usage = |provider: &str, model: &str, calls, failed, slow, tokens, cost: &str, mean_ms| ModelUsageRow {
+        provider: provider.into(),
+        model: model.into(),
+        calls,
+        failed,
+        slow,
+        prompt_tokens: tokens,
+        completion_tokens: tokens / 4,
+        cost: cost.into(),
+        mean_ms,
+    };
+    let rate = |model: &str, version: &str, rated, helpful| RateRow {
+        model: model.into(),
+        prompt_version: version.into(),
+        rated,
+        helpful,
+    };
     ModelsPage {
         range: range(),
+        currency: "CNY".into(),
         budgets: vec![
-            BudgetRow { name: Text::BudgetCost, spent: "¥38.12".into(), limit: Some("¥50.00".into()), percent: 76 },
+            BudgetRow {
+                name: Text::BudgetCost,
+                spent: "38.12 CNY".into(),
+                limit: Some("50.00 CNY".into()),
+                percent: 76,
+            },
             BudgetRow { name: Text::BudgetTokens, spent: "4 812 000".into(), limit: None, percent: 0 },
         ],
+        breakers: vec![
+            ModelState { provider: "openai".into(), model: "deepseek-chat".into(), state: "breaker_closed".into() },
+            ModelState { provider: "fallback".into(), model: "qwen-plus".into(), state: "breaker_open".into() },
+        ],
         usage: vec![
-            ModelUsageRow {
-                provider: "openai".into(),
-                model: "deepseek-chat".into(),
-                calls: 48_210,
-                failed: 212,
-                prompt_tokens: 61_202_111,
-                completion_tokens: 18_120_874,
-                cost: "¥267.37".into(),
-                mean_ms: 4210,
-                rating: Some(46),
-            },
-            ModelUsageRow {
-                provider: "openai".into(),
-                model: "qwen-plus".into(),
-                calls: 1820,
-                failed: 3,
-                prompt_tokens: 2_402_111,
-                completion_tokens: 820_874,
-                cost: "¥3.56".into(),
-                mean_ms: 6120,
-                rating: Some(42),
-            },
-            ModelUsageRow {
-                provider: "builtin".into(),
-                model: "builtin".into(),
-                calls: 91,
-                failed: 0,
-                prompt_tokens: 0,
-                completion_tokens: 0,
-                cost: "¥0.00".into(),
-                mean_ms: 1,
-                rating: None,
-            },
+            usage("openai", "deepseek-chat", 48_210, 212, 90, 61_202_111, "267.37", 4210),
+            usage("openai", "qwen-plus", 1820, 3, 0, 2_402_111, "3.56", 6120),
+            usage("builtin", "builtin", 91, 0, 0, 0, "0.00", 1),
         ],
         charts: vec![
-            chart(cx, "cost", Text::CostByDay, Unit::Money, &[Text::Cost], 3800, true),
-            chart(cx, "calls-chart", Text::CallsByDay, Unit::Count, &[Text::Calls, Text::FailedCalls], 1600, false),
+            chart(cx, "cost-by-day", Text::CostByDay, Unit::Cost, &[Text::Cost], 38_000_000, true),
+            chart(cx, "calls-by-day", Text::CallsByDay, Unit::Count, &[Text::Calls, Text::FailedCalls], 1600, false),
         ],
-        ratings: [21, 18, 140, 612, 2210],
+        rates: vec![rate("deepseek-chat", "5b1c9a", 3001, 2822), rate("qwen-plus", "5b1c9a", 12, 7)],
         failed: calls().into_iter().filter(|call| call.status == "failed").collect(),
         slow: calls().into_iter().take(3).collect(),
+        through: "2026-11-25".into(),
     }
 }
 
 pub fn model_calls() -> Calls {
-    Calls { show: "failed".into(), user: String::new(), listing: rows(calls(), 212) }
+    Calls { show: "failed".into(), listing: rows(calls(), 212) }
 }
 
 pub fn violations() -> Violations {

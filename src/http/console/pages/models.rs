@@ -1,0 +1,240 @@
+//! Language models: usage and cost, budgets, availability, failed and slow calls.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use axum::{body::Body, http::Response};
+
+use super::{
+    figures::{figures_csv, period_text, periods, read_range, values},
+    users::call_row,
+};
+use crate::{
+    app::App,
+    domain::{
+        divination::{
+            budget::{self, SLOW_CALL_MS, UsageRow},
+            interpretation::{self, Rate},
+        },
+        operations::{
+            admins::roles::Right,
+            figures::{self, FigureName, FigureQuery, FigureRow},
+        },
+    },
+    error::Result,
+    http::console::{
+        request::{ConsoleRequest, ok, rows},
+        views::{
+            chart::{FigureChart, Series, Unit},
+            context::ViewContext,
+            format,
+            lists::Listing,
+            pages::{
+                models::{self as view, BudgetRow, Calls, ModelState, ModelUsageRow, ModelsPage, RateRow},
+                rows::CallRow,
+            },
+            texts::Text,
+        },
+    },
+    providers::{breaker::BreakerState, llm::models::GuardedModel},
+    types::{Date, MicroAmount, PageRequest, TimeInput, Timestamp},
+};
+
+/// Failed and slow calls that the page shows.
+const CALLS: u32 = 5;
+/// Models with a line of their own in a chart; the others share one.
+const LINES: usize = 3;
+const NAMES: [FigureName; 4] =
+    [FigureName::ModelCalls, FigureName::SlowModelCalls, FigureName::ModelTokens, FigureName::ModelCost];
+const SLOW: Duration = Duration::from_millis(SLOW_CALL_MS as u64);
+
+/// The rows of a page, as read.
+struct Found {
+    usage: Vec<UsageRow>,
+    figures: Vec<FigureRow>,
+    rates: Vec<Rate>,
+    spent: budget::Amount,
+    failed: Vec<CallRow>,
+    slow: Vec<CallRow>,
+}
+
+pub async fn show(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let (range, query) = read_range(&console, &NAMES)?;
+    let cx = console.view()?;
+    let (asked, may_see_users) = (query.clone(), cx.may(Right::SupportUsers));
+    let found = console.context.report(move |app| collect(app, &asked, may_see_users)).await?;
+    let app = &console.context.app;
+    let page = ModelsPage {
+        range,
+        currency: app.core.config.llm.currency.clone(),
+        budgets: budgets(app, found.spent),
+        breakers: app.model_calls.models.all().map(model_state).collect(),
+        usage: usage(found.usage),
+        charts: charts(&cx, &query, &found.figures),
+        rates: found.rates.into_iter().map(rate_row).collect(),
+        failed: found.failed,
+        slow: found.slow,
+        through: query.to.to_string(),
+    };
+    ok(view::page(&cx, &page))
+}
+
+pub async fn csv(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let (_, query) = read_range(&console, &NAMES)?;
+    figures_csv(&console, query, "models").await
+}
+
+pub async fn list_calls(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let page = console.page_request();
+    let is_slow = console.query.get("show") == "slow";
+    let found = console
+        .context
+        .report(move |app| match is_slow {
+            true => interpretation::list_slow(&app.core, SLOW, page),
+            false => interpretation::list_failed(&app.core, page),
+        })
+        .await?;
+    let show = if is_slow { "slow" } else { "failed" };
+    let shown = Calls { show: show.to_owned(), listing: Listing::Rows(rows(page, found, call_row)) };
+    ok(view::all_calls(&console.view()?, &shown))
+}
+
+fn collect(app: &App, query: &FigureQuery, may_see_users: bool) -> Result<Found> {
+    let (core, newest) = (&app.core, PageRequest::of_newest(CALLS));
+    let zone = &core.config.limits.time_zone;
+    let start = |day| TimeInput::Day(day).in_zone(zone).unwrap_or(Timestamp(0));
+    let end = query.to.tomorrow().map_or(Timestamp(i64::MAX), start);
+    let (mut failed, mut slow) = (Vec::new(), Vec::new());
+    if may_see_users {
+        failed = interpretation::list_failed(core, newest)?.items;
+        slow = interpretation::list_slow(core, SLOW, newest)?.items;
+    }
+    Ok(Found {
+        usage: budget::usage(core, query.from, query.to)?,
+        figures: figures::list(core, query)?,
+        rates: interpretation::rates(core, start(query.from), end)?,
+        spent: budget::spent_today(core)?,
+        failed: failed.into_iter().map(call_row).collect(),
+        slow: slow.into_iter().map(call_row).collect(),
+    })
+}
+
+fn budgets(app: &App, spent: budget::Amount) -> Vec<BudgetRow> {
+    let llm = &app.core.config.llm;
+    let cost = |cost: MicroAmount| format!("{cost} {}", llm.currency);
+    let tokens = |tokens: u64| format::number(i64::try_from(tokens).unwrap_or(i64::MAX));
+    let percent = |spent: u64, limit: Option<u64>| match limit {
+        Some(limit) => u8::try_from((u128::from(spent) * 100).checked_div(limit.into()).unwrap_or(100).min(100)),
+        None => Ok(0),
+    };
+    vec![
+        BudgetRow {
+            name: Text::BudgetCost,
+            spent: cost(spent.cost),
+            limit: llm.cost_per_day.map(cost),
+            percent: percent(spent.cost.0, llm.cost_per_day.map(|limit| limit.0)).unwrap_or(100),
+        },
+        BudgetRow {
+            name: Text::BudgetTokens,
+            spent: tokens(spent.tokens),
+            limit: llm.tokens_per_day.map(tokens),
+            percent: percent(spent.tokens, llm.tokens_per_day).unwrap_or(100),
+        },
+    ]
+}
+
+fn model_state(model: &GuardedModel) -> ModelState {
+    let state = match model.breaker_state() {
+        BreakerState::Closed { .. } => "breaker_closed",
+        BreakerState::Open { probing: true, .. } => "breaker_probing",
+        BreakerState::Open { probing: false, .. } => "breaker_open",
+    };
+    ModelState { provider: model.name().to_owned(), model: model.model().to_owned(), state: state.to_owned() }
+}
+
+/// Sums the usage of each model, the model with most calls first.
+fn usage(rows: Vec<UsageRow>) -> Vec<ModelUsageRow> {
+    let mut sums: BTreeMap<(String, String), (ModelUsageRow, MicroAmount, u64)> = BTreeMap::new();
+    for row in rows {
+        let key = (row.provider.clone(), row.model.clone());
+        let (sum, cost, duration_ms) = sums.entry(key).or_insert_with(|| {
+            let (provider, model) = (row.provider, row.model);
+            (ModelUsageRow { provider, model, ..ModelUsageRow::default() }, MicroAmount::default(), 0)
+        });
+        sum.calls += row.calls;
+        sum.failed += if is_failure(&row.outcome) { row.calls } else { 0 };
+        sum.slow += row.slow_calls;
+        sum.prompt_tokens += row.prompt_tokens;
+        sum.completion_tokens += row.completion_tokens;
+        *cost = cost.plus(row.cost);
+        *duration_ms += row.duration_ms;
+    }
+    let with_cost = |(sum, cost, duration_ms): (ModelUsageRow, MicroAmount, u64)| ModelUsageRow {
+        cost: cost.to_string(),
+        mean_ms: duration_ms.checked_div(sum.calls).unwrap_or(0),
+        ..sum
+    };
+    let mut shown: Vec<_> = sums.into_values().map(with_cost).collect();
+    shown.sort_by(|one, other| other.calls.cmp(&one.calls));
+    shown
+}
+
+fn is_failure(outcome: &str) -> bool {
+    matches!(outcome, "failed" | "interrupted")
+}
+
+fn rate_row(rate: Rate) -> RateRow {
+    RateRow { model: rate.model, prompt_version: rate.prompt_version, rated: rate.rated, helpful: rate.helpful }
+}
+
+fn charts(cx: &ViewContext, query: &FigureQuery, rows: &[FigureRow]) -> Vec<FigureChart<'static>> {
+    let days = periods(query);
+    let labels: Vec<_> = days.iter().map(ToString::to_string).collect();
+    let chart = |id, title, unit, series, has_bars| FigureChart {
+        id,
+        title,
+        unit,
+        label: period_text(query),
+        labels: labels.clone(),
+        series,
+        has_bars,
+    };
+    let by_model = |name| model_series(cx, name, &days, rows);
+    let of_outcome = |text: Text, is_included: &dyn Fn(&FigureRow) -> bool| Series {
+        name: cx.t(text).to_owned(),
+        values: values(&days, rows, is_included),
+    };
+    let has_failed = |row: &FigureRow| row.key.rsplit('/').next().is_some_and(is_failure);
+    let calls = vec![
+        of_outcome(Text::Calls, &|row| row.name == FigureName::ModelCalls),
+        of_outcome(Text::FailedCalls, &|row| row.name == FigureName::ModelCalls && has_failed(row)),
+        of_outcome(Text::SlowCalls, &|row| row.name == FigureName::SlowModelCalls),
+    ];
+    vec![
+        chart("cost-by-day", Text::CostByDay, Unit::Cost, by_model(FigureName::ModelCost), true),
+        chart("calls-by-day", Text::CallsByDay, Unit::Count, calls, false),
+        chart("tokens-by-day", Text::TokensByDay, Unit::Count, by_model(FigureName::ModelTokens), true),
+    ]
+}
+
+/// Returns a series for each of the models with the largest sums, and one for the others.
+fn model_series(cx: &ViewContext, name: FigureName, days: &[Date], rows: &[FigureRow]) -> Vec<Series> {
+    let mut sums: BTreeMap<&str, i64> = BTreeMap::new();
+    for row in rows.iter().filter(|row| row.name == name) {
+        *sums.entry(&row.key).or_default() += row.value;
+    }
+    let mut models: Vec<_> = sums.into_iter().collect();
+    models.sort_by_key(|(_, sum)| -sum);
+    let own: Vec<_> = models.iter().take(LINES).map(|(model, _)| *model).collect();
+    let mut series: Vec<_> = own
+        .iter()
+        .map(|model| Series {
+            name: (*model).to_owned(),
+            values: values(days, rows, |row| row.name == name && row.key == *model),
+        })
+        .collect();
+    if models.len() > LINES || series.is_empty() {
+        let is_other = |row: &FigureRow| row.name == name && !own.contains(&row.key.as_str());
+        series.push(Series { name: cx.t(Text::Others).to_owned(), values: values(days, rows, is_other) });
+    }
+    series
+}
