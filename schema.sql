@@ -678,6 +678,25 @@ create table figure_marks (
     through integer not null
 ) strict, without rowid;
 
+-- Owner: active_users. The users who were active on a day: a bit for each of 4,096 ids, the lowest bit first. Cleared with
+-- the account and kept as long as the network log, from which it comes.
+create table active_users (
+    block integer not null,                -- ids from block * 4096
+    day text not null,                     -- yyyy-mm-dd in the time zone of the service
+    bits blob not null,
+    primary key (block, day)
+) strict, without rowid;
+
+create index active_users_by_day on active_users (day);
+
+-- Owner: request_tallies. Requests of an hour, kept for 400 days.
+create table request_hours (
+    hour integer primary key,              -- counted from 1970
+    requests integer not null,
+    errors integer not null,
+    buckets blob not null                  -- requests by duration: 64-bit numbers, the lowest byte first
+) strict;
+
 -- Owner: confirmations. Tokens that confirm an irreversible action, stored as SHA-256.
 create table confirmations (
     token_sha256 blob primary key,
@@ -763,6 +782,7 @@ create index payment_orders_by_state on payment_orders (state, id);
 create index payment_orders_by_time on payment_orders (created_at, id);
 create index payment_orders_due on payment_orders (channel, next_check_at) where next_check_at is not null;
 create index payment_orders_open on payment_orders (user_id, product_id, created_at) where state = 'created';
+create index payment_orders_refunded on payment_orders (refunded_at, asset, refunded_fen) where refunded_at is not null;
 create index payment_orders_credited on payment_orders (user_id) where credited_at is not null;
 create unique index payment_orders_by_trade on payment_orders (channel, trade_no) where trade_no is not null;
 

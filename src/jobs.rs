@@ -44,6 +44,8 @@ pub struct Schedule {
     free_space_scrub: Duration,
     alerts: Duration,
     figures: Duration,
+    /// Counts of requests and codes.
+    tallies: Duration,
     /// True if the word list is compiled at the start and not by the first text.
     compiles_words: bool,
 }
@@ -58,6 +60,7 @@ impl Default for Schedule {
             free_space_scrub: Duration::from_secs(2),
             alerts: Duration::from_secs(5),
             figures: Duration::from_secs(15),
+            tallies: Duration::from_mins(1),
             compiles_words: true,
         }
     }
@@ -81,6 +84,7 @@ impl Schedule {
             free_space_scrub: interval,
             alerts: interval,
             figures: interval,
+            tallies: interval,
             ..Self::default()
         }
     }
@@ -195,7 +199,21 @@ fn delete_expired(app: &App, schedule: Schedule, stopped: &Receiver<()>) {
 fn count_figures(app: &App, schedule: Schedule, stopped: &Receiver<()>) {
     lower_thread_priority();
     let is_running = || stopped.try_recv() == Err(TryRecvError::Empty);
-    every(stopped, schedule.figures, schedule.figures, "figures", || figures::advance(&app.core, &is_running));
+    let mut next_tallies = Instant::now() + schedule.tallies;
+    every(stopped, schedule.figures, schedule.figures, "figures", || {
+        if Instant::now() >= next_tallies {
+            flush_tallies(app)?;
+            next_tallies = Instant::now() + schedule.tallies;
+        }
+        figures::advance(&app.core, &app.network_log, &is_running)
+    });
+    run("tallies", || flush_tallies(app));
+}
+
+/// Stores the counts that are in memory.
+fn flush_tallies(app: &App) -> Result<()> {
+    app.request_tallies.flush(&app.core)?;
+    figures::flush_codes(&app.core, &app.counted_codes, &app.code_sender.metrics)
 }
 
 /// Verifies the ledger on a thread of its own, because it reads all of it.

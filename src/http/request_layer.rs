@@ -217,6 +217,7 @@ impl Shared {
         let duration = meta.started.elapsed();
         let endpoint = meta.endpoint.get();
         self.metrics.record(endpoint.map(|endpoint| endpoint.index), status, duration);
+        self.app.request_tallies.record(status, duration);
         let (method, route) = (method_name(method), endpoint.map(|endpoint| endpoint.path));
         self.app.network_log.record(Entry {
             at: self.app.core.clock.now(),

@@ -61,6 +61,12 @@ const BOUNDED: &[&str] = &[
     "feedback_replies where feedback_id = ?1 order by id limit ?2",
     "notification_recipients where notification_id = ?1",
     "figures where name = ?1 and day >= ?2 and day <= ?3",
+    "figures where name = ?1 and day >= ?2 and day <= ?3 and key = ?4",
+    "active_users where block = ?1",
+    "active_users where block = ?1 and day >= ?2 and day <= ?3",
+    "active_users where day < ?1 order by day limit ?2",
+    "request_hours where hour >= ?1 and hour < ?2 order by hour",
+    "users where created_at >= ?1 order by created_at, id limit 1",
     "ledger_audit where user_id = ?1 order by id desc limit ?2 offset ?3",
 ];
 

@@ -58,6 +58,8 @@ named_enum! {
 /// Counts of code outcomes since the start.
 #[derive(Debug, Default)]
 pub struct CodeMetrics {
+    /// Requested and not refused by a limit.
+    pub asked: Counter,
     /// Accepted by a provider.
     pub sent: Counter,
     /// Verified.

@@ -197,6 +197,12 @@ pub fn registrations_after_in(tx: &Read<'_>, after: i64, limit: u32) -> Result<V
     tx.all(sql, (after, limit), |row| Ok((UserId(row.get(0)?), Timestamp(row.get(1)?))))
 }
 
+/// Returns the first user who registered at this time or later.
+pub fn first_registered_in(tx: &Read<'_>, from: Timestamp) -> Result<Option<UserId>> {
+    let sql = "select id from users where created_at >= ?1 order by created_at, id limit 1";
+    tx.first(sql, [from.0], |row| row.get(0).map(UserId))
+}
+
 pub fn profile_in(tx: &Read<'_>, id: UserId) -> Result<Profile> {
     tx.first("select nickname, gender, birthday, signature from users where id = ?1", [id.0], |row| {
         profile_of(row, id)

@@ -4,31 +4,43 @@
 //! the last row in the same transaction. So each row counts once, wherever the process is killed, and no view scans a
 //! source. Days are those of `limits.time_zone`.
 //!
-//! The surprise: a rebuild recounts the ledger only. Users and violations are deleted over time, so their sums cannot be
-//! counted again.
+//! Figures of model calls, refunds and requests are summed from rows that other modules keep by day or index.
+//!
+//! The surprise: a rebuild recounts the ledger only. Users, violations and entries of the network log are deleted over
+//! time, so their sums cannot be counted again.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Mutex};
 
 use jiff::ToSpan;
 
 use crate::{
+    concurrency::lock::lock_unpoisoned,
     core::Core,
     domain::{
         divination::budget,
-        identity::users,
+        identity::{codes::CodeMetrics, users},
         moderation::violations,
         money::{
             ledger::{self, Asset, EntryKind, LedgerEntry},
             payments::orders,
         },
+        operations::{
+            active_users,
+            network_log::{self, NetworkLog, UserEntry},
+            request_tallies::{self, RequestTally},
+        },
     },
     error::{Error, Fault, FieldCode, Result},
     store::{Read, Write},
-    types::{Date, TimeZone, Timestamp, named_enum},
+    types::{Date, TimeInput, TimeZone, Timestamp, UserId, named_enum},
 };
 
 /// Source rows that one transaction counts.
 const SLICE: u32 = 2_000;
+/// Entries of the network log that one transaction counts.
+const LOG_SLICE: u32 = 10_000;
+/// Percentages of requests whose duration is shown.
+const PERCENTILES: [u64; 3] = [50, 95, 99];
 /// The longest range of a query, in days.
 pub const LONGEST_RANGE: i32 = 3_700;
 /// The days of a query without a range.
@@ -40,6 +52,15 @@ named_enum! {
     pub enum FigureName {
         /// Registrations.
         NewUsers = "new_users",
+        /// Different users with a request in the day, week or month.
+        ActiveUsers = "active_users",
+        /// Users of a week of registrations who were active in a later week: by week of registration, and by the number
+        /// of the later week.
+        Retention = "retention",
+        /// Requests for codes that no limit refused.
+        CodesAsked = "codes_asked",
+        CodesSent = "codes_sent",
+        CodesVerified = "codes_verified",
         /// Coins of purchases, by the kind of the entry.
         CoinsSold = "coins_sold",
         /// Coins that refunds took back.
@@ -59,6 +80,8 @@ named_enum! {
         Castings = "castings",
         /// Prices of credited orders in fen, by what they bring.
         Revenue = "revenue",
+        /// Money returned for orders in fen, by what they brought; on the day of an order's first refund.
+        Refunds = "refunds",
         /// Refused texts, by the type of the violation.
         Refusals = "refusals",
         /// Model calls, by provider, model and outcome.
@@ -69,6 +92,11 @@ named_enum! {
         ModelTokens = "model_tokens",
         /// Cost of model calls in millionths of the currency, by provider and model.
         ModelCost = "model_cost",
+        Requests = "requests",
+        /// Responses with a status of 500 or more.
+        RequestErrors = "request_errors",
+        /// Microseconds within which 50, 95 and 99 percent of the requests ended, by that percentage.
+        RequestDuration = "request_duration",
     }
 }
 
@@ -79,6 +107,8 @@ named_enum! {
         Ledger = "ledger",
         Users = "users",
         Violations = "violations",
+        /// Entries of the network log.
+        ActiveUsers = "active_users",
     }
 }
 
@@ -118,16 +148,39 @@ pub struct FigureRow {
 type Sums = BTreeMap<(FigureName, Date, String), i64>;
 
 impl FigureName {
-    /// Returns the source of the stored figures; `None` for those that the daily usage of models contains.
-    const fn source(self) -> Option<FigureSource> {
+    const fn origin(self) -> Origin {
         match self {
-            Self::NewUsers => Some(FigureSource::Users),
-            Self::Refusals => Some(FigureSource::Violations),
-            Self::ModelCalls | Self::SlowModelCalls | Self::ModelTokens | Self::ModelCost => None,
-            _ => Some(FigureSource::Ledger),
+            Self::NewUsers | Self::Refusals | Self::CodesAsked | Self::CodesSent | Self::CodesVerified => {
+                Origin::Stored
+            }
+            Self::ActiveUsers => Origin::ActiveUsers,
+            Self::Retention => Origin::Retention,
+            Self::Refunds => Origin::Orders,
+            Self::ModelCalls | Self::SlowModelCalls | Self::ModelTokens | Self::ModelCost => Origin::ModelUsage,
+            Self::Requests | Self::RequestErrors | Self::RequestDuration => Origin::RequestHours,
+            _ => Origin::Ledger,
         }
     }
 }
+
+/// Where a figure is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    /// Daily sums that cannot be counted again.
+    Stored,
+    /// Daily sums of ledger entries.
+    Ledger,
+    /// Sums by day, week and month.
+    ActiveUsers,
+    Retention,
+    Orders,
+    ModelUsage,
+    RequestHours,
+}
+
+/// The counts of codes that are in the figures already.
+#[derive(Debug, Default)]
+pub struct CountedCodes(Mutex<[u64; 3]>);
 
 impl FigureGrouping {
     /// Returns the first day of the period that contains a day.
@@ -164,6 +217,15 @@ impl FigureQuery {
     }
 }
 
+impl FigureQuery {
+    /// Returns the first moment of the range and the first one after it.
+    pub fn bounds(&self, zone: &TimeZone) -> (Timestamp, Timestamp) {
+        let start = |day| TimeInput::Day(day).in_zone(zone).ok();
+        let end = self.to.tomorrow().ok().and_then(start);
+        (start(self.from).unwrap_or(Timestamp(0)), end.unwrap_or(Timestamp(i64::MAX)))
+    }
+}
+
 /// Parses a day such as `2026-01-31`.
 ///
 /// # Errors
@@ -179,52 +241,196 @@ pub fn parse_day(text: &str) -> Result<Date, Fault> {
 /// Storage errors.
 pub fn list(core: &Core, query: &FigureQuery) -> Result<Vec<FigureRow>> {
     let mut sums = Sums::new();
-    let mut add = |name, day: &str, key: String, value: i64| -> Result<()> {
-        let day = query.grouping.start_of(day.parse().map_err(Error::internal)?);
-        *sums.entry((name, day, key)).or_default() += value;
-        Ok(())
-    };
-    let (stored, counted): (Vec<FigureName>, Vec<FigureName>) =
-        query.names.iter().copied().partition(|name| name.source().is_some());
-    core.store.read(|tx| {
-        for name in stored {
-            let sql = "select day, key, value from figures where name = ?1 and day >= ?2 and day <= ?3";
-            let rows = tx.all(sql, (name.name(), query.from.to_string(), query.to.to_string()), |row| {
-                Ok((row.get::<String>(0)?, row.get::<String>(1)?, row.get::<i64>(2)?))
-            })?;
-            for (day, key, value) in rows {
-                add(name, &day, key, value)?;
-            }
+    for name in query.names.iter().copied() {
+        match name.origin() {
+            Origin::Stored | Origin::Ledger => add_stored(core, query, name, &mut sums)?,
+            Origin::ActiveUsers => add_active(core, query, &mut sums)?,
+            Origin::Retention => add_retention(core, query, &mut sums)?,
+            Origin::Orders => add_refunds(core, query, &mut sums)?,
+            Origin::ModelUsage | Origin::RequestHours => {}
         }
-        Ok(())
+    }
+    let has = |origin| query.names.iter().any(|name| name.origin() == origin);
+    if has(Origin::ModelUsage) {
+        add_model_usage(core, query, &mut sums)?;
+    }
+    if has(Origin::RequestHours) {
+        add_requests(core, query, &mut sums)?;
+    }
+    Ok(sums.into_iter().map(|((name, period, key), value)| FigureRow { period, name, key, value }).collect())
+}
+
+fn add_stored(core: &Core, query: &FigureQuery, name: FigureName, sums: &mut Sums) -> Result<()> {
+    let sql = "select day, key, value from figures where name = ?1 and day >= ?2 and day <= ?3";
+    let rows = core.store.read(|tx| {
+        tx.all(sql, (name.name(), query.from.to_string(), query.to.to_string()), |row| {
+            Ok((row.get::<String>(0)?, row.get::<String>(1)?, row.get::<i64>(2)?))
+        })
     })?;
-    if !counted.is_empty() {
-        for row in budget::usage(core, query.from, query.to)? {
-            for name in counted.iter().copied() {
-                let model = format!("{}/{}", row.provider, row.model);
-                let (key, value) = match name {
-                    FigureName::ModelCalls => (format!("{model}/{}", row.outcome), row.calls),
-                    FigureName::SlowModelCalls => (model, row.slow_calls),
-                    FigureName::ModelTokens => (model, row.prompt_tokens + row.completion_tokens),
-                    _ => (model, row.cost.0),
-                };
-                add(name, &row.day, key, i64::try_from(value).unwrap_or(i64::MAX))?;
+    for (day, key, value) in rows {
+        let day = day.parse().map_err(Error::internal)?;
+        *sums.entry((name, query.grouping.start_of(day), key)).or_default() += value;
+    }
+    Ok(())
+}
+
+/// Adds the users of each period. They are no sum of days, so those of weeks and months are stored with their first day.
+fn add_active(core: &Core, query: &FigureQuery, sums: &mut Sums) -> Result<()> {
+    let sql = "select day, value from figures where name = ?1 and day >= ?2 and day <= ?3 and key = ?4";
+    let first = query.grouping.start_of(query.from).to_string();
+    let name = FigureName::ActiveUsers;
+    let rows = core.store.read(|tx| {
+        tx.all(sql, (name.name(), first, query.to.to_string(), query.grouping.name()), |row| {
+            Ok((row.get::<String>(0)?, row.get::<i64>(1)?))
+        })
+    })?;
+    for (day, value) in rows {
+        sums.insert((name, day.parse().map_err(Error::internal)?, String::new()), value);
+    }
+    Ok(())
+}
+
+/// Adds the retention of the weeks of registration in the range.
+fn add_retention(core: &Core, query: &FigureQuery, sums: &mut Sums) -> Result<()> {
+    let today = core.config.limits.time_zone.today(core.clock.now());
+    for row in active_users::retention(core, today)? {
+        if row.week < FigureGrouping::Week.start_of(query.from) || row.week > query.to {
+            continue;
+        }
+        for (later, users) in (1..).zip(row.kept) {
+            sums.insert((FigureName::Retention, row.week, format!("{later:02}")), users);
+        }
+    }
+    Ok(())
+}
+
+fn add_refunds(core: &Core, query: &FigureQuery, sums: &mut Sums) -> Result<()> {
+    let zone = &core.config.limits.time_zone;
+    let (from, to) = query.bounds(zone);
+    for (at, asset, refunded) in core.store.read(|tx| orders::refunds_between_in(tx, from, to))? {
+        let period = query.grouping.start_of(zone.today(at));
+        *sums.entry((FigureName::Refunds, period, asset.name().to_owned())).or_default() += refunded.as_fen();
+    }
+    Ok(())
+}
+
+fn add_model_usage(core: &Core, query: &FigureQuery, sums: &mut Sums) -> Result<()> {
+    for row in budget::usage(core, query.from, query.to)? {
+        let day = row.day.parse().map_err(Error::internal)?;
+        for name in query.names.iter().copied() {
+            let model = format!("{}/{}", row.provider, row.model);
+            let (key, value) = match name {
+                FigureName::ModelCalls => (format!("{model}/{}", row.outcome), row.calls),
+                FigureName::SlowModelCalls => (model, row.slow_calls),
+                FigureName::ModelTokens => (model, row.prompt_tokens + row.completion_tokens),
+                FigureName::ModelCost => (model, row.cost.0),
+                _ => continue,
+            };
+            let value = i64::try_from(value).unwrap_or(i64::MAX);
+            *sums.entry((name, query.grouping.start_of(day), key)).or_default() += value;
+        }
+    }
+    Ok(())
+}
+
+fn add_requests(core: &Core, query: &FigureQuery, sums: &mut Sums) -> Result<()> {
+    let zone = &core.config.limits.time_zone;
+    let (from, to) = query.bounds(zone);
+    let mut periods: BTreeMap<Date, RequestTally> = BTreeMap::new();
+    for (hour, tally) in core.store.read(|tx| request_tallies::hours_in(tx, from, to))? {
+        periods.entry(query.grouping.start_of(zone.today(hour))).or_default().add(&tally);
+    }
+    let stored = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    for (period, tally) in periods {
+        for name in query.names.iter().copied() {
+            match name {
+                FigureName::Requests => drop(sums.insert((name, period, String::new()), stored(tally.requests))),
+                FigureName::RequestErrors => drop(sums.insert((name, period, String::new()), stored(tally.errors))),
+                FigureName::RequestDuration => {
+                    let percentiles = PERCENTILES.into_iter().filter_map(|one| Some((one, tally.percentile(one)?)));
+                    sums.extend(percentiles.map(|(one, value)| ((name, period, one.to_string()), stored(value))));
+                }
+                _ => {}
             }
         }
     }
-    Ok(sums.into_iter().map(|((name, period, key), value)| FigureRow { period, name, key, value }).collect())
+    Ok(())
 }
 
 /// Counts the rows that came since the last run, in slices. Stops between two slices when `is_running` turns false.
 ///
 /// # Errors
 /// Storage errors. Counted slices stay.
-pub fn advance(core: &Core, is_running: &dyn Fn() -> bool) -> Result<()> {
-    for source in FigureSource::ALL {
-        while is_running() && core.store.read(|tx| has_new_rows_in(tx, source))? {
-            let zone = core.config.limits.time_zone.clone();
-            core.store.write(move |tx| count_slice_in(tx, source, &zone)).wait()?;
+pub fn advance(core: &Core, log: &NetworkLog, is_running: &dyn Fn() -> bool) -> Result<()> {
+    for source in [FigureSource::Ledger, FigureSource::Users, FigureSource::Violations] {
+        advance_source(core, source, is_running)?;
+    }
+    advance_active(core, log, is_running)
+}
+
+fn advance_source(core: &Core, source: FigureSource, is_running: &dyn Fn() -> bool) -> Result<()> {
+    while is_running() && core.store.read(|tx| has_new_rows_in(tx, source))? {
+        let zone = core.config.limits.time_zone.clone();
+        core.store.write(move |tx| count_slice_in(tx, source, &zone)).wait()?;
+    }
+    Ok(())
+}
+
+/// Records the users of new entries of the network log as active. Entries of a log that began anew have lower ids.
+fn advance_active(core: &Core, log: &NetworkLog, is_running: &dyn Fn() -> bool) -> Result<()> {
+    let stored = core.store.read(|tx| mark_in(tx, FigureSource::ActiveUsers))?;
+    let mut mark = if network_log::last_id(log)? < stored { 0 } else { stored };
+    while is_running() {
+        let entries = network_log::users_after(log, mark, LOG_SLICE)?;
+        let Some(last) = entries.last() else { break };
+        mark = last.id;
+        let zone = core.config.limits.time_zone.clone();
+        core.store.write(move |tx| count_active_in(tx, &entries, &zone)).wait()?;
+    }
+    Ok(())
+}
+
+fn count_active_in(tx: &Write<'_>, entries: &[UserEntry], zone: &TimeZone) -> Result<()> {
+    let mut days: BTreeMap<Date, Vec<UserId>> = BTreeMap::new();
+    for entry in entries {
+        if let Some(user) = entry.user {
+            days.entry(zone.today(entry.at)).or_default().push(user);
         }
+    }
+    let mut sums = Sums::new();
+    for (day, users) in days {
+        let newly = active_users::record_in(tx, day, users)?;
+        for (grouping, count) in [
+            (FigureGrouping::Day, newly.in_day),
+            (FigureGrouping::Week, newly.in_week),
+            (FigureGrouping::Month, newly.in_month),
+        ] {
+            if count > 0 {
+                let key = (FigureName::ActiveUsers, grouping.start_of(day), grouping.name().to_owned());
+                *sums.entry(key).or_default() += count;
+            }
+        }
+    }
+    add_in(tx, sums)?;
+    entries.last().map_or(Ok(()), |last| set_mark_in(tx, FigureSource::ActiveUsers, last.id))
+}
+
+/// Adds the codes that were counted since the last call to the figures of today. Blocks.
+///
+/// # Errors
+/// Storage errors; the next call adds the same codes.
+pub fn flush_codes(core: &Core, counted: &CountedCodes, metrics: &CodeMetrics) -> Result<()> {
+    const NAMES: [FigureName; 3] = [FigureName::CodesAsked, FigureName::CodesSent, FigureName::CodesVerified];
+    let mut counted = lock_unpoisoned(&counted.0);
+    let counts = [metrics.asked.get(), metrics.sent.get(), metrics.verified.get()];
+    let today = core.config.limits.time_zone.today(core.clock.now());
+    let added = NAMES.into_iter().zip(counts).zip(*counted).map(|((name, count), before)| {
+        ((name, today, String::new()), i64::try_from(count.saturating_sub(before)).unwrap_or(0))
+    });
+    let sums: Sums = added.filter(|(_, added)| *added > 0).collect();
+    if !sums.is_empty() {
+        core.store.write(move |tx| add_in(tx, sums)).wait()?;
+        *counted = counts;
     }
     Ok(())
 }
@@ -236,11 +442,11 @@ pub fn advance(core: &Core, is_running: &dyn Fn() -> bool) -> Result<()> {
 /// Storage errors. After one, the server continues the count.
 pub fn rebuild(core: &Core) -> Result<()> {
     core.store.write(forget_ledger_in).wait()?;
-    advance(core, &|| true)
+    advance_source(core, FigureSource::Ledger, &|| true)
 }
 
 fn forget_ledger_in(tx: &Write<'_>) -> Result<()> {
-    for name in FigureName::ALL.into_iter().filter(|name| name.source() == Some(FigureSource::Ledger)) {
+    for name in FigureName::ALL.into_iter().filter(|name| name.origin() == Origin::Ledger) {
         tx.execute("delete from figures where name = ?1", [name.name()])?;
     }
     tx.execute("delete from figure_marks where source = ?1", [FigureSource::Ledger.name()]).map(drop)
@@ -257,6 +463,7 @@ fn has_new_rows_in(tx: &Read<'_>, source: FigureSource) -> Result<bool> {
         FigureSource::Ledger => ledger::last_number_in(tx)? > mark,
         FigureSource::Users => !users::registrations_after_in(tx, mark, 1)?.is_empty(),
         FigureSource::Violations => !violations::types_after_in(tx, mark, 1)?.is_empty(),
+        FigureSource::ActiveUsers => false,
     })
 }
 
@@ -293,18 +500,29 @@ fn count_slice_in(tx: &Write<'_>, source: FigureSource, zone: &TimeZone) -> Resu
                 add(FigureName::Refusals, at, &kind, 1);
             }
         }
+        // Its rows are in another database: see `advance_active`.
+        FigureSource::ActiveUsers => {}
     }
     if last == mark {
         return Ok(());
     }
+    add_in(tx, sums)?;
+    set_mark_in(tx, source, last)
+}
+
+fn add_in(tx: &Write<'_>, sums: Sums) -> Result<()> {
     tx.execute_each(
         "insert into figures (name, day, key, value) values (?1, ?2, ?3, ?4) \
          on conflict (name, day, key) do update set value = figures.value + excluded.value",
         sums.into_iter().map(|((name, day, key), value)| (name.name(), day.to_string(), key, value)),
-    )?;
+    )
+    .map(drop)
+}
+
+fn set_mark_in(tx: &Write<'_>, source: FigureSource, through: i64) -> Result<()> {
     let sql = "insert into figure_marks (source, through) values (?1, ?2) \
                on conflict (source) do update set through = excluded.through";
-    tx.execute(sql, (source.name(), last)).map(drop)
+    tx.execute(sql, (source.name(), through)).map(drop)
 }
 
 /// Returns the figure to which an entry belongs. Each entry belongs to one, so the figures add up to the balances.

@@ -1,5 +1,6 @@
 //! Operations for running the service: administrators, audit, backups, checks, retention, health and alerts.
 
+pub mod active_users;
 pub mod admins;
 pub mod alerts;
 pub mod audit;
@@ -19,6 +20,7 @@ pub mod lease;
 pub mod network_log;
 pub mod preflight;
 pub mod purge;
+pub mod request_tallies;
 pub mod retention;
 pub mod server_key;
 pub mod settings;

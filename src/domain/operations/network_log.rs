@@ -216,6 +216,38 @@ fn insert_in(tx: &Write<'_>, entries: &[Entry]) -> Result<()> {
     .map(drop)
 }
 
+/// The user of an entry.
+#[derive(Clone, Copy, Debug)]
+pub struct UserEntry {
+    pub id: i64,
+    pub at: Timestamp,
+    /// None for requests without a signed-in user.
+    pub user: Option<UserId>,
+}
+
+/// Returns the users of the next entries after this id, in the order in which they were written. Blocks.
+///
+/// # Errors
+/// Storage errors.
+pub fn users_after(log: &NetworkLog, after: i64, limit: u32) -> Result<Vec<UserEntry>> {
+    let sql = "select id, at, user_id from access_log where id > ?1 order by id limit ?2";
+    log.read(|tx| {
+        tx.all(sql, (after, limit), |row| {
+            let user: Option<i64> = row.get(2)?;
+            Ok(UserEntry { id: row.get(0)?, at: Timestamp(row.get(1)?), user: user.map(UserId) })
+        })
+    })
+}
+
+/// Returns the id of the last entry, 0 in an empty log. Blocks.
+///
+/// # Errors
+/// Storage errors.
+pub fn last_id(log: &NetworkLog) -> Result<i64> {
+    let sql = "select id from access_log order by id desc limit 1";
+    log.read(|tx| Ok(tx.first(sql, (), |row| row.get(0))?.unwrap_or(0)))
+}
+
 /// The table of the entries.
 pub const TABLE: &str = "access_log";
 

@@ -10,10 +10,11 @@ use crate::{
         messaging::{feedback, notifications},
         moderation::{shadow_mode, violations},
         operations::{
-            admins,
+            active_users, admins,
             clock_jump::ClockGuard,
             free_space_scrub, idempotency,
             network_log::{self, NetworkLog},
+            request_tallies,
         },
     },
     error::{Error, Result},
@@ -58,6 +59,9 @@ fn sweep_while(core: &Core, log: &NetworkLog, is_running: &dyn Fn() -> bool) -> 
     sweep.in_batches(move |tx| shadow_mode::delete_older_in(tx, retention.violations, BATCH_SIZE));
     sweep.in_batches(|tx| feedback::delete_client_networks_in(tx, BATCH_SIZE));
     sweep.in_batches(move |tx| admins::delete_expired_in(tx, attempts_window, BATCH_SIZE));
+    let zone = core.config.limits.time_zone.clone();
+    sweep.in_batches(move |tx| active_users::delete_older_in(tx, &zone, retention.access_log, BATCH_SIZE));
+    sweep.in_batches(|tx| request_tallies::delete_old_in(tx, BATCH_SIZE));
     sweep.network_log(log, retention.access_log);
     sweep.finish()
 }

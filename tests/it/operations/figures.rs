@@ -96,3 +96,95 @@ fn figures_are_listed_by_name_and_period() {
     listed(&[("from", "2026-02-02"), ("to", "2026-02-01")]).expect_problem(422, "invalid_parameters");
     listed(&[("from", "1900-01-01")]).expect_problem(422, "invalid_parameters");
 }
+
+/// Runs the jobs until a figure has this sum.
+fn expect_sum(server: &Server, query: &str, expected: i64) {
+    eventually(query, || {
+        server.value::<i64>(&format!("select coalesce(sum(value), 0) from figures where {query}")) == expected
+    });
+}
+
+#[test]
+fn active_users_are_counted_once_a_period_and_cleared_with_the_account() {
+    let mut server = Setup::default().with_fast_jobs().start();
+    let users: Vec<_> = (0..5).map(|number| server.sign_in(&format!("1380013800{number}"))).collect();
+    for user in &users {
+        for _ in 0..3 {
+            server.get("/user/profile").by(user).send().expect(200);
+        }
+    }
+    for key in ["day", "week", "month"] {
+        expect_sum(&server, &format!("name = 'active_users' and key = '{key}'"), 5);
+    }
+    // A kill and a log that is read again count nobody twice.
+    server = server.crash_and_restart(Setup::default().with_fast_jobs());
+    server.edit("delete from figure_marks where source = 'active_users'");
+    server.get("/user/profile").by(&users[0]).send().expect(200);
+    eventually("the log is read again", || {
+        server.value::<i64>("select coalesce(max(through), 0) from figure_marks where source = 'active_users'") > 15
+    });
+    expect_sum(&server, "name = 'active_users' and key = 'day'", 5);
+    let bits = |server: &Server| server.value::<Vec<u8>>("select bits from active_users limit 1");
+    let set = |bits: &[u8]| bits.iter().map(|byte| byte.count_ones()).sum::<u32>();
+    assert_eq!((set(&bits(&server)), bits(&server).len()), (5, 512));
+    let exported = server.get("/api/v1/account/export").by(&users[1]).send().expect(200).json();
+    assert_eq!(exported["activeDays"].as_array().unwrap().len(), 1);
+    server.command(&["users", "erase", &users[1].user_id, "--yes", "--reason", "asked by mail"]).expect(0);
+    assert_eq!(set(&bits(&server)), 4);
+    expect_sum(&server, "name = 'active_users' and key = 'day'", 5);
+}
+
+#[test]
+fn retention_is_the_share_of_a_week_of_registrations_that_came_back() {
+    let server = Setup::default().with_fast_jobs().start();
+    let users: Vec<_> = (0..4).map(|number| server.sign_in(&format!("1380013800{number}"))).collect();
+    expect_sum(&server, "name = 'new_users'", 4);
+    // They registered three weeks ago; two came back in the first week after, one in the second.
+    let week = 7 * 86_400_000_i64;
+    server.edit(&format!("update users set created_at = created_at - {}", 3 * week));
+    server.edit("update figures set day = date(day, '-21 days') where name = 'new_users'");
+    server.edit("delete from active_users");
+    let mut log = String::new();
+    for (user, weeks) in [(0, 2), (0, 2), (1, 2), (1, 1)] {
+        log += &format!(
+            "insert into network_log.access_log (at, user_id, client_ip, method, status, duration_us, request_id, is_failed_sign_in) \
+             select max(at) - {}, {}, '127.0.0.1', 'GET', 200, 1, 'x', 0 from network_log.access_log;",
+            weeks * week,
+            users[user].user_id
+        );
+    }
+    server.edit(&log);
+    let key = server.api_key("reader");
+    let found = || {
+        let listed =
+            server.get("/admin/figures").token(&key).query(&[("names", "retention")]).send().expect(200).json();
+        let items = listed["items"].as_array().unwrap().iter();
+        let shown = |item: &serde_json::Value| format!("{}={}", item["key"].as_str().unwrap(), item["value"]);
+        items.map(shown).collect::<Vec<_>>().join(" ")
+    };
+    eventually("the retention is counted", || found().starts_with("01=2 02=1"));
+    let printed = server.command(&["figures", "show", "--names", "retention"]).expect(0).json();
+    assert_eq!(printed["items"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn codes_requests_and_refunds_are_tallied() {
+    let server = Setup::default().with_fast_jobs().start();
+    let user = server.sign_in("13800138000");
+    for name in ["codes_asked", "codes_sent", "codes_verified"] {
+        expect_sum(&server, &format!("name = '{name}'"), 1);
+    }
+    server.get("/nowhere").send().expect(404);
+    let order = server.get("/payment/gateway/order").by(&user).query(&[("amount", "6.00"), ("coinCount", "60")]);
+    let order = order.send().expect(200).json()["orderNo"].as_str().unwrap().to_owned();
+    server.command(&["payments", "sandbox-pay", &order]).expect(0);
+    server.command(&["payments", "refund", &order, "--amount", "2.00", "--reason", "asked by mail", "--yes"]).expect(0);
+    let shown = |names: &str| server.command(&["figures", "show", "--names", names]).expect(0).json()["items"].clone();
+    assert_eq!((&shown("refunds")[0]["value"], &shown("refunds")[0]["key"]), (&200.into(), &"coin".into()));
+    eventually("requests are tallied", || shown("requests")[0]["value"].as_i64() >= Some(3));
+    assert_eq!(shown("request_errors")[0]["value"], 0);
+    let durations = shown("request_duration");
+    let keys: Vec<_> = durations.as_array().unwrap().iter().map(|item| item["key"].as_str().unwrap()).collect();
+    assert_eq!(keys, ["50", "95", "99"]);
+    assert_eq!(server.value::<i64>("select length(buckets) from request_hours"), 128);
+}

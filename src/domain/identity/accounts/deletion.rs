@@ -33,7 +33,7 @@ use crate::{
                 orders::{self, OrderFilter},
             },
         },
-        operations::{confirmations::DeletionPreview, free_space_scrub, idempotency, network_log},
+        operations::{active_users, confirmations::DeletionPreview, free_space_scrub, idempotency, network_log},
     },
     error::Result,
     keys::ServerKey,
@@ -152,6 +152,7 @@ fn erase_in(
     shadow_mode::erase_user_in(tx, id)?;
     payments::callbacks::erase_payer_in(tx, id)?;
     idempotency::erase_user_in(tx, responses)?;
+    active_users::erase_user_in(tx, id)?;
     network_log::erasure::request_in(tx, id)?;
     users::delete_in(tx, id)?;
     tx.truncate_wal_after_commit();

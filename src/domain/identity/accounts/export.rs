@@ -27,7 +27,10 @@ use crate::{
             ledger::{self, Asset},
             payments,
         },
-        operations::network_log::{NetworkLog, search},
+        operations::{
+            active_users,
+            network_log::{NetworkLog, search},
+        },
     },
     error::{Code, Error, Result},
     keys::ServerKey,
@@ -83,6 +86,7 @@ pub fn export(exports: &Exports, user: UserId, out: &mut dyn Write) -> Result<()
         document.list("staffNotes", |each| staff_notes::export_in(tx, user, each))?;
         document.list("violations", |each| violations::export_in(tx, user, each))?;
         document.list("disagreements", |each| shadow_mode::export_in(tx, user, each))?;
+        document.list("activeDays", |each| active_users::export_in(tx, user, each))?;
         document.list("requests", |each| search::export(&exports.network_log, user, each))?;
         document.end()
     })

@@ -119,6 +119,7 @@ pub fn send_code(sender: &CodeSender, request: &CodeRequest) -> Result<CodeTerms
         })
         .wait()
         .inspect_err(record_refusal)?;
+    sender.metrics.asked.add(1);
     let failure = match deliver(sender, request, &code, is_fixed) {
         Ok(Some(receipt)) => {
             sender.metrics.sent.add(1);

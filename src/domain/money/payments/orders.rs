@@ -141,6 +141,16 @@ pub fn in_review_in(tx: &Read<'_>) -> Result<i64> {
     tx.one("select count(*) from payment_orders where state = 'review'", (), |row| row.get(0))
 }
 
+/// Returns the refunded amounts of orders whose first refund was in `[from, to)`, with its time and the asset.
+pub fn refunds_between_in(tx: &Read<'_>, from: Timestamp, to: Timestamp) -> Result<Vec<(Timestamp, Asset, Fen)>> {
+    let sql = "select refunded_at, asset, refunded_fen from payment_orders \
+               where refunded_at is not null and refunded_at >= ?1 and refunded_at < ?2";
+    tx.all(sql, (from.0, to.0), |row| {
+        let refunded = Fen::from_fen(row.get(2)?).unwrap_or(Fen::ZERO);
+        Ok((Timestamp(row.get(0)?), row.get_parsed(1, Asset::from_name)?, refunded))
+    })
+}
+
 pub fn find_in(tx: &Read<'_>, order_no: &str) -> Result<Order> {
     find_maybe_in(tx, order_no)?.ok_or_else(|| Code::NotFound.into())
 }

@@ -7,14 +7,18 @@ use jiff::ToSpan;
 use maud::Markup;
 
 use crate::{
-    domain::operations::figures::{self, FigureGrouping, FigureName, FigureQuery, FigureRow, parse_day},
+    app::App,
+    domain::operations::{
+        active_users::{self, RetentionRow},
+        figures::{self, FigureGrouping, FigureName, FigureQuery, FigureRow, parse_day},
+    },
     error::{Error, Result},
     http::console::{
         request::{self, ConsoleRequest, fault_of, ok},
         views::{
             chart::{FigureChart, Series, Unit},
             context::ViewContext,
-            pages::figures::{self as view, Figures, Range, Sum},
+            pages::figures::{self as view, Cohort, Figures, Range, Sum},
             texts::Text,
         },
     },
@@ -41,6 +45,9 @@ struct PageSpec {
     /// The figures whose sums stand above the charts, and whether they are money.
     sums: &'static [(FigureName, Text, bool)],
     charts: &'static [ChartSpec],
+    /// The steps from a request for a code to a new user.
+    funnel: &'static [(FigureName, Text)],
+    has_retention: bool,
 }
 
 const GROWTH: PageSpec = PageSpec {
@@ -50,7 +57,7 @@ const GROWTH: PageSpec = PageSpec {
             id: "users-by-day",
             title: Text::UsersByDay,
             unit: Unit::Count,
-            series: &[(FigureName::NewUsers, Text::NewUsers)],
+            series: &[(FigureName::ActiveUsers, Text::ActiveUsers), (FigureName::NewUsers, Text::NewUsers)],
         },
         ChartSpec {
             id: "castings-by-day",
@@ -59,11 +66,19 @@ const GROWTH: PageSpec = PageSpec {
             series: &[(FigureName::Castings, Text::CastingsToday)],
         },
     ],
+    funnel: &[
+        (FigureName::CodesAsked, Text::FunnelAsked),
+        (FigureName::CodesSent, Text::FunnelSent),
+        (FigureName::CodesVerified, Text::FunnelVerified),
+        (FigureName::NewUsers, Text::NewUsers),
+    ],
+    has_retention: true,
 };
 
 const REVENUE: PageSpec = PageSpec {
     sums: &[
         (FigureName::Revenue, Text::Revenue, true),
+        (FigureName::Refunds, Text::RefundedMoney, true),
         (FigureName::CoinsSold, Text::CoinsSold, false),
         (FigureName::CoinsUsed, Text::CoinsUsed, false),
     ],
@@ -72,7 +87,7 @@ const REVENUE: PageSpec = PageSpec {
             id: "revenue-by-day",
             title: Text::RevenueByDay,
             unit: Unit::Money,
-            series: &[(FigureName::Revenue, Text::Revenue)],
+            series: &[(FigureName::Revenue, Text::Revenue), (FigureName::Refunds, Text::RefundedMoney)],
         },
         ChartSpec {
             id: "coins-by-day",
@@ -81,11 +96,18 @@ const REVENUE: PageSpec = PageSpec {
             series: &[(FigureName::CoinsSold, Text::CoinsSold), (FigureName::CoinsUsed, Text::CoinsUsed)],
         },
     ],
+    funnel: &[],
+    has_retention: false,
 };
 
 impl PageSpec {
     fn names(&self) -> Vec<FigureName> {
-        self.sums.iter().map(|(name, ..)| *name).collect()
+        let charted = self.charts.iter().flat_map(|chart| chart.series).map(|(name, _)| *name);
+        let funnel = self.funnel.iter().map(|(name, _)| *name);
+        let mut names: Vec<_> = self.sums.iter().map(|(name, ..)| *name).chain(charted).chain(funnel).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
     }
 }
 
@@ -114,9 +136,12 @@ async fn show(
     let cx = console.view()?;
     let before = former(&query);
     let shown = query.clone();
-    let (rows, former_rows) = console
+    let (rows, former_rows, cohorts) = console
         .context
-        .report(move |app| Ok((figures::list(&app.core, &shown)?, figures::list(&app.core, &before)?)))
+        .report(move |app| {
+            let cohorts = if spec.has_retention { cohorts(app)? } else { Vec::new() };
+            Ok((figures::list(&app.core, &shown)?, figures::list(&app.core, &before)?, cohorts))
+        })
         .await?;
     let sum = |rows: &[FigureRow], name| rows.iter().filter(|row| row.name == name).map(|row| row.value).sum();
     let sums = spec.sums.iter().map(|(name, text, is_money)| Sum {
@@ -128,11 +153,30 @@ async fn show(
     let page = Figures {
         sums: sums.collect(),
         charts: spec.charts.iter().map(|chart| chart_of(&cx, chart, &query, &rows)).collect(),
-        cohorts: Vec::new(),
+        funnel: spec.funnel.iter().map(|(name, text)| (*text, sum(&rows, *name))).collect(),
+        cohorts,
         through: query.to.to_string(),
         range,
     };
     ok(render(&cx, &page))
+}
+
+/// Returns the weeks of registration with the shares of users that came back.
+fn cohorts(app: &App) -> Result<Vec<Cohort>> {
+    let core = &app.core;
+    let today = core.config.limits.time_zone.today(core.clock.now());
+    let weeks = active_users::retention(core, today)?;
+    let Some(first) = weeks.first().map(|row| row.week) else { return Ok(Vec::new()) };
+    let days = (Some(first), Some(today));
+    let query = FigureQuery::new(core, Some(vec![FigureName::NewUsers]), days, FigureGrouping::Week)?;
+    let registered: BTreeMap<Date, i64> =
+        figures::list(core, &query)?.into_iter().map(|row| (row.period, row.value)).collect();
+    let cohort = |row: RetentionRow| {
+        let users = registered.get(&row.week).copied().unwrap_or(0);
+        let share = |kept: i64| (kept * 1000).checked_div(users).unwrap_or(0).min(1000);
+        Cohort { week: row.week.to_string(), users, kept: row.kept.into_iter().map(share).collect() }
+    };
+    Ok(weeks.into_iter().map(cohort).filter(|cohort| cohort.users > 0).collect())
 }
 
 async fn csv(console: &ConsoleRequest, spec: &'static PageSpec, name: &str) -> Result<Response<Body>> {

@@ -36,7 +36,7 @@ use crate::{
         },
     },
     providers::{breaker::BreakerState, llm::models::GuardedModel},
-    types::{Date, MicroAmount, PageRequest, TimeInput, Timestamp},
+    types::{Date, MicroAmount, PageRequest},
 };
 
 /// Failed and slow calls that the page shows.
@@ -100,9 +100,7 @@ pub async fn list_calls(console: Arc<ConsoleRequest>) -> Result<Response<Body>> 
 
 fn collect(app: &App, query: &FigureQuery, may_see_users: bool) -> Result<Found> {
     let (core, newest) = (&app.core, PageRequest::of_newest(CALLS));
-    let zone = &core.config.limits.time_zone;
-    let start = |day| TimeInput::Day(day).in_zone(zone).unwrap_or(Timestamp(0));
-    let end = query.to.tomorrow().map_or(Timestamp(i64::MAX), start);
+    let (from, to) = query.bounds(&core.config.limits.time_zone);
     let (mut failed, mut slow) = (Vec::new(), Vec::new());
     if may_see_users {
         failed = interpretation::list_failed(core, newest)?.items;
@@ -111,7 +109,7 @@ fn collect(app: &App, query: &FigureQuery, may_see_users: bool) -> Result<Found>
     Ok(Found {
         usage: budget::usage(core, query.from, query.to)?,
         figures: figures::list(core, query)?,
-        rates: interpretation::rates(core, start(query.from), end)?,
+        rates: interpretation::rates(core, from, to)?,
         spent: budget::spent_today(core)?,
         failed: failed.into_iter().map(call_row).collect(),
         slow: slow.into_iter().map(call_row).collect(),

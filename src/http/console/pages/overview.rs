@@ -3,20 +3,28 @@
 use std::sync::Arc;
 
 use axum::{body::Body, http::Response};
+use jiff::ToSpan;
 
 use crate::{
     app::App,
     domain::{
         identity::users,
         money::payments::orders::{self, OrderFilter},
-        operations::{alerts, health::HealthSnapshot},
+        operations::{
+            alerts,
+            figures::{self, FigureGrouping, FigureName, FigureQuery},
+            health::HealthSnapshot,
+            request_tallies::RequestTally,
+        },
     },
     error::Result,
     http::console::{
         request::{ConsoleRequest, ok},
         views::{
-            format::{ShownFen, bytes},
-            pages::overview::{self, AlertRow, HealthLine, Overview, WaitingOrder},
+            chart::{FigureChart, Series, Unit},
+            context::ViewContext,
+            format::{ShownFen, bytes, local},
+            pages::overview::{self, AlertRow, HealthLine, Overview, TodayFigure, WaitingOrder},
             texts::Text,
         },
     },
@@ -24,12 +32,18 @@ use crate::{
     types::PageRequest,
 };
 
+/// Days in the small line of a figure.
+const LINE_DAYS: i64 = 14;
+/// Minutes of one point of a chart.
+const CHART_MINUTES: i64 = 10;
 /// Orders in review that the overview shows.
 const WAITING_ORDERS: u32 = 5;
 
 pub async fn show(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let overview = console.context.report(collect).await?;
-    ok(overview::page(&console.view()?, &overview))
+    let cx = console.view()?;
+    let charts = request_charts(&cx, &console.context.app);
+    ok(overview::page(&cx, &Overview { charts, ..overview }))
 }
 
 pub async fn refresh(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
@@ -45,7 +59,7 @@ fn collect(app: &App) -> Result<Overview<'static>> {
     let is_new = !app.core.store.read(users::exist_in)?;
     Ok(Overview {
         taken_at: snapshot.at,
-        figures: Vec::new(),
+        figures: today(app)?,
         alerts: active
             .iter()
             .map(|(rule, alert)| AlertRow { rule: rule.clone(), detail: alert.detail.clone(), since: alert.since() })
@@ -64,6 +78,71 @@ fn collect(app: &App) -> Result<Overview<'static>> {
         charts: Vec::new(),
         is_new,
     })
+}
+
+/// Returns the figures of today beside those of yesterday.
+fn today(app: &App) -> Result<Vec<TodayFigure>> {
+    const SHOWN: [(FigureName, Text, bool, &str); 6] = [
+        (FigureName::NewUsers, Text::NewUsers, false, "growth"),
+        (FigureName::ActiveUsers, Text::ActiveUsers, false, "growth"),
+        (FigureName::Castings, Text::CastingsToday, false, "growth"),
+        (FigureName::Revenue, Text::RevenueToday, true, "revenue"),
+        (FigureName::Refunds, Text::RefundsToday, true, "revenue"),
+        (FigureName::RequestErrors, Text::Errors, false, "network-log?status=failed"),
+    ];
+    let core = &app.core;
+    let today = core.config.limits.time_zone.today(core.clock.now());
+    let days: Vec<_> = (0..LINE_DAYS).rev().filter_map(|ago| today.checked_sub(ago.days()).ok()).collect();
+    let names = SHOWN.map(|(name, ..)| name).to_vec();
+    let range = (days.first().copied(), Some(today));
+    let rows = figures::list(core, &FigureQuery::new(core, Some(names), range, FigureGrouping::Day)?)?;
+    let figure = |(name, text, is_money, path)| {
+        let of_day = |day| rows.iter().filter(|row| row.name == name && row.period == day).map(|row| row.value).sum();
+        let line: Vec<i64> = days.iter().map(|day| of_day(*day)).collect();
+        let last = |back: usize| line.iter().rev().nth(back).copied().unwrap_or(0);
+        TodayFigure { name: text, value: last(0), before: last(1), is_money, path, line }
+    };
+    Ok(SHOWN.into_iter().map(figure).collect())
+}
+
+/// Returns charts of the requests of the last 24 hours.
+fn request_charts(cx: &ViewContext, app: &App) -> Vec<FigureChart<'static>> {
+    let periods = app.request_tallies.recent(app.core.clock.now(), CHART_MINUTES);
+    let labels: Vec<_> = periods.iter().map(|(at, _)| local(*at, &cx.zone).chars().take(16).collect()).collect();
+    let chart = |id, title, unit, series| FigureChart {
+        id,
+        title,
+        unit,
+        label: Text::Time,
+        labels: Vec::clone(&labels),
+        series,
+        has_bars: false,
+    };
+    let series = |text: Text, value: &dyn Fn(&RequestTally) -> Option<u64>| Series {
+        name: cx.t(text).to_owned(),
+        values: periods.iter().map(|(_, tally)| value(tally).and_then(|value| i64::try_from(value).ok())).collect(),
+    };
+    vec![
+        chart(
+            "requests",
+            Text::Requests24Hours,
+            Unit::Count,
+            vec![
+                series(Text::Requests, &|tally| Some(tally.requests)),
+                series(Text::Errors, &|tally| Some(tally.errors)),
+            ],
+        ),
+        chart(
+            "latency",
+            Text::Latency24Hours,
+            Unit::Duration,
+            vec![
+                series(Text::Median, &|tally| tally.percentile(50)),
+                series(Text::Percentile95, &|tally| tally.percentile(95)),
+                series(Text::Percentile99, &|tally| tally.percentile(99)),
+            ],
+        ),
+    ]
 }
 
 fn health_lines(app: &App, snapshot: &HealthSnapshot) -> Vec<HealthLine> {

@@ -243,7 +243,13 @@ texts! {
     CodesSent: "验证码", "Codes sent";
     ModelCost: "模型费用", "Model cost";
     Latency: "响应时间", "Latency";
-    ErrorShare: "错误率", "Error share";
+    Errors: "错误", "Errors";
+    Requests24Hours: "24 小时请求", "Requests in 24 hours";
+    Latency24Hours: "24 小时响应时间", "Response times in 24 hours";
+    Median: "中位数", "Median";
+    Percentile95: "95% 请求", "95 %";
+    Percentile99: "99% 请求", "99 %";
+    RefundsToday: "退款金额", "Refunds";
     Day: "日期", "Day";
     Month: "月", "Month";
     // Search.
@@ -437,6 +443,7 @@ texts! {
     FunnelAsked: "请求验证码", "Asked";
     FunnelSent: "已发送", "Sent";
     FunnelVerified: "已验证", "Verified";
+    RefundedMoney: "退款", "Refunds";
     CoinsSold: "售出", "Sold";
     CoinsUsed: "使用", "Used";
     CodesFunnel: "从验证码到新用户", "From code to new user";
@@ -897,6 +904,10 @@ pub fn table(language: Language, name: &str) -> &str {
         "chats" => ("对话", "chat turns"),
         "model_calls" => ("模型调用", "model calls"),
         "model_usage" => ("模型用量", "model usage"),
+        "figures" => ("统计", "figures"),
+        "figure_marks" => ("统计进度", "marks of figures"),
+        "active_users" => ("活跃用户", "active users"),
+        "request_hours" => ("请求统计", "requests by hour"),
         "model_spending" => ("模型支出", "model spending"),
         "sessions" => ("起卦会话", "sessions"),
         "session_calls" => ("会话调用", "calls of sessions"),

@@ -47,6 +47,8 @@ pub struct Figures<'a> {
     pub range: Range,
     pub sums: Vec<Sum>,
     pub charts: Vec<FigureChart<'a>>,
+    /// The steps from a request for a code to a new user, only on the growth page.
+    pub funnel: Vec<(Text, i64)>,
     /// Only on the growth page; empty without figures of active users.
     pub cohorts: Vec<Cohort>,
     /// The last day that the figures contain.
@@ -111,11 +113,25 @@ fn render(cx: &ViewContext, figures: &Figures<'_>, place: Place) -> Markup {
         div.stack id="figures" {
             (stats(cx, &sums))
             div.columns.charts { @for one in &figures.charts { section.card { (chart(cx, one)) } } }
+            @if !figures.funnel.is_empty() { (funnel(cx, &figures.funnel)) }
             @if !figures.cohorts.is_empty() { (retention(cx, &figures.cohorts)) }
             p.hint { (texts::figures_through(cx.language, &figures.through, &cx.zone.name)) }
         }
     };
     layout::page(cx, &PageBody::new(title, place, body).with_charts())
+}
+
+fn funnel(cx: &ViewContext, steps: &[(Text, i64)]) -> Markup {
+    let high = steps.iter().map(|(_, count)| *count).max().unwrap_or(1).max(1);
+    panel(
+        "funnel",
+        cx.t(Text::CodesFunnel),
+        &html! {
+            dl.bars { @for (name, count) in steps {
+                div { dt { (cx.t(*name)) } dd { meter max=(high) value=(count) aria-label=(cx.t(*name)) {} span.num { (format::number(*count)) } } }
+            } }
+        },
+    )
 }
 
 fn retention(cx: &ViewContext, cohorts: &[Cohort]) -> Markup {

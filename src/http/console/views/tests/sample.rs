@@ -649,6 +649,12 @@ pub fn growth(cx: &ViewContext) -> Figures<'static> {
                 false,
             ),
         ],
+        funnel: vec![
+            (Text::FunnelAsked, 812),
+            (Text::FunnelSent, 790),
+            (Text::FunnelVerified, 655),
+            (Text::NewUsers, 214),
+        ],
         cohorts: (0..8)
             .map(|week: i64| Cohort {
                 week: format!("2026-W{}", 40 + week),
@@ -675,6 +681,7 @@ pub fn revenue(cx: &ViewContext) -> Figures<'static> {
             chart(cx, "coins", Text::CoinsSoldAndUsed, Unit::Count, &[Text::CoinsSold, Text::CoinsUsed], 11_000, false),
             chart(cx, "orders", Text::OrdersAndRefunds, Unit::Count, &[Text::Orders, Text::Refunds], 96, false),
         ],
+        funnel: Vec::new(),
         cohorts: Vec::new(),
         through: "2026-11-25".into(),
     }
