@@ -6,17 +6,21 @@ use clap::{Args, Subcommand, ValueEnum};
 use indicatif::ProgressBar;
 use serde_json::json;
 
-use super::{Common, PageArgs, choice::choice, cli_authority, key_values, progress_bar, record_audit, row, table};
+use super::{
+    Common, PageArgs, choice::choice, cli_authority, http_rows, key_values, progress_bar, record_audit, row, table,
+};
 use yarrow::{
     app::App,
     domain::moderation::{
         self,
+        adviser::{self, WordAdvice},
         engine::{ContentType, Word},
-        status, word_list,
+        status,
+        word_list::{self, WordChoice},
         words::{self, ImportOptions, SkippedLine, UNTYPED, WordEntry, WordQuery},
     },
     error::{Code, Error, Result},
-    http::responses::{ShownWord, TextTested},
+    http::responses::{ShownAdvice, ShownWord, TextTested},
     types::pluralize,
 };
 
@@ -79,6 +83,9 @@ enum Action {
         /// Also match the pronunciation, for lines without `bySound`. Long lists then cause false positives
         #[arg(long)]
         by_sound: bool,
+        /// Leave out words that would reject innocent texts
+        #[arg(long)]
+        skip_warned: bool,
         /// Report what would be imported, and change nothing
         #[arg(long)]
         dry_run: bool,
@@ -113,6 +120,9 @@ enum Action {
     },
 }
 
+/// The most warnings that an import prints; `--json` has all.
+const SHOWN_WARNINGS: usize = 50;
+
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Format {
     /// Lines of `word,type,bySound`, with a header
@@ -136,14 +146,14 @@ pub fn run(common: &Common, args: WordsArgs) -> Result<()> {
             })
         }
         Action::List { kind, search, page } => list(common, &app, &WordQuery { kind, part: search }, &page),
-        Action::Import { file, kind, force, by_sound, dry_run } => {
+        Action::Import { file, kind, force, by_sound, skip_warned, dry_run } => {
             let longest = app.core.config.limits.word as usize;
             import(
                 common,
                 &app,
                 &file,
                 &ImportOptions { kind: kind.trim(), max_length: longest, force, by_sound },
-                dry_run,
+                WordChoice { skip_warned, dry_run },
             )
         }
         Action::Export { format } => export(common, &app, format),
@@ -154,14 +164,21 @@ pub fn run(common: &Common, args: WordsArgs) -> Result<()> {
 }
 
 fn add(common: &Common, app: &App, word: Word, force: bool) -> Result<()> {
-    let added = word_list::add(&app.moderation, word, force)?;
+    let added = word_list::add(&app.moderation, word.clone(), force)?;
     if added.is_new {
         record_audit(app, "words add", None, cli_authority(None))?;
     }
-    let json = json!({ "word": added.word, "type": added.kind, "created": added.is_new });
+    let advice = adviser::advise(&app.core, &[word])?.into_iter().next().unwrap_or_default();
+    let json = json!({ "word": added.word, "type": added.kind, "created": added.is_new,
+        "advice": ShownAdvice::from(advice.clone()) });
     common.output(&json, || {
         let verb = if added.is_new { "added" } else { "already listed:" };
-        format!("{verb} {} ({})", added.word, added.kind)
+        let warning = if advice.is_warning() {
+            format!("\nwarning: {} is likely to reject innocent texts: {}", advice.word, reason(&advice))
+        } else {
+            String::new()
+        };
+        format!("{verb} {} ({}){warning}", added.word, added.kind)
     })
 }
 
@@ -176,43 +193,71 @@ fn list(common: &Common, app: &App, filter: &WordQuery, page: &PageArgs) -> Resu
     })
 }
 
-fn import(common: &Common, app: &App, file: &Path, entry: &ImportOptions<'_>, dry_run: bool) -> Result<()> {
+fn import(common: &Common, app: &App, file: &Path, entry: &ImportOptions<'_>, choice: WordChoice) -> Result<()> {
     let bytes = read(file)?;
     let bar = progress(common, "reading", bytes.len());
     let (words, skipped) = words::parse(&bytes, entry, |read| bar.set_position(read as u64));
     bar.finish_and_clear();
     let total = words.len();
-    let imported = if dry_run {
-        None
-    } else {
-        let bar = progress(common, "adding", total);
-        let progress = bar.clone();
-        let imported =
-            word_list::import(&app.moderation, words, move |position| progress.set_position(position as u64))?;
-        bar.finish_and_clear();
-        record_audit(app, "words import", None, cli_authority(Some(pluralize(imported.added, "word", "words"))))?;
-        Some(imported)
-    };
+    let bar = progress(common, "adding", total);
+    let shown = bar.clone();
+    let imported = word_list::import_advised(&app.moderation, words, choice, move |position| {
+        shown.set_position(position as u64);
+    })?;
+    bar.finish_and_clear();
+    if !choice.dry_run {
+        let added = pluralize(imported.result.added, "word", "words");
+        record_audit(app, "words import", None, cli_authority(Some(added)))?;
+    }
     let rows =
         skipped.iter().map(|skipped| json!({ "line": skipped.line, "text": skipped.text, "reason": skipped.reason }));
+    let changed = (!choice.dry_run).then_some(imported.result);
     let json = json!({
-        "read": total + skipped.len(), "words": total, "added": imported.map(|imported| imported.added),
-        "existing": imported.map(|imported| imported.existing), "skipped": rows.collect::<Vec<_>>(),
+        "read": total + skipped.len(), "words": imported.words, "added": changed.map(|changed| changed.added),
+        "existing": changed.map(|changed| changed.existing), "skipped": rows.collect::<Vec<_>>(),
+        "warnings": http_rows::<_, ShownAdvice>(&imported.warnings), "warnedSkipped": choice.skip_warned,
     });
     common.output(&json, || {
-        let summary = imported.map_or_else(
-            || format!("{} would be imported", pluralize(total, "word", "words")),
-            |imported| {
-                format!("{} added, {} already listed", pluralize(imported.added, "word", "words"), imported.existing)
+        let summary = changed.map_or_else(
+            || format!("{} would be imported", pluralize(imported.words, "word", "words")),
+            |changed| {
+                format!("{} added, {} already listed", pluralize(changed.added, "word", "words"), changed.existing)
             },
         );
-        format!("{summary}, {} skipped{}", pluralize(skipped.len(), "line", "lines"), reasons(&skipped))
+        let lines = pluralize(skipped.len(), "line", "lines");
+        format!("{summary}, {lines} skipped{}{}", reasons(&skipped), warnings(&imported.warnings, choice.skip_warned))
     })?;
     if total == 0 && !skipped.is_empty() {
         let detail = "No line of the file is a valid word. The file must be UTF-8.";
         return Err(Error::new(Code::UnsupportedMediaType).detail(detail));
     }
     Ok(())
+}
+
+/// Describes the words that would reject innocent texts.
+fn warnings(advice: &[WordAdvice], are_left_out: bool) -> String {
+    if advice.is_empty() {
+        return String::new();
+    }
+    let verb =
+        if are_left_out { "left out" } else { "likely to reject innocent texts (--skip-warned leaves them out)" };
+    let count = pluralize(advice.len(), "word", "words");
+    let lines = advice.iter().take(SHOWN_WARNINGS).map(|advice| format!("\n  {}: {}", advice.word, reason(advice)));
+    format!("\n{count} {verb}:{}", lines.collect::<String>())
+}
+
+/// Describes how a word would reject innocent texts.
+fn reason(advice: &WordAdvice) -> String {
+    let ordinary = advice.is_ordinary.then(|| "an ordinary word".to_owned());
+    let longer = (advice.longer_word_count > 0).then(|| {
+        let words = pluralize(advice.longer_word_count, "longer word", "longer words");
+        format!("part of {words} ({})", advice.longer_words.join(", "))
+    });
+    let rejected = (advice.rejected_count > 0).then(|| {
+        let example = advice.rejected_sentences.first().map_or("", String::as_str);
+        format!("rejects {} of {} ordinary sentences ({example})", advice.rejected_count, adviser::sample_size())
+    });
+    [ordinary, longer, rejected].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 fn reasons(skipped: &[SkippedLine]) -> String {

@@ -16,7 +16,7 @@ pub use super::{
         },
         products::AdminProduct,
         sensitive_word_migration::ShownDisagreement,
-        sensitive_words::{ShownWord, TextTested},
+        sensitive_words::{ShownAdvice, ShownWord, TextTested},
         user_data::{ModelAttachment, UserDataFix, UserDataIssue, UserDataSynchronised, UserDataValidation},
         users::{
             AdminUser, AdminUserList, DevicesSignedOut, NicknameCleared, PhoneMoved, ShownStaffNote, ShownSuspension,

@@ -535,6 +535,16 @@ fn moderation() -> Vec<Endpoint> {
             .summary("Lists the words of the local word list."),
         post("/admin/sensitive-words/add", Admin(Moderate), sensitive_words::add)
             .summary("Adds a word. It takes effect at once."),
+        post("/admin/sensitive-words/import", Admin(Moderate), sensitive_words::import)
+            .summary("Adds many words at once, with warnings about those that would reject innocent texts.")
+            .body_limit(BATCH),
+        get("/admin/sensitive-words/allowed-phrases", Admin(Moderate), sensitive_words::allowed_phrases)
+            .summary("Lists the allowed phrases."),
+        post("/admin/sensitive-words/allowed-phrases", Admin(Moderate), sensitive_words::allow)
+            .summary("Allows a phrase that contains a listed word."),
+        delete("/admin/sensitive-words/allowed-phrases", Admin(Moderate), sensitive_words::disallow)
+            .summary("Removes an allowed phrase.")
+            .errors(&[NotFound]),
         delete("/admin/sensitive-words/remove", Admin(Moderate), sensitive_words::remove)
             .summary("Removes a word.")
             .errors(&[NotFound]),

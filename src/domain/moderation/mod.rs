@@ -17,6 +17,7 @@ pub mod shadow_sampler;
 mod service;
 mod check;
 pub mod word_list;
+pub mod adviser;
 pub mod compare;
 pub mod shadow_mode;
 pub mod status;

@@ -2,7 +2,11 @@
 //!
 //! They block on the disk and on the update of the active list; nothing else waits for them.
 
-use super::{engine::Word, service::Moderation};
+use super::{
+    adviser::{self, WordAdvice},
+    engine::Word,
+    service::Moderation,
+};
 use crate::{
     core::Core,
     domain::moderation::words::{self, WordEntry, WordListStatistics, WordQuery},
@@ -63,6 +67,52 @@ pub fn import(
     let added = moderation.core.store.write(move |tx| words::add_many_in(tx, &words, &mut progress)).wait()?;
     moderation.word_list.refresh()?;
     Ok(ImportResult { added, existing: total - added })
+}
+
+/// The choices of an advised import.
+#[derive(Clone, Copy, Debug)]
+pub struct WordChoice {
+    /// Leaves out words that would reject innocent texts.
+    pub skip_warned: bool,
+    /// Changes nothing.
+    pub dry_run: bool,
+}
+
+/// The result of an import with the advice about its words.
+#[derive(Clone, Debug)]
+pub struct AdvisedImport {
+    /// Words without those that were left out.
+    pub words: usize,
+    /// What was added, or would be by a dry run.
+    pub result: ImportResult,
+    /// The words that would reject innocent texts, whether left out or not.
+    pub warnings: Vec<WordAdvice>,
+}
+
+/// Imports words after advice about them. See [`import`].
+///
+/// # Errors
+/// Storage errors.
+pub fn import_advised(
+    moderation: &Moderation,
+    mut words: Vec<Word>,
+    choice: WordChoice,
+    progress: impl FnMut(usize) + Send + 'static,
+) -> Result<AdvisedImport> {
+    let advice = adviser::advise(&moderation.core, &words)?;
+    if choice.skip_warned {
+        let mut advised = advice.iter();
+        words.retain(|_| advised.next().is_none_or(|advice| !advice.is_warning()));
+    }
+    let warnings = advice.into_iter().filter(WordAdvice::is_warning).collect();
+    let count = words.len();
+    let result = if choice.dry_run {
+        let (new, existing) = preview_import(&moderation.core, words)?;
+        ImportResult { added: new.len(), existing }
+    } else {
+        import(moderation, words, progress)?
+    };
+    Ok(AdvisedImport { words: count, result, warnings })
 }
 
 /// Returns the words that an import would add, and the number of those that are listed already.

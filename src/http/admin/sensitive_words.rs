@@ -1,19 +1,26 @@
 //! `/admin/sensitive-words`: the local word list. A change is active before its response is sent.
 
 use serde::Serialize;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::{
+    config::LimitsConfig,
     domain::moderation::{
         self, Ruling,
+        adviser::{self, WordAdvice},
         engine::{ContentType, Match, Word},
-        status, word_list,
-        words::{self, UNTYPED, WordEntry},
+        status,
+        word_list::{self, WordChoice},
+        words::{self, ImportOptions, SkippedLine, UNTYPED, WordEntry},
     },
-    error::{Error, Result},
+    error::{Error, Fault, FieldCode, Result},
     http::{
+        body::RawValue,
         numbered_page::NumberedPage,
-        params::{Content, Flag, Label, ListedWord, Nothing, PageNumber, PageSize, Rules, page, parameters},
+        params::{
+            Content, Flag, Label, ListedWord, Nothing, PageNumber, PageSize, Parameter, Rules, page, parameters, text,
+        },
         reply::{Json, Saved},
         request_context::RequestContext,
     },
@@ -29,6 +36,19 @@ parameters! {
             let force = fields.optional("force", "Accept a word of one character.");
             fields.cross_field(word.zip(force), new_word)
         };
+    }
+
+    ImportWordsParams(fields) {
+        lines: WordLines = fields.required("lines", "The words: a line each, as `word`, `word,type` or `word,type,bySound`.");
+        kind: Option<Label> = fields.optional("type", "The type of words whose line has none. Default: `other`.");
+        by_sound: Option<Flag> = fields.optional("bySound", "Also match by pronunciation, for lines that do not say. Default: false.");
+        force: Option<Flag> = fields.optional("force", "Accept words of one character.");
+        skip_warned: Option<Flag> = fields.optional("skipWarned", "Leave out words that would reject innocent texts.");
+        dry_run: Option<Flag> = fields.optional("dryRun", "Report what would be imported, and change nothing.");
+    }
+
+    PhraseParams(fields) {
+        phrase: ListedWord = fields.required("phrase", "The phrase: an innocent text that contains a listed word.");
     }
 
     RemoveWordParams(fields) {
@@ -62,6 +82,52 @@ pub struct WordAdded {
     /// Number of words on the list.
     #[schema(example = 60)]
     total: i64,
+    advice: ShownAdvice,
+}
+
+/// The effect of a word on innocent texts.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ShownAdvice {
+    #[schema(example = "電話")]
+    word: String,
+    /// The form in which words and texts are compared.
+    #[schema(example = "电话")]
+    normal_form: String,
+    /// True if the word would probably reject innocent texts.
+    #[schema(example = true)]
+    is_warning: bool,
+    /// True for a word of ordinary speech.
+    #[schema(example = true)]
+    is_ordinary: bool,
+    /// Common longer words that contain this one: some, and their number.
+    #[schema(example = json!(["电话机"]))]
+    longer_words: Vec<String>,
+    #[schema(example = 12)]
+    longer_word_count: usize,
+    /// Ordinary sentences of a built-in sample that the word rejects: some, their number, and the size of the sample.
+    #[schema(example = json!(["我打电话问了问情况。"]))]
+    rejected_sentences: Vec<String>,
+    #[schema(example = 7)]
+    rejected_count: usize,
+    #[schema(example = 2_000)]
+    sample_size: usize,
+}
+
+impl From<WordAdvice> for ShownAdvice {
+    fn from(advice: WordAdvice) -> Self {
+        Self {
+            is_warning: advice.is_warning(),
+            word: advice.word,
+            normal_form: advice.normal_form,
+            is_ordinary: advice.is_ordinary,
+            longer_words: advice.longer_words,
+            longer_word_count: advice.longer_word_count,
+            rejected_sentences: advice.rejected_sentences,
+            rejected_count: advice.rejected_count,
+            sample_size: adviser::sample_size(),
+        }
+    }
 }
 
 pub async fn add(context: RequestContext, add: AddWordParams) -> Result<Saved<WordAdded>> {
@@ -71,11 +137,15 @@ pub async fn add(context: RequestContext, add: AddWordParams) -> Result<Saved<Wo
         kind: add.kind.map_or_else(|| UNTYPED.to_owned(), |Label(kind)| kind),
         by_sound: add.by_sound.is_none_or(|Flag(by_sound)| by_sound),
     };
-    let (added, statistics) = context
-        .blocking(move |app| Ok((word_list::add(&app.moderation, word, force)?, word_list::statistics(&app.core)?)))
+    let (added, advice, statistics) = context
+        .blocking(move |app| {
+            let added = word_list::add(&app.moderation, word.clone(), force)?;
+            Ok((added, adviser::advise(&app.core, &[word])?, word_list::statistics(&app.core)?))
+        })
         .await?;
     let is_new = added.is_new;
-    let resource = WordAdded { word: added.word, r#type: added.kind, created: is_new, total: statistics.total };
+    let advice = advice.into_iter().next().unwrap_or_default().into();
+    let resource = WordAdded { word: added.word, r#type: added.kind, created: is_new, total: statistics.total, advice };
     Ok(Saved { resource, is_new })
 }
 
@@ -90,6 +160,136 @@ fn new_word(rules: &Rules<'_>, (ListedWord(text), force): (ListedWord, Option<Fl
     let longest = rules.config.limits.word as usize;
     words::check(&text, longest, force).map_err(|fault| Error::field("word", fault))?;
     Ok(NewWord { text, force })
+}
+
+/// A line of an import that was skipped.
+#[derive(Serialize, ToSchema)]
+pub struct SkippedWordLine {
+    #[schema(example = 3)]
+    line: usize,
+    #[schema(example = "赌")]
+    text: String,
+    #[schema(example = "must have at least two letters or digits")]
+    reason: String,
+}
+
+impl From<SkippedLine> for SkippedWordLine {
+    fn from(skipped: SkippedLine) -> Self {
+        Self { line: skipped.line, text: skipped.text, reason: skipped.reason }
+    }
+}
+
+/// The result of an import.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WordsImported {
+    /// Valid words, without those that were left out.
+    #[schema(example = 120)]
+    words: usize,
+    /// Words that are new on the list, or would be.
+    #[schema(example = 118)]
+    added: usize,
+    /// Words that were listed already; they keep their types.
+    #[schema(example = 2)]
+    existing: usize,
+    /// True if nothing was changed.
+    #[schema(example = false)]
+    dry_run: bool,
+    /// Words that would reject innocent texts, at most 1 000 of them, and their number.
+    warnings: Vec<ShownAdvice>,
+    #[schema(example = 1)]
+    warned: usize,
+    /// True if these words were left out.
+    #[schema(example = true)]
+    warned_skipped: bool,
+    skipped: Vec<SkippedWordLine>,
+}
+
+/// Warnings in a response.
+const MAX_WARNINGS: usize = 1_000;
+
+pub async fn import(context: RequestContext, import: ImportWordsParams) -> Result<Json<WordsImported>> {
+    let is_set = |flag: Option<Flag>| flag.is_some_and(|Flag(is_set)| is_set);
+    let (force, by_sound) = (is_set(import.force), is_set(import.by_sound));
+    let (dry_run, skip_warned) = (is_set(import.dry_run), is_set(import.skip_warned));
+    let (WordLines(lines), kind) = (import.lines, import.kind);
+    let imported = context.blocking(move |app| {
+        let options = ImportOptions {
+            kind: kind.as_ref().map_or(UNTYPED, |Label(kind)| kind),
+            max_length: app.core.config.limits.word as usize,
+            force,
+            by_sound,
+        };
+        let (found, skipped) = words::parse(lines.as_bytes(), &options, |_| {});
+        if found.is_empty() {
+            return Err(Error::field("lines", Fault::new(FieldCode::InvalidFormat, "must contain a valid word")));
+        }
+        let choice = WordChoice { skip_warned, dry_run };
+        Ok((word_list::import_advised(&app.moderation, found, choice, |_| {})?, skipped))
+    });
+    let (imported, skipped) = imported.await?;
+    let warned = imported.warnings.len();
+    Ok(Json(WordsImported {
+        words: imported.words,
+        added: imported.result.added,
+        existing: imported.result.existing,
+        dry_run,
+        warnings: imported.warnings.into_iter().take(MAX_WARNINGS).map(Into::into).collect(),
+        warned,
+        warned_skipped: skip_warned,
+        skipped: skipped.into_iter().map(Into::into).collect(),
+    }))
+}
+
+/// The lines of a word list.
+pub struct WordLines(String);
+
+impl Parameter for WordLines {
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        text(value).map(|text| Self(text.into_owned()))
+    }
+
+    fn schema(_: &LimitsConfig) -> Value {
+        json!({ "type": "string", "example": "代练上分,ads\n刷单返利,fraud,true" })
+    }
+}
+
+/// The allowed phrases.
+#[derive(Serialize, ToSchema)]
+pub struct AllowedPhrases {
+    #[schema(example = json!(["反洗钱"]))]
+    items: Vec<String>,
+}
+
+pub async fn allowed_phrases(context: RequestContext, _: Nothing) -> Result<Json<AllowedPhrases>> {
+    let items = context.report(|app| word_list::allowed_phrases(&app.core)).await?;
+    Ok(Json(AllowedPhrases { items }))
+}
+
+/// A phrase that is allowed, or no longer.
+#[derive(Serialize, ToSchema)]
+pub struct PhraseAllowed {
+    #[schema(example = "反洗钱")]
+    phrase: String,
+    #[schema(example = true)]
+    allowed: bool,
+    /// False if it was allowed before.
+    #[schema(example = true)]
+    changed: bool,
+}
+
+pub async fn allow(context: RequestContext, params: PhraseParams) -> Result<Saved<PhraseAllowed>> {
+    let ListedWord(phrase) = params.phrase;
+    let stored = phrase.clone();
+    let is_new = context.blocking(move |app| word_list::allow(&app.moderation, stored)).await?;
+    Ok(Saved { resource: PhraseAllowed { phrase, allowed: true, changed: is_new }, is_new })
+}
+
+pub async fn disallow(context: RequestContext, params: PhraseParams) -> Result<Json<PhraseAllowed>> {
+    let ListedWord(phrase) = params.phrase;
+    let removed = phrase.clone();
+    context.blocking(move |app| word_list::disallow(&app.moderation, removed)).await?;
+    Ok(Json(PhraseAllowed { phrase, allowed: false, changed: true }))
 }
 
 /// A removed word.

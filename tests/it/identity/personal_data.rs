@@ -111,8 +111,8 @@ fn whole_person(server: &Server) -> Caller {
     server.post(&of_user("notes")).token(&key).json(&note).send().expect(201);
     // Not over HTTP, because the audit keeps the reason for ever.
     server.edit(&format!(
-        "insert into suspensions (user_id, source, reason, actor, created_at, lifted_at) \
-         values ({}, 'staff', '{}', 'cli', 1, 2)",
+        "insert into suspensions (user_id, scope, source, reason, actor, created_at, lifted_at) \
+         values ({}, 'account', 'staff', '{}', 'cli', 1, 2)",
         user.user_id, MORE_TEXTS[10]
     ));
     server.edit(&format!(

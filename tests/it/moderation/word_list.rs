@@ -427,3 +427,60 @@ fn a_removed_default_word_stays_removed() {
     let user = server.sign_in(OWN);
     assert_eq!(check(&server, &user, "一起赌博吧").expect(200).json()["allowed"], true);
 }
+
+#[test]
+fn an_addition_says_what_it_would_reject() {
+    let server = Setup::default().start();
+    let key = server.api_key("words");
+    let add = |word: &str| {
+        server.post("/admin/sensitive-words/add").token(&key).json(&json!({ "word": word })).send().expect(201).json()
+    };
+    let ordinary = add("电话")["advice"].clone();
+    assert_eq!((&ordinary["isWarning"], &ordinary["isOrdinary"]), (&json!(true), &json!(true)), "{ordinary}");
+    assert!(ordinary["rejectedCount"].as_i64() > Some(0), "{ordinary}");
+    assert!(ordinary["rejectedSentences"][0].as_str().unwrap().contains("电话"), "{ordinary}");
+    assert_eq!(add("代练上分")["advice"]["isWarning"], false);
+    let by_command = server.command(&["words", "add", "没有"]).expect(0).json();
+    assert_eq!(by_command["advice"]["isWarning"], true);
+}
+
+#[test]
+fn an_import_over_http_leaves_out_what_it_warns_about() {
+    let server = Setup::default().start();
+    let key = server.api_key("words");
+    let import = |body: Value| server.post("/admin/sensitive-words/import").token(&key).json(&body).send();
+    let lines = "代练上分,ads,true\n没有\n电话,contact\n赌\n代练上分\n";
+    let dry = import(json!({ "lines": lines, "dryRun": true, "skipWarned": true })).expect(200).json();
+    assert_eq!((&dry["words"], &dry["added"], &dry["dryRun"]), (&json!(1), &json!(1), &json!(true)), "{dry}");
+    assert_eq!((&dry["warned"], &dry["warnings"][0]["word"]), (&json!(2), &json!("没有")), "{dry}");
+    assert_eq!((&dry["skipped"][0]["line"], &dry["skipped"][1]["line"]), (&json!(4), &json!(5)), "{dry}");
+    let count = || server.value::<i64>("select count(*) from words where word in ('代练上分', '没有', '电话')");
+    assert_eq!(count(), 0);
+    import(json!({ "lines": lines, "skipWarned": true })).expect(200);
+    assert_eq!(count(), 1);
+    let user = server.sign_in(OWN);
+    assert_eq!(check(&server, &user, "找人代练上分").expect(200).json()["allowed"], false);
+    let all = import(json!({ "lines": lines })).expect(200).json();
+    assert_eq!((&all["added"], &all["existing"], count()), (&json!(2), &json!(1), 3), "{all}");
+    import(json!({ "lines": "x\n" })).expect_fields(&[("lines", "invalid_format")]);
+    import(json!({})).expect_fields(&[("lines", "required")]);
+}
+
+#[test]
+fn phrases_are_allowed_over_http() {
+    let server = Setup::default().start();
+    let (key, user) = (server.api_key("words"), server.sign_in(OWN));
+    let path = "/admin/sensitive-words/allowed-phrases";
+    let phrase = json!({ "phrase": "反对赌博" });
+    assert_eq!(check(&server, &user, "我们反对赌博").expect(200).json()["allowed"], false);
+    let allow = |status: u16| server.post(path).token(&key).json(&phrase).send().expect(status).json();
+    assert_eq!(allow(201)["changed"], true);
+    assert_eq!(allow(200)["changed"], false);
+    assert_eq!(check(&server, &user, "我们反对赌博").expect(200).json()["allowed"], true);
+    let listed = server.get(path).token(&key).send().expect(200).json();
+    assert!(listed["items"].as_array().unwrap().contains(&json!("反对赌博")), "{listed}");
+    let remove = || server.request("DELETE", path).token(&key).json(&phrase).send();
+    remove().expect(200);
+    remove().expect_problem(404, "not_found");
+    assert_eq!(check(&server, &user, "我们反对赌博").expect(200).json()["allowed"], false);
+}

@@ -16,7 +16,7 @@ const SUPPLEMENT: &str = "微信 微博 抖音 快手 淘宝 支付宝 网购 �
     宝宝 天天 加油 性别 性格 法律 发现 现金流 出货 进货";
 
 /// Maximum length of a word.
-const MAX_WORD_LENGTH: usize = 4;
+pub(super) const MAX_WORD_LENGTH: usize = 4;
 /// Number of characters around a match that are segmented.
 const CONTEXT_LENGTH: usize = 8;
 /// Twice the binary logarithm of the number of words counted for the frequencies.
@@ -112,8 +112,13 @@ impl Dictionary {
         prior.max(self.class(letters).map_or(0, i32::from)) - TOTAL_FREQUENCY
     }
 
-    fn class(&self, letters: &[char]) -> Option<u8> {
+    pub(super) fn class(&self, letters: &[char]) -> Option<u8> {
         self.classes.get(&key_of(letters)?).copied()
+    }
+
+    /// Returns the letters of the words with at least this frequency class, in no order.
+    pub(super) fn words(&self, class: u8) -> impl Iterator<Item = Vec<char>> {
+        self.classes.iter().filter(move |(_, known)| **known >= class).map(|(key, _)| letters_of(*key))
     }
 
     fn read() -> Self {
@@ -188,6 +193,12 @@ fn key_of(letters: &[char]) -> Option<u64> {
         return None;
     }
     letters.iter().try_fold(0, |key, &letter| Some(key << 16 | u64::from(u16::try_from(letter as u32).ok()?)))
+}
+
+/// Returns the letters of a key.
+fn letters_of(key: u64) -> Vec<char> {
+    let units = (0..MAX_WORD_LENGTH as u32).rev().map(|place| (key >> (16 * place)) as u16);
+    units.skip_while(|unit| *unit == 0).filter_map(|unit| char::from_u32(u32::from(unit))).collect()
 }
 
 #[cfg(test)]

@@ -33,6 +33,7 @@ mod homophones;
 mod verifier;
 mod span_cover;
 mod search;
+mod vocabulary;
 
 #[cfg(test)]
 mod case_table;
@@ -44,3 +45,4 @@ pub use lexicon::normalise;
 pub use search::Engine;
 pub use span_cover::mask;
 pub use types::{ContentType, Match, MatchWay, Word};
+pub use vocabulary::{each_part_of_common_words, is_ordinary};

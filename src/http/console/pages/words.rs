@@ -11,8 +11,10 @@ use crate::{
     app::App,
     domain::moderation::{
         self,
+        adviser::{self, WordAdvice},
         engine::{ContentType, Word},
-        status, word_list,
+        status,
+        word_list::{self, WordChoice},
         words::{self, CSV_HEADER, ImportOptions, UNTYPED, WordEntry, WordQuery},
     },
     error::{Code, Error, Fault, FieldCode, Result},
@@ -21,7 +23,7 @@ use crate::{
             request::{ConsoleRequest, csv, fault_of, message_of, ok, page, rows},
             views::{
                 lists::Listing,
-                pages::moderation::{self as view, ImportPreview, Tested, WordRow, Words},
+                pages::moderation::{self as view, ImportPreview, Tested, WordRow, WordWarning, Words},
                 texts::Text,
             },
         },
@@ -77,6 +79,7 @@ async fn collect(console: &ConsoleRequest) -> Result<Words> {
         test_text: String::new(),
         tested: None,
         import_lines: String::new(),
+        skip_warned: true,
         import: None,
         import_error: None,
     })
@@ -126,8 +129,13 @@ pub async fn test(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 
 pub async fn add(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let error = match try_add(&console).await {
-        Ok(true) => return console.done(PAGE, console.text(Text::ActionDone)),
-        Ok(false) => {
+        Ok((true, advice)) => {
+            let done = console.text(Text::ActionDone);
+            let warning = advice.filter(WordAdvice::is_warning).map(|advice| warning_of(&advice));
+            let warning = warning.map(|warning| warning.text(console.language()));
+            return console.done(PAGE, &warning.map_or_else(|| done.to_owned(), |warning| format!("{done} {warning}")));
+        }
+        Ok((false, _)) => {
             let fault = Fault::new(FieldCode::InvalidFormat, console.text(Text::WordIsListed));
             Error::field("word", fault)
         }
@@ -143,13 +151,29 @@ pub async fn add(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     .await
 }
 
-async fn try_add(console: &ConsoleRequest) -> Result<bool> {
+/// Adds the word. Returns true if it is new, and the advice about it.
+async fn try_add(console: &ConsoleRequest) -> Result<(bool, Option<WordAdvice>)> {
     let text = console.required_text("word", longest_word(&console.context.app))?;
     let kind = clean(console.form.get("type"), MAX_KIND).map_err(|fault| Error::field("type", fault))?;
     let kind = if kind.is_empty() { UNTYPED.to_owned() } else { kind };
     let word = Word { text, kind, by_sound: console.form.get("bySound") == "true" };
-    let added = console.context.blocking(move |app| word_list::add(&app.moderation, word, false)).await?;
-    Ok(added.is_new)
+    console
+        .context
+        .blocking(move |app| {
+            let advice = adviser::advise(&app.core, std::slice::from_ref(&word))?;
+            Ok((word_list::add(&app.moderation, word, false)?.is_new, advice.into_iter().next()))
+        })
+        .await
+}
+
+fn warning_of(advice: &WordAdvice) -> WordWarning {
+    WordWarning {
+        word: advice.word.clone(),
+        is_ordinary: advice.is_ordinary,
+        longer_words: advice.longer_words.clone(),
+        rejected: advice.rejected_count,
+        sentences: adviser::sample_size(),
+    }
 }
 
 pub async fn remove(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
@@ -184,17 +208,32 @@ pub async fn import(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let options = ImportOptions { max_length: longest_word(&console.context.app), ..ImportOptions::default() };
     let (found, skipped) = words::parse(lines.as_bytes(), &options, |_| {});
     let is_empty = found.is_empty();
-    if console.form.get("step") == "import" && !is_empty {
-        let imported = console.context.blocking(move |app| word_list::import(&app.moderation, found, |_| {})).await;
+    let (step, skip_warned) = (console.form.get("step"), console.form.get("skipWarned") == "true");
+    let choice = WordChoice { skip_warned, dry_run: step != "import" || is_empty };
+    if !choice.dry_run {
+        let imported = console
+            .context
+            .blocking(move |app| word_list::import_advised(&app.moderation, found, choice, |_| {}))
+            .await;
         return console.finish(PAGE, imported);
     }
-    let (new, existing) = console.context.report(move |app| word_list::preview_import(&app.core, found)).await?;
+    let (imported, new) = console
+        .context
+        .blocking(move |app| {
+            let imported = word_list::import_advised(&app.moderation, found.clone(), choice, |_| {})?;
+            Ok((imported, word_list::preview_import(&app.core, found)?.0))
+        })
+        .await?;
     let status = if is_empty { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::OK };
     show_again(&console, status, |shown| {
         shown.import_lines = lines;
+        shown.skip_warned = skip_warned;
         shown.import_error = is_empty.then(|| console.text(Text::NoValidLine).to_owned());
         let skipped = skipped.into_iter().map(|line| (line.line, line.text, line.reason)).collect();
-        shown.import = Some(ImportPreview { new, existing, skipped });
+        let warnings: Vec<_> = imported.warnings.iter().map(warning_of).collect();
+        let is_left_out = |word: &String| skip_warned && warnings.iter().any(|warning| warning.word == *word);
+        let new = new.into_iter().filter(|word| !is_left_out(word)).collect();
+        shown.import = Some(ImportPreview { new, existing: imported.result.existing, skipped, warnings });
     })
     .await
 }

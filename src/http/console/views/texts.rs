@@ -317,6 +317,8 @@ texts! {
     SuspendHint: "用户会看到原因。账号停用期间不能登录或使用，但可以阅读通知和提交反馈。", "The user is told the reason. While the account is suspended they cannot sign in or use the app, but read notifications and send feedback.";
     SuspendUntil: "停用至", "Suspended until";
     SuspendUntilHint: "留空则直至手动恢复", "Empty: until somebody lifts it";
+    SkipWarned: "跳过会误伤正常文字的词", "Leave out words that would reject innocent texts";
+    WouldRejectInnocent: "可能误伤正常文字", "Would reject innocent texts";
     Scope: "范围", "Scope";
     ScopeAccount: "账号", "The account";
     ScopeNickname: "修改昵称", "Changes of the nickname";
@@ -1075,6 +1077,32 @@ pub fn import_preview(language: Language, new: usize, existing: usize, skipped: 
         Language::Chinese => format!("将加入 {new} 个词；{existing} 个已在词表中；跳过 {skipped} 行"),
         Language::English => format!("New words: {new}; listed already: {existing}; skipped lines: {skipped}"),
     }
+}
+
+/// Returns the warning about a word: ordinary itself, part of longer words, or found in so many of the sentences.
+pub fn word_warning(
+    language: Language,
+    word: &str,
+    is_ordinary: bool,
+    longer_words: &[String],
+    (rejected, sentences): (usize, usize),
+) -> String {
+    let (opening, ordinary) = match language {
+        Language::Chinese => (format!("“{word}”可能误伤正常文字："), "是常用词"),
+        Language::English => (format!("“{word}” would probably reject innocent texts: "), "an ordinary word"),
+    };
+    let longer = longer_words.join(", ");
+    let part = match language {
+        Language::Chinese => format!("包含于 {longer}"),
+        Language::English => format!("part of {longer}"),
+    };
+    let found = match language {
+        Language::Chinese => format!("{sentences} 个普通句子中命中 {rejected} 个"),
+        Language::English => format!("rejects {rejected} of {sentences} ordinary sentences"),
+    };
+    let parts = [(is_ordinary, ordinary.to_owned()), (!longer_words.is_empty(), part), (rejected > 0, found)];
+    let parts: Vec<_> = parts.into_iter().filter(|(applies, _)| *applies).map(|(_, text)| text).collect();
+    opening + &parts.join("; ")
 }
 
 /// Returns the time that is left.

@@ -10,7 +10,7 @@ use crate::http::console::views::{
     layout::{self, PageBody, Place},
     lists::{self, Filters, ListView, Listing, number, text, time},
     parts::{self, facts, panel, panel_with},
-    texts::{self, Text, Tone},
+    texts::{self, Language, Text, Tone},
 };
 
 /// The filters of refused texts, as typed.
@@ -265,6 +265,8 @@ pub struct Words {
     pub tested: Option<Tested>,
     /// The typed lines of an import, and what they would change.
     pub import_lines: String,
+    /// Words that would reject innocent texts are left out.
+    pub skip_warned: bool,
     pub import: Option<ImportPreview>,
     pub import_error: Option<String>,
 }
@@ -276,6 +278,25 @@ pub struct ImportPreview {
     pub existing: usize,
     /// Skipped lines: number, text, reason.
     pub skipped: Vec<(usize, String, String)>,
+    pub warnings: Vec<WordWarning>,
+}
+
+/// A word that would reject innocent texts.
+#[derive(Clone, Debug)]
+pub struct WordWarning {
+    pub word: String,
+    pub is_ordinary: bool,
+    pub longer_words: Vec<String>,
+    /// Sentences of the sample that the word rejects, and the number of all.
+    pub rejected: usize,
+    pub sentences: usize,
+}
+
+impl WordWarning {
+    pub fn text(&self, language: Language) -> String {
+        let found = (self.rejected, self.sentences);
+        texts::word_warning(language, &self.word, self.is_ordinary, &self.longer_words, found)
+    }
 }
 
 /// The most words or lines of a preview that are listed.
@@ -378,6 +399,7 @@ fn import_form(cx: &ViewContext, page: &Words) -> Markup {
     html! {
         (forms::post(cx, &href("moderation/words/import"), &html! {
             (field(cx, &Field::new("lines", Text::ImportLines, Control::Area, &page.import_lines).id("import-lines").required().hint(Text::CsvFileHint).error(page.import_error.as_deref())))
+            (field(cx, &Field::new("skipWarned", Text::SkipWarned, Control::Checkbox, if page.skip_warned { "true" } else { "" }).id("import-skip-warned")))
             div.actions {
                 button.button.primary type="submit" name="step" value="preview" { (cx.t(Text::PreviewImport)) }
                 button.button type="submit" name="step" value="import" { (cx.t(Text::ImportWords)) }
@@ -387,6 +409,10 @@ fn import_form(cx: &ViewContext, page: &Words) -> Markup {
             div.result role="status" {
                 p { (texts::import_preview(cx.language, preview.new.len(), preview.existing, preview.skipped.len())) }
                 @if !preview.new.is_empty() { ul.tags { @for word in preview.new.iter().take(LISTED_IN_PREVIEW) { li { (word) } } } }
+                @if !preview.warnings.is_empty() {
+                    p { (parts::badge(Tone::Notice, cx.t(Text::WouldRejectInnocent))) " " (preview.warnings.len()) }
+                    ul { @for warning in preview.warnings.iter().take(LISTED_IN_PREVIEW) { li { bdi { (warning.text(cx.language)) } } } }
+                }
                 @if !preview.skipped.is_empty() { ul { @for (line, text, reason) in preview.skipped.iter().take(LISTED_IN_PREVIEW) {
                     li { (line) ": " bdi { (text) } " – " (reason) }
                 } } }

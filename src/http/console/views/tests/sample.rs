@@ -801,7 +801,15 @@ pub fn words() -> Words {
             matches: vec![("加微信".into(), "ads".into(), "加 薇 信".into())],
         }),
         import_lines: "代练,ads\n一".into(),
+        skip_warned: true,
         import: Some(ImportPreview {
+            warnings: vec![WordWarning {
+                word: "电话".into(),
+                is_ordinary: true,
+                longer_words: vec!["电话机".into(), "打电话".into()],
+                rejected: 7,
+                sentences: 2_000,
+            }],
             new: vec!["代练".into()],
             existing: 0,
             skipped: vec![(2, "一".into(), "must have at least two letters or digits".into())],
