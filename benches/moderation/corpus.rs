@@ -76,14 +76,14 @@ impl Vocabulary {
 pub struct Random(pub u64);
 
 impl Random {
-    fn below(&mut self, limit: usize) -> usize {
+    pub fn below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         usize::try_from(self.0 >> 33).unwrap_or(0) % limit
     }
 
-    fn pick<'items, T>(&mut self, items: &'items [T]) -> &'items T {
+    pub fn pick<'items, T>(&mut self, items: &'items [T]) -> &'items T {
         &items[self.below(items.len())]
     }
 }

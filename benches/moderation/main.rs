@@ -9,6 +9,7 @@
 #![allow(clippy::print_stdout, reason = "a benchmark prints its table")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark that cannot measure should say so and end")]
 
+mod classes;
 mod corpus;
 mod libraries;
 mod peers;
@@ -44,6 +45,10 @@ struct Measured {
 }
 
 fn main() {
+    if std::env::args().any(|argument| argument == "classes") {
+        classes::report();
+        return;
+    }
     let mut random = Random(0x9E37_79B9_7F4A_7C15);
     let vocabulary = Vocabulary::read();
     for count in SIZES {

@@ -181,6 +181,7 @@ pub fn record_violation(core: &Core, user: UserId, content_type: ContentType, ru
 /// Decides about a text by the word list.
 pub fn moderate_locally(moderation: &Moderation, content_type: ContentType, text: &str) -> Result<Ruling> {
     let mut matches = moderation.word_list.get()?.check(content_type, text);
+    matches.retain(|found| found.way.is_certain());
     let config = &moderation.core.config;
     let may_have_contacts = match content_type {
         ContentType::Nickname => {

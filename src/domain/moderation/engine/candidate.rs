@@ -68,6 +68,13 @@ pub(super) struct Alignment {
     pub(super) core_last: usize,
 }
 
+/// The letters around a match, up to the next gap on each side. The match is `first..=last` of them.
+pub(super) struct Context {
+    pub(super) letters: Vec<char>,
+    pub(super) first: usize,
+    pub(super) last: usize,
+}
+
 impl<'text> Candidate<'text> {
     pub(super) fn letter(&self, index: usize) -> &'text Letter {
         #[cfg(test)]

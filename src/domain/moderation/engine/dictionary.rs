@@ -21,6 +21,8 @@ pub(super) const MAX_WORD_LENGTH: usize = 4;
 const CONTEXT_LENGTH: usize = 8;
 /// Twice the binary logarithm of the number of words counted for the frequencies.
 const TOTAL_FREQUENCY: i32 = 52;
+/// The frequency class from which on a word counts as common: 128 occurrences.
+const COMMON_FREQUENCY: u8 = 14;
 /// The frequency class of the supplement.
 const MEDIUM_FREQUENCY: u8 = 16;
 
@@ -47,6 +49,26 @@ impl Dictionary {
         let starts = place.saturating_sub(MAX_WORD_LENGTH - 1)..place;
         starts.into_iter().any(|start| {
             (place + 1..=(start + MAX_WORD_LENGTH).min(text.len())).any(|end| self.contains(&text[start..end]))
+        })
+    }
+
+    /// Returns true if a word contains `first..=last` of a text and more.
+    pub(super) fn covers(&self, text: &[char], first: usize, last: usize) -> bool {
+        let starts = (last + 1).saturating_sub(MAX_WORD_LENGTH)..=first;
+        starts.into_iter().any(|start| {
+            (last + 1..=(start + MAX_WORD_LENGTH).min(text.len()))
+                .any(|end| end - start > last + 1 - first && self.contains(&text[start..end]))
+        })
+    }
+
+    /// Returns true if a common word contains the letter at `index` and overlaps `first..=last` of a text only partly.
+    pub(super) fn claims(&self, text: &[char], index: usize, first: usize, last: usize) -> bool {
+        let window = Window { letters: text, first, last };
+        (index.saturating_sub(MAX_WORD_LENGTH - 1)..=index).any(|start| {
+            (index + 1..=(start + MAX_WORD_LENGTH).min(text.len())).any(|end| {
+                window.is_cut_by(start, end)
+                    && self.class(&text[start..end]).is_some_and(|class| class >= COMMON_FREQUENCY)
+            })
         })
     }
 

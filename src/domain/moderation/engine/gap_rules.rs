@@ -1,7 +1,7 @@
 //! Decides which gaps inside a match are a disguise, and which are spaces between words.
 
 use super::{
-    candidate::{Alignment, Candidate, DOUBLING_LENGTH, is_spaced},
+    candidate::{Alignment, Candidate, Context, DOUBLING_LENGTH, is_spaced},
     dictionary::dictionary,
     folding::{LetterClass, class_of},
     types::ContentType,
@@ -149,20 +149,25 @@ impl Candidate<'_> {
 
     /// Returns true if a match without gaps only arises where two other words are adjacent.
     pub(super) fn is_innocent_in_context(&self, alignment: &Alignment) -> bool {
+        self.context(alignment).is_some_and(|context| dictionary().cuts(&context.letters, context.first, context.last))
+    }
+
+    /// Returns the letters around a match of Han characters without gaps.
+    pub(super) fn context(&self, alignment: &Alignment) -> Option<Context> {
         let (first, last) = (alignment.core_first, alignment.core_last);
         let is_ideographic = |index: usize| self.letter(index).class == LetterClass::Ideographic;
         if first == last || !(is_ideographic(first) || is_ideographic(last)) {
-            return false;
+            return None;
         }
         if (first + 1..=last).any(|index| self.letter(index).gap.is_open()) {
-            return false;
+            return None;
         }
         let reach = 8;
         let start = (first.saturating_sub(reach)..first).rev().find(|&index| self.letter(index + 1).gap.is_open());
         let start = start.map_or(first.saturating_sub(reach), |index| index + 1);
         let end = self.piece_end(last, (last + reach).min(self.page.letters.len() - 1));
-        let text: Vec<char> = self.page.letters[start..=end].iter().map(|letter| letter.value).collect();
-        dictionary().cuts(&text, first - start, last - start)
+        let letters = self.page.letters[start..=end].iter().map(|letter| letter.value).collect();
+        Some(Context { letters, first: first - start, last: last - start })
     }
 
     /// Returns true if there is a gap before this letter that the listed word does not have.

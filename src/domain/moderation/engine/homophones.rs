@@ -1,27 +1,121 @@
 //! Matches of a word by pronunciation.
 
 use super::{
-    candidate::{Alignment, Candidate},
+    candidate::{Alignment, Candidate, Context},
     dictionary::dictionary,
+    folding::LetterClass,
     letters::Letter,
     pinyin::pinyin_table,
+    types::MatchWay,
 };
 
+/// Length in letters of clauses of classical verse.
+const VERSE_LENGTHS: [usize; 2] = [5, 7];
+
+/// The likeness of letters that sound like a word.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Likeness {
+    /// With the same tones, or with most letters unchanged.
+    Same,
+    /// With other tones, or with a sound that many speakers do not tell apart.
+    Similar,
+}
+
 impl Candidate<'_> {
-    /// Returns true if the letters are homophones of the word and no word themselves: either with the same tones, or
-    /// with most letters of the listed word unchanged.
-    pub(super) fn is_homophone(&self, alignment: &Alignment) -> bool {
+    /// Returns how much the letters sound like the word; `None` if they do not, or are the word itself.
+    pub(super) fn likeness(&self, alignment: &Alignment) -> Option<Likeness> {
         let shown = &self.page.letters[alignment.first..=alignment.last];
         let word = self.pattern.letters;
         if shown.len() != word.len() {
-            return false;
+            return None;
         }
-        let replaced: Vec<_> = word.iter().zip(shown).filter(|(letter, shown)| **letter != shown.value).collect();
-        let kept = word.len() - replaced.len();
         let pinyin = pinyin_table();
-        let is_same_tone = || replaced.iter().all(|(letter, shown)| pinyin.tone(**letter) == pinyin.tone(shown.value));
-        let is_meant = !replaced.is_empty() && (kept * 3 >= word.len() * 2 || is_same_tone());
-        is_meant && !is_common(shown)
+        let (mut kept, mut is_same_sound, mut is_same_tone) = (0, true, true);
+        for (&letter, shown) in word.iter().zip(shown) {
+            if letter == shown.value {
+                kept += 1;
+                continue;
+            }
+            let (expected, reading) = (pinyin.reading(letter), pinyin.reading(shown.value));
+            is_same_sound &= expected.sound == reading.sound;
+            is_same_tone &= expected.tone == reading.tone;
+        }
+        let is_same = is_same_sound && (kept * 3 >= word.len() * 2 || is_same_tone);
+        if kept == word.len() || !(is_same || kept * 2 >= word.len() || is_same_tone) {
+            return None;
+        }
+        Some(if is_same { Likeness::Same } else { Likeness::Similar })
+    }
+
+    /// Returns the way in which letters of this likeness are found; `None` if they are words themselves.
+    pub(super) fn hearing(&self, alignment: &Alignment, likeness: Likeness) -> Option<MatchWay> {
+        if is_common(&self.page.letters[alignment.first..=alignment.last]) {
+            return None;
+        }
+        if let Some(context) = self.context(alignment)
+            && self.is_explained(&context, likeness)
+        {
+            return None;
+        }
+        let is_doubtful = likeness == Likeness::Similar
+            || self.is_counted(alignment)
+            || self.is_mirrored(alignment)
+            || self.is_in_verse(alignment);
+        Some(if is_doubtful { MatchWay::Fuzzy } else { MatchWay::Sound })
+    }
+
+    /// Returns true if words of the text explain the replaced letters.
+    fn is_explained(&self, context: &Context, likeness: Likeness) -> bool {
+        let &Context { ref letters, first, last } = context;
+        let word = self.pattern.letters;
+        let mut replaced = (0..word.len()).filter(|&index| letters.get(first + index) != Some(&word[index]));
+        let mut is_claimed = || {
+            last + 1 - first == word.len()
+                && replaced.any(|index| dictionary().claims(letters, first + index, first, last))
+        };
+        let is_crossed = || dictionary().straddles(letters, first) || dictionary().straddles(letters, last + 1);
+        dictionary().covers(letters, first, last) || is_claimed() || (likeness == Likeness::Similar && is_crossed())
+    }
+
+    /// Returns true if the first letter is a unit of the number before it: 4星服务.
+    fn is_counted(&self, alignment: &Alignment) -> bool {
+        let before = alignment.first.checked_sub(1).map(|index| self.letter(index));
+        let first = self.letter(alignment.first);
+        first.value != self.pattern.letters[0]
+            && !first.gap.is_open()
+            && before.is_some_and(|letter| letter.class == LetterClass::Digit)
+    }
+
+    /// Returns true if the letter beside the match repeats its other end, as in idioms such as 人见人爱.
+    fn is_mirrored(&self, alignment: &Alignment) -> bool {
+        let (first, last) = (self.letter(alignment.first), self.letter(alignment.last));
+        let before = alignment.first.checked_sub(1).map(|index| self.letter(index).value);
+        let after = self.page.letters.get(alignment.last + 1).map(|letter| letter.value);
+        before == Some(last.value) || after == Some(first.value)
+    }
+
+    /// Returns true if the match stands in one of two neighbouring clauses of classical verse.
+    fn is_in_verse(&self, alignment: &Alignment) -> bool {
+        let Some(clause) = self.clause_around(alignment.first) else { return false };
+        let is_verse = |range: &std::ops::Range<usize>| VERSE_LENGTHS.contains(&range.len());
+        let before = clause.start.checked_sub(1).and_then(|index| self.clause_around(index));
+        let after = self.clause_around(clause.end);
+        is_verse(&clause)
+            && alignment.last < clause.end
+            && [before, after].into_iter().flatten().any(|other| other.len() == clause.len())
+    }
+
+    /// Returns the letters between two gaps; `None` if they are too many for verse, or not all Han.
+    fn clause_around(&self, index: usize) -> Option<std::ops::Range<usize>> {
+        self.page.letters.get(index)?;
+        let longest = VERSE_LENGTHS[1];
+        let mut start = index;
+        while start > 0 && index - start <= longest && !self.letter(start).gap.is_open() {
+            start -= 1;
+        }
+        let end = self.piece_end(start, (start + longest).min(self.page.letters.len() - 1)) + 1;
+        let is_han = (start..end).all(|index| self.letter(index).class == LetterClass::Ideographic);
+        (is_han && end - start <= longest).then_some(start..end)
     }
 }
 

@@ -32,6 +32,7 @@ mod gap_rules;
 mod homophones;
 mod verifier;
 mod span_cover;
+mod app_vocabulary;
 mod search;
 mod vocabulary;
 

@@ -1,7 +1,7 @@
 //! Matches words by pronunciation: homophones, or the romanisation in Latin letters.
 //!
 //! Applies only to words with that option, because Chinese has only some four hundred syllables. Each character has one
-//! reading here, its most frequent one.
+//! reading here, its most frequent one. Readings that many speakers confuse are one class.
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -37,10 +37,25 @@ const ENGLISH: &[&str] = &[
     "zone",
 ];
 
-/// For each folded character, the representative of its homophones, and its tone.
+/// The Han characters that have readings here.
+const CHARACTERS: std::ops::RangeInclusive<char> = '\u{4E00}'..='\u{9FFF}';
+
+/// The reading of a folded character.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Reading {
+    /// The representative of all characters with a similar reading.
+    class: char,
+    /// The representative of its homophones; the character itself if it has no reading.
+    pub(super) sound: char,
+    /// 0 for a character without a reading.
+    pub(super) tone: u8,
+}
+
+/// The readings of folded characters, and the characters of similar readings.
 pub(super) struct PinyinTable {
-    readings: HashMap<char, (char, u8)>,
-    homophones: HashMap<char, Vec<char>>,
+    /// In the order of the characters.
+    readings: Vec<Reading>,
+    alike: HashMap<char, Vec<char>>,
 }
 
 /// Returns the pinyin table of the process.
@@ -57,32 +72,36 @@ pub(super) struct Spelling {
 
 impl PinyinTable {
     fn build() -> Self {
-        let mut classes: HashMap<&str, char> = HashMap::new();
-        let mut readings = HashMap::new();
-        let mut homophones: HashMap<char, Vec<char>> = HashMap::new();
-        for character in '\u{4E00}'..='\u{9FFF}' {
+        let mut sounds: HashMap<&str, char> = HashMap::new();
+        let mut classes: HashMap<String, char> = HashMap::new();
+        let mut alike: HashMap<char, Vec<char>> = HashMap::new();
+        let mut reading_of = |character: char| {
             let is_folded = folding().fold(character) == Fold::Letter(character);
-            if let Some(reading) = character.to_pinyin().filter(|_| is_folded) {
-                let class = *classes.entry(reading.plain()).or_insert(character);
-                readings.insert(character, (class, tone_of(reading)));
-                homophones.entry(class).or_default().push(character);
-            }
-        }
-        Self { readings, homophones }
+            let Some(reading) = character.to_pinyin().filter(|_| is_folded) else {
+                return Reading { class: character, sound: character, tone: 0 };
+            };
+            let sound = *sounds.entry(reading.plain()).or_insert(character);
+            let class = *classes.entry(blurred(reading.plain())).or_insert(character);
+            alike.entry(class).or_default().push(character);
+            Reading { class, sound, tone: tone_of(reading) }
+        };
+        Self { readings: CHARACTERS.map(&mut reading_of).collect(), alike }
     }
 
-    /// Returns the representative of the letter's homophones; the letter itself if it has no reading.
+    pub(super) fn reading(&self, letter: char) -> Reading {
+        let index = (letter as usize).checked_sub(*CHARACTERS.start() as usize);
+        let reading = index.and_then(|index| self.readings.get(index)).copied();
+        reading.unwrap_or(Reading { class: letter, sound: letter, tone: 0 })
+    }
+
+    /// Returns the representative of the letters that sound similar; the letter itself if it has no reading.
     pub(super) fn class(&self, letter: char) -> char {
-        self.readings.get(&letter).map_or(letter, |&(class, _)| class)
-    }
-
-    pub(super) fn tone(&self, letter: char) -> Option<u8> {
-        self.readings.get(&letter).map(|&(_, tone)| tone)
+        self.reading(letter).class
     }
 
     /// Returns the letters of this class.
-    pub(super) fn homophones(&self, class: char) -> impl Iterator<Item = char> {
-        self.homophones.get(&class).into_iter().flatten().copied()
+    pub(super) fn letters_of(&self, class: char) -> impl Iterator<Item = char> {
+        self.alike.get(&class).into_iter().flatten().copied()
     }
 }
 
@@ -130,6 +149,15 @@ fn is_innocent(letters: &[char]) -> bool {
     is_latin && (letters.len() < MIN_READING_LENGTH || ENGLISH.binary_search(&text.as_str()).is_ok())
 }
 
+/// Returns a reading without the differences that many speakers do not make: zh and z, ch and c, sh and s, final ng
+/// and n.
+fn blurred(reading: &str) -> String {
+    let initial = ["zh", "ch", "sh"].iter().find_map(|&initial| Some((&initial[..1], reading.strip_prefix(initial)?)));
+    let (initial, rest) = initial.unwrap_or(("", reading));
+    let rest = rest.strip_suffix('g').filter(|rest| rest.ends_with('n')).unwrap_or(rest);
+    format!("{initial}{rest}")
+}
+
 fn tone_of(reading: ::pinyin::Pinyin) -> u8 {
     reading.with_tone_num_end().bytes().last().filter(u8::is_ascii_digit).map_or(0, |digit| digit - b'0')
 }
@@ -145,9 +173,12 @@ mod tests {
         {
             assert_eq!(pinyin_table.class(one) == pinyin_table.class(other), is_alike, "{one}{other}");
         }
-        assert_ne!(pinyin_table.tone('赌'), pinyin_table.tone('毒'));
+        for (one, other) in [('赌', '毒'), ('真', '曾'), ('情', '勤')] {
+            assert_ne!(pinyin_table.reading(one), pinyin_table.reading(other), "{one}{other}");
+        }
+        assert_eq!(pinyin_table.class('真'), pinyin_table.class('增'));
         assert_eq!(pinyin_table.class('a'), 'a');
-        assert!(pinyin_table.homophones(pinyin_table.class('赌')).any(|letter| letter == '肚'));
+        assert!(pinyin_table.letters_of(pinyin_table.class('赌')).any(|letter| letter == '肚'));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::cmp::{Ordering, Reverse};
 
 use super::{
+    app_vocabulary::app_vocabulary,
     candidate::{ByteSpan, Candidate, FoldedText},
     dictionary::dictionary,
     emoji_letters,
@@ -94,6 +95,9 @@ impl Engine {
             self.collect_split(&page, &mut found);
         }
         self.collect(&self.sound, &page, &suspects.sound, &mut found);
+        if found.iter().any(Hit::is_indirect) {
+            drop_own_vocabulary(&page, &mut found);
+        }
         if !found.is_empty() && self.allowed.len() > 0 {
             self.drop_allowed(&page, &mut found);
         }
@@ -184,6 +188,21 @@ impl Engine {
     }
 }
 
+/// Drops words that are only found by sound or parts in the vocabulary of this app.
+fn drop_own_vocabulary(page: &FoldedText<'_>, found: &mut Vec<Hit>) {
+    let vocabulary = app_vocabulary();
+    let (terms, doubts) = vocabulary.terms_in(page);
+    for hit in found.iter_mut().filter(|hit| hit.way == MatchWay::Sound && doubts.contains(&hit.span)) {
+        hit.way = MatchWay::Fuzzy;
+    }
+    found.retain(|hit| {
+        let first = page.letters.partition_point(|letter| (letter.end as usize) <= hit.span.start);
+        let last = page.letters.partition_point(|letter| (letter.end as usize) < hit.span.end);
+        let is_own = || terms.contains(&hit.span) || vocabulary.is_quoted(page.letters, first, last);
+        !hit.is_indirect() || !is_own()
+    });
+}
+
 /// Returns true if a common word, in the letters as written, overlaps this span only partly. `values` are the values of
 /// these letters.
 fn is_cut(letters: &[Letter], values: &[char], span: &ByteSpan) -> bool {
@@ -214,4 +233,11 @@ pub(super) struct Hit {
     word: usize,
     span: ByteSpan,
     way: MatchWay,
+}
+
+impl Hit {
+    /// Returns true if the text has other letters than the word.
+    fn is_indirect(&self) -> bool {
+        !matches!(self.way, MatchWay::Exact | MatchWay::Gap | MatchWay::Letters)
+    }
 }

@@ -146,7 +146,7 @@ fn equals(equivalence: Equivalence, representative: char) -> impl Iterator<Item 
     let signs = (equivalence == Equivalence::Leet).then(|| leet_signs().map(|(sign, plain)| (sign, leet_class(plain))));
     let others = ('a'..='z').chain('0'..='9').map(|letter| (letter, leet_class(letter)));
     let others = (equivalence == Equivalence::Leet).then_some(others);
-    let sounding = (equivalence == Equivalence::Sound).then(|| pinyin_table().homophones(representative));
+    let sounding = (equivalence == Equivalence::Sound).then(|| pinyin_table().letters_of(representative));
     let sounding = sounding.into_iter().flatten().map(move |letter| (letter, Some(representative)));
     let alike = others.into_iter().flatten().chain(signs.into_iter().flatten()).chain(sounding);
     std::iter::once(representative).chain(

@@ -54,6 +54,13 @@ named_enum! {
     }
 }
 
+impl MatchWay {
+    /// Returns true if a match found in this way alone refuses a text. Other matches need the eyes of a person.
+    pub fn is_certain(self) -> bool {
+        !matches!(self, Self::Fuzzy | Self::Initial | Self::Shape | Self::Reversed)
+    }
+}
+
 /// A match of a word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Match {

@@ -24,18 +24,21 @@ impl Candidate<'_> {
     /// Returns the span of the word, and the way it was found, if it is a match.
     pub(super) fn confirmed(&self) -> Option<Confirmed> {
         let alignment = self.align()?;
+        let likeness = if self.page.sound { Some(self.likeness(&alignment)?) } else { None };
         let is_word = self.is_plausibly_stretched(&alignment)
             && self.has_edges(alignment.first, alignment.last)
             && self.has_allowed_spaced_gaps(&alignment)
             && self.has_allowed_ideographic_gaps(&alignment)
-            && !self.is_innocent_in_context(&alignment)
-            && (!self.page.leet || self.is_leet(&alignment))
-            && (!self.page.sound || self.is_homophone(&alignment));
+            && (self.is_emphasised(&alignment) || !self.is_innocent_in_context(&alignment))
+            && (!self.page.leet || self.is_leet(&alignment));
         if !is_word {
             return None;
         }
-        let span = self.span(alignment.first, alignment.last)?;
-        Some(Confirmed { span, way: self.way(&alignment) })
+        let way = match likeness {
+            Some(likeness) => self.hearing(&alignment, likeness)?,
+            None => self.way(&alignment),
+        };
+        Some(Confirmed { span: self.span(alignment.first, alignment.last)?, way })
     }
 
     /// Returns the span of the word if it is written with no disguise but folding.
@@ -53,8 +56,8 @@ impl Candidate<'_> {
 
     /// Returns the way in which this view finds the word.
     fn way(&self, alignment: &Alignment) -> MatchWay {
-        if self.page.sound || self.pattern.is_romanised {
-            return MatchWay::Sound;
+        if self.pattern.is_romanised {
+            return if self.is_name(alignment) { MatchWay::Fuzzy } else { MatchWay::Sound };
         }
         if self.page.leet {
             return MatchWay::Letters;
@@ -78,6 +81,9 @@ impl Candidate<'_> {
     fn is_plausibly_stretched(&self, alignment: &Alignment) -> bool {
         let stretched = || alignment.groups.iter().filter(|group| group.last - group.first + 1 > group.count);
         let is_doubled = |group: &Group| group.count == 1 && group.last == group.first + 1;
+        if self.is_emphasised(alignment) {
+            return true;
+        }
         if stretched().any(|group| is_doubled(group) && self.is_doubled_word(alignment, group)) {
             return false;
         }
@@ -89,6 +95,31 @@ impl Candidate<'_> {
             }
             _ => true,
         }
+    }
+
+    /// Returns true if every letter of the word is repeated, without gaps: 加加微微信信.
+    fn is_emphasised(&self, alignment: &Alignment) -> bool {
+        alignment.groups.len() > 1
+            && alignment.groups.iter().all(|group| group.last - group.first + 1 > group.count)
+            && (alignment.first + 1..=alignment.last).all(|index| !self.letter(index).gap.is_open())
+    }
+
+    /// Returns true if the romanisation is written like a name: two or more words, each with a capital: Zi Wei.
+    fn is_name(&self, alignment: &Alignment) -> bool {
+        let (start, end) = (self.letter(alignment.first).start as usize, self.letter(alignment.last).end as usize);
+        let text = self.page.text;
+        let is_apart = |character: char| !character.is_ascii_alphabetic();
+        let is_title = |word: &str| {
+            word.starts_with(|letter: char| letter.is_ascii_uppercase())
+                && word.chars().skip(1).all(|letter| letter.is_ascii_lowercase())
+        };
+        let written = &text[start..end];
+        let is_neighbour = |word: Option<&str>| word.is_some_and(|word| !word.is_empty() && is_title(word));
+        let before = || text[..start].strip_suffix(' ').and_then(|rest| rest.rsplit(is_apart).next());
+        let after = || text[end..].strip_prefix(' ').and_then(|rest| rest.split(is_apart).next());
+        written.chars().all(|letter| letter.is_ascii_alphabetic() || matches!(letter, ' ' | '-'))
+            && written.split(is_apart).all(is_title)
+            && (written.contains([' ', '-']) || is_neighbour(before()) || is_neighbour(after()))
     }
 
     /// Checks inside the listed word only; at its edges the surrounding words decide.

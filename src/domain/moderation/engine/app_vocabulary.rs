@@ -1,0 +1,96 @@
+//! The vocabulary of this app and the texts of its classics. No word is found in them by sound, parts or fillers.
+
+use std::{collections::HashSet, sync::LazyLock};
+
+use super::{
+    candidate::{Candidate, FoldedText},
+    folding::{Fold, folding},
+    letters::Letter,
+    lexicon::Lexicon,
+    matcher::Matcher,
+    span_cover::SpanCover,
+    symbols::Equivalence,
+    types::Word,
+};
+
+const CLASSICS: [&str; 2] = [
+    include_str!("../../../../assets/classics/lines.tsv"),
+    include_str!("../../../../assets/classics/hexagrams.tsv"),
+];
+/// Terms of divination, also recognised when romanised.
+const TERMS: &str = "紫微斗数 紫微 六爻 八字 四柱 周易 易经 易学 象数 义理 卦象 卦辞 爻辞 象辞 彖辞 系辞 文言 说卦 序卦 杂卦 \
+    本卦 变卦 之卦 互卦 错卦 综卦 动爻 变爻 世爻 应爻 世应 六亲 六神 六冲 六合 三合 旬空 月破 飞神 伏神 用神 \
+    父母 兄弟 妻财 官鬼 子孙 青龙 朱雀 勾陈 腾蛇 白虎 玄武 梅花易数 奇门遁甲 大六壬 铁板神数 河图 洛书 太极 两仪 \
+    四象 八卦 五行 阴阳 天干 地支 干支 生肖 命理 命盘 命宫 大运 流年 纳音 纳甲 子平 风水 罗盘 起卦 摇卦 占卜 卜卦 \
+    算卦 问卦 解卦 初九 初六 九二 六二 九三 六三 九四 六四 九五 六五 上九 上六 用九 用六 元亨利贞 无咎 吉凶 悔吝 \
+    乾卦 坤卦 屯卦 蒙卦 需卦 讼卦 师卦 比卦 小畜 履卦 泰卦 否卦 同人 大有 谦卦 豫卦 随卦 蛊卦 临卦 观卦 噬嗑 贲卦 \
+    剥卦 复卦 无妄 大畜 颐卦 大过 坎卦 离卦 咸卦 恒卦 遁卦 大壮 晋卦 明夷 家人 睽卦 蹇卦 解卦 损卦 益卦 夬卦 姤卦 \
+    萃卦 升卦 困卦 井卦 革卦 鼎卦 震卦 艮卦 渐卦 归妹 丰卦 旅卦 巽卦 兑卦 涣卦 节卦 中孚 小过 既济 未济";
+/// Number of letters in sequence that identify a quotation of the classics.
+const QUOTATION_LENGTH: usize = 4;
+
+/// The terms, compiled, and all sequences of letters in the classics.
+pub(super) struct AppVocabulary {
+    terms: Lexicon,
+    matcher: Matcher,
+    quotations: HashSet<[char; QUOTATION_LENGTH]>,
+}
+
+/// Returns the vocabulary of the process.
+pub(super) fn app_vocabulary() -> &'static AppVocabulary {
+    static VOCABULARY: LazyLock<AppVocabulary> = LazyLock::new(AppVocabulary::compiled);
+    &VOCABULARY
+}
+
+impl AppVocabulary {
+    fn compiled() -> Self {
+        let word = |text: &str| Word { text: text.to_owned(), kind: String::new(), by_sound: true };
+        let terms = Lexicon::read(&TERMS.split_whitespace().map(word).collect::<Vec<_>>());
+        let mut quotations: HashSet<[char; QUOTATION_LENGTH]> = HashSet::new();
+        for field in CLASSICS.iter().flat_map(|file| file.split(['\t', '\n'])) {
+            let letters: Vec<char> = field.chars().filter_map(han_letter).collect();
+            quotations.extend(letters.windows(QUOTATION_LENGTH).map(|window| std::array::from_fn(|index| window[index])));
+        }
+        Self { matcher: Matcher::build(Equivalence::Plain, &terms), terms, quotations }
+    }
+
+    /// Returns the places of the terms in a text: those that prove a match innocent, and those that raise doubts.
+    /// Romanised terms of two characters, such as `ziwei`, may also be another word.
+    pub(super) fn terms_in(&self, page: &FoldedText<'_>) -> (SpanCover, SpanCover) {
+        let runs = self.matcher.runs(page.letters);
+        let page = FoldedText { runs: &runs, leet: false, sound: false, ..*page };
+        let (mut certain, mut doubtful) = (Vec::new(), Vec::new());
+        self.matcher.candidates(&runs, |last_run, term| {
+            let candidate = Candidate { page: &page, pattern: self.terms.pattern(term), last_run };
+            let spans = if self.terms.text(term).chars().count() == 2 && candidate.pattern.is_romanised {
+                &mut doubtful
+            } else {
+                &mut certain
+            };
+            spans.extend(candidate.confirmed_exactly().map(|span| (span.start, span.end)));
+        });
+        (SpanCover::new(certain), SpanCover::new(doubtful))
+    }
+
+    /// Returns true if these letters of a text are part of a quotation of the classics.
+    pub(super) fn is_quoted(&self, letters: &[Letter], first: usize, last: usize) -> bool {
+        let is_quotation = |start: usize| {
+            let window = letters.get(start..start + QUOTATION_LENGTH).map(|letters| letters.iter().map(|letter| letter.value));
+            window.is_some_and(|mut window| {
+                self.quotations.contains(&std::array::from_fn(|_| window.next().unwrap_or_default()))
+            })
+        };
+        let length = last + 1 - first;
+        if length > QUOTATION_LENGTH {
+            return (first..=last + 1 - QUOTATION_LENGTH).all(is_quotation);
+        }
+        ((last + 1).saturating_sub(QUOTATION_LENGTH)..=first).any(is_quotation)
+    }
+}
+
+fn han_letter(character: char) -> Option<char> {
+    match folding().fold(character) {
+        Fold::Letter(letter) if letter >= '\u{3400}' => Some(letter),
+        _ => None,
+    }
+}
