@@ -11,13 +11,49 @@ use yarrow::domain::moderation::engine::{ContentType, Engine, Match, Word};
 use super::corpus::Random;
 
 const WORDS: &[&str] = &[
-    "赌球", "炸金花", "老虎机", "网络赌场", "百家乐", "海洛因", "摇头丸", "可卡因", "迷魂药", "卖淫", "嫖娼", "援交",
-    "裸聊", "成人视频", "色情片", "传销", "洗黑钱", "假钞", "办假证", "代考", "枪手代写", "荐股", "内幕股", "高利贷",
-    "校园贷", "刷好评", "买粉丝", "加微信", "微信群", "枪支弹药", "雷管", "王八蛋", "傻逼", "贱货", "滚蛋", "收购银行卡",
-    "一夜情", "偷拍",
+    "赌球",
+    "炸金花",
+    "老虎机",
+    "网络赌场",
+    "百家乐",
+    "海洛因",
+    "摇头丸",
+    "可卡因",
+    "迷魂药",
+    "卖淫",
+    "嫖娼",
+    "援交",
+    "裸聊",
+    "成人视频",
+    "色情片",
+    "传销",
+    "洗黑钱",
+    "假钞",
+    "办假证",
+    "代考",
+    "枪手代写",
+    "荐股",
+    "内幕股",
+    "高利贷",
+    "校园贷",
+    "刷好评",
+    "买粉丝",
+    "加微信",
+    "微信群",
+    "枪支弹药",
+    "雷管",
+    "王八蛋",
+    "傻逼",
+    "贱货",
+    "滚蛋",
+    "收购银行卡",
+    "一夜情",
+    "偷拍",
 ];
-const LATIN_WORDS: &[&str] = &["fuck", "casino", "viagra", "xxx", "poker", "escort", "bitch", "vagina", "cocaine", "sexy"];
-const NUMERAL_WORDS: &[&str] = &["六合彩", "一夜情", "三级片", "二奶", "王八蛋", "三陪", "八卦掌门", "四人帮派", "五毒教", "九品赌坊"];
+const LATIN_WORDS: &[&str] =
+    &["fuck", "casino", "viagra", "xxx", "poker", "escort", "bitch", "vagina", "cocaine", "sexy"];
+const NUMERAL_WORDS: &[&str] =
+    &["六合彩", "一夜情", "三级片", "二奶", "王八蛋", "三陪", "八卦掌门", "四人帮派", "五毒教", "九品赌坊"];
 /// Words with a character that is read differently elsewhere, and that reading.
 const SECOND_READINGS: &[(&str, char, &str)] = &[
     ("收购银行卡", '行', "hang"),
@@ -31,7 +67,14 @@ const SECOND_READINGS: &[(&str, char, &str)] = &[
     ("乐透彩票", '乐', "le"),
     ("成长药", '长', "zhang"),
 ];
-const CARRIERS: &[(&str, &str)] = &[("", ""), ("最近有人找我", "，怎么办"), ("你好，", "。谢谢"), ("这里可以", "吗"), ("请问", ""), ("今天看到", "的广告")];
+const CARRIERS: &[(&str, &str)] = &[
+    ("", ""),
+    ("最近有人找我", "，怎么办"),
+    ("你好，", "。谢谢"),
+    ("这里可以", "吗"),
+    ("请问", ""),
+    ("今天看到", "的广告"),
+];
 
 /// Letters of other alphabets that resemble Latin letters, by letter.
 const ALPHABETS: &[&str] = &["ᗩᗷᑕᗪᗴᖴᘜᕼᓰᒍᛕᒪᗰᑎᗝᑭᑫᖇᔕᖶᑌᐯᗯ᙭ᖻᘔ", "аҍсԁеғԍһіјқӏмпорԛгѕтцѵԝхуʐ", "ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘꞯʀꜱᴛᴜᴠᴡ×ʏᴢ"];
@@ -57,7 +100,8 @@ pub fn report() {
                 let Some(hidden) = (class.make)(word, round, &mut random) else { continue };
                 let text = format!("{before}{hidden}{after}");
                 let found: Vec<Match> = engine.check(ContentType::Question, &text);
-                let found: Vec<_> = found.iter().filter(|found| found.word == *word || text.contains(&found.text)).collect();
+                let found: Vec<_> =
+                    found.iter().filter(|found| found.word == *word || text.contains(&found.text)).collect();
                 all += 1;
                 any += usize::from(!found.is_empty());
                 let is_certain = found.iter().any(|found| is_certain(found));
@@ -81,7 +125,8 @@ fn alarms(engine: &Engine) {
         for text in &texts {
             let found = engine.check(ContentType::Question, text);
             accused += usize::from(!found.is_empty());
-            let mut certain_ways: Vec<_> = found.iter().filter(|found| is_certain(found)).map(|found| found.way.name()).collect();
+            let mut certain_ways: Vec<_> =
+                found.iter().filter(|found| is_certain(found)).map(|found| found.way.name()).collect();
             certain += usize::from(!certain_ways.is_empty());
             sound += usize::from(!certain_ways.is_empty() && certain_ways.iter().all(|way| *way == "sound"));
             certain_ways.dedup();
@@ -102,7 +147,8 @@ fn alarms(engine: &Engine) {
 }
 
 fn corpora() -> Vec<(String, Vec<String>)> {
-    let classics = [include_str!("../../assets/classics/lines.tsv"), include_str!("../../assets/classics/hexagrams.tsv")];
+    let classics =
+        [include_str!("../../assets/classics/lines.tsv"), include_str!("../../assets/classics/hexagrams.tsv")];
     let fields = classics.iter().flat_map(|file| file.lines().filter(|line| !line.starts_with('#')));
     let fields = fields.flat_map(|line| line.split('\t').map(str::to_owned)).collect();
     let mut corpora = vec![("the classics".to_owned(), fields)];
@@ -128,6 +174,7 @@ fn is_certain(found: &Match) -> bool {
     !["fuzzy", "initial", "shape", "reversed"].contains(&found.way.name())
 }
 
+#[expect(clippy::too_many_lines, reason = "a table with a row for each class")]
 fn classes() -> Vec<Class> {
     let class = |name, make: Make| Class { name, words: WORDS, make };
     let between = |name, fillers: &'static [&'static str]| {
@@ -150,11 +197,17 @@ fn classes() -> Vec<Class> {
             name,
             Box::new(move |word, _, random| {
                 let chosen = random.below(word.chars().count());
-                let letters: Option<Vec<String>> = word
-                    .chars()
-                    .enumerate()
-                    .map(|(index, letter)| if all || index == chosen { replace(letter, index, random) } else { Some(letter.to_string()) })
-                    .collect();
+                let letters: Option<Vec<String>> =
+                    word.chars()
+                        .enumerate()
+                        .map(|(index, letter)| {
+                            if all || index == chosen {
+                                replace(letter, index, random)
+                            } else {
+                                Some(letter.to_string())
+                            }
+                        })
+                        .collect();
                 letters.map(|letters| letters.concat())
             }),
         )
@@ -167,7 +220,11 @@ fn classes() -> Vec<Class> {
         replaced("all characters, same tone", |letter, _, random| homophone(letter, random, Sound::Same), true),
         replaced("one character romanised", |letter, _, _| reading(letter), false),
         replaced("all romanised", |letter, _, _| reading(letter), true),
-        replaced("romanised with tone digits", |letter, _, _| Some(letter.to_pinyin()?.with_tone_num_end().replace('ü', "v")), true),
+        replaced(
+            "romanised with tone digits",
+            |letter, _, _| Some(letter.to_pinyin()?.with_tone_num_end().replace('ü', "v")),
+            true,
+        ),
         between("digit fillers", &["1", "2", "3", "5", "6", "8", "9"]),
         between("Latin fillers", &["a", "b", "x", "z", "V", "q"]),
         between("stroke fillers", &["丶", "丨", "丿", "一"]),
@@ -176,7 +233,18 @@ fn classes() -> Vec<Class> {
         replaced("bopomofo", |letter, _, _| bopomofo(letter), false),
         Class {
             name: "second readings",
-            words: &["收购银行卡", "枪支弹药", "传销", "校园贷", "重金求子", "代还款", "调教", "色情片", "乐透彩票", "成长药"],
+            words: &[
+                "收购银行卡",
+                "枪支弹药",
+                "传销",
+                "校园贷",
+                "重金求子",
+                "代还款",
+                "调教",
+                "色情片",
+                "乐透彩票",
+                "成长药",
+            ],
             make: Box::new(|word, _, _| {
                 let (_, letter, reading) = SECOND_READINGS.iter().find(|(listed, ..)| *listed == word)?;
                 Some(word.replace(*letter, reading))
@@ -186,9 +254,11 @@ fn classes() -> Vec<Class> {
             name: "digit for numeral",
             words: NUMERAL_WORDS,
             make: Box::new(|word, _, _| {
-                let digits = word.chars().map(|letter| match "零一二三四五六七八九".chars().position(|numeral| numeral == letter) {
-                    Some(digit) => digit.to_string(),
-                    None => letter.to_string(),
+                let digits = word.chars().map(|letter| {
+                    match "零一二三四五六七八九".chars().position(|numeral| numeral == letter) {
+                        Some(digit) => digit.to_string(),
+                        None => letter.to_string(),
+                    }
                 });
                 Some(digits.collect())
             }),
@@ -226,7 +296,9 @@ fn homophone(letter: char, random: &mut Random, sound: Sound) -> Option<String> 
     let is_alike = |other: &char| {
         other.to_pinyin().is_some_and(|reading| match sound {
             Sound::Same => reading.with_tone_num_end() == own.with_tone_num_end(),
-            Sound::OtherTone => reading.plain() == own.plain() && reading.with_tone_num_end() != own.with_tone_num_end(),
+            Sound::OtherTone => {
+                reading.plain() == own.plain() && reading.with_tone_num_end() != own.with_tone_num_end()
+            }
             Sound::Similar => reading.plain() != own.plain() && similar(reading.plain()) == similar(own.plain()),
         })
     };
@@ -257,15 +329,58 @@ fn reading(letter: char) -> Option<String> {
 
 fn bopomofo(letter: char) -> Option<String> {
     const INITIALS: &[(&str, &str)] = &[
-        ("zh", "ㄓ"), ("ch", "ㄔ"), ("sh", "ㄕ"), ("b", "ㄅ"), ("p", "ㄆ"), ("m", "ㄇ"), ("f", "ㄈ"), ("d", "ㄉ"), ("t", "ㄊ"),
-        ("n", "ㄋ"), ("l", "ㄌ"), ("g", "ㄍ"), ("k", "ㄎ"), ("h", "ㄏ"), ("j", "ㄐ"), ("q", "ㄑ"), ("x", "ㄒ"), ("r", "ㄖ"),
-        ("z", "ㄗ"), ("c", "ㄘ"), ("s", "ㄙ"),
+        ("zh", "ㄓ"),
+        ("ch", "ㄔ"),
+        ("sh", "ㄕ"),
+        ("b", "ㄅ"),
+        ("p", "ㄆ"),
+        ("m", "ㄇ"),
+        ("f", "ㄈ"),
+        ("d", "ㄉ"),
+        ("t", "ㄊ"),
+        ("n", "ㄋ"),
+        ("l", "ㄌ"),
+        ("g", "ㄍ"),
+        ("k", "ㄎ"),
+        ("h", "ㄏ"),
+        ("j", "ㄐ"),
+        ("q", "ㄑ"),
+        ("x", "ㄒ"),
+        ("r", "ㄖ"),
+        ("z", "ㄗ"),
+        ("c", "ㄘ"),
+        ("s", "ㄙ"),
     ];
     const FINALS: &[(&str, &str)] = &[
-        ("a", "ㄚ"), ("o", "ㄛ"), ("e", "ㄜ"), ("ai", "ㄞ"), ("ei", "ㄟ"), ("ao", "ㄠ"), ("ou", "ㄡ"), ("an", "ㄢ"), ("en", "ㄣ"),
-        ("ang", "ㄤ"), ("eng", "ㄥ"), ("i", "ㄧ"), ("ia", "ㄧㄚ"), ("ie", "ㄧㄝ"), ("iao", "ㄧㄠ"), ("iu", "ㄧㄡ"), ("ian", "ㄧㄢ"),
-        ("in", "ㄧㄣ"), ("iang", "ㄧㄤ"), ("ing", "ㄧㄥ"), ("u", "ㄨ"), ("ua", "ㄨㄚ"), ("uo", "ㄨㄛ"), ("uai", "ㄨㄞ"), ("ui", "ㄨㄟ"),
-        ("uan", "ㄨㄢ"), ("un", "ㄨㄣ"), ("uang", "ㄨㄤ"), ("ong", "ㄨㄥ"),
+        ("a", "ㄚ"),
+        ("o", "ㄛ"),
+        ("e", "ㄜ"),
+        ("ai", "ㄞ"),
+        ("ei", "ㄟ"),
+        ("ao", "ㄠ"),
+        ("ou", "ㄡ"),
+        ("an", "ㄢ"),
+        ("en", "ㄣ"),
+        ("ang", "ㄤ"),
+        ("eng", "ㄥ"),
+        ("i", "ㄧ"),
+        ("ia", "ㄧㄚ"),
+        ("ie", "ㄧㄝ"),
+        ("iao", "ㄧㄠ"),
+        ("iu", "ㄧㄡ"),
+        ("ian", "ㄧㄢ"),
+        ("in", "ㄧㄣ"),
+        ("iang", "ㄧㄤ"),
+        ("ing", "ㄧㄥ"),
+        ("u", "ㄨ"),
+        ("ua", "ㄨㄚ"),
+        ("uo", "ㄨㄛ"),
+        ("uai", "ㄨㄞ"),
+        ("ui", "ㄨㄟ"),
+        ("uan", "ㄨㄢ"),
+        ("un", "ㄨㄣ"),
+        ("uang", "ㄨㄤ"),
+        ("ong", "ㄨㄥ"),
     ];
     let text = reading(letter)?;
     let (rest, initial) = INITIALS.iter().find_map(|(latin, sign)| Some((text.strip_prefix(latin)?, *sign)))?;
@@ -277,5 +392,5 @@ fn bopomofo(letter: char) -> Option<String> {
 }
 
 fn percent(part: usize, all: usize) -> usize {
-    if all == 0 { 0 } else { part * 100 / all }
+    (part * 100).checked_div(all).unwrap_or(0)
 }

@@ -185,7 +185,7 @@ declare::settings! {
         screen_answers: bool = "false",
             "Moderate model responses as well. Streams are then sent sentence by sentence.";
         contact_numbers: bool = "true",
-            "Reject nicknames and signatures that contain a number of seven or more digits, in any script. Applies only when the word list decides.";
+            "Reject nicknames and signatures that contain a contact: a phone number, an account of QQ, WeChat or Telegram, a URL or a mail address, in any script. Applies only when the word list decides.";
         assigned_nicknames: Vec<String> = "用户, 手机用户, 微信用户, 新用户, 游客, 易友, user, user_, guest",
             "Words that apps put before a number in the nickname of a new user, such as 用户12345678, besides `brand.name`. These nicknames are not contact numbers.";
         suspension_rules: Vec<SuspensionRule> = "",

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    engine::{ContentType, contact_number, is_assigned_nickname},
+    engine::{ContentType, contacts, is_assigned_nickname},
     external_moderator::{self, NO_PERMIT},
     policy::{self, Policy, Service},
     ruling::Ruling,
@@ -192,7 +192,7 @@ pub fn moderate_locally(moderation: &Moderation, content_type: ContentType, text
         _ => false,
     };
     if may_have_contacts && config.moderation.contact_numbers {
-        matches.extend(contact_number(text));
+        matches.extend(contacts(text));
     }
     Ok(Ruling::from_matches(text, matches))
 }

@@ -13,10 +13,8 @@ use super::{
     types::Word,
 };
 
-const CLASSICS: [&str; 2] = [
-    include_str!("../../../../assets/classics/lines.tsv"),
-    include_str!("../../../../assets/classics/hexagrams.tsv"),
-];
+const CLASSICS: [&str; 2] =
+    [include_str!("../../../../assets/classics/lines.tsv"), include_str!("../../../../assets/classics/hexagrams.tsv")];
 /// Terms of divination, also recognised when romanised.
 const TERMS: &str = "紫微斗数 紫微 六爻 八字 四柱 周易 易经 易学 象数 义理 卦象 卦辞 爻辞 象辞 彖辞 系辞 文言 说卦 序卦 杂卦 \
     本卦 变卦 之卦 互卦 错卦 综卦 动爻 变爻 世爻 应爻 世应 六亲 六神 六冲 六合 三合 旬空 月破 飞神 伏神 用神 \
@@ -49,7 +47,8 @@ impl AppVocabulary {
         let mut quotations: HashSet<[char; QUOTATION_LENGTH]> = HashSet::new();
         for field in CLASSICS.iter().flat_map(|file| file.split(['\t', '\n'])) {
             let letters: Vec<char> = field.chars().filter_map(han_letter).collect();
-            quotations.extend(letters.windows(QUOTATION_LENGTH).map(|window| std::array::from_fn(|index| window[index])));
+            quotations
+                .extend(letters.windows(QUOTATION_LENGTH).map(|window| std::array::from_fn(|index| window[index])));
         }
         Self { matcher: Matcher::build(Equivalence::Plain, &terms), terms, quotations }
     }
@@ -75,7 +74,8 @@ impl AppVocabulary {
     /// Returns true if these letters of a text are part of a quotation of the classics.
     pub(super) fn is_quoted(&self, letters: &[Letter], first: usize, last: usize) -> bool {
         let is_quotation = |start: usize| {
-            let window = letters.get(start..start + QUOTATION_LENGTH).map(|letters| letters.iter().map(|letter| letter.value));
+            let window =
+                letters.get(start..start + QUOTATION_LENGTH).map(|letters| letters.iter().map(|letter| letter.value));
             window.is_some_and(|mut window| {
                 self.quotations.contains(&std::array::from_fn(|_| window.next().unwrap_or_default()))
             })

@@ -41,7 +41,7 @@ mod case_table;
 #[cfg(test)]
 mod property_tests;
 
-pub use contact::{contact_number, is_assigned_nickname};
+pub use contact::{ContactKind, contacts, is_assigned_nickname};
 pub use lexicon::normalise;
 pub use search::Engine;
 pub use span_cover::mask;

@@ -1,0 +1,136 @@
+//! Cue words before and after a contact, such as 加微 and 扣扣.
+
+use super::{
+    ContactKind,
+    atoms::{Atom, spells},
+};
+
+/// Cues, the longest first among those with a common beginning. Cues of one letter must stand apart.
+const CUES: &[(&str, ContactKind)] = &[
+    ("微信", ContactKind::Wechat),
+    ("威信", ContactKind::Wechat),
+    ("薇信", ContactKind::Wechat),
+    ("维信", ContactKind::Wechat),
+    ("徽信", ContactKind::Wechat),
+    ("weixin", ContactKind::Wechat),
+    ("wechat", ContactKind::Wechat),
+    ("薇芯", ContactKind::Wechat),
+    ("v信", ContactKind::Wechat),
+    ("w信", ContactKind::Wechat),
+    ("微❤", ContactKind::Wechat),
+    ("卫星", ContactKind::Wechat),
+    ("绿泡泡", ContactKind::Wechat),
+    ("vx", ContactKind::Wechat),
+    ("wx", ContactKind::Wechat),
+    ("加微", ContactKind::Wechat),
+    ("加薇", ContactKind::Wechat),
+    ("加v", ContactKind::Wechat),
+    ("加我v", ContactKind::Wechat),
+    ("扣扣", ContactKind::Qq),
+    ("抠抠", ContactKind::Qq),
+    ("蔻蔻", ContactKind::Qq),
+    ("秋秋", ContactKind::Qq),
+    ("球球", ContactKind::Qq),
+    ("企鹅", ContactKind::Qq),
+    ("加扣", ContactKind::Qq),
+    ("加抠", ContactKind::Qq),
+    ("qq", ContactKind::Qq),
+    ("telegram", ContactKind::Telegram),
+    ("飞机", ContactKind::Telegram),
+    ("电报", ContactKind::Telegram),
+    ("tg", ContactKind::Telegram),
+    ("电话", ContactKind::Phone),
+    ("手机", ContactKind::Phone),
+    ("热线", ContactKind::Phone),
+    ("致电", ContactKind::Phone),
+    ("短信", ContactKind::Phone),
+    ("tel", ContactKind::Phone),
+    ("phone", ContactKind::Phone),
+    ("联系", ContactKind::Number),
+    ("私聊", ContactKind::Number),
+    ("私信", ContactKind::Number),
+    ("加我", ContactKind::Number),
+    ("找我", ContactKind::Number),
+    ("加群", ContactKind::Number),
+    ("进群", ContactKind::Number),
+    ("群号", ContactKind::Number),
+    ("群", ContactKind::Number),
+    ("加", ContactKind::Number),
+    ("扣", ContactKind::Qq),
+    ("抠", ContactKind::Qq),
+    ("薇", ContactKind::Wechat),
+    ("微", ContactKind::Wechat),
+    ("v", ContactKind::Wechat),
+    ("q", ContactKind::Qq),
+];
+/// Cues that may follow a number.
+const AFTER: &[&str] = &["找我", "加我", "联系", "私聊", "私我", "加微", "加群", "微信", "q我", "电话", "同号", "微同"];
+/// Characters between a cue and its number.
+const BETWEEN: &str = "号码群是为的我加扣:：·.,，、。-_/\\|=>→+~～!！@*#()（）[]【】<>《》\"'“”’… ";
+/// Maximum number of characters between a cue and its number.
+const REACH: usize = 6;
+
+/// Returns the kind of contact that a cue before this position announces.
+pub(super) fn before(atoms: &[Atom], start: usize) -> Option<ContactKind> {
+    // 群 and 加 are cues that may stand between a better cue and its number.
+    let mut general = None;
+    for end in (start.saturating_sub(REACH)..=start).rev() {
+        match ending_at(atoms, end) {
+            Some(ContactKind::Number) => general = Some(ContactKind::Number),
+            Some(kind) => return Some(kind),
+            None => {}
+        }
+        let is_between =
+            |atom: &Atom| BETWEEN.contains(atom.plain) || atom.plain.is_whitespace() || is_picture(atom.plain);
+        if end.checked_sub(1).is_none_or(|index| !is_between(&atoms[index])) {
+            break;
+        }
+    }
+    general
+}
+
+/// Returns true if a cue follows this position.
+pub(super) fn follows(atoms: &[Atom], end: usize) -> bool {
+    let gap = atoms[end..].iter().take(3).take_while(|atom| !atom.plain.is_alphanumeric()).count();
+    AFTER.iter().any(|cue| spells(atoms, end + gap, cue))
+}
+
+fn ending_at(atoms: &[Atom], end: usize) -> Option<ContactKind> {
+    let found = CUES.iter().find(|(cue, _)| {
+        let length = cue.chars().count();
+        end.checked_sub(length).is_some_and(|start| spells(atoms, start, cue) && stands_apart(atoms, start, cue))
+    });
+    found.map(|(_, kind)| *kind)
+}
+
+/// Returns true if a Latin cue does not continue another word.
+fn stands_apart(atoms: &[Atom], start: usize, cue: &str) -> bool {
+    !cue.starts_with(|letter: char| letter.is_ascii_alphabetic())
+        || start.checked_sub(1).is_none_or(|index| !atoms[index].is_word())
+}
+
+fn is_picture(character: char) -> bool {
+    character >= '\u{2190}' && !character.is_alphanumeric()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::moderation::engine::contact::atoms::read;
+
+    #[test]
+    fn finds_cues_before_a_number() {
+        for (text, kind) in [
+            ("加微信：", Some(ContactKind::Wechat)),
+            ("我的Q Q号 ", Some(ContactKind::Qq)),
+            ("我的QQ号是", Some(ContactKind::Qq)),
+            ("扣扣群👉", Some(ContactKind::Qq)),
+            ("faq", None),
+            ("电话", Some(ContactKind::Phone)),
+            ("早上", None),
+        ] {
+            let atoms = read(text);
+            assert_eq!(before(&atoms, atoms.len()), kind, "{text}");
+        }
+    }
+}

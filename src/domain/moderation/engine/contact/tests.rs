@@ -1,0 +1,126 @@
+use super::*;
+
+fn found(text: &str) -> Vec<(String, String)> {
+    contacts(text).into_iter().map(|found| (found.kind, found.text)).collect()
+}
+
+#[test]
+fn finds_each_kind() {
+    for (text, kind, contact) in [
+        ("加我13800138000", "phone", "13800138000"),
+        ("１３８-００１３-８０００", "phone", "１３８-００１３-８０００"),
+        ("打+86 139 1234 5678", "phone", "86 139 1234 5678"),
+        ("一三八零零一三八零零零找我", "phone", "一三八零零一三八零零零"),
+        ("咨询400-820-8820", "phone", "400-820-8820"),
+        ("010-62781234 上班时间", "phone", "010-62781234"),
+        ("①③⑧⓪⓪①③⑧", "contact", "①③⑧⓪⓪①③⑧"),
+        ("q1 2 3 4 5 6 7", "qq", "1 2 3 4 5 6 7"),
+        ("扣扣：48213 看资料", "qq", "48213"),
+        ("企鹅号三四八一零九七", "qq", "三四八一零九七"),
+        ("加微xq48291", "wechat", "xq48291"),
+        ("微信号: abc_2024", "wechat", "abc_2024"),
+        ("VX：wander88", "wechat", "wander88"),
+        ("V❤：48213077", "wechat", "48213077"),
+        ("tg @lucky_88", "telegram", "lucky_88"),
+        ("t.me/lucky", "telegram", "t.me/lucky"),
+        ("看www.abc.com", "url", "www.abc.com"),
+        ("https://a.b/c?d=1。", "url", "https://a.b/c?d=1"),
+        ("登录abc点com领取", "url", "abc点com"),
+        ("ａｂｃ．ｃｏｍ", "url", "ａｂｃ．ｃｏｍ"),
+        ("写信给a.b@qq.com吧", "mail", "a.b@qq.com"),
+        ("me@163.com", "mail", "me@163.com"),
+        ("48213077#qq.com", "mail", "48213077#qq.com"),
+        ("48213077找我", "contact", "48213077"),
+        ("加我 4821 3077", "contact", "4821 3077"),
+        ("2020年，48213077加群", "contact", "48213077"),
+    ] {
+        assert_eq!(found(text), [(kind.to_owned(), contact.to_owned())], "{text}");
+        let matched = &contacts(text)[0];
+        let characters: Vec<char> = text.chars().collect();
+        assert_eq!(characters[matched.start..matched.end].iter().collect::<String>(), contact);
+    }
+}
+
+#[test]
+fn exempts_other_numbers() {
+    for text in [
+        "",
+        "青山",
+        "1990.05.17",
+        "20240101",
+        "520 1314",
+        "三三两两",
+        "2019年到2024年",
+        "12345年 67890",
+        "初九 六二 九三 六四 九五 上六",
+        "初六，九二，六三，九四，六五，上九",
+        "19900517 0830",
+        "199005170830",
+        "1990 05 17 08 30",
+        "2333333",
+        "66666666",
+        "5555555",
+        "1990-5-17",
+        "1990/05/17 08:30",
+        "2023-2026 在路上",
+        "9:00-18:00",
+        "6:45，7:45，8:30",
+        "2026.01.01 08:00",
+        "1,000,000",
+        "12,345,678.90",
+        "3.1415926",
+        "v1.2.3.4",
+        "192.168.1.1",
+        "1680*1050",
+        "1234567",
+        "7654321",
+        "一二三四五六七",
+        "0123456789",
+        "10000000",
+        "788876 777888",
+        "1000000元",
+        "5.17-6.18",
+        "8.5-9.5",
+        "一九九零年五月十七日",
+        "二零二六 在路上",
+        "1122334455",
+        "ASP.NET",
+        "第1234567个",
+        "加班到18:30",
+        "19900517-20240101",
+        "6∶4、6∶4、3∶6、6∶3",
+        "163.com邮箱",
+        "2026-01-01 2026-12-31",
+    ] {
+        assert_eq!(found(text), [], "{text}");
+    }
+}
+
+#[test]
+fn exempts_assigned_nicknames() {
+    let words = crate::config::Config::defaults().unwrap().moderation.assigned_nicknames;
+    let is_assigned = |nickname: &str| is_assigned_nickname(nickname, words.iter());
+    let assigned = ["用户12345678", " 用户1234567890 ", "手机用户8888888", "User 12345678", "user_1234567"];
+    for nickname in assigned.into_iter().chain(["易友12345678"]) {
+        assert!(is_assigned(nickname), "{nickname}");
+    }
+    assert!(is_assigned_nickname("Yarrow12345678", ["yarrow".to_owned()].iter()));
+    for nickname in
+        ["用户13800138000", "加用户12345678", "用户12345678找我", "12345678", "青山12345678", "用户１２３４５６７"]
+    {
+        assert!(!is_assigned(nickname), "{nickname}");
+    }
+}
+
+#[test]
+fn time_grows_linearly_with_the_text() {
+    let duration = |text: &str| {
+        let begun = crate::clock::thread_cpu_time();
+        std::hint::black_box(contacts(text));
+        crate::clock::thread_cpu_time().saturating_sub(begun)
+    };
+    for unit in ["1 ", "a.", "1:", "加1", "ab@", "九二 ", "12345", "q", "1.1.", "1,111"] {
+        let (short, long) = (duration(&unit.repeat(500)), duration(&unit.repeat(8_000)));
+        assert!(long < short * 80, "{unit}: {short:?} then {long:?}");
+    }
+}
