@@ -10,7 +10,7 @@ use super::{
     matcher::Matcher,
     span_cover::SpanCover,
     symbols::Equivalence,
-    types::Word,
+    types::{MatchWay, Word},
 };
 
 const CLASSICS: [&str; 2] =
@@ -61,7 +61,8 @@ impl AppVocabulary {
         let (mut certain, mut doubtful) = (Vec::new(), Vec::new());
         self.matcher.candidates(&runs, |last_run, term| {
             let candidate = Candidate { page: &page, pattern: self.terms.pattern(term), last_run };
-            let spans = if self.terms.text(term).chars().count() == 2 && candidate.pattern.is_romanised {
+            let spans = if self.terms.text(term).chars().count() == 2 && candidate.pattern.way == Some(MatchWay::Sound)
+            {
                 &mut doubtful
             } else {
                 &mut certain

@@ -18,6 +18,13 @@ pub(super) struct ByteSpan {
     pub(super) end: usize,
 }
 
+impl ByteSpan {
+    /// Returns the span of the whole characters of a text that contain this one.
+    pub(super) fn within(self, text: &str) -> Self {
+        Self { start: text.floor_char_boundary(self.start), end: text.ceil_char_boundary(self.end) }
+    }
+}
+
 /// A text as needed by the verifier.
 pub(super) struct FoldedText<'text> {
     pub(super) text: &'text str,

@@ -22,6 +22,11 @@ const PAIRS: &[(&str, &str)] = &[
     ("օսոհցզյլՏՍՕԼ", "ounhgqjlsuol"),
     // Latin letters with strokes and hooks, and phonetic letters.
     ("ɑɐəɛɡɩıʌʋɦɾʈɖɓƅƈɗƒɠƙłɫɱɲŋɵøƥɋʂƭŧħđʉƶʐȥɏƴðþƀɨɯɹʇʞȼɇɉɍ", "aaeegiivvhrtdbbcdfgkllmnnoopqstthduzzzyydpbimrtkcejr"),
+    // More Cyrillic: letters with descenders and hooks.
+    ("цԍҍгғқҝҡӄҟңҥҭҳҽҿәҫҙӡѡԃ", "ugbrfkkkkkhhtxeeaczzwd"),
+    // Canadian syllabics, and the Lisu and runic letters beside them in fancy alphabets.
+    ("ᗩᗅᗷᑕᗞᗪᗫᗴᕮᖴᘜᕼᓰᒍᖽᒪᗰᑎᘉᗝᓍᑭᑫᖇᔕᖶᑌᑘᐯᗐᗯᘺ᙭ᖻᖿᘔᐱᑢᐁᗡᖺᖗᒎ", "aabcdddeefghijklmnnoopqrstuuvvwwxykzacvdnsj"),
+    ("ᛕᚱᛒᛏᛗᚺᚷᛖᛁ", "krbtmhxei"),
     // Lookalikes of Han characters: bopomofo, katakana, radicals.
     ("ㄧㄚロニハエカタト", "一丫口二八工力夕卜"),
     ("⺟⺠⻅⻉⻋⻓⻔⻘⻚⻛⻜⻝⻢⻤⻥⻦⻨⻩⻬⻰⻳", "母民见贝车长门青页风飞食马鬼鱼鸟麦黄齐龙龟"),

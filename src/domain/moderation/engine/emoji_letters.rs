@@ -54,7 +54,7 @@ fn is_key(after: &str) -> bool {
 }
 
 /// Returns a sign of this length in bytes that is part of no word.
-const fn separator(bytes: usize) -> char {
+pub(super) const fn separator(bytes: usize) -> char {
     match bytes {
         1 => '_',
         2 => '¤',

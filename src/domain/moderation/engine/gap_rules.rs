@@ -4,7 +4,9 @@ use super::{
     candidate::{Alignment, Candidate, Context, DOUBLING_LENGTH, is_spaced},
     dictionary::dictionary,
     folding::{LetterClass, class_of},
-    types::ContentType,
+    letters::Letter,
+    spellings::numeral,
+    types::{ContentType, MatchWay},
 };
 
 /// Maximum visible separators in one gap of a word outside nicknames.
@@ -166,7 +168,10 @@ impl Candidate<'_> {
         let start = (first.saturating_sub(reach)..first).rev().find(|&index| self.letter(index + 1).gap.is_open());
         let start = start.map_or(first.saturating_sub(reach), |index| index + 1);
         let end = self.piece_end(last, (last + reach).min(self.page.letters.len() - 1));
-        let letters = self.page.letters[start..=end].iter().map(|letter| letter.value).collect();
+        // Words with a digit for a numeral are in the dictionary with the numeral.
+        let is_numeral = self.pattern.way == Some(MatchWay::Letters);
+        let value = |letter: &Letter| letter.value.to_digit(10).filter(|_| is_numeral).map_or(letter.value, numeral);
+        let letters = self.page.letters[start..=end].iter().map(value).collect();
         Some(Context { letters, first: first - start, last: last - start })
     }
 

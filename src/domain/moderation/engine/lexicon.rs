@@ -8,8 +8,8 @@ use std::{cmp::Ordering, collections::HashMap};
 use super::{
     folding::{Fold, LetterClass, class_of, folding, full_stop, meaningful_symbol},
     pattern::{Pattern, Spacing},
-    pinyin::spellings,
-    types::Word,
+    spellings::{Spelling, spellings},
+    types::{MatchWay, Word},
 };
 
 /// All words, with few allocations, because a list may have a hundred thousand.
@@ -34,13 +34,13 @@ struct Record {
 }
 
 /// The origin of an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Origin {
     Listed,
     /// Listed, and also matched by pronunciation.
     Sounding,
-    /// An alternative spelling of a listed word.
-    Derived,
+    /// An alternative spelling of a listed word, found in this way.
+    Derived(MatchWay),
 }
 
 const PLAIN: u32 = u32::MAX;
@@ -69,9 +69,9 @@ impl Lexicon {
             });
             let origin = if word.by_sound { Origin::Sounding } else { Origin::Listed };
             lexicon.push(&word.text, kind, &form.letters, &form.spacing, origin);
-            if word.by_sound && form.spacing == Spacing::default() {
-                for writing in spellings(&form.letters) {
-                    lexicon.push(&word.text, kind, &writing.letters, &writing.spacing, Origin::Derived);
+            if form.spacing == Spacing::default() {
+                for Spelling { letters, spacing, way } in spellings(&form.letters, word.by_sound) {
+                    lexicon.push(&word.text, kind, &letters, &spacing, Origin::Derived(way));
                 }
             }
         }
@@ -88,7 +88,10 @@ impl Lexicon {
         Pattern {
             letters: &self.letters[first..first + record.letter_count as usize],
             spacing: self.spacings.get(record.spacing as usize),
-            is_romanised: record.origin == Origin::Derived,
+            way: match record.origin {
+                Origin::Listed | Origin::Sounding => None,
+                Origin::Derived(way) => Some(way),
+            },
         }
     }
 
@@ -104,7 +107,7 @@ impl Lexicon {
 
     /// Returns true if this is a word as listed, and not an alternative spelling.
     pub(super) fn is_listed(&self, id: usize) -> bool {
-        self.records[id].origin != Origin::Derived
+        !matches!(self.records[id].origin, Origin::Derived(_))
     }
 
     /// Returns true if the word is also matched by pronunciation.
@@ -129,7 +132,10 @@ impl Lexicon {
     pub(super) fn compare(&self, left: usize, right: usize) -> Ordering {
         let (first, second) = (self.pattern(left), self.pattern(right));
         let forms = first.letters.cmp(second.letters).then_with(|| first.spacing.cmp(&second.spacing));
-        forms.then_with(|| self.text(left).cmp(self.text(right))).then_with(|| self.kind(left).cmp(self.kind(right)))
+        forms
+            .then_with(|| self.text(left).cmp(self.text(right)))
+            .then_with(|| self.kind(left).cmp(self.kind(right)))
+            .then_with(|| self.records[left].origin.cmp(&self.records[right].origin))
     }
 
     /// Returns the approximate number of bytes on the heap.

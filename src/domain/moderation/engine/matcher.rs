@@ -9,10 +9,11 @@ use super::{
     folding::{Fold, folding},
     letters::{Letter, Run, runs},
     lexicon::Lexicon,
+    readings::OtherReadings,
     split_characters::split_characters,
     symbols::{
-        ALONE, EMOJI_LETTER, Equivalence, FIRST_SYMBOL, LATIN, LEET, SECOND_PART, SEVERAL, SYMBOL, UNKNOWN, UNREPEATED,
-        UNSEEN, alphabet, mark_lone_symbols, symbol_table,
+        ALONE, EMOJI_LETTER, Equivalence, FILLER, FIRST_SYMBOL, LATIN, LEET, PARTICLE, RESPELLED, SECOND_PART, SEVERAL,
+        SYMBOL, UNKNOWN, UNREPEATED, UNSEEN, alphabet, mark_lone_symbols, symbol_table,
     },
 };
 
@@ -38,8 +39,8 @@ pub(super) struct Scan {
     pub(super) may_be_leet: bool,
     /// True if recombining split characters may yield a word.
     pub(super) may_be_split: bool,
-    /// True if the text has emoji with letters, which may only separate the letters of a word.
-    pub(super) has_emoji_letters: bool,
+    /// Other readings of the text that may have words.
+    pub(super) others: OtherReadings,
 }
 
 /// A letter at which a word may end.
@@ -98,6 +99,7 @@ impl Matcher {
         let (mut cursor, mut before) = (ScanPosition::BEGUN, ScanPosition::BEGUN);
         let (mut previous, mut previous_entry) = ('\0', 0);
         let (mut other, mut had_alternative) = (None, false);
+        let mut before_filler = None;
         for (place, character) in text.char_indices() {
             let entry = self.symbols.get(character);
             seen |= entry;
@@ -121,11 +123,40 @@ impl Matcher {
                 scan.may_be_split |= self.follow_parts(&mut cursors, character, entry);
                 (other, had_alternative) = (cursors.other, other.is_some());
             }
+            if before_filler.is_some() || entry & (FILLER | PARTICLE) != 0 {
+                before_filler = self.follow_filler(before_filler, start, entry, previous_entry, &mut scan);
+            }
             (before, previous, previous_entry) = (start, character, entry);
         }
         scan.may_be_leet = seen & (LATIN | LEET) == LATIN | LEET;
-        scan.has_emoji_letters = seen & EMOJI_LETTER != 0;
+        scan.others.emoji = seen & EMOJI_LETTER != 0;
+        scan.others.spelled = seen & RESPELLED != 0;
         scan
+    }
+
+    /// Looks for words that continue behind a filler. Takes the position before the last filler, if there was one, and
+    /// returns the position before this letter if it may be one.
+    #[inline(never)]
+    fn follow_filler(
+        &self,
+        before: Option<(ScanPosition, bool)>,
+        start: ScanPosition,
+        entry: u32,
+        previous_entry: u32,
+        scan: &mut Scan,
+    ) -> Option<(ScanPosition, bool)> {
+        if let Some((position, is_particle)) = before
+            && entry & SYMBOL >= FIRST_SYMBOL
+            && (self.advanced(position, entry).0.has_state() || entry & ALONE != 0 && position.last() == entry & SYMBOL)
+        {
+            scan.others.particles |= is_particle;
+            scan.others.fillers |= !is_particle;
+        }
+        // A digit behind a Latin letter may be a tone.
+        let is_tone = previous_entry & LATIN != 0 && entry & LEET != 0;
+        let may_fill = entry & (FILLER | PARTICLE) != 0 && start.last() != UNKNOWN;
+        let is_first = previous_entry & (LATIN | LEET) == 0 || is_tone;
+        (may_fill && is_first).then_some((start, entry & PARTICLE != 0))
     }
 
     /// Advances by one letter with two parts recombined, and returns true if a word may end with it. Adjacent parts can

@@ -1,5 +1,7 @@
 //! The comparison form of a word.
 
+use super::types::MatchWay;
+
 /// The gaps of a word, and its required signs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Spacing {
@@ -14,6 +16,6 @@ pub(super) struct Spacing {
 pub(super) struct Pattern<'lexicon> {
     pub(super) letters: &'lexicon [char],
     pub(super) spacing: Option<&'lexicon Spacing>,
-    /// True for a spelling that romanises characters of the listed word.
-    pub(super) is_romanised: bool,
+    /// The way in which a text with this spelling is found, unless it is the word as listed.
+    pub(super) way: Option<MatchWay>,
 }

@@ -7,36 +7,10 @@ use std::{collections::HashMap, sync::LazyLock};
 
 use ::pinyin::ToPinyin;
 
-use super::{
-    folding::{Fold, folding},
-    pattern::Spacing,
-};
+use super::folding::{Fold, folding};
 
 /// Maximum characters of a word that is matched by pronunciation.
 const MAX_LENGTH: usize = 8;
-/// Maximum length of a word of which every mixture of characters and romanisations is matched. In longer words one
-/// character at a time is replaced.
-const MAX_MIXED_LENGTH: usize = 3;
-/// Minimum letters of a romanisation that matches a whole word.
-const MIN_READING_LENGTH: usize = 4;
-
-/// English words that also romanise two Chinese syllables or more.
-const ENGLISH: &[&str] = &[
-    "bake", "bale", "bandage", "bane", "bate", "beige", "bike", "bile", "binge", "bite", "cage", "cake", "cane",
-    "canine", "change", "china", "cube", "cute", "dada", "dame", "dance", "danger", "date", "demo", "dense", "dice",
-    "dike", "dine", "dodo", "dome", "dude", "duke", "dune", "fade", "fake", "fame", "fate", "fine", "fuse", "game",
-    "gaming", "gate", "gauge", "gaze", "gene", "genie", "guide", "guru", "hale", "halo", "hate", "haze", "hinge",
-    "huge", "judo", "june", "kale", "lace", "lake", "lame", "lane", "langue", "late", "laze", "lido", "like", "liming",
-    "lineage", "lite", "lounge", "luke", "lulu", "lunge", "lute", "made", "make", "male", "mama", "manage", "mane",
-    "mango", "mate", "maze", "memo", "menage", "menu", "mice", "mine", "mite", "mono", "mule", "mute", "name",
-    "naming", "nano", "nice", "nine", "nuance", "nude", "nuke", "pace", "page", "pale", "panda", "pane", "papa",
-    "pike", "pile", "pine", "pipe", "poke", "polo", "puke", "race", "range", "rice", "rude", "rule", "sage", "sake",
-    "sale", "same", "sane", "sate", "sauna", "sense", "shade", "shake", "shame", "shine", "silo", "singe", "site",
-    "solo", "sumo", "sushi", "take", "tale", "tame", "taming", "tangle", "tense", "tile", "time", "tinge", "tire",
-    "tofu", "tube", "tune", "tutu", "wade", "wage", "wake", "wane", "wide", "wine", "wise", "women", "yoga", "yoke",
-    "zone",
-];
-
 /// The Han characters that have readings here.
 const CHARACTERS: std::ops::RangeInclusive<char> = '\u{4E00}'..='\u{9FFF}';
 
@@ -62,12 +36,6 @@ pub(super) struct PinyinTable {
 pub(super) fn pinyin_table() -> &'static PinyinTable {
     static TABLE: LazyLock<PinyinTable> = LazyLock::new(PinyinTable::build);
     &TABLE
-}
-
-/// A spelling of a word that romanises some or all of its characters.
-pub(super) struct Spelling {
-    pub(super) letters: Vec<char>,
-    pub(super) spacing: Spacing,
 }
 
 impl PinyinTable {
@@ -110,45 +78,6 @@ pub(super) fn has_pinyin(letters: &[char]) -> bool {
     (2..=MAX_LENGTH).contains(&letters.len()) && letters.iter().all(|&letter| letter.to_pinyin().is_some())
 }
 
-/// Returns the spellings of a word with some or all characters romanised.
-pub(super) fn spellings(letters: &[char]) -> Vec<Spelling> {
-    if !has_pinyin(letters) {
-        return Vec::new();
-    }
-    let all = (1_u32 << letters.len()) - 1;
-    let is_compared =
-        |replaced: u32| letters.len() <= MAX_MIXED_LENGTH || replaced == all || replaced.is_power_of_two();
-    let written = (1..=all).filter(|&replaced| is_compared(replaced)).map(|replaced| spelling(letters, replaced));
-    written.filter(|spelling| !is_innocent(&spelling.letters)).collect()
-}
-
-/// Returns the word with the characters in the bit set romanised. The text may have a gap between a romanisation and
-/// its neighbour.
-fn spelling(letters: &[char], replaced: u32) -> Spelling {
-    let mut spelling = Spelling { letters: Vec::new(), spacing: Spacing::default() };
-    let mut was_reading = false;
-    for (index, &letter) in letters.iter().enumerate() {
-        let is_reading = replaced & (1 << index) != 0;
-        if index > 0 && (is_reading || was_reading) {
-            spelling.spacing.gaps.push(spelling.letters.len() as u32);
-        }
-        match letter.to_pinyin().filter(|_| is_reading) {
-            // The umlaut is usually typed as v.
-            Some(reading) => spelling.letters.extend(reading.plain().replace('ü', "v").chars()),
-            None => spelling.letters.push(letter),
-        }
-        was_reading = is_reading;
-    }
-    spelling
-}
-
-/// Returns true if a romanisation is too short or an English word.
-fn is_innocent(letters: &[char]) -> bool {
-    let is_latin = letters.iter().all(char::is_ascii_lowercase);
-    let text: String = letters.iter().collect();
-    is_latin && (letters.len() < MIN_READING_LENGTH || ENGLISH.binary_search(&text.as_str()).is_ok())
-}
-
 /// Returns a reading without the differences that many speakers do not make: zh and z, ch and c, sh and s, final ng
 /// and n.
 fn blurred(reading: &str) -> String {
@@ -179,23 +108,5 @@ mod tests {
         assert_eq!(pinyin_table.class('真'), pinyin_table.class('增'));
         assert_eq!(pinyin_table.class('a'), 'a');
         assert!(pinyin_table.letters_of(pinyin_table.class('赌')).any(|letter| letter == '肚'));
-    }
-
-    #[test]
-    fn mixes_readings_more_in_short_words() {
-        let written = |word: &str| -> Vec<String> {
-            let letters: Vec<char> = word.chars().collect();
-            spellings(&letters).iter().map(|spelling| spelling.letters.iter().collect()).collect()
-        };
-        assert_eq!(written("赌博"), ["du博", "赌bo", "dubo"]);
-        assert_eq!(written("六合彩").len(), 7);
-        assert_eq!(written("代开发票").len(), 5);
-        assert_eq!(written("妈的"), ["ma的", "妈de"], "made is English");
-        assert!(written("casino").is_empty() && written("赌").is_empty() && written("加vx").is_empty());
-    }
-
-    #[test]
-    fn the_english_words_are_sorted() {
-        assert!(ENGLISH.is_sorted());
     }
 }

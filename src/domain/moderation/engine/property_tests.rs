@@ -4,7 +4,7 @@ use proptest::{prelude::*, sample::select};
 
 use super::{
     ContentType, Engine, Match, MatchWay, Word, candidate::VISITS, confusables::leet_class, folding::folding, letters,
-    mask, normalise, search::Suspects,
+    mask, normalise, readings::OtherReadings, search::Suspects,
 };
 use crate::clock::thread_cpu_time;
 
@@ -113,6 +113,8 @@ proptest! {
             prop_assert_eq!(&slice, &found.text);
             let is_shown = skeleton(&found.text) == skeleton(&found.word)
                 || leet_skeleton(&found.text) == leet_skeleton(&found.word)
+                // A digit or a Latin letter may be a filler.
+                || found.way == MatchWay::Gap
                 // A match may share a character that is read as several letters.
                 || found.text.contains('㎏');
             prop_assert!(is_shown, "{found:?}");
@@ -220,17 +222,20 @@ proptest! {
     }
 }
 
-/// Returns the verdict without the quick scan: every position is verified.
+/// Returns the verdict without the quick scan: every position of every reading is verified.
 fn check_everywhere(engine: &Engine, content_type: ContentType, text: &str) -> Vec<Match> {
-    let (letters, with_signs) = (letters::read(text, false), letters::read(text, true));
-    let is_answer = content_type == ContentType::Answer;
-    let suspects = Suspects {
-        plain: engine.plain.ends(&letters),
-        leet: engine.leet.ends(&with_signs),
-        sound: if is_answer { Vec::new() } else { engine.sound.ends(&letters) },
-        is_split: true,
-    };
-    engine.verdict(text, engine.confirmed(content_type, text, &suspects))
+    engine.check_readings(text, |text, by_sound| {
+        let (letters, with_signs) = (letters::read(text, false), letters::read(text, true));
+        let by_sound = by_sound && content_type != ContentType::Answer;
+        let suspects = Suspects {
+            plain: engine.plain.ends(&letters),
+            leet: engine.leet.ends(&with_signs),
+            sound: if by_sound { engine.sound.ends(&letters) } else { Vec::new() },
+            is_split: true,
+        };
+        let others = OtherReadings { emoji: true, spelled: true, fillers: true, particles: true };
+        (engine.confirmed(content_type, text, &suspects), others)
+    })
 }
 
 /// Letters looked at by the verifier for one text.

@@ -7,9 +7,11 @@ use super::{
     candidate::{ByteSpan, Candidate, FoldedText},
     dictionary::dictionary,
     emoji_letters,
+    folding::{LetterClass, class_of},
     letters::{self, Letter},
     lexicon::Lexicon,
     matcher::{MatchEnd, Matcher},
+    readings::{self, OtherReadings, Reading},
     span_cover::SpanCover,
     split_characters,
     symbols::Equivalence,
@@ -57,16 +59,68 @@ impl Engine {
 
     /// Checks a text. The time is proportional to its length; only suspicious texts need an allocation.
     pub fn check(&self, content_type: ContentType, text: &str) -> Vec<Match> {
-        let (mut found, has_emoji_letters) = self.find_suspects(content_type, text);
-        if has_emoji_letters && let Some(other) = emoji_letters::without_letters(text) {
-            let hits = self.find_suspects(content_type, &other).0;
+        self.check_readings(text, |text, by_sound| self.find_suspects(content_type, text, by_sound))
+    }
+
+    /// Checks the readings of a text with a function that returns the candidates of one reading, and what other
+    /// readings the text may have.
+    pub(super) fn check_readings(
+        &self,
+        text: &str,
+        find: impl Fn(&str, bool) -> (Vec<Hit>, OtherReadings),
+    ) -> Vec<Match> {
+        let (mut found, others) = find(text, true);
+        if others.emoji
+            && let Some(other) = emoji_letters::without_letters(text)
+        {
+            let hits = find(&other, true).0;
             found.extend(hits.into_iter().map(|hit| Hit { way: hit.way.max(MatchWay::Emoji), ..hit }));
+        }
+        if others.spelled
+            && let Some(reading) = readings::spelled(text)
+        {
+            let hits = find(&reading, false).0;
+            found.extend(hits.into_iter().map(|hit| Hit {
+                way: hit.way.max(MatchWay::Letters),
+                span: hit.span.within(text),
+                ..hit
+            }));
+        }
+        if others.fillers
+            && let Some(reading) = readings::without_fillers(text, false)
+        {
+            let hits = find(&reading.text, false).0;
+            found.extend(hits.into_iter().filter(|hit| self.is_filled(hit, &reading)));
+        }
+        // Particles are words in most texts: only words with the most disguises are looked for behind them.
+        if others.particles
+            && self.sound.word_count() > 0
+            && let Some(reading) = readings::without_fillers(text, true)
+        {
+            let hits = find(&reading.text, false).0.into_iter();
+            let hits = hits.filter(|hit| self.is_filled(hit, &reading) && self.words.is_sounding(hit.word));
+            found.extend(hits.map(|hit| Hit { way: MatchWay::Fuzzy, ..hit }));
         }
         self.verdict(text, found)
     }
 
-    /// Returns the candidates of a quick scan, and true if the text may have a second reading.
-    fn find_suspects(&self, content_type: ContentType, text: &str) -> (Vec<Hit>, bool) {
+    /// Returns true if the match has a filler inside, and nothing but fillers disguises it, or its romanisation.
+    fn is_filled(&self, hit: &Hit, reading: &Reading) -> bool {
+        let next = reading.replaced.partition_point(|&place| place <= hit.span.start);
+        let pattern = self.words.pattern(hit.word);
+        let is_han = || {
+            pattern.spacing.is_none()
+                && pattern.letters.iter().all(|&letter| class_of(letter) == LetterClass::Ideographic)
+        };
+        reading.replaced.get(next).is_some_and(|&place| place < hit.span.end)
+            && match hit.way {
+                MatchWay::Gap => is_han(),
+                way => way == MatchWay::Sound,
+            }
+    }
+
+    /// Returns the candidates of a quick scan, and what other readings the text may have.
+    fn find_suspects(&self, content_type: ContentType, text: &str, by_sound: bool) -> (Vec<Hit>, OtherReadings) {
         let scan = self.plain.scan(text);
         let ends_in = |view: &Matcher, may_have: bool| {
             if may_have && view.word_count() > 0 { view.scan(text).ends } else { Vec::new() }
@@ -74,12 +128,12 @@ impl Engine {
         let suspects = Suspects {
             leet: ends_in(&self.leet, scan.may_be_leet),
             // A model does not disguise words by others.
-            sound: ends_in(&self.sound, content_type != ContentType::Answer),
+            sound: ends_in(&self.sound, by_sound && content_type != ContentType::Answer),
             plain: scan.ends,
             is_split: scan.may_be_split,
         };
         let found = if suspects.is_empty() { Vec::new() } else { self.confirmed(content_type, text, &suspects) };
-        (found, scan.has_emoji_letters)
+        (found, scan.others)
     }
 
     pub(super) fn confirmed(&self, content_type: ContentType, text: &str, suspects: &Suspects) -> Vec<Hit> {

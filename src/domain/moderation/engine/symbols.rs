@@ -10,6 +10,7 @@ use super::{
     letters::leet_signs,
     lexicon::Lexicon,
     pinyin::{has_pinyin, pinyin_table},
+    readings::{self, Filler},
     split_characters::split_characters,
 };
 
@@ -21,7 +22,7 @@ pub(super) enum Equivalence {
     Sound,
 }
 
-pub(super) const SYMBOL: u32 = (1 << 24) - 1;
+pub(super) const SYMBOL: u32 = (1 << 21) - 1;
 /// A letter that occurs in no word.
 pub(super) const UNKNOWN: u32 = 0;
 /// Not a letter.
@@ -29,6 +30,11 @@ pub(super) const SKIPPED: u32 = 1;
 /// A character that folds to several letters.
 pub(super) const SEVERAL: u32 = 2;
 pub(super) const FIRST_SYMBOL: u32 = 3;
+/// A character with a second spelling.
+pub(super) const RESPELLED: u32 = 1 << 21;
+/// A character that may be a filler between Han characters, and one that more often is a word.
+pub(super) const FILLER: u32 = 1 << 22;
+pub(super) const PARTICLE: u32 = 1 << 23;
 /// A symbol whose repetitions count separately.
 pub(super) const UNREPEATED: u32 = 1 << 24;
 pub(super) const LATIN: u32 = 1 << 25;
@@ -114,6 +120,11 @@ pub(super) fn symbol_table(equivalence: Equivalence, alphabet: &[char]) -> CodeP
     if equivalence == Equivalence::Plain {
         mark_parts(&mut table);
         emoji_letters::signs().for_each(|sign| table.set(sign, table.get(sign) | EMOJI_LETTER));
+        readings::respelled().for_each(|sign| table.set(sign, table.get(sign) | RESPELLED));
+        for (letter, filler) in readings::fillers() {
+            let flag = if filler == Filler::Particle { PARTICLE } else { FILLER };
+            table.set(letter, table.get(letter) | flag);
+        }
     }
     table
 }
@@ -158,8 +169,9 @@ fn equals(equivalence: Equivalence, representative: char) -> impl Iterator<Item 
 
 fn nature(letter: char) -> u32 {
     match letter {
-        'a'..='z' => LATIN,
-        '0'..='9' | '!' | '@' | '$' | '|' | '+' | '€' | '！' | '＠' | '＄' | '﹩' | '｜' | '＋' => LEET,
+        'a'..='z' => LATIN | FILLER,
+        '0'..='9' => LEET | FILLER,
+        '!' | '@' | '$' | '|' | '+' | '€' | '！' | '＠' | '＄' | '﹩' | '｜' | '＋' => LEET,
         _ => 0,
     }
 }

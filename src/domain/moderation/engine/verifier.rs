@@ -56,8 +56,8 @@ impl Candidate<'_> {
 
     /// Returns the way in which this view finds the word.
     fn way(&self, alignment: &Alignment) -> MatchWay {
-        if self.pattern.is_romanised {
-            return if self.is_name(alignment) { MatchWay::Fuzzy } else { MatchWay::Sound };
+        if let Some(way) = self.pattern.way {
+            return if way == MatchWay::Sound && self.is_name(alignment) { MatchWay::Fuzzy } else { way };
         }
         if self.page.leet {
             return MatchWay::Letters;
