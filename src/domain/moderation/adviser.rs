@@ -79,8 +79,12 @@ fn find_longer_words(advice: &mut [WordAdvice], by_form: &HashMap<String, Vec<us
 
 fn find_sentences(advice: &mut [WordAdvice], by_form: &HashMap<String, Vec<usize>>, engine: &Engine) {
     for sentence in sentences() {
-        let mut found: Vec<_> =
-            engine.check(ContentType::Question, sentence).into_iter().map(|found| normalise(&found.word)).collect();
+        let mut found: Vec<_> = engine
+            .check(ContentType::Question, sentence)
+            .into_iter()
+            .filter(|found| found.way.is_certain())
+            .map(|found| normalise(&found.word))
+            .collect();
         found.sort_unstable();
         found.dedup();
         for &index in found.iter().filter_map(|form| by_form.get(form)).flatten() {
