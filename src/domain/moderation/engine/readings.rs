@@ -21,12 +21,12 @@ const PARTICLES: &str = "个的了下着过吧呢啊吗嘛哦呀把";
 /// Crosses of two and of three bytes, which resemble an x.
 const CROSSES: &str = "×✕✖✗✘❌❎╳⨯⨉☓";
 
-/// The kind of a character that may be a filler.
+/// The kind of a filler other than a Latin letter or a digit.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Filler {
-    Digit,
-    Latin,
+    /// A stroke or a kana.
     Stroke,
+    /// A particle, which is a word in most texts.
     Particle,
 }
 
