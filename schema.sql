@@ -485,7 +485,8 @@ create table ledger_entries (
     kind text not null check (kind = 'consume' or kind = 'cast' or kind = 'topup' or kind = 'reset' or kind = 'adjust'
         or kind = 'signup_bonus' or kind = 'invite_bonus' or kind = 'invitee_bonus' or kind = 'parked'
         or kind = 'restored' or kind = 'refund' or kind = 'interpretation' or kind = 'interpretation_refund'
-        or kind = 'purchase_bonus' or kind = 'purchase_bonus_refund' or kind = 'exchange'),
+        or kind = 'purchase_bonus' or kind = 'purchase_bonus_refund' or kind = 'exchange'
+        or kind = 'refund_reversal' or kind = 'test_purchase'),
     ref text,
     created_at integer not null,
     seal blob,                             -- HMAC of the row under the server key
@@ -493,6 +494,7 @@ create table ledger_entries (
 ) strict;
 
 create unique index ledger_entries_by_event on ledger_entries (asset, kind, ref) where ref is not null;
+create index ledger_entries_topups on ledger_entries (user_id) where kind = 'topup';
 
 -- Seals are renewed when an operator accepts another server key.
 create trigger ledger_entries_forbids_update
@@ -734,6 +736,9 @@ create table product_versions (
     primary key (product_id, version)
 ) strict, without rowid;
 
+create index product_versions_by_apple_id on product_versions (apple_id, created_at) where apple_id is not null;
+create index product_versions_by_google_id on product_versions (google_id, created_at) where google_id is not null;
+
 -- Owner: payments. Orders. An order stores its own terms, so that a change of the product changes no order, and has no
 -- foreign key, so that it stays payable when its user is gone. States move forward only (created, paid, credited,
 -- refunded; created, closed; closed, paid), except `review`, from which an administrator releases an order.
@@ -783,7 +788,6 @@ create index payment_orders_by_time on payment_orders (created_at, id);
 create index payment_orders_due on payment_orders (channel, next_check_at) where next_check_at is not null;
 create index payment_orders_open on payment_orders (user_id, product_id, created_at) where state = 'created';
 create index payment_orders_refunded on payment_orders (refunded_at, asset, refunded_fen) where refunded_at is not null;
-create index payment_orders_credited on payment_orders (user_id) where credited_at is not null;
 create unique index payment_orders_by_trade on payment_orders (channel, trade_no) where trade_no is not null;
 
 -- Owner: payments. Payment callbacks as received, with their verdict. Unsigned callbacks are kept up to a limit.
@@ -831,6 +835,76 @@ create table sandbox_trades (
     version integer not null,
     trade text not null                    -- JSON
 ) strict, without rowid;
+
+-- Owner: purchases. Purchases in app stores, each once by the store's id. A purchase copies the terms of its product, and
+-- has no foreign key, so that a late refund still finds it when its user is gone. A refund may be known before the
+-- purchase; such a row is `revoked` without a user, and is never credited.
+create table store_purchases (
+    id integer primary key,
+    store text not null check (store in ('apple', 'google')),
+    environment text not null check (environment in ('production', 'sandbox')), -- purchases in the sandbox cost nothing
+    purchase_id text not null,             -- Apple's transaction id; Google's purchase token
+    reference text not null unique,        -- names the purchase in the ledger
+    order_id text,                         -- Google's order number
+    user_id integer,
+    store_product_id text,                 -- null if only a refund is known
+    quantity integer not null check (quantity > 0), -- how many of the product
+    product_id text,                       -- with the terms of this version; null until it is credited
+    product_version integer,
+    asset text check (asset in ('coin', 'point')),
+    coin_count integer not null default 0 check (coin_count >= 0), -- coins or points of the quantity, without bonus
+    bonus integer not null default 0 check (bonus >= 0),
+    state text not null check (state in ('pending', 'credited', 'revoked', 'refused')),
+    reason text,                           -- why it is refused
+    country text,
+    price_milli integer,                   -- of the quantity, in thousandths of the currency, if the store says it
+    currency text,
+    revoked_part integer not null default 0 check (revoked_part between 0 and revoked_whole),
+    revoked_whole integer not null default 1 check (revoked_whole > 0),
+    restored_at integer,                   -- the store's time of the last reversed refund
+    returned integer not null default 0 check (returned >= 0), -- coins taken back
+    bonus_returned integer not null default 0 check (bonus_returned >= 0),
+    written_off integer not null default 0 check (written_off >= 0), -- coins that were spent before the refund
+    bonus_written_off integer not null default 0 check (bonus_written_off >= 0),
+    returns integer not null default 0,    -- number of postings that took coins back or gave them back
+    due_at integer,                        -- next attempt of the call that the store waits for; null once nothing is open
+    due_until integer,                     -- when that call becomes pointless
+    purchased_at integer,
+    created_at integer not null,
+    credited_at integer,
+    revoked_at integer,
+    check (returned + written_off <= coin_count),
+    check (bonus_returned + bonus_written_off <= bonus),
+    check ((credited_at is null) = (product_id is null))
+) strict;
+
+create unique index store_purchases_by_id on store_purchases (store, environment, purchase_id);
+create unique index store_purchases_by_order on store_purchases (store, order_id) where order_id is not null;
+create index store_purchases_by_user on store_purchases (user_id, id);
+create index store_purchases_by_state on store_purchases (state, id);
+create index store_purchases_by_time on store_purchases (created_at, id);
+create index store_purchases_due on store_purchases (due_at) where due_at is not null;
+
+-- Owner: purchases. The account tokens that apps pass to the stores: random UUIDs, which say nothing about the user.
+create table store_accounts (
+    user_id integer primary key references users (id) on delete cascade,
+    account_token text not null unique,
+    shares_consumption integer not null default 0 check (shares_consumption in (0, 1)) -- the user agreed to send it
+) strict;
+
+-- Owner: purchases. Notifications of the stores, so that each acts once. Kept for 30 days.
+create table store_messages (
+    store text not null,
+    message_id text not null,
+    kind text not null,
+    verdict text not null,
+    purchase integer,                      -- id in store_purchases
+    received_at integer not null,
+    primary key (store, message_id)
+) strict, without rowid;
+
+create index store_messages_by_time on store_messages (received_at);
+create index store_messages_by_purchase on store_messages (purchase, received_at) where purchase is not null;
 
 -- Owner: preferences. Notification preferences. Without a row the defaults apply. System notices stay enabled.
 create table preferences (

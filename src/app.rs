@@ -12,7 +12,7 @@ use crate::{
         identity::accounts::{export::Exports, send_code::CodeSender},
         messaging::mailer::{self, Mailer},
         moderation::{Moderation, words},
-        money::payments::Payments,
+        money::{payments::Payments, purchases::Purchases},
         operations::{
             admins::Administrators,
             alerts::Alerts,
@@ -80,6 +80,7 @@ pub struct App {
     pub counted_codes: CountedCodes,
     pub model_calls: ModelCalls,
     pub payments: Payments,
+    pub purchases: Purchases,
     pub moderation: Arc<Moderation>,
     pub admins: Administrators,
     pub audits: Arc<InFlightAudits>,
@@ -150,6 +151,7 @@ impl App {
         let sandbox_key =
             || load_or_create_key(&directory.join(SANDBOX_KEY), || Sandbox::generate_key().map_err(Error::internal));
         let payments = Payments::open(core.clone(), sandbox_key)?;
+        let purchases = Purchases::open(core.clone())?;
         chown_new_files(directory)?;
         let letters = mailer::letters(config).map_err(|faults| configuration_error(&faults))?;
         let mailer = Arc::new(Mailer::new(factory::email_sender(config, core.clock.clone(), announce)?, letters));
@@ -164,7 +166,7 @@ impl App {
         let health = Arc::new(Health {
             core: core.clone(),
             integrity: Arc::clone(&integrity),
-            breakers: breakers(&code_sender, &payments, &moderation, &model_calls),
+            breakers: breakers(&code_sender, (&payments, &purchases), &moderation, &model_calls),
             served_certificate: Arc::new(certificate::ServedValidity::default()),
         });
         Ok(Self {
@@ -185,6 +187,7 @@ impl App {
             code_sender,
             model_calls,
             payments,
+            purchases,
             moderation,
             integrity,
             clock_guard,
@@ -217,7 +220,7 @@ fn open_keys(config: &Config, store: &Store, mode: OpenMode) -> Result<ServerKey
 /// Collects the circuit breakers of the configured providers.
 fn breakers(
     code_sender: &CodeSender,
-    payments: &Payments,
+    (payments, purchases): (&Payments, &Purchases),
     moderation: &Moderation,
     model_calls: &ModelCalls,
 ) -> Vec<Arc<CircuitBreaker>> {
@@ -226,6 +229,7 @@ fn breakers(
         Arc::clone(&code_sender.mailer.breaker),
         Arc::clone(payments.breaker()),
     ];
+    breakers.extend(purchases.breaker().map(Arc::clone));
     breakers.extend(moderation.external.breaker().map(Arc::clone));
     breakers.extend(model_calls.models.all().map(|model: &GuardedModel| Arc::clone(model.breaker())));
     breakers

@@ -119,6 +119,12 @@ codes! {
     OrderState = "order_state",
         "The order's state does not allow this.",
         "订单当前状态不允许此操作。";
+    PurchaseRefused = "purchase_refused",
+        "The purchase cannot be credited. `detail` says why.",
+        "此次购买无法入账，原因见 `detail`。";
+    PurchaseRevoked = "purchase_revoked",
+        "The store took the purchase back, so it brings nothing. Finish it in the app.",
+        "该笔购买已被商店撤销，不会入账。";
     IdempotencyKeyReused = "idempotency_key_reused",
         "The Idempotency-Key was already used for a different request. Send a new key.",
         "此 Idempotency-Key 已用于另一个请求，请换一个。";

@@ -15,7 +15,7 @@ use crate::{
     domain::{
         messaging::notifications,
         moderation::shadow_mode,
-        money::{ledger, payments},
+        money::{ledger, payments, purchases},
         operations::{backups, figures, free_space_scrub, network_log, retention},
     },
     error::{Error, Result},
@@ -116,6 +116,7 @@ pub fn start(app: &Arc<App>, schedule: Schedule) -> Result<Jobs> {
     let start = |name, work: Work| Job::start(name, Arc::clone(app), schedule, work);
     let detached = vec![
         start("payments", check_payments)?,
+        start("purchases", run_purchases)?,
         start("backups", make_backups)?,
         start("uploads", upload_backups)?,
         start("ledger", verify_ledger)?,
@@ -229,6 +230,11 @@ fn check_payments(app: &App, _: Schedule, stopped: &Receiver<()>) {
     every(stopped, PAYMENT_INTERVAL, PAYMENT_INTERVAL, "payment checks", || {
         payments::reconcile::check_due(&app.payments)
     });
+}
+
+/// Calls the app stores on a thread of its own, because a store may hang.
+fn run_purchases(app: &App, _: Schedule, stopped: &Receiver<()>) {
+    every(stopped, PAYMENT_INTERVAL, PAYMENT_INTERVAL, "purchases", || purchases::jobs::run_due(&app.purchases));
 }
 
 /// Makes backups and checks the database file at low priority, because both read all of it.

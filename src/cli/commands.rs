@@ -6,8 +6,8 @@ use clap::{Command, Subcommand, builder::Styles};
 
 use super::{
     admin, ai, alerts, audit, backup, cleanup, coins, completions, config, demo, doctor, feedback, figures,
-    healthcheck, ledger, logs, man, moderation, notify, openapi, options::Common, payments, points, products, records,
-    release, restore, serve, sync, users, version, violations, words,
+    healthcheck, ledger, logs, man, moderation, notify, openapi, options::Common, payments, points, products,
+    purchases, records, release, restore, serve, sync, users, version, violations, words,
 };
 use yarrow::error::Result;
 
@@ -46,6 +46,7 @@ pub enum MoneyCommand {
     Ledger(ledger::LedgerArgs),
     Products(products::ProductsArgs),
     Payments(payments::PaymentsArgs),
+    Purchases(purchases::PurchasesArgs),
 }
 
 #[derive(Debug, Subcommand)]
@@ -155,6 +156,7 @@ impl MoneyCommand {
             Self::Products(args) => products::run(common, args),
             Self::Ledger(args) => ledger::run(common, args),
             Self::Payments(args) => payments::run(common, args),
+            Self::Purchases(args) => purchases::run(common, args),
         }
     }
 }

@@ -32,6 +32,7 @@ mod output;
 mod payments;
 mod points;
 mod products;
+mod purchases;
 mod progress;
 mod records;
 mod release;

@@ -344,7 +344,26 @@ fn report_text(report: &OrderReport) -> String {
         row![difference.code, difference.order_no, state, difference.coins_expected, difference.coins_found]
     });
     let differences = table(["difference", "order", "state", "coins expected", "coins found"], differences);
-    format!("{}\n\n{differences}", table(COLUMNS.map(|(_, heading)| heading), report_rows(report)))
+    let purchases = report.purchases.groups.iter().map(|(group, sums)| {
+        let amount = |milli: i64| format!("{}.{:02}", milli / 1000, milli % 1000 / 10);
+        row![
+            group.store.name(),
+            group.product_id,
+            group.currency,
+            sums.purchases,
+            sums.refunded,
+            amount(sums.amount_milli),
+            amount(sums.amount_refunded_milli),
+            sums.credited,
+            sums.returned
+        ]
+    });
+    let purchases = table(
+        ["store", "product", "currency", "purchases", "refunded", "in", "back", "credited", "returned"],
+        purchases,
+    );
+    let days = table(COLUMNS.map(|(_, heading)| heading), report_rows(report));
+    format!("{days}\n\n{purchases}\n\n{differences}")
 }
 
 fn state_text(order: &Order) -> String {
@@ -365,7 +384,7 @@ fn callback_table(callbacks: &[Callback]) -> String {
 }
 
 /// Formats a JSON value without quotes.
-fn plain(value: &Value) -> String {
+pub(super) fn plain(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),

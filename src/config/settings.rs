@@ -332,6 +332,54 @@ declare::settings! {
             "Maximum number of recorded payment callbacks without a valid signature. The oldest are deleted first.";
     }
 
+    /// Purchases in Apple's App Store. Off without `bundle_id`.
+    "payment.apple" payment_apple: PaymentAppleConfig {
+        bundle_id: String = "",
+            "Bundle id of the app, such as `com.example.app`. Other apps' purchases are refused.";
+        app_apple_id: Option<u64> = "",
+            "The app's number in the store. If set, production notifications about another app are refused.";
+        environments: Vec<String> = "production",
+            "Environments whose purchases are accepted: `production`, `sandbox` or both. Apple's reviewers buy in the sandbox.";
+        testers: Vec<String> = "",
+            "Users whose purchases in the sandbox are credited: ids, email addresses or phone numbers, such as those of the review accounts. Such coins count nowhere as money.";
+        issuer_id: String = "",
+            "Issuer id of the in-app purchase key, from App Store Connect.";
+        key_id: String = "",
+            "Id of the in-app purchase key.";
+        private_key: Option<SecretString> = "",
+            "The in-app purchase key: the text of the `.p8` file.";
+        allow_missing_token: bool = "false",
+            "Credit a purchase without an account token to the user who reports it: promotions, offer codes, old versions of the app.";
+        base_url: String = "https://api.storekit.apple.com",
+            "URL of the store's server API.";
+        sandbox_base_url: String = "https://api.storekit-sandbox.apple.com",
+            "URL of the server API of the sandbox.";
+        root: Option<String> = "",
+            "Root certificate as PEM in place of Apple's, for tests.";
+    }
+
+    /// Purchases in Google Play. Off without `package_name`.
+    "payment.google" payment_google: PaymentGoogleConfig {
+        package_name: String = "",
+            "Package name of the app, such as `com.example.app`.";
+        service_account: Option<SecretString> = "",
+            "The service account's key file: its text, which is JSON.";
+        push_service_account: String = "",
+            "Email address of the service account that signs the pushed notifications.";
+        push_audience: Option<String> = "",
+            "Audience of the push subscription. If unset, `/payment/notify/google` under `server.public_url`.";
+        testers: Vec<String> = "",
+            "Users whose test purchases are credited: ids, email addresses or phone numbers. Such coins count nowhere as money.";
+        allow_missing_token: bool = "false",
+            "Credit a purchase without an account token to the user who reports it.";
+        base_url: String = "https://androidpublisher.googleapis.com",
+            "URL of the publisher API.";
+        token_url: Option<String> = "",
+            "Token endpoint in place of the one in the key file, for tests.";
+        keys_url: String = "https://www.googleapis.com/oauth2/v3/certs",
+            "URL of the keys with which Google signs notifications.";
+    }
+
     /// Notifications in the app.
     "notifications" notifications: NotificationsConfig {
         per_user: u32 = "500", at_least "1",

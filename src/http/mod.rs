@@ -57,6 +57,7 @@ mod tls;
 mod token_choice;
 mod unread_responses;
 mod user_order;
+mod user_purchase;
 mod v0;
 mod v1;
 

@@ -57,6 +57,7 @@ pub const fn status(code: Code) -> StatusCode {
         | Code::AlreadyInvited
         | Code::AlreadyRunning
         | Code::OrderState
+        | Code::PurchaseRevoked
         | Code::AlreadyExists
         | Code::InterpretationLimit
         | Code::LastOwner
@@ -66,6 +67,7 @@ pub const fn status(code: Code) -> StatusCode {
         Code::InvalidParameters
         | Code::ContentRejected
         | Code::UnknownPackage
+        | Code::PurchaseRefused
         | Code::UnknownProduct
         | Code::IdempotencyKeyReused => StatusCode::UNPROCESSABLE_ENTITY,
         Code::TooManyRequests | Code::TooManyCalls => StatusCode::TOO_MANY_REQUESTS,

@@ -15,6 +15,7 @@ pub use super::{
             PaymentReport, Rehearsed, ReportSums,
         },
         products::AdminProduct,
+        purchases::{AdminPurchase, AdminPurchaseDetails},
         sensitive_word_migration::ShownDisagreement,
         sensitive_words::{ShownAdvice, ShownWord, TextTested},
         user_data::{ModelAttachment, UserDataFix, UserDataIssue, UserDataSynchronised, UserDataValidation},

@@ -23,6 +23,7 @@ use super::{
 };
 #[allow(clippy::enum_glob_use, reason = "the table uses most codes")]
 use crate::{
+    config::Bytes,
     domain::operations::admins::roles::Right::{
         Administer, FindUsers, GrantCoins, Moderate, OwnSession, SupportUsers, ViewAudit, ViewFigures,
     },
@@ -30,6 +31,7 @@ use crate::{
         Code::{self, *},
         Result,
     },
+    providers::payment::apple::MAX_APPLE_NOTIFICATION_BYTES,
 };
 
 const AUTH: BodyLimit = |limits| limits.auth_body;
@@ -38,7 +40,36 @@ const CASTING: BodyLimit = |limits| limits.history_body;
 const CHAT: BodyLimit = |limits| limits.chat_body;
 const FEEDBACK: BodyLimit = |limits| limits.feedback_body;
 const INTERPRETATION: BodyLimit = |limits| limits.interpretation_body;
+/// A notification of the App Store holds two messages with three certificates each.
+const APPLE_NOTIFICATION: BodyLimit = |_| Bytes(MAX_APPLE_NOTIFICATION_BYTES as u64);
 const CALLBACK: BodyLimit = |limits| limits.notify_body;
+
+/// Errors of a report of a purchase that its store signed.
+const PURCHASE_ERRORS: [Code; 8] = [
+    NotYours,
+    NotFound,
+    PurchaseRefused,
+    PurchaseRevoked,
+    UnknownPackage,
+    BalanceTooLarge,
+    AccountInconsistent,
+    NotConfigured,
+];
+
+/// Errors of a report of a purchase about which the store is asked.
+const QUERIED_PURCHASE_ERRORS: [Code; 11] = [
+    NotYours,
+    NotFound,
+    PurchaseRefused,
+    PurchaseRevoked,
+    UnknownPackage,
+    BalanceTooLarge,
+    AccountInconsistent,
+    NotConfigured,
+    ProviderFailed,
+    ProviderUnavailable,
+    ProviderTimeout,
+];
 
 /// Errors of both endpoints that reset a balance.
 const RESET_ERRORS: [Code; 7] =
@@ -489,6 +520,46 @@ fn purchases() -> Vec<Endpoint> {
         post("/payment/update-balance", OwnUserOrAdmin(Administer), payment::update_balance)
             .summary("Confirms a payment with the provider and credits it. Administrators credit reviewed orders.")
             .errors(&[NotYours, NotFound, OrderState, AlreadyPosted, BalanceTooLarge, AccountInconsistent]),
+        get("/api/v1/payment/account-token", OwnUser, v1::purchases::account_token)
+            .summary("Returns the token that the app passes to a store, so that a purchase names the caller."),
+        get("/payment/account-token", OwnUser, v1::purchases::account_token)
+            .summary("Returns the token that the app passes to a store, so that a purchase names the caller."),
+        post("/api/v1/purchases/apple", OwnUser, v1::purchases::report_apple)
+            .summary("Credits a purchase in the App Store, once. Report it again until the answer is 200.")
+            .errors(&PURCHASE_ERRORS),
+        post("/payment/purchases/apple", OwnUser, v0::purchases::report_apple)
+            .summary("Credits a purchase in the App Store, once. Report it again until the answer is 200.")
+            .errors(&PURCHASE_ERRORS),
+        post("/api/v1/purchases/google", OwnUser, v1::purchases::report_google)
+            .summary("Asks Google Play about a purchase and credits it, once. The service consumes it.")
+            .errors(&QUERIED_PURCHASE_ERRORS),
+        post("/payment/purchases/google", OwnUser, v0::purchases::report_google)
+            .summary("Asks Google Play about a purchase and credits it, once. The service consumes it.")
+            .errors(&QUERIED_PURCHASE_ERRORS),
+        get("/api/v1/purchases", OwnUser, v1::purchases::list)
+            .summary("Lists the caller's purchases in app stores, newest first."),
+        post("/payment/notify/apple", Signature, v0::purchases::notify_apple)
+            .summary("Receives a server notification of the App Store, version 2.")
+            .body_limit(APPLE_NOTIFICATION),
+        post("/payment/notify/google", Signature, v0::purchases::notify_google)
+            .summary("Receives a real-time notification of Google Play, pushed by Pub/Sub.")
+            .body_limit(CALLBACK),
+        get("/admin/purchases", Admin(SupportUsers), admin::purchases::list)
+            .summary("Lists purchases in app stores, newest first."),
+        get("/admin/purchases/{id}", Admin(SupportUsers), admin::purchases::show)
+            .summary("Returns a purchase with its notifications and ledger entries.")
+            .errors(&[NotFound]),
+        post("/admin/purchases/{id}/query", Admin(SupportUsers), admin::purchases::query)
+            .summary("Asks the store about a purchase and applies its state. Finds Apple's order numbers, too.")
+            .errors(&[
+                NotFound,
+                NotConfigured,
+                PurchaseRefused,
+                AccountInconsistent,
+                ProviderFailed,
+                ProviderUnavailable,
+                ProviderTimeout,
+            ]),
         get("/admin/payments", Admin(SupportUsers), payments::list).summary("Lists orders, newest first."),
         get("/admin/payments/report", Admin(ViewFigures), payments::make_report)
             .summary("Reconciles the orders of a time range with the ledger, day by day."),

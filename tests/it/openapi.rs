@@ -264,6 +264,7 @@ fn every_documented_operation_is_served() {
             "{orderNo}",
             "callbacks/{id}",
             "products/{id}",
+            "purchases/{id}",
             "tokens/{id}",
             "sessions/{id}",
             "update-balance",

@@ -1,4 +1,4 @@
-//! The ledger with its two assets, products, payments and invites.
+//! The ledger with its two assets, products, payments, purchases in app stores and invites.
 
 pub mod coins;
 pub mod invites;
@@ -7,3 +7,4 @@ pub mod missing_coins;
 pub mod payments;
 pub mod points;
 pub mod products;
+pub mod purchases;

@@ -10,7 +10,7 @@ use crate::{
     domain::money::ledger::Asset,
     error::{Code, Error, Fault, FieldCode, Result},
     store::{Pending, Read, Row, Write},
-    types::{Fen, Locale, clean_line, clean_lines},
+    types::{Fen, Locale, Timestamp, clean_line, clean_lines},
 };
 
 /// Maximum number of products.
@@ -252,6 +252,49 @@ pub fn find_package_in(tx: &Read<'_>, config: &PaymentConfig, amount: Fen, coin_
     };
     let found = first_in(tx, config, is_package)?;
     found.and_then(priced).ok_or_else(|| Code::UnknownPackage.into())
+}
+
+/// Selects terms for [`product_row`] by the product's id at a store.
+macro_rules! select_terms {
+    ($rest:literal) => {
+        concat!(
+            "select product.id, terms.version, is_for_sale, asset, quantity, bonus, first_bonus, amount_fen, apple_id, \
+             google_id, subject_zh, subject_en, description_zh, description_en from product_versions as terms \
+             join products as product on product.id = terms.product_id ",
+            $rest
+        )
+    };
+}
+
+/// Finds the product with this id at the App Store, with the terms of a time, also if it was withdrawn since.
+pub fn find_by_apple_id_in(tx: &Read<'_>, id: &str, at: Timestamp) -> Result<Option<Product>> {
+    let newest = select_terms!(
+        "where apple_id = ?1 and terms.created_at <= ?2 order by terms.created_at desc, terms.version desc limit 1"
+    );
+    match tx.first(newest, (id, at.0), product_row)? {
+        Some(product) => Ok(Some(product)),
+        // Bought before the operator defined it here.
+        None => tx.first(
+            select_terms!("where apple_id = ?1 order by terms.created_at, terms.version limit 1"),
+            [id],
+            product_row,
+        ),
+    }
+}
+
+/// Finds the product with this id at Google Play, with the terms of a time, also if it was withdrawn since.
+pub fn find_by_google_id_in(tx: &Read<'_>, id: &str, at: Timestamp) -> Result<Option<Product>> {
+    let newest = select_terms!(
+        "where google_id = ?1 and terms.created_at <= ?2 order by terms.created_at desc, terms.version desc limit 1"
+    );
+    match tx.first(newest, (id, at.0), product_row)? {
+        Some(product) => Ok(Some(product)),
+        None => tx.first(
+            select_terms!("where google_id = ?1 order by terms.created_at, terms.version limit 1"),
+            [id],
+            product_row,
+        ),
+    }
 }
 
 fn priced(product: Product) -> Option<(Product, Fen)> {

@@ -16,6 +16,7 @@ use crate::{
         money::{
             ledger,
             payments::{report, retention},
+            purchases,
         },
         operations::{
             backups::{self, Backups, Occasion},
@@ -26,9 +27,11 @@ use crate::{
     },
     error::Result,
     store::{Read, Write, backup::DatabaseCopy},
-    types::named_enum,
+    types::{Timestamp, named_enum},
 };
 
+const ORDERS: &str = "payment_orders";
+const PURCHASES: &str = "store_purchases";
 /// Rows deleted in one write.
 const BATCH_SIZE: u32 = 500;
 
@@ -89,7 +92,13 @@ pub fn dry_run(core: &Core, log: &NetworkLog, target: PurgeTarget) -> Result<Del
                 preview
             }
             PurgeTarget::VerificationCodes => single("codes", codes::count_in(tx)?),
-            PurgeTarget::PaymentRecords => retention::preview_in(tx, floor)?,
+            PurgeTarget::PaymentRecords => {
+                let mut preview = retention::preview_in(tx, floor)?;
+                let (old, kept) = purchases::retention::preview_in(tx, floor)?;
+                preview.delete.push((PURCHASES.to_owned(), old));
+                preview.keep.push((PURCHASES.to_owned(), kept));
+                preview
+            }
             PurgeTarget::Feedback => single("feedback", feedback::count_in(tx)?),
         })
     })
@@ -108,7 +117,6 @@ pub fn run(
     let core = &backups.core;
     let kept = dry_run(core, log, target)?.keep;
     let floor = core.clock.now().minus(core.config.retention.payment_records);
-    let finished = |tx: &Read<'_>, last: Option<&_>| retention::finished_after_in(tx, floor, last, BATCH_SIZE);
     let (deleted, backup) = match target {
         PurgeTarget::All => purge_all(backups, log, progress)?,
         PurgeTarget::VerificationCodes => purge_table(
@@ -118,9 +126,7 @@ pub fn run(
             |tx, last| codes::list_after_in(tx, last, BATCH_SIZE),
             codes::delete_in,
         )?,
-        PurgeTarget::PaymentRecords => {
-            purge_table(backups, "payment_orders", progress, finished, retention::delete_in)?
-        }
+        PurgeTarget::PaymentRecords => purge_payments(backups, progress, floor)?,
         PurgeTarget::Feedback => purge_table(
             backups,
             "feedback",
@@ -158,12 +164,33 @@ fn purge_table<BackedUpRow: Clone + Send + 'static>(
 ) -> Result<Deleted> {
     let backup = backups::create(backups, Occasion::BeforeCleanup, progress)?.backup;
     let copy = DatabaseCopy::open(&backup.path, backups.core.clock.now())?;
+    let deleted = delete_backed_up(backups, &copy, next, delete)?;
+    Ok((vec![(table.to_owned(), deleted)], backup.name))
+}
+
+/// Purges orders and purchases, both from one backup.
+fn purge_payments(backups: &Backups, progress: backups::BackupProgress<'_>, floor: Timestamp) -> Result<Deleted> {
+    let backup = backups::create(backups, Occasion::BeforeCleanup, progress)?.backup;
+    let copy = DatabaseCopy::open(&backup.path, backups.core.clock.now())?;
+    let orders = |tx: &Read<'_>, last: Option<&_>| retention::finished_after_in(tx, floor, last, BATCH_SIZE);
+    let orders = delete_backed_up(backups, &copy, orders, retention::delete_in)?;
+    let bought = |tx: &Read<'_>, last: Option<&_>| purchases::retention::finished_after_in(tx, floor, last, BATCH_SIZE);
+    let bought = delete_backed_up(backups, &copy, bought, purchases::retention::delete_in)?;
+    Ok((vec![(ORDERS.to_owned(), orders), (PURCHASES.to_owned(), bought)], backup.name))
+}
+
+fn delete_backed_up<BackedUpRow: Clone + Send + 'static>(
+    backups: &Backups,
+    copy: &DatabaseCopy,
+    next: impl Fn(&Read<'_>, Option<&BackedUpRow>) -> Result<Vec<BackedUpRow>>,
+    delete: fn(&Write<'_>, &[BackedUpRow]) -> Result<usize>,
+) -> Result<i64> {
     let (mut deleted, mut last) = (0, None);
     loop {
         let rows = copy.read(|tx| next(tx, last.as_ref()))?;
         last = rows.last().cloned();
         if last.is_none() {
-            return Ok((vec![(table.to_owned(), deleted)], backup.name));
+            return Ok(deleted);
         }
         let delete = move |tx: &Write<'_>| free_space_scrub::request_if_deleted_in(tx, delete(tx, &rows)?);
         deleted += i64::try_from(backups.core.store.write(delete).wait()?).unwrap_or(0);

@@ -9,6 +9,7 @@ use crate::{
         identity::{codes, email_rewards, tokens},
         messaging::{feedback, notifications},
         moderation::{shadow_mode, violations},
+        money::purchases::messages,
         operations::{
             active_users, admins,
             clock_jump::ClockGuard,
@@ -57,6 +58,7 @@ fn sweep_while(core: &Core, log: &NetworkLog, is_running: &dyn Fn() -> bool) -> 
     sweep.in_batches(move |tx| notifications::delete_expired_in(tx, retention.expired_notifications, BATCH_SIZE));
     sweep.in_batches(move |tx| violations::delete_older_in(tx, retention.violations, BATCH_SIZE));
     sweep.in_batches(move |tx| shadow_mode::delete_older_in(tx, retention.violations, BATCH_SIZE));
+    sweep.in_batches(|tx| messages::delete_old_in(tx, BATCH_SIZE));
     sweep.in_batches(|tx| feedback::delete_client_networks_in(tx, BATCH_SIZE));
     sweep.in_batches(move |tx| admins::delete_expired_in(tx, attempts_window, BATCH_SIZE));
     let zone = core.config.limits.time_zone.clone();

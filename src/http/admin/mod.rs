@@ -12,6 +12,7 @@ pub mod interpretation_ratings;
 pub mod notifications;
 pub mod payments;
 pub mod products;
+pub mod purchases;
 pub mod sensitive_word_migration;
 pub mod sensitive_words;
 pub mod releases;

@@ -219,7 +219,7 @@ impl Parameter for BonusQuantity {
 }
 
 /// A product id at an app store.
-pub struct StoreId(String);
+pub struct StoreId(pub String);
 
 impl Parameter for StoreId {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {

@@ -22,6 +22,7 @@ use crate::{
         money::{
             ledger::{self, Asset},
             payments::{refunds::RefundState, settle::SettlementEffect},
+            purchases::purchase::{PurchaseEnvironment, PurchaseState, PurchaseStore},
         },
         operations::health::{BackupState, LedgerState},
     },
@@ -59,6 +60,9 @@ enumerations! {
     Locale = "Locale", "zh", "A language.";
     Method = "CastingMethod", "numbers", "The method of casting.";
     OrderState = "OrderState", "credited", "State of an order.";
+    PurchaseEnvironment = "PurchaseEnvironment", "production", "The environment of a purchase. Those in the `sandbox` cost nothing.";
+    PurchaseState = "PurchaseState", "credited", "State of a purchase in an app store.";
+    PurchaseStore = "PurchaseStore", "apple", "An app store.";
     RefundState = "RefundState", "succeeded", "State of a refund.";
     SelectionRule = "SelectionRule", "one_changing", "The rule of 朱熹, named after the number of changing lines.";
     Service = "ModerationService", "local", "The service that screens texts.";

@@ -12,5 +12,6 @@ pub mod llm;
 pub mod feedback;
 pub mod notifications;
 pub mod payment;
+pub mod purchases;
 pub mod user;
 pub mod version;

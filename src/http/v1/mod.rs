@@ -10,6 +10,7 @@ pub mod invite;
 pub mod orders;
 pub mod points;
 pub mod products;
+pub mod purchases;
 pub mod sessions;
 
 pub mod notifications;

@@ -1,7 +1,7 @@
 //! Account deletion: one write deletes everything that identifies the user, or nothing.
 //!
-//! Records without personal data stay under the user's id, which is never reused: ledger entries, orders, durations of
-//! model calls and counts of violations. A background job erases the user's entries from the network log within seconds.
+//! Records without personal data stay under the user's id, which is never reused: ledger entries, orders, purchases, durations
+//! of model calls and counts of violations. A background job erases the user's entries from the network log within seconds.
 //! A payment that arrives later goes to review. The points of an account with an email address are parked for that address. Those of an account with
 //! only a phone number stay in place, because nothing may be stored about the number.
 
@@ -31,6 +31,10 @@ use crate::{
             payments::{
                 self,
                 orders::{self, OrderFilter},
+            },
+            purchases::{
+                accounts,
+                records::{self, PurchaseFilter},
             },
         },
         operations::{active_users, confirmations::DeletionPreview, free_space_scrub, idempotency, network_log},
@@ -84,6 +88,7 @@ pub fn preview_deletion(core: &Core, user: UserId) -> Result<DeletionPreview> {
     let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
     let own_feedback = FeedbackFilter { user: Some(user), ..FeedbackFilter::default() };
     let own_orders = OrderFilter { user: Some(user), state: None };
+    let own_purchases = PurchaseFilter { user: Some(user), state: None };
     let own_violations = ViolationQuery { user: Some(user), ..ViolationQuery::default() };
     let mut entries = 0;
     for asset in Asset::ALL {
@@ -102,6 +107,7 @@ pub fn preview_deletion(core: &Core, user: UserId) -> Result<DeletionPreview> {
         keep: counts(&[
             ("ledger_entries", entries),
             ("payment_orders", orders::list(core, own_orders, newest)?.total),
+            ("store_purchases", records::list(core, own_purchases, newest)?.total),
             ("violations", violations::list(core, &own_violations, newest)?.total),
         ]),
     })
@@ -151,6 +157,7 @@ fn erase_in(
     violations::erase_user_in(tx, id)?;
     shadow_mode::erase_user_in(tx, id)?;
     payments::callbacks::erase_payer_in(tx, id)?;
+    accounts::erase_user_in(tx, id)?;
     idempotency::erase_user_in(tx, responses)?;
     active_users::erase_user_in(tx, id)?;
     network_log::erasure::request_in(tx, id)?;

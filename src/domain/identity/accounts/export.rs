@@ -25,7 +25,7 @@ use crate::{
         money::{
             invites,
             ledger::{self, Asset},
-            payments,
+            payments, purchases,
         },
         operations::{
             active_users,
@@ -72,6 +72,7 @@ pub fn export(exports: &Exports, user: UserId, out: &mut dyn Write) -> Result<()
         document.list("coins", |each| ledger::export_in(tx, user, Asset::Coin, each))?;
         document.list("corrections", |each| ledger::export_changes_in(tx, user, each))?;
         document.list("orders", |each| payments::export_in(tx, user, each))?;
+        document.list("purchases", |each| purchases::records::export_in(tx, user, each))?;
         document.list("history", |each| history::export_in(tx, user, each))?;
         document.list("interpretations", |each| interpretation::export_in(tx, user, each))?;
         document.list("sessions", |each| sessions::export_in(tx, user, each))?;
@@ -109,6 +110,7 @@ fn account_in(tx: &Read<'_>, id: UserId) -> Result<Value> {
         "birthday": profile.birthday,
         "signature": profile.signature,
         "createdAt": user.created_at,
+        "storeAccount": purchases::accounts::export_in(tx, id)?,
         "points": ledger::account_in(tx, id, Asset::Point)?.balance,
         "coins": ledger::account_in(tx, id, Asset::Coin)?.balance,
     }))

@@ -67,7 +67,8 @@ impl EntryKind {
             | Self::InviteeBonus
             | Self::Restored
             | Self::InterpretationRefund
-            | Self::PurchaseBonus => delta > 0,
+            | Self::PurchaseBonus
+            | Self::RefundReversal => delta > 0,
             Self::Consume
             | Self::Reset
             | Self::Cast
@@ -75,7 +76,7 @@ impl EntryKind {
             | Self::Refund
             | Self::Interpretation
             | Self::PurchaseBonusRefund => delta < 0,
-            Self::Adjust | Self::Exchange => true,
+            Self::Adjust | Self::Exchange | Self::TestPurchase => true,
         }
     }
 
@@ -115,6 +116,10 @@ named_enum! {
         PurchaseBonus = "purchase_bonus",
         PurchaseBonusRefund = "purchase_bonus_refund",
         Exchange = "exchange",
+        /// A store undid a refund.
+        RefundReversal = "refund_reversal",
+        /// A purchase in a store's sandbox, or its refund. It cost nothing.
+        TestPurchase = "test_purchase",
     }
 }
 
@@ -264,6 +269,24 @@ pub fn sum_in(tx: &Read<'_>, user: UserId, asset: Asset, kind: EntryKind, refere
     )
 }
 
+/// Returns true if the user has bought coins or points before.
+pub fn has_topup_in(tx: &Read<'_>, user: UserId) -> Result<bool> {
+    let found =
+        tx.first("select 1 from ledger_entries where user_id = ?1 and kind = 'topup' limit 1", [user.0], |row| {
+            row.get::<i64>(0)
+        })?;
+    Ok(found.is_some())
+}
+
+/// Returns the sum that was added to the account after an entry.
+pub fn added_after_in(tx: &Read<'_>, entry: &LedgerEntry) -> Result<i64> {
+    tx.one(
+        "select coalesce(sum(delta), 0) from ledger_entries where user_id = ?1 and asset = ?2 and sequence > ?3 and delta > 0",
+        (entry.user.0, entry.asset.name(), entry.sequence),
+        |row| row.get(0),
+    )
+}
+
 /// Returns the balance.
 pub fn balance(core: &Core, user: UserId, asset: Asset) -> Result<i64> {
     core.store.read(|tx| Ok(account_in(tx, user, asset)?.balance))
@@ -297,16 +320,26 @@ pub fn entries_in_span(core: &Core, user: UserId, asset: Asset, span: CursorRang
 /// Returns the entries of these kinds, time range and numbers, in order.
 pub fn entries_between_in(
     tx: &Read<'_>,
-    kinds: [EntryKind; 4],
+    kinds: [EntryKind; 5],
     (from, to): (Timestamp, Timestamp),
     numbers: Range<i64>,
 ) -> Result<Vec<LedgerEntry>> {
     tx.all(
         select_entries!(
-            "where seq >= ?1 and seq < ?2 and kind in (?3, ?4, ?5, ?6) \
-             and created_at >= ?7 and created_at < ?8 order by seq"
+            "where seq >= ?1 and seq < ?2 and kind in (?3, ?4, ?5, ?6, ?7) \
+             and created_at >= ?8 and created_at < ?9 order by seq"
         ),
-        (numbers.start, numbers.end, kinds[0].name(), kinds[1].name(), kinds[2].name(), kinds[3].name(), from.0, to.0),
+        (
+            numbers.start,
+            numbers.end,
+            kinds[0].name(),
+            kinds[1].name(),
+            kinds[2].name(),
+            kinds[3].name(),
+            kinds[4].name(),
+            from.0,
+            to.0,
+        ),
         entry_of,
     )
 }
@@ -327,7 +360,9 @@ pub fn export_in(tx: &Read<'_>, user: UserId, asset: Asset, each: Each<'_>) -> R
     tx.each(sql, (user.0, asset.name()), |row| {
         let entry = entry_of(row)?;
         let is_telling = |reference: &String| {
-            ["session:", "order:", "interpretation:"].iter().any(|prefix| reference.starts_with(prefix))
+            ["session:", "order:", "interpretation:", "apple:", "google:"]
+                .iter()
+                .any(|prefix| reference.starts_with(prefix))
         };
         each(json!({
             "sequence": entry.sequence,

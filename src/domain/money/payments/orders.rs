@@ -300,16 +300,6 @@ fn list_in(tx: &Read<'_>, filter: OrderFilter, page: PageRequest) -> Result<Pagi
     })
 }
 
-/// Returns true if another order of the user was credited.
-pub(super) fn has_credited_other_in(tx: &Read<'_>, order: &Order) -> Result<bool> {
-    let other = tx.first(
-        "select 1 from payment_orders where user_id = ?1 and credited_at is not null and order_no <> ?2 limit 1",
-        (order.user.0, &order.order_no),
-        |row| row.get::<i64>(0),
-    )?;
-    Ok(other.is_some())
-}
-
 /// Calls `each` with every order of a user, oldest first.
 pub(super) fn each_of_user_in(tx: &Read<'_>, user: UserId, each: &mut dyn FnMut(Order) -> Result<()>) -> Result<()> {
     tx.each(select_orders!("where user_id = ?1 order by id"), [user.0], |row| each(order_row(row)?))

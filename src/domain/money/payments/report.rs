@@ -11,6 +11,10 @@ use crate::{
         money::{
             ledger::{self, Asset, EntryKind},
             payments::{Payments, order::Order, orders, retention},
+            purchases::{
+                self,
+                report::{PurchaseDifference, PurchaseReport},
+            },
         },
         operations::settings,
     },
@@ -26,9 +30,14 @@ const BATCH_SIZE: u32 = 500;
 const DAY: Duration = Duration::from_hours(24);
 const LAST_REPORT: &str = "payments.report";
 const COINS_OWED: &str = "coins_owed";
-/// The kinds of entries that belong to orders.
-const OF_ORDERS: [EntryKind; 4] =
-    [EntryKind::Topup, EntryKind::Refund, EntryKind::PurchaseBonus, EntryKind::PurchaseBonusRefund];
+/// The kinds of entries that belong to orders or purchases.
+const OF_ORDERS: [EntryKind; 5] = [
+    EntryKind::Topup,
+    EntryKind::Refund,
+    EntryKind::PurchaseBonus,
+    EntryKind::PurchaseBonusRefund,
+    EntryKind::RefundReversal,
+];
 /// Ledger entries read in one snapshot.
 const ENTRIES_PER_READ: i64 = 50_000;
 
@@ -64,11 +73,11 @@ pub struct AssetSums {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// `credit_missing`, `credit_unpaid`, `credit_wrong`, `bonus_wrong`, `returns_wrong`, `coins_owed`, `refund_unpaid`
-    /// (more refunded than paid), or `order_missing` for a ledger entry without an order.
+    /// (more refunded than paid), or `order_missing` and `purchase_missing` for a ledger entry without one.
     pub code: &'static str,
-    /// For an entry without an order, the number in its reference, or empty.
+    /// For an entry without an order, the number in its reference, or empty. For a purchase, its reference.
     pub order_no: String,
-    /// `None` for an entry without an order.
+    /// `None` for purchases and for an entry without an order.
     pub state: Option<OrderState>,
     /// The coins that the ledger should hold according to the money.
     pub coins_expected: i64,
@@ -84,6 +93,9 @@ pub struct OrderReport {
     /// By the day of creation in the configured time zone.
     pub days: BTreeMap<Date, Sums>,
     pub total: Sums,
+    /// The purchases in app stores, whose money is not in the sums of orders.
+    pub purchases: PurchaseReport,
+    /// Those of orders, of purchases, and entries that belong to neither.
     pub differences: Vec<Difference>,
 }
 
@@ -129,7 +141,14 @@ pub fn begin_anew_in(tx: &Write<'_>) -> Result<()> {
 /// Compares all orders created in `[from, to)` with the ledger, and the ledger entries of that time with the orders.
 /// Blocks.
 pub fn report(payments: &Payments, from: Timestamp, to: Timestamp) -> Result<OrderReport> {
-    let mut report = OrderReport { from, to, days: BTreeMap::new(), total: Sums::default(), differences: Vec::new() };
+    let mut report = OrderReport {
+        from,
+        to,
+        days: BTreeMap::new(),
+        total: Sums::default(),
+        purchases: purchases::report::report(&payments.core, from, to)?,
+        differences: Vec::new(),
+    };
     // Ids start at 1, so this cursor precedes the first order of `from`.
     let mut last = (from, 0);
     loop {
@@ -145,6 +164,7 @@ pub fn report(payments: &Payments, from: Timestamp, to: Timestamp) -> Result<Ord
             None => break,
         }
     }
+    report.differences.extend(report.purchases.differences.iter().map(of_purchase));
     report.find_orphans(payments)?;
     Ok(report)
 }
@@ -176,6 +196,14 @@ impl OrderReport {
 fn orphans_in(tx: &Read<'_>, time: (Timestamp, Timestamp), numbers: Range<i64>) -> Result<Vec<Difference>> {
     let (mut orphans, cleared_until) = (Vec::new(), retention::purged_until_in(tx)?);
     for entry in ledger::entries_between_in(tx, OF_ORDERS, time, numbers)? {
+        if purchases::records::is_of_store(&entry) {
+            if !purchases::records::is_known_in(tx, &entry)? {
+                let (order_no, coins_found) = (entry.reference.unwrap_or_default(), entry.delta);
+                let code = "purchase_missing";
+                orphans.push(Difference { code, order_no, state: None, coins_expected: 0, coins_found });
+            }
+            continue;
+        }
         let reference = entry.reference.as_deref().unwrap_or_default();
         let order_no = reference.strip_prefix("order:").unwrap_or(reference);
         let order_no = order_no.split('/').next().unwrap_or_default();
@@ -190,6 +218,16 @@ fn orphans_in(tx: &Read<'_>, time: (Timestamp, Timestamp), numbers: Range<i64>) 
         }
     }
     Ok(orphans)
+}
+
+fn of_purchase(difference: &PurchaseDifference) -> Difference {
+    Difference {
+        code: difference.code,
+        order_no: difference.reference.clone(),
+        state: None,
+        coins_expected: difference.expected,
+        coins_found: difference.found,
+    }
 }
 
 impl Sums {

@@ -293,7 +293,7 @@ pub(super) fn claw_back_in(
 /// Posts the credit and its bonus. Returns the credited order and the balance after it.
 pub(super) fn post_credit_in(tx: &Write<'_>, order: &Order) -> Result<(Order, i64)> {
     tx.attempt(|tx| {
-        let first_bonus = if orders::has_credited_other_in(tx, order)? { 0 } else { order.first_bonus };
+        let first_bonus = if ledger::has_topup_in(tx, order.user)? { 0 } else { order.first_bonus };
         let bonus_credited = i64::from(order.bonus) + i64::from(first_bonus);
         let credit = posting_of(order, EntryKind::Topup, order.coin_count.into(), order.credit_reference());
         let mut balance = ledger::post_in(tx, credit)?.balance_after;

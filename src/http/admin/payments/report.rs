@@ -4,7 +4,10 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
-    domain::money::payments::report::{self, Difference, Sums},
+    domain::money::{
+        payments::report::{self, Difference, Sums},
+        purchases::report::{PurchaseGroup, PurchaseSums},
+    },
     error::Result,
     http::{
         params::{TimeRange, parameters, required_time_range},
@@ -96,9 +99,10 @@ pub struct ReportDay {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReportDifference {
-    /// `credit_missing`, `credit_unpaid`, `credit_wrong`, `bonus_wrong`, `returns_wrong`, `coins_owed`, `refund_unpaid` if more was refunded than paid, or `order_missing` for coins posted without an order.
+    /// `credit_missing`, `credit_unpaid`, `credit_wrong`, `bonus_wrong`, `returns_wrong`, `coins_owed`, `refund_unpaid` if more was refunded than paid, or `order_missing` and `purchase_missing` for coins posted without one.
     #[schema(example = "credit_missing")]
     code: &'static str,
+    /// The order, or the reference of a purchase in an app store.
     #[schema(example = "202601020123456789012345")]
     order_no: String,
     /// Null where there is no such order.
@@ -122,6 +126,54 @@ impl From<&Difference> for ReportDifference {
     }
 }
 
+/// The purchases of one product in one app store and currency. Purchases in a sandbox are not counted.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReportPurchases {
+    #[schema(example = "apple")]
+    store: &'static str,
+    /// Null where the store does not tell the price.
+    #[schema(example = "CNY")]
+    currency: Option<String>,
+    #[schema(example = "coins_60")]
+    product_id: String,
+    #[schema(example = 3)]
+    purchases: u64,
+    /// Purchases refunded in part or in full.
+    #[schema(example = 1)]
+    refunded: u64,
+    /// The prices, in thousandths of the currency.
+    #[schema(example = 18000)]
+    amount_milli: i64,
+    /// The refunded share of the prices.
+    #[schema(example = 6000)]
+    amount_refunded_milli: i64,
+    /// Coins or points with bonus, like the following numbers.
+    #[schema(example = 180)]
+    credited: i64,
+    #[schema(example = 60)]
+    returned: i64,
+    #[schema(example = 0)]
+    written_off: i64,
+}
+
+impl From<(&PurchaseGroup, &PurchaseSums)> for ReportPurchases {
+    fn from((group, sums): (&PurchaseGroup, &PurchaseSums)) -> Self {
+        Self {
+            store: group.store.name(),
+            currency: Some(group.currency.clone()).filter(|currency| !currency.is_empty()),
+            product_id: group.product_id.clone(),
+            purchases: sums.purchases,
+            refunded: sums.refunded,
+            amount_milli: sums.amount_milli,
+            amount_refunded_milli: sums.amount_refunded_milli,
+            credited: sums.credited,
+            returned: sums.returned,
+            written_off: sums.written_off,
+        }
+    }
+}
+
 /// The reconciliation of orders, money and coins.
 #[derive(Serialize, ToSchema)]
 pub struct PaymentReport {
@@ -131,6 +183,8 @@ pub struct PaymentReport {
     to: Timestamp,
     total: ReportSums,
     days: Vec<ReportDay>,
+    /// Purchases in app stores, which are not in the sums.
+    purchases: Vec<ReportPurchases>,
     differences: Vec<ReportDifference>,
 }
 
@@ -142,6 +196,7 @@ impl From<&report::OrderReport> for PaymentReport {
             to: report.to,
             total: (&report.total).into(),
             days: report.days.iter().map(day).collect(),
+            purchases: report.purchases.groups.iter().map(Into::into).collect(),
             differences: report.differences.iter().map(Into::into).collect(),
         }
     }

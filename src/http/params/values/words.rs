@@ -8,7 +8,10 @@ use crate::{
         divination::{card::Theme, chart::DayStart, sessions::Method},
         identity::{codes::Purpose, preferences::NotificationKind},
         moderation::engine::ContentType,
-        money::payments::{decisions::Decision, settle::SettlementEffect},
+        money::{
+            payments::{decisions::Decision, settle::SettlementEffect},
+            purchases::purchase::PurchaseState,
+        },
         operations::figures::FigureGrouping,
     },
     error::{Fault, FieldCode, Result},
@@ -76,6 +79,7 @@ words! {
     Method, "three_coins";
     Theme, "auto";
     OrderState, "review";
+    PurchaseState, "credited";
     SettlementEffect, "rejected";
 }
 

@@ -45,6 +45,11 @@ struct SigningTime {
 }
 
 impl AppStoreVerifier {
+    /// Returns the environments whose messages are accepted.
+    pub fn environments(&self) -> &[AppleEnvironment] {
+        &self.environments
+    }
+
     /// Verifies a signed transaction of our app. `now` is in epoch milliseconds.
     ///
     /// A verified transaction is genuine; [`AppleTransaction::check`] tells if it may be credited.

@@ -1,0 +1,110 @@
+//! `yarrow purchases`: purchases in app stores.
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use super::{
+    Common, PageArgs, choice::choice, cli_authority, find_user_id, key_values, name_missing, or_empty, record_audit,
+    row, table,
+};
+use yarrow::{
+    app::App,
+    domain::money::purchases::{
+        purchase::{PurchaseState, StorePurchase},
+        queries,
+        records::{self, PurchaseDetails, PurchaseFilter},
+    },
+    error::Result,
+    http::responses::{AdminPurchase, AdminPurchaseDetails},
+    types::UserId,
+};
+
+/// List purchases in app stores, and ask the stores about them
+///
+/// PURCHASE is the purchase's id, Apple's transaction id, or Google's order number.
+#[derive(Debug, Args)]
+pub struct PurchasesArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Print purchases, newest first
+    List {
+        /// Only purchases of this user: id, phone number or email address
+        #[arg(long, value_name = "WHO")]
+        user: Option<String>,
+        /// Only purchases in this state
+        #[arg(long, value_parser = choice!(PurchaseState))]
+        state: Option<PurchaseState>,
+        #[command(flatten)]
+        page: PageArgs,
+    },
+    /// Print a purchase with its notifications and ledger entries
+    Show {
+        /// Purchase id, Apple's transaction id, or Google's order number
+        purchase: String,
+    },
+    /// Ask the store about a purchase and apply its state
+    ///
+    /// An order number from Apple's mail (such as `MK5TTTVWJH`) finds purchases that were never reported.
+    Query {
+        /// Purchase id, Apple's transaction id or order number, or Google's order number
+        purchase: String,
+    },
+}
+
+pub fn run(common: &Common, args: PurchasesArgs) -> Result<()> {
+    let app = common.open()?;
+    match args.action {
+        Action::List { user, state, page } => list(common, &app, user.as_deref(), state, &page),
+        Action::Show { purchase } => {
+            let details = records::find_details(&app.core, &purchase).map_err(name_missing("Purchase", &purchase))?;
+            record_audit(&app, "purchases show", details.purchase.user, cli_authority(None))?;
+            show(common, &details)
+        }
+        Action::Query { purchase } => {
+            let found = queries::query(&app.purchases, &purchase).map_err(name_missing("Purchase", &purchase))?;
+            record_audit(&app, "purchases query", found.user, cli_authority(None))?;
+            common.output(&AdminPurchase::from(&found), || format!("purchase {}: {}", found.id, found.state.name()))
+        }
+    }
+}
+
+fn list(common: &Common, app: &App, user: Option<&str>, state: Option<PurchaseState>, page: &PageArgs) -> Result<()> {
+    let user = user.map(|who| find_user_id(app, who)).transpose()?;
+    let listing = records::list(&app.core, PurchaseFilter { user, state }, page.page())?;
+    record_audit(app, "purchases list", user, cli_authority(None))?;
+    common.output_page::<_, AdminPurchase>(page.page(), listing, |listing| {
+        let rows = listing.items.iter().map(purchase_row);
+        table(["id", "store", "user", "product", "coins", "state", "reason", "created"], rows)
+    })
+}
+
+fn show(common: &Common, details: &PurchaseDetails) -> Result<()> {
+    let json = json!(AdminPurchaseDetails::from(details));
+    common.output(&json, || {
+        let purchase = json["purchase"].as_object().into_iter().flatten();
+        let messages = details
+            .messages
+            .iter()
+            .map(|message| row![message.received_at, message.kind, message.verdict, message.message_id]);
+        let entries =
+            details.entries.iter().map(|entry| row![entry.seq, entry.kind.name(), entry.delta, entry.balance_after]);
+        [
+            key_values("purchase", purchase.map(|(name, value)| (name.as_str(), super::payments::plain(value)))),
+            table(["received", "notification", "verdict", "id"], messages),
+            table(["entry", "kind", "coins", "balance"], entries),
+        ]
+        .join("\n\n")
+    })
+}
+
+fn purchase_row(purchase: &StorePurchase) -> [String; 8] {
+    let StorePurchase { id, key, user, product, coin_count, state, reason, created_at, .. } = purchase;
+    let product = product.as_ref().map(|product| product.id.clone());
+    let user = user.map(|UserId(id)| id.to_string());
+    let (store, product) = (key.store.name(), or_empty(product.as_ref()));
+    row![id, store, or_empty(user.as_ref()), product, coin_count, state.name(), or_empty(reason.as_ref()), created_at]
+}

@@ -1,0 +1,246 @@
+//! `/admin/purchases`: purchases in app stores.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use super::payments::OrderEntry;
+use crate::{
+    config::LimitsConfig,
+    domain::money::{
+        ledger::Asset,
+        purchases::{
+            messages::StoreMessage,
+            purchase::{PurchaseEnvironment, PurchaseState, PurchaseStore, StorePurchase},
+            queries,
+            records::{self, PurchaseDetails, PurchaseFilter},
+        },
+    },
+    error::{Fault, FieldCode, Result},
+    http::{
+        body::RawValue,
+        numbered_page::NumberedPage,
+        params::{PageNumber, PageSize, Parameter, Rules, page, parameters, text},
+        reply::Json,
+        request_context::RequestContext,
+    },
+    types::{Timestamp, UserId, clean},
+};
+
+parameters! {
+    ListPurchasesParams(fields) {
+        user_id: Option<UserId> = fields.optional("userId", "Only purchases of this user.");
+        state: Option<PurchaseState> = fields.optional("state", "Only purchases in this state.");
+        page: Option<PageNumber> = fields.optional("page", "Page number.");
+        size: Option<PageSize> = fields.optional("size", "Purchases on a page.");
+    }
+
+    NamedPurchaseParams(fields) {
+        id: PurchaseNumber = fields.path("id", "The purchase's id here, Apple's transaction id, or Google's order number.");
+    }
+}
+
+/// A purchase as operators see it.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AdminPurchase {
+    #[schema(example = 17)]
+    id: i64,
+    #[schema(value_type = PurchaseStore)]
+    store: &'static str,
+    #[schema(value_type = PurchaseEnvironment)]
+    environment: &'static str,
+    /// Apple's transaction id, or Google's order number. Purchase tokens are not shown.
+    #[schema(example = "2000000800000001")]
+    store_number: Option<String>,
+    /// Names the purchase in the ledger.
+    #[schema(example = "apple:production:2000000800000001")]
+    reference: String,
+    /// Null while only a refund is known.
+    #[schema(value_type = Option<String>, example = "10001")]
+    user_id: Option<UserId>,
+    #[schema(example = "com.example.app.coins60")]
+    store_product_id: Option<String>,
+    #[schema(example = "coins_60")]
+    product_id: Option<String>,
+    /// The version of the product whose terms the purchase has.
+    #[schema(example = 1)]
+    product_version: Option<u32>,
+    #[schema(value_type = Option<Asset>)]
+    asset: Option<&'static str>,
+    #[schema(example = 1)]
+    quantity: u32,
+    /// Coins or points that it brought, without bonus.
+    #[schema(example = 60)]
+    coin_count: i64,
+    #[schema(example = 0)]
+    bonus: i64,
+    #[schema(value_type = PurchaseState)]
+    state: &'static str,
+    /// Why it is refused.
+    #[schema(example = "unknown_product")]
+    reason: Option<String>,
+    /// The buyer's country at the store.
+    #[schema(example = "CHN")]
+    country: Option<String>,
+    /// The price of the quantity in thousandths of the currency, if the store tells it.
+    #[schema(example = 6000)]
+    price_milli: Option<i64>,
+    #[schema(example = "CNY")]
+    currency: Option<String>,
+    #[schema(example = 0)]
+    coins_returned: i64,
+    #[schema(example = 0)]
+    bonus_returned: i64,
+    /// Coins that were spent before the refund.
+    #[schema(example = 0)]
+    coins_written_off: i64,
+    #[schema(example = 0)]
+    bonus_written_off: i64,
+    /// The next call to the store, such as the consumption of a purchase in Google Play.
+    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:05:05.678Z")]
+    due_at: Option<Timestamp>,
+    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
+    purchased_at: Option<Timestamp>,
+    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:06.678Z")]
+    created_at: Timestamp,
+    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:06.678Z")]
+    credited_at: Option<Timestamp>,
+    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-04T03:04:05.678Z")]
+    revoked_at: Option<Timestamp>,
+}
+
+impl From<&StorePurchase> for AdminPurchase {
+    fn from(purchase: &StorePurchase) -> Self {
+        purchase.clone().into()
+    }
+}
+
+impl From<StorePurchase> for AdminPurchase {
+    fn from(purchase: StorePurchase) -> Self {
+        let store_number = match purchase.key.store {
+            PurchaseStore::Apple => Some(purchase.key.id),
+            PurchaseStore::Google => purchase.order_id,
+        };
+        let (price_milli, currency) = purchase.price.unzip();
+        Self {
+            id: purchase.id,
+            store: purchase.key.store.name(),
+            environment: purchase.key.environment.name(),
+            store_number,
+            reference: purchase.reference,
+            user_id: purchase.user,
+            store_product_id: purchase.store_product,
+            product_version: purchase.product.as_ref().map(|product| product.version),
+            asset: purchase.product.as_ref().map(|product| product.asset.name()),
+            product_id: purchase.product.map(|product| product.id),
+            quantity: purchase.quantity,
+            coin_count: purchase.coin_count,
+            bonus: purchase.bonus,
+            state: purchase.state.name(),
+            reason: purchase.reason,
+            country: purchase.country,
+            price_milli,
+            currency,
+            coins_returned: purchase.returned,
+            bonus_returned: purchase.bonus_returned,
+            coins_written_off: purchase.written_off,
+            bonus_written_off: purchase.bonus_written_off,
+            due_at: purchase.due_at,
+            purchased_at: purchase.purchased_at,
+            created_at: purchase.created_at,
+            credited_at: purchase.credited_at,
+            revoked_at: purchase.revoked_at,
+        }
+    }
+}
+
+/// A notification of a store about a purchase.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AdminStoreMessage {
+    #[schema(example = "002e14d5-51f5-4503-b5a8-c3a1af68eb20")]
+    message_id: String,
+    /// The store's name of its kind.
+    #[schema(example = "REFUND")]
+    kind: String,
+    #[schema(example = "revoked")]
+    verdict: String,
+    #[schema(value_type = String, format = DateTime, example = "2026-01-04T03:04:05.678Z")]
+    received_at: Timestamp,
+}
+
+impl From<&StoreMessage> for AdminStoreMessage {
+    fn from(message: &StoreMessage) -> Self {
+        Self {
+            message_id: message.message_id.clone(),
+            kind: message.kind.clone(),
+            verdict: message.verdict.clone(),
+            received_at: message.received_at,
+        }
+    }
+}
+
+/// A purchase with its notifications of the last 30 days and its ledger entries.
+#[derive(Serialize, ToSchema)]
+pub struct AdminPurchaseDetails {
+    purchase: AdminPurchase,
+    messages: Vec<AdminStoreMessage>,
+    entries: Vec<OrderEntry>,
+}
+
+impl From<&PurchaseDetails> for AdminPurchaseDetails {
+    fn from(details: &PurchaseDetails) -> Self {
+        Self {
+            purchase: (&details.purchase).into(),
+            messages: details.messages.iter().map(Into::into).collect(),
+            entries: details.entries.iter().map(Into::into).collect(),
+        }
+    }
+}
+
+pub async fn list(context: RequestContext, params: ListPurchasesParams) -> Result<Json<NumberedPage<AdminPurchase>>> {
+    let page = page(&context, params.page, params.size);
+    let filter = PurchaseFilter { user: params.user_id, state: params.state };
+    if let Some(user) = params.user_id {
+        context.meta.subject.get_or_init(|| user);
+    }
+    let found = context.report(move |app| records::list(&app.core, filter, page)).await?;
+    Ok(NumberedPage::of(page, found))
+}
+
+pub async fn show(context: RequestContext, params: NamedPurchaseParams) -> Result<Json<AdminPurchaseDetails>> {
+    let details = records::find_details(&context.app.core, &params.id.0)?;
+    if let Some(user) = details.purchase.user {
+        context.meta.subject.get_or_init(|| user);
+    }
+    Ok(Json((&details).into()))
+}
+
+/// Asks the store about a purchase and applies its state.
+pub async fn query(context: RequestContext, params: NamedPurchaseParams) -> Result<Json<AdminPurchase>> {
+    let PurchaseNumber(number) = params.id;
+    let purchase = context.blocking(move |app| queries::query(&app.purchases, &number)).await?;
+    if let Some(user) = purchase.user {
+        context.meta.subject.get_or_init(|| user);
+    }
+    Ok(Json(purchase.into()))
+}
+
+/// The number of a purchase: ours, Apple's transaction id or order number, or Google's order number.
+pub struct PurchaseNumber(String);
+
+impl Parameter for PurchaseNumber {
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let number = clean(&text(value)?, 64)?;
+        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+        if !number.is_empty() && number.bytes().all(is_allowed) {
+            return Ok(Self(number));
+        }
+        Err(Fault::new(FieldCode::InvalidFormat, "must be letters, digits, `.`, `-` and `_`"))
+    }
+
+    fn schema(_: &LimitsConfig) -> Value {
+        json!({ "type": "string", "pattern": "^[0-9A-Za-z._-]{1,64}$", "example": "17" })
+    }
+}
