@@ -1,7 +1,9 @@
 //! Coins, points, invites, payments and the ledger.
 
 mod alipay;
+mod app_store_purchases;
 mod balances;
+mod google_play_purchases;
 mod ledger;
 mod payments;
 mod products;

@@ -41,6 +41,7 @@ struct GoogleBook {
     /// Rejects access tokens made before the next one.
     has_revoked_tokens: bool,
     failure: Option<(u16, &'static str)>,
+    cannot_consume: bool,
 }
 
 /// Voided purchases on a page.
@@ -83,6 +84,11 @@ impl FakeGoogle {
     /// Fails all calls of the API with this status and reason.
     pub fn fail(&self, status: u16, reason: &'static str) {
         self.book.lock().unwrap().failure = Some((status, reason));
+    }
+
+    /// Fails all calls that consume a purchase, or no longer.
+    pub fn fail_consumption(&self, is_failing: bool) {
+        self.book.lock().unwrap().cannot_consume = is_failing;
     }
 
     /// Returns the number of access tokens made and of key fetches.
@@ -134,6 +140,7 @@ impl GoogleBook {
                     None => google_error(404, "purchaseTokenNotFound"),
                 }
             }
+            ("POST", ["purchases", "products", ..]) if self.cannot_consume => google_error(503, "backendError"),
             ("POST", ["purchases", "products", product_id, "tokens", token]) => {
                 let Some(token) = token.strip_suffix(":consume") else { return google_error(400, "invalid") };
                 match self.purchases.get_mut(&((*product_id).to_owned(), token.to_owned())) {

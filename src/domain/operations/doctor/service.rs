@@ -1,6 +1,6 @@
 //! Checks of the configuration, the clock, the providers and the reverse proxy.
 
-use std::{net::IpAddr, path::Path, sync::Arc};
+use std::{net::IpAddr, path::Path, sync::Arc, time::Duration};
 
 use ipnet::IpNet;
 use secrecy::ExposeSecret;
@@ -15,7 +15,7 @@ use crate::{
             external_moderator::ExternalModerator,
             policy::{self, Service},
         },
-        money::payments::alipay_gateway,
+        money::{payments::alipay_gateway, purchases},
         operations::{
             alerts::{self, PROVIDER_DOWN},
             backups::offsite,
@@ -25,9 +25,9 @@ use crate::{
     },
     error::Result,
     providers::{
-        Failure,
+        Failure, WallClock,
         factory::{self, Announce},
-        payment::PaymentGateway,
+        payment::{PaymentGateway, apple::AppleEnvironment},
         webhook::Webhook,
     },
     types::{Timestamp, is_internal, pluralize},
@@ -36,6 +36,7 @@ use crate::{
 /// The newest requests whose client addresses are checked.
 const REQUESTS: u32 = 200;
 const PROVIDERS: &str = "providers";
+const A_DAY: Duration = Duration::from_hours(24);
 
 pub(super) fn configuration(config: &Config) -> Vec<Check> {
     const GROUP: &str = "configuration";
@@ -136,6 +137,7 @@ pub(super) fn providers(installation: &Installation<'_>) -> Vec<Check> {
     });
     checks.push(moderation(installation));
     checks.extend(payment(installation));
+    checks.extend(app_stores(installation));
     for (name, model) in ["llm", "llm fallback"].into_iter().zip(factory::language_models(config).all()) {
         checks.push(probed(name, model.name(), model.probe()));
     }
@@ -196,6 +198,30 @@ fn payment(installation: &Installation<'_>) -> Option<Check> {
             })
         }
     }
+}
+
+/// Probes the configured app stores, each through all that purchases need of it.
+fn app_stores(installation: &Installation<'_>) -> Vec<Check> {
+    let (config, clock) = (installation.config, &installation.clock);
+    let wall_clock = || -> WallClock {
+        let clock = clock.clone();
+        Box::new(move || clock.now().0)
+    };
+    let faulty = |name, faults: Vec<String>| Check::new(PROVIDERS, name, Verdict::Fail, faults.join("; "));
+    let apple = match purchases::app_store(config, wall_clock()) {
+        Ok(store) => store.map(|store| {
+            let environment = store.verifier.environments().first().copied().unwrap_or(AppleEnvironment::Production);
+            probed("app store", "apple", store.request_test_notification(environment).map(drop))
+        }),
+        Err(faults) => Some(faulty("app store", faults)),
+    };
+    let google = match purchases::google_play(config, wall_clock()) {
+        Ok(store) => store.map(|store| {
+            probed("google play", "google", store.voided_purchases(clock.now().minus(A_DAY).0, None).map(drop))
+        }),
+        Err(faults) => Some(faulty("google play", faults)),
+    };
+    apple.into_iter().chain(google).collect()
 }
 
 fn probed(name: &str, driver: &str, outcome: Result<(), Failure>) -> Check {

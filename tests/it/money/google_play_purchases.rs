@@ -1,0 +1,311 @@
+//! Purchases in Google Play through the real binary, with a fake Google.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+
+use crate::support::{
+    Caller, Request, Response, Server, Setup, eventually,
+    google_play::{FakeGoogle, PACKAGE, google_purchase, google_push, published_google},
+    send_concurrently,
+};
+
+const OWN: &str = "13800138000";
+const OTHER: &str = "13900139000";
+const PRODUCT: &str = "coins60";
+const PUSHER: &str = "push@project-1.iam.gserviceaccount.com";
+const AUDIENCE: &str = "https://api.example.test/payment/notify/google";
+
+fn now() -> i64 {
+    i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()).unwrap()
+}
+
+fn setup(url: &str) -> Setup {
+    Setup::default()
+        .with("PAYMENT_GOOGLE_PACKAGE_NAME", PACKAGE)
+        .with("PAYMENT_GOOGLE_SERVICE_ACCOUNT", published_google()["service_account"]["info"].to_string())
+        .with("PAYMENT_GOOGLE_PUSH_SERVICE_ACCOUNT", PUSHER)
+        .with("PAYMENT_GOOGLE_PUSH_AUDIENCE", AUDIENCE)
+        .with("PAYMENT_GOOGLE_BASE_URL", url)
+        .with("PAYMENT_GOOGLE_TOKEN_URL", format!("{url}/token"))
+        .with("PAYMENT_GOOGLE_KEYS_URL", format!("{url}/certs"))
+        .with_fast_jobs()
+}
+
+struct Fixture {
+    google: FakeGoogle,
+    server: Server,
+    user: Caller,
+    key: String,
+    token: String,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        Self::with(|setup| setup)
+    }
+
+    fn with(change: impl FnOnce(Setup) -> Setup) -> Self {
+        let google = FakeGoogle::start_at(now);
+        let server = change(setup(&google.url())).start();
+        let (user, key) = (server.sign_in(OWN), server.api_key("shop"));
+        let terms = json!({ "asset": "coin", "count": 60, "bonus": 6, "googleId": PRODUCT, "reason": "test" });
+        server.put("/admin/products/gold60").token(&key).json(&terms).send().expect(200);
+        let token = obfuscated_id(&server, &user);
+        Self { google, server, user, key, token }
+    }
+
+    /// Makes a paid purchase at Google, with these changes.
+    fn bought(&self, token: &str, order_id: &str, changes: &[(&str, Value)]) {
+        let mut purchase = google_purchase(order_id, Some(&self.token));
+        for (name, value) in changes {
+            purchase[*name] = value.clone();
+        }
+        self.google.set_purchase(PRODUCT, token, purchase);
+    }
+
+    fn report(&self, user: &Caller, token: &str) -> Response {
+        report(&self.server, user, token)
+    }
+
+    fn push(&self, message: &Value) -> Request {
+        push(&self.server, message, AUDIENCE, PUSHER)
+    }
+
+    fn coins(&self) -> i64 {
+        self.server.coins(&self.user)
+    }
+
+    fn is_consumed(&self, token: &str) -> bool {
+        self.google.purchase(PRODUCT, token)["consumptionState"] == 1
+    }
+
+    fn shown(&self, number: &str) -> Value {
+        self.server.get(&format!("/admin/purchases/{number}")).token(&self.key).send().expect(200).json()
+    }
+}
+
+fn obfuscated_id(server: &Server, user: &Caller) -> String {
+    let account = server.get("/api/v1/payment/account-token").by(user).send().expect(200).json();
+    account["obfuscatedAccountId"].as_str().unwrap().to_owned()
+}
+
+fn report(server: &Server, user: &Caller, token: &str) -> Response {
+    let body = json!({ "productId": PRODUCT, "purchaseToken": token });
+    server.post("/api/v1/purchases/google").by(user).json(&body).send()
+}
+
+fn push(server: &Server, message: &Value, audience: &str, email: &str) -> Request {
+    let (authorization, body) = google_push(message, audience, email, now());
+    let request = server.post("/payment/notify/google").header("authorization", &authorization);
+    request.bytes(Some("application/json"), body.into_bytes())
+}
+
+fn purchased(token: &str, kind: i64) -> Value {
+    json!({ "version": "1.0", "packageName": PACKAGE, "eventTimeMillis": "1768465790000",
+        "oneTimeProductNotification": { "version": "1.0", "notificationType": kind, "purchaseToken": token, "sku": PRODUCT } })
+}
+
+fn voided(token: &str, order_id: &str, refund: i64) -> Value {
+    json!({ "version": "1.0", "packageName": PACKAGE, "eventTimeMillis": "1768465790000",
+        "voidedPurchaseNotification": { "purchaseToken": token, "orderId": order_id, "productType": 2, "refundType": refund } })
+}
+
+fn assert_books_agree(server: &Server) {
+    server.command(&["ledger", "verify"]).expect(0);
+    server.command(&["payments", "report", "--from", "2020-01-01", "--to", "2100-01-01"]).expect(0);
+}
+
+#[test]
+fn a_purchase_is_credited_once_and_then_consumed() {
+    let fixture = Fixture::new();
+    fixture.bought("token-1", "GPA.1", &[]);
+    let first = fixture.report(&fixture.user, "token-1").expect(200).json();
+    assert_eq!((&first["balance"], &first["purchase"]["storeNumber"]), (&json!(66), &json!("GPA.1")));
+    eventually("consumed", || fixture.is_consumed("token-1"));
+    assert_eq!(fixture.report(&fixture.user, "token-1").expect(200).json(), first);
+    let other = fixture.server.sign_in(OTHER);
+    fixture.report(&other, "token-1").expect_problem(404, "not_found");
+    fixture.report(&fixture.user, "token-9").expect_problem(422, "purchase_refused");
+    // Another token of the same order.
+    fixture.bought("token-2", "GPA.1", &[]);
+    fixture.report(&fixture.user, "token-2").expect_problem(422, "purchase_refused");
+    assert_eq!((fixture.coins(), fixture.server.coins(&other)), (66, 0));
+    // Consumed by an old version of the app: credited all the same.
+    fixture.bought("token-3", "GPA.3", &[("consumptionState", 1.into())]);
+    assert_eq!(fixture.report(&fixture.user, "token-3").expect(200).json()["balance"], 132);
+    let shown = fixture.shown("GPA.1");
+    assert!(!shown.to_string().contains("token-1"), "{shown}");
+    assert_books_agree(&fixture.server);
+}
+
+#[test]
+fn a_kill_between_credit_and_consumption_loses_nothing() {
+    let mut fixture = Fixture::new();
+    fixture.bought("token-1", "GPA.1", &[]);
+    fixture.google.fail_consumption(true);
+    assert_eq!(fixture.report(&fixture.user, "token-1").expect(200).json()["balance"], 66);
+    let setup = setup(&fixture.google.url());
+    fixture.server = fixture.server.crash_and_restart(setup);
+    assert!(!fixture.is_consumed("token-1"));
+    fixture.google.fail_consumption(false);
+    // The job has postponed the next attempt.
+    fixture.server.edit("update store_purchases set due_at = 1 where due_at is not null");
+    eventually("consumed", || fixture.is_consumed("token-1"));
+    eventually("done", || fixture.server.value::<i64>("select count(*) from store_purchases where due_at is not null") == 0);
+    assert_eq!(fixture.coins(), 66);
+    assert_books_agree(&fixture.server);
+}
+
+#[test]
+fn a_pending_purchase_is_credited_by_its_notification() {
+    let fixture = Fixture::new();
+    fixture.bought("token-1", "GPA.1", &[("purchaseState", 2.into())]);
+    assert_eq!(fixture.report(&fixture.user, "token-1").expect(202).json()["purchase"]["status"], "pending");
+    let other = fixture.server.sign_in(OTHER);
+    fixture.report(&other, "token-1").expect_problem(404, "not_found");
+    assert!(!fixture.is_consumed("token-1"));
+    fixture.bought("token-1", "GPA.1", &[]);
+    let copies = (0..50).map(|_| fixture.push(&purchased("token-1", 1))).collect();
+    for response in send_concurrently(copies) {
+        response.expect(200);
+    }
+    assert_eq!(fixture.coins(), 66);
+    eventually("consumed", || fixture.is_consumed("token-1"));
+    // One that was not paid.
+    fixture.server.edit("delete from store_messages");
+    fixture.bought("token-2", "GPA.2", &[("purchaseState", 2.into())]);
+    fixture.report(&fixture.user, "token-2").expect(202);
+    fixture.bought("token-2", "GPA.2", &[("purchaseState", 1.into())]);
+    fixture.push(&purchased("token-2", 2)).send().expect(200);
+    assert_eq!(fixture.shown("GPA.2")["purchase"]["reason"], "cancelled");
+    fixture.report(&fixture.user, "token-2").expect_problem(409, "purchase_revoked");
+    assert_books_agree(&fixture.server);
+}
+
+#[test]
+fn a_missing_or_foreign_account_token_credits_nothing() {
+    let fixture = Fixture::new();
+    let other = fixture.server.sign_in(OTHER);
+    fixture.google.set_purchase(PRODUCT, "token-1", google_purchase("GPA.1", None));
+    fixture.report(&fixture.user, "token-1").expect_problem(422, "purchase_refused");
+    let foreign = obfuscated_id(&fixture.server, &other);
+    fixture.google.set_purchase(PRODUCT, "token-2", google_purchase("GPA.2", Some(&foreign)));
+    fixture.report(&fixture.user, "token-2").expect_problem(404, "not_found");
+    let unknown = google_purchase("GPA.3", Some("00000000000040008000000000000001"));
+    fixture.google.set_purchase(PRODUCT, "token-3", unknown);
+    fixture.push(&purchased("token-3", 1)).send().expect(200);
+    assert_eq!(fixture.server.value::<i64>("select count(*) from store_purchases"), 0);
+    let lenient = Fixture::with(|setup| setup.with("PAYMENT_GOOGLE_ALLOW_MISSING_TOKEN", "true"));
+    lenient.google.set_purchase(PRODUCT, "token-1", google_purchase("GPA.1", None));
+    lenient.report(&lenient.user, "token-1").expect(200);
+    let other = lenient.server.sign_in(OTHER);
+    lenient.report(&other, "token-1").expect_problem(404, "not_found");
+}
+
+#[test]
+fn test_purchases_credit_testers_only() {
+    let strict = Fixture::new();
+    strict.bought("token-1", "GPA.1", &[("purchaseType", 0.into())]);
+    strict.report(&strict.user, "token-1").expect_problem(422, "purchase_refused");
+    let lenient = Fixture::with(|setup| setup.with("PAYMENT_GOOGLE_TESTERS", OWN));
+    lenient.bought("token-1", "GPA.1", &[("purchaseType", 0.into())]);
+    assert_eq!(lenient.report(&lenient.user, "token-1").expect(200).json()["purchase"]["environment"], "sandbox");
+    assert_eq!(lenient.shown("GPA.1")["entries"][0]["kind"], "test_purchase");
+    eventually("consumed", || lenient.is_consumed("token-1"));
+    lenient.push(&voided("token-1", "GPA.1", 1)).send().expect(200);
+    assert_eq!(lenient.coins(), 0);
+    assert_books_agree(&lenient.server);
+}
+
+#[test]
+fn voided_purchases_are_taken_back_in_parts_and_in_full() {
+    let fixture = Fixture::new();
+    fixture.bought("token-1", "GPA.1", &[("quantity", 3.into())]);
+    assert_eq!(fixture.report(&fixture.user, "token-1").expect(200).json()["balance"], 198);
+    fixture.bought("token-1", "GPA.1", &[("quantity", 3.into()), ("refundableQuantity", 2.into())]);
+    fixture.push(&voided("token-1", "GPA.1", 2)).send().expect(200);
+    assert_eq!(fixture.coins(), 132);
+    fixture.server.edit("delete from store_messages");
+    let copies = (0..50).map(|_| fixture.push(&voided("token-1", "GPA.1", 1))).collect();
+    for response in send_concurrently(copies) {
+        response.expect(200);
+    }
+    assert_eq!((fixture.coins(), &fixture.shown("GPA.1")["purchase"]["state"]), (0, &json!("revoked")));
+    assert_books_agree(&fixture.server);
+}
+
+#[test]
+fn voided_purchases_are_polled_page_by_page() {
+    let fixture = Fixture::new();
+    for number in 1..=3 {
+        fixture.bought(&format!("token-{number}"), &format!("GPA.{number}"), &[]);
+        fixture.report(&fixture.user, &format!("token-{number}")).expect(200);
+        fixture.google.void(&format!("token-{number}"), &format!("GPA.{number}"));
+    }
+    // One that was never reported, and must never be credited.
+    fixture.google.void("token-9", "GPA.9");
+    fixture.server.edit("delete from settings where name = 'purchases.google_voided'");
+    eventually("taken back", || fixture.coins() == 0);
+    eventually("the last", || fixture.server.value::<i64>("select count(*) from store_purchases") == 4);
+    fixture.bought("token-9", "GPA.9", &[]);
+    fixture.report(&fixture.user, "token-9").expect_problem(409, "purchase_revoked");
+    assert_eq!(fixture.coins(), 0);
+    assert_books_agree(&fixture.server);
+}
+
+#[test]
+fn only_the_configured_service_account_may_push() {
+    let fixture = Fixture::new();
+    fixture.bought("token-1", "GPA.1", &[]);
+    let message = purchased("token-1", 1);
+    let pushed = |audience: &str, email: &str| push(&fixture.server, &message, audience, email).send().status;
+    assert_eq!(pushed("https://elsewhere.example", PUSHER), 400);
+    assert_eq!(pushed(AUDIENCE, "push@another.iam.gserviceaccount.com"), 400);
+    let (_, body) = google_push(&message, AUDIENCE, PUSHER, now());
+    let unsigned = fixture.server.post("/payment/notify/google").bytes(Some("application/json"), body.clone().into_bytes());
+    assert_eq!(unsigned.send().status, 400);
+    // Every published token except the good ones, which have expired by now.
+    for (name, token) in published_google()["push"]["tokens"].as_object().unwrap() {
+        let token = token["jwt"].as_str().or_else(|| token["token"].as_str()).or_else(|| token.as_str()).unwrap();
+        let request = fixture.server.post("/payment/notify/google").header("authorization", &format!("Bearer {token}"));
+        let response = request.bytes(Some("application/json"), body.clone().into_bytes()).send();
+        assert_eq!(response.status, 400, "{name}");
+    }
+    assert_eq!(fixture.coins(), 0);
+    assert_eq!(pushed(AUDIENCE, PUSHER), 200);
+    assert_eq!(fixture.coins(), 66);
+}
+
+#[test]
+fn every_published_purchase_has_its_verdict() {
+    for (name, purchase) in published_google()["purchases"].as_object().unwrap() {
+        let fixture = Fixture::new();
+        let mut purchase = purchase.clone();
+        purchase["obfuscatedExternalAccountId"] = fixture.token.as_str().into();
+        fixture.google.set_purchase(PRODUCT, "token-1", purchase);
+        let (status, coins) = match name.as_str() {
+            "purchased" => (200, 66),
+            "quantity_3" => (200, 198),
+            "pending" => (202, 0),
+            "canceled" => (409, 0),
+            _ => (422, 0),
+        };
+        for _ in 0..2 {
+            let response = fixture.report(&fixture.user, "token-1");
+            assert_eq!((response.status, fixture.coins()), (status, coins), "{name}: {}", response.text());
+        }
+        assert_books_agree(&fixture.server);
+    }
+}
+
+#[test]
+fn an_unreachable_store_is_a_failure_of_the_provider() {
+    let fixture = Fixture::new();
+    fixture.bought("token-1", "GPA.1", &[]);
+    fixture.google.fail(503, "backendError");
+    fixture.report(&fixture.user, "token-1").expect_problem(504, "provider_timeout");
+    let pushed = fixture.push(&purchased("token-1", 1)).send();
+    assert!(pushed.status >= 500, "{}", pushed.status);
+    assert_eq!(fixture.coins(), 0);
+}
