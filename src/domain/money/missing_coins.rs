@@ -1,4 +1,4 @@
-//! Explains coins that a user misses after a payment. The first cause that holds is the answer.
+//! Explains coins that a user misses after a payment or a purchase in an app store. The first cause that holds is the answer.
 
 use super::{
     ledger::{self, Asset, EntryKind, LedgerEntry},
@@ -6,6 +6,10 @@ use super::{
         Payments,
         order::Order,
         orders::{self, OrderFilter},
+    },
+    purchases::{
+        purchase::{PurchaseState, StorePurchase},
+        records,
     },
 };
 use crate::{
@@ -42,6 +46,13 @@ pub enum MissingCoins {
         order: Box<Order>,
         at: Timestamp,
     },
+    /// A purchase in an app store is pending or refused.
+    PurchaseOpen(Box<StorePurchase>),
+    /// A store's refund took coins back.
+    PurchaseRefunded {
+        purchase: Box<StorePurchase>,
+        at: Timestamp,
+    },
     Nothing,
 }
 
@@ -59,6 +70,13 @@ pub fn explain(payments: &Payments, user: UserId, trade_no: Option<&str>) -> Res
     let is_open = |order: &&Order| matches!(order.state, OrderState::Created | OrderState::Paid | OrderState::Review);
     if let Some(order) = found.iter().find(is_open) {
         return Ok(MissingCoins::OrderOpen(Box::new(order.clone())));
+    }
+    let own = records::PurchaseFilter { user: Some(user), state: None };
+    let purchases = records::list(core, own, page)?.items;
+    let is_waiting =
+        |purchase: &&StorePurchase| matches!(purchase.state, PurchaseState::Pending | PurchaseState::Refused);
+    if let Some(purchase) = purchases.iter().find(is_waiting) {
+        return Ok(MissingCoins::PurchaseOpen(Box::new(purchase.clone())));
     }
     if let Some(trade_no) = trade_no {
         let order = orders::find(payments, trade_no)?;
@@ -83,6 +101,11 @@ pub fn explain(payments: &Payments, user: UserId, trade_no: Option<&str>) -> Res
                 total,
             });
         }
+    }
+    if let Some((purchase, at)) =
+        purchases.into_iter().find_map(|purchase| purchase.revoked_at.map(|at| (purchase, at)))
+    {
+        return Ok(MissingCoins::PurchaseRefunded { purchase: Box::new(purchase), at });
     }
     let refunded = found.into_iter().find_map(|order| order.refunded_at.map(|at| (order, at)));
     Ok(refunded.map_or(MissingCoins::Nothing, |(order, at)| MissingCoins::Refunded { order: Box::new(order), at }))

@@ -23,6 +23,7 @@ use crate::{
         money::{
             ledger::{self, AccountChange, Asset, LedgerAccount, LedgerEntry, changes},
             payments::{order::Order, orders},
+            purchases::{purchase::StorePurchase, records},
         },
         operations::{
             audit::{self, StoredAuditEvent},
@@ -57,6 +58,7 @@ pub struct SupportPage {
     /// Manual changes and repairs of the accounts.
     pub changes: Vec<AccountChange>,
     pub orders: Vec<Order>,
+    pub purchases: Vec<StorePurchase>,
     pub castings: i64,
     pub records: Vec<CallRecord>,
     /// Refused texts, masked.
@@ -85,6 +87,7 @@ pub fn collect(code_sender: &CodeSender, network_log: &NetworkLog, user: UserId)
     let devices = tokens::list_devices(core, user, None)?;
     let records = interpretation::list_of_user(core, user, page)?.items;
     let orders = orders::list(core, orders::OrderFilter { user: Some(user), state: None }, page)?.items;
+    let purchases = records::list(core, records::PurchaseFilter { user: Some(user), state: None }, page)?.items;
     let refused = violations::ViolationQuery { user: Some(user), ..violations::ViolationQuery::default() };
     let refused = violations::list(core, &refused, page)?;
     let notices = notifications::list(core, user, CursorRange { before: None, limit: ROWS })?.items;
@@ -115,6 +118,7 @@ pub fn collect(code_sender: &CodeSender, network_log: &NetworkLog, user: UserId)
             entries,
             changes: changes::of_user_in(tx, user, page)?.items,
             orders,
+            purchases,
             castings,
             records,
             violations: refused.items,
@@ -150,6 +154,7 @@ pub fn collect_for_moderator(core: &Core, user: UserId) -> Result<SupportPage> {
             entries: Vec::new(),
             changes: Vec::new(),
             orders: Vec::new(),
+            purchases: Vec::new(),
             castings: 0,
             records: Vec::new(),
             violations: refused.items,

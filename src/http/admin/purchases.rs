@@ -194,7 +194,7 @@ impl From<&PurchaseDetails> for AdminPurchaseDetails {
         Self {
             purchase: (&details.purchase).into(),
             messages: details.messages.iter().map(Into::into).collect(),
-            entries: details.entries.iter().map(Into::into).collect(),
+            entries: details.entries.iter().cloned().map(Into::into).collect(),
         }
     }
 }

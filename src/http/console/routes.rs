@@ -12,8 +12,8 @@ use axum::{
 use super::{
     pages::{
         administrators, api_keys, audit, cleanup, feedback, figures, files, models, moderation, moderation_services,
-        network_log, orders, overview, preferences, search, settings, sign_in, user_acts, user_erasure, user_list,
-        users, words,
+        network_log, orders, overview, preferences, purchases, search, settings, sign_in, user_acts, user_erasure,
+        user_list, users, words,
     },
     route::{PageAccess, PageHandler, Route},
     service::respond,
@@ -79,6 +79,9 @@ pub fn routes() -> Vec<Route> {
         post("users/{id}/reveal", SupportUsers, users::reveal),
         post("users/{id}/repair", SupportUsers, users::repair),
         post("users/{id}/grant", GrantCoins, users::grant),
+        get("purchases", SupportUsers, purchases::list),
+        get("purchases/{id}", SupportUsers, purchases::show),
+        post("purchases/{id}/query", SupportUsers, purchases::query),
         get("orders", SupportUsers, orders::list),
         get("orders/callbacks", SupportUsers, orders::list_callbacks),
         post("orders/callbacks/{id}/replay", SupportUsers, orders::replay),

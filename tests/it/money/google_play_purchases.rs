@@ -152,7 +152,9 @@ fn a_kill_between_credit_and_consumption_loses_nothing() {
     // The job has postponed the next attempt.
     fixture.server.edit("update store_purchases set due_at = 1 where due_at is not null");
     eventually("consumed", || fixture.is_consumed("token-1"));
-    eventually("done", || fixture.server.value::<i64>("select count(*) from store_purchases where due_at is not null") == 0);
+    eventually("done", || {
+        fixture.server.value::<i64>("select count(*) from store_purchases where due_at is not null") == 0
+    });
     assert_eq!(fixture.coins(), 66);
     assert_books_agree(&fixture.server);
 }
@@ -263,7 +265,8 @@ fn only_the_configured_service_account_may_push() {
     assert_eq!(pushed("https://elsewhere.example", PUSHER), 400);
     assert_eq!(pushed(AUDIENCE, "push@another.iam.gserviceaccount.com"), 400);
     let (_, body) = google_push(&message, AUDIENCE, PUSHER, now());
-    let unsigned = fixture.server.post("/payment/notify/google").bytes(Some("application/json"), body.clone().into_bytes());
+    let unsigned =
+        fixture.server.post("/payment/notify/google").bytes(Some("application/json"), body.clone().into_bytes());
     assert_eq!(unsigned.send().status, 400);
     // Every published token except the good ones, which have expired by now.
     for (name, token) in published_google()["push"]["tokens"].as_object().unwrap() {

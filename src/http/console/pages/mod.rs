@@ -13,6 +13,7 @@ pub mod moderation;
 pub mod moderation_services;
 pub mod network_log;
 pub mod orders;
+pub mod purchases;
 pub mod overview;
 pub mod preferences;
 pub mod search;

@@ -1,4 +1,5 @@
-//! The search box: ids, phone numbers, email addresses, order and trade numbers, trace ids, beginnings of nicknames,
+//! The search box: ids, phone numbers, email addresses, order and trade numbers, numbers of purchases in app
+//! stores, trace ids, beginnings of nicknames,
 //! request ids.
 
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use crate::{
     domain::{
         divination::interpretation,
         identity::directory::{self, ListedUser, MAX_QUERY, UserFilter},
-        money::payments::orders,
+        money::{payments::orders, purchases::records},
         operations::{
             admins::roles::{Right, Role},
             network_log::search::{Logged, by_request_id},
@@ -20,7 +21,7 @@ use crate::{
     http::console::{
         request::{ConsoleRequest, ok, see_other},
         views::{
-            context::{href, order_href, user_href},
+            context::{href, order_href, purchase_href, user_href},
             format::with_query,
             pages::search::{self as view, Found, Search, SearchHit},
         },
@@ -110,6 +111,9 @@ fn find(app: &App, text: &str) -> Option<String> {
     }
     if let Ok(order) = orders::find(&app.payments, text) {
         return Some(order_href(&order.order_no));
+    }
+    if let Ok(purchase) = records::find(core, text) {
+        return Some(purchase_href(&purchase.id.to_string()));
     }
     let record = interpretation::find_by_trace(core, None, text).ok()?;
     user(record.user)

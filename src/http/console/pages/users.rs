@@ -10,6 +10,7 @@ use axum::{
 use super::{
     audit,
     orders::{entry_row, order_row},
+    purchases::purchase_row,
 };
 use crate::{
     app::App,
@@ -133,6 +134,16 @@ fn verdict(app: &App, user: UserId, trade_no: String, unknown: &str) -> Result<C
             amount: ShownFen(order.refunded.as_fen()),
             order_no: order.order_no,
         },
+        MissingCoins::PurchaseOpen(purchase) => CoinCause::PurchaseOpen {
+            id: purchase.id.to_string(),
+            state: purchase.state.name().to_owned(),
+            at: purchase.created_at,
+        },
+        MissingCoins::PurchaseRefunded { purchase, at } => CoinCause::PurchaseRefunded {
+            id: purchase.id.to_string(),
+            at,
+            coins: -(purchase.returned + purchase.bonus_returned),
+        },
         MissingCoins::Nothing => CoinCause::Nothing,
     };
     Ok(CoinVerdict { cause, trade_no, trade_error })
@@ -185,6 +196,7 @@ fn user_page(found: SupportPage, verdict: CoinVerdict, staff: Staff<'_>, forms: 
         entries: found.entries.into_iter().map(entry_row).collect(),
         changes: found.changes.into_iter().map(change_row).collect(),
         orders: found.orders.into_iter().map(order_row).collect(),
+        purchases: found.purchases.into_iter().map(purchase_row).collect(),
         devices: found
             .devices
             .into_iter()

@@ -130,6 +130,11 @@ pub fn user_href(id: &str) -> String {
     format!("{BASE}/users/{}", format::encode(id))
 }
 
+/// Returns the address of the page of a purchase in an app store.
+pub fn purchase_href(id: &str) -> String {
+    format!("{BASE}/purchases/{}", format::encode(id))
+}
+
 /// Returns the address of an order's page.
 pub fn order_href(order_no: &str) -> String {
     format!("{BASE}/orders/{}", format::encode(order_no))

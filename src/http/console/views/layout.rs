@@ -17,6 +17,7 @@ pub enum Place {
     Growth,
     Models,
     Orders,
+    Purchases,
     Revenue,
     Violations,
     Review,
@@ -43,6 +44,7 @@ impl Place {
             Self::Growth => Text::Growth,
             Self::Models => Text::Models,
             Self::Orders => Text::Orders,
+            Self::Purchases => Text::Purchases,
             Self::Revenue => Text::Revenue,
             Self::Violations => Text::Violations,
             Self::Review => Text::ReviewQueue,
@@ -70,6 +72,7 @@ impl Place {
             Self::Growth => "growth",
             Self::Models => "models",
             Self::Orders => "orders",
+            Self::Purchases => "purchases",
             Self::Revenue => "revenue",
             Self::Violations => "moderation",
             Self::Review => "moderation/review",
@@ -103,7 +106,9 @@ impl Place {
     pub const fn is_open_to(self, role: Role) -> bool {
         match self {
             Self::Overview | Self::Growth | Self::Models | Self::Revenue | Self::Health => true,
-            Self::Orders | Self::Feedback | Self::NetworkLog => matches!(role, Role::Owner | Role::Support),
+            Self::Orders | Self::Purchases | Self::Feedback | Self::NetworkLog => {
+                matches!(role, Role::Owner | Role::Support)
+            }
             Self::Violations | Self::Review | Self::Words | Self::Compare => {
                 matches!(role, Role::Owner | Role::Moderator)
             }
@@ -123,7 +128,7 @@ impl Place {
 const AREAS: [(Text, Icon, &[Place]); 6] = [
     (Text::AreaIdentity, Icon::Users, &[Place::Users, Place::Growth]),
     (Text::AreaDivination, Icon::Divination, &[Place::Models]),
-    (Text::AreaMoney, Icon::Money, &[Place::Orders, Place::Revenue]),
+    (Text::AreaMoney, Icon::Money, &[Place::Orders, Place::Purchases, Place::Revenue]),
     (Text::AreaModeration, Icon::Moderation, &[Place::Violations, Place::Words, Place::Compare]),
     (Text::AreaMessaging, Icon::Messaging, &[Place::Feedback]),
     (

@@ -90,6 +90,7 @@ texts! {
     Growth: "增长", "Growth";
     Models: "模型与费用", "Models and cost";
     Orders: "订单", "Orders";
+    Purchases: "商店购买", "Store purchases";
     Revenue: "收入", "Revenue";
     Violations: "违规记录", "Violations";
     ReviewQueue: "复核队列", "Review queue";
@@ -385,6 +386,27 @@ texts! {
     TradeNumberHint: "支付宝账单中的订单号", "From the payment app's receipt";
     ReplySuspended: "您好，您的账户余额出现异常，我们已经修复，请重新打开应用查看。给您带来不便，非常抱歉。", "Hello, your balance had an error which we have repaired. Please reopen the app. We are sorry for the trouble.";
     ReplyNothing: "您好，我们核对了您的订单与余额，没有发现缺失。如果您有付款凭证，请把账单中的交易号发给我们，我们会继续核查。", "Hello, we checked your orders and balance and found nothing missing. If you have a receipt, please send us its trade number and we will look further.";
+    CausePurchaseOpen: "有未入账的商店购买", "A store purchase is not credited";
+    CausePurchaseOpenDetail: "向应用商店查询后，已付款的购买会立即入账。状态为被拒绝时，请看原因。", "Ask the store: a paid purchase is credited at once. If it is refused, see its cause.";
+    OpenPurchase: "打开购买记录", "Open the purchase";
+    ReplyPurchaseOpen: "您好，我们已找到您在应用商店的购买，正在向商店核实，核实后会自动入账。", "Hello, we found your purchase in the app store and are checking it there. It is credited as soon as the store confirms it.";
+    ReplyPurchaseRefunded: "您好，您在应用商店的这笔购买已退款，相应的金币或点数已收回。", "Hello, your purchase in the app store was refunded, so its coins or points were taken back.";
+    // Purchases in app stores.
+    Purchase: "商店购买", "Store purchase";
+    PurchaseDetails: "购买信息", "Purchase details";
+    NoPurchases: "没有符合条件的购买", "No purchases match";
+    Store: "应用商店", "Store";
+    StoreNumber: "商店单号", "Number at the store";
+    StoreProduct: "商店商品", "Product at the store";
+    Quantity: "数量", "Quantity";
+    Country: "国家或地区", "Country";
+    CoinsAndBonus: "金币或点数（含赠送）", "Coins or points with bonus";
+    StoreNotifications: "商店通知", "Store notifications";
+    AskStore: "向应用商店查询", "Ask the store";
+    NextStoreCall: "下次通知商店：", "next call to the store";
+    EventPurchased: "购买", "Bought";
+    StateRefused: "被拒绝", "Refused";
+    StateRevoked: "已撤销", "Revoked";
     // Orders.
     Order: "订单", "Order";
     OrderDetails: "订单信息", "Order details";
@@ -715,6 +737,19 @@ codes! {
     "parked": "保留", "parked";
     "restored": "恢复", "restored";
     "refund": "退款收回", "claw-back";
+    "refund_reversal": "退款撤销返还", "reversed refund";
+    "test_purchase": "沙盒购买", "test purchase";
+    "purchase_bonus": "购买赠送", "purchase bonus";
+    "purchase_bonus_refund": "收回购买赠送", "claw-back of a bonus";
+    "apple": "App Store", "App Store";
+    "google": "Google Play", "Google Play";
+    "unknown_product": "商品未定义", "undefined product";
+    "known_order": "订单已登记", "order is known already";
+    "noted": "已记录", "noted";
+    "unbound": "未绑定账号", "no account";
+    "pending": "等待付款", "pending";
+    "duplicate": "重复", "repeated";
+    "ignored": "无需处理", "ignored";
     "created": "待付款", "created";
     "paid": "已付款", "paid";
     "credited": "已入账", "credited";

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use maud::{Markup, html};
 
 use crate::http::console::views::{
-    context::{ViewContext, order_href, user_href},
+    context::{ViewContext, order_href, purchase_href, user_href},
     format::{self, Timestamp},
     forms::{self, Control, Field, field},
     lists::{self, number, text, time},
@@ -37,6 +37,10 @@ pub enum CoinCause {
     Used { credited_at: Timestamp, order_no: String, uses: Vec<CoinUse>, total: i64 },
     /// A refund took the coins back.
     Refunded { order_no: String, at: Timestamp, coins: i64, amount: format::ShownFen },
+    /// A purchase in an app store is pending or refused.
+    PurchaseOpen { id: String, state: String, at: Timestamp },
+    /// A store's refund took the coins back.
+    PurchaseRefunded { id: String, at: Timestamp, coins: i64 },
     /// Nothing explains missing coins.
     Nothing,
 }
@@ -120,6 +124,22 @@ fn explain(cx: &ViewContext, cause: &CoinCause) -> (Tone, String, Markup) {
                 p { (parts::order_link(cx, order_no)) " · " (amount.text()) " · " (format::change(*coins)) " " (cx.t(Text::Coins)) " · " (cx.time(*at)) }
             },
         ),
+        CoinCause::PurchaseOpen { id, state, at } => (
+            Tone::Notice,
+            title(Text::CausePurchaseOpen),
+            html! {
+                p { a href=(purchase_href(id)) { code { (id) } } " · " (parts::state(cx, state)) " · " (cx.time(*at)) }
+                p { (cx.t(Text::CausePurchaseOpenDetail)) }
+            },
+        ),
+        CoinCause::PurchaseRefunded { id, at, coins } => (
+            Tone::Notice,
+            title(Text::CauseRefunded),
+            html! {
+                p { (cx.t(Text::CauseRefundedDetail)) }
+                p { a href=(purchase_href(id)) { code { (id) } } " · " (format::change(*coins)) " " (cx.t(Text::Coins)) " · " (cx.time(*at)) }
+            },
+        ),
         CoinCause::Nothing => (Tone::Good, title(Text::CauseNothing), html! { p { (cx.t(Text::CauseNothingDetail)) } }),
     }
 }
@@ -128,10 +148,10 @@ fn explain(cx: &ViewContext, cause: &CoinCause) -> (Tone, String, Markup) {
 fn steps(cx: &ViewContext, cause: &CoinCause) -> Markup {
     let found = match cause {
         CoinCause::AccountSuspended { .. } => 0,
-        CoinCause::OrderOpen { .. } => 1,
+        CoinCause::OrderOpen { .. } | CoinCause::PurchaseOpen { .. } => 1,
         CoinCause::OtherAccount { .. } => 2,
         CoinCause::Used { .. } => 3,
-        CoinCause::Refunded { .. } => 4,
+        CoinCause::Refunded { .. } | CoinCause::PurchaseRefunded { .. } => 4,
         CoinCause::Nothing => 5,
     };
     let checks = [Text::CheckSuspended, Text::CheckOrders, Text::CheckTrade, Text::CheckUsed, Text::CheckRefunds];
@@ -163,6 +183,12 @@ fn remedy(cx: &ViewContext, user: &str, cause: &CoinCause) -> Markup {
         CoinCause::Used { .. } => html! { a.button.primary href="#ledger" { (cx.t(Text::ShowLedger)) } },
         CoinCause::Refunded { order_no, .. } => {
             html! { a.button.primary href=(order_href(order_no)) { (cx.t(Text::OpenOrder)) } }
+        }
+        CoinCause::PurchaseOpen { id, .. } => {
+            forms::button(cx, &format!("{}/query", purchase_href(id)), cx.t(Text::AskStore), "primary")
+        }
+        CoinCause::PurchaseRefunded { id, .. } => {
+            html! { a.button.primary href=(purchase_href(id)) { (cx.t(Text::OpenPurchase)) } }
         }
         CoinCause::Nothing => html! { a.button.primary href="#balances" { (cx.t(Text::GrantInstead)) } },
     }
@@ -196,6 +222,8 @@ fn reply_text(cx: &ViewContext, cause: &CoinCause, language: texts::Language) ->
         CoinCause::Refunded { order_no, at, amount, .. } => {
             texts::reply_refunded(language, order_no, &when(*at), &amount.text())
         }
+        CoinCause::PurchaseOpen { .. } => Text::ReplyPurchaseOpen.in_language(language).to_owned(),
+        CoinCause::PurchaseRefunded { .. } => Text::ReplyPurchaseRefunded.in_language(language).to_owned(),
         CoinCause::Nothing => Text::ReplyNothing.in_language(language).to_owned(),
     }
 }

@@ -8,6 +8,7 @@ pub mod users;
 pub mod missing_coins;
 pub mod user;
 pub mod orders;
+pub mod purchases;
 pub mod figures;
 pub mod models;
 pub mod moderation;

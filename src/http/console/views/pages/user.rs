@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 
 use super::missing_coins::{self, CoinVerdict};
+use super::purchases::{self, PurchaseRow};
 use super::rows::{self, AuditEventRow, CallRow, EntryRow, OrderRow, RequestRow, ViolationRow};
 use crate::http::console::views::{
     context::{Right, ViewContext, href, user_href},
@@ -137,6 +138,7 @@ pub struct UserPage {
     pub entries: Vec<EntryRow>,
     pub changes: Vec<ChangeRow>,
     pub orders: Vec<OrderRow>,
+    pub purchases: Vec<PurchaseRow>,
     pub devices: Vec<DeviceRow>,
     pub code_messages: Vec<CodeRow>,
     /// The failure of the question for delivery receipts.
@@ -457,6 +459,7 @@ fn sections(cx: &ViewContext, user: &UserPage) -> Markup {
     html! {
         (table_panel(cx, "ledger", Text::Ledger, &html! { a href=(act(user, "ledger")) { (cx.t(Text::All)) span.sr { ": " (cx.t(Text::Ledger)) } } }, &rows::ENTRY, user.entries.iter().map(|row| rows::entry(cx, row)).collect()))
         (table_panel(cx, "orders", Text::Orders, &all("orders", Text::Orders), &rows::ORDER, user.orders.iter().map(|row| rows::order(cx, row)).collect()))
+        (table_panel(cx, "purchases", Text::Purchases, &all("purchases", Text::Purchases), &purchases::PURCHASE, user.purchases.iter().map(|row| purchases::cells(cx, row)).collect()))
         (table_panel(cx, "changes", Text::ManualChanges, &html! {}, &CHANGE, user.changes.iter().map(|row| change(cx, row)).collect()))
         (devices(cx, user))
         (codes(cx, user))

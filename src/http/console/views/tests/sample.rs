@@ -17,9 +17,27 @@ use crate::http::console::views::{
     lists::{Listing, Rows},
     masked::Masked,
     pages::{
-        administrators::*, audit::*, cleanup::*, feedback::*, figures::*, health::*, log::*, messages::*,
-        missing_coins::*, models::*, moderation::*, network_log::*, orders::*, overview::*, rows::*, search::*,
-        settings::*, sign_in::*, user::*, users::*,
+        administrators::*,
+        audit::*,
+        cleanup::*,
+        feedback::*,
+        figures::*,
+        health::*,
+        log::*,
+        messages::*,
+        missing_coins::*,
+        models::*,
+        moderation::*,
+        network_log::*,
+        orders::*,
+        overview::*,
+        purchases::{PurchaseList, PurchaseMessageRow, PurchasePage, PurchaseRow},
+        rows::*,
+        search::*,
+        settings::*,
+        sign_in::*,
+        user::*,
+        users::*,
     },
     texts::{Language, Text},
 };
@@ -453,6 +471,7 @@ pub fn user(cause_name: &str) -> UserPage {
             reason: "lost order".into(),
         }],
         orders: order_rows().into_iter().take(4).collect(),
+        purchases: purchase_rows(),
         devices: vec![
             DeviceRow {
                 id: "d1".into(),
@@ -549,6 +568,57 @@ pub fn orders() -> Orders {
     let mut filter = TypedOrderFilter { state: "review".into(), user: "abc".into(), ..TypedOrderFilter::default() };
     filter.errors.push(("min".into(), "Write an amount like 6.00.".into()));
     Orders { filter, listing: rows(order_rows(), 10_000) }
+}
+
+fn purchase_rows() -> Vec<PurchaseRow> {
+    [("apple", "credited"), ("google", "refused"), ("apple", "revoked"), ("google", "pending")]
+        .iter()
+        .enumerate()
+        .map(|(index, (store, state))| PurchaseRow {
+            id: (17 + index).to_string(),
+            store: (*store).into(),
+            is_test: index == 2,
+            user_id: (index != 2).then(|| "10001".into()),
+            product: Some("coins_60".into()),
+            amount: (*store == "apple").then(|| (6000, "CNY".into())),
+            coins: 66,
+            state: (*state).into(),
+            reason: (*state == "refused").then(|| "unknown_product".into()),
+            created_at: ago(index as i64 * HOUR),
+        })
+        .collect()
+}
+
+pub fn purchases() -> PurchaseList {
+    PurchaseList {
+        state: "refused".into(),
+        user: "abc".into(),
+        errors: vec![("user".into(), "Write a user id.".into())],
+        listing: rows(purchase_rows(), 4),
+    }
+}
+
+pub fn purchase() -> PurchasePage {
+    PurchasePage {
+        row: purchase_rows().remove(0),
+        nickname: "山水蒙".into(),
+        store_number: Some("2000000800000001".into()),
+        store_product: Some("com.example.app.coins60".into()),
+        quantity: 1,
+        country: Some("CHN".into()),
+        coins_returned: 26,
+        coins_written_off: 0,
+        balance: Some(1280),
+        next_call_at: Some(Timestamp(NOW + HOUR)),
+        times: vec![(Text::EventPurchased, ago(2 * HOUR)), (Text::EventCredited, ago(HOUR))],
+        messages: vec![PurchaseMessageRow {
+            id: "002e14d5-51f5-4503-b5a8-c3a1af68eb20".into(),
+            kind: "REFUND".into(),
+            verdict: "revoked".into(),
+            received_at: ago(HOUR),
+        }],
+        entries: entries(),
+    }
 }
 
 fn callback_rows() -> Vec<CallbackRow> {
@@ -1349,6 +1419,8 @@ pub const PAGES: &[&str] = &[
     "orders",
     "orders/1",
     "orders/callbacks",
+    "purchases",
+    "purchases/17",
     "growth",
     "revenue",
     "models",
@@ -1401,6 +1473,8 @@ pub fn render(cx: &ViewContext, path: &str) -> Option<maud::Markup> {
         _ if path.starts_with("users/10001") => {
             pages::user::page(cx, &user(path.split("cause=").nth(1).unwrap_or("open")))
         }
+        "purchases" => pages::purchases::list(cx, &purchases()),
+        "purchases/17" => pages::purchases::page(cx, &purchase()),
         "orders" => pages::orders::list(cx, &orders()),
         "orders/callbacks" => pages::orders::all_callbacks(cx, &callbacks()),
         _ if path.starts_with("orders/") => pages::orders::page(cx, &order()),

@@ -1,0 +1,128 @@
+//! Purchases in app stores: the list, one purchase, and the question to its store.
+
+use std::sync::Arc;
+
+use axum::{body::Body, http::Response};
+
+use super::orders::entry_row;
+use crate::{
+    app::App,
+    domain::{
+        identity::users,
+        money::{
+            ledger::{self, Asset},
+            purchases::{
+                messages::StoreMessage,
+                purchase::{PurchaseState, PurchaseStore, StorePurchase},
+                queries,
+                records::{self, PurchaseFilter},
+            },
+        },
+    },
+    error::Result,
+    http::console::{
+        request::{ConsoleRequest, ok, rows},
+        views::{
+            lists::Listing,
+            pages::purchases::{self as view, PurchaseList, PurchaseMessageRow, PurchasePage, PurchaseRow},
+            texts::Text,
+        },
+    },
+};
+
+pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let query = &console.query;
+    let mut errors = Vec::new();
+    let user = console.user_filter(&mut errors);
+    let filter = PurchaseFilter { user, state: query.find("state").and_then(PurchaseState::from_name) };
+    let typed = (query.get("state").to_owned(), query.get("user").to_owned());
+    let page = console.page_request();
+    let found = console.context.report(move |app| records::list(&app.core, filter, page)).await?;
+    let (state, user) = typed;
+    let listing = Listing::Rows(rows(page, found, purchase_row));
+    ok(view::list(&console.view()?, &PurchaseList { state, user, errors, listing }))
+}
+
+pub fn purchase_row(purchase: StorePurchase) -> PurchaseRow {
+    let amount = purchase.price.as_ref().map(|(price, currency)| (*price, currency.clone()));
+    PurchaseRow {
+        id: purchase.id.to_string(),
+        store: purchase.key.store.name().to_owned(),
+        is_test: purchase.is_test(),
+        user_id: purchase.user.map(|user| user.to_string()),
+        product: purchase.product.map(|product| product.id).or(purchase.store_product),
+        amount,
+        coins: purchase.coin_count + purchase.bonus,
+        state: purchase.state.name().to_owned(),
+        reason: purchase.reason,
+        created_at: purchase.created_at,
+    }
+}
+
+fn message_row(message: StoreMessage) -> PurchaseMessageRow {
+    PurchaseMessageRow {
+        id: message.message_id,
+        kind: message.kind,
+        verdict: message.verdict,
+        received_at: message.received_at,
+    }
+}
+
+pub async fn show(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    ok(view::page(&console.view()?, &collect(&console).await?))
+}
+
+async fn collect(console: &ConsoleRequest) -> Result<PurchasePage> {
+    let number = console.parameter("id").to_owned();
+    let (purchase, shown) = console.context.report(move |app| collect_purchase(app, &number)).await?;
+    if let Some(user) = purchase.user {
+        console.context.meta.subject.get_or_init(|| user);
+    }
+    Ok(shown)
+}
+
+fn collect_purchase(app: &App, number: &str) -> Result<(StorePurchase, PurchasePage)> {
+    let details = records::find_details(&app.core, number)?;
+    let purchase = details.purchase;
+    let nickname = purchase.user.map(|user| app.core.store.read(|tx| users::profile_in(tx, user)));
+    let asset = purchase.product.as_ref().map_or(Asset::Coin, |product| product.asset);
+    let balance = purchase.user.map(|user| ledger::balance(&app.core, user, asset)).transpose()?;
+    let times = [
+        (Text::EventPurchased, purchase.purchased_at),
+        (Text::EventCreated, Some(purchase.created_at)),
+        (Text::EventCredited, purchase.credited_at),
+        (Text::EventRefunded, purchase.revoked_at),
+    ];
+    let mut times: Vec<_> = times.into_iter().filter_map(|(name, at)| at.map(|at| (name, at))).collect();
+    times.sort_by_key(|(_, at)| at.0 / 1000);
+    let store_number = match purchase.key.store {
+        PurchaseStore::Apple => Some(purchase.key.id.clone()),
+        PurchaseStore::Google => purchase.order_id.clone(),
+    };
+    let shown = PurchasePage {
+        row: purchase_row(purchase.clone()),
+        nickname: nickname.and_then(Result::ok).map(|profile| profile.nickname).unwrap_or_default(),
+        store_number,
+        store_product: purchase.store_product.clone(),
+        quantity: purchase.quantity,
+        country: purchase.country.clone(),
+        coins_returned: purchase.returned + purchase.bonus_returned,
+        coins_written_off: purchase.written_off + purchase.bonus_written_off,
+        balance,
+        next_call_at: purchase.due_at,
+        times,
+        messages: details.messages.into_iter().map(message_row).collect(),
+        entries: details.entries.into_iter().map(entry_row).collect(),
+    };
+    Ok((purchase, shown))
+}
+
+/// Asks the store, and shows the purchase as it is then.
+pub async fn query(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let number = console.parameter("id").to_owned();
+    let page = format!("purchases/{number}");
+    match console.context.blocking(move |app| queries::query(&app.purchases, &number)).await {
+        Ok(_) => console.done(&page, console.text(Text::ActionDone)),
+        Err(error) => console.rejected(&page, &error),
+    }
+}
