@@ -527,10 +527,12 @@ fn set_mark_in(tx: &Write<'_>, source: FigureSource, through: i64) -> Result<()>
 
 /// Returns the figure to which an entry belongs. Each entry belongs to one, so the figures add up to the balances.
 const fn name_of(entry: &LedgerEntry) -> FigureName {
-    use EntryKind::{Cast, Consume, Exchange, Interpretation, PurchaseBonus, PurchaseBonusRefund, Refund, Topup};
+    use EntryKind::{
+        Cast, Consume, Exchange, Interpretation, PurchaseBonus, PurchaseBonusRefund, Refund, RefundReversal, Topup,
+    };
     let is_coin = matches!(entry.asset, Asset::Coin);
     let (coins, points) = match entry.kind {
-        Topup | PurchaseBonus => (FigureName::CoinsSold, FigureName::PointsSold),
+        Topup | PurchaseBonus | RefundReversal => (FigureName::CoinsSold, FigureName::PointsSold),
         Refund | PurchaseBonusRefund => (FigureName::CoinsReturned, FigureName::PointsReturned),
         Consume | Cast | Interpretation => (FigureName::CoinsUsed, FigureName::PointsUsed),
         Exchange if entry.delta < 0 => (FigureName::CoinsUsed, FigureName::PointsUsed),
