@@ -37,8 +37,8 @@ const LONGEST_TOKEN: usize = 1024;
 #[schema(as = Purchase)]
 pub struct UserPurchase {
     /// The number for support.
-    #[schema(example = 17)]
-    id: i64,
+    #[schema(example = "17")]
+    id: String,
     #[schema(value_type = PurchaseStore)]
     store: &'static str,
     #[schema(value_type = PurchaseEnvironment)]
@@ -83,7 +83,7 @@ impl From<StorePurchase> for UserPurchase {
             PurchaseStore::Google => purchase.order_id,
         };
         Self {
-            id: purchase.id,
+            id: purchase.id.to_string(),
             store: purchase.key.store.name(),
             environment: purchase.key.environment.name(),
             store_number,

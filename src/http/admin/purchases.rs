@@ -44,8 +44,8 @@ parameters! {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AdminPurchase {
-    #[schema(example = 17)]
-    id: i64,
+    #[schema(example = "17")]
+    id: String,
     #[schema(value_type = PurchaseStore)]
     store: &'static str,
     #[schema(value_type = PurchaseEnvironment)]
@@ -124,7 +124,7 @@ impl From<StorePurchase> for AdminPurchase {
         };
         let (price_milli, currency) = purchase.price.unzip();
         Self {
-            id: purchase.id,
+            id: purchase.id.to_string(),
             store: purchase.key.store.name(),
             environment: purchase.key.environment.name(),
             store_number,

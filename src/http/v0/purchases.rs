@@ -2,10 +2,11 @@
 
 use axum::{
     body::Body,
-    http::{Response, StatusCode, header},
+    http::{HeaderValue, Response, StatusCode, header},
 };
 
 use crate::{
+    app::App,
     domain::money::purchases::{
         apple::{self, NotificationResult},
         google,
@@ -15,7 +16,7 @@ use crate::{
         admin::products::StoreId,
         claims::Claims,
         params::{BodyShape, Fields, Flag, ParameterDescription, Parameters, parameters},
-        reply::{Reply, ReplyDescription},
+        reply::{Reply, ReplyDescription, status},
         request_context::RequestContext,
         user_purchase::{PurchaseReported, PurchaseToken, SignedTransaction},
     },
@@ -60,7 +61,7 @@ pub async fn notify_apple(context: RequestContext, _: StoreNotification) -> Resu
 pub async fn notify_google(context: RequestContext, _: StoreNotification) -> Result<NotificationReply> {
     let authorization = context.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let (authorization, body) = (authorization.map(ToOwned::to_owned), context.body.clone());
-    let receive = move |app: &crate::app::App| google::receive(&app.purchases, authorization.as_deref(), &body);
+    let receive = move |app: &App| google::receive(&app.purchases, authorization.as_deref(), &body);
     let result = context.blocking(receive).await?;
     Ok(NotificationReply::to(&context, result))
 }
@@ -70,7 +71,7 @@ pub async fn notify_google(context: RequestContext, _: StoreNotification) -> Res
 pub enum NotificationReply {
     Done,
     Rejected,
-    /// The operator has not configured the store yet.
+    /// The store is not configured yet, or the service failed.
     NotReady,
 }
 
@@ -94,6 +95,9 @@ impl Reply for NotificationReply {
             Self::Rejected => StatusCode::BAD_REQUEST,
             Self::NotReady => StatusCode::SERVICE_UNAVAILABLE,
         };
+        if matches!(self, Self::NotReady) {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("60"));
+        }
         Ok(response)
     }
 
@@ -110,8 +114,10 @@ impl Reply for NotificationReply {
         }
     }
 
+    /// Stores read only the status, and a 4xx is final.
     fn from_error(error: &Error) -> Option<Self> {
-        (error.code == Code::NotConfigured).then_some(Self::NotReady)
+        let is_own_fault = error.code == Code::NotConfigured || status(error.code).is_server_error();
+        Some(if is_own_fault { Self::NotReady } else { Self::Rejected })
     }
 }
 

@@ -270,8 +270,8 @@ fn only_the_configured_service_account_may_push() {
     assert_eq!(unsigned.send().status, 400);
     // Every published token except the good ones, which have expired by now.
     for (name, token) in published_google()["push"]["tokens"].as_object().unwrap() {
-        let token = token["jwt"].as_str().or_else(|| token["token"].as_str()).or_else(|| token.as_str()).unwrap();
-        let request = fixture.server.post("/payment/notify/google").header("authorization", &format!("Bearer {token}"));
+        let authorization = token["authorization"].as_str().unwrap();
+        let request = fixture.server.post("/payment/notify/google").header("authorization", authorization);
         let response = request.bytes(Some("application/json"), body.clone().into_bytes()).send();
         assert_eq!(response.status, 400, "{name}");
     }

@@ -100,10 +100,13 @@ fn keeps_recent_and_open_payment_records() {
     age(&open, 1100);
     age(&young, 1000);
     let problem = requested(&server, &key, "payment-records");
-    assert_eq!(problem["wouldDelete"], json!({ "payment_orders": 1 }));
-    assert_eq!(problem["wouldKeep"], json!({ "payment_orders": 2 }));
+    assert_eq!(problem["wouldDelete"], json!({ "payment_orders": 1, "store_purchases": 0 }));
+    assert_eq!(problem["wouldKeep"], json!({ "payment_orders": 2, "store_purchases": 0 }));
     let done = cleared(&server, &key, "payment-records");
-    assert_eq!((&done["deleted"], &done["kept"]), (&json!({ "payment_orders": 1 }), &json!({ "payment_orders": 2 })));
+    assert_eq!(
+        (&done["deleted"], &done["kept"]),
+        (&json!({ "payment_orders": 1, "store_purchases": 0 }), &json!({ "payment_orders": 2, "store_purchases": 0 }))
+    );
     server.command(&["payments", "show", &paid]).expect(4);
     server.command(&["payments", "show", &open]).expect(0);
     server.command(&["payments", "show", &young]).expect(0);
@@ -212,7 +215,7 @@ fn the_command_asks_accepts_yes_and_counts_in_a_dry_run() {
     assert_eq!(done["deleted"], json!({ "codes": 1 }));
     assert_eq!(
         server.command(&["cleanup", "payment-records", "--yes"]).expect(0).json()["kept"],
-        json!({ "payment_orders": 0 })
+        json!({ "payment_orders": 0, "store_purchases": 0 })
     );
     let user = server.sign_in("13800138000");
     server.edit("delete from access_log");
@@ -352,7 +355,7 @@ fn keeps_an_order_with_activity_after_the_backup() {
     assert_eq!(received.len(), newest + 1);
     server.command(&["payments", "show", &order]).expect(0);
     let done = server.command(&["cleanup", "payment-records", "--yes"]).expect(0).json();
-    assert_eq!(done["deleted"], json!({ "payment_orders": 1 }));
+    assert_eq!(done["deleted"], json!({ "payment_orders": 1, "store_purchases": 0 }));
 }
 
 #[test]
