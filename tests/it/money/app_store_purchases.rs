@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 
 use crate::support::{
-    Caller, Request, Response, Server, Setup,
+    Caller, CommandOutput, Request, Response, Server, Setup,
     app_store::{
         APP_APPLE_ID, BUNDLE, FakeAppStore, published_app_store, revocation, sign_jws, store_notification, store_root,
         store_transaction,
@@ -450,4 +450,49 @@ fn erasure_and_export_cover_purchases() {
     fixture.notify("REFUND", "u-1", &fixture.transaction("1", &revocation(100_000, now()))).expect(200);
     assert_eq!(fixture.shown("1")["purchase"]["state"], "revoked");
     assert_books_agree(&fixture.server);
+}
+
+#[test]
+fn support_finds_purchases_in_the_console() {
+    let fixture = Fixture::new();
+    let strange = fixture.transaction("2000000800000001", &[("productId", "com.example.yarrow.gold".into())]);
+    fixture.report(&fixture.user, &strange).expect_problem(422, "unknown_package");
+    let arguments = ["admin", "create", "support", "--role", "support", "--password-stdin"];
+    CommandOutput::run(fixture.server.directory(), &arguments, "correct horse battery\n").expect(0);
+    let form = [("name", "support"), ("password", "correct horse battery")];
+    let signed_in = fixture.server.post("/admin/console/sign-in").form(&form).send().expect(303);
+    let cookie = signed_in.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
+    let page = |path: &str| {
+        let request = fixture.server.get(&format!("/admin/console/{path}")).header("cookie", &cookie);
+        request.header("accept-language", "en").send()
+    };
+    assert_eq!(page("search?q=2000000800000001").header("location"), Some("/admin/console/purchases/1"));
+    let user = page(&format!("users/{}", fixture.user.user_id)).expect(200).text();
+    assert!(user.contains("A store purchase is not credited") && user.contains("/admin/console/purchases/1"), "{user}");
+    let listed = page("purchases?state=refused").expect(200).text();
+    assert!(listed.contains("undefined product"), "{listed}");
+    let shown = page("purchases/1").expect(200).text();
+    assert!(shown.contains("2000000800000001") && shown.contains("/admin/console/purchases/1/query"), "{shown}");
+    // The product is defined meanwhile, and the store says what was bought.
+    let terms = json!({ "asset": "coin", "count": 7, "appleId": "com.example.yarrow.gold", "reason": "test" });
+    fixture.server.put("/admin/products/gold").token(&fixture.key).json(&terms).send().expect(200);
+    fixture.store.add_transaction(strange);
+    let csrf = shown.split("name=\"csrf\" value=\"").nth(1).unwrap().split('"').next().unwrap();
+    let asked = fixture.server.post("/admin/console/purchases/1/query").header("cookie", &cookie);
+    asked.form(&[("csrf", csrf)]).send().expect(303);
+    assert_eq!(fixture.coins(), 7);
+}
+
+#[test]
+fn the_doctor_asks_the_store() {
+    let fixture = Fixture::new();
+    let verdict = || {
+        let settings = setup(&fixture.store.url());
+        let found = fixture.server.command_with(&settings.variables(), &["doctor", "--listen", "127.0.0.1:0"]).json();
+        let checks = found["checks"].as_array().unwrap().clone();
+        checks.into_iter().find(|check| check["name"] == "app store").unwrap()["verdict"].clone()
+    };
+    assert_eq!(verdict(), "pass");
+    fixture.store.fail(401, 0);
+    assert_eq!(verdict(), "fail");
 }

@@ -312,3 +312,17 @@ fn an_unreachable_store_is_a_failure_of_the_provider() {
     assert!(pushed.status >= 500, "{}", pushed.status);
     assert_eq!(fixture.coins(), 0);
 }
+
+#[test]
+fn the_doctor_asks_the_store() {
+    let fixture = Fixture::new();
+    let verdict = || {
+        let settings = setup(&fixture.google.url());
+        let found = fixture.server.command_with(&settings.variables(), &["doctor", "--listen", "127.0.0.1:0"]).json();
+        let checks = found["checks"].as_array().unwrap().clone();
+        checks.into_iter().find(|check| check["name"] == "google play").unwrap()["verdict"].clone()
+    };
+    assert_eq!(verdict(), "pass");
+    fixture.google.fail(403, "forbidden");
+    assert_eq!(verdict(), "fail");
+}
