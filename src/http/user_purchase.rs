@@ -169,8 +169,10 @@ impl Parameter for PurchaseToken {
         let text = text(value)?;
         let text = text.trim();
         let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b':' | b'~');
-        let is_token = (1..=LONGEST_TOKEN).contains(&text.len()) && text.bytes().all(is_allowed);
-        if is_token {
+        if text.len() > LONGEST_TOKEN {
+            return Err(Fault::new(FieldCode::TooLong, format!("must have at most {LONGEST_TOKEN} characters")));
+        }
+        if !text.is_empty() && text.bytes().all(is_allowed) {
             return Ok(Self(text.to_owned()));
         }
         Err(Fault::new(FieldCode::InvalidFormat, "must be the purchase token of Google Play"))

@@ -112,7 +112,9 @@ fn walk(level: &str) {
             let credential = operation.key.as_deref().unwrap_or(&fixture.user.token);
             for request in [request.clone().token(credential), request.clone(), request.clone().token(BAD_TOKEN)] {
                 let response = request.send();
-                assert!(response.status < 500, "{}: {}", operation.name(), response.text());
+                // Stores that are not configured must send their notifications again.
+                let is_unready = response.status == 503 && operation.path.starts_with("/payment/notify/");
+                assert!(response.status < 500 || is_unready, "{}: {}", operation.name(), response.text());
                 fixture.assert_silent_problem(operation, &response);
                 calls += 1;
             }

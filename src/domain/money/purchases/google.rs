@@ -8,6 +8,7 @@ use std::{sync::Arc, time::Duration};
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    concurrency::lock::lock_unpoisoned,
     domain::{
         money::purchases::{
             PurchaseReceipt, Purchases, accounts,
@@ -88,9 +89,14 @@ pub fn receive(purchases: &Purchases, authorization: Option<&str>, body: &[u8]) 
     let store = purchases.google()?;
     let now = purchases.core.clock.now().0;
     let mut read = store.push.read(authorization, body, now);
-    let is_unknown = read.as_ref().is_err_and(|rejection| rejection.reason == RejectionReason::UnknownKey);
-    if is_unknown && store.refresh_keys()? {
+    if read.as_ref().is_err_and(|rejection| rejection.reason == RejectionReason::UnknownKey) {
+        // Others that wait for the same keys read again, because a fetch is made once in some minutes.
+        let _fetching = lock_unpoisoned(&purchases.key_fetch);
         read = store.push.read(authorization, body, now);
+        let is_unknown = read.as_ref().is_err_and(|rejection| rejection.reason == RejectionReason::UnknownKey);
+        if is_unknown && store.refresh_keys()? {
+            read = store.push.read(authorization, body, now);
+        }
     }
     let notification = match read {
         Ok(notification) => notification,
