@@ -45,7 +45,7 @@ parameters! {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AccountToken {
-    /// `appAccountToken` of StoreKit.
+    /// `appAccountToken` of `StoreKit`.
     #[schema(example = "7e3fb20b-4cdb-47cc-936d-99d65f608138")]
     account_token: String,
     /// `setObfuscatedAccountId` of Google Play Billing.
