@@ -125,6 +125,17 @@ pub fn texts() -> impl Iterator<Item = String> {
     sources().iter().flat_map(move |source| source.literals.iter().map(joined))
 }
 
+/// Returns the path and the text without tests of each file in `src`.
+pub fn product_code() -> impl Iterator<Item = (String, String)> {
+    sources().iter().map(|source| {
+        let mut text = source.text.clone().into_bytes();
+        for range in test_items(&lex(&source.text).code) {
+            blank(&mut text, range);
+        }
+        (source.path.clone(), String::from_utf8(text).unwrap())
+    })
+}
+
 fn collect(directory: &Path, files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();

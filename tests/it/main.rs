@@ -44,6 +44,7 @@ mod old_app_parameters;
 mod openapi;
 mod openapi_conformance;
 mod overload;
+mod portable_sql;
 mod providers;
 mod query_plans;
 mod tls;

@@ -6,14 +6,14 @@ use crate::support::Setup;
 /// The conditions of the queries in the operations.
 const BOUNDED: &[&str] = &[
     // A user's records: a page, its total, a lookup.
-    "history where user_id = ?1 and deactivated_at is null and (?2 is null or question_type = ?2) \
+    "history where user_id = ?1 and deactivated_at is null and (question_type = ?2 or ?2 is null) \
      order by sequence desc limit ?3 offset ?4",
     "history where local_record_id = ?1 and user_id = ?2 and deactivated_at is null",
     // Interpretations.
     "interpretations where user_id = ?1 and created_at >= ?2 and created_at < ?3 \
      order by created_at desc, id desc limit ?4 offset ?5",
     "interpretations where user_id = ?1",
-    "interpretations where trace_id = ?1 and (?2 is null or user_id = ?2)",
+    "interpretations where trace_id = ?1 and (user_id = ?2 or ?2 is null)",
     "interpretations where created_at >= ?1 and created_at < ?2",
     "interpretations where user_id = ?1 order by created_at desc, id desc limit ?2 offset ?3",
     "interpretations where user_id = ?1 and length(divination_data) > 4000 order by created_at desc, id desc limit ?2 offset ?3",
@@ -39,7 +39,7 @@ const BOUNDED: &[&str] = &[
     "payment_orders where (created_at, id) > (?1, ?2) and created_at < ?3 order by created_at, id limit ?4",
     "payment_orders where channel = ?1 and next_check_at <= ?2 order by next_check_at limit ?3",
     "payment_orders where channel = ?1 and next_check_at > ?2 order by next_check_at limit ?3",
-    "store_purchases where user_id = ?1 and (?2 is null or state = ?2) order by id desc limit ?3 offset ?4",
+    "store_purchases where user_id = ?1 and (state = ?2 or ?2 is null) order by id desc limit ?3 offset ?4",
     "store_purchases where user_id = ?1 and id < ?2 order by id desc limit ?3",
     "store_purchases where state = ?1 order by id desc limit ?2 offset ?3",
     "store_purchases where store = ?1 and environment = ?2 and purchase_id = ?3",
@@ -49,7 +49,7 @@ const BOUNDED: &[&str] = &[
     "store_purchases where due_at <= ?1 order by due_at limit ?2",
     "store_accounts where account_token = ?1",
     "store_messages where received_at < ?1 limit ?2",
-    "payment_callbacks where order_no = ?1 and (?2 is null or verdict = ?2) order by id desc limit ?3 offset ?4",
+    "payment_callbacks where order_no = ?1 and (verdict = ?2 or ?2 is null) order by id desc limit ?3 offset ?4",
     "payment_callbacks where verdict = ?1 order by id desc limit ?2 offset ?3",
     // Requests for codes: of an address, and the refused ones.
     "code_messages where address = ?1 order by asked_at desc, id desc limit ?2",
@@ -64,9 +64,9 @@ const BOUNDED: &[&str] = &[
     "staff_notes where user_id = ?1 order by id desc limit ?2",
     "users where phone_number > ?1 and phone_number < ?2 order by phone_number limit ?3",
     // Feedback, notifications, conversations.
-    "feedback where user_id = ?1 and id < ?2 and (?3 is null or state = ?3) and (?4 is null or assignee = ?4) \
+    "feedback where user_id = ?1 and id < ?2 and (state = ?3 or ?3 is null) and (assignee = ?4 or ?4 is null) \
      order by id desc limit ?5 offset ?6",
-    "feedback where assignee = ?1 and id < ?2 and (?3 is null or state = ?3) order by id desc limit ?4 offset ?5",
+    "feedback where assignee = ?1 and id < ?2 and (state = ?3 or ?3 is null) order by id desc limit ?4 offset ?5",
     "feedback where state = ?1 and id < ?2 order by id desc limit ?3 offset ?4",
     "feedback_replies where feedback_id = ?1 order by id limit ?2",
     "notification_recipients where notification_id = ?1",
@@ -105,7 +105,7 @@ const COUNTED: &[&str] = &[
 
 /// Totals of a user: without reading rows, which are scattered.
 const COUNTED_OF_A_USER: &[&str] = &[
-    "history where user_id = ?1 and deactivated_at is null and (?2 is null or question_type = ?2)",
+    "history where user_id = ?1 and deactivated_at is null and (question_type = ?2 or ?2 is null)",
     "interpretations where user_id = ?1",
     "interpretations where user_id = ?1 and created_at >= ?2 and created_at < ?3",
     "payment_orders where user_id = ?1",
@@ -114,9 +114,9 @@ const COUNTED_OF_A_USER: &[&str] = &[
 
 /// Queries that a worse index could serve too, with the index that must be used.
 const BY_THE_RIGHT_INDEX: &[(&str, &str)] = &[
-    ("payment_orders where user_id = ?1 and +state = ?2", "INDEX payment_orders_by_user"),
+    ("payment_orders where user_id = ?1 and state || '' = ?2", "INDEX payment_orders_by_user"),
     (
-        "violations where created_at >= ?1 and content_type <> 'answer' group by +user_id having count(*) >= ?2",
+        "violations where created_at >= ?1 and content_type <> 'answer' group by user_id + 0 having count(*) >= ?2",
         "COVERING INDEX violations_by_time",
     ),
     ("idempotency_keys where caller not like 'user:%'", "COVERING INDEX idempotency_keys_by_key"),

@@ -196,8 +196,8 @@ pub fn reserve_in(
         tx.execute(
             "insert into model_spending (day, user_id, tokens, cost_micros, reserved_tokens, reserved_cost_micros) \
              values (?1, ?2, 0, 0, ?3, ?4) on conflict (day, user_id) do update set \
-             reserved_tokens = reserved_tokens + excluded.reserved_tokens, \
-             reserved_cost_micros = reserved_cost_micros + excluded.reserved_cost_micros",
+             reserved_tokens = model_spending.reserved_tokens + excluded.reserved_tokens, \
+             reserved_cost_micros = model_spending.reserved_cost_micros + excluded.reserved_cost_micros",
             (&reservation.day, owner.0, stored(amount.tokens), stored(amount.cost.0)),
         )?;
     }
@@ -234,9 +234,10 @@ pub fn count_in(tx: &Write<'_>, day: &str, usage: &CallUsage) -> Result<()> {
          cost_micros, duration_ms, slow_calls) values (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, ?8, ?9, ?10) \
          on conflict (day, kind, provider, model, outcome) do update set calls = model_usage.calls + 1, \
          slow_calls = model_usage.slow_calls + excluded.slow_calls, \
-         prompt_tokens = prompt_tokens + excluded.prompt_tokens, \
-         completion_tokens = completion_tokens + excluded.completion_tokens, \
-         cost_micros = cost_micros + excluded.cost_micros, duration_ms = duration_ms + excluded.duration_ms",
+         prompt_tokens = model_usage.prompt_tokens + excluded.prompt_tokens, \
+         completion_tokens = model_usage.completion_tokens + excluded.completion_tokens, \
+         cost_micros = model_usage.cost_micros + excluded.cost_micros, \
+         duration_ms = model_usage.duration_ms + excluded.duration_ms",
         (
             day,
             usage.kind,

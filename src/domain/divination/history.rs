@@ -130,7 +130,7 @@ pub fn list(
         let ended = tx.each_until(
             "select local_record_id, question_type, question, json_data, ai_result, client_timestamp, created_at, \
              updated_at from history where user_id = ?1 and deactivated_at is null \
-             and (?2 is null or question_type = ?2) order by sequence desc limit ?3 offset ?4",
+             and (question_type = ?2 or ?2 is null) order by sequence desc limit ?3 offset ?4",
             (user.0, question_type, page.size, page.offset()),
             |row| {
                 found += 1;
@@ -260,7 +260,7 @@ pub fn delete_deactivated_in(tx: &Write<'_>, age: Duration, limit: u32) -> Resul
 fn count_in(tx: &Read<'_>, user: UserId, question_type: Option<&str>) -> Result<i64> {
     tx.one(
         "select count(*) from history where user_id = ?1 and deactivated_at is null \
-         and (?2 is null or question_type = ?2)",
+         and (question_type = ?2 or ?2 is null)",
         (user.0, question_type),
         |row| row.get(0),
     )
@@ -364,9 +364,9 @@ fn update_in(tx: &Write<'_>, user: UserId, draft: &HistoryDraft<'_>) -> Result<O
          + coalesce(octet_length(coalesce(?6, ai_result)), 0) \
          + coalesce(octet_length(coalesce(?7, client_timestamp)), 0) \
          where user_id = ?1 and local_record_id = ?2 and deactivated_at is null \
-         returning created_at, case when ?3 is null then question_type end, case when ?4 is null then question end, \
-         case when ?5 is null then json_data end, case when ?6 is null then ai_result end, \
-         case when ?7 is null then client_timestamp end",
+         returning created_at, case when cast(?3 as text) is null then question_type end, case when cast(?4 as text) is null then question end, \
+         case when cast(?5 as text) is null then json_data end, case when cast(?6 as text) is null then ai_result end, \
+         case when cast(?7 as text) is null then client_timestamp end",
         (
             user.0,
             draft.local_record_id.as_ref(),

@@ -130,10 +130,12 @@ fn change_in(tx: &Write<'_>, user: UserId, change: &PreferencesChange) -> Result
     users::require_in(tx, user)?;
     tx.one(
         "insert into preferences (user_id, account, activity, promotion, locale, time_zone, day_start, updated_at) \
-         values (?1, coalesce(?2, true), coalesce(?3, true), coalesce(?4, true), ?6, ?8, coalesce(?9, ?10), ?11) \
-         on conflict (user_id) do update set account = coalesce(?2, account), activity = coalesce(?3, activity), \
-         promotion = coalesce(?4, promotion), locale = case when ?5 then ?6 else locale end, \
-         time_zone = case when ?7 then ?8 else time_zone end, \
+         values (?1, coalesce(?2, 1), coalesce(?3, 1), coalesce(?4, 1), ?6, ?8, coalesce(?9, ?10), ?11) \
+         on conflict (user_id) do update set account = coalesce(?2, preferences.account), \
+         activity = coalesce(?3, preferences.activity), \
+         promotion = coalesce(?4, preferences.promotion), \
+         locale = case when ?5 = 1 then ?6 else preferences.locale end, \
+         time_zone = case when ?7 = 1 then ?8 else preferences.time_zone end, \
          day_start = coalesce(?9, preferences.day_start), updated_at = ?11 \
          returning account, activity, promotion, locale, time_zone, day_start, updated_at",
         (

@@ -325,7 +325,7 @@ fn replace_in(tx: &Write<'_>, limits: &AuthConfig, row: TokenRow, successor: Sec
 fn delete_oldest_replaced_in(tx: &Write<'_>, row: &TokenRow) -> Result<()> {
     tx.execute(
         "delete from tokens where id in (select id from tokens where user_id = ?1 and family = ?2 \
-         and replaced_at is not null order by id desc limit -1 offset ?3)",
+         and replaced_at is not null order by id desc limit 9223372036854775807 offset ?3)",
         (row.user.0, row.family, MAX_REPLACED),
     )
     .map(drop)

@@ -280,7 +280,7 @@ fn list_in(tx: &Read<'_>, filter: &FeedbackFilter, before: i64, limit: u32, offs
     match (filter.user, &filter.assignee, state) {
         (Some(user), assignee, state) => tx.all(
             select_feedback!(
-                "where user_id = ?1 and id < ?2 and (?3 is null or state = ?3) and (?4 is null or assignee = ?4) \
+                "where user_id = ?1 and id < ?2 and (state = ?3 or ?3 is null) and (assignee = ?4 or ?4 is null) \
                  order by id desc limit ?5 offset ?6"
             ),
             (user.0, before, state, assignee, limit, offset),
@@ -288,7 +288,7 @@ fn list_in(tx: &Read<'_>, filter: &FeedbackFilter, before: i64, limit: u32, offs
         ),
         (None, Some(assignee), state) => tx.all(
             select_feedback!(
-                "where assignee = ?1 and id < ?2 and (?3 is null or state = ?3) order by id desc limit ?4 offset ?5"
+                "where assignee = ?1 and id < ?2 and (state = ?3 or ?3 is null) order by id desc limit ?4 offset ?5"
             ),
             (assignee, before, state, limit, offset),
             feedback_of,
@@ -311,13 +311,13 @@ fn count_matching_in(tx: &Read<'_>, filter: &FeedbackFilter, limit: i64) -> Resu
     let state = filter.state.map(FeedbackState::name);
     match (filter.user, &filter.assignee, state) {
         (Some(user), assignee, state) => tx.one(
-            "select count(*) from (select 1 from feedback where user_id = ?1 and (?2 is null or state = ?2) \
-             and (?3 is null or assignee = ?3) limit ?4) as counted",
+            "select count(*) from (select 1 from feedback where user_id = ?1 and (state = ?2 or ?2 is null) \
+             and (assignee = ?3 or ?3 is null) limit ?4) as counted",
             (user.0, state, assignee, limit),
             |row| row.get(0),
         ),
         (None, Some(assignee), state) => tx.one(
-            "select count(*) from (select 1 from feedback where assignee = ?1 and (?2 is null or state = ?2) limit ?3) \
+            "select count(*) from (select 1 from feedback where assignee = ?1 and (state = ?2 or ?2 is null) limit ?3) \
              as counted",
             (assignee, state, limit),
             |row| row.get(0),

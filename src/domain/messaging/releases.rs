@@ -199,7 +199,7 @@ impl ClientVersion {
 fn latest_in(tx: &Read<'_>, platform: Option<&str>) -> Result<Option<Release>> {
     tx.first(
         select_releases!(
-            "where ?1 is null or platform is null or platform = ?1 order by version_code desc, id desc limit 1"
+            "where platform = ?1 or platform is null or ?1 is null order by version_code desc, id desc limit 1"
         ),
         [platform],
         release_of,
@@ -209,7 +209,7 @@ fn latest_in(tx: &Read<'_>, platform: Option<&str>) -> Result<Option<Release>> {
 fn latest_required_in(tx: &Read<'_>, platform: Option<&str>) -> Result<Option<Release>> {
     tx.first(
         select_releases!(
-            "where is_required = 1 and (?1 is null or platform is null or platform = ?1) \
+            "where is_required = 1 and (platform = ?1 or platform is null or ?1 is null) \
              order by version_code desc, id desc limit 1"
         ),
         [platform],

@@ -102,7 +102,7 @@ pub fn check_rate_limit_in(tx: &Read<'_>, user: UserId, allowed: u32) -> Result<
 /// Returns the number of a user's violations after a time, of one type or all. Violations of model answers do not count.
 pub fn count_since_in(tx: &Read<'_>, user: UserId, violation_type: Option<&str>, since: Timestamp) -> Result<i64> {
     let sql = "select count(*) from violations where user_id = ?1 and created_at > ?2 and content_type <> 'answer' \
-               and (?3 is null or violation_type = ?3)";
+               and (violation_type = ?3 or ?3 is null)";
     tx.one(sql, (user.0, since.0, violation_type), |row| row.get(0))
 }
 
@@ -190,15 +190,16 @@ pub fn types(core: &Core) -> Result<Vec<NameCount>> {
 pub fn frequent(core: &Core, days: u32, threshold: u32, page: PageRequest) -> Result<Paginated<Violator>> {
     core.store.read(|tx| {
         let since = tx.now.0.saturating_sub(i64::from(days).saturating_mul(DAY));
-        // The `+` makes the planner use the index by time, which covers the query, instead of scanning the index by user.
-        let grouped = "select user_id, count(*) as found, max(created_at) as last from violations \
-                     where created_at >= ?1 and content_type <> 'answer' group by +user_id having count(*) >= ?2";
+        // The sum makes the planner use the index by time, which covers the query, instead of scanning the index by user.
+        let grouped = "select user_id + 0 as violator, count(*) as found, max(created_at) as last from violations \
+                     where created_at >= ?1 and content_type <> 'answer' group by user_id + 0 having count(*) >= ?2";
         let items = tx.all(
-            &format!("{grouped} order by found desc, user_id limit ?3 offset ?4"),
+            &format!("{grouped} order by found desc, violator limit ?3 offset ?4"),
             (since, threshold, page.size, page.offset()),
             |row| Ok(Violator { user: UserId(row.get(0)?), count: row.get(1)?, last_at: Timestamp(row.get(2)?) }),
         )?;
-        let total = tx.one(&format!("select count(*) from ({grouped})"), (since, threshold), |row| row.get(0))?;
+        let total =
+            tx.one(&format!("select count(*) from ({grouped}) as violators"), (since, threshold), |row| row.get(0))?;
         Ok(Paginated { items, total })
     })
 }
@@ -249,13 +250,13 @@ impl ViolationQuery {
     /// Builds the condition. Each set of filters gets its own statement, so that the planner picks the right index. With
     /// both a type and a content type it must use the index by type, because nearly all violations share a content type.
     fn condition(&self) -> String {
-        let content_term = if self.violation_type.is_some() { "+content_type = ?3" } else { "content_type = ?3" };
+        let content_term = if self.violation_type.is_some() { "content_type || '' = ?3" } else { "content_type = ?3" };
         let terms = [
-            (self.user.is_some(), "user_id = ?1", "?1 is null"),
-            (self.violation_type.is_some(), "violation_type = ?2", "?2 is null"),
-            (self.content_type.is_some(), content_term, "?3 is null"),
-            (self.from.is_some(), "created_at >= ?4", "?4 is null"),
-            (self.to.is_some(), "created_at < ?5", "?5 is null"),
+            (self.user.is_some(), "user_id = ?1", "cast(?1 as bigint) is null"),
+            (self.violation_type.is_some(), "violation_type = ?2", "cast(?2 as text) is null"),
+            (self.content_type.is_some(), content_term, "cast(?3 as text) is null"),
+            (self.from.is_some(), "created_at >= ?4", "cast(?4 as bigint) is null"),
+            (self.to.is_some(), "created_at < ?5", "cast(?5 as bigint) is null"),
         ];
         terms.map(|(is_set, compared, absent)| if is_set { compared } else { absent }).join(" and ")
     }

@@ -290,14 +290,14 @@ fn list_of_user_in(
     Ok(Paginated {
         items: tx.all(
             select_audit!(
-                " from audit where user_id = ?1 and (?2 is null or actor = ?2) and at >= ?3 and at < ?4 \
+                " from audit where user_id = ?1 and (actor = ?2 or ?2 is null) and at >= ?3 and at < ?4 \
                  order by id desc limit ?5 offset ?6"
             ),
             (user.0, actor, from, to, page.size, page.offset()),
             audit_row,
         )?,
         total: tx.one(
-            "select count(*) from audit where user_id = ?1 and (?2 is null or actor = ?2) and at >= ?3 and at < ?4",
+            "select count(*) from audit where user_id = ?1 and (actor = ?2 or ?2 is null) and at >= ?3 and at < ?4",
             (user.0, actor, from, to),
             |row| row.get(0),
         )?,

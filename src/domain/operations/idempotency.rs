@@ -21,6 +21,10 @@ use crate::{
 };
 
 /// Surplus rows deleted with each new one: more than one, for a limit that was lowered.
+/// Body and request of a response that was erased.
+const NO_BODY: &[u8] = &[];
+const NO_REQUEST: [u8; 32] = [0; 32];
+
 const SURPLUS_DELETED: u32 = 10;
 
 /// An idempotency key with the request that carries it.
@@ -173,9 +177,9 @@ pub fn user(user: UserId) -> String {
 /// Erases a stored response because the resource created at that moment is deleted. The key stays used.
 pub fn forget_in(tx: &Write<'_>, caller: &str, route: &str, key: &str, at: Timestamp) -> Result<()> {
     tx.execute(
-        "update idempotency_keys set body = x'', request_sha256 = zeroblob(32) \
+        "update idempotency_keys set body = ?5, request_sha256 = ?6 \
          where caller = ?1 and route = ?2 and key = ?3 and created_at = ?4",
-        (caller, route, key, at.0),
+        (caller, route, key, at.0, NO_BODY, NO_REQUEST),
     )
     .map(drop)
 }
@@ -216,8 +220,8 @@ pub fn erase_user_in(tx: &Write<'_>, found: &UserResponses) -> Result<()> {
     candidates.extend(identifying);
     // Checked again, because another response may have taken the id since.
     for id in identifying_in(tx, *user_id, candidates)? {
-        let forget = "update idempotency_keys set body = x'', request_sha256 = zeroblob(32) where id = ?1";
-        tx.execute(forget, [id])?;
+        let forget = "update idempotency_keys set body = ?2, request_sha256 = ?3 where id = ?1";
+        tx.execute(forget, (id, NO_BODY, NO_REQUEST))?;
     }
     Ok(())
 }

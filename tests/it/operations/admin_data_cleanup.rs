@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeSet,
     fs::File,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     path::Path,
     process::Command,
     sync::atomic::{AtomicBool, AtomicU32, Ordering},
@@ -261,11 +262,15 @@ fn purge_while(server: &Server, write: impl Fn(u32) + Sync, clear: impl FnOnce()
                 sleep(Duration::from_millis(5));
             }
         };
-        wait_for_more();
-        let done = clear();
-        wait_for_more();
+        // A failure must end the writer too, or the scope waits for it.
+        let done = catch_unwind(AssertUnwindSafe(|| {
+            wait_for_more();
+            let done = clear();
+            wait_for_more();
+            done
+        }));
         stop.store(true, Ordering::Relaxed);
-        done
+        done.unwrap_or_else(|panic| resume_unwind(panic))
     });
     Connection::open(server.directory().join("backups").join(done["backup"].as_str().unwrap())).unwrap()
 }

@@ -174,7 +174,7 @@ pub fn find_by_trace(core: &Core, owner: Option<UserId>, trace_id: &str) -> Resu
 
 fn find_in(tx: &Read<'_>, owner: Option<UserId>, trace_id: &str) -> Result<CallRecord> {
     tx.first(
-        concat!("select ", columns!(), " from interpretations where trace_id = ?1 and (?2 is null or user_id = ?2)"),
+        concat!("select ", columns!(), " from interpretations where trace_id = ?1 and (user_id = ?2 or ?2 is null)"),
         (trace_id, owner.map(|owner| owner.0)),
         record_of,
     )?

@@ -72,7 +72,7 @@ pub(super) fn revoke_oldest_in(tx: &Write<'_>, user: UserId, limit: u32) -> Resu
     }
     tx.execute(
         "delete from tokens where user_id = ?1 and family in (select family from tokens \
-         where user_id = ?1 and replaced_at is null order by id desc limit -1 offset ?2)",
+         where user_id = ?1 and replaced_at is null order by id desc limit 9223372036854775807 offset ?2)",
         (user.0, limit),
     )
     .map(drop)

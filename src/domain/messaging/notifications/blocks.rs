@@ -93,10 +93,12 @@ pub fn last_ordinal_in(tx: &Read<'_>) -> Result<i64> {
 /// Adds a broadcast and returns its ordinal. Ordinals are never reused.
 pub fn append_in(tx: &Write<'_>, kind: NotificationKind) -> Result<i64> {
     let ordinal = last_ordinal_in(tx)? + 1;
+    let block = Position::of(ordinal).block;
+    let mut kinds = kinds_in(tx, block)?.unwrap_or_default();
+    kinds.push(byte_of(kind));
     tx.execute(
-        "insert into notification_blocks (block, kinds) values (?1, ?2) \
-         on conflict (block) do update set kinds = cast(kinds || excluded.kinds as blob)",
-        (Position::of(ordinal).block, [byte_of(kind)]),
+        "insert into notification_blocks (block, kinds) values (?1, ?2) on conflict (block) do update set kinds = ?2",
+        (block, kinds),
     )?;
     Ok(ordinal)
 }

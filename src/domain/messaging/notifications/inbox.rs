@@ -273,11 +273,10 @@ fn read_state_in(tx: &Read<'_>, user: UserId, registered_at: Timestamp) -> Resul
         None => 0,
     };
     let expired = latest.expired_in(tx)?;
-    // SQLite takes `ordinal` from the row with the greatest `through`.
     tx.one(
-        "select coalesce(max(through), 0), coalesce(ordinal, 0), \
-         exists (select 1 from notification_recipients where user_id = ?1) \
-         from notification_marks where user_id = ?1",
+        "select coalesce((select through from notification_marks where user_id = ?1 order by through desc limit 1), 0), \
+         coalesce((select ordinal from notification_marks where user_id = ?1 order by through desc limit 1), 0), \
+         exists (select 1 from notification_recipients where user_id = ?1)",
         [user.0],
         |row| {
             let mark = Mark { through: row.get(0)?, ordinal: row.get(1)? };

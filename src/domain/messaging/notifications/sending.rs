@@ -157,7 +157,7 @@ fn add_recipient_in(tx: &Write<'_>, notification: &Notification, user: UserId, m
     )?;
     let dropped: Vec<i64> = tx.all(
         "select notification_id from notification_recipients where user_id = ?1 \
-         order by notification_id desc limit -1 offset ?2",
+         order by notification_id desc limit 9223372036854775807 offset ?2",
         (user.0, max_per_user),
         |row| row.get(0),
     )?;
@@ -232,10 +232,9 @@ fn sent_in(tx: &Read<'_>, notification: Notification) -> Result<SentNotification
         return Ok(SentNotification { notification, recipients: None, readers });
     }
     let (recipients, readers) = tx.one(
-        "select count(*), coalesce(sum(exists (select 1 from notification_reads done \
-         where done.user_id = given.user_id and done.notification_id = ?1) \
-         or exists (select 1 from notification_marks mark where mark.user_id = given.user_id and mark.through >= ?1)), \
-         0) from notification_recipients given where given.notification_id = ?1",
+        "select count(*), count(*) filter (where exists (select 1 from notification_reads as done \
+         where done.user_id = given.user_id and done.notification_id = ?1) or exists (select 1 from notification_marks \
+         as mark where mark.user_id = given.user_id and mark.through >= ?1)) from notification_recipients as given where given.notification_id = ?1",
         [notification.id],
         |row| Ok((row.get(0)?, row.get(1)?)),
     )?;

@@ -172,25 +172,28 @@ pub fn find_in(tx: &Read<'_>, text: &str) -> Result<WordEntry> {
 
 /// Returns a page of words, ordered by normal form.
 pub fn list_in(tx: &Read<'_>, query: &WordQuery, page: PageRequest) -> Result<Paginated<WordEntry>> {
-    // Each filter gets its own statement, so that a type is found by its index. `instr` and not `like`, because a wildcard
+    // Each filter gets its own statement, so that a type is found by its index. `replace` and not `like`, because a wildcard
     // is a plain character here.
-    let condition = match (&query.kind, &query.part) {
-        (None, None) => "?1 is null and ?2 is null and ?3 is null",
-        (Some(_), None) => "type = ?1 and ?2 is null and ?3 is null",
-        (None, Some(_)) => "?1 is null and (instr(word, ?2) > 0 or instr(folded, ?3) > 0)",
-        (Some(_), Some(_)) => "type = ?1 and (instr(word, ?2) > 0 or instr(folded, ?3) > 0)",
+    let part = query.part.as_ref().filter(|part| !part.is_empty());
+    let condition = match (&query.kind, part) {
+        (None, None) => "cast(?1 as text) is null and cast(?2 as text) is null and cast(?3 as text) is null",
+        (Some(_), None) => "type = ?1 and cast(?2 as text) is null and cast(?3 as text) is null",
+        (None, Some(_)) => {
+            "cast(?1 as text) is null and (replace(word, ?2, '') <> word or replace(folded, ?3, '') <> folded)"
+        }
+        (Some(_), Some(_)) => "type = ?1 and (replace(word, ?2, '') <> word or replace(folded, ?3, '') <> folded)",
     };
     // An empty normal form would match every word.
-    let folded = query.part.as_deref().map(normalise).filter(|folded| !folded.is_empty());
+    let folded = part.map(|part| normalise(part)).filter(|folded| !folded.is_empty());
     let items = tx.all(
         &format!(
             "select word, type, by_sound, created_at from words where {condition} order by folded limit ?4 offset ?5"
         ),
-        (&query.kind, &query.part, &folded, page.size, page.offset()),
+        (&query.kind, part, &folded, page.size, page.offset()),
         entry_of,
     )?;
     let count = format!("select count(*) from words where {condition}");
-    Ok(Paginated { items, total: tx.one(&count, (&query.kind, &query.part, &folded), |row| row.get(0))? })
+    Ok(Paginated { items, total: tx.one(&count, (&query.kind, part, &folded), |row| row.get(0))? })
 }
 
 /// Returns the allowed phrases.

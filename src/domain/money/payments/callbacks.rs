@@ -257,13 +257,13 @@ fn list_in(tx: &Read<'_>, filter: &CallbackFilter, page: PageRequest) -> Result<
         return Ok(Paginated {
             items: tx.all(
                 select_callbacks!(
-                    "where order_no = ?1 and (?2 is null or verdict = ?2) order by id desc limit ?3 offset ?4"
+                    "where order_no = ?1 and (verdict = ?2 or ?2 is null) order by id desc limit ?3 offset ?4"
                 ),
                 (order_no, verdict, size, offset),
                 callback_row,
             )?,
             total: tx.one(
-                "select count(*) from payment_callbacks where order_no = ?1 and (?2 is null or verdict = ?2)",
+                "select count(*) from payment_callbacks where order_no = ?1 and (verdict = ?2 or ?2 is null)",
                 (order_no, verdict),
                 |row| row.get(0),
             )?,

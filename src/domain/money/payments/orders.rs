@@ -291,8 +291,8 @@ fn list_in(tx: &Read<'_>, filter: OrderFilter, page: PageRequest) -> Result<Pagi
                 order_row,
             )?,
             total: tx.one(
-                // The plus keeps the planner on the user's index: a user has few orders, a state has most of all.
-                "select count(*) from payment_orders where user_id = ?1 and +state = ?2",
+                // The expression keeps the planner on the user's index: a user has few orders, a state has most of all.
+                "select count(*) from payment_orders where user_id = ?1 and state || '' = ?2",
                 (user, state),
                 count,
             )?,

@@ -21,12 +21,14 @@ macro_rules! is_finished {
 /// The time of the last activity of an order.
 macro_rules! last_activity {
     () => {
-        "max(created_at, coalesce(credited_at, 0), coalesce(closed_at, 0), coalesce(refunded_at, 0), \
-         coalesce(settled_at, 0), \
-         coalesce((select max(callback.received_at) from payment_callbacks as callback \
-         where callback.order_no = payment_orders.order_no), 0), \
-         coalesce((select max(max(refund.created_at, coalesce(refund.finished_at, 0))) from payment_refunds as refund \
-         where refund.order_no = payment_orders.order_no), 0))"
+        "(select max(moment) from (select created_at as moment union all select credited_at union all select closed_at \
+         union all select refunded_at union all select settled_at \
+         union all select max(callback.received_at) from payment_callbacks as callback \
+         where callback.order_no = payment_orders.order_no \
+         union all select max(refund.created_at) from payment_refunds as refund \
+         where refund.order_no = payment_orders.order_no \
+         union all select max(refund.finished_at) from payment_refunds as refund \
+         where refund.order_no = payment_orders.order_no) as moments)"
     };
 }
 

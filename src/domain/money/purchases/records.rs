@@ -194,13 +194,13 @@ fn list_in(tx: &Read<'_>, filter: PurchaseFilter, page: PageRequest) -> Result<P
         (Some(user), state) => Paginated {
             items: tx.all(
                 select_purchases!(
-                    "where user_id = ?1 and (?2 is null or state = ?2) order by id desc limit ?3 offset ?4"
+                    "where user_id = ?1 and (state = ?2 or ?2 is null) order by id desc limit ?3 offset ?4"
                 ),
                 (user, state, size, offset),
                 purchase_row,
             )?,
             total: tx.one(
-                "select count(*) from store_purchases where user_id = ?1 and (?2 is null or state = ?2)",
+                "select count(*) from store_purchases where user_id = ?1 and (state = ?2 or ?2 is null)",
                 (user, state),
                 count,
             )?,

@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// Bytes of the token's hash that form the session's id.
-const ID_BYTES: u8 = 6;
+const ID_BYTES: usize = 6;
 
 /// An active session.
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ pub fn list(core: &Core) -> Result<Vec<AdminSession>> {
             |row| {
                 let hash: Vec<u8> = row.get(0)?;
                 Ok(AdminSession {
-                    id: hex(hash.get(..usize::from(ID_BYTES)).unwrap_or_default()),
+                    id: id_of_hash(&hash),
                     admin: row.get(1)?,
                     created_at: Timestamp(row.get(2)?),
                     last_used_at: Timestamp(row.get(3)?),
@@ -48,7 +48,11 @@ pub fn list(core: &Core) -> Result<Vec<AdminSession>> {
 
 /// Returns the id of the session with this token.
 pub fn id_of(token: &Secret) -> String {
-    hex(&sha256(token.reveal())[..usize::from(ID_BYTES)])
+    id_of_hash(&sha256(token.reveal()))
+}
+
+fn id_of_hash(hash: &[u8]) -> String {
+    hex(hash.get(..ID_BYTES).unwrap_or_default())
 }
 
 /// Ends all sessions of an administrator.
@@ -63,11 +67,15 @@ pub(super) fn end_all_in(tx: &Write<'_>, admin: i64) -> Result<()> {
 pub fn end(core: &Core, id_or_name: &str) -> Pending<usize> {
     let id_or_name = id_or_name.to_owned();
     core.store.write(move |tx| {
-        let ended = tx.execute(
-            "delete from admin_tokens where lower(hex(substr(token_sha256, 1, ?2))) = ?1 \
-             or admin_id = (select id from admins where name = ?1)",
-            (&id_or_name, ID_BYTES),
+        let mut tokens: Vec<(Vec<u8>, String)> = tx.all(
+            "select admin_tokens.token_sha256, admins.name from admin_tokens \
+             join admins on admins.id = admin_tokens.admin_id",
+            (),
+            |row| Ok((row.get(0)?, row.get(1)?)),
         )?;
+        tokens.retain(|(hash, admin)| *admin == id_or_name || id_of_hash(hash) == id_or_name);
+        let ended =
+            tx.execute_each("delete from admin_tokens where token_sha256 = ?1", tokens.iter().map(|(hash, _)| [hash]))?;
         if ended > 0 { Ok(ended) } else { Err(Code::NotFound.into()) }
     })
 }

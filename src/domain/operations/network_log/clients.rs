@@ -195,18 +195,20 @@ fn client_in(tx: &Read<'_>, client_ip: &str) -> Result<Option<Client>> {
 /// Adds up the counts of each address, or of one.
 fn counts_in(tx: &Read<'_>, range: &CountedRange, client: Option<Client>) -> Result<Vec<(Client, Counts)>> {
     let counts = "requests, failed, failed_sign_ins, users, busiest_minute";
-    let mut days = format!("select client_id, {counts} from access_log_days where day >= ?1 and day < ?2");
-    let mut periods = format!("select client_id, {counts} from access_log_clients where period >= ?1 and period < ?2");
-    let mut entries = "select (select id from access_log_addresses as known where known.client_ip = log.client_ip), \
-                       count(*), sum(case when status >= 400 then 1 else 0 end), sum(is_failed_sign_in), \
-                       count(distinct user_id), count(*) from access_log as log where at >= ?1 and at < ?2"
-        .to_owned();
-    if client.is_some() {
-        days += " and client_id = ?3";
-        periods += " and client_id = ?3";
-        entries += " and client_ip = (select client_ip from access_log_addresses where id = ?3)";
-    }
-    entries += " group by client_ip, at / 60000";
+    let (of_client, of_address) = match client {
+        Some(_) => {
+            (" and client_id = ?3", " and client_ip = (select client_ip from access_log_addresses where id = ?3)")
+        }
+        None => ("", ""),
+    };
+    let days = format!("select client_id, {counts} from access_log_days where day >= ?1 and day < ?2{of_client}");
+    let periods =
+        format!("select client_id, {counts} from access_log_clients where period >= ?1 and period < ?2{of_client}");
+    let entries = format!(
+        "select (select id from access_log_addresses as known where known.client_ip = log.client_ip), count(*), \
+         sum(case when status >= 400 then 1 else 0 end), sum(is_failed_sign_in), count(distinct user_id), count(*) \
+         from access_log as log where at >= ?1 and at < ?2{of_address} group by client_ip, at / 60000"
+    );
     let mut sums = HashMap::new();
     for (sql, spans) in [(days, &range.days), (periods, &range.periods), (entries, &range.entries)] {
         for &(start, end) in spans {

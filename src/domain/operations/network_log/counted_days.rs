@@ -44,7 +44,7 @@ fn next_in(tx: &Read<'_>, today: i64) -> Result<Option<i64>> {
         tx.first("select at / 86400000 from access_log order by at limit 1", (), |row| row.get(0))?;
     let Some(oldest) = oldest else { return Ok(None) };
     let first = oldest.max(today - FURTHEST_BACK);
-    let sql = "with recursive days (day) as (select ?1 where ?1 < ?2 union all select day + 1 from days where day + 1 < ?2) \
+    let sql = "with recursive days (day) as (select cast(?1 as bigint) where ?1 < ?2 union all select day + 1 from days where day + 1 < ?2) \
                select day from days where day not in (select day from access_log_counted_days) limit 1";
     tx.first(sql, (first, today), |row| row.get(0))
 }
@@ -60,7 +60,7 @@ fn count_in(tx: &Write<'_>, day: i64) -> Result<()> {
     )?;
     tx.execute(
         "insert into access_log_day_users (client_id, day, user_id) \
-         select distinct users.client_id, ?1, users.user_id from access_log_days as days \
+         select distinct users.client_id, days.day, users.user_id from access_log_days as days \
          join access_log_users as users on users.client_id = days.client_id \
          where days.day = ?1 and users.period >= ?2 and users.period < ?3",
         (day, first, end),
