@@ -25,7 +25,7 @@ impl Candidate<'_> {
     /// Returns how much the letters sound like the word; `None` if they do not, or are the word itself.
     pub(super) fn likeness(&self, alignment: &Alignment) -> Option<Likeness> {
         let shown = &self.page.letters[alignment.first..=alignment.last];
-        let word = self.pattern.letters;
+        let word = &self.pattern.letters[..];
         if shown.len() != word.len() {
             return None;
         }
@@ -67,7 +67,7 @@ impl Candidate<'_> {
     /// Returns true if words of the text explain the replaced letters.
     fn is_explained(&self, context: &Context, likeness: Likeness) -> bool {
         let &Context { ref letters, first, last } = context;
-        let word = self.pattern.letters;
+        let word = &self.pattern.letters[..];
         let mut replaced = (0..word.len()).filter(|&index| letters.get(first + index) != Some(&word[index]));
         let mut is_claimed = || {
             last + 1 - first == word.len()

@@ -3,13 +3,13 @@
 //! Words are folded like texts. Spaces and joiners of a word are stored as positions where a text may have a gap. Signs
 //! with a meaning (`100%`, `c++`, `a*b`) must appear in the text, so a wildcard is a plain character here.
 
-use std::{cmp::Ordering, collections::HashMap};
+use std::{borrow::Cow, cmp::Ordering, collections::HashMap};
 
 use super::{
     folding::{Fold, LetterClass, class_of, folding, full_stop, meaningful_symbol},
     pattern::{Pattern, Spacing},
     spellings::{Spelling, spellings},
-    types::{MatchWay, Word},
+    types::Word,
 };
 
 /// All words, with few allocations, because a list may have a hundred thousand.
@@ -20,6 +20,14 @@ pub(super) struct Lexicon {
     kinds: Vec<String>,
     spacings: Vec<Spacing>,
     records: Vec<Record>,
+    /// Other spellings, numbered after the listed words.
+    spellings: Vec<OtherSpelling>,
+}
+
+/// A spelling of the word with this number.
+struct OtherSpelling {
+    word: u32,
+    spelling: Spelling,
 }
 
 struct Record {
@@ -30,17 +38,7 @@ struct Record {
     kind: u32,
     /// Index into the spacings, or beyond their end for a word without gaps.
     spacing: u32,
-    origin: Origin,
-}
-
-/// The origin of an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Origin {
-    Listed,
-    /// Listed, and also matched by pronunciation.
-    Sounding,
-    /// An alternative spelling of a listed word, found in this way.
-    Derived(MatchWay),
+    by_sound: bool,
 }
 
 const PLAIN: u32 = u32::MAX;
@@ -67,52 +65,75 @@ impl Lexicon {
                 lexicon.kinds.push(word.kind.clone());
                 (lexicon.kinds.len() - 1) as u32
             });
-            let origin = if word.by_sound { Origin::Sounding } else { Origin::Listed };
-            lexicon.push(&word.text, kind, &form.letters, &form.spacing, origin);
+            lexicon.push(&word.text, kind, &form.letters, &form.spacing, word.by_sound);
             if form.spacing == Spacing::default() {
-                for Spelling { letters, spacing, way } in spellings(&form.letters, word.by_sound) {
-                    lexicon.push(&word.text, kind, &letters, &spacing, Origin::Derived(way));
-                }
+                let word_number = (lexicon.records.len() - 1) as u32;
+                let others = spellings(&form.letters, word.by_sound);
+                lexicon.spellings.extend(others.map(|spelling| OtherSpelling { word: word_number, spelling }));
             }
         }
         lexicon
     }
 
+    /// Returns the number of words and their other spellings.
     pub(super) fn len(&self) -> usize {
-        self.records.len()
+        self.records.len() + self.spellings.len()
     }
 
     pub(super) fn pattern(&self, id: usize) -> Pattern<'_> {
-        let record = &self.records[id];
+        let record = self.record(id);
         let first = record.first_letter as usize;
-        Pattern {
-            letters: &self.letters[first..first + record.letter_count as usize],
-            spacing: self.spacings.get(record.spacing as usize),
-            way: match record.origin {
-                Origin::Listed | Origin::Sounding => None,
-                Origin::Derived(way) => Some(way),
+        let letters = &self.letters[first..first + record.letter_count as usize];
+        match self.other_spelling(id) {
+            None => Pattern {
+                letters: Cow::Borrowed(letters),
+                spacing: self.spacings.get(record.spacing as usize).map(Cow::Borrowed),
+                way: None,
             },
+            Some(spelling) => {
+                let spelled = spelling.of(letters);
+                let spacing = spelled.spacing.map(Cow::Owned);
+                Pattern { letters: Cow::Owned(spelled.letters), spacing, way: Some(spelling.way(letters)) }
+            }
         }
     }
 
     /// Returns the word as listed.
     pub(super) fn text(&self, id: usize) -> &str {
-        let record = &self.records[id];
+        let record = self.record(id);
         &self.texts[record.text_start as usize..record.text_end as usize]
     }
 
     pub(super) fn kind(&self, id: usize) -> &str {
-        &self.kinds[self.records[id].kind as usize]
+        &self.kinds[self.record(id).kind as usize]
     }
 
-    /// Returns true if this is a word as listed, and not an alternative spelling.
+    /// Returns true if this is a word as listed, and not another spelling.
     pub(super) fn is_listed(&self, id: usize) -> bool {
-        !matches!(self.records[id].origin, Origin::Derived(_))
+        id < self.records.len()
     }
 
     /// Returns true if the word is also matched by pronunciation.
     pub(super) fn is_sounding(&self, id: usize) -> bool {
-        self.records[id].origin == Origin::Sounding
+        self.record(id).by_sound
+    }
+
+    /// Returns true if some word is also matched by pronunciation.
+    pub(super) fn has_sounding(&self) -> bool {
+        self.records.iter().any(|record| record.by_sound)
+    }
+
+    fn other_spelling(&self, id: usize) -> Option<Spelling> {
+        let index = id.checked_sub(self.records.len())?;
+        Some(self.spellings[index].spelling)
+    }
+
+    /// Returns the record of a word, or of the word of another spelling.
+    fn record(&self, id: usize) -> &Record {
+        match id.checked_sub(self.records.len()) {
+            None => &self.records[id],
+            Some(index) => &self.records[self.spellings[index].word as usize],
+        }
     }
 
     /// Returns true if two entries are spellings of the same word.
@@ -131,19 +152,23 @@ impl Lexicon {
     /// Compares in a total order that does not depend on the order of the list.
     pub(super) fn compare(&self, left: usize, right: usize) -> Ordering {
         let (first, second) = (self.pattern(left), self.pattern(right));
-        let forms = first.letters.cmp(second.letters).then_with(|| first.spacing.cmp(&second.spacing));
+        let forms = first.letters.cmp(&second.letters).then_with(|| first.spacing.cmp(&second.spacing));
         forms
             .then_with(|| self.text(left).cmp(self.text(right)))
             .then_with(|| self.kind(left).cmp(self.kind(right)))
-            .then_with(|| self.records[left].origin.cmp(&self.records[right].origin))
+            .then_with(|| self.other_spelling(left).cmp(&self.other_spelling(right)))
     }
 
     /// Returns the approximate number of bytes on the heap.
     pub(super) fn size(&self) -> usize {
-        self.letters.len() * 4 + self.texts.len() + self.records.len() * size_of::<Record>() + self.spacings.len() * 64
+        self.letters.len() * 4
+            + self.texts.len()
+            + self.records.len() * size_of::<Record>()
+            + self.spellings.len() * size_of::<OtherSpelling>()
+            + self.spacings.len() * 64
     }
 
-    fn push(&mut self, text: &str, kind: u32, letters: &[char], spacing: &Spacing, origin: Origin) {
+    fn push(&mut self, text: &str, kind: u32, letters: &[char], spacing: &Spacing, by_sound: bool) {
         let spacing = if *spacing == Spacing::default() {
             PLAIN
         } else {
@@ -160,7 +185,7 @@ impl Lexicon {
             text_end: self.texts.len() as u32,
             kind,
             spacing,
-            origin,
+            by_sound,
         });
     }
 }

@@ -53,6 +53,9 @@ pub(super) struct MatchEnd {
     state: u32,
 }
 
+/// Number of letters behind a filler that are read in advance.
+const MAX_LOOKAHEAD: usize = 8;
+
 /// The scan positions that a quick scan tracks.
 struct Cursors {
     cursor: ScanPosition,
@@ -72,7 +75,11 @@ impl Matcher {
             (0..lexicon.len()).filter(|&id| equivalence.takes(lexicon, id)).map(|id| id as u32).collect();
         let alphabet = alphabet(equivalence, lexicon, &ids);
         // Without words no text is scanned.
-        let mut symbols = if ids.is_empty() { CodePointTable::empty() } else { symbol_table(equivalence, &alphabet) };
+        let mut symbols = if ids.is_empty() {
+            CodePointTable::empty()
+        } else {
+            symbol_table(equivalence, &alphabet, lexicon.has_sounding())
+        };
         let arena = KeyArena::collect(equivalence, lexicon, ids, &symbols);
         let (words, keys) = arena.grouped(lexicon);
         let borrowed: Vec<&[u32]> =
@@ -99,7 +106,6 @@ impl Matcher {
         let (mut cursor, mut before) = (ScanPosition::BEGUN, ScanPosition::BEGUN);
         let (mut previous, mut previous_entry) = ('\0', 0);
         let (mut other, mut had_alternative) = (None, false);
-        let mut before_filler = None;
         for (place, character) in text.char_indices() {
             let entry = self.symbols.get(character);
             seen |= entry;
@@ -123,8 +129,8 @@ impl Matcher {
                 scan.may_be_split |= self.follow_parts(&mut cursors, character, entry);
                 (other, had_alternative) = (cursors.other, other.is_some());
             }
-            if before_filler.is_some() || entry & (FILLER | PARTICLE) != 0 {
-                before_filler = self.follow_filler(before_filler, start, entry, previous_entry, &mut scan);
+            if previous_entry & (FILLER | PARTICLE) != 0 && entry & SYMBOL >= FIRST_SYMBOL {
+                self.follow_filler(before, previous_entry, &text[place..], &mut scan.others);
             }
             (before, previous, previous_entry) = (start, character, entry);
         }
@@ -134,29 +140,48 @@ impl Matcher {
         scan
     }
 
-    /// Looks for words that continue behind a filler. Takes the position before the last filler, if there was one, and
-    /// returns the position before this letter if it may be one.
+    /// Looks for words that continue behind a filler, the previous letter, from the position before it.
     #[inline(never)]
-    fn follow_filler(
-        &self,
-        before: Option<(ScanPosition, bool)>,
-        start: ScanPosition,
-        entry: u32,
-        previous_entry: u32,
-        scan: &mut Scan,
-    ) -> Option<(ScanPosition, bool)> {
-        if let Some((position, is_particle)) = before
-            && entry & SYMBOL >= FIRST_SYMBOL
-            && (self.advanced(position, entry).0.has_state() || entry & ALONE != 0 && position.last() == entry & SYMBOL)
-        {
-            scan.others.particles |= is_particle;
-            scan.others.fillers |= !is_particle;
+    fn follow_filler(&self, before: ScanPosition, filler: u32, rest: &str, others: &mut OtherReadings) {
+        let is_particle = filler & PARTICLE != 0;
+        let is_known = if is_particle { others.particles } else { others.fillers };
+        if before.last() == UNKNOWN || is_known {
+            return;
         }
-        // A digit behind a Latin letter may be a tone.
-        let is_tone = previous_entry & LATIN != 0 && entry & LEET != 0;
-        let may_fill = entry & (FILLER | PARTICLE) != 0 && start.last() != UNKNOWN;
-        let is_first = previous_entry & (LATIN | LEET) == 0 || is_tone;
-        (may_fill && is_first).then_some((start, entry & PARTICLE != 0))
+        let entry = rest.chars().next().map_or(UNKNOWN, |character| self.symbols.get(character));
+        // A digit behind a Latin letter may be a tone; other Latin letters and digits side by side are words.
+        let is_inside_word = entry & LEET != 0 || entry & LATIN != 0 && filler & LEET == 0;
+        if !is_inside_word && self.may_end_in(before, rest) {
+            others.particles |= is_particle;
+            others.fillers |= !is_particle;
+        }
+    }
+
+    /// Returns true if a word that began before this position may end in the next letters of a text, perhaps with more
+    /// fillers.
+    fn may_end_in(&self, mut position: ScanPosition, rest: &str) -> bool {
+        for (index, character) in rest.chars().enumerate().take(MAX_LOOKAHEAD) {
+            let entry = self.symbols.get(character);
+            if entry & UNSEEN != 0 {
+                continue;
+            }
+            // A repetition changes no state, and another filler leads to more positions than one.
+            if entry & SYMBOL == SEVERAL
+                || entry & SYMBOL == position.last()
+                || index > 0 && entry & (FILLER | PARTICLE) != 0
+            {
+                return true;
+            }
+            let found;
+            (position, found) = self.advanced(position, entry);
+            if !position.has_state() {
+                return false;
+            }
+            if found {
+                return true;
+            }
+        }
+        true
     }
 
     /// Advances by one letter with two parts recombined, and returns true if a word may end with it. Adjacent parts can
@@ -315,7 +340,7 @@ impl KeyArena {
         let mut arena = Self { symbols: Vec::new(), words: Vec::with_capacity(ids.len()) };
         for id in ids {
             let first = arena.symbols.len();
-            for &letter in lexicon.pattern(id as usize).letters {
+            for &letter in lexicon.pattern(id as usize).letters.iter() {
                 let entry = table.get(equivalence.representative(letter).unwrap_or(letter));
                 let is_repetition = arena.symbols[first..].last() == Some(&(entry & SYMBOL));
                 if !is_repetition || entry & UNREPEATED != 0 {

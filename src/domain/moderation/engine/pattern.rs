@@ -1,5 +1,7 @@
 //! The comparison form of a word.
 
+use std::borrow::Cow;
+
 use super::types::MatchWay;
 
 /// The gaps of a word, and its required signs.
@@ -12,10 +14,9 @@ pub(super) struct Spacing {
 }
 
 /// A word as compared.
-#[derive(Clone, Copy)]
 pub(super) struct Pattern<'lexicon> {
-    pub(super) letters: &'lexicon [char],
-    pub(super) spacing: Option<&'lexicon Spacing>,
+    pub(super) letters: Cow<'lexicon, [char]>,
+    pub(super) spacing: Option<Cow<'lexicon, Spacing>>,
     /// The way in which a text with this spelling is found, unless it is the word as listed.
     pub(super) way: Option<MatchWay>,
 }

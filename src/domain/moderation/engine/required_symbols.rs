@@ -14,7 +14,7 @@ const SYMBOL_REACH: usize = 16;
 
 impl Candidate<'_> {
     pub(super) fn is_own_gap(&self, alignment: &Alignment, index: usize) -> bool {
-        let Some(spacing) = self.pattern.spacing else {
+        let Some(spacing) = &self.pattern.spacing else {
             return false;
         };
         if self.letter(index).gap.stop == Stop::ClauseMark
@@ -36,7 +36,7 @@ impl Candidate<'_> {
     pub(super) fn span(&self, first: usize, last: usize) -> Option<ByteSpan> {
         let (front, back) = (self.letter(first), self.letter(last));
         let mut span = ByteSpan { start: front.start as usize, end: back.end as usize };
-        if let Some(spacing) = self.pattern.spacing {
+        if let Some(spacing) = &self.pattern.spacing {
             self.require_symbols(spacing, &mut span, first, last)?;
         }
         Some(span)

@@ -148,37 +148,95 @@ const ENGLISH: &[&str] = &[
     "zone",
 ];
 
-/// A spelling of a word, and the way in which a text with it is found.
-pub(super) struct Spelling {
+/// A spelling of a word other than the listed one. Small, because a word has many: its letters are written when needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Spelling {
+    /// Digits for numerals.
+    Digits,
+    /// The characters in the bit set romanised.
+    Romanised(u8),
+    /// The same, and the character at this place by its second reading.
+    SecondReading {
+        romanised: u8,
+        place: u8,
+    },
+    /// The character at this place replaced by the initial of its romanisation.
+    Initial(u8),
+    Backwards,
+}
+
+/// The letters of a spelling, and its gaps.
+#[derive(Debug)]
+pub(super) struct Spelled {
     pub(super) letters: Vec<char>,
-    pub(super) spacing: Spacing,
-    pub(super) way: MatchWay,
+    pub(super) spacing: Option<Spacing>,
+}
+
+impl Spelling {
+    /// Returns the way in which a text with this spelling of a word is found.
+    pub(super) fn way(self, word: &[char]) -> MatchWay {
+        match self {
+            // A digit before a unit usually counts: 3级.
+            Self::Digits if word.len() == 2 && UNITS.contains(word[1]) => MatchWay::Fuzzy,
+            Self::Digits => MatchWay::Letters,
+            Self::Romanised(_) | Self::SecondReading { .. } => MatchWay::Sound,
+            Self::Initial(_) => MatchWay::Initial,
+            Self::Backwards => MatchWay::Reversed,
+        }
+    }
+
+    /// Returns the word in this spelling.
+    pub(super) fn of(self, word: &[char]) -> Spelled {
+        let unspaced = |letters: Vec<char>| Spelled { letters, spacing: None };
+        match self {
+            Self::Digits => unspaced(word.iter().map(|&letter| digit_of(letter).unwrap_or(letter)).collect()),
+            Self::Romanised(set) => romanised(word, set, None),
+            Self::SecondReading { romanised: set, place } => {
+                let place = usize::from(place);
+                romanised(word, set, second_reading(word[place]).map(|reading| (place, reading)))
+            }
+            Self::Initial(place) => {
+                let initial = |letter: char| letter.to_pinyin().and_then(|reading| reading.plain().chars().next());
+                let is_replaced = |index: usize| index == usize::from(place);
+                let shown =
+                    |(index, &letter): (usize, &char)| initial(letter).filter(|_| is_replaced(index)).unwrap_or(letter);
+                unspaced(word.iter().enumerate().map(shown).collect())
+            }
+            Self::Backwards => unspaced(word.iter().rev().copied().collect()),
+        }
+    }
+
+    /// Returns true if texts with this spelling mean something else.
+    fn is_innocent(self, word: &[char]) -> bool {
+        let letters = self.of(word).letters;
+        match self {
+            Self::Digits => letters == word || letters.iter().all(char::is_ascii_digit),
+            Self::Backwards => {
+                let is_han = letters.iter().all(|&letter| class_of(letter) == LetterClass::Ideographic);
+                letters == word || !is_han || dictionary().contains(&letters)
+            }
+            Self::Initial(_) => false,
+            Self::Romanised(_) | Self::SecondReading { .. } => is_innocent(&letters),
+        }
+    }
 }
 
 /// Returns the other spellings of a word.
-pub(super) fn spellings(letters: &[char], by_sound: bool) -> Vec<Spelling> {
-    let mut spellings: Vec<Spelling> = with_digits(letters).into_iter().collect();
-    if by_sound && has_pinyin(letters) {
-        spellings.extend(romanised(letters));
-        spellings.extend(with_second_readings(letters));
-        spellings.extend(with_initials(letters));
-        spellings.extend(backwards(letters));
-    }
-    spellings
-}
-
-/// Returns the spelling with digits for numerals; `None` without numerals, or of a number.
-fn with_digits(letters: &[char]) -> Option<Spelling> {
-    let digit_of = |letter: char| NUMERALS.iter().position(|&numeral| numeral == letter);
-    let written: Vec<char> = letters
-        .iter()
-        .map(|&letter| digit_of(letter).and_then(|digit| char::from_digit(digit as u32, 10)).unwrap_or(letter))
-        .collect();
-    let is_number = written.iter().all(char::is_ascii_digit);
-    // A digit before a unit usually counts: 3级.
-    let is_count = letters.len() == 2 && UNITS.contains(letters[1]);
-    let way = if is_count { MatchWay::Fuzzy } else { MatchWay::Letters };
-    (written != letters && !is_number).then(|| unspaced(written, way))
+pub(super) fn spellings(word: &[char], by_sound: bool) -> impl Iterator<Item = Spelling> {
+    let is_spoken = by_sound && has_pinyin(word);
+    let count = if is_spoken { word.len() as u8 } else { 0 };
+    // A word has at most eight characters here.
+    let all = ((1_u16 << count) - 1) as u8;
+    let is_compared = move |set: &u8| usize::from(count) <= MAX_MIXED_LENGTH || *set == all || set.is_power_of_two();
+    let romanised = (1..=all).filter(is_compared).map(Spelling::Romanised);
+    let second = (0..count)
+        .filter(|&place| second_reading(word[usize::from(place)]).is_some())
+        .flat_map(move |place| [1 << place, all].map(|romanised| Spelling::SecondReading { romanised, place }));
+    let initials = (0..count).filter(move |_| usize::from(count) >= MIN_INITIAL_LENGTH).map(Spelling::Initial);
+    let digits = word.iter().any(|&letter| digit_of(letter).is_some()).then_some(Spelling::Digits);
+    let backwards = is_spoken.then_some(Spelling::Backwards);
+    let all = digits.into_iter().chain(romanised).chain(second).chain(initials).chain(backwards);
+    all.filter(|spelling| !spelling.is_innocent(word))
 }
 
 /// Returns the Han numeral of a digit.
@@ -186,69 +244,35 @@ pub(super) fn numeral(digit: u32) -> char {
     NUMERALS[digit as usize]
 }
 
-/// Returns the spellings with one character replaced by the initial of its romanisation.
-fn with_initials(letters: &[char]) -> impl Iterator<Item = Spelling> {
-    let places = if letters.len() < MIN_INITIAL_LENGTH { 0..0 } else { 0..letters.len() };
-    places.filter_map(|place| {
-        let mut written = letters.to_vec();
-        written[place] = letters[place].to_pinyin()?.plain().chars().next()?;
-        Some(unspaced(written, MatchWay::Initial))
-    })
+fn digit_of(letter: char) -> Option<char> {
+    let digit = NUMERALS.iter().position(|&numeral| numeral == letter)?;
+    char::from_digit(digit as u32, 10)
 }
 
-/// Returns the word backwards, unless that is a word.
-fn backwards(letters: &[char]) -> Option<Spelling> {
-    let written: Vec<char> = letters.iter().rev().copied().collect();
-    let is_other = written != letters && !dictionary().contains(&written);
-    (is_other && written.iter().all(|&letter| class_of(letter) == LetterClass::Ideographic))
-        .then(|| unspaced(written, MatchWay::Reversed))
-}
-
-fn unspaced(letters: Vec<char>, way: MatchWay) -> Spelling {
-    Spelling { letters, spacing: Spacing::default(), way }
-}
-
-/// Returns the spellings with one character, or all, romanised, one of them by its second reading.
-fn with_second_readings(letters: &[char]) -> impl Iterator<Item = Spelling> {
-    let all = (1_u32 << letters.len()) - 1;
-    let places = (0..letters.len()).filter_map(|place| {
-        let (_, reading) = SECOND_READINGS.iter().find(|(letter, _)| *letter == letters[place])?;
-        Some((place, *reading))
-    });
-    let spelled = places
-        .flat_map(move |(place, reading)| [1 << place, all].map(|set| spelling(letters, set, Some((place, reading)))));
-    spelled.filter(|spelling| !is_innocent(&spelling.letters))
-}
-
-/// Returns the spellings with some or all characters romanised.
-fn romanised(letters: &[char]) -> Vec<Spelling> {
-    let all = (1_u32 << letters.len()) - 1;
-    let is_compared =
-        |replaced: u32| letters.len() <= MAX_MIXED_LENGTH || replaced == all || replaced.is_power_of_two();
-    let written = (1..=all).filter(|&replaced| is_compared(replaced)).map(|replaced| spelling(letters, replaced, None));
-    written.filter(|spelling| !is_innocent(&spelling.letters)).collect()
+fn second_reading(letter: char) -> Option<&'static str> {
+    SECOND_READINGS.iter().find(|(other, _)| *other == letter).map(|(_, reading)| *reading)
 }
 
 /// Returns the word with the characters in the bit set romanised. The text may have a gap between a romanisation and
 /// its neighbour.
-fn spelling(letters: &[char], replaced: u32, second: Option<(usize, &str)>) -> Spelling {
-    let mut spelling = Spelling { letters: Vec::new(), spacing: Spacing::default(), way: MatchWay::Sound };
+fn romanised(word: &[char], set: u8, second: Option<(usize, &str)>) -> Spelled {
+    let (mut letters, mut spacing) = (Vec::with_capacity(word.len() * 4), Spacing::default());
     let mut was_reading = false;
-    for (index, &letter) in letters.iter().enumerate() {
-        let is_reading = replaced & (1 << index) != 0;
+    for (index, &letter) in word.iter().enumerate() {
+        let is_reading = set & (1 << index) != 0;
         if index > 0 && (is_reading || was_reading) {
-            spelling.spacing.gaps.push(spelling.letters.len() as u32);
+            spacing.gaps.push(letters.len() as u32);
         }
         let second = second.filter(|second| second.0 == index).map(|second| second.1);
         let first = letter.to_pinyin().map(::pinyin::Pinyin::plain);
         match second.or(first).filter(|_| is_reading) {
             // The umlaut is usually typed as v.
-            Some(reading) => spelling.letters.extend(reading.replace('ü', "v").chars()),
-            None => spelling.letters.push(letter),
+            Some(reading) => letters.extend(reading.chars().map(|letter| if letter == 'ü' { 'v' } else { letter })),
+            None => letters.push(letter),
         }
         was_reading = is_reading;
     }
-    spelling
+    Spelled { letters, spacing: Some(spacing) }
 }
 
 /// Returns true if a romanisation is too short or an English word.
@@ -266,13 +290,16 @@ mod tests {
     fn mixes_readings_more_in_short_words() {
         let written = |word: &str| -> Vec<String> {
             let letters: Vec<char> = word.chars().collect();
-            romanised(&letters).iter().map(|spelling| spelling.letters.iter().collect()).collect()
+            spellings(&letters, true)
+                .filter(|spelling| matches!(spelling, Spelling::Romanised(_)))
+                .map(|spelling| spelling.of(&letters).letters.iter().collect())
+                .collect()
         };
         assert_eq!(written("赌博"), ["du博", "赌bo", "dubo"]);
         assert_eq!(written("六合彩").len(), 7);
         assert_eq!(written("代开发票").len(), 5);
         assert_eq!(written("妈的"), ["ma的", "妈de"], "made is English");
-        assert!(spellings(&['v', 'x'], true).is_empty() && spellings(&['赌'], true).is_empty());
+        assert!(spellings(&['v', 'x'], true).next().is_none() && spellings(&['赌'], true).next().is_none());
     }
 
     #[test]

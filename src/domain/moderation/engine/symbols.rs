@@ -65,11 +65,13 @@ impl Equivalence {
     }
 
     pub(super) fn takes(self, lexicon: &Lexicon, id: usize) -> bool {
-        let letters = lexicon.pattern(id).letters;
         match self {
             Self::Plain => true,
-            Self::Leet => lexicon.is_listed(id) && letters.len() > 2 && letters.iter().all(char::is_ascii_lowercase),
-            Self::Sound => lexicon.is_sounding(id) && has_pinyin(letters),
+            Self::Leet => {
+                let is_latin = |letters: &[char]| letters.len() > 2 && letters.iter().all(char::is_ascii_lowercase);
+                lexicon.is_listed(id) && is_latin(&lexicon.pattern(id).letters)
+            }
+            Self::Sound => lexicon.is_listed(id) && lexicon.is_sounding(id) && has_pinyin(&lexicon.pattern(id).letters),
         }
     }
 }
@@ -79,7 +81,7 @@ pub(super) fn alphabet(equivalence: Equivalence, lexicon: &Lexicon, ids: &[u32])
     let mut counts = vec![0_u32; 0x11_0000];
     let mut letters = Vec::new();
     for &id in ids {
-        for &letter in lexicon.pattern(id as usize).letters {
+        for &letter in lexicon.pattern(id as usize).letters.iter() {
             let Some(representative) = equivalence.representative(letter) else {
                 continue;
             };
@@ -95,7 +97,8 @@ pub(super) fn alphabet(equivalence: Equivalence, lexicon: &Lexicon, ids: &[u32])
     letters
 }
 
-pub(super) fn symbol_table(equivalence: Equivalence, alphabet: &[char]) -> CodePointTable {
+/// Returns the entries of all characters. Particles matter only to lists with words that are matched by sound.
+pub(super) fn symbol_table(equivalence: Equivalence, alphabet: &[char], particles: bool) -> CodePointTable {
     let mut table = folding().mapped(|fold| match fold {
         None => UNKNOWN,
         Some(Fold::Letter(letter)) => UNKNOWN | nature(letter),
@@ -121,7 +124,7 @@ pub(super) fn symbol_table(equivalence: Equivalence, alphabet: &[char]) -> CodeP
         mark_parts(&mut table);
         emoji_letters::signs().for_each(|sign| table.set(sign, table.get(sign) | EMOJI_LETTER));
         readings::respelled().for_each(|sign| table.set(sign, table.get(sign) | RESPELLED));
-        for (letter, filler) in readings::fillers() {
+        for (letter, filler) in readings::fillers().filter(|&(_, filler)| particles || filler == Filler::Stroke) {
             let flag = if filler == Filler::Particle { PARTICLE } else { FILLER };
             table.set(letter, table.get(letter) | flag);
         }
