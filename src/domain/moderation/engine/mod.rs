@@ -37,6 +37,7 @@ mod verifier;
 mod span_cover;
 mod app_vocabulary;
 mod search;
+mod rules;
 mod vocabulary;
 
 #[cfg(test)]

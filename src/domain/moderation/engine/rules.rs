@@ -1,0 +1,221 @@
+//! Rules in words: `A&B` (both near each other), `A~B` (A without B nearby) and `A{3}B` (at most three characters between).
+//!
+//! A rule needs parts of two letters or more, one of them with a Han character, so that `AT&T` and `R&D` are words as
+//! before. The parts are a list of their own; only texts with a part of each rule cost more.
+
+use std::{borrow::Cow, collections::HashMap};
+
+use super::{
+    lexicon::normalise,
+    search::Engine,
+    types::{ContentType, Match, Word},
+};
+
+/// Maximum number of characters between the parts of a rule.
+const REACH: usize = 20;
+/// Signs of rules.
+const SIGNS: [char; 4] = ['&', '~', '{', '}'];
+/// Maximum number of parts.
+const MAX_PARTS: usize = 4;
+
+/// The relation between the parts of a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Relation {
+    /// All parts, in any order.
+    Together,
+    /// The first part with none of the others.
+    Without,
+    /// The second part follows the first within this number of characters.
+    Followed(usize),
+}
+
+/// A rule, with the normal forms of its parts.
+struct Rule {
+    word: Word,
+    parts: Vec<String>,
+    relation: Relation,
+}
+
+/// The rules of a list, and an engine for their parts.
+pub(super) struct Rules {
+    rules: Vec<Rule>,
+    parts: Engine,
+}
+
+impl Rules {
+    /// Returns the rules of a list, and its other words.
+    pub(super) fn split<'words>(words: &'words [Word], allowed: &[String]) -> (Option<Box<Self>>, Cow<'words, [Word]>) {
+        if !words.iter().any(|word| word.text.contains(SIGNS)) {
+            return (None, Cow::Borrowed(words));
+        }
+        let (mut rules, mut others, mut parts) = (Vec::new(), Vec::new(), HashMap::new());
+        for word in words {
+            let Some((texts, relation)) = parse(&word.text) else {
+                others.push(word.clone());
+                continue;
+            };
+            for text in &texts {
+                let part = Word { text: text.clone(), kind: String::new(), by_sound: word.by_sound };
+                let known: &mut Word = parts.entry(normalise(text)).or_insert(part);
+                known.by_sound |= word.by_sound;
+            }
+            let parts = texts.iter().map(|text| normalise(text)).collect();
+            rules.push(Rule { word: word.clone(), parts, relation });
+        }
+        if rules.is_empty() {
+            return (None, Cow::Owned(others));
+        }
+        let parts: Vec<Word> = parts.into_values().collect();
+        (Some(Box::new(Self { rules, parts: Engine::build(&parts, allowed) })), Cow::Owned(others))
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.rules.len()
+    }
+
+    /// Returns the approximate number of bytes on the heap.
+    pub(super) fn size(&self) -> usize {
+        self.parts.memory_bytes() + self.rules.len() * 256
+    }
+
+    /// Returns the parts that match a rule, under the name of the rule.
+    pub(super) fn check(&self, content_type: ContentType, text: &str) -> Vec<Match> {
+        let mut places: HashMap<String, Vec<Match>> = HashMap::new();
+        for found in self.parts.check(content_type, text) {
+            places.entry(normalise(&found.word)).or_default().push(found);
+        }
+        if places.is_empty() {
+            return Vec::new();
+        }
+        self.rules.iter().flat_map(|rule| rule.matches(&places)).collect()
+    }
+}
+
+impl Rule {
+    fn matches(&self, places: &HashMap<String, Vec<Match>>) -> Vec<Match> {
+        let found_of = |part: &String| places.get(part).map_or(&[][..], Vec::as_slice);
+        let Some((first, others)) = self.parts.split_first() else { return Vec::new() };
+        let mut found: Vec<Match> = Vec::new();
+        for one in found_of(first) {
+            let near: Vec<Option<&Match>> = others.iter().map(|part| self.nearest(one, found_of(part))).collect();
+            match self.relation {
+                Relation::Without if near.iter().all(Option::is_none) => found.push(one.clone()),
+                Relation::Without => {}
+                _ if near.iter().all(Option::is_some) => {
+                    found.push(one.clone());
+                    found.extend(near.into_iter().flatten().cloned());
+                }
+                _ => {}
+            }
+        }
+        for one in &mut found {
+            one.word.clone_from(&self.word.text);
+            one.kind.clone_from(&self.word.kind);
+        }
+        found
+    }
+
+    /// Returns a match of another part within reach of this one. Both are sorted by their starts.
+    fn nearest<'found>(&self, one: &Match, others: &'found [Match]) -> Option<&'found Match> {
+        let next = others.partition_point(|other| other.start < one.end);
+        let (reach, before) = match self.relation {
+            Relation::Followed(reach) => (reach, None),
+            _ => (REACH, next.checked_sub(1).map(|index| &others[index])),
+        };
+        let is_near = |other: &&Match| other.start <= one.end + reach && one.start <= other.end + reach;
+        // A part may not be the other part itself.
+        let is_other = |other: &&Match| (other.start, other.end) != (one.start, one.end);
+        others.get(next).filter(is_near).or_else(|| before.filter(is_near).filter(is_other))
+    }
+}
+
+/// Returns the parts of a rule; `None` for a plain word.
+fn parse(text: &str) -> Option<(Vec<String>, Relation)> {
+    let (parts, relation) = if let Some((first, rest)) = text.split_once('{') {
+        let (reach, second) = rest.split_once('}')?;
+        let reach = reach.parse().ok().filter(|reach| (1..=REACH).contains(reach))?;
+        (vec![first, second], Relation::Followed(reach))
+    } else if text.contains('~') {
+        (text.split('~').collect(), Relation::Without)
+    } else {
+        (text.split('&').collect::<Vec<_>>(), Relation::Together)
+    };
+    let parts: Vec<String> = parts.iter().map(|part| part.trim().to_owned()).collect();
+    let letters = |part: &String| normalise(part).chars().filter(|letter| letter.is_alphanumeric()).count();
+    let is_han = |part: &String| part.chars().any(|letter| letter >= '\u{3400}');
+    let is_rule = (2..=MAX_PARTS).contains(&parts.len())
+        && parts.iter().all(|part| letters(part) > 1 && !part.contains(SIGNS))
+        && parts.iter().any(is_han);
+    is_rule.then_some((parts, relation))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(rule: &str, text: &str) -> Vec<String> {
+        let word = Word { text: rule.into(), kind: "ads".into(), by_sound: false };
+        let matches = Engine::build(&[word], &[]).check(ContentType::Question, text);
+        assert!(matches.iter().all(|found| found.word == rule && found.kind == "ads"), "{matches:?}");
+        matches.into_iter().map(|found| found.text).collect()
+    }
+
+    #[test]
+    fn parts_must_be_near_each_other() {
+        assert_eq!(found("兼职&日结", "招兼职，工资日结"), ["兼职", "日结"]);
+        assert_eq!(found("兼职&日结", "日★结的兼职"), ["日★结", "兼职"]);
+        assert_eq!(found("兼职&日结", "只有兼职"), [""; 0]);
+        assert_eq!(found("兼职&日结", &format!("兼职{}日结", "的话".repeat(11))), [""; 0]);
+        assert_eq!(found("兼职&日结&加群", "兼职日结请加群"), ["兼职", "日结", "加群"]);
+        assert_eq!(found("兼职&日结&加群", "兼职日结"), [""; 0]);
+    }
+
+    #[test]
+    fn the_other_part_may_acquit() {
+        assert_eq!(found("赌博~反对", "去赌博吧"), ["赌博"]);
+        assert_eq!(found("赌博~反对", "我反对赌博"), [""; 0]);
+        assert_eq!(found("赌博~反对~拒绝", "拒绝一切赌博"), [""; 0]);
+        assert_eq!(found("赌博~反对", &format!("反对{}赌博", "他说".repeat(11))), ["赌博"]);
+    }
+
+    #[test]
+    fn a_wildcard_stands_for_a_few_characters() {
+        assert_eq!(found("代开{4}发票", "代开各种的发票"), ["代开", "发票"]);
+        assert_eq!(found("代开{2}发票", "代开各种的发票"), [""; 0]);
+        assert_eq!(found("代开{4}发票", "发票代开"), [""; 0]);
+    }
+
+    #[test]
+    fn plain_words_stay_words() {
+        for word in ["at&t", "R&D", "a~b", "100%", "c{1}d", "赌&博", "赌博{0}网", "赌博{x}网站"] {
+            assert!(parse(word).is_none(), "{word}");
+        }
+        assert_eq!(found("q&a", "our Q&A page"), ["Q&A"]);
+    }
+
+    #[test]
+    fn parts_are_no_words_of_their_own() {
+        let words = ["兼职&日结", "赌博"].map(|text| Word { text: text.into(), kind: "ads".into(), by_sound: true });
+        let engine = Engine::build(&words, &["日结月结".to_owned()]);
+        assert_eq!(engine.word_count(), 2);
+        assert!(engine.check(ContentType::Question, "日结").is_empty());
+        assert_eq!(engine.check(ContentType::Question, "赌博").len(), 1);
+        assert!(engine.check(ContentType::Question, "兼职日结月结").is_empty());
+    }
+
+    #[test]
+    fn time_grows_linearly_with_the_text() {
+        let words = ["兼职&日结", "兼职~日结", "兼职{9}日结"];
+        let words = words.map(|text| Word { text: text.into(), kind: "ads".into(), by_sound: false });
+        let engine = Engine::build(&words, &[]);
+        let duration = |text: &str| {
+            let begun = crate::clock::thread_cpu_time();
+            std::hint::black_box(engine.check(ContentType::Question, text));
+            crate::clock::thread_cpu_time().saturating_sub(begun)
+        };
+        for unit in ["兼职", "日结", "兼职日结"] {
+            let (short, long) = (duration(&unit.repeat(500)), duration(&unit.repeat(8_000)));
+            assert!(long < short * 80, "{unit}: {short:?} then {long:?}");
+        }
+    }
+}
