@@ -131,6 +131,10 @@ fn each_text_kind_has_its_own_strictness() {
     assert_eq!(judge("一三八零零一三八零零零"), [true, true, false]);
     assert_eq!(judge("生于1990年5月17日"), [false, false, false]);
     assert_eq!(judge("心静则明"), [false, false, false]);
+    assert_eq!(judge("初九 六二 九三 六四 九五 上六"), [false, false, false]);
+    assert_eq!(judge("V❤ wander_88"), [true, true, false]);
+    assert_eq!(judge("加1微2信"), [true, true, true]);
+    assert_eq!(judge("信微加"), [false, false, false], "a word backwards alone refuses nothing");
 }
 
 #[test]
