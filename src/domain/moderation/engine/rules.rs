@@ -3,12 +3,14 @@
 //! A rule needs parts of two letters or more, one of them with a Han character, so that `AT&T` and `R&D` are words as
 //! before. The parts are a list of their own; only texts with a part of each rule cost more.
 
-use std::{borrow::Cow, collections::HashMap};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashMap},
+};
 
 use super::{
     lexicon::normalise,
-    search::Engine,
-    types::{ContentType, Match, Word},
+    types::{Match, Word},
 };
 
 /// Maximum number of characters between the parts of a rule.
@@ -36,19 +38,24 @@ struct Rule {
     relation: Relation,
 }
 
-/// The rules of a list, and an engine for their parts.
-pub(super) struct Rules {
-    rules: Vec<Rule>,
-    parts: Engine,
+/// The rules of a list.
+pub(super) struct Rules(Vec<Rule>);
+
+/// A list of words, separated by kind.
+pub(super) struct SplitList<'words> {
+    pub(super) words: Cow<'words, [Word]>,
+    pub(super) rules: Rules,
+    /// The distinct parts of the rules.
+    pub(super) parts: Vec<Word>,
 }
 
-impl Rules {
-    /// Returns the rules of a list, and its other words.
-    pub(super) fn split<'words>(words: &'words [Word], allowed: &[String]) -> (Option<Box<Self>>, Cow<'words, [Word]>) {
+impl<'words> SplitList<'words> {
+    /// Separates the rules of a list from its other words.
+    pub(super) fn of(words: &'words [Word]) -> Self {
         if !words.iter().any(|word| word.text.contains(SIGNS)) {
-            return (None, Cow::Borrowed(words));
+            return Self { words: Cow::Borrowed(words), rules: Rules(Vec::new()), parts: Vec::new() };
         }
-        let (mut rules, mut others, mut parts) = (Vec::new(), Vec::new(), HashMap::new());
+        let (mut rules, mut others, mut parts) = (Vec::new(), Vec::new(), BTreeMap::new());
         for word in words {
             let Some((texts, relation)) = parse(&word.text) else {
                 others.push(word.clone());
@@ -62,32 +69,25 @@ impl Rules {
             let parts = texts.iter().map(|text| normalise(text)).collect();
             rules.push(Rule { word: word.clone(), parts, relation });
         }
-        if rules.is_empty() {
-            return (None, Cow::Owned(others));
-        }
-        let parts: Vec<Word> = parts.into_values().collect();
-        (Some(Box::new(Self { rules, parts: Engine::build(&parts, allowed) })), Cow::Owned(others))
+        Self { words: Cow::Owned(others), rules: Rules(rules), parts: parts.into_values().collect() }
     }
+}
 
+impl Rules {
     pub(super) fn count(&self) -> usize {
-        self.rules.len()
+        self.0.len()
     }
 
-    /// Returns the approximate number of bytes on the heap.
-    pub(super) fn size(&self) -> usize {
-        self.parts.memory_bytes() + self.rules.len() * 256
-    }
-
-    /// Returns the parts that match a rule, under the name of the rule.
-    pub(super) fn check(&self, content_type: ContentType, text: &str) -> Vec<Match> {
+    /// Returns the parts that match a rule, under the name of the rule. Takes the matches of all parts.
+    pub(super) fn check(&self, found: Vec<Match>) -> Vec<Match> {
         let mut places: HashMap<String, Vec<Match>> = HashMap::new();
-        for found in self.parts.check(content_type, text) {
+        for found in found {
             places.entry(normalise(&found.word)).or_default().push(found);
         }
         if places.is_empty() {
             return Vec::new();
         }
-        self.rules.iter().flat_map(|rule| rule.matches(&places)).collect()
+        self.0.iter().flat_map(|rule| rule.matches(&places)).collect()
     }
 }
 
@@ -152,6 +152,7 @@ fn parse(text: &str) -> Option<(Vec<String>, Relation)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::moderation::engine::{ContentType, Engine};
 
     fn found(rule: &str, text: &str) -> Vec<String> {
         let word = Word { text: rule.into(), kind: "ads".into(), by_sound: false };

@@ -12,7 +12,7 @@ use super::{
     lexicon::Lexicon,
     matcher::{MatchEnd, Matcher},
     readings::{self, OtherReadings, Reading},
-    rules::Rules,
+    rules::{Rules, SplitList},
     span_cover::SpanCover,
     split_characters,
     symbols::Equivalence,
@@ -28,14 +28,16 @@ pub struct Engine {
     pub(super) leet: Matcher,
     pub(super) sound: Matcher,
     allowed_matcher: Matcher,
-    rules: Option<Box<Rules>>,
+    /// The rules of the list, and an engine for their parts.
+    rules: Option<(Rules, Box<Self>)>,
 }
 
 impl Engine {
     /// Compiles a list. A word found inside an allowed phrase is no match. Entries without a letter or digit are
     /// ignored, and so are those with the comparison form of an earlier one. The order of the list does not matter.
     pub fn build(words: &[Word], allowed: &[String]) -> Self {
-        let (rules, words) = Rules::split(words, allowed);
+        let SplitList { words, rules, parts } = SplitList::of(words);
+        let rules = (rules.count() > 0).then(|| (rules, Box::new(Self::build(&parts, allowed))));
         let phrases: Vec<Word> =
             allowed.iter().map(|text| Word { text: text.clone(), kind: String::new(), by_sound: false }).collect();
         let (words, allowed) = (Lexicon::read(&words), Lexicon::read(&phrases));
@@ -52,21 +54,21 @@ impl Engine {
 
     /// Returns the number of distinct words in the list.
     pub fn word_count(&self) -> usize {
-        self.plain.word_count() + self.rules.as_ref().map_or(0, |rules| rules.count())
+        self.plain.word_count() + self.rules.as_ref().map_or(0, |(rules, _)| rules.count())
     }
 
     /// Returns the approximate memory of the list on the heap, in bytes.
     pub fn memory_bytes(&self) -> usize {
         let views = self.plain.size() + self.leet.size() + self.sound.size() + self.allowed_matcher.size();
-        let rules = self.rules.as_ref().map_or(0, |rules| rules.size());
+        let rules = self.rules.as_ref().map_or(0, |(_, parts)| parts.memory_bytes());
         views + self.words.size() + self.allowed.size() + rules
     }
 
     /// Checks a text. The time is proportional to its length; only suspicious texts need an allocation.
     pub fn check(&self, content_type: ContentType, text: &str) -> Vec<Match> {
         let mut found = self.check_readings(text, |text, by_sound| self.find_suspects(content_type, text, by_sound));
-        if let Some(rules) = &self.rules {
-            found.extend(rules.check(content_type, text));
+        if let Some((rules, parts)) = &self.rules {
+            found.extend(rules.check(parts.check(content_type, text)));
             let place = |found: &Match| (found.start, Reverse(found.end));
             found.sort_by(|left, right| place(left).cmp(&place(right)).then_with(|| left.word.cmp(&right.word)));
             found.dedup();
