@@ -775,6 +775,8 @@ create table payment_orders (
     closed_at integer,
     refunded_at integer,
     app_id text,                           -- the provider's app of the order
+    provider_ref text,                     -- the provider's name of the order before it is paid; Stripe: the session
+    currency text not null default 'CNY',  -- amounts are hundredths of it, in spite of their columns' names
     paid_fen integer not null default 0 check (paid_fen >= 0), -- received, which may differ from the price
     settled_at integer,                    -- last decision of an administrator
     check (coins_returned + coins_written_off <= coin_count),
@@ -787,7 +789,8 @@ create index payment_orders_by_state on payment_orders (state, id);
 create index payment_orders_by_time on payment_orders (created_at, id);
 create index payment_orders_due on payment_orders (channel, next_check_at) where next_check_at is not null;
 create index payment_orders_open on payment_orders (user_id, product_id, created_at) where state = 'created';
-create index payment_orders_refunded on payment_orders (refunded_at, asset, refunded_fen) where refunded_at is not null;
+create index payment_orders_refunded on payment_orders (refunded_at, currency, asset, refunded_fen) where refunded_at is not null;
+create index payment_orders_by_payment on payment_orders (channel, paid_at) where paid_at is not null;
 create unique index payment_orders_by_trade on payment_orders (channel, trade_no) where trade_no is not null;
 
 -- Owner: payments. Payment callbacks as received, with their verdict. Unsigned callbacks are kept up to a limit.
@@ -803,7 +806,8 @@ create table payment_callbacks (
     trade_no text,
     notify_id text,
     replay_of integer,                     -- id of the callback that was replayed
-    form blob not null                     -- the request body as received
+    form blob not null,                    -- the request body as received
+    headers text                           -- JSON of the headers that are signed; null if none are
 ) strict;
 
 create index payment_callbacks_by_order on payment_callbacks (order_no, id) where order_no is not null;
@@ -815,19 +819,39 @@ create table payment_refunds (
     refund_no text primary key,
     order_no text not null,
     amount_fen integer not null check (amount_fen > 0),
-    state text not null check (state in ('requested', 'succeeded', 'refused')),
+    state text not null check (state = 'requested' or state = 'succeeded' or state = 'refused' or state = 'processing'
+        or state = 'abnormal'),
     reason text not null,
-    actor text not null,
+    actor text not null,                   -- as in audit; `provider` for one made at the provider's console
     failure text,                          -- the provider's last error code, or an administrator's note
     asked_at integer not null,             -- last request or query to the provider
     created_at integer not null,
     finished_at integer,
     told_at integer,                       -- when the success was first reported to a caller
-    check ((state = 'requested') = (finished_at is null))
+    check ((state = 'succeeded' or state = 'refused') = (finished_at is not null))
 ) strict, without rowid;
 
 create index payment_refunds_by_order on payment_refunds (order_no, created_at);
-create index payment_refunds_open on payment_refunds (asked_at) where state = 'requested';
+create index payment_refunds_by_time on payment_refunds (created_at);
+create index payment_refunds_open on payment_refunds (asked_at) where finished_at is null;
+
+-- Owner: payments. Checked bills: the last comparison of a provider's bill of a day with our records.
+create table payment_bills (
+    channel text not null,
+    day text not null,                     -- yyyy-mm-dd in Shanghai
+    checked_at integer not null,
+    differences integer not null check (differences >= 0),
+    primary key (channel, day)
+) strict, without rowid;
+
+create index payment_bills_by_time on payment_bills (checked_at);
+
+-- Owner: payments. Platform certificates of WeChat Pay, which verify its messages.
+create table wechat_certificates (
+    serial text primary key,               -- upper-case hexadecimal digits
+    pem text not null,
+    expires_at integer not null
+) strict, without rowid;
 
 -- Owner: payments. Trades of the sandbox gateway: the simulated provider's own records.
 create table sandbox_trades (

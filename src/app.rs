@@ -224,11 +224,8 @@ fn breakers(
     moderation: &Moderation,
     model_calls: &ModelCalls,
 ) -> Vec<Arc<CircuitBreaker>> {
-    let mut breakers = vec![
-        Arc::clone(&code_sender.sms_breaker),
-        Arc::clone(&code_sender.mailer.breaker),
-        Arc::clone(payments.breaker()),
-    ];
+    let mut breakers = vec![Arc::clone(&code_sender.sms_breaker), Arc::clone(&code_sender.mailer.breaker)];
+    breakers.extend(payments.breakers().map(Arc::clone));
     breakers.extend(purchases.breaker().map(Arc::clone));
     breakers.extend(moderation.external.breaker().map(Arc::clone));
     breakers.extend(model_calls.models.all().map(|model: &GuardedModel| Arc::clone(model.breaker())));

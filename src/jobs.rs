@@ -27,6 +27,8 @@ const NETWORK_LOG_INTERVAL: Duration = Duration::from_millis(500);
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 /// After a scrub the job pauses for so many times the duration of the pass.
 const SCRUB_PAUSE_FACTOR: u32 = 10;
+/// Also the wait before a failed check is repeated.
+const BILL_INTERVAL: Duration = Duration::from_mins(10);
 const PAYMENT_INTERVAL: Duration = Duration::from_secs(1);
 /// Other processes, such as commands, also change the word list.
 const WORD_LIST_INTERVAL: Duration = Duration::from_millis(250);
@@ -117,6 +119,8 @@ pub fn start(app: &Arc<App>, schedule: Schedule) -> Result<Jobs> {
     let detached = vec![
         start("payments", check_payments)?,
         start("purchases", run_purchases)?,
+        start("payment-keys", refresh_payment_keys)?,
+        start("bills", check_bills)?,
         start("backups", make_backups)?,
         start("uploads", upload_backups)?,
         start("ledger", verify_ledger)?,
@@ -235,6 +239,19 @@ fn check_payments(app: &App, _: Schedule, stopped: &Receiver<()>) {
 /// Calls the app stores on a thread of its own, because a store may hang.
 fn run_purchases(app: &App, _: Schedule, stopped: &Receiver<()>) {
     every(stopped, PAYMENT_INTERVAL, PAYMENT_INTERVAL, "purchases", || purchases::jobs::run_due(&app.purchases));
+}
+
+/// Checks the providers' bills on a thread of its own, because they may be large.
+fn check_bills(app: &App, _: Schedule, stopped: &Receiver<()>) {
+    lower_thread_priority();
+    every(stopped, BILL_INTERVAL, BILL_INTERVAL, "bills", || payments::bills::run_if_due(&app.payments));
+}
+
+/// Fetches verification keys on a thread of its own, because the provider may hang.
+fn refresh_payment_keys(app: &App, _: Schedule, stopped: &Receiver<()>) {
+    every(stopped, PAYMENT_INTERVAL, payments::certificates::REFRESH_INTERVAL, "payment keys", || {
+        payments::certificates::refresh(&app.payments)
+    });
 }
 
 /// Makes backups and checks the database file at low priority, because both read all of it.

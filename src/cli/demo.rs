@@ -78,6 +78,7 @@ fn isolate(config: &mut Config) {
     config.llm.provider = LlmProvider::Builtin;
     config.llm_fallback.base_url = None;
     config.payment.gateway = PaymentProvider::Sandbox;
+    config.payment.channels = Vec::new();
     config.backup.directory = None;
     config.backup.s3_endpoint = None;
     config.alerts.webhook_url = None;

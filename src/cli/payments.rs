@@ -11,6 +11,7 @@ use yarrow::{
     app::App,
     domain::{
         money::payments::{
+            bills::{self, BillCheck},
             callbacks::{self, Callback},
             decisions::{self, Decision},
             order::Order,
@@ -20,11 +21,11 @@ use yarrow::{
             report::{self, OrderReport},
             sandbox::{self, Delivery, TestPayment},
         },
-        operations::idempotency::IdempotentRequest,
+        operations::{figures::parse_day, idempotency::IdempotentRequest},
     },
-    error::Result,
+    error::{Error, Result},
     http::responses::{
-        AdminCallback, AdminOrder, AdminRefund, CallbackReceipt, OrderEntry, OrderInquiry, OrderRefunded,
+        AdminCallback, AdminOrder, AdminRefund, CallbackReceipt, CheckedBills, OrderEntry, OrderInquiry, OrderRefunded,
         PaymentReport, Rehearsed, ReportSums,
     },
     providers::payment::OrderState,
@@ -126,6 +127,17 @@ enum Action {
         #[arg(long)]
         csv: bool,
     },
+    /// Hold the providers' bills of a day against orders and refunds; exit 5 if they differ
+    ///
+    /// Differences move their orders to review. Example: yarrow payments bill --day 2026-01-31
+    Bill {
+        /// The day in Shanghai, such as 2026-01-31
+        #[arg(long)]
+        day: String,
+        /// Only the bill of this channel
+        #[arg(long)]
+        channel: Option<String>,
+    },
     /// Pay an order in the sandbox; no money moves
     SandboxPay {
         /// Order number, or the provider's trade number
@@ -191,6 +203,7 @@ pub fn run(common: &Common, args: PaymentsArgs) -> Result<()> {
         }
         Action::Replay { callback } => replay(common, &app, callback),
         Action::Report { from, to, csv } => print_report(common, &app, &from, &to, csv),
+        Action::Bill { day, channel } => check_bills(common, &app, &day, channel.as_deref()),
         Action::SandboxPay { order, late, lost, deliver_to } => {
             let delivery = match deliver_to {
                 Some(address) => Delivery::To(address),
@@ -305,6 +318,34 @@ fn print_report(common: &Common, app: &App, from: &str, to: &str, csv: bool) -> 
     check(report.differences.is_empty(), format!("Money and coins disagree for {orders}."))
 }
 
+fn check_bills(common: &Common, app: &App, day: &str, channel: Option<&str>) -> Result<()> {
+    let day = parse_day(day).map_err(|fault| Error::field("day", fault))?;
+    let checked = bills::check(&app.payments, channel, day)?;
+    record_audit(app, "payments bill", None, cli_authority(None))?;
+    let count: usize = checked.iter().map(|check| check.differences.len()).sum();
+    common.output(&CheckedBills::from(checked.clone()), || bills_text(&checked))?;
+    check(count == 0, format!("Bills and orders disagree in {}.", pluralize(count, "place", "places")))
+}
+
+fn bills_text(checked: &[BillCheck]) -> String {
+    let bills = checked.iter().map(|check| {
+        let BillCheck { channel, payments, refunds, amount_paid, amount_refunded, fees, .. } = check;
+        row![channel, payments, amount_paid, refunds, amount_refunded, fees]
+    });
+    let differences = checked.iter().flat_map(|check| &check.differences).map(|found| {
+        let yuan = |amount: Option<Fen>| amount.map_or_else(String::new, |amount| amount.to_string());
+        row![
+            found.code.name(),
+            found.order_no,
+            or_empty(found.refund_no.as_ref()),
+            yuan(found.billed),
+            yuan(found.recorded)
+        ]
+    });
+    let differences = table(["difference", "order", "refund", "billed", "recorded"], differences);
+    format!("{}\n\n{differences}", table(["channel", "payments", "yuan in", "refunds", "yuan refunded", "fees"], bills))
+}
+
 /// The columns of a report: the name in JSON and CSV, and the heading in a table.
 const COLUMNS: [(&str, &str); 13] = [
     ("day", "day"),
@@ -362,8 +403,14 @@ fn report_text(report: &OrderReport) -> String {
         ["store", "product", "currency", "purchases", "refunded", "in", "back", "credited", "returned"],
         purchases,
     );
+    let channels = report.channels.iter().map(|((channel, currency), sums)| {
+        let sums = json!(ReportSums::from(sums));
+        let [paid, refunded] = ["amountPaid", "amountRefunded"].map(|name| plain(&sums[name]));
+        row![channel, currency, plain(&sums["orders"]), plain(&sums["paid"]), paid, refunded]
+    });
+    let channels = table(["channel", "currency", "orders", "paid", "in", "refunded"], channels);
     let days = table(COLUMNS.map(|(_, heading)| heading), report_rows(report));
-    format!("{days}\n\n{purchases}\n\n{differences}")
+    format!("{days}\n\n{channels}\n\n{purchases}\n\n{differences}")
 }
 
 fn state_text(order: &Order) -> String {

@@ -27,7 +27,7 @@ pub use sources::{LoadedConfig, Sources, has_argument, load, load_with_checks};
 pub use suspension_rule::SuspensionRule;
 pub use values::{
     Bytes, Directory, EmailProvider, EmailTls, LlmProvider, LogFormat, ModerationProvider, Packages, PaymentProvider,
-    S3Addressing, SmsProvider, TokenPrice, WrongCodeStatus,
+    Prices, S3Addressing, SmsProvider, TokenPrice, WrongCodeStatus,
 };
 
 use crate::{
@@ -36,13 +36,18 @@ use crate::{
 };
 
 impl Config {
+    /// Returns the payment channels that take new orders. The first is the default.
+    pub fn payment_channels(&self) -> Vec<PaymentProvider> {
+        if self.payment.channels.is_empty() { vec![self.payment.gateway] } else { self.payment.channels.clone() }
+    }
+
     /// Returns for each provider its section, whether its driver is only meant for development, and the effect of that.
     pub fn drivers(&self) -> [(&'static str, bool, &'static str); 4] {
         [
             ("sms", self.sms.provider == SmsProvider::Console, "codes are printed and not sent"),
             ("email", self.email.provider == EmailProvider::Console, "messages are printed and not sent"),
             ("llm", self.llm.provider == LlmProvider::Builtin, "the offline interpreter answers"),
-            ("payment", self.payment.gateway == PaymentProvider::Sandbox, "payments cost nothing"),
+            ("payment", self.payment_channels().contains(&PaymentProvider::Sandbox), "payments cost nothing"),
         ]
     }
 }

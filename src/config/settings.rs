@@ -7,9 +7,10 @@ use secrecy::SecretString;
 
 use super::{
     Bytes, Declaration, Directory, EmailProvider, EmailTls, LlmProvider, LogFormat, ModerationProvider, Packages,
-    PaymentProvider, S3Addressing, SmsProvider, SuspensionRule, TokenPrice, WrongCodeStatus, declare, sources, values,
+    PaymentProvider, Prices, S3Addressing, SmsProvider, SuspensionRule, TokenPrice, WrongCodeStatus, declare, sources,
+    values,
 };
-use crate::types::{EmailAddress, HostPattern, MicroAmount, Region, TimeZone};
+use crate::types::{Currency, EmailAddress, HostPattern, MicroAmount, Region, TimeZone};
 
 declare::settings! {
     /// Data directory.
@@ -299,7 +300,9 @@ declare::settings! {
     /// Payments.
     "payment" payment: PaymentConfig {
         gateway: PaymentProvider = "sandbox",
-            "`sandbox` is a built-in provider whose payments cost nothing, for development; `alipay` charges real money.";
+            "The channel of payments if `channels` is empty. `sandbox` is a built-in provider whose payments cost nothing, for development; all others charge real money.";
+        channels: Vec<PaymentProvider> = "",
+            "The channels that take new orders, such as `alipay, wechat`. An order that names none uses the first. Channels that have settings and are not listed here only serve their old orders.";
         app_id: String = "",
             "Application id at the provider.";
         seller_id: Option<String> = "",
@@ -380,6 +383,60 @@ declare::settings! {
             "URL of the keys with which Google signs notifications.";
     }
 
+    /// Alipay in certificate mode.
+    "payment.alipay" payment_alipay: AlipayConfig {
+        app_certificate: Option<String> = "",
+            "File `appCertPublicKey_….crt`: the certificate of `payment.private_key`. Without these files the app is in key mode.";
+        alipay_certificate: Option<String> = "",
+            "File `alipayCertPublicKey_RSA2.crt`: the certificate of Alipay's key. It replaces `payment.alipay_public_key`.";
+        root_certificates: Option<String> = "",
+            "File `alipayRootCert.crt`.";
+    }
+
+    /// WeChat Pay, version 3.
+    "payment.wechat" payment_wechat: WeChatConfig {
+        app_id: String = "",
+            "Id of the app on WeChat's open platform, bound to the merchant.";
+        merchant_id: String = "",
+            "Merchant number. If set, the channel is configured.";
+        merchant_serial: String = "",
+            "Serial number of the merchant's API certificate, in hexadecimal digits.";
+        private_key: Option<SecretString> = "",
+            "The merchant's private key for the API, as PEM or one line of base64.";
+        api_v3_key: Option<SecretString> = "",
+            "The `APIv3` key: 32 characters. It opens notifications.";
+        public_key_id: Option<String> = "",
+            "Id of WeChat Pay's public key, `PUB_KEY_ID_` and digits, for merchants in public-key mode.";
+        public_key: Option<String> = "",
+            "PEM file with the public key of `public_key_id`.";
+        platform_certificates: Option<String> = "",
+            "PEM file with platform certificates. Without it and without a public key they are fetched.";
+        base_url: String = "https://api.mch.weixin.qq.com",
+            "URL of the provider's API.";
+        notify_url: Option<String> = "",
+            "URL for notifications, with https. If unset, `/payment/notify/wechat` under `server.public_url`.";
+    }
+
+    /// Stripe Checkout.
+    "payment.stripe" payment_stripe: StripeConfig {
+        secret_key: Option<SecretString> = "",
+            "Secret or restricted key. If set, the channel is configured.";
+        webhook_secret: Option<SecretString> = "",
+            "Signing secret of the webhook `/payment/notify/stripe`, which begins with `whsec_`. It needs the events checkout.session.*, charge.refunded and charge.dispute.*.";
+        old_webhook_secret: Option<SecretString> = "",
+            "The former signing secret, while it is replaced.";
+        currency: Currency = "CNY",
+            "Currency of the prices, with two decimals.";
+        prices: Prices = "",
+            "Price of each product in `currency`, by its price in yuan, such as `6.00 = 0.99`. Products without a price are not sold. Not needed for CNY.";
+        success_url: String = "",
+            "Page to which the buyer returns after the payment.";
+        cancel_url: String = "",
+            "Page to which the buyer returns without a payment.";
+        base_url: String = "https://api.stripe.com",
+            "URL of the provider's API.";
+    }
+
     /// Notifications in the app.
     "notifications" notifications: NotificationsConfig {
         per_user: u32 = "500", at_least "1",
@@ -434,6 +491,8 @@ declare::settings! {
             "Maximum body size of a conversation.";
         notify_body: Bytes = "16 KiB", at_least "1 KiB",
             "Maximum body size of a payment callback.";
+        channel_notify_body: Bytes = "64 KiB", at_least "1 KiB",
+            "Maximum body size of a payment callback at `/payment/notify/{channel}`.";
         notify_timeout: Duration = "2 s", at_least "1 ms",
             "Time in which a payment callback is answered.";
         nickname: u32 = "20", at_least "1",

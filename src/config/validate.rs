@@ -141,15 +141,33 @@ impl Config {
     /// The gateway checks its keys when it is built.
     fn check_payment(&self, require: &mut impl FnMut(bool, &str)) {
         let payment = &self.payment;
+        let channels = self.payment_channels();
+        let is_free = channels.contains(&PaymentProvider::Sandbox);
+        let has_real = payment.private_key.is_some()
+            || !self.payment_wechat.merchant_id.is_empty()
+            || self.payment_stripe.secret_key.is_some();
         require(
-            payment.gateway == PaymentProvider::Alipay || payment.private_key.is_none(),
+            !is_free || payment.private_key.is_none(),
             "payment.gateway: is `sandbox`, whose payments are free, although payment.private_key is set",
         );
-        let is_known = self.server.public_url.is_some() || !self.server.domain.is_empty();
-        let has_address = payment.notify_url.is_some() || is_known;
         require(
-            payment.gateway == PaymentProvider::Sandbox || has_address,
+            !is_free || payment.private_key.is_some() || !has_real,
+            "payment.channels: has `sandbox`, whose payments are free, although another channel is configured",
+        );
+        let is_unique = channels.iter().enumerate().all(|(index, channel)| !channels[..index].contains(channel));
+        require(
+            is_unique && (!is_free || channels.len() == 1),
+            "payment.channels: must be different, and `sandbox` alone",
+        );
+        let is_known = self.server.public_url.is_some() || !self.server.domain.is_empty();
+        let sells = |provider| channels.contains(&provider);
+        require(
+            !sells(PaymentProvider::Alipay) || payment.notify_url.is_some() || is_known,
             "payment.notify_url: is required by the gateway `alipay`, unless server.public_url is set",
+        );
+        require(
+            !sells(PaymentProvider::Wechat) || self.payment_wechat.notify_url.is_some() || is_known,
+            "payment.wechat.notify_url: is required by the channel `wechat`, unless server.public_url is set",
         );
         require(!payment.packages.0.is_empty(), "payment.packages: must have at least one package");
         require(

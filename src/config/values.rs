@@ -8,7 +8,8 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::masking::mask_url_secrets;
 use crate::types::{
-    EmailAddress, Fen, HostPattern, MicroAmount, Region, TimeZone, named_enum, parse_network, without_byte_order_mark,
+    Currency, EmailAddress, Fen, HostPattern, MicroAmount, Region, TimeZone, named_enum, parse_network,
+    without_byte_order_mark,
 };
 
 /// An untyped value. The environment has only texts; a file also has lists and tables.
@@ -73,6 +74,7 @@ plain! {
     Region, "region", "is not a two-letter region code", quoted;
     HostPattern, "host name", "is not a host name, such as example.com or *.example.com", quoted;
     EmailAddress, "email address", "is not an email address", quoted;
+    Currency, "currency", "is not a currency code of three letters, such as CNY", quoted;
     TimeZone, "time zone", "is not a time zone, such as Asia/Shanghai", quoted;
 }
 
@@ -284,6 +286,34 @@ impl SettingValue for Packages {
     }
 }
 
+/// Prices in another currency, by the price in yuan.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Prices(pub Vec<(Fen, Fen)>);
+
+impl SettingValue for Prices {
+    const SHAPE: &'static str = "table of yuan and prices";
+
+    fn read(raw: &RawSetting) -> Result<Self, String> {
+        let price = |(yuan, price): (String, String)| match (yuan.parse::<Fen>(), price.parse::<Fen>()) {
+            (Ok(yuan), Ok(price)) if yuan > Fen::ZERO && price > Fen::ZERO => Ok((yuan, price)),
+            (Ok(_), Ok(_)) => Err(format!("`{yuan} = {price}`: neither price may be 0")),
+            (Err(fault), _) | (_, Err(fault)) => Err(format!("`{yuan} = {price}`: {fault}")),
+        };
+        let mut prices = all_or_every_fault(BTreeMap::<String, String>::read(raw)?.into_iter().map(price))?;
+        prices.sort_unstable();
+        match prices.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            Some(pair) => Err(format!("`{}` occurs twice", pair[0].0)),
+            None => Ok(Self(prices)),
+        }
+    }
+
+    fn show(&self) -> String {
+        let prices: Vec<_> =
+            self.0.iter().map(|(yuan, price)| format!("{} = {}", quoted(yuan), quoted(price))).collect();
+        format!("{{ {} }}", prices.join(", "))
+    }
+}
+
 /// The price of a model's tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TokenPrice {
@@ -348,7 +378,7 @@ choice! {
     /// The language model provider.
     LlmProvider { Builtin = "builtin", Openai = "openai" }
     /// The payment gateway.
-    PaymentProvider { Sandbox = "sandbox", Alipay = "alipay" }
+    PaymentProvider { Sandbox = "sandbox", Alipay = "alipay", Wechat = "wechat", Stripe = "stripe" }
     /// The position of the bucket's name in URLs.
     S3Addressing { Path = "path", Host = "host" }
     /// The format of log lines.
@@ -394,6 +424,14 @@ mod tests {
         assert_eq!(shown("30=330, 6.5=60").as_deref(), Ok("{ \"6.50\" = 60, \"30.00\" = 330 }"));
         for text in ["6", "0=1", "6.00=0", "6.001=1", "-1=1", "6=many", "6=60,6.0=61"] {
             assert!(shown(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn prices_in_another_currency_have_two_amounts() {
+        assert_eq!(shown::<Prices>("30=4.99, 6=0.99").as_deref(), Ok("{ \"6.00\" = \"0.99\", \"30.00\" = \"4.99\" }"));
+        for text in ["6", "0=1", "6=0", "6=0.999", "6=1,6.0=2"] {
+            assert!(shown::<Prices>(text).is_err(), "{text}");
         }
     }
 

@@ -36,6 +36,7 @@ mod metrics;
 mod numbered_page;
 mod openapi;
 mod params;
+mod payment_channel;
 mod precompressed;
 mod public_content;
 mod redirect;

@@ -11,8 +11,8 @@ pub use super::{
         network_logs::{ClientCount, LoggedRequest, SuspiciousClient},
         notifications::AdminNotification,
         payments::{
-            AdminCallback, AdminOrder, AdminRefund, CallbackReceipt, OrderEntry, OrderInquiry, OrderRefunded,
-            PaymentReport, Rehearsed, ReportSums,
+            AdminCallback, AdminOrder, AdminRefund, CallbackReceipt, CheckedBills, OrderEntry, OrderInquiry,
+            OrderRefunded, PaymentReport, Rehearsed, ReportSums,
         },
         products::AdminProduct,
         purchases::{AdminPurchase, AdminPurchaseDetails},

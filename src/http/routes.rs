@@ -43,6 +43,7 @@ const INTERPRETATION: BodyLimit = |limits| limits.interpretation_body;
 /// A notification of the App Store holds two messages with three certificates each.
 const APPLE_NOTIFICATION: BodyLimit = |_| Bytes(MAX_APPLE_NOTIFICATION_BYTES as u64);
 const CALLBACK: BodyLimit = |limits| limits.notify_body;
+const CHANNEL_CALLBACK: BodyLimit = |limits| limits.channel_notify_body;
 
 /// Errors of a report of a purchase that its store signed.
 const PURCHASE_ERRORS: [Code; 8] = [
@@ -502,7 +503,7 @@ fn purchases() -> Vec<Endpoint> {
         get("/payment/orders", OwnUser, payment::list).summary("Lists the caller's orders, newest first."),
         post("/api/v1/orders", OwnUser, orders::create)
             .summary("Creates an order to pay. Returns the same order again for a few minutes.")
-            .errors(&[UnknownProduct]),
+            .errors(&[UnknownProduct, TooManyCalls, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
         get("/api/v1/orders", OwnUser, orders::list).summary("Lists the caller's orders, newest first."),
         get("/api/v1/orders/{orderNo}", OwnUser, orders::find).summary("Returns an order.").errors(&[NotFound]),
         post("/api/v1/orders/{orderNo}/confirm", OwnUser, orders::confirm)
@@ -510,13 +511,26 @@ fn purchases() -> Vec<Endpoint> {
             .errors(&[NotFound]),
         get("/payment/gateway/order", OwnUser, payment::order)
             .summary("Creates an order to pay. Returns the same order again for a few minutes.")
-            .errors(&[NotYours, UnknownPackage]),
+            .errors(&[NotYours, UnknownPackage, TooManyCalls, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
         post("/payment/gateway/order", OwnUser, payment::order)
             .summary("Creates an order to pay. Returns the same order again for a few minutes.")
-            .errors(&[NotYours, UnknownPackage]),
+            .errors(&[NotYours, UnknownPackage, TooManyCalls, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
         post("/payment/notify", Signature, payment::notify)
             .summary("Receives the provider's signed callback. Responds with 200 and `success` or `fail`.")
             .body_limit(CALLBACK),
+        post("/payment/notify/{channel}", Signature, payment::notify_channel)
+            .summary("Receives the signed callback of a payment channel.")
+            .errors(&[
+                InvalidRequest,
+                InvalidParameters,
+                NotFound,
+                Unauthenticated,
+                BodyTooLarge,
+                Overloaded,
+                StorageFailed,
+                Internal,
+            ])
+            .body_limit(CHANNEL_CALLBACK),
         post("/payment/update-balance", OwnUserOrAdmin(Administer), payment::update_balance)
             .summary("Confirms a payment with the provider and credits it. Administrators credit reviewed orders.")
             .errors(&[NotYours, NotFound, OrderState, AlreadyPosted, BalanceTooLarge, AccountInconsistent]),
@@ -563,6 +577,9 @@ fn purchases() -> Vec<Endpoint> {
         get("/admin/payments", Admin(SupportUsers), payments::list).summary("Lists orders, newest first."),
         get("/admin/payments/report", Admin(ViewFigures), payments::make_report)
             .summary("Reconciles the orders of a time range with the ledger, day by day."),
+        post("/admin/payments/bill", Admin(Administer), payments::check_bill)
+            .summary("Holds the providers' bills of a day against orders and refunds. Differences go to review.")
+            .errors(&[ProviderFailed, ProviderUnavailable, ProviderTimeout]),
         get("/admin/payments/callbacks", Admin(SupportUsers), payments::list_callbacks)
             .summary("Lists the provider's callbacks and their outcomes, newest first."),
         post("/admin/payments/callbacks/{id}/replay", Admin(SupportUsers), payments::replay)

@@ -16,7 +16,7 @@ use crate::{
     },
     error::Result,
     http::request_context::RequestContext,
-    providers::payment::OrderState,
+    providers::payment::{OrderState, PayerClient, PaymentInstruction},
     types::{Timestamp, UserId},
 };
 
@@ -44,7 +44,7 @@ pub struct UserOrder {
     #[schema(example = "6.00")]
     amount: String,
     #[schema(example = "CNY")]
-    currency: &'static str,
+    currency: String,
     #[schema(example = "alipay")]
     channel: String,
     #[schema(value_type = OrderState)]
@@ -79,7 +79,7 @@ impl From<Order> for UserOrder {
             bonus: order.bonus_credited,
             subject: order.subject,
             amount: order.amount.to_string(),
-            currency: "CNY",
+            currency: order.currency.to_string(),
             channel: order.channel,
             status: order.state.name(),
             paid: order.paid.to_string(),
@@ -94,10 +94,28 @@ impl From<Order> for UserOrder {
     }
 }
 
-/// Creates an order in the user's language, or finds the open one, and signs its order string.
-pub async fn order_to_pay(context: &RequestContext, user: UserId, ordered: OrderedProduct) -> Result<(Order, String)> {
+/// How the buyer wants to pay.
+pub struct PaymentChoice {
+    /// The channel; `None` for the default one.
+    pub channel: Option<String>,
+    pub client: PayerClient,
+}
+
+/// Creates an order in the user's language, or finds the open one, and prepares its payment.
+pub async fn order_to_pay(
+    context: &RequestContext,
+    user: UserId,
+    ordered: OrderedProduct,
+    choice: PaymentChoice,
+) -> Result<(Order, PaymentInstruction)> {
     let locale = preferences::locale(&context.app.core, user, context.locale())?;
-    let order = context.committed(orders::create(&context.app.payments, user, ordered, locale)).await?;
-    // An RSA signature takes too long for a worker thread.
-    context.blocking(move |app| orders::order_string(&app.payments, &order).map(|string| (order, string))).await
+    let pending = orders::create(&context.app.payments, user, ordered, choice.channel.as_deref(), locale)?;
+    let order = context.committed(pending).await?;
+    // An RSA signature takes too long for a worker thread, and some channels call the provider.
+    context
+        .blocking(move |app| {
+            let instruction = orders::prepare(&app.payments, &order, &choice.client)?;
+            Ok((order, instruction))
+        })
+        .await
 }

@@ -18,6 +18,7 @@ pub mod factory;
 mod nonce;
 pub mod object_storage;
 pub mod payment;
+mod zip;
 mod percent;
 pub mod rsa;
 mod shanghai_time;

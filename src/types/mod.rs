@@ -5,6 +5,7 @@
 
 mod pluralize;
 mod credential;
+mod currency;
 mod cursor;
 mod cycle;
 mod email;
@@ -25,6 +26,7 @@ use serde::Serialize;
 pub use credential::{
     Secret, fill_random, hex, random_bytes, random_digits, random_hex, random_text, sha256, sha256_of_parts,
 };
+pub use currency::{Currency, InvalidCurrency};
 pub use cursor::{Cursor, CursorRange, CursorSlice};
 pub use cycle::{Branch, Element, ElementRelation, Stem, StemBranch};
 pub use email::EmailAddress;

@@ -45,6 +45,7 @@ const COUNTERPARTS: &[(&str, &str, &str)] = &[
     ("GET /admin/figures", "figures show", "figures::list"),
     ("GET /admin/payments", "payments list", "orders::list"),
     ("GET /admin/payments/report", "payments report", "report::report"),
+    ("POST /admin/payments/bill", "payments bill", "bills::check"),
     ("GET /admin/payments/callbacks", "payments callbacks", "callbacks::list"),
     ("POST /admin/payments/callbacks/{id}/replay", "payments replay", "callbacks::replay"),
     ("GET /admin/payments/{orderNo}", "payments show", "order_details::find"),

@@ -33,7 +33,15 @@ const DOCUMENTS: [&str; 22] = [
     "packaging/systemd/yarrow.service",
 ];
 /// Words that look like settings: a section and a request field.
-const NO_SETTINGS: [&str; 4] = ["llm.fallback", "notifications.promotion", "payment.apple", "payment.google"];
+const NO_SETTINGS: [&str; 7] = [
+    "llm.fallback",
+    "notifications.promotion",
+    "payment.alipay",
+    "payment.apple",
+    "payment.google",
+    "payment.stripe",
+    "payment.wechat",
+];
 
 fn document(name: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap()

@@ -37,6 +37,8 @@ const BOUNDED: &[&str] = &[
     "payment_orders where state = ?1 order by id desc limit ?2 offset ?3",
     "payment_orders where user_id = ?1 and state = ?2 order by id desc limit ?3 offset ?4",
     "payment_orders where (created_at, id) > (?1, ?2) and created_at < ?3 order by created_at, id limit ?4",
+    "payment_orders where channel = ?1 and paid_at >= ?2 and paid_at < ?3",
+    "payment_bills where checked_at > ?1",
     "payment_orders where channel = ?1 and next_check_at <= ?2 order by next_check_at limit ?3",
     "payment_orders where channel = ?1 and next_check_at > ?2 order by next_check_at limit ?3",
     "store_purchases where user_id = ?1 and (state = ?2 or ?2 is null) order by id desc limit ?3 offset ?4",

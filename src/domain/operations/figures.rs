@@ -32,7 +32,7 @@ use crate::{
     },
     error::{Error, Fault, FieldCode, Result},
     store::{Read, Write},
-    types::{Date, TimeInput, TimeZone, Timestamp, UserId, named_enum},
+    types::{Currency, Date, TimeInput, TimeZone, Timestamp, UserId, named_enum},
 };
 
 /// Source rows that one transaction counts.
@@ -549,5 +549,6 @@ fn price_in(tx: &Read<'_>, entry: &LedgerEntry) -> Result<i64> {
         _ => None,
     };
     let order = order_no.map(|order_no| orders::find_maybe_in(tx, order_no)).transpose()?.flatten();
+    let order = order.filter(|order| order.currency == Currency::CNY);
     Ok(order.map_or(0, |order| order.amount.as_fen()))
 }

@@ -14,7 +14,7 @@ use crate::{
         },
         money::{
             ledger::verification,
-            payments::{orders, report},
+            payments::{bills, orders, report},
         },
         operations::{
             backups::{self, BackupStatus},
@@ -72,7 +72,7 @@ pub struct HealthSnapshot {
     pub moderated_by: Service,
     /// Orders that need a decision by an operator.
     pub payments_in_review: i64,
-    /// Differences between payments and ledger in the last daily report.
+    /// Differences between payments and ledger in the last daily report, and between orders and recent bills.
     pub payment_differences: u64,
     /// Codes sent in the last 24 hours.
     pub codes_sent: u64,
@@ -126,7 +126,8 @@ impl HealthSnapshot {
                 offsite: backups::offsite::status_in(tx)?,
                 moderated_by: policy::current_in(tx)?.service,
                 payments_in_review: orders::in_review_in(tx)?,
-                payment_differences: report::last_in(tx)?.map_or(0, |last| last.differences),
+                payment_differences: report::last_in(tx)?.map_or(0, |last| last.differences)
+                    + bills::recent_differences_in(tx)?,
                 codes_sent: codes::count_recent_sends_in(tx)?,
             })
         })

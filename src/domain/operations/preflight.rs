@@ -9,11 +9,11 @@ use std::{
 use crate::{
     certificate::PemFiles,
     clock::Clock,
-    config::{Config, PaymentProvider},
+    config::Config,
     domain::{
         divination::prompts::Prompts,
         messaging::mailer,
-        money::{payments, purchases},
+        money::{payments::channels, purchases},
     },
     error::Error,
     providers::{authority::CertificateAuthority, factory},
@@ -29,8 +29,7 @@ pub fn faults(config: &Config) -> Vec<String> {
 /// Returns the faults that the drivers find in their settings, and those of templates.
 pub fn driver_faults(config: &Config) -> Vec<String> {
     let email = factory::email_sender(config, Clock::default(), &silent()).err();
-    let is_real = config.payment.gateway == PaymentProvider::Alipay;
-    let payment = is_real.then(|| payments::alipay_gateway(config, Box::new(|| 0)).err()).flatten();
+    let payment = channels::setting_faults(config);
     let apple = purchases::app_store(config, Box::new(|| 0)).err();
     let stores = [apple, purchases::google_play(config, Box::new(|| 0)).err()].into_iter().flatten().flatten();
     let has_authority = !config.server.domain.is_empty();
@@ -38,7 +37,7 @@ pub fn driver_faults(config: &Config) -> Vec<String> {
         has_authority.then(|| CertificateAuthority::new(config.acme.root_certificate.as_deref()).err()).flatten();
     let lines = |error: Error| error.detail.lines().map(ToOwned::to_owned).collect::<Vec<_>>();
     let templates = [Prompts::load(config).err(), mailer::letters(config).err()].into_iter().flatten().flatten();
-    [email, payment].into_iter().flatten().flat_map(lines).chain(stores).chain(authority).chain(templates).collect()
+    email.into_iter().flat_map(lines).chain(payment).chain(stores).chain(authority).chain(templates).collect()
 }
 
 /// The checks send nothing, so there is nothing to announce.

@@ -105,7 +105,7 @@ impl Parameter for FigureNames {
 }
 
 /// A day of figures.
-pub struct FigureDay(Date);
+pub struct FigureDay(pub Date);
 
 impl Parameter for FigureDay {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {

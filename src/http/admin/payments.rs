@@ -1,5 +1,6 @@
 //! `/admin/payments`: orders, and decisions of administrators about them.
 
+mod bills;
 mod callbacks;
 mod refunds;
 mod report;
@@ -9,6 +10,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 pub use self::{
+    bills::{CheckedBills, check as check_bill},
     callbacks::{AdminCallback, CallbackReceipt, list as list_callbacks, replay},
     refunds::{AdminRefund, OrderRefunded, refund},
     report::{PaymentReport, ReportSums, make as make_report},
@@ -83,6 +85,8 @@ pub struct AdminOrder {
     app_id: Option<String>,
     #[schema(example = "6.00")]
     amount: String,
+    #[schema(example = "CNY")]
+    currency: String,
     #[schema(example = "coins_60")]
     product_id: String,
     /// The version of the product whose terms the order has; 0 for a product of the settings.
@@ -159,6 +163,7 @@ impl From<Order> for AdminOrder {
             channel: order.channel,
             app_id: order.app_id,
             amount: order.amount.to_string(),
+            currency: order.currency.to_string(),
             product_id: order.product_id,
             product_version: order.product_version,
             asset: order.asset.name(),

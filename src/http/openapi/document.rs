@@ -201,7 +201,7 @@ fn responses(endpoint: &Endpoint, components: &Map<String, Value>) -> Value {
     let mut responses = Map::new();
     let reply = endpoint.reply();
     for (status, meaning) in &reply.statuses {
-        let has_content = *status != StatusCode::NOT_MODIFIED;
+        let has_content = *status != StatusCode::NOT_MODIFIED && *status != StatusCode::NO_CONTENT;
         let mut contents = reply.contents.iter().filter(|_| has_content).map(|(content_type, schema)| {
             let mut content = json!({ "schema": schema });
             if *content_type == "application/json" {
@@ -239,9 +239,9 @@ fn headers(endpoint: &Endpoint, status: StatusCode, own: &[Header]) -> Value {
 
 /// Returns the error codes of an endpoint: its own and those that follow from access, method and parameters.
 fn codes(endpoint: &Endpoint) -> Vec<Code> {
-    // The payment provider gets a word in place of problems.
+    // Payment providers get a word in place of problems, or only look at the status.
     if endpoint.access == Access::Signature {
-        return Vec::new();
+        return endpoint.errors.to_vec();
     }
     let mut codes = vec![Code::InvalidRequest, Code::Overloaded, Code::StorageFailed, Code::Internal];
     if endpoint.access.requires_token() {

@@ -21,7 +21,7 @@ use crate::{
         moderation::{engine::ContentType, policy::Service},
         money::{
             ledger::{self, Asset},
-            payments::{refunds::RefundState, settle::SettlementEffect},
+            payments::{bills::BillDifferenceCode, refunds::RefundState, settle::SettlementEffect},
             purchases::purchase::{PurchaseEnvironment, PurchaseState, PurchaseStore},
         },
         operations::health::{BackupState, LedgerState},
@@ -49,6 +49,7 @@ macro_rules! enumerations {
 enumerations! {
     Asset = "Asset", "coin", "The counted unit.";
     AudienceName = "Audience", "all", "The recipients of a notification.";
+    BillDifferenceCode = "BillDifferenceCode", "not_in_bill", "A difference between a bill and our records.";
     BackupState = "BackupState", "current", "State of the backups: `none` before the first one, `off` if they are disabled.";
     ContentType = "ContentType", "question", "The use of a text.";
     DayStart = "DayStart", "23:00", "The time at which the next day begins in charts.";

@@ -1,5 +1,7 @@
 //! `/payment`: purchases of coins.
 
+use std::collections::BTreeMap;
+
 use axum::{
     body::Body,
     http::{HeaderValue, Response, StatusCode, header},
@@ -34,11 +36,12 @@ use crate::{
             BodyShape, Fields, Label, Location, PageNumber, PageSize, Parameter, ParameterDescription, Parameters,
             Reason, Rules, page, parameters, reason_of_admin, text,
         },
+        payment_channel::{self, ChannelCallbackParams, ChannelName, ChannelReply, payer_client},
         reply::{Json, Reply, ReplyDescription},
         request_context::RequestContext,
-        user_order::{UserOrder, order_to_pay},
+        user_order::{PaymentChoice, UserOrder, order_to_pay},
     },
-    providers::payment::{OrderState, TradeStatus},
+    providers::payment::{OrderState, PayerClient, PaymentInstruction, TradeStatus},
     types::{Fen, Timestamp, UserId, clean},
 };
 
@@ -50,6 +53,12 @@ parameters! {
         user_id: Option<UserId> = fields.optional("userId", "The caller's own id.");
         amount: YuanAmount = fields.required("amount", "The price in yuan. With `coinCount`, a pair of the price list.");
         coin_count: PackageCoins = fields.required("coinCount", "The coins that it buys.");
+        channel: Option<ChannelName> = fields.optional("channel", "The channel of the payment. By default the first of `payment.channels`.");
+        client: PayerClient = {
+            let kind = fields.optional("client", "The program in which the buyer pays, for WeChat Pay: `app` by default.");
+            let open_id = fields.optional("openId", "The buyer's id in WeChat, for `jsapi`.");
+            fields.cross_field(kind.zip(open_id), payer_client)
+        };
     }
 
     ListOrdersOfUserParams(fields) {
@@ -82,9 +91,16 @@ pub struct PaymentOrder {
     coin_count: u32,
     #[schema(value_type = OrderState)]
     status: &'static str,
-    /// Pass it unchanged to the provider's SDK.
+    #[schema(example = "alipay")]
+    channel: String,
+    #[schema(example = "CNY")]
+    currency: String,
+    /// Alipay and the sandbox: pass it unchanged to the provider's SDK. Null for other channels.
     #[schema(example = "method=alipay.trade.app.pay&app_id=sandbox&charset=utf-8&…")]
-    order_string: String,
+    order_string: Option<String>,
+    /// Other channels: the parameters for WeChat's SDK or page, or `url`, `h5_url` or `code_url` to open or show.
+    #[schema(example = json!({ "url": "https://checkout.stripe.com/c/pay/cs_1" }))]
+    payment: BTreeMap<String, String>,
     /// Time until which it can be paid.
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:34:05.678Z")]
     expires_at: Timestamp,
@@ -95,10 +111,13 @@ pub async fn order(context: RequestContext, package: CreateOrderParams) -> Resul
     let user = context.acting_for(&Claims::of_user(package.user_id))?;
     let (YuanAmount(amount), PackageCoins(coin_count)) = (package.amount, package.coin_count);
     let ordered = OrderedProduct::Package { amount, coin_count };
-    let (order, order_string) = order_to_pay(&context, user, ordered).await?;
-    let Order { order_no, amount, coin_count, state, expires_at, .. } = order;
-    let (amount, status) = (amount.to_string(), state.name());
-    let resource = PaymentOrder { order_no, amount, coin_count, status, order_string, expires_at };
+    let choice = PaymentChoice { channel: package.channel.map(|ChannelName(name)| name), client: package.client };
+    let (order, instruction) = order_to_pay(&context, user, ordered, choice).await?;
+    let Order { order_no, amount, currency, channel, coin_count, state, expires_at, .. } = order;
+    let (amount, currency, status) = (amount.to_string(), currency.to_string(), state.name());
+    let PaymentInstruction { order_string, parameters: payment, .. } = instruction;
+    let resource =
+        PaymentOrder { order_no, amount, coin_count, status, channel, currency, order_string, payment, expires_at };
     Ok(Uncached(Json(resource)))
 }
 
@@ -111,7 +130,7 @@ pub async fn list(context: RequestContext, params: ListOrdersOfUserParams) -> Re
 
 /// Receives the provider's callback. Always responds with one word, because the provider understands nothing else.
 pub async fn notify(context: RequestContext, _: CallbackForm) -> Result<CallbackReply> {
-    let pending = callbacks::receive(&context.app.payments, context.body.to_vec());
+    let pending = callbacks::receive(&context.app.payments, None, BTreeMap::new(), context.body.to_vec());
     let receipt = match tokio::time::timeout(context.app.core.config.limits.notify_timeout, pending).await {
         Ok(receipt) => receipt?,
         Err(_) => return Ok(CallbackReply::Fail),
@@ -120,6 +139,11 @@ pub async fn notify(context: RequestContext, _: CallbackForm) -> Result<Callback
     let verdict = receipt.verdict.name();
     tracing::info!(request_id = context.meta.request_id, callback = receipt.id, verdict, order_no, "notified");
     Ok(receipt.word())
+}
+
+/// Receives the callback of a channel.
+pub async fn notify_channel(context: RequestContext, params: ChannelCallbackParams) -> Result<ChannelReply> {
+    payment_channel::receive(context, params).await
 }
 
 /// The status of an order, and the user's balance.

@@ -1,5 +1,7 @@
 //! `/api/v1/orders`: purchases through payment gateways.
 
+use std::collections::BTreeMap;
+
 use axum::{
     body::Body,
     http::{Response, StatusCode},
@@ -19,12 +21,13 @@ use crate::{
     http::{
         cursor_page::{CursorList, CursorPage, span},
         params::{PageSize, Rules, parameters},
+        payment_channel::{ChannelName, payer_client},
         reply::{Json, Reply, ReplyDescription},
         request_context::RequestContext,
-        user_order::{UserOrder, order_to_pay},
+        user_order::{PaymentChoice, UserOrder, order_to_pay},
         v0::payment::{OrderNo, Uncached},
     },
-    providers::payment::OrderState,
+    providers::payment::{OrderState, PayerClient, PaymentInstruction},
     types::Cursor,
 };
 
@@ -33,6 +36,12 @@ const ORDERS: CursorList = CursorList("orders");
 parameters! {
     OrderProductParams(fields) {
         product_id: ProductId = fields.required("productId", "The product, from the list of products.");
+        channel: Option<ChannelName> = fields.optional("channel", "The channel of the payment. By default the first of `payment.channels`.");
+        client: PayerClient = {
+            let kind = fields.optional("client", "The program in which the buyer pays, for WeChat Pay: `app` by default.");
+            let open_id = fields.optional("openId", "The buyer's id in WeChat, for `jsapi`.");
+            fields.cross_field(kind.zip(open_id), payer_client)
+        };
     }
 
     ListOwnOrdersParams(fields) {
@@ -54,16 +63,21 @@ parameters! {
 pub struct NewOrder {
     #[serde(flatten)]
     order: UserOrder,
-    /// Pass it unchanged to the provider's SDK.
+    /// Alipay and the sandbox: pass it unchanged to the provider's SDK. Null for other channels.
     #[schema(example = "method=alipay.trade.app.pay&app_id=sandbox&charset=utf-8&…")]
-    order_string: String,
+    order_string: Option<String>,
+    /// Other channels: the parameters for WeChat's SDK or page, or `url`, `h5_url` or `code_url` to open or show.
+    #[schema(example = json!({ "url": "https://checkout.stripe.com/c/pay/cs_1" }))]
+    payment: BTreeMap<String, String>,
 }
 
 /// Returns the same order for some minutes.
 pub async fn create(context: RequestContext, params: OrderProductParams) -> Result<Uncached<Json<NewOrder>>> {
     let (user, ordered) = (context.user()?, OrderedProduct::ById(params.product_id));
-    let (order, order_string) = order_to_pay(&context, user, ordered).await?;
-    Ok(Uncached(Json(NewOrder { order: order.into(), order_string })))
+    let choice = PaymentChoice { channel: params.channel.map(|ChannelName(name)| name), client: params.client };
+    let (order, instruction) = order_to_pay(&context, user, ordered, choice).await?;
+    let PaymentInstruction { order_string, parameters: payment, .. } = instruction;
+    Ok(Uncached(Json(NewOrder { order: order.into(), order_string, payment })))
 }
 
 pub async fn list(context: RequestContext, params: ListOwnOrdersParams) -> Result<Json<CursorPage<UserOrder>>> {

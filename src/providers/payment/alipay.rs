@@ -11,26 +11,28 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::bill::ProviderBill;
 use super::callback::CallbackReader;
 use super::order_string::Merchant;
-use super::setting_fault::{fault, keep};
+use super::setting_fault::{fault, is_safe_endpoint, keep};
 use super::signing::{Signer, Verifier};
 use super::{
-    CloseOutcome, Fen, OrderRequest, PaymentCallback, PaymentGateway, RefundOutcome, RefundQueryOutcome, RefundRequest,
+    CloseOutcome, Currency, Fen, OrderRequest, PaymentCallback, RefundOutcome, RefundQueryOutcome, RefundRequest,
     Rejection, SettingFault, Trade, TradeQueryOutcome, TradeStatus, refund_implied_by_query,
 };
 use crate::providers::client::{Client, Limits, Post};
 use crate::providers::rsa::{PrivateKey, PublicKey};
-use crate::providers::shanghai_time::shanghai_milliseconds;
+use crate::providers::shanghai_time::{shanghai_milliseconds, shanghai_text};
 use crate::providers::{Failure, FailureKind, WallClock};
 
 use answer::{AlipayResponse, ResponseFault};
-use calls::{AlipayOperation, CLOSE, QUERY, QUERY_REFUND, REFUND, refusal};
+use calls::{AlipayOperation, CLOSE, QUERY, QUERY_BILL, QUERY_REFUND, REFUND, refusal};
 pub(super) use certificates::AlipayCertificateNumbers;
 pub use certificates::AlipayCertificateTexts;
 use certificates::AlipayCertificates;
 pub use settings::AlipaySettings;
 
+mod bill;
 mod certificates;
 mod answer;
 mod calls;
@@ -41,6 +43,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum characters of the provider's trade number.
 const MAX_NUMBER_LENGTH: usize = 64;
 const MAX_RESPONSE_BYTES: usize = 256 * 1024;
+const MAX_BILL_BYTES: usize = 64 * 1024 * 1024;
 
 /// The gateway to Alipay.
 pub struct Alipay {
@@ -172,24 +175,24 @@ impl Alipay {
     }
 }
 
-impl PaymentGateway for Alipay {
-    fn name(&self) -> &'static str {
-        PROVIDER
-    }
-
-    fn app_id(&self) -> &str {
+impl Alipay {
+    /// Returns the provider's id of our app.
+    pub fn app_id(&self) -> &str {
         &self.merchant.app_id
     }
 
-    fn order_string(&self, order: &OrderRequest) -> Result<String, Failure> {
+    /// Returns the signed string that the app passes unchanged to the provider's payment screen. Makes no network call.
+    pub fn order_string(&self, order: &OrderRequest) -> Result<String, Failure> {
         self.merchant.order_string(order)
     }
 
-    fn read_callback(&self, form_body: &[u8]) -> Result<PaymentCallback, Rejection> {
+    /// Parses a callback from the raw form body and verifies that signature, app and seller are ours.
+    pub fn read_callback(&self, form_body: &[u8]) -> Result<PaymentCallback, Rejection> {
         self.reader.read(form_body)
     }
 
-    fn query(&self, order_no: &str) -> Result<TradeQueryOutcome, Failure> {
+    /// Queries the trade of an order.
+    pub fn query(&self, order_no: &str) -> Result<TradeQueryOutcome, Failure> {
         let answer = self.call(QUERY, &calls::TradeKey { out_trade_no: order_no })?;
         if answer.is_success() {
             return trade_of(&answer, order_no).map(TradeQueryOutcome::Found);
@@ -200,7 +203,8 @@ impl PaymentGateway for Alipay {
         }
     }
 
-    fn close(&self, order_no: &str) -> Result<CloseOutcome, Failure> {
+    /// Closes an unpaid trade. After `OutcomeUnknown`, query before repeating.
+    pub fn close(&self, order_no: &str) -> Result<CloseOutcome, Failure> {
         let answer = self.call(CLOSE, &calls::TradeKey { out_trade_no: order_no })?;
         if answer.is_success() {
             answer.is_about(order_no).map_err(|code| CLOSE.with_unknown_outcome(invalid_response(code)))?;
@@ -215,7 +219,8 @@ impl PaymentGateway for Alipay {
         }
     }
 
-    fn refund(&self, refund: &RefundRequest) -> Result<RefundOutcome, Failure> {
+    /// Refunds money. Safe to repeat with the same refund number and amount.
+    pub fn refund(&self, refund: &RefundRequest) -> Result<RefundOutcome, Failure> {
         if !refund.is_possible() {
             return Err(Failure::new(FailureKind::Refused, PROVIDER, "invalid_refund"));
         }
@@ -237,7 +242,8 @@ impl PaymentGateway for Alipay {
         })
     }
 
-    fn query_refund(&self, order_no: &str, refund_no: &str) -> Result<RefundQueryOutcome, Failure> {
+    /// Queries if a refund took effect.
+    pub fn query_refund(&self, order_no: &str, refund_no: &str) -> Result<RefundQueryOutcome, Failure> {
         let content = calls::RefundKey { out_trade_no: order_no, out_request_no: refund_no };
         let answer = self.call(QUERY_REFUND, &content)?;
         if answer.is_success() {
@@ -248,6 +254,36 @@ impl PaymentGateway for Alipay {
             _ => Err(refusal(PROVIDER, &answer)),
         }
     }
+}
+
+impl Alipay {
+    /// Fetches the bill of a day in Shanghai, given by any of its times in epoch milliseconds; `None` for a day without
+    /// trades. The bill of a day is ready at 9:00 on the next.
+    pub fn bill(&self, day: i64) -> Result<Option<ProviderBill>, Failure> {
+        let text = shanghai_text(day).ok_or_else(|| self.merchant.misconfigured("time_out_of_range"))?;
+        let bill_date = text.get(..10).unwrap_or_default();
+        let answer = self.call(QUERY_BILL, &calls::BillKey { bill_type: "trade", bill_date })?;
+        if !answer.is_success() {
+            return match answer.sub_code() {
+                "isp.bill_not_exist" | "BILL_NOT_EXIST" => Ok(None),
+                _ => Err(refusal(PROVIDER, &answer)),
+            };
+        }
+        let url = answer.bill_download_url.as_deref().filter(|url| is_safe_endpoint_with_query(url));
+        let url = url.ok_or_else(|| invalid_response("bill_address"))?;
+        let file = self.client.send("GET", url, &[], &[])?;
+        if file.status != 200 {
+            return Err(calls::http_failure(PROVIDER, file.status));
+        }
+        let archive = file.read_all(MAX_BILL_BYTES)?;
+        bill::parse(&archive).map(Some).ok_or_else(|| invalid_response("bill_unreadable"))
+    }
+}
+
+/// Returns true for an encrypted connection or one on this machine. The address is signed, but the file is not.
+fn is_safe_endpoint_with_query(url: &str) -> bool {
+    let without_query = url.split('?').next().unwrap_or_default();
+    is_safe_endpoint(PROVIDER, without_query)
 }
 
 fn invalid_response(code: &str) -> Failure {
@@ -276,6 +312,7 @@ fn trade_of(answer: &AlipayResponse, order_no: &str) -> Result<Trade, Failure> {
         order_no: order_no.to_owned(),
         trade_no: answer.trade_no.clone().filter(|number| is_number(number)).ok_or_else(incomplete)?,
         amount,
+        currency: Currency::CNY,
         status,
         paid_at,
         refunded: refund_implied_by_query(status, paid_at, amount),

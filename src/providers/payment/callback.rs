@@ -10,7 +10,7 @@
 use super::form::{self, FormFault, FormField};
 use super::rejection::{Rejection, RejectionReason};
 use super::signing::Verifier;
-use super::{Fen, PaymentCallback, RefundResult, Trade, TradeStatus};
+use super::{Currency, Fen, PaymentCallback, RefundResult, Trade, TradeStatus};
 use crate::providers::shanghai_time::shanghai_milliseconds;
 
 /// Larger bodies are not read.
@@ -93,6 +93,7 @@ impl CallbackReader {
             order_no: required(fields, "out_trade_no", 64)?.to_owned(),
             trade_no: required(fields, "trade_no", 64)?.to_owned(),
             amount: amount(required(fields, "total_amount", 16)?, "total_amount")?,
+            currency: Currency::CNY,
             status: TradeStatus::from_name(status).ok_or(RejectionReason::UnknownStatus)?,
             paid_at: value("gmt_payment").and_then(shanghai_milliseconds),
             refunded: refunded(fields)?,

@@ -1,4 +1,4 @@
-//! Payment providers: the gateway trait and its data types.
+//! Payment providers: the data types that all gateways share. The trait is in [`gateway`].
 //!
 //! A gateway signs orders, verifies callbacks and queries the provider. It stores nothing and knows no user. [`judge`]
 //! decides the effect of a report on an order; the caller applies it inside the transaction that holds the order.
@@ -7,14 +7,17 @@
 //! proves nothing.
 
 pub mod alipay;
+pub mod bill;
 pub mod wechat;
 pub mod apple;
 pub mod google;
 pub mod stripe;
 pub mod delivery;
+pub mod gateway;
 pub mod sandbox;
 
 pub mod form;
+pub mod payer;
 mod setting_fault;
 pub mod purchase;
 mod rejection;
@@ -27,48 +30,19 @@ mod vectors;
 
 use std::fmt;
 
-use crate::{
-    providers::Failure,
-    types::{Fen, named_enum},
-};
+use crate::types::{Currency, Fen, named_enum};
 
 pub use callback::MAX_CALLBACK_BYTES;
+pub use gateway::{
+    CallbackMessage, GatewayEvent, GatewayReport, OrderKey, PayerClient, PaymentGateway, PaymentInstruction,
+    RefundReport,
+};
 pub use rejection::{Rejection, RejectionReason};
 pub use setting_fault::SettingFault;
 pub use settlement_rule::{OrderState, OrderView, RejectReason, ReviewReason, SettlementDecision, judge};
 
 /// The names of all gateways.
-pub const CHANNELS: [&str; 2] = [alipay::PROVIDER, sandbox::PROVIDER];
-
-/// A payment provider. All calls block; all but `order_string` and `read_callback` may take seconds.
-pub trait PaymentGateway: Send + Sync {
-    /// Returns the channel under which orders of this gateway are stored.
-    fn name(&self) -> &'static str;
-
-    /// Returns the provider's id of our app. Orders made under another app id are unknown to the provider.
-    fn app_id(&self) -> &str;
-
-    /// Returns the signed string that the app passes unchanged to the provider's payment screen. Makes no network call.
-    fn order_string(&self, order: &OrderRequest) -> Result<String, Failure>;
-
-    /// Parses a callback from the raw form body and verifies that signature, app and seller are ours. [`judge`] decides
-    /// its effect on an order.
-    fn read_callback(&self, form_body: &[u8]) -> Result<PaymentCallback, Rejection>;
-
-    /// Queries the trade of an order. A trade exists only once the buyer has confirmed, so a missing trade is a normal
-    /// outcome.
-    fn query(&self, order_no: &str) -> Result<TradeQueryOutcome, Failure>;
-
-    /// Closes an unpaid trade. After `OutcomeUnknown`, query before repeating.
-    fn close(&self, order_no: &str) -> Result<CloseOutcome, Failure>;
-
-    /// Refunds money. Safe to repeat with the same refund number and amount. After `OutcomeUnknown` or `Unconfirmed`,
-    /// call `query_refund` (ten seconds later at the earliest) before anything else.
-    fn refund(&self, refund: &RefundRequest) -> Result<RefundOutcome, Failure>;
-
-    /// Queries if a refund took effect.
-    fn query_refund(&self, order_no: &str, refund_no: &str) -> Result<RefundQueryOutcome, Failure>;
-}
+pub const CHANNELS: [&str; 4] = [alipay::PROVIDER, wechat::PROVIDER, stripe::PROVIDER, sandbox::PROVIDER];
 
 /// An order to be paid.
 #[derive(Debug, Clone)]
@@ -114,6 +88,7 @@ pub struct Trade {
     pub trade_no: String,
     /// The order's price as the provider knows it, before vouchers.
     pub amount: Fen,
+    pub currency: Currency,
     pub status: TradeStatus,
     /// Epoch milliseconds.
     pub paid_at: Option<i64>,
@@ -184,6 +159,12 @@ pub enum RefundOutcome {
         /// The total refunded so far, including this refund if it took effect.
         total: Option<Fen>,
     },
+    /// The provider will carry it out, and reports or tells on request how it ended.
+    Processing,
+    /// It did not happen and will not under this number.
+    Closed,
+    /// The money has left our account and could not be delivered. An operator must act at the provider.
+    Abnormal,
 }
 
 /// The outcome of a refund query.
@@ -196,6 +177,12 @@ pub enum RefundQueryOutcome {
     NotFound,
     /// The provider knows the refund but has not confirmed its success yet.
     Unconfirmed,
+    /// As [`RefundOutcome::Processing`].
+    Processing,
+    /// As [`RefundOutcome::Closed`].
+    Closed,
+    /// As [`RefundOutcome::Abnormal`].
+    Abnormal,
 }
 
 impl Trade {

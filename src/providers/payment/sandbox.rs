@@ -17,8 +17,8 @@ use super::callback::CallbackReader;
 use super::order_string::Merchant;
 use super::signing::{Signer, Verifier};
 use super::{
-    CloseOutcome, OrderRequest, PaymentCallback, PaymentGateway, RefundOutcome, RefundQueryOutcome, RefundRequest,
-    Rejection, TradeQueryOutcome,
+    CloseOutcome, OrderRequest, PaymentCallback, RefundOutcome, RefundQueryOutcome, RefundRequest, Rejection,
+    TradeQueryOutcome,
 };
 use crate::providers::{Failure, FailureKind, WallClock};
 
@@ -180,29 +180,30 @@ impl Sandbox {
     }
 }
 
-impl PaymentGateway for Sandbox {
-    fn name(&self) -> &'static str {
-        PROVIDER
+impl Sandbox {
+    /// Returns the id that stands for our app.
+    pub fn app_id(&self) -> &str {
+        &self.merchant.app_id
     }
 
-    fn app_id(&self) -> &str {
-        APP_ID
-    }
-
-    fn order_string(&self, order: &OrderRequest) -> Result<String, Failure> {
+    /// Returns the signed string of an order.
+    pub fn order_string(&self, order: &OrderRequest) -> Result<String, Failure> {
         self.merchant.order_string(order)
     }
 
-    fn read_callback(&self, form_body: &[u8]) -> Result<PaymentCallback, Rejection> {
+    /// Parses and verifies a callback from the raw form body.
+    pub fn read_callback(&self, form_body: &[u8]) -> Result<PaymentCallback, Rejection> {
         self.reader.read(form_body)
     }
 
-    fn query(&self, order_no: &str) -> Result<TradeQueryOutcome, Failure> {
+    /// Queries the trade of an order.
+    pub fn query(&self, order_no: &str) -> Result<TradeQueryOutcome, Failure> {
         let found = self.current(order_no)?;
         Ok(found.map_or(TradeQueryOutcome::NotFound, |trade| TradeQueryOutcome::Found(trade.queried(PROVIDER))))
     }
 
-    fn close(&self, order_no: &str) -> Result<CloseOutcome, Failure> {
+    /// Closes an unpaid trade.
+    pub fn close(&self, order_no: &str) -> Result<CloseOutcome, Failure> {
         let now = (self.clock)();
         if self.current(order_no)?.is_none() {
             return Ok(CloseOutcome::NotFound);
@@ -213,7 +214,8 @@ impl PaymentGateway for Sandbox {
         })
     }
 
-    fn refund(&self, refund: &RefundRequest) -> Result<RefundOutcome, Failure> {
+    /// Refunds money. Safe to repeat with the same refund number and amount.
+    pub fn refund(&self, refund: &RefundRequest) -> Result<RefundOutcome, Failure> {
         if !refund.is_possible() {
             return Err(refused("invalid_refund"));
         }
@@ -224,7 +226,8 @@ impl PaymentGateway for Sandbox {
         })
     }
 
-    fn query_refund(&self, order_no: &str, refund_no: &str) -> Result<RefundQueryOutcome, Failure> {
+    /// Queries if a refund took effect.
+    pub fn query_refund(&self, order_no: &str, refund_no: &str) -> Result<RefundQueryOutcome, Failure> {
         let trade = self.current(order_no)?;
         let found = trade.as_ref().and_then(|trade| trade.refund(refund_no));
         Ok(found.map_or(RefundQueryOutcome::NotFound, |refund| RefundQueryOutcome::Succeeded { amount: refund.amount }))

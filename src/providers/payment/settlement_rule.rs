@@ -6,7 +6,7 @@
 //! Reports arrive in any order and any number of times, and a status alone is ambiguous. A partial refund repeats
 //! `TRADE_SUCCESS`, and a full one is `TRADE_CLOSED`, like an unpaid time-out.
 
-use super::{Fen, RefundResult, Trade, TradeStatus};
+use super::{Currency, Fen, RefundResult, Trade, TradeStatus};
 use crate::types::named_enum;
 
 named_enum! {
@@ -31,6 +31,7 @@ pub struct OrderView<'a> {
     pub channel: &'a str,
     pub order_no: &'a str,
     pub amount: Fen,
+    pub currency: Currency,
     pub state: OrderState,
     /// The provider's number of the trade that paid the order, if known.
     pub trade_no: Option<&'a str>,
@@ -65,6 +66,7 @@ named_enum! {
         UnknownOrder = "unknown_order",
         WrongChannel = "wrong_channel",
         WrongAmount = "wrong_amount",
+        WrongCurrency = "wrong_currency",
     }
 }
 
@@ -94,6 +96,9 @@ pub fn judge(trade: &Trade, order: Option<&OrderView<'_>>) -> SettlementDecision
     };
     if order.channel != trade.channel {
         return SettlementDecision::Reject(RejectReason::WrongChannel);
+    }
+    if order.currency != trade.currency {
+        return SettlementDecision::Reject(RejectReason::WrongCurrency);
     }
     if is_second_trade(trade, order) {
         return judge_second_trade(trade);
@@ -187,6 +192,7 @@ mod tests {
             order_no: "D1".to_owned(),
             trade_no: "T1".to_owned(),
             amount: fen("6.00"),
+            currency: Currency::CNY,
             status,
             paid_at: None,
             refunded: None,
@@ -201,7 +207,16 @@ mod tests {
     fn order(state: OrderState) -> OrderView<'static> {
         let trade_no = (!matches!(state, OrderState::Created | OrderState::Closed)).then_some("T1");
         let paid = trade_no.map(|_| fen("6.00"));
-        OrderView { channel: "alipay", order_no: "D1", amount: fen("6.00"), state, trade_no, paid, refunded: Fen::ZERO }
+        OrderView {
+            channel: "alipay",
+            order_no: "D1",
+            amount: fen("6.00"),
+            currency: Currency::CNY,
+            state,
+            trade_no,
+            paid,
+            refunded: Fen::ZERO,
+        }
     }
 
     fn judged(trade: &Trade, state: OrderState) -> SettlementDecision {
@@ -287,6 +302,8 @@ mod tests {
         assert_eq!(judge(&paid, Some(&other)), SettlementDecision::Reject(RejectReason::UnknownOrder));
         let sandbox = OrderView { channel: "sandbox", ..order(OrderState::Created) };
         assert_eq!(judge(&paid, Some(&sandbox)), SettlementDecision::Reject(RejectReason::WrongChannel));
+        let dollars = OrderView { currency: Currency::parse("USD").unwrap(), ..order(OrderState::Created) };
+        assert_eq!(judge(&paid, Some(&dollars)), SettlementDecision::Reject(RejectReason::WrongCurrency));
         let dearer = OrderView { amount: fen("30.00"), ..order(OrderState::Created) };
         assert_eq!(judge(&paid, Some(&dearer)), SettlementDecision::Reject(RejectReason::WrongAmount));
         assert!(matches!(judge(&paid, None), SettlementDecision::Reject(_)));

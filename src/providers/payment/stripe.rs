@@ -118,6 +118,20 @@ pub struct StripeRefund {
     /// `pending`, `requires_action`, `succeeded`, `failed` or `canceled`.
     pub status: String,
     pub payment_intent: Option<String>,
+    #[serde(default)]
+    metadata: Option<RefundMetadata>,
+}
+
+/// The members that we add to a refund.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+struct RefundMetadata {
+    refund_no: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct RefundList {
+    data: Vec<StripeRefund>,
 }
 
 #[derive(Default, Deserialize)]
@@ -132,6 +146,13 @@ struct StripeError {
     #[serde(rename = "type")]
     kind: String,
     code: Option<String>,
+}
+
+impl StripeRefund {
+    /// Returns our number of the refund.
+    fn refund_no(&self) -> Option<&str> {
+        self.metadata.as_ref()?.refund_no.as_deref()
+    }
 }
 
 impl StripeSession {
@@ -254,6 +275,26 @@ impl Stripe {
             404 => Ok(None),
             _ => Err(failure_of(answer)),
         }
+    }
+
+    /// Finds a refund of a payment by our number; `None` if there is none. Idempotency keys are forgotten after a day,
+    /// so this must come before a refund is repeated.
+    pub fn find_refund(&self, payment_intent: &str, refund_no: &str) -> Result<Option<StripeRefund>, Failure> {
+        let path = format!("/v1/refunds?payment_intent={}&limit=100", percent::encode(payment_intent));
+        let answer = self.send("GET", &path, "", None)?;
+        match answer.status {
+            200 => {
+                let list: RefundList = parsed(answer)?;
+                Ok(list.data.into_iter().find(|refund| refund.refund_no() == Some(refund_no)))
+            }
+            404 => Ok(None),
+            _ => Err(failure_of(answer)),
+        }
+    }
+
+    /// Returns true if the keys are those of the live mode.
+    pub fn is_live(&self) -> bool {
+        self.webhooks.is_live()
     }
 
     /// Verifies and parses a webhook that was received at this time (epoch milliseconds). Makes no network call.

@@ -3,6 +3,7 @@
 mod alipay;
 mod app_store_purchases;
 mod balances;
+mod channels;
 mod google_play_purchases;
 mod ledger;
 mod payments;

@@ -128,6 +128,7 @@ const MATRIX: &[(&[&str], &[&str])] = &[
             "PUT /admin/products/{id}",
             "POST /admin/products/{id}/offer",
             "POST /admin/products/{id}/withdraw",
+            "POST /admin/payments/bill",
             "POST /admin/payments/{orderNo}/settle",
             "POST /admin/payments/{orderNo}/refund",
             "POST /admin/payments/{orderNo}/sandbox-pay",

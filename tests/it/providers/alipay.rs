@@ -10,8 +10,7 @@ use yarrow::{
     providers::{
         FailureKind,
         payment::{
-            CloseOutcome, PaymentGateway as _, RefundOutcome, RefundQueryOutcome, RefundRequest, TradeQueryOutcome,
-            TradeStatus,
+            CloseOutcome, RefundOutcome, RefundQueryOutcome, RefundRequest, TradeQueryOutcome, TradeStatus,
             alipay::{Alipay, AlipaySettings},
         },
     },

@@ -153,6 +153,9 @@ struct TradeRegistry {
     trades: BTreeMap<String, AlipayTrade>,
     mood: GatewayMode,
     methods: Vec<String>,
+    base_url: String,
+    /// The archive of the bill.
+    bill: Option<Vec<u8>>,
 }
 
 impl AlipayGateway {
@@ -160,6 +163,7 @@ impl AlipayGateway {
         let book = Arc::new(Mutex::new(TradeRegistry::default()));
         let keeper = Arc::clone(&book);
         let provider = FakeProvider::with_handler(move |request| keeper.lock().unwrap().response(request));
+        book.lock().unwrap().base_url = provider.url();
         Self { provider, book }
     }
 
@@ -195,6 +199,17 @@ impl AlipayGateway {
         trade.status = "TRADE_CLOSED";
     }
 
+    /// Sets the lines of the bill of each day: trade, order, kind, amount, refund and fee.
+    pub fn set_bill(&self, lines: &[&str]) {
+        let count = |kind: &str| lines.iter().filter(|line| line.contains(kind)).count();
+        let head = "支付宝交易号,商户订单号,业务类型,订单金额（元）,退款批次号/请求号,服务费（元）";
+        let totals = format!("#交易合计：{}笔，共\r\n#退款合计：{}笔，共", count(",交易,"), count(",退款,"));
+        let text = format!("#支付宝业务明细查询\r\n{head}\r\n{}\r\n#列表结束\r\n{totals}\r\n", lines.join("\r\n"));
+        let summary = "#支付宝业务汇总查询\r\n门店编号,门店名称\r\n";
+        let [text, summary] = [text.as_str(), summary].map(|text| encoding_rs::GBK.encode(text).0.into_owned());
+        self.book.lock().unwrap().bill = Some(archive(&[("detail.csv", &text), ("summary.csv", &summary)]));
+    }
+
     pub fn be(&self, mood: GatewayMode) {
         self.book.lock().unwrap().mood = mood;
     }
@@ -212,6 +227,9 @@ impl AlipayGateway {
 
 impl TradeRegistry {
     fn response(&mut self, request: &ReceivedRequest) -> Reply {
+        if request.path() == "/bill.zip" {
+            return Reply::status(200).body(self.bill.clone().unwrap());
+        }
         let (app_id, method, content) = match proved(request) {
             Ok(proved) => proved,
             // The driver treats this as a failure, so a driver test fails.
@@ -247,6 +265,16 @@ impl TradeRegistry {
     }
 
     fn carry_out(&mut self, method: &str, content: &Value) -> Value {
+        if method == "alipay.data.dataservice.bill.downloadurl.query" {
+            assert_eq!(content["bill_type"], "trade");
+            return match self.bill {
+                Some(_) => {
+                    let address = format!("{}/bill.zip?token=t", self.base_url);
+                    json!({ "code": "10000", "msg": "Success", "bill_download_url": address })
+                }
+                None => refusal("isp.bill_not_exist"),
+            };
+        }
         let order_no = content["out_trade_no"].as_str().unwrap();
         let Some(trade) = self.trades.get_mut(order_no) else { return refusal("ACQ.TRADE_NOT_EXIST") };
         let mut response = json!({
@@ -299,6 +327,26 @@ impl TradeRegistry {
         }
         response
     }
+}
+
+/// Returns a ZIP archive with these files, not compressed.
+fn archive(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let (mut data, mut directory) = (Vec::new(), Vec::new());
+    let two = |number: usize| u16::try_from(number).unwrap().to_le_bytes();
+    let four = |number: usize| u32::try_from(number).unwrap().to_le_bytes();
+    for (name, content) in files {
+        let mut checksum = flate2::Crc::new();
+        checksum.update(content);
+        let sizes = [&checksum.sum().to_le_bytes()[..], &four(content.len()), &four(content.len()), &two(name.len())];
+        let offset = four(data.len());
+        data.extend([&b"PK\x03\x04\x14\0\0\0\0\0\0\0\0\0"[..], &sizes.concat(), &two(0)].concat());
+        data.extend([name.as_bytes(), content].concat());
+        let head = [&b"PK\x01\x02\x14\0\x14\0\0\0\0\0\0\0\0\0"[..], &sizes.concat(), &[0; 12], &offset].concat();
+        directory.extend([&head[..], name.as_bytes()].concat());
+    }
+    let counts = [two(files.len()), two(files.len())].concat();
+    let end = [&b"PK\x05\x06\0\0\0\0"[..], &counts, &four(directory.len()), &four(data.len()), &two(0)].concat();
+    [data, directory, end].concat()
 }
 
 fn refusal(sub_code: &str) -> Value {

@@ -1,6 +1,7 @@
 //! Test support: a real server, HTTP clients, fake providers and assertions.
 
 pub mod alipay;
+pub mod channels;
 pub mod wechat;
 pub mod app_store;
 pub mod google_play;

@@ -160,9 +160,16 @@ impl StripeBook {
                 let refund = json!({
                     "id": id, "object": "refund", "amount": field("amount").unwrap().parse::<i64>().unwrap(),
                     "currency": "usd", "status": "succeeded", "payment_intent": field("payment_intent"),
+                    "metadata": { "refund_no": field("metadata[refund_no]") },
                 });
                 self.refunds.insert(id, refund.clone());
                 Ok(refund)
+            }
+            ("GET", ["v1", "refunds"]) => {
+                let payment = request.parameter("payment_intent").map(Value::from);
+                let is_of_it = |refund: &&Value| Some(&refund["payment_intent"]) == payment.as_ref();
+                let found: Vec<_> = self.refunds.values().filter(is_of_it).cloned().collect();
+                Ok(json!({ "object": "list", "data": found }))
             }
             ("GET", ["v1", "refunds", id]) => missing(self.refunds.get(*id)),
             other => panic!("unsupported call {other:?}"),

@@ -118,6 +118,27 @@ impl FakeWeChatPay {
         self.book.lock().unwrap().trades.insert(order_no.to_owned(), trade);
     }
 
+    /// Forgets a trade, so that no bill has it.
+    pub fn forget(&self, order_no: &str) {
+        self.book.lock().unwrap().trades.remove(order_no);
+    }
+
+    /// Ends all refunds of an order that are under way.
+    pub fn end_refunds(&self, order_no: &str, state: &'static str) {
+        let mut book = self.book.lock().unwrap();
+        for (_, _, known) in &mut book.trades.get_mut(order_no).unwrap().refunds {
+            if *known != "SUCCESS" && *known != "CLOSED" {
+                *known = state;
+            }
+        }
+    }
+
+    /// Refunds a part at the provider, not through Yarrow.
+    pub fn refund_externally(&self, order_no: &str, fen: i64) {
+        let mut book = self.book.lock().unwrap();
+        book.trades.get_mut(order_no).unwrap().refunds.push(("console".to_owned(), fen, "SUCCESS"));
+    }
+
     /// Returns the notification of a paid order.
     pub fn payment_notification(&self, order_no: &str) -> SignedNotification {
         let content = self.book.lock().unwrap().trade(order_no);

@@ -7,7 +7,7 @@
 //! Callbacks name the payer. The payer is exported with the user's orders, and removed from stored callbacks once the
 //! account is deleted.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 
@@ -16,10 +16,16 @@ use crate::{
     core::Core,
     domain::{
         identity::users,
-        money::payments::settle::{self, SettlementEffect, SettlementOutcome},
+        money::payments::{
+            orders, refunds,
+            settle::{self, SettlementEffect, SettlementOutcome},
+        },
     },
     error::{Code, Error, Result},
-    providers::payment::{PaymentCallback, Rejection, form},
+    providers::payment::{
+        CallbackMessage, GatewayEvent, GatewayReport, OrderState, PaymentGateway, RejectReason, Rejection,
+        RejectionReason, payer,
+    },
     store::{Pending, Read, Row, Write},
     types::{PageRequest, Paginated, Timestamp, UserId, named_enum},
 };
@@ -29,11 +35,14 @@ macro_rules! select_callbacks {
     ($rest:literal) => {
         concat!(
             "select id, received_at, channel, is_genuine, verdict, reason, order_no, trade_no, notify_id, replay_of, \
-             form from payment_callbacks ",
+             form, headers from payment_callbacks ",
             $rest
         )
     };
 }
+
+/// The review reason of an order whose money the buyer's bank asks back.
+const DISPUTED: &str = "disputed";
 
 /// A stored callback.
 #[derive(Clone, Debug)]
@@ -53,6 +62,8 @@ pub struct Callback {
     pub replay_of: Option<i64>,
     /// The exact body, without the payer if the user's account is deleted.
     pub form: Vec<u8>,
+    /// The headers that belong to the signature.
+    pub headers: Option<BTreeMap<String, String>>,
 }
 
 /// A filter on callbacks.
@@ -68,6 +79,8 @@ pub struct CallbackResult {
     pub id: i64,
     pub verdict: SettlementEffect,
     pub reason: Option<String>,
+    /// True if the provider's signature is valid.
+    pub is_genuine: bool,
     pub order_no: Option<String>,
 }
 
@@ -94,18 +107,57 @@ named_enum! {
     }
 }
 
-/// Processes and stores a callback in one transaction.
-pub fn receive(payments: &Payments, form: Vec<u8>) -> Pending<CallbackResult> {
-    process(payments, form, None)
+/// Processes and stores a callback of a channel in one transaction; without a channel, of the one that answers in words.
+/// `headers` may have more than the signed ones, by lower-case names.
+pub fn receive(
+    payments: &Payments,
+    channel: Option<&str>,
+    mut headers: BTreeMap<String, String>,
+    body: Vec<u8>,
+) -> Pending<CallbackResult> {
+    let channel = match channel {
+        Some(name) => payments.channels.find(name),
+        None => payments.channels.of_words(),
+    };
+    let signed = channel.map_or(&[][..], |channel| channel.gateway.signed_headers());
+    headers.retain(|name, _| signed.contains(&name.as_str()));
+    let received_at = payments.core.clock.now();
+    let gateway = channel.map(|channel| Arc::clone(&channel.gateway));
+    process(payments, gateway, ReceivedCallback { headers, body, received_at, replay_of: None })
 }
 
-/// Processes a stored callback again, after a restore or once the reason of its rejection is fixed.
+/// Returns true if a callback was rejected because it is signed with a key that we do not have, and one was fetched.
+/// Blocks on the provider.
+pub fn fetch_missing_key(payments: &Payments, channel: &str, result: &CallbackResult) -> bool {
+    let is_key_unknown = result.reason.as_deref() == Some(RejectionReason::UnknownKey.code());
+    let Some(channel) = payments.channels.find(channel).filter(|_| is_key_unknown) else { return false };
+    channel.gateway.refresh_keys().unwrap_or_else(|failure| {
+        tracing::warn!(%failure, "the provider's keys could not be fetched");
+        false
+    })
+}
+
+/// Processes a stored callback again, after a restore or once the reason of its rejection is fixed. Its signature is
+/// judged at the time at which it was received.
 ///
 /// # Errors
 /// `not_found`.
 pub fn replay(payments: &Payments, id: i64) -> Result<Pending<CallbackResult>> {
-    let stored = payments.core.store.read(|tx| find_in(tx, id))?;
-    Ok(process(payments, stored.form, Some(id)))
+    let (stored, received_at) = payments.core.store.read(|tx| {
+        let stored = find_in(tx, id)?;
+        let mut first = stored.clone();
+        while let Some(earlier) = first.replay_of {
+            match find_maybe_in(tx, earlier)? {
+                Some(earlier) => first = earlier,
+                None => break,
+            }
+        }
+        Ok((stored, first.received_at))
+    })?;
+    let gateway = payments.channels.find(&stored.channel).map(|channel| Arc::clone(&channel.gateway));
+    let headers = stored.headers.unwrap_or_default();
+    let message = ReceivedCallback { headers, body: stored.form, received_at, replay_of: Some(id) };
+    Ok(process(payments, gateway, message))
 }
 
 /// Lists stored callbacks, newest first.
@@ -113,79 +165,150 @@ pub fn list(core: &Core, filter: &CallbackFilter, page: PageRequest) -> Result<P
     core.store.read(|tx| list_in(tx, filter, page))
 }
 
-fn process(payments: &Payments, form: Vec<u8>, replay_of: Option<i64>) -> Pending<CallbackResult> {
-    let gateway = &payments.gateway;
-    let channel = gateway.name();
-    let max_rejected = payments.core.config.payment.refused_callbacks;
-    match gateway.read_callback(&form) {
-        Ok(callback) => payments
-            .core
-            .store
-            .write(move |tx| apply_and_store_in(tx, ReceivedCallback { channel, form: &form, replay_of }, &callback)),
-        Err(rejection) => payments.core.store.write(move |tx| {
-            store_rejected_in(tx, ReceivedCallback { channel, form: &form, replay_of }, &rejection, max_rejected)
-        }),
-    }
+/// A callback as received.
+struct ReceivedCallback {
+    /// The signed headers.
+    headers: BTreeMap<String, String>,
+    body: Vec<u8>,
+    /// The time of the first receipt.
+    received_at: Timestamp,
+    replay_of: Option<i64>,
 }
 
-/// A callback as received.
-#[derive(Clone, Copy)]
-struct ReceivedCallback<'form> {
-    channel: &'static str,
-    form: &'form [u8],
-    replay_of: Option<i64>,
+fn process(
+    payments: &Payments,
+    gateway: Option<Arc<dyn PaymentGateway>>,
+    message: ReceivedCallback,
+) -> Pending<CallbackResult> {
+    let max_rejected = payments.core.config.payment.refused_callbacks;
+    let Some(gateway) = gateway else {
+        return payments.core.store.write(move |tx| store_unconfigured_in(tx, &message, max_rejected));
+    };
+    let channel = gateway.name();
+    let read = gateway.read_callback(&CallbackMessage {
+        headers: &message.headers,
+        body: &message.body,
+        received_at: message.received_at.0,
+    });
+    match read {
+        Ok(report) => payments.core.store.write(move |tx| apply_and_store_in(tx, channel, &message, report)),
+        Err(rejection) => {
+            if rejection.reason == RejectionReason::Undecryptable {
+                tracing::error!(
+                    channel,
+                    "a payment callback cannot be decrypted; was the key changed at the provider?"
+                );
+            }
+            payments.core.store.write(move |tx| store_rejected_in(tx, channel, &message, &rejection, max_rejected))
+        }
+    }
 }
 
 fn apply_and_store_in(
     tx: &Write<'_>,
-    message: ReceivedCallback<'_>,
-    callback: &PaymentCallback,
+    channel: &'static str,
+    message: &ReceivedCallback,
+    report: GatewayReport,
 ) -> Result<CallbackResult> {
-    let trade = &callback.trade;
-    let SettlementOutcome { verdict, reason } = settle::apply_in(tx, trade)?;
-    let reason = reason.map(ToOwned::to_owned);
-    let names = [Some(trade.order_no.clone()), Some(trade.trade_no.clone()), Some(callback.notify_id.clone())];
-    let id = insert_in(tx, message, true, verdict, reason.as_deref(), &names)?;
-    Ok(CallbackResult { id, verdict, reason, order_no: Some(trade.order_no.clone()) })
+    let (outcome, order_no, trade_no) = apply_in(tx, channel, report.event)?;
+    let reason = outcome.reason.map(ToOwned::to_owned);
+    let names = [order_no.clone(), trade_no, Some(report.notify_id)];
+    let id = insert_in(tx, channel, message, true, outcome.verdict, reason.as_deref(), &names)?;
+    Ok(CallbackResult { id, verdict: outcome.verdict, reason, is_genuine: true, order_no })
+}
+
+/// Applies a report. Returns its outcome with the numbers of order and trade.
+fn apply_in(
+    tx: &Write<'_>,
+    channel: &'static str,
+    event: GatewayEvent,
+) -> Result<(SettlementOutcome, Option<String>, Option<String>)> {
+    let unknown_order =
+        SettlementOutcome { verdict: SettlementEffect::Rejected, reason: Some(RejectReason::UnknownOrder.name()) };
+    match event {
+        GatewayEvent::Trade(mut trade) => {
+            if trade.order_no.is_empty() {
+                let Some(order) = orders::find_by_trade_in(tx, channel, &trade.trade_no)? else {
+                    return Ok((unknown_order, None, Some(trade.trade_no)));
+                };
+                trade.order_no = order.order_no;
+            }
+            let outcome = settle::apply_in(tx, &trade)?;
+            Ok((outcome, Some(trade.order_no), Some(trade.trade_no)))
+        }
+        GatewayEvent::Refund(report) => {
+            let outcome = refunds::apply_report_in(tx, channel, &report)?;
+            Ok((outcome, Some(report.order_no), Some(report.trade_no)))
+        }
+        GatewayEvent::Dispute { trade_no } => {
+            let Some(order) = orders::find_by_trade_in(tx, channel, &trade_no)? else {
+                return Ok((unknown_order, None, Some(trade_no)));
+            };
+            let order_no = order.order_no.clone();
+            let outcome = match order.state {
+                OrderState::Review => SettlementEffect::Review.into(),
+                _ => settle::review_in(tx, order, DISPUTED)?,
+            };
+            Ok((outcome, Some(order_no), Some(trade_no)))
+        }
+        GatewayEvent::Other(_) => Ok((SettlementEffect::Unchanged.into(), None, None)),
+    }
+}
+
+/// Stores a callback of a channel that is not configured.
+fn store_unconfigured_in(tx: &Write<'_>, message: &ReceivedCallback, max_rejected: u32) -> Result<CallbackResult> {
+    let (verdict, reason) = (SettlementEffect::Rejected, Some(settle::NOT_CONFIGURED));
+    let id = insert_in(tx, "unknown", message, false, verdict, reason, &[None, None, None])?;
+    delete_old_rejected_in(tx, max_rejected)?;
+    Ok(CallbackResult { id, verdict, reason: reason.map(Into::into), is_genuine: false, order_no: None })
 }
 
 fn store_rejected_in(
     tx: &Write<'_>,
-    message: ReceivedCallback<'_>,
+    channel: &'static str,
+    message: &ReceivedCallback,
     rejection: &Rejection,
     max_rejected: u32,
 ) -> Result<CallbackResult> {
     let reason = rejection.reason.to_string();
     let names = [rejection.order_no.clone(), rejection.trade_no.clone(), rejection.notify_id.clone()];
-    let id = insert_in(tx, message, rejection.is_genuine, SettlementEffect::Rejected, Some(&reason), &names)?;
-    tx.execute(
-        "delete from payment_callbacks where is_genuine = 0 and id <= (select id from payment_callbacks \
-         where is_genuine = 0 order by id desc limit 1 offset ?1)",
-        [max_rejected],
-    )?;
+    let id = insert_in(tx, channel, message, rejection.is_genuine, SettlementEffect::Rejected, Some(&reason), &names)?;
+    delete_old_rejected_in(tx, max_rejected)?;
     Ok(CallbackResult {
         id,
+        is_genuine: rejection.is_genuine,
         verdict: SettlementEffect::Rejected,
         reason: Some(reason),
         order_no: rejection.order_no.clone(),
     })
 }
 
+fn delete_old_rejected_in(tx: &Write<'_>, max_rejected: u32) -> Result<()> {
+    tx.execute(
+        "delete from payment_callbacks where is_genuine = 0 and id <= (select id from payment_callbacks \
+         where is_genuine = 0 order by id desc limit 1 offset ?1)",
+        [max_rejected],
+    )
+    .map(drop)
+}
+
 fn insert_in(
     tx: &Write<'_>,
-    message: ReceivedCallback<'_>,
+    channel: &str,
+    message: &ReceivedCallback,
     is_genuine: bool,
     verdict: SettlementEffect,
     reason: Option<&str>,
     [order_no, trade_no, notify_id]: &[Option<String>; 3],
 ) -> Result<i64> {
-    let form = form_in(tx, order_no.as_deref(), message.form)?;
+    let form = form_in(tx, order_no.as_deref(), channel, &message.body)?;
+    let headers = if message.headers.is_empty() { None } else { Some(headers_text(&message.headers)?) };
     tx.one(
         "insert into payment_callbacks (received_at, channel, is_genuine, verdict, reason, order_no, trade_no, \
-         notify_id, replay_of, form) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) returning id",
+         notify_id, replay_of, form, headers) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) returning id",
         (
             tx.now.0,
-            message.channel,
+            channel,
             is_genuine,
             verdict.name(),
             reason,
@@ -194,32 +317,37 @@ fn insert_in(
             notify_id,
             message.replay_of,
             form.as_ref(),
+            headers,
         ),
         |row| row.get(0),
     )
 }
 
+fn headers_text(headers: &BTreeMap<String, String>) -> Result<String> {
+    serde_json::to_string(headers).map_err(Error::internal)
+}
+
 /// Returns the form to store: without the payer if the order's user is deleted.
-fn form_in<'form>(tx: &Read<'_>, order_no: Option<&str>, form: &'form [u8]) -> Result<Cow<'form, [u8]>> {
+fn form_in<'form>(tx: &Read<'_>, order_no: Option<&str>, channel: &str, form: &'form [u8]) -> Result<Cow<'form, [u8]>> {
     let owner = "select user_id from payment_orders where order_no = ?1";
     let owner: Option<i64> = order_no.map(|number| tx.first(owner, [number], |row| row.get(0))).transpose()?.flatten();
     let is_deleted = match owner {
         Some(user) => !users::exists_in(tx, UserId(user))?,
         None => false,
     };
-    Ok(if is_deleted { form::without_payer(form).into() } else { form.into() })
+    Ok(if is_deleted { payer::without_payer(channel, form).into() } else { form.into() })
 }
 
 /// Returns the payers of an order, as its callbacks name them.
 pub(super) fn payers_in(tx: &Read<'_>, order_no: &str) -> Result<Vec<Value>> {
-    let forms: Vec<Vec<u8>> = tx.all(
-        "select form from payment_callbacks where order_no = ?1 and is_genuine = 1 order by id",
+    let forms: Vec<(String, Vec<u8>)> = tx.all(
+        "select channel, form from payment_callbacks where order_no = ?1 and is_genuine = 1 order by id",
         [order_no],
-        |row| row.get(0),
+        |row| Ok((row.get(0)?, row.get(1)?)),
     )?;
     let mut payers: Vec<Value> = Vec::new();
-    for form in forms {
-        let fields = form::payer_fields(&form).into_iter().map(|(name, value)| (name, Value::String(value)));
+    for (channel, form) in forms {
+        let fields = payer::payer_fields(&channel, &form).into_iter().map(|(name, value)| (name, Value::String(value)));
         let payer: Value = fields.collect();
         if payer.as_object().is_some_and(|payer| !payer.is_empty()) && !payers.contains(&payer) {
             payers.push(payer);
@@ -230,14 +358,14 @@ pub(super) fn payers_in(tx: &Read<'_>, order_no: &str) -> Result<Vec<Value>> {
 
 /// Removes the payer from the callbacks of a user whose account is deleted.
 pub fn erase_payer_in(tx: &Write<'_>, user: UserId) -> Result<()> {
-    let stored: Vec<(i64, Vec<u8>)> = tx.all(
-        "select id, form from payment_callbacks where order_no in \
+    let stored: Vec<(i64, String, Vec<u8>)> = tx.all(
+        "select id, channel, form from payment_callbacks where order_no in \
          (select order_no from payment_orders where user_id = ?1)",
         [user.0],
-        |row| Ok((row.get(0)?, row.get(1)?)),
+        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
     )?;
-    for (id, form) in stored {
-        let without = form::without_payer(&form);
+    for (id, channel, form) in stored {
+        let without = payer::without_payer(&channel, &form);
         if without.len() < form.len() {
             tx.execute("update payment_callbacks set form = ?2 where id = ?1", (id, without))?;
         }
@@ -246,7 +374,11 @@ pub fn erase_payer_in(tx: &Write<'_>, user: UserId) -> Result<()> {
 }
 
 fn find_in(tx: &Read<'_>, id: i64) -> Result<Callback> {
-    tx.first(select_callbacks!("where id = ?1"), [id], callback_row)?.ok_or_else(|| Error::from(Code::NotFound))
+    find_maybe_in(tx, id)?.ok_or_else(|| Error::from(Code::NotFound))
+}
+
+fn find_maybe_in(tx: &Read<'_>, id: i64) -> Result<Option<Callback>> {
+    tx.first(select_callbacks!("where id = ?1"), [id], callback_row)
 }
 
 fn list_in(tx: &Read<'_>, filter: &CallbackFilter, page: PageRequest) -> Result<Paginated<Callback>> {
@@ -298,5 +430,6 @@ fn callback_row(row: &Row<'_>) -> rusqlite::Result<Callback> {
         notify_id: row.get(8)?,
         replay_of: row.get(9)?,
         form: row.get(10)?,
+        headers: row.get::<Option<String>>(11)?.and_then(|text| serde_json::from_str(&text).ok()),
     })
 }

@@ -11,6 +11,7 @@ use crate::{
         money::{
             ledger::Authority,
             payments::{
+                channels::PaymentChannels,
                 order::Order,
                 orders, refunds,
                 settle::{
@@ -22,7 +23,7 @@ use crate::{
         operations::idempotency::{IdempotentOutcome, IdempotentRequest},
     },
     error::{Code, Error, Result},
-    providers::payment::{OrderState, PaymentGateway},
+    providers::payment::OrderState,
     store::{Pending, Write},
     types::named_enum,
 };
@@ -55,13 +56,13 @@ pub fn settle(
     by: Authority,
     once: IdempotentRequest<Order>,
 ) -> Pending<IdempotentOutcome<Order>> {
-    let (order_no, gateway) = (order_no.to_owned(), Arc::clone(&payments.gateway));
-    payments.core.store.write(move |tx| once.run_in(tx, |tx| settle_in(tx, gateway.as_ref(), &order_no, decision, &by)))
+    let (order_no, channels) = (order_no.to_owned(), Arc::clone(&payments.channels));
+    payments.core.store.write(move |tx| once.run_in(tx, |tx| settle_in(tx, &channels, &order_no, decision, &by)))
 }
 
 fn settle_in(
     tx: &Write<'_>,
-    gateway: &dyn PaymentGateway,
+    channels: &PaymentChannels,
     order_no: &str,
     decision: Decision,
     by: &Authority,
@@ -71,8 +72,8 @@ fn settle_in(
         return Err(wrong_state(format!("The order is {}, not in review.", order.state.name())));
     }
     match decision {
-        Decision::Credit => refunds::end_open_in(tx, gateway, &order, "credited")?,
-        Decision::RefundedExternally => refunds::end_open_in(tx, gateway, &order, "refunded_externally")?,
+        Decision::Credit => refunds::end_open_in(tx, channels, &order, "credited")?,
+        Decision::RefundedExternally => refunds::end_open_in(tx, channels, &order, "refunded_externally")?,
         // These concern coins only, so an open refund does not matter.
         Decision::ClawBack | Decision::WriteOff => {}
     }

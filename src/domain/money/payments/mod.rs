@@ -7,7 +7,10 @@
 //! The surprise: a closed order, or one of a deleted user, can still be paid, because the provider may accept money
 //! late. Such a payment is credited or goes to review. It is never ignored.
 
+pub mod bills;
 pub mod callbacks;
+pub mod certificates;
+pub mod channels;
 pub mod decisions;
 pub mod order;
 pub mod order_details;
@@ -23,32 +26,26 @@ pub use order_details::export_in;
 
 use std::sync::Arc;
 
-use secrecy::ExposeSecret;
-
+use self::{
+    channels::{PaymentChannels, SpecialGateways},
+    order::Order,
+};
 use crate::{
-    clock::Clock,
     concurrency::semaphore::{KeyedMutex, Semaphore},
-    config::{Config, PaymentProvider},
     core::Core,
-    error::{Code, Error, Result},
+    error::Result,
     providers::{
         Failure,
         breaker::CircuitBreaker,
-        payment::{
-            PaymentGateway,
-            alipay::{self, Alipay},
-            sandbox::Sandbox,
-        },
+        payment::{OrderKey, PaymentGateway},
     },
 };
 
-/// The payment service: the gateway with its breaker and limits.
+/// The payment service: the channels with their limits.
 pub struct Payments {
     pub core: Core,
-    pub gateway: Arc<dyn PaymentGateway>,
-    /// The simulated provider behind the sandbox gateway.
-    sandbox: Option<Arc<Sandbox>>,
-    breaker: Arc<CircuitBreaker>,
+    pub channels: Arc<PaymentChannels>,
+    special: SpecialGateways,
     /// Permits for provider calls that users wait for.
     calls: Semaphore,
     /// Orders with a running query for their user.
@@ -56,69 +53,33 @@ pub struct Payments {
 }
 
 impl Payments {
-    /// Builds the configured gateway. `sandbox_key` provides the sandbox's signing key.
+    /// Builds the configured gateways. `sandbox_key` provides the sandbox's signing key.
     ///
     /// # Errors
-    /// `configuration` with all faults of the gateway's settings.
+    /// `configuration` with all faults of the gateways' settings.
     pub fn open(core: Core, sandbox_key: impl FnOnce() -> Result<Vec<u8>>) -> Result<Self> {
-        let (config, store, clock) = (&core.config, &core.store, core.clock.clone());
-        let clock = Box::new(move || clock.now().0);
-        let (gateway, sandbox): (Arc<dyn PaymentGateway>, _) = match config.payment.gateway {
-            PaymentProvider::Sandbox => {
-                let trades = Arc::new(sandbox::TradeStore::new(store.clone()));
-                let made = Sandbox::new(&sandbox_key()?, &notify_url(config), trades, clock);
-                let sandbox = Arc::new(made.map_err(|error| Error::new(Code::Configuration).caused_by(error))?);
-                (Arc::clone(&sandbox) as _, Some(sandbox))
-            }
-            PaymentProvider::Alipay => (Arc::new(alipay_gateway(config, clock)?), None),
-        };
-        let (breaker, calls) =
-            (Arc::new(CircuitBreaker::with_defaults("payment")), Semaphore::new(config.payment.max_concurrent_calls));
-        Ok(Self { core, gateway, sandbox, breaker, calls, asking: KeyedMutex::default() })
+        let known = core.store.read(certificates::stored_in)?;
+        let (channels, special) = PaymentChannels::open(&core, sandbox_key, &known)?;
+        let calls = Semaphore::new(core.config.payment.max_concurrent_calls);
+        Ok(Self { core, channels: Arc::new(channels), special, calls, asking: KeyedMutex::default() })
     }
 
-    /// The gateway's circuit breaker.
-    pub fn breaker(&self) -> &Arc<CircuitBreaker> {
-        &self.breaker
+    /// Returns the circuit breakers of all channels.
+    pub fn breakers(&self) -> impl Iterator<Item = &Arc<CircuitBreaker>> {
+        self.channels.all().map(|channel| &channel.breaker)
     }
 
-    /// Calls the provider through the breaker.
+    /// Asks the provider of an order, through the breaker of its channel.
+    ///
+    /// # Errors
+    /// `order_state` if the channel is not configured.
     fn ask<T>(
         &self,
-        clock: &Clock,
-        question: impl FnOnce(&dyn PaymentGateway) -> Result<T, Failure>,
-    ) -> Result<T, Failure> {
-        self.breaker.run(|| clock.now().0, || question(self.gateway.as_ref()))
+        order: &Order,
+        question: impl FnOnce(&dyn PaymentGateway, OrderKey<'_>) -> Result<T, Failure>,
+    ) -> Result<Result<T, Failure>> {
+        let channel = self.channels.of(order)?;
+        let clock = &self.core.clock;
+        Ok(channel.breaker.run(|| clock.now().0, || question(channel.gateway.as_ref(), order.key())))
     }
-}
-
-/// Builds the Alipay gateway.
-///
-/// # Errors
-/// `configuration` with all faults of its settings.
-pub fn alipay_gateway(config: &Config, clock: Box<dyn Fn() -> i64 + Send + Sync>) -> Result<Alipay> {
-    let payment = &config.payment;
-    let private_key = payment.private_key.as_ref().map_or("", |key| key.expose_secret());
-    let settings = alipay::AlipaySettings {
-        app_id: payment.app_id.clone(),
-        seller_id: payment.seller_id.clone(),
-        private_key: private_key.to_owned(),
-        alipay_public_key: payment.alipay_public_key.clone(),
-        certificates: None,
-        gateway_url: payment.gateway_url.clone(),
-        notify_url: notify_url(config),
-        timeout: payment.call_timeout,
-    };
-    Alipay::new(&settings, clock).map_err(|faults| {
-        let faults: Vec<_> = faults.iter().map(|fault| format!("payment.{fault}")).collect();
-        Error::new(Code::Configuration).detail(faults.join("\n"))
-    })
-}
-
-fn notify_url(config: &Config) -> String {
-    let own = || {
-        let base = config.server.base_url();
-        format!("{}/payment/notify", base.trim_end_matches('/'))
-    };
-    config.payment.notify_url.clone().unwrap_or_else(own)
 }

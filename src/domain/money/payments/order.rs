@@ -3,8 +3,8 @@
 use crate::{
     domain::money::ledger::{Asset, EntryKind, LedgerEntry},
     error::{Code, Error, Result},
-    providers::payment::{OrderRequest, OrderState, OrderView, PaymentGateway},
-    types::{Fen, Timestamp, UserId},
+    providers::payment::{OrderKey, OrderRequest, OrderState, OrderView, PaymentGateway},
+    types::{Currency, Fen, Timestamp, UserId},
 };
 
 /// A stored order.
@@ -17,7 +17,10 @@ pub struct Order {
     pub channel: String,
     /// The provider's app id.
     pub app_id: Option<String>,
+    /// The provider's name of the order before it is paid, if it has one.
+    pub provider_ref: Option<String>,
     pub amount: Fen,
+    pub currency: Currency,
     pub product_id: String,
     /// The version of the product whose terms the order has.
     pub product_version: u32,
@@ -73,10 +76,21 @@ impl Order {
             channel: &self.channel,
             order_no: &self.order_no,
             amount: self.amount,
+            currency: self.currency,
             state: self.state,
             trade_no: self.trade_no.as_deref(),
             paid: self.paid_at.map(|_| self.paid),
             refunded: self.refunded,
+        }
+    }
+
+    /// Returns the names by which the provider finds the order.
+    pub(super) fn key(&self) -> OrderKey<'_> {
+        OrderKey {
+            order_no: &self.order_no,
+            price: self.returnable(),
+            provider_ref: self.provider_ref.as_deref(),
+            trade_no: self.trade_no.as_deref(),
         }
     }
 
@@ -154,7 +168,6 @@ impl Order {
     /// # Errors
     /// `order_state`.
     pub(super) fn require_app(&self, gateway: &dyn PaymentGateway) -> Result<()> {
-        self.require_gateway(gateway.name())?;
         match &self.app_id {
             Some(app_id) if !self.belongs_to(gateway) => {
                 let detail = format!("The order belongs to the app `{app_id}`, which is not configured.");
@@ -162,18 +175,6 @@ impl Order {
             }
             _ => Ok(()),
         }
-    }
-
-    /// Rejects an order of another gateway, which does not know it.
-    ///
-    /// # Errors
-    /// `order_state`.
-    pub(super) fn require_gateway(&self, name: &str) -> Result<()> {
-        if self.channel == name {
-            return Ok(());
-        }
-        let detail = format!("The order belongs to the gateway `{}`, which is not configured.", self.channel);
-        Err(Error::new(Code::OrderState).detail(detail))
     }
 
     /// Returns the request that the gateway signs, the same each time.

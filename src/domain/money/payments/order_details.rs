@@ -53,6 +53,7 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
             "orderNo": order.order_no,
             "channel": order.channel,
             "amount": order.amount.to_string(),
+            "currency": order.currency.to_string(),
             "productId": order.product_id,
             "productVersion": order.product_version,
             "asset": order.asset.name(),

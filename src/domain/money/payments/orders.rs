@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::{
+    config::PaymentConfig,
     core::Core,
     domain::money::{
         ledger::{self, Asset, EntryKind, LedgerEntry},
@@ -10,9 +11,11 @@ use crate::{
         products::{self, Product, ProductId},
     },
     error::{Code, Error, Result},
-    providers::payment::OrderState,
+    providers::payment::{CHANNELS, OrderState, PayerClient, PaymentGateway, PaymentInstruction},
     store::{Pending, Read, Row, Write},
-    types::{CursorRange, CursorSlice, Fen, Locale, PageRequest, Paginated, Timestamp, UserId, random_digits},
+    types::{
+        Currency, CursorRange, CursorSlice, Fen, Locale, PageRequest, Paginated, Timestamp, UserId, random_digits,
+    },
 };
 
 /// Selects the columns that [`order_row`] reads.
@@ -22,7 +25,7 @@ macro_rules! select_orders {
             "select order_no, user_id, channel, amount_fen, coin_count, state, reason, trade_no, refunded_fen, \
              coins_returned, coins_written_off, returns, checks, next_check_at, created_at, expires_at, paid_at, \
              credited_at, closed_at, refunded_at, id, paid_fen, app_id, settled_at, product_id, product_version, asset, \
-             bonus, first_bonus, subject, bonus_credited, bonus_returned, bonus_written_off from payment_orders ",
+             bonus, first_bonus, subject, bonus_credited, bonus_returned, bonus_written_off, provider_ref, currency from payment_orders ",
             $rest
         )
     };
@@ -47,14 +50,21 @@ pub enum OrderedProduct {
 }
 
 /// Returns the user's recent open order for this product, or creates one. `locale` is the language of the name that the
-/// buyer sees.
+/// buyer sees; `channel` is that of the payment, or the default one.
 ///
 /// # Errors
-/// `unknown_product`, or `unknown_package` for a pair that is not in the price list.
-pub fn create(payments: &Payments, user: UserId, ordered: OrderedProduct, locale: Locale) -> Pending<Order> {
+/// `unknown_product`, or `unknown_package` for a pair that is not in the price list; both also for a product without a
+/// price in the channel's currency. `invalid_parameters` for a channel that takes no new orders.
+pub fn create(
+    payments: &Payments,
+    user: UserId,
+    ordered: OrderedProduct,
+    channel: Option<&str>,
+    locale: Locale,
+) -> Result<Pending<Order>> {
     let config = Arc::clone(&payments.core.config);
-    let gateway = Arc::clone(&payments.gateway);
-    payments.core.store.write(move |tx| {
+    let gateway = Arc::clone(&payments.channels.for_new_order(channel)?.gateway);
+    Ok(payments.core.store.write(move |tx| {
         let (channel, app_id) = (gateway.name(), gateway.app_id());
         let settings = &config.payment;
         let (product, amount) = match &ordered {
@@ -63,18 +73,22 @@ pub fn create(payments: &Payments, user: UserId, ordered: OrderedProduct, locale
                 products::find_package_in(tx, settings, *amount, *coin_count)?
             }
         };
+        let amount = gateway.price(amount).ok_or(match ordered {
+            OrderedProduct::ById(_) => Code::UnknownProduct,
+            OrderedProduct::Package { .. } => Code::UnknownPackage,
+        })?;
         let made_since = tx.now.minus(settings.order_reuse);
-        if let Some(order) = find_open_in(tx, user, (channel, app_id), &product, amount, made_since)? {
+        if let Some(order) = find_open_in(tx, user, (channel, app_id, gateway.currency()), &product, amount, made_since)? {
             return Ok(order);
         }
         let terms = &product.terms;
         let next_check_at = settings.checks.first().map(|age| tx.now.plus(*age).0);
-        let expires_at = tx.now.plus(settings.order_lifetime);
+        let expires_at = tx.now.plus(time_to_pay(settings, gateway.as_ref()));
         let order_no = new_order_no(&day_of(tx.now))?;
         tx.execute(
             "insert into payment_orders (order_no, user_id, channel, amount_fen, coin_count, state, next_check_at, \
-             created_at, expires_at, app_id, product_id, product_version, asset, bonus, first_bonus, subject) \
-             values (?1, ?2, ?3, ?4, ?5, 'created', ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+             created_at, expires_at, app_id, product_id, product_version, asset, bonus, first_bonus, subject, currency) \
+             values (?1, ?2, ?3, ?4, ?5, 'created', ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
             (
                 &order_no,
                 user.0,
@@ -91,22 +105,59 @@ pub fn create(payments: &Payments, user: UserId, ordered: OrderedProduct, locale
                 terms.bonus,
                 terms.first_bonus,
                 terms.subject(locale),
+                gateway.currency().code(),
             ),
         )?;
         find_in(tx, &order_no)
-    })
+    }))
 }
 
-/// Returns the string that the app passes to the provider's SDK.
-pub fn order_string(payments: &Payments, order: &Order) -> Result<String> {
-    Ok(payments.gateway.order_string(&order.request())?)
+/// Returns the time in which an order can be paid. A provider with a minimum counts it from the last time at which the
+/// order may be handed out again.
+fn time_to_pay(settings: &PaymentConfig, gateway: &dyn PaymentGateway) -> Duration {
+    match gateway.min_payment_time() {
+        Duration::ZERO => settings.order_lifetime,
+        min => settings.order_lifetime.max(settings.order_reuse + min),
+    }
+}
+
+/// Returns what the client needs to pay the order. Blocks on the provider for some channels.
+///
+/// # Errors
+/// Those of the provider; the order stays and can be prepared again.
+pub fn prepare(payments: &Payments, order: &Order, client: &PayerClient) -> Result<PaymentInstruction> {
+    let channel = payments.channels.of(order)?;
+    if !channel.gateway.prepares_online() {
+        return Ok(channel.gateway.prepare(&order.request(), client)?);
+    }
+    let _permit = payments.calls.try_acquire()?;
+    let prepared = payments.ask(order, |gateway, _| gateway.prepare(&order.request(), client))??;
+    if prepared.provider_ref.is_some() && prepared.provider_ref != order.provider_ref {
+        let (order_no, reference) = (order.order_no.clone(), prepared.provider_ref.clone());
+        payments
+            .core
+            .store
+            .write(move |tx| {
+                let values = (&order_no, &reference);
+                tx.execute("update payment_orders set provider_ref = ?2 where order_no = ?1", values).map(drop)
+            })
+            .wait()?;
+    }
+    Ok(prepared)
 }
 
 /// Finds an order by its number or by the provider's.
 pub fn find(payments: &Payments, number: &str) -> Result<Order> {
-    payments.core.store.read(|tx| match find_maybe_in(tx, number)? {
-        Some(order) => Ok(order),
-        None => find_by_trade_in(tx, payments.gateway.name(), number)?.ok_or_else(|| Code::NotFound.into()),
+    payments.core.store.read(|tx| {
+        if let Some(order) = find_maybe_in(tx, number)? {
+            return Ok(order);
+        }
+        for channel in CHANNELS {
+            if let Some(order) = find_by_trade_in(tx, channel, number)? {
+                return Ok(order);
+            }
+        }
+        Err(Code::NotFound.into())
     })
 }
 
@@ -144,7 +195,7 @@ pub fn in_review_in(tx: &Read<'_>) -> Result<i64> {
 /// Returns the refunded amounts of orders whose first refund was in `[from, to)`, with its time and the asset.
 pub fn refunds_between_in(tx: &Read<'_>, from: Timestamp, to: Timestamp) -> Result<Vec<(Timestamp, Asset, Fen)>> {
     let sql = "select refunded_at, asset, refunded_fen from payment_orders \
-               where refunded_at is not null and refunded_at >= ?1 and refunded_at < ?2";
+               where refunded_at is not null and refunded_at >= ?1 and refunded_at < ?2 and currency = 'CNY'";
     tx.all(sql, (from.0, to.0), |row| {
         let refunded = Fen::from_fen(row.get(2)?).unwrap_or(Fen::ZERO);
         Ok((Timestamp(row.get(0)?), row.get_parsed(1, Asset::from_name)?, refunded))
@@ -259,6 +310,11 @@ pub(super) fn made_between_in(tx: &Read<'_>, after: (Timestamp, i64), to: Timest
     )
 }
 
+/// Returns the orders of a channel that were paid in `[from, to)`.
+pub(super) fn paid_between_in(tx: &Read<'_>, channel: &str, from: Timestamp, to: Timestamp) -> Result<Vec<Order>> {
+    tx.all(select_orders!("where channel = ?1 and paid_at >= ?2 and paid_at < ?3"), (channel, from.0, to.0), order_row)
+}
+
 fn list_in(tx: &Read<'_>, filter: OrderFilter, page: PageRequest) -> Result<Paginated<Order>> {
     let (size, offset) = (page.size, page.offset());
     let (user, state) = (filter.user.map(|user| user.0), filter.state.map(OrderState::name));
@@ -309,7 +365,7 @@ pub(super) fn each_of_user_in(tx: &Read<'_>, user: UserId, each: &mut dyn FnMut(
 fn find_open_in(
     tx: &Write<'_>,
     user: UserId,
-    (channel, app_id): (&str, &str),
+    (channel, app_id, currency): (&str, &str, Currency),
     product: &Product,
     amount: Fen,
     made_since: Timestamp,
@@ -319,7 +375,7 @@ fn find_open_in(
         select_orders!(
             "where state = 'created' and user_id = ?1 and product_id = ?2 and product_version = ?3 and amount_fen = ?4 \
              and coin_count = ?5 and created_at > ?6 and created_at <= ?7 and channel = ?8 and app_id = ?9 \
-             order by created_at desc limit 1"
+             and currency = ?10 order by created_at desc limit 1"
         ),
         (
             user.0,
@@ -331,6 +387,7 @@ fn find_open_in(
             tx.now.0,
             channel,
             app_id,
+            currency.code(),
         ),
         order_row,
     )
@@ -385,5 +442,7 @@ fn order_row(row: &Row<'_>) -> rusqlite::Result<Order> {
         bonus_credited: row.get(30)?,
         bonus_returned: row.get(31)?,
         bonus_written_off: row.get(32)?,
+        provider_ref: row.get(33)?,
+        currency: row.get_parsed(34, |code| Currency::parse(code).ok())?,
     })
 }

@@ -56,8 +56,7 @@ pub struct OrderConfirmation {
 /// `not_found`; `order_state` for an order of another gateway; those of the provider.
 pub fn inquire(payments: &Payments, order_no: &str) -> Result<Inquiry> {
     let order = orders::find(payments, order_no)?;
-    order.require_gateway(payments.gateway.name())?;
-    let trade = match payments.ask(&payments.core.clock, |gateway| gateway.query(&order.order_no))? {
+    let trade = match payments.ask(&order, |gateway, key| gateway.query(key))?? {
         TradeQueryOutcome::NotFound => {
             return Ok(Inquiry { order, trade: None, outcome: SettlementEffect::Unchanged.into() });
         }
@@ -83,12 +82,12 @@ pub fn confirm(payments: &Payments, user: UserId, claim: &ClaimedPayment) -> Res
 
 /// Queries orders and refunds that are due. Blocks on the provider.
 pub fn check_due(payments: &Payments) -> Result<()> {
-    let own = payments.gateway.name();
+    let (own, others): (Vec<_>, Vec<_>) =
+        CHANNELS.into_iter().partition(|channel| payments.channels.find(channel).is_some());
     // Orders of other gateways first: they need no provider, so an outage must not delay them.
-    for channel in CHANNELS.into_iter().filter(|channel| *channel != own) {
+    for channel in others.into_iter().chain(own) {
         check_due_of(payments, channel)?;
     }
-    check_due_of(payments, own)?;
     refunds::query_open(payments)
 }
 
@@ -192,7 +191,7 @@ fn check(payments: &Payments, order: Order) -> Result<()> {
         let order_no = order.order_no;
         return payments.core.store.write(move |tx| retry_credit_in(tx, &order_no)).wait();
     }
-    let can_be_asked = order.channel == payments.gateway.name();
+    let can_be_asked = payments.channels.find(&order.channel).is_some();
     let order = if can_be_asked { inquire(payments, &order.order_no)?.order } else { order };
     if order.state != OrderState::Created {
         return Ok(());
@@ -203,7 +202,7 @@ fn check(payments: &Payments, order: Order) -> Result<()> {
         None if payments.core.clock.now() < order.expires_at => {
             schedule(payments, &order.order_no, order.expires_at).wait()
         }
-        None if order.belongs_to(payments.gateway.as_ref()) => close(payments, &order),
+        None if payments.channels.can_serve(&order) => close(payments, &order),
         None => end_unreachable(payments, order).wait(),
     }
 }
@@ -252,7 +251,7 @@ fn schedule(payments: &Payments, order_no: &str, at: Timestamp) -> Pending<()> {
 
 /// Closes the order at the provider first, so that it cannot be paid there once it is closed here.
 fn close(payments: &Payments, order: &Order) -> Result<()> {
-    match payments.ask(&payments.core.clock, |gateway| gateway.close(&order.order_no))? {
+    match payments.ask(order, |gateway, key| gateway.close(key))?? {
         CloseOutcome::Closed | CloseOutcome::NotFound => {
             let order_no = order.order_no.clone();
             let close = move |tx: &Write<'_>| {

@@ -17,12 +17,19 @@ use crate::{
     domain::{
         money::{
             ledger::Authority,
-            payments::{order::Order, orders},
+            payments::{
+                channels::PaymentChannels,
+                order::Order,
+                orders,
+                settle::{self, SettlementEffect, SettlementOutcome},
+            },
         },
         operations::idempotency::{IdempotentOutcome, IdempotentRequest},
     },
     error::{Code, Error, Fault, FieldCode, Result},
-    providers::payment::PaymentGateway,
+    providers::payment::{
+        PaymentGateway, RefundQueryOutcome, RefundReport, RefundResult, RejectReason, Trade, TradeStatus,
+    },
     store::{Read, Row, Write},
     types::{Fen, Timestamp, named_enum, random_hex},
 };
@@ -47,6 +54,17 @@ named_enum! {
         Succeeded = "succeeded",
         /// The provider refused it. It can be requested again.
         Refused = "refused",
+        /// The provider carries it out and reports its end later.
+        Processing = "processing",
+        /// The money has left our account and could not be delivered. An operator must act at the provider.
+        Abnormal = "abnormal",
+    }
+}
+
+impl RefundState {
+    /// Returns true if the refund may still succeed.
+    pub const fn is_open(self) -> bool {
+        matches!(self, Self::Requested | Self::Processing | Self::Abnormal)
     }
 }
 
@@ -123,9 +141,9 @@ pub fn refund(
 fn execute_request(payments: &Payments, spec: &RefundRequestSpec, by: &Authority) -> Result<RefundedOrder> {
     check(spec)?;
     let (spec, authority) = (spec.clone(), by.clone());
-    let gateway = Arc::clone(&payments.gateway);
-    let refund = payments.core.store.write(move |tx| request_in(tx, &spec, gateway.as_ref(), &authority)).wait()?;
-    if refund.state == RefundState::Requested {
+    let channels = Arc::clone(&payments.channels);
+    let refund = payments.core.store.write(move |tx| request_in(tx, &spec, &channels, &authority)).wait()?;
+    if refund.state.is_open() {
         execution::execute(payments, &refund, by)?;
     }
     let refunded = payments.core.store.read(|tx| {
@@ -177,20 +195,15 @@ fn new_number() -> Result<String> {
 
 /// Stores the intent or finds an existing refund. An order has one open refund at a time. A repeated request without a
 /// number continues the open refund, or gets the one that succeeded since.
-fn request_in(
-    tx: &Write<'_>,
-    spec: &RefundRequestSpec,
-    gateway: &dyn PaymentGateway,
-    by: &Authority,
-) -> Result<Refund> {
+fn request_in(tx: &Write<'_>, spec: &RefundRequestSpec, channels: &PaymentChannels, by: &Authority) -> Result<Refund> {
     let order = orders::find_in(tx, &spec.order_no)?;
     let named = spec.refund_no.as_deref().map(|number| find_in(tx, number)).transpose()?.flatten();
     if let Some(known) = &named {
         if known.order_no != order.order_no || spec.amount.is_some_and(|amount| amount != known.amount) {
             return Err(Code::IdempotencyKeyReused.into());
         }
-        if known.state == RefundState::Requested {
-            order.require_app(gateway)?;
+        if known.state.is_open() {
+            channels.require_app(&order)?;
         }
         if known.state != RefundState::Refused {
             return Ok(known.clone());
@@ -201,14 +214,14 @@ fn request_in(
     // already counted the open refund.
     let is_wished = |known: &Refund| match spec.amount {
         Some(amount) => amount == known.amount,
-        None => left == Fen::ZERO || (known.state == RefundState::Requested && left == known.amount),
+        None => left == Fen::ZERO || (known.state.is_open() && left == known.amount),
     };
     if spec.refund_no.is_none()
         && let Some(done) = unreported_in(tx, &order.order_no)?.into_iter().find(is_wished)
     {
         return Ok(done);
     }
-    order.require_app(gateway)?;
+    channels.require_app(&order)?;
     if let Some(open) = open_in(tx, &order.order_no)? {
         if spec.refund_no.is_none() && is_wished(&open) {
             return Ok(open);
@@ -254,9 +267,9 @@ fn mark_reported_in(tx: &Write<'_>, refund_no: &str) -> Result<()> {
 ///
 /// # Errors
 /// `order_state` for a refund that may still succeed.
-pub(super) fn end_open_in(tx: &Write<'_>, gateway: &dyn PaymentGateway, order: &Order, reason: &str) -> Result<()> {
+pub(super) fn end_open_in(tx: &Write<'_>, channels: &PaymentChannels, order: &Order, reason: &str) -> Result<()> {
     match open_in(tx, &order.order_no)? {
-        Some(open) if order.belongs_to(gateway) => Err(open_refund_error(&open)),
+        Some(open) if channels.can_serve(order) => Err(open_refund_error(&open)),
         Some(open) => execution::store_refusal_in(tx, &open.refund_no, reason),
         None => Ok(()),
     }
@@ -270,7 +283,7 @@ fn open_refund_error(open: &Refund) -> Error {
 /// Returns the open refund of an order.
 fn open_in(tx: &Read<'_>, order_no: &str) -> Result<Option<Refund>> {
     tx.first(
-        select_refunds!("where order_no = ?1 and state = 'requested' order by created_at limit 1"),
+        select_refunds!("where order_no = ?1 and finished_at is null order by created_at limit 1"),
         [order_no],
         refund_row,
     )
@@ -280,7 +293,7 @@ fn open_in(tx: &Read<'_>, order_no: &str) -> Result<Option<Refund>> {
 fn due_for_query_in(tx: &Read<'_>, gateway: &dyn PaymentGateway, since: Timestamp) -> Result<Vec<Refund>> {
     tx.all(
         select_refunds!(
-            "where state = 'requested' and (asked_at <= ?1 or asked_at > ?2) and exists (select 1 \
+            "where finished_at is null and (asked_at <= ?1 or asked_at > ?2) and exists (select 1 \
              from payment_orders where order_no = payment_refunds.order_no and channel = ?3 \
              and (app_id is null or app_id = ?4)) \
              order by asked_at limit 50"
@@ -295,6 +308,97 @@ pub(super) fn authority_for_in(tx: &Read<'_>, order: &Order, total: Fen) -> Resu
     let open = open_in(tx, &order.order_no)?;
     let is_covered = |refund: &Refund| order.refunded.checked_add(refund.amount).is_some_and(|sum| sum <= total);
     Ok(open.filter(is_covered).map(|refund| refund.authority()))
+}
+
+/// Applies a provider's report about one refund. The order's total is the sum over all refunds, by their numbers.
+pub(super) fn apply_report_in(
+    tx: &Write<'_>,
+    channel: &'static str,
+    report: &RefundReport,
+) -> Result<SettlementOutcome> {
+    let known = find_in(tx, &report.refund_no)?;
+    if known.as_ref().is_some_and(|known| known.order_no != report.order_no || known.amount != report.amount) {
+        return Ok(SettlementOutcome { verdict: SettlementEffect::Rejected, reason: Some("another_refund") });
+    }
+    match report.state {
+        RefundQueryOutcome::Succeeded { .. } => apply_success_in(tx, channel, report, known.as_ref()),
+        _ if known.is_none() => Ok(SettlementEffect::Unchanged.into()),
+        RefundQueryOutcome::Closed => {
+            execution::store_refusal_in(tx, &report.refund_no, execution::REFUND_CLOSED)?;
+            Ok(SettlementEffect::Unchanged.into())
+        }
+        RefundQueryOutcome::Abnormal => {
+            execution::store_abnormal_in(tx, &report.refund_no)?;
+            Ok(SettlementEffect::Review.into())
+        }
+        RefundQueryOutcome::NotFound | RefundQueryOutcome::Unconfirmed | RefundQueryOutcome::Processing => {
+            Ok(SettlementEffect::Unchanged.into())
+        }
+    }
+}
+
+fn apply_success_in(
+    tx: &Write<'_>,
+    channel: &'static str,
+    report: &RefundReport,
+    known: Option<&Refund>,
+) -> Result<SettlementOutcome> {
+    let Some(order) = orders::find_maybe_in(tx, &report.order_no)? else {
+        let reason = Some(RejectReason::UnknownOrder.name());
+        return Ok(SettlementOutcome { verdict: SettlementEffect::Rejected, reason });
+    };
+    let is_counted = known.is_some_and(|known| known.state == RefundState::Succeeded);
+    let earlier = succeeded_sum_in(tx, &report.order_no)?;
+    let total = if is_counted { Some(earlier) } else { earlier.checked_add(report.amount) };
+    let trade = Trade {
+        channel,
+        order_no: report.order_no.clone(),
+        trade_no: report.trade_no.clone(),
+        amount: report.price,
+        currency: order.currency,
+        status: TradeStatus::Success,
+        paid_at: None,
+        refunded: Some(RefundResult { total, refund_no: Some(report.refund_no.clone()), at: report.at }),
+    };
+    let outcome = settle::apply_in(tx, &trade)?;
+    if outcome.verdict != SettlementEffect::Rejected {
+        // A refund made at the provider's console is stored as well, so that the next one adds to it.
+        tx.execute(
+            "insert into payment_refunds (refund_no, order_no, amount_fen, state, reason, actor, asked_at, created_at, \
+             finished_at, told_at) values (?1, ?2, ?3, 'succeeded', 'made at the provider', 'provider', ?4, ?4, ?4, ?4) \
+             on conflict (refund_no) do update set state = excluded.state, failure = null, \
+             finished_at = coalesce(payment_refunds.finished_at, excluded.finished_at)",
+            (&report.refund_no, &report.order_no, report.amount.as_fen(), tx.now.0),
+        )?;
+    }
+    Ok(outcome)
+}
+
+/// Returns our successful refunds that were requested in `[from, to)`, of the channel's orders.
+pub(super) fn succeeded_between_in(
+    tx: &Read<'_>,
+    channel: &str,
+    from: Timestamp,
+    to: Timestamp,
+) -> Result<Vec<Refund>> {
+    tx.all(
+        select_refunds!(
+            "where created_at >= ?1 and created_at < ?2 and state = 'succeeded' and actor <> 'provider' \
+             and exists (select 1 from payment_orders where order_no = payment_refunds.order_no and channel = ?3)"
+        ),
+        (from.0, to.0, channel),
+        refund_row,
+    )
+}
+
+/// Returns the sum of an order's successful refunds.
+fn succeeded_sum_in(tx: &Read<'_>, order_no: &str) -> Result<Fen> {
+    let sum: i64 = tx.one(
+        "select coalesce(sum(amount_fen), 0) from payment_refunds where order_no = ?1 and state = 'succeeded'",
+        [order_no],
+        |row| row.get(0),
+    )?;
+    Fen::from_fen(sum).map_err(Error::internal)
 }
 
 fn find_in(tx: &Read<'_>, refund_no: &str) -> Result<Option<Refund>> {

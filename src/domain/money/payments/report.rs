@@ -21,7 +21,7 @@ use crate::{
     error::{Error, Result},
     providers::payment::OrderState,
     store::{Read, Write},
-    types::{Date, Fen, Timestamp},
+    types::{Currency, Date, Fen, Timestamp},
 };
 
 /// Orders read in one snapshot.
@@ -41,7 +41,7 @@ const OF_ORDERS: [EntryKind; 5] = [
 /// Ledger entries read in one snapshot.
 const ENTRIES_PER_READ: i64 = 50_000;
 
-/// Counts and sums over orders. Money is in fen.
+/// Counts and sums over orders. Money is in hundredths; sums over several currencies count only yuan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
     pub orders: u64,
@@ -96,6 +96,8 @@ pub struct OrderReport {
     /// The purchases in app stores, whose money is not in the sums of orders.
     pub purchases: PurchaseReport,
     /// Those of orders, of purchases, and entries that belong to neither.
+    /// By channel and currency.
+    pub channels: BTreeMap<(String, Currency), Sums>,
     pub differences: Vec<Difference>,
 }
 
@@ -147,6 +149,7 @@ pub fn report(payments: &Payments, from: Timestamp, to: Timestamp) -> Result<Ord
         days: BTreeMap::new(),
         total: Sums::default(),
         purchases: purchases::report::report(&payments.core, from, to)?,
+        channels: BTreeMap::new(),
         differences: Vec::new(),
     };
     // Ids start at 1, so this cursor precedes the first order of `from`.
@@ -173,8 +176,11 @@ impl OrderReport {
     fn add_in(&mut self, tx: &Read<'_>, payments: &Payments, order: &Order) -> Result<()> {
         let coins = OrderCoins::of_in(tx, order)?;
         let day = payments.core.config.limits.time_zone.today(order.created_at);
-        self.days.entry(day).or_default().add(order, coins);
-        self.total.add(order, coins);
+        let is_yuan = order.currency == Currency::CNY;
+        self.days.entry(day).or_default().add(order, coins, is_yuan);
+        self.total.add(order, coins, is_yuan);
+        let of_channel = self.channels.entry((order.channel.clone(), order.currency));
+        of_channel.or_default().add(order, coins, true);
         self.differences.extend(difference(order, coins));
         Ok(())
     }
@@ -231,7 +237,7 @@ fn of_purchase(difference: &PurchaseDifference) -> Difference {
 }
 
 impl Sums {
-    fn add(&mut self, order: &Order, coins: OrderCoins) {
+    fn add(&mut self, order: &Order, coins: OrderCoins, counts_money: bool) {
         let count = |holds: bool| u64::from(holds);
         self.orders += 1;
         self.paid += count(order.paid_at.is_some());
@@ -240,8 +246,10 @@ impl Sums {
         self.open += count(matches!(order.state, OrderState::Created | OrderState::Paid));
         self.closed += count(order.state == OrderState::Closed);
         self.in_review += count(order.state == OrderState::Review);
-        self.amount_paid += order.paid.as_fen();
-        self.amount_refunded += order.refunded.as_fen();
+        if counts_money {
+            self.amount_paid += order.paid.as_fen();
+            self.amount_refunded += order.refunded.as_fen();
+        }
         let sums = match order.asset {
             Asset::Coin => &mut self.coins,
             Asset::Point => &mut self.points,

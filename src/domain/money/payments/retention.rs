@@ -14,7 +14,7 @@ const PURGED_UNTIL: &str = "payments.purged_until";
 macro_rules! is_finished {
     () => {
         "state in ('credited', 'closed', 'refunded') and not exists (select 1 from payment_refunds as refund \
-         where refund.order_no = payment_orders.order_no and refund.state = 'requested')"
+         where refund.order_no = payment_orders.order_no and refund.finished_at is null)"
     };
 }
 

@@ -3,6 +3,8 @@
 //! A test payment is processed like a real one, by a signed callback. Its delivery can be skipped to test a lost
 //! callback.
 
+use std::collections::BTreeMap;
+
 use crate::domain::money::payments::Payments;
 use crate::{
     domain::money::payments::{callbacks, order::Order, orders},
@@ -10,7 +12,7 @@ use crate::{
     providers::{
         Failure, FailureKind,
         payment::{
-            delivery,
+            PayerClient, delivery,
             sandbox::{SandboxLedger, SandboxTrade},
         },
     },
@@ -50,11 +52,12 @@ pub struct TestPaymentResult {
 /// # Errors
 /// `order_state` without a sandbox or if the order cannot be paid; `not_found`; those of the delivery.
 pub fn pay(payments: &Payments, order_no: &str, payment: &TestPayment) -> Result<TestPaymentResult> {
-    let Some(sandbox) = &payments.sandbox else {
+    let Some(sandbox) = &payments.special.sandbox else {
         return Err(Error::new(Code::OrderState).detail("Test payments need the sandbox gateway."));
     };
     let order = orders::find(payments, order_no)?;
-    let order_string = orders::order_string(payments, &order)?;
+    let prepared = orders::prepare(payments, &order, &PayerClient::MobileApp)?;
+    let order_string = prepared.order_string.unwrap_or_default();
     let paid = if payment.late { sandbox.pay_late(&order_string) } else { sandbox.pay(&order_string) };
     let form = match paid {
         Err(failure) if failure.code == "ACQ.TRADE_HAS_SUCCESS" => sandbox.callback(&order.order_no),
@@ -62,7 +65,9 @@ pub fn pay(payments: &Payments, order_no: &str, payment: &TestPayment) -> Result
     };
     let form = form.map_err(|failure| refused(&failure))?;
     let answer = match &payment.delivery {
-        Delivery::Here => Some(callbacks::receive(payments, form.into_bytes()).wait()?.word().name().to_owned()),
+        Delivery::Here => Some(
+            callbacks::receive(payments, None, BTreeMap::new(), form.into_bytes()).wait()?.word().name().to_owned(),
+        ),
         Delivery::To(address) => Some(delivery::deliver(address, &form)?),
         Delivery::Lost => None,
     };

@@ -100,7 +100,9 @@ fn ledger_mismatch(snapshot: &HealthSnapshot) -> Finding {
 fn payment_mismatch(snapshot: &HealthSnapshot) -> Finding {
     let found = snapshot.payment_differences;
     let differences = pluralize(found, "difference", "differences");
-    let detail = format!("Payments and ledger have {differences}. Run `yarrow payments report`.");
+    let detail = format!(
+        "Payments, ledger and bills have {differences}. Run `yarrow payments report` and `yarrow payments bill`."
+    );
     Finding::new("payment_mismatch", found > 0, detail)
 }
 

@@ -181,7 +181,7 @@ impl<'app> Player<'app> {
             Act::Settle { purchase } => self.settle(purchase),
             Act::ForgeCallback => {
                 let form = "out_trade_no=Y0&trade_status=TRADE_SUCCESS&total_amount=0.01&sign=AAAA";
-                callbacks::receive(self.services.payments, form.into()).wait().map(drop)
+                callbacks::receive(self.services.payments, None, BTreeMap::new(), form.into()).wait().map(drop)
             }
             _ => Ok(()),
         })
@@ -193,7 +193,7 @@ impl<'app> Player<'app> {
         let packages = &self.services.core.config.payment.packages.0;
         let Some((amount, coin_count)) = packages.get(package).or_else(|| packages.first()) else { return Ok(()) };
         let ordered = OrderedProduct::Package { amount: *amount, coin_count: *coin_count };
-        let order = orders::create(payments, self.user(person)?.id, ordered, Locale::Chinese).wait()?;
+        let order = orders::create(payments, self.user(person)?.id, ordered, None, Locale::Chinese)?.wait()?;
         lock_unpoisoned(&self.orders).insert(purchase, order.order_no.clone());
         let delivery = match ending {
             OrderEnding::Abandoned => return Ok(()),

@@ -7,7 +7,7 @@ use secrecy::ExposeSecret;
 
 use super::{Check, Installation, Verdict};
 use crate::{
-    config::{Config, EmailProvider, PaymentProvider, mask_url_secrets},
+    config::{Config, EmailProvider, mask_url_secrets},
     domain::{
         divination::prompts::{PromptTemplate, Prompts},
         messaging::mailer,
@@ -15,7 +15,10 @@ use crate::{
             external_moderator::ExternalModerator,
             policy::{self, Service},
         },
-        money::{payments::alipay_gateway, purchases},
+        money::{
+            payments::channels::{self, GatewayClock},
+            purchases,
+        },
         operations::{
             alerts::{self, PROVIDER_DOWN},
             backups::offsite,
@@ -27,10 +30,10 @@ use crate::{
     providers::{
         Failure, WallClock,
         factory::{self, Announce},
-        payment::{PaymentGateway, apple::AppleEnvironment},
+        payment::{OrderKey, PaymentGateway, apple::AppleEnvironment},
         webhook::Webhook,
     },
-    types::{Timestamp, is_internal, pluralize},
+    types::{Fen, Timestamp, is_internal, pluralize},
 };
 
 /// The newest requests whose client addresses are checked.
@@ -183,21 +186,21 @@ fn moderation(installation: &Installation<'_>) -> Check {
     }
 }
 
-/// Probes the payment gateway. The sandbox needs the database.
-fn payment(installation: &Installation<'_>) -> Option<Check> {
-    let ask =
-        |gateway: &dyn PaymentGateway| probed("payment", gateway.name(), gateway.query("yarrow_doctor").map(drop));
-    match (installation.services(), installation.config.payment.gateway) {
-        (Some(services), _) => Some(ask(services.payments.gateway.as_ref())),
-        (None, PaymentProvider::Sandbox) => None,
-        (None, PaymentProvider::Alipay) => {
-            let clock = installation.clock.clone();
-            Some(match alipay_gateway(installation.config, Box::new(move || clock.now().0)) {
-                Ok(gateway) => ask(&gateway),
-                Err(error) => Check::new(PROVIDERS, "payment", Verdict::Fail, error.describe()),
-            })
-        }
+/// Probes the gateway of each channel with an order that does not exist. The sandbox needs the database.
+fn payment(installation: &Installation<'_>) -> Vec<Check> {
+    let order = OrderKey { order_no: "yarrow_doctor", price: Fen::ZERO, provider_ref: Some("cs_none"), trade_no: None };
+    let ask = |gateway: &dyn PaymentGateway| probed("payment", gateway.name(), gateway.query(order).map(drop));
+    if let Some(services) = installation.services() {
+        return services.payments.channels.all().map(|channel| ask(channel.gateway.as_ref())).collect();
     }
+    let clock = installation.clock.clone();
+    let clock: GatewayClock = Arc::new(move || clock.now().0);
+    let gateways = channels::real_gateways(installation.config, &clock);
+    let check = |gateway: Result<Arc<dyn PaymentGateway>>| match gateway {
+        Ok(gateway) => ask(gateway.as_ref()),
+        Err(error) => Check::new(PROVIDERS, "payment", Verdict::Fail, error.describe()),
+    };
+    gateways.into_iter().map(check).collect()
 }
 
 /// Probes the configured app stores, each through all that purchases need of it.

@@ -110,7 +110,7 @@ pub struct CallbackReceipt {
 impl From<CallbackResult> for CallbackReceipt {
     fn from(receipt: CallbackResult) -> Self {
         let acknowledged = receipt.is_acknowledged();
-        let CallbackResult { id, verdict, reason, order_no } = receipt;
+        let CallbackResult { id, verdict, reason, order_no, .. } = receipt;
         Self { id: id.to_string(), verdict: verdict.name(), reason, order_no, acknowledged }
     }
 }

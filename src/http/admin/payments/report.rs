@@ -15,7 +15,7 @@ use crate::{
         request_context::RequestContext,
     },
     providers::payment::OrderState,
-    types::{Date, Fen, Timestamp},
+    types::{Currency, Date, Fen, Timestamp},
 };
 
 parameters! {
@@ -91,6 +91,17 @@ impl From<&Sums> for ReportSums {
 pub struct ReportDay {
     #[schema(example = "2026-01-02")]
     day: String,
+    #[serde(flatten)]
+    sums: ReportSums,
+}
+
+/// The orders of one channel and currency, with amounts in that currency.
+#[derive(Serialize, ToSchema)]
+pub struct ReportChannel {
+    #[schema(example = "alipay")]
+    channel: String,
+    #[schema(example = "CNY")]
+    currency: String,
     #[serde(flatten)]
     sums: ReportSums,
 }
@@ -185,18 +196,26 @@ pub struct PaymentReport {
     days: Vec<ReportDay>,
     /// Purchases in app stores, which are not in the sums.
     purchases: Vec<ReportPurchases>,
+    /// By channel and currency. Amounts of `total` and `days` are those in yuan.
+    channels: Vec<ReportChannel>,
     differences: Vec<ReportDifference>,
 }
 
 impl From<&report::OrderReport> for PaymentReport {
     fn from(report: &report::OrderReport) -> Self {
         let day = |(day, sums): (&Date, &Sums)| ReportDay { day: day.to_string(), sums: sums.into() };
+        let of_channel = |((channel, currency), sums): (&(String, Currency), &Sums)| ReportChannel {
+            channel: channel.clone(),
+            currency: currency.to_string(),
+            sums: sums.into(),
+        };
         Self {
             from: report.from,
             to: report.to,
             total: (&report.total).into(),
             days: report.days.iter().map(day).collect(),
             purchases: report.purchases.groups.iter().map(Into::into).collect(),
+            channels: report.channels.iter().map(of_channel).collect(),
             differences: report.differences.iter().map(Into::into).collect(),
         }
     }

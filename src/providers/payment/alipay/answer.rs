@@ -27,6 +27,7 @@ pub(super) struct AlipayResponse {
     pub(super) out_request_no: Option<String>,
     pub(super) refund_amount: Option<String>,
     pub(super) refund_status: Option<String>,
+    pub(super) bill_download_url: Option<String>,
 }
 
 /// The reason why a response is not trusted.

@@ -24,6 +24,16 @@ pub(super) const REFUND: AlipayOperation = AlipayOperation { method: "alipay.tra
 pub(super) const QUERY_REFUND: AlipayOperation =
     AlipayOperation { method: "alipay.trade.fastpay.refund.query", changes: false };
 
+pub(super) const QUERY_BILL: AlipayOperation =
+    AlipayOperation { method: "alipay.data.dataservice.bill.downloadurl.query", changes: false };
+
+/// A day as `2026-01-15`.
+#[derive(Serialize)]
+pub(super) struct BillKey<'a> {
+    pub(super) bill_type: &'static str,
+    pub(super) bill_date: &'a str,
+}
+
 #[derive(Serialize)]
 pub(super) struct TradeKey<'a> {
     pub(super) out_trade_no: &'a str,

@@ -105,7 +105,7 @@ mod tests {
     use super::super::{Alipay, AlipaySettings, QUERY, calls};
     use super::*;
     use crate::providers::payment::{
-        Fen, OrderRequest, PaymentGateway as _, form,
+        Fen, OrderRequest, form,
         signing::{Signer, Verifier},
         vectors::{string_pairs, text},
     };

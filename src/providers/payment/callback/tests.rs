@@ -30,6 +30,7 @@ fn order(state: OrderState) -> OrderView<'static> {
         channel: "alipay",
         order_no: "D202601150000000001",
         amount,
+        currency: Currency::CNY,
         state,
         trade_no: None,
         paid: None,

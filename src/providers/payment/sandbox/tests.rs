@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::*;
 use crate::providers::payment::{
-    Fen, OrderState, OrderView, RejectionReason, SettlementDecision, TradeStatus, form, judge, vectors,
+    Currency, Fen, OrderState, OrderView, RejectionReason, SettlementDecision, TradeStatus, form, judge, vectors,
 };
 
 #[derive(Default)]
@@ -88,6 +88,7 @@ fn view(state: OrderState) -> OrderView<'static> {
         channel: "sandbox",
         order_no: "D1",
         amount: fen("6.00"),
+        currency: Currency::CNY,
         state,
         trade_no: None,
         paid: None,

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::terms::Terms;
-use crate::providers::payment::{Fen, RefundRequest, Trade, TradeStatus, refund_implied_by_query};
+use crate::providers::payment::{Currency, Fen, RefundRequest, Trade, TradeStatus, refund_implied_by_query};
 
 /// A stored trade. Times are epoch milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,6 +69,7 @@ impl SandboxTrade {
             order_no: self.order_no,
             trade_no: self.trade_no,
             amount: self.amount,
+            currency: Currency::CNY,
             status: self.status,
             paid_at: self.paid_at,
         }

@@ -59,6 +59,8 @@ pub struct StripeCheckout {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StripeRefundTotal {
     pub charge_id: String,
+    /// The order number, which the charge inherits from the payment.
+    pub order_no: Option<String>,
     pub payment_intent: Option<String>,
     /// The sum of all refunds, in the currency's smallest unit.
     pub refunded: i64,
@@ -112,6 +114,13 @@ struct EventObject {
     payment_intent: Option<String>,
     payment_status: String,
     status: Option<String>,
+    metadata: Option<EventMetadata>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct EventMetadata {
+    order_no: Option<String>,
 }
 
 impl WebhookReader {
@@ -205,6 +214,7 @@ fn event_of(kind: &str, object: &EventObject) -> Result<StripeEvent, RejectionRe
         "checkout.session.expired" => StripeEvent::Expired(checkout()?),
         "charge.refunded" => StripeEvent::Refunded(StripeRefundTotal {
             charge_id: object.id.clone(),
+            order_no: object.metadata.as_ref().and_then(|metadata| metadata.order_no.clone()),
             payment_intent: object.payment_intent.clone(),
             refunded: amount(object.amount_refunded, "amount_refunded")?,
             amount: amount(object.amount, "amount")?,

@@ -6,7 +6,10 @@
 use ring::digest;
 
 use crate::{
-    providers::{payment::Fen, shanghai_time::shanghai_milliseconds},
+    providers::{
+        payment::{Fen, bill::BillFee},
+        shanghai_time::shanghai_milliseconds,
+    },
     types::hex,
 };
 
@@ -18,6 +21,8 @@ pub struct WeChatBill {
     pub paid: Fen,
     /// The sum of all refunds.
     pub refunded: Fen,
+    /// The sum of the fees; zero in bills without them.
+    pub fees: BillFee,
 }
 
 /// A payment or a refund of the day.
@@ -56,6 +61,8 @@ const REFUND_ID: &str = "微信退款单号";
 const REFUND_NO: &str = "商户退款单号";
 const REFUND_AMOUNT: &str = "申请退款金额";
 const REFUND_STATE: &str = "退款状态";
+const FEE: &str = "手续费";
+const TOTAL_FEE: &str = "手续费总金额";
 const COUNT: &str = "总交易单数";
 const TOTAL_AMOUNT: &str = "订单总金额";
 const TOTAL_REFUNDED: &str = "申请退款总金额";
@@ -72,11 +79,16 @@ pub(super) fn parse(file: &[u8]) -> Option<WeChatBill> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut lines = text.lines().map(|line| line.trim_end_matches('\r')).filter(|line| !line.is_empty());
     let head = Columns(lines.next()?.split(',').collect());
-    let mut entries = Vec::new();
+    let (mut entries, mut fees) = (Vec::new(), BillFee::default());
     let totals = loop {
         let line = lines.next()?;
         match cells(line) {
-            Some(cells) => entries.push(bill_line(&head, &cells)?),
+            Some(cells) => {
+                if let Some(fee) = head.of(&cells, FEE) {
+                    fees = fees.checked_add(BillFee::parse(fee)?)?;
+                }
+                entries.push(bill_line(&head, &cells)?);
+            }
             None => break Columns(line.split(',').collect()),
         }
     };
@@ -88,11 +100,13 @@ pub(super) fn parse(file: &[u8]) -> Option<WeChatBill> {
         paid: sum(entries.iter().map(|line| line.amount))?,
         refunded: sum(entries.iter().filter_map(|line| line.refund.as_ref()).map(|refund| refund.amount))?,
         lines: entries,
+        fees,
     };
     let agrees = totals.of(&sums, COUNT)?.parse() == Ok(bill.lines.len())
         && Fen::parse(totals.of(&sums, TOTAL_AMOUNT)?) == Ok(bill.paid)
         && Fen::parse(totals.of(&sums, TOTAL_REFUNDED)?) == Ok(bill.refunded);
-    agrees.then_some(bill)
+    let fee_agrees = totals.of(&sums, TOTAL_FEE).is_none_or(|total| BillFee::parse(total) == Some(fees));
+    (agrees && fee_agrees).then_some(bill)
 }
 
 /// The names of the columns, in their order.
@@ -160,6 +174,7 @@ mod tests {
     fn parses_payments_and_refunds() {
         let bill = parse(bill("`2,`5.00,`1.25,`0.25,`0.02700,`6.00,`1.50").as_bytes()).unwrap();
         assert_eq!((bill.paid, bill.refunded), (Fen::parse("6.00").unwrap(), Fen::parse("1.50").unwrap()));
+        assert_eq!(bill.fees.to_string(), "0.02700");
         assert_eq!(bill.lines[0].at, Some(1_768_465_780_000));
         assert_eq!(bill.lines[0].order_no, "202601150000000000000001");
         assert_eq!(bill.lines[0].refund, None);
@@ -173,6 +188,7 @@ mod tests {
             "`3,`5.00,`1.25,`0.25,`0.02700,`6.00,`1.50",
             "`2,`5.00,`1.25,`0.25,`0.02700,`6.01,`1.50",
             "`2,`5.00,`1.25,`0.25,`0.02700,`6.00,`0.00",
+            "`2,`5.00,`1.25,`0.25,`0.03600,`6.00,`1.50",
             "",
         ] {
             assert_eq!(parse(bill(last).as_bytes()), None, "{last}");

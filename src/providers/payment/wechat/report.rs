@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::PROVIDER;
 use crate::{
-    providers::payment::{Fen, RefundQueryOutcome, RejectionReason, Trade, TradeStatus},
+    providers::payment::{Currency, Fen, RefundQueryOutcome, RejectionReason, Trade, TradeStatus},
     types::named_enum,
 };
 
@@ -47,13 +47,13 @@ pub struct WeChatRefund {
 }
 
 impl WeChatRefund {
-    /// Returns the outcome in the words of all gateways. They have none for `Abnormal`, which is unconfirmed: the money
-    /// is on its way.
+    /// Returns the outcome in the words of all gateways.
     pub fn outcome(&self) -> RefundQueryOutcome {
         match self.state {
             WeChatRefundState::Succeeded => RefundQueryOutcome::Succeeded { amount: self.amount },
-            WeChatRefundState::Closed => RefundQueryOutcome::NotFound,
-            WeChatRefundState::Processing | WeChatRefundState::Abnormal => RefundQueryOutcome::Unconfirmed,
+            WeChatRefundState::Closed => RefundQueryOutcome::Closed,
+            WeChatRefundState::Processing => RefundQueryOutcome::Processing,
+            WeChatRefundState::Abnormal => RefundQueryOutcome::Abnormal,
         }
     }
 }
@@ -123,6 +123,7 @@ impl TradeReport {
             order_no: number(&self.out_trade_no, "out_trade_no")?,
             trade_no,
             amount: amount(self.amount.total, "amount.total")?,
+            currency: Currency::CNY,
             status,
             paid_at: self.success_time.as_deref().and_then(milliseconds),
             refunded: None,

@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::providers::payment::Currency;
 use crate::providers::payment::{OrderState, OrderView, RejectReason, SettlementDecision, Trade, TradeStatus, judge};
 
 const ORDER: &str = "202601150000000000000001";
@@ -212,6 +213,7 @@ fn open_order() -> OrderView<'static> {
         channel: PROVIDER,
         order_no: ORDER,
         amount: Fen::parse("6.00").unwrap(),
+        currency: Currency::CNY,
         state: OrderState::Created,
         trade_no: None,
         paid: None,
@@ -232,7 +234,7 @@ fn payments_credit_and_wrong_amounts_do_not() {
 fn refunds_are_reported_one_by_one() {
     for (name, state, outcome) in [
         ("refund_part", WeChatRefundState::Succeeded, "Succeeded { amount: Fen(150) }"),
-        ("refund_closed", WeChatRefundState::Closed, "NotFound"),
+        ("refund_closed", WeChatRefundState::Closed, "Closed"),
     ] {
         let WeChatEvent::Refund(refund) = read(name).unwrap().event else { panic!("{name}") };
         assert_eq!((refund.state, refund.amount.as_fen(), refund.total.as_fen()), (state, 150, 600), "{name}");

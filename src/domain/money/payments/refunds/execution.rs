@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use super::{Refund, due_for_query_in, find_in};
+use super::{Refund, RefundState, due_for_query_in, find_in, succeeded_sum_in};
 use crate::domain::money::payments::Payments;
 use crate::{
     domain::money::{
         ledger::Authority,
         payments::{
+            order::Order,
             orders,
             settle::{self, RefundSource},
         },
@@ -15,7 +16,7 @@ use crate::{
     error::{Code, Error, Result},
     providers::{
         Failure,
-        payment::{OrderState, RefundOutcome, RefundQueryOutcome, RefundRequest, ReviewReason},
+        payment::{OrderState, PaymentGateway, RefundOutcome, RefundQueryOutcome, RefundRequest, ReviewReason},
     },
     store::Write,
     types::Fen,
@@ -26,11 +27,18 @@ const QUERY_DELAY: Duration = Duration::from_secs(10);
 /// The interval of queries for a refund with unknown outcome.
 const QUERY_INTERVAL: Duration = Duration::from_mins(10);
 
+/// The stored reason of a refund that the provider closed: it did not happen.
+pub(super) const REFUND_CLOSED: &str = "refund_closed";
+/// The review reason of an order whose refund could not be delivered.
+const REFUND_ABNORMAL: &str = "refund_abnormal";
+
 /// Queries refunds with unknown outcome.
 pub fn query_open(payments: &Payments) -> Result<()> {
-    let gateway = payments.gateway.as_ref();
-    let open = payments.core.store.read(|tx| due_for_query_in(tx, gateway, tx.now.minus(QUERY_INTERVAL)))?;
-    for refund in open {
+    let due = |gateway: &dyn PaymentGateway| {
+        payments.core.store.read(|tx| due_for_query_in(tx, gateway, tx.now.minus(QUERY_INTERVAL)))
+    };
+    let open = payments.channels.all().map(|channel| due(channel.gateway.as_ref())).collect::<Result<Vec<_>>>()?;
+    for refund in open.into_iter().flatten() {
         if let Err(error) = execute(payments, &refund, &refund.authority()) {
             tracing::warn!(%error, refund_no = refund.refund_no, "the outcome of a refund is still unknown");
         }
@@ -40,33 +48,52 @@ pub fn query_open(payments: &Payments) -> Result<()> {
 
 /// Requests a refund at the provider, after checking whether an earlier request succeeded, and stores the outcome.
 pub(super) fn execute(payments: &Payments, refund: &Refund, by: &Authority) -> Result<()> {
-    let may_have_happened =
-        refund.failure.is_some() || !refund.asked_at.is_within(QUERY_DELAY, payments.core.clock.now());
+    let order = orders::find(payments, &refund.order_no)?;
+    let may_have_happened = refund.failure.is_some()
+        || refund.state != RefundState::Requested
+        || !refund.asked_at.is_within(QUERY_DELAY, payments.core.clock.now());
     let number = refund.refund_no.clone();
     if !payments.core.store.write(move |tx| mark_queried_in(tx, &number)).wait()? {
         // It ended meanwhile. Repeating a refused refund could pay twice, if it was refunded elsewhere.
         return Ok(());
     }
-    let done = if may_have_happened { query_outcome(payments, refund) } else { Ok(None) };
-    let done = match done {
-        Ok(None) => request(payments, refund),
+    let known = if may_have_happened { query_outcome(payments, &order, refund)? } else { Ok(RefundProgress::Unknown) };
+    let progress = match known {
+        Ok(RefundProgress::Unknown) => request(payments, &order, refund)?,
         // Repeating the request moves no money and returns the total refunded.
-        Ok(Some(known)) => Ok(request(payments, refund).ok().flatten().or(Some(known))),
-        unknown => unknown,
+        Ok(RefundProgress::Succeeded(known)) => Ok(match request(payments, &order, refund)? {
+            Ok(RefundProgress::Succeeded(repeated)) => RefundProgress::Succeeded(repeated),
+            _ => RefundProgress::Succeeded(known),
+        }),
+        other => other,
     };
+    store_progress(payments, refund, by, progress)
+}
+
+/// Stores how far the refund has come.
+fn store_progress(
+    payments: &Payments,
+    refund: &Refund,
+    by: &Authority,
+    progress: Result<RefundProgress, RefundFailure>,
+) -> Result<()> {
     let (number, authority) = (refund.refund_no.clone(), by.clone());
-    match done {
-        Ok(Some(done)) => payments.core.store.write(move |tx| succeed_in(tx, &number, done, &authority)).wait(),
-        Ok(None) => {
-            payments.core.store.write(move |tx| store_failure_in(tx, &number, "unconfirmed")).wait()?;
+    let store = &payments.core.store;
+    match progress {
+        Ok(RefundProgress::Succeeded(done)) => store.write(move |tx| succeed_in(tx, &number, done, &authority)).wait(),
+        Ok(RefundProgress::Processing) => store.write(move |tx| store_processing_in(tx, &number)).wait(),
+        Ok(RefundProgress::Abnormal) => store.write(move |tx| store_abnormal_in(tx, &number)).wait(),
+        Ok(RefundProgress::Closed) => store.write(move |tx| store_refusal_in(tx, &number, REFUND_CLOSED)).wait(),
+        Ok(RefundProgress::Unknown) => {
+            store.write(move |tx| store_failure_in(tx, &number, "unconfirmed")).wait()?;
             Err(Error::new(Code::ProviderTimeout).detail(still_open("The provider accepted it.", refund)))
         }
         Err(RefundFailure::Refused(Failure { code, .. })) => {
-            payments.core.store.write(move |tx| store_refusal_in(tx, &number, &code)).wait()
+            store.write(move |tx| store_refusal_in(tx, &number, &code)).wait()
         }
         Err(RefundFailure::Unknown(failure)) => {
             let code = failure.code.clone();
-            payments.core.store.write(move |tx| store_failure_in(tx, &number, &code)).wait()?;
+            store.write(move |tx| store_failure_in(tx, &number, &code)).wait()?;
             let error = Error::from(failure);
             let detail = still_open(&error.detail, refund);
             Err(error.detail(detail))
@@ -76,7 +103,7 @@ pub(super) fn execute(payments: &Payments, refund: &Refund, by: &Authority) -> R
 
 fn still_open(reason: &str, refund: &Refund) -> String {
     format!(
-        "{reason} The refund {} of {} yuan is still open and will be checked again. Repeat the request to continue it.",
+        "{reason} The refund {} of {} is still open and will be checked again. Repeat the request to continue it.",
         refund.refund_no, refund.amount
     )
 }
@@ -89,9 +116,19 @@ enum RefundFailure {
     Unknown(Failure),
 }
 
+/// How far the provider has come with a refund.
+enum RefundProgress {
+    Succeeded(RefundSuccess),
+    Processing,
+    Abnormal,
+    Closed,
+    /// The provider has not confirmed it or does not know it.
+    Unknown,
+}
+
 /// A successful refund.
 #[derive(Clone, Copy)]
-struct RefundSuccess {
+pub(super) struct RefundSuccess {
     /// The total refunded for the order, if the provider returned it.
     total: Option<Fen>,
     /// The amount of this refund, if the provider returned it.
@@ -99,40 +136,50 @@ struct RefundSuccess {
 }
 
 /// Queries whether an earlier request succeeded.
-fn query_outcome(payments: &Payments, refund: &Refund) -> Result<Option<RefundSuccess>, RefundFailure> {
-    let asked = payments.ask(&payments.core.clock, |gateway| gateway.query_refund(&refund.order_no, &refund.refund_no));
-    let state = asked.map_err(RefundFailure::Unknown)?;
-    Ok(match state {
-        RefundQueryOutcome::Succeeded { amount } => Some(RefundSuccess { total: None, amount: Some(amount) }),
-        _ => None,
-    })
+fn query_outcome(payments: &Payments, order: &Order, refund: &Refund) -> Result<Result<RefundProgress, RefundFailure>> {
+    let asked = payments.ask(order, |gateway, key| gateway.query_refund(key, &refund.refund_no))?;
+    Ok(asked.map_err(RefundFailure::Unknown).map(|outcome| match outcome {
+        RefundQueryOutcome::Succeeded { amount } => {
+            RefundProgress::Succeeded(RefundSuccess { total: None, amount: Some(amount) })
+        }
+        RefundQueryOutcome::Processing => RefundProgress::Processing,
+        RefundQueryOutcome::Abnormal => RefundProgress::Abnormal,
+        RefundQueryOutcome::Closed => RefundProgress::Closed,
+        RefundQueryOutcome::NotFound | RefundQueryOutcome::Unconfirmed => RefundProgress::Unknown,
+    }))
 }
 
 /// Requests the refund.
-fn request(payments: &Payments, refund: &Refund) -> Result<Option<RefundSuccess>, RefundFailure> {
+fn request(payments: &Payments, order: &Order, refund: &Refund) -> Result<Result<RefundProgress, RefundFailure>> {
     let request = RefundRequest {
         order_no: refund.order_no.clone(),
         refund_no: refund.refund_no.clone(),
         amount: refund.amount,
         reason: refund.reason.clone(),
     };
-    let asked = payments.ask(&payments.core.clock, |gateway| gateway.refund(&request)).map_err(|failure| {
+    let asked = payments.ask(order, |gateway, key| gateway.refund(&request, key))?;
+    let failed = |failure: Failure| {
         let is_refused = failure.is_certainly_not_accepted() && !failure.is_retryable();
         if is_refused { RefundFailure::Refused(failure) } else { RefundFailure::Unknown(failure) }
-    });
-    match asked? {
-        RefundOutcome::Moved { total } => Ok(Some(RefundSuccess { total, amount: None })),
+    };
+    Ok(match asked {
+        Ok(RefundOutcome::Moved { total }) => Ok(RefundProgress::Succeeded(RefundSuccess { total, amount: None })),
         // The provider also responds so to a repeated request; then a query finds the refund.
-        RefundOutcome::Unconfirmed { total } => {
-            Ok(query_outcome(payments, refund)?.map(|known| RefundSuccess { total, ..known }))
-        }
-    }
+        Ok(RefundOutcome::Unconfirmed { total }) => query_outcome(payments, order, refund)?.map(|found| match found {
+            RefundProgress::Succeeded(known) => RefundProgress::Succeeded(RefundSuccess { total, ..known }),
+            other => other,
+        }),
+        Ok(RefundOutcome::Processing) => Ok(RefundProgress::Processing),
+        Ok(RefundOutcome::Closed) => Ok(RefundProgress::Closed),
+        Ok(RefundOutcome::Abnormal) => Ok(RefundProgress::Abnormal),
+        Err(failure) => Err(failed(failure)),
+    })
 }
 
 /// Returns false if the refund is no longer open.
 fn mark_queried_in(tx: &Write<'_>, refund_no: &str) -> Result<bool> {
     let asked = tx.execute(
-        "update payment_refunds set asked_at = ?2 where refund_no = ?1 and state = 'requested'",
+        "update payment_refunds set asked_at = ?2 where refund_no = ?1 and finished_at is null",
         (refund_no, tx.now.0),
     )?;
     Ok(asked == 1)
@@ -142,16 +189,43 @@ fn mark_queried_in(tx: &Write<'_>, refund_no: &str) -> Result<bool> {
 pub(super) fn store_refusal_in(tx: &Write<'_>, refund_no: &str, code: &str) -> Result<()> {
     tx.execute(
         "update payment_refunds set failure = ?2, state = 'refused', finished_at = ?3 \
-         where refund_no = ?1 and state = 'requested'",
+         where refund_no = ?1 and finished_at is null",
         (refund_no, code, tx.now.0),
     )
     .map(drop)
 }
 
+/// Stores that the provider carries the refund out.
+pub(super) fn store_processing_in(tx: &Write<'_>, refund_no: &str) -> Result<()> {
+    tx.execute(
+        "update payment_refunds set state = 'processing', failure = null where refund_no = ?1 and finished_at is null",
+        [refund_no],
+    )
+    .map(drop)
+}
+
+/// Stores that the money could not be delivered, and moves the order to review, because an operator must act.
+pub(super) fn store_abnormal_in(tx: &Write<'_>, refund_no: &str) -> Result<()> {
+    let changed = tx.execute(
+        "update payment_refunds set state = 'abnormal', failure = 'abnormal' \
+         where refund_no = ?1 and finished_at is null and state <> 'abnormal'",
+        [refund_no],
+    )?;
+    if changed == 0 {
+        return Ok(());
+    }
+    let refund = find_in(tx, refund_no)?.ok_or(Code::NotFound)?;
+    let order = orders::find_in(tx, &refund.order_no)?;
+    if order.state != OrderState::Review {
+        settle::review_in(tx, order, REFUND_ABNORMAL)?;
+    }
+    Ok(())
+}
+
 /// Stores the code of a failure after which the outcome is unknown.
 fn store_failure_in(tx: &Write<'_>, refund_no: &str, code: &str) -> Result<()> {
     tx.execute(
-        "update payment_refunds set failure = ?2 where refund_no = ?1 and state = 'requested'",
+        "update payment_refunds set failure = ?2 where refund_no = ?1 and finished_at is null",
         (refund_no, code),
     )
     .map(drop)
@@ -170,12 +244,7 @@ fn succeed_in(tx: &Write<'_>, refund_no: &str, done: RefundSuccess, by: &Authori
         return Ok(());
     }
     let order = orders::find_in(tx, &refund.order_no)?;
-    let sum: i64 = tx.one(
-        "select coalesce(sum(amount_fen), 0) from payment_refunds where order_no = ?1 and state = 'succeeded'",
-        [&refund.order_no],
-        |row| row.get(0),
-    )?;
-    let known = Fen::from_fen(sum).map_err(Error::internal)?;
+    let known = succeeded_sum_in(tx, &refund.order_no)?;
     // The provider's total includes refunds made outside this service, but never more than was paid.
     let reported = done.total.unwrap_or(Fen::ZERO);
     let is_absurd = reported > order.returnable() || done.amount.is_some_and(|amount| amount != refund.amount);

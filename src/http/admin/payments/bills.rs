@@ -1,0 +1,107 @@
+//! `/admin/payments/bill`: the provider's bill of a day against our records.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::{
+    domain::money::payments::bills::{self, BillCheck, BillDifference, BillDifferenceCode},
+    error::Result,
+    http::{
+        admin::figures::FigureDay, params::parameters, payment_channel::ChannelName, reply::Json,
+        request_context::RequestContext,
+    },
+};
+
+parameters! {
+    CheckBillParams(fields) {
+        day: FigureDay = fields.required("day", "The day in Shanghai, before today.");
+        channel: Option<ChannelName> = fields.optional("channel", "Only the bill of this channel.");
+    }
+}
+
+/// The checked bills of a day.
+#[derive(Serialize, ToSchema)]
+pub struct CheckedBills {
+    bills: Vec<CheckedBill>,
+}
+
+/// A checked bill. Amounts are yuan.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CheckedBill {
+    #[schema(example = "alipay")]
+    channel: &'static str,
+    #[schema(example = "2026-01-02")]
+    day: String,
+    #[schema(example = 9)]
+    payments: u64,
+    #[schema(example = 1)]
+    refunds: u64,
+    #[schema(example = "54.00")]
+    amount_paid: String,
+    #[schema(example = "6.00")]
+    amount_refunded: String,
+    /// The provider's fees, less those given back.
+    #[schema(example = "0.32400")]
+    fees: String,
+    differences: Vec<BilledDifference>,
+}
+
+/// A difference between the bill and our records.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BilledDifference {
+    #[schema(value_type = BillDifferenceCode)]
+    code: &'static str,
+    #[schema(example = "202601020123456789012345")]
+    order_no: String,
+    /// Set for a refund.
+    #[schema(example = "R0123456789abcdef01234567")]
+    refund_no: Option<String>,
+    /// The amount on the bill.
+    #[schema(example = "6.00")]
+    billed: Option<String>,
+    /// The amount in our records.
+    #[schema(example = "5.99")]
+    recorded: Option<String>,
+}
+
+impl From<Vec<BillCheck>> for CheckedBills {
+    fn from(checks: Vec<BillCheck>) -> Self {
+        Self { bills: checks.into_iter().map(Into::into).collect() }
+    }
+}
+
+impl From<BillCheck> for CheckedBill {
+    fn from(check: BillCheck) -> Self {
+        Self {
+            channel: check.channel,
+            day: check.day.to_string(),
+            payments: check.payments,
+            refunds: check.refunds,
+            amount_paid: check.amount_paid.to_string(),
+            amount_refunded: check.amount_refunded.to_string(),
+            fees: check.fees,
+            differences: check.differences.into_iter().map(Into::into).collect(),
+        }
+    }
+}
+
+impl From<BillDifference> for BilledDifference {
+    fn from(found: BillDifference) -> Self {
+        Self {
+            code: found.code.name(),
+            order_no: found.order_no,
+            refund_no: found.refund_no,
+            billed: found.billed.map(|amount| amount.to_string()),
+            recorded: found.recorded.map(|amount| amount.to_string()),
+        }
+    }
+}
+
+pub async fn check(context: RequestContext, params: CheckBillParams) -> Result<Json<CheckedBills>> {
+    let channel = params.channel.map(|ChannelName(name)| name);
+    let day = params.day.0;
+    let checked = context.blocking(move |app| bills::check(&app.payments, channel.as_deref(), day)).await?;
+    Ok(Json(checked.into()))
+}
