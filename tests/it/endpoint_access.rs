@@ -471,7 +471,10 @@ fn other_spellings_of_a_path_bypass_nothing() {
         let ends_in_value = operation.path.ends_with('}');
         // A list path may be followed by an item: the text after the slash is a value too.
         let below = format!("{}/{{", operation.path);
-        let may_be_value = ends_in_value || document.operations.iter().any(|other| other.path.starts_with(&below));
+        // Beside a path that ends in a value, another spelling is such a value.
+        let beside = operation.path.rsplit_once('/').map(|(parent, _)| format!("{parent}/{{")).unwrap_or_default();
+        let is_below = |other: &Operation| other.path.starts_with(&below) || other.path.starts_with(&beside);
+        let may_be_value = ends_in_value || document.operations.iter().any(is_below);
         let is_same = |variant: &String| {
             ends_in_value && (variant.ends_with("%20") || variant.contains("/%3") || variant.contains("/%7"))
         };
