@@ -24,6 +24,7 @@ use crate::{
             forwarding::ForwardingMonitor,
             health::Health,
             integrity::IntegrityChecker,
+            job_runs::JobBoard,
             network_log::NetworkLog,
             request_tallies::RequestTallies,
             server_key::{self, KeyMatch},
@@ -168,6 +169,7 @@ impl App {
             integrity: Arc::clone(&integrity),
             breakers: breakers(&code_sender, (&payments, &purchases), &moderation, &model_calls),
             served_certificate: Arc::new(certificate::ServedValidity::default()),
+            jobs: Arc::new(JobBoard::new(core.clone())),
         });
         Ok(Self {
             exports: Exports::new(core.clone(), Arc::clone(&network_log)),

@@ -16,10 +16,17 @@ use crate::{
         messaging::notifications,
         moderation::shadow_mode,
         money::{ledger, payments, purchases},
-        operations::{backups, figures, free_space_scrub, network_log, retention},
+        operations::{
+            backups::{self, Occasion},
+            doctor::{self, Services},
+            figures, free_space_scrub,
+            job_runs::{JobName, JobOutcome, JobRun},
+            network_log, retention,
+        },
     },
     error::{Error, Result},
     thread_priority::lower_thread_priority,
+    types::{Timestamp, named_enum},
 };
 
 /// The longest time that a network log entry waits in memory.
@@ -159,11 +166,19 @@ impl Job {
 }
 
 /// Runs a job after a first wait and then at an interval, until the stop.
-fn every(stopped: &Receiver<()>, first: Duration, interval: Duration, job: &str, mut work: impl FnMut() -> Result<()>) {
+fn every(
+    app: &App,
+    stopped: &Receiver<()>,
+    (first, interval): (Duration, Duration),
+    job: JobName,
+    mut work: impl FnMut(&JobRun) -> Result<JobOutcome>,
+) {
     let mut wait = first;
+    app.health.jobs.schedule_next(job, wait);
     while is_running_after(stopped, wait) {
-        run(job, &mut work);
+        run(app, job, &mut work);
         wait = interval;
+        app.health.jobs.schedule_next(job, wait);
     }
 }
 
@@ -174,10 +189,10 @@ fn is_running_after(stopped: &Receiver<()>, wait: Duration) -> bool {
 
 /// Writes the network log on a thread of its own, because the entries wait in memory.
 fn write_network_log(app: &App, _: Schedule, stopped: &Receiver<()>) {
-    every(stopped, NETWORK_LOG_INTERVAL, NETWORK_LOG_INTERVAL, "network log", || {
-        network_log::maintain(&app.network_log)
+    every(app, stopped, (NETWORK_LOG_INTERVAL, NETWORK_LOG_INTERVAL), JobName::NetworkLog, |_| {
+        done(network_log::maintain(&app.network_log))
     });
-    run("network log", || network_log::flush(&app.network_log));
+    run(app, JobName::NetworkLog, |_| done(network_log::flush(&app.network_log)));
 }
 
 fn run_small_jobs(app: &App, schedule: Schedule, stopped: &Receiver<()>) {
@@ -185,9 +200,11 @@ fn run_small_jobs(app: &App, schedule: Schedule, stopped: &Receiver<()>) {
     while is_running_after(stopped, RETRY_INTERVAL) {
         app.model_calls.retry_outcomes();
         if Instant::now() >= next_expiry {
-            run("notification expiry", || notifications::expire_due(&app.core));
+            run(app, JobName::NotificationExpiry, |_| done(notifications::expire_due(&app.core)));
             next_expiry = Instant::now() + schedule.expiry;
+            app.health.jobs.schedule_next(JobName::NotificationExpiry, schedule.expiry);
         }
+        store_last_runs(app);
     }
     app.model_calls.retry_outcomes();
 }
@@ -195,8 +212,8 @@ fn run_small_jobs(app: &App, schedule: Schedule, stopped: &Receiver<()>) {
 /// Deletes on a thread of its own, because there may be much to delete.
 fn delete_expired(app: &App, schedule: Schedule, stopped: &Receiver<()>) {
     let is_running = || stopped.try_recv() == Err(TryRecvError::Empty);
-    every(stopped, schedule.first_sweep, schedule.sweep, "retention", || {
-        retention::sweep_if_clock_trusted(&app.clock_guard, &app.network_log, &is_running).map(drop)
+    every(app, stopped, (schedule.first_sweep, schedule.sweep), JobName::Retention, |_| {
+        done(retention::sweep_if_clock_trusted(&app.clock_guard, &app.network_log, &is_running))
     });
 }
 
@@ -205,14 +222,14 @@ fn count_figures(app: &App, schedule: Schedule, stopped: &Receiver<()>) {
     lower_thread_priority();
     let is_running = || stopped.try_recv() == Err(TryRecvError::Empty);
     let mut next_tallies = Instant::now() + schedule.tallies;
-    every(stopped, schedule.figures, schedule.figures, "figures", || {
+    every(app, stopped, (schedule.figures, schedule.figures), JobName::Figures, |_| {
         if Instant::now() >= next_tallies {
             flush_tallies(app)?;
             next_tallies = Instant::now() + schedule.tallies;
         }
-        figures::advance(&app.core, &app.network_log, &is_running)
+        done(figures::advance(&app.core, &app.network_log, &is_running))
     });
-    run("tallies", || flush_tallies(app));
+    run(app, JobName::Figures, |_| done(flush_tallies(app)));
 }
 
 /// Stores the counts that are in memory.
@@ -223,16 +240,17 @@ fn flush_tallies(app: &App) -> Result<()> {
 
 /// Verifies the ledger on a thread of its own, because it reads all of it.
 fn verify_ledger(app: &App, schedule: Schedule, stopped: &Receiver<()>) {
-    every(stopped, schedule.first_sweep, schedule.sweep, "ledger verification", || {
-        ledger::verify_if_due(&app.core)?;
-        payments::report::run_if_due(&app.payments).map(drop)
+    every(app, stopped, (schedule.first_sweep, schedule.sweep), JobName::LedgerVerification, |run| {
+        let is_verified = ledger::verify_if_due(&app.core, &mut entries_read(run))?;
+        payments::report::run_if_due(&app.payments)?;
+        Ok(is_verified.into())
     });
 }
 
 /// Queries the payment provider on a thread of its own, because the provider may hang.
 fn check_payments(app: &App, _: Schedule, stopped: &Receiver<()>) {
-    every(stopped, PAYMENT_INTERVAL, PAYMENT_INTERVAL, "payment checks", || {
-        payments::reconcile::check_due(&app.payments)
+    every(app, stopped, (PAYMENT_INTERVAL, PAYMENT_INTERVAL), JobName::Reconciler, |_| {
+        done(payments::reconcile::check_due(&app.payments))
     });
 }
 
@@ -258,16 +276,19 @@ fn refresh_payment_keys(app: &App, _: Schedule, stopped: &Receiver<()>) {
 fn make_backups(app: &App, schedule: Schedule, stopped: &Receiver<()>) {
     lower_thread_priority();
     while is_running_after(stopped, schedule.backups) {
-        run("backup", || backups::run_if_due(&app.backups).map(drop));
-        run("integrity check", || app.integrity.check_if_due());
+        run(app, JobName::Backup, |run| backups::run_if_due(&app.backups, &mut steps_done(run)).map(JobOutcome::from));
+        run(app, JobName::IntegrityCheck, |_| app.integrity.check_if_due().map(JobOutcome::from));
+        for job in [JobName::Backup, JobName::IntegrityCheck] {
+            app.health.jobs.schedule_next(job, schedule.backups);
+        }
     }
 }
 
 /// Uploads backups on a thread of its own, so that a slow bucket delays neither backups nor integrity checks.
 fn upload_backups(app: &App, schedule: Schedule, stopped: &Receiver<()>) {
     lower_thread_priority();
-    every(stopped, schedule.backups, schedule.backups, "backup upload", || {
-        backups::offsite::upload_if_due(&app.backups).map(drop)
+    every(app, stopped, (schedule.backups, schedule.backups), JobName::BackupUpload, |run| {
+        backups::offsite::upload_if_due(&app.backups, &mut steps_done(run)).map(JobOutcome::from)
     });
 }
 
@@ -277,64 +298,132 @@ fn scrub_free_space(app: &App, schedule: Schedule, stopped: &Receiver<()>) {
     let mut wait = schedule.free_space_scrub;
     while is_running_after(stopped, wait) {
         wait = schedule.free_space_scrub;
-        run("free space scrub", || {
+        run(app, JobName::FreeSpaceScrub, |_| {
             let outcome = free_space_scrub::run_if_due(&app.core);
             if outcome.is_err() && !is_running_after(stopped, Duration::ZERO) {
                 // The stop interrupted the pass. The next start repeats it.
-                return Ok(());
+                return Ok(JobOutcome::NothingDue);
             }
-            if let Some(pass) = outcome? {
-                let duration_ms = pass.took.as_millis();
-                tracing::debug!(pages = pass.pages, scrubbed = pass.scrubbed, duration_ms, "scrubbed free space");
-                wait = wait.max(pass.took * SCRUB_PAUSE_FACTOR);
-            }
-            Ok(())
+            let Some(pass) = outcome? else { return Ok(JobOutcome::NothingDue) };
+            let duration_ms = pass.took.as_millis();
+            tracing::debug!(pages = pass.pages, scrubbed = pass.scrubbed, duration_ms, "scrubbed free space");
+            wait = wait.max(pass.took * SCRUB_PAUSE_FACTOR);
+            Ok(JobOutcome::Done)
         });
+        app.health.jobs.schedule_next(JobName::FreeSpaceScrub, wait);
     }
 }
 
 /// Sends alerts on a thread of its own, because a webhook may hang.
 fn send_alerts(app: &App, schedule: Schedule, stopped: &Receiver<()>) {
-    every(stopped, schedule.alerts, schedule.alerts, "alerts", || app.alerts.run());
+    every(app, stopped, (schedule.alerts, schedule.alerts), JobName::Alerts, |_| done(app.alerts.run()));
 }
 
 /// Compiles the word list at the start, which takes longer than the rest of the start, and after each change.
 fn update_word_list(app: &App, schedule: Schedule, stopped: &Receiver<()>) {
     if schedule.compiles_words {
-        run("word list", || app.moderation.word_list.get().map(drop));
+        run(app, JobName::WordList, |_| done(app.moderation.word_list.get()));
     }
-    every(stopped, WORD_LIST_INTERVAL, WORD_LIST_INTERVAL, "word list", || {
-        app.moderation.word_list.refresh_and_recompile()
+    every(app, stopped, (WORD_LIST_INTERVAL, WORD_LIST_INTERVAL), JobName::WordList, |_| {
+        done(app.moderation.word_list.refresh_and_recompile())
     });
 }
 
 /// Sends samples to the external moderator on a thread of its own, because it may hang.
 fn moderate_samples(app: &App, _: Schedule, stopped: &Receiver<()>) {
-    every(stopped, SHADOW_INTERVAL, SHADOW_INTERVAL, "shadow moderation", || {
-        shadow_mode::process_samples(&app.moderation)
+    every(app, stopped, (SHADOW_INTERVAL, SHADOW_INTERVAL), JobName::ShadowMode, |_| {
+        done(shadow_mode::process_samples(&app.moderation))
     });
 }
 
-/// Runs a job once. A failure or panic is logged and does not end the thread.
-fn run(job: &str, work: impl FnOnce() -> Result<()>) {
-    let outcome = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(Error::internal("a job panicked")));
-    if let Err(error) = outcome {
-        tracing::error!(%error, job, "a job failed");
+/// Converts the result of work that is done at every run.
+fn done<T>(outcome: Result<T>) -> Result<JobOutcome> {
+    outcome.map(|_| JobOutcome::Done)
+}
+
+/// Returns a callback that records the position within the current step of a backup.
+fn steps_done(run: &JobRun) -> impl FnMut(&'static str, u64, u64) + '_ {
+    |_, position, total| run.progress(position, total)
+}
+
+/// Returns a callback that records the number of verified ledger entries.
+fn entries_read(run: &JobRun) -> impl FnMut(i64, i64) + '_ {
+    |position, total| run.progress(position.unsigned_abs(), total.unsigned_abs())
+}
+
+fn store_last_runs(app: &App) {
+    if let Err(error) = app.health.jobs.store_if_due() {
+        tracing::warn!(%error, "the last runs of the jobs could not be stored");
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Runs a job once. A failure or panic is logged and does not end the thread.
+fn run(app: &App, job: JobName, work: impl FnOnce(&JobRun) -> Result<JobOutcome>) {
+    record_run(app.health.jobs.begin(job), job, work);
+}
 
-    #[test]
-    fn continues_after_a_panic() {
-        let mut has_run = false;
-        run("panicking", || panic!("expected by this test"));
-        run("next", || {
-            has_run = true;
-            Ok(())
-        });
-        assert!(has_run);
+fn record_run(run: JobRun, job: JobName, work: impl FnOnce(&JobRun) -> Result<JobOutcome>) {
+    let outcome = catch_unwind(AssertUnwindSafe(|| work(&run)));
+    let outcome = outcome.unwrap_or_else(|_| Err(Error::internal("a job panicked")));
+    if let Err(error) = &outcome {
+        tracing::error!(%error, job = job.name(), "a job failed");
     }
+    run.finish(outcome.map_err(|error| error.code));
+}
+
+named_enum! {
+    /// A job that a person can start.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum ManualJob {
+        Backup = "backup",
+        LedgerVerification = "ledger_verification",
+        Doctor = "doctor",
+    }
+}
+
+impl ManualJob {
+    const fn job(self) -> JobName {
+        match self {
+            Self::Backup => JobName::Backup,
+            Self::LedgerVerification => JobName::LedgerVerification,
+            Self::Doctor => JobName::Doctor,
+        }
+    }
+
+    fn run(self, app: &App, run: &JobRun) -> Result<JobOutcome> {
+        match self {
+            Self::Backup => {
+                backups::create(&app.backups, Occasion::Manual, &mut steps_done(run))?;
+                backups::offsite::upload(&app.backups, &mut steps_done(run))?;
+            }
+            Self::LedgerVerification => {
+                ledger::verify(&app.core, &mut entries_read(run))?;
+            }
+            Self::Doctor => {
+                let App { core, health, payments, network_log, .. } = app;
+                let services = Services { core, health, payments, network_log };
+                doctor::examine_and_store(services, &mut |position, total| run.progress(position, total))?;
+            }
+        }
+        Ok(JobOutcome::Done)
+    }
+}
+
+/// Starts a job at once on a thread of its own, and returns the time of its start. The stop of the server does not wait
+/// for it.
+///
+/// # Errors
+/// `already_running` if somebody else started it and it has not finished; `internal` when the system cannot start a
+/// thread.
+pub fn start_manual(app: &Arc<App>, job: ManualJob) -> Result<Timestamp> {
+    let run = app.health.jobs.begin_manual(job.job())?;
+    let started_at = run.started_at();
+    let app = Arc::clone(app);
+    let thread = std::thread::Builder::new().name(job.name().into());
+    let work = move || {
+        lower_thread_priority();
+        record_run(run, job.job(), |run| job.run(&app, run));
+    };
+    thread.spawn(work).map_err(Error::internal)?;
+    Ok(started_at)
 }

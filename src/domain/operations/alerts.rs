@@ -28,7 +28,7 @@ use crate::{
         },
     },
     error::{Code, Error, Result},
-    store::Read,
+    store::{Read, Write},
     types::{Timestamp, named_enum},
 };
 
@@ -36,6 +36,9 @@ pub use delivery::DeliveryResult;
 pub use rules::{Finding, PROVIDER_DOWN, evaluate, with_advice};
 
 const ACTIVE: &str = "alerts.active";
+const RESOLVED: &str = "alerts.resolved";
+/// Resolved alerts that are kept.
+const MAX_RESOLVED: usize = 100;
 
 named_enum! {
     /// The reason for a notification.
@@ -80,6 +83,27 @@ impl ActiveAlert {
     }
 }
 
+/// An alert that is over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResolvedAlert {
+    pub rule: String,
+    pub detail: String,
+    /// Milliseconds since 1970.
+    since: i64,
+    /// Milliseconds since 1970.
+    until: i64,
+}
+
+impl ResolvedAlert {
+    pub const fn since(&self) -> Timestamp {
+        Timestamp(self.since)
+    }
+
+    pub const fn until(&self) -> Timestamp {
+        Timestamp(self.until)
+    }
+}
+
 /// The active alerts by rule.
 pub type ActiveAlerts = BTreeMap<String, ActiveAlert>;
 
@@ -115,14 +139,22 @@ impl Alerts {
             return Ok(());
         }
         let stored = active.clone();
-        core.store.write(move |tx| settings::put_json_in(tx, ACTIVE, &stored)).wait()?;
-        self.state.mark_stored(active);
+        let resolved = self.state.resolved();
+        let added = resolved.clone();
+        core.store
+            .write(move |tx| {
+                settings::put_json_in(tx, ACTIVE, &stored)?;
+                add_resolved_in(tx, added)
+            })
+            .wait()?;
+        self.state.mark_stored(active, resolved.len());
         Ok(())
     }
 
     /// Sends the messages whose backoff has passed and applies those that were delivered.
     fn deliver_due(&self, active: &mut ActiveAlerts, messages: Vec<AlertMessage>, now: Timestamp) {
         let mut undelivered = self.state.undelivered();
+        let mut resolved = Vec::new();
         undelivered.retain(|rule, _| messages.iter().any(|message| message.rule == *rule));
         for mut message in messages {
             let backoff =
@@ -134,12 +166,12 @@ impl Alerts {
             message.detail = with_advice(&self.core, &message.rule, message.detail);
             if deliver(self, &message) {
                 undelivered.remove(&message.rule);
-                apply(active, &message, now);
+                resolved.extend(apply(active, &message, now));
             } else {
                 backoff.record_failure(now);
             }
         }
-        self.state.update(active, undelivered);
+        self.state.update(active, undelivered, resolved);
     }
 
     /// Sends a test message through every configured channel.
@@ -168,6 +200,21 @@ impl Alerts {
 /// Returns the stored active alerts.
 pub fn active_in(tx: &Read<'_>) -> Result<ActiveAlerts> {
     Ok(settings::find_json_in(tx, ACTIVE)?.unwrap_or_default())
+}
+
+/// Returns the last resolved alerts, newest first.
+pub fn resolved_in(tx: &Read<'_>) -> Result<Vec<ResolvedAlert>> {
+    Ok(settings::find_json_in(tx, RESOLVED)?.unwrap_or_default())
+}
+
+fn add_resolved_in(tx: &Write<'_>, added: Vec<ResolvedAlert>) -> Result<()> {
+    if added.is_empty() {
+        return Ok(());
+    }
+    let mut all: Vec<_> = added.into_iter().rev().collect();
+    all.extend(resolved_in(tx)?);
+    all.truncate(MAX_RESOLVED);
+    settings::put_json_in(tx, RESOLVED, &all)
 }
 
 /// Returns the messages that are due, including those for rules that no longer exist.
@@ -210,13 +257,15 @@ fn due_message(
     }
 }
 
-fn apply(active: &mut ActiveAlerts, message: &AlertMessage, now: Timestamp) {
+/// Applies a delivered message. Returns the alert that it resolves.
+fn apply(active: &mut ActiveAlerts, message: &AlertMessage, now: Timestamp) -> Option<ResolvedAlert> {
     if message.event == AlertEvent::Resolved {
-        active.remove(&message.rule);
-    } else {
-        let alert = ActiveAlert { since: message.since.0, notified_at: now.0, detail: message.detail.clone() };
-        active.insert(message.rule.clone(), alert);
+        let alert = active.remove(&message.rule)?;
+        return Some(ResolvedAlert { rule: message.rule.clone(), detail: alert.detail, since: alert.since, until: now.0 });
     }
+    let alert = ActiveAlert { since: message.since.0, notified_at: now.0, detail: message.detail.clone() };
+    active.insert(message.rule.clone(), alert);
+    None
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ use crate::{
         operations::{
             backups::{self, BackupStatus},
             integrity::{IntegrityChecker, IntegrityStatus},
+            job_runs::JobBoard,
         },
     },
     error::Result,
@@ -35,6 +36,8 @@ pub struct Health {
     pub breakers: Vec<Arc<CircuitBreaker>>,
     /// The certificate that this process serves.
     pub served_certificate: Arc<certificate::ServedValidity>,
+    /// The background jobs of this process.
+    pub jobs: Arc<JobBoard>,
 }
 
 impl Health {

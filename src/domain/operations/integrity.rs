@@ -94,19 +94,22 @@ impl IntegrityChecker {
         })
     }
 
-    /// Checks the file if the last check is older than configured, or if damage was met since.
+    /// Checks the file if the last check is older than configured, or if damage was met since. Returns true if it did.
     ///
     /// # Errors
     /// Storage errors.
-    pub fn check_if_due(&self) -> Result<()> {
+    pub fn check_if_due(&self) -> Result<bool> {
         let every = self.core.config.database.check_every;
         if every.is_zero() {
-            return Ok(());
+            return Ok(false);
         }
         let status = self.core.store.read(|tx| self.status_in(tx))?;
         let interval = if status.has_unexplained_damage { every.min(MAX_WAIT_AFTER_DAMAGE) } else { every };
         let now = self.core.clock.now();
-        if status.last.is_some_and(|last| last.at().is_within(interval, now)) { Ok(()) } else { self.check() }
+        if status.last.is_some_and(|last| last.at().is_within(interval, now)) {
+            return Ok(false);
+        }
+        self.check().map(|()| true)
     }
 
     /// Reads the whole file and stores the result.

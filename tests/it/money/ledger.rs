@@ -535,13 +535,13 @@ fn verifies_the_ledger_once_a_day() {
     assert_eq!(code(posting(0, None)), "internal");
     assert_eq!(post(posting((1 << 53) - 6, None)).unwrap().balance_after, (1 << 53) - 1);
 
-    assert!(verify_if_due(&app.core).unwrap());
-    assert!(!verify_if_due(&app.core).unwrap());
+    assert!(verify_if_due(&app.core, &mut |_, _| ()).unwrap());
+    assert!(!verify_if_due(&app.core, &mut |_, _| ()).unwrap());
     let database = Connection::open(directory.path().join("yarrow.db")).unwrap();
     database.execute("update balances set balance = 1", []).unwrap();
     let yesterday = "update settings set value = json_set(value, '$.at', json_extract(value, '$.at') - 86400000)";
     database.execute(yesterday, []).unwrap();
-    assert!(verify_if_due(&app.core).unwrap());
+    assert!(verify_if_due(&app.core, &mut |_, _| ()).unwrap());
     assert_eq!(code(posting(1, None)), "account_inconsistent");
 }
 

@@ -524,10 +524,10 @@ fn retries_an_unreadable_backup_directory_after_a_pause() {
     let place = temp_dir.path().join("no-directory");
     std::fs::write(&place, "").unwrap();
     let (_directory, app) = open_app(&[("BACKUP_DIRECTORY", &place.to_string_lossy())]);
-    assert!(yarrow::domain::operations::backups::run_if_due(&app.backups).is_err());
-    assert!(!yarrow::domain::operations::backups::run_if_due(&app.backups).unwrap());
+    assert!(yarrow::domain::operations::backups::run_if_due(&app.backups, &mut |_, _, _| ()).is_err());
+    assert!(!yarrow::domain::operations::backups::run_if_due(&app.backups, &mut |_, _, _| ()).unwrap());
     std::fs::remove_file(&place).unwrap();
-    assert!(!yarrow::domain::operations::backups::run_if_due(&app.backups).unwrap(), "as after any other failure");
+    assert!(!yarrow::domain::operations::backups::run_if_due(&app.backups, &mut |_, _, _| ()).unwrap(), "as after any other failure");
 }
 
 #[test]

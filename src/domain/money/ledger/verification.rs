@@ -93,6 +93,11 @@ impl Verification {
     pub fn at(self) -> Timestamp {
         Timestamp(self.at)
     }
+
+    /// Returns the time from which the next verification is due.
+    pub fn next_due(self) -> Timestamp {
+        self.at().plus(DAY)
+    }
 }
 
 /// The result of repairing an account.
@@ -149,12 +154,12 @@ pub fn inspect_copy(copy: &DatabaseCopy, progress: VerificationProgress<'_>) -> 
 ///
 /// # Errors
 /// As [`verify`].
-pub fn verify_if_due(core: &Core) -> Result<bool> {
+pub fn verify_if_due(core: &Core, progress: VerificationProgress<'_>) -> Result<bool> {
     let last = core.store.read(last_in)?;
     if last.is_some_and(|last| last.at().is_within(DAY, core.clock.now())) {
         return Ok(false);
     }
-    verify(core, &mut |_, _| ()).map(|_| true)
+    verify(core, progress).map(|_| true)
 }
 
 /// Stores the summary of a verification with the number of remaining discrepancies.

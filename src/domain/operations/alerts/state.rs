@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Mutex, time::Duration};
 
-use super::ActiveAlerts;
+use super::{ActiveAlerts, ResolvedAlert};
 use crate::{concurrency::lock::lock_unpoisoned, error::Result, types::Timestamp};
 
 /// The wait after the first failed delivery. It doubles with each failure.
@@ -19,6 +19,8 @@ struct Inner {
     /// The alerts stored in the database; nothing until they could be read.
     stored: Option<ActiveAlerts>,
     undelivered: Undelivered,
+    /// Resolved alerts that are not stored yet, oldest first.
+    resolved: Vec<ResolvedAlert>,
 }
 
 /// The rules whose message could not be delivered yet.
@@ -38,14 +40,19 @@ impl AlertState {
         inner.active.clone()
     }
 
-    pub(super) fn update(&self, active: &ActiveAlerts, undelivered: Undelivered) {
+    pub(super) fn update(&self, active: &ActiveAlerts, undelivered: Undelivered, resolved: Vec<ResolvedAlert>) {
         let mut inner = lock_unpoisoned(&self.0);
         inner.active.clone_from(active);
         inner.undelivered = undelivered;
+        inner.resolved.extend(resolved);
     }
 
     pub(super) fn undelivered(&self) -> Undelivered {
         lock_unpoisoned(&self.0).undelivered.clone()
+    }
+
+    pub(super) fn resolved(&self) -> Vec<ResolvedAlert> {
+        lock_unpoisoned(&self.0).resolved.clone()
     }
 
     /// Returns true if the stored alerts differ. Alerts that were never read are not overwritten.
@@ -54,8 +61,11 @@ impl AlertState {
         inner.stored.as_ref().is_some_and(|stored| *stored != inner.active)
     }
 
-    pub(super) fn mark_stored(&self, active: ActiveAlerts) {
-        lock_unpoisoned(&self.0).stored = Some(active);
+    /// Records that the alerts and so many resolved ones are stored.
+    pub(super) fn mark_stored(&self, active: ActiveAlerts, resolved: usize) {
+        let mut inner = lock_unpoisoned(&self.0);
+        inner.stored = Some(active);
+        inner.resolved.drain(..resolved);
     }
 }
 
@@ -96,12 +106,12 @@ mod tests {
         };
         let state = AlertState::default();
         assert_eq!(state.active(|| Err(Code::StorageFailed.into())), ActiveAlerts::new());
-        state.update(&of(HEALTH_UNKNOWN), Undelivered::new());
+        state.update(&of(HEALTH_UNKNOWN), Undelivered::new(), Vec::new());
         assert!(!state.is_unstored(), "alerts that were never read are not overwritten");
         let both: ActiveAlerts = of(HEALTH_UNKNOWN).into_iter().chain(of("disk_low")).collect();
         assert_eq!(state.active(|| Ok(of("disk_low"))), both);
         assert!(state.is_unstored());
-        state.mark_stored(both);
+        state.mark_stored(both, 0);
         assert!(!state.is_unstored());
     }
 

@@ -91,7 +91,7 @@ where
 ///
 /// # Errors
 /// As [`create`] and [`prune`].
-pub fn run_if_due(backups: &Backups) -> Result<bool> {
+pub fn run_if_due(backups: &Backups, progress: BackupProgress<'_>) -> Result<bool> {
     let core = &backups.core;
     let every = core.config.backup.every;
     if every.is_zero() {
@@ -117,7 +117,7 @@ pub fn run_if_due(backups: &Backups) -> Result<bool> {
     if has_just_failed || is_known_damaged(backups)? {
         return Ok(false);
     }
-    create(backups, Occasion::Scheduled, &mut |_, _, _| ())?;
+    create(backups, Occasion::Scheduled, progress)?;
     if backups.clock_guard.is_trusted()? {
         prune(&core.config, core.clock.now())?;
     }

@@ -14,6 +14,7 @@ mod restore_test;
 mod restoring;
 mod retention;
 mod status;
+pub mod summary;
 
 use std::{
     cmp::Ordering,

@@ -298,7 +298,7 @@ fn cause(error: &Error) -> String {
 ///
 /// # Errors
 /// As [`upload`].
-pub fn upload_if_due(backups: &Backups) -> Result<bool> {
+pub fn upload_if_due(backups: &Backups, progress: super::BackupProgress<'_>) -> Result<bool> {
     let core = &backups.core;
     if core.config.backup.s3_endpoint.is_none() {
         return Ok(false);
@@ -312,7 +312,7 @@ pub fn upload_if_due(backups: &Backups) -> Result<bool> {
     if has_just_failed || !is_new {
         return Ok(false);
     }
-    Ok(upload(backups, &mut |_, _, _| ())?.is_some_and(|result| !result.uploaded.is_empty()))
+    Ok(upload(backups, progress)?.is_some_and(|result| !result.uploaded.is_empty()))
 }
 
 /// Returns the status of uploads.

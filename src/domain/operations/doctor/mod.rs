@@ -9,7 +9,9 @@ mod files;
 mod listeners;
 mod service;
 
-use serde::Serialize;
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{
@@ -21,14 +23,20 @@ use crate::{
         operations::{
             health::{Health, HealthSnapshot},
             network_log::NetworkLog,
+            settings,
         },
     },
     error::{Error, Result},
-    store::SCHEMA_VERSION,
+    store::{Read, SCHEMA_VERSION},
+    types::Timestamp,
 };
 
+const LAST_REPORT: &str = "doctor.report";
+/// The number of groups of checks.
+const GROUPS: usize = 13;
+
 /// The result of a check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     Pass,
@@ -37,9 +45,9 @@ pub enum Verdict {
 }
 
 /// A check with its result.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
-    pub group: &'static str,
+    pub group: Cow<'static, str>,
     pub name: String,
     pub verdict: Verdict,
     /// The finding, without personal data or secrets.
@@ -48,7 +56,7 @@ pub struct Check {
 
 impl Check {
     fn new(group: &'static str, name: impl Into<String>, verdict: Verdict, detail: impl Into<String>) -> Self {
-        Self { group, name: name.into(), verdict, detail: detail.into() }
+        Self { group: Cow::Borrowed(group), name: name.into(), verdict, detail: detail.into() }
     }
 
     /// Passes with the first detail if the condition holds; otherwise returns the second verdict and detail.
@@ -59,6 +67,30 @@ impl Check {
         (otherwise, detail): (Verdict, impl Into<String>),
     ) -> Self {
         if holds { Self::new(group, name, Verdict::Pass, passed) } else { Self::new(group, name, otherwise, detail) }
+    }
+}
+
+impl Verdict {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Warn => "warn",
+            Self::Fail => "fail",
+        }
+    }
+}
+
+/// The findings of an examination that the server made on demand.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DoctorReport {
+    /// Milliseconds since 1970.
+    at: i64,
+    pub checks: Vec<Check>,
+}
+
+impl DoctorReport {
+    pub const fn at(&self) -> Timestamp {
+        Timestamp(self.at)
     }
 }
 
@@ -100,7 +132,7 @@ pub fn examine<'app>(
 ) -> Vec<Check> {
     let installation = Installation { config, clock: Clock::default(), services };
     let mut checks = Vec::new();
-    let groups: [(&'static str, CheckGroup); 13] = [
+    let groups: [(&'static str, CheckGroup); GROUPS] = [
         ("configuration", |installation| Ok(service::configuration(installation.config))),
         ("permissions", |installation| Ok(files::permissions(installation.config))),
         ("keys", database::keys),
@@ -123,6 +155,28 @@ pub fn examine<'app>(
         }
     }
     checks
+}
+
+/// Runs all checks of a running server and stores the report. Blocks for long, as [`examine`].
+///
+/// # Errors
+/// Storage errors.
+pub fn examine_and_store(services: Services<'_>, progress: &mut dyn FnMut(u64, u64)) -> Result<DoctorReport> {
+    let core = services.core;
+    let (mut done, total) = (0, GROUPS as u64);
+    let checks = examine(&core.config, Ok(services), &mut |_| {
+        progress(done, total);
+        done += 1;
+    });
+    let report = DoctorReport { at: core.clock.now().0, checks };
+    let stored = report.clone();
+    core.store.write(move |tx| settings::put_json_in(tx, LAST_REPORT, &stored)).wait()?;
+    Ok(report)
+}
+
+/// Returns the last stored report.
+pub fn last_report_in(tx: &Read<'_>) -> Result<Option<DoctorReport>> {
+    settings::find_json_in(tx, LAST_REPORT)
 }
 
 /// Returns the report that `yarrow doctor --bundle` writes, without secrets or user data.

@@ -1,0 +1,300 @@
+//! The runs of background jobs: what runs now, what ran last and when each job runs next.
+//!
+//! Kept in memory, because some jobs run four times a second. The last runs are stored once a minute, and within a second
+//! when a job begins or stops to fail, for commands and for the next start. A job that polls has only run if there was
+//! something to do.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::settings;
+use crate::{
+    concurrency::lock::lock_unpoisoned,
+    config::Config,
+    core::Core,
+    error::{Code, Error, Result},
+    types::{Timestamp, milliseconds, named_enum},
+};
+
+const LAST_RUNS: &str = "jobs.last_runs";
+const STORE_INTERVAL: Duration = Duration::from_mins(1);
+
+named_enum! {
+    /// A background job.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum JobName {
+        Backup = "backup",
+        BackupUpload = "backup_upload",
+        IntegrityCheck = "integrity_check",
+        LedgerVerification = "ledger_verification",
+        /// Runs on demand only.
+        Doctor = "doctor",
+        Reconciler = "reconciler",
+        Retention = "retention",
+        NotificationExpiry = "notification_expiry",
+        Figures = "figures",
+        Alerts = "alerts",
+        FreeSpaceScrub = "free_space_scrub",
+        WordList = "word_list",
+        ShadowMode = "shadow_mode",
+        NetworkLog = "network_log",
+    }
+}
+
+impl JobName {
+    /// Returns true if the settings switch the job off.
+    fn is_off(self, config: &Config) -> bool {
+        match self {
+            Self::Backup => config.backup.every.is_zero(),
+            Self::BackupUpload => config.backup.s3_endpoint.is_none(),
+            Self::IntegrityCheck => config.database.check_every.is_zero(),
+            _ => false,
+        }
+    }
+}
+
+named_enum! {
+    /// The state of a background job.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum JobState {
+        Running = "running",
+        Waiting = "waiting",
+        /// The last run failed.
+        Failed = "failed",
+        /// The settings switch it off.
+        Off = "off",
+    }
+}
+
+/// The result of a run that did not fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobOutcome {
+    Done,
+    /// There was nothing to do.
+    NothingDue,
+}
+
+impl From<bool> for JobOutcome {
+    fn from(is_done: bool) -> Self {
+        if is_done { Self::Done } else { Self::NothingDue }
+    }
+}
+
+/// The last finished run of a job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct LastRun {
+    /// Milliseconds since 1970.
+    started_at: i64,
+    took_ms: i64,
+    /// The code of the error, if it failed.
+    failure: Option<String>,
+}
+
+/// A run in progress.
+#[derive(Clone, Copy, Debug)]
+struct RunningJob {
+    since: Timestamp,
+    done: u64,
+    total: u64,
+}
+
+#[derive(Debug, Default)]
+struct JobEntry {
+    scheduled: Option<RunningJob>,
+    /// A run that a person started. A scheduled one may run beside it; the jobs lock what they must.
+    manual: Option<RunningJob>,
+    last: Option<LastRun>,
+    next_at: Option<Timestamp>,
+}
+
+#[derive(Debug, Default)]
+struct BoardState {
+    jobs: BTreeMap<JobName, JobEntry>,
+    /// Runs finished since the last store.
+    is_changed: bool,
+    /// A job began or stopped to fail since the last store.
+    is_urgent: bool,
+    stored_at: Option<Instant>,
+}
+
+/// The state of all background jobs of this process.
+pub struct JobBoard {
+    core: Core,
+    state: Mutex<BoardState>,
+}
+
+/// The state of a job as shown to operators.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobStatus {
+    pub name: JobName,
+    pub state: JobState,
+    pub running_since: Option<Timestamp>,
+    /// Progress of the run in percent, if it is known.
+    pub percent: Option<u8>,
+    pub last_started_at: Option<Timestamp>,
+    pub last_took_ms: Option<i64>,
+    /// The code of the error of the last run, if it failed.
+    pub failure: Option<String>,
+    /// Nothing in other processes than the server.
+    pub next_at: Option<Timestamp>,
+}
+
+impl JobBoard {
+    /// Creates the board with the stored last runs. A board that cannot be read starts empty.
+    pub fn new(core: Core) -> Self {
+        let stored = core.store.read(|tx| settings::find_json_in::<BTreeMap<String, LastRun>>(tx, LAST_RUNS));
+        let mut state = BoardState::default();
+        for (name, last) in stored.ok().flatten().unwrap_or_default() {
+            if let Some(name) = JobName::from_name(&name) {
+                state.jobs.entry(name).or_default().last = Some(last);
+            }
+        }
+        Self { core, state: Mutex::new(state) }
+    }
+
+    /// Marks the start of a scheduled run.
+    pub fn begin(self: &Arc<Self>, name: JobName) -> JobRun {
+        let at = self.core.clock.now();
+        let running = RunningJob { since: at, done: 0, total: 0 };
+        lock_unpoisoned(&self.state).jobs.entry(name).or_default().scheduled = Some(running);
+        JobRun { board: Arc::clone(self), name, at, begun: Instant::now(), is_manual: false, is_finished: false }
+    }
+
+    /// Marks the start of a run on demand.
+    ///
+    /// # Errors
+    /// `already_running` while another run on demand is in progress.
+    pub fn begin_manual(self: &Arc<Self>, name: JobName) -> Result<JobRun> {
+        let at = self.core.clock.now();
+        let mut state = lock_unpoisoned(&self.state);
+        let entry = state.jobs.entry(name).or_default();
+        if entry.manual.is_some() {
+            return Err(Error::new(Code::AlreadyRunning).detail("This job is running. Wait until it has finished."));
+        }
+        entry.manual = Some(RunningJob { since: at, done: 0, total: 0 });
+        Ok(JobRun { board: Arc::clone(self), name, at, begun: Instant::now(), is_manual: true, is_finished: false })
+    }
+
+    /// Sets the time of the next run.
+    pub fn schedule_next(&self, name: JobName, wait: Duration) {
+        let next_at = self.core.clock.now().plus(wait);
+        lock_unpoisoned(&self.state).jobs.entry(name).or_default().next_at = Some(next_at);
+    }
+
+    /// Returns the state of all jobs.
+    pub fn statuses(&self) -> Vec<JobStatus> {
+        let state = lock_unpoisoned(&self.state);
+        JobName::ALL
+            .into_iter()
+            .map(|name| status_of(name, state.jobs.get(&name), name.is_off(&self.core.config)))
+            .collect()
+    }
+
+    /// Stores the last runs if that is due.
+    ///
+    /// # Errors
+    /// Storage errors; the next call tries again.
+    pub fn store_if_due(&self) -> Result<()> {
+        let mut state = lock_unpoisoned(&self.state);
+        let is_old = state.stored_at.is_none_or(|stored_at| stored_at.elapsed() >= STORE_INTERVAL);
+        if !state.is_urgent && !(state.is_changed && is_old) {
+            return Ok(());
+        }
+        let runs: BTreeMap<_, _> =
+            state.jobs.iter().filter_map(|(name, entry)| Some((name.name(), entry.last.clone()?))).collect();
+        (state.is_changed, state.is_urgent, state.stored_at) = (false, false, Some(Instant::now()));
+        drop(state);
+        let stored = self.core.store.write(move |tx| settings::put_json_in(tx, LAST_RUNS, &runs)).wait();
+        if stored.is_err() {
+            lock_unpoisoned(&self.state).is_changed = true;
+        }
+        stored
+    }
+}
+
+fn status_of(name: JobName, entry: Option<&JobEntry>, is_off: bool) -> JobStatus {
+    let running = entry.and_then(|entry| entry.manual.or(entry.scheduled));
+    let last = entry.and_then(|entry| entry.last.as_ref());
+    let failure = last.and_then(|last| last.failure.clone());
+    let state = match running {
+        Some(_) => JobState::Running,
+        None if is_off => JobState::Off,
+        None if failure.is_some() => JobState::Failed,
+        None => JobState::Waiting,
+    };
+    let percent = running.filter(|running| running.total > 0).map(|running| {
+        let percent = running.done.min(running.total).saturating_mul(100) / running.total;
+        u8::try_from(percent).unwrap_or(100)
+    });
+    JobStatus {
+        name,
+        state,
+        running_since: running.map(|running| running.since),
+        percent,
+        last_started_at: last.map(|last| Timestamp(last.started_at)),
+        last_took_ms: last.map(|last| last.took_ms),
+        failure,
+        next_at: entry.and_then(|entry| entry.next_at).filter(|_| !is_off),
+    }
+}
+
+/// A run in progress. Dropping it unfinished, as a panic does, records a failure.
+pub struct JobRun {
+    board: Arc<JobBoard>,
+    name: JobName,
+    at: Timestamp,
+    begun: Instant,
+    is_manual: bool,
+    is_finished: bool,
+}
+
+impl JobRun {
+    /// Returns the time of the start.
+    pub const fn started_at(&self) -> Timestamp {
+        self.at
+    }
+
+    /// Records how far the run is.
+    pub fn progress(&self, done: u64, total: u64) {
+        let mut state = lock_unpoisoned(&self.board.state);
+        let Some(entry) = state.jobs.get_mut(&self.name) else { return };
+        let running = if self.is_manual { &mut entry.manual } else { &mut entry.scheduled };
+        if let Some(running) = running {
+            (running.done, running.total) = (done, total);
+        }
+    }
+
+    /// Records the outcome.
+    pub fn finish(mut self, outcome: Result<JobOutcome, Code>) {
+        self.record(outcome);
+    }
+
+    fn record(&mut self, outcome: Result<JobOutcome, Code>) {
+        self.is_finished = true;
+        let mut state = lock_unpoisoned(&self.board.state);
+        let entry = state.jobs.entry(self.name).or_default();
+        *(if self.is_manual { &mut entry.manual } else { &mut entry.scheduled }) = None;
+        if outcome == Ok(JobOutcome::NothingDue) {
+            return;
+        }
+        let failure = outcome.err().map(|code| code.name().to_owned());
+        let had_failed = entry.last.as_ref().is_some_and(|last| last.failure.is_some());
+        let has_failed = failure.is_some();
+        entry.last = Some(LastRun { started_at: self.at.0, took_ms: milliseconds(self.begun.elapsed()), failure });
+        state.is_changed = true;
+        state.is_urgent |= had_failed != has_failed || self.is_manual;
+    }
+}
+
+impl Drop for JobRun {
+    fn drop(&mut self) {
+        if !self.is_finished {
+            self.record(Err(Code::Internal));
+        }
+    }
+}
