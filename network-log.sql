@@ -15,6 +15,12 @@ create table access_log (
     is_failed_sign_in integer not null check (is_failed_sign_in in (0, 1))
 ) strict;
 
+-- Owner: network_log. The last purge of all entries. Requests that began before it are not logged any more.
+create table access_log_purges (
+    id integer primary key check (id = 1),
+    purged_at integer not null
+) strict;
+
 create index access_log_by_time on access_log (at);
 create index access_log_by_user on access_log (user_id, at) where user_id is not null;
 create index access_log_by_client on access_log (client_ip, at);

@@ -24,7 +24,7 @@ use crate::{
             network_log, retention,
         },
     },
-    error::{Error, Result},
+    error::{Code, Error, Result},
     thread_priority::lower_thread_priority,
     types::{Timestamp, named_enum},
 };
@@ -363,12 +363,17 @@ fn run(app: &App, job: JobName, work: impl FnOnce(&JobRun) -> Result<JobOutcome>
 }
 
 fn record_run(run: JobRun, job: JobName, work: impl FnOnce(&JobRun) -> Result<JobOutcome>) {
-    let outcome = catch_unwind(AssertUnwindSafe(|| work(&run)));
-    let outcome = outcome.unwrap_or_else(|_| Err(Error::internal("a job panicked")));
+    let outcome = catch(job, || work(&run));
+    run.finish(outcome);
+}
+
+/// Runs a job once, and logs a failure or panic.
+fn catch(job: JobName, work: impl FnOnce() -> Result<JobOutcome>) -> Result<JobOutcome, Code> {
+    let outcome = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(Error::internal("a job panicked")));
     if let Err(error) = &outcome {
         tracing::error!(%error, job = job.name(), "a job failed");
     }
-    run.finish(outcome.map_err(|error| error.code));
+    outcome.map_err(|error| error.code)
 }
 
 named_enum! {
@@ -426,4 +431,15 @@ pub fn start_manual(app: &Arc<App>, job: ManualJob) -> Result<Timestamp> {
     };
     thread.spawn(work).map_err(Error::internal)?;
     Ok(started_at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_fails_one_run_only() {
+        assert_eq!(catch(JobName::Alerts, || panic!("expected by this test")), Err(Code::Internal));
+        assert_eq!(catch(JobName::Alerts, || Ok(JobOutcome::Done)), Ok(JobOutcome::Done));
+    }
 }

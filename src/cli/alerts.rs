@@ -10,6 +10,7 @@ use yarrow::{
         health::HealthSnapshot,
     },
     error::{Code, Error, Result},
+    http::responses::AlertTested,
 };
 
 /// List alert rules and their state, or send a test message
@@ -76,11 +77,7 @@ fn test(common: &Common) -> Result<()> {
         .iter()
         .map(|delivery| (delivery.channel, delivery.outcome.as_ref().err().map(ToString::to_string)))
         .collect();
-    let items: Vec<_> = results
-        .iter()
-        .map(|(channel, error)| json!({ "channel": channel, "delivered": error.is_none(), "error": error }))
-        .collect();
-    common.output(&json!({ "items": items }), || {
+    common.output(&AlertTested::new(&deliveries), || {
         let rows = results.iter().map(|(channel, error)| row![channel, error.as_deref().unwrap_or("delivered")]);
         table(["channel", "outcome"], rows)
     })?;

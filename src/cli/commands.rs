@@ -5,7 +5,7 @@ use std::fmt::Write;
 use clap::{Command, Subcommand, builder::Styles};
 
 use super::{
-    admin, ai, alerts, audit, backup, cleanup, coins, completions, config, demo, doctor, feedback, figures,
+    admin, ai, alerts, audit, backup, cleanup, coins, completions, config, demo, doctor, feedback, figures, health,
     healthcheck, ledger, logs, man, moderation, notify, openapi, options::Common, payments, points, products,
     purchases, records, release, restore, serve, sync, users, version, violations, words,
 };
@@ -77,6 +77,7 @@ pub enum OperationsCommand {
     Restore(restore::RestoreArgs),
     Doctor(doctor::DoctorArgs),
     Alerts(alerts::AlertsArgs),
+    Health(health::HealthArgs),
     Healthcheck(healthcheck::HealthcheckArgs),
     Openapi(openapi::OpenapiArgs),
     Completions(completions::CompletionsArgs),
@@ -196,6 +197,7 @@ impl OperationsCommand {
             Self::Restore(args) => restore::run(common, &args),
             Self::Doctor(args) => doctor::run(common, &args),
             Self::Alerts(args) => alerts::run(common, &args),
+            Self::Health(args) => health::run(common, &args),
             Self::Healthcheck(args) => healthcheck::run(common, &args),
             Self::Openapi(args) => openapi::run(common, &args),
             Self::Completions(args) => completions::run(common, &args),

@@ -18,6 +18,7 @@ mod demo;
 mod doctor;
 mod feedback;
 mod figures;
+mod health;
 mod healthcheck;
 mod ledger;
 mod log_writer;

@@ -173,6 +173,19 @@ impl<T: Serialize + ToSchema + Send + 'static> Reply for Created<T> {
     }
 }
 
+/// Work that was started and goes on after the response, with status 202.
+pub struct Accepted<T>(pub T);
+
+impl<T: Serialize + ToSchema + Send + 'static> Reply for Accepted<T> {
+    fn into_response(self) -> Result<Response<Body>, Error> {
+        json_response(StatusCode::ACCEPTED, JSON, &self.0)
+    }
+
+    fn describe() -> ReplyDescription {
+        ReplyDescription { statuses: vec![(StatusCode::ACCEPTED, "Started.")], ..Json::<T>::describe() }
+    }
+}
+
 impl<T: Serialize + ToSchema + Send + 'static> Reply for Saved<T> {
     fn into_response(self) -> Result<Response<Body>, Error> {
         let status = if self.is_new { StatusCode::CREATED } else { StatusCode::OK };

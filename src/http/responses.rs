@@ -7,6 +7,7 @@ pub use super::{
         data_cleanup::DataCleared,
         feedback::AdminFeedback,
         figures::FigureList,
+        health::{AlertTested, InstallationHealth},
         interpretation_ratings::{RatingNoteRow, RatingRate},
         network_logs::{ClientCount, LoggedRequest, SuspiciousClient},
         notifications::AdminNotification,

@@ -783,6 +783,20 @@ fn operations() -> Vec<Endpoint> {
             .errors(&[ConfirmationRequired]),
         get("/admin/figures", Admin(ViewFigures), admin::figures::list)
             .summary("Returns figures by day, week or month, such as new users, revenue and model cost."),
+        get("/admin/health", Admin(ViewFigures), admin::health::show)
+            .summary("Returns alerts, backups, ledger, providers, background jobs and the last report of the doctor."),
+        post("/admin/health/alert-test", Admin(Administer), admin::health::test_alerts)
+            .summary("Sends a test message through every channel of alerts.")
+            .errors(&[NotConfigured]),
+        post("/admin/health/backup", Admin(Administer), admin::health::back_up)
+            .summary("Starts a backup and its upload.")
+            .errors(&[AlreadyRunning]),
+        post("/admin/health/ledger-verification", Admin(Administer), admin::health::verify_ledger)
+            .summary("Starts a verification of the whole ledger.")
+            .errors(&[AlreadyRunning]),
+        post("/admin/health/doctor", Admin(Administer), admin::health::run_doctor)
+            .summary("Starts an examination of the installation, which also calls the providers.")
+            .errors(&[AlreadyRunning]),
         get("/admin/audit", Admin(ViewAudit), audit::list).summary(
             "Lists audit events of administrators and commands, newest first. Other roles than owner see their own.",
         ),

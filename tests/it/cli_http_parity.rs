@@ -43,6 +43,12 @@ const COUNTERPARTS: &[(&str, &str, &str)] = &[
     ("POST /admin/products/{id}/offer", "products offer", "products::set_for_sale"),
     ("POST /admin/products/{id}/withdraw", "products withdraw", "products::set_for_sale"),
     ("GET /admin/figures", "figures show", "figures::list"),
+    ("GET /admin/health", "health", "HealthReport::collect"),
+    ("POST /admin/health/alert-test", "alerts test", "send_test"),
+    // Over HTTP the work goes on in the background.
+    ("POST /admin/health/backup", "backup create", "jobs::start_manual backups::create"),
+    ("POST /admin/health/ledger-verification", "ledger verify", "jobs::start_manual ledger::verify"),
+    ("POST /admin/health/doctor", "doctor", "jobs::start_manual doctor::examine"),
     ("GET /admin/payments", "payments list", "orders::list"),
     ("GET /admin/payments/report", "payments report", "report::report"),
     ("POST /admin/payments/bill", "payments bill", "bills::check"),

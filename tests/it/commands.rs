@@ -15,8 +15,9 @@ use crate::support::{Binary, Caller, Server, Setup};
 const ELSEWHERE: [&str; 2] = ["serve", "demo"];
 
 /// Commands without an audit event: they neither show user data nor change anything, or have no data directory.
-const UNRECORDED: [&str; 31] = [
+const UNRECORDED: [&str; 32] = [
     "figures show",
+    "health",
     "products list",
     "products show",
     "config show",
@@ -237,6 +238,7 @@ const LINES: &[(&str, i32)] = &[
     ("payments replay CALLBACK", 0),
     ("payments replay 999999", 4),
     ("figures show", 0),
+    ("health", 0),
     ("figures show --names new_users,revenue --from 2026-01-01 --to 2026-03-31 --by month", 0),
     ("figures show --from 2026-02-01 --to 2026-01-01", 2),
     ("figures rebuild", 0),

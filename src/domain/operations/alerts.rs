@@ -261,7 +261,12 @@ fn due_message(
 fn apply(active: &mut ActiveAlerts, message: &AlertMessage, now: Timestamp) -> Option<ResolvedAlert> {
     if message.event == AlertEvent::Resolved {
         let alert = active.remove(&message.rule)?;
-        return Some(ResolvedAlert { rule: message.rule.clone(), detail: alert.detail, since: alert.since, until: now.0 });
+        return Some(ResolvedAlert {
+            rule: message.rule.clone(),
+            detail: alert.detail,
+            since: alert.since,
+            until: now.0,
+        });
     }
     let alert = ActiveAlert { since: message.since.0, notified_at: now.0, detail: message.detail.clone() };
     active.insert(message.rule.clone(), alert);

@@ -6,7 +6,7 @@ use super::{
     alerts::{self, ActiveAlerts, ResolvedAlert},
     backups::summary::{BackupSummary, summarize},
     doctor::{self, DoctorReport},
-    health::{Health, HealthSnapshot},
+    health::{BackupState, Health, HealthSnapshot},
     job_runs::{JobName, JobStatus},
 };
 use crate::{
@@ -53,6 +53,7 @@ pub struct HealthReport {
     pub doctor: Option<DoctorReport>,
     /// Newest first.
     pub backups: Vec<BackupSummary>,
+    pub backup_state: BackupState,
     pub providers: Vec<ProviderStatus>,
     pub jobs: Vec<JobStatus>,
 }
@@ -65,21 +66,21 @@ impl HealthReport {
     pub fn collect(health: &Health) -> Result<Self> {
         let core = &health.core;
         let snapshot = HealthSnapshot::collect(health)?;
-        let (alerts, resolved_alerts, doctor) = core.store.read(|tx| {
-            Ok((alerts::active_in(tx)?, alerts::resolved_in(tx)?, doctor::last_report_in(tx)?))
-        })?;
+        let (alerts, resolved_alerts, doctor) = core
+            .store
+            .read(|tx| Ok((alerts::active_in(tx)?, alerts::resolved_in(tx)?, doctor::last_report_in(tx)?)))?;
         let mut jobs = health.jobs.statuses();
         for job in &mut jobs {
             job.next_at = job.next_at.map(|polls_at| next_due(health, &snapshot, job.name, polls_at));
         }
-        let mut providers: Vec<_> = health.breakers.iter().map(provider_status).collect();
-        providers.dedup_by_key(|provider| provider.name);
         Ok(Self {
-            backups: summarize(&core.config, &snapshot.offsite, snapshot.at, BACKUPS)?,
+            backup_state: snapshot.backup_state(&core.config),
+            // An unreadable directory is reported as the failure of the last backup.
+            backups: summarize(&core.config, &snapshot.offsite, snapshot.at, BACKUPS).unwrap_or_default(),
             alerts,
             resolved_alerts,
             doctor,
-            providers,
+            providers: health.breakers.iter().map(provider_status).collect(),
             jobs,
             snapshot,
         })

@@ -17,7 +17,7 @@ use crate::{
     concurrency::lock::lock_unpoisoned,
     config::Config,
     core::Core,
-    error::{Code, Error, Result},
+    error::{Code, Result},
     types::{Timestamp, milliseconds, named_enum},
 };
 
@@ -125,6 +125,7 @@ struct BoardState {
 /// The state of all background jobs of this process.
 pub struct JobBoard {
     core: Core,
+    opened_at: Timestamp,
     state: Mutex<BoardState>,
 }
 
@@ -144,6 +145,14 @@ pub struct JobStatus {
     pub next_at: Option<Timestamp>,
 }
 
+impl JobStatus {
+    /// Returns the time at which the last run ended.
+    pub fn last_ended_at(&self) -> Option<Timestamp> {
+        let took = Duration::from_millis(self.last_took_ms?.unsigned_abs());
+        Some(self.last_started_at?.plus(took))
+    }
+}
+
 impl JobBoard {
     /// Creates the board with the stored last runs. A board that cannot be read starts empty.
     pub fn new(core: Core) -> Self {
@@ -154,7 +163,12 @@ impl JobBoard {
                 state.jobs.entry(name).or_default().last = Some(last);
             }
         }
-        Self { core, state: Mutex::new(state) }
+        Self { opened_at: core.clock.now(), core, state: Mutex::new(state) }
+    }
+
+    /// Returns the start of this process.
+    pub const fn opened_at(&self) -> Timestamp {
+        self.opened_at
     }
 
     /// Marks the start of a scheduled run.
@@ -174,7 +188,7 @@ impl JobBoard {
         let mut state = lock_unpoisoned(&self.state);
         let entry = state.jobs.entry(name).or_default();
         if entry.manual.is_some() {
-            return Err(Error::new(Code::AlreadyRunning).detail("This job is running. Wait until it has finished."));
+            return Err(Code::AlreadyRunning.into());
         }
         entry.manual = Some(RunningJob { since: at, done: 0, total: 0 });
         Ok(JobRun { board: Arc::clone(self), name, at, begun: Instant::now(), is_manual: true, is_finished: false })

@@ -195,7 +195,9 @@ fn write(log: &NetworkLog, entries: &Arc<Vec<Entry>>, range: Range<usize>) -> Re
 }
 
 fn insert_in(tx: &Write<'_>, entries: &[Entry]) -> Result<()> {
-    let rows = entries.iter().map(|entry| {
+    let purged_at = purged_at_in(tx)?;
+    let is_purged = |entry: &&Entry| purged_at.is_some_and(|purged_at| entry.at.minus(entry.duration) <= purged_at);
+    let rows = entries.iter().filter(|entry| !is_purged(entry)).map(|entry| {
         (
             entry.at.0,
             entry.user.map(|user| user.0),
@@ -246,6 +248,13 @@ pub fn users_after(log: &NetworkLog, after: i64, limit: u32) -> Result<Vec<UserE
 pub fn last_id(log: &NetworkLog) -> Result<i64> {
     let sql = "select id from access_log order by id desc limit 1";
     log.read(|tx| Ok(tx.first(sql, (), |row| row.get(0))?.unwrap_or(0)))
+}
+
+/// Returns the time of the last purge. Ignores one in the future, which was stored while the clock was ahead.
+fn purged_at_in(tx: &Read<'_>) -> Result<Option<Timestamp>> {
+    let purged_at =
+        tx.first("select purged_at from access_log_purges where id = 1", (), |row| row.get(0).map(Timestamp));
+    Ok(purged_at?.filter(|purged_at| *purged_at <= tx.now))
 }
 
 /// The table of the entries.
@@ -321,12 +330,19 @@ pub fn clean_up(log: &NetworkLog, age: Duration) -> Result<usize> {
     delete_older(log, age, &|| true)
 }
 
-/// Deletes all entries and returns their number. Blocks.
+/// Deletes all entries and returns their number. Blocks. Entries of earlier requests that are not written yet, also in
+/// another process, will not be written.
 ///
 /// # Errors
 /// As [`delete_older`].
 pub fn delete_all(log: &NetworkLog) -> Result<usize> {
-    let mut total = 0;
+    let mut total = log
+        .store()
+        .write(|tx| {
+            put_purge_in(tx)?;
+            delete_oldest_in(tx)
+        })
+        .wait()?;
     loop {
         match log.store().write(delete_oldest_in).wait()? {
             0 => break,
@@ -335,6 +351,12 @@ pub fn delete_all(log: &NetworkLog) -> Result<usize> {
     }
     shrink_if_sparse(log)?;
     Ok(total)
+}
+
+fn put_purge_in(tx: &Write<'_>) -> Result<()> {
+    let sql = "insert into access_log_purges (id, purged_at) values (1, ?1) \
+               on conflict (id) do update set purged_at = excluded.purged_at";
+    tx.execute(sql, [tx.now.0]).map(drop)
 }
 
 fn delete_oldest_in(tx: &Write<'_>) -> Result<usize> {

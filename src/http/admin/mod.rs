@@ -8,6 +8,7 @@ pub mod data_cleanup;
 pub mod network_logs;
 pub mod feedback;
 pub mod figures;
+pub mod health;
 pub mod interpretation_ratings;
 pub mod notifications;
 pub mod payments;

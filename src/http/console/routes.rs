@@ -11,9 +11,7 @@ use axum::{
 
 use super::{
     pages::{
-        administrators, api_keys, audit, cleanup, feedback, figures, files, models, moderation, moderation_services,
-        network_log, orders, overview, preferences, purchases, search, settings, sign_in, user_acts, user_erasure,
-        user_list, users, words,
+        administrators, api_keys, audit, cleanup, feedback, figures, files, health, models, moderation, moderation_services, network_log, orders, overview, preferences, purchases, search, settings, sign_in, user_acts, user_erasure, user_list, users, words,
     },
     route::{PageAccess, PageHandler, Route},
     service::respond,
@@ -114,6 +112,12 @@ pub fn routes() -> Vec<Route> {
         post("feedback/change", SupportUsers, feedback::change),
         post("feedback/reply", SupportUsers, feedback::reply),
         get("network-log", SupportUsers, network_log::list),
+        get("health", ViewFigures, health::show),
+        live("fragments/health", ViewFigures, health::refresh),
+        post("health/alert-test", Administer, health::test_alerts),
+        post("health/backup", Administer, health::back_up),
+        post("health/ledger-verification", Administer, health::verify_ledger),
+        post("health/doctor", Administer, health::run_doctor),
         get("audit", ViewAudit, audit::list),
         get("administrators", Administer, administrators::list),
         post("administrators", Administer, administrators::create),

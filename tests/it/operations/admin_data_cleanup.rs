@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     CommandOutput, Response, Server, Setup, assert_sound, copy_directory, count, eventually, filler_statement, install,
-    kill_after, kill_at_intervals, log_statement, raw::RawConnection, spawn_command,
+    kill_after, kill_at_intervals, log_statement, open_app, raw::RawConnection, spawn_command,
 };
 
 /// The number of moments at which a purge is killed.
@@ -506,4 +506,39 @@ fn a_shutdown_does_not_wait_for_the_backup_of_a_purge() {
     let rows = purge_events(server.directory());
     // The start, once.
     assert_eq!(rows, ["DELETE /admin/data-cleanup/all 202"]);
+}
+
+#[test]
+fn requests_from_before_a_purge_are_not_logged_after_it() {
+    use std::net::Ipv4Addr;
+
+    use yarrow::{
+        domain::operations::network_log::{self, Entry},
+        types::UserId,
+    };
+
+    let (_directory, app) = open_app(&[]);
+    let entry = |request_id: &str, duration: Duration| Entry {
+        at: app.core.clock.now(),
+        user: Some(UserId(7)),
+        client: Ipv4Addr::LOCALHOST.into(),
+        method: "GET",
+        route: Some("/coin/balance"),
+        status: 200,
+        duration,
+        request_id: request_id.to_owned(),
+    };
+    app.network_log.record(entry("written", Duration::ZERO));
+    network_log::flush(&app.network_log).unwrap();
+    app.network_log.record(entry("in memory", Duration::ZERO));
+    sleep(Duration::from_millis(2));
+    assert_eq!(network_log::delete_all(&app.network_log).unwrap(), 1);
+    sleep(Duration::from_millis(2));
+    // It was running during the purge.
+    app.network_log.record(entry("running", Duration::from_secs(1)));
+    network_log::flush(&app.network_log).unwrap();
+    assert_eq!(network_log::count(&app.network_log).unwrap(), 0);
+    app.network_log.record(entry("later", Duration::ZERO));
+    network_log::flush(&app.network_log).unwrap();
+    assert_eq!(network_log::count(&app.network_log).unwrap(), 1);
 }

@@ -527,7 +527,10 @@ fn retries_an_unreadable_backup_directory_after_a_pause() {
     assert!(yarrow::domain::operations::backups::run_if_due(&app.backups, &mut |_, _, _| ()).is_err());
     assert!(!yarrow::domain::operations::backups::run_if_due(&app.backups, &mut |_, _, _| ()).unwrap());
     std::fs::remove_file(&place).unwrap();
-    assert!(!yarrow::domain::operations::backups::run_if_due(&app.backups, &mut |_, _, _| ()).unwrap(), "as after any other failure");
+    assert!(
+        !yarrow::domain::operations::backups::run_if_due(&app.backups, &mut |_, _, _| ()).unwrap(),
+        "as after any other failure"
+    );
 }
 
 #[test]

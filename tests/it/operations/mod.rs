@@ -19,6 +19,7 @@ mod data_dir;
 mod demo;
 mod doctor;
 mod figures;
+mod health;
 mod logs;
 mod metrics;
 mod offsite_backups;

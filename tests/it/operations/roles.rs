@@ -24,6 +24,7 @@ const MATRIX: &[(&[&str], &[&str])] = &[
         &[
             "GET /divination/stats/daterange/count",
             "GET /admin/figures",
+            "GET /admin/health",
             "GET /admin/payments/report",
             "GET /admin/products",
             "GET /admin/products/{id}",
@@ -147,6 +148,10 @@ const MATRIX: &[(&[&str], &[&str])] = &[
             "PATCH /admin/api-keys/{label}",
             "DELETE /admin/api-keys/{label}",
             "DELETE /admin/network-logs/cleanup",
+            "POST /admin/health/alert-test",
+            "POST /admin/health/backup",
+            "POST /admin/health/ledger-verification",
+            "POST /admin/health/doctor",
             "DELETE /admin/data-cleanup/all",
             "DELETE /admin/data-cleanup/verification-codes",
             "DELETE /admin/data-cleanup/payment-records",

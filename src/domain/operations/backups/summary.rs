@@ -54,12 +54,14 @@ pub fn summarize(config: &Config, offsite: &BackupStatus, now: Timestamp, most: 
         _ => OffsiteState::Waiting,
     };
     let backups = list(config, now)?.into_iter().take(most);
-    Ok(backups.map(|backup| {
-        let contents = match manifest::read(&backup.path) {
-            Ok(Some(manifest)) if manifest.findings.is_sound() => BackupContents::Sound,
-            Ok(Some(_)) => BackupContents::Inconsistent,
-            Ok(None) | Err(_) => BackupContents::Unknown,
-        };
-        BackupSummary { contents, offsite: state_of(&backup), backup }
-    }).collect())
+    Ok(backups
+        .map(|backup| {
+            let contents = match manifest::read(&backup.path) {
+                Ok(Some(manifest)) if manifest.findings.is_sound() => BackupContents::Sound,
+                Ok(Some(_)) => BackupContents::Inconsistent,
+                Ok(None) | Err(_) => BackupContents::Unknown,
+            };
+            BackupSummary { contents, offsite: state_of(&backup), backup }
+        })
+        .collect())
 }

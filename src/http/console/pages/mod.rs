@@ -7,6 +7,7 @@ pub mod cleanup;
 pub mod feedback;
 pub mod figures;
 pub mod files;
+pub mod health;
 pub mod irreversible;
 pub mod models;
 pub mod moderation;

@@ -83,7 +83,7 @@ impl Place {
             Self::Releases => "releases",
             Self::Health => "health",
             Self::NetworkLog => "network-log",
-            Self::Log => "log",
+            Self::Log => "logs",
             Self::Audit => "audit",
             Self::Administrators => "administrators",
             Self::Keys => "keys",
@@ -134,7 +134,15 @@ const AREAS: [(Text, Icon, &[Place]); 6] = [
     (
         Text::AreaOperations,
         Icon::Operations,
-        &[Place::NetworkLog, Place::Audit, Place::Administrators, Place::Keys, Place::Settings, Place::Cleanup],
+        &[
+            Place::Health,
+            Place::NetworkLog,
+            Place::Audit,
+            Place::Administrators,
+            Place::Keys,
+            Place::Settings,
+            Place::Cleanup,
+        ],
     ),
 ];
 

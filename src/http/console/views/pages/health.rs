@@ -37,7 +37,8 @@ pub struct BackupRow {
     pub name: String,
     pub at: Timestamp,
     pub bytes: u64,
-    pub is_sound: bool,
+    /// `sound`, `inconsistent` or `unknown`.
+    pub contents: String,
     /// `uploaded`, `waiting`, `off` or `failed`.
     pub offsite: String,
 }
@@ -91,6 +92,7 @@ pub struct HealthPage {
     /// `current`, `old`, `failed`, `none` or `off`.
     pub backup_state: String,
     pub backup_failure: Option<(Timestamp, String)>,
+    pub upload_failure: Option<(Timestamp, String)>,
     pub ledger: LedgerHealth,
     pub providers: Vec<ProviderRow>,
     pub jobs: Vec<JobRow>,
@@ -107,13 +109,11 @@ pub fn page(cx: &ViewContext, health: &HealthPage) -> Markup {
     let body = html! {
         (layout::heading(cx.t(Text::Health), None, &html! {
             @if cx.may(Right::Administer) {
-                (forms::button(cx, &href("health/alerts-test"), cx.t(Text::TestAlerts), ""))
+                (forms::button(cx, &href("health/alert-test"), cx.t(Text::TestAlerts), ""))
                 (forms::button(cx, &href("health/doctor"), cx.t(Text::RunDoctor), "primary"))
             }
         }))
         (live(cx, health))
-        (doctor(cx, health))
-        (past(cx, health))
     };
     layout::page(cx, &PageBody::new(cx.t(Text::Health), Place::Health, body).live())
 }
@@ -132,6 +132,8 @@ pub fn live(cx: &ViewContext, health: &HealthPage) -> Markup {
             div.columns.three { (server(cx, health)) (ledger(cx, &health.ledger)) (providers(cx, &health.providers)) }
             (jobs(cx, &health.jobs))
             (backups(cx, health))
+            (doctor(cx, health))
+            (past(cx, health))
             p.hint.taken { (cx.t(Text::AsOf)) " " (cx.time(health.taken_at)) }
         }
     }
@@ -171,7 +173,7 @@ fn ledger(cx: &ViewContext, ledger: &LedgerHealth) -> Markup {
                 (Text::AccountsSuspended, html! { (format::number(ledger.suspended)) }),
                 (Text::PaymentDifferences, number(ledger.payment_differences)),
             ]))
-            @if cx.may(Right::Administer) { div.actions { (forms::button(cx, &href("health/verify-ledger"), cx.t(Text::VerifyNow), "")) } }
+            @if cx.may(Right::Administer) { div.actions { (forms::button(cx, &href("health/ledger-verification"), cx.t(Text::VerifyNow), "")) } }
         },
     )
 }
@@ -210,12 +212,12 @@ fn backups(cx: &ViewContext, health: &HealthPage) -> Markup {
         cx.t(Text::Backups),
         &parts::state(cx, &health.backup_state),
         &html! {
-            @if let Some((at, detail)) = &health.backup_failure { (parts::note(Tone::Bad, &html! { p { (detail) } p.hint { (cx.time(*at)) } })) }
+            @for (at, detail) in health.backup_failure.iter().chain(&health.upload_failure) { (parts::note(Tone::Bad, &html! { p { (detail) } p.hint { (cx.time(*at)) } })) }
             @if health.backups.is_empty() { p.empty { (cx.t(Text::NoBackups)) } } @else {
                 (lists::table(cx, Text::Backups, &[time(Text::Time), number(Text::Size), text(Text::Sound), text(Text::Offsite)], health.backups.iter().map(|row| vec![
                     cx.cell_time(row.at),
                     html! { (format::bytes(row.bytes)) },
-                    parts::state(cx, if row.is_sound { "sound" } else { "damaged" }),
+                    parts::state(cx, &row.contents),
                     parts::state(cx, &row.offsite),
                 ])))
             }

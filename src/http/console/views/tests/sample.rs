@@ -1115,12 +1115,13 @@ pub fn health() -> HealthPage {
                 name: format!("b{index}"),
                 at: ago(index * DAY),
                 bytes: 418_200_000 - index as u64 * 1_000_000,
-                is_sound: index != 3,
+                contents: if index == 3 { "inconsistent" } else { "sound" }.into(),
                 offsite: if index == 0 { "waiting" } else { "uploaded" }.into(),
             })
             .collect(),
         backup_state: "current".into(),
         backup_failure: None,
+        upload_failure: None,
         ledger: LedgerHealth {
             state: "consistent".into(),
             at: Some(ago(20 * HOUR)),

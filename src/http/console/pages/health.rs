@@ -1,0 +1,175 @@
+//! The health of the installation.
+
+use std::sync::Arc;
+
+use axum::{body::Body, http::Response};
+
+use crate::{
+    app::App,
+    domain::operations::{
+        backups::BackupFailure,
+        doctor::Check,
+        health_report::{HealthReport, ProviderState, ProviderStatus},
+        job_runs::JobStatus,
+    },
+    error::Result,
+    http::console::{
+        request::{ConsoleRequest, ok},
+        views::{
+            context::Flash,
+            pages::{
+                health::{self as view, BackupRow, CheckRow, HealthPage, JobRow, LedgerHealth, PastAlert, ProviderRow},
+                overview::AlertRow,
+            },
+            texts::{self, Text, Tone},
+        },
+    },
+    jobs::{self, ManualJob},
+};
+
+const PAGE: &str = "health";
+
+pub async fn show(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let health = console.context.report(collect).await?;
+    ok(view::page(&console.view()?, &health))
+}
+
+pub async fn refresh(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let health = console.context.report(collect).await?;
+    ok(view::live(&console.view()?, &health))
+}
+
+fn collect(app: &App) -> Result<HealthPage> {
+    let report = HealthReport::collect(&app.health)?;
+    let snapshot = &report.snapshot;
+    let failure = |failure: &BackupFailure| (failure.at(), failure.detail.clone());
+    Ok(HealthPage {
+        taken_at: snapshot.at,
+        ledger: ledger(&report),
+        database_bytes: snapshot.database_bytes,
+        disk_free: snapshot.disk_free,
+        disk_total: snapshot.disk_total,
+        backup_state: report.backup_state.name().to_owned(),
+        backup_failure: snapshot.backups.failure.as_ref().map(failure),
+        upload_failure: snapshot.offsite.failure.as_ref().map(failure),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        started_at: app.health.jobs.opened_at(),
+        checked_at: report.doctor.as_ref().map(|doctor| doctor.at()),
+        checks: report.doctor.map_or_else(Vec::new, |doctor| {
+            let row = |check: &Check| CheckRow {
+                group: check.group.to_string(),
+                name: check.name.clone(),
+                verdict: check.verdict.name().to_owned(),
+                detail: check.detail.clone(),
+            };
+            doctor.checks.iter().map(row).collect()
+        }),
+        alerts: report
+            .alerts
+            .into_iter()
+            .map(|(rule, alert)| AlertRow { rule, since: alert.since(), detail: alert.detail })
+            .collect(),
+        past_alerts: report
+            .resolved_alerts
+            .into_iter()
+            .map(|alert| PastAlert {
+                from: alert.since(),
+                to: Some(alert.until()),
+                rule: alert.rule,
+                detail: alert.detail,
+            })
+            .collect(),
+        backups: report
+            .backups
+            .into_iter()
+            .map(|summary| BackupRow {
+                name: summary.backup.name,
+                at: summary.backup.at,
+                bytes: summary.backup.bytes,
+                contents: summary.contents.name().to_owned(),
+                offsite: summary.offsite.name().to_owned(),
+            })
+            .collect(),
+        providers: report.providers.into_iter().map(provider_row).collect(),
+        jobs: report.jobs.into_iter().map(job_row).collect(),
+    })
+}
+
+fn ledger(report: &HealthReport) -> LedgerHealth {
+    let snapshot = &report.snapshot;
+    LedgerHealth {
+        state: snapshot.ledger_state().name().to_owned(),
+        at: snapshot.ledger.map(|last| last.at()),
+        accounts: snapshot.ledger.map_or(0, |last| last.accounts),
+        discrepancies: snapshot.ledger.map_or(0, |last| last.discrepancies),
+        suspended: snapshot.accounts_suspended,
+        payment_differences: snapshot.payment_differences,
+    }
+}
+
+fn provider_row(provider: ProviderStatus) -> ProviderRow {
+    let breaker = match provider.state {
+        ProviderState::Working => "closed",
+        ProviderState::Probing => "probing",
+        ProviderState::Paused | ProviderState::Misconfigured => "open",
+    };
+    ProviderRow {
+        name: provider.name.to_owned(),
+        breaker: breaker.to_owned(),
+        since: provider.since,
+        detail: provider.failure.unwrap_or_default(),
+    }
+}
+
+fn job_row(job: JobStatus) -> JobRow {
+    JobRow {
+        name: job.name.name().to_owned(),
+        state: job.state.name().to_owned(),
+        last_run: job.running_since.or(job.last_started_at),
+        took_ms: job.running_since.is_none().then_some(job.last_took_ms).flatten(),
+        next_run: job.next_at,
+        percent: job.percent,
+        detail: job.failure.unwrap_or_default(),
+    }
+}
+
+pub async fn back_up(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    start(&console, ManualJob::Backup)
+}
+
+pub async fn verify_ledger(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    start(&console, ManualJob::LedgerVerification)
+}
+
+pub async fn run_doctor(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    start(&console, ManualJob::Doctor)
+}
+
+fn start(console: &ConsoleRequest, job: ManualJob) -> Result<Response<Body>> {
+    match jobs::start_manual(&console.context.app, job) {
+        Ok(_) => console.done(PAGE, console.text(Text::JobStarted)),
+        failed => console.finish(PAGE, failed),
+    }
+}
+
+pub async fn test_alerts(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let deliveries = match console.context.blocking(|app| app.alerts.send_test()).await {
+        Ok(deliveries) => deliveries,
+        failed => return console.finish(PAGE, failed),
+    };
+    let has_failed = deliveries.iter().any(|delivery| delivery.outcome.is_err());
+    let outcome = |outcome: &Result<()>| match outcome {
+        Ok(()) => "delivered".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    let texts: Vec<_> = deliveries
+        .iter()
+        .map(|delivery| {
+            let outcome = outcome(&delivery.outcome);
+            let language = console.language();
+            format!("{}: {}", texts::code(language, delivery.channel), texts::code(language, &outcome))
+        })
+        .collect();
+    let tone = if has_failed { Tone::Bad } else { Tone::Good };
+    console.redirect(PAGE, &Flash { tone, text: texts.join("; ") })
+}
