@@ -27,6 +27,16 @@ create index access_log_by_client on access_log (client_ip, at);
 create index access_log_by_request on access_log (request_id);
 create index access_log_failed on access_log (at) where status >= 400;
 
+-- Owner: server_log. The newest events of the server's own log, which has no personal data.
+create table server_log (
+    id integer primary key autoincrement,
+    at integer not null,
+    level text not null,
+    target text not null,
+    message text not null,
+    fields text not null                   -- a JSON object of texts
+) strict;
+
 -- Owner: network_log. The client addresses in the log, numbered, because reports over weeks read many of them.
 create table access_log_addresses (
     id integer primary key,

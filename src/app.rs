@@ -28,6 +28,7 @@ use crate::{
             network_log::NetworkLog,
             request_tallies::RequestTallies,
             server_key::{self, KeyMatch},
+            server_log::LogBuffer,
         },
     },
     error::{Error, Result},
@@ -79,6 +80,8 @@ pub struct App {
     pub request_tallies: RequestTallies,
     /// What the figures contain of the counts of codes.
     pub counted_codes: CountedCodes,
+    /// Events of this process's log that are not stored yet. Empty in commands.
+    pub server_log: Arc<LogBuffer>,
     pub model_calls: ModelCalls,
     pub payments: Payments,
     pub purchases: Purchases,
@@ -115,6 +118,12 @@ impl App {
     #[must_use]
     pub fn with_settings(self, settings: Vec<ResolvedSetting>) -> Self {
         Self { settings, ..self }
+    }
+
+    /// Uses the buffer that receives the events of the log.
+    #[must_use]
+    pub fn with_server_log(self, server_log: Arc<LogBuffer>) -> Self {
+        Self { server_log, ..self }
     }
 
     fn open_data_dir(config: &Arc<Config>, mode: OpenMode, announce: &Announce) -> Result<Self> {
@@ -184,6 +193,7 @@ impl App {
             network_log,
             request_tallies: RequestTallies::default(),
             counted_codes: CountedCodes::default(),
+            server_log: Arc::default(),
             forwarding: ForwardingMonitor::new(core.clone()),
             mailer,
             code_sender,

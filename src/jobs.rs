@@ -21,7 +21,7 @@ use crate::{
             doctor::{self, Services},
             figures, free_space_scrub,
             job_runs::{JobName, JobOutcome, JobRun},
-            network_log, retention,
+            network_log, retention, server_log,
         },
     },
     error::{Code, Error, Result},
@@ -190,9 +190,15 @@ fn is_running_after(stopped: &Receiver<()>, wait: Duration) -> bool {
 /// Writes the network log on a thread of its own, because the entries wait in memory.
 fn write_network_log(app: &App, _: Schedule, stopped: &Receiver<()>) {
     every(app, stopped, (NETWORK_LOG_INTERVAL, NETWORK_LOG_INTERVAL), JobName::NetworkLog, |_| {
-        done(network_log::maintain(&app.network_log))
+        let stored = server_log::flush(&app.server_log, &app.network_log);
+        network_log::maintain(&app.network_log)?;
+        done(stored)
     });
-    run(app, JobName::NetworkLog, |_| done(network_log::flush(&app.network_log)));
+    run(app, JobName::NetworkLog, |_| {
+        let stored = server_log::flush(&app.server_log, &app.network_log);
+        network_log::flush(&app.network_log)?;
+        done(stored)
+    });
 }
 
 fn run_small_jobs(app: &App, schedule: Schedule, stopped: &Receiver<()>) {

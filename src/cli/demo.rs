@@ -6,7 +6,7 @@ use std::{fs::Permissions, os::unix::fs::PermissionsExt, sync::Arc};
 
 use clap::Args;
 
-use super::{Common, announce, serve::ScheduleArgs, start_logging};
+use super::{Common, announce, serve::ScheduleArgs, start_buffered_logging};
 use yarrow::{
     app::{App, OpenMode},
     config::{Config, Directory, EmailProvider, LlmProvider, ModerationProvider, PaymentProvider, SmsProvider, load},
@@ -57,7 +57,7 @@ pub fn run(common: &Common, args: &DemoArgs) -> Result<()> {
         admins: &app.admins,
     })?;
     // The past is made first, because its warnings are about nothing that happens now.
-    start_logging(&log)?;
+    start_buffered_logging(&log, Arc::clone(&app.server_log))?;
     let directory_name = directory.path().display().to_string();
     let announce: Announce = Arc::new(move |line: &str| {
         print(line);

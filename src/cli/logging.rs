@@ -1,13 +1,15 @@
 //! Sets up logging to standard error.
 
-use std::io::IsTerminal;
+use std::{io::IsTerminal, sync::Arc};
 
 use serde_json::json;
 use tracing_subscriber::{filter::Targets, layer::SubscriberExt, util::SubscriberInitExt};
 
-use super::log_writer::LogWriter;
+use super::{log_buffer::BufferLayer, log_writer::LogWriter};
 use yarrow::{
+    clock::Clock,
     config::{LogConfig, LogFormat},
+    domain::operations::server_log::LogBuffer,
     error::{Error, Result},
 };
 
@@ -15,8 +17,18 @@ const DROPPED: &str = "log lines were dropped because nothing read them";
 
 /// Starts to log to standard error, with the configured format and level.
 pub fn start_logging(settings: &LogConfig) -> Result<()> {
+    start(settings, None)
+}
+
+/// Starts to log like [`start_logging`]. The buffer receives each event too.
+pub fn start_buffered_logging(settings: &LogConfig, buffer: Arc<LogBuffer>) -> Result<()> {
+    start(settings, Some(buffer))
+}
+
+fn start(settings: &LogConfig, buffer: Option<Arc<LogBuffer>>) -> Result<()> {
     let filter: Targets = settings.level.parse().map_err(Error::internal)?;
-    let registry = tracing_subscriber::registry().with(filter);
+    let buffer = buffer.map(|buffer| BufferLayer { buffer, clock: Clock::default() });
+    let registry = tracing_subscriber::registry().with(filter).with(buffer);
     // Colours only on a terminal: in a journal or a file they are noise.
     let lines = tracing_subscriber::fmt::layer().with_ansi(std::io::stderr().is_terminal());
     let started = match settings.format {

@@ -1,4 +1,4 @@
-//! `yarrow logs`: the network log and suspicious clients.
+//! `yarrow logs`: the network log, suspicious clients and the server's own log.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -7,8 +7,8 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    Common, PageArgs, RangeArgs, cli_authority, confirm, find_user_id, or_empty, page_json, print, record_audit,
-    record_audit_start, row, table,
+    Common, PageArgs, RangeArgs, choice::choice, cli_authority, confirm, find_user_id, or_empty, page_json, print,
+    record_audit, record_audit_start, row, table,
 };
 use yarrow::{
     app::App,
@@ -17,12 +17,13 @@ use yarrow::{
         clients::{self, Suspect},
         search::{self, COUNTED, Filter, Logged, Subject},
     },
+    domain::operations::server_log::{self, LogLevel, LogQuery, StoredLogEvent},
     error::Result,
-    http::responses::{ClientCount, LoggedRequest, SuspiciousClient},
+    http::responses::{ClientCount, LogEventList, LoggedRequest, SuspiciousClient},
     types::{PageRequest, Paginated, Timestamp, UserId, pluralize},
 };
 
-/// Search the network log, find suspicious addresses, delete old entries
+/// Search the network log and the server's log, find suspicious addresses, delete old entries
 #[derive(Debug, Args)]
 pub struct LogsArgs {
     #[command(subcommand)]
@@ -79,7 +80,33 @@ enum Action {
         #[command(flatten)]
         page: PageArgs,
     },
-    /// Delete old entries
+    /// Print the newest events of the server's own log, newest first
+    ///
+    /// The server stores them twice a second, the newest 10 000, as its standard error shows them.
+    Server {
+        /// Least severe level
+        #[arg(long, value_parser = choice!(LogLevel))]
+        level: Option<LogLevel>,
+        /// Module or its beginning, such as `http` or `domain::money`
+        #[arg(long)]
+        target: Option<String>,
+        /// Part of the message or of a field such as `status=503`
+        #[arg(long, value_name = "TEXT")]
+        search: Option<String>,
+        /// Id of the request
+        #[arg(long, value_name = "ID")]
+        request: Option<String>,
+        /// Trace id of the model call
+        #[arg(long, value_name = "ID")]
+        trace: Option<String>,
+        /// Only events before this id
+        #[arg(long, value_name = "ID")]
+        before: Option<i64>,
+        /// Number of events
+        #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+        size: u32,
+    },
+    /// Delete old entries of the network log
     Cleanup {
         /// Age in days from which entries are deleted; default: setting `retention.access_log`
         #[arg(long, value_parser = clap::value_parser!(u32).range(1..=36_500))]
@@ -110,6 +137,10 @@ pub fn run(common: &Common, args: LogsArgs) -> Result<()> {
         }
         Action::Count { range, page } => count(common, &app, &range, page.page()),
         Action::Suspicious { range, page } => suspicious(common, &app, &range, page.page()),
+        Action::Server { level, target, search, request, trace, before, size } => {
+            let query = LogQuery { level, target, text: search, request_id: request, trace_id: trace, before };
+            list_events(common, &app, &query, size)
+        }
         Action::Cleanup { days_to_keep, yes } => clean_up(common, &app, days_to_keep, yes),
     }
 }
@@ -173,6 +204,20 @@ fn suspicious(common: &Common, app: &App, range: &RangeArgs, page: PageRequest) 
         });
         table(["address", "score", "reasons", "requests", "last"], rows)
     })
+}
+
+fn list_events(common: &Common, app: &App, query: &LogQuery, size: u32) -> Result<()> {
+    let found = server_log::search(&app.network_log, query, size as usize)?;
+    let rows: Vec<_> = found
+        .events
+        .iter()
+        .map(|StoredLogEvent { id, event }| {
+            let fields = event.fields.iter().map(|(name, value)| format!("{name}={value}"));
+            let text = std::iter::once(event.message.clone()).chain(fields).collect::<Vec<_>>().join(" ");
+            row![id, event.at, event.level.name(), event.target, text]
+        })
+        .collect();
+    common.output(&LogEventList::from(found), || table(["id", "at", "level", "target", "event"], rows))
 }
 
 fn clean_up(common: &Common, app: &App, days_to_keep: Option<u32>, yes: bool) -> Result<()> {

@@ -21,6 +21,7 @@ mod figures;
 mod health;
 mod healthcheck;
 mod ledger;
+mod log_buffer;
 mod log_writer;
 mod logging;
 mod logs;

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use super::{Common, announce, start_logging};
+use super::{Common, announce, start_buffered_logging};
 use yarrow::{
     app::{App, OpenMode},
     config::LoadedConfig,
-    domain::operations::preflight,
+    domain::operations::{preflight, server_log::LogBuffer},
     error::Result,
     http::serve,
     jobs::Schedule,
@@ -43,9 +43,11 @@ impl ScheduleArgs {
 
 pub fn run(common: &Common, args: &ServeArgs) -> Result<()> {
     let LoadedConfig { config, shown } = common.load_for_service(preflight::faults)?;
-    start_logging(&config.log)?;
+    let server_log: Arc<LogBuffer> = Arc::default();
+    start_buffered_logging(&config.log, Arc::clone(&server_log))?;
     let announce = announce();
-    let app = Arc::new(App::open(config, OpenMode::Server, &announce)?.with_settings(shown));
+    let app = App::open(config, OpenMode::Server, &announce)?.with_settings(shown).with_server_log(server_log);
+    let app = Arc::new(app);
     for (section, _, effect) in
         app.core.config.drivers().into_iter().filter(|(_, is_for_development, _)| *is_for_development)
     {

@@ -9,6 +9,7 @@ pub use super::{
         figures::FigureList,
         health::{AlertTested, InstallationHealth},
         interpretation_ratings::{RatingNoteRow, RatingRate},
+        logs::LogEventList,
         network_logs::{ClientCount, LoggedRequest, SuspiciousClient},
         notifications::AdminNotification,
         payments::{

@@ -783,6 +783,8 @@ fn operations() -> Vec<Endpoint> {
             .errors(&[ConfirmationRequired]),
         get("/admin/figures", Admin(ViewFigures), admin::figures::list)
             .summary("Returns figures by day, week or month, such as new users, revenue and model cost."),
+        get("/admin/logs", Admin(Administer), admin::logs::list)
+            .summary("Lists the newest events of the server's log, newest first."),
         get("/admin/health", Admin(ViewFigures), admin::health::show)
             .summary("Returns alerts, backups, ledger, providers, background jobs and the last report of the doctor."),
         post("/admin/health/alert-test", Admin(Administer), admin::health::test_alerts)

@@ -15,9 +15,10 @@ use crate::support::{Binary, Caller, Server, Setup};
 const ELSEWHERE: [&str; 2] = ["serve", "demo"];
 
 /// Commands without an audit event: they neither show user data nor change anything, or have no data directory.
-const UNRECORDED: [&str; 32] = [
+const UNRECORDED: [&str; 33] = [
     "figures show",
     "health",
+    "logs server",
     "products list",
     "products show",
     "config show",
@@ -239,6 +240,7 @@ const LINES: &[(&str, i32)] = &[
     ("payments replay 999999", 4),
     ("figures show", 0),
     ("health", 0),
+    ("logs server --level warn --target http --search failed", 0),
     ("figures show --names new_users,revenue --from 2026-01-01 --to 2026-03-31 --by month", 0),
     ("figures show --from 2026-02-01 --to 2026-01-01", 2),
     ("figures rebuild", 0),

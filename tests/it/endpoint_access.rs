@@ -146,6 +146,7 @@ const EXPECTED: &[(&str, Access)] = &[
     ("DELETE /admin/data-cleanup/feedback", Admin),
     ("GET /admin/figures", Admin),
     ("GET /admin/health", Admin),
+    ("GET /admin/logs", Admin),
     ("POST /admin/health/alert-test", Admin),
     ("POST /admin/health/backup", Admin),
     ("POST /admin/health/ledger-verification", Admin),

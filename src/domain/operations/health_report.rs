@@ -10,6 +10,7 @@ use super::{
     job_runs::{JobName, JobStatus},
 };
 use crate::{
+    domain::money::ledger::Verification,
     error::Result,
     providers::breaker::{BreakerState, CircuitBreaker, Outage},
     types::{Timestamp, named_enum},
@@ -95,7 +96,7 @@ fn next_due(health: &Health, snapshot: &HealthSnapshot, job: JobName, polls_at: 
         JobName::IntegrityCheck => {
             snapshot.integrity.last.as_ref().map(|last| last.at().plus(config.database.check_every))
         }
-        JobName::LedgerVerification => snapshot.ledger.map(|last| last.next_due()),
+        JobName::LedgerVerification => snapshot.ledger.map(Verification::next_due),
         _ => None,
     };
     due.map_or(polls_at, |due| due.max(polls_at))

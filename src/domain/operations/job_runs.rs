@@ -216,7 +216,8 @@ impl JobBoard {
     pub fn store_if_due(&self) -> Result<()> {
         let mut state = lock_unpoisoned(&self.state);
         let is_old = state.stored_at.is_none_or(|stored_at| stored_at.elapsed() >= STORE_INTERVAL);
-        if !state.is_urgent && !(state.is_changed && is_old) {
+        let is_due = state.is_urgent || (state.is_changed && is_old);
+        if !is_due {
             return Ok(());
         }
         let runs: BTreeMap<_, _> =

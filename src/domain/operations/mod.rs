@@ -25,6 +25,7 @@ pub mod purge;
 pub mod request_tallies;
 pub mod retention;
 pub mod server_key;
+pub mod server_log;
 pub mod settings;
 pub mod support;
 pub mod table_head;

@@ -134,7 +134,7 @@ impl NetworkLog {
         self.store().close();
     }
 
-    fn store(&self) -> Store {
+    pub(super) fn store(&self) -> Store {
         lock_unpoisoned(&self.store).clone()
     }
 

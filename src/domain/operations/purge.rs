@@ -3,7 +3,7 @@
 //! A purge deletes only what its backup contains. Purging a single table deletes the backed-up rows that have not
 //! changed since, in small writes. Purging everything cannot leave newer rows behind, because rows refer to each other.
 //! It is one transaction that blocks other writes from the start of the backup. The network log, which is another file and
-//! in no backup, is emptied after it.
+//! in no backup, is emptied after it, with the stored events of the server's log.
 //!
 //! The surprise: purging codes keeps the record of sent codes, from which budgets are counted. Purging payments keeps
 //! everything within the legal retention.
@@ -23,6 +23,7 @@ use crate::{
             confirmations::DeletionPreview,
             free_space_scrub,
             network_log::{self, NetworkLog},
+            server_log,
         },
     },
     error::Result,
@@ -144,6 +145,7 @@ type Deleted = (Vec<(String, i64)>, String);
 fn purge_all(backups: &Backups, log: &NetworkLog, progress: backups::BackupProgress<'_>) -> Result<Deleted> {
     let (made, mut deleted) = backups::create_before(backups, Occasion::BeforeCleanup, progress, truncate_all_in)?;
     let requests = network_log::delete_all(log)?;
+    server_log::clear(log)?;
     insert_sorted(&mut deleted, i64::try_from(requests).unwrap_or(i64::MAX));
     Ok((deleted, made.backup.name))
 }

@@ -7,6 +7,7 @@ pub mod code_messages;
 pub mod data_cleanup;
 pub mod network_logs;
 pub mod feedback;
+pub mod logs;
 pub mod figures;
 pub mod health;
 pub mod interpretation_ratings;

@@ -11,7 +11,7 @@ use axum::{
 
 use super::{
     pages::{
-        administrators, api_keys, audit, cleanup, feedback, figures, files, health, models, moderation, moderation_services, network_log, orders, overview, preferences, purchases, search, settings, sign_in, user_acts, user_erasure, user_list, users, words,
+        administrators, api_keys, audit, cleanup, feedback, figures, files, health, log, models, moderation, moderation_services, network_log, orders, overview, preferences, purchases, search, settings, sign_in, user_acts, user_erasure, user_list, users, words,
     },
     route::{PageAccess, PageHandler, Route},
     service::respond,
@@ -112,6 +112,8 @@ pub fn routes() -> Vec<Route> {
         post("feedback/change", SupportUsers, feedback::change),
         post("feedback/reply", SupportUsers, feedback::reply),
         get("network-log", SupportUsers, network_log::list),
+        get("logs", Administer, log::show),
+        live("fragments/logs", Administer, log::refresh),
         get("health", ViewFigures, health::show),
         live("fragments/health", ViewFigures, health::refresh),
         post("health/alert-test", Administer, health::test_alerts),

@@ -24,4 +24,5 @@ mod logs;
 mod metrics;
 mod offsite_backups;
 mod retention;
+mod server_log;
 mod roles;

@@ -148,6 +148,7 @@ const MATRIX: &[(&[&str], &[&str])] = &[
             "PATCH /admin/api-keys/{label}",
             "DELETE /admin/api-keys/{label}",
             "DELETE /admin/network-logs/cleanup",
+            "GET /admin/logs",
             "POST /admin/health/alert-test",
             "POST /admin/health/backup",
             "POST /admin/health/ledger-verification",

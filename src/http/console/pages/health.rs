@@ -6,11 +6,14 @@ use axum::{body::Body, http::Response};
 
 use crate::{
     app::App,
-    domain::operations::{
-        backups::BackupFailure,
-        doctor::Check,
-        health_report::{HealthReport, ProviderState, ProviderStatus},
-        job_runs::JobStatus,
+    domain::{
+        money::ledger::Verification,
+        operations::{
+            backups::BackupFailure,
+            doctor::{Check, DoctorReport},
+            health_report::{HealthReport, ProviderState, ProviderStatus},
+            job_runs::JobStatus,
+        },
     },
     error::Result,
     http::console::{
@@ -54,7 +57,7 @@ fn collect(app: &App) -> Result<HealthPage> {
         upload_failure: snapshot.offsite.failure.as_ref().map(failure),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started_at: app.health.jobs.opened_at(),
-        checked_at: report.doctor.as_ref().map(|doctor| doctor.at()),
+        checked_at: report.doctor.as_ref().map(DoctorReport::at),
         checks: report.doctor.map_or_else(Vec::new, |doctor| {
             let row = |check: &Check| CheckRow {
                 group: check.group.to_string(),
@@ -99,7 +102,7 @@ fn ledger(report: &HealthReport) -> LedgerHealth {
     let snapshot = &report.snapshot;
     LedgerHealth {
         state: snapshot.ledger_state().name().to_owned(),
-        at: snapshot.ledger.map(|last| last.at()),
+        at: snapshot.ledger.map(Verification::at),
         accounts: snapshot.ledger.map_or(0, |last| last.accounts),
         discrepancies: snapshot.ledger.map_or(0, |last| last.discrepancies),
         suspended: snapshot.accounts_suspended,

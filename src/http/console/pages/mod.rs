@@ -10,6 +10,7 @@ pub mod files;
 pub mod health;
 pub mod irreversible;
 pub mod models;
+pub mod log;
 pub mod moderation;
 pub mod moderation_services;
 pub mod network_log;

@@ -136,6 +136,7 @@ const AREAS: [(Text, Icon, &[Place]); 6] = [
         Icon::Operations,
         &[
             Place::Health,
+            Place::Log,
             Place::NetworkLog,
             Place::Audit,
             Place::Administrators,

@@ -480,6 +480,8 @@ texts! {
     Model: "模型", "Model";
     ModelCall: "模型调用", "Model call";
     Interpretations: "解卦记录", "Interpretations";
+    NewestLines: "最新日志", "Newest lines";
+    OlderLines: "更早的日志", "Older lines";
     TraceId: "追踪号", "Trace id";
     Rating: "评分", "Rating";
     Ratings: "用户评分", "Ratings";
@@ -885,6 +887,7 @@ codes! {
     "warn": "警告", "warning";
     "info": "信息", "info";
     "debug": "调试", "debug";
+    "trace": "跟踪", "trace";
     "retention": "保留期清理", "retention";
     "backup": "备份", "backup";
     "ledger_verification": "账本核对", "ledger verification";
@@ -1084,7 +1087,7 @@ phrases! {
     your_address(address: &str) = "您当前的地址是 {address}。", "Your address is {address}.";
     times_in(zone: &str, label: &str) = "时间均为 {zone}（{label}）", "Times are in {zone} ({label})";
     figures_through(day: &str, zone: &str) = "统计至 {day}（{zone}）", "Figures through {day} ({zone})";
-    log_lead(lines: u32) = "本进程最近 {lines} 行日志。", "The last {lines} lines of this process.";
+    log_lead(lines: u32) = "服务最近 {lines} 行日志，内容与标准错误输出相同。", "The newest {lines} lines of the server's log, as on its standard error.";
     dropped_lines(count: u64) = "有 {count} 行因速度过快未能显示。", "{count} lines came too fast and are not shown.";
     reply_open(order: &str) = "您好，您的订单 {order} 尚未完成，我们已向支付平台查询。如已付款，金币会在几分钟内到账。", "Hello, your order {order} was not finished, so we asked the payment provider. If you paid, the coins arrive within minutes.";
     reply_other_account(trade: &str) = "您好，交易 {trade} 是用另一个账号购买的，金币在那个账号里。请用购买时的手机号或邮箱登录。", "Hello, payment {trade} was made with another account, which has the coins. Please sign in with the phone number or email address that you used then.";

@@ -13,6 +13,8 @@ use crate::{
             purchases::purchase::PurchaseState,
         },
         operations::figures::FigureGrouping,
+        money::payments::{decisions::Decision, settle::SettlementEffect},
+        operations::{figures::FigureGrouping, server_log::LogLevel},
     },
     error::{Fault, FieldCode, Result},
     http::{
@@ -75,6 +77,7 @@ words! {
     DayStart, "23:00";
     Decision, "credit";
     FigureGrouping, "day";
+    LogLevel, "warn";
     NotificationKind, "activity";
     Method, "three_coins";
     Theme, "auto";

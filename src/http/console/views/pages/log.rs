@@ -31,23 +31,34 @@ pub struct Log {
     pub level: String,
     pub target: String,
     pub query: String,
+    /// The id of a request.
+    pub request: String,
+    /// The trace id of a model call.
+    pub trace: String,
     /// Newest first.
     pub lines: Vec<LogLine>,
-    /// The number of lines that the ring keeps.
+    /// The id before which older lines are.
+    pub older: Option<i64>,
+    /// False for older lines, which do not refresh themselves.
+    pub is_newest: bool,
+    /// The number of lines that are kept.
     pub capacity: u32,
     pub dropped: u64,
 }
 
 /// Renders the tail of the log.
 pub fn page(cx: &ViewContext, log: &Log) -> Markup {
-    let levels =
-        ["error", "warn", "info", "debug"].map(|level| (level, texts::code(cx.language, level).to_owned())).to_vec();
+    let levels = ["trace", "debug", "info", "warn", "error"]
+        .map(|level| (level, texts::code(cx.language, level).to_owned()))
+        .to_vec();
     let filters = Filters {
-        action: href("log"),
+        action: href("logs"),
         fields: vec![
             Field::new("level", Text::LogLevel, Control::Select(levels), &log.level),
             Field::new("target", Text::LogTarget, Control::Text, &log.target),
             Field::new("q", Text::Contains, Control::Search, &log.query).id("log-q"),
+            Field::new("request", Text::RequestId, Control::Text, &log.request),
+            Field::new("trace", Text::TraceId, Control::Text, &log.trace),
         ],
         presets: Vec::new(),
         region: "live",
@@ -62,9 +73,21 @@ pub fn page(cx: &ViewContext, log: &Log) -> Markup {
 
 /// Renders the lines, which refresh themselves.
 pub fn live(cx: &ViewContext, log: &Log) -> Markup {
-    let query = [("level", log.level.as_str()), ("target", &log.target), ("q", &log.query)];
+    let before = log.older.map_or_else(String::new, |id| id.to_string());
+    let mut query = vec![
+        ("level", log.level.as_str()),
+        ("target", &log.target),
+        ("q", &log.query),
+        ("request", &log.request),
+        ("trace", &log.trace),
+    ];
+    query.retain(|(_, value)| !value.is_empty());
+    let newest = with_query(&href("logs"), &query);
+    let refresh = with_query(&href("fragments/logs"), &query);
+    query.push(("before", &before));
+    let older = with_query(&href("logs"), &query);
     html! {
-        section.card.log id="live" aria-label=(cx.t(Text::ServerLog)) hx-get=(with_query(&href("fragments/log"), &query)) hx-trigger="every 5s" hx-swap="outerHTML" data-live-region {
+        section.card.log id="live" aria-label=(cx.t(Text::ServerLog)) hx-get=[log.is_newest.then_some(refresh)] hx-trigger=[log.is_newest.then_some("every 5s")] hx-swap="outerHTML" data-live-region {
             @if log.dropped > 0 { (parts::note(Tone::Notice, &html! { p { (texts::dropped_lines(cx.language, log.dropped)) } })) }
             @if log.lines.is_empty() { p.empty { (cx.t(Text::NoLines)) } }
             ol.log-lines { @for line in &log.lines {
@@ -74,6 +97,12 @@ pub fn live(cx: &ViewContext, log: &Log) -> Markup {
                     @if !line.fields.is_empty() { span.log-fields { @for (name, value) in &line.fields { code { (name) "=" (value) } " " } } }
                 }
             } }
+            @if log.older.is_some() || !log.is_newest {
+                nav.actions aria-label=(cx.t(Text::Pages)) {
+                    @if !log.is_newest { a.button href=(newest) { (cx.t(Text::NewestLines)) } }
+                    @if log.older.is_some() { a.button href=(older) { (cx.t(Text::OlderLines)) } }
+                }
+            }
         }
     }
 }

@@ -1441,7 +1441,7 @@ pub const PAGES: &[&str] = &[
     "network-log?state=empty",
     "network-log?state=failed",
     "network-log?state=loading",
-    "log",
+    "logs",
     "audit",
     "administrators",
     "administrators/carol/totp",
@@ -1464,7 +1464,7 @@ pub fn render(cx: &ViewContext, path: &str) -> Option<maud::Markup> {
         "new" => pages::overview::page(cx, &new_overview(cx)),
         "fragments/overview" => pages::overview::live(cx, &overview(cx)),
         "fragments/health" => pages::health::live(cx, &health()),
-        "fragments/log" => pages::log::live(cx, &log()),
+        "fragments/logs" => pages::log::live(cx, &log()),
         _ if path.starts_with("search") => {
             pages::search::page(cx, &search(if path.ends_with("nothing") { "nothing" } else { "山" }))
         }
@@ -1498,7 +1498,7 @@ pub fn render(cx: &ViewContext, path: &str) -> Option<maud::Markup> {
         "network-log?state=failed" => pages::network_log::page(cx, &failed_network_log()),
         "network-log?state=loading" => pages::network_log::page(cx, &loading_network_log()),
         _ if path.starts_with("network-log") => pages::network_log::page(cx, &network_log()),
-        _ if path.starts_with("log") => pages::log::page(cx, &log()),
+        _ if path.starts_with("logs") => pages::log::page(cx, &log()),
         _ if path.starts_with("audit") => pages::audit::page(cx, &audit()),
         "administrators" => pages::administrators::administrators(cx, &administrators()),
         "administrators/carol/totp" => pages::administrators::totp(cx, &enrolment()),
