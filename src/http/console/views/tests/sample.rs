@@ -1343,6 +1343,10 @@ pub fn log() -> Log {
         fields: fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
     };
     Log {
+        request: String::new(),
+        trace: String::new(),
+        older: Some(4000),
+        is_newest: true,
         level: "info".into(),
         target: String::new(),
         query: String::new(),
