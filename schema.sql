@@ -1053,9 +1053,10 @@ create table releases (
     is_required integer not null check (is_required in (0, 1)), -- older clients must update
     notes text not null,
     download_url text,
-    published_at integer not null
+    published_at integer not null,
+    withdrawn_at integer                   -- clients no longer hear of it
 ) strict;
 
-create unique index releases_by_platform on releases (coalesce(platform, ''), version_code);
+create unique index releases_by_platform on releases (coalesce(platform, ''), version_code) where withdrawn_at is null;
 create index releases_by_code on releases (version_code);
 create index releases_required on releases (version_code) where is_required = 1;

@@ -55,7 +55,7 @@ use clap::Parser;
 use self::{
     audit_trail::{cli_authority, record_audit, record_audit_start},
     commands::{Commands, help_template},
-    logging::start_logging,
+    logging::{start_buffered_logging, start_logging},
     options::{
         Common, PageArgs, RangeArgs, find_address, find_user, find_user_id, parse_adjustment, parse_reason, parse_time,
         time_range,

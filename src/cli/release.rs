@@ -2,11 +2,11 @@
 
 use clap::{Args, Subcommand};
 
-use super::{Common, PageArgs, cli_authority, record_audit, row, table};
+use super::{Common, PageArgs, cli_authority, name_missing, parse_reason, record_audit, row, table};
 use yarrow::{
     domain::messaging::releases::{self, AppVersion, DownloadUrl, Release, ReleaseDraft},
     error::{Error, Result},
-    http::responses::AppRelease,
+    http::responses::AdminRelease,
 };
 
 /// Publish and list versions of the app, for the clients' update check
@@ -22,6 +22,16 @@ enum Action {
     ///
     /// Example: yarrow release publish 2.3.1 --code 231 --platform android
     Publish(PublishArgs),
+    /// Withdraw a version, so that clients no longer hear of it
+    ///
+    /// Its version code can be published again.
+    Withdraw {
+        /// Id of the release, as `yarrow release list` prints it
+        id: i64,
+        /// Reason, for the audit
+        #[arg(long, value_parser = parse_reason)]
+        reason: Option<String>,
+    },
     /// Print published versions, highest version code first
     List {
         #[command(flatten)]
@@ -57,18 +67,28 @@ pub fn run(common: &Common, args: ReleaseArgs) -> Result<()> {
             let published = releases::publish(&app.core, draft(args)?).wait()?;
             record_audit(&app, "release publish", None, cli_authority(None))?;
             let text = format!("published {}", published.version);
-            common.output(&AppRelease::from(published), || text)
+            common.output(&AdminRelease::from(published), || text)
+        }
+        Action::Withdraw { id, reason } => {
+            let withdrawn = releases::withdraw(&app.core, id).wait().map_err(name_missing("Release", id))?;
+            record_audit(&app, "release withdraw", None, cli_authority(reason))?;
+            let text = format!("withdrawn {}", withdrawn.version);
+            common.output(&AdminRelease::from(withdrawn), || text)
         }
         Action::List { page } => {
             let listing = releases::list(&app.core, page.page())?;
-            common.output_page::<_, AppRelease>(page.page(), listing, |listing| {
+            common.output_page::<_, AdminRelease>(page.page(), listing, |listing| {
                 let rows = listing.items.iter().map(|release| {
                     let platform = release.platform.as_deref().unwrap_or("all");
-                    let is_required = if release.is_required { "required" } else { "" };
-                    let Release { version_code, version, published_at, notes, .. } = release;
-                    row![version_code, version, platform, is_required, published_at, notes]
+                    let state = match release.withdrawn_at {
+                        Some(_) => "withdrawn",
+                        None if release.is_required => "required",
+                        None => "",
+                    };
+                    let Release { id, version_code, version, published_at, notes, .. } = release;
+                    row![id, version_code, version, platform, state, published_at, notes]
                 });
-                table(["code", "version", "platform", "", "published", "notes"], rows)
+                table(["id", "code", "version", "platform", "", "published", "notes"], rows)
             })
         }
     }

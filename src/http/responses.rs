@@ -18,6 +18,7 @@ pub use super::{
         },
         products::AdminProduct,
         purchases::{AdminPurchase, AdminPurchaseDetails},
+        releases::AdminRelease,
         sensitive_word_migration::ShownDisagreement,
         sensitive_words::{ShownAdvice, ShownWord, TextTested},
         user_data::{ModelAttachment, UserDataFix, UserDataIssue, UserDataSynchronised, UserDataValidation},
@@ -30,6 +31,5 @@ pub use super::{
     v0::{
         coin::{CoinsSynchronised, LedgerIssue},
         divination_history::HistoryRestored,
-        version::AppRelease,
     },
 };

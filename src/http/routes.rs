@@ -721,6 +721,11 @@ fn messaging() -> Vec<Endpoint> {
         post("/admin/releases", Admin(Administer), admin::releases::publish)
             .summary("Publishes a release of the app.")
             .errors(&[AlreadyExists]),
+        post("/admin/releases/{id}/withdraw", Admin(Administer), admin::releases::withdraw)
+            .summary(
+                "Withdraws a release, so that clients no longer hear of it. Its version code can be published again.",
+            )
+            .errors(&[NotFound]),
         get("/admin/releases", Admin(ViewFigures), admin::releases::list).summary("Lists releases, newest first."),
     ]
 }

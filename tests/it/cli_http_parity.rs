@@ -125,6 +125,7 @@ const COUNTERPARTS: &[(&str, &str, &str)] = &[
     ("PATCH /admin/feedback/{id}", "feedback change", "feedback::change"),
     ("POST /admin/feedback/{id}/reply", "feedback reply", "feedback::reply"),
     ("POST /admin/releases", "release publish", "releases::publish"),
+    ("POST /admin/releases/{id}/withdraw", "release withdraw", "releases::withdraw"),
     ("GET /admin/releases", "release list", "releases::list"),
     ("GET /admin/audit", "audit", "audit::list"),
     ("GET /admin/administrators", "admin list", "admins::list"),

@@ -227,6 +227,7 @@ const EXPECTED: &[(&str, Access)] = &[
     ("GET /version/latest", Anyone),
     ("POST /admin/releases", Admin),
     ("GET /admin/releases", Admin),
+    ("POST /admin/releases/{id}/withdraw", Admin),
     ("GET /healthz", Anyone),
     ("GET /readyz", Anyone),
     ("GET /openapi.json", Anyone),

@@ -267,6 +267,7 @@ fn every_documented_operation_is_served() {
             "callbacks/{id}",
             "products/{id}",
             "purchases/{id}",
+            "releases/{id}",
             "tokens/{id}",
             "sessions/{id}",
             "update-balance",

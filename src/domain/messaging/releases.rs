@@ -12,10 +12,13 @@ use crate::{
     types::{PageRequest, Paginated, Timestamp, clean},
 };
 
+/// The largest version code. It is exact in clients that use floating-point numbers.
+pub const LARGEST_CODE: i64 = 9_007_199_254_740_991;
+
 /// The columns that [`release_of`] reads, in its order.
 macro_rules! release_columns {
     () => {
-        "id, version, version_code, platform, is_required, notes, download_url, published_at"
+        "id, version, version_code, platform, is_required, notes, download_url, published_at, withdrawn_at"
     };
 }
 
@@ -48,6 +51,8 @@ pub struct Release {
     pub notes: String,
     pub download_url: Option<String>,
     pub published_at: Timestamp,
+    /// Clients no longer hear of the release.
+    pub withdrawn_at: Option<Timestamp>,
 }
 
 /// An app version, by semantic versioning. A leading `v` and a missing minor or patch number are tolerated. It has no
@@ -152,6 +157,20 @@ pub fn publish(core: &Core, draft: ReleaseDraft) -> Pending<Release> {
     })
 }
 
+/// Withdraws a release, so that clients no longer hear of it. Its version code can be published again.
+///
+/// # Errors
+/// `not_found`, also for a release that is withdrawn already.
+pub fn withdraw(core: &Core, id: i64) -> Pending<Release> {
+    core.store.write(move |tx| {
+        let sql = concat!(
+            "update releases set withdrawn_at = ?2 where id = ?1 and withdrawn_at is null returning ",
+            release_columns!()
+        );
+        tx.first(sql, (id, tx.now.0), release_of)?.ok_or_else(|| Code::NotFound.into())
+    })
+}
+
 /// Lists all releases, highest version code first.
 pub fn list(core: &Core, page: PageRequest) -> Result<Paginated<Release>> {
     core.store.read(|tx| {
@@ -199,7 +218,8 @@ impl ClientVersion {
 fn latest_in(tx: &Read<'_>, platform: Option<&str>) -> Result<Option<Release>> {
     tx.first(
         select_releases!(
-            "where platform = ?1 or platform is null or ?1 is null order by version_code desc, id desc limit 1"
+            "where withdrawn_at is null and (platform = ?1 or platform is null or ?1 is null) \
+             order by version_code desc, id desc limit 1"
         ),
         [platform],
         release_of,
@@ -209,7 +229,7 @@ fn latest_in(tx: &Read<'_>, platform: Option<&str>) -> Result<Option<Release>> {
 fn latest_required_in(tx: &Read<'_>, platform: Option<&str>) -> Result<Option<Release>> {
     tx.first(
         select_releases!(
-            "where is_required = 1 and (platform = ?1 or platform is null or ?1 is null) \
+            "where is_required = 1 and withdrawn_at is null and (platform = ?1 or platform is null or ?1 is null) \
              order by version_code desc, id desc limit 1"
         ),
         [platform],
@@ -227,6 +247,7 @@ fn release_of(row: &Row<'_>) -> rusqlite::Result<Release> {
         notes: row.get(5)?,
         download_url: row.get(6)?,
         published_at: Timestamp(row.get(7)?),
+        withdrawn_at: row.get::<Option<i64>>(8)?.map(Timestamp),
     })
 }
 

@@ -1,19 +1,24 @@
 //! `/admin/releases`: app releases.
 
+use serde::Serialize;
 use serde_json::{Value, json};
+use utoipa::ToSchema;
 
 use crate::{
     config::LimitsConfig,
-    domain::messaging::releases::{self, AppVersion, DownloadUrl, ReleaseDraft},
+    domain::messaging::releases::{self, AppVersion, DownloadUrl, Release, ReleaseDraft},
     error::{Fault, Result},
     http::{
         body::RawValue,
         numbered_page::NumberedPage,
-        params::{Flag, NotificationText, PageNumber, PageSize, Parameter, Rules, page, parameters, text},
+        params::{
+            Flag, NotificationText, PageNumber, PageSize, Parameter, Reason, RowNumber, Rules, page, parameters, text,
+        },
         reply::{Created, Json},
         request_context::RequestContext,
-        v0::version::{AppRelease, Platform, VersionCode},
+        v0::version::{Platform, VersionCode},
     },
+    types::Timestamp,
 };
 
 parameters! {
@@ -30,9 +35,63 @@ parameters! {
         page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Releases per page.");
     }
+
+    WithdrawReleaseParams(fields) {
+        id: RowNumber = fields.path("id", "Id of the release.");
+        reason: Option<Reason> = fields.optional("reason", "The reason, for the audit.");
+    }
 }
 
-pub async fn publish(context: RequestContext, publish: PublishReleaseParams) -> Result<Created<AppRelease>> {
+/// A release of the app, also a withdrawn one.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AdminRelease {
+    #[schema(example = "3")]
+    id: String,
+    #[schema(example = "2.3.1")]
+    version: String,
+    #[schema(example = 231)]
+    version_code: i64,
+    /// Null for all platforms.
+    #[schema(example = "android")]
+    platform: Option<String>,
+    /// Clients older than this release must update.
+    #[schema(example = false)]
+    is_required: bool,
+    #[schema(example = "修复若干问题。")]
+    notes: String,
+    #[schema(example = "https://app.example.com/download")]
+    download_url: Option<String>,
+    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
+    published_at: Timestamp,
+    /// Clients no longer hear of a withdrawn release.
+    #[schema(value_type = Option<String>, format = DateTime, example = json!(null))]
+    withdrawn_at: Option<Timestamp>,
+}
+
+impl From<Release> for AdminRelease {
+    fn from(release: Release) -> Self {
+        Self {
+            id: release.id.to_string(),
+            version: release.version,
+            version_code: release.version_code,
+            platform: release.platform,
+            is_required: release.is_required,
+            notes: release.notes,
+            download_url: release.download_url,
+            published_at: release.published_at,
+            withdrawn_at: release.withdrawn_at,
+        }
+    }
+}
+
+pub async fn withdraw(context: RequestContext, params: WithdrawReleaseParams) -> Result<Json<AdminRelease>> {
+    context.authority(params.reason.map(|Reason(reason)| reason))?;
+    let RowNumber(id) = params.id;
+    Ok(Json(context.committed(releases::withdraw(&context.app.core, id)).await?.into()))
+}
+
+pub async fn publish(context: RequestContext, publish: PublishReleaseParams) -> Result<Created<AdminRelease>> {
     let draft = ReleaseDraft {
         version: publish.version,
         version_code: publish.version_code.0,
@@ -44,7 +103,7 @@ pub async fn publish(context: RequestContext, publish: PublishReleaseParams) -> 
     Ok(Created(context.committed(releases::publish(&context.app.core, draft)).await?.into()))
 }
 
-pub async fn list(context: RequestContext, params: ListReleasesParams) -> Result<Json<NumberedPage<AppRelease>>> {
+pub async fn list(context: RequestContext, params: ListReleasesParams) -> Result<Json<NumberedPage<AdminRelease>>> {
     let page = page(&context, params.page, params.size);
     let found = releases::list(&context.app.core, page)?;
     Ok(NumberedPage::of(page, found))

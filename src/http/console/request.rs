@@ -15,7 +15,7 @@ use super::{
         forms::ProofField,
         layout,
         lists::Rows,
-        texts::{Language, Text, Tone},
+        texts::{self, Language, Text, Tone},
     },
 };
 use crate::{
@@ -132,17 +132,18 @@ impl ConsoleRequest {
 
     /// Reads the half-open time range of a filter, typed in the zone of the pages. Faults go to the filter's faults.
     pub fn time_filter(&self, faults: &mut Vec<(String, String)>) -> (Timestamp, Timestamp) {
+        let language = self.language();
         let mut input = |name: &str| {
             let parsed = self.query.find(name).map(TimeInput::parse).transpose();
             parsed.unwrap_or_else(|fault| {
-                faults.push((name.to_owned(), fault.message));
+                faults.push((name.to_owned(), texts::fault(language, fault.code, &fault.message)));
                 None
             })
         };
         let (from, to) = (input("from"), input("to"));
         let zone = &self.context.app.core.config.limits.time_zone;
         let range = time_range(("from", from), ("to", to), zone).unwrap_or_else(|error| {
-            faults.extend(error.fields.iter().map(|fault| (fault.field.clone(), fault.message.clone())));
+            faults.extend(self.faults_of(&error));
             (None, None)
         });
         (range.0.unwrap_or(Timestamp(0)), range.1.unwrap_or(Timestamp(i64::MAX)))
@@ -257,6 +258,18 @@ impl ConsoleRequest {
         user.map(|user| *self.context.meta.subject.get_or_init(|| UserId(user)))
     }
 
+    /// Returns the message of a fault in one field.
+    pub fn fault_of(&self, error: &Error, field: &str) -> Option<String> {
+        let fault = error.fields.iter().find(|fault| fault.field == field)?;
+        Some(texts::fault(self.language(), fault.code, &fault.message))
+    }
+
+    /// Returns the faults by field.
+    pub fn faults_of(&self, error: &Error) -> Vec<(String, String)> {
+        let message = |fault: &FieldError| texts::fault(self.language(), fault.code, &fault.message);
+        error.fields.iter().map(|fault| (fault.field.clone(), message(fault))).collect()
+    }
+
     /// Renders the page of an error.
     pub fn error_page(&self, error: &Error) -> Response<Body> {
         let status = reply::status(error.code);
@@ -273,11 +286,6 @@ impl ConsoleRequest {
 /// Returns true if a proof of identity is missing or was rejected.
 pub fn is_proof_error(error: &Error) -> bool {
     matches!(error.code, Code::StepUpRequired | Code::InvalidCredentials | Code::TooManyRequests)
-}
-
-/// Returns the message of a fault in one field.
-pub fn fault_of(error: &Error, field: &str) -> Option<String> {
-    error.fields.iter().find(|fault| fault.field == field).map(|fault| fault.message.clone())
 }
 
 /// Converts a numbered page of an operation into rows with a cursor.
@@ -301,14 +309,18 @@ pub fn is_page_address(address: &str) -> bool {
 pub fn message_of(error: &Error, language: Language) -> String {
     let is_specific = error.detail != error.code.meaning();
     let general = match language {
-        Language::Chinese if !is_specific => error.code.chinese().to_owned(),
-        _ => error.detail.to_string(),
+        Language::Chinese if is_specific => format!("{}（{}）", error.code.chinese(), error.detail),
+        Language::Chinese => error.code.chinese().to_owned(),
+        Language::English => error.detail.to_string(),
     };
     if error.fields.is_empty() {
         return general;
     }
-    let faults: Vec<_> =
-        error.fields.iter().map(|FieldError { field, message, .. }| format!("{field} {message}")).collect();
+    let faults: Vec<_> = error
+        .fields
+        .iter()
+        .map(|fault| format!("{} {}", fault.field, texts::fault(language, fault.code, &fault.message)))
+        .collect();
     faults.join("; ")
 }
 

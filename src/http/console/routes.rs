@@ -11,7 +11,7 @@ use axum::{
 
 use super::{
     pages::{
-        administrators, api_keys, audit, cleanup, feedback, figures, files, health, log, models, moderation, moderation_services, network_log, orders, overview, preferences, purchases, search, settings, sign_in, user_acts, user_erasure, user_list, users, words,
+        administrators, api_keys, audit, cleanup, feedback, figures, files, health, log, messages, models, moderation, moderation_services, network_log, orders, overview, preferences, purchases, releases, search, settings, sign_in, user_acts, user_erasure, user_list, users, words,
     },
     route::{PageAccess, PageHandler, Route},
     service::respond,
@@ -111,6 +111,16 @@ pub fn routes() -> Vec<Route> {
         get("feedback", SupportUsers, feedback::list),
         post("feedback/change", SupportUsers, feedback::change),
         post("feedback/reply", SupportUsers, feedback::reply),
+        get("messages", Administer, messages::list),
+        post("messages", Administer, messages::send),
+        post("messages/preview", Administer, messages::preview),
+        post("messages/edit", Administer, messages::edit),
+        post("messages/{id}/withdraw", Administer, messages::withdraw),
+        get("releases", Administer, releases::list),
+        post("releases", Administer, releases::publish),
+        post("releases/preview", Administer, releases::preview),
+        post("releases/edit", Administer, releases::edit),
+        post("releases/{id}/withdraw", Administer, releases::withdraw),
         get("network-log", SupportUsers, network_log::list),
         get("logs", Administer, log::show),
         live("fragments/logs", Administer, log::refresh),

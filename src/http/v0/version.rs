@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use crate::{
     config::LimitsConfig,
-    domain::messaging::releases::{self, AppVersion, ClientVersion, Release},
+    domain::messaging::releases::{self, AppVersion, ClientVersion, LARGEST_CODE, Release},
     error::{Code, Error, Fault, FieldCode, Result},
     http::{
         body::RawValue,
@@ -19,8 +19,6 @@ use crate::{
 
 /// Maximum characters of a version and of a platform.
 const NAME: usize = 64;
-/// The largest integer that is exact in clients that use floating-point numbers.
-const LARGEST_CODE: i64 = 9_007_199_254_740_991;
 
 parameters! {
     CheckVersionParams(fields) {

@@ -13,6 +13,7 @@ mod backups;
 mod clock_jump;
 mod console;
 mod console_figures;
+mod console_messages;
 mod console_moderation;
 mod console_operator;
 mod data_dir;

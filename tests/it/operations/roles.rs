@@ -139,6 +139,7 @@ const MATRIX: &[(&[&str], &[&str])] = &[
             "POST /admin/notifications",
             "DELETE /admin/notifications/{id}",
             "POST /admin/releases",
+            "POST /admin/releases/{id}/withdraw",
             "GET /admin/administrators",
             "POST /admin/administrators",
             "PATCH /admin/administrators/{name}",

@@ -39,7 +39,7 @@ pub use inbox::{
 pub use payload::Payload;
 pub use sending::{
     Audience, NotificationDraft, SentNotification, delete, delete_expired_in, expire_due, list_sent, require_future,
-    require_recipients, send, send_in,
+    require_recipients, send, send_in, send_once,
 };
 
 /// A notification as sent.

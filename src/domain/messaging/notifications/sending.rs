@@ -7,7 +7,10 @@ use crate::{
     core::Core,
     domain::{
         identity::{preferences::NotificationKind, users},
-        operations::free_space_scrub,
+        operations::{
+            free_space_scrub,
+            idempotency::{IdempotentOutcome, IdempotentRequest},
+        },
     },
     error::{Code, Error, Fault, FieldCode, Result},
     store::{Pending, Read, Write},
@@ -52,6 +55,19 @@ pub struct SentNotification {
 pub fn send(core: &Core, draft: NotificationDraft) -> Pending<SentNotification> {
     let max_per_user = core.config.notifications.per_user;
     core.store.write(move |tx| send_in(tx, &draft, max_per_user))
+}
+
+/// Sends a notification, once for each key.
+///
+/// # Errors
+/// As [`send`]; those of the key.
+pub fn send_once(
+    core: &Core,
+    draft: NotificationDraft,
+    once: IdempotentRequest<SentNotification>,
+) -> Pending<IdempotentOutcome<SentNotification>> {
+    let max_per_user = core.config.notifications.per_user;
+    core.store.write(move |tx| once.run_in(tx, |tx| send_in(tx, &draft, max_per_user)))
 }
 
 /// Lists sent notifications, newest first.

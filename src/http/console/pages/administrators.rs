@@ -13,7 +13,7 @@ use crate::{
     error::{Code, Error, Fault, FieldCode, Result},
     http::{
         console::{
-            request::{ConsoleRequest, fault_of, is_proof_error, message_of, ok, page},
+            request::{ConsoleRequest, is_proof_error, message_of, ok, page},
             views::{
                 pages::administrators::{self as view, AdminRow, AdministratorsPage, EnrolmentPage, SessionRow},
                 texts::Text,
@@ -81,9 +81,10 @@ pub async fn create(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let Err(error) = created else { return console.done(PAGE, console.text(Text::ActionDone)) };
     let mut shown = collect(&console)?;
     shown.typed_name = name;
-    shown.name_error = fault_of(&error, "name")
+    shown.name_error = console
+        .fault_of(&error, "name")
         .or_else(|| (error.code == Code::AlreadyExists).then(|| message_of(&error, console.language())));
-    shown.password_error = fault_of(&error, "password");
+    shown.password_error = console.fault_of(&error, "password");
     if is_proof_error(&error) {
         shown.step_up.error = Some(message_of(&error, console.language()));
     }

@@ -14,7 +14,7 @@ use crate::{
     },
     error::{Error, Result},
     http::console::{
-        request::{self, ConsoleRequest, fault_of, ok},
+        request::{self, ConsoleRequest, ok},
         views::{
             chart::{FigureChart, Series, Unit},
             context::ViewContext,
@@ -216,7 +216,7 @@ pub(super) fn read_range(console: &ConsoleRequest, names: &[FigureName]) -> Resu
     let (mut query, error) = match made {
         Ok(query) => (query, None),
         Err(error) => {
-            let fault = fault_of(&error, "from").or_else(|| fault_of(&error, "to"));
+            let fault = console.fault_of(&error, "from").or_else(|| console.fault_of(&error, "to"));
             let query = FigureQuery::new(core, Some(names.to_vec()), preset(DEFAULT_PRESET), FigureGrouping::Day)?;
             (query, fault)
         }

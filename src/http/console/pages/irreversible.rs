@@ -8,7 +8,7 @@ use crate::{
     error::{Code, Confirmation, Error, Fault, FieldCode, Result},
     http::{
         console::{
-            request::{ConsoleRequest, fault_of, is_proof_error, message_of},
+            request::{ConsoleRequest, is_proof_error, message_of},
             views::{context::href, forms::ConfirmationView, texts::Text},
         },
         reply,
@@ -93,9 +93,9 @@ impl IrreversiblePage {
             repeated: Vec::new(),
             target: Some(self.target),
             typed_target: typed("target"),
-            target_error: fault_of(error, "target"),
+            target_error: console.fault_of(error, "target"),
             reason: typed("reason"),
-            reason_error: fault_of(error, "reason"),
+            reason_error: console.fault_of(error, "reason"),
             step_up,
             makes_backup: self.makes_backup,
         };

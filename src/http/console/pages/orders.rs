@@ -28,7 +28,7 @@ use crate::{
     error::{Code, Error, Fault, FieldCode, Result},
     http::{
         console::{
-            request::{ConsoleRequest, fault_of, is_proof_error, message_of, ok, page, rows, summary_of},
+            request::{ConsoleRequest, is_proof_error, message_of, ok, page, rows, summary_of},
             views::{
                 format::ShownFen,
                 lists::Listing,
@@ -263,8 +263,8 @@ async fn finish(console: &ConsoleRequest, action: &str, outcome: Result<()>) -> 
     console.form.get("amount").clone_into(&mut forms.amount);
     console.form.get("decision").clone_into(&mut forms.decision);
     console.form.get("reason").clone_into(&mut forms.reason);
-    forms.amount_error = fault_of(&error, "amount");
-    forms.reason_error = fault_of(&error, "reason");
+    forms.amount_error = console.fault_of(&error, "amount");
+    forms.reason_error = console.fault_of(&error, "reason");
     if is_proof_error(&error) {
         forms.step_up.reject(message);
     }

@@ -12,7 +12,7 @@ use crate::{
     error::{Code, Error, Result},
     http::{
         console::{
-            request::{ConsoleRequest, fault_of, is_page_address, message_of, ok, page, see_other},
+            request::{ConsoleRequest, is_page_address, message_of, ok, page, see_other},
             session,
             views::{
                 context::{BASE, href},
@@ -96,8 +96,8 @@ pub async fn submit_first_run(console: Arc<ConsoleRequest>) -> Result<Response<B
     let created =
         console.context.blocking(move |app| first_run::create_owner(&app.admins, &link, &name, &password)).await;
     if let Err(error) = created {
-        shown.name_error = fault_of(&error, "name");
-        shown.password_error = fault_of(&error, "password");
+        shown.name_error = console.fault_of(&error, "name");
+        shown.password_error = console.fault_of(&error, "password");
         if shown.name_error.is_none() && shown.password_error.is_none() {
             return Err(error);
         }

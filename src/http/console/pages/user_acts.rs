@@ -18,7 +18,7 @@ use crate::{
     http::{
         admin::users,
         console::{
-            request::{ConsoleRequest, fault_of, is_proof_error, message_of, page},
+            request::{ConsoleRequest, is_proof_error, message_of, page},
             views::pages::user::{self as view, UserForms},
         },
         reply,
@@ -143,13 +143,13 @@ pub async fn finish(console: &ConsoleRequest, user: UserId, act: &str, outcome: 
     let forms = UserForms {
         rejected: Some((act.to_owned(), message.clone())),
         until: typed("endsAt"),
-        until_error: fault_of(&error, "endsAt"),
+        until_error: console.fault_of(&error, "endsAt"),
         phone_number: typed("phoneNumber"),
-        phone_error: fault_of(&error, "phoneNumber"),
+        phone_error: console.fault_of(&error, "phoneNumber"),
         note: typed("text"),
-        note_error: fault_of(&error, "text"),
+        note_error: console.fault_of(&error, "text"),
         reason: typed("reason"),
-        reason_error: fault_of(&error, "reason"),
+        reason_error: console.fault_of(&error, "reason"),
         ..UserForms::default()
     };
     let mut shown = collect(console, None, forms).await?;

@@ -39,7 +39,7 @@ use crate::{
     http::{
         admin::users,
         console::{
-            request::{ConsoleRequest, fault_of, is_proof_error, message_of, ok, page, rows, summary_of},
+            request::{ConsoleRequest, is_proof_error, message_of, ok, page, rows, summary_of},
             views::{
                 format::ShownFen,
                 lists::Listing,
@@ -373,9 +373,9 @@ pub async fn grant(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let message = message_of(&error, console.language());
     let forms = UserForms {
         amount: console.form.get("amount").to_owned(),
-        amount_error: fault_of(&error, "amount"),
+        amount_error: console.fault_of(&error, "amount"),
         reason: console.form.get("reason").to_owned(),
-        reason_error: fault_of(&error, "reason"),
+        reason_error: console.fault_of(&error, "reason"),
         rejected: Some(("grant".into(), summary_of(&error, &console))),
         ..UserForms::default()
     };

@@ -20,7 +20,7 @@ use crate::{
     error::{Code, Error, Fault, FieldCode, Result},
     http::{
         console::{
-            request::{ConsoleRequest, csv, fault_of, message_of, ok, page, rows},
+            request::{ConsoleRequest, csv, message_of, ok, page, rows},
             views::{
                 lists::Listing,
                 pages::moderation::{self as view, ImportPreview, Tested, WordRow, WordWarning, Words},
@@ -101,7 +101,7 @@ fn message_for(console: &ConsoleRequest, error: Error, field: &str) -> Result<(S
     if error.code == Code::Internal {
         return Err(error);
     }
-    let message = fault_of(&error, field).unwrap_or_else(|| message_of(&error, console.language()));
+    let message = console.fault_of(&error, field).unwrap_or_else(|| message_of(&error, console.language()));
     Ok((reply::status(error.code), message))
 }
 

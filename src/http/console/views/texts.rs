@@ -1,5 +1,7 @@
 //! All text of the console, in Chinese and English. A text without one of them does not compile.
 
+use crate::error::FieldCode;
+
 /// The weight of a message or a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
@@ -585,6 +587,10 @@ texts! {
     ToAll: "所有用户", "All users";
     ToSome: "指定用户", "Some users";
     Recipients: "接收者", "Recipients";
+    MessageSent: "消息已发送。", "The message was sent.";
+    SentToAll: "将发送给所有用户。", "It goes to all users.";
+    ReleasePublished: "版本已发布。", "The release was published.";
+    AllPlatforms: "所有平台", "All platforms";
     RecipientsHint: "用户编号、手机号或邮箱，以逗号分隔", "Ids, phone numbers or email addresses, separated by commas";
     Payload: "附加数据（JSON）", "Payload (JSON)";
     PayloadHint: "例如 {\"type\":\"open_route\",\"route\":\"points\"}", "For example {\"type\":\"open_route\",\"route\":\"points\"}";
@@ -1034,6 +1040,33 @@ pub fn alert(language: Language, rule: &str) -> &str {
     match language {
         Language::Chinese => chinese,
         Language::English => english,
+    }
+}
+
+/// Returns the text of a fault in a field. The English message says more, so Chinese texts take its numbers.
+pub fn fault(language: Language, code: FieldCode, message: &str) -> String {
+    if language == Language::English {
+        return message.to_owned();
+    }
+    let numbers: Vec<_> =
+        message.split(|character: char| !character.is_ascii_digit()).filter(|digits| !digits.is_empty()).collect();
+    match (code, numbers.as_slice()) {
+        (FieldCode::Required, _) => "不能为空".to_owned(),
+        (FieldCode::InvalidType, _) => "类型不正确".to_owned(),
+        (FieldCode::InvalidFormat, _) => "格式不正确".to_owned(),
+        (FieldCode::InvalidCharacter, _) => "含有不允许的字符".to_owned(),
+        (FieldCode::TooLong, [most]) => format!("最多 {most} 个字"),
+        (FieldCode::TooLong, _) => "太长".to_owned(),
+        (FieldCode::TooShort, [least]) => format!("至少 {least} 个字"),
+        (FieldCode::TooShort, _) => "太短".to_owned(),
+        (FieldCode::TooMany, _) => "数量过多".to_owned(),
+        (FieldCode::OutOfRange, [least, most]) => format!("须在 {least} 到 {most} 之间"),
+        (FieldCode::OutOfRange, _) => "超出允许的范围".to_owned(),
+        (FieldCode::UnknownValue, _) => "没有这一项".to_owned(),
+        (FieldCode::NotMobile, _) => "不是手机号".to_owned(),
+        (FieldCode::RegionNotAllowed, _) => "不支持该国家或地区".to_owned(),
+        (FieldCode::NotAllowed, _) => "不允许填写".to_owned(),
+        (FieldCode::Rejected, _) => "未被接受".to_owned(),
     }
 }
 

@@ -12,8 +12,6 @@ use crate::{
             payments::{decisions::Decision, settle::SettlementEffect},
             purchases::purchase::PurchaseState,
         },
-        operations::figures::FigureGrouping,
-        money::payments::{decisions::Decision, settle::SettlementEffect},
         operations::{figures::FigureGrouping, server_log::LogLevel},
     },
     error::{Fault, FieldCode, Result},

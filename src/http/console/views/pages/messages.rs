@@ -9,7 +9,7 @@ use crate::http::console::views::{
     layout::{self, PageBody, Place},
     lists::{self, ListView, Listing, number, text, time},
     parts::{self, panel},
-    texts::{self, Text, Tone},
+    texts::{self, Language, Text, Tone},
 };
 
 /// A sent notification.
@@ -115,8 +115,10 @@ fn draft(cx: &ViewContext, draft: &MessageDraft) -> Markup {
 #[derive(Clone, Debug)]
 pub struct MessagePreview {
     pub draft: MessageDraft,
-    /// The number of users who will receive it.
-    pub recipients: format::ShownCount,
+    /// The number of users who will receive it; none for a broadcast.
+    pub recipients: Option<format::ShownCount>,
+    pub reason: String,
+    pub reason_error: Option<String>,
     pub step_up: ProofField,
 }
 
@@ -135,15 +137,20 @@ pub fn preview(cx: &ViewContext, page: &MessagePreview) -> Markup {
     let body = html! {
         (layout::heading(cx.t(Text::Preview), None, &html! {}))
         div.columns {
-            section.phone aria-label=(cx.t(Text::InTheApp)) {
-                p.hint { (texts::code(cx.language, &draft.kind)) " · " (cx.t(Text::Now)) }
-                h2 { (draft.title) }
-                p.message { (draft.body) }
+            div {
+                @for language in Language::ALL {
+                    section.phone lang=(language.tag()) aria-label=(format!("{} · {}", Text::InTheApp.in_language(language), language.own_name())) {
+                        p.hint { (texts::code(language, &draft.kind)) " · " (Text::Now.in_language(language)) }
+                        h2 { (draft.title) }
+                        p.message { (draft.body) }
+                    }
+                }
             }
             (panel("send", cx.t(Text::SendMessage), &html! {
-                (parts::note(Tone::Notice, &html! { p { (texts::recipients(cx.language, &page.recipients.text())) } }))
+                (parts::note(Tone::Notice, &html! { p { @match page.recipients { Some(count) => (texts::recipients(cx.language, &count.text())), None => (cx.t(Text::SentToAll)) } } }))
                 (forms::post(cx, &href("messages"), &html! {
                     @for (name, value) in fields { input type="hidden" name=(name) value=(value); }
+                    (forms::reason(cx, "send", &page.reason, page.reason_error.as_deref()))
                     (forms::step_up(cx, "send", &page.step_up))
                     div.actions {
                         button.button.primary type="submit" { (cx.t(Text::SendMessage)) }
@@ -159,8 +166,10 @@ pub fn preview(cx: &ViewContext, page: &MessagePreview) -> Markup {
 /// A published version of the app.
 #[derive(Clone, Debug)]
 pub struct ReleaseRow {
+    pub id: String,
     pub version: String,
     pub code: i64,
+    /// Empty for all platforms.
     pub platform: String,
     pub url: String,
     pub is_required: bool,
@@ -214,16 +223,14 @@ pub fn releases(cx: &ViewContext, page: &Releases) -> Markup {
         @else { (panel("new", cx.t(Text::NewRelease), &release_form(cx, &page.draft))) }
         section.card aria-label=(cx.t(Text::Releases)) {
             (lists::list(cx, &view, &columns, &page.listing, |row| vec![
-                html! { a href=(row.url) rel="noreferrer" { (row.version) } },
+                html! { @if row.url.is_empty() { (row.version) } @else { a href=(row.url) rel="noreferrer" { (row.version) } } },
                 html! { (row.code) },
-                html! { (texts::code(cx.language, &row.platform)) },
+                html! { (platform(cx, &row.platform)) },
                 if row.is_withdrawn { parts::state(cx, "withdrawn") } else { parts::state(cx, if row.is_required { "required" } else { "published" }) },
                 parts::or_dash(cx, Some(&row.notes)),
                 cx.cell_time(row.published_at),
-                html! { @if !row.is_withdrawn { (parts::action(cx.t(Text::Withdraw), "small", &forms::post(cx, &href("releases/withdraw"), &html! {
-                    input type="hidden" name="platform" value=(row.platform);
-                    input type="hidden" name="code" value=(row.code);
-                    (forms::reason(cx, &format!("release-{}-{}", row.platform, row.code), "", None))
+                html! { @if !row.is_withdrawn { (parts::action(cx.t(Text::Withdraw), "small", &forms::post(cx, &href(&format!("releases/{}/withdraw", row.id)), &html! {
+                    (forms::reason(cx, &format!("release-{}", row.id), "", None))
                     button.button.danger type="submit" { (cx.t(Text::Withdraw)) }
                 }))) } },
             ]))
@@ -234,8 +241,7 @@ pub fn releases(cx: &ViewContext, page: &Releases) -> Markup {
 
 fn release_form(cx: &ViewContext, draft: &TypedRelease) -> Markup {
     let error = |name: &str| draft.errors.iter().find(|(field, _)| field == name).map(|(_, error)| error.as_str());
-    let platforms =
-        ["android", "ios"].map(|platform| (platform, texts::code(cx.language, platform).to_owned())).to_vec();
+    let platforms = ["android", "ios", ""].map(|name| (name, platform(cx, name).to_owned())).to_vec();
     forms::post(
         cx,
         &href("releases/preview"),
@@ -243,14 +249,19 @@ fn release_form(cx: &ViewContext, draft: &TypedRelease) -> Markup {
             div.form-grid {
                 (field(cx, &Field::new("version", Text::Version, Control::Text, &draft.version).required().error(error("version"))))
                 (field(cx, &Field::new("code", Text::BuildNumber, Control::Digits, &draft.code).required().error(error("code"))))
-                (field(cx, &Field::new("platform", Text::Platform, Control::Select(platforms), &draft.platform).required()))
-                (field(cx, &Field::new("url", Text::DownloadAddress, Control::Text, &draft.url).required().error(error("url"))))
+                (field(cx, &Field::new("platform", Text::Platform, Control::Select(platforms), &draft.platform)))
+                (field(cx, &Field::new("url", Text::DownloadAddress, Control::Text, &draft.url).error(error("url"))))
             }
-            (field(cx, &Field::new("notes", Text::ReleaseNotes, Control::Area, &draft.notes)))
+            (field(cx, &Field::new("notes", Text::ReleaseNotes, Control::Area, &draft.notes).max_length(2000).error(error("notes"))))
             (field(cx, &Field::new("required", Text::ForcesUpdate, Control::Checkbox, if draft.is_required { "true" } else { "" })))
             button.button.primary type="submit" { (cx.t(Text::Preview)) }
         },
     )
+}
+
+/// Returns the name of a platform, or the text for all of them.
+fn platform<'a>(cx: &ViewContext, name: &'a str) -> &'a str {
+    if name.is_empty() { cx.t(Text::AllPlatforms) } else { texts::code(cx.language, name) }
 }
 
 fn release_preview(cx: &ViewContext, draft: &TypedRelease) -> Markup {
@@ -265,10 +276,14 @@ fn release_preview(cx: &ViewContext, draft: &TypedRelease) -> Markup {
     ];
     html! {
         div.columns {
-            section.phone aria-label=(cx.t(Text::InTheApp)) {
-                p.hint { (texts::code(cx.language, &draft.platform)) }
-                h2 { (texts::new_version(cx.language, &draft.version)) }
-                p.message { (draft.notes) }
+            div {
+                @for language in Language::ALL {
+                    section.phone lang=(language.tag()) aria-label=(format!("{} · {}", Text::InTheApp.in_language(language), language.own_name())) {
+                        p.hint { (platform(cx, &draft.platform)) }
+                        h2 { (texts::new_version(language, &draft.version)) }
+                        p.message { (draft.notes) }
+                    }
+                }
             }
             (panel("publish", cx.t(Text::Publish), &html! {
                 @if draft.is_required { (parts::note(Tone::Bad, &html! { p { (cx.t(Text::ForcesUpdateWarning)) } })) }

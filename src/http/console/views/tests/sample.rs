@@ -1001,6 +1001,8 @@ fn draft() -> MessageDraft {
 pub fn preview() -> MessagePreview {
     MessagePreview {
         draft: draft(),
+        reason: String::new(),
+        reason_error: None,
         recipients: ShownCount { value: 10_000, is_capped: true },
         step_up: ProofField { is_needed: true, has_authenticator: true, error: None },
     }
@@ -1015,6 +1017,7 @@ pub fn releases(is_preview: bool) -> Releases {
     .iter()
     .enumerate()
     .map(|(index, (version, code, platform, is_required, is_withdrawn))| ReleaseRow {
+        id: index.to_string(),
         version: (*version).into(),
         code: *code,
         platform: (*platform).into(),

@@ -1,0 +1,142 @@
+//! Releases of the app: a new one with its preview, and withdrawal.
+
+use std::sync::Arc;
+
+use axum::{body::Body, http::Response};
+
+use crate::{
+    domain::messaging::releases::{self, AppVersion, DownloadUrl, Release, ReleaseDraft},
+    error::{Code, Error, Fault, FieldCode, Result},
+    http::{
+        console::{
+            request::{ConsoleRequest, FormFields, message_of, ok, page, rows},
+            views::{
+                lists::Listing,
+                pages::messages::{self as view, ReleaseRow, Releases, TypedRelease},
+                texts::Text,
+            },
+        },
+        reply,
+    },
+    types::clean,
+};
+
+const PAGE: &str = "releases";
+const PLATFORMS: [&str; 2] = ["android", "ios"];
+/// The longest release notes, in characters.
+const MAX_NOTES: usize = 2000;
+
+pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    show(&console, TypedRelease { platform: "android".to_owned(), ..TypedRelease::default() }, false).await
+}
+
+/// Shows the form again, as typed.
+pub async fn edit(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    show(&console, typed(&console.form), false).await
+}
+
+async fn show(console: &ConsoleRequest, draft: TypedRelease, is_preview: bool) -> Result<Response<Body>> {
+    let shown = collect(console, draft, is_preview).await?;
+    ok(view::releases(&console.view()?, &shown))
+}
+
+async fn collect(console: &ConsoleRequest, draft: TypedRelease, is_preview: bool) -> Result<Releases> {
+    let page = console.page_request();
+    let found = console.context.report(move |app| releases::list(&app.core, page)).await?;
+    Ok(Releases { listing: Listing::Rows(rows(page, found, row)), draft, is_preview })
+}
+
+fn row(release: Release) -> ReleaseRow {
+    ReleaseRow {
+        id: release.id.to_string(),
+        version: release.version,
+        code: release.version_code,
+        platform: release.platform.unwrap_or_default(),
+        url: release.download_url.unwrap_or_default(),
+        is_required: release.is_required,
+        notes: release.notes,
+        published_at: release.published_at,
+        is_withdrawn: release.withdrawn_at.is_some(),
+    }
+}
+
+fn typed(form: &FormFields) -> TypedRelease {
+    let own = |name: &str| form.get(name).to_owned();
+    TypedRelease {
+        version: own("version"),
+        code: own("code"),
+        platform: own("platform"),
+        url: own("url"),
+        notes: own("notes"),
+        is_required: form.get("required") == "true",
+        errors: Vec::new(),
+    }
+}
+
+/// Parses the form with the rules of the API. Returns all faults.
+fn parse(typed: &TypedRelease) -> Result<ReleaseDraft> {
+    let mut faults = Vec::new();
+    let version = AppVersion::parse(&typed.version).map_err(|fault| faults.push(fault.in_field("version"))).ok();
+    let code = typed.code.parse().ok().filter(|code| (0..=releases::LARGEST_CODE).contains(code));
+    if code.is_none() {
+        let message = format!("must be a whole number from 0 to {}", releases::LARGEST_CODE);
+        faults.push(Fault::new(FieldCode::InvalidFormat, message).in_field("code"));
+    }
+    let url = Some(typed.url.as_str()).filter(|url| !url.is_empty()).map(DownloadUrl::parse).transpose();
+    let download_url = url.map_err(|fault| faults.push(fault.in_field("url"))).ok();
+    let notes = clean(&typed.notes, MAX_NOTES).map_err(|fault| faults.push(fault.in_field("notes"))).ok();
+    match (version, code, download_url, notes) {
+        (Some(version), Some(version_code), Some(download_url), Some(notes)) => Ok(ReleaseDraft {
+            version,
+            version_code,
+            platform: PLATFORMS.contains(&typed.platform.as_str()).then(|| typed.platform.clone()),
+            is_required: typed.is_required,
+            notes,
+            download_url,
+        }),
+        _ => Err(Error::fields(faults)),
+    }
+}
+
+pub async fn preview(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let draft = typed(&console.form);
+    match parse(&draft) {
+        Ok(_) => show(&console, draft, true).await,
+        Err(error) => show_faults(&console, draft, &error).await,
+    }
+}
+
+async fn show_faults(console: &ConsoleRequest, mut draft: TypedRelease, error: &Error) -> Result<Response<Body>> {
+    draft.errors = console.faults_of(error);
+    if error.code == Code::AlreadyExists {
+        draft.errors.push(("code".to_owned(), message_of(error, console.language())));
+    }
+    if draft.errors.is_empty() {
+        return Err(error.without_source());
+    }
+    let shown = collect(console, draft, false).await?;
+    Ok(page(reply::status(error.code), view::releases(&console.view()?, &shown)))
+}
+
+pub async fn publish(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let typed = typed(&console.form);
+    let outcome = match parse(&typed) {
+        Ok(draft) => console.context.committed(releases::publish(&console.context.app.core, draft)).await,
+        Err(error) => Err(error),
+    };
+    match outcome {
+        Ok(_) => console.done(PAGE, console.text(Text::ReleasePublished)),
+        Err(error) => show_faults(&console, typed, &error).await,
+    }
+}
+
+pub async fn withdraw(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let outcome = try_withdraw(&console).await;
+    console.finish(PAGE, outcome)
+}
+
+async fn try_withdraw(console: &ConsoleRequest) -> Result<Release> {
+    let id = console.parameter("id").parse().map_err(|_| Error::from(Code::NotFound))?;
+    console.require_reason()?;
+    console.context.committed(releases::withdraw(&console.context.app.core, id)).await
+}
