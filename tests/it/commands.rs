@@ -309,6 +309,8 @@ const LINES: &[(&str, i32)] = &[
     ("release publish 2.3.1 --code 231 --platform android", 1),
     ("release publish nonsense --code 232", 2),
     ("release list", 0),
+    ("release withdraw 1 --reason tests", 0),
+    ("release withdraw 1", 4),
     ("feedback list", 0),
     ("feedback list --user USER", 0),
     ("feedback list --state open --assignee alice", 0),

@@ -159,6 +159,8 @@ fn look_everywhere(fixture: &Fixture) {
     let texts = format!("select group_concat(concat_ws('|', {columns}), char(10)) from access_log");
     fixture
         .assert_silent("the network log", &database.query_row::<String, _, _>(&texts, [], |row| row.get(0)).unwrap());
+    let events = "select group_concat(concat_ws('|', target, message, fields), char(10)) from server_log";
+    fixture.assert_silent("the stored log", &database.query_row::<String, _, _>(events, [], |row| row.get(0)).unwrap());
     let backups = std::fs::read_dir(fixture.server.directory().join("backups")).unwrap();
     let names: Vec<_> = backups.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     assert!(!names.is_empty());
