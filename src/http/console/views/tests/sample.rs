@@ -1003,7 +1003,7 @@ pub fn preview() -> MessagePreview {
         draft: draft(),
         reason: String::new(),
         reason_error: None,
-        recipients: ShownCount { value: 10_000, is_capped: true },
+        recipients: Some(ShownCount { value: 10_000, is_capped: true }),
         step_up: ProofField { is_needed: true, has_authenticator: true, error: None },
     }
 }
