@@ -262,7 +262,9 @@ fn check_payments(app: &App, _: Schedule, stopped: &Receiver<()>) {
 
 /// Calls the app stores on a thread of its own, because a store may hang.
 fn run_purchases(app: &App, _: Schedule, stopped: &Receiver<()>) {
-    every(stopped, PAYMENT_INTERVAL, PAYMENT_INTERVAL, "purchases", || purchases::jobs::run_due(&app.purchases));
+    every(app, stopped, (PAYMENT_INTERVAL, PAYMENT_INTERVAL), JobName::Purchases, |_| {
+        done(purchases::jobs::run_due(&app.purchases))
+    });
 }
 
 /// Checks the providers' bills on a thread of its own, because they may be large.

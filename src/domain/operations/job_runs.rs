@@ -35,6 +35,7 @@ named_enum! {
         /// Runs on demand only.
         Doctor = "doctor",
         Reconciler = "reconciler",
+        Purchases = "purchases",
         Retention = "retention",
         NotificationExpiry = "notification_expiry",
         Figures = "figures",

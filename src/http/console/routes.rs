@@ -11,7 +11,9 @@ use axum::{
 
 use super::{
     pages::{
-        administrators, api_keys, audit, cleanup, feedback, figures, files, health, log, messages, models, moderation, moderation_services, network_log, orders, overview, preferences, purchases, releases, search, settings, sign_in, user_acts, user_erasure, user_list, users, words,
+        administrators, api_keys, audit, cleanup, feedback, figures, files, health, log, messages, models, moderation,
+        moderation_services, network_log, orders, overview, preferences, purchases, releases, search, settings,
+        sign_in, user_acts, user_erasure, user_list, users, words,
     },
     route::{PageAccess, PageHandler, Route},
     service::respond,

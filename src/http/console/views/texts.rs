@@ -902,6 +902,7 @@ codes! {
     "figures": "数据统计", "figures";
     "free_space_scrub": "空闲空间擦除", "free-space scrub";
     "cleanup": "数据清理", "cleanup";
+    "purchases": "应用商店购买", "purchases in app stores";
     "backup_upload": "备份上传", "backup upload";
     "doctor": "诊断", "doctor";
     "notification_expiry": "消息过期", "expiry of notifications";
