@@ -50,6 +50,7 @@ fn live(path: &str, right: Right, handler: impl PageHandler) -> Route {
 }
 
 /// Returns all pages and actions.
+#[allow(clippy::too_many_lines, reason = "a table")]
 pub fn routes() -> Vec<Route> {
     vec![
         open(Method::GET, "sign-in", sign_in::show),
