@@ -496,3 +496,52 @@ fn the_doctor_asks_the_store() {
     fixture.store.fail(401, 0);
     assert_eq!(verdict(), "fail");
 }
+
+#[test]
+fn the_report_sums_purchases_by_currency_and_product_and_finds_lost_ones() {
+    let fixture = Fixture::new();
+    fixture.report(&fixture.user, &fixture.transaction("1", &[])).expect(200);
+    fixture
+        .report(&fixture.user, &fixture.transaction("2", &[("quantity", 2.into()), ("price", 12_000.into())]))
+        .expect(200);
+    let dollars = [("currency", "USD".into()), ("price", 990.into())];
+    fixture.report(&fixture.user, &fixture.transaction("3", &dollars)).expect(200);
+    fixture.notify("REFUND", "u-1", &fixture.transaction("1", &revocation(50_000, now()))).expect(200);
+    let arguments = ["payments", "report", "--from", "2020-01-01", "--to", "2100-01-01"];
+    let report = |exit_code: i32| fixture.server.command(&arguments).expect(exit_code).json();
+    let group = |currency: &str, numbers: [i64; 6]| {
+        let [purchases, refunded, amount, back, credited, returned] = numbers;
+        json!({
+            "store": "apple", "currency": currency, "productId": "gold60", "purchases": purchases,
+            "refunded": refunded, "amountMilli": amount, "amountRefundedMilli": back, "credited": credited,
+            "returned": returned, "writtenOff": 0,
+        })
+    };
+    // 96 + 132 coins in yuan, of which 30 and half the bonus of 36 went back.
+    let expected = json!([group("CNY", [2, 1, 18_000, 3_000, 228, 48]), group("USD", [1, 0, 990, 0, 66, 0])]);
+    assert_eq!(report(0)["purchases"], expected);
+    fixture.server.edit("delete from store_purchases where purchase_id = '3'");
+    let differences = report(5)["differences"].clone();
+    assert_eq!(differences.as_array().unwrap().len(), 2, "{differences}");
+    assert_eq!(
+        (&differences[0]["code"], &differences[0]["orderNo"]),
+        (&json!("purchase_missing"), &json!("apple:production:3"))
+    );
+    fixture.server.edit("update store_purchases set coin_count = 61 where purchase_id = '2'");
+    assert!(report(5)["differences"].to_string().contains("credit_wrong"));
+}
+
+#[test]
+fn old_purchases_are_purged_and_never_credited_again() {
+    let fixture = Fixture::new();
+    let paid = fixture.transaction("1", &[]);
+    fixture.report(&fixture.user, &paid).expect(200);
+    fixture.report(&fixture.user, &fixture.transaction("2", &[])).expect(200);
+    let age = "created_at = created_at - 100000000000, credited_at = credited_at - 100000000000";
+    fixture.server.edit(&format!("update store_purchases set {age} where purchase_id = '1'"));
+    let done = fixture.server.command(&["cleanup", "payment-records", "--yes"]).expect(0).json();
+    assert_eq!((&done["deleted"]["store_purchases"], &done["kept"]["store_purchases"]), (&json!(1), &json!(1)));
+    fixture.report(&fixture.user, &paid).expect_problem(409, "already_posted");
+    assert_eq!(fixture.coins(), 96 + 66);
+    fixture.server.command(&["ledger", "verify"]).expect(0);
+}
