@@ -46,24 +46,26 @@ const CALLBACK: BodyLimit = |limits| limits.notify_body;
 const CHANNEL_CALLBACK: BodyLimit = |limits| limits.channel_notify_body;
 
 /// Errors of a report of a purchase that its store signed.
-const PURCHASE_ERRORS: [Code; 8] = [
+const PURCHASE_ERRORS: [Code; 9] = [
     NotYours,
     NotFound,
     PurchaseRefused,
     PurchaseRevoked,
     UnknownPackage,
+    AlreadyPosted,
     BalanceTooLarge,
     AccountInconsistent,
     NotConfigured,
 ];
 
 /// Errors of a report of a purchase about which the store is asked.
-const QUERIED_PURCHASE_ERRORS: [Code; 11] = [
+const QUERIED_PURCHASE_ERRORS: [Code; 12] = [
     NotYours,
     NotFound,
     PurchaseRefused,
     PurchaseRevoked,
     UnknownPackage,
+    AlreadyPosted,
     BalanceTooLarge,
     AccountInconsistent,
     NotConfigured,
