@@ -270,13 +270,15 @@ fn run_purchases(app: &App, _: Schedule, stopped: &Receiver<()>) {
 /// Checks the providers' bills on a thread of its own, because they may be large.
 fn check_bills(app: &App, _: Schedule, stopped: &Receiver<()>) {
     lower_thread_priority();
-    every(stopped, BILL_INTERVAL, BILL_INTERVAL, "bills", || payments::bills::run_if_due(&app.payments));
+    every(app, stopped, (BILL_INTERVAL, BILL_INTERVAL), JobName::Bills, |_| {
+        done(payments::bills::run_if_due(&app.payments))
+    });
 }
 
 /// Fetches verification keys on a thread of its own, because the provider may hang.
 fn refresh_payment_keys(app: &App, _: Schedule, stopped: &Receiver<()>) {
-    every(stopped, PAYMENT_INTERVAL, payments::certificates::REFRESH_INTERVAL, "payment keys", || {
-        payments::certificates::refresh(&app.payments)
+    every(app, stopped, (PAYMENT_INTERVAL, payments::certificates::REFRESH_INTERVAL), JobName::PaymentKeys, |_| {
+        done(payments::certificates::refresh(&app.payments))
     });
 }
 

@@ -36,6 +36,8 @@ named_enum! {
         Doctor = "doctor",
         Reconciler = "reconciler",
         Purchases = "purchases",
+        Bills = "bills",
+        PaymentKeys = "payment_keys",
         Retention = "retention",
         NotificationExpiry = "notification_expiry",
         Figures = "figures",

@@ -903,6 +903,8 @@ codes! {
     "free_space_scrub": "空闲空间擦除", "free-space scrub";
     "cleanup": "数据清理", "cleanup";
     "purchases": "应用商店购买", "purchases in app stores";
+    "bills": "核对账单", "bills of the payment providers";
+    "payment_keys": "更新支付验签密钥", "verification keys of payments";
     "backup_upload": "备份上传", "backup upload";
     "doctor": "诊断", "doctor";
     "notification_expiry": "消息过期", "expiry of notifications";
