@@ -24,8 +24,10 @@ create table access_log_purges (
 create index access_log_by_time on access_log (at);
 create index access_log_by_user on access_log (user_id, at) where user_id is not null;
 create index access_log_by_client on access_log (client_ip, at);
-create index access_log_by_request on access_log (request_id);
+create index access_log_by_request on access_log (request_id, at);
 create index access_log_failed on access_log (at) where status >= 400;
+create index access_log_by_status on access_log (status, at) where status >= 400;
+create index access_log_by_route on access_log (route, at);
 
 -- Owner: server_log. The newest events of the server's own log, which has no personal data.
 create table server_log (

@@ -787,6 +787,8 @@ create table payment_orders (
 create index payment_orders_by_user on payment_orders (user_id, id);
 create index payment_orders_by_state on payment_orders (state, id);
 create index payment_orders_by_time on payment_orders (created_at, id);
+create index payment_orders_by_state_and_time on payment_orders (state, created_at, id);
+create index payment_orders_by_amount on payment_orders (amount_fen, created_at, id, state);
 create index payment_orders_due on payment_orders (channel, next_check_at) where next_check_at is not null;
 create index payment_orders_open on payment_orders (user_id, product_id, created_at) where state = 'created';
 create index payment_orders_refunded on payment_orders (refunded_at, currency, asset, refunded_fen) where refunded_at is not null;

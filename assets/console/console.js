@@ -46,7 +46,7 @@
     const copy = event.target.closest("[data-copy]"), pick = event.target.closest("[data-select-all]"), menu = find(".account[open]");
     if (copy) try { await navigator.clipboard.writeText(copy.dataset.copy); say(copy.dataset.done) } catch { /* select it by hand */ }
     if (pick) {
-      const boxes = all("input[type=checkbox][name=id]", pick.form), value = boxes.some(box => !box.checked);
+      const boxes = [...pick.form].filter(box => box.name == "id"), value = boxes.some(box => !box.checked);
       boxes.forEach(box => { box.checked = value });
     }
     if (menu && !menu.contains(event.target)) menu.open = false;

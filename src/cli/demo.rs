@@ -9,7 +9,10 @@ use clap::Args;
 use super::{Common, announce, serve::ScheduleArgs, start_buffered_logging};
 use yarrow::{
     app::{App, OpenMode},
-    config::{Config, Directory, EmailProvider, LlmProvider, ModerationProvider, PaymentProvider, SmsProvider, load},
+    config::{
+        Config, DEMO_ORIGIN, Directory, EmailProvider, LlmProvider, LoadedConfig, ModerationProvider, PaymentProvider,
+        ResolvedSetting, SmsProvider, load,
+    },
     domain::operations::demo::{self, DemoServices, PHONE_NUMBER, SeededDemo},
     error::{Error, Result},
     http::serve,
@@ -42,12 +45,13 @@ pub fn run(common: &Common, args: &DemoArgs) -> Result<()> {
     for (name, value) in own_settings {
         sources.environment.entry(name.into()).or_insert_with(|| value.to_owned());
     }
-    let mut config = load(sources)?.config;
+    let LoadedConfig { mut config, shown } = load(sources)?;
     isolate(&mut config);
+    let shown = shown.into_iter().map(isolated).collect();
     config.paths.data_dir = Directory(directory.path().to_owned());
     let log = config.log.clone();
     let print = announce();
-    let app = Arc::new(App::open(config, OpenMode::Server, &print)?);
+    let app = Arc::new(App::open(config, OpenMode::Server, &print)?.with_settings(shown));
     let seeded = demo::seed(DemoServices {
         core: &app.core,
         moderation: &app.moderation,
@@ -87,6 +91,28 @@ fn isolate(config: &mut Config) {
     if !config.server.domain.is_empty() {
         config.server.domain.clear();
         config.server.redirect_listen = None;
+    }
+}
+
+/// Returns the setting as [`isolate`] leaves it.
+fn isolated(setting: ResolvedSetting) -> ResolvedSetting {
+    const VALUES: [(&str, &str); 12] = [
+        ("sms.provider", "\"console\""),
+        ("email.provider", "\"console\""),
+        ("moderation.provider", "\"none\""),
+        ("llm.provider", "\"builtin\""),
+        ("llm_fallback.base_url", ""),
+        ("payment.gateway", "\"sandbox\""),
+        ("backup.directory", ""),
+        ("backup.s3_endpoint", ""),
+        ("alerts.webhook_url", ""),
+        ("alerts.mail_to", ""),
+        ("server.domain", ""),
+        ("data_dir", ""),
+    ];
+    match VALUES.iter().find(|(name, value)| *name == setting.name && *value != setting.value) {
+        Some((_, value)) => ResolvedSetting { value: (*value).to_owned(), origin: DEMO_ORIGIN.to_owned(), ..setting },
+        None => setting,
     }
 }
 

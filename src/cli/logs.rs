@@ -39,6 +39,8 @@ enum Action {
         #[command(flatten)]
         range: RangeArgs,
         #[command(flatten)]
+        narrowed: NarrowedArgs,
+        #[command(flatten)]
         page: PageArgs,
     },
     /// Print the requests from a client address, newest first
@@ -48,12 +50,19 @@ enum Action {
         #[command(flatten)]
         range: RangeArgs,
         #[command(flatten)]
+        narrowed: NarrowedArgs,
+        #[command(flatten)]
         page: PageArgs,
     },
     /// Print all requests of a time range, newest first
     Range {
+        /// Only requests with this id
+        #[arg(long, value_name = "ID")]
+        request_id: Option<String>,
         #[command(flatten)]
         range: RangeArgs,
+        #[command(flatten)]
+        narrowed: NarrowedArgs,
         #[command(flatten)]
         page: PageArgs,
     },
@@ -61,6 +70,8 @@ enum Action {
     Failed {
         #[command(flatten)]
         range: RangeArgs,
+        #[command(flatten)]
+        narrowed: NarrowedArgs,
         #[command(flatten)]
         page: PageArgs,
     },
@@ -117,23 +128,35 @@ enum Action {
     },
 }
 
+/// Filters beside the subject.
+#[derive(Debug, Args)]
+struct NarrowedArgs {
+    /// Only requests of this endpoint's template, such as /coin/consume
+    #[arg(long, value_name = "TEMPLATE")]
+    route: Option<String>,
+    /// Only requests with this status
+    #[arg(long, value_parser = clap::value_parser!(u16).range(100..600))]
+    status: Option<u16>,
+}
+
 pub fn run(common: &Common, args: LogsArgs) -> Result<()> {
     let app = common.open()?;
     match args.action {
-        Action::User { who, range, page } => {
+        Action::User { who, range, narrowed, page } => {
             let user = find_user_id(&app, &who)?;
-            let filter = range.filter(&app, Subject::User(user))?;
+            let filter = range.filter(&app, Subject::User(user), narrowed)?;
             list(common, &app, "logs user", Some(user), &filter, page.page())
         }
-        Action::Ip { address, range, page } => {
-            let filter = range.filter(&app, Subject::Client(address.to_canonical().to_string()))?;
+        Action::Ip { address, range, narrowed, page } => {
+            let filter = range.filter(&app, Subject::Client(address.to_canonical().to_string()), narrowed)?;
             list(common, &app, "logs ip", None, &filter, page.page())
         }
-        Action::Range { range, page } => {
-            list(common, &app, "logs range", None, &range.filter(&app, Subject::All)?, page.page())
+        Action::Range { request_id, range, narrowed, page } => {
+            let subject = request_id.map_or(Subject::All, Subject::Request);
+            list(common, &app, "logs range", None, &range.filter(&app, subject, narrowed)?, page.page())
         }
-        Action::Failed { range, page } => {
-            list(common, &app, "logs failed", None, &range.filter(&app, Subject::Failed)?, page.page())
+        Action::Failed { range, narrowed, page } => {
+            list(common, &app, "logs failed", None, &range.filter(&app, Subject::Failed, narrowed)?, page.page())
         }
         Action::Count { range, page } => count(common, &app, &range, page.page()),
         Action::Suspicious { range, page } => suspicious(common, &app, &range, page.page()),
@@ -146,9 +169,10 @@ pub fn run(common: &Common, args: LogsArgs) -> Result<()> {
 }
 
 impl RangeArgs {
-    fn filter(&self, app: &App, subject: Subject) -> Result<Filter> {
+    fn filter(&self, app: &App, subject: Subject, narrowed: NarrowedArgs) -> Result<Filter> {
         let (from, to) = self.bounds(app)?;
-        Ok(Filter { subject, from: from.unwrap_or(Timestamp(0)), to: to.unwrap_or(Timestamp(i64::MAX)) })
+        let NarrowedArgs { route, status } = narrowed;
+        Ok(Filter { subject, route, status, from: from.unwrap_or(Timestamp(0)), to: to.unwrap_or(Timestamp(i64::MAX)) })
     }
 
     fn window(&self, app: &App, default: Duration) -> Result<(Timestamp, Timestamp)> {

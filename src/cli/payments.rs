@@ -4,8 +4,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
 use super::{
-    Common, PageArgs, check, choice::choice, cli_authority, confirm, find_user_id, http_rows, key_values, name_missing,
-    or_empty, print, record_audit, row, table, time_range,
+    Common, PageArgs, RangeArgs, check, choice::choice, cli_authority, confirm, find_user_id, http_rows, key_values,
+    name_missing, or_empty, print, record_audit, row, table, time_range,
 };
 use yarrow::{
     app::App,
@@ -16,7 +16,8 @@ use yarrow::{
             decisions::{self, Decision},
             order::Order,
             order_details::{self, OrderDetails},
-            orders, reconcile,
+            orders::{self, OrderFilter},
+            reconcile,
             refunds::{self, Refund, RefundRequestSpec},
             report::{self, OrderReport},
             sandbox::{self, Delivery, TestPayment},
@@ -52,6 +53,11 @@ enum Action {
         /// Only orders in this state
         #[arg(long, value_parser = choice!(OrderState))]
         state: Option<OrderState>,
+        /// Only orders with this price in yuan, such as 6.00
+        #[arg(long)]
+        amount: Option<Fen>,
+        #[command(flatten)]
+        range: RangeArgs,
         #[command(flatten)]
         page: PageArgs,
     },
@@ -184,7 +190,11 @@ impl From<SettleDecision> for Decision {
 pub fn run(common: &Common, args: PaymentsArgs) -> Result<()> {
     let app = common.open()?;
     match args.action {
-        Action::List { user, state, page } => list(common, &app, user.as_deref(), state, &page),
+        Action::List { user, state, amount, range, page } => {
+            let user = user.map(|who| find_user_id(&app, &who)).transpose()?;
+            let (from, to) = range.bounds(&app)?;
+            list(common, &app, OrderFilter { user, state, amount, from, to }, &page)
+        }
         Action::Show { order } => {
             let file = order_details::find(&app.payments, &order).map_err(name_missing("Order", &order))?;
             record_audit(&app, "payments show", Some(file.order.user), cli_authority(None))?;
@@ -215,9 +225,8 @@ pub fn run(common: &Common, args: PaymentsArgs) -> Result<()> {
     }
 }
 
-fn list(common: &Common, app: &App, user: Option<&str>, state: Option<OrderState>, page: &PageArgs) -> Result<()> {
-    let user = user.map(|who| find_user_id(app, who)).transpose()?;
-    let filter = orders::OrderFilter { user, state };
+fn list(common: &Common, app: &App, filter: OrderFilter, page: &PageArgs) -> Result<()> {
+    let user = filter.user;
     let listing = orders::list(&app.core, filter, page.page())?;
     record_audit(app, "payments list", user, cli_authority(None))?;
     common.output_page::<_, AdminOrder>(page.page(), listing, |listing| {

@@ -29,6 +29,9 @@ impl Declaration {
     }
 }
 
+/// The origin of values that a demonstration replaces.
+pub const DEMO_ORIGIN: &str = "demo";
+
 /// The value of a setting and its origin, for `config show`. Secrets are masked.
 #[derive(Debug)]
 pub struct ResolvedSetting {

@@ -20,7 +20,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-pub use declare::{Declaration, ResolvedSetting};
+pub use declare::{DEMO_ORIGIN, Declaration, ResolvedSetting};
 pub use masking::mask_url_secrets;
 pub use settings::*;
 pub use sources::{LoadedConfig, Sources, has_argument, load, load_with_checks};

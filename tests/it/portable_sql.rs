@@ -55,7 +55,14 @@ const CHOSEN: &[(&str, &str, &[&str])] = &[
     (
         "domain/operations/network_log/search.rs",
         "condition",
-        &["status >= 400 and at >= ?1 and at < ?2", "client_ip = ?5 and at >= ?1 and at < ?2"],
+        &[
+            "cast(?3 as bigint) is null and status >= 400 and at >= ?1 and at < ?2 and cast(?4 as text) is null \
+             and cast(?5 as bigint) is null",
+            "cast(?3 as bigint) is null and at >= ?1 and at < ?2 and route = ?4 and status >= 400 and status = ?5",
+            "client_ip = ?3 and at >= ?1 and at < ?2 and route || '' = ?4 and status + 0 = ?5",
+            "user_id = ?3 and at >= ?1 and at < ?2 and route || '' = ?4 and status + 0 = ?5",
+            "request_id = ?3 and at >= ?1 and at < ?2 and cast(?4 as text) is null and cast(?5 as bigint) is null",
+        ],
     ),
 ];
 

@@ -39,6 +39,14 @@ const BOUNDED: &[&str] = &[
     "payment_orders where (created_at, id) > (?1, ?2) and created_at < ?3 order by created_at, id limit ?4",
     "payment_orders where channel = ?1 and paid_at >= ?2 and paid_at < ?3",
     "payment_bills where checked_at > ?1",
+    "payment_orders where user_id = ?1 and created_at + 0 >= ?2 and created_at + 0 < ?3 and (state = ?4 or ?4 is null) \
+     and (amount_fen = ?5 or ?5 is null) order by id desc limit ?6 offset ?7",
+    "payment_orders where amount_fen = ?1 and created_at >= ?2 and created_at < ?3 and (state = ?4 or ?4 is null) \
+     order by created_at desc, id desc limit ?5 offset ?6",
+    "payment_orders where state = ?1 and created_at >= ?2 and created_at < ?3 \
+     order by created_at desc, id desc limit ?4 offset ?5",
+    "payment_orders where created_at >= ?1 and created_at < ?2 order by created_at desc, id desc limit ?3 offset ?4",
+    "payment_orders where refunded_at is not null and refunded_at >= ?1 and refunded_at < ?2",
     "payment_orders where channel = ?1 and next_check_at <= ?2 order by next_check_at limit ?3",
     "payment_orders where channel = ?1 and next_check_at > ?2 order by next_check_at limit ?3",
     "store_purchases where user_id = ?1 and (state = ?2 or ?2 is null) order by id desc limit ?3 offset ?4",
@@ -101,6 +109,9 @@ const COUNTED: &[&str] = &[
     "store_purchases",
     "feedback",
     "notifications",
+    "payment_orders where created_at >= ?1 and created_at < ?2",
+    "payment_orders where state = ?1 and created_at >= ?2 and created_at < ?3",
+    "payment_orders where amount_fen = ?1 and created_at >= ?2 and created_at < ?3 and (state = ?4 or ?4 is null)",
     "interpretations where status in ('failed', 'interrupted')",
     "interpretations where rating_note is not null and rated_at >= ?1 and rated_at < ?2",
 ];

@@ -66,7 +66,7 @@ pub fn explain(payments: &Payments, user: UserId, trade_no: Option<&str>) -> Res
         return Ok(MissingCoins::AccountSuspended { since });
     }
     let page = PageRequest::of_newest(LOOKED_AT);
-    let found = orders::list(core, OrderFilter { user: Some(user), state: None }, page)?.items;
+    let found = orders::list(core, OrderFilter::of_user(user), page)?.items;
     let is_open = |order: &&Order| matches!(order.state, OrderState::Created | OrderState::Paid | OrderState::Review);
     if let Some(order) = found.iter().find(is_open) {
         return Ok(MissingCoins::OrderOpen(Box::new(order.clone())));

@@ -107,7 +107,8 @@ pub fn delete_older_in(tx: &Write<'_>, zone: &TimeZone, age: Duration, limit: u3
     )
 }
 
-/// Returns the retention of the last weeks before the one that contains `today`, oldest first.
+/// Returns the retention of the last weeks before the one that contains `today`, oldest first. Weeks without
+/// registrations are left out.
 ///
 /// # Errors
 /// Storage errors.
@@ -127,7 +128,11 @@ pub fn retention(core: &Core, today: Date) -> Result<Vec<RetentionRow>> {
             let later = weeks.iter().skip(index + 1);
             later.map(|week| count_between(active.get(week), bounds[index], bounds[index + 1])).collect()
         };
-        Ok(weeks.iter().enumerate().map(|(index, week)| RetentionRow { week: *week, kept: kept(index) }).collect())
+        let has_users = |index: &usize| bounds[*index] < bounds[*index + 1];
+        Ok((0..weeks.len())
+            .filter(has_users)
+            .map(|index| RetentionRow { week: weeks[index], kept: kept(index) })
+            .collect())
     })
 }
 
@@ -146,13 +151,12 @@ fn weekly_bits_in(tx: &Read<'_>, users: (i64, i64), from: Date, to: Date) -> Res
     let mut mondays: BTreeMap<String, Date> = BTreeMap::new();
     tx.each(sql, parameters, |row| {
         let (block, day): (i64, String) = (row.get(0)?, row.get(1)?);
-        let monday = match mondays.get(&day) {
-            Some(monday) => *monday,
-            None => {
-                let monday = monday_of(day.parse().map_err(Error::internal)?);
-                mondays.insert(day, monday);
-                monday
-            }
+        let monday = if let Some(monday) = mondays.get(&day) {
+            *monday
+        } else {
+            let monday = monday_of(day.parse().map_err(Error::internal)?);
+            mondays.insert(day, monday);
+            monday
         };
         let bits: Vec<u8> = row.get(2)?;
         merge(weekly.entry(monday).or_default().entry(block).or_insert_with(|| vec![0; BLOCK_BYTES]), &bits);

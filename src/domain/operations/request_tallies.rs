@@ -205,7 +205,7 @@ mod tests {
         for _ in 0..98 {
             tallies.record(200, Duration::from_micros(800));
         }
-        tallies.record(404, Duration::from_micros(3_000));
+        tallies.record(404, Duration::from_millis(3));
         tallies.record(500, Duration::from_secs(90));
         let total = tallies.total();
         assert_eq!((total.requests, total.errors), (100, 1));

@@ -86,7 +86,7 @@ pub fn collect(code_sender: &CodeSender, network_log: &NetworkLog, user: UserId)
     let castings = history::count(core, user)?;
     let devices = tokens::list_devices(core, user, None)?;
     let records = interpretation::list_of_user(core, user, page)?.items;
-    let orders = orders::list(core, orders::OrderFilter { user: Some(user), state: None }, page)?.items;
+    let orders = orders::list(core, orders::OrderFilter::of_user(user), page)?.items;
     let purchases = records::list(core, records::PurchaseFilter { user: Some(user), state: None }, page)?.items;
     let refused = violations::ViolationQuery { user: Some(user), ..violations::ViolationQuery::default() };
     let refused = violations::list(core, &refused, page)?;

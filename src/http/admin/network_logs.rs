@@ -24,14 +24,19 @@ use crate::{
         reply::Json,
         request_context::RequestContext,
     },
-    types::{PageRequest, Timestamp, UserId, decimal_milliseconds},
+    types::{PageRequest, Timestamp, UserId, clean, decimal_milliseconds},
 };
+
+/// The longest template and request id, in characters.
+const MAX_TEMPLATE: usize = 200;
 
 parameters! {
     UserLogParams(fields) {
         user_id: UserId = fields.path("userId", "The user's id.");
         page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Requests on a page.");
+        route: Option<LoggedRoute> = fields.optional("route", "Only requests of this endpoint's template.");
+        status: Option<LoggedStatus> = fields.optional("status", "Only requests with this status.");
         time: TimeRange = optional_time_range(fields, "Requests at this time or later.", "Requests before this time; a whole day is included.");
     }
 
@@ -39,18 +44,25 @@ parameters! {
         client_ip: ClientIp = fields.path("clientIp", "The client's address, IPv4 or IPv6.");
         page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Requests on a page.");
+        route: Option<LoggedRoute> = fields.optional("route", "Only requests of this endpoint's template.");
+        status: Option<LoggedStatus> = fields.optional("status", "Only requests with this status.");
         time: TimeRange = optional_time_range(fields, "Requests at this time or later.", "Requests before this time; a whole day is included.");
     }
 
     LogPeriodParams(fields) {
         page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Requests on a page.");
+        route: Option<LoggedRoute> = fields.optional("route", "Only requests of this endpoint's template.");
+        status: Option<LoggedStatus> = fields.optional("status", "Only requests with this status.");
+        request_id: Option<LoggedRequestId> = fields.optional("requestId", "Only requests with this id.");
         time: TimeRange = required_time_range(fields, "Requests at this time or later.", "Requests before this time; a whole day is included.");
     }
 
     FailedRequestsParams(fields) {
         page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Items on a page.");
+        route: Option<LoggedRoute> = fields.optional("route", "Only requests of this endpoint's template.");
+        status: Option<LoggedStatus> = fields.optional("status", "Only requests with this status.");
         time: TimeRange = optional_time_range(fields, "Requests at this time or later.", "Requests before this time; a whole day is included.");
     }
 
@@ -127,7 +139,8 @@ impl From<Logged> for LoggedRequest {
 pub async fn list_of_user(context: RequestContext, params: UserLogParams) -> Result<Json<NumberedPage<LoggedRequest>>> {
     context.meta.subject.get_or_init(|| params.user_id);
     let (from, to) = (params.time.from(), params.time.to());
-    let filter = Filter { subject: Subject::User(params.user_id), from, to };
+    let (route, status) = narrowed(params.route, params.status);
+    let filter = Filter { subject: Subject::User(params.user_id), route, status, from, to };
     list(&context, filter, page(&context, params.page, params.size)).await
 }
 
@@ -136,7 +149,8 @@ pub async fn list_of_client(
     params: ClientLogParams,
 ) -> Result<Json<NumberedPage<LoggedRequest>>> {
     let (from, to) = (params.time.from(), params.time.to());
-    let filter = Filter { subject: Subject::Client(params.client_ip.0.to_string()), from, to };
+    let (route, status) = narrowed(params.route, params.status);
+    let filter = Filter { subject: Subject::Client(params.client_ip.0.to_string()), route, status, from, to };
     list(&context, filter, page(&context, params.page, params.size)).await
 }
 
@@ -145,7 +159,9 @@ pub async fn list_of_time(
     params: LogPeriodParams,
 ) -> Result<Json<NumberedPage<LoggedRequest>>> {
     let (from, to) = (params.time.from(), params.time.to());
-    list(&context, Filter { subject: Subject::All, from, to }, page(&context, params.page, params.size)).await
+    let (route, status) = narrowed(params.route, params.status);
+    let subject = params.request_id.map_or(Subject::All, |id| Subject::Request(id.0));
+    list(&context, Filter { subject, route, status, from, to }, page(&context, params.page, params.size)).await
 }
 
 pub async fn list_failed(
@@ -153,8 +169,13 @@ pub async fn list_failed(
     params: FailedRequestsParams,
 ) -> Result<Json<NumberedPage<LoggedRequest>>> {
     let (from, to) = (params.time.from(), params.time.to());
-    let filter = Filter { subject: Subject::Failed, from, to };
+    let (route, status) = narrowed(params.route, params.status);
+    let filter = Filter { subject: Subject::Failed, route, status, from, to };
     list(&context, filter, page(&context, params.page, params.size)).await
+}
+
+fn narrowed(route: Option<LoggedRoute>, status: Option<LoggedStatus>) -> (Option<String>, Option<u16>) {
+    (route.map(|route| route.0), status.map(|status| status.0))
 }
 
 async fn list(
@@ -347,6 +368,46 @@ fn window(rules: &Rules<'_>, range: TimeRange, usual: Duration) -> Result<(Times
 
 /// A client's address.
 pub struct ClientIp(IpAddr);
+
+/// The template of an endpoint, such as `/user/{id}`.
+pub struct LoggedRoute(String);
+
+impl Parameter for LoggedRoute {
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        clean(&text(value)?, MAX_TEMPLATE).map(Self)
+    }
+
+    fn schema(_: &LimitsConfig) -> Value {
+        json!({ "type": "string", "maxLength": MAX_TEMPLATE, "example": "/coin/consume" })
+    }
+}
+
+/// A status of HTTP.
+pub struct LoggedStatus(u16);
+
+impl Parameter for LoggedStatus {
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let status = text(value)?.trim().parse().ok().filter(|status| (100..600).contains(status));
+        status.map(Self).ok_or_else(|| Fault::new(FieldCode::OutOfRange, "must be a status from 100 to 599"))
+    }
+
+    fn schema(_: &LimitsConfig) -> Value {
+        json!({ "type": ["string", "integer"], "pattern": "^[1-5][0-9]{2}$", "minimum": 100, "maximum": 599, "example": 404 })
+    }
+}
+
+/// The id of a request.
+pub struct LoggedRequestId(String);
+
+impl Parameter for LoggedRequestId {
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        clean(&text(value)?, MAX_TEMPLATE).map(Self)
+    }
+
+    fn schema(_: &LimitsConfig) -> Value {
+        json!({ "type": "string", "maxLength": MAX_TEMPLATE, "example": "9f86d081884c7d6500000017" })
+    }
+}
 
 impl Parameter for ClientIp {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {

@@ -31,10 +31,10 @@ use crate::{
     error::{Code, Error, Result},
     http::{
         numbered_page::NumberedPage,
-        params::{Flag, PageNumber, PageSize, Reason, Rules, page, parameters},
+        params::{Flag, PageNumber, PageSize, Reason, Rules, TimeRange, optional_time_range, page, parameters},
         reply::{Json, Replayable},
         request_context::RequestContext,
-        v0::payment::OrderNo,
+        v0::payment::{OrderNo, YuanAmount},
     },
     providers::payment::{OrderState, Trade, TradeStatus},
     types::{Timestamp, UserId},
@@ -45,6 +45,8 @@ parameters! {
         user_id: Option<UserId> = fields.optional("userId", "Only orders of this user.");
         page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Orders on a page.");
+        amount: Option<YuanAmount> = fields.optional("amount", "Only orders with this price in yuan.");
+        time: TimeRange = optional_time_range(fields, "Orders created at this time or later.", "Orders created before this time; a whole day is included.");
         state: Option<OrderState> = {
             let state = fields.optional("state", "Only orders in this state.");
             let status = fields.optional("status", "Alias of `state`.");
@@ -197,7 +199,13 @@ pub async fn list(context: RequestContext, params: ListOrdersParams) -> Result<J
     if let Some(user) = params.user_id {
         context.meta.subject.get_or_init(|| user);
     }
-    let filter = orders::OrderFilter { user: params.user_id, state: params.state };
+    let filter = orders::OrderFilter {
+        user: params.user_id,
+        state: params.state,
+        amount: params.amount.map(|amount| amount.0),
+        from: params.time.start,
+        to: params.time.end,
+    };
     let found = context.report(move |app| orders::list(&app.core, filter, page)).await?;
     Ok(NumberedPage::of(page, found))
 }

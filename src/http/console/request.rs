@@ -56,6 +56,11 @@ impl FormFields {
         self.0.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value.trim())
     }
 
+    /// Returns the values of all fields with a name.
+    pub fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.trim())
+    }
+
     /// Returns the value of a field that is not empty.
     pub fn find(&self, name: &str) -> Option<&str> {
         Some(self.get(name)).filter(|value| !value.is_empty())
@@ -331,19 +336,6 @@ pub fn summary_of(error: &Error, console: &ConsoleRequest) -> String {
         return console.text(Text::CheckFields).to_owned();
     }
     message_of(error, console.language())
-}
-
-/// Responds with a CSV file to save.
-///
-/// # Errors
-/// `internal` for a name that no header can carry.
-pub fn csv(name: &str, text: String) -> Result<Response<Body>> {
-    let mut response = Response::new(Body::from(text));
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/csv; charset=utf-8"));
-    let disposition = HeaderValue::try_from(format!("attachment; filename=\"{name}.csv\"")).map_err(Error::internal)?;
-    headers.insert(header::CONTENT_DISPOSITION, disposition);
-    Ok(response)
 }
 
 /// Responds with a page.

@@ -124,7 +124,7 @@ pub async fn order(context: RequestContext, package: CreateOrderParams) -> Resul
 pub async fn list(context: RequestContext, params: ListOrdersOfUserParams) -> Result<Json<NumberedPage<UserOrder>>> {
     let user = context.acting_for(&Claims::of_user(params.user_id))?;
     let page = page(&context, params.page, params.size);
-    let filter = orders::OrderFilter { user: Some(user), state: None };
+    let filter = orders::OrderFilter::of_user(user);
     Ok(NumberedPage::of(page, orders::list(&context.app.core, filter, page)?))
 }
 

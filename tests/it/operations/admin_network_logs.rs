@@ -437,7 +437,16 @@ fn reports_use_indexes_and_never_scan_the_log() {
     ]
     .map(Into::into)
     .into();
-    for condition in ["", "status >= 400 and ", "user_id = 1 and ", "client_ip = 'x' and "] {
+    let conditions = [
+        "",
+        "status >= 400 and ",
+        "user_id = 1 and ",
+        "client_ip = 'x' and ",
+        "request_id = 'x' and ",
+        "route = 'x' and ",
+        "status >= 400 and status = 404 and ",
+    ];
+    for condition in conditions {
         plans.push(format!("select * from access_log where {condition}{range} {page}"));
         plans.push(format!(
             "select count(*) from (select 1 from access_log where {condition}{range} limit 9) as counted"

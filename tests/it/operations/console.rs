@@ -380,11 +380,11 @@ fn growth_and_revenue_show_figures_of_the_range_in_the_address() {
     server.command(&["payments", "sandbox-pay", &order]).expect(0);
     let browser = Browser::new(&server, "reader", "read-only");
     let shown = |page: &str, query: &[(&str, &str)]| browser.get(page).query(query).send().expect(200).text();
-    eventually("revenue is counted", || shown("revenue.csv", &[]).contains(",revenue,coin,600\n"));
+    eventually("revenue is counted", || shown("revenue.csv", &[]).contains(",revenue,coin,600\r\n"));
     let revenue = shown("revenue", &[("days", "7")]);
     assert!(revenue.contains("6.00"), "{revenue}");
     assert!(revenue.contains("id=\"coins-by-day\"") && !revenue.contains("id=\"retention\""), "{revenue}");
-    eventually("the user is counted", || shown("growth.csv", &[("days", "7")]).contains(",new_users,,1\n"));
+    eventually("the user is counted", || shown("growth.csv", &[("days", "7")]).contains(",new_users,,1\r\n"));
     assert!(shown("growth", &[]).contains("id=\"users-by-day\""));
     let old = shown("growth", &[("from", "2020-01-01"), ("to", "2020-12-31")]);
     assert!(old.contains("2020-12-28") && !old.contains("2020-12-29<"), "weeks begin on Monday: {old}");

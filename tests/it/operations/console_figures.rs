@@ -1,7 +1,12 @@
 //! Pages of figures and lists in the console.
 
+use serde_json::json;
+
 use super::console::Browser;
-use crate::support::model_requests::{PHONE, ask, provider_streaming, with_model_provider};
+use crate::support::{
+    Caller, Response, Server, Setup, eventually,
+    model_requests::{PHONE, ask, provider_streaming, with_model_provider},
+};
 
 #[test]
 fn the_models_page_shows_usage_failures_budgets_and_availability() {
@@ -35,4 +40,225 @@ fn the_models_page_shows_usage_failures_budgets_and_availability() {
     let reader = Browser::new(&server, "rae", "read-only");
     let shown = reader.get("models").send().expect(200).text();
     assert!(!shown.contains(&trace) && shown.contains("id=\"cost-by-day\""), "{shown}");
+}
+
+/// Inserts credited orders of a user, a minute apart, the last now.
+fn insert_orders(server: &Server, user: &Caller, count: u32) {
+    server.edit(&format!(
+        "insert into payment_orders (order_no, user_id, channel, amount_fen, product_id, product_version, asset, \
+         coin_count, bonus, first_bonus, subject, state, created_at, expires_at) \
+         with recursive n (i) as (select 1 union all select i + 1 from n where i < {count}) \
+         select printf('%024d', i), {}, 'sandbox', case i % 2 when 0 then 600 else 3000 end, 'coins_60', 0, 'coin', \
+         60, 0, 0, '=1+1', 'credited', unixepoch() * 1000 - ({count} - i) * 60000, unixepoch() * 1000 from n",
+        user.user_id
+    ));
+}
+
+fn export(browser: &Browser<'_>, page: &str, path: &str) -> Response {
+    browser.post(page, path, &[("reason", "for the accountant")])
+}
+
+#[test]
+fn lists_are_exported_as_csv_with_a_reason() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    server.put("/user/nickname").by(&user).json(&json!({ "nickname": "=cmd()" })).send().expect(200);
+    insert_orders(&server, &user, 4_500);
+    let owner = Browser::new(&server, "olga", "owner");
+    let sent = export(&owner, "orders", "orders/export?state=credited").expect(200);
+    assert_eq!(sent.header("content-type"), Some("text/csv; charset=utf-8"));
+    assert_eq!(sent.header("content-disposition"), Some("attachment; filename=\"orders.csv\""));
+    let text = sent.text();
+    let lines: Vec<_> = text.split_terminator("\r\n").collect();
+    assert!(lines[0].starts_with("\u{feff}订单,状态,金额,金币,用户,创建时间 (UTC+8),"), "{}", lines[0]);
+    assert_eq!(lines.len(), 4_501);
+    assert!(lines[1].starts_with(&format!("{:024},已入账,6.00,60,{},", 4_500, user.user_id)), "{}", lines[1]);
+    let numbers: std::collections::HashSet<_> = lines[1..].iter().map(|line| &line[..24]).collect();
+    assert_eq!(numbers.len(), 4_500);
+    // Users have masked addresses, and what they wrote is no formula.
+    let users = export(&owner, "users", "users/export").expect(200).text();
+    assert!(users.contains("\"'=cmd()\"") && users.contains("••••8000") && !users.contains(PHONE), "{users}");
+    for (page, path) in [
+        ("audit", "audit/export"),
+        ("network-log", "network-log/export"),
+        ("moderation", "moderation/export"),
+        ("feedback", "feedback/export"),
+        ("models", "models/calls/export"),
+        ("orders", "orders/callbacks/export"),
+        ("purchases", "purchases/export"),
+        ("users", &format!("users/{}/ledger/export", user.user_id)),
+    ] {
+        assert!(export(&owner, page, path).expect(200).text().starts_with('\u{feff}'), "{path}");
+    }
+    // A filter with a fault exports nothing, and no other rows.
+    export(&owner, "orders", "orders/export?user=abc").expect(422);
+    // Without a reason nothing is sent, and a reason is in one event of the audit.
+    let refused = owner.post("orders", "orders/export", &[]).expect(303);
+    assert_eq!(refused.header("location"), Some("/admin/console/orders"));
+    let events = "select count(*) from audit where action = 'POST /admin/console/orders/export' and reason is not null";
+    eventually("the export is in the audit", || server.value::<i64>(events) == 1);
+    Browser::new(&server, "rae", "read-only").get("orders").send().expect(403);
+}
+
+#[test]
+fn orders_and_requests_are_filtered() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    insert_orders(&server, &user, 10);
+    let key = server.api_key("reader");
+    let total = |query: &[(&str, &str)]| {
+        let listed = server.get("/admin/payments").token(&key).query(query).send().expect(200).json();
+        listed["total"].as_i64().unwrap()
+    };
+    assert_eq!(total(&[]), 10);
+    assert_eq!(total(&[("amount", "6.00")]), 5);
+    assert_eq!(total(&[("amount", "6.00"), ("userId", &user.user_id), ("state", "credited")]), 5);
+    assert_eq!(total(&[("amount", "6.00"), ("state", "paid")]), 0);
+    assert_eq!(total(&[("startTime", "2100-01-01")]), 0);
+    assert_eq!(total(&[("startTime", "2000-01-01"), ("state", "credited")]), 10);
+    assert_eq!(total(&[("endTime", "2000-01-01"), ("userId", &user.user_id)]), 0);
+    let printed = server.command(&["payments", "list", "--amount", "6.00", "--from", "2000-01-01"]).expect(0).json();
+    assert_eq!(printed["total"], 5);
+    let owner = Browser::new(&server, "olga", "owner");
+    let shown =
+        owner.get("orders").query(&[("amount", "6.00"), ("from", "2000-01-01T00:00")]).send().expect(200).text();
+    assert!(shown.contains("共 5 条") && shown.contains("value=\"6.00\""), "{shown}");
+    assert!(owner.get("orders").query(&[("amount", "much")]).send().expect(200).text().contains("id=\"amount-error\""));
+
+    server.get("/coin/balance").by(&user).header("x-request-id", "find-this-one").send().expect(200);
+    server.get("/coin/balance").send().expect(401);
+    eventually("the requests are logged", || {
+        server.value::<i64>("select count(*) from access_log where route = '/coin/balance'") == 2
+    });
+    let requests = |query: &[(&str, &str)]| {
+        let mut query = query.to_vec();
+        query.extend([("startTime", "2000-01-01"), ("endTime", "2100-01-01")]);
+        let listed = server.get("/admin/network-logs/time-range").token(&key).query(&query).send().expect(200).json();
+        listed["total"].as_i64().unwrap()
+    };
+    assert_eq!(requests(&[("route", "/coin/balance")]), 2);
+    assert_eq!(requests(&[("route", "/coin/balance"), ("status", "401")]), 1);
+    assert_eq!(requests(&[("route", "/coin/balance"), ("status", "200")]), 1);
+    assert_eq!(requests(&[("requestId", "find-this-one")]), 1);
+    assert_eq!(requests(&[("status", "418")]), 0);
+    let printed = server.command(&["logs", "range", "--route", "/coin/balance", "--status", "401"]).expect(0).json();
+    assert_eq!(printed["total"], 1);
+    let printed = server.command(&["logs", "range", "--request-id", "find-this-one"]).expect(0).json();
+    assert_eq!(printed["total"], 1);
+    for query in [("request", "find-this-one"), ("route", "/coin/balance"), ("status", "401")] {
+        let shown = owner.get("network-log").query(&[query]).send().expect(200).text();
+        assert!(shown.contains("/coin/balance"), "{query:?}: {shown}");
+    }
+}
+
+#[test]
+fn acts_on_several_rows_have_a_result_for_each() {
+    let server = Setup::default().start();
+    let users: Vec<_> = (0..3).map(|number| server.sign_in(&format!("1380013800{number}"))).collect();
+    let [first, second, third] = [0, 1, 2].map(|index: usize| users[index].user_id.as_str());
+    let moderator = Browser::new(&server, "mona", "moderator");
+    let picked = [("act", "suspend"), ("reason", "spam"), ("id", first), ("id", second), ("id", "999999")];
+    let results = moderator.post("users", "users/bulk", &picked).expect(200).text();
+    assert_eq!(results.matches("data-code=\"done\"").count(), 2, "{results}");
+    assert_eq!(results.matches("data-code=\"failed\"").count(), 1, "{results}");
+    assert_eq!(server.value::<i64>("select count(*) from suspensions where reason = 'spam'"), 2);
+    let audited =
+        "select count(*) from audit where action = 'POST /admin/console/users/bulk suspend' and reason = 'spam'";
+    eventually("each act is in the audit", || server.value::<i64>(audited) == 3);
+    moderator.post("users", "users/bulk", &[("act", "end-devices"), ("reason", "spam"), ("id", third)]).expect(403);
+    moderator.post("users", "users/bulk", &[("act", "suspend"), ("reason", ""), ("id", third)]).expect(303);
+    moderator.post("users", "users/bulk", &[("act", "suspend"), ("reason", "spam")]).expect(303);
+    let many: Vec<_> = (0..101).map(|id| ("id", id.to_string())).collect();
+    let mut too_many = vec![("act", "suspend"), ("reason", "spam")];
+    too_many.extend(many.iter().map(|(name, id)| (*name, id.as_str())));
+    moderator.post("users", "users/bulk", &too_many).expect(303);
+    let support = Browser::new(&server, "sam", "support");
+    support.post("users", "users/bulk", &[("act", "end-devices"), ("reason", "lost phone"), ("id", third)]).expect(200);
+    server.get("/user/profile").by(&users[2]).send().expect(401);
+
+    let order = server.sign_in("13800138009");
+    insert_orders(&server, &order, 2);
+    let number = format!("{:024}", 1);
+    let asked = [("act", "query"), ("reason", "asked by mail"), ("id", number.as_str()), ("id", "nothing")];
+    let results = support.post("orders", "orders/bulk", &asked).expect(200).text();
+    assert!(results.contains(&number) && results.matches("data-code=\"failed\"").count() >= 1, "{results}");
+
+    for text in ["one", "two"] {
+        server.post("/feedback").by(&order).json(&json!({ "content": text })).send().expect(200);
+    }
+    let changed = [("state", "closed"), ("assignee", "sam"), ("reason", "answered"), ("id", "1"), ("id", "2")];
+    support.post("feedback", "feedback/bulk", &changed).expect(200);
+    assert_eq!(server.value::<i64>("select count(*) from feedback where state = 'closed' and assignee = 'sam'"), 2);
+    support.post("feedback", "feedback/bulk", &[("assignee", "-"), ("reason", "on leave"), ("id", "1")]).expect(200);
+    assert_eq!(server.value::<i64>("select count(*) from feedback where state = 'closed' and assignee is null"), 1);
+}
+
+#[test]
+fn an_export_takes_constant_memory() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    insert_orders(&server, &user, 60_000);
+    let owner = Browser::new(&server, "olga", "owner");
+    // The first one fills caches.
+    export(&owner, "orders", "orders/export").expect(200);
+    let taken = server.memory_taken(|_| {
+        let text = export(&owner, "orders", "orders/export").expect(200).text();
+        assert_eq!(text.lines().count(), 60_001);
+    });
+    assert!(taken < 16 << 20, "{taken} bytes");
+}
+
+#[test]
+#[ignore = "fills ten million entries; run with `cargo test --release --test it -- --ignored measured_ --nocapture`"]
+fn measured_pages_of_figures_take_100_ms_at_ten_million_entries() {
+    let server = Setup::default().start();
+    let week = 7 * 86_400_000_i64;
+    // A million users of twelve weeks, each active on a random half of the days.
+    server.edit(&format!(
+        "insert into users (phone_number, created_at) with recursive n (i) as \
+         (select 1 union all select i + 1 from n where i < 1000000) \
+         select '+1' || (2000000000 + i), unixepoch() * 1000 - (1000000 - i) * {} from n",
+        12 * week / 1_000_000
+    ));
+    server.edit(
+        "insert into active_users (block, day, bits) with recursive d (i) as \
+         (select 0 union all select i + 1 from d where i < 90), b (i) as \
+         (select 0 union all select i + 1 from b where i < 244) \
+         select b.i, date('now', -d.i || ' days'), randomblob(512) from b, d",
+    );
+    server.edit(
+        "insert into figures (name, day, key, value) with recursive d (i) as \
+         (select 0 union all select i + 1 from d where i < 730), \
+         names (name, key) as (values ('new_users', ''), ('castings', 'coin'), ('castings', 'point'), \
+         ('active_users', 'day'), ('codes_asked', ''), ('codes_sent', ''), ('codes_verified', ''), ('revenue', 'coin')) \
+         select name, date('now', -d.i || ' days'), key, 1000 + d.i from d, names \
+         where true on conflict (name, day, key) do nothing",
+    );
+    server.edit(
+        "insert into ledger_entries (seq, user_id, asset, sequence, delta, balance_after, kind, created_at) \
+         with recursive n (i) as (select 1 union all select i + 1 from n where i < 10000000) \
+         select i, 1 + i % 1000000, 'coin', 1000 + i, 5, 100, 'topup', unixepoch() * 1000 - i from n",
+    );
+    // As if the job had counted them.
+    server.edit(
+        "insert into figure_marks (source, through) values ('ledger', 10000000) \
+         on conflict (source) do update set through = excluded.through",
+    );
+    let owner = Browser::new(&server, "olga", "owner");
+    let mut slow = Vec::new();
+    for page in ["growth", "growth?days=365", "revenue", "models", ""] {
+        let mut times: Vec<_> = (0..100)
+            .map(|_| {
+                let begun = std::time::Instant::now();
+                owner.get(page).send().expect(200);
+                begun.elapsed()
+            })
+            .collect();
+        times.sort_unstable();
+        println!("{page:?}: median {:.1?}, p99 {:.1?}", times[50], times[98]);
+        if times[98].as_millis() > 100 {
+            slow.push(page);
+        }
+    }
+    assert!(slow.is_empty(), "{slow:?}");
 }

@@ -144,16 +144,13 @@ fn retention_is_the_share_of_a_week_of_registrations_that_came_back() {
     server.edit(&format!("update users set created_at = created_at - {}", 3 * week));
     server.edit("update figures set day = date(day, '-21 days') where name = 'new_users'");
     server.edit("delete from active_users");
-    let mut log = String::new();
     for (user, weeks) in [(0, 2), (0, 2), (1, 2), (1, 1)] {
-        log += &format!(
-            "insert into network_log.access_log (at, user_id, client_ip, method, status, duration_us, request_id, is_failed_sign_in) \
-             select max(at) - {}, {}, '127.0.0.1', 'GET', 200, 1, 'x', 0 from network_log.access_log;",
-            weeks * week,
-            users[user].user_id
-        );
+        server.edit(&format!(
+            "insert into network_log.access_log (at, user_id, client_ip, method, status, duration_us, request_id, \
+             is_failed_sign_in) select max(at) - {}, {}, '127.0.0.1', 'GET', 200, 1, 'x', 0 from network_log.access_log",
+            weeks * week, users[user].user_id
+        ));
     }
-    server.edit(&log);
     let key = server.api_key("reader");
     let found = || {
         let listed =

@@ -87,7 +87,7 @@ pub fn preview_deletion(core: &Core, user: UserId) -> Result<DeletionPreview> {
     let newest = PageRequest::of_newest(1);
     let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
     let own_feedback = FeedbackFilter { user: Some(user), ..FeedbackFilter::default() };
-    let own_orders = OrderFilter { user: Some(user), state: None };
+    let own_orders = OrderFilter::of_user(user);
     let own_purchases = PurchaseFilter { user: Some(user), state: None };
     let own_violations = ViolationQuery { user: Some(user), ..ViolationQuery::default() };
     let mut entries = 0;

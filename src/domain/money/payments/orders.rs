@@ -36,6 +36,18 @@ macro_rules! select_orders {
 pub struct OrderFilter {
     pub user: Option<UserId>,
     pub state: Option<OrderState>,
+    /// The exact price.
+    pub amount: Option<Fen>,
+    /// Created at this time or later.
+    pub from: Option<Timestamp>,
+    /// Created before this time.
+    pub to: Option<Timestamp>,
+}
+
+impl OrderFilter {
+    pub fn of_user(user: UserId) -> Self {
+        Self { user: Some(user), ..Self::default() }
+    }
 }
 
 /// The product to order.
@@ -318,6 +330,9 @@ pub(super) fn paid_between_in(tx: &Read<'_>, channel: &str, from: Timestamp, to:
 fn list_in(tx: &Read<'_>, filter: OrderFilter, page: PageRequest) -> Result<Paginated<Order>> {
     let (size, offset) = (page.size, page.offset());
     let (user, state) = (filter.user.map(|user| user.0), filter.state.map(OrderState::name));
+    if filter.amount.is_some() || filter.from.is_some() || filter.to.is_some() {
+        return list_between_in(tx, filter, page);
+    }
     let count = |row: &Row<'_>| row.get(0);
     Ok(match (user, state) {
         (None, None) => Paginated {
@@ -350,6 +365,78 @@ fn list_in(tx: &Read<'_>, filter: OrderFilter, page: PageRequest) -> Result<Pagi
                 // The expression keeps the planner on the user's index: a user has few orders, a state has most of all.
                 "select count(*) from payment_orders where user_id = ?1 and state || '' = ?2",
                 (user, state),
+                count,
+            )?,
+        },
+    })
+}
+
+/// Lists orders of a time range, with one statement for each index.
+fn list_between_in(tx: &Read<'_>, filter: OrderFilter, page: PageRequest) -> Result<Paginated<Order>> {
+    let (size, offset) = (page.size, page.offset());
+    let (from, to) = (filter.from.map_or(0, |from| from.0), filter.to.map_or(i64::MAX, |to| to.0));
+    let (state, amount) = (filter.state.map(OrderState::name), filter.amount.map(Fen::as_fen));
+    let count = |row: &Row<'_>| row.get(0);
+    Ok(match (filter.user.map(|user| user.0), amount, state) {
+        // The plus keeps the planner on the user's index: a user has few orders.
+        (Some(user), amount, state) => Paginated {
+            items: tx.all(
+                select_orders!(
+                    "where user_id = ?1 and created_at + 0 >= ?2 and created_at + 0 < ?3 and (state = ?4 or ?4 is null) \
+                     and (amount_fen = ?5 or ?5 is null) order by id desc limit ?6 offset ?7"
+                ),
+                (user, from, to, state, amount, size, offset),
+                order_row,
+            )?,
+            total: tx.one(
+                "select count(*) from payment_orders where user_id = ?1 and created_at + 0 >= ?2 and created_at + 0 < ?3 \
+                 and (state = ?4 or ?4 is null) and (amount_fen = ?5 or ?5 is null)",
+                (user, from, to, state, amount),
+                count,
+            )?,
+        },
+        (None, Some(amount), state) => Paginated {
+            items: tx.all(
+                select_orders!(
+                    "where amount_fen = ?1 and created_at >= ?2 and created_at < ?3 and (state = ?4 or ?4 is null) \
+                     order by created_at desc, id desc limit ?5 offset ?6"
+                ),
+                (amount, from, to, state, size, offset),
+                order_row,
+            )?,
+            total: tx.one(
+                "select count(*) from payment_orders where amount_fen = ?1 and created_at >= ?2 and created_at < ?3 \
+                 and (state = ?4 or ?4 is null)",
+                (amount, from, to, state),
+                count,
+            )?,
+        },
+        (None, None, Some(state)) => Paginated {
+            items: tx.all(
+                select_orders!(
+                    "where state = ?1 and created_at >= ?2 and created_at < ?3 \
+                     order by created_at desc, id desc limit ?4 offset ?5"
+                ),
+                (state, from, to, size, offset),
+                order_row,
+            )?,
+            total: tx.one(
+                "select count(*) from payment_orders where state = ?1 and created_at >= ?2 and created_at < ?3",
+                (state, from, to),
+                count,
+            )?,
+        },
+        (None, None, None) => Paginated {
+            items: tx.all(
+                select_orders!(
+                    "where created_at >= ?1 and created_at < ?2 order by created_at desc, id desc limit ?3 offset ?4"
+                ),
+                (from, to, size, offset),
+                order_row,
+            )?,
+            total: tx.one(
+                "select count(*) from payment_orders where created_at >= ?1 and created_at < ?2",
+                (from, to),
                 count,
             )?,
         },

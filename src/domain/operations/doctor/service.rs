@@ -269,8 +269,8 @@ pub(super) fn network_log(installation: &Installation<'_>) -> Result<Vec<Check>>
     let (log, max_size) = (network_log::status(services.network_log)?, installation.config.network_log.max_size.0);
     let oldest = log.oldest.map_or_else(|| "empty".to_owned(), |oldest| format!("since {oldest}"));
     let detail = format!("{oldest}, {} of {} MiB", log.used_bytes >> 20, max_size >> 20);
-    // Deletion keeps a full log within a few MiB of its maximum size.
-    let is_full = log.used_bytes > max_size - max_size / 20;
+    // Deletion keeps a full log within a batch of its maximum size.
+    let is_full = log.used_bytes > max_size.saturating_sub((max_size / 20).max(1 << 20));
     let full = format!("{detail}: the oldest entries are deleted before their retention ends");
     let mut checks = vec![Check::holds(GROUP, "size", (!is_full, detail), (Verdict::Warn, full))];
     if let Some(damaged) = network_log::damaged_file(installation.config) {

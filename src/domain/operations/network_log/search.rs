@@ -1,4 +1,4 @@
-//! Searches of the network log by user, client address, time and failure.
+//! Searches of the network log by user, client address, request id, route, status and time.
 //!
 //! Each search reads a range of one index. Counting stops at [`COUNTED`], so that a page costs the same in a log of any
 //! size.
@@ -28,19 +28,24 @@ pub enum Subject {
     Failed,
     User(UserId),
     Client(String),
+    /// The requests with this id.
+    Request(String),
 }
 
 /// A filter on entries. The time range is half-open.
 #[derive(Clone, Debug)]
 pub struct Filter {
     pub subject: Subject,
+    /// The route's template.
+    pub route: Option<String>,
+    pub status: Option<u16>,
     pub from: Timestamp,
     pub to: Timestamp,
 }
 
 impl Default for Filter {
     fn default() -> Self {
-        Self { subject: Subject::All, from: Timestamp(0), to: Timestamp(i64::MAX) }
+        Self { subject: Subject::All, route: None, status: None, from: Timestamp(0), to: Timestamp(i64::MAX) }
     }
 }
 
@@ -83,7 +88,7 @@ pub fn list(log: &NetworkLog, filter: &Filter, page: PageRequest) -> Result<Pagi
 /// Storage errors.
 pub fn by_request_id(log: &NetworkLog, request_id: &str, limit: u32) -> Result<Vec<Logged>> {
     log.read(|tx| {
-        let sql = format!("select {COLUMNS} from access_log where request_id = ?1 order by id desc limit ?2");
+        let sql = format!("select {COLUMNS} from access_log where request_id = ?1 order by at desc, id desc limit ?2");
         let mut found = Vec::new();
         tx.each(&sql, (request_id, limit), |row| {
             found.push(logged_of(row)?);
@@ -96,7 +101,7 @@ pub fn by_request_id(log: &NetworkLog, request_id: &str, limit: u32) -> Result<V
 fn list_in(tx: &Read<'_>, filter: &Filter, page: PageRequest) -> Result<Paginated<Logged>> {
     let condition = filter.condition();
     let counted =
-        format!("select count(*) from (select 1 from access_log where {condition} limit ?3 offset ?4) as counted");
+        format!("select count(*) from (select 1 from access_log where {condition} limit ?6 offset ?7) as counted");
     let mut total = 0;
     filter.each_in(tx, &counted, (COUNTED, 0), |row| {
         total = row.get(0)?;
@@ -106,7 +111,7 @@ fn list_in(tx: &Read<'_>, filter: &Filter, page: PageRequest) -> Result<Paginate
         return if total < COUNTED { Ok(Paginated { items: Vec::new(), total }) } else { Err(uncounted()) };
     }
     let found =
-        format!("select {COLUMNS} from access_log where {condition} order by at desc, id desc limit ?3 offset ?4");
+        format!("select {COLUMNS} from access_log where {condition} order by at desc, id desc limit ?6 offset ?7");
     let mut items = Vec::new();
     filter.each_in(tx, &found, (i64::from(page.size), page.offset()), |row| {
         items.push(logged_of(row)?);
@@ -121,16 +126,32 @@ fn uncounted() -> Error {
 }
 
 impl Filter {
-    fn condition(&self) -> &'static str {
-        match self.subject {
-            Subject::All => "at >= ?1 and at < ?2",
-            Subject::Failed => "status >= 400 and at >= ?1 and at < ?2",
-            Subject::User(_) => "user_id = ?5 and at >= ?1 and at < ?2",
-            Subject::Client(_) => "client_ip = ?5 and at >= ?1 and at < ?2",
-        }
+    /// Returns the condition, which names all parameters. Expressions keep the planner from other indexes than that of
+    /// the subject, the status or the route.
+    fn condition(&self) -> String {
+        let (subject, is_chosen) = match self.subject {
+            Subject::All => ("cast(?3 as bigint) is null", false),
+            Subject::Failed => ("cast(?3 as bigint) is null and status >= 400", false),
+            Subject::User(_) => ("user_id = ?3", true),
+            Subject::Client(_) => ("client_ip = ?3", true),
+            Subject::Request(_) => ("request_id = ?3", true),
+        };
+        let is_by_status = !is_chosen && self.status.is_some_and(|status| status >= 400);
+        let status = match self.status {
+            None => "cast(?5 as bigint) is null",
+            Some(_) if is_by_status => "status >= 400 and status = ?5",
+            Some(_) => "status + 0 = ?5",
+        };
+        let is_by_route = !is_chosen && !is_by_status && self.subject == Subject::All;
+        let route = match self.route {
+            None => "cast(?4 as text) is null",
+            Some(_) if is_by_route => "route = ?4",
+            Some(_) => "route || '' = ?4",
+        };
+        format!("{subject} and at >= ?1 and at < ?2 and {route} and {status}")
     }
 
-    /// Runs a statement with the time range, limit and offset, and the subject.
+    /// Runs a statement with the time range, subject, route, status, limit and offset.
     fn each_in(
         &self,
         tx: &Read<'_>,
@@ -138,11 +159,13 @@ impl Filter {
         (limit, offset): (i64, i64),
         row: impl FnMut(&Row<'_>) -> Result<()>,
     ) -> Result<()> {
-        let (from, to) = (self.from.0, self.to.0);
+        let (from, to, route, status) = (self.from.0, self.to.0, &self.route, self.status);
         match &self.subject {
-            Subject::All | Subject::Failed => tx.each(sql, (from, to, limit, offset), row),
-            Subject::User(user) => tx.each(sql, (from, to, limit, offset, user.0), row),
-            Subject::Client(client_ip) => tx.each(sql, (from, to, limit, offset, client_ip), row),
+            Subject::All | Subject::Failed => tx.each(sql, (from, to, None::<i64>, route, status, limit, offset), row),
+            Subject::User(user) => tx.each(sql, (from, to, user.0, route, status, limit, offset), row),
+            Subject::Client(text) | Subject::Request(text) => {
+                tx.each(sql, (from, to, text, route, status, limit, offset), row)
+            }
         }
     }
 }

@@ -5,21 +5,34 @@ use std::sync::Arc;
 use axum::{body::Body, http::Response};
 
 use crate::{
+    app::App,
     domain::operations::{
         admins::roles::Role,
         audit::{self, AuditFilter, StoredAuditEvent},
     },
     error::Result,
     http::console::{
+        csv::{self, CsvList},
         request::{ConsoleRequest, ok, rows},
         views::{
             lists::Listing,
-            pages::{audit as view, rows::AuditEventRow},
+            pages::{
+                audit as view,
+                rows::{self as table_rows, AuditEventRow},
+            },
         },
     },
 };
 
 pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let (typed, filter) = read_filter(&console)?;
+    let page = console.page_request();
+    let found = console.context.report(move |app| audit::list(&app.core, &filter, page)).await?;
+    ok(view::page(&console.view()?, &view::Audit { filter: typed, listing: Listing::Rows(rows(page, found, row)) }))
+}
+
+/// Reads the filter of the address. Only owners see the events of others.
+fn read_filter(console: &ConsoleRequest) -> Result<(view::TypedAuditFilter, AuditFilter)> {
     let query = &console.query;
     let mut typed = view::TypedAuditFilter {
         actor: query.get("actor").to_owned(),
@@ -32,10 +45,20 @@ pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let actor = if own.role() == Role::Owner { query.find("actor").map(ToOwned::to_owned) } else { Some(own.actor()) };
     let user = console.user_filter(&mut typed.errors);
     let (from, to) = console.time_filter(&mut typed.errors);
-    let filter = AuditFilter { user, actor, from, to };
-    let page = console.page_request();
-    let found = console.context.report(move |app| audit::list(&app.core, &filter, page)).await?;
-    ok(view::page(&console.view()?, &view::Audit { filter: typed, listing: Listing::Rows(rows(page, found, row)) }))
+    Ok((typed, AuditFilter { user, actor, from, to }))
+}
+
+pub async fn export(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let (typed, filter) = read_filter(&console)?;
+    csv::require_valid(&typed.errors)?;
+    let read = move |app: &App, page| Ok(audit::list(&app.core, &filter, page)?.items.into_iter().map(row).collect());
+    let list = CsvList {
+        page: "audit".to_owned(),
+        columns: table_rows::AUDIT.to_vec(),
+        cells: table_rows::audit,
+        next: csv::numbered(read),
+    };
+    csv::send(console, list).await
 }
 
 pub fn row(stored: StoredAuditEvent) -> AuditEventRow {

@@ -7,6 +7,7 @@ use axum::{
     http::{Response, StatusCode},
 };
 
+use super::bulk::{BulkForm, or_rejected};
 use crate::{
     app::App,
     domain::{
@@ -18,10 +19,12 @@ use crate::{
     http::{
         admin::feedback::name_subject,
         console::{
+            csv::{self, CsvList},
             request::{ConsoleRequest, FormFields, PAGE_SIZE, message_of, ok, page},
             views::{
                 context::BASE,
                 format::ShownCount,
+                layout::Place,
                 pages::feedback::{self as view, FeedbackPage, FeedbackRow, TypedReply},
                 texts::Text,
             },
@@ -32,6 +35,8 @@ use crate::{
 };
 
 const PAGE: &str = "feedback";
+/// The value of the assignee that means nobody, because an empty one changes nothing.
+const NOBODY: &str = "-";
 /// The largest total, which means "more than so many".
 const COUNTED: u32 = 10_000;
 
@@ -83,6 +88,53 @@ fn row(app: &App, FeedbackThread { feedback, replies }: FeedbackThread) -> Resul
             .map(|reply| TypedReply { at: reply.created_at, author: reply.author, text: reply.content })
             .collect(),
     })
+}
+
+pub async fn export(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let own = console.context.admin()?.name().to_owned();
+    let filter = FeedbackFilter {
+        user: None,
+        state: FeedbackState::from_name(console.query.get("state")),
+        assignee: (console.query.get("mine") == "true").then_some(own),
+    };
+    let (mut before, mut is_over) = (None, false);
+    let next = move |app: &App| {
+        if is_over {
+            return Ok(Vec::new());
+        }
+        let range = CursorRange { before, limit: csv::ROWS };
+        let found = feedback::list_range(&app.core, &filter, range, 0)?.0;
+        (before, is_over) = (found.next, found.next.is_none());
+        found.items.into_iter().map(|thread| row(app, thread)).collect()
+    };
+    let list =
+        CsvList { page: PAGE.to_owned(), columns: view::COLUMNS.to_vec(), cells: view::cells, next: Box::new(next) };
+    csv::send(console, list).await
+}
+
+/// Changes state or assignee of the picked texts.
+pub async fn bulk(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    or_rejected(&console, Place::Feedback, try_bulk(&console).await)
+}
+
+async fn try_bulk(console: &ConsoleRequest) -> Result<Response<Body>> {
+    let mut form = BulkForm::read(console, Place::Feedback)?;
+    let change = FeedbackChange {
+        state: FeedbackState::from_name(console.form.get("state")),
+        assignee: console.form.find("assignee").map(|name| Some(name.to_owned()).filter(|name| name != NOBODY)),
+    };
+    for id in form.ids.clone() {
+        let outcome = match id.parse() {
+            Ok(number) => {
+                let changed = feedback::change(&console.context.app.core, number, change.clone());
+                console.context.committed(changed).await
+            }
+            Err(_) => Err(Code::NotFound.into()),
+        };
+        let user = outcome.as_ref().ok().and_then(|thread| thread.feedback.user);
+        form.add(&id, None, user, outcome.map(|_| None)).await?;
+    }
+    form.finish()
 }
 
 pub async fn change(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {

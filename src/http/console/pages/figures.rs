@@ -1,6 +1,6 @@
 //! Growth and revenue: figures over days.
 
-use std::{collections::BTreeMap, fmt::Write as _, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use axum::{body::Body, http::Response};
 use jiff::ToSpan;
@@ -14,7 +14,8 @@ use crate::{
     },
     error::{Error, Result},
     http::console::{
-        request::{self, ConsoleRequest, ok},
+        csv,
+        request::{ConsoleRequest, ok},
         views::{
             chart::{FigureChart, Series, Unit},
             context::ViewContext,
@@ -120,11 +121,11 @@ pub async fn revenue(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 }
 
 pub async fn growth_csv(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    csv(&console, &GROWTH, "growth").await
+    export(&console, &GROWTH, "growth").await
 }
 
 pub async fn revenue_csv(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    csv(&console, &REVENUE, "revenue").await
+    export(&console, &REVENUE, "revenue").await
 }
 
 async fn show(
@@ -179,7 +180,7 @@ fn cohorts(app: &App) -> Result<Vec<Cohort>> {
     Ok(weeks.into_iter().map(cohort).filter(|cohort| cohort.users > 0).collect())
 }
 
-async fn csv(console: &ConsoleRequest, spec: &'static PageSpec, name: &str) -> Result<Response<Body>> {
+async fn export(console: &ConsoleRequest, spec: &'static PageSpec, name: &str) -> Result<Response<Body>> {
     let (_, query) = read_range(console, &spec.names())?;
     figures_csv(console, query, name).await
 }
@@ -188,12 +189,10 @@ async fn csv(console: &ConsoleRequest, spec: &'static PageSpec, name: &str) -> R
 pub(super) async fn figures_csv(console: &ConsoleRequest, query: FigureQuery, name: &str) -> Result<Response<Body>> {
     let query = FigureQuery { grouping: FigureGrouping::Day, ..query };
     let rows = console.context.report(move |app| figures::list(&app.core, &query)).await?;
-    let mut text = String::from("day,figure,part,value\n");
-    for row in rows {
-        // Names and parts are words of the service, which need no quotes. Writing into a String cannot fail.
-        let _ = writeln!(text, "{},{},{},{}", row.period, row.name.name(), row.key, row.value);
-    }
-    request::csv(name, text)
+    let header = ["day", "figure", "part", "value"].map(ToOwned::to_owned).to_vec();
+    let line =
+        |row: FigureRow| vec![row.period.to_string(), row.name.name().to_owned(), row.key, row.value.to_string()];
+    csv::respond(name, Body::from(csv::file([header].into_iter().chain(rows.into_iter().map(line)))))
 }
 
 /// Reads the range of the address. With a fault in it, the page shows the default range and the fault.

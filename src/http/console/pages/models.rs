@@ -1,6 +1,6 @@
 //! Language models: usage and cost, budgets, availability, failed and slow calls.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{cmp::Reverse, collections::BTreeMap, sync::Arc, time::Duration};
 
 use axum::{body::Body, http::Response};
 
@@ -13,7 +13,7 @@ use crate::{
     domain::{
         divination::{
             budget::{self, SLOW_CALL_MS, UsageRow},
-            interpretation::{self, Rate},
+            interpretation::{self, CallRecord, Rate},
         },
         operations::{
             admins::roles::Right,
@@ -22,6 +22,7 @@ use crate::{
     },
     error::Result,
     http::console::{
+        csv::{self, CsvList},
         request::{ConsoleRequest, ok, rows},
         views::{
             chart::{FigureChart, Series, Unit},
@@ -30,13 +31,13 @@ use crate::{
             lists::Listing,
             pages::{
                 models::{self as view, BudgetRow, Calls, ModelState, ModelUsageRow, ModelsPage, RateRow},
-                rows::CallRow,
+                rows::{self as table_rows, CallRow},
             },
             texts::Text,
         },
     },
     providers::{breaker::BreakerState, llm::models::GuardedModel},
-    types::{Date, MicroAmount, PageRequest},
+    types::{Date, MicroAmount, PageRequest, Paginated},
 };
 
 /// Failed and slow calls that the page shows.
@@ -78,7 +79,7 @@ pub async fn show(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     ok(view::page(&cx, &page))
 }
 
-pub async fn csv(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+pub async fn export(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let (_, query) = read_range(&console, &NAMES)?;
     figures_csv(&console, query, "models").await
 }
@@ -86,16 +87,30 @@ pub async fn csv(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 pub async fn list_calls(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let page = console.page_request();
     let is_slow = console.query.get("show") == "slow";
-    let found = console
-        .context
-        .report(move |app| match is_slow {
-            true => interpretation::list_slow(&app.core, SLOW, page),
-            false => interpretation::list_failed(&app.core, page),
-        })
-        .await?;
+    let found = console.context.report(move |app| list_of(app, is_slow, page)).await?;
     let show = if is_slow { "slow" } else { "failed" };
     let shown = Calls { show: show.to_owned(), listing: Listing::Rows(rows(page, found, call_row)) };
     ok(view::all_calls(&console.view()?, &shown))
+}
+
+fn list_of(app: &App, is_slow: bool, page: PageRequest) -> Result<Paginated<CallRecord>> {
+    if is_slow {
+        interpretation::list_slow(&app.core, SLOW, page)
+    } else {
+        interpretation::list_failed(&app.core, page)
+    }
+}
+
+pub async fn export_calls(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let is_slow = console.query.get("show") == "slow";
+    let read = move |app: &App, page| Ok(list_of(app, is_slow, page)?.items.into_iter().map(call_row).collect());
+    let list = CsvList {
+        page: "models/calls".to_owned(),
+        columns: table_rows::CALL.to_vec(),
+        cells: table_rows::call,
+        next: csv::numbered(read),
+    };
+    csv::send(console, list).await
 }
 
 fn collect(app: &App, query: &FigureQuery, may_see_users: bool) -> Result<Found> {
@@ -172,7 +187,7 @@ fn usage(rows: Vec<UsageRow>) -> Vec<ModelUsageRow> {
         ..sum
     };
     let mut shown: Vec<_> = sums.into_values().map(with_cost).collect();
-    shown.sort_by(|one, other| other.calls.cmp(&one.calls));
+    shown.sort_by_key(|row| Reverse(row.calls));
     shown
 }
 

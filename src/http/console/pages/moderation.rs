@@ -4,19 +4,31 @@ use std::sync::Arc;
 
 use axum::{body::Body, http::Response};
 
+use super::{
+    bulk::{BulkForm, or_rejected},
+    user_list::suspend,
+};
 use crate::{
-    domain::moderation::{
-        engine::ContentType,
-        violations::{self, FREQUENT_DAYS, FREQUENT_THRESHOLD, NameCount, ViolationQuery, ViolationRecord},
+    app::App,
+    domain::{
+        identity::staff_acts,
+        moderation::{
+            engine::ContentType,
+            violations::{self, FREQUENT_DAYS, FREQUENT_THRESHOLD, NameCount, ViolationQuery, ViolationRecord},
+        },
     },
     error::{Code, Result},
     http::console::{
+        csv::{self, CsvList},
         request::{ConsoleRequest, ok, rows},
         views::{
+            context::href,
+            format::encode,
+            layout::Place,
             lists::Listing,
             pages::{
                 moderation::{self as view, ViolationFilter, Violations},
-                rows::ViolationRow,
+                rows::{self as table_rows, ViolationRow},
             },
         },
     },
@@ -27,6 +39,30 @@ use crate::{
 const FREQUENT_LISTED: u32 = 10;
 
 pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let (typed, filter) = read_filter(&console);
+    let page = console.page_request();
+    let frequent = PageRequest::of_newest(FREQUENT_LISTED);
+    let (found, types, frequent) = console
+        .context
+        .report(move |app| {
+            Ok((
+                violations::list(&app.core, &filter, page)?,
+                violations::types(&app.core)?,
+                violations::frequent(&app.core, FREQUENT_DAYS, FREQUENT_THRESHOLD, frequent)?,
+            ))
+        })
+        .await?;
+    let shown = Violations {
+        filter: typed,
+        listing: Listing::Rows(rows(page, found, row)),
+        types: types.into_iter().map(|NameCount { name, count }| (name, count)).collect(),
+        frequent: frequent.items.into_iter().map(|one| (one.user.to_string(), one.count, one.last_at)).collect(),
+    };
+    ok(view::violations(&console.view()?, &shown))
+}
+
+/// Reads the filter of the address.
+fn read_filter(console: &ConsoleRequest) -> (ViolationFilter, ViolationQuery) {
     let query = &console.query;
     let mut typed = ViolationFilter {
         user: query.get("user").to_owned(),
@@ -48,25 +84,52 @@ pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
         from: query.find("from").map(|_| from),
         to: query.find("to").map(|_| to),
     };
-    let page = console.page_request();
-    let frequent = PageRequest::of_newest(FREQUENT_LISTED);
-    let (found, types, frequent) = console
-        .context
-        .report(move |app| {
-            Ok((
-                violations::list(&app.core, &filter, page)?,
-                violations::types(&app.core)?,
-                violations::frequent(&app.core, FREQUENT_DAYS, FREQUENT_THRESHOLD, frequent)?,
-            ))
-        })
-        .await?;
-    let shown = Violations {
-        filter: typed,
-        listing: Listing::Rows(rows(page, found, row)),
-        types: types.into_iter().map(|NameCount { name, count }| (name, count)).collect(),
-        frequent: frequent.items.into_iter().map(|one| (one.user.to_string(), one.count, one.last_at)).collect(),
+    (typed, filter)
+}
+
+pub async fn export(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let (typed, filter) = read_filter(&console);
+    csv::require_valid(&typed.errors)?;
+    let read =
+        move |app: &App, page| Ok(violations::list(&app.core, &filter, page)?.items.into_iter().map(row).collect());
+    let list = CsvList {
+        page: "moderation".to_owned(),
+        columns: table_rows::VIOLATION.to_vec(),
+        cells: table_rows::violation,
+        next: csv::numbered(read),
     };
-    ok(view::violations(&console.view()?, &shown))
+    csv::send(console, list).await
+}
+
+/// Resets the nicknames of the users of the picked texts, or suspends them.
+pub async fn bulk(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    or_rejected(&console, Place::Violations, try_bulk(&console).await)
+}
+
+async fn try_bulk(console: &ConsoleRequest) -> Result<Response<Body>> {
+    let mut form = BulkForm::read(console, Place::Violations)?;
+    if !matches!(form.act, "suspend" | "reset-nickname") {
+        return Err(form.unknown_act());
+    }
+    let core = &console.context.app.core;
+    for id in form.ids.clone() {
+        let found = match id.parse() {
+            Ok(number) => console.context.report(move |app| violations::find(&app.core, number)).await,
+            Err(_) => Err(Code::NotFound.into()),
+        };
+        let user = found.as_ref().ok().map(|found| found.user);
+        let outcome = match (user, form.act) {
+            (None, _) => found.map(|_| None),
+            (Some(user), "suspend") => suspend(console, user, None).await,
+            (Some(user), _) => {
+                let by = console.context.authority(Some(form.reason.clone()))?;
+                console.context.committed(staff_acts::reset_nickname(core, user, by)).await.map(|()| None)
+            }
+        };
+        let page = href(&format!("moderation/violations/{}", encode(&id)));
+        form.add(&id, Some(page), user, outcome).await?;
+    }
+    form.finish()
 }
 
 pub async fn show(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {

@@ -7,6 +7,7 @@ use axum::{
     http::{Response, StatusCode},
 };
 
+use super::bulk::{BulkForm, or_rejected};
 use crate::{
     app::App,
     domain::{
@@ -28,17 +29,20 @@ use crate::{
     error::{Code, Error, Fault, FieldCode, Result},
     http::{
         console::{
+            csv::{self, CsvList},
             request::{ConsoleRequest, is_proof_error, message_of, ok, page, rows, summary_of},
             views::{
+                context::order_href,
                 format::ShownFen,
+                layout::Place,
                 lists::Listing,
                 pages::{
                     orders::{
                         self as view, CallbackRow, Callbacks, OrderForms, OrderPage, Orders, ProviderAnswer, RefundRow,
                     },
-                    rows::{EntryRow, OrderRow},
+                    rows::{self as table_rows, EntryRow, OrderRow},
                 },
-                texts::Text,
+                texts::{self, Text},
             },
         },
         reply,
@@ -48,17 +52,92 @@ use crate::{
 };
 
 pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let (typed, filter) = read_filter(&console);
+    let page = console.page_request();
+    let found = console.context.report(move |app| orders::list(&app.core, filter, page)).await?;
+    ok(view::list(&console.view()?, &Orders { filter: typed, listing: Listing::Rows(rows(page, found, order_row)) }))
+}
+
+/// Reads the filter of the address.
+fn read_filter(console: &ConsoleRequest) -> (view::TypedOrderFilter, OrderFilter) {
     let query = &console.query;
     let mut typed = view::TypedOrderFilter {
         state: query.get("state").to_owned(),
         user: query.get("user").to_owned(),
-        ..view::TypedOrderFilter::default()
+        amount: query.get("amount").to_owned(),
+        from: query.get("from").to_owned(),
+        to: query.get("to").to_owned(),
+        errors: Vec::new(),
     };
     let user = console.user_filter(&mut typed.errors);
-    let filter = OrderFilter { user, state: query.find("state").and_then(OrderState::from_name) };
-    let page = console.page_request();
-    let found = console.context.report(move |app| orders::list(&app.core, filter, page)).await?;
-    ok(view::list(&console.view()?, &Orders { filter: typed, listing: Listing::Rows(rows(page, found, order_row)) }))
+    let (from, to) = console.time_filter(&mut typed.errors);
+    let amount = query.find("amount").map(str::parse).transpose().unwrap_or_else(|_| {
+        typed.errors.push(("amount".into(), console.text(Text::NotAnAmount).to_owned()));
+        None
+    });
+    let state = query.find("state").and_then(OrderState::from_name);
+    let from = query.find("from").map(|_| from);
+    let to = query.find("to").map(|_| to);
+    (typed, OrderFilter { user, state, amount, from, to })
+}
+
+pub async fn export(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let (typed, filter) = read_filter(&console);
+    csv::require_valid(&typed.errors)?;
+    let read =
+        move |app: &App, page| Ok(orders::list(&app.core, filter, page)?.items.into_iter().map(order_row).collect());
+    let list = CsvList {
+        page: "orders".to_owned(),
+        columns: table_rows::ORDER.to_vec(),
+        cells: table_rows::order,
+        next: csv::numbered(read),
+    };
+    csv::send(console, list).await
+}
+
+pub async fn export_callbacks(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let read = |app: &App, page| {
+        let found = callbacks::list(&app.core, &CallbackFilter::default(), page)?;
+        Ok(found.items.into_iter().map(callback_row).collect())
+    };
+    let list = CsvList {
+        page: "orders/callbacks".to_owned(),
+        columns: view::CALLBACK.to_vec(),
+        cells: view::callback,
+        next: csv::numbered(read),
+    };
+    csv::send(console, list).await
+}
+
+/// Asks the provider about the picked orders.
+pub async fn bulk(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    or_rejected(&console, Place::Orders, try_bulk(&console).await)
+}
+
+async fn try_bulk(console: &ConsoleRequest) -> Result<Response<Body>> {
+    let mut form = BulkForm::read(console, Place::Orders)?;
+    if form.act != "query" {
+        return Err(form.unknown_act());
+    }
+    for number in form.ids.clone() {
+        let asked = number.clone();
+        let asked = console.context.blocking(move |app| {
+            let user = orders::find(&app.payments, &asked)?.user;
+            Ok((user, reconcile::inquire(&app.payments, &asked).map(|inquiry| inquiry.outcome)))
+        });
+        let (user, outcome) = match asked.await {
+            Ok((user, outcome)) => (Some(user), outcome),
+            Err(error) => (None, Err(error)),
+        };
+        let language = console.language();
+        let told = outcome.map(|outcome| {
+            let state = texts::state(language, outcome.verdict.name()).1;
+            let reason = outcome.reason.map(|reason| texts::code(language, reason).to_owned());
+            Some(reason.map_or_else(|| state.to_owned(), |reason| format!("{state}: {reason}")))
+        });
+        form.add(&number, Some(order_href(&number)), user, told).await?;
+    }
+    form.finish()
 }
 
 pub fn order_row(order: Order) -> OrderRow {

@@ -54,7 +54,7 @@ pub async fn refresh(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 fn collect(app: &App) -> Result<Overview<'static>> {
     let snapshot = HealthSnapshot::collect(&app.health)?;
     let active = app.core.store.read(alerts::active_in)?;
-    let filter = OrderFilter { state: Some(OrderState::Review), user: None };
+    let filter = OrderFilter { state: Some(OrderState::Review), ..OrderFilter::default() };
     let waiting = orders::list(&app.core, filter, PageRequest::of_newest(WAITING_ORDERS))?;
     let is_new = !app.core.store.read(users::exist_in)?;
     Ok(Overview {

@@ -21,6 +21,7 @@ use crate::{
     },
     error::Result,
     http::console::{
+        csv::{self, CsvList},
         request::{ConsoleRequest, ok, rows},
         views::{
             lists::Listing,
@@ -41,6 +42,23 @@ pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let (state, user) = typed;
     let listing = Listing::Rows(rows(page, found, purchase_row));
     ok(view::list(&console.view()?, &PurchaseList { state, user, errors, listing }))
+}
+
+pub async fn export(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let mut faults = Vec::new();
+    let user = console.user_filter(&mut faults);
+    csv::require_valid(&faults)?;
+    let filter = PurchaseFilter { user, state: console.query.find("state").and_then(PurchaseState::from_name) };
+    let read = move |app: &App, page| {
+        Ok(records::list(&app.core, filter, page)?.items.into_iter().map(purchase_row).collect())
+    };
+    let list = CsvList {
+        page: "purchases".to_owned(),
+        columns: view::PURCHASE.to_vec(),
+        cells: view::cells,
+        next: csv::numbered(read),
+    };
+    csv::send(console, list).await
 }
 
 pub fn purchase_row(purchase: StorePurchase) -> PurchaseRow {

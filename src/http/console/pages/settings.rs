@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::{body::Body, http::Response};
 
 use crate::{
-    config::{DECLARATIONS, ResolvedSetting},
+    config::{DECLARATIONS, DEMO_ORIGIN, Declaration, ResolvedSetting},
     error::Result,
     http::console::{
         request::{ConsoleRequest, ok},
@@ -35,14 +35,23 @@ pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     ok(view::page(&console.view()?, &Settings { query, is_changed_only, sections }))
 }
 
+/// Returns the source of a value. A configuration file may be named like a variable or a flag.
+fn source_of(declaration: &Declaration, origin: &str) -> &'static str {
+    let variable = declaration.variable();
+    let is_flag = declaration.flag.is_some_and(|flag| origin.strip_prefix("--") == Some(flag));
+    match origin {
+        "default" => "default",
+        DEMO_ORIGIN => "demo",
+        _ if is_flag => "command_line",
+        _ if origin == variable || origin.strip_suffix("_FILE") == Some(&variable) => "environment",
+        _ => "file",
+    }
+}
+
 fn row(setting: &ResolvedSetting) -> SettingRow {
     let ResolvedSetting { name, value, origin } = setting;
-    let source = match origin.as_str() {
-        "default" => "default",
-        flag if flag.starts_with("--") => "command_line",
-        variable if variable.starts_with("YARROW_") => "environment",
-        _ => "file",
-    };
-    let help = DECLARATIONS.iter().find(|declaration| declaration.name() == *name).map_or("", |found| found.help);
+    let declaration = DECLARATIONS.iter().find(|declaration| declaration.name() == *name);
+    let source = declaration.map_or("file", |declaration| source_of(declaration, origin));
+    let help = declaration.map_or("", |found| found.help);
     SettingRow { name: name.clone(), value: value.clone(), source: source.to_owned(), detail: help.to_owned() }
 }

@@ -39,6 +39,7 @@ use crate::{
     http::{
         admin::users,
         console::{
+            csv::{self, CsvList},
             request::{ConsoleRequest, is_proof_error, message_of, ok, page, rows, summary_of},
             views::{
                 format::ShownFen,
@@ -46,7 +47,7 @@ use crate::{
                 masked::Masked,
                 pages::{
                     missing_coins::{CoinCause, CoinUse, CoinVerdict},
-                    rows::{CallRow, RequestRow, ViolationRow},
+                    rows::{self as table_rows, CallRow, RequestRow, ViolationRow},
                     user::{
                         self as view, Balance, ChangeRow, CodeRow, DeviceRow, IssueRow, NoteRow, NoticeRow,
                         SuspensionRow, UserForms, UserLedger, UserPage,
@@ -341,6 +342,21 @@ pub async fn show_ledger(console: Arc<ConsoleRequest>) -> Result<Response<Body>>
         listing: Listing::Rows(rows(page, found, entry_row)),
     };
     ok(view::ledger(&console.view()?, &shown))
+}
+
+pub async fn export_ledger(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let user = subject(&console)?;
+    let asset = Asset::from_name(console.query.get("asset")).unwrap_or(Asset::Coin);
+    let read = move |app: &App, page| {
+        Ok(ledger::entries(&app.core, user, asset, page)?.items.into_iter().map(entry_row).collect())
+    };
+    let list = CsvList {
+        page: format!("users/{user}/ledger"),
+        columns: table_rows::ENTRY.to_vec(),
+        cells: table_rows::entry,
+        next: csv::numbered(read),
+    };
+    csv::send(console, list).await
 }
 
 /// Shows an address. The reason is in the audit.

@@ -20,7 +20,8 @@ use crate::{
     error::{Code, Error, Fault, FieldCode, Result},
     http::{
         console::{
-            request::{ConsoleRequest, csv, message_of, ok, page, rows},
+            csv,
+            request::{ConsoleRequest, message_of, ok, page, rows},
             views::{
                 lists::Listing,
                 pages::moderation::{self as view, ImportPreview, Tested, WordRow, WordWarning, Words},
@@ -242,5 +243,5 @@ pub async fn import(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 pub async fn export(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let all = console.context.report(|app| word_list::all(&app.core)).await?;
     let lines: Vec<_> = std::iter::once(CSV_HEADER.to_owned()).chain(all.iter().map(words::to_csv_line)).collect();
-    csv("words", lines.join("\n") + "\n")
+    csv::respond("words", Body::from(lines.join("\n") + "\n"))
 }

@@ -5,7 +5,8 @@ use maud::{Markup, html};
 use super::{
     context::ViewContext,
     format::{ShownCount, with_query},
-    forms::{Field, field},
+    forms::{self, Field, field},
+    parts,
     texts::{self, Text},
 };
 
@@ -47,7 +48,7 @@ impl Column {
         }
     }
 
-    fn header(self, cx: &ViewContext) -> String {
+    pub fn header(self, cx: &ViewContext) -> String {
         match self.kind {
             Kind::Time => format!("{} ({})", cx.t(self.title), cx.zone.label()),
             _ => cx.t(self.title).to_owned(),
@@ -98,8 +99,24 @@ pub struct ListView<'a> {
     pub empty: Text,
     /// The address of the list with its filters and without the cursor.
     pub href: String,
-    /// The address of the CSV export.
+    /// What can be done with picked rows.
+    pub bulk: Option<Bulk>,
+    /// The address to which the form of the CSV export posts.
     pub export: Option<String>,
+}
+
+/// An act on picked rows, in a form around the table.
+#[derive(Clone, Debug)]
+pub struct Bulk {
+    /// The address of the form.
+    pub action: String,
+    /// The fields and buttons under the table.
+    pub controls: Markup,
+}
+
+/// Renders the box that picks a row.
+pub fn pick(cx: &ViewContext, id: &str, cell: &Markup) -> Markup {
+    html! { span.pick-row { label.pick { input type="checkbox" name="id" value=(id); span.sr { (cx.t(Text::Pick)) " " (id) } } (cell) } }
 }
 
 /// Renders a list in any of its states, with number of rows and pager.
@@ -124,16 +141,30 @@ pub fn list<T>(
                     @if let Some(total) = rows.total {
                         p.total data-announce=(texts::rows(cx.language, &total.text())) {
                             (texts::rows(cx.language, &total.text()))
-                            @if let Some(export) = &view.export { " · " a href=(export) download { (cx.t(Text::ExportCsv)) } }
                         }
                     }
                     @if rows.items.is_empty() { p.empty { (cx.t(view.empty)) } }
-                    @else { (table(cx, view.caption, columns, rows.items.iter().map(row))) }
+                    @else if let Some(bulk) = &view.bulk {
+                        (forms::post(cx, &bulk.action, &html! {
+                            (table(cx, view.caption, columns, rows.items.iter().map(row)))
+                            (bulk_controls(cx, bulk))
+                        }))
+                    } @else { (table(cx, view.caption, columns, rows.items.iter().map(row))) }
                     (pager(cx, view, rows.next.as_deref(), rows.is_later))
+                    @if let Some(address) = view.export.as_ref().filter(|_| !rows.items.is_empty()) { (export(cx, view.id, address)) }
                 }
             }
         }
     }
+}
+
+/// Renders the form of the CSV export, whose reason the audit keeps.
+pub fn export(cx: &ViewContext, id: &str, address: &str) -> Markup {
+    let form = html! {
+        (forms::reason(cx, &format!("{id}-export"), "", None))
+        button.button.primary type="submit" { (cx.t(Text::ExportCsv)) }
+    };
+    parts::action(cx.t(Text::ExportCsv), "small", &forms::download(cx, address, &form))
 }
 
 /// Renders a failed list with its code and request id.
@@ -172,6 +203,15 @@ pub fn table(
                     }
                 }
             }
+        }
+    }
+}
+
+fn bulk_controls(cx: &ViewContext, bulk: &Bulk) -> Markup {
+    html! {
+        div.bulk role="group" aria-label=(cx.t(Text::BulkAction)) {
+            p { button.button.small type="button" hidden data-select-all { (cx.t(Text::SelectAll)) } }
+            (parts::action(cx.t(Text::BulkAction), "small", &bulk.controls))
         }
     }
 }

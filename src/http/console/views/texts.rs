@@ -487,8 +487,8 @@ texts! {
     TraceId: "追踪号", "Trace id";
     Rating: "评分", "Rating";
     Ratings: "用户评分", "Ratings";
-    Helpful: "有帮助", "helpful";
-    NotHelpful: "没有帮助", "not helpful";
+    Helpful: "有帮助", "Helpful";
+    NotHelpful: "没有帮助", "Not helpful";
     PromptVersion: "提示词版本", "Prompt version";
     Rated: "评分数", "Rated";
     NoRatings: "没有评分", "No ratings";
@@ -523,6 +523,14 @@ texts! {
     QueueEmpty: "队列已清空", "The queue is empty";
     BulkAction: "批量处理", "Bulk action";
     SelectAll: "全选", "Select all";
+    Pick: "选择", "Pick";
+    Unchanged: "不变", "Unchanged";
+    Replies: "回复数", "Replies";
+    PickSome: "请选择 1 至 100 行。", "Pick 1 to 100 rows.";
+    UnknownAct: "未知操作。", "Unknown act.";
+    NotAStatus: "请填写 100 至 599 的状态码", "Enter a status from 100 to 599";
+    OrderAmount: "金额（元）", "Amount (¥)";
+    RouteHint: "接口模板，如 /coin/consume", "The template, such as /coin/consume";
     WronglyRefused: "误拒", "Wrongly refused";
     RightlyRefused: "拒绝正确", "Rightly refused";
     AllowPhrase: "放行短语", "Allow a phrase";
@@ -886,6 +894,7 @@ codes! {
     "distinct_users": "不同用户数", "distinct users";
     "request_rate": "请求频率", "request rate";
     "default": "默认", "default";
+    "demo": "演示", "demonstration";
     "file": "配置文件", "file";
     "environment": "环境变量", "environment";
     "command_line": "命令行", "command line";

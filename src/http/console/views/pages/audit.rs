@@ -52,7 +52,8 @@ pub fn page(cx: &ViewContext, page: &Audit) -> Markup {
         caption: Text::Audit,
         empty: Text::NoAudit,
         href: with_query(&href("audit"), &query),
-        export: None,
+        bulk: None,
+        export: Some(with_query(&href("audit/export"), &query)),
     };
     let lead = if sees_own { Text::AuditOwnLead } else { Text::AuditLead };
     let body = html! {

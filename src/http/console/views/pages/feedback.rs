@@ -7,7 +7,8 @@ use crate::http::console::views::{
     format::{ShownCount, Timestamp, with_query},
     forms::{self, Control, Field, field},
     layout::{self, PageBody, Place},
-    lists, parts,
+    lists::{self, Column, number, text, time},
+    parts,
     texts::{self, Text},
 };
 
@@ -71,16 +72,76 @@ pub fn page(cx: &ViewContext, page: &FeedbackPage) -> Markup {
             p.total { (texts::rows(cx.language, &page.total.text())) }
             @if page.items.is_empty() { section.card { p.empty { (cx.t(Text::NoFeedback)) } } }
             ul.queue { @for item in &page.items { li.card id={ "f" (item.id) } { (one(cx, page, item)) } } }
+            @if !page.items.is_empty() {
+                (bulk(cx, page))
+                (lists::export(cx, "feedback", &with_query(&href("feedback/export"), &[("state", &page.state), ("mine", if page.is_mine { "true" } else { "" })])))
+            }
             @if let Some(next) = &page.next { nav.pager aria-label=(cx.t(Text::Pages)) { a.button rel="next" href=(with_query(&address, &[("cursor", next)])) { (cx.t(Text::NextPage)) } } }
         }
     };
     layout::page(cx, &PageBody::new(cx.t(Text::Feedback), Place::Feedback, body))
 }
 
+/// Renders the form for the picked texts. Their boxes name it, because each text has forms of its own.
+fn bulk(cx: &ViewContext, page: &FeedbackPage) -> Markup {
+    if !cx.may(Right::SupportUsers) {
+        return html! {};
+    }
+    let states = [
+        ("", Text::Unchanged),
+        ("open", Text::StateOpen),
+        ("in_progress", Text::StateInProgress),
+        ("closed", Text::StateClosed),
+    ];
+    let mut people = vec![("", cx.t(Text::Unchanged).to_owned()), ("-", cx.t(Text::Nobody).to_owned())];
+    people.extend(page.assignees.iter().map(|name| (name.as_str(), name.clone())));
+    let states = states.map(|(value, text)| (value, cx.t(text).to_owned())).to_vec();
+    html! {
+        form.bulk id="bulk" method="post" action=(href("feedback/bulk")) data-keep aria-label=(cx.t(Text::BulkAction)) {
+            input type="hidden" name="csrf" value=(cx.csrf);
+            input type="hidden" name="once" value=(cx.once);
+            p { button.button.small type="button" hidden data-select-all { (cx.t(Text::SelectAll)) } }
+            (parts::action(cx.t(Text::BulkAction), "small", &html! {
+                (field(cx, &Field::new("state", Text::State, Control::Select(states), "").id("bulk-state")))
+                (field(cx, &Field::new("assignee", Text::Assignee, Control::Select(people), "").id("bulk-assignee")))
+                (forms::reason(cx, "bulk", "", None))
+                button.button.primary type="submit" { (cx.t(Text::Save)) }
+            }))
+        }
+    }
+}
+
+/// The columns of the CSV export.
+pub const COLUMNS: [Column; 8] = [
+    text(Text::Id),
+    time(Text::Time),
+    text(Text::State),
+    text(Text::Assignee),
+    text(Text::User),
+    text(Text::PhoneNumber),
+    text(Text::Feedback),
+    number(Text::Replies),
+];
+
+/// Renders a text as cells, for the CSV export.
+pub fn cells(cx: &ViewContext, row: &FeedbackRow) -> Vec<Markup> {
+    vec![
+        html! { (row.id) },
+        cx.cell_time(row.created_at),
+        parts::state(cx, &row.state),
+        parts::or_dash(cx, row.assignee.as_deref()),
+        parts::or_dash(cx, row.user_id.as_deref()),
+        parts::or_dash(cx, row.phone_number.as_deref()),
+        html! { (row.text) },
+        html! { (row.replies.len()) },
+    ]
+}
+
 fn one(cx: &ViewContext, page: &FeedbackPage, item: &FeedbackRow) -> Markup {
     html! {
         header.card-head {
             h2.small {
+                @if cx.may(Right::SupportUsers) { label.pick { input type="checkbox" name="id" value=(item.id) form="bulk"; span.sr { (cx.t(Text::Pick)) " " (item.id) } } }
                 @match &item.user_id { Some(user) => { (parts::user_link(cx, user)) " " (item.nickname) }, None => (cx.t(Text::WithoutAccount)) }
                 @if let Some(phone) = &item.phone_number { " " span.hint { (phone) " · " (cx.t(if item.is_verified { Text::Verified } else { Text::NotVerified })) } }
             }

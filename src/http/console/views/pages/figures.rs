@@ -124,7 +124,7 @@ fn render(cx: &ViewContext, figures: &Figures<'_>, place: Place) -> Markup {
 fn funnel(cx: &ViewContext, steps: &[(Text, i64)]) -> Markup {
     let high = steps.iter().map(|(_, count)| *count).max().unwrap_or(1).max(1);
     panel(
-        "funnel",
+        "code-funnel",
         cx.t(Text::CodesFunnel),
         &html! {
             dl.bars { @for (name, count) in steps {

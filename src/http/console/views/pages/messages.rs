@@ -66,6 +66,7 @@ pub fn messages(cx: &ViewContext, page: &MessagesPage) -> Markup {
         caption: Text::Messages,
         empty: Text::NoMessages,
         href: href("messages"),
+        bulk: None,
         export: None,
     };
     let body = html! {
@@ -215,6 +216,7 @@ pub fn releases(cx: &ViewContext, page: &Releases) -> Markup {
         caption: Text::Releases,
         empty: Text::NoReleases,
         href: href("releases"),
+        bulk: None,
         export: None,
     };
     let body = html! {

@@ -186,7 +186,14 @@ pub fn all_calls(cx: &ViewContext, page: &Calls) -> Markup {
     let of = |show: &str| with_query(&href("models/calls"), &[("show", show)]);
     let tab = |text, show: &str| (text, of(show), page.show == show);
     let title = if page.show == "slow" { Text::SlowCalls } else { Text::FailedCalls };
-    let view = ListView { id: "calls", caption: title, empty: Text::NoCalls, href: of(&page.show), export: None };
+    let view = ListView {
+        id: "calls",
+        caption: title,
+        empty: Text::NoCalls,
+        href: of(&page.show),
+        bulk: None,
+        export: Some(with_query(&href("models/calls/export"), &[("show", &page.show)])),
+    };
     let body = html! {
         (layout::heading(cx.t(Text::Interpretations), None, &html! { a.button href=(href("models")) { (cx.t(Text::Models)) } }))
         (lists::tabs(cx, Text::Presets, &[tab(Text::FailedCalls, "failed"), tab(Text::SlowCalls, "slow")]))

@@ -8,7 +8,7 @@ use crate::http::console::views::{
     format::{self, Timestamp, with_query},
     forms::{self, Control, Field, ProofField, field},
     layout::{self, PageBody, Place},
-    lists::{self, Filters, ListView, Listing, number, text, time},
+    lists::{self, Bulk, Filters, ListView, Listing, number, text, time},
     parts::{self, facts, panel, panel_with},
     texts::{self, Language, Text, Tone},
 };
@@ -69,7 +69,17 @@ pub fn violations(cx: &ViewContext, page: &Violations) -> Markup {
         caption: Text::Violations,
         empty: Text::NoViolations,
         href: with_query(&href("moderation"), &query),
-        export: None,
+        bulk: cx.may(Right::Moderate).then(|| Bulk {
+            action: href("moderation/bulk"),
+            controls: html! {
+                (forms::reason(cx, "bulk", "", None))
+                div.actions {
+                    button.button type="submit" name="act" value="reset-nickname" { (cx.t(Text::ResetNickname)) }
+                    button.button.danger type="submit" name="act" value="suspend" { (cx.t(Text::SuspendUser)) }
+                }
+            },
+        }),
+        export: Some(with_query(&href("moderation/export"), &query)),
     };
     let columns: Vec<_> = rows::VIOLATION.into_iter().chain([text(Text::Action)]).collect();
     let body = html! {
@@ -132,6 +142,7 @@ fn masked_parts(text: &str) -> Vec<(&str, bool)> {
 fn with_action(cx: &ViewContext, row: &ViolationRow) -> Vec<Markup> {
     let mut cells = rows::violation(cx, row);
     cells[0] = html! { a href=(href(&format!("moderation/violations/{}", row.id))) { (cells[0]) @if row.masked_text.is_empty() { (row.id) } } };
+    cells[0] = lists::pick(cx, &row.id, &cells[0]);
     cells.push(user_action(cx, row));
     cells
 }
@@ -321,12 +332,16 @@ pub fn words(cx: &ViewContext, page: &Words) -> Markup {
         caption: Text::WordList,
         empty: Text::NoWords,
         href: with_query(&href("moderation/words"), &query),
-        export: Some(href("moderation/words/export")),
+        export: None,
+        bulk: None,
     };
     let columns =
         [text(Text::Word), text(Text::ViolationType), text(Text::BySound), time(Text::Added), text(Text::Action)];
     let body = html! {
-        (layout::heading(cx.t(Text::WordList), None, &html! { span.hint { (texts::list_version(cx.language, page.version, page.version_in_force)) } }))
+        (layout::heading(cx.t(Text::WordList), None, &html! {
+            span.hint { (texts::list_version(cx.language, page.version, page.version_in_force)) }
+            a.button href=(href("moderation/words/export")) download { (cx.t(Text::ExportCsv)) }
+        }))
         div.columns {
             (panel("test", cx.t(Text::TestText), &test_form(cx, page)))
             (panel("add", cx.t(Text::AddWord), &add_form(cx, page)))
@@ -491,6 +506,7 @@ pub fn services(cx: &ViewContext, page: &ServicesPage) -> Markup {
         caption: Text::Disagreements,
         empty: Text::NoDisagreements,
         href: href("moderation/services"),
+        bulk: None,
         export: None,
     };
     let columns = [

@@ -17,8 +17,10 @@ use crate::http::console::views::{
 pub struct LogFilter {
     pub user: String,
     pub client: String,
-    /// `failed`, or empty for all.
+    /// `failed`, a status, or empty for all.
     pub status: String,
+    pub route: String,
+    pub request: String,
     pub from: String,
     pub to: String,
     pub errors: Vec<(String, String)>,
@@ -41,10 +43,17 @@ pub fn page(cx: &ViewContext, page: &NetworkLogPage) -> Markup {
         ("user", filter.user.as_str()),
         ("client", &filter.client),
         ("status", &filter.status),
+        ("route", &filter.route),
+        ("request", &filter.request),
         ("from", &filter.from),
         ("to", &filter.to),
     ];
-    let statuses = [("", Text::AnyStatus), ("failed", Text::StatusFailed)];
+    let codes = ["200", "400", "401", "403", "404", "409", "422", "429", "500", "503"];
+    let mut statuses = vec![("", cx.t(Text::AnyStatus).to_owned()), ("failed", cx.t(Text::StatusFailed).to_owned())];
+    statuses.extend(codes.map(|code| (code, code.to_owned())));
+    if !statuses.iter().any(|(value, _)| *value == filter.status) {
+        statuses.push((&filter.status, filter.status.clone()));
+    }
     let preset = |text, name: &str, value: &str, current: bool| (text, with_query(&path, &[(name, value)]), current);
     let error = |name: &str| filter.errors.iter().find(|(field, _)| field == name).map(|(_, error)| error.as_str());
     let filters = Filters {
@@ -52,12 +61,9 @@ pub fn page(cx: &ViewContext, page: &NetworkLogPage) -> Markup {
         fields: vec![
             Field::new("user", Text::UserId, Control::Text, &filter.user).error(error("user")),
             Field::new("client", Text::ClientAddress, Control::Text, &filter.client).error(error("client")),
-            Field::new(
-                "status",
-                Text::Status,
-                Control::Select(statuses.map(|(value, text)| (value, cx.t(text).to_owned())).to_vec()),
-                &filter.status,
-            ),
+            Field::new("status", Text::Status, Control::Select(statuses), &filter.status).error(error("status")),
+            Field::new("route", Text::Route, Control::Text, &filter.route).hint(Text::RouteHint).error(error("route")),
+            Field::new("request", Text::RequestId, Control::Text, &filter.request).error(error("request")),
             Field::new("from", Text::From, Control::Moment, &filter.from).error(error("from")),
             Field::new("to", Text::To, Control::Moment, &filter.to).error(error("to")),
         ],
@@ -72,7 +78,8 @@ pub fn page(cx: &ViewContext, page: &NetworkLogPage) -> Markup {
         caption: Text::Requests,
         empty: Text::NoRequests,
         href: with_query(&path, &query),
-        export: None,
+        bulk: None,
+        export: Some(with_query(&href("network-log/export"), &query)),
     };
     let size = format::bytes(page.used_bytes);
     let body = html! {

@@ -8,7 +8,7 @@ use crate::http::console::views::{
     format::{self, ShownFen, Timestamp, with_query},
     forms::{self, Control, Field, ProofField, field},
     layout::{self, PageBody, Place},
-    lists::{self, Filters, ListView, Listing, text, time},
+    lists::{self, Bulk, Filters, ListView, Listing, text, time},
     parts::{self, facts, panel},
     texts::{self, Text, Tone},
 };
@@ -18,6 +18,9 @@ use crate::http::console::views::{
 pub struct TypedOrderFilter {
     pub state: String,
     pub user: String,
+    pub amount: String,
+    pub from: String,
+    pub to: String,
     /// Errors of fields that could not be read, by name.
     pub errors: Vec<(String, String)>,
 }
@@ -34,7 +37,13 @@ const STATES: [&str; 6] = ["review", "created", "paid", "credited", "refunded", 
 /// Renders the list of orders.
 pub fn list(cx: &ViewContext, orders: &Orders) -> Markup {
     let filter = &orders.filter;
-    let query = [("state", filter.state.as_str()), ("user", &filter.user)];
+    let query = [
+        ("state", filter.state.as_str()),
+        ("user", &filter.user),
+        ("amount", &filter.amount),
+        ("from", &filter.from),
+        ("to", &filter.to),
+    ];
     let preset = |text, state: &str| (text, with_query(&href("orders"), &[("state", state)]), filter.state == state);
     let mut states = vec![("", cx.t(Text::AnyState).to_owned())];
     states.extend(STATES.map(|state| (state, texts::state(cx.language, state).1.to_owned())));
@@ -44,6 +53,9 @@ pub fn list(cx: &ViewContext, orders: &Orders) -> Markup {
         fields: vec![
             Field::new("state", Text::State, Control::Select(states), &filter.state),
             Field::new("user", Text::UserId, Control::Text, &filter.user).error(error("user")),
+            Field::new("amount", Text::OrderAmount, Control::Decimal, &filter.amount).error(error("amount")),
+            Field::new("from", Text::From, Control::Moment, &filter.from).error(error("from")),
+            Field::new("to", Text::To, Control::Moment, &filter.to).error(error("to")),
         ],
         presets: vec![
             preset(Text::All, ""),
@@ -58,14 +70,27 @@ pub fn list(cx: &ViewContext, orders: &Orders) -> Markup {
         caption: Text::Orders,
         empty: Text::NoOrders,
         href: with_query(&href("orders"), &query),
-        export: None,
+        bulk: cx.may(Right::SupportUsers).then(|| Bulk {
+            action: href("orders/bulk"),
+            controls: html! {
+                (forms::reason(cx, "bulk", "", None))
+                button.button.primary type="submit" name="act" value="query" { (cx.t(Text::AskProvider)) }
+            },
+        }),
+        export: Some(with_query(&href("orders/export"), &query)),
     };
     let body = html! {
         (layout::heading(cx.t(Text::Orders), None, &html! { a.button href=(href("orders/callbacks")) { (cx.t(Text::Callbacks)) } }))
         (lists::filters(cx, &filters))
-        section.card aria-label=(cx.t(Text::Orders)) { (lists::list(cx, &view, &rows::ORDER, &orders.listing, |row| rows::order(cx, row))) }
+        section.card aria-label=(cx.t(Text::Orders)) { (lists::list(cx, &view, &rows::ORDER, &orders.listing, |row| picked(cx, row))) }
     };
     layout::page(cx, &PageBody::new(cx.t(Text::Orders), Place::Orders, body))
+}
+
+fn picked(cx: &ViewContext, row: &OrderRow) -> Vec<Markup> {
+    let mut cells = rows::order(cx, row);
+    cells[0] = lists::pick(cx, &row.order_no, &cells[0]);
+    cells
 }
 
 /// A message of the payment provider.
@@ -296,7 +321,7 @@ fn callbacks(cx: &ViewContext, title: Text, callbacks: &[CallbackRow]) -> Markup
     )
 }
 
-const CALLBACK: [lists::Column; 7] = [
+pub const CALLBACK: [lists::Column; 7] = [
     text(Text::Id),
     time(Text::Received),
     text(Text::Effect),
@@ -306,7 +331,7 @@ const CALLBACK: [lists::Column; 7] = [
     text(Text::Action),
 ];
 
-fn callback(cx: &ViewContext, row: &CallbackRow) -> Vec<Markup> {
+pub fn callback(cx: &ViewContext, row: &CallbackRow) -> Vec<Markup> {
     vec![
         html! { code { (row.id) } @if let Some(of) = &row.replay_of { " " span.hint { (texts::replay_of(cx.language, of)) } } },
         cx.cell_time(row.received_at),
@@ -374,7 +399,8 @@ pub fn all_callbacks(cx: &ViewContext, page: &Callbacks) -> Markup {
         caption: Text::Callbacks,
         empty: Text::NoCallbacks,
         href: with_query(&path, &[("verdict", &page.verdict)]),
-        export: None,
+        bulk: None,
+        export: Some(href("orders/callbacks/export")),
     };
     let body = html! {
         (layout::heading(cx.t(Text::Callbacks), None, &html! { a.button href=(href("orders")) { (cx.t(Text::Orders)) } }))

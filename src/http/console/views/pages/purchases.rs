@@ -135,7 +135,8 @@ pub fn list(cx: &ViewContext, purchases: &PurchaseList) -> Markup {
         caption: Text::Purchases,
         empty: Text::NoPurchases,
         href: with_query(&href("purchases"), &query),
-        export: None,
+        bulk: None,
+        export: Some(with_query(&href("purchases/export"), &query)),
     };
     let body = html! {
         (layout::heading(cx.t(Text::Purchases), None, &html! {}))

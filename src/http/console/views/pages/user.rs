@@ -583,7 +583,8 @@ pub fn ledger(cx: &ViewContext, page: &UserLedger) -> Markup {
         caption: Text::Ledger,
         empty: Text::NothingYet,
         href: of(&page.asset),
-        export: None,
+        bulk: None,
+        export: Some(with_query(&format!("{path}/export"), &[("asset", &page.asset)])),
     };
     let body = html! {
         (layout::heading(&title, None, &html! { a.button href=(user_href(&page.user_id)) { (cx.t(Text::BackToUser)) } }))

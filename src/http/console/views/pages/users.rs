@@ -3,11 +3,11 @@
 use maud::{Markup, html};
 
 use crate::http::console::views::{
-    context::{ViewContext, href},
+    context::{Right, ViewContext, href},
     format::{self, Timestamp, with_query},
-    forms::{Control, Field},
+    forms::{self, Control, Field, field},
     layout::{self, PageBody, Place},
-    lists::{self, Column, Filters, ListView, Listing, number, text, time},
+    lists::{self, Bulk, Column, Filters, ListView, Listing, number, text, time},
     parts::{or_dash, state, user_link},
     texts::Text,
 };
@@ -43,7 +43,7 @@ pub struct Users {
     pub listing: Listing<UserRow>,
 }
 
-const COLUMNS: [Column; 8] = [
+pub const COLUMNS: [Column; 8] = [
     text(Text::User),
     text(Text::Nickname),
     text(Text::State),
@@ -53,6 +53,42 @@ const COLUMNS: [Column; 8] = [
     number(Text::Points),
     time(Text::Registered),
 ];
+
+/// Renders the cells of a user.
+pub fn cells(cx: &ViewContext, user: &UserRow) -> Vec<Markup> {
+    vec![
+        user_link(cx, &user.id),
+        or_dash(cx, Some(&user.nickname)),
+        state(cx, &user.state),
+        or_dash(cx, user.phone_number.as_deref()),
+        or_dash(cx, user.email.as_deref()),
+        html! { (format::number(user.coins)) },
+        html! { (format::number(user.points)) },
+        cx.cell_time(user.created_at),
+    ]
+}
+
+fn picked(cx: &ViewContext, user: &UserRow) -> Vec<Markup> {
+    let mut cells = cells(cx, user);
+    cells[0] = lists::pick(cx, &user.id, &cells[0]);
+    cells
+}
+
+/// Returns what the viewer may do with several users.
+fn bulk(cx: &ViewContext) -> Option<Bulk> {
+    let (may_suspend, may_sign_out) = (cx.may(Right::Moderate), cx.may(Right::SupportUsers));
+    (may_suspend || may_sign_out).then(|| Bulk {
+        action: href("users/bulk"),
+        controls: html! {
+            (forms::reason(cx, "bulk", "", None))
+            @if may_suspend { (field(cx, &Field::new("endsAt", Text::SuspendUntil, Control::Moment, "").hint(Text::SuspendUntilHint))) }
+            div.actions {
+                @if may_suspend { button.button.danger type="submit" name="act" value="suspend" { (cx.t(Text::SuspendUser)) } }
+                @if may_sign_out { button.button type="submit" name="act" value="end-devices" { (cx.t(Text::EndAllDevices)) } }
+            }
+        },
+    })
+}
 
 /// Renders the list.
 pub fn page(cx: &ViewContext, users: &Users) -> Markup {
@@ -74,21 +110,20 @@ pub fn page(cx: &ViewContext, users: &Users) -> Markup {
         presets: Vec::new(),
         region: "users",
     };
-    let view = ListView { id: "users", caption: Text::Users, empty: Text::NoUsers, href: address, export: None };
+    let filtered = address.strip_prefix(&path).unwrap_or_default();
+    let view = ListView {
+        id: "users",
+        caption: Text::Users,
+        empty: Text::NoUsers,
+        bulk: bulk(cx),
+        export: Some(format!("{path}/export{filtered}")),
+        href: address,
+    };
     let body = html! {
         (layout::heading(cx.t(Text::Users), None, &html! {}))
         (lists::filters(cx, &filters))
         section.card aria-label=(cx.t(Text::Users)) {
-            (lists::list(cx, &view, &COLUMNS, &users.listing, |user| vec![
-                user_link(cx, &user.id),
-                or_dash(cx, Some(&user.nickname)),
-                state(cx, &user.state),
-                or_dash(cx, user.phone_number.as_deref()),
-                or_dash(cx, user.email.as_deref()),
-                html! { (format::number(user.coins)) },
-                html! { (format::number(user.points)) },
-                cx.cell_time(user.created_at),
-            ]))
+            (lists::list(cx, &view, &COLUMNS, &users.listing, |user| picked(cx, user)))
         }
     };
     layout::page(cx, &PageBody::new(cx.t(Text::Users), Place::Users, body))

@@ -14,11 +14,13 @@ use crate::http::console::views::{
     context::{ConsoleTheme, Role, ViewContext, Viewer, Waiting, href, order_href, user_href},
     format::{ShownCount, ShownFen, Timestamp, Zone},
     forms::{ConfirmationView, ProofField},
+    layout::Place,
     lists::{Listing, Rows},
     masked::Masked,
     pages::{
         administrators::*,
         audit::*,
+        bulk::*,
         cleanup::*,
         feedback::*,
         figures::*,
@@ -811,6 +813,23 @@ pub fn model_calls() -> Calls {
     Calls { show: "failed".into(), listing: rows(calls(), 212) }
 }
 
+pub fn bulk_results() -> BulkResults {
+    let result = |id: &str, outcome: &str, detail: Option<&str>| BulkResult {
+        id: id.into(),
+        href: Some(order_href(id)),
+        outcome: outcome.into(),
+        detail: detail.map(Into::into),
+    };
+    BulkResults {
+        place: Place::Orders,
+        back: href("orders"),
+        results: vec![
+            result("202611211234567890012382", "done", Some("credited")),
+            result("202611211234567890012419", "failed", Some("<b>hostile</b>")),
+        ],
+    }
+}
+
 pub fn violations() -> Violations {
     Violations {
         filter: ViolationFilter::default(),
@@ -1433,6 +1452,7 @@ pub const PAGES: &[&str] = &[
     "revenue",
     "models",
     "models/calls",
+    "orders/bulk",
     "moderation",
     "moderation/violations/701",
     "moderation/review",
@@ -1488,6 +1508,7 @@ pub fn render(cx: &ViewContext, path: &str) -> Option<maud::Markup> {
         _ if path.starts_with("orders/") => pages::orders::page(cx, &order()),
         "growth" => pages::figures::growth(cx, &growth(cx)),
         "revenue" => pages::figures::revenue(cx, &revenue(cx)),
+        "orders/bulk" => pages::bulk::page(cx, &bulk_results()),
         "models" => pages::models::page(cx, &models(cx)),
         "models/calls" => pages::models::all_calls(cx, &model_calls()),
         "moderation" => pages::moderation::violations(cx, &violations()),

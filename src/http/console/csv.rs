@@ -1,0 +1,246 @@
+//! CSV files of lists: every list page exports the rows of its filter, with the columns and words of the page.
+//!
+//! The file is made while it is sent: one page of rows at a time is read, rendered by the view of the list and reduced to
+//! text. So it takes constant memory at any length, and a slow client holds neither a thread nor a snapshot. Rows that
+//! arrive meanwhile shift the pages, so a page leaves out the lines of the page before.
+
+use std::{collections::HashSet, io, sync::Arc};
+
+use axum::{
+    body::{Body, Bytes},
+    http::{HeaderValue, Response, header},
+};
+use futures_util::stream;
+use maud::Markup;
+
+use super::{
+    request::ConsoleRequest,
+    views::{
+        context::ViewContext,
+        lists::{Column, Kind},
+        parts::dash,
+        texts::Text,
+    },
+};
+use crate::{
+    app::App,
+    error::{Code, Error, Result},
+    http::held_bytes::HeldBytes,
+    types::PageRequest,
+};
+
+/// Rows that are read at once.
+pub const ROWS: u32 = 2_000;
+/// Tells spreadsheets that the file is UTF-8.
+const BYTE_ORDER_MARK: &str = "\u{feff}";
+/// The memory that a file holds while it is sent.
+const HELD_BYTES: u64 = 2 << 20;
+
+/// Returns the next rows of a list; none at its end.
+pub type NextRows<T> = Box<dyn FnMut(&App) -> Result<Vec<T>> + Send>;
+
+/// A list to export.
+pub struct CsvList<T> {
+    /// The path of the page below the console, which also names the file.
+    pub page: String,
+    pub columns: Vec<Column>,
+    pub cells: fn(&ViewContext, &T) -> Vec<Markup>,
+    pub next: NextRows<T>,
+}
+
+/// Reads a list by numbered pages.
+pub fn numbered<T>(read: impl Fn(&App, PageRequest) -> Result<Vec<T>> + Send + 'static) -> NextRows<T> {
+    let mut number = 0;
+    Box::new(move |app| {
+        number += 1;
+        read(app, PageRequest { first: 1, number, size: ROWS })
+    })
+}
+
+/// Rejects an export with a filter that could not be read: it would contain rows that nobody asked for.
+///
+/// # Errors
+/// `invalid_parameters` with the first fault.
+pub fn require_valid(faults: &[(String, String)]) -> Result<()> {
+    match faults.first() {
+        Some((field, fault)) => Err(Error::new(Code::InvalidParameters).detail(format!("{field}: {fault}"))),
+        None => Ok(()),
+    }
+}
+
+/// A file that is being sent.
+struct CsvFile<T> {
+    console: Arc<ConsoleRequest>,
+    cx: ViewContext,
+    list: CsvList<T>,
+    /// The lines of the last page.
+    last: HashSet<String>,
+    /// True after the header.
+    has_begun: bool,
+}
+
+/// Responds with the file. The reason is in the audit, because the rows are personal data.
+///
+/// # Errors
+/// Errors of the first page.
+pub async fn send<T: Send + 'static>(console: Arc<ConsoleRequest>, list: CsvList<T>) -> Result<Response<Body>> {
+    let page = list.page.clone();
+    match begin(Arc::clone(&console), list).await {
+        Err(error) if error.code == Code::InvalidParameters => {
+            let query = console.address.split_once('?').map_or_else(String::new, |(_, query)| format!("?{query}"));
+            console.rejected(&format!("{page}{query}"), &error)
+        }
+        sent => sent,
+    }
+}
+
+async fn begin<T: Send + 'static>(console: Arc<ConsoleRequest>, list: CsvList<T>) -> Result<Response<Body>> {
+    console.require_reason()?;
+    let cx = console.view()?;
+    let name = list.page.replace('/', "-");
+    let file = CsvFile { console, cx, list, last: HashSet::new(), has_begun: false };
+    // Before the status, so that a list that cannot be read is an error and no broken file.
+    let (first, rest) = match file.next_piece().await? {
+        Some((first, rest)) => (first, Some(rest)),
+        None => (Bytes::new(), None),
+    };
+    let rest = stream::try_unfold(rest, |file| async move {
+        let Some(file) = file else { return Ok(None) };
+        let next = file.next_piece().await.map_err(io::Error::other)?;
+        Ok::<_, io::Error>(next.map(|(piece, rest)| (piece, Some(rest))))
+    });
+    let first = stream::iter([Ok::<_, io::Error>(first)]);
+    let body = Body::from_stream(futures_util::StreamExt::chain(first, rest));
+    respond(&name, body)
+}
+
+/// Responds with a CSV file to save.
+///
+/// # Errors
+/// `internal` for a name that no header can carry.
+pub fn respond(name: &str, body: Body) -> Result<Response<Body>> {
+    let mut response = Response::new(body);
+    response.extensions_mut().insert(HeldBytes(HELD_BYTES));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/csv; charset=utf-8"));
+    let disposition = HeaderValue::try_from(format!("attachment; filename=\"{name}.csv\"")).map_err(Error::internal)?;
+    headers.insert(header::CONTENT_DISPOSITION, disposition);
+    Ok(response)
+}
+
+/// Returns lines of cells as a file.
+pub fn file(lines: impl IntoIterator<Item = Vec<String>>) -> String {
+    let mut text = String::from(BYTE_ORDER_MARK);
+    lines.into_iter().for_each(|cells| push_line(&mut text, &cells));
+    text
+}
+
+impl<T: Send + 'static> CsvFile<T> {
+    /// Returns the next part and the rest, or `None` at the end.
+    async fn next_piece(self) -> Result<Option<(Bytes, Self)>> {
+        let console = Arc::clone(&self.console);
+        console.context.report(move |app| self.read_piece(app)).await
+    }
+
+    fn read_piece(mut self, app: &App) -> Result<Option<(Bytes, Self)>> {
+        let mut text = String::new();
+        if !self.has_begun {
+            self.has_begun = true;
+            let titles = self.exported().map(|(_, column)| column.header(&self.cx)).collect::<Vec<_>>();
+            text = file([titles]);
+        }
+        let rows = (self.list.next)(app)?;
+        if rows.is_empty() {
+            return Ok((!text.is_empty()).then(|| (Bytes::from(text), self)));
+        }
+        let mut lines = HashSet::with_capacity(rows.len());
+        for row in &rows {
+            let cells = (self.list.cells)(&self.cx, row);
+            let cells: Vec<_> =
+                self.exported().filter_map(|(index, column)| Some(self.text(cells.get(index)?, column))).collect();
+            let mut line = String::new();
+            push_line(&mut line, &cells);
+            if !self.last.contains(&line) {
+                text += &line;
+            }
+            lines.insert(line);
+        }
+        self.last = lines;
+        Ok(Some((Bytes::from(text), self)))
+    }
+
+    fn text(&self, cell: &Markup, column: Column) -> String {
+        if cell.0 == dash(&self.cx).0 { String::new() } else { plain(cell, column.kind) }
+    }
+
+    /// Returns the columns with their places. Actions are no data.
+    fn exported(&self) -> impl Iterator<Item = (usize, Column)> + '_ {
+        let columns = self.list.columns.iter().copied().enumerate();
+        columns.filter(|(_, column)| !matches!(column.title, Text::Action | Text::Actions))
+    }
+}
+
+/// Returns the text of a rendered cell: without elements, and numbers as spreadsheets read them.
+fn plain(cell: &Markup, kind: Kind) -> String {
+    let mut text = String::new();
+    let mut rest = cell.0.as_str();
+    while let Some((before, tag)) = rest.split_once('<') {
+        text += before;
+        rest = tag.split_once('>').map_or("", |(_, after)| after);
+    }
+    text += rest;
+    let text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&");
+    match kind {
+        Kind::Number => text.replace('\u{202f}', "").replace('−', "-").replace('¥', ""),
+        _ => text,
+    }
+}
+
+fn push_line(text: &mut String, cells: &[String]) {
+    for (index, cell) in cells.iter().enumerate() {
+        if index > 0 {
+            text.push(',');
+        }
+        push_cell(text, cell.trim());
+    }
+    text.push_str("\r\n");
+}
+
+/// Adds a cell. A text that a spreadsheet would run as a formula begins with an apostrophe.
+fn push_cell(text: &mut String, cell: &str) {
+    let is_number =
+        cell.parse::<f64>().is_ok() && cell.bytes().all(|byte| byte.is_ascii_digit() || b"+-.".contains(&byte));
+    let is_formula = !is_number && cell.starts_with(['=', '+', '-', '@', '\t', '\r', '＝', '＋', '－', '＠']);
+    let defused = if is_formula { "'" } else { "" };
+    if is_formula || cell.contains(['"', ',', ';', '\n', '\r']) {
+        text.push('"');
+        text.push_str(defused);
+        text.push_str(&cell.replace('"', "\"\""));
+        text.push('"');
+    } else {
+        text.push_str(cell);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use maud::html;
+
+    use super::*;
+
+    #[test]
+    fn cells_are_quoted_and_formulas_are_defused() {
+        let cells = ["plain", "a,b", "say \"hi\"", "=1+1", "@cmd", "-20", "+86", "-x", "two\nlines", "＝1", "1e5"];
+        let expected = "\u{feff}plain,\"a,b\",\"say \"\"hi\"\"\",\"'=1+1\",\"'@cmd\",-20,+86,\"'-x\",\"two\nlines\",\
+                        \"'＝1\",1e5\r\n";
+        assert_eq!(file([cells.map(ToOwned::to_owned).to_vec()]), expected);
+    }
+
+    #[test]
+    fn rendered_cells_become_text() {
+        let cell = html! { a href="/x" title="a>b" { "<b>" " & \"q\"" } span { " 1" } };
+        assert_eq!(plain(&html! { span.change { "−1\u{202f}234" } }, Kind::Number), "-1234");
+        assert_eq!(plain(&html! { "¥1\u{202f}234.50" }, Kind::Number), "1234.50");
+        assert!(plain(&cell, Kind::Text).ends_with("<b> & \"q\" 1"));
+    }
+}
