@@ -213,13 +213,39 @@ create table violations (
     words text not null,                   -- JSON array
     masked_text text not null,
     provider text not null,
-    created_at integer not null
+    created_at integer not null,
+    acquitted_at integer,                  -- a moderator found that the text was wrongly refused
+    acquitted_by text                      -- as in audit
 ) strict;
 
 create index violations_by_time on violations (created_at, id, user_id, content_type);
 create index violations_by_user on violations (user_id, created_at);
 create index violations_by_type on violations (violation_type, created_at);
 create index violations_by_content on violations (content_type, created_at);
+
+-- Owner: moderation. Texts that passed and wait for a moderator, and those decided. The text is stored as written, until a
+-- day after the decision.
+create table reviews (
+    id integer primary key autoincrement,
+    user_id integer not null references users (id) on delete cascade,
+    content_type text not null check (content_type in ('nickname', 'signature', 'question', 'answer')),
+    violation_type text not null,
+    words text not null,                   -- JSON array
+    ways text not null,                    -- JSON array: how the words were found
+    excerpt text not null,
+    masked_text text not null,
+    provider text not null,
+    created_at integer not null,
+    state text not null check (state in ('waiting', 'upheld', 'acquitted')),
+    decided_at integer,
+    decided_by text,                       -- as in audit
+    violation_id integer                   -- the violation of an upheld one
+) strict;
+
+create index reviews_by_state on reviews (state, id);
+create index reviews_by_user on reviews (user_id, state);
+create index reviews_by_time on reviews (created_at);
+create index reviews_by_decision on reviews (decided_at) where decided_at is not null;
 
 -- Owner: moderation. Texts on which the local list and the external moderator disagreed, masked. Only the newest are
 -- stored, and none of a deleted user.

@@ -1,11 +1,13 @@
 //! `yarrow violations`: texts refused by moderation.
 
+mod review;
+
 use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::{
     Common, PageArgs, RangeArgs, choice::choice, cli_authority, confirm, find_user_id, http_rows, key_values,
-    name_missing, record_audit, record_audit_start, row, table,
+    name_missing, or_empty, record_audit, record_audit_start, row, table,
 };
 use yarrow::{
     app::App,
@@ -62,6 +64,13 @@ enum Action {
         #[arg(long, default_value_t = FREQUENT_THRESHOLD, value_parser = clap::value_parser!(u32).range(1..))]
         threshold: u32,
     },
+    /// List, decide and undo reviews of texts that passed
+    Review {
+        #[command(subcommand)]
+        action: review::ReviewAction,
+    },
+    /// Mark a rejected text as wrongly refused, so that it no longer counts
+    Acquit(review::AcquitArgs),
     /// Delete old violations
     Cleanup {
         /// Age in days from which violations are deleted
@@ -87,6 +96,8 @@ pub fn run(common: &Common, args: ViolationsArgs) -> Result<()> {
             };
             list(common, &app, &filter, page.page())
         }
+        Action::Review { action } => review::run(common, &app, action),
+        Action::Acquit(args) => review::acquit(common, &app, args),
         Action::Show { id } => show(common, &app, id),
         Action::Stats { user: Some(who), .. } => of_user(common, &app, &who),
         Action::Stats { user: None, days, threshold } => statistics(common, &app, days, threshold),
@@ -99,7 +110,7 @@ fn list(common: &Common, app: &App, filter: &ViolationQuery, page: PageRequest) 
     record_audit(app, "violations list", filter.user, cli_authority(None))?;
     common.output_page::<_, ShownViolation>(page, listing, |listing| {
         let rows = listing.items.iter().map(|row| {
-            let ViolationRecord { id, at, user, content_type, violation_type, words, masked_text, provider } = row;
+            let ViolationRecord { id, at, user, content_type, violation_type, words, masked_text, provider, .. } = row;
             row![id, at, user, content_type, violation_type, words.join(", "), masked_text, provider]
         });
         table(["id", "at", "user", "content type", "type", "words", "masked text", "detected by"], rows)
@@ -110,7 +121,18 @@ fn show(common: &Common, app: &App, id: i64) -> Result<()> {
     let violation = violations::find(&app.core, id).map_err(name_missing("Violation", id))?;
     record_audit(app, "violations show", Some(violation.user), cli_authority(None))?;
     common.output(&ShownViolation::from(violation.clone()), || {
-        let ViolationRecord { id, user, content_type, violation_type, words, masked_text, provider, at } = violation;
+        let ViolationRecord {
+            id,
+            user,
+            content_type,
+            violation_type,
+            words,
+            masked_text,
+            provider,
+            at,
+            acquitted_at,
+            ..
+        } = violation;
         key_values(
             "",
             [
@@ -122,6 +144,7 @@ fn show(common: &Common, app: &App, id: i64) -> Result<()> {
                 ("words", words.join(", ")),
                 ("masked text", masked_text),
                 ("detected by", provider),
+                ("acquitted", or_empty(acquitted_at)),
             ],
         )
     })

@@ -168,16 +168,16 @@ fn add(common: &Common, app: &App, word: Word, force: bool) -> Result<()> {
     if added.is_new {
         record_audit(app, "words add", None, cli_authority(None))?;
     }
-    let advice = adviser::advise(&app.core, &[word])?.into_iter().next().unwrap_or_default();
-    let json = json!({ "word": added.word, "type": added.kind, "created": added.is_new,
-        "advice": ShownAdvice::from(advice.clone()) });
+    let warning = adviser::advise(&app.core, &[word])?.into_iter().find(WordAdvice::is_warning);
+    let mut json = json!({ "word": added.word, "type": added.kind, "created": added.is_new });
+    if let Some(warning) = &warning {
+        json["advice"] = json!(ShownAdvice::from(warning.clone()));
+    }
     common.output(&json, || {
         let verb = if added.is_new { "added" } else { "already listed:" };
-        let warning = if advice.is_warning() {
-            format!("\nwarning: {} is likely to reject innocent texts: {}", advice.word, reason(&advice))
-        } else {
-            String::new()
-        };
+        let warning = warning.as_ref().map_or_else(String::new, |warning| {
+            format!("\nwarning: {} is likely to reject innocent texts: {}", warning.word, reason(warning))
+        });
         format!("{verb} {} ({}){warning}", added.word, added.kind)
     })
 }

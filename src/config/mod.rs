@@ -13,6 +13,7 @@ mod masking;
 mod settings;
 mod sources;
 mod suspension_rule;
+mod match_rule;
 mod values;
 
 use std::{
@@ -22,12 +23,13 @@ use std::{
 
 pub use declare::{DEMO_ORIGIN, Declaration, ResolvedSetting};
 pub use masking::mask_url_secrets;
+pub use match_rule::{CONTENT_TYPES, MATCH_WAYS, MatchRule};
 pub use settings::*;
 pub use sources::{LoadedConfig, Sources, has_argument, load, load_with_checks};
 pub use suspension_rule::SuspensionRule;
 pub use values::{
-    Bytes, Directory, EmailProvider, EmailTls, LlmProvider, LogFormat, ModerationProvider, Packages, PaymentProvider,
-    Prices, S3Addressing, SmsProvider, TokenPrice, WrongCodeStatus,
+    Bytes, Directory, EmailProvider, EmailTls, LlmProvider, LogFormat, MatchAction, ModerationProvider, Packages,
+    PaymentProvider, Prices, S3Addressing, SmsProvider, TokenPrice, WrongCodeStatus,
 };
 
 use crate::{

@@ -6,9 +6,9 @@ use ipnet::IpNet;
 use secrecy::SecretString;
 
 use super::{
-    Bytes, Declaration, Directory, EmailProvider, EmailTls, LlmProvider, LogFormat, ModerationProvider, Packages,
-    PaymentProvider, Prices, S3Addressing, SmsProvider, SuspensionRule, TokenPrice, WrongCodeStatus, declare, sources,
-    values,
+    Bytes, Declaration, Directory, EmailProvider, EmailTls, LlmProvider, LogFormat, MatchRule, ModerationProvider,
+    Packages, PaymentProvider, Prices, S3Addressing, SmsProvider, SuspensionRule, TokenPrice, WrongCodeStatus, declare,
+    sources, values,
 };
 use crate::types::{Currency, EmailAddress, HostPattern, MicroAmount, Region, TimeZone};
 
@@ -152,7 +152,7 @@ declare::settings! {
     /// Content moderation by an external service, beside the word list. `yarrow moderation switch` selects which one decides.
     "moderation" moderation: ModerationConfig {
         provider: ModerationProvider = "none",
-            "The external moderation service: `none`, or `aliyun`.";
+            "The external moderation service: `none`, `aliyun`, `http` (a judge of your own) or `llm` (a language model with a fixed rubric).";
         endpoint: String = "https://green-cip.cn-shanghai.aliyuncs.com",
             "URL of the provider's API.";
         backup_endpoint: Option<String> = "",
@@ -171,6 +171,18 @@ declare::settings! {
             "Labels of the provider that are ignored. Divination itself is what users of this app ask about.";
         refuse_medium: bool = "true",
             "Reject texts of medium risk as well as those of high risk.";
+        judge_url: String = "",
+            "URL of the provider `http`, which gets a signed POST for each text; see administration.md.";
+        judge_secret: Option<SecretString> = "",
+            "Secret under which these requests are signed.";
+        llm_base_url: String = "https://api.openai.com/v1",
+            "Base URL of the provider `llm`, an OpenAI-compatible server, up to but without `/chat/completions`.";
+        llm_api_key: Option<SecretString> = "",
+            "API key of this server.";
+        llm_model: String = "",
+            "Model that judges. Give `moderation.timeout` enough time for it.";
+        llm_texts_per_day: u32 = "10000",
+            "Texts per day (UTC) that this process sends to the model. Texts that it has judged lately are not sent again.";
         connect_timeout: Duration = "1 s", at_least "1 ms",
             "Connect timeout.";
         timeout: Duration = "3 s", at_least "1 ms",
@@ -189,6 +201,8 @@ declare::settings! {
             "Reject nicknames and signatures that contain a contact: a phone number, an account of QQ, WeChat or Telegram, a URL or a mail address, in any script. Applies only when the word list decides.";
         assigned_nicknames: Vec<String> = "用户, 手机用户, 微信用户, 新用户, 游客, 易友, user, user_, guest",
             "Words that apps put before a number in the nickname of a new user, such as 用户12345678, besides `brand.name`. These nicknames are not contact numbers.";
+        match_rules: Vec<MatchRule> = "",
+            "What happens to a text with a listed word: the word's type, the way it was found and the content type, each or `any`, and `block`, `review` (the text passes and moderators see it) or `mask` (the word is replaced by ＊). The first rule that applies decides. By default `fuzzy`, `initial`, `shape` and `reversed` are reviewed and all others blocked. Example: [\"ads any question: mask\", \"any sound nickname: review\"].";
         suspension_rules: Vec<SuspensionRule> = "",
             "Rules that suspend users after rejected texts. Each is the number and type of the texts, or `any`, with a time, and a scope with a length; the scope is `account`, `nickname` (no new nickname) or `review` (moderators see every text). Example: [\"3 gambling in 7 days: account for 30 days\", \"5 any in 30 days: nickname for 30 days\"].";
     }
@@ -584,7 +598,7 @@ declare::settings! {
         expired_notifications: Duration = "30 days",
             "Expired notifications. Only administrators see them.";
         violations: Duration = "180 days",
-            "Records of rejected texts and of disagreements between the moderation services.";
+            "Records of rejected texts, of texts in review and of disagreements between the moderation services.";
         payment_records: Duration = "1095 days",
             "Payment records. Purging them keeps those that are younger.";
         idempotency_keys: Duration = "72 hours",

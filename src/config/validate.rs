@@ -112,6 +112,14 @@ impl Config {
             require(!moderation.access_key_id.is_empty(), &format!("moderation.access_key_id: {needs}"));
             require(moderation.access_key_secret.is_some(), &format!("moderation.access_key_secret: {needs}"));
         }
+        if moderation.provider == ModerationProvider::Http {
+            let needs = "is required by the provider `http`";
+            require(!moderation.judge_url.is_empty(), &format!("moderation.judge_url: {needs}"));
+            require(moderation.judge_secret.is_some(), &format!("moderation.judge_secret: {needs}"));
+        }
+        if moderation.provider == ModerationProvider::Llm {
+            require(!moderation.llm_model.is_empty(), "moderation.llm_model: is required by the provider `llm`");
+        }
     }
 
     fn check_llm(&self, require: &mut impl FnMut(bool, &str)) {

@@ -345,7 +345,7 @@ macro_rules! choice {
     ($($(#[$doc:meta])* $name:ident { $variant:ident = $word:literal $(, $other:ident = $other_word:literal)* })*) => {$(
         named_enum! {
             $(#[$doc])*
-            #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+            #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
             pub enum $name { $variant = $word, $($other = $other_word,)* }
         }
 
@@ -373,8 +373,10 @@ choice! {
     EmailProvider { Console = "console", Smtp = "smtp" }
     /// The encryption of the connection to the mail server.
     EmailTls { None = "none", Starttls = "starttls", Tls = "tls" }
+    /// The treatment of a text with a listed word, the mildest first.
+    MatchAction { Review = "review", Mask = "mask", Block = "block" }
     /// The external moderation service.
-    ModerationProvider { None = "none", Aliyun = "aliyun" }
+    ModerationProvider { None = "none", Aliyun = "aliyun", Http = "http", Llm = "llm" }
     /// The language model provider.
     LlmProvider { Builtin = "builtin", Openai = "openai" }
     /// The payment gateway.

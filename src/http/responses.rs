@@ -25,7 +25,10 @@ pub use super::{
         users::{
             AdminUser, AdminUserList, DevicesSignedOut, NicknameCleared, PhoneMoved, ShownStaffNote, ShownSuspension,
         },
-        violations::{FrequentViolator, ShownViolation, UserViolations, ViolationCount},
+        violations::{
+            FrequentViolator, ShownViolation, UserViolations, ViolationCount,
+            review::{ReviewResult, ShownReview},
+        },
     },
     interpretation_sse::RatingResponse,
     v0::{

@@ -652,6 +652,18 @@ fn moderation() -> Vec<Endpoint> {
             .summary("Counts rejected texts by type."),
         get("/admin/violations/frequent-violators", Admin(Moderate), violations::frequent_violators)
             .summary("Lists users whose texts are rejected often."),
+        get("/admin/violations/review", Admin(Moderate), violations::review::list)
+            .summary("Lists texts that passed and wait for a moderator, oldest first."),
+        post("/admin/violations/review/decide", Admin(Moderate), violations::review::decide)
+            .summary("Upholds or acquits texts in review, each with its own outcome."),
+        post("/admin/violations/review/undo", Admin(Moderate), violations::review::undo)
+            .summary("Undoes decisions of the last day."),
+        post("/admin/violations/{id}/acquittal", Admin(Moderate), violations::review::acquit)
+            .summary("Marks a rejected text as wrongly refused, and allows a phrase.")
+            .errors(&[NotFound, AlreadyExists]),
+        delete("/admin/violations/{id}/acquittal", Admin(Moderate), violations::review::undo_acquittal)
+            .summary("Undoes the acquittal of a rejected text.")
+            .errors(&[NotFound]),
         delete("/admin/violations/cleanup", Admin(Administer), violations::clean_up)
             .summary("Deletes old records of rejected texts."),
         get("/admin/violations/{id}", Admin(Moderate), violations::find)

@@ -18,7 +18,7 @@ use crate::{
             offline::Offline,
             openai,
         },
-        moderation::{TextModerator, aliyun as aliyun_moderation},
+        moderation::{TextModerator, aliyun as aliyun_moderation, http_judge, llm_judge},
         sms::{SmsSender, aliyun, console::ConsoleSms},
     },
 };
@@ -99,6 +99,26 @@ pub fn text_moderator(config: &Config, clock: Clock) -> Option<Box<dyn TextModer
                 total: settings.timeout,
             };
             Some(Box::new(aliyun_moderation::AliyunModerator::new(settings, Box::new(move || clock.now().0))))
+        }
+        ModerationProvider::Http => {
+            let settings = http_judge::HttpJudgeSettings {
+                url: settings.judge_url.clone(),
+                secret: settings.judge_secret.clone().unwrap_or_default(),
+                connect: settings.connect_timeout,
+                total: settings.timeout,
+            };
+            Some(Box::new(http_judge::HttpJudge::new(&settings, Box::new(move || clock.now().0))))
+        }
+        ModerationProvider::Llm => {
+            let settings = llm_judge::LlmJudgeSettings {
+                base_url: settings.llm_base_url.clone(),
+                api_key: settings.llm_api_key.clone(),
+                model: settings.llm_model.clone(),
+                texts_per_day: settings.llm_texts_per_day,
+                connect: settings.connect_timeout,
+                total: settings.timeout,
+            };
+            Some(Box::new(llm_judge::LlmJudge::new(settings, Box::new(move || clock.now().0))))
         }
     }
 }

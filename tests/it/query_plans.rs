@@ -27,6 +27,12 @@ const BOUNDED: &[&str] = &[
     "violations where user_id = ?1 and created_at <= ?3 and content_type <> 'answer' \
      order by created_at desc limit 1 offset ?2",
     "violations where user_id = ?1 order by created_at desc, id desc limit ?2 offset ?3",
+    "violations where user_id = ?1 and created_at > ?2 and content_type <> 'answer' \
+     and acquitted_at is null and (violation_type = ?3 or ?3 is null)",
+    "reviews where state = ?1 order by id limit ?2 offset ?3",
+    "reviews where state = ?1 order by id desc limit ?2 offset ?3",
+    "reviews where user_id = ?1 and state = 'waiting'",
+    "reviews where created_at < ?1 order by created_at limit ?2",
     "interpretations where duration_ms >= ?1",
     "interpretations where rating_note is not null and rated_at >= ?1 and rated_at < ?2 \
      order by rated_at desc, id desc limit ?3 offset ?4",

@@ -21,7 +21,7 @@ use crate::{
             prompts::{PromptKind, Prompts},
         },
         identity::users::{self, Gender, Profile},
-        moderation::{self, ScreenedField, engine::ContentType},
+        moderation::{self, ScreenedField, engine::ContentType, reviews},
     },
     error::Result,
     providers::llm::{Flow, MessageRole, ModelMessage, ModelRequest, OutputChunk, TokenUsage},
@@ -86,14 +86,19 @@ pub struct ChatContext {
 ///
 /// # Errors
 /// `content_rejected` if moderation rejects the message; `too_many_requests`; `budget_spent`.
-pub fn prepare(calls: &ModelCalls, user: UserId, conversation: Conversation) -> Result<PreparedChat> {
+pub fn prepare(calls: &ModelCalls, user: UserId, mut conversation: Conversation) -> Result<PreparedChat> {
     // Checked here to reject the call before moderation is asked, and again when the call is counted.
     let allowed = calls.core.config.llm.calls_per_user_hour;
     calls.core.store.read(|tx| hourly_limit::check_in(tx, user, LimitedCall::Chat, allowed))?;
     let last = conversation.messages.last().map(|message| message.content.as_str()).unwrap_or_default();
     let field = ScreenedField { name: "messages", content_type: ContentType::Question, text: last };
-    if let Some(refusal) = moderation::check_fields(&calls.moderation, user, &[field]) {
-        return refusal.record::<PreparedChat>(&calls.core).wait();
+    let mut screening = match moderation::screen(&calls.moderation, user, &[field]) {
+        Ok(screening) => screening,
+        Err(refusal) => return refusal.record::<PreparedChat>(&calls.core).wait(),
+    };
+    let reviewed = screening.take_reviews();
+    if let (Some(masked), Some(last)) = (screening.replacement("messages"), conversation.messages.last_mut()) {
+        last.content = masked;
     }
     let profile = calls.core.store.read(|tx| users::profile_in(tx, user))?;
     let trace_id = model_calls::new_trace_id()?;
@@ -106,6 +111,7 @@ pub fn prepare(calls: &ModelCalls, user: UserId, conversation: Conversation) -> 
     let begin = calls.core.store.write(move |tx| {
         hourly_limit::count_in(tx, user, LimitedCall::Chat, allowed)?;
         let reservation = budget::reserve_in(tx, &config.llm, &config.limits.time_zone, user, amount)?;
+        reviews::add_in(tx, &reviewed)?;
         begin_in(tx, &id, user, message_count, (provider, &model, &version))?;
         delete_surplus_in(tx, user, config.max_records_per_user())?;
         Ok(reservation)

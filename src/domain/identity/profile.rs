@@ -7,7 +7,7 @@ use crate::{
             suspensions,
             users::{self, Profile, ProfileChange},
         },
-        moderation::{self, Moderation, ScreenedField, engine::ContentType},
+        moderation::{self, Moderation, ScreenedField, engine::ContentType, reviews},
     },
     error::Result,
     store::{Pending, Read},
@@ -23,7 +23,7 @@ pub fn find(core: &Core, user: UserId) -> Result<Profile> {
 /// # Errors
 /// `content_rejected` if a text is refused; a violation is recorded and the profile stays unchanged.
 /// `nickname_suspended` for another nickname of a user who may not change it.
-pub fn change(moderation: &Moderation, user: UserId, change: ProfileChange) -> Pending<Profile> {
+pub fn change(moderation: &Moderation, user: UserId, mut change: ProfileChange) -> Pending<Profile> {
     let core = &moderation.core;
     let zone = core.config.limits.time_zone.clone();
     // Before the texts are screened, so that a user who may not change the nickname causes no violations by it.
@@ -36,11 +36,16 @@ pub fn change(moderation: &Moderation, user: UserId, change: ProfileChange) -> P
         .into_iter()
         .filter_map(|(name, content_type, text)| Some(ScreenedField { name, content_type, text: text? }))
         .collect();
-    if let Some(refusal) = moderation::check_fields(moderation, user, &fields) {
-        return refusal.record(core);
-    }
+    let mut screening = match moderation::screen(moderation, user, &fields) {
+        Ok(screening) => screening,
+        Err(refusal) => return refusal.record(core),
+    };
+    change.nickname = screening.replacement("nickname").or(change.nickname);
+    change.signature = screening.replacement("signature").or(change.signature);
+    let reviewed = screening.take_reviews();
     core.store.write(move |tx| {
         require_change_in(tx, user, &change, &zone)?;
+        reviews::add_in(tx, &reviewed)?;
         users::change_profile_in(tx, user, &change)
     })
 }

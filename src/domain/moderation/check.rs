@@ -9,7 +9,9 @@ use std::{
 use super::{
     engine::{ContentType, contacts, is_assigned_nickname},
     external_moderator::{self, NO_PERMIT},
+    match_actions::MatchActions,
     policy::{self, Policy, Service},
+    reviews::{self, ReviewDraft},
     ruling::Ruling,
     service::Moderation,
     suspension_rules,
@@ -17,10 +19,11 @@ use super::{
 };
 use crate::{
     core::Core,
+    domain::identity::suspensions,
     error::{Code, Error, Fault, FieldCode, FieldError, Result},
     providers::Failure,
     store::Pending,
-    types::UserId,
+    types::{SuspensionScope, UserId},
 };
 
 /// The time after which a client may retry if the external moderator names none.
@@ -84,31 +87,64 @@ pub fn check_rate_limits(moderation: &Moderation, user: UserId, texts: usize) ->
     external_quota.consume(user, texts, core.config.moderation.texts_per_user_hour, Instant::now())
 }
 
-/// Checks a user's texts. Returns `None` if all are allowed. A rejection stands even if a later text cannot be decided.
+/// The allowed texts of a user: what to store of them, and what moderators review.
+#[derive(Debug, Default)]
+pub struct Screening {
+    /// Field names with the texts to store instead.
+    replacements: Vec<(&'static str, String)>,
+    reviews: Vec<ReviewDraft>,
+}
+
+impl Screening {
+    /// Returns the text to store and show instead of a field, if a part of it has to be masked.
+    pub fn replacement(&self, field: &str) -> Option<String> {
+        self.replacements.iter().find(|(name, _)| *name == field).map(|(_, text)| text.clone())
+    }
+
+    /// Takes the reviews, which the caller stores in the transaction that stores the texts: see [`reviews::add_in`].
+    pub fn take_reviews(&mut self) -> Vec<ReviewDraft> {
+        std::mem::take(&mut self.reviews)
+    }
+}
+
+/// Checks a user's texts. A rejection stands even if a later text cannot be decided.
 ///
 /// Blocks if [`Moderation::may_block`] is true.
-pub fn check_fields(moderation: &Moderation, user: UserId, fields: &[ScreenedField<'_>]) -> Option<Refusal> {
+///
+/// # Errors
+/// The refusal, if a text is rejected or undecided.
+pub fn screen(moderation: &Moderation, user: UserId, fields: &[ScreenedField<'_>]) -> Result<Screening, Refusal> {
     if fields.is_empty() {
-        return None;
+        return Ok(Screening::default());
     }
-    if let Err(error) = check_rate_limits(moderation, user, fields.len()) {
-        return Some(Refusal::without_violation(error));
-    }
-    let mut rejections = Vec::new();
+    check_rate_limits(moderation, user, fields.len()).map_err(Refusal::without_violation)?;
+    let is_watched = is_watched(&moderation.core, user).map_err(Refusal::without_violation)?;
+    let (mut rejections, mut screening) = (Vec::new(), Screening::default());
     for field in fields {
         match moderate(moderation, field.content_type, field.text, Some(user)) {
-            Err(error) if rejections.is_empty() => return Some(Refusal::without_violation(error)),
+            Err(error) if rejections.is_empty() => return Err(Refusal::without_violation(error)),
             Err(_) => break,
-            Ok(ruling) if ruling.allowed => {}
+            Ok(ruling) if ruling.allowed => {
+                let is_reviewed = ruling.needs_review || is_watched && !field.text.trim().is_empty();
+                if is_reviewed {
+                    screening.reviews.push(ruling.to_review(user, field.content_type, field.text));
+                }
+                screening.replacements.extend(ruling.replacement.map(|text| (field.name, text)));
+            }
             Ok(ruling) => rejections.push((field, ruling)),
         }
     }
     if rejections.is_empty() {
-        return None;
+        return Ok(screening);
     }
     let fields = rejections.iter().map(|(field, _)| rejected(field.name)).collect();
     let violations = rejections.into_iter().map(|(field, ruling)| ruling.into_violation(user, field.content_type));
-    Some(Refusal { violations: violations.collect(), error: Error::new(Code::ContentRejected).in_fields(fields) })
+    Err(Refusal { violations: violations.collect(), error: Error::new(Code::ContentRejected).in_fields(fields) })
+}
+
+/// Returns true if moderators review every text of the user.
+fn is_watched(core: &Core, user: UserId) -> Result<bool> {
+    core.store.read(|tx| Ok(suspensions::scope_in_force_in(tx, user, SuspensionScope::Review)?.is_some()))
 }
 
 /// Returns the error of a rejected field.
@@ -127,9 +163,17 @@ pub fn check_answer(moderation: &Moderation, user: UserId, text: &str, part: Ran
         return None;
     }
     let ruling = moderate(moderation, ContentType::Answer, text, Some(user));
-    match ruling.map(|ruling| ruling.restricted_to(text, &part)) {
+    let actions = actions(&moderation.core, ContentType::Answer);
+    match ruling.map(|ruling| ruling.restricted_to(text, &part, actions)) {
         Err(error) => Some(Refusal::without_violation(error)),
-        Ok(ruling) if ruling.allowed => None,
+        Ok(ruling) if ruling.allowed => {
+            if ruling.needs_review {
+                let review = ruling.to_review(user, ContentType::Answer, text);
+                // The stream does not wait for it.
+                drop(moderation.core.store.write(move |tx| reviews::add_in(tx, &[review])));
+            }
+            None
+        }
         Ok(ruling) => {
             let error = Error::new(Code::ContentRejected).in_fields(vec![rejected("answer")]);
             Some(Refusal { violations: vec![ruling.into_violation(user, ContentType::Answer)], error })
@@ -171,17 +215,27 @@ pub fn moderate(
     Ok(ruling)
 }
 
-/// Records the rejection of a user's text.
-pub fn record_violation(core: &Core, user: UserId, content_type: ContentType, ruling: &Ruling) -> Pending<()> {
+/// Records the rejection of a user's text, or queues it for review.
+pub fn record(core: &Core, user: UserId, content_type: ContentType, text: &str, ruling: &Ruling) -> Pending<()> {
+    if ruling.allowed {
+        let review = ruling.needs_review.then(|| ruling.to_review(user, content_type, text));
+        return review.map_or_else(
+            || Pending::ready(Ok(())),
+            |review| core.store.write(move |tx| reviews::add_in(tx, &[review])),
+        );
+    }
     let violation = ruling.clone().into_violation(user, content_type);
     let config = Arc::clone(&core.config);
-    core.store.write(move |tx| suspension_rules::record_in(tx, &config, &violation))
+    core.store.write(move |tx| suspension_rules::record_in(tx, &config, &violation).map(drop))
+}
+
+fn actions(core: &Core, content_type: ContentType) -> MatchActions<'_> {
+    MatchActions { rules: &core.config.moderation.match_rules, content_type }
 }
 
 /// Decides about a text by the word list.
 pub fn moderate_locally(moderation: &Moderation, content_type: ContentType, text: &str) -> Result<Ruling> {
     let mut matches = moderation.word_list.get()?.check(content_type, text);
-    matches.retain(|found| found.way.is_certain());
     let config = &moderation.core.config;
     let may_have_contacts = match content_type {
         ContentType::Nickname => {
@@ -194,7 +248,7 @@ pub fn moderate_locally(moderation: &Moderation, content_type: ContentType, text
     if may_have_contacts && config.moderation.contact_numbers {
         matches.extend(contacts(text));
     }
-    Ok(Ruling::from_matches(text, matches))
+    Ok(Ruling::from_matches(text, matches, actions(&moderation.core, content_type)))
 }
 
 fn moderate_externally(

@@ -8,6 +8,9 @@ pub mod engine;
 pub mod words;
 pub mod violations;
 pub mod suspension_rules;
+pub mod match_actions;
+pub mod reviews;
+pub mod acquittals;
 mod ruling;
 pub mod active_list;
 pub mod external_moderator;
@@ -23,8 +26,8 @@ pub mod shadow_mode;
 pub mod status;
 
 pub use check::{
-    Refusal, ScreenedField, check_answer, check_fields, check_rate_limits, is_external_active, moderate,
-    moderate_locally, record_violation, rejected,
+    Refusal, ScreenedField, Screening, check_answer, check_rate_limits, is_external_active, moderate, moderate_locally,
+    record, rejected, screen,
 };
 pub use ruling::{LOCAL, Ruling};
 pub use service::Moderation;

@@ -4,9 +4,12 @@ use std::ops::Range;
 
 use super::{
     engine::{Match, MatchWay, mask},
+    match_actions::MatchActions,
+    reviews::ReviewDraft,
     violations::Violation,
 };
 use crate::{
+    config::MatchAction,
     domain::moderation::engine::ContentType,
     providers::moderation::{ModerationResult, RiskLabel},
     types::UserId,
@@ -16,6 +19,10 @@ use crate::{
 pub const LOCAL: &str = "local";
 /// The violation type of a rejection without a word or a label.
 const OTHER: &str = "other";
+/// The violation type of a text without a match, of a user whose every text is reviewed.
+const WATCHED: &str = "watched";
+/// The character that replaces those of a match.
+const REPLACEMENT: char = '＊';
 /// Maximum characters of a rejected text, and maximum matched words, that are recorded.
 const MAX_EXCERPT: usize = 1_000;
 const MAX_WORDS: usize = 50;
@@ -28,7 +35,11 @@ pub struct Ruling {
     pub provider: &'static str,
     /// The word list decided because the external moderator failed.
     pub degraded: bool,
-    /// The type of the first match; empty if the text is allowed.
+    /// The text is allowed, but a moderator has to see it.
+    pub needs_review: bool,
+    /// The allowed text with its matches masked that must not be stored or shown as they are; `None` if there are none.
+    pub replacement: Option<String>,
+    /// The type of the first match that decided; empty for a text without matches.
     pub violation_type: String,
     /// The listed words that were found, or the labels of the external moderator.
     pub found: Vec<String>,
@@ -39,18 +50,25 @@ pub struct Ruling {
 
 impl Ruling {
     /// Returns the ruling for these matches of the word list.
-    pub(super) fn from_matches(text: &str, matches: Vec<Match>) -> Self {
+    pub(super) fn from_matches(text: &str, matches: Vec<Match>, actions: MatchActions<'_>) -> Self {
         let mut found: Vec<String> = Vec::new();
         for matched in &matches {
             if !found.contains(&matched.word) {
                 found.push(matched.word.clone());
             }
         }
+        let strictest = matches.iter().map(|found| actions.of(found)).max();
+        let deciding = matches.iter().find(|found| Some(actions.of(found)) == strictest);
+        let with = |action| matches.iter().filter(move |found| actions.of(found) == action);
+        let allowed = strictest != Some(MatchAction::Block);
+        let is_masked = strictest == Some(MatchAction::Mask);
         Self {
-            allowed: matches.is_empty(),
+            allowed,
             provider: LOCAL,
             degraded: false,
-            violation_type: matches.first().map(|found| found.kind.clone()).unwrap_or_default(),
+            needs_review: allowed && with(MatchAction::Review).next().is_some(),
+            replacement: is_masked.then(|| replace(text, with(MatchAction::Mask))),
+            violation_type: deciding.map(|found| found.kind.clone()).unwrap_or_default(),
             found,
             masked_text: mask(text, &matches),
             matches,
@@ -64,6 +82,8 @@ impl Ruling {
                 allowed: true,
                 provider,
                 degraded: false,
+                needs_review: false,
+                replacement: None,
                 violation_type: String::new(),
                 found: Vec::new(),
                 matches: Vec::new(),
@@ -75,6 +95,8 @@ impl Ruling {
             allowed: false,
             provider,
             degraded: false,
+            needs_review: false,
+            replacement: None,
             violation_type: verdict.findings.first().map_or(OTHER, |found| found.kind).to_owned(),
             found: verdict.findings.iter().map(|found| found.label.clone()).collect(),
             masked_text: if is_complete { mask(text, &matches) } else { "*".repeat(text.chars().count()) },
@@ -84,14 +106,37 @@ impl Ruling {
 
     /// Restricts the ruling to matches that overlap a part of the text, given in bytes. The masked text stays complete.
     /// A rejection by an external moderator stays, because it does not locate all of its findings.
-    pub(super) fn restricted_to(self, text: &str, part: &Range<usize>) -> Self {
-        if self.allowed || self.provider != LOCAL {
+    pub(super) fn restricted_to(self, text: &str, part: &Range<usize>, actions: MatchActions<'_>) -> Self {
+        if self.matches.is_empty() || self.provider != LOCAL {
             return self;
         }
         let (begin, end) = (text[..part.start].chars().count(), text[..part.end].chars().count());
         let overlaps = |found: &Match| found.end > begin && found.start < end;
         let matches = self.matches.into_iter().filter(overlaps).collect();
-        Self { degraded: self.degraded, masked_text: self.masked_text, ..Self::from_matches(text, matches) }
+        Self { degraded: self.degraded, masked_text: self.masked_text, ..Self::from_matches(text, matches, actions) }
+    }
+
+    /// Returns the name of the strictest action: `allow`, `review`, `mask` or `block`.
+    pub fn action(&self) -> &'static str {
+        match self {
+            Self { allowed: false, .. } => "block",
+            Self { replacement: Some(_), .. } => "mask",
+            Self { needs_review: true, .. } => "review",
+            _ => "allow",
+        }
+    }
+
+    /// Returns the review of this text.
+    pub(super) fn to_review(&self, user: UserId, content_type: ContentType, text: &str) -> ReviewDraft {
+        let first = self.matches.iter().map(|found| found.start).min().unwrap_or(0);
+        let mut ways: Vec<&'static str> = self.matches.iter().map(|found| found.way.name()).collect();
+        ways.sort_unstable();
+        ways.dedup();
+        let mut violation = self.clone().into_violation(user, content_type);
+        if self.matches.is_empty() {
+            WATCHED.clone_into(&mut violation.violation_type);
+        }
+        ReviewDraft { violation, ways, excerpt: excerpt(text.to_owned(), first) }
     }
 
     /// Returns the record of this rejection.
@@ -104,12 +149,23 @@ impl Ruling {
             violation_type: self.violation_type,
             words: self.found,
             masked_text: excerpt(self.masked_text, first),
-            provider: self.provider,
+            provider: self.provider.into(),
         }
     }
 }
 
-/// Cuts a long masked text to the text around one character.
+/// Replaces the characters of matches. Unlike the mask of records, it is seen by others than the staff.
+fn replace<'a>(text: &str, matches: impl Iterator<Item = &'a Match>) -> String {
+    let mut letters: Vec<char> = text.chars().collect();
+    for found in matches {
+        if let Some(part) = letters.get_mut(found.start..found.end) {
+            part.fill(REPLACEMENT);
+        }
+    }
+    letters.into_iter().collect()
+}
+
+/// Cuts a long text to the text around one character.
 fn excerpt(masked_text: String, center: usize) -> String {
     let length = masked_text.chars().count();
     if length <= MAX_EXCERPT {

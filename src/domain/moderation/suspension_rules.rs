@@ -24,17 +24,18 @@ pub const RULE_ACTOR: &str = "rule";
 const ACTION: &str = "suspend by rule";
 const DAY: u64 = 24 * 60 * 60;
 
-/// Records a violation and applies the rules to its user.
-pub(super) fn record_in(tx: &Write<'_>, config: &Config, violation: &Violation) -> Result<()> {
-    violations::record_in(tx, violation, config.max_records_per_user())?;
+/// Records a violation and applies the rules to its user. Returns the id of the violation.
+pub(super) fn record_in(tx: &Write<'_>, config: &Config, violation: &Violation) -> Result<i64> {
+    let id = violations::record_in(tx, violation, config.max_records_per_user())?;
     // Users are not to blame for the text of a model.
     if violation.content_type == ContentType::Answer.name() {
-        return Ok(());
+        return Ok(id);
     }
     let rules = config.moderation.suspension_rules.iter();
     let matching =
         |rule: &&SuspensionRule| rule.violation_type.as_ref().is_none_or(|kind| *kind == violation.violation_type);
-    rules.filter(matching).try_for_each(|rule| apply_in(tx, config, violation.user, rule))
+    rules.filter(matching).try_for_each(|rule| apply_in(tx, config, violation.user, rule))?;
+    Ok(id)
 }
 
 fn apply_in(tx: &Write<'_>, config: &Config, user: UserId, rule: &SuspensionRule) -> Result<()> {

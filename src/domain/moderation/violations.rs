@@ -3,7 +3,7 @@
 //! A violation never holds the original text, and only an excerpt of the masked one. Deleting an account clears its texts.
 //! The number of violations of a user has an hourly limit, and only the newest are kept.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 use serde_json::json;
 
@@ -26,6 +26,13 @@ pub const FREQUENT_THRESHOLD: u32 = 3;
 
 /// Rows deleted in one transaction, so that the writer is never blocked for long.
 const BATCH_SIZE: u32 = 500;
+
+macro_rules! violation_columns {
+    () => {
+        "id, user_id, content_type, violation_type, words, masked_text, provider, created_at, acquitted_at, acquitted_by"
+    };
+}
+
 const DAY: i64 = 24 * 60 * 60 * 1_000;
 
 /// A violation to be recorded.
@@ -38,7 +45,7 @@ pub struct Violation {
     pub words: Vec<String>,
     pub masked_text: String,
     /// The service that rejected the text.
-    pub provider: &'static str,
+    pub provider: Cow<'static, str>,
 }
 
 /// A stored violation.
@@ -52,6 +59,9 @@ pub struct ViolationRecord {
     pub masked_text: String,
     pub provider: String,
     pub at: Timestamp,
+    /// The moderator who found that the text was wrongly refused, and when.
+    pub acquitted_at: Option<Timestamp>,
+    pub acquitted_by: Option<String>,
 }
 
 /// A query for violations. The times are a half-open range.
@@ -99,30 +109,73 @@ pub fn check_rate_limit_in(tx: &Read<'_>, user: UserId, allowed: u32) -> Result<
     sliding_window::require_open_in(tx, &[Window { newest_first, key: user.0, allowed, length: HOUR }])
 }
 
-/// Returns the number of a user's violations after a time, of one type or all. Violations of model answers do not count.
+/// Returns the number of a user's violations after a time, of one type or all. Those of model answers and acquitted ones
+/// do not count.
 pub fn count_since_in(tx: &Read<'_>, user: UserId, violation_type: Option<&str>, since: Timestamp) -> Result<i64> {
     let sql = "select count(*) from violations where user_id = ?1 and created_at > ?2 and content_type <> 'answer' \
-               and (violation_type = ?3 or ?3 is null)";
+               and acquitted_at is null and (violation_type = ?3 or ?3 is null)";
     tx.one(sql, (user.0, since.0, violation_type), |row| row.get(0))
 }
 
-/// Records a violation, and deletes those beyond the user's newest `kept`.
-pub fn record_in(tx: &Write<'_>, violation: &Violation, kept: u32) -> Result<()> {
+/// Records a violation, and deletes those beyond the user's newest `kept`. Returns its id.
+pub fn record_in(tx: &Write<'_>, violation: &Violation, kept: u32) -> Result<i64> {
     users::require_in(tx, violation.user)?;
-    tx.execute(
+    let id = tx.one(
         "insert into violations (user_id, content_type, violation_type, words, masked_text, provider, created_at) \
-         values (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7) returning id",
         (
             violation.user.0,
             violation.content_type,
             &violation.violation_type,
             serde_json::to_string(&violation.words).map_err(Error::internal)?,
             &violation.masked_text,
-            violation.provider,
+            &violation.provider,
             tx.now.0,
         ),
+        |row| row.get(0),
     )?;
-    delete_surplus_in(tx, violation.user, kept)
+    delete_surplus_in(tx, violation.user, kept)?;
+    Ok(id)
+}
+
+/// Deletes a violation whose review was undone.
+pub fn remove_in(tx: &Write<'_>, id: i64) -> Result<()> {
+    tx.execute("delete from violations where id = ?1", [id]).map(drop)
+}
+
+/// Marks a violation as wrongly refused.
+///
+/// # Errors
+/// `not_found`; `already_exists` if it is acquitted.
+pub fn acquit_in(tx: &Write<'_>, id: i64, actor: &str) -> Result<ViolationRecord> {
+    if find_in(tx, id)?.acquitted_at.is_some() {
+        return Err(Error::new(Code::AlreadyExists).detail("This refusal is already acquitted."));
+    }
+    tx.one(
+        concat!(
+            "update violations set acquitted_at = ?2, acquitted_by = ?3 where id = ?1 returning ",
+            violation_columns!()
+        ),
+        (id, tx.now.0, actor),
+        violation_of,
+    )
+}
+
+/// Undoes an acquittal.
+///
+/// # Errors
+/// `not_found` if there is no such violation, or it is not acquitted.
+pub fn undo_acquittal_in(tx: &Write<'_>, id: i64) -> Result<ViolationRecord> {
+    let undone = tx.first(
+        concat!(
+            "update violations set acquitted_at = null, acquitted_by = null \
+             where id = ?1 and acquitted_at is not null returning ",
+            violation_columns!()
+        ),
+        [id],
+        violation_of,
+    )?;
+    undone.ok_or_else(|| Code::NotFound.into())
 }
 
 fn delete_surplus_in(tx: &Write<'_>, user: UserId, kept: u32) -> Result<()> {
@@ -144,9 +197,12 @@ pub fn list(core: &Core, query: &ViolationQuery, page: PageRequest) -> Result<Pa
 /// # Errors
 /// `not_found`.
 pub fn find(core: &Core, id: i64) -> Result<ViolationRecord> {
-    let sql = "select id, user_id, content_type, violation_type, words, masked_text, provider, created_at \
-               from violations where id = ?1";
-    core.store.read(|tx| tx.first(sql, [id], violation_of)?.ok_or_else(|| Code::NotFound.into()))
+    core.store.read(|tx| find_in(tx, id))
+}
+
+fn find_in(tx: &Read<'_>, id: i64) -> Result<ViolationRecord> {
+    let sql = concat!("select ", violation_columns!(), " from violations where id = ?1");
+    tx.first(sql, [id], violation_of)?.ok_or_else(|| Code::NotFound.into())
 }
 
 /// Returns statistics about a user's violations, also for a deleted user who has some.
@@ -237,8 +293,8 @@ fn list_in(tx: &Read<'_>, query: &ViolationQuery, page: PageRequest) -> Result<P
     )?;
     let items = tx.all(
         &format!(
-            "select id, user_id, content_type, violation_type, words, masked_text, provider, created_at \
-             from violations where {condition} order by created_at desc, id desc limit ?6 offset ?7"
+            "select {} from violations where {condition} order by created_at desc, id desc limit ?6 offset ?7",
+            violation_columns!()
         ),
         (user, &query.violation_type, &query.content_type, from, to, page.size, page.offset()),
         violation_of,
@@ -279,6 +335,8 @@ fn violation_of(row: &Row<'_>) -> rusqlite::Result<ViolationRecord> {
         masked_text: row.get(5)?,
         provider: row.get(6)?,
         at: Timestamp(row.get(7)?),
+        acquitted_at: row.get::<Option<i64>>(8)?.map(Timestamp),
+        acquitted_by: row.get(9)?,
     })
 }
 

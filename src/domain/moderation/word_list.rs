@@ -30,6 +30,14 @@ pub struct ImportResult {
     pub existing: usize,
 }
 
+/// Applies changes of the stored list to the active one.
+///
+/// # Errors
+/// Storage errors.
+pub fn refresh(moderation: &Moderation) -> Result<()> {
+    moderation.word_list.refresh()
+}
+
 /// Adds a word. If a listed word has the same normal form, returns that word instead.
 ///
 /// # Errors

@@ -8,7 +8,7 @@ use crate::{
         divination::{budget, history, model_calls},
         identity::{codes, email_rewards, tokens},
         messaging::{feedback, notifications},
-        moderation::{shadow_mode, violations},
+        moderation::{reviews, shadow_mode, violations},
         money::purchases::messages,
         operations::{
             active_users, admins,
@@ -57,6 +57,8 @@ fn sweep_while(core: &Core, log: &NetworkLog, is_running: &dyn Fn() -> bool) -> 
     sweep.in_batches(|tx| model_calls::hourly_limit::delete_old_in(tx, BATCH_SIZE));
     sweep.in_batches(move |tx| notifications::delete_expired_in(tx, retention.expired_notifications, BATCH_SIZE));
     sweep.in_batches(move |tx| violations::delete_older_in(tx, retention.violations, BATCH_SIZE));
+    sweep.in_batches(move |tx| reviews::delete_older_in(tx, retention.violations, BATCH_SIZE));
+    sweep.in_batches(|tx| reviews::clear_decided_in(tx, BATCH_SIZE));
     sweep.in_batches(move |tx| shadow_mode::delete_older_in(tx, retention.violations, BATCH_SIZE));
     sweep.in_batches(|tx| messages::delete_old_in(tx, BATCH_SIZE));
     sweep.in_batches(|tx| feedback::delete_client_networks_in(tx, BATCH_SIZE));

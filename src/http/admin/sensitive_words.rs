@@ -9,7 +9,7 @@ use crate::{
     domain::moderation::{
         self, Ruling,
         adviser::{self, WordAdvice},
-        engine::{ContentType, Match, Word},
+        engine::{ContentType, Match, MatchWay, Word},
         status,
         word_list::{self, WordChoice},
         words::{self, ImportOptions, SkippedLine, UNTYPED, WordEntry},
@@ -82,7 +82,10 @@ pub struct WordAdded {
     /// Number of words on the list.
     #[schema(example = 60)]
     total: i64,
-    advice: ShownAdvice,
+    /// Only for a word that would probably reject innocent texts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    advice: Option<ShownAdvice>,
 }
 
 /// The effect of a word on innocent texts.
@@ -144,7 +147,7 @@ pub async fn add(context: RequestContext, add: AddWordParams) -> Result<Saved<Wo
         })
         .await?;
     let is_new = added.is_new;
-    let advice = advice.into_iter().next().unwrap_or_default().into();
+    let advice = advice.into_iter().find(WordAdvice::is_warning).map(Into::into);
     let resource = WordAdded { word: added.word, r#type: added.kind, created: is_new, total: statistics.total, advice };
     Ok(Saved { resource, is_new })
 }
@@ -405,6 +408,9 @@ pub struct FoundWord {
     word: String,
     #[schema(example = "gambling")]
     r#type: String,
+    /// The way in which the word was found.
+    #[schema(value_type = MatchWay)]
+    way: &'static str,
     /// Offsets into the text in characters (Unicode scalar values); the end is exclusive.
     #[schema(example = 2)]
     start: usize,
@@ -417,8 +423,8 @@ pub struct FoundWord {
 
 impl From<Match> for FoundWord {
     fn from(found: Match) -> Self {
-        let Match { word, kind, start, end, text, .. } = found;
-        Self { word, r#type: kind, start, end, text }
+        let Match { word, kind, way, start, end, text } = found;
+        Self { word, r#type: kind, way: way.name(), start, end, text }
     }
 }
 
@@ -430,6 +436,9 @@ pub struct TextTested {
     allowed: bool,
     #[schema(value_type = ContentType)]
     content_type: &'static str,
+    /// What happens to the text: `allow`, `review`, `mask` or `block`.
+    #[schema(example = "block")]
+    action: &'static str,
     #[schema(example = "local")]
     provider: &'static str,
     #[schema(example = false)]
@@ -443,6 +452,7 @@ impl TextTested {
     pub fn of(content_type: ContentType, ruling: Ruling) -> Self {
         Self {
             allowed: ruling.allowed,
+            action: ruling.action(),
             content_type: content_type.name(),
             provider: ruling.provider,
             degraded: ruling.degraded,

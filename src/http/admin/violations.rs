@@ -1,5 +1,7 @@
 //! `/admin/violations`: texts that were refused.
 
+pub mod review;
+
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -80,6 +82,11 @@ pub struct ShownViolation {
     provider: String,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     created_at: Timestamp,
+    /// When a moderator found that the text was wrongly refused.
+    #[schema(value_type = Option<String>, format = DateTime, example = json!(null))]
+    acquitted_at: Option<Timestamp>,
+    #[schema(example = json!(null))]
+    acquitted_by: Option<String>,
 }
 
 impl From<ViolationRecord> for ShownViolation {
@@ -93,6 +100,8 @@ impl From<ViolationRecord> for ShownViolation {
             masked_text: recorded.masked_text,
             provider: recorded.provider,
             created_at: recorded.at,
+            acquitted_at: recorded.acquitted_at,
+            acquitted_by: recorded.acquitted_by,
         }
     }
 }

@@ -21,6 +21,7 @@ use super::{
 use crate::{
     domain::{
         messaging::feedback,
+        moderation::reviews,
         money::payments::orders,
         operations::{
             admins::{
@@ -375,7 +376,7 @@ pub fn protect(response: &mut Response<Body>) {
 fn waiting_in(tx: &Read<'_>) -> Result<Waiting> {
     Ok(Waiting {
         orders: u64::try_from(orders::in_review_in(tx)?).unwrap_or(0),
-        texts: 0,
+        texts: u64::try_from(reviews::count_waiting_in(tx, MOST_WAITING)?).unwrap_or(0),
         feedback: u64::try_from(feedback::count_open_in(tx, MOST_WAITING)?).unwrap_or(0),
         alerts: alerts::active_in(tx)?.len() as u64,
     })

@@ -12,7 +12,7 @@ use axum::{
 use super::{
     pages::{
         administrators, api_keys, audit, cleanup, feedback, figures, files, health, log, messages, models, moderation,
-        moderation_services, network_log, orders, overview, preferences, purchases, releases, search, settings,
+        moderation_services, network_log, orders, overview, preferences, purchases, releases, review, search, settings,
         sign_in, user_acts, user_erasure, user_list, users, words,
     },
     route::{PageAccess, PageHandler, Route},
@@ -109,6 +109,10 @@ pub fn routes() -> Vec<Route> {
         post("moderation/export", Moderate, moderation::export),
         post("moderation/bulk", Moderate, moderation::bulk),
         get("moderation/violations/{id}", Moderate, moderation::show),
+        get("moderation/review", Moderate, review::list),
+        post("moderation/review", Moderate, review::decide),
+        post("moderation/review/undo", Moderate, review::undo),
+        post("moderation/violations/{id}/acquit", Moderate, moderation::acquit),
         get("moderation/services", Moderate, moderation_services::show),
         post("moderation/services/compare", Moderate, moderation_services::compare),
         post("moderation/services/switch", Administer, moderation_services::switch),

@@ -18,7 +18,11 @@ use crate::{
         },
         identity::{directory::UserState, preferences::NotificationKind, suspensions::SuspensionSource, users::Gender},
         messaging::feedback::FeedbackState,
-        moderation::{engine::ContentType, policy::Service},
+        moderation::{
+            engine::{ContentType, MatchWay},
+            policy::Service,
+            reviews::ReviewState,
+        },
         money::{
             ledger::{self, Asset},
             payments::{bills::BillDifferenceCode, refunds::RefundState, settle::SettlementEffect},
@@ -59,6 +63,8 @@ enumerations! {
     ledger::EntryKind = "EntryKind", "topup", "The reason for a ledger entry.";
     LedgerState = "LedgerState", "consistent", "State of the ledger: `unverified` until the first verification.";
     Locale = "Locale", "zh", "A language.";
+    MatchWay = "MatchWay", "exact", "The way in which a listed word was found, the most certain first.";
+    ReviewState = "ReviewState", "waiting", "The state of a text in review.";
     Method = "CastingMethod", "numbers", "The method of casting.";
     OrderState = "OrderState", "credited", "State of an order.";
     PurchaseEnvironment = "PurchaseEnvironment", "production", "The environment of a purchase. Those in the `sandbox` cost nothing.";

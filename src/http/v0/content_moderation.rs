@@ -54,15 +54,15 @@ pub async fn check_question(context: RequestContext, ask: CheckQuestionParams) -
     let Question(question) = ask.question;
     // A check by an administrator records no violation.
     let author = user.filter(|_| !is_admin);
+    let checked = question.clone();
     let check = move |app: &App| {
         author.map_or(Ok(()), |user| moderation::check_rate_limits(&app.moderation, user, 1))?;
-        moderation::moderate(&app.moderation, ContentType::Question, &question, user)
+        moderation::moderate(&app.moderation, ContentType::Question, &checked, user)
     };
     let ruling = context.judged(check).await?;
-    if let Some(user) = author.filter(|_| !ruling.allowed) {
-        context
-            .committed(moderation::record_violation(&context.app.core, user, ContentType::Question, &ruling))
-            .await?;
+    if let Some(user) = author.filter(|_| !ruling.allowed || ruling.needs_review) {
+        let recorded = moderation::record(&context.app.core, user, ContentType::Question, &question, &ruling);
+        context.committed(recorded).await?;
     }
     Ok(Json(QuestionChecked {
         allowed: ruling.allowed,

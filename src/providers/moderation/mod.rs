@@ -4,6 +4,8 @@
 //! ignores. It knows nothing of users, violations, or the fallback.
 
 pub mod aliyun;
+pub mod http_judge;
+pub mod llm_judge;
 
 use super::Failure;
 
@@ -15,6 +17,25 @@ pub enum Scene {
     Prose,
     /// The output of a language model.
     ModelOutput,
+}
+
+impl Scene {
+    /// Returns the name in requests to judges of our own protocol.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Nickname => "nickname",
+            Self::Prose => "prose",
+            Self::ModelOutput => "model_output",
+        }
+    }
+}
+
+/// The types of the built-in list, which judges may name.
+const KINDS: [&str; 9] = ["politics", "porn", "abuse", "violence", "gambling", "drugs", "fraud", "ads", "contact"];
+
+/// Returns our type with this name, or `other`.
+fn known_kind(name: &str) -> &'static str {
+    KINDS.into_iter().find(|kind| *kind == name).unwrap_or("other")
 }
 
 /// Moderates texts.

@@ -10,7 +10,7 @@ use super::v1_account_deletion::{EMAIL, PHONE, TEXTS, expect_no_trace, export, f
 use crate::support::{Caller, FakeModel, ModelBehaviour, Request, Server, Setup, eventually, model_requests::ask};
 
 /// Further texts that the user wrote or received.
-const MORE_TEXTS: [&str; 11] = [
+const MORE_TEXTS: [&str; 12] = [
     "the-question-of-the-session",
     "the-type-of-the-session",
     "the-words-of-the-feedback",
@@ -22,14 +22,16 @@ const MORE_TEXTS: [&str; 11] = [
     "the-note-of-the-rating",
     "the-note-of-the-staff",
     "the-reason-of-the-suspension",
+    "the-text-in-review",
 ];
 
 /// Tables with user rows and their location in the export. The test compares row counts.
-const EXPORTED: [(&str, &str); 19] = [
+const EXPORTED: [(&str, &str); 20] = [
     ("users", "account"),
     ("tokens", "devices"),
     ("violations", "violations"),
     ("disagreements", "disagreements"),
+    ("reviews", "reviews"),
     ("history", "history"),
     ("interpretations", "interpretations"),
     ("chats", "chats"),
@@ -119,6 +121,11 @@ fn whole_person(server: &Server) -> Caller {
         "insert into disagreements (content_type, decided_by, local_allowed, external_allowed, words, labels, \
          masked_text, created_at, user_id) values ('question', 'local', 1, 0, '[]', '[]', '{}', 1, {})",
         MORE_TEXTS[7], user.user_id
+    ));
+    server.edit(&format!(
+        "insert into reviews (user_id, content_type, violation_type, words, ways, excerpt, masked_text, provider, \
+         created_at, state) values ({}, 'question', 'ads', '[]', '[]', '{}', '', 'local', 1, 'waiting')",
+        user.user_id, MORE_TEXTS[11]
     ));
     user
 }

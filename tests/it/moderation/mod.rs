@@ -3,7 +3,9 @@
 mod concurrent_changes;
 mod external_failures;
 mod external_moderator;
+mod judges;
 mod provider_switch;
+mod reviews;
 mod suspension_rules;
 mod violations;
 mod word_list;

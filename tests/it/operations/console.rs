@@ -149,7 +149,8 @@ fn each_role_opens_its_pages_only() {
     let user = server.sign_in("13800138000").user_id;
     let user = format!("users/{user}");
     let everybody: &[&str] = &["read-only", "support", "moderator", "owner"];
-    let pages: [(&str, &[&str]); 19] = [
+    let pages: [(&str, &[&str]); 20] = [
+        ("moderation/review", &["moderator", "owner"]),
         ("growth", everybody),
         ("revenue", everybody),
         ("models", everybody),

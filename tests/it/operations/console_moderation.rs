@@ -53,6 +53,40 @@ fn lists_filters_and_shows_rejected_texts() {
 }
 
 #[test]
+fn moderators_decide_about_texts_in_review() {
+    let server = Setup::default().with("MODERATION_MATCH_RULES", "any sound any: review").start();
+    let user = server.sign_in("13800138000");
+    let path = "/content-moderation/check-question";
+    for question in ["一起堵博<b>吧", "明天堵博", "今天堵博"] {
+        server.post(path).by(&user).json(&serde_json::json!({ "question": question })).send().expect(200);
+    }
+    let browser = Browser::new(&server, "mo", "moderator");
+    let page = "moderation/review";
+    let shown = browser.get(page).send().expect(200).text();
+    assert!(shown.contains("一起堵博&lt;b&gt;吧") && !shown.contains("博<b>"), "{shown}");
+    let decide = |fields: &[(&str, &str)]| browser.post(page, page, fields);
+    decide(&[("decision", "uphold"), ("reason", "gambling")]).expect(422);
+    let kept =
+        decide(&[("id", "1"), ("decision", "acquit"), ("reason", ""), ("phrase", "明天堵博")]).expect(422).text();
+    assert!(kept.contains("value=\"明天堵博\"") && kept.contains("review-reason-error"), "{kept}");
+    let upheld = [("id", "1"), ("id", "2"), ("id", "99"), ("decision", "uphold"), ("reason", "gambling")];
+    let results = decide(&upheld).expect(200).text();
+    assert_eq!(results.matches("<code>99</code>").count(), 1, "{results}");
+    assert_eq!(server.value::<i64>("select count(*) from violations"), 2);
+    let acquitted = [("id", "3"), ("decision", "acquit"), ("reason", "a joke"), ("phrase", "今天堵博")];
+    decide(&acquitted).expect(200);
+    assert_eq!(server.value::<i64>("select count(*) from allowed_phrases where phrase = '今天堵博'"), 1);
+    browser.post(page, "moderation/review/undo", &[("id", "2")]).expect(200);
+    assert_eq!(server.value::<i64>("select count(*) from violations"), 1);
+    // A wrong refusal, from the page of the violation.
+    let violation = "moderation/violations/1";
+    browser.post(violation, &format!("{violation}/acquit"), &[("reason", "a warning"), ("phrase", "")]).expect(303);
+    assert_eq!(server.value::<i64>("select count(*) from violations where acquitted_at is not null"), 1);
+    let support = Browser::new(&server, "sue", "support");
+    support.get(page).send().expect(403);
+}
+
+#[test]
 fn pages_of_rejected_texts_follow_each_other() {
     let server = Setup::default().start();
     let user = server.sign_in("13800138000").user_id;

@@ -9,7 +9,7 @@ use crate::{
     core::Core,
     domain::{
         identity::users,
-        moderation::{self, Moderation, ScreenedField, engine::ContentType},
+        moderation::{self, Moderation, ScreenedField, engine::ContentType, reviews},
     },
     error::{Code, Result},
     store::{Pending, Read, Row, Write},
@@ -82,10 +82,13 @@ pub fn rate(
 ) -> Pending<Rating> {
     let core = &moderation.core;
     let field = note.as_deref().map(|text| ScreenedField { name: "note", content_type: ContentType::Question, text });
-    if let Some(refusal) = moderation::check_fields(moderation, user, field.as_slice()) {
-        return refusal.record(core);
-    }
+    let mut screening = match moderation::screen(moderation, user, field.as_slice()) {
+        Ok(screening) => screening,
+        Err(refusal) => return refusal.record(core),
+    };
+    let (note, reviewed) = (screening.replacement("note").or(note), screening.take_reviews());
     core.store.write(move |tx| {
+        reviews::add_in(tx, &reviewed)?;
         let rating = Rating { is_helpful, note, rated_at: tx.now };
         rate_in(tx, user, &trace_id, &rating)?;
         Ok(rating)

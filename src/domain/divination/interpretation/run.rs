@@ -20,7 +20,7 @@ use crate::{
             prompts::PromptKind,
         },
         identity::users::{self, Gender},
-        moderation::{self, ScreenedField},
+        moderation::{self, ScreenedField, reviews},
     },
     error::Result,
     providers::llm::{Flow, ModelRequest, builtin::AskerGender},
@@ -74,11 +74,18 @@ fn begin(
         hourly_limit::check_in(tx, user, LimitedCall::Interpretation, allowed)?;
         Ok(asker_gender(users::profile_in(tx, user)?.gender))
     })?;
-    let facts = facts_of(&question);
     let fields = ScreenedField::of_question(&question.question, question.question_type.as_deref());
-    if let Some(refusal) = moderation::check_fields(&calls.moderation, user, &fields) {
-        return refusal.record::<PreparedInterpretation>(core).wait();
-    }
+    let mut screening = match moderation::screen(&calls.moderation, user, &fields) {
+        Ok(screening) => screening,
+        Err(refusal) => return refusal.record::<PreparedInterpretation>(core).wait(),
+    };
+    let reviewed = screening.take_reviews();
+    let question = CastingQuestion {
+        question: screening.replacement("question").unwrap_or(question.question),
+        question_type: screening.replacement("questionType").or(question.question_type),
+        ..question
+    };
+    let facts = facts_of(&question);
     let trace_id = model_calls::new_trace_id()?;
     let request = ModelRequest {
         user_reference: model_calls::user_reference(core, user),
@@ -99,6 +106,7 @@ fn begin(
     let begin: Pending<Reservation> = core.store.write(move |tx| {
         hourly_limit::count_in(tx, user, LimitedCall::Interpretation, allowed)?;
         let reservation = budget::reserve_in(tx, &config.llm, &config.limits.time_zone, user, amount)?;
+        reviews::add_in(tx, &reviewed)?;
         record::begin_in(tx, &record)?;
         record::delete_surplus_in(tx, user, config.max_records_per_user())?;
         also(tx, &record.trace_id)?;

@@ -16,7 +16,7 @@ use crate::{
             chart::{CastTime, DayStart},
             hexagram::{Cast, Hexagram, Lines},
         },
-        moderation::{self, Moderation, ScreenedField},
+        moderation::{self, Moderation, ScreenedField, reviews},
         money::points,
         operations::{
             free_space_scrub,
@@ -71,9 +71,16 @@ pub fn cast(
         Err(error) => return Pending::ready(Err(error)),
     }
     let fields = ScreenedField::of_question(&draft.question, draft.question_type.as_deref());
-    if let Some(refusal) = moderation::check_fields(moderation, user, &fields) {
-        return refusal.record(core);
-    }
+    let mut screening = match moderation::screen(moderation, user, &fields) {
+        Ok(screening) => screening,
+        Err(refusal) => return refusal.record(core),
+    };
+    let reviewed = screening.take_reviews();
+    let draft = SessionDraft {
+        question: screening.replacement("question").unwrap_or(draft.question),
+        question_type: screening.replacement("questionType").or(draft.question_type),
+        ..draft
+    };
     // A casting by time is cast before it is stored, so its time is fixed here.
     let cast_at = draft.cast_at.or_else(|| draft.casting.needs_time().then(|| core.clock.now()));
     let draft = SessionDraft { cast_at, ..draft };
@@ -88,7 +95,12 @@ pub fn cast(
     };
     let price = core.config.points.cast;
     let key = once.key().map(ToOwned::to_owned);
-    core.store.write(move |tx| once.run_in(tx, |tx| cast_in(tx, user, &draft, new, key.as_deref(), price)))
+    core.store.write(move |tx| {
+        once.run_in(tx, |tx| {
+            reviews::add_in(tx, &reviewed)?;
+            cast_in(tx, user, &draft, new, key.as_deref(), price)
+        })
+    })
 }
 
 /// Returns a slice of the user's sessions, newest first.

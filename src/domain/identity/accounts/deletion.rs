@@ -22,7 +22,7 @@ use crate::{
             notifications,
         },
         moderation::{
-            shadow_mode,
+            reviews, shadow_mode,
             violations::{self, ViolationQuery},
         },
         money::{
@@ -156,6 +156,7 @@ fn erase_in(
     interpretation::erase_user_in(tx, id)?;
     violations::erase_user_in(tx, id)?;
     shadow_mode::erase_user_in(tx, id)?;
+    reviews::erase_user_in(tx, id)?;
     payments::callbacks::erase_payer_in(tx, id)?;
     accounts::erase_user_in(tx, id)?;
     idempotency::erase_user_in(tx, responses)?;

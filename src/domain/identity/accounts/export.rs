@@ -21,7 +21,7 @@ use crate::{
             preferences, staff_notes, suspensions, tokens, users,
         },
         messaging::{feedback, notifications},
-        moderation::{shadow_mode, violations},
+        moderation::{reviews, shadow_mode, violations},
         money::{
             invites,
             ledger::{self, Asset},
@@ -86,6 +86,7 @@ pub fn export(exports: &Exports, user: UserId, out: &mut dyn Write) -> Result<()
         document.list("suspensions", |each| suspensions::export_in(tx, user, each))?;
         document.list("staffNotes", |each| staff_notes::export_in(tx, user, each))?;
         document.list("violations", |each| violations::export_in(tx, user, each))?;
+        document.list("reviews", |each| reviews::export_in(tx, user, each))?;
         document.list("disagreements", |each| shadow_mode::export_in(tx, user, each))?;
         document.list("activeDays", |each| active_users::export_in(tx, user, each))?;
         document.list("requests", |each| search::export(&exports.network_log, user, each))?;

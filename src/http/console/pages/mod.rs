@@ -21,6 +21,7 @@ pub mod purchases;
 pub mod overview;
 pub mod preferences;
 pub mod releases;
+pub mod review;
 pub mod search;
 pub mod settings;
 pub mod sign_in;

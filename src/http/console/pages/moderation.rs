@@ -13,7 +13,9 @@ use crate::{
     domain::{
         identity::staff_acts,
         moderation::{
+            acquittals,
             engine::ContentType,
+            reviews::Review,
             violations::{self, FREQUENT_DAYS, FREQUENT_THRESHOLD, NameCount, ViolationQuery, ViolationRecord},
         },
     },
@@ -149,6 +151,37 @@ fn row(found: ViolationRecord) -> ViolationRow {
         matched_words: found.words,
         provider: found.provider,
         created_at: found.at,
+        review: found.acquitted_at.map(|_| "wrongly_refused".to_owned()),
+    }
+}
+
+/// Returns the fields that a review shares with a rejected text.
+pub fn fields_of_review(review: Review) -> ViolationRow {
+    ViolationRow {
+        id: review.id.to_string(),
+        user_id: review.user.to_string(),
+        content_type: review.content_type,
+        kind: review.violation_type,
+        masked_text: review.masked_text,
+        matched_words: review.words,
+        provider: review.provider,
+        created_at: review.at,
         review: None,
     }
+}
+
+/// Marks a rejected text as wrongly refused.
+pub async fn acquit(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let id = console.parameter("id").parse().map_err(|_| Code::NotFound)?;
+    let outcome = try_acquit(&console, id).await;
+    if let Ok(acquitted) = &outcome {
+        console.context.meta.subject.get_or_init(|| acquitted.user);
+    }
+    console.finish(&format!("moderation/violations/{id}"), outcome)
+}
+
+async fn try_acquit(console: &ConsoleRequest, id: i64) -> Result<ViolationRecord> {
+    let by = console.context.authority(Some(console.require_reason()?))?;
+    let phrase = console.form.find("phrase").map(ToOwned::to_owned);
+    console.context.blocking(move |app| acquittals::acquit(&app.moderation, id, phrase.as_deref(), &by)).await
 }

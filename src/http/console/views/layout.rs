@@ -129,7 +129,7 @@ const AREAS: [(Text, Icon, &[Place]); 6] = [
     (Text::AreaIdentity, Icon::Users, &[Place::Users, Place::Growth]),
     (Text::AreaDivination, Icon::Divination, &[Place::Models]),
     (Text::AreaMoney, Icon::Money, &[Place::Orders, Place::Purchases, Place::Revenue]),
-    (Text::AreaModeration, Icon::Moderation, &[Place::Violations, Place::Words, Place::Compare]),
+    (Text::AreaModeration, Icon::Moderation, &[Place::Violations, Place::Review, Place::Words, Place::Compare]),
     (Text::AreaMessaging, Icon::Messaging, &[Place::Messages, Place::Feedback, Place::Releases]),
     (
         Text::AreaOperations,

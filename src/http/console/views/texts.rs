@@ -519,7 +519,14 @@ texts! {
     NoViolations: "没有违规记录", "No violations";
     ByType: "按类型", "By type";
     FrequentViolators: "频繁违规用户", "Frequent violators";
-    ReviewLead: "逐条判断拒绝是否正确，误拒的词可以加入放行短语。", "Judge each refusal. Words refused wrongly can become allowed phrases.";
+    ReviewLead: "这些文字已放行，但有疑点。认定违规会记录违规并清空仍在使用的昵称；一天内可以撤销。", "These texts passed, but are suspect. Upholding the suspicion records a violation and clears a nickname in use. Decisions can be undone for a day.";
+    AcquitTexts: "没有问题", "Acquit";
+    UpholdTexts: "认定违规", "Uphold";
+    SelectTexts: "请先选择文字", "Select texts first";
+    ReviewPhraseHint: "可选：今后放行此短语，仅用于放行的决定", "Optional: allow this phrase from now on; only if the text is innocent";
+    LastDecisions: "最近的决定", "Last decisions";
+    TheText: "文字", "Text";
+    Undo: "撤销", "Undo";
     QueueEmpty: "队列已清空", "The queue is empty";
     BulkAction: "批量处理", "Bulk action";
     SelectAll: "全选", "Select all";
@@ -532,7 +539,6 @@ texts! {
     OrderAmount: "金额（元）", "Amount (¥)";
     RouteHint: "接口模板，如 /coin/consume", "The template, such as /coin/consume";
     WronglyRefused: "误拒", "Wrongly refused";
-    RightlyRefused: "拒绝正确", "Rightly refused";
     AllowPhrase: "放行短语", "Allow a phrase";
     AllowedPhrases: "放行短语", "Allowed phrases";
     Phrase: "短语", "Phrase";
@@ -860,6 +866,21 @@ codes! {
     "email": "邮件", "email";
     "confirmed": "拒绝正确", "rightly refused";
     "wrongly_refused": "误拒", "wrongly refused";
+    "upheld": "认定违规", "upheld";
+    "acquitted": "没有问题", "acquitted";
+    "not_found": "未找到，或已不能撤销", "not found, or too late to undo";
+    "already_exists": "已有决定", "decided already";
+    "watched": "逐条审核", "every text";
+    "way_exact": "原样", "as listed";
+    "way_gap": "间隔", "gaps";
+    "way_letters": "变形字母", "letters";
+    "way_split": "拆字", "split";
+    "way_emoji": "表情", "emoji";
+    "way_sound": "同音", "sound";
+    "way_fuzzy": "近音", "similar sound";
+    "way_initial": "首字母", "initial";
+    "way_shape": "形近", "shape";
+    "way_reversed": "倒序", "reversed";
     "withdrawn": "已撤回", "withdrawn";
     "required": "强制更新", "required";
     "published": "已发布", "published";
@@ -953,12 +974,12 @@ pub fn state(language: Language, state: &str) -> (Tone, &str) {
     let tone = match state {
         "credited" | "active" | "ok" | "current" | "consistent" | "sound" | "uploaded" | "breaker_closed"
         | "delivered" | "done" | "succeeded" | "allowed" | "published" | "pass" | "TRADE_SUCCESS"
-        | "TRADE_FINISHED" | "sent" | "confirmed" => Tone::Good,
+        | "TRADE_FINISHED" | "sent" | "confirmed" | "acquitted" => Tone::Good,
         "review" | "paid" | "warning" | "warn" | "old" | "unverified" | "breaker_probing" | "unknown"
         | "in_progress" | "open" | "required" | "running" | "not_configured" | "WAIT_BUYER_PAY" | "requested"
-        | "wrongly_refused" | "asked" => Tone::Notice,
+        | "wrongly_refused" | "asked" | "not_found" | "already_exists" => Tone::Notice,
         "suspended" | "account_suspended" | "failed" | "fail" | "interrupted" | "inconsistent" | "damaged"
-        | "breaker_open" | "rejected" | "refused" | "not_sent" | "revoked" | "expired" => Tone::Bad,
+        | "breaker_open" | "rejected" | "refused" | "not_sent" | "revoked" | "expired" | "upheld" => Tone::Bad,
         _ => Tone::Neutral,
     };
     (tone, code(language, state))

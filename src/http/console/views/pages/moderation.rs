@@ -118,10 +118,27 @@ pub fn rejected_text(cx: &ViewContext, row: &ViolationRow) -> Markup {
                 (Text::DetectedBy, html! { (texts::code(cx.language, &row.provider)) }),
                 (Text::Time, cx.time(row.created_at)),
             ]))
-            (user_action(cx, row))
+            div.actions {
+                (user_action(cx, row))
+                @if let Some(review) = &row.review { (parts::state(cx, review)) } @else { (acquit(cx, row)) }
+            }
         }
     };
     layout::page(cx, &PageBody::new(cx.t(Text::Violation), Place::Violations, body))
+}
+
+fn acquit(cx: &ViewContext, row: &ViolationRow) -> Markup {
+    let phrase = Field::new("phrase", Text::AllowPhrase, Control::Text, "").id("acquit-phrase");
+    let form = forms::post(
+        cx,
+        &href(&format!("moderation/violations/{}/acquit", row.id)),
+        &html! {
+            (field(cx, &phrase.hint(Text::ReviewPhraseHint)))
+            (forms::reason(cx, "acquit", "", None))
+            button.button.primary type="submit" { (cx.t(Text::WronglyRefused)) }
+        },
+    );
+    parts::action(cx.t(Text::WronglyRefused), "", &form)
 }
 
 /// Splits a masked text into runs of asterisks and other runs; true for asterisks.
@@ -173,29 +190,53 @@ fn bars(cx: &ViewContext, counts: &[(String, i64)]) -> Markup {
     }
 }
 
-/// A refused text in the review queue.
+/// A text in the review queue.
 #[derive(Clone, Debug)]
 pub struct ReviewItem {
     pub violation: ViolationRow,
+    /// The text as written.
+    pub text: String,
+    /// The ways in which its words were found.
+    pub ways: Vec<String>,
     pub nickname: String,
     /// Earlier violations of the user.
     pub earlier: i64,
 }
 
-/// The review queue, oldest first.
+/// A text that a moderator decided about.
 #[derive(Clone, Debug)]
-pub struct Review {
+pub struct DecidedRow {
+    pub id: String,
+    pub text: String,
+    /// `upheld` or `acquitted`.
+    pub state: String,
+    pub by: String,
+    pub at: Timestamp,
+}
+
+/// The review queue, oldest first, with the last decisions.
+#[derive(Clone, Debug)]
+pub struct ReviewPage {
     pub items: Vec<ReviewItem>,
     pub waiting: format::ShownCount,
+    pub decided: Vec<DecidedRow>,
     /// Results of the last bulk action: id and the code of its outcome.
     pub results: Vec<(String, String)>,
+    pub reason: String,
     pub reason_error: Option<String>,
+    pub phrase: String,
+    pub phrase_error: Option<String>,
+    /// The message of a rejected action without a field.
+    pub rejected: Option<String>,
 }
 
 /// Renders the review queue.
-pub fn review(cx: &ViewContext, page: &Review) -> Markup {
+pub fn review(cx: &ViewContext, page: &ReviewPage) -> Markup {
+    let phrase = Field::new("phrase", Text::AllowPhrase, Control::Text, &page.phrase).id("review-phrase");
+    let phrase = phrase.hint(Text::ReviewPhraseHint).error(page.phrase_error.as_deref());
     let body = html! {
         (layout::heading(cx.t(Text::ReviewQueue), Some(cx.t(Text::ReviewLead)), &html! { span.hint { (texts::waiting(cx.language, &page.waiting.text())) } }))
+        (forms::rejected(cx, page.rejected.as_deref()))
         @if !page.results.is_empty() {
             (panel("results", cx.t(Text::Results), &lists::table(cx, Text::Results, &[text(Text::Id), text(Text::Outcome)], page.results.iter().map(|(id, outcome)| vec![
                 html! { code { (id) } }, parts::state(cx, outcome),
@@ -206,34 +247,59 @@ pub fn review(cx: &ViewContext, page: &Review) -> Markup {
                 ul.queue { @for item in &page.items { li.card { (queued(cx, item)) } } }
                 section.card.bulk aria-label=(cx.t(Text::BulkAction)) {
                     p { button.button.small type="button" hidden data-select-all { (cx.t(Text::SelectAll)) } }
-                    (forms::reason(cx, "review", "", page.reason_error.as_deref()))
+                    (forms::reason(cx, "review", &page.reason, page.reason_error.as_deref()))
+                    (field(cx, &phrase))
                     div.actions {
-                        button.button type="submit" name="decision" value="wrongly_refused" { (cx.t(Text::WronglyRefused)) }
-                        button.button.primary type="submit" name="decision" value="confirmed" { (cx.t(Text::RightlyRefused)) }
+                        button.button type="submit" name="decision" value="acquit" { (cx.t(Text::AcquitTexts)) }
+                        button.button.primary type="submit" name="decision" value="uphold" { (cx.t(Text::UpholdTexts)) }
                     }
                 }
             }))
         }
+        @if !page.decided.is_empty() { (panel("decided", cx.t(Text::LastDecisions), &decided(cx, &page.decided))) }
     };
     layout::page(cx, &PageBody::new(cx.t(Text::ReviewQueue), Place::Review, body))
 }
 
 fn queued(cx: &ViewContext, item: &ReviewItem) -> Markup {
     let row = &item.violation;
-    let allow =
-        with_query(&href("moderation/words"), &[("allow", row.matched_words.first().map_or("", String::as_str))]);
     html! {
-        label.pick { input type="checkbox" name="id" value=(row.id); span.quoted { (row.masked_text) } }
+        label.pick { input type="checkbox" name="id" value=(row.id); span.quoted { bdi { (item.text) } } }
         p.marks {
             (parts::badge(Tone::Notice, texts::code(cx.language, &row.kind)))
             (parts::badge(Tone::Neutral, texts::code(cx.language, &row.content_type)))
+            @for way in &item.ways { (parts::badge(Tone::Neutral, texts::code(cx.language, &format!("way_{way}")))) }
             @for word in &row.matched_words { span.badge.neutral { mark { (word) } } }
         }
         p.hint {
             (parts::user_link(cx, &row.user_id)) " " (item.nickname) " · " (texts::earlier(cx.language, item.earlier)) " · " (texts::code(cx.language, &row.provider)) " · " (cx.time(row.created_at))
         }
-        p { a href=(allow) { (cx.t(Text::AllowPhrase)) span.sr { " " (row.id) } } }
     }
+}
+
+fn decided(cx: &ViewContext, rows: &[DecidedRow]) -> Markup {
+    let columns = [text(Text::TheText), text(Text::Outcome), text(Text::Actor), time(Text::Time), text(Text::Action)];
+    lists::table(
+        cx,
+        Text::LastDecisions,
+        &columns,
+        rows.iter().map(|row| {
+            vec![
+                html! { span.quoted { (row.text) } },
+                parts::state(cx, &row.state),
+                html! { code { (row.by) } },
+                cx.cell_time(row.at),
+                forms::post(
+                    cx,
+                    &href("moderation/review/undo"),
+                    &html! {
+                        input type="hidden" name="id" value=(row.id);
+                        button.button.small type="submit" { (cx.t(Text::Undo)) span.sr { " " (row.id) } }
+                    },
+                ),
+            ]
+        }),
+    )
 }
 
 /// A listed word.

@@ -845,15 +845,32 @@ pub fn violations() -> Violations {
     }
 }
 
-pub fn review() -> Review {
-    Review {
+pub fn review() -> ReviewPage {
+    ReviewPage {
         items: violation_rows()
             .into_iter()
-            .map(|violation| ReviewItem { violation, nickname: "云雷屯".into(), earlier: 3 })
+            .map(|violation| ReviewItem {
+                violation,
+                text: "一起du博<b>吧".into(),
+                ways: vec!["fuzzy".into(), "sound".into()],
+                nickname: "云雷屯".into(),
+                earlier: 3,
+            })
             .collect(),
         waiting: ShownCount::exact(12),
-        results: vec![("700".into(), "confirmed".into()), ("699".into(), "failed".into())],
+        decided: vec![DecidedRow {
+            id: "698".into(),
+            text: "<b>hostile text</b>".into(),
+            state: "acquitted".into(),
+            by: "admin:alice".into(),
+            at: ago(2 * HOUR),
+        }],
+        results: vec![("700".into(), "upheld".into()), ("699".into(), "already_exists".into())],
+        reason: "advertising".into(),
         reason_error: None,
+        phrase: String::new(),
+        phrase_error: Some("must be on one line".into()),
+        rejected: Some("Select texts first".into()),
     }
 }
 

@@ -1,0 +1,235 @@
+//! `/admin/violations/review`: texts that passed and wait for a moderator; and rejected texts that were innocent.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use super::ShownViolation;
+use crate::{
+    config::LimitsConfig,
+    domain::moderation::{
+        acquittals,
+        engine::{ContentType, MatchWay},
+        reviews::{self, BulkDecision, Review, ReviewDecision, ReviewOutcome, ReviewState},
+        word_list,
+    },
+    error::{Code, Error, Fault, FieldCode, Result},
+    http::{
+        body::RawValue,
+        numbered_page::NumberedPage,
+        params::{ListedWord, PageNumber, PageSize, Parameter, Reason, RowNumber, Rules, page, parameters, text},
+        reply::Json,
+        request_context::RequestContext,
+    },
+    types::{Timestamp, UserId},
+};
+
+parameters! {
+    ListReviewsParams(fields) {
+        state: Option<ReviewState> = fields.optional("state", "`waiting` (default), `upheld` or `acquitted`.");
+        page: Option<PageNumber> = fields.optional("page", "Page number.");
+        size: Option<PageSize> = fields.optional("size", "Texts on a page.");
+    }
+
+    DecideReviewsParams(fields) {
+        decision: ReviewDecision = fields.required("decision", "`uphold`: the suspicion was right; `acquit`: the text is innocent.");
+        reason: Reason = fields.required("reason", "The reason, for the audit; a user whose nickname is cleared is told.");
+        phrase: Option<ListedWord> = fields.optional("phrase", "A phrase to allow from now on; with `acquit` only.");
+        ids: ReviewIds = {
+            let ids = fields.list("ids", "Numbers of the texts.");
+            fields.cross_field(ids, review_ids)
+        };
+    }
+
+    UndoReviewsParams(fields) {
+        ids: ReviewIds = {
+            let ids = fields.list("ids", "Numbers of the texts.");
+            fields.cross_field(ids, review_ids)
+        };
+    }
+
+    AcquitParams(fields) {
+        id: RowNumber = fields.path("id", "The number of the rejected text.");
+        reason: Reason = fields.required("reason", "The reason, for the audit.");
+        phrase: Option<ListedWord> = fields.optional("phrase", "A phrase to allow from now on.");
+    }
+
+    UndoAcquittalParams(fields) {
+        id: RowNumber = fields.path("id", "The number of the rejected text.");
+    }
+}
+
+/// The texts that a request decides about.
+pub struct ReviewIds(Vec<i64>);
+
+fn review_ids(_: &Rules<'_>, ids: Vec<RowNumber>) -> Result<ReviewIds> {
+    if ids.is_empty() {
+        return Err(Error::field("ids", Fault::new(FieldCode::Required, "must name at least one text")));
+    }
+    Ok(ReviewIds(ids.into_iter().map(|RowNumber(id)| id).collect()))
+}
+
+/// A text in review.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ShownReview {
+    #[schema(example = "7")]
+    id: String,
+    #[schema(value_type = String, example = "10001")]
+    user_id: UserId,
+    #[schema(value_type = ContentType)]
+    content_type: String,
+    /// The type of the first word found; `watched` for a user whose every text is reviewed.
+    #[schema(example = "gambling")]
+    violation_type: String,
+    #[schema(example = json!(["赌博"]))]
+    matched_words: Vec<String>,
+    /// The ways in which the words were found.
+    #[schema(value_type = Vec<MatchWay>)]
+    ways: Vec<String>,
+    /// The text as written; empty a day after the decision.
+    #[schema(example = "一起du博吧")]
+    text: String,
+    #[schema(example = "一起***吧")]
+    masked_text: String,
+    #[schema(example = "local")]
+    provider: String,
+    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
+    created_at: Timestamp,
+    #[schema(value_type = ReviewState)]
+    state: &'static str,
+    #[schema(value_type = Option<String>, format = DateTime, example = json!(null))]
+    decided_at: Option<Timestamp>,
+    #[schema(example = json!(null))]
+    decided_by: Option<String>,
+    /// The violation that was recorded when the suspicion was upheld.
+    #[schema(example = json!(null))]
+    violation_id: Option<String>,
+}
+
+impl From<Review> for ShownReview {
+    fn from(review: Review) -> Self {
+        Self {
+            id: review.id.to_string(),
+            user_id: review.user,
+            content_type: review.content_type,
+            violation_type: review.violation_type,
+            matched_words: review.words,
+            ways: review.ways,
+            text: review.excerpt,
+            masked_text: review.masked_text,
+            provider: review.provider,
+            created_at: review.at,
+            state: review.state.name(),
+            decided_at: review.decided_at,
+            decided_by: review.decided_by,
+            violation_id: review.violation.map(|id| id.to_string()),
+        }
+    }
+}
+
+pub async fn list(context: RequestContext, params: ListReviewsParams) -> Result<Json<NumberedPage<ShownReview>>> {
+    let page = page(&context, params.page, params.size);
+    let state = params.state.unwrap_or(ReviewState::Waiting);
+    let found = context.report(move |app| reviews::list(&app.core, state, page)).await?;
+    Ok(NumberedPage::of(page, found))
+}
+
+/// The outcome for one text.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReviewResult {
+    #[schema(example = "7")]
+    id: String,
+    /// The new state; null if nothing changed.
+    #[schema(value_type = Option<ReviewState>)]
+    state: Option<&'static str>,
+    /// `not_found`, or `already_exists` for a text that somebody decided about before.
+    #[schema(example = json!(null))]
+    error: Option<&'static str>,
+}
+
+impl From<ReviewOutcome> for ReviewResult {
+    fn from(outcome: ReviewOutcome) -> Self {
+        Self {
+            id: outcome.id.to_string(),
+            state: outcome.result.ok().map(ReviewState::name),
+            error: outcome.result.err().map(Code::name),
+        }
+    }
+}
+
+/// The outcomes, in the order of the request.
+#[derive(Serialize, ToSchema)]
+pub struct ReviewResults {
+    items: Vec<ReviewResult>,
+}
+
+pub async fn decide(context: RequestContext, params: DecideReviewsParams) -> Result<Json<ReviewResults>> {
+    let (Reason(reason), ReviewIds(ids)) = (params.reason, params.ids);
+    name_subject(&context, &ids)?;
+    let by = context.authority(Some(reason))?;
+    let phrase = params.phrase.map(|ListedWord(phrase)| phrase);
+    let has_phrase = phrase.is_some();
+    let bulk = BulkDecision { ids, decision: params.decision, phrase };
+    let outcomes = context.committed(reviews::decide(&context.app.core, bulk, by)).await?;
+    if has_phrase {
+        context.blocking(|app| word_list::refresh(&app.moderation)).await?;
+    }
+    Ok(Json(ReviewResults { items: outcomes.into_iter().map(Into::into).collect() }))
+}
+
+pub async fn undo(context: RequestContext, params: UndoReviewsParams) -> Result<Json<ReviewResults>> {
+    let ReviewIds(ids) = params.ids;
+    name_subject(&context, &ids)?;
+    let outcomes = context.committed(reviews::undo(&context.app.core, ids)).await?;
+    Ok(Json(ReviewResults { items: outcomes.into_iter().map(Into::into).collect() }))
+}
+
+/// Names the user in the audit if all texts are of one.
+fn name_subject(context: &RequestContext, ids: &[i64]) -> Result<()> {
+    let users = reviews::users_of(&context.app.core, ids)?;
+    if let Some(first) = users.first().filter(|first| users.iter().all(|user| user == *first)) {
+        context.meta.subject.get_or_init(|| *first);
+    }
+    Ok(())
+}
+
+pub async fn acquit(context: RequestContext, params: AcquitParams) -> Result<Json<ShownViolation>> {
+    let (RowNumber(id), Reason(reason)) = (params.id, params.reason);
+    let by = context.authority(Some(reason))?;
+    let phrase = params.phrase.map(|ListedWord(phrase)| phrase);
+    let acquitted =
+        context.blocking(move |app| acquittals::acquit(&app.moderation, id, phrase.as_deref(), &by)).await?;
+    context.meta.subject.get_or_init(|| acquitted.user);
+    Ok(Json(acquitted.into()))
+}
+
+pub async fn undo_acquittal(context: RequestContext, params: UndoAcquittalParams) -> Result<Json<ShownViolation>> {
+    let RowNumber(id) = params.id;
+    let found = context.committed(acquittals::undo(&context.app.core, id)).await?;
+    context.meta.subject.get_or_init(|| found.user);
+    Ok(Json(found.into()))
+}
+
+impl Parameter for ReviewState {
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        Self::from_name(&text(value)?)
+            .ok_or_else(|| Fault::new(FieldCode::UnknownValue, "must be `waiting`, `upheld` or `acquitted`"))
+    }
+
+    fn schema(_: &LimitsConfig) -> Value {
+        json!({ "type": "string", "enum": Self::ALL.map(Self::name), "example": "waiting" })
+    }
+}
+
+impl Parameter for ReviewDecision {
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        Self::from_name(&text(value)?)
+            .ok_or_else(|| Fault::new(FieldCode::UnknownValue, "must be `uphold` or `acquit`"))
+    }
+
+    fn schema(_: &LimitsConfig) -> Value {
+        json!({ "type": "string", "enum": Self::ALL.map(Self::name), "example": "acquit" })
+    }
+}
