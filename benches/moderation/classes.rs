@@ -102,7 +102,7 @@ pub fn report() {
                 let found: Vec<Match> = engine.check(ContentType::Question, &text);
                 all += 1;
                 any += usize::from(!found.is_empty());
-                let is_certain = found.iter().any(|found| is_certain(found));
+                let is_certain = found.iter().any(is_certain);
                 certain += usize::from(is_certain);
                 if !is_certain && std::env::var("MODERATION_MISSES").is_ok_and(|name| name == class.name) {
                     println!("missed: {text} {:?}", found.first());

@@ -86,7 +86,8 @@ pub fn endpoints() -> Vec<Endpoint> {
         (Area::Divination, hexagrams_and_sessions()),
         (Area::Divination, divination()),
         (Area::Money, balances_and_products()),
-        (Area::Money, purchases()),
+        (Area::Money, orders_and_payments()),
+        (Area::Money, store_purchases()),
         (Area::Moderation, moderation()),
         (Area::Messaging, messaging()),
         (Area::Operations, operations()),
@@ -500,42 +501,8 @@ fn balances_and_products() -> Vec<Endpoint> {
     ]
 }
 
-fn purchases() -> Vec<Endpoint> {
+fn store_purchases() -> Vec<Endpoint> {
     vec![
-        get("/payment/orders", OwnUser, payment::list).summary("Lists the caller's orders, newest first."),
-        post("/api/v1/orders", OwnUser, orders::create)
-            .summary("Creates an order to pay. Returns the same order again for a few minutes.")
-            .errors(&[UnknownProduct, TooManyCalls, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
-        get("/api/v1/orders", OwnUser, orders::list).summary("Lists the caller's orders, newest first."),
-        get("/api/v1/orders/{orderNo}", OwnUser, orders::find).summary("Returns an order.").errors(&[NotFound]),
-        post("/api/v1/orders/{orderNo}/confirm", OwnUser, orders::confirm)
-            .summary("Asks the provider about an order and credits it if it is paid.")
-            .errors(&[NotFound]),
-        get("/payment/gateway/order", OwnUser, payment::order)
-            .summary("Creates an order to pay. Returns the same order again for a few minutes.")
-            .errors(&[NotYours, UnknownPackage, TooManyCalls, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
-        post("/payment/gateway/order", OwnUser, payment::order)
-            .summary("Creates an order to pay. Returns the same order again for a few minutes.")
-            .errors(&[NotYours, UnknownPackage, TooManyCalls, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
-        post("/payment/notify", Signature, payment::notify)
-            .summary("Receives the provider's signed callback. Responds with 200 and `success` or `fail`.")
-            .body_limit(CALLBACK),
-        post("/payment/notify/{channel}", Signature, payment::notify_channel)
-            .summary("Receives the signed callback of a payment channel.")
-            .errors(&[
-                InvalidRequest,
-                InvalidParameters,
-                NotFound,
-                Unauthenticated,
-                BodyTooLarge,
-                Overloaded,
-                StorageFailed,
-                Internal,
-            ])
-            .body_limit(CHANNEL_CALLBACK),
-        post("/payment/update-balance", OwnUserOrAdmin(Administer), payment::update_balance)
-            .summary("Confirms a payment with the provider and credits it. Administrators credit reviewed orders.")
-            .errors(&[NotYours, NotFound, OrderState, AlreadyPosted, BalanceTooLarge, AccountInconsistent]),
         get("/api/v1/payment/account-token", OwnUser, v1::purchases::account_token)
             .summary("Returns the token that the app passes to a store, so that a purchase names the caller."),
         get("/payment/account-token", OwnUser, v1::purchases::account_token)
@@ -576,6 +543,45 @@ fn purchases() -> Vec<Endpoint> {
                 ProviderUnavailable,
                 ProviderTimeout,
             ]),
+    ]
+}
+
+fn orders_and_payments() -> Vec<Endpoint> {
+    vec![
+        get("/payment/orders", OwnUser, payment::list).summary("Lists the caller's orders, newest first."),
+        post("/api/v1/orders", OwnUser, orders::create)
+            .summary("Creates an order to pay. Returns the same order again for a few minutes.")
+            .errors(&[UnknownProduct, TooManyCalls, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
+        get("/api/v1/orders", OwnUser, orders::list).summary("Lists the caller's orders, newest first."),
+        get("/api/v1/orders/{orderNo}", OwnUser, orders::find).summary("Returns an order.").errors(&[NotFound]),
+        post("/api/v1/orders/{orderNo}/confirm", OwnUser, orders::confirm)
+            .summary("Asks the provider about an order and credits it if it is paid.")
+            .errors(&[NotFound]),
+        get("/payment/gateway/order", OwnUser, payment::order)
+            .summary("Creates an order to pay. Returns the same order again for a few minutes.")
+            .errors(&[NotYours, UnknownPackage, TooManyCalls, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
+        post("/payment/gateway/order", OwnUser, payment::order)
+            .summary("Creates an order to pay. Returns the same order again for a few minutes.")
+            .errors(&[NotYours, UnknownPackage, TooManyCalls, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
+        post("/payment/notify", Signature, payment::notify)
+            .summary("Receives the provider's signed callback. Responds with 200 and `success` or `fail`.")
+            .body_limit(CALLBACK),
+        post("/payment/notify/{channel}", Signature, payment::notify_channel)
+            .summary("Receives the signed callback of a payment channel.")
+            .errors(&[
+                InvalidRequest,
+                InvalidParameters,
+                NotFound,
+                Unauthenticated,
+                BodyTooLarge,
+                Overloaded,
+                StorageFailed,
+                Internal,
+            ])
+            .body_limit(CHANNEL_CALLBACK),
+        post("/payment/update-balance", OwnUserOrAdmin(Administer), payment::update_balance)
+            .summary("Confirms a payment with the provider and credits it. Administrators credit reviewed orders.")
+            .errors(&[NotYours, NotFound, OrderState, AlreadyPosted, BalanceTooLarge, AccountInconsistent]),
         get("/admin/payments", Admin(SupportUsers), payments::list).summary("Lists orders, newest first."),
         get("/admin/payments/report", Admin(ViewFigures), payments::make_report)
             .summary("Reconciles the orders of a time range with the ledger, day by day."),

@@ -412,10 +412,8 @@ fn every_published_notification_has_its_verdict() {
             report(&server, &user, published["transactions"]["paid"]["jws"].as_str().unwrap()).expect(200);
         }
         let (status, coins) = match name.as_str() {
-            "one_time_charge" => (200, 60),
-            "refund_full" => (200, 0),
+            "one_time_charge" | "refund_reversed" | "refund_declined" => (200, 60),
             "refund_prorated" => (200, 20),
-            "refund_reversed" | "refund_declined" => (200, 60),
             "inner_of_other_key" | "outer_other_root" => (400, 0),
             _ => (200, 0),
         };

@@ -26,8 +26,11 @@ pub struct Shop {
     pub user: Caller,
     pub key: String,
     /// Holds the file with WeChat's public key.
-    _files: tempfile::TempDir,
+    files: tempfile::TempDir,
 }
+
+/// The channel, the order number, and a function that makes the callback.
+pub type PaidCallback<'shop> = (&'static str, String, Box<dyn Fn() -> Request + 'shop>);
 
 impl Shop {
     /// Starts the server. `change` adds settings.
@@ -38,7 +41,7 @@ impl Shop {
             .with("PAYMENT_CHANNELS", "alipay, wechat, stripe");
         let server = setup.start();
         let (user, key) = (server.sign_in("13800138000"), server.api_key("shop"));
-        Self { alipay, wechat, stripe, server, user, key, _files: files }
+        Self { alipay, wechat, stripe, server, user, key, files }
     }
 
     pub fn new() -> Self {
@@ -47,7 +50,7 @@ impl Shop {
 
     /// Returns the settings of the running server, for another start.
     pub fn setup(&self) -> Setup {
-        let setup = with_wechat(self.alipay.setup(), &self.wechat, self._files.path());
+        let setup = with_wechat(self.alipay.setup(), &self.wechat, self.files.path());
         with_stripe(setup, &self.stripe)
     }
 
@@ -99,7 +102,7 @@ impl Shop {
     }
 
     /// Returns a paid order's callback of each channel, as a request. All are for 60 coins.
-    pub fn callbacks(&self) -> Vec<(&'static str, String, Box<dyn Fn() -> Request + '_>)> {
+    pub fn callbacks(&self) -> Vec<PaidCallback<'_>> {
         let [alipay, wechat, stripe] = ["alipay", "wechat", "stripe"].map(|channel| self.order_no(channel));
         let form = signed_notification(&alipay, &[]);
         let (notification, webhook) = (self.pay_by_wechat(&wechat), self.pay_by_stripe(&stripe));
