@@ -7,6 +7,7 @@ use std::io::Read as _;
 use flate2::read::DeflateDecoder;
 
 const DIRECTORY_END: &[u8] = b"PK\x05\x06";
+const DIRECTORY_END_BYTES: usize = 22;
 const DIRECTORY_ENTRY: &[u8] = b"PK\x01\x02";
 const LOCAL_HEADER: &[u8] = b"PK\x03\x04";
 
@@ -20,7 +21,7 @@ pub(super) struct ZipFile {
 
 /// Returns all files; `None` if the archive is damaged or a file is larger than `max_bytes`.
 pub(super) fn files(archive: &[u8], max_bytes: usize) -> Option<Vec<ZipFile>> {
-    let end = archive.windows(4).rposition(|window| window == DIRECTORY_END)?;
+    let end = archive.windows(DIRECTORY_END_BYTES).rposition(|window| window.starts_with(DIRECTORY_END))?;
     let (count, mut at) = (number(archive, end + 10, 2)?, number(archive, end + 16, 4)?);
     let mut found = Vec::new();
     for _ in 0..count {

@@ -213,7 +213,9 @@ fn view_of(fixture: &Fixture, user: &Caller) -> Vec<String> {
 
 #[track_caller]
 fn assert_fits(response: &Response, operation: &Operation, expected: Verdict, what: &str) {
-    assert!(response.status < 500, "{what}: {}", response.text());
+    // No app store is configured.
+    let is_off = response.status == 503 && operation.path.starts_with("/payment/notify/");
+    assert!(is_off || response.status < 500, "{what}: {}", response.text());
     // The token is a parameter here, and the operation rejects a bad one.
     if operation.path.contains("/refresh") {
         return assert!([200, 401, 422].contains(&response.status), "{what}: {}", response.text());

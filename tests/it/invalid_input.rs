@@ -674,7 +674,7 @@ fn limit_of(operation: &Operation) -> usize {
         "/admin/login" | "/api/v1/account/address" => 4,
         "/api/v1/account" if operation.method == "DELETE" => 4,
         "/divination-history/save" => 256,
-        "/admin/sensitive-word-migration/batch-compare" => 512,
+        "/admin/sensitive-word-migration/batch-compare" | "/admin/sensitive-words/import" => 512,
         "/llm/chat" | "/feedback" => 32,
         _ => 64,
     }

@@ -9,14 +9,14 @@ use utoipa::ToSchema;
 use crate::{
     config::LimitsConfig,
     domain::operations::server_log::{self, FoundLogEvents, LogLevel, LogQuery, StoredLogEvent},
-    error::{Fault, FieldCode, Result},
+    error::{Fault, Result},
     http::{
         body::RawValue,
         params::{PageSize, Parameter, RowNumber, Rules, page, parameters, text},
         reply::Json,
         request_context::RequestContext,
     },
-    types::Timestamp,
+    types::{Timestamp, clean},
 };
 
 /// The longest text of a filter, in characters.
@@ -105,12 +105,7 @@ pub struct LogFilterText(String);
 
 impl Parameter for LogFilterText {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let written = text(value)?.trim().to_owned();
-        if written.chars().count() > MAX_FILTER {
-            let message = format!("must have at most {MAX_FILTER} characters");
-            return Err(Fault::new(FieldCode::TooLong, message));
-        }
-        Ok(Self(written))
+        clean(&text(value)?, MAX_FILTER).map(Self)
     }
 
     fn schema(_: &LimitsConfig) -> Value {

@@ -387,8 +387,9 @@ pub struct LoggedStatus(u16);
 
 impl Parameter for LoggedStatus {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let status = text(value)?.trim().parse().ok().filter(|status| (100..600).contains(status));
-        status.map(Self).ok_or_else(|| Fault::new(FieldCode::OutOfRange, "must be a status from 100 to 599"))
+        let fault = |code| Fault::new(code, "must be a status from 100 to 599");
+        let status = text(value)?.trim().parse().map_err(|_| fault(FieldCode::InvalidFormat))?;
+        if (100..600).contains(&status) { Ok(Self(status)) } else { Err(fault(FieldCode::OutOfRange)) }
     }
 
     fn schema(_: &LimitsConfig) -> Value {

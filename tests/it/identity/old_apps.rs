@@ -399,7 +399,7 @@ fn an_assigned_nickname_is_no_contact() {
     for nickname in ["用户13800138000", "加我12345678"] {
         change("nickname", "/user/nickname", nickname).expect_problem(422, "content_rejected");
     }
-    change("signature", "/user/signature", "用户12345678").expect_problem(422, "content_rejected");
+    change("signature", "/user/signature", "用户13800138000").expect_problem(422, "content_rejected");
 }
 
 #[test]

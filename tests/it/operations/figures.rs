@@ -18,8 +18,8 @@ fn both_sums(server: &Server) -> [Vec<String>; 2] {
     let counted = rows(
         "select case when name like 'coins_%' then 'coin' else 'point' end || ' ' || key || ' ' || day || ' ' || sum(value) \
          from figures where name like 'coins_%' or name like 'points_%' group by substr(name, 1, 4), key, day \
-         union all select 'castings ' || sum(value) from figures where name = 'castings' \
-         union all select 'users ' || sum(value) from figures where name = 'new_users' order by 1",
+         union all select 'castings ' || coalesce(sum(value), 0) from figures where name = 'castings' \
+         union all select 'users ' || coalesce(sum(value), 0) from figures where name = 'new_users' order by 1",
     );
     let scanned = rows(
         "select asset || ' ' || kind || ' ' || date(created_at / 1000 + 28800, 'unixepoch') || ' ' || sum(abs(delta)) \
@@ -144,11 +144,14 @@ fn retention_is_the_share_of_a_week_of_registrations_that_came_back() {
     server.edit(&format!("update users set created_at = created_at - {}", 3 * week));
     server.edit("update figures set day = date(day, '-21 days') where name = 'new_users'");
     server.edit("delete from active_users");
+    let now: i64 = server.value("select max(created_at) from users");
+    let now = now + 3 * week;
     for (user, weeks) in [(0, 2), (0, 2), (1, 2), (1, 1)] {
         server.edit(&format!(
             "insert into network_log.access_log (at, user_id, client_ip, method, status, duration_us, request_id, \
-             is_failed_sign_in) select max(at) - {}, {}, '127.0.0.1', 'GET', 200, 1, 'x', 0 from network_log.access_log",
-            weeks * week, users[user].user_id
+             is_failed_sign_in) values ({}, {}, '127.0.0.1', 'GET', 200, 1, 'x', 0)",
+            now - weeks * week,
+            users[user].user_id
         ));
     }
     let key = server.api_key("reader");

@@ -333,6 +333,7 @@ impl Operation {
             "/api/v1/account/address" => Some("email"),
             "/divination-history/delete" => Some("localRecordId"),
             "/version/check" => Some("clientVersion"),
+            "/admin/violations/review/decide" | "/admin/violations/review/undo" => Some("ids"),
             "/admin/products/{id}" => Some("price"),
             "/admin/sensitive-word-migration/batch-compare" => Some("items"),
             "/admin/user-data/validate/batch" => Some("userIds"),
