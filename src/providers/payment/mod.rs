@@ -146,7 +146,7 @@ pub struct RefundRequest {
     pub reason: String,
 }
 
-/// The outcome of a refund request. A request that the provider refused is a [`Failure`] of kind `Refused`.
+/// The outcome of a refund request. A request that the provider refused is a [`Failure`](super::Failure) of kind `Refused`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefundOutcome {
     /// This call moved money.
