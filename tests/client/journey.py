@@ -230,7 +230,7 @@ def inbox(service, client):
     assert len(done(get_notifications_all, models.AllNotifications, client=anybody).items) == 2
     refused(get_version_latest, 404, "no_release", client=anybody)
     body = models.PostAdminReleasesBody.from_dict({"version": "2.0.0", "versionCode": 20, "notes": "新版"})
-    done(post_admin_releases, models.AppRelease, client=admin, body=body, status=HTTPStatus.CREATED)
+    done(post_admin_releases, models.AdminRelease, client=admin, body=body, status=HTTPStatus.CREATED)
     body = models.PostVersionCheckBody.from_dict({"clientVersionCode": 19})
     advice = done(post_version_check, models.UpdateAdvice, client=anybody, body=body)
     assert advice.update_available and not advice.update_required and advice.latest.version == "2.0.0", advice
