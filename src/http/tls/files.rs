@@ -8,16 +8,28 @@ use std::{sync::Arc, time::Duration};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::certificates::Certificates;
-use crate::{certificate::PemFiles, clock::Clock, types::Timestamp};
+use crate::{
+    certificate::{FileStamp, PemFiles},
+    clock::Clock,
+    types::Timestamp,
+};
 
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Loads the pair, activates it, and returns its expiry.
+/// The active pair of files.
+pub struct ActivePair {
+    /// State of the files before they were read, so that a change during the start is seen.
+    stamp: FileStamp,
+    until: Timestamp,
+}
+
+/// Loads the pair and activates it.
 ///
 /// # Errors
 /// The fault, as a message.
-pub fn show(files: &PemFiles, certificates: &Certificates, now: Timestamp) -> Result<Timestamp, String> {
-    show_unless(files, certificates, now, |_| false)
+pub fn show(files: &PemFiles, certificates: &Certificates, now: Timestamp) -> Result<ActivePair, String> {
+    let stamp = files.stamp();
+    Ok(ActivePair { stamp, until: show_unless(files, certificates, now, |_| false)? })
 }
 
 fn show_unless(
@@ -40,23 +52,22 @@ fn show_unless(
     Ok(until)
 }
 
-pub async fn run(files: PemFiles, certificates: Arc<Certificates>, clock: Clock, mut shown_until: Timestamp) {
+pub async fn run(files: PemFiles, certificates: Arc<Certificates>, clock: Clock, mut shown: ActivePair) {
     let mut hangup = match signal(SignalKind::hangup()) {
         Ok(hangup) => hangup,
         Err(error) => return tracing::error!(%error, "cannot listen for SIGHUP; certificates are not reloaded"),
     };
-    let mut seen = files.stamp();
     loop {
         let has_signal = tokio::select! {
             signal = hangup.recv() => signal.is_some(),
             () = tokio::time::sleep(CHECK_INTERVAL) => false,
         };
         let stamp = files.stamp();
-        if has_signal || stamp != seen {
-            seen = stamp;
+        if has_signal || stamp != shown.stamp {
+            shown.stamp = stamp;
             let now = clock.now();
-            match show_unless(&files, &certificates, now, |until| until < now && now <= shown_until) {
-                Ok(until) => shown_until = until,
+            match show_unless(&files, &certificates, now, |until| until < now && now <= shown.until) {
+                Ok(until) => shown.until = until,
                 Err(fault) => tracing::error!(fault, "could not reload the certificate; the previous one stays"),
             }
         }

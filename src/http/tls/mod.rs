@@ -44,8 +44,8 @@ impl Tls {
         let challenges = Challenges::default();
         let renewal: Renewal = match PemFiles::of(&app.core.config) {
             Some(files) => {
-                let until = files::show(&files, &certificates, app.core.clock.now()).map_err(Error::misconfigured)?;
-                Box::pin(files::run(files, Arc::clone(&certificates), app.core.clock.clone(), until))
+                let shown = files::show(&files, &certificates, app.core.clock.now()).map_err(Error::misconfigured)?;
+                Box::pin(files::run(files, Arc::clone(&certificates), app.core.clock.clone(), shown))
             }
             _ if !server.domain.is_empty() => {
                 let acme = Acme::open(app, Arc::clone(&certificates), challenges.clone())?;
