@@ -29,7 +29,7 @@ impl CertificateAuthority {
             }
         };
         let wait = Duration::from_secs(30);
-        let limits = Limits { connect: wait, first_byte: wait, idle: wait, total: wait, reuse_connections: true };
+        let limits = Limits::for_whole_calls(wait, wait, true);
         Ok(Self(Client::trusting("acme", limits, trust)))
     }
 

@@ -55,6 +55,13 @@ pub struct Limits {
     pub reuse_connections: bool,
 }
 
+impl Limits {
+    /// Returns the limits of calls whose response comes as a whole: one for the call, and one for connecting.
+    pub fn for_whole_calls(connect: Duration, total: Duration, reuse_connections: bool) -> Self {
+        Self { connect: connect.min(total), first_byte: total, idle: total, total, reuse_connections }
+    }
+}
+
 /// A POST request.
 pub struct Post<'a> {
     /// The complete URL.

@@ -105,13 +105,7 @@ struct CustomizedHit {
 impl AliyunModerator {
     /// Creates a driver for one account. With an invalid endpoint, every call fails as `Misconfigured`.
     pub fn new(settings: AliyunModeratorSettings, clock: WallClock) -> Self {
-        let limits = Limits {
-            connect: settings.connect.min(settings.total),
-            first_byte: settings.total,
-            idle: settings.total,
-            total: settings.total,
-            reuse_connections: true,
-        };
+        let limits = Limits::for_whole_calls(settings.connect, settings.total, true);
         let credentials = Credentials {
             access_key_id: settings.access_key_id.clone(),
             access_key_secret: settings.access_key_secret.clone(),

@@ -68,13 +68,7 @@ struct JudgeLabel {
 
 impl HttpJudge {
     pub fn new(settings: &HttpJudgeSettings, clock: WallClock) -> Self {
-        let limits = Limits {
-            connect: settings.connect.min(settings.total),
-            first_byte: settings.total,
-            idle: settings.total,
-            total: settings.total,
-            reuse_connections: true,
-        };
+        let limits = Limits::for_whole_calls(settings.connect, settings.total, true);
         let key = hmac::Key::new(hmac::HMAC_SHA256, settings.secret.expose_secret().as_bytes());
         Self { url: settings.url.clone(), key, client: Client::new(NAME, limits), clock }
     }

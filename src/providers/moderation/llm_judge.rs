@@ -131,13 +131,7 @@ enum VerdictWord {
 
 impl LlmJudge {
     pub fn new(settings: LlmJudgeSettings, clock: WallClock) -> Self {
-        let limits = Limits {
-            connect: settings.connect.min(settings.total),
-            first_byte: settings.total,
-            idle: settings.total,
-            total: settings.total,
-            reuse_connections: true,
-        };
+        let limits = Limits::for_whole_calls(settings.connect, settings.total, true);
         Self { settings, client: Client::new(NAME, limits), clock, state: Mutex::default() }
     }
 

@@ -7,18 +7,16 @@
 //! A response with an invalid signature proves nothing: a query fails as invalid, and a call that moves money or closes
 //! a trade has an unknown outcome. The caller must then query before repeating it.
 
-use std::time::Duration;
-
 use serde::Serialize;
 
 use super::bill::ProviderBill;
 use super::callback::CallbackReader;
 use super::order_string::Merchant;
-use super::setting_fault::{fault, is_safe_endpoint, keep};
-use super::signing::{Signer, Verifier};
 use super::{
-    CloseOutcome, Currency, Fen, OrderRequest, PaymentCallback, RefundOutcome, RefundQueryOutcome, RefundRequest,
-    Rejection, SettingFault, Trade, TradeQueryOutcome, TradeStatus, refund_implied_by_query,
+    CONNECT_TIMEOUT, CloseOutcome, Currency, Fen, OrderRequest, PaymentCallback, RefundOutcome, RefundQueryOutcome,
+    RefundRequest, Rejection, SettingFault, Trade, TradeQueryOutcome, TradeStatus, refund_implied_by_query,
+    setting_fault::{fault, is_safe_endpoint, keep},
+    signing::{Signer, Verifier},
 };
 use crate::providers::client::{Client, Limits, Post};
 use crate::providers::rsa::{PrivateKey, PublicKey};
@@ -39,7 +37,6 @@ mod calls;
 mod settings;
 
 pub const PROVIDER: &str = "alipay";
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum characters of the provider's trade number.
 const MAX_NUMBER_LENGTH: usize = 64;
 const MAX_RESPONSE_BYTES: usize = 256 * 1024;
@@ -114,14 +111,8 @@ impl Alipay {
             seller_id: settings.seller_id.clone(),
             verifier: Verifier::Rsa2(public_key),
         };
-        let limits = Limits {
-            connect: CONNECT_TIMEOUT.min(settings.timeout),
-            first_byte: settings.timeout,
-            idle: settings.timeout,
-            total: settings.timeout,
-            // A pooled connection may turn out dead after a refund was written to it, and the outcome would be unknown.
-            reuse_connections: false,
-        };
+        // A pooled connection may turn out dead after a refund was written to it, and the outcome would be unknown.
+        let limits = Limits::for_whole_calls(CONNECT_TIMEOUT, settings.timeout, false);
         let gateway_url = settings.gateway_url.clone();
         Self { merchant, reader, certificate_number, gateway_url, client: Client::new(PROVIDER, limits), clock }
     }

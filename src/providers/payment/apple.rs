@@ -8,8 +8,8 @@
 use std::{fmt, time::Duration};
 
 use super::{
-    SettingFault,
-    setting_fault::{fault, is_safe_endpoint, keep},
+    CONNECT_TIMEOUT, SettingFault,
+    setting_fault::{fault, keep, require_safe_endpoint},
 };
 use crate::{
     providers::{
@@ -40,7 +40,6 @@ mod tests;
 pub const PROVIDER: &str = "apple";
 /// Apple Root CA - G3, valid until 2039.
 const ROOT: &[u8] = include_bytes!("apple/AppleRootCA-G3.cer");
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The operator's settings. `Debug` shows no key.
 #[derive(Clone)]
@@ -97,9 +96,7 @@ impl AppStore {
             faults.push(fault("environments", "must name Production, Sandbox or both"));
         }
         for (setting, url) in [("base_url", &settings.base_url), ("sandbox_base_url", &settings.sandbox_base_url)] {
-            if !is_safe_endpoint(PROVIDER, url) {
-                faults.push(fault(setting, "must be an https address without a query"));
-            }
+            require_safe_endpoint(PROVIDER, setting, url, &mut faults);
         }
         let key = keep(Es256Key::parse(&settings.private_key), "private_key", &mut faults);
         let chain = keep(root_of(settings), "root", &mut faults);
@@ -108,13 +105,7 @@ impl AppStore {
         if !faults.is_empty() {
             return Err(faults);
         }
-        let limits = Limits {
-            connect: CONNECT_TIMEOUT.min(settings.timeout),
-            first_byte: settings.timeout,
-            idle: settings.timeout,
-            total: settings.timeout,
-            reuse_connections: true,
-        };
+        let limits = Limits::for_whole_calls(CONNECT_TIMEOUT, settings.timeout, true);
         Ok(Self {
             verifier: AppStoreVerifier {
                 bundle_id: settings.bundle_id.clone(),

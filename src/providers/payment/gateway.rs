@@ -119,7 +119,7 @@ pub enum PayerClient {
     Native,
 }
 
-/// What the client passes to the provider's SDK or page.
+/// The value that the client passes to the provider's SDK or page.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct PaymentInstruction {
     /// For SDKs that take one string.

@@ -10,8 +10,8 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{
-    SettingFault, form,
-    setting_fault::{fault, is_safe_endpoint, keep},
+    CONNECT_TIMEOUT, SettingFault, form,
+    setting_fault::{fault, keep, require_safe_endpoint},
 };
 use crate::{
     concurrency::lock::lock_unpoisoned,
@@ -34,7 +34,6 @@ mod push;
 mod tests;
 
 pub const PROVIDER: &str = "google";
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_RESPONSE_BYTES: usize = 2 * 1024 * 1024;
 const SCOPE: &str = "https://www.googleapis.com/auth/androidpublisher";
 /// The audience of assertions, whatever the address of the token endpoint.
@@ -170,13 +169,11 @@ impl GooglePlay {
         let key =
             file.as_ref().and_then(|file| keep(PrivateKey::parse(&file.private_key), "service_account", &mut faults));
         for (setting, url) in [("base_url", &settings.base_url), ("keys_url", &settings.keys_url)] {
-            if !is_safe_endpoint(PROVIDER, url) {
-                faults.push(fault(setting, "must be an https address without a query"));
-            }
+            require_safe_endpoint(PROVIDER, setting, url, &mut faults);
         }
         let token_url = settings.token_url.clone().or_else(|| file.as_ref().map(|file| file.token_uri.clone()));
-        if token_url.as_ref().is_some_and(|url| !is_safe_endpoint(PROVIDER, url)) {
-            faults.push(fault("token_url", "must be an https address without a query"));
+        if let Some(url) = &token_url {
+            require_safe_endpoint(PROVIDER, "token_url", url, &mut faults);
         }
         if settings.push_audience.is_empty() {
             faults.push(fault("push_audience", "must be the audience of the push subscription"));
@@ -191,13 +188,7 @@ impl GooglePlay {
         if !faults.is_empty() {
             return Err(faults);
         }
-        let limits = Limits {
-            connect: CONNECT_TIMEOUT.min(settings.timeout),
-            first_byte: settings.timeout,
-            idle: settings.timeout,
-            total: settings.timeout,
-            reuse_connections: true,
-        };
+        let limits = Limits::for_whole_calls(CONNECT_TIMEOUT, settings.timeout, true);
         Ok(Self {
             push: GooglePushReader {
                 package_name: settings.package_name.clone(),

@@ -7,28 +7,28 @@
 //! proves nothing.
 
 pub mod alipay;
-pub mod bill;
-pub mod wechat;
 pub mod apple;
-pub mod google;
-pub mod stripe;
+pub mod bill;
 pub mod delivery;
-pub mod gateway;
-pub mod sandbox;
-
 pub mod form;
+pub mod gateway;
+pub mod google;
 pub mod payer;
-mod setting_fault;
 pub mod purchase;
-mod rejection;
-mod settlement_rule;
+pub mod sandbox;
+pub mod stripe;
+pub mod wechat;
+
 mod callback;
 mod order_string;
+mod rejection;
+mod setting_fault;
+mod settlement_rule;
 mod signing;
 #[cfg(test)]
 mod vectors;
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use crate::types::{Currency, Fen, named_enum};
 
@@ -40,6 +40,9 @@ pub use gateway::{
 pub use rejection::{Rejection, RejectionReason};
 pub use setting_fault::SettingFault;
 pub use settlement_rule::{OrderState, OrderView, RejectReason, ReviewReason, SettlementDecision, judge};
+
+/// The time limit of connecting to a provider.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The names of all gateways.
 pub const CHANNELS: [&str; 4] = [alipay::PROVIDER, wechat::PROVIDER, stripe::PROVIDER, sandbox::PROVIDER];

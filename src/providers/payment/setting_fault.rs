@@ -27,6 +27,18 @@ pub(super) fn is_safe_endpoint(provider: &'static str, url: &str) -> bool {
     endpoint.is_ok_and(|endpoint| endpoint.base().starts_with("https://") || local.contains(&endpoint.host()))
 }
 
+/// Adds a fault to the list if an address of the provider is not a safe endpoint.
+pub(super) fn require_safe_endpoint(
+    provider: &'static str,
+    setting: &'static str,
+    url: &str,
+    faults: &mut Vec<SettingFault>,
+) {
+    if !is_safe_endpoint(provider, url) {
+        faults.push(fault(setting, "must be an https address without a query"));
+    }
+}
+
 /// Returns the parsed key, or adds its fault to the list.
 pub(super) fn keep<T, E: fmt::Display>(
     parsed: Result<T, E>,

@@ -11,8 +11,8 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, de::DeserializeOwned};
 
 use super::{
-    SettingFault, form,
-    setting_fault::{fault, is_safe_endpoint},
+    CONNECT_TIMEOUT, SettingFault, form,
+    setting_fault::{fault, require_safe_endpoint},
 };
 use crate::providers::{
     Failure, FailureKind, clean_code,
@@ -33,7 +33,6 @@ mod tests;
 pub const PROVIDER: &str = "stripe";
 /// The version of the API that this module speaks. An account's default version changes without notice.
 const API_VERSION: &str = "2026-01-01";
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_RESPONSE_BYTES: usize = 512 * 1024;
 /// Limits on the lifetime of a Checkout session, in milliseconds.
 const MIN_SESSION_LIFETIME: i64 = 30 * 60_000;
@@ -175,21 +174,13 @@ impl Stripe {
         if secrets.is_empty() || !secrets.iter().all(|secret| secret.expose_secret().starts_with("whsec_")) {
             faults.push(fault("webhook_secrets", "must be signing secrets, which begin with whsec_"));
         }
-        if !is_safe_endpoint(PROVIDER, &settings.base_url) {
-            faults.push(fault("base_url", "must be an https address without a query"));
-        }
+        require_safe_endpoint(PROVIDER, "base_url", &settings.base_url, &mut faults);
         let (true, Some(mode), Ok(base)) = (faults.is_empty(), mode, BaseUrl::parse(PROVIDER, &settings.base_url))
         else {
             return Err(faults);
         };
-        let limits = Limits {
-            connect: CONNECT_TIMEOUT.min(settings.timeout),
-            first_byte: settings.timeout,
-            idle: settings.timeout,
-            total: settings.timeout,
-            // Repeating is safe with an idempotency key, but an unknown outcome costs a query.
-            reuse_connections: false,
-        };
+        // Repeating is safe with an idempotency key, but an unknown outcome costs a query.
+        let limits = Limits::for_whole_calls(CONNECT_TIMEOUT, settings.timeout, false);
         Ok(Self {
             secret_key: settings.secret_key.clone(),
             webhooks: WebhookReader::new(secrets, mode.contains("live")),

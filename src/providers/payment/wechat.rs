@@ -7,12 +7,13 @@
 //! The surprise: WeChat sends probe traffic, whose signatures are invalid on purpose, also as answers to real calls. Such
 //! a call took place, so it is repeated once, which is safe for all calls here.
 
-use std::{sync::Mutex, time::Duration};
+use std::sync::Mutex;
 
 use serde::{Deserialize, de::DeserializeOwned};
 
 use super::{
-    CloseOutcome, Fen, OrderRequest, RefundRequest, Rejection, RejectionReason, SettingFault, TradeQueryOutcome,
+    CONNECT_TIMEOUT, CloseOutcome, Fen, OrderRequest, RefundRequest, Rejection, RejectionReason, SettingFault,
+    TradeQueryOutcome,
     setting_fault::{fault, keep},
 };
 use crate::{
@@ -54,7 +55,6 @@ mod settings;
 mod tests;
 
 pub const PROVIDER: &str = "wechat";
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_RESPONSE_BYTES: usize = 256 * 1024;
 const MAX_BILL_BYTES: usize = 64 * 1024 * 1024;
 /// Serials in messages are chosen by their senders, so unknown ones must not cause a fetch each.
@@ -130,14 +130,8 @@ impl WeChatPay {
         if !faults.is_empty() {
             return Err(faults);
         }
-        let limits = Limits {
-            connect: CONNECT_TIMEOUT.min(settings.timeout),
-            first_byte: settings.timeout,
-            idle: settings.timeout,
-            total: settings.timeout,
-            // A pooled connection may turn out dead after a refund was written to it, and the outcome would be unknown.
-            reuse_connections: false,
-        };
+        // A pooled connection may turn out dead after a refund was written to it, and the outcome would be unknown.
+        let limits = Limits::for_whole_calls(CONNECT_TIMEOUT, settings.timeout, false);
         let (merchant_id, serial) = (settings.merchant_id.clone(), settings.merchant_serial.to_ascii_uppercase());
         Ok(Self {
             app_id: settings.app_id.clone(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{AlipayCertificateTexts, PROVIDER};
 use crate::providers::client::BaseUrl;
-use crate::providers::payment::setting_fault::{SettingFault, fault, is_safe_endpoint};
+use crate::providers::payment::setting_fault::{SettingFault, fault, require_safe_endpoint};
 
 /// The operator's settings. `Debug` shows no key.
 #[derive(Clone)]
@@ -41,9 +41,7 @@ impl AlipaySettings {
         if !self.seller_id.as_ref().is_none_or(is_seller) {
             faults.push(fault("seller_id", "must be 2088 and 12 more digits"));
         }
-        if !is_safe_endpoint(PROVIDER, &self.gateway_url) {
-            faults.push(fault("gateway_url", "must be an https address without a query"));
-        }
+        require_safe_endpoint(PROVIDER, "gateway_url", &self.gateway_url, &mut faults);
         if BaseUrl::parse(PROVIDER, &self.notify_url).is_err() || self.notify_url.len() > 256 {
             faults.push(fault(
                 "notify_url",

@@ -5,7 +5,7 @@ use std::{fmt, time::Duration};
 use super::PROVIDER;
 use crate::providers::{
     client::BaseUrl,
-    payment::setting_fault::{SettingFault, fault, is_safe_endpoint},
+    payment::setting_fault::{SettingFault, fault, require_safe_endpoint},
 };
 
 /// The operator's settings. `Debug` shows no key.
@@ -58,9 +58,7 @@ impl WeChatSettings {
         if self.public_key_id.as_ref().is_some_and(|id| !id.starts_with("PUB_KEY_ID_") || id.len() > 64) {
             faults.push(fault("public_key_id", "must be PUB_KEY_ID_ and the digits that the provider shows"));
         }
-        if !is_safe_endpoint(PROVIDER, &self.base_url) {
-            faults.push(fault("base_url", "must be an https address without a query"));
-        }
+        require_safe_endpoint(PROVIDER, "base_url", &self.base_url, &mut faults);
         let is_https = BaseUrl::parse(PROVIDER, &self.notify_url).is_ok() && self.notify_url.starts_with("https://");
         if !is_https || self.notify_url.len() > 255 {
             faults.push(fault("notify_url", "must be an https address without a query, at most 255 characters"));
