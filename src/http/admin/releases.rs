@@ -16,7 +16,7 @@ use crate::{
         },
         reply::{Created, Json},
         request_context::RequestContext,
-        v0::version::{Platform, VersionCode},
+        v0::version::{AppRelease, Platform, VersionCode},
     },
     types::Timestamp,
 };
@@ -46,24 +46,8 @@ parameters! {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AdminRelease {
-    #[schema(example = "3")]
-    id: String,
-    #[schema(example = "2.3.1")]
-    version: String,
-    #[schema(example = 231)]
-    version_code: i64,
-    /// Null for all platforms.
-    #[schema(example = "android")]
-    platform: Option<String>,
-    /// Clients older than this release must update.
-    #[schema(example = false)]
-    is_required: bool,
-    #[schema(example = "修复若干问题。")]
-    notes: String,
-    #[schema(example = "https://app.example.com/download")]
-    download_url: Option<String>,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
-    published_at: Timestamp,
+    #[serde(flatten)]
+    release: AppRelease,
     /// Clients no longer hear of a withdrawn release.
     #[schema(value_type = Option<String>, format = DateTime, example = json!(null))]
     withdrawn_at: Option<Timestamp>,
@@ -71,17 +55,8 @@ pub struct AdminRelease {
 
 impl From<Release> for AdminRelease {
     fn from(release: Release) -> Self {
-        Self {
-            id: release.id.to_string(),
-            version: release.version,
-            version_code: release.version_code,
-            platform: release.platform,
-            is_required: release.is_required,
-            notes: release.notes,
-            download_url: release.download_url,
-            published_at: release.published_at,
-            withdrawn_at: release.withdrawn_at,
-        }
+        let withdrawn_at = release.withdrawn_at;
+        Self { release: release.into(), withdrawn_at }
     }
 }
 
