@@ -54,7 +54,7 @@ pub struct UserPurchase {
     product_id: Option<String>,
     #[schema(value_type = Option<Asset>)]
     asset: Option<&'static str>,
-    /// How many of the product were bought.
+    /// The number of units bought.
     #[schema(example = 1)]
     quantity: u32,
     /// Coins or points that it brought, without bonus.
@@ -78,10 +78,7 @@ pub struct UserPurchase {
 
 impl From<StorePurchase> for UserPurchase {
     fn from(purchase: StorePurchase) -> Self {
-        let store_number = match purchase.key.store {
-            PurchaseStore::Apple => Some(purchase.key.id),
-            PurchaseStore::Google => purchase.order_id,
-        };
+        let store_number = purchase.store_number().map(ToOwned::to_owned);
         Self {
             id: purchase.id.to_string(),
             store: purchase.key.store.name(),

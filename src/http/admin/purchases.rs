@@ -118,10 +118,7 @@ impl From<&StorePurchase> for AdminPurchase {
 
 impl From<StorePurchase> for AdminPurchase {
     fn from(purchase: StorePurchase) -> Self {
-        let store_number = match purchase.key.store {
-            PurchaseStore::Apple => Some(purchase.key.id),
-            PurchaseStore::Google => purchase.order_id,
-        };
+        let store_number = purchase.store_number().map(ToOwned::to_owned);
         let (price_milli, currency) = purchase.price.unzip();
         Self {
             id: purchase.id.to_string(),

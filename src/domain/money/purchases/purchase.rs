@@ -155,6 +155,15 @@ pub struct StorePurchase {
 }
 
 impl StorePurchase {
+    /// Returns the number under which the store's support knows the purchase: Apple's transaction id, or Google's order
+    /// number.
+    pub fn store_number(&self) -> Option<&str> {
+        match self.key.store {
+            PurchaseStore::Apple => Some(&self.key.id),
+            PurchaseStore::Google => self.order_id.as_deref(),
+        }
+    }
+
     pub fn is_test(&self) -> bool {
         self.key.environment == PurchaseEnvironment::Sandbox
     }

@@ -13,7 +13,7 @@ use crate::{
             ledger::{self, Asset},
             purchases::{
                 messages::StoreMessage,
-                purchase::{PurchaseState, PurchaseStore, StorePurchase},
+                purchase::{PurchaseState, StorePurchase},
                 queries,
                 records::{self, PurchaseFilter},
             },
@@ -113,14 +113,10 @@ fn collect_purchase(app: &App, number: &str) -> Result<(StorePurchase, PurchaseP
     ];
     let mut times: Vec<_> = times.into_iter().filter_map(|(name, at)| at.map(|at| (name, at))).collect();
     times.sort_by_key(|(_, at)| at.0 / 1000);
-    let store_number = match purchase.key.store {
-        PurchaseStore::Apple => Some(purchase.key.id.clone()),
-        PurchaseStore::Google => purchase.order_id.clone(),
-    };
     let shown = PurchasePage {
         row: purchase_row(purchase.clone()),
         nickname: nickname.and_then(Result::ok).map(|profile| profile.nickname).unwrap_or_default(),
-        store_number,
+        store_number: purchase.store_number().map(ToOwned::to_owned),
         store_product: purchase.store_product.clone(),
         quantity: purchase.quantity,
         country: purchase.country.clone(),
