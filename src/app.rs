@@ -78,7 +78,7 @@ pub struct App {
     pub exports: Exports,
     pub network_log: Arc<NetworkLog>,
     pub request_tallies: RequestTallies,
-    /// What the figures contain of the counts of codes.
+    /// The counts of codes that the figures contain already.
     pub counted_codes: CountedCodes,
     /// Events of this process's log that are not stored yet. Empty in commands.
     pub server_log: Arc<LogBuffer>,

@@ -94,7 +94,7 @@ impl From<Order> for UserOrder {
     }
 }
 
-/// How the buyer wants to pay.
+/// The way of paying.
 pub struct PaymentChoice {
     /// The channel; `None` for the default one.
     pub channel: Option<String>,

@@ -91,7 +91,7 @@ pub struct WordChoice {
 pub struct AdvisedImport {
     /// Words without those that were left out.
     pub words: usize,
-    /// What was added, or would be by a dry run.
+    /// The words added, or those that a dry run would add.
     pub result: ImportResult,
     /// The words that would reject innocent texts, whether left out or not.
     pub warnings: Vec<WordAdvice>,

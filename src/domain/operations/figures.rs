@@ -163,7 +163,7 @@ impl FigureName {
     }
 }
 
-/// Where a figure is stored.
+/// The storage of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
     /// Daily sums that cannot be counted again.

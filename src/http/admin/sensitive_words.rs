@@ -436,7 +436,7 @@ pub struct TextTested {
     allowed: bool,
     #[schema(value_type = ContentType)]
     content_type: &'static str,
-    /// What happens to the text: `allow`, `review`, `mask` or `block`.
+    /// The treatment of the text: `allow`, `review`, `mask` or `block`.
     #[schema(example = "block")]
     action: &'static str,
     #[schema(example = "local")]

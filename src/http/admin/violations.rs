@@ -82,7 +82,7 @@ pub struct ShownViolation {
     provider: String,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     created_at: Timestamp,
-    /// When a moderator found that the text was wrongly refused.
+    /// The time at which a moderator acquitted the text.
     #[schema(value_type = Option<String>, format = DateTime, example = json!(null))]
     acquitted_at: Option<Timestamp>,
     #[schema(example = json!(null))]

@@ -41,7 +41,7 @@ parameters! {
     }
 }
 
-/// What the app passes to a store, so that a purchase names its user.
+/// The token that the app passes to a store, so that a purchase names its user.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AccountToken {

@@ -1,8 +1,8 @@
 //! Second readings of a text: other spellings with the same length in bytes, so that positions in them are positions in
 //! the text.
 //!
-//! An emoji with a letter may only separate letters, a cross may stand for an x, bopomofo stands for its romanisation,
-//! and a digit, a Latin letter, a stroke or a kana between two Han characters may be a filler.
+//! An emoji with a letter may only separate letters, a cross may stand for an x, and bopomofo for its romanisation. A
+//! digit, a Latin letter, a stroke or a kana between two Han characters may be a filler.
 
 use super::{
     bopomofo,

@@ -99,7 +99,7 @@ pub struct ListView<'a> {
     pub empty: Text,
     /// The address of the list with its filters and without the cursor.
     pub href: String,
-    /// What can be done with picked rows.
+    /// The acts on picked rows.
     pub bulk: Option<Bulk>,
     /// The address to which the form of the CSV export posts.
     pub export: Option<String>,

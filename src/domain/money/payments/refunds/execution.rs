@@ -116,7 +116,7 @@ enum RefundFailure {
     Unknown(Failure),
 }
 
-/// How far the provider has come with a refund.
+/// The state of a refund at the provider.
 enum RefundProgress {
     Succeeded(RefundSuccess),
     Processing,

@@ -13,7 +13,7 @@ use crate::http::console::views::{
 /// The outcome of an act on one row.
 #[derive(Clone, Debug)]
 pub struct BulkResult {
-    /// What the row is called.
+    /// The name of the row.
     pub id: String,
     /// The address of the row's page, if it has one.
     pub href: Option<String>,
