@@ -121,6 +121,19 @@ pub enum FailureKind {
     Cancelled,
 }
 
+impl FailureKind {
+    /// Returns the kind of an error status of a payment provider. 409 means that an equal request is running.
+    pub fn of_status(status: u16) -> Self {
+        match status {
+            401 | 403 => Self::Misconfigured,
+            409 | 429 => Self::Busy,
+            500.. => Self::OutcomeUnknown,
+            400..=499 => Self::Refused,
+            _ => Self::InvalidResponse,
+        }
+    }
+}
+
 impl Failure {
     /// Creates a failure with a code.
     pub fn new(kind: FailureKind, provider: &'static str, code: impl Into<String>) -> Self {
@@ -193,6 +206,13 @@ impl Failure {
             | FailureKind::Unusable
             | FailureKind::Cancelled => false,
         }
+    }
+
+    /// Returns the failure of a call that changes something: its outcome is unknown if the provider may have acted.
+    #[must_use]
+    pub fn with_unknown_outcome(self) -> Self {
+        let kind = if self.is_certainly_not_accepted() { self.kind } else { FailureKind::OutcomeUnknown };
+        Self { kind, ..self }
     }
 
     /// Returns true if the provider fails for all callers and not only for this request. A breaker counts these.

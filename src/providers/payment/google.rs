@@ -243,7 +243,7 @@ impl GooglePlay {
     /// Refunds an order and takes the right to its product back.
     pub fn refund(&self, order_id: &str) -> Result<(), Failure> {
         let answer = self.send("POST", &format!("/orders/{}:refund?revoke=true", percent::encode(order_id)));
-        let answer = answer.map_err(with_unknown_outcome)?;
+        let answer = answer.map_err(Failure::with_unknown_outcome)?;
         match answer.status {
             200..=299 => Ok(()),
             _ => Err(failure_of(answer)),
@@ -329,22 +329,9 @@ fn parsed<T: DeserializeOwned>(answer: HttpResponse) -> Result<T, Failure> {
 fn failure_of(answer: HttpResponse) -> Failure {
     let status = answer.status;
     let body: GoogleErrorBody = serde_json::from_slice(&answer.read_error()).unwrap_or_default();
-    let kind = match status {
-        401 | 403 => FailureKind::Misconfigured,
-        409 | 429 => FailureKind::Busy,
-        500.. => FailureKind::OutcomeUnknown,
-        400..=499 => FailureKind::Refused,
-        _ => FailureKind::InvalidResponse,
-    };
     let reason = body.error.errors.first().and_then(|error| clean_code(&error.reason));
     let code = reason.or_else(|| clean_code(&body.error.status)).unwrap_or_else(|| format!("http_{status}"));
-    Failure::new(kind, PROVIDER, code)
-}
-
-/// Maps a lost answer to a refund to an unknown outcome.
-fn with_unknown_outcome(failure: Failure) -> Failure {
-    let kind = if failure.is_certainly_not_accepted() { failure.kind } else { FailureKind::OutcomeUnknown };
-    Failure { kind, ..failure }
+    Failure::new(FailureKind::of_status(status), PROVIDER, code)
 }
 
 impl fmt::Debug for GooglePlaySettings {

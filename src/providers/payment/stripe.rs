@@ -22,7 +22,7 @@ use crate::providers::{
 
 use webhook::WebhookReader;
 
-pub use currency::{decimals_of, parse_amount};
+pub use currency::decimals_of;
 pub use webhook::{StripeCheckout, StripeDispute, StripeEvent, StripeNotification, StripeRefundTotal};
 
 mod currency;
@@ -32,7 +32,7 @@ mod tests;
 
 pub const PROVIDER: &str = "stripe";
 /// The version of the API that this module speaks. An account's default version changes without notice.
-const API_VERSION: &str = "2026-01-01";
+const API_VERSION: &str = "2025-12-15.clover";
 const MAX_RESPONSE_BYTES: usize = 512 * 1024;
 /// Limits on the lifetime of a Checkout session, in milliseconds.
 const MIN_SESSION_LIFETIME: i64 = 30 * 60_000;
@@ -63,7 +63,7 @@ pub struct Stripe {
 #[derive(Debug, Clone)]
 pub struct StripeOrder {
     pub order_no: String,
-    /// In the currency's smallest unit; see [`parse_amount`].
+    /// In the currency's smallest unit.
     pub amount: i64,
     /// Three letters in lower case.
     pub currency: String,
@@ -250,11 +250,11 @@ impl Stripe {
             ("metadata[refund_no]", &refund.refund_no),
         ];
         let made = self.post("/v1/refunds", &fields, Some(&format!("refund-{}", refund.refund_no)));
-        let made: StripeRefund = made.map_err(with_unknown_outcome)?;
+        let made: StripeRefund = made.map_err(Failure::with_unknown_outcome)?;
         if made.amount == refund.amount {
             Ok(made)
         } else {
-            Err(with_unknown_outcome(invalid_response("answer_for_another_refund")))
+            Err(invalid_response("answer_for_another_refund").with_unknown_outcome())
         }
     }
 
@@ -346,27 +346,13 @@ fn parsed<T: DeserializeOwned>(answer: HttpResponse) -> Result<T, Failure> {
 fn failure_of(answer: HttpResponse) -> Failure {
     let (status, request_id) = (answer.status, answer.header("request-id").map(str::to_owned));
     let body: ErrorBody = serde_json::from_slice(&answer.read_error()).unwrap_or_default();
-    let kind = match status {
-        401 | 403 => FailureKind::Misconfigured,
-        // 409: another request with the same idempotency key is running.
-        409 | 429 => FailureKind::Busy,
-        500.. => FailureKind::OutcomeUnknown,
-        400..=499 => FailureKind::Refused,
-        _ => FailureKind::InvalidResponse,
-    };
     let code = body.error.code.as_deref().and_then(clean_code).or_else(|| clean_code(&body.error.kind));
     let code = code.unwrap_or_else(|| format!("http_{status}"));
-    Failure::new(kind, PROVIDER, code).with_request_id(request_id.as_deref())
+    Failure::new(FailureKind::of_status(status), PROVIDER, code).with_request_id(request_id.as_deref())
 }
 
 fn invalid_response(code: &str) -> Failure {
     Failure::new(FailureKind::InvalidResponse, PROVIDER, code)
-}
-
-/// Maps a lost answer to a refund to an unknown outcome.
-fn with_unknown_outcome(failure: Failure) -> Failure {
-    let kind = if failure.is_certainly_not_accepted() { failure.kind } else { FailureKind::OutcomeUnknown };
-    Failure { kind, ..failure }
 }
 
 impl fmt::Debug for StripeSettings {

@@ -6,7 +6,7 @@ use crate::support::{
     alipay::signed_notification,
     channels::{Shop, seconds},
     eventually, send_concurrently,
-    stripe::{STRIPE_SECRET, stripe_signature},
+    stripe::{STRIPE_SECRET, stripe_payment_of, stripe_signature},
     wechat::{WeChatMode, published_wechat, signature_headers},
 };
 
@@ -184,7 +184,7 @@ fn a_refund_before_the_credit_goes_to_review_or_ends_the_order() {
     assert_eq!(shop.coins(), 50);
 
     let webhook = shop.pay_by_stripe(&whole);
-    let refund = stripe_refund(&whole, &format!("pi_{}", shop.session(&whole)), 99);
+    let refund = stripe_refund(&whole, &stripe_payment_of(&shop.session(&whole)), 99);
     shop.stripe_request(&refund).send().expect(204);
     assert_eq!(shop.state(&whole), ("refunded".to_owned(), 99));
     shop.stripe_request(&webhook).send().expect(204);
@@ -213,7 +213,7 @@ fn stripe_refunds_in_parts_and_finds_lost_answers() {
     let first = shop.refund(&order_no, "0.33", "R1").expect(200).json();
     assert_eq!((&first["refund"]["state"], &first["order"]["refunded"]), (&json!("succeeded"), &json!("0.33")));
     assert_eq!(shop.coins(), 40);
-    let payment = format!("pi_{}", shop.session(&order_no));
+    let payment = stripe_payment_of(&shop.session(&order_no));
     shop.stripe_request(&stripe_refund(&order_no, &payment, 33)).send().expect(204);
     assert_eq!(shop.state(&order_no).1, 33);
     shop.stripe.lose_answers(true);
@@ -250,7 +250,7 @@ fn a_dispute_goes_to_review() {
         "id": "evt_dispute", "object": "event", "livemode": true, "type": "charge.dispute.created",
         "data": { "object": {
             "id": "dp_1", "amount": 99, "currency": "usd", "status": "needs_response",
-            "payment_intent": format!("pi_{}", shop.session(&order_no)),
+            "payment_intent": stripe_payment_of(&shop.session(&order_no)),
         } },
     });
     let body = body.to_string();

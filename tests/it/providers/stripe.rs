@@ -7,7 +7,7 @@ use yarrow::providers::{
     payment::stripe::{Stripe, StripeEvent, StripeOrder, StripeRefundRequest, StripeSettings},
 };
 
-use crate::support::stripe::{FakeStripe, STRIPE_KEY, STRIPE_SECRET};
+use crate::support::stripe::{FakeStripe, STRIPE_KEY, STRIPE_SECRET, stripe_payment_of};
 
 const ORDER: &str = "202601150000000000000001";
 const NOW: i64 = 1_768_465_800;
@@ -36,8 +36,8 @@ fn order() -> StripeOrder {
     }
 }
 
-fn refund_request() -> StripeRefundRequest {
-    StripeRefundRequest { payment_intent: "pi_cs_1".to_owned(), refund_no: "R1".to_owned(), amount: 33 }
+fn refund_request(session_id: &str) -> StripeRefundRequest {
+    StripeRefundRequest { payment_intent: stripe_payment_of(session_id), refund_no: "R1".to_owned(), amount: 33 }
 }
 
 #[test]
@@ -49,12 +49,15 @@ fn an_order_is_paid_and_refunded() {
     provider.pay(&session.id);
     let paid = stripe.session(&session.id).unwrap().unwrap();
     assert!(paid.is_paid());
-    assert_eq!((paid.amount_total, paid.payment_intent.as_deref()), (Some(99), Some("pi_cs_1")));
+    assert_eq!(
+        (paid.amount_total, paid.payment_intent.as_deref()),
+        (Some(99), Some(stripe_payment_of(&session.id).as_str()))
+    );
     let (signature, body) = provider.webhook("checkout.session.completed", &session.id, NOW);
     let read = stripe.read_webhook(Some(&signature), body.as_bytes(), NOW * 1000).unwrap();
     assert!(matches!(read.event, StripeEvent::Paid(checkout) if checkout.order_no == ORDER && checkout.amount == 99));
     for _ in 0..2 {
-        assert_eq!(stripe.refund(&refund_request()).unwrap().status, "succeeded");
+        assert_eq!(stripe.refund(&refund_request(&session.id)).unwrap().status, "succeeded");
     }
     assert_eq!(provider.refund_count(), 1);
     assert_eq!(stripe.query_refund("re_1").unwrap().unwrap().amount, 33);
@@ -73,7 +76,7 @@ fn requests_are_forms_with_a_pinned_version_and_a_key_for_repetition() {
     assert_eq!(value("expires_at"), Some("1768469400"));
     assert_eq!(value("payment_intent_data[metadata][order_no]"), Some(ORDER));
     assert_eq!(request.header("idempotency-key"), Some("order-202601150000000000000001"));
-    assert_eq!(request.header("stripe-version"), Some("2026-01-01"));
+    assert_eq!(request.header("stripe-version"), Some("2025-12-15.clover"));
     let changed = StripeOrder { amount: 98, ..order() };
     let failure = stripe.create_session(&changed).unwrap_err();
     assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Refused, "idempotency_error"));
@@ -92,9 +95,12 @@ fn an_open_session_can_be_ended() {
 fn a_lost_answer_leaves_a_refund_unknown_and_repeating_it_refunds_once() {
     let (provider, stripe) = start();
     provider.lose_answers(true);
-    assert_eq!(stripe.refund(&refund_request()).unwrap_err().kind, FailureKind::OutcomeUnknown);
+    assert_eq!(
+        stripe.refund(&refund_request("cs_live_000000000000000000000001")).unwrap_err().kind,
+        FailureKind::OutcomeUnknown
+    );
     provider.lose_answers(false);
-    assert_eq!(stripe.refund(&refund_request()).unwrap().id, "re_1");
+    assert_eq!(stripe.refund(&refund_request("cs_live_000000000000000000000001")).unwrap().id, "re_1");
     assert_eq!(provider.refund_count(), 1);
 }
 
@@ -132,7 +138,7 @@ fn maps_errors_to_kinds() {
     ] {
         let (provider, stripe) = start();
         provider.fail(status, code);
-        let failure = stripe.refund(&refund_request()).unwrap_err();
+        let failure = stripe.refund(&refund_request("cs_live_000000000000000000000001")).unwrap_err();
         assert_eq!((failure.kind, failure.code.as_str()), (kind, code));
         assert_eq!(failure.request_id.as_deref(), Some("req_1"));
     }

@@ -52,7 +52,7 @@ impl FakeStripe {
         let session = book.sessions.get_mut(id).unwrap();
         session["status"] = "complete".into();
         session["payment_status"] = "paid".into();
-        session["payment_intent"] = format!("pi_{id}").into();
+        session["payment_intent"] = stripe_payment_of(id).into();
         session["url"] = Value::Null;
     }
 
@@ -79,12 +79,17 @@ impl FakeStripe {
     pub fn webhook(&self, kind: &str, session_id: &str, now: i64) -> (String, String) {
         let session = self.book.lock().unwrap().sessions[session_id].clone();
         let event = json!({
-            "id": format!("evt_{kind}_{session_id}"), "object": "event", "api_version": "2026-01-01", "created": now,
+            "id": format!("evt_{kind}_{session_id}"), "object": "event", "api_version": "2025-12-15.clover", "created": now,
             "livemode": true, "type": kind, "data": { "object": session },
         });
         let body = event.to_string();
         (stripe_signature(STRIPE_SECRET, &body, now), body)
     }
+}
+
+/// Returns the id of the payment of a session.
+pub fn stripe_payment_of(session_id: &str) -> String {
+    format!("pi_{}", &session_id[session_id.len() - 24..])
 }
 
 /// Returns the header `Stripe-Signature` of a body.
@@ -135,7 +140,7 @@ impl StripeBook {
         let missing = |id: Option<&Value>| id.cloned().ok_or((404, "resource_missing"));
         match (request.method.as_str(), path.as_slice()) {
             ("POST", ["v1", "checkout", "sessions"]) => {
-                let id = format!("cs_{}", self.sessions.len() + 1);
+                let id = format!("cs_live_{:058}", self.sessions.len() + 1);
                 let amount: i64 = field("line_items[0][price_data][unit_amount]").unwrap().parse().unwrap();
                 let session = json!({
                     "id": id, "object": "checkout.session", "url": format!("https://checkout.stripe.com/c/pay/{id}"),

@@ -38,7 +38,6 @@ pub struct StripeGatewaySettings {
 /// The gateway to Stripe Checkout.
 pub struct StripeGateway {
     stripe: Stripe,
-    is_live: bool,
     currency: Currency,
     prices: Vec<(Fen, Fen)>,
     success_url: String,
@@ -64,10 +63,7 @@ impl StripeGateway {
             }
         }
         match made {
-            Ok(stripe) if faults.is_empty() => {
-                let is_live = stripe.is_live();
-                Ok(Self { stripe, is_live, currency, prices, success_url, cancel_url, clock })
-            }
+            Ok(stripe) if faults.is_empty() => Ok(Self { stripe, currency, prices, success_url, cancel_url, clock }),
             _ => Err(faults),
         }
     }
@@ -75,14 +71,15 @@ impl StripeGateway {
     fn trade_of(&self, checkout: StripeCheckout, status: TradeStatus) -> Result<Trade, RejectionReason> {
         let is_paid = status == TradeStatus::Success;
         let trade_no = match checkout.payment_intent {
-            Some(payment) => payment,
+            Some(payment) => trade_number(payment)?,
             None if is_paid => return Err(RejectionReason::FieldMissing("payment_intent")),
+            // An unpaid trade has no number yet. Ids of sessions are longer than numbers of trades may be.
             None => checkout.session_id,
         };
         Ok(Trade {
             channel: PROVIDER,
             order_no: checkout.order_no,
-            trade_no: trade_number(trade_no)?,
+            trade_no,
             amount: amount(checkout.amount)?,
             currency: currency(&checkout.currency)?,
             status,
@@ -148,7 +145,7 @@ impl PaymentGateway for StripeGateway {
     }
 
     fn app_id(&self) -> &str {
-        if self.is_live { "live" } else { "test" }
+        if self.stripe.is_live() { "live" } else { "test" }
     }
 
     fn currency(&self) -> Currency {

@@ -58,7 +58,6 @@ pub struct StripeCheckout {
 /// The refunds of a charge so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StripeRefundTotal {
-    pub charge_id: String,
     /// The order number, which the charge inherits from the payment.
     pub order_no: Option<String>,
     pub payment_intent: Option<String>,
@@ -213,7 +212,6 @@ fn event_of(kind: &str, object: &EventObject) -> Result<StripeEvent, RejectionRe
         "checkout.session.async_payment_failed" => StripeEvent::PaymentFailed(checkout()?),
         "checkout.session.expired" => StripeEvent::Expired(checkout()?),
         "charge.refunded" => StripeEvent::Refunded(StripeRefundTotal {
-            charge_id: object.id.clone(),
             order_no: object.metadata.as_ref().and_then(|metadata| metadata.order_no.clone()),
             payment_intent: object.payment_intent.clone(),
             refunded: amount(object.amount_refunded, "amount_refunded")?,

@@ -71,11 +71,7 @@ impl WeChatCall {
 
     /// Maps a failed call that may have changed something to an unknown outcome.
     pub(super) fn with_unknown_outcome(&self, failure: Failure) -> Failure {
-        let kind = match failure.kind {
-            _ if !self.changes || failure.is_certainly_not_accepted() => failure.kind,
-            _ => FailureKind::OutcomeUnknown,
-        };
-        Failure { kind, ..failure }
+        if self.changes { failure.with_unknown_outcome() } else { failure }
     }
 }
 
