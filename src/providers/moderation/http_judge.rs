@@ -10,7 +10,7 @@ use ring::hmac;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
-use super::{ModerationResult, RiskLabel, Scene, TextModerator, known_kind};
+use super::{ModerationResult, RiskLabel, Scene, TextModerator, kind_of_status, known_kind};
 use crate::{
     providers::{
         Failure, FailureKind, WallClock, clean_code,
@@ -28,7 +28,7 @@ const SIGNATURE: &str = "x-yarrow-signature";
 const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 /// Labels and words that are kept of a reply.
 const MAX_FINDINGS: usize = 32;
-/// The label of a refusal without one.
+/// Replaces a label that cannot be logged.
 const UNLABELLED: &str = "refused";
 
 /// The judge's address. `Debug` masks the secret.
@@ -117,15 +117,6 @@ fn verdict_of(body: &[u8]) -> Result<ModerationResult, Failure> {
         words: found.words.into_iter().take(MAX_FINDINGS).collect(),
     });
     Ok(ModerationResult { is_refused: reply.refused, findings: findings.collect() })
-}
-
-const fn kind_of_status(status: u16) -> FailureKind {
-    match status {
-        401 | 403 | 404 => FailureKind::Misconfigured,
-        429 | 503 => FailureKind::Busy,
-        400..=499 => FailureKind::Refused,
-        _ => FailureKind::OutcomeUnknown,
-    }
 }
 
 #[cfg(test)]

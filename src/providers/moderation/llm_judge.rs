@@ -6,17 +6,17 @@
 
 use std::{collections::HashMap, sync::Mutex, time::Duration};
 
-use ring::digest;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
-use super::{ModerationResult, RiskLabel, Scene, TextModerator, known_kind};
+use super::{ModerationResult, RiskLabel, Scene, TextModerator, kind_of_status, known_kind};
 use crate::{
     concurrency::lock::lock_unpoisoned,
     providers::{
         Failure, FailureKind, WallClock,
         client::{Client, Limits, Post},
     },
+    types::sha256_of_parts,
 };
 
 /// The driver's name in the configuration.
@@ -156,9 +156,7 @@ impl LlmJudge {
         })?;
         match answer.status {
             200 => verdict_of(&answer.read_all(MAX_RESPONSE_BYTES)?, text),
-            401..=404 => Err(Failure::new(FailureKind::Misconfigured, NAME, format!("http_{}", answer.status))),
-            429 | 503 => Err(Failure::new(FailureKind::Busy, NAME, format!("http_{}", answer.status))),
-            status => Err(Failure::new(FailureKind::OutcomeUnknown, NAME, format!("http_{status}"))),
+            status => Err(Failure::new(kind_of_status(status), NAME, format!("http_{status}"))),
         }
     }
 }
@@ -176,7 +174,7 @@ impl TextModerator for LlmJudge {
                 return Ok(known);
             }
             if !state.count((self.clock)(), self.settings.texts_per_day) {
-                return Err(Failure::new(FailureKind::Busy, NAME, BUDGET_SPENT));
+                return Err(Failure::new(FailureKind::Refused, NAME, BUDGET_SPENT));
             }
         }
         let verdict = self.ask(scene, text)?;
@@ -186,23 +184,19 @@ impl TextModerator for LlmJudge {
 }
 
 fn hash_of(scene: Scene, text: &str) -> TextHash {
-    let mut context = digest::Context::new(&digest::SHA256);
-    context.update(scene.name().as_bytes());
-    context.update(&[0]);
-    context.update(text.as_bytes());
-    let mut hash = TextHash::default();
-    hash.copy_from_slice(context.finish().as_ref());
-    hash
+    sha256_of_parts(&[scene.name().as_bytes(), text.as_bytes()])
 }
 
 fn verdict_of(body: &[u8], text: &str) -> Result<ModerationResult, Failure> {
-    let invalid = || Failure::new(FailureKind::InvalidResponse, NAME, "answer_not_understood");
-    let reply: ChatReply = serde_json::from_slice(body).map_err(|_| invalid())?;
-    let content = &reply.choices.first().ok_or_else(invalid)?.message.content;
+    let failure = |kind| Failure::new(kind, NAME, "answer_not_understood");
+    let reply: ChatReply = serde_json::from_slice(body).map_err(|_| failure(FailureKind::InvalidResponse))?;
+    // A text may talk the model out of its rubric, which says nothing about the health of the server.
+    let unusable = || failure(FailureKind::Unusable);
+    let content = &reply.choices.first().ok_or_else(unusable)?.message.content;
     // Models wrap JSON in a block of code, or put their reasoning before it.
     let (start, end) =
-        content.find('{').zip(content.rfind('}')).filter(|(start, end)| start < end).ok_or_else(invalid)?;
-    let verdict: JudgeVerdict = serde_json::from_str(&content[start..=end]).map_err(|_| invalid())?;
+        content.find('{').zip(content.rfind('}')).filter(|(start, end)| start < end).ok_or_else(unusable)?;
+    let verdict: JudgeVerdict = serde_json::from_str(&content[start..=end]).map_err(|_| unusable())?;
     if verdict.verdict == VerdictWord::Allow {
         return Ok(ModerationResult::default());
     }
@@ -240,9 +234,10 @@ mod tests {
     #[test]
     fn anything_else_is_a_failure() {
         for content in ["", "allow", "{}", r#"{"verdict":"maybe"}"#, "}{", r#"{"allow":true}"#] {
-            assert_eq!(verdict(content).unwrap_err().kind, FailureKind::InvalidResponse, "{content}");
+            assert_eq!(verdict(content).unwrap_err().kind, FailureKind::Unusable, "{content}");
         }
-        assert_eq!(verdict_of(b"{\"choices\":[]}", "x").unwrap_err().kind, FailureKind::InvalidResponse);
+        assert_eq!(verdict_of(b"{\"choices\":[]}", "x").unwrap_err().kind, FailureKind::Unusable);
+        assert_eq!(verdict_of(b"{", "x").unwrap_err().kind, FailureKind::InvalidResponse);
     }
 
     #[test]

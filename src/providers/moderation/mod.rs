@@ -7,7 +7,7 @@ pub mod aliyun;
 pub mod http_judge;
 pub mod llm_judge;
 
-use super::Failure;
+use super::{Failure, FailureKind};
 
 /// The use of a text, which selects the provider's rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +32,16 @@ impl Scene {
 
 /// The types of the built-in list, which judges may name.
 const KINDS: [&str; 9] = ["politics", "porn", "abuse", "violence", "gambling", "drugs", "fraud", "ads", "contact"];
+
+/// Returns the kind of failure of an error status.
+const fn kind_of_status(status: u16) -> FailureKind {
+    match status {
+        401..=404 => FailureKind::Misconfigured,
+        429 | 503 => FailureKind::Busy,
+        400..=499 => FailureKind::Refused,
+        _ => FailureKind::OutcomeUnknown,
+    }
+}
 
 /// Returns our type with this name, or `other`.
 fn known_kind(name: &str) -> &'static str {
