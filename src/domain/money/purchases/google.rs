@@ -28,7 +28,7 @@ use crate::{
     providers::{
         Failure, FailureKind,
         payment::{
-            RejectionReason,
+            Rejection, RejectionReason,
             google::{GoogleEvent, GooglePlay, GooglePurchase, GoogleVoidedPurchase},
             purchase::{PurchaseBinding, PurchaseFault},
         },
@@ -88,14 +88,23 @@ pub fn report(purchases: &Purchases, user: UserId, product_id: &str, token: &str
 pub fn receive(purchases: &Purchases, authorization: Option<&str>, body: &[u8]) -> Result<NotificationResult> {
     let store = purchases.google()?;
     let now = purchases.core.clock.now().0;
-    let mut read = store.push.read(authorization, body, now);
-    if read.as_ref().is_err_and(|rejection| rejection.reason == RejectionReason::UnknownKey) {
+    let read_push = || store.push.read(authorization, body, now);
+    let mut read = read_push();
+    let needs_keys = |read: &Result<_, Rejection>| {
+        let is_unknown = read.as_ref().is_err_and(|rejection| rejection.reason == RejectionReason::UnknownKey);
+        is_unknown || store.push.has_stale_keys(now)
+    };
+    if needs_keys(&read) {
         // Others that wait for the same keys read again, because a fetch is made once in some minutes.
         let _fetching = lock_unpoisoned(&purchases.key_fetch);
-        read = store.push.read(authorization, body, now);
-        let is_unknown = read.as_ref().is_err_and(|rejection| rejection.reason == RejectionReason::UnknownKey);
-        if is_unknown && store.refresh_keys()? {
-            read = store.push.read(authorization, body, now);
+        read = read_push();
+        if needs_keys(&read) {
+            match store.refresh_keys() {
+                Ok(true) => read = read_push(),
+                Err(failure) if read.is_err() => return Err(failure.into()),
+                // Expired keys stay in use while Google cannot be reached.
+                Ok(false) | Err(_) => {}
+            }
         }
     }
     let notification = match read {
