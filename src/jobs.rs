@@ -213,6 +213,7 @@ fn run_small_jobs(app: &App, schedule: Schedule, stopped: &Receiver<()>) {
         store_last_runs(app);
     }
     app.model_calls.retry_outcomes();
+    store_last_runs(app);
 }
 
 /// Deletes on a thread of its own, because there may be much to delete.
@@ -229,11 +230,12 @@ fn count_figures(app: &App, schedule: Schedule, stopped: &Receiver<()>) {
     let is_running = || stopped.try_recv() == Err(TryRecvError::Empty);
     let mut next_tallies = Instant::now() + schedule.tallies;
     every(app, stopped, (schedule.figures, schedule.figures), JobName::Figures, |_| {
+        figures::advance(&app.core, &app.network_log, &is_running)?;
         if Instant::now() >= next_tallies {
-            flush_tallies(app)?;
             next_tallies = Instant::now() + schedule.tallies;
+            flush_tallies(app)?;
         }
-        done(figures::advance(&app.core, &app.network_log, &is_running))
+        Ok(JobOutcome::Done)
     });
     run(app, JobName::Figures, |_| done(flush_tallies(app)));
 }
