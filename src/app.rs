@@ -176,7 +176,7 @@ impl App {
         let health = Arc::new(Health {
             core: core.clone(),
             integrity: Arc::clone(&integrity),
-            breakers: breakers(&code_sender, (&payments, &purchases), &moderation, &model_calls),
+            breakers: breakers(&code_sender, &payments, &purchases, &moderation, &model_calls),
             served_certificate: Arc::new(certificate::ServedValidity::default()),
             jobs: Arc::new(JobBoard::new(core.clone())),
         });
@@ -232,7 +232,8 @@ fn open_keys(config: &Config, store: &Store, mode: OpenMode) -> Result<ServerKey
 /// Collects the circuit breakers of the configured providers.
 fn breakers(
     code_sender: &CodeSender,
-    (payments, purchases): (&Payments, &Purchases),
+    payments: &Payments,
+    purchases: &Purchases,
     moderation: &Moderation,
     model_calls: &ModelCalls,
 ) -> Vec<Arc<CircuitBreaker>> {

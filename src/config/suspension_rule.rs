@@ -34,8 +34,10 @@ impl SuspensionRule {
             count: count.parse().map_err(|_| malformed())?,
             violation_type: (kind != ANY_TYPE).then(|| kind.to_owned()),
             window: duration(window)?,
-            scope: SuspensionScope::from_name(scope.trim())
-                .ok_or_else(|| format!("`{}` is not one of: account, nickname, review", scope.trim()))?,
+            scope: SuspensionScope::from_name(scope.trim()).ok_or_else(|| {
+                let scopes = SuspensionScope::ALL.map(SuspensionScope::name).join(", ");
+                format!("`{}` is not one of: {scopes}", scope.trim())
+            })?,
             length: duration(length)?,
         };
         if rule.count == 0 || kind.is_empty() || rule.window.is_zero() || rule.length.is_zero() {

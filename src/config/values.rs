@@ -259,6 +259,15 @@ impl SettingValue for Directory {
     }
 }
 
+/// Sorts the rows of a table. An amount may occur only once.
+fn sorted_by_amount<T: Ord>(mut rows: Vec<(Fen, T)>) -> Result<Vec<(Fen, T)>, String> {
+    rows.sort_unstable();
+    match rows.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        Some(pair) => Err(format!("`{}` occurs twice", pair[0].0)),
+        None => Ok(rows),
+    }
+}
+
 /// A package: an amount of money, and the coins that it buys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packages(pub Vec<(Fen, u32)>);
@@ -272,12 +281,8 @@ impl SettingValue for Packages {
             Ok(_) => Err(format!("`{amount} = {coin_count}`: neither yuan nor coins may be 0")),
             Err(fault) => Err(format!("`{amount}`: {fault}")),
         };
-        let mut packages = all_or_every_fault(BTreeMap::<String, u32>::read(raw)?.into_iter().map(package))?;
-        packages.sort_unstable();
-        match packages.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-            Some(pair) => Err(format!("`{}` occurs twice", pair[0].0)),
-            None => Ok(Self(packages)),
-        }
+        let packages = all_or_every_fault(BTreeMap::<String, u32>::read(raw)?.into_iter().map(package))?;
+        sorted_by_amount(packages).map(Self)
     }
 
     fn show(&self) -> String {
@@ -299,12 +304,8 @@ impl SettingValue for Prices {
             (Ok(_), Ok(_)) => Err(format!("`{yuan} = {price}`: neither price may be 0")),
             (Err(fault), _) | (_, Err(fault)) => Err(format!("`{yuan} = {price}`: {fault}")),
         };
-        let mut prices = all_or_every_fault(BTreeMap::<String, String>::read(raw)?.into_iter().map(price))?;
-        prices.sort_unstable();
-        match prices.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-            Some(pair) => Err(format!("`{}` occurs twice", pair[0].0)),
-            None => Ok(Self(prices)),
-        }
+        let prices = all_or_every_fault(BTreeMap::<String, String>::read(raw)?.into_iter().map(price))?;
+        sorted_by_amount(prices).map(Self)
     }
 
     fn show(&self) -> String {

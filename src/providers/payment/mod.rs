@@ -162,7 +162,7 @@ pub enum RefundOutcome {
         /// The total refunded so far, including this refund if it took effect.
         total: Option<Fen>,
     },
-    /// The provider will carry it out, and reports or tells on request how it ended.
+    /// The provider accepted it. A callback or a query tells the outcome.
     Processing,
     /// It did not happen and will not under this number.
     Closed,

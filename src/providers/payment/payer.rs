@@ -30,8 +30,8 @@ pub fn without_payer(channel: &str, body: &[u8]) -> Vec<u8> {
 fn stripe_payer(body: &[u8]) -> Vec<FormField> {
     let event: Value = serde_json::from_slice(body).unwrap_or_default();
     let object = &event["data"]["object"];
-    let members = [("customer_details", ["email", "name", "phone"]), ("billing_details", ["email", "name", "phone"])];
-    let found = members.iter().flat_map(|(group, names)| names.iter().map(move |name| (*name, &object[*group][*name])));
+    let groups = ["customer_details", "billing_details"];
+    let found = groups.iter().flat_map(|group| ["email", "name", "phone"].map(|name| (name, &object[*group][name])));
     found.filter_map(|(name, value)| Some((name.to_owned(), value.as_str()?.to_owned()))).collect()
 }
 

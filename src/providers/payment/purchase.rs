@@ -1,8 +1,8 @@
 //! Purchases in app stores: what binds one to an account, and why a genuine one is not credited.
 //!
-//! A store's purchase exists before this service hears of it, so it needs a proof of whose it is. The app passes an
-//! account token to the store, which signs it or reports it. A check that is skipped when the token is missing would be
-//! none: a purchase without a token is credited only if a setting allows it.
+//! A purchase exists at the store before this service hears of it, so its owner must be proven. The app passes an
+//! account token to the store, which signs it or reports it. A purchase without a token is credited only if a setting
+//! allows it.
 
 use crate::types::named_enum;
 
@@ -19,7 +19,7 @@ named_enum! {
     /// The reason why a genuine purchase must not be credited.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum PurchaseFault {
-        /// It belongs to another account. Whose is not to be said.
+        /// It belongs to another account. The response must not name it.
         AnotherAccount = "another_account",
         MissingAccountToken = "missing_account_token",
         /// The money went back.

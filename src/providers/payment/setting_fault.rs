@@ -19,7 +19,7 @@ impl fmt::Display for SettingFault {
     }
 }
 
-/// Returns true for an encrypted connection or one on this machine. Requests contain no secret, but responses decide
+/// Returns true for an encrypted connection or one on this machine. Requests may carry keys, and responses decide
 /// about money.
 pub(super) fn is_safe_endpoint(provider: &'static str, url: &str) -> bool {
     let local = ["127.0.0.1", "localhost", "[::1]"];

@@ -89,7 +89,6 @@ impl ChainVerifier {
         let is_trusted = is_issued_by(&leaf, &intermediate)
             && is_issued_by(&intermediate, &root)
             && is_authority(&intermediate)?
-            && !is_authority(&leaf)?
             && may_sign_messages(&leaf)?
             && has_marker(&leaf, &LEAF_MARKER)
             && has_marker(&intermediate, &INTERMEDIATE_MARKER)
@@ -113,17 +112,20 @@ fn is_issued_by(certificate: &X509Certificate<'_>, issuer: &X509Certificate<'_>)
         && certificate.verify_signature(Some(issuer.public_key())).is_ok()
 }
 
+/// Returns true if the basic constraints mark an authority; `None` if they are malformed.
+fn is_marked_authority(certificate: &X509Certificate<'_>) -> Option<bool> {
+    Some(certificate.basic_constraints().ok()?.is_some_and(|constraints| constraints.value.ca))
+}
+
 /// Returns true for a certificate that may issue others; `None` if its extensions are malformed.
 fn is_authority(certificate: &X509Certificate<'_>) -> Option<bool> {
-    let is_marked = certificate.basic_constraints().ok()?.is_some_and(|constraints| constraints.value.ca);
     let usage = certificate.key_usage().ok()?;
-    Some(is_marked && usage.is_none_or(|usage| usage.value.key_cert_sign()))
+    Some(is_marked_authority(certificate)? && usage.is_none_or(|usage| usage.value.key_cert_sign()))
 }
 
 fn may_sign_messages(certificate: &X509Certificate<'_>) -> Option<bool> {
-    let is_marked = certificate.basic_constraints().ok()?.is_some_and(|constraints| constraints.value.ca);
     let usage = certificate.key_usage().ok()?;
-    Some(!is_marked && usage.is_none_or(|usage| usage.value.digital_signature()))
+    Some(!is_marked_authority(certificate)? && usage.is_none_or(|usage| usage.value.digital_signature()))
 }
 
 fn has_marker(certificate: &X509Certificate<'_>, marker: &Oid<'_>) -> bool {

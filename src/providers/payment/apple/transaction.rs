@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::verifier::AppleEnvironment;
 use crate::providers::payment::purchase::{PurchaseBinding, PurchaseFault};
 
-/// All, in thousandths of a percent.
+/// 100 %, in thousandths of a percent.
 const WHOLE: u64 = 100_000;
 
 /// A verified transaction of our app. It is counted once by environment and `transaction_id`.

@@ -67,20 +67,8 @@ impl GooglePurchase {
 pub struct GoogleVoidedPurchase {
     pub purchase_token: String,
     pub order_id: String,
-    voided_time_millis: Option<String>,
-    /// 0 by the buyer, 1 by the developer, 2 by Google.
-    pub voided_source: Option<i64>,
-    /// 7 is a chargeback.
-    pub voided_reason: Option<i64>,
     /// Set if only a part of a quantity went back.
     pub voided_quantity: Option<u32>,
-}
-
-impl GoogleVoidedPurchase {
-    /// Returns the time of the refund in epoch milliseconds.
-    pub fn voided_at(&self) -> Option<i64> {
-        self.voided_time_millis.as_deref()?.parse().ok()
-    }
 }
 
 /// A page of voided purchases.
