@@ -920,7 +920,7 @@ create table store_purchases (
     bonus_written_off integer not null default 0 check (bonus_written_off >= 0),
     returns integer not null default 0,    -- number of postings that took coins back or gave them back
     due_at integer,                        -- next attempt of the call that the store waits for; null once nothing is open
-    due_until integer,                     -- when that call becomes pointless
+    due_until integer,                     -- end of the time for that call; null if it has none
     purchased_at integer,
     created_at integer not null,
     credited_at integer,

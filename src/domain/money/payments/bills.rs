@@ -81,15 +81,16 @@ pub fn run_if_due(payments: &Payments) -> Result<()> {
     if ready.is_none_or(|ready| now < ready) {
         return Ok(());
     }
-    for channel in payments.channels.all().filter(|channel| channel.gateway.has_bills()) {
-        let name = channel.gateway.name();
-        let day = yesterday.to_string();
-        let is_done = payments.core.store.read(|tx| is_checked_in(tx, name, &day))?;
-        if !is_done && payments.core.store.read(|tx| has_orders_in(tx, name))? {
-            check_channel(payments, channel, yesterday)?;
-        }
-    }
-    Ok(())
+    let with_bills = payments.channels.all().filter(|channel| channel.gateway.has_bills());
+    // A provider that fails does not keep the others from being checked.
+    let outcomes: Vec<_> = with_bills.map(|channel| check_channel_if_due(payments, channel, yesterday)).collect();
+    outcomes.into_iter().collect()
+}
+
+fn check_channel_if_due(payments: &Payments, channel: &PaymentChannel, day: Date) -> Result<()> {
+    let (name, text) = (channel.gateway.name(), day.to_string());
+    let is_due = payments.core.store.read(|tx| Ok(!is_checked_in(tx, name, &text)? && has_orders_in(tx, name)?))?;
+    if is_due { check_channel(payments, channel, day).map(drop) } else { Ok(()) }
 }
 
 /// Checks the bills of a day, of one channel or of all that have bills. Blocks on the providers.
@@ -129,9 +130,12 @@ fn check_channel(payments: &Payments, channel: &PaymentChannel, day: Date) -> Re
     let end = shanghai.at(day.tomorrow().map_err(|_| invalid())?.at(0, 0, 0, 0)).ok_or_else(invalid)?;
     let clock = &payments.core.clock;
     let bill = channel.breaker.run(|| clock.now().0, || channel.gateway.bill(begin.0))?.unwrap_or_default();
-    let missed = payments.core.store.read(|tx| missed_payments_in(tx, &bill))?;
+    let missed = payments.core.store.read(|tx| missed_payments_in(tx, name, &bill))?;
     for order_no in &missed {
-        reconcile::inquire(payments, order_no)?;
+        // Without an answer the payment stays a difference.
+        if let Err(error) = reconcile::inquire(payments, order_no) {
+            tracing::warn!(%error, order_no, "a payment on a bill could not be queried");
+        }
     }
     payments
         .core
@@ -154,10 +158,11 @@ fn check_channel(payments: &Payments, channel: &PaymentChannel, day: Date) -> Re
 }
 
 /// Returns the known orders that the bill calls paid and we do not.
-fn missed_payments_in(tx: &Read<'_>, bill: &ProviderBill) -> Result<Vec<String>> {
+fn missed_payments_in(tx: &Read<'_>, channel: &str, bill: &ProviderBill) -> Result<Vec<String>> {
     let mut missed = Vec::new();
     for line in bill.lines.iter().filter(|line| line.refund_no.is_none()) {
-        if orders::find_maybe_in(tx, &line.order_no)?.is_some_and(|order| order.paid_at.is_none()) {
+        let found = orders::find_maybe_in(tx, &line.order_no)?;
+        if found.is_some_and(|order| order.channel == channel && order.paid_at.is_none()) {
             missed.push(line.order_no.clone());
         }
     }

@@ -2,26 +2,19 @@
 
 use std::{sync::Arc, time::Duration};
 
-use serde::{Deserialize, Serialize};
-
 use crate::{
     config::PaymentAppleConfig,
-    domain::{
-        money::{
-            ledger,
-            purchases::{
-                PurchaseReceipt, Purchases,
-                accounts::{self, StoreAccount},
-                crediting::{self, refused},
-                messages::{self, MessageVerdict},
-                purchase::{
-                    PurchaseEnvironment, PurchaseFacts, PurchaseKey, PurchaseStore, RevokedShare, StorePurchase,
-                },
-                records, retry_delay,
-                testers::is_tester_in,
-            },
+    domain::money::{
+        ledger,
+        purchases::{
+            PurchaseReceipt, Purchases, ReadSchedule,
+            accounts::{self, StoreAccount},
+            crediting::{self, refused},
+            messages::{self, MessageVerdict},
+            purchase::{PurchaseEnvironment, PurchaseFacts, PurchaseKey, PurchaseStore, RevokedShare, StorePurchase},
+            read_list_if_due, records, retry_delay,
+            testers::is_tester_in,
         },
-        operations::settings,
     },
     error::{Code, Error, Result},
     providers::payment::{
@@ -40,21 +33,17 @@ use crate::{
 pub(super) const NOT_A_TESTER: &str = "sandbox_not_allowed";
 /// Thousandths of a percent in a whole.
 const WHOLE: u32 = 100_000;
-/// Apple waits so long for consumption data.
+/// Apple accepts consumption data for so long after its request.
 const CONSUMPTION_PERIOD: Duration = Duration::from_hours(12);
-const HISTORY_INTERVAL: Duration = Duration::from_hours(1);
-/// The history that the first run reads, and the overlap of later ones: Apple repeats a notification for days.
-const HISTORY_START: Duration = Duration::from_hours(30 * 24);
-const HISTORY_OVERLAP: Duration = Duration::from_hours(6 * 24);
+/// Apple keeps notifications for half a year and repeats one for days.
+const HISTORY: ReadSchedule = ReadSchedule {
+    mark: "purchases.apple_history",
+    interval: Duration::from_hours(1),
+    start: Duration::from_hours(30 * 24),
+    overlap: Duration::from_hours(6 * 24),
+};
 /// More pages than a service of this size fills.
 const HISTORY_PAGES: u32 = 500;
-const HISTORY_MARK: &str = "purchases.apple_history";
-
-/// The time of the last run.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct HistoryMark {
-    at: i64,
-}
 
 /// The response to a notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,11 +91,7 @@ pub fn receive(purchases: &Purchases, body: &[u8]) -> Result<NotificationResult>
 /// # Errors
 /// `not_configured`, those of the provider, and those of [`crediting`].
 pub(super) fn query(purchases: &Purchases, purchase: &StorePurchase) -> Result<()> {
-    let environment = match purchase.key.environment {
-        PurchaseEnvironment::Production => AppleEnvironment::Production,
-        PurchaseEnvironment::Sandbox => AppleEnvironment::Sandbox,
-    };
-    match purchases.apple()?.find_transaction(environment, &purchase.key.id)? {
+    match purchases.apple()?.find_transaction(environment_of(purchase), &purchase.key.id)? {
         Some(transaction) => apply_state(purchases, transaction),
         None => Err(refused("unknown_at_store")),
     }
@@ -130,34 +115,23 @@ pub(super) fn query_order(purchases: &Purchases, order_id: &str) -> Result<Vec<S
 /// Those of the provider; the next run reads the same time again.
 pub(super) fn read_history_if_due(purchases: &Purchases) -> Result<()> {
     let Some(store) = &purchases.apple else { return Ok(()) };
-    let now = purchases.core.clock.now();
-    let last: Option<HistoryMark> = purchases.core.store.read(|tx| settings::find_json_in(tx, HISTORY_MARK))?;
-    let last = last.map(|mark| Timestamp(mark.at));
-    if last.is_some_and(|last| last.is_within(HISTORY_INTERVAL, now)) {
-        return Ok(());
-    }
-    let since = last.map_or_else(|| now.minus(HISTORY_START), |last| last.minus(HISTORY_OVERLAP));
-    // Marked first, so that a provider that fails is not asked every second.
-    let mark = |at: Timestamp| {
-        let mark = HistoryMark { at: at.0 };
-        purchases.core.store.write(move |tx| settings::put_json_in(tx, HISTORY_MARK, &mark)).wait()
-    };
-    mark(now)?;
-    for environment in store.verifier.environments() {
-        read_history(purchases, store, *environment, since, now)?;
-    }
-    Ok(())
+    read_list_if_due(&purchases.core, &HISTORY, |since, now| {
+        for environment in store.verifier.environments() {
+            read_history(purchases, store, *environment, since, now)?;
+        }
+        Ok(true)
+    })
 }
 
 /// Answers a consumption request. Blocks.
 pub(super) fn send_consumption(purchases: &Purchases, purchase: &StorePurchase) -> Result<()> {
-    let environment = match purchase.key.environment {
-        PurchaseEnvironment::Production => AppleEnvironment::Production,
-        PurchaseEnvironment::Sandbox => AppleEnvironment::Sandbox,
-    };
     let used = purchases.core.store.read(|tx| used_part_in(tx, purchase))?;
     let consumption = AppleConsumption { is_delivered: true, has_sample: false, used, preference: None };
-    Ok(purchases.apple()?.send_consumption(environment, &purchase.key.id, &consumption)?)
+    Ok(purchases.apple()?.send_consumption(environment_of(purchase), &purchase.key.id, &consumption)?)
+}
+
+fn environment_of(purchase: &StorePurchase) -> AppleEnvironment {
+    if purchase.is_test() { AppleEnvironment::Sandbox } else { AppleEnvironment::Production }
 }
 
 fn read_history(
@@ -208,28 +182,23 @@ fn process(purchases: &Purchases, read: Result<AppleNotification, Rejection>) ->
 
 /// Applies a notification once.
 fn apply_in(tx: &Write<'_>, config: &PaymentAppleConfig, notification: &AppleNotification) -> Result<MessageVerdict> {
-    let (store, id) = (PurchaseStore::Apple, &notification.uuid);
-    if !messages::insert_in(tx, store, id, &notification.kind)? {
-        return Ok(MessageVerdict::Duplicate);
-    }
-    let (verdict, purchase) = match &notification.event {
-        AppleEvent::Charged(transaction) => credit_bound_in(tx, config, transaction)?,
+    let message = Some((notification.uuid.as_str(), notification.kind.as_str()));
+    messages::apply_once_in(tx, PurchaseStore::Apple, message, || match &notification.event {
+        AppleEvent::Charged(transaction) => credit_bound_in(tx, config, transaction),
         AppleEvent::Refunded(transaction) => {
             let purchase = revoke_in(tx, transaction)?;
-            (MessageVerdict::Revoked, Some(purchase.id))
+            Ok((MessageVerdict::Revoked, Some(purchase.id)))
         }
         AppleEvent::RefundReversed(transaction) => {
-            restore_in(tx, config, transaction, Timestamp(notification.signed_at))?
+            restore_in(tx, config, transaction, Timestamp(notification.signed_at))
         }
         AppleEvent::RefundDeclined(transaction) => {
             let known = records::find_in(tx, &key_of(transaction)?)?;
-            (MessageVerdict::Noted, known.map(|purchase| purchase.id))
+            Ok((MessageVerdict::Noted, known.map(|purchase| purchase.id)))
         }
-        AppleEvent::ConsumptionRequested { transaction, .. } => request_consumption_in(tx, transaction)?,
-        AppleEvent::Test | AppleEvent::Other => (MessageVerdict::Ignored, None),
-    };
-    messages::put_verdict_in(tx, store, id, verdict, purchase)?;
-    Ok(verdict)
+        AppleEvent::ConsumptionRequested { transaction, .. } => request_consumption_in(tx, transaction),
+        AppleEvent::Test | AppleEvent::Other => Ok((MessageVerdict::Ignored, None)),
+    })
 }
 
 /// Applies the state of a transaction, as the server API tells it.

@@ -5,24 +5,19 @@
 
 use std::{sync::Arc, time::Duration};
 
-use serde::{Deserialize, Serialize};
-
 use crate::{
     concurrency::lock::lock_unpoisoned,
-    domain::{
-        money::purchases::{
-            PurchaseReceipt, Purchases, accounts,
-            apple::{NOT_A_TESTER, NotificationResult, fault_error},
-            crediting::{self, refused},
-            messages::{self, MessageVerdict},
-            purchase::{
-                PurchaseEnvironment, PurchaseFacts, PurchaseKey, PurchaseState, PurchaseStore, RevokedShare,
-                StorePurchase,
-            },
-            records, retry_delay,
-            testers::is_tester_in,
+    config::PaymentGoogleConfig,
+    domain::money::purchases::{
+        PurchaseReceipt, Purchases, ReadSchedule, accounts,
+        apple::{NOT_A_TESTER, NotificationResult, fault_error},
+        crediting::{self, refused},
+        messages::{self, MessageVerdict},
+        purchase::{
+            PurchaseEnvironment, PurchaseFacts, PurchaseKey, PurchaseState, PurchaseStore, RevokedShare, StorePurchase,
         },
-        operations::settings,
+        read_list_if_due, records, retry_delay,
+        testers::is_tester_in,
     },
     error::{Code, Result},
     providers::{
@@ -37,22 +32,15 @@ use crate::{
     types::{Timestamp, UserId},
 };
 
-/// Google refunds a purchase that is not consumed so long after it was made.
-const CONSUME_PERIOD: Duration = Duration::from_hours(3 * 24);
-const VOIDED_INTERVAL: Duration = Duration::from_hours(6);
 /// Google lists voided purchases of the last 30 days.
-const VOIDED_START: Duration = Duration::from_hours(29 * 24);
-const VOIDED_OVERLAP: Duration = Duration::from_hours(24);
+const VOIDED: ReadSchedule = ReadSchedule {
+    mark: "purchases.google_voided",
+    interval: Duration::from_hours(6),
+    start: Duration::from_hours(29 * 24),
+    overlap: Duration::from_hours(24),
+};
 /// More pages than a service of this size fills.
 const VOIDED_PAGES: u32 = 500;
-const VOIDED_MARK: &str = "purchases.google_voided";
-
-/// The times of the last run and of the last one that read everything.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-struct VoidedMark {
-    at: i64,
-    through: i64,
-}
 
 /// A purchase as Google reports it.
 struct QueriedPurchase {
@@ -72,8 +60,7 @@ pub fn report(purchases: &Purchases, user: UserId, product_id: &str, token: &str
     };
     let config = Arc::clone(&purchases.core.config);
     let write = move |tx: &Write<'_>| {
-        let google = &config.payment_google;
-        let purchase = credit_own_in(tx, (google.allow_missing_token, &google.testers), &queried, user)?;
+        let purchase = credit_own_in(tx, &config.payment_google, &queried, user)?;
         let balance = crediting::balance_in(tx, &purchase)?;
         Ok((purchase, balance))
     };
@@ -120,16 +107,16 @@ pub fn receive(purchases: &Purchases, authorization: Option<&str>, body: &[u8]) 
     }
     let verdict = match notification.event {
         GoogleEvent::Purchased { product_id, token } => {
-            process_purchase(purchases, id, "purchased", &product_id, &token)
+            process_purchase(purchases, Some((id, "purchased")), &product_id, &token)
         }
         GoogleEvent::Cancelled { product_id, token } => {
-            process_purchase(purchases, id, "cancelled", &product_id, &token)
+            process_purchase(purchases, Some((id, "cancelled")), &product_id, &token)
         }
         GoogleEvent::Voided { token, order_id, is_partial } => {
-            process_voided(purchases, Some(id), &token, &order_id, is_partial)
+            process_voided(purchases, Some((id, "voided")), &token, &order_id, is_partial)
         }
-        GoogleEvent::Test => store_message(purchases, id, "test"),
-        GoogleEvent::Other => store_message(purchases, id, "other"),
+        GoogleEvent::Test => store_message(purchases, Some((id, "test"))),
+        GoogleEvent::Other => store_message(purchases, Some((id, "other"))),
     };
     verdict.map(NotificationResult::Done)
 }
@@ -172,22 +159,7 @@ pub(super) fn next_attempt(purchase: &StorePurchase, now: Timestamp) -> Timestam
 /// Those of the provider; the next run reads the same time again.
 pub(super) fn read_voided_if_due(purchases: &Purchases) -> Result<()> {
     let Some(store) = &purchases.google else { return Ok(()) };
-    let now = purchases.core.clock.now();
-    let mark: Option<VoidedMark> = purchases.core.store.read(|tx| settings::find_json_in(tx, VOIDED_MARK))?;
-    if mark.is_some_and(|mark| Timestamp(mark.at).is_within(VOIDED_INTERVAL, now)) {
-        return Ok(());
-    }
-    let earliest = now.minus(VOIDED_START);
-    let since = mark.map_or(earliest, |mark| Timestamp(mark.through).minus(VOIDED_OVERLAP).max(earliest));
-    let put =
-        |mark: VoidedMark| purchases.core.store.write(move |tx| settings::put_json_in(tx, VOIDED_MARK, &mark)).wait();
-    // Marked first, so that a provider that fails is not asked every second.
-    let through = mark.map_or(earliest.0, |mark| mark.through);
-    put(VoidedMark { at: now.0, through })?;
-    if read_voided(purchases, store, since)? {
-        put(VoidedMark { at: now.0, through: now.0 })?;
-    }
-    Ok(())
+    read_list_if_due(&purchases.core, &VOIDED, |since, _| read_voided(purchases, store, since))
 }
 
 /// Returns true if all voided purchases were processed.
@@ -245,55 +217,50 @@ fn query_store(purchases: &Purchases, product_id: &str, token: &str) -> Result<O
     }))
 }
 
-/// Stores a notification without effect.
-fn store_message(purchases: &Purchases, id: String, kind: &'static str) -> Result<MessageVerdict> {
+/// A notification: its id and the kind under which it is stored.
+type Message = (String, &'static str);
+
+/// Stores a notification without effect. Without one there is nothing to do.
+fn store_message(purchases: &Purchases, message: Option<Message>) -> Result<MessageVerdict> {
     let write = move |tx: &Write<'_>| {
-        let is_new = messages::insert_in(tx, PurchaseStore::Google, &id, kind)?;
-        Ok(if is_new { MessageVerdict::Ignored } else { MessageVerdict::Duplicate })
+        messages::apply_once_in(tx, PurchaseStore::Google, borrowed(message.as_ref()), || {
+            Ok((MessageVerdict::Ignored, None))
+        })
     };
     purchases.core.store.write(write).wait()
 }
 
-/// Queries the purchase of a notification and applies its state.
+/// Queries a purchase and applies its state.
 fn process_purchase(
     purchases: &Purchases,
-    id: String,
-    kind: &'static str,
+    message: Option<Message>,
     product_id: &str,
     token: &str,
 ) -> Result<MessageVerdict> {
     match query_store(purchases, product_id, token)? {
-        Some(queried) => apply(purchases, queried, Some((id, kind))),
-        None => store_message(purchases, id, kind),
+        Some(queried) => apply(purchases, queried, message),
+        None => store_message(purchases, message),
     }
 }
 
 /// Applies the state of a purchase, for the user whose account token it names.
-fn apply(
-    purchases: &Purchases,
-    queried: QueriedPurchase,
-    message: Option<(String, &'static str)>,
-) -> Result<MessageVerdict> {
+fn apply(purchases: &Purchases, queried: QueriedPurchase, message: Option<Message>) -> Result<MessageVerdict> {
     let config = Arc::clone(&purchases.core.config);
     let write = move |tx: &Write<'_>| {
-        if let Some((id, kind)) = &message
-            && !messages::insert_in(tx, PurchaseStore::Google, id, kind)?
-        {
-            return Ok(MessageVerdict::Duplicate);
-        }
-        let google = &config.payment_google;
-        let (verdict, purchase) = apply_state_in(tx, (google.allow_missing_token, &google.testers), &queried)?;
-        if let Some((id, _)) = &message {
-            messages::put_verdict_in(tx, PurchaseStore::Google, id, verdict, purchase)?;
-        }
-        Ok(verdict)
+        messages::apply_once_in(tx, PurchaseStore::Google, borrowed(message.as_ref()), || {
+            apply_state_in(tx, &config.payment_google, &queried)
+        })
     };
     purchases.core.store.write(write).wait()
 }
 
+fn borrowed(message: Option<&Message>) -> Option<(&str, &str)> {
+    message.map(|(id, kind)| (id.as_str(), *kind))
+}
+
 fn apply_state_in(
     tx: &Write<'_>,
-    rules: (bool, &[String]),
+    config: &PaymentGoogleConfig,
     queried: &QueriedPurchase,
 ) -> Result<(MessageVerdict, Option<i64>)> {
     let known = records::find_in(tx, &queried.facts.key)?;
@@ -311,7 +278,7 @@ fn apply_state_in(
     let token = queried.purchase.obfuscated_external_account_id.as_deref();
     let bound = accounts::user_of_in(tx, token)?.or_else(|| known.as_ref().and_then(|known| known.user));
     let Some(user) = bound else { return Ok((MessageVerdict::Unbound, known.map(|known| known.id))) };
-    match tx.attempt(|tx| credit_own_in(tx, rules, queried, user)) {
+    match tx.attempt(|tx| credit_own_in(tx, config, queried, user)) {
         Ok(purchase) => Ok((MessageVerdict::of(&purchase), Some(purchase.id))),
         // A pending purchase that was not paid.
         Err(error) if error.code == Code::PurchaseRevoked => {
@@ -323,11 +290,10 @@ fn apply_state_in(
     }
 }
 
-/// Credits a purchase to a user, or records that it is pending. `rules` are the settings: whether a missing account
-/// token is allowed, and the testers.
+/// Credits a purchase to a user, or records that it is pending.
 fn credit_own_in(
     tx: &Write<'_>,
-    (allows_missing_token, testers): (bool, &[String]),
+    config: &PaymentGoogleConfig,
     queried: &QueriedPurchase,
     user: UserId,
 ) -> Result<StorePurchase> {
@@ -340,6 +306,7 @@ fn credit_own_in(
     }
     let account = accounts::find_in(tx, user)?;
     let account_token = account.as_ref().map_or("", |account| account.account_token.as_str());
+    let allows_missing_token = config.allow_missing_token;
     let checked = purchase.check(&PurchaseBinding { account_token, allows_missing_token });
     let is_pending = checked == Err(PurchaseFault::Pending);
     if is_pending {
@@ -354,7 +321,7 @@ fn credit_own_in(
     } else {
         checked.map_err(fault_error)?;
     }
-    if facts.key.environment == PurchaseEnvironment::Sandbox && !is_tester_in(tx, testers, user)? {
+    if facts.key.environment == PurchaseEnvironment::Sandbox && !is_tester_in(tx, &config.testers, user)? {
         return Err(refused(NOT_A_TESTER));
     }
     if is_pending {
@@ -365,8 +332,7 @@ fn credit_own_in(
         return Ok(credited);
     }
     let due_at = (!purchase.is_consumed()).then_some(tx.now);
-    let due_until = due_at.map(|at| at.plus(CONSUME_PERIOD));
-    let credited = StorePurchase { due_at, due_until, ..credited };
+    let credited = StorePurchase { due_at, ..credited };
     records::store_in(tx, &credited)?;
     match refunded_share(purchase) {
         RevokedShare::NONE => Ok(credited),
@@ -386,7 +352,7 @@ fn refunded_share(purchase: &GooglePurchase) -> RevokedShare {
 /// Takes back the coins of a voided purchase. Of a quantity, Google tells the refunded part with the purchase.
 fn process_voided(
     purchases: &Purchases,
-    message: Option<String>,
+    message: Option<Message>,
     token: &str,
     order_id: &str,
     is_partial: bool,
@@ -394,15 +360,10 @@ fn process_voided(
     if is_partial {
         let known = purchases.core.store.read(|tx| find_voided(tx, token, order_id))?;
         let product = known.and_then(|known| known.store_product);
-        return match (product, message) {
-            (Some(product), Some(id)) => process_purchase(purchases, id, "voided", &product, token),
-            (Some(product), None) => match query_store(purchases, &product, token)? {
-                Some(queried) => apply(purchases, queried, None),
-                None => Ok(MessageVerdict::Ignored),
-            },
+        return match product {
+            Some(product) => process_purchase(purchases, message, &product, token),
             // When the purchase is reported, it tells the refunded part itself.
-            (None, Some(id)) => store_message(purchases, id, "voided"),
-            (None, None) => Ok(MessageVerdict::Ignored),
+            None => store_message(purchases, message),
         };
     }
     let facts = PurchaseFacts {
@@ -419,22 +380,16 @@ fn process_voided(
         purchased_at: None,
     };
     let write = move |tx: &Write<'_>| {
-        if let Some(id) = &message
-            && !messages::insert_in(tx, PurchaseStore::Google, id, "voided")?
-        {
-            return Ok(MessageVerdict::Duplicate);
-        }
-        // Test purchases are voided, too. The notice does not say which they are.
-        let known = find_voided(tx, &facts.key.id, facts.order_id.as_deref().unwrap_or_default())?;
-        let facts = match known {
-            Some(known) => PurchaseFacts { key: known.key, ..facts },
-            None => facts,
-        };
-        let purchase = crediting::revoke_in(tx, &facts, RevokedShare::ALL, None)?;
-        if let Some(id) = &message {
-            messages::put_verdict_in(tx, PurchaseStore::Google, id, MessageVerdict::Revoked, Some(purchase.id))?;
-        }
-        Ok(MessageVerdict::Revoked)
+        messages::apply_once_in(tx, PurchaseStore::Google, borrowed(message.as_ref()), || {
+            // Test purchases are voided, too. The notice does not say which they are.
+            let known = find_voided(tx, &facts.key.id, facts.order_id.as_deref().unwrap_or_default())?;
+            let facts = match known {
+                Some(known) => PurchaseFacts { key: known.key, ..facts },
+                None => facts,
+            };
+            let purchase = crediting::revoke_in(tx, &facts, RevokedShare::ALL, None)?;
+            Ok((MessageVerdict::Revoked, Some(purchase.id)))
+        })
     };
     purchases.core.store.write(write).wait()
 }

@@ -55,8 +55,24 @@ pub struct StoreMessage {
     pub received_at: Timestamp,
 }
 
+/// Applies a notification once and stores its verdict. `message` is its id and kind; without one it only applies.
+pub(super) fn apply_once_in(
+    tx: &Write<'_>,
+    store: PurchaseStore,
+    message: Option<(&str, &str)>,
+    apply: impl FnOnce() -> Result<(MessageVerdict, Option<i64>)>,
+) -> Result<MessageVerdict> {
+    let Some((id, kind)) = message else { return Ok(apply()?.0) };
+    if !insert_in(tx, store, id, kind)? {
+        return Ok(MessageVerdict::Duplicate);
+    }
+    let (verdict, purchase) = apply()?;
+    put_verdict_in(tx, store, id, verdict, purchase)?;
+    Ok(verdict)
+}
+
 /// Stores a notification. Returns false if it is known.
-pub(super) fn insert_in(tx: &Write<'_>, store: PurchaseStore, message_id: &str, kind: &str) -> Result<bool> {
+fn insert_in(tx: &Write<'_>, store: PurchaseStore, message_id: &str, kind: &str) -> Result<bool> {
     let kind: String = kind.chars().take(64).collect();
     let stored = tx.execute(
         "insert into store_messages (store, message_id, kind, verdict, received_at) values (?1, ?2, ?3, ?4, ?5) \
@@ -73,7 +89,7 @@ pub(super) fn is_known_in(tx: &Read<'_>, store: PurchaseStore, message_id: &str)
 }
 
 /// Stores the effect of a notification and the purchase that it is about.
-pub(super) fn put_verdict_in(
+fn put_verdict_in(
     tx: &Write<'_>,
     store: PurchaseStore,
     message_id: &str,

@@ -25,11 +25,13 @@ use std::{
 };
 
 use secrecy::ExposeSecret;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     concurrency::semaphore::Semaphore,
     config::{Config, configuration_error},
     core::Core,
+    domain::operations::settings,
     error::{Code, Error, Result},
     providers::{
         WallClock,
@@ -39,6 +41,7 @@ use crate::{
             google::{GooglePlay, GooglePlaySettings},
         },
     },
+    types::Timestamp,
 };
 
 use purchase::StorePurchase;
@@ -173,6 +176,48 @@ pub fn google_play(config: &Config, clock: WallClock) -> Result<Option<GooglePla
     };
     let faulty = |faults: Vec<_>| faults.iter().map(|fault| format!("payment.google.{fault}")).collect();
     GooglePlay::new(&settings, clock).map(Some).map_err(faulty)
+}
+
+/// The times of the last run and of the last one that read everything.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+struct ReadMark {
+    at: i64,
+    #[serde(default)]
+    through: i64,
+}
+
+/// The times of a job that reads a store's list.
+struct ReadSchedule {
+    /// The setting that stores the mark.
+    mark: &'static str,
+    interval: Duration,
+    /// The first run reads from so long ago, and no run reads from before.
+    start: Duration,
+    /// Each run begins so long before the last complete one.
+    overlap: Duration,
+}
+
+/// Reads a store's list if it is due. `read` gets the times from and up to which it reads, and returns true if it
+/// processed everything.
+fn read_list_if_due(
+    core: &Core,
+    schedule: &ReadSchedule,
+    read: impl FnOnce(Timestamp, Timestamp) -> Result<bool>,
+) -> Result<()> {
+    let (name, now) = (schedule.mark, core.clock.now());
+    let mark: Option<ReadMark> = core.store.read(|tx| settings::find_json_in(tx, name))?;
+    if mark.is_some_and(|mark| Timestamp(mark.at).is_within(schedule.interval, now)) {
+        return Ok(());
+    }
+    let earliest = now.minus(schedule.start);
+    let since = mark.map_or(earliest, |mark| Timestamp(mark.through).minus(schedule.overlap).max(earliest));
+    let put = |mark: ReadMark| core.store.write(move |tx| settings::put_json_in(tx, name, &mark)).wait();
+    // Marked first, so that a provider that fails is not asked every second.
+    put(ReadMark { at: now.0, through: mark.map_or(earliest.0, |mark| mark.through) })?;
+    if read(since, now)? {
+        put(ReadMark { at: now.0, through: now.0 })?;
+    }
+    Ok(())
 }
 
 /// The delay before the next attempt of a call that failed: a minute at first, an hour at last.

@@ -209,9 +209,13 @@ impl StorePurchase {
 
     /// Returns kind and reference of all entries that the purchase may have.
     pub fn events(&self) -> Vec<(EntryKind, String)> {
-        let later = (1..=self.returns)
-            .flat_map(|number| self.return_events(number).into_iter().chain([self.reversal_event(number)]));
-        [self.credit_event(), self.bonus_event()].into_iter().chain(later).collect()
+        [self.credit_event(), self.bonus_event()].into_iter().chain(self.later_events()).collect()
+    }
+
+    /// Returns kind and reference of the entries that may follow the credit.
+    pub fn later_events(&self) -> Vec<(EntryKind, String)> {
+        let events_of = |number| self.return_events(number).into_iter().chain([self.reversal_event(number)]);
+        (1..=self.returns).flat_map(events_of).collect()
     }
 
     /// Returns the coins and the bonus still to be taken back for refunds.

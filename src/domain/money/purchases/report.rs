@@ -106,14 +106,11 @@ fn difference_in(tx: &Read<'_>, purchase: &StorePurchase) -> Result<Option<Purch
         };
         entries.iter().filter(|entry| is_of(entry.kind, &entry.reference)).map(|entry| entry.delta).sum()
     };
-    let later: Vec<_> = (1..=purchase.returns)
-        .flat_map(|number| purchase.return_events(number).into_iter().chain([purchase.reversal_event(number)]))
-        .collect();
     let credited = i64::from(purchase.credited_at.is_some());
     let checks = [
         ("credit_wrong", credited * purchase.coin_count, sum(&[purchase.credit_event()])),
         ("bonus_wrong", credited * purchase.bonus, sum(&[purchase.bonus_event()])),
-        ("returns_wrong", purchase.returned + purchase.bonus_returned, -sum(&later)),
+        ("returns_wrong", purchase.returned + purchase.bonus_returned, -sum(&purchase.later_events())),
     ];
     let wrong = checks.into_iter().find(|(_, expected, found)| expected != found);
     Ok(wrong.map(|(code, expected, found)| PurchaseDifference {
