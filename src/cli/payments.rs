@@ -133,7 +133,7 @@ enum Action {
         #[arg(long)]
         csv: bool,
     },
-    /// Hold the providers' bills of a day against orders and refunds; exit 5 if they differ
+    /// Compare the providers' bills of a day with orders and refunds; exit 5 if they differ
     ///
     /// Differences move their orders to review. Example: yarrow payments bill --day 2026-01-31
     Bill {

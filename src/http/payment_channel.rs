@@ -84,10 +84,7 @@ impl Parameter for OpenId {
 ///
 /// # Errors
 /// `invalid_parameters` for a page inside WeChat without the buyer's id.
-pub fn payer_client(
-    rules: &Rules<'_>,
-    (kind, open_id): (Option<PayerClientKind>, Option<OpenId>),
-) -> Result<PayerClient> {
+fn payer_client(rules: &Rules<'_>, (kind, open_id): (Option<PayerClientKind>, Option<OpenId>)) -> Result<PayerClient> {
     Ok(match (kind, open_id) {
         (None | Some(PayerClientKind::MobileApp), _) => PayerClient::MobileApp,
         (Some(PayerClientKind::H5), _) => PayerClient::H5 { client_ip: rules.context.meta.client.to_string() },
@@ -98,6 +95,25 @@ pub fn payer_client(
             return Err(Error::field("openId", fault));
         }
     })
+}
+
+/// The way of paying.
+pub struct PaymentChoice {
+    /// The channel; `None` for the default one.
+    pub channel: Option<String>,
+    pub client: PayerClient,
+}
+
+/// Reads the way of paying.
+pub fn payment_choice(fields: &mut Fields<'_, '_>) -> Option<PaymentChoice> {
+    let channel: Option<Option<ChannelName>> =
+        fields.optional("channel", "The channel of the payment. By default the first of `payment.channels`.");
+    let kind = fields.optional("client", "The program in which the buyer pays, for WeChat Pay: `app` by default.");
+    let open_id = fields.optional("openId", "The buyer's id in WeChat, for `jsapi`.");
+    let client = fields.cross_field(kind.zip(open_id), payer_client);
+    channel
+        .zip(client)
+        .map(|(channel, client)| PaymentChoice { channel: channel.map(|ChannelName(name)| name), client })
 }
 
 /// The channel that a callback is for. The body is verified as it is.
@@ -117,7 +133,7 @@ impl Parameters for ChannelCallbackParams {
 pub enum ChannelReply {
     Word(CallbackReply),
     Done,
-    /// The body that WeChat Pay asks for.
+    /// An error in the format of WeChat Pay, which then sends the callback again.
     Failed(StatusCode),
 }
 
@@ -156,7 +172,7 @@ pub async fn receive(context: RequestContext, params: ChannelCallbackParams) -> 
     }
 }
 
-/// Has the callback sent again.
+/// Returns the reply after which the provider sends the callback again.
 fn refused(channel: &str, code: Code) -> Result<ChannelReply> {
     if channel == wechat::PROVIDER { Ok(ChannelReply::Failed(status(code))) } else { Err(code.into()) }
 }

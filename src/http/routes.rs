@@ -16,6 +16,7 @@ use super::{
     endpoint::{Area, Endpoint, delete, get, patch, post, put},
     endpoint_service::{BodyLimit, EndpointService, EndpointSpec, reject},
     guard::Access::{Admin, Anyone, OwnUser, OwnUserOrAdmin, Public, Signature, TokenHolder},
+    payment_channel,
     state::HttpState,
     system,
     v0::{self, auth, coin, content_moderation, divination, divination_history, feedback, llm, payment, user, version},
@@ -566,7 +567,7 @@ fn orders_and_payments() -> Vec<Endpoint> {
         post("/payment/notify", Signature, payment::notify)
             .summary("Receives the provider's signed callback. Responds with 200 and `success` or `fail`.")
             .body_limit(CALLBACK),
-        post("/payment/notify/{channel}", Signature, payment::notify_channel)
+        post("/payment/notify/{channel}", Signature, payment_channel::receive)
             .summary("Receives the signed callback of a payment channel.")
             .errors(&[
                 InvalidRequest,
@@ -586,7 +587,7 @@ fn orders_and_payments() -> Vec<Endpoint> {
         get("/admin/payments/report", Admin(ViewFigures), payments::make_report)
             .summary("Reconciles the orders of a time range with the ledger, day by day."),
         post("/admin/payments/bill", Admin(Administer), payments::check_bill)
-            .summary("Holds the providers' bills of a day against orders and refunds. Differences go to review.")
+            .summary("Compares the providers' bills of a day with orders and refunds. Differences go to review.")
             .errors(&[ProviderFailed, ProviderUnavailable, ProviderTimeout]),
         get("/admin/payments/callbacks", Admin(SupportUsers), payments::list_callbacks)
             .summary("Lists the provider's callbacks and their outcomes, newest first."),

@@ -15,8 +15,8 @@ use crate::{
         },
     },
     error::Result,
-    http::request_context::RequestContext,
-    providers::payment::{OrderState, PayerClient, PaymentInstruction},
+    http::{payment_channel::PaymentChoice, request_context::RequestContext},
+    providers::payment::{OrderState, PaymentInstruction},
     types::{Timestamp, UserId},
 };
 
@@ -92,13 +92,6 @@ impl From<Order> for UserOrder {
             refunded_at: order.refunded_at,
         }
     }
-}
-
-/// The way of paying.
-pub struct PaymentChoice {
-    /// The channel; `None` for the default one.
-    pub channel: Option<String>,
-    pub client: PayerClient,
 }
 
 /// Creates an order in the user's language, or finds the open one, and prepares its payment.

@@ -271,15 +271,8 @@ pub fn find_by_apple_id_in(tx: &Read<'_>, id: &str, at: Timestamp) -> Result<Opt
     let newest = select_terms!(
         "where apple_id = ?1 and terms.created_at <= ?2 order by terms.created_at desc, terms.version desc limit 1"
     );
-    match tx.first(newest, (id, at.0), product_row)? {
-        Some(product) => Ok(Some(product)),
-        // Bought before the operator defined it here.
-        None => tx.first(
-            select_terms!("where apple_id = ?1 order by terms.created_at, terms.version limit 1"),
-            [id],
-            product_row,
-        ),
-    }
+    let first = select_terms!("where apple_id = ?1 order by terms.created_at, terms.version limit 1");
+    terms_at_in(tx, [newest, first], id, at)
 }
 
 /// Finds the product with this id at Google Play, with the terms of a time, also if it was withdrawn since.
@@ -287,13 +280,15 @@ pub fn find_by_google_id_in(tx: &Read<'_>, id: &str, at: Timestamp) -> Result<Op
     let newest = select_terms!(
         "where google_id = ?1 and terms.created_at <= ?2 order by terms.created_at desc, terms.version desc limit 1"
     );
+    let first = select_terms!("where google_id = ?1 order by terms.created_at, terms.version limit 1");
+    terms_at_in(tx, [newest, first], id, at)
+}
+
+/// Finds the newest terms up to a time, or the first ones for a purchase from before the operator defined the product.
+fn terms_at_in(tx: &Read<'_>, [newest, first]: [&str; 2], id: &str, at: Timestamp) -> Result<Option<Product>> {
     match tx.first(newest, (id, at.0), product_row)? {
         Some(product) => Ok(Some(product)),
-        None => tx.first(
-            select_terms!("where google_id = ?1 order by terms.created_at, terms.version limit 1"),
-            [id],
-            product_row,
-        ),
+        None => tx.first(first, [id], product_row),
     }
 }
 

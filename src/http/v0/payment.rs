@@ -36,12 +36,12 @@ use crate::{
             BodyShape, Fields, Label, Location, PageNumber, PageSize, Parameter, ParameterDescription, Parameters,
             Reason, Rules, page, parameters, reason_of_admin, text,
         },
-        payment_channel::{self, ChannelCallbackParams, ChannelName, ChannelReply, payer_client},
+        payment_channel::{PaymentChoice, payment_choice},
         reply::{Json, Reply, ReplyDescription},
         request_context::RequestContext,
-        user_order::{PaymentChoice, UserOrder, order_to_pay},
+        user_order::{UserOrder, order_to_pay},
     },
-    providers::payment::{OrderState, PayerClient, PaymentInstruction, TradeStatus},
+    providers::payment::{OrderState, PaymentInstruction, TradeStatus},
     types::{Fen, Timestamp, UserId, clean},
 };
 
@@ -53,12 +53,7 @@ parameters! {
         user_id: Option<UserId> = fields.optional("userId", "The caller's own id.");
         amount: YuanAmount = fields.required("amount", "The price in yuan. With `coinCount`, a pair of the price list.");
         coin_count: PackageCoins = fields.required("coinCount", "The coins that it buys.");
-        channel: Option<ChannelName> = fields.optional("channel", "The channel of the payment. By default the first of `payment.channels`.");
-        client: PayerClient = {
-            let kind = fields.optional("client", "The program in which the buyer pays, for WeChat Pay: `app` by default.");
-            let open_id = fields.optional("openId", "The buyer's id in WeChat, for `jsapi`.");
-            fields.cross_field(kind.zip(open_id), payer_client)
-        };
+        choice: PaymentChoice = payment_choice(fields);
     }
 
     ListOrdersOfUserParams(fields) {
@@ -111,8 +106,7 @@ pub async fn order(context: RequestContext, package: CreateOrderParams) -> Resul
     let user = context.acting_for(&Claims::of_user(package.user_id))?;
     let (YuanAmount(amount), PackageCoins(coin_count)) = (package.amount, package.coin_count);
     let ordered = OrderedProduct::Package { amount, coin_count };
-    let choice = PaymentChoice { channel: package.channel.map(|ChannelName(name)| name), client: package.client };
-    let (order, instruction) = order_to_pay(&context, user, ordered, choice).await?;
+    let (order, instruction) = order_to_pay(&context, user, ordered, package.choice).await?;
     let Order { order_no, amount, currency, channel, coin_count, state, expires_at, .. } = order;
     let (amount, currency, status) = (amount.to_string(), currency.to_string(), state.name());
     let PaymentInstruction { order_string, parameters: payment, .. } = instruction;
@@ -139,11 +133,6 @@ pub async fn notify(context: RequestContext, _: CallbackForm) -> Result<Callback
     let verdict = receipt.verdict.name();
     tracing::info!(request_id = context.meta.request_id, callback = receipt.id, verdict, order_no, "notified");
     Ok(receipt.word())
-}
-
-/// Receives the callback of a channel.
-pub async fn notify_channel(context: RequestContext, params: ChannelCallbackParams) -> Result<ChannelReply> {
-    payment_channel::receive(context, params).await
 }
 
 /// The status of an order, and the user's balance.

@@ -21,13 +21,13 @@ use crate::{
     http::{
         cursor_page::{CursorList, CursorPage, span},
         params::{PageSize, Rules, parameters},
-        payment_channel::{ChannelName, payer_client},
+        payment_channel::{PaymentChoice, payment_choice},
         reply::{Json, Reply, ReplyDescription},
         request_context::RequestContext,
-        user_order::{PaymentChoice, UserOrder, order_to_pay},
+        user_order::{UserOrder, order_to_pay},
         v0::payment::{OrderNo, Uncached},
     },
-    providers::payment::{OrderState, PayerClient, PaymentInstruction},
+    providers::payment::{OrderState, PaymentInstruction},
     types::Cursor,
 };
 
@@ -36,12 +36,7 @@ const ORDERS: CursorList = CursorList("orders");
 parameters! {
     OrderProductParams(fields) {
         product_id: ProductId = fields.required("productId", "The product, from the list of products.");
-        channel: Option<ChannelName> = fields.optional("channel", "The channel of the payment. By default the first of `payment.channels`.");
-        client: PayerClient = {
-            let kind = fields.optional("client", "The program in which the buyer pays, for WeChat Pay: `app` by default.");
-            let open_id = fields.optional("openId", "The buyer's id in WeChat, for `jsapi`.");
-            fields.cross_field(kind.zip(open_id), payer_client)
-        };
+        choice: PaymentChoice = payment_choice(fields);
     }
 
     ListOwnOrdersParams(fields) {
@@ -74,8 +69,7 @@ pub struct NewOrder {
 /// Returns the same order for some minutes.
 pub async fn create(context: RequestContext, params: OrderProductParams) -> Result<Uncached<Json<NewOrder>>> {
     let (user, ordered) = (context.user()?, OrderedProduct::ById(params.product_id));
-    let choice = PaymentChoice { channel: params.channel.map(|ChannelName(name)| name), client: params.client };
-    let (order, instruction) = order_to_pay(&context, user, ordered, choice).await?;
+    let (order, instruction) = order_to_pay(&context, user, ordered, params.choice).await?;
     let PaymentInstruction { order_string, parameters: payment, .. } = instruction;
     Ok(Uncached(Json(NewOrder { order: order.into(), order_string, payment })))
 }

@@ -1,4 +1,4 @@
-//! Bills: each morning the provider's bill of yesterday is held against our orders and refunds.
+//! Bills: each morning yesterday's bill of each provider is compared with our orders and refunds.
 //!
 //! A payment that we missed is settled by a query. Every other difference moves its order to review and raises an alert.
 //! A bill can be checked again at any time; the last check of a day counts.
@@ -8,10 +8,7 @@ use std::{collections::BTreeSet, time::Duration};
 use super::{Payments, channels::PaymentChannel, order::Order, orders, reconcile, refunds, settle};
 use crate::{
     error::{Code, Error, Fault, FieldCode, Result},
-    providers::payment::{
-        OrderState,
-        bill::{BillLine, ProviderBill},
-    },
+    providers::payment::bill::{BillLine, ProviderBill},
     store::{Read, Row, Write},
     types::{Date, Fen, TimeZone, Timestamp, named_enum},
 };
@@ -268,12 +265,8 @@ fn review_in(tx: &Write<'_>, check: &BillCheck) -> Result<()> {
         if found.code == BillDifferenceCode::PaymentMissing {
             continue;
         }
-        match orders::find_maybe_in(tx, &found.order_no)? {
-            Some(order) if order.channel == check.channel && order.state != OrderState::Review => {
-                settle::review_in(tx, order, BILL_DIFFERS)?;
-            }
-            _ => {}
-        }
+        let order = orders::find_maybe_in(tx, &found.order_no)?.filter(|order| order.channel == check.channel);
+        order.map(|order| settle::ensure_review_in(tx, order, BILL_DIFFERS)).transpose()?;
     }
     if !check.differences.is_empty() {
         let (channel, day, differences) = (check.channel, check.day.to_string(), check.differences.len());

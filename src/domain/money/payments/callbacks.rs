@@ -23,8 +23,7 @@ use crate::{
     },
     error::{Code, Error, Result},
     providers::payment::{
-        CallbackMessage, GatewayEvent, GatewayReport, OrderState, PaymentGateway, RejectReason, Rejection,
-        RejectionReason, payer,
+        CallbackMessage, GatewayEvent, GatewayReport, OrderState, PaymentGateway, Rejection, RejectionReason, payer,
     },
     store::{Pending, Read, Row, Write},
     types::{PageRequest, Paginated, Timestamp, UserId, named_enum},
@@ -123,7 +122,8 @@ pub fn receive(
     headers.retain(|name, _| signed.contains(&name.as_str()));
     let received_at = payments.core.clock.now();
     let gateway = channel.map(|channel| Arc::clone(&channel.gateway));
-    process(payments, gateway, ReceivedCallback { headers, body, received_at, replay_of: None })
+    let channel = channel.map_or("unknown", |channel| channel.gateway.name()).to_owned();
+    process(payments, gateway, ReceivedCallback { channel, headers, body, received_at, replay_of: None })
 }
 
 /// Returns true if a callback was rejected because it is signed with a key that we do not have, and one was fetched.
@@ -155,8 +155,9 @@ pub fn replay(payments: &Payments, id: i64) -> Result<Pending<CallbackResult>> {
         Ok((stored, first.received_at))
     })?;
     let gateway = payments.channels.find(&stored.channel).map(|channel| Arc::clone(&channel.gateway));
-    let headers = stored.headers.unwrap_or_default();
-    let message = ReceivedCallback { headers, body: stored.form, received_at, replay_of: Some(id) };
+    let Callback { channel, headers, form: body, .. } = stored;
+    let headers = headers.unwrap_or_default();
+    let message = ReceivedCallback { channel, headers, body, received_at, replay_of: Some(id) };
     Ok(process(payments, gateway, message))
 }
 
@@ -167,6 +168,8 @@ pub fn list(core: &Core, filter: &CallbackFilter, page: PageRequest) -> Result<P
 
 /// A callback as received.
 struct ReceivedCallback {
+    /// The channel that it is stored under; `unknown` if none was found at the receipt.
+    channel: String,
     /// The signed headers.
     headers: BTreeMap<String, String>,
     body: Vec<u8>,
@@ -223,13 +226,11 @@ fn apply_in(
     channel: &'static str,
     event: GatewayEvent,
 ) -> Result<(SettlementOutcome, Option<String>, Option<String>)> {
-    let unknown_order =
-        SettlementOutcome { verdict: SettlementEffect::Rejected, reason: Some(RejectReason::UnknownOrder.name()) };
     match event {
         GatewayEvent::Trade(mut trade) => {
             if trade.order_no.is_empty() {
                 let Some(order) = orders::find_by_trade_in(tx, channel, &trade.trade_no)? else {
-                    return Ok((unknown_order, None, Some(trade.trade_no)));
+                    return Ok((SettlementOutcome::unknown_order(), None, Some(trade.trade_no)));
                 };
                 trade.order_no = order.order_no;
             }
@@ -242,7 +243,7 @@ fn apply_in(
         }
         GatewayEvent::Dispute { trade_no } => {
             let Some(order) = orders::find_by_trade_in(tx, channel, &trade_no)? else {
-                return Ok((unknown_order, None, Some(trade_no)));
+                return Ok((SettlementOutcome::unknown_order(), None, Some(trade_no)));
             };
             let order_no = order.order_no.clone();
             let outcome = match order.state {
@@ -258,7 +259,7 @@ fn apply_in(
 /// Stores a callback of a channel that is not configured.
 fn store_unconfigured_in(tx: &Write<'_>, message: &ReceivedCallback, max_rejected: u32) -> Result<CallbackResult> {
     let (verdict, reason) = (SettlementEffect::Rejected, Some(settle::NOT_CONFIGURED));
-    let id = insert_in(tx, "unknown", message, false, verdict, reason, &[None, None, None])?;
+    let id = insert_in(tx, &message.channel, message, false, verdict, reason, &[None, None, None])?;
     delete_old_rejected_in(tx, max_rejected)?;
     Ok(CallbackResult { id, verdict, reason: reason.map(Into::into), is_genuine: false, order_no: None })
 }

@@ -8,7 +8,7 @@ use secrecy::ExposeSecret;
 
 use super::{order::Order, sandbox};
 use crate::{
-    config::{Config, PaymentProvider},
+    config::{Config, PaymentProvider, configuration_error},
     core::Core,
     error::{Code, Error, Fault, FieldCode, Result},
     providers::{
@@ -47,7 +47,6 @@ pub struct PaymentChannels {
 pub(super) struct SpecialGateways {
     /// The simulated provider behind the sandbox gateway.
     pub(super) sandbox: Option<Arc<Sandbox>>,
-    pub(super) alipay: Option<Arc<Alipay>>,
     pub(super) wechat: Option<Arc<WeChatPay>>,
 }
 
@@ -83,23 +82,18 @@ impl PaymentChannels {
             special.sandbox = Some(made);
         }
         for provider in configured(config) {
-            match (provider, built(config, provider, &now, certificates)) {
-                (_, Err(error)) => faults.push(error.detail.to_string()),
-                (_, Ok(BuiltGateway::Alipay(gateway))) => {
-                    let gateway = Arc::new(*gateway);
-                    add(Arc::clone(&gateway) as _);
-                    special.alipay = Some(gateway);
+            match built(config, provider, &now, certificates) {
+                Ok(built) => {
+                    add(built.gateway());
+                    if let BuiltGateway::WeChat(gateway) = built {
+                        special.wechat = Some(gateway);
+                    }
                 }
-                (_, Ok(BuiltGateway::WeChat(gateway))) => {
-                    let gateway = Arc::new(*gateway);
-                    add(Arc::clone(&gateway) as _);
-                    special.wechat = Some(gateway);
-                }
-                (_, Ok(BuiltGateway::Stripe(gateway))) => add(Arc::new(*gateway)),
+                Err(found) => faults.extend(found),
             }
         }
         if !faults.is_empty() {
-            return Err(Error::new(Code::Configuration).detail(faults.join("\n")));
+            return Err(configuration_error(&faults));
         }
         Ok((Self { by_name, default: for_sale[0].name() }, special))
     }
@@ -159,9 +153,17 @@ impl PaymentChannels {
 
 /// A gateway of a real provider.
 enum BuiltGateway {
-    Alipay(Box<Alipay>),
-    WeChat(Box<WeChatPay>),
-    Stripe(Box<StripeGateway>),
+    WeChat(Arc<WeChatPay>),
+    Other(Arc<dyn PaymentGateway>),
+}
+
+impl BuiltGateway {
+    fn gateway(&self) -> Arc<dyn PaymentGateway> {
+        match self {
+            Self::WeChat(gateway) => Arc::clone(gateway) as _,
+            Self::Other(gateway) => Arc::clone(gateway),
+        }
+    }
 }
 
 /// Returns the real providers with settings, whether they take new orders or not.
@@ -178,8 +180,7 @@ fn configured(config: &Config) -> impl Iterator<Item = PaymentProvider> + use<> 
 /// Returns the faults in the settings of all real gateways.
 pub fn setting_faults(config: &Config) -> Vec<String> {
     let clock: GatewayClock = Arc::new(|| 0);
-    let faults = configured(config).filter_map(|provider| built(config, provider, &clock, "").err());
-    faults.flat_map(|error| error.detail.lines().map(str::to_owned).collect::<Vec<_>>()).collect()
+    configured(config).filter_map(|provider| built(config, provider, &clock, "").err()).flatten().collect()
 }
 
 /// Builds the gateways of all real providers without a database, for checks.
@@ -187,19 +188,20 @@ pub fn setting_faults(config: &Config) -> Vec<String> {
 /// # Errors
 /// `configuration` for each gateway with faults in its settings.
 pub fn real_gateways(config: &Config, clock: &GatewayClock) -> Vec<Result<Arc<dyn PaymentGateway>>> {
-    let gateway = |provider: PaymentProvider| {
-        built(config, provider, clock, "").map(|built| -> Arc<dyn PaymentGateway> {
-            match built {
-                BuiltGateway::Alipay(gateway) => Arc::new(*gateway),
-                BuiltGateway::WeChat(gateway) => Arc::new(*gateway),
-                BuiltGateway::Stripe(gateway) => Arc::new(*gateway),
-            }
-        })
+    let gateway = |provider| match built(config, provider, clock, "") {
+        Ok(built) => Ok(built.gateway()),
+        Err(faults) => Err(configuration_error(&faults)),
     };
     configured(config).map(gateway).collect()
 }
 
-fn built(config: &Config, provider: PaymentProvider, clock: &GatewayClock, certificates: &str) -> Result<BuiltGateway> {
+/// Builds a gateway, or returns all faults of its settings.
+fn built(
+    config: &Config,
+    provider: PaymentProvider,
+    clock: &GatewayClock,
+    certificates: &str,
+) -> Result<BuiltGateway, Vec<String>> {
     let clock = Arc::clone(clock);
     let clock = Box::new(move || clock());
     let prefixed = |section: &'static str| {
@@ -207,7 +209,7 @@ fn built(config: &Config, provider: PaymentProvider, clock: &GatewayClock, certi
             faults.iter().map(|fault| format!("{section}.{fault}")).collect()
         }
     };
-    let made = match provider {
+    match provider {
         PaymentProvider::Alipay => alipay_settings(config).and_then(|settings| {
             let gateway = Alipay::new(&settings, clock).map_err(|faults| {
                 let of_section = |fault: &SettingFault| match fault.setting {
@@ -216,19 +218,18 @@ fn built(config: &Config, provider: PaymentProvider, clock: &GatewayClock, certi
                 };
                 faults.iter().map(|fault| format!("{}.{fault}", of_section(fault))).collect::<Vec<_>>()
             });
-            gateway.map(|gateway| BuiltGateway::Alipay(Box::new(gateway)))
+            gateway.map(|gateway| BuiltGateway::Other(Arc::new(gateway)))
         }),
         PaymentProvider::Wechat => wechat_settings(config, certificates).and_then(|settings| {
             let gateway = WeChatPay::new(&settings, clock).map_err(prefixed("payment.wechat"));
-            gateway.map(|gateway| BuiltGateway::WeChat(Box::new(gateway)))
+            gateway.map(|gateway| BuiltGateway::WeChat(Arc::new(gateway)))
         }),
         PaymentProvider::Stripe => {
             let gateway = StripeGateway::new(stripe_settings(config), clock).map_err(prefixed("payment.stripe"));
-            gateway.map(|gateway| BuiltGateway::Stripe(Box::new(gateway)))
+            gateway.map(|gateway| BuiltGateway::Other(Arc::new(gateway)))
         }
         PaymentProvider::Sandbox => Err(vec!["payment.gateway: the sandbox needs the database".to_owned()]),
-    };
-    made.map_err(|faults| Error::new(Code::Configuration).detail(faults.join("\n")))
+    }
 }
 
 fn alipay_settings(config: &Config) -> Result<alipay::AlipaySettings, Vec<String>> {

@@ -27,9 +27,7 @@ use crate::{
         operations::idempotency::{IdempotentOutcome, IdempotentRequest},
     },
     error::{Code, Error, Fault, FieldCode, Result},
-    providers::payment::{
-        PaymentGateway, RefundQueryOutcome, RefundReport, RefundResult, RejectReason, Trade, TradeStatus,
-    },
+    providers::payment::{PaymentGateway, RefundQueryOutcome, RefundReport, RefundResult, Trade, TradeStatus},
     store::{Read, Row, Write},
     types::{Fen, Timestamp, named_enum, random_hex},
 };
@@ -344,8 +342,7 @@ fn apply_success_in(
     known: Option<&Refund>,
 ) -> Result<SettlementOutcome> {
     let Some(order) = orders::find_maybe_in(tx, &report.order_no)? else {
-        let reason = Some(RejectReason::UnknownOrder.name());
-        return Ok(SettlementOutcome { verdict: SettlementEffect::Rejected, reason });
+        return Ok(SettlementOutcome::unknown_order());
     };
     let is_counted = known.is_some_and(|known| known.state == RefundState::Succeeded);
     let earlier = succeeded_sum_in(tx, &report.order_no)?;

@@ -95,9 +95,9 @@ pub struct OrderReport {
     pub total: Sums,
     /// The purchases in app stores, whose money is not in the sums of orders.
     pub purchases: PurchaseReport,
-    /// Those of orders, of purchases, and entries that belong to neither.
     /// By channel and currency.
     pub channels: BTreeMap<(String, Currency), Sums>,
+    /// Those of orders, of purchases, and entries that belong to neither.
     pub differences: Vec<Difference>,
 }
 

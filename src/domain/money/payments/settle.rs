@@ -59,6 +59,13 @@ pub struct SettlementOutcome {
     pub reason: Option<&'static str>,
 }
 
+impl SettlementOutcome {
+    /// Returns the outcome of a report about an order that does not exist.
+    pub(super) const fn unknown_order() -> Self {
+        Self { verdict: SettlementEffect::Rejected, reason: Some(RejectReason::UnknownOrder.name()) }
+    }
+}
+
 impl From<SettlementEffect> for SettlementOutcome {
     fn from(verdict: SettlementEffect) -> Self {
         Self { verdict, reason: None }
@@ -69,18 +76,10 @@ impl From<SettlementEffect> for SettlementOutcome {
 pub fn apply_in(tx: &Write<'_>, trade: &Trade) -> Result<SettlementOutcome> {
     let order = orders::find_maybe_in(tx, &trade.order_no)?.map(reopen_unconfigured);
     let judgement = judge(trade, order.as_ref().map(Order::view).as_ref());
-    let Some(order) = order else {
-        return Ok(SettlementOutcome {
-            verdict: SettlementEffect::Rejected,
-            reason: Some(RejectReason::UnknownOrder.name()),
-        });
-    };
+    let Some(order) = order else { return Ok(SettlementOutcome::unknown_order()) };
     let changes_it = !matches!(judgement, SettlementDecision::Nothing | SettlementDecision::Reject(_));
     if changes_it && is_trade_of_another_in(tx, &order, trade)? {
-        return match order.state {
-            OrderState::Review => Ok(under_review()),
-            _ => review_in(tx, order, TRADE_OF_ANOTHER),
-        };
+        return ensure_review_in(tx, order, TRADE_OF_ANOTHER);
     }
     match judgement {
         SettlementDecision::Credit => credit_paid_in(tx, with_payment_of(order, trade, tx.now)),
@@ -162,6 +161,11 @@ pub fn credit_paid_in(tx: &Write<'_>, order: Order) -> Result<SettlementOutcome>
 pub fn close_in(tx: &Write<'_>, order: Order) -> Result<SettlementOutcome> {
     set_state_in(tx, Order { closed_at: Some(tx.now), ..order }, OrderState::Closed)?;
     Ok(SettlementEffect::Closed.into())
+}
+
+/// Moves an order to review, unless it is there already. Then its reason stays.
+pub(super) fn ensure_review_in(tx: &Write<'_>, order: Order, reason: &'static str) -> Result<SettlementOutcome> {
+    if order.state == OrderState::Review { Ok(under_review()) } else { review_in(tx, order, reason) }
 }
 
 /// Moves the order to review.

@@ -115,7 +115,7 @@ pub fn revoke_in(
     }
     let revoked_at = purchase.revoked_at.or(at).or(Some(tx.now));
     let purchase = StorePurchase { revoked, revoked_at, ..purchase };
-    // A refund of a part says that the rest was paid, but the store reports no purchase of a part.
+    // A refund of an unknown purchase revokes all of it, even if only a part went back: it is never credited.
     let is_over = revoked.is_all() || purchase.credited_at.is_none();
     let state = if is_over { PurchaseState::Revoked } else { purchase.state };
     let due_at = purchase.due_at.filter(|_| purchase.credited_at.is_some() && !revoked.is_all());

@@ -70,7 +70,7 @@ pub(super) fn execute(payments: &Payments, refund: &Refund, by: &Authority) -> R
     store_progress(payments, refund, by, progress)
 }
 
-/// Stores how far the refund has come.
+/// Stores the outcome of a refund request or query.
 fn store_progress(
     payments: &Payments,
     refund: &Refund,
@@ -216,10 +216,7 @@ pub(super) fn store_abnormal_in(tx: &Write<'_>, refund_no: &str) -> Result<()> {
     }
     let refund = find_in(tx, refund_no)?.ok_or(Code::NotFound)?;
     let order = orders::find_in(tx, &refund.order_no)?;
-    if order.state != OrderState::Review {
-        settle::review_in(tx, order, REFUND_ABNORMAL)?;
-    }
-    Ok(())
+    settle::ensure_review_in(tx, order, REFUND_ABNORMAL).map(drop)
 }
 
 /// Stores the code of a failure after which the outcome is unknown.
