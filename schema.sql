@@ -245,7 +245,7 @@ create table reviews (
 create index reviews_by_state on reviews (state, id);
 create index reviews_by_user on reviews (user_id, state);
 create index reviews_by_time on reviews (created_at);
-create index reviews_by_decision on reviews (decided_at) where decided_at is not null;
+create index reviews_by_decision on reviews (decided_at) where decided_at is not null and excerpt <> '';
 
 -- Owner: moderation. Texts on which the local list and the external moderator disagreed, masked. Only the newest are
 -- stored, and none of a deleted user.

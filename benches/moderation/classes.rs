@@ -102,7 +102,7 @@ pub fn report() {
                 let found: Vec<Match> = engine.check(ContentType::Question, &text);
                 all += 1;
                 any += usize::from(!found.is_empty());
-                let is_certain = found.iter().any(is_certain);
+                let is_certain = found.iter().any(|found| found.way.is_certain());
                 certain += usize::from(is_certain);
                 if !is_certain && std::env::var("MODERATION_MISSES").is_ok_and(|name| name == class.name) {
                     println!("missed: {text} {:?}", found.first());
@@ -123,11 +123,10 @@ fn alarms(engine: &Engine) {
         for text in &texts {
             let found = engine.check(ContentType::Question, text);
             accused += usize::from(!found.is_empty());
-            let mut certain_ways: Vec<_> =
-                found.iter().filter(|found| is_certain(found)).map(|found| found.way.name()).collect();
+            let certain_ways: Vec<_> =
+                found.iter().filter(|found| found.way.is_certain()).map(|found| found.way.name()).collect();
             certain += usize::from(!certain_ways.is_empty());
             sound += usize::from(!certain_ways.is_empty() && certain_ways.iter().all(|way| *way == "sound"));
-            certain_ways.dedup();
             for found in &found {
                 *ways.entry(found.way.name()).or_default() += 1;
                 if std::env::var("MODERATION_ALARMS").is_ok_and(|way| way == found.way.name()) {
@@ -166,10 +165,6 @@ fn engine<'word>(words: impl Iterator<Item = &'word str>) -> Engine {
     let words: Vec<Word> =
         words.map(|text| Word { text: text.to_owned(), kind: "other".to_owned(), by_sound: true }).collect();
     Engine::build(&words, &[])
-}
-
-fn is_certain(found: &Match) -> bool {
-    !["fuzzy", "initial", "shape", "reversed"].contains(&found.way.name())
 }
 
 #[expect(clippy::too_many_lines, reason = "a table with a row for each class")]

@@ -69,7 +69,7 @@ enum Action {
         #[command(subcommand)]
         action: review::ReviewAction,
     },
-    /// Mark a rejected text as wrongly refused, so that it no longer counts
+    /// Mark a rejected text as wrongly refused: suspension rules no longer count it
     Acquit(review::AcquitArgs),
     /// Delete old violations
     Cleanup {

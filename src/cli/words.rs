@@ -299,14 +299,15 @@ fn export(common: &Common, app: &App, format: Format) -> Result<()> {
 fn test(common: &Common, app: &App, text: &str, content_type: ContentType) -> Result<()> {
     let ruling = moderation::moderate_locally(&app.moderation, content_type, text)?;
     common.output(&TextTested::of(content_type, ruling.clone()), || {
-        if ruling.allowed {
+        if ruling.allowed && ruling.matches.is_empty() {
             return "allowed".to_owned();
         }
+        let verdict = if ruling.allowed { ruling.action() } else { "refused" };
         let rows = ruling
             .matches
             .iter()
             .map(|found| row![found.word, found.kind, format!("{}–{}", found.start, found.end), found.text]);
-        format!("refused: {}\n{}", ruling.masked_text, table(["word", "type", "offsets", "text"], rows))
+        format!("{verdict}: {}\n{}", ruling.masked_text, table(["word", "type", "offsets", "text"], rows))
     })
 }
 

@@ -11,9 +11,8 @@ use yarrow::{
     domain::moderation::{
         acquittals,
         reviews::{self, BulkDecision, MAX_DECISIONS, ReviewDecision, ReviewOutcome, ReviewState},
-        words,
     },
-    error::{Code, Error, Result},
+    error::Result,
     http::responses::{ReviewResult, ShownReview, ShownViolation},
 };
 
@@ -107,10 +106,6 @@ fn list(common: &Common, app: &App, state: ReviewState, page: &PageArgs) -> Resu
 
 fn decide(common: &Common, app: &App, args: DecideArgs) -> Result<()> {
     let phrase = args.phrase.map(|phrase| phrase.trim().to_owned());
-    if let Some(phrase) = &phrase {
-        words::check(phrase, app.core.config.limits.word as usize, true)
-            .map_err(|fault| Error::field("phrase", fault))?;
-    }
     let by = cli_authority(Some(args.reason));
     let bulk = BulkDecision { ids: args.ids, decision: args.decision, phrase };
     let outcomes = reviews::decide(&app.core, bulk, by.clone()).wait()?;
@@ -120,9 +115,7 @@ fn decide(common: &Common, app: &App, args: DecideArgs) -> Result<()> {
 
 fn print(common: &Common, outcomes: &[ReviewOutcome]) -> Result<()> {
     common.output(&json!({ "items": http_rows::<_, ReviewResult>(outcomes) }), || {
-        let rows = outcomes
-            .iter()
-            .map(|outcome| row![outcome.id, outcome.result.map_or_else(|code: Code| code.name(), ReviewState::name)]);
+        let rows = outcomes.iter().map(|outcome| row![outcome.id, outcome.name()]);
         table(["id", "outcome"], rows)
     })
 }

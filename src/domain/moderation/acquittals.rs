@@ -12,7 +12,7 @@ use crate::{
     store::Pending,
 };
 
-/// Marks a violation as wrongly refused, so that it no longer counts against its user. Allows a phrase if one is given.
+/// Marks a violation as wrongly refused, so that suspension rules no longer count it. Allows a phrase if one is given.
 /// Blocks.
 ///
 /// # Errors

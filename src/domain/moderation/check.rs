@@ -127,7 +127,8 @@ pub fn screen(moderation: &Moderation, user: UserId, fields: &[ScreenedField<'_>
             Ok(ruling) if ruling.allowed => {
                 let is_reviewed = ruling.needs_review || is_watched && !field.text.trim().is_empty();
                 if is_reviewed {
-                    screening.reviews.push(ruling.to_review(user, field.content_type, field.text));
+                    let stored = ruling.replacement.as_deref().unwrap_or(field.text);
+                    screening.reviews.push(ruling.to_review(user, field.content_type, stored));
                 }
                 screening.replacements.extend(ruling.replacement.map(|text| (field.name, text)));
             }
@@ -167,11 +168,8 @@ pub fn check_answer(moderation: &Moderation, user: UserId, text: &str, part: Ran
     match ruling.map(|ruling| ruling.restricted_to(text, &part, actions)) {
         Err(error) => Some(Refusal::without_violation(error)),
         Ok(ruling) if ruling.allowed => {
-            if ruling.needs_review {
-                let review = ruling.to_review(user, ContentType::Answer, text);
-                // The stream does not wait for it.
-                drop(moderation.core.store.write(move |tx| reviews::add_in(tx, &[review])));
-            }
+            // The stream does not wait for the review.
+            drop(record(&moderation.core, user, ContentType::Answer, text, &ruling));
             None
         }
         Ok(ruling) => {

@@ -70,7 +70,7 @@ pub struct ReviewDraft {
     pub violation: Violation,
     /// The ways in which its words were found.
     pub ways: Vec<&'static str>,
-    /// The text as written, around the first match.
+    /// The text as stored, around the first match.
     pub excerpt: String,
 }
 
@@ -101,6 +101,13 @@ pub struct ReviewOutcome {
     pub id: i64,
     /// The new state, or the error.
     pub result: Result<ReviewState, Code>,
+}
+
+impl ReviewOutcome {
+    /// Returns the name of the new state or of the error.
+    pub fn name(&self) -> &'static str {
+        self.result.map_or_else(Code::name, ReviewState::name)
+    }
 }
 
 /// A decision about several texts.
@@ -169,7 +176,7 @@ pub fn count_waiting_in(tx: &Read<'_>, most: u32) -> Result<i64> {
 /// The caller refreshes the active word list if a phrase was allowed.
 ///
 /// # Errors
-/// `invalid_parameters` for a phrase with another decision than an acquittal.
+/// `invalid_parameters` for an invalid phrase, or one with another decision than an acquittal.
 pub fn decide(core: &Core, bulk: BulkDecision, by: Authority) -> Pending<Vec<ReviewOutcome>> {
     let config = Arc::clone(&core.config);
     core.store.write(move |tx| {
@@ -178,6 +185,7 @@ pub fn decide(core: &Core, bulk: BulkDecision, by: Authority) -> Pending<Vec<Rev
                 let fault = Fault::new(FieldCode::NotAllowed, "is only possible with the decision `acquit`");
                 return Err(Error::field("phrase", fault));
             }
+            words::check(phrase, config.limits.word as usize, true).map_err(|fault| Error::field("phrase", fault))?;
             words::allow_in(tx, phrase)?;
         }
         let decide = |id: &i64| outcome(*id, decide_in(tx, &config, *id, bulk.decision, &by));
@@ -185,7 +193,7 @@ pub fn decide(core: &Core, bulk: BulkDecision, by: Authority) -> Pending<Vec<Rev
     })
 }
 
-/// Undoes decisions that are younger than a day. Nicknames stay cleared, and allowed phrases allowed.
+/// Undoes decisions that are younger than a day. Cleared nicknames, allowed phrases and suspensions by rule stay.
 pub fn undo(core: &Core, ids: Vec<i64>) -> Pending<Vec<ReviewOutcome>> {
     core.store.write(move |tx| ids.iter().map(|id| outcome(*id, undo_in(tx, *id))).collect())
 }
@@ -193,13 +201,9 @@ pub fn undo(core: &Core, ids: Vec<i64>) -> Pending<Vec<ReviewOutcome>> {
 /// Returns the users of reviews, for the audit.
 pub fn users_of(core: &Core, ids: &[i64]) -> Result<Vec<UserId>> {
     core.store.read(|tx| {
-        let found = ids.iter().map(|id| find_in(tx, *id)).filter(|found| !is_missing(found));
-        found.map(|found| found.map(|review| review.user)).collect()
+        let user_of = |id: &i64| tx.first("select user_id from reviews where id = ?1", [*id], |row| row.get(0));
+        ids.iter().filter_map(|id| user_of(id).map(|user| user.map(UserId)).transpose()).collect()
     })
-}
-
-fn is_missing<T>(found: &Result<T>) -> bool {
-    found.as_ref().is_err_and(|error| error.code == Code::NotFound)
 }
 
 /// Turns an error of the caller into the outcome of one text; a fault of the service fails all.

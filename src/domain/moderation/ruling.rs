@@ -166,14 +166,14 @@ fn replace<'a>(text: &str, matches: impl Iterator<Item = &'a Match>) -> String {
 }
 
 /// Cuts a long text to the text around one character.
-fn excerpt(masked_text: String, center: usize) -> String {
-    let length = masked_text.chars().count();
+fn excerpt(text: String, center: usize) -> String {
+    let length = text.chars().count();
     if length <= MAX_EXCERPT {
-        return masked_text;
+        return text;
     }
     let begin = center.saturating_sub(MAX_EXCERPT / 2).min(length - MAX_EXCERPT);
     let ellipsis = |is_cut: bool| is_cut.then_some('…');
-    let excerpt = masked_text.chars().skip(begin).take(MAX_EXCERPT);
+    let excerpt = text.chars().skip(begin).take(MAX_EXCERPT);
     ellipsis(begin > 0).into_iter().chain(excerpt).chain(ellipsis(begin + MAX_EXCERPT < length)).collect()
 }
 

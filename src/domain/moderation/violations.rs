@@ -59,7 +59,7 @@ pub struct ViolationRecord {
     pub masked_text: String,
     pub provider: String,
     pub at: Timestamp,
-    /// The moderator who found that the text was wrongly refused, and when.
+    /// The time at which a moderator acquitted the text.
     pub acquitted_at: Option<Timestamp>,
     pub acquitted_by: Option<String>,
 }

@@ -93,6 +93,8 @@ pub struct AdvisedImport {
     pub words: usize,
     /// The words added, or those that a dry run would add.
     pub result: ImportResult,
+    /// The words that a dry run would add.
+    pub new: Vec<String>,
     /// The words that would reject innocent texts, whether left out or not.
     pub warnings: Vec<WordAdvice>,
 }
@@ -114,20 +116,20 @@ pub fn import_advised(
     }
     let warnings = advice.into_iter().filter(WordAdvice::is_warning).collect();
     let count = words.len();
-    let result = if choice.dry_run {
+    let (result, new) = if choice.dry_run {
         let (new, existing) = preview_import(&moderation.core, words)?;
-        ImportResult { added: new.len(), existing }
+        (ImportResult { added: new.len(), existing }, new)
     } else {
-        import(moderation, words, progress)?
+        (import(moderation, words, progress)?, Vec::new())
     };
-    Ok(AdvisedImport { words: count, result, warnings })
+    Ok(AdvisedImport { words: count, result, new, warnings })
 }
 
 /// Returns the words that an import would add, and the number of those that are listed already.
 ///
 /// # Errors
 /// Storage errors.
-pub fn preview_import(core: &Core, words: Vec<Word>) -> Result<(Vec<String>, usize)> {
+fn preview_import(core: &Core, words: Vec<Word>) -> Result<(Vec<String>, usize)> {
     core.store.read(|tx| {
         let (mut new, mut existing) = (Vec::new(), 0);
         for word in words {

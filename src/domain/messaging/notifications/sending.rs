@@ -250,7 +250,8 @@ fn sent_in(tx: &Read<'_>, notification: Notification) -> Result<SentNotification
     let (recipients, readers) = tx.one(
         "select count(*), count(*) filter (where exists (select 1 from notification_reads as done \
          where done.user_id = given.user_id and done.notification_id = ?1) or exists (select 1 from notification_marks \
-         as mark where mark.user_id = given.user_id and mark.through >= ?1)) from notification_recipients as given where given.notification_id = ?1",
+         as mark where mark.user_id = given.user_id and mark.through >= ?1)) \
+         from notification_recipients as given where given.notification_id = ?1",
         [notification.id],
         |row| Ok((row.get(0)?, row.get(1)?)),
     )?;

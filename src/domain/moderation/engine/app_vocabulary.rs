@@ -4,7 +4,7 @@ use std::{collections::HashSet, sync::LazyLock};
 
 use super::{
     candidate::{Candidate, FoldedText},
-    folding::{Fold, folding},
+    folding::folded_letter,
     letters::Letter,
     lexicon::Lexicon,
     matcher::Matcher,
@@ -46,7 +46,8 @@ impl AppVocabulary {
         let terms = Lexicon::read(&TERMS.split_whitespace().map(word).collect::<Vec<_>>());
         let mut quotations: HashSet<[char; QUOTATION_LENGTH]> = HashSet::new();
         for field in CLASSICS.iter().flat_map(|file| file.split(['\t', '\n'])) {
-            let letters: Vec<char> = field.chars().filter_map(han_letter).collect();
+            let is_han = |letter: &char| *letter >= '\u{3400}';
+            let letters: Vec<char> = field.chars().filter_map(folded_letter).filter(is_han).collect();
             quotations
                 .extend(letters.windows(QUOTATION_LENGTH).map(|window| std::array::from_fn(|index| window[index])));
         }
@@ -86,12 +87,5 @@ impl AppVocabulary {
             return (first..=last + 1 - QUOTATION_LENGTH).all(is_quotation);
         }
         ((last + 1).saturating_sub(QUOTATION_LENGTH)..=first).any(is_quotation)
-    }
-}
-
-fn han_letter(character: char) -> Option<char> {
-    match folding().fold(character) {
-        Fold::Letter(letter) if letter >= '\u{3400}' => Some(letter),
-        _ => None,
     }
 }

@@ -5,7 +5,7 @@
 
 use std::{collections::HashMap, sync::LazyLock};
 
-use super::folding::{Fold, folding};
+use super::folding::folded_letter;
 
 const WORDS: &str = include_str!("../../../../assets/han-words.txt");
 
@@ -21,7 +21,7 @@ pub(super) const MAX_WORD_LENGTH: usize = 4;
 const CONTEXT_LENGTH: usize = 8;
 /// Twice the binary logarithm of the number of words counted for the frequencies.
 const TOTAL_FREQUENCY: i32 = 52;
-/// The frequency class from which on a word counts as common: 128 occurrences.
+/// The lowest frequency class of a common word: 128 occurrences.
 const COMMON_FREQUENCY: u8 = 14;
 /// The frequency class of the supplement.
 const MEDIUM_FREQUENCY: u8 = 16;
@@ -190,13 +190,6 @@ impl Window<'_> {
         let enters = start < self.first && self.first < end && end <= self.last;
         let leaves = self.first < start && start <= self.last && self.last + 1 < end;
         enters || leaves
-    }
-}
-
-fn folded_letter(character: char) -> Option<char> {
-    match folding().fold(character) {
-        Fold::Letter(letter) => Some(letter),
-        _ => None,
     }
 }
 

@@ -74,6 +74,14 @@ pub(super) fn folding() -> &'static Folding {
     &FOLDING
 }
 
+/// Returns the letter to which a character folds; `None` for other characters.
+pub(super) fn folded_letter(character: char) -> Option<char> {
+    match folding().fold(character) {
+        Fold::Letter(letter) => Some(letter),
+        _ => None,
+    }
+}
+
 impl Folding {
     pub(super) fn fold(&self, character: char) -> Fold<'_> {
         self.decode(self.table.get(character), character)

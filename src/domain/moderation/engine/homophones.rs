@@ -48,7 +48,7 @@ impl Candidate<'_> {
     }
 
     /// Returns the way in which letters of this likeness are found; `None` if they are words themselves.
-    pub(super) fn hearing(&self, alignment: &Alignment, likeness: Likeness) -> Option<MatchWay> {
+    pub(super) fn sound_way(&self, alignment: &Alignment, likeness: Likeness) -> Option<MatchWay> {
         if is_common(&self.page.letters[alignment.first..=alignment.last]) {
             return None;
         }

@@ -8,7 +8,7 @@ use super::{
     bopomofo,
     dictionary::dictionary,
     emoji_letters,
-    folding::{Fold, LetterClass, class_of, folding},
+    folding::{Fold, LetterClass, class_of, folded_letter, folding},
 };
 
 /// Strokes and kana that fill gaps between Han characters.
@@ -90,7 +90,7 @@ pub(super) fn spelled(text: &str) -> Option<String> {
 pub(super) fn without_fillers(text: &str, particles: bool) -> Option<Reading> {
     let mut reading = Reading { text: String::with_capacity(text.len()), replaced: Vec::new() };
     let letters: Vec<(usize, char, Option<char>)> =
-        text.char_indices().map(|(place, character)| (place, character, letter_of(character))).collect();
+        text.char_indices().map(|(place, character)| (place, character, folded_letter(character))).collect();
     for (index, &(place, character, letter)) in letters.iter().enumerate() {
         let neighbour = |index: Option<usize>| index.and_then(|index| letters.get(index)).and_then(|letter| letter.2);
         let (before, after) = (neighbour(index.checked_sub(1)), neighbour(Some(index + 1)));
@@ -109,13 +109,6 @@ pub(super) fn without_fillers(text: &str, particles: bool) -> Option<Reading> {
         }
     }
     (!reading.replaced.is_empty()).then_some(reading)
-}
-
-fn letter_of(character: char) -> Option<char> {
-    match folding().fold(character) {
-        Fold::Letter(letter) => Some(letter),
-        _ => None,
-    }
 }
 
 /// Returns true if a letter between these may be a filler, or is the tone of the syllable before it.

@@ -55,7 +55,7 @@ named_enum! {
 }
 
 impl MatchWay {
-    /// Returns true if a match found in this way alone refuses a text. Other matches need the eyes of a person.
+    /// Returns true if a match that is found in this way refuses a text by default. Moderators review the others.
     pub fn is_certain(self) -> bool {
         !matches!(self, Self::Fuzzy | Self::Initial | Self::Shape | Self::Reversed)
     }

@@ -35,7 +35,7 @@ impl Candidate<'_> {
             return None;
         }
         let way = match likeness {
-            Some(likeness) => self.hearing(&alignment, likeness)?,
+            Some(likeness) => self.sound_way(&alignment, likeness)?,
             None => self.way(&alignment),
         };
         Some(Confirmed { span: self.span(alignment.first, alignment.last)?, way })

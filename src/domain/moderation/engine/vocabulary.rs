@@ -4,8 +4,8 @@ use super::dictionary::{MAX_WORD_LENGTH, dictionary};
 
 /// The frequency class from which a word is ordinary: about a thousand occurrences in the corpus of the dictionary.
 const ORDINARY: u8 = 20;
-/// The frequency class from which a word is common enough to be named.
-const COMMON: u8 = 12;
+/// The lowest frequency class of the longer words that an advice names.
+const MIN_NAMED: u8 = 12;
 
 /// Returns true if this normal form is a word of ordinary speech.
 pub fn is_ordinary(normal_form: &str) -> bool {
@@ -16,7 +16,7 @@ pub fn is_ordinary(normal_form: &str) -> bool {
 /// Calls `visit` with each proper part of each common word, and the word.
 pub fn each_part_of_common_words(mut visit: impl FnMut(&str, &str)) {
     let mut part = String::new();
-    for letters in dictionary().words(COMMON) {
+    for letters in dictionary().words(MIN_NAMED) {
         let word: String = letters.iter().collect();
         for start in 0..letters.len() {
             for end in start + 1..=letters.len().min(start + MAX_WORD_LENGTH) {

@@ -175,14 +175,13 @@ pub fn list_in(tx: &Read<'_>, query: &WordQuery, page: PageRequest) -> Result<Pa
     // Each filter gets its own statement, so that a type is found by its index. `replace` and not `like`, because a wildcard
     // is a plain character here.
     let part = query.part.as_ref().filter(|part| !part.is_empty());
-    let condition = match (&query.kind, part) {
-        (None, None) => "cast(?1 as text) is null and cast(?2 as text) is null and cast(?3 as text) is null",
-        (Some(_), None) => "type = ?1 and cast(?2 as text) is null and cast(?3 as text) is null",
-        (None, Some(_)) => {
-            "cast(?1 as text) is null and (replace(word, ?2, '') <> word or replace(folded, ?3, '') <> folded)"
-        }
-        (Some(_), Some(_)) => "type = ?1 and (replace(word, ?2, '') <> word or replace(folded, ?3, '') <> folded)",
+    let of_kind = if query.kind.is_some() { "type = ?1" } else { "cast(?1 as text) is null" };
+    let with_part = if part.is_some() {
+        "(replace(word, ?2, '') <> word or replace(folded, ?3, '') <> folded)"
+    } else {
+        "cast(?2 as text) is null and cast(?3 as text) is null"
     };
+    let condition = format!("{of_kind} and {with_part}");
     // An empty normal form would match every word.
     let folded = part.map(|part| normalise(part)).filter(|folded| !folded.is_empty());
     let items = tx.all(

@@ -136,7 +136,6 @@ fn selected(console: &ConsoleRequest) -> Result<Vec<i64>> {
 
 async fn show_results(console: &ConsoleRequest, outcomes: Vec<ReviewOutcome>) -> Result<Response<Body>> {
     let mut shown = collect(console).await?;
-    let name = |outcome: &ReviewOutcome| outcome.result.map_or_else(Code::name, ReviewState::name).to_owned();
-    shown.results = outcomes.iter().map(|outcome| (outcome.id.to_string(), name(outcome))).collect();
+    shown.results = outcomes.iter().map(|outcome| (outcome.id.to_string(), outcome.name().to_owned())).collect();
     Ok(page(StatusCode::OK, view::review(&console.view()?, &shown)))
 }

@@ -218,23 +218,16 @@ pub async fn import(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
             .await;
         return console.finish(PAGE, imported);
     }
-    let (imported, new) = console
-        .context
-        .blocking(move |app| {
-            let imported = word_list::import_advised(&app.moderation, found.clone(), choice, |_| {})?;
-            Ok((imported, word_list::preview_import(&app.core, found)?.0))
-        })
-        .await?;
+    let imported =
+        console.context.blocking(move |app| word_list::import_advised(&app.moderation, found, choice, |_| {})).await?;
     let status = if is_empty { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::OK };
     show_again(&console, status, |shown| {
         shown.import_lines = lines;
         shown.skip_warned = skip_warned;
         shown.import_error = is_empty.then(|| console.text(Text::NoValidLine).to_owned());
         let skipped = skipped.into_iter().map(|line| (line.line, line.text, line.reason)).collect();
-        let warnings: Vec<_> = imported.warnings.iter().map(warning_of).collect();
-        let is_left_out = |word: &String| skip_warned && warnings.iter().any(|warning| warning.word == *word);
-        let new = new.into_iter().filter(|word| !is_left_out(word)).collect();
-        shown.import = Some(ImportPreview { new, existing: imported.result.existing, skipped, warnings });
+        let warnings = imported.warnings.iter().map(warning_of).collect();
+        shown.import = Some(ImportPreview { new: imported.new, existing: imported.result.existing, skipped, warnings });
     })
     .await
 }
