@@ -3,7 +3,7 @@
 //! Ids ascend with registration, so the users of a week are a range of ids, and its retention is a count of bits. The
 //! bits come from the network log and are kept as long. The counts of a day, week or month outlive them.
 //!
-//! The surprise: setting a bit twice changes nothing, so a log that is read again is no error.
+//! The surprise: setting a bit twice changes nothing, so the log may be read again.
 
 use std::{collections::BTreeMap, time::Duration};
 

@@ -140,14 +140,14 @@ impl Alerts {
         }
         let stored = active.clone();
         let resolved = self.state.resolved();
-        let added = resolved.clone();
+        let count = resolved.len();
         core.store
             .write(move |tx| {
                 settings::put_json_in(tx, ACTIVE, &stored)?;
-                add_resolved_in(tx, added)
+                add_resolved_in(tx, resolved)
             })
             .wait()?;
-        self.state.mark_stored(active, resolved.len());
+        self.state.mark_stored(active, count);
         Ok(())
     }
 

@@ -107,10 +107,11 @@ named_enum! {
         Ledger = "ledger",
         Users = "users",
         Violations = "violations",
-        /// Entries of the network log.
-        ActiveUsers = "active_users",
     }
 }
+
+/// The name of the mark of active users, whose rows are in the network log, another database.
+const ACTIVE_USERS: &str = "active_users";
 
 named_enum! {
     /// The length of the periods of a query.
@@ -362,7 +363,7 @@ fn add_requests(core: &Core, query: &FigureQuery, sums: &mut Sums) -> Result<()>
 /// # Errors
 /// Storage errors. Counted slices stay.
 pub fn advance(core: &Core, log: &NetworkLog, is_running: &dyn Fn() -> bool) -> Result<()> {
-    for source in [FigureSource::Ledger, FigureSource::Users, FigureSource::Violations] {
+    for source in FigureSource::ALL {
         advance_source(core, source, is_running)?;
     }
     advance_active(core, log, is_running)
@@ -378,7 +379,7 @@ fn advance_source(core: &Core, source: FigureSource, is_running: &dyn Fn() -> bo
 
 /// Records the users of new entries of the network log as active. Entries of a log that began anew have lower ids.
 fn advance_active(core: &Core, log: &NetworkLog, is_running: &dyn Fn() -> bool) -> Result<()> {
-    let stored = core.store.read(|tx| mark_in(tx, FigureSource::ActiveUsers))?;
+    let stored = core.store.read(|tx| mark_in(tx, ACTIVE_USERS))?;
     let mut mark = if network_log::last_id(log)? < stored { 0 } else { stored };
     while is_running() {
         let entries = network_log::users_after(log, mark, LOG_SLICE)?;
@@ -412,7 +413,7 @@ fn count_active_in(tx: &Write<'_>, entries: &[UserEntry], zone: &TimeZone) -> Re
         }
     }
     add_in(tx, sums)?;
-    entries.last().map_or(Ok(()), |last| set_mark_in(tx, FigureSource::ActiveUsers, last.id))
+    entries.last().map_or(Ok(()), |last| set_mark_in(tx, ACTIVE_USERS, last.id))
 }
 
 /// Adds the codes that were counted since the last call to the figures of today. Blocks.
@@ -452,23 +453,22 @@ fn forget_ledger_in(tx: &Write<'_>) -> Result<()> {
     tx.execute("delete from figure_marks where source = ?1", [FigureSource::Ledger.name()]).map(drop)
 }
 
-fn mark_in(tx: &Read<'_>, source: FigureSource) -> Result<i64> {
+fn mark_in(tx: &Read<'_>, source: &str) -> Result<i64> {
     let sql = "select through from figure_marks where source = ?1";
-    Ok(tx.first(sql, [source.name()], |row| row.get(0))?.unwrap_or(0))
+    Ok(tx.first(sql, [source], |row| row.get(0))?.unwrap_or(0))
 }
 
 fn has_new_rows_in(tx: &Read<'_>, source: FigureSource) -> Result<bool> {
-    let mark = mark_in(tx, source)?;
+    let mark = mark_in(tx, source.name())?;
     Ok(match source {
         FigureSource::Ledger => ledger::last_number_in(tx)? > mark,
         FigureSource::Users => !users::registrations_after_in(tx, mark, 1)?.is_empty(),
         FigureSource::Violations => !violations::types_after_in(tx, mark, 1)?.is_empty(),
-        FigureSource::ActiveUsers => false,
     })
 }
 
 fn count_slice_in(tx: &Write<'_>, source: FigureSource, zone: &TimeZone) -> Result<()> {
-    let mark = mark_in(tx, source)?;
+    let mark = mark_in(tx, source.name())?;
     let mut sums = Sums::new();
     let mut add = |name, at: Timestamp, key: &str, value: i64| {
         *sums.entry((name, zone.today(at), key.to_owned())).or_default() += value;
@@ -500,14 +500,12 @@ fn count_slice_in(tx: &Write<'_>, source: FigureSource, zone: &TimeZone) -> Resu
                 add(FigureName::Refusals, at, &kind, 1);
             }
         }
-        // Its rows are in another database: see `advance_active`.
-        FigureSource::ActiveUsers => {}
     }
     if last == mark {
         return Ok(());
     }
     add_in(tx, sums)?;
-    set_mark_in(tx, source, last)
+    set_mark_in(tx, source.name(), last)
 }
 
 fn add_in(tx: &Write<'_>, sums: Sums) -> Result<()> {
@@ -519,10 +517,10 @@ fn add_in(tx: &Write<'_>, sums: Sums) -> Result<()> {
     .map(drop)
 }
 
-fn set_mark_in(tx: &Write<'_>, source: FigureSource, through: i64) -> Result<()> {
+fn set_mark_in(tx: &Write<'_>, source: &str, through: i64) -> Result<()> {
     let sql = "insert into figure_marks (source, through) values (?1, ?2) \
                on conflict (source) do update set through = excluded.through";
-    tx.execute(sql, (source.name(), through)).map(drop)
+    tx.execute(sql, (source, through)).map(drop)
 }
 
 /// Returns the figure to which an entry belongs. Each entry belongs to one, so the figures add up to the balances.

@@ -110,10 +110,10 @@ fn provider_status(breaker: &Arc<CircuitBreaker>) -> ProviderStatus {
             (state, Some(Timestamp(since_millis)))
         }
     };
-    match breaker.outage() {
-        Some(Outage::Misconfigured(code)) => {
-            ProviderStatus { name: breaker.provider(), state: ProviderState::Misconfigured, since, failure: Some(code) }
-        }
-        _ => ProviderStatus { name: breaker.provider(), state, since, failure: None },
-    }
+    let failure = match breaker.outage() {
+        Some(Outage::Misconfigured(code)) => Some(code),
+        _ => None,
+    };
+    let state = if failure.is_some() { ProviderState::Misconfigured } else { state };
+    ProviderStatus { name: breaker.provider(), state, since, failure }
 }

@@ -20,11 +20,10 @@ use crate::{
     types::{Timestamp, UserId},
 };
 
-/// Surplus rows deleted with each new one: more than one, for a limit that was lowered.
 /// Body and request of a response that was erased.
 const NO_BODY: &[u8] = &[];
 const NO_REQUEST: [u8; 32] = [0; 32];
-
+/// Surplus rows deleted with each new one: more than one, for a limit that was lowered.
 const SURPLUS_DELETED: u32 = 10;
 
 /// An idempotency key with the request that carries it.

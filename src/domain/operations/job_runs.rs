@@ -1,8 +1,8 @@
 //! The runs of background jobs: what runs now, what ran last and when each job runs next.
 //!
-//! Kept in memory, because some jobs run four times a second. The last runs are stored once a minute, and within a second
-//! when a job begins or stops to fail, for commands and for the next start. A job that polls has only run if there was
-//! something to do.
+//! The state is in memory, because some jobs run four times a second. Last runs are stored once a minute, for commands
+//! and the next start; after a run on demand, or when a job begins or ceases to fail, within a second. A poll that finds
+//! nothing to do is not recorded as a run.
 
 use std::{
     collections::BTreeMap,
@@ -106,6 +106,12 @@ struct RunningJob {
     total: u64,
 }
 
+impl RunningJob {
+    const fn since(since: Timestamp) -> Self {
+        Self { since, done: 0, total: 0 }
+    }
+}
+
 #[derive(Debug, Default)]
 struct JobEntry {
     scheduled: Option<RunningJob>,
@@ -115,12 +121,18 @@ struct JobEntry {
     next_at: Option<Timestamp>,
 }
 
+impl JobEntry {
+    fn running(&mut self, is_manual: bool) -> &mut Option<RunningJob> {
+        if is_manual { &mut self.manual } else { &mut self.scheduled }
+    }
+}
+
 #[derive(Debug, Default)]
 struct BoardState {
     jobs: BTreeMap<JobName, JobEntry>,
     /// Runs finished since the last store.
     is_changed: bool,
-    /// A job began or stopped to fail since the last store.
+    /// A run on demand ended, or a job began or ceased to fail, since the last store.
     is_urgent: bool,
     stored_at: Option<Instant>,
 }
@@ -177,9 +189,12 @@ impl JobBoard {
     /// Marks the start of a scheduled run.
     pub fn begin(self: &Arc<Self>, name: JobName) -> JobRun {
         let at = self.core.clock.now();
-        let running = RunningJob { since: at, done: 0, total: 0 };
-        lock_unpoisoned(&self.state).jobs.entry(name).or_default().scheduled = Some(running);
-        JobRun { board: Arc::clone(self), name, at, begun: Instant::now(), is_manual: false, is_finished: false }
+        lock_unpoisoned(&self.state).jobs.entry(name).or_default().scheduled = Some(RunningJob::since(at));
+        self.run(name, at, false)
+    }
+
+    fn run(self: &Arc<Self>, name: JobName, at: Timestamp, is_manual: bool) -> JobRun {
+        JobRun { board: Arc::clone(self), name, at, begun: Instant::now(), is_manual, is_finished: false }
     }
 
     /// Marks the start of a run on demand.
@@ -193,8 +208,8 @@ impl JobBoard {
         if entry.manual.is_some() {
             return Err(Code::AlreadyRunning.into());
         }
-        entry.manual = Some(RunningJob { since: at, done: 0, total: 0 });
-        Ok(JobRun { board: Arc::clone(self), name, at, begun: Instant::now(), is_manual: true, is_finished: false })
+        entry.manual = Some(RunningJob::since(at));
+        Ok(self.run(name, at, true))
     }
 
     /// Sets the time of the next run.
@@ -229,7 +244,7 @@ impl JobBoard {
         drop(state);
         let stored = self.core.store.write(move |tx| settings::put_json_in(tx, LAST_RUNS, &runs)).wait();
         if stored.is_err() {
-            lock_unpoisoned(&self.state).is_changed = true;
+            lock_unpoisoned(&self.state).is_urgent = true;
         }
         stored
     }
@@ -281,8 +296,7 @@ impl JobRun {
     pub fn progress(&self, done: u64, total: u64) {
         let mut state = lock_unpoisoned(&self.board.state);
         let Some(entry) = state.jobs.get_mut(&self.name) else { return };
-        let running = if self.is_manual { &mut entry.manual } else { &mut entry.scheduled };
-        if let Some(running) = running {
+        if let Some(running) = entry.running(self.is_manual) {
             (running.done, running.total) = (done, total);
         }
     }
@@ -296,7 +310,7 @@ impl JobRun {
         self.is_finished = true;
         let mut state = lock_unpoisoned(&self.board.state);
         let entry = state.jobs.entry(self.name).or_default();
-        *(if self.is_manual { &mut entry.manual } else { &mut entry.scheduled }) = None;
+        *entry.running(self.is_manual) = None;
         if outcome == Ok(JobOutcome::NothingDue) {
             return;
         }

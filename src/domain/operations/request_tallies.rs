@@ -133,19 +133,19 @@ impl RequestTallies {
         RequestTally { requests: buckets.iter().sum(), errors: errors.iter().sum(), buckets }
     }
 
-    /// Stores what was counted since the last call. Blocks.
+    /// Stores what was counted since the last call. Only one thread may call it. Blocks.
     ///
     /// # Errors
     /// Storage errors; the next call stores the same requests.
     pub fn flush(&self, core: &Core) -> Result<()> {
-        let mut recent = lock_unpoisoned(&self.recent);
         let total = self.total();
-        let added = total.since(&recent.stored);
+        let added = total.since(&lock_unpoisoned(&self.recent).stored);
         if added.requests == 0 {
             return Ok(());
         }
         let now = core.clock.now();
         core.store.write(move |tx| add_in(tx, now.0.div_euclid(HOUR_MS), added)).wait()?;
+        let mut recent = lock_unpoisoned(&self.recent);
         recent.stored = total;
         let minute = now.0 / MINUTE_MS;
         match recent.minutes.back_mut() {

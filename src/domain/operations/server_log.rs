@@ -93,12 +93,13 @@ fn shorten(text: &mut String) {
 /// Storage errors; the events of the failed write are lost.
 pub fn flush(buffer: &LogBuffer, log: &NetworkLog) -> Result<()> {
     let mut waiting: Vec<_> = mem::take(&mut *lock_unpoisoned(&buffer.waiting)).into();
+    let mut outcome = Ok(());
     while !waiting.is_empty() {
         let rest = waiting.split_off(waiting.len().min(BATCH_SIZE as usize));
-        log.store().write(move |tx| insert_in(tx, &waiting)).wait()?;
+        outcome = outcome.and(log.store().write(move |tx| insert_in(tx, &waiting)).wait());
         waiting = rest;
     }
-    Ok(())
+    outcome
 }
 
 fn insert_in(tx: &Write<'_>, events: &[LogEvent]) -> Result<()> {

@@ -204,6 +204,16 @@ impl ConsoleRequest {
         Ok(reason)
     }
 
+    /// Returns the time of an optional field of the form.
+    ///
+    /// # Errors
+    /// `invalid_parameters` for a text that is no time.
+    pub fn optional_time(&self, field: &'static str) -> Result<Option<Timestamp>> {
+        let zone = &self.context.app.core.config.limits.time_zone;
+        let time = self.form.find(field).map(|text| Timestamp::parse(text, zone)).transpose();
+        time.map_err(|fault| Error::field(field, fault))
+    }
+
     /// Returns the text of a required field of the form.
     ///
     /// # Errors

@@ -50,7 +50,7 @@ fn cookie_of(response: &Response) -> String {
 }
 
 /// Returns the value of a hidden field.
-fn hidden(page: &str, name: &str) -> String {
+pub fn hidden(page: &str, name: &str) -> String {
     let start = format!("name=\"{name}\" value=\"");
     let rest = page.split(&start).nth(1).unwrap_or_else(|| panic!("no field {name} in {page}"));
     rest.split('"').next().unwrap().to_owned()

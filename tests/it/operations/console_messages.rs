@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::console::Browser;
+use super::console::{Browser, hidden};
 use crate::support::{Server, Setup};
 
 const TEXT: [(&str, &str); 4] = [("title", "维护 <通知>"), ("body", "今晚两点"), ("kind", "system"), ("payload", "")];
@@ -32,11 +32,7 @@ fn a_broadcast_is_previewed_sent_once_and_withdrawn() {
     assert!(refused.contains("id=\"send-reason-error\""), "{refused}");
 
     let page = browser.get("messages").send().expect(200).text();
-    let hidden = |name: &str| {
-        let rest = page.split(&format!("name=\"{name}\" value=\"")).nth(1).unwrap();
-        rest.split('"').next().unwrap().to_owned()
-    };
-    let (csrf, once) = (hidden("csrf"), hidden("once"));
+    let (csrf, once) = (hidden(&page, "csrf"), hidden(&page, "once"));
     let fields = [("audience", "all"), ("reason", "downtime"), ("csrf", &csrf), ("once", &once)];
     for _ in 0..2 {
         browser.post_as_typed("messages", &with(&fields)).expect(303);

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::console::hidden;
 use crate::support::{CommandOutput, Request, Response, Server, Setup};
 
 const PASSWORD: &str = "correct horse battery";
@@ -44,13 +45,6 @@ impl<'server> Browser<'server> {
 
 /// The page, the address and the fields of a form.
 type Act<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
-
-/// Returns the value of a hidden field.
-fn hidden(page: &str, name: &str) -> String {
-    let start = format!("name=\"{name}\" value=\"");
-    let rest = page.split(&start).nth(1).unwrap_or_else(|| panic!("no field {name} in {page}"));
-    rest.split('"').next().unwrap().to_owned()
-}
 
 /// Returns the reasons in the audit of an action that was done.
 fn reasons(server: &Server, action: &str) -> Vec<String> {

@@ -55,10 +55,11 @@ impl AlertState {
         lock_unpoisoned(&self.0).resolved.clone()
     }
 
-    /// Returns true if the stored alerts differ. Alerts that were never read are not overwritten.
+    /// Returns true if the stored alerts differ, or resolved ones are not stored. Alerts that were never read are not
+    /// overwritten.
     pub(super) fn is_unstored(&self) -> bool {
         let inner = lock_unpoisoned(&self.0);
-        inner.stored.as_ref().is_some_and(|stored| *stored != inner.active)
+        inner.stored.as_ref().is_some_and(|stored| *stored != inner.active || !inner.resolved.is_empty())
     }
 
     /// Records that the alerts and so many resolved ones are stored.

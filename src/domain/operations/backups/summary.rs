@@ -33,7 +33,7 @@ named_enum! {
     }
 }
 
-/// A backup with what is known of it.
+/// A backup with its findings and the state of its off-site copy.
 #[derive(Clone, Debug)]
 pub struct BackupSummary {
     pub backup: Backup,

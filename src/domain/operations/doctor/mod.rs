@@ -28,20 +28,22 @@ use crate::{
     },
     error::{Error, Result},
     store::{Read, SCHEMA_VERSION},
-    types::Timestamp,
+    types::{Timestamp, named_enum},
 };
 
 const LAST_REPORT: &str = "doctor.report";
 /// The number of groups of checks.
 const GROUPS: usize = 13;
 
-/// The result of a check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Verdict {
-    Pass,
-    Warn,
-    Fail,
+named_enum! {
+    /// The result of a check.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Verdict {
+        Pass = "pass",
+        Warn = "warn",
+        Fail = "fail",
+    }
 }
 
 /// A check with its result.
@@ -67,16 +69,6 @@ impl Check {
         (otherwise, detail): (Verdict, impl Into<String>),
     ) -> Self {
         if holds { Self::new(group, name, Verdict::Pass, passed) } else { Self::new(group, name, otherwise, detail) }
-    }
-}
-
-impl Verdict {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Pass => "pass",
-            Self::Warn => "warn",
-            Self::Fail => "fail",
-        }
     }
 }
 

@@ -86,7 +86,7 @@ pub async fn create(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
         .or_else(|| (error.code == Code::AlreadyExists).then(|| message_of(&error, console.language())));
     shown.password_error = console.fault_of(&error, "password");
     if is_proof_error(&error) {
-        shown.step_up.error = Some(message_of(&error, console.language()));
+        shown.step_up.reject(message_of(&error, console.language()));
     }
     Ok(page(reply::status(error.code), view::administrators(&console.view()?, &shown)))
 }

@@ -7,7 +7,7 @@ use axum::{body::Body, http::Response};
 use super::administrators::role_of;
 use crate::{
     domain::operations::admins::keys::{self, ApiKey, ApiKeyChange},
-    error::{Error, Result},
+    error::Result,
     http::{
         console::{
             request::{ConsoleRequest, is_proof_error, message_of, ok, page},
@@ -67,11 +67,11 @@ pub async fn create(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
             let mut shown = collect(&console)?;
             shown.typed_label = label;
             console.form.get("expires").clone_into(&mut shown.typed_expiry);
-            let message = Some(message_of(&error, console.language()));
+            let message = message_of(&error, console.language());
             if is_proof_error(&error) {
-                shown.step_up.error = message;
+                shown.step_up.reject(message);
             } else {
-                shown.label_error = message;
+                shown.label_error = Some(message);
             }
             Ok(page(reply::status(error.code), view::keys(&console.view()?, &shown)))
         }
@@ -81,9 +81,7 @@ pub async fn create(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 async fn create_key(console: &ConsoleRequest, label: &str) -> Result<String> {
     console.require_step_up().await?;
     let app = &console.context.app;
-    let zone = &app.core.config.limits.time_zone;
-    let expires_at = console.form.find("expires").map(|text| Timestamp::parse(text, zone)).transpose();
-    let expires_at = expires_at.map_err(|fault| Error::field("expires", fault))?;
+    let expires_at = console.optional_time("expires")?;
     let key = console.context.committed(keys::create(&app.core, label, role_of(console)?, expires_at)?).await?;
     Ok(key.reveal().to_owned())
 }

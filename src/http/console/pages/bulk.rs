@@ -60,7 +60,7 @@ impl<'request> BulkForm<'request> {
         Error::field("act", Fault::new(FieldCode::UnknownValue, self.console.text(Text::UnknownAct)))
     }
 
-    /// Adds the outcome of one row, with what is to be said about it, and records it in the audit.
+    /// Adds the outcome of one row with an optional detail, and records it in the audit.
     ///
     /// # Errors
     /// Storage errors of the audit.

@@ -135,22 +135,24 @@ fn budgets(app: &App, spent: budget::Amount) -> Vec<BudgetRow> {
     let llm = &app.core.config.llm;
     let cost = |cost: MicroAmount| format!("{cost} {}", llm.currency);
     let tokens = |tokens: u64| format::number(i64::try_from(tokens).unwrap_or(i64::MAX));
-    let percent = |spent: u64, limit: Option<u64>| match limit {
-        Some(limit) => u8::try_from((u128::from(spent) * 100).checked_div(limit.into()).unwrap_or(100).min(100)),
-        None => Ok(0),
+    let percent = |spent: u64, limit: Option<u64>| {
+        limit.map_or(0, |limit| {
+            let percent = (u128::from(spent) * 100).checked_div(limit.into()).unwrap_or(100).min(100);
+            u8::try_from(percent).unwrap_or(100)
+        })
     };
     vec![
         BudgetRow {
             name: Text::BudgetCost,
             spent: cost(spent.cost),
             limit: llm.cost_per_day.map(cost),
-            percent: percent(spent.cost.0, llm.cost_per_day.map(|limit| limit.0)).unwrap_or(100),
+            percent: percent(spent.cost.0, llm.cost_per_day.map(|limit| limit.0)),
         },
         BudgetRow {
             name: Text::BudgetTokens,
             spent: tokens(spent.tokens),
             limit: llm.tokens_per_day.map(tokens),
-            percent: percent(spent.tokens, llm.tokens_per_day).unwrap_or(100),
+            percent: percent(spent.tokens, llm.tokens_per_day),
         },
     ]
 }

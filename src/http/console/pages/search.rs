@@ -1,6 +1,5 @@
-//! The search box: ids, phone numbers, email addresses, order and trade numbers, numbers of purchases in app
-//! stores, trace ids, beginnings of nicknames,
-//! request ids.
+//! The search box: ids, phone numbers, email addresses, order and trade numbers, numbers of purchases in app stores,
+//! trace ids, request ids, and beginnings of nicknames.
 
 use std::sync::Arc;
 

@@ -23,7 +23,7 @@ use crate::{
         },
         reply,
     },
-    types::{PhoneNumber, SuspensionScope, Timestamp, UserId},
+    types::{PhoneNumber, SuspensionScope, UserId},
 };
 
 pub async fn suspend(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
@@ -34,9 +34,7 @@ pub async fn suspend(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 
 async fn try_suspend(console: &ConsoleRequest, user: UserId) -> Result<()> {
     let app = &console.context.app;
-    let zone = &app.core.config.limits.time_zone;
-    let ends_at = console.form.find("endsAt").map(|text| Timestamp::parse(text, zone)).transpose();
-    let ends_at = ends_at.map_err(|fault| Error::field("endsAt", fault))?;
+    let ends_at = console.optional_time("endsAt")?;
     let scope = scope(console)?;
     let by = console.context.authority(Some(console.require_reason()?))?;
     let once = console.context.once(StatusCode::OK, |suspension: &Suspension| suspension.id)?;

@@ -102,7 +102,7 @@ async fn try_bulk(console: &ConsoleRequest) -> Result<Response<Body>> {
     };
     console.context.admin()?.role().require(right)?;
     let app = &console.context.app;
-    let ends_at = suspension_end(console)?;
+    let ends_at = console.optional_time("endsAt")?;
     for id in form.ids.clone() {
         let user = id.parse().map(UserId).map_err(|_| Error::from(Code::NotFound));
         let outcome = match (&user, right) {
@@ -116,13 +116,6 @@ async fn try_bulk(console: &ConsoleRequest) -> Result<Response<Body>> {
         form.add(&id, Some(user_href(&id)), user.ok(), outcome).await?;
     }
     form.finish()
-}
-
-/// Reads the end of suspensions; none is without end.
-fn suspension_end(console: &ConsoleRequest) -> Result<Option<Timestamp>> {
-    let zone = &console.context.app.core.config.limits.time_zone;
-    let ends_at = console.form.find("endsAt").map(|text| Timestamp::parse(text, zone)).transpose();
-    ends_at.map_err(|fault| Error::field("endsAt", fault))
 }
 
 /// Suspends a user for the reason of the form.

@@ -156,7 +156,6 @@ texts! {
     Check: "核对", "Check";
     Copy: "复制", "Copy";
     Copied: "已复制", "Copied";
-    Details: "详情", "Details";
     Detail: "说明", "Detail";
     Optional: "选填", "optional";
     Now: "现在", "now";
@@ -193,7 +192,6 @@ texts! {
     Duration: "耗时", "Duration";
     Version: "版本", "Version";
     Published: "发布时间", "Published";
-    History: "历史", "History";
     Preview: "预览", "Preview";
     Withdraw: "撤回", "Withdraw";
     NotDone: "未执行。", "Not done.";
@@ -245,7 +243,6 @@ texts! {
     RevenueToday: "收入", "Revenue";
     CodesSent: "验证码", "Codes sent";
     ModelCost: "模型费用", "Model cost";
-    Latency: "响应时间", "Latency";
     Errors: "错误", "Errors";
     Requests24Hours: "24 小时请求", "Requests in 24 hours";
     Latency24Hours: "24 小时响应时间", "Response times in 24 hours";
@@ -259,7 +256,6 @@ texts! {
     Found: "找到", "Found";
     SearchHelp: "请输入完整的用户编号、手机号、邮箱、订单号、交易号或追踪号。", "Enter a whole user id, phone number, email address, order number, trade number or trace id.";
     MoreHits: "还有更多结果，请输入更多内容。", "There are more results. Type more.";
-    SearchElsewhere: "在其他列表中查找：", "Look in the lists:";
     // Users.
     User: "用户", "User";
     UserId: "用户编号", "User id";
@@ -308,7 +304,6 @@ texts! {
     Repairable: "可自动修复", "Repairable";
     NeedsDecision: "需要人工决定", "Needs a decision";
     RepairAccount: "修复数据", "Repair";
-    CheckData: "检查数据", "Check data";
     Notes: "客服备注", "Staff notes";
     NoNotes: "还没有备注", "No notes yet";
     NewNote: "新备注", "New note";
@@ -419,8 +414,6 @@ texts! {
     CoinsReturned: "已收回金币", "Coins taken back";
     CoinsWrittenOff: "已核销金币", "Coins written off";
     NoOrders: "没有符合条件的订单", "No orders match";
-    MinAmount: "最低金额（元）", "Amount from (¥)";
-    MaxAmount: "最高金额（元）", "Amount to (¥)";
     InReview: "待处理", "In review";
     StatePaid: "已付款", "Paid";
     StateRefunded: "已退款", "Refunded";
@@ -626,15 +619,7 @@ texts! {
     ClientAddress: "客户端地址", "Client address";
     Route: "接口", "Route";
     StatusFailed: "失败", "Failed";
-    Status2xx: "2xx 成功", "2xx success";
-    Status4xx: "4xx 被拒", "4xx refused";
-    Status5xx: "5xx 错误", "5xx error";
-    SignIns: "登录", "Sign-ins";
     NoRequests: "没有符合条件的请求", "No requests match";
-    SuspiciousAddresses: "可疑地址", "Suspicious addresses";
-    NoSuspects: "没有可疑地址", "No suspicious addresses";
-    BusiestAddresses: "请求最多的地址", "Busiest addresses";
-    Score: "评分", "Score";
     // Health.
     NoAlerts: "一切正常，没有告警。", "All is well: no alert is firing.";
     Alert: "告警", "Alert";

@@ -37,7 +37,7 @@ pub struct Log {
     pub trace: String,
     /// Newest first.
     pub lines: Vec<LogLine>,
-    /// The id before which older lines are.
+    /// The cursor of the older lines.
     pub older: Option<i64>,
     /// False for older lines, which do not refresh themselves.
     pub is_newest: bool,
