@@ -44,14 +44,6 @@ pub(super) fn check(config: &Config, require: &mut impl FnMut(bool, &str)) {
     for name in &config.server.hosts {
         require(is_domain(name), &format!("server.hosts: `{name}` is not a domain name in lower-case ASCII"));
     }
-    for origin in &config.server.allowed_origins {
-        let is_origin = origin == "null"
-            || origin.split_once("://").is_some_and(|(_, host)| !host.is_empty() && !host.contains('/'));
-        require(
-            is_origin,
-            &format!("server.allowed_origins: `{origin}` is not an origin, such as https://app.example.com"),
-        );
-    }
     let is_long = |key: &SecretString| key.expose_secret().len() >= SHORTEST_KEY;
     let key = config.auth.secret_key.as_ref();
     require(key.is_none_or(is_long), &format!("auth.secret_key: must be at least {SHORTEST_KEY} bytes long"));

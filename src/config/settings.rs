@@ -10,7 +10,7 @@ use super::{
     Packages, PaymentProvider, Prices, S3Addressing, SmsProvider, SuspensionRule, TokenPrice, WrongCodeStatus, declare,
     sources, values,
 };
-use crate::types::{Currency, EmailAddress, HostPattern, MicroAmount, Region, TimeZone};
+use crate::types::{Currency, EmailAddress, HostPattern, MicroAmount, OriginPattern, Region, TimeZone};
 
 declare::settings! {
     /// Data directory.
@@ -37,8 +37,10 @@ declare::settings! {
             "Base URL under which clients reach the service, for the API document.";
         hosts: Vec<String> = "",
             "Host names of listeners without TLS on loopback addresses and of the listeners for administrators and metrics, besides `server.domain` and the host of `server.public_url`. Requests for other names are rejected, which prevents DNS rebinding. IP addresses and names without a dot are always accepted.";
-        allowed_origins: Vec<String> = "",
-            "Origins of web pages, besides the service's own, from which browsers may send changes, such as `https://app.example.com`.";
+        allowed_origins: Vec<OriginPattern> = "",
+            "Origins of web pages, besides the service's own, that may call the API from a browser and read its responses (CORS), such as `https://app.example.com`; `https://*.example.com` allows all hosts below. They may not call /admin.";
+        hsts: Duration = "180 days",
+            "Time for which browsers use only HTTPS for the host (`Strict-Transport-Security`). Sent by listeners with TLS. 0 s turns it off.";
         trusted_proxies: Vec<IpNet> = "127.0.0.0/8, ::1/128",
             "Networks whose X-Forwarded-For header is trusted. The client is the last address in it that is not in these networks.";
         workers: u16 = "0",

@@ -4,15 +4,18 @@
 //! rules are those of Go's `http.CrossOriginProtection`: `Sec-Fetch-Site` decides, or else `Origin` compared with
 //! `Host`. Requests without either do not come from a browser.
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, header};
 
+use super::cors;
 use crate::config::ServerConfig;
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Returns true if the request comes from a page of another site that is not allowed.
-pub fn is_foreign(method: &Method, headers: &HeaderMap, server: &ServerConfig) -> bool {
-    if matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) {
+/// Returns true if the request comes from a page of another site that is not allowed. No page of another site is allowed
+/// to send changes to administrators' endpoints.
+pub fn is_foreign<B>(request: &Request<B>, server: &ServerConfig) -> bool {
+    let headers = request.headers();
+    if matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) {
         return false;
     }
     let origin = headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
@@ -21,7 +24,7 @@ pub fn is_foreign(method: &Method, headers: &HeaderMap, server: &ServerConfig) -
         Some(_) => true,
         None => origin.is_some_and(|origin| !is_own(origin, headers, server)),
     };
-    is_foreign && !origin.is_some_and(|origin| server.allowed_origins.iter().any(|allowed| allowed == origin))
+    is_foreign && !(cors::serves(request.uri().path()) && origin.is_some_and(|origin| cors::allows(server, origin)))
 }
 
 /// Returns true if the origin is that of the request's host, or of the public address: a proxy may replace `Host`.
@@ -34,7 +37,6 @@ fn is_own(origin: &str, headers: &HeaderMap, server: &ServerConfig) -> bool {
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
     use crate::config::Config;
 
@@ -42,15 +44,15 @@ mod tests {
     fn rejects_other_sites_only() {
         let mut server = Config::defaults().unwrap().server;
         server.public_url = Some("https://api.example.com/".into());
-        server.allowed_origins = vec!["https://app.example.com".into(), "null".into()];
-        let is_foreign = |method: Method, site: &'static str, origin: &'static str| {
-            let mut headers = HeaderMap::from_iter([(header::HOST, HeaderValue::from_static("127.0.0.1:8080"))]);
+        server.allowed_origins = vec!["https://app.example.com".parse().unwrap()];
+        let is_foreign = |method: Method, path: &str, site: &str, origin: &str| {
+            let mut request = Request::builder().method(method).uri(path).header(header::HOST, "127.0.0.1:8080");
             for (name, value) in [(FETCH_SITE, site), (header::ORIGIN, origin)] {
                 if !value.is_empty() {
-                    headers.insert(name, HeaderValue::from_static(value));
+                    request = request.header(name, value);
                 }
             }
-            super::is_foreign(&method, &headers, &server)
+            super::is_foreign(&request.body(()).unwrap(), &server)
         };
         for (site, origin, expected) in [
             ("", "", false),
@@ -65,10 +67,14 @@ mod tests {
             ("", "http://127.0.0.1:8080", false),
             ("", "http://127.0.0.1:80801", true),
             ("", "https://api.example.com", false),
-            ("cross-site", "null", false),
+            ("cross-site", "null", true),
         ] {
-            assert_eq!(is_foreign(Method::POST, site, origin), expected, "{site} {origin}");
-            assert!(!is_foreign(Method::GET, site, origin));
+            assert_eq!(is_foreign(Method::POST, "/feedback", site, origin), expected, "{site} {origin}");
+            assert!(!is_foreign(Method::GET, "/feedback", site, origin));
+        }
+        for path in ["/admin/login", "/admin/console/sign-in"] {
+            assert!(is_foreign(Method::POST, path, "cross-site", "https://app.example.com"), "{path}");
+            assert!(!is_foreign(Method::POST, path, "", "https://api.example.com"), "{path}");
         }
     }
 }

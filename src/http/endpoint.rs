@@ -188,6 +188,7 @@ impl Endpoint {
             path: self.path,
             is_current_api: self.is_current_api(),
             admits_suspended: self.admits_suspended,
+            admits_pages: !matches!(self.access, Access::Admin(_) | Access::Signature),
         }
     }
 

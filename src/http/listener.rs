@@ -103,7 +103,8 @@ pub async fn open(app: &Arc<App>, announce: &Announce) -> Result<Listeners> {
         // The certificate does not name loopback addresses, which nobody can eavesdrop on.
         let acceptor = acceptor.clone().filter(|_| !address.ip().is_loopback());
         let hosts = if acceptor.is_some() { AllowedHosts::any() } else { private_hosts };
-        let service = ListenerService::Api(layer.for_listener(routes::router(&state, Part::AdminListener)?, hosts));
+        let for_admins = layer.for_listener(routes::router(&state, Part::AdminListener)?, hosts);
+        let service = ListenerService::Api(for_admins.with_tls(acceptor.is_some()));
         // A limiter of its own, too: administrators need access above all when there are too many clients.
         let socket = bind(address).await?;
         console = console_address(&socket, acceptor.is_some())?;
@@ -115,6 +116,7 @@ pub async fn open(app: &Arc<App>, announce: &Announce) -> Result<Listeners> {
     }
     let scheme = if acceptor.is_some() { "https" } else { "http" };
     app.publish_address(&format!("{scheme}://{target}"));
+    let layer = layer.with_tls(acceptor.is_some());
     add(main, acceptor, ListenerService::Api(layer), limiter, "is listening on")?;
     offer_first_run(app, announce, &console);
     Ok(Listeners { open: listeners, renewal: tls.map(|tls| tls.renewal), live: Arc::clone(&state.live) })

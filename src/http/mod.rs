@@ -17,6 +17,7 @@ mod connection;
 mod connection_limiter;
 pub mod console;
 mod content_negotiation;
+mod cors;
 mod cross_site;
 pub mod cursor_page;
 mod device_label;

@@ -31,6 +31,7 @@ use crate::{
         body,
         client_ip::client_ip,
         content_negotiation::COMPRESSED_ABOVE,
+        cors::{self, Cors},
         cross_site,
         metrics::requests::{RequestMetrics, method_name},
         precompressed::accepts_gzip,
@@ -51,23 +52,34 @@ pub struct RequestLayer {
     shared: Arc<Shared>,
     router: axum::Router,
     hosts: AllowedHosts,
+    /// `Strict-Transport-Security`, on listeners with TLS.
+    hsts: Option<HeaderValue>,
 }
 
 struct Shared {
     app: Arc<App>,
+    cors: Cors,
     ids: RequestIds,
     metrics: Arc<RequestMetrics>,
 }
 
 impl RequestLayer {
     pub fn new(app: Arc<App>, router: axum::Router, hosts: AllowedHosts, metrics: Arc<RequestMetrics>) -> Result<Self> {
-        let ids = RequestIds::new()?;
-        Ok(Self { shared: Arc::new(Shared { app, ids, metrics }), router, hosts })
+        let (ids, cors) = (RequestIds::new()?, Cors::new(&app.core.config));
+        Ok(Self { shared: Arc::new(Shared { app, cors, ids, metrics }), router, hosts, hsts: None })
     }
 
     /// Returns a layer with the same state for another listener.
     pub fn for_listener(&self, router: axum::Router, hosts: AllowedHosts) -> Self {
-        Self { shared: Arc::clone(&self.shared), router, hosts }
+        Self { shared: Arc::clone(&self.shared), router, hosts, hsts: None }
+    }
+
+    /// Returns the layer of a listener that has TLS or not.
+    pub fn with_tls(mut self, has_tls: bool) -> Self {
+        let age = self.shared.app.core.config.server.hsts.as_secs();
+        let header = HeaderValue::from_str(&format!("max-age={age}")).ok();
+        self.hsts = header.filter(|_| has_tls && age > 0);
+        self
     }
 
     /// Serves one request of a connection from `peer`.
@@ -89,10 +101,25 @@ impl RequestLayer {
             method: request.method().clone(),
             status: CLIENT_DISCONNECTED,
         };
-        guard.finish(self.respond(request, meta).await)
+        let (shared, hsts) = (Arc::clone(&self.shared), self.hsts.clone());
+        let page = shared.cors.origin_of(&request, &shared.app.core.config.server);
+        let is_shared = cors::serves(request.uri().path());
+        let mut response = self.respond(request, Arc::clone(&meta), page.is_some()).await;
+        // Some endpoints of administrators are outside /admin.
+        let is_shared = is_shared && meta.endpoint.get().is_none_or(|endpoint| endpoint.admits_pages);
+        shared.cors.add_to(response.headers_mut(), is_shared, page);
+        if let Some(hsts) = hsts {
+            response.headers_mut().insert(header::STRICT_TRANSPORT_SECURITY, hsts);
+        }
+        guard.finish(response)
     }
 
-    async fn respond(self, mut request: Request<Body>, meta: Arc<RequestMeta>) -> Response<Body> {
+    async fn respond(
+        self,
+        mut request: Request<Body>,
+        meta: Arc<RequestMeta>,
+        is_from_allowed_page: bool,
+    ) -> Response<Body> {
         if let Err(error) = self.admit(&request) {
             return problem(&error, &meta);
         }
@@ -104,6 +131,9 @@ impl RequestLayer {
             body::discard(body, request.headers()).await;
             // A server that applies the codings may see another end of the body.
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            return response;
+        }
+        if let Some(response) = self.shared.cors.preflight(&request).filter(|_| is_from_allowed_page) {
             return response;
         }
         merge_slashes(&mut request);
@@ -127,16 +157,16 @@ impl RequestLayer {
 impl RequestLayer {
     /// Checks where the request was sent, and by which site.
     fn admit(&self, request: &Request<Body>) -> Result<()> {
-        let (headers, server) = (request.headers(), &self.shared.app.core.config.server);
+        let server = &self.shared.app.core.config.server;
         if !has_one_host(request) {
             return Err(Error::new(Code::InvalidRequest).detail("A request must have exactly one `Host` header."));
         }
-        if !self.hosts.allows(headers) {
+        if !self.hosts.allows(request.headers()) {
             let detail = "This listener does not serve this `Host`. Its operator can allow it in server.public_url or \
                           server.hosts.";
             return Err(Error::new(Code::InvalidRequest).detail(detail));
         }
-        if cross_site::is_foreign(request.method(), headers, server) {
+        if cross_site::is_foreign(request, server) {
             let detail = "The request comes from a page of another web site. The operator can allow its origin in \
                           server.allowed_origins.";
             return Err(Error::new(Code::Forbidden).detail(detail));

@@ -85,6 +85,8 @@ pub struct EndpointId {
     pub is_current_api: bool,
     /// True if suspended users may call it.
     pub admits_suspended: bool,
+    /// True if pages of `server.allowed_origins` may read the responses.
+    pub admits_pages: bool,
 }
 
 /// The caller, as proven by the token.

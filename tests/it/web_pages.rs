@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{Request, Server, Setup, raw};
+use crate::support::{Binary, Request, Server, Setup, raw};
 
 const PASSWORD: &str = "correct horse battery staple";
 const PHONE: &str = "13800138000";
@@ -44,7 +44,7 @@ fn pages_of_other_sites_send_no_changes() {
 #[test]
 fn own_pages_allowed_origins_and_apps_send_changes() {
     let setup = Setup::default().with("SERVER_PUBLIC_URL", "https://api.example.com");
-    let server = setup.with("SERVER_ALLOWED_ORIGINS", "https://app.example.com, null").start();
+    let server = setup.with("SERVER_ALLOWED_ORIGINS", "https://app.example.com").start();
     let own = format!("http://{}", server.address());
     for headers in [
         &[][..],
@@ -53,9 +53,111 @@ fn own_pages_allowed_origins_and_apps_send_changes() {
         &[("origin", &own)],
         &[("origin", "https://api.example.com")],
         &[("sec-fetch-site", "cross-site"), ("origin", "https://app.example.com")],
-        &[("sec-fetch-site", "cross-site"), ("origin", "null")],
     ] {
         with(server.post("/auth/login"), headers).json(&json!({})).send().expect(422);
+    }
+    let sandboxed = with(server.post("/auth/login"), &[("sec-fetch-site", "cross-site"), ("origin", "null")]);
+    sandboxed.json(&json!({})).send().expect_problem(403, "forbidden");
+}
+
+const PAGE: &str = "https://app.example.com";
+
+fn sharing() -> Server {
+    Setup::default().with("SERVER_ALLOWED_ORIGINS", "https://app.example.com, https://*.apps.example.com").start()
+}
+
+#[test]
+fn allowed_pages_read_responses() {
+    let server = sharing();
+    for origin in [PAGE, "https://eu.apps.example.com"] {
+        let asked = server.get("/api/v1/hexagrams").header("origin", origin).send().expect(200);
+        assert_eq!(asked.header("access-control-allow-origin"), Some(origin));
+        assert_eq!(asked.header("access-control-allow-credentials"), None);
+        let refused = server.get("/api/v1/account").header("origin", origin).send().expect(401);
+        assert_eq!(refused.header("access-control-allow-origin"), Some(origin), "a page must be able to read errors");
+        let readable = refused.header("access-control-expose-headers").unwrap().to_lowercase();
+        for name in ["retry-after", "etag", "ratelimit", "ratelimit-policy", "x-request-id", "idempotency-replayed"] {
+            assert!(readable.split(", ").any(|one| one == name), "{name} is not in {readable}");
+        }
+        let nowhere = server.get("/nowhere").header("origin", origin).send().expect(404);
+        assert_eq!(nowhere.header("access-control-allow-origin"), Some(origin));
+    }
+    for origin in ["https://evil.example", "null", "http://app.example.com", "https://app.example.com.evil.example"] {
+        let asked = server.get("/api/v1/hexagrams").header("origin", origin).send().expect(200);
+        assert_eq!(asked.header("access-control-allow-origin"), None, "{origin}");
+    }
+    // A cache must not give a response without the header to a page.
+    let varies = |response: &crate::support::Response| {
+        let values = response.headers.get_all("vary").iter().map(|value| value.to_str().unwrap().to_lowercase());
+        values.collect::<Vec<_>>().join(", ").split(", ").any(|name| name == "origin")
+    };
+    assert!(varies(&server.get("/api/v1/hexagrams").send()));
+    assert!(!varies(&Setup::default().start().get("/api/v1/hexagrams").send()));
+}
+
+#[test]
+fn browsers_may_keep_the_answer_to_a_preflight() {
+    let server = sharing();
+    let preflight = |path: &str, origin: &str| {
+        let request = server.request("OPTIONS", path).header("origin", origin);
+        let asked = "authorization,content-type,idempotency-key,token";
+        request
+            .header("access-control-request-method", "POST")
+            .header("access-control-request-headers", asked)
+            .header("sec-fetch-site", "cross-site")
+            .send()
+    };
+    for path in ["/api/v1/sessions", "/coin/consume", "/api/v1/account"] {
+        let answer = preflight(path, PAGE).expect(204);
+        assert_eq!(answer.header("access-control-allow-origin"), Some(PAGE));
+        assert_eq!(answer.header("access-control-max-age"), Some("7200"));
+        assert_eq!(answer.header("access-control-allow-credentials"), None);
+        let allowed = |name: &str| answer.header(name).unwrap().to_lowercase();
+        assert!(allowed("access-control-allow-methods").contains("patch"));
+        for name in ["authorization", "content-type", "idempotency-key", "last-event-id", "satoken"] {
+            let names = allowed("access-control-allow-headers");
+            assert!(names.split(", ").any(|one| one == name), "{name} is not in {names}");
+        }
+    }
+    for (path, origin) in [
+        ("/api/v1/sessions", "https://evil.example"),
+        ("/api/v1/sessions", "null"),
+        ("/admin/users", PAGE),
+        ("//admin/users", PAGE),
+        ("/admin/console/", PAGE),
+    ] {
+        let answer = preflight(path, origin);
+        assert!([404, 405].contains(&answer.status), "{path} {origin}: {}", answer.status);
+        assert_eq!(answer.header("access-control-allow-origin"), None, "{path} {origin}");
+        assert_eq!(answer.header("access-control-allow-methods"), None, "{path} {origin}");
+    }
+}
+
+#[test]
+fn no_page_of_another_site_reaches_administrators_endpoints() {
+    let server = sharing();
+    server.admin("root", PASSWORD);
+    let sign_in = json!({ "name": "root", "password": PASSWORD });
+    let page = [("sec-fetch-site", "cross-site"), ("origin", PAGE)];
+    with(server.post("/admin/login"), &page).json(&sign_in).send().expect_problem(403, "forbidden");
+    let token = server.post("/admin/login").json(&sign_in).send().expect(200).json()["token"].clone();
+    let token = token.as_str().unwrap();
+    for path in ["/admin/users", "/divination/records/failed"] {
+        let listed = server.get(path).token(token).header("origin", PAGE).send().expect(200);
+        assert_eq!(listed.header("access-control-allow-origin"), None, "{path}");
+    }
+    let console = server.get("/admin/console/sign-in").header("origin", PAGE).send().expect(200);
+    assert_eq!(console.header("access-control-allow-origin"), None);
+}
+
+#[test]
+fn an_origin_that_every_sandbox_has_prevents_the_start() {
+    for origin in ["null", "*", "https://app.example.com/path"] {
+        let mut command = Binary::command();
+        command.args(["config", "check"]).env("YARROW_SERVER_ALLOWED_ORIGINS", origin);
+        let ended = command.output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert!(!ended.status.success() && said.contains("is not the origin of a page"), "{origin}: {said}");
     }
 }
 

@@ -85,6 +85,19 @@ fn serves_a_certificate_file() {
 }
 
 #[test]
+fn browsers_are_told_to_use_https_alone() {
+    let pair = PemPair::new(NAME);
+    let strict = |setup: Setup| {
+        let server = setup.start();
+        let response = tls::get(server.address(), NAME, &pair.root(), "/healthz").unwrap().expect(200);
+        response.header("strict-transport-security").map(ToOwned::to_owned)
+    };
+    assert_eq!(strict(with(&pair)).as_deref(), Some("max-age=15552000"));
+    assert_eq!(strict(with(&pair).with("SERVER_HSTS", "0 s")), None);
+    assert_eq!(Setup::default().start().get("/healthz").send().header("strict-transport-security"), None);
+}
+
+#[test]
 fn connection_limits_apply_under_tls() {
     let pair = PemPair::new(NAME);
     let setup = with(&pair).with("LIMITS_HEADER_TIMEOUT", "1 s").with("LIMITS_BODY_TIMEOUT", "1 s");
