@@ -293,6 +293,15 @@ pub struct Confirmation {
     pub would_keep: Vec<(String, i64)>,
 }
 
+/// A number of requests allowed in a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateLimit {
+    /// The stable name in responses.
+    pub name: &'static str,
+    pub quota: u32,
+    pub window: Duration,
+}
+
 type Source = Box<dyn std::error::Error + Send + Sync>;
 
 /// An error with a code. It is one pointer in size, because nearly every function can return one and few do.
@@ -308,6 +317,8 @@ pub struct ErrorDetails {
     /// The invalid fields of [`Code::InvalidParameters`] and [`Code::ContentRejected`].
     pub fields: Vec<FieldError>,
     pub retry_after: Option<Duration>,
+    /// The limit that the request exceeds.
+    pub rate_limit: Option<RateLimit>,
     /// The trace id of the interpretation that failed, so that the caller can find its record.
     pub trace_id: Option<String>,
     /// The consequences, for an action that must be confirmed.
@@ -325,6 +336,7 @@ impl Error {
             detail: Cow::Borrowed(code.meaning()),
             fields: Vec::new(),
             retry_after: None,
+            rate_limit: None,
             trace_id: None,
             confirmation: None,
             keeps_changes: false,
@@ -373,6 +385,12 @@ impl Error {
         self
     }
 
+    /// Adds the limit that the request exceeds.
+    pub fn exceeding(mut self, limit: RateLimit) -> Self {
+        self.rate_limit = Some(limit);
+        self
+    }
+
     pub fn caused_by(mut self, source: impl Into<Source>) -> Self {
         self.source = Some(source.into());
         self
@@ -380,7 +398,9 @@ impl Error {
 
     /// Copies the error for another caller, without its cause.
     pub fn without_source(&self) -> Self {
-        Self::new(self.code).detail(self.detail.clone()).retry_after(self.retry_after)
+        let mut copy = Self::new(self.code).detail(self.detail.clone()).retry_after(self.retry_after);
+        copy.rate_limit = self.rate_limit;
+        copy
     }
 
     /// Returns the sentence, and its cause if that says more.

@@ -10,7 +10,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicU8, Ordering},
+        atomic::{AtomicU8, AtomicU64, Ordering},
     },
     task::{Context, Poll, ready},
     time::Duration,
@@ -26,29 +26,74 @@ use tokio::{
 const IDLE: u8 = 0;
 const HEAD: u8 = 1;
 const RESPONDING: u8 = 2;
+/// As idle, but with HTTP/2: bytes that arrive need not belong to a request.
+const QUIET: u8 = 3;
 
 /// The state of a connection, shared between its stream and its service.
-#[derive(Clone, Default)]
-pub struct Phase(Arc<AtomicU8>);
+#[derive(Clone)]
+pub struct Phase(Arc<PhaseState>);
+
+struct PhaseState {
+    phase: AtomicU8,
+    began: Instant,
+    /// The last time when a connection with HTTP/2 became quiet, in milliseconds after `began`.
+    quiet_since: AtomicU64,
+}
+
+impl Default for Phase {
+    fn default() -> Self {
+        Self(Arc::new(PhaseState { phase: AtomicU8::new(IDLE), began: Instant::now(), quiet_since: AtomicU64::new(0) }))
+    }
+}
 
 impl Phase {
     /// Marks the head of a request as complete. Other timeouts apply from here.
     pub fn responding(&self) {
-        self.0.store(RESPONDING, Ordering::Relaxed);
+        self.set(RESPONDING);
     }
 
-    /// Marks the response as sent. The next bytes belong to the next request.
-    fn idle(&self) {
-        self.0.store(IDLE, Ordering::Relaxed);
+    /// Marks a connection with HTTP/2 as one without running requests.
+    pub fn quiet(&self) {
+        let passed = u64::try_from(self.0.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.0.quiet_since.store(passed, Ordering::Relaxed);
+        self.set(QUIET);
     }
 
     /// Keeps the connection in the responding phase until the body ends: an event stream may exceed the idle timeout.
-    pub fn responding_until_end_of<B>(self, body: B) -> ResponseBody<B> {
-        ResponseBody { body, rest: Bytes::new(), phase: self }
+    pub fn responding_until_end_of<B>(self, body: B) -> ResponseBody<B, SoleResponse> {
+        ResponseBody::new(body, SoleResponse(self))
+    }
+
+    fn set(&self, phase: u8) {
+        self.0.phase.store(phase, Ordering::Relaxed);
     }
 
     fn is(&self, phase: u8) -> bool {
-        self.0.load(Ordering::Relaxed) == phase
+        self.0.phase.load(Ordering::Relaxed) == phase
+    }
+
+    fn quiet_since(&self) -> Instant {
+        self.0.began + Duration::from_millis(self.0.quiet_since.load(Ordering::Relaxed))
+    }
+}
+
+/// The hold that a response has on its connection until it is dropped.
+pub trait ConnectionHold: Unpin {
+    /// Records that the peer can take more of the response.
+    fn wants_data(&mut self) {}
+
+    /// Records that a piece of the response waits for the peer.
+    fn has_data(&mut self) {}
+}
+
+/// The hold of a response with HTTP/1. When hyper drops it, the next bytes belong to the next request.
+pub struct SoleResponse(Phase);
+
+impl ConnectionHold for SoleResponse {}
+
+impl Drop for SoleResponse {
+    fn drop(&mut self) {
+        self.0.set(IDLE);
     }
 }
 
@@ -56,15 +101,21 @@ impl Phase {
 /// copy the whole response.
 pub(super) const CHUNK_BYTES: usize = 32 << 10;
 
-/// The body of a response. The connection becomes idle when hyper drops it after the last chunk.
-pub struct ResponseBody<B> {
+/// The body of a response, which hyper drops after the last chunk.
+pub struct ResponseBody<B, H> {
     body: B,
     /// The rest of a long chunk.
     rest: Bytes,
-    phase: Phase,
+    hold: H,
 }
 
-impl<B: Body<Data = Bytes> + Unpin> Body for ResponseBody<B> {
+impl<B, H> ResponseBody<B, H> {
+    pub fn new(body: B, hold: H) -> Self {
+        Self { body, rest: Bytes::new(), hold }
+    }
+}
+
+impl<B: Body<Data = Bytes> + Unpin, H: ConnectionHold> Body for ResponseBody<B, H> {
     type Data = Bytes;
     type Error = B::Error;
 
@@ -72,6 +123,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for ResponseBody<B> {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        self.hold.wants_data();
         if self.rest.is_empty() {
             match ready!(Pin::new(&mut self.body).poll_frame(context)).map(|frame| frame.map(Frame::into_data)) {
                 Some(Ok(Ok(data))) => self.rest = data,
@@ -80,6 +132,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for ResponseBody<B> {
                 None => return Poll::Ready(None),
             }
         }
+        self.hold.has_data();
         let length = self.rest.len().min(CHUNK_BYTES);
         Poll::Ready(Some(Ok(Frame::data(self.rest.split_to(length)))))
     }
@@ -96,12 +149,6 @@ impl<B: Body<Data = Bytes> + Unpin> Body for ResponseBody<B> {
         }
         hint.set_lower(inner.lower() + left);
         hint
-    }
-}
-
-impl<B> Drop for ResponseBody<B> {
-    fn drop(&mut self) {
-        self.phase.idle();
     }
 }
 
@@ -129,7 +176,7 @@ impl TimedStream {
     pub fn new(stream: TcpStream, phase: Phase, limits: StreamLimits) -> Self {
         let now = Instant::now();
         // The timeout of the first head starts with the connection.
-        phase.0.store(HEAD, Ordering::Relaxed);
+        phase.set(HEAD);
         let reading = Box::pin(sleep_until(now + limits.head));
         Self { stream, phase, limits, last_active: now, head_began: now, reading, writing: None }
     }
@@ -140,6 +187,9 @@ impl TimedStream {
             Some(self.head_began + self.limits.head)
         } else if self.phase.is(IDLE) {
             Some(self.last_active + self.limits.idle)
+        } else if self.phase.is(QUIET) {
+            // Pings do not keep a connection open.
+            Some(self.phase.quiet_since() + self.limits.idle)
         } else {
             None
         }
@@ -165,7 +215,7 @@ impl TimedStream {
     fn record_read(&mut self) {
         self.last_active = Instant::now();
         if self.phase.is(IDLE) {
-            self.phase.0.store(HEAD, Ordering::Relaxed);
+            self.phase.set(HEAD);
             self.head_began = self.last_active;
         }
     }

@@ -11,6 +11,7 @@ use super::{
     endpoint_service::{BodyLimit, ErasedHandler, ResponseFuture, takes_body},
     guard::Access,
     params::{BodyShape, ParameterDescription, Parameters, Reader},
+    rate_limit::RateBudget,
     reply::{Reply, ReplyDescription},
     request_context::RequestContext,
     request_meta::EndpointId,
@@ -70,6 +71,8 @@ pub struct Endpoint {
     /// Error codes besides those that follow from access and parameters.
     pub errors: &'static [Code],
     pub body_limit: BodyLimit,
+    /// The limits that responses show.
+    pub budget: Option<RateBudget>,
     /// True if the endpoint accepts an `Idempotency-Key`.
     pub is_idempotent: bool,
     /// True if the endpoint continues an event stream from the `Last-Event-ID`.
@@ -136,6 +139,7 @@ impl Endpoint {
             body_shape: P::BODY,
             errors: &[],
             body_limit: |limits| limits.body,
+            budget: None,
             is_idempotent: false,
             is_resumable: false,
             admits_suspended: false,
@@ -160,6 +164,11 @@ impl Endpoint {
 
     pub fn body_limit(self, body_limit: BodyLimit) -> Self {
         Self { body_limit, ..self }
+    }
+
+    /// Shows what is left of a budget in each response.
+    pub fn budget(self, budget: RateBudget) -> Self {
+        Self { budget: Some(budget), ..self }
     }
 
     /// Accepts an `Idempotency-Key`. The handler must respond with [`RequestContext::respond_once`] or its siblings.

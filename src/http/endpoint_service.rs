@@ -14,7 +14,7 @@ use axum::{
     RequestExt,
     body::{Body, Bytes, HttpBody},
     extract::{RawPathParams, rejection::RawPathParamsRejection},
-    http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header},
+    http::{Method, Request, Response, StatusCode, Uri, header},
 };
 use futures_util::FutureExt;
 use tower::Service;
@@ -22,8 +22,9 @@ use tower::Service;
 use super::{
     body, body_encoding,
     guard::{self, Access, Authorized},
-    precompressed::accepts_gzip,
-    reply::{self, problem},
+    precompressed::accepted_coding,
+    rate_limit::{BudgetHolder, RateBudget},
+    reply::{self, NO_STORE, problem},
     request_context::RequestContext,
     request_meta::{Caller, EndpointId, IdempotencyHeader, RequestMeta, audit_event},
     request_token::{challenge, is_hidden_from_caches},
@@ -51,6 +52,7 @@ pub struct EndpointSpec {
     pub id: EndpointId,
     pub access: Access,
     pub body_limit: BodyLimit,
+    pub budget: Option<RateBudget>,
     pub is_idempotent: bool,
     pub handler: Arc<dyn ErasedHandler>,
 }
@@ -114,8 +116,13 @@ impl EndpointSpec {
         if response.status() == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge(auth));
         }
-        if is_hidden_from_caches {
-            response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        let headers = response.headers_mut();
+        if let Some(budget) = self.budget {
+            let holder = BudgetHolder { user: meta.user.get().copied(), client: meta.client };
+            budget.add_to(headers, &self.state.app, holder);
+        }
+        if is_hidden_from_caches || !headers.contains_key(header::CACHE_CONTROL) {
+            headers.insert(header::CACHE_CONTROL, NO_STORE);
         }
         response
     }
@@ -136,7 +143,7 @@ impl EndpointSpec {
             }
             _ => None,
         };
-        let is_compressed = accepts_gzip(request.headers());
+        let is_compressed = accepted_coding(request.headers()).is_some();
         let context = RequestContext {
             meta: Arc::clone(meta),
             caller,

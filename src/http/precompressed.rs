@@ -6,22 +6,43 @@ use axum::{
     body::{Body, Bytes},
     http::{HeaderMap, HeaderValue, Response, header},
 };
+use brotli::enc::BrotliEncoderParams;
 use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 
 use super::{content_negotiation::quality, held_bytes::HeldBytes};
 use crate::error::{Error, Result};
+
+/// Slower levels make texts hardly smaller.
+const BROTLI_QUALITY: i32 = 6;
 
 /// Content in plain and compressed form. Clones share the bytes.
 #[derive(Clone, Debug)]
 pub struct Precompressed {
     plain: Bytes,
     gzipped: Bytes,
+    brotli: Bytes,
+}
+
+/// A content coding that compresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContentCoding {
+    Brotli,
+    Gzip,
+}
+
+impl ContentCoding {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Brotli => "br",
+            Self::Gzip => "gzip",
+        }
+    }
 }
 
 /// The form selected for a client.
 pub struct SelectedEncoding {
     bytes: Bytes,
-    is_gzipped: bool,
+    coding: Option<ContentCoding>,
 }
 
 impl Precompressed {
@@ -29,7 +50,8 @@ impl Precompressed {
         let plain = plain.into();
         let mut packer = GzEncoder::new(Vec::new(), Compression::default());
         let gzipped = packer.write_all(&plain).and_then(|()| packer.finish()).map_err(Error::internal)?;
-        Ok(Self { plain, gzipped: gzipped.into() })
+        let brotli = brotli_of(&plain)?;
+        Ok(Self { plain, gzipped: gzipped.into(), brotli })
     }
 
     /// Unpacks compressed content.
@@ -39,15 +61,31 @@ impl Precompressed {
     pub fn of_gzipped(gzipped: Bytes) -> Result<Self> {
         let mut plain = Vec::new();
         GzDecoder::new(gzipped.as_ref()).read_to_end(&mut plain).map_err(Error::internal)?;
-        Ok(Self { plain: plain.into(), gzipped })
+        let brotli = brotli_of(&plain)?;
+        Ok(Self { plain: plain.into(), gzipped, brotli })
+    }
+
+    pub fn plain(&self) -> &[u8] {
+        &self.plain
     }
 
     /// Selects the form for a request with these headers.
     pub fn choose(&self, headers: &HeaderMap) -> SelectedEncoding {
-        let is_gzipped = accepts_gzip(headers);
-        let bytes = if is_gzipped { &self.gzipped } else { &self.plain };
-        SelectedEncoding { bytes: bytes.clone(), is_gzipped }
+        let coding = accepted_coding(headers);
+        let bytes = match coding {
+            Some(ContentCoding::Brotli) => &self.brotli,
+            Some(ContentCoding::Gzip) => &self.gzipped,
+            None => &self.plain,
+        };
+        SelectedEncoding { bytes: bytes.clone(), coding }
     }
+}
+
+fn brotli_of(plain: &[u8]) -> Result<Bytes> {
+    let (mut compressed, mut source) = (Vec::new(), plain);
+    let params = BrotliEncoderParams { quality: BROTLI_QUALITY, size_hint: plain.len(), ..Default::default() };
+    brotli::BrotliCompress(&mut source, &mut compressed, &params).map_err(Error::internal)?;
+    Ok(compressed.into())
 }
 
 impl SelectedEncoding {
@@ -57,17 +95,23 @@ impl SelectedEncoding {
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, content_type);
         headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
-        if self.is_gzipped {
-            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        if let Some(coding) = self.coding {
+            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
         }
         response
     }
 }
 
-/// Returns true if the client accepts gzip.
-pub fn accepts_gzip(headers: &HeaderMap) -> bool {
-    let accepted = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
-    accepted.and_then(|accepted| quality(accepted, "gzip")).is_some_and(|quality| quality > 0.0)
+/// Returns the coding that the client prefers, or `None` if it accepts none that compresses.
+pub fn accepted_coding(headers: &HeaderMap) -> Option<ContentCoding> {
+    let accepted = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok())?;
+    let quality_of = |coding: ContentCoding| quality(accepted, coding.name()).unwrap_or(0.0);
+    let [brotli, gzip] = [ContentCoding::Brotli, ContentCoding::Gzip].map(quality_of);
+    if brotli > 0.0 && brotli >= gzip {
+        Some(ContentCoding::Brotli)
+    } else {
+        (gzip > 0.0).then_some(ContentCoding::Gzip)
+    }
 }
 
 #[cfg(test)]
@@ -79,24 +123,39 @@ mod tests {
     }
 
     #[test]
-    fn sends_gzip_to_clients_that_accept_it() {
-        for accepted in ["gzip", "GZIP", "br, gzip;q=0.5", "deflate , gzip ; q=1"] {
-            assert!(accepts_gzip(&asking(accepted)), "{accepted}");
+    fn sends_the_coding_that_the_client_prefers() {
+        for (accepted, coding) in [
+            ("gzip", Some(ContentCoding::Gzip)),
+            ("GZIP", Some(ContentCoding::Gzip)),
+            ("deflate , gzip ; q=1", Some(ContentCoding::Gzip)),
+            ("br;q=0, gzip", Some(ContentCoding::Gzip)),
+            ("br;q=0.4, gzip;q=0.5", Some(ContentCoding::Gzip)),
+            ("br", Some(ContentCoding::Brotli)),
+            ("gzip, deflate, br, zstd", Some(ContentCoding::Brotli)),
+            ("", None),
+            ("identity", None),
+            ("gzip;q=0", None),
+            ("gzip;q=0.000, br;q=0", None),
+            ("xgzip", None),
+            ("*;q=0", None),
+        ] {
+            assert_eq!(accepted_coding(&asking(accepted)), coding, "{accepted}");
         }
-        for refused in ["", "identity", "br", "gzip;q=0", "gzip;q=0.000", "xgzip", "*;q=0"] {
-            assert!(!accepts_gzip(&asking(refused)), "{refused}");
-        }
-        assert!(!accepts_gzip(&HeaderMap::new()));
+        assert_eq!(accepted_coding(&HeaderMap::new()), None);
     }
 
     #[test]
-    fn both_encodings_have_the_same_content() {
+    fn all_encodings_have_the_same_content() {
         let content = "content ".repeat(1000);
         let packed = Precompressed::new(content.clone()).unwrap();
         let gzipped = packed.choose(&asking("gzip"));
-        assert!(gzipped.is_gzipped && gzipped.bytes.len() < content.len() / 10);
+        assert!(gzipped.coding == Some(ContentCoding::Gzip) && gzipped.bytes.len() < content.len() / 10);
         let unpacked = Precompressed::of_gzipped(gzipped.bytes).unwrap();
         assert_eq!(unpacked.choose(&HeaderMap::new()).bytes, content.as_bytes());
         assert_eq!(packed.choose(&asking("identity")).bytes, content.as_bytes());
+        let compressed = packed.choose(&asking("br")).bytes;
+        let mut plain = Vec::new();
+        brotli::BrotliDecompress(&mut compressed.as_ref(), &mut plain).unwrap();
+        assert_eq!(plain, content.as_bytes());
     }
 }

@@ -15,6 +15,7 @@ use super::{
         headers::Header,
         schemas::{one_of_names, reference, reference_to, schemas},
     },
+    rate_limit,
     request_meta::RequestMeta,
 };
 use crate::{
@@ -27,6 +28,8 @@ use crate::{
 pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
 /// Marks the response of an earlier request with the same key.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+/// The default, because most responses belong to one user.
+pub const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
 
 /// Returns the status of an error code.
@@ -484,7 +487,9 @@ pub fn problem(error: &Error, meta: &RequestMeta) -> Response<Body> {
     if status == StatusCode::UNAUTHORIZED {
         headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
+    headers.insert(header::CACHE_CONTROL, NO_STORE);
     add_retry_after(headers, error);
+    rate_limit::add_exceeded(headers, error);
     response
 }
 

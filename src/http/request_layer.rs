@@ -34,7 +34,7 @@ use crate::{
         cors::{self, Cors},
         cross_site,
         metrics::requests::{RequestMetrics, method_name},
-        precompressed::accepts_gzip,
+        precompressed::accepted_coding,
         reply::problem,
         request_meta::RequestMeta,
     },
@@ -138,7 +138,7 @@ impl RequestLayer {
         }
         merge_slashes(&mut request);
         request.extensions_mut().insert(meta);
-        let outcome = if accepts_gzip(request.headers()) {
+        let outcome = if accepted_coding(request.headers()).is_some() {
             let compression = Compression::new(self.router)
                 .quality(CompressionLevel::Fastest)
                 // Events must arrive at once, and some clients decompress only complete responses.

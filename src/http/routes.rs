@@ -3,6 +3,8 @@
 //! Router, API document, documentation page and access tests follow from it. An endpoint's position in the table
 //! identifies it in metrics.
 
+#![allow(clippy::too_many_lines, reason = "the functions are parts of one table")]
+
 use std::sync::Arc;
 
 use axum::{Router, response::Redirect, routing::on_service};
@@ -17,6 +19,7 @@ use super::{
     endpoint_service::{BodyLimit, EndpointService, EndpointSpec, reject},
     guard::Access::{Admin, Anyone, OwnUser, OwnUserOrAdmin, Public, Signature, TokenHolder},
     payment_channel,
+    rate_limit::RateBudget,
     state::HttpState,
     system,
     v0::{self, auth, coin, content_moderation, divination, divination_history, feedback, llm, payment, user, version},
@@ -131,6 +134,7 @@ pub fn router(state: &Arc<HttpState>, part: Part) -> Result<Router> {
             id: endpoint.id(),
             access: endpoint.access,
             body_limit: endpoint.body_limit,
+            budget: endpoint.budget,
             is_idempotent: endpoint.is_idempotent,
             handler: Arc::clone(&endpoint.handler),
         });
@@ -155,10 +159,12 @@ pub fn router(state: &Arc<HttpState>, part: Part) -> Result<Router> {
 fn identity() -> Vec<Endpoint> {
     vec![
         post("/auth/send-code", Anyone, auth::send_code)
+            .budget(RateBudget::Codes)
             .summary("Sends a sign-in code by SMS.")
             .body_limit(AUTH)
             .errors(&[Unauthenticated, TooManyRequests, ProviderUnavailable, ProviderTimeout]),
         post("/auth/login", Anyone, auth::login)
+            .budget(RateBudget::WrongCodes)
             .summary("Exchanges a phone number and its code for a token.")
             .body_limit(AUTH)
             .errors(&[InvalidCode, UserSuspended, TooManyRequests]),
@@ -173,10 +179,12 @@ fn identity() -> Vec<Endpoint> {
             .summary("Signs out the device that a token belongs to.")
             .body_limit(AUTH),
         post("/api/v1/auth/send-code", Anyone, v1::auth::send_code)
+            .budget(RateBudget::Codes)
             .summary("Sends a code by email.")
             .body_limit(AUTH)
             .errors(&[Unauthenticated, TooManyRequests, ProviderUnavailable, ProviderTimeout]),
         post("/api/v1/auth/login", Anyone, v1::auth::login)
+            .budget(RateBudget::WrongCodes)
             .summary("Exchanges an email address and its code for a token. Creates the account if needed.")
             .body_limit(AUTH)
             .errors(&[InvalidCode, UserSuspended, TooManyRequests, AccountInconsistent]),
@@ -333,6 +341,7 @@ fn hexagrams_and_sessions() -> Vec<Endpoint> {
             .summary("Draws a session as a picture for sharing, without the question unless it is asked for.")
             .errors(&[NotFound]),
         post("/api/v1/sessions/{id}/interpretation", OwnUser, sessions::interpret)
+            .budget(RateBudget::Interpretations)
             .summary("Interprets a session, as JSON or events. Later requests return the newest interpretation.")
             .idempotent()
             .resumable()
@@ -381,6 +390,7 @@ fn divination() -> Vec<Endpoint> {
             .summary("Shows hidden history records again, for a cancellation that was not completed.")
             .errors(&[NotYours]),
         post("/divination/enhanced", OwnUser, divination::interpret)
+            .budget(RateBudget::Interpretations)
             .summary("Interprets a casting, as JSON or, with `Accept: text/event-stream`, as events.")
             .body_limit(INTERPRETATION)
             .errors(&[
@@ -421,6 +431,7 @@ fn divination() -> Vec<Endpoint> {
         get("/divination/stats/daterange/count", Admin(ViewFigures), divination::count_between)
             .summary("Returns the number of interpretations in a time range."),
         post("/llm/chat", OwnUser, llm::chat)
+            .budget(RateBudget::Chat)
             .summary("Returns the language model's reply to a conversation, as JSON or, with `stream`, as events.")
             .body_limit(CHAT)
             .errors(&[
@@ -722,6 +733,7 @@ fn messaging() -> Vec<Endpoint> {
             .summary("Deletes a notification from all inboxes.")
             .errors(&[NotFound]),
         post("/feedback", Anyone, feedback::submit)
+            .budget(RateBudget::Feedback)
             .summary("Submits feedback. Anonymous callers have a lower limit.")
             .body_limit(FEEDBACK)
             .errors(&[NotYours, Forbidden, TooManyRequests]),
@@ -755,6 +767,7 @@ fn operations() -> Vec<Endpoint> {
     let documentation = system::Documentation::default();
     vec![
         post("/admin/login", Anyone, session::login)
+            .budget(RateBudget::AdminSignIns)
             .summary("Exchanges an administrator's name, password and, if set up, authenticator code for a token.")
             .body_limit(AUTH)
             .errors(&[InvalidCredentials, TotpRequired, AddressNotAllowed, TooManyRequests]),

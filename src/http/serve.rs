@@ -17,8 +17,9 @@ use tokio::{
 };
 
 use super::{
-    connection::{Phase, TimedStream},
+    connection::{Phase, StreamLimits, TimedStream},
     connection_limiter::ConnectionPermit,
+    http2::{self, Http2Connection},
     listener::{self, Listener, ListenerService, Listeners},
     live_interpretations::LiveInterpretations,
     service_manager,
@@ -157,7 +158,9 @@ async fn accept(listener: &Listener, connections: &GracefulShutdown, ends: &watc
             Ok((stream, peer)) => {
                 if let Some(permit) = listener.limiter.admit(peer.ip().to_canonical()) {
                     let service = listener.service.clone();
-                    let connection = Connection { permit, service, phase: Phase::default(), ends: ends.clone() };
+                    let limits = listener.limiter.limits;
+                    let connection =
+                        Connection { permit, service, phase: Phase::default(), limits, ends: ends.clone() };
                     spawn_connection(stream, listener, connection, connections.watcher());
                 }
             }
@@ -175,6 +178,7 @@ struct Connection {
     permit: ConnectionPermit,
     service: ListenerService,
     phase: Phase,
+    limits: StreamLimits,
     /// True once streams must end because of a shutdown.
     ends: watch::Receiver<bool>,
 }
@@ -183,12 +187,15 @@ fn spawn_connection(stream: TcpStream, listener: &Listener, connection: Connecti
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY could not be set");
     }
-    let stream = TimedStream::new(stream, connection.phase.clone(), listener.limiter.limits);
+    let stream = TimedStream::new(stream, connection.phase.clone(), connection.limits);
     match listener.acceptor.clone() {
         None => drop(tokio::spawn(connection.serve(stream, watcher))),
         Some(acceptor) => drop(tokio::spawn(async move {
             // The timeout of the first request head also covers the handshake.
             match acceptor.accept(stream).await {
+                Ok(stream) if stream.get_ref().1.alpn_protocol() == Some(http2::ALPN) => {
+                    connection.serve_http2(stream, watcher).await;
+                }
                 Ok(stream) => connection.serve(stream, watcher).await,
                 Err(error) => tracing::debug!(%error, "a TLS handshake failed"),
             }
@@ -202,7 +209,7 @@ impl Connection {
     where
         S: AsyncRead + AsyncWrite + Unpin + 'static,
     {
-        let Self { permit, service, phase, ends } = self;
+        let Self { permit, service, phase, ends, .. } = self;
         let service = service_fn(|request: Request<Incoming>| {
             phase.responding();
             let (service, phase, ends) = (service.clone(), phase.clone(), ends.clone());
@@ -220,5 +227,19 @@ impl Connection {
         if let Err(error) = watcher.watch(connection).await {
             tracing::debug!(%error, "a connection ended early");
         }
+    }
+    /// Serves a connection with HTTP/2 until it ends.
+    async fn serve_http2<S>(self, stream: S, watcher: Watcher)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + 'static,
+    {
+        let Self { permit, service, phase, limits, ends } = self;
+        let connection = Http2Connection { peer: permit.peer, phase, idle: limits.idle, head: HEAD_BUFFER };
+        let respond = move |peer, request| {
+            let (service, ends) = (service.clone(), ends.clone());
+            async move { end_on_shutdown(service.respond(peer, request).await, &ends) }
+        };
+        connection.serve(stream, watcher, respond).await;
+        drop(permit);
     }
 }

@@ -20,7 +20,8 @@ use super::{
     endpoint::{Endpoint, Handler},
     openapi::{document, headers::Header},
     params::{FileName, Nothing, parameters},
-    precompressed::{Precompressed, SelectedEncoding},
+    precompressed::Precompressed,
+    public_content::{CONFIRMED, PUBLIC_HEADERS, PublicContent, PublicResponse},
     reply::{JSON, Json, Reply, ReplyDescription},
     request_context::RequestContext,
 };
@@ -127,7 +128,7 @@ pub async fn readiness(context: RequestContext, _: Nothing) -> Result<Json<Readi
 const FILE_TYPES: [&str; 4] = ["text/html", "text/css", "text/javascript", "image/png"];
 
 /// The API document.
-pub struct ApiDocument(SelectedEncoding);
+pub struct ApiDocument(PublicResponse);
 
 impl Reply for ApiDocument {
     fn into_response(self) -> Result<Response<Body>, Error> {
@@ -142,17 +143,17 @@ impl Reply for ApiDocument {
             "example": { "openapi": "3.1.0" },
         });
         ReplyDescription {
-            statuses: vec![(StatusCode::OK, "The document.")],
+            statuses: vec![(StatusCode::OK, "The document."), CONFIRMED],
             contents: vec![("application/json", schema)],
             schemas: Vec::new(),
-            headers: &[],
+            headers: PUBLIC_HEADERS,
         }
     }
 }
 
 /// A file of the documentation.
 pub struct FileAnswer {
-    content: SelectedEncoding,
+    content: PublicResponse,
     content_type: String,
 }
 
@@ -168,10 +169,15 @@ impl Reply for FileAnswer {
 
     fn describe() -> ReplyDescription {
         ReplyDescription {
-            statuses: vec![(StatusCode::OK, "The file.")],
+            statuses: vec![(StatusCode::OK, "The file."), CONFIRMED],
             contents: FILE_TYPES.map(|content_type| (content_type, json!({ "type": "string" }))).to_vec(),
             schemas: Vec::new(),
-            headers: &[Header::CONTENT_SECURITY_POLICY, Header::CONTENT_TYPE_OPTIONS],
+            headers: &[
+                Header::CACHE_CONTROL,
+                Header::ETAG,
+                Header::CONTENT_SECURITY_POLICY,
+                Header::CONTENT_TYPE_OPTIONS,
+            ],
         }
     }
 }
@@ -199,13 +205,15 @@ impl Reply for PermanentRedirect {
 
 /// Returns the handler of the API document. The document is built on the first request, because that takes long.
 pub fn api_document(endpoints: fn() -> Vec<Endpoint>) -> impl Handler<Nothing, ApiDocument> {
-    let cache = Arc::new(OnceCell::<Precompressed>::new());
+    let cache = Arc::new(OnceCell::<PublicContent>::new());
     move |context: RequestContext, _: Nothing| {
         let cache = Arc::clone(&cache);
         async move {
-            let build = move |app: &App| Precompressed::new(document::document(&app.core.config, &endpoints()));
+            let build = move |app: &App| {
+                PublicContent::of(Precompressed::new(document::document(&app.core.config, &endpoints()))?)
+            };
             let document = cache.get_or_try_init(|| context.blocking(build)).await?;
-            Ok(ApiDocument(document.choose(&context.headers)))
+            Ok(ApiDocument(document.choose_revalidated(&context.headers)))
         }
     }
 }
@@ -220,7 +228,7 @@ pub struct Documentation(Arc<Mutex<HashMap<String, CachedFile>>>);
 
 #[derive(Clone)]
 struct CachedFile {
-    content: Precompressed,
+    content: PublicContent,
     content_type: String,
 }
 
@@ -264,10 +272,10 @@ impl CachedFile {
             Cow::Owned(bytes) => bytes.into(),
         };
         let content = if gzpipped { Precompressed::of_gzipped(bytes)? } else { Precompressed::new(bytes)? };
-        Ok(Self { content, content_type })
+        Ok(Self { content: PublicContent::of(content)?, content_type })
     }
 
     fn choose(self, headers: &HeaderMap) -> FileAnswer {
-        FileAnswer { content: self.content.choose(headers), content_type: self.content_type }
+        FileAnswer { content: self.content.choose_revalidated(headers), content_type: self.content_type }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rusqlite::Params;
 
 use crate::{
-    error::{Code, Error, Result},
+    error::{Code, Error, RateLimit, Result},
     store::Read,
     types::Timestamp,
 };
@@ -18,12 +18,21 @@ pub const PURGE_BATCH: u32 = 16;
 
 /// A limit on the number of rows in a period.
 pub struct Window<K> {
+    pub limit: RateLimit,
     /// SQL for the time of the row of key `?1` that `?2` newer rows follow. It ignores rows after now (`?3`), which a
     /// clock that ran ahead left behind.
     pub newest_first: &'static str,
     pub key: K,
-    pub allowed: u32,
-    pub length: Duration,
+}
+
+/// The use of a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowUse {
+    pub limit: RateLimit,
+    /// Further rows that the window accepts.
+    pub remaining: u32,
+    /// Time until the oldest row leaves the window. `None` for an empty one.
+    pub frees_after: Option<Duration>,
 }
 
 impl<K> Window<K>
@@ -32,9 +41,29 @@ where
 {
     /// Returns the time until the window accepts another row.
     pub fn opens_after_in(&self, tx: &Read<'_>) -> Result<Duration> {
-        let Some(newer) = self.allowed.checked_sub(1) else { return Ok(self.length) };
-        let oldest: Option<i64> = tx.first(self.newest_first, (&self.key, newer, tx.now.0), |row| row.get(0))?;
-        Ok(oldest.map_or(Duration::ZERO, |oldest| Timestamp(oldest).plus(self.length).since(tx.now)))
+        let Some(newer) = self.limit.quota.checked_sub(1) else { return Ok(self.limit.window) };
+        Ok(self.leaves_after_in(tx, newer)?.unwrap_or_default())
+    }
+
+    /// Returns the use of the window. Finds the oldest of its rows in steps, so that a window of hundreds costs a few
+    /// short reads.
+    pub fn use_in(&self, tx: &Read<'_>) -> Result<WindowUse> {
+        let (mut used, mut above, mut frees_after) = (0, self.limit.quota, None);
+        while used < above {
+            let newer = used + (above - used) / 2;
+            match self.leaves_after_in(tx, newer)? {
+                Some(wait) => (used, frees_after) = (newer + 1, Some(wait)),
+                None => above = newer,
+            }
+        }
+        Ok(WindowUse { limit: self.limit, remaining: self.limit.quota - used, frees_after })
+    }
+
+    /// Returns the time until the row that `newer` rows follow leaves the window, or `None` if it is not in it.
+    fn leaves_after_in(&self, tx: &Read<'_>, newer: u32) -> Result<Option<Duration>> {
+        let row: Option<i64> = tx.first(self.newest_first, (&self.key, newer, tx.now.0), |row| row.get(0))?;
+        let wait = row.map(|time| Timestamp(time).plus(self.limit.window).since(tx.now));
+        Ok(wait.filter(|wait| !wait.is_zero()))
     }
 }
 
@@ -46,9 +75,15 @@ pub fn require_open_in<K>(tx: &Read<'_>, windows: &[Window<K>]) -> Result<()>
 where
     for<'key> (&'key K, u32, i64): Params,
 {
-    let mut wait = Duration::ZERO;
+    let mut longest: Option<(Duration, RateLimit)> = None;
     for window in windows {
-        wait = wait.max(window.opens_after_in(tx)?);
+        let wait = window.opens_after_in(tx)?;
+        if wait > longest.map(|(wait, _)| wait).unwrap_or_default() {
+            longest = Some((wait, window.limit));
+        }
     }
-    if wait.is_zero() { Ok(()) } else { Err(Error::new(Code::TooManyRequests).retry_after(wait)) }
+    match longest {
+        Some((wait, limit)) => Err(Error::new(Code::TooManyRequests).retry_after(wait).exceeding(limit)),
+        None => Ok(()),
+    }
 }

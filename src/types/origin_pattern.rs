@@ -110,7 +110,10 @@ mod tests {
         ] {
             assert_eq!(matches("https://*.example.com", origin), expected, "{origin}");
         }
-        assert_eq!("https://*.Example.com:8443".parse::<OriginPattern>().unwrap().to_string(), "https://*.example.com:8443");
+        assert_eq!(
+            "https://*.Example.com:8443".parse::<OriginPattern>().unwrap().to_string(),
+            "https://*.example.com:8443"
+        );
     }
 
     #[test]

@@ -7,6 +7,7 @@ import "./appearance.mjs";
 import "./actions.mjs";
 import "./sessions.mjs";
 import "./speed.mjs";
+import "./web-app.mjs";
 
 const { values, positionals: [program] } = parseArgs({
   allowPositionals: true, options: { only: { type: "string" }, pictures: { type: "string" } },

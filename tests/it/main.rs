@@ -47,5 +47,6 @@ mod overload;
 mod portable_sql;
 mod providers;
 mod query_plans;
+mod response_headers;
 mod tls;
 mod web_pages;

@@ -154,7 +154,7 @@ fn no_page_of_another_site_reaches_administrators_endpoints() {
 fn an_origin_that_every_sandbox_has_prevents_the_start() {
     for origin in ["null", "*", "https://app.example.com/path"] {
         let mut command = Binary::command();
-        command.args(["config", "check"]).env("YARROW_SERVER_ALLOWED_ORIGINS", origin);
+        command.args(["config", "show"]).env("YARROW_SERVER_ALLOWED_ORIGINS", origin);
         let ended = command.output().unwrap();
         let said = String::from_utf8_lossy(&ended.stderr).into_owned();
         assert!(!ended.status.success() && said.contains("is not the origin of a page"), "{origin}: {said}");

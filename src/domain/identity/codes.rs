@@ -18,12 +18,12 @@ use subtle::ConstantTimeEq;
 
 use crate::{
     config::AuthConfig,
-    error::{Code, Error, Result},
+    error::{Code, Error, RateLimit, Result},
     keys::ServerKey,
     metrics::Counter,
     store::{
         Read, Write,
-        sliding_window::{self, HOUR, Window},
+        sliding_window::{self, HOUR, Window, WindowUse},
     },
     types::{Secret, named_enum},
 };
@@ -140,10 +140,10 @@ pub fn require_budget_in(
         "select sent_at from code_sends where ?1 = '' and sent_at <= ?3 order by sent_at desc limit 1 offset ?2";
     let address = recipient.0.as_str();
     let mut windows = vec![
-        (per_address, address, 1, limits.resend_after),
-        (per_address, address, limits.sends_per_address_hour, HOUR),
-        (per_address, address, limits.sends_per_address_day, DAY),
-        (over_all, "", limits.sends_per_day, DAY),
+        (per_address, address, resend_limit(limits)),
+        (per_address, address, hourly_limit(limits)),
+        (per_address, address, daily_limit(limits)),
+        (over_all, "", RateLimit { name: "codes-day", quota: limits.sends_per_day, window: DAY }),
     ];
     let by_network = [
         "select sent_at from code_sends where client_network = ?1 and sent_at <= ?3 order by sent_at desc limit 1 offset ?2",
@@ -151,13 +151,15 @@ pub fn require_budget_in(
         "select sent_at from code_sends where widest_network = ?1 and sent_at <= ?3 order by sent_at desc limit 1 offset ?2",
     ];
     let share = share_of_day_in(tx, limits)?;
-    for (allowed, most, length) in
-        [(limits.sends_per_client_hour, u32::MAX, HOUR), (limits.sends_per_client_day, share, DAY)]
-    {
-        let limited = client.limits(by_network, allowed);
+    for (own, around, most) in [
+        (client_hourly_limit(limits), "codes-network-hour", u32::MAX),
+        (client_daily_limit(limits), "codes-network-day", share),
+    ] {
+        let limited = client.limits(by_network, own.quota);
         windows.extend(limited.map(|(sql, network, allowed)| {
             let is_own = network == client.own;
-            (sql, network, if is_own { allowed } else { allowed.min(most) }, length)
+            let limit = RateLimit { name: around, quota: allowed.min(most), ..own };
+            (sql, network, if is_own { own } else { limit })
         }));
     }
     require_open_in(tx, windows)
@@ -190,17 +192,18 @@ fn require_attempt_in(tx: &Read<'_>, limits: &AuthConfig, client: &ClientNetwork
         "select failed_at from code_failures where widest_network = ?1 and failed_at <= ?3 \
          order by failed_at desc limit 1 offset ?2",
     ];
-    let allowed = limits.sends_per_client_hour.saturating_mul(limits.code_tries);
-    let windows = client.limits(by_network, allowed).map(|(sql, network, allowed)| (sql, network, allowed, HOUR));
+    let allowed = attempts_limit(limits).quota;
+    let windows = client.limits(by_network, allowed);
+    let windows = windows.map(|(sql, network, quota)| (sql, network, RateLimit { quota, ..attempts_limit(limits) }));
     require_open_in(tx, windows)
 }
 
 fn require_open_in<'network>(
     tx: &Read<'_>,
-    windows: impl IntoIterator<Item = (&'static str, &'network str, u32, Duration)>,
+    windows: impl IntoIterator<Item = (&'static str, &'network str, RateLimit)>,
 ) -> Result<()> {
     let windows = windows.into_iter();
-    let windows = windows.map(|(newest_first, key, allowed, length)| Window { newest_first, key, allowed, length });
+    let windows = windows.map(|(newest_first, key, limit)| Window { limit, newest_first, key });
     sliding_window::require_open_in(tx, &windows.collect::<Vec<_>>())
 }
 
@@ -211,6 +214,50 @@ fn warn_of_budget_use(tx: &Write<'_>, budget: u32) -> Result<()> {
         tracing::warn!(spent, budget, "half or all of the daily budget for verification codes is spent");
     }
     Ok(())
+}
+
+/// Returns the limit on the interval between codes for one address.
+pub fn resend_limit(limits: &AuthConfig) -> RateLimit {
+    RateLimit { name: "codes-address-interval", quota: 1, window: limits.resend_after }
+}
+
+/// Returns the limit on codes for one address in an hour.
+pub fn hourly_limit(limits: &AuthConfig) -> RateLimit {
+    RateLimit { name: "codes-address-hour", quota: limits.sends_per_address_hour, window: HOUR }
+}
+
+/// Returns the limit on codes for one address in a day.
+pub fn daily_limit(limits: &AuthConfig) -> RateLimit {
+    RateLimit { name: "codes-address-day", quota: limits.sends_per_address_day, window: DAY }
+}
+
+/// Returns the limit on codes that one client requests in an hour.
+pub fn client_hourly_limit(limits: &AuthConfig) -> RateLimit {
+    RateLimit { name: "codes-client-hour", quota: limits.sends_per_client_hour, window: HOUR }
+}
+
+/// Returns the limit on codes that one client requests in a day.
+pub fn client_daily_limit(limits: &AuthConfig) -> RateLimit {
+    RateLimit { name: "codes-client-day", quota: limits.sends_per_client_day, window: DAY }
+}
+
+/// Returns the limit on wrong codes that one client sends in an hour.
+pub fn attempts_limit(limits: &AuthConfig) -> RateLimit {
+    let quota = limits.sends_per_client_hour.saturating_mul(limits.code_tries);
+    RateLimit { name: "wrong-codes-client-hour", quota, window: HOUR }
+}
+
+/// Returns how many more codes a client may request in the hour.
+pub fn client_use_in(tx: &Read<'_>, limits: &AuthConfig, client: &ClientNetworks) -> Result<WindowUse> {
+    let newest_first = "select sent_at from code_sends where client_network = ?1 and sent_at <= ?3 order by sent_at desc limit 1 offset ?2";
+    Window { limit: client_hourly_limit(limits), newest_first, key: client.own.as_str() }.use_in(tx)
+}
+
+/// Returns how many more wrong codes a client may send in the hour.
+pub fn attempts_use_in(tx: &Read<'_>, limits: &AuthConfig, client: &ClientNetworks) -> Result<WindowUse> {
+    let newest_first = "select failed_at from code_failures where client_network = ?1 and failed_at <= ?3 \
+                        order by failed_at desc limit 1 offset ?2";
+    Window { limit: attempts_limit(limits), newest_first, key: client.own.as_str() }.use_in(tx)
 }
 
 /// Releases a reservation, because nothing was sent.

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::staff_notices::{self, StaffNotice};
 use crate::{
-    config::Config,
+    config::{Config, LimitsConfig},
     core::Core,
     domain::{
         Each,
@@ -25,10 +25,10 @@ use crate::{
             idempotency::{IdempotentOutcome, IdempotentRequest},
         },
     },
-    error::{Code, Error, Fault, FieldCode, Result},
+    error::{Code, Error, Fault, FieldCode, RateLimit, Result},
     store::{
         Pending, Read, Row, Write,
-        sliding_window::{self, HOUR, Window},
+        sliding_window::{self, HOUR, Window, WindowUse},
     },
     types::{CursorRange, CursorSlice, PageRequest, Paginated, PhoneNumber, Timestamp, UserId, named_enum},
 };
@@ -116,27 +116,53 @@ pub struct FeedbackChange {
     pub assignee: Option<Option<String>>,
 }
 
+/// Returns the limit on feedback of one user in an hour.
+pub const fn user_limit(limits: &LimitsConfig) -> RateLimit {
+    RateLimit { name: "feedback-user", quota: limits.feedback_per_user, window: HOUR }
+}
+
+/// Returns the limit on anonymous feedback of one client in an hour.
+pub const fn client_limit(limits: &LimitsConfig) -> RateLimit {
+    RateLimit { name: "feedback-client", quota: limits.feedback_per_client, window: HOUR }
+}
+
+/// Returns how much more feedback a user may send in the hour.
+pub fn use_of_user_in(tx: &Read<'_>, user: UserId, limits: &LimitsConfig) -> Result<WindowUse> {
+    window_of_user(user, user_limit(limits)).use_in(tx)
+}
+
+/// Returns how much more feedback a client may send in the hour without a token.
+pub fn use_of_client_in(tx: &Read<'_>, client: IpAddr, limits: &LimitsConfig) -> Result<WindowUse> {
+    window_of_client(&client_network(client), client_limit(limits)).use_in(tx)
+}
+
+fn window_of_user(user: UserId, limit: RateLimit) -> Window<i64> {
+    let newest_first = "select created_at from feedback where user_id = ?1 and is_verified = 1 \
+                        and created_at <= ?3 order by created_at desc limit 1 offset ?2";
+    Window { limit, newest_first, key: user.0 }
+}
+
+fn window_of_client(network: &str, limit: RateLimit) -> Window<&str> {
+    let newest_first = "select created_at from feedback where client_network = ?1 and created_at <= ?3 \
+                        order by created_at desc limit 1 offset ?2";
+    Window { limit, newest_first, key: network }
+}
+
 /// Stores feedback.
 ///
 /// # Errors
 /// `too_many_requests`, with the time until the next is accepted.
 pub fn submit(core: &Core, author: Author, content: String) -> Pending<Feedback> {
-    let (per_user, per_client) = (core.config.limits.feedback_per_user, core.config.limits.feedback_per_client);
+    let (per_user, per_client) = (user_limit(&core.config.limits), client_limit(&core.config.limits));
     core.store.write(move |tx| match &author {
         Author::User(user) => {
             users::require_in(tx, user.id)?;
-            let newest_first = "select created_at from feedback where user_id = ?1 and is_verified = 1 \
-                                and created_at <= ?3 order by created_at desc limit 1 offset ?2";
-            let window = Window { newest_first, key: user.id.0, allowed: per_user, length: HOUR };
-            sliding_window::require_open_in(tx, &[window])?;
+            sliding_window::require_open_in(tx, &[window_of_user(user.id, per_user)])?;
             insert_in(tx, Some(user.id), user.phone_number.as_ref(), None, &content)
         }
         Author::Anonymous { client, user, phone_number } => {
             let network = client_network(*client);
-            let newest_first = "select created_at from feedback where client_network = ?1 and created_at <= ?3 \
-                                order by created_at desc limit 1 offset ?2";
-            let window = Window { newest_first, key: &network, allowed: per_client, length: HOUR };
-            sliding_window::require_open_in(tx, &[window])?;
+            sliding_window::require_open_in(tx, &[window_of_client(&network, per_client)])?;
             insert_in(tx, *user, phone_number.as_ref(), Some(&network), &content)
         }
     })

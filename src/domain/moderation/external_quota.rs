@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Mutex, time::Instant};
 
 use crate::{
     concurrency::lock::lock_unpoisoned,
-    error::{Code, Error, Result},
+    error::{Code, Error, RateLimit, Result},
     store::sliding_window::HOUR,
     types::UserId,
 };
@@ -38,7 +38,9 @@ impl ExternalQuota {
         let counted = hour.texts.saturating_add(texts);
         if counted > usize::try_from(allowed).unwrap_or(usize::MAX) {
             let passed = now.saturating_duration_since(hour.began);
-            return Err(Error::new(Code::TooManyRequests).retry_after(HOUR.saturating_sub(passed)));
+            let limit = RateLimit { name: "screened-texts", quota: allowed, window: HOUR };
+            let wait = HOUR.saturating_sub(passed);
+            return Err(Error::new(Code::TooManyRequests).retry_after(wait).exceeding(limit));
         }
         hour.texts = counted;
         Ok(())

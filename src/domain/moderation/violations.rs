@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::{
     core::Core,
     domain::{Each, identity::users, operations::free_space_scrub},
-    error::{Code, Error, Result},
+    error::{Code, Error, RateLimit, Result},
     store::{
         Read, Row, Write,
         sliding_window::{self, HOUR, PURGE_BATCH, Window},
@@ -106,7 +106,8 @@ pub struct Violator {
 pub fn check_rate_limit_in(tx: &Read<'_>, user: UserId, allowed: u32) -> Result<()> {
     let newest_first = "select created_at from violations where user_id = ?1 and created_at <= ?3 \
                         and content_type <> 'answer' order by created_at desc limit 1 offset ?2";
-    sliding_window::require_open_in(tx, &[Window { newest_first, key: user.0, allowed, length: HOUR }])
+    let limit = RateLimit { name: "rejected-texts", quota: allowed, window: HOUR };
+    sliding_window::require_open_in(tx, &[Window { limit, newest_first, key: user.0 }])
 }
 
 /// Returns the number of a user's violations after a time, of one type or all. Those of model answers and acquitted ones

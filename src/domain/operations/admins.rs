@@ -26,10 +26,10 @@ use crate::{
     config,
     core::Core,
     domain::identity::codes,
-    error::{Code, Error, Fault, FieldCode, Result},
+    error::{Code, Error, Fault, FieldCode, RateLimit, Result},
     store::{
         Pending, Read, Write,
-        sliding_window::{self, Window},
+        sliding_window::{self, Window, WindowUse},
     },
     types::{Secret, Timestamp, sha256},
 };
@@ -410,11 +410,23 @@ fn reserve_attempt_in(tx: &Write<'_>, limits: &config::AdminConfig, name: &str, 
 /// Rejects the attempt if this name or network has reached its limit.
 fn require_attempt_in(tx: &Read<'_>, limits: &config::AdminConfig, name: &str, client_network: &str) -> Result<()> {
     let by_name = "select tried_at from admin_attempts where name = ?1 and tried_at <= ?3 order by tried_at desc limit 1 offset ?2";
-    let by_client = "select tried_at from admin_attempts where client_network = ?1 and tried_at <= ?3 order by tried_at desc limit 1 offset ?2";
-    let (allowed, length) = (limits.attempts, limits.attempts_window);
-    let windows = [(by_name, name), (by_client, client_network)];
-    let windows = windows.map(|(newest_first, key)| Window { newest_first, key, allowed, length });
-    sliding_window::require_open_in(tx, &windows)
+    let by_name = Window { limit: attempts_limit(limits), newest_first: by_name, key: name };
+    sliding_window::require_open_in(tx, &[by_name, attempts_of(client_network, limits)])
+}
+
+/// Returns the limit on failed sign-ins.
+pub const fn attempts_limit(limits: &config::AdminConfig) -> RateLimit {
+    RateLimit { name: "admin-sign-ins", quota: limits.attempts, window: limits.attempts_window }
+}
+
+/// Returns how many more times a client may fail to sign in.
+pub fn attempts_use_in(tx: &Read<'_>, client: IpAddr, limits: &config::AdminConfig) -> Result<WindowUse> {
+    attempts_of(&codes::client_network(client), limits).use_in(tx)
+}
+
+fn attempts_of<'network>(network: &'network str, limits: &config::AdminConfig) -> Window<&'network str> {
+    let newest_first = "select tried_at from admin_attempts where client_network = ?1 and tried_at <= ?3 order by tried_at desc limit 1 offset ?2";
+    Window { limit: attempts_limit(limits), newest_first, key: network }
 }
 
 fn password_of_in(tx: &Read<'_>, name: &str) -> Result<Option<(i64, String)>> {

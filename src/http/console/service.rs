@@ -19,7 +19,7 @@ use crate::{
     error::{Code, Error, Result},
     http::{
         endpoint_service::{log_failure, panic_as_error, path_parameters, run_audited},
-        precompressed::accepts_gzip,
+        precompressed::accepted_coding,
         reply::problem,
         request_context::RequestContext,
         request_meta::{Caller, IdempotencyHeader, RequestMeta, audit_event},
@@ -37,7 +37,7 @@ pub async fn respond(state: Arc<HttpState>, route: Arc<Route>, mut request: Requ
     let Some(meta) = request.extensions_mut().remove::<Arc<RequestMeta>>() else {
         return problem(&Error::internal("a request has no metadata"), &RequestMeta::unknown());
     };
-    let is_compressed = accepts_gzip(request.headers());
+    let is_compressed = accepted_coding(request.headers()).is_some();
     let outcome = AssertUnwindSafe(run(&state, &route, &meta, request)).catch_unwind().await;
     let mut response = panic_as_error(outcome).unwrap_or_else(|error| problem(&error, &meta));
     protect(&mut response);

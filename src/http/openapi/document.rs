@@ -59,7 +59,7 @@ fn description() -> String {
         "The backend of an I Ching app.\n\n\
          Parameters that are not in the path may come in the query string, in a form (also multipart) or in a JSON body, \
          whatever this document shows. Numbers may come as strings and ids as numbers. Bodies may be compressed with \
-         gzip. Every response carries `X-Request-Id`. Times are RFC 3339, UTC, with \
+         gzip. Every response carries `X-Request-Id`, and `Cache-Control: no-store` where nothing else is described. Times are RFC 3339, UTC, with \
          milliseconds.\n\n\
          Errors are `application/problem+json` (RFC 9457); branch on `code`:\n\n\
          | code | status | meaning |\n|---|---|---|\n{}\n\
@@ -227,13 +227,16 @@ fn responses(endpoint: &Endpoint, components: &Map<String, Value>) -> Value {
 
 /// Returns the headers of a response: its own and those that follow from status and endpoint.
 fn headers(endpoint: &Endpoint, status: StatusCode, own: &[Header]) -> Value {
+    let shows_limits = endpoint.budget.is_some() || status == StatusCode::TOO_MANY_REQUESTS;
+    let limits = if shows_limits { &[Header::RATE_LIMIT, Header::RATE_LIMIT_POLICY][..] } else { &[] };
     let of_status = match status {
         StatusCode::UNAUTHORIZED => Some(Header::WWW_AUTHENTICATE),
         StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => Some(Header::RETRY_AFTER),
         _ => None,
     };
     let replayed = endpoint.is_idempotent.then_some(Header::REPLAYED);
-    let all = [Header::REQUEST_ID].into_iter().chain(of_status).chain(replayed).chain(own.iter().copied());
+    let all =
+        [Header::REQUEST_ID].into_iter().chain(of_status).chain(replayed).chain(limits.iter().chain(own).copied());
     object(&mut all.map(|header| (header.name.to_owned(), header.reference()))).into()
 }
 

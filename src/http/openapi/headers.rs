@@ -30,6 +30,22 @@ impl Header {
         "The version of the response, for `If-None-Match`.",
         "W/\"5d41402abc4b2a76b9719d911017c592\"",
     );
+    pub const RATE_LIMIT: Self = Self {
+        is_required: false,
+        ..Self::new(
+            "RateLimit",
+            "The limit that the caller is about to reach: requests left (`r`) and seconds until more are allowed (`t`).",
+            "\"interpretations\";r=599;t=3600",
+        )
+    };
+    pub const RATE_LIMIT_POLICY: Self = Self {
+        is_required: false,
+        ..Self::new(
+            "RateLimit-Policy",
+            "The limits of the endpoint: requests (`q`) in seconds (`w`).",
+            "\"interpretations\";q=600;w=3600",
+        )
+    };
     pub const CONTENT_DISPOSITION: Self =
         Self::new("Content-Disposition", "The suggested file name.", "attachment; filename=\"account.json\"");
     pub const CONTENT_SECURITY_POLICY: Self =
@@ -46,12 +62,14 @@ impl Header {
         )
     };
 
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::REQUEST_ID,
         Self::RETRY_AFTER,
         Self::WWW_AUTHENTICATE,
         Self::CACHE_CONTROL,
         Self::ETAG,
+        Self::RATE_LIMIT,
+        Self::RATE_LIMIT_POLICY,
         Self::CONTENT_DISPOSITION,
         Self::CONTENT_SECURITY_POLICY,
         Self::CONTENT_TYPE_OPTIONS,

@@ -17,6 +17,7 @@ use acme::Acme;
 pub use acme::Challenges;
 use certificates::Certificates;
 
+use super::http2::ALPN;
 use crate::{
     app::App,
     certificate::PemFiles,
@@ -63,7 +64,7 @@ fn acceptor(certificates: Arc<Certificates>) -> Result<TlsAcceptor> {
         .map_err(Error::internal)?
         .with_no_client_auth()
         .with_cert_resolver(certificates);
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config.alpn_protocols = vec![ALPN.to_vec(), b"http/1.1".to_vec()];
     // Session tickets save returning clients the signature, without server-side state.
     config.ticketer = ring::Ticketer::new().map_err(Error::internal)?;
     Ok(TlsAcceptor::from(Arc::new(config)))

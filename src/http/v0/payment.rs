@@ -30,7 +30,6 @@ use crate::{
         body::RawValue,
         claims::Claims,
         numbered_page::NumberedPage,
-        openapi::headers::Header,
         openapi::schemas::one_of_names,
         params::{
             BodyShape, Fields, Label, Location, PageNumber, PageSize, Parameter, ParameterDescription, Parameters,
@@ -102,7 +101,7 @@ pub struct PaymentOrder {
 }
 
 /// Returns the same order for some minutes, for GET and POST alike.
-pub async fn order(context: RequestContext, package: CreateOrderParams) -> Result<Uncached<Json<PaymentOrder>>> {
+pub async fn order(context: RequestContext, package: CreateOrderParams) -> Result<Json<PaymentOrder>> {
     let user = context.acting_for(&Claims::of_user(package.user_id))?;
     let (YuanAmount(amount), PackageCoins(coin_count)) = (package.amount, package.coin_count);
     let ordered = OrderedProduct::Package { amount, coin_count };
@@ -112,7 +111,7 @@ pub async fn order(context: RequestContext, package: CreateOrderParams) -> Resul
     let PaymentInstruction { order_string, parameters: payment, .. } = instruction;
     let resource =
         PaymentOrder { order_no, amount, coin_count, status, channel, currency, order_string, payment, expires_at };
-    Ok(Uncached(Json(resource)))
+    Ok(Json(resource))
 }
 
 pub async fn list(context: RequestContext, params: ListOrdersOfUserParams) -> Result<Json<NumberedPage<UserOrder>>> {
@@ -224,21 +223,6 @@ impl Reply for Confirmed {
             ],
             ..Json::<PaymentStatus>::describe()
         }
-    }
-}
-
-/// A response that must not be cached.
-pub struct Uncached<A>(pub A);
-
-impl<A: Reply> Reply for Uncached<A> {
-    fn into_response(self) -> Result<Response<Body>> {
-        let mut response = self.0.into_response()?;
-        response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        Ok(response)
-    }
-
-    fn describe() -> ReplyDescription {
-        ReplyDescription { headers: &[Header::CACHE_CONTROL], ..A::describe() }
     }
 }
 

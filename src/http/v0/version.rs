@@ -11,6 +11,7 @@ use crate::{
     http::{
         body::RawValue,
         params::{MaybeInvalid, Parameter, Rules, parameters, text, whole_number},
+        public_content::{PublicJson, PublicResource},
         reply::Json,
         request_context::RequestContext,
     },
@@ -58,6 +59,8 @@ pub struct AppRelease {
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     published_at: Timestamp,
 }
+
+impl PublicResource for AppRelease {}
 
 impl From<Release> for AppRelease {
     fn from(release: Release) -> Self {
@@ -116,9 +119,9 @@ fn client(
     }
 }
 
-pub async fn latest(context: RequestContext, params: LatestVersionParams) -> Result<Json<AppRelease>> {
-    let latest = releases::latest(&context.app.core, name(params.platform.as_ref()))?;
-    latest.map(|release| Json(release.into())).ok_or_else(|| Code::NoRelease.into())
+pub async fn latest(context: RequestContext, params: LatestVersionParams) -> Result<PublicJson<AppRelease>> {
+    let latest = releases::latest(&context.app.core, name(params.platform.as_ref()))?.ok_or(Code::NoRelease)?;
+    PublicJson::changing(&AppRelease::from(latest), &context.headers)
 }
 
 fn name(platform: Option<&Platform>) -> Option<&str> {

@@ -149,14 +149,14 @@ impl From<Trigram> for TrigramShown {
 }
 
 impl PublicResource for HexagramList {
-    fn example() -> Self {
-        Self { items: vec![HexagramSummary::of(example_cast().primary(), Locale::Chinese)] }
+    fn example() -> Option<Self> {
+        Some(Self { items: vec![HexagramSummary::of(example_cast().primary(), Locale::Chinese)] })
     }
 }
 
 impl PublicResource for HexagramTexts {
-    fn example() -> Self {
-        Self::of(example_cast().primary(), Locale::Chinese)
+    fn example() -> Option<Self> {
+        Some(Self::of(example_cast().primary(), Locale::Chinese))
     }
 }
 

@@ -25,7 +25,7 @@ use crate::{
         reply::{Json, Reply, ReplyDescription},
         request_context::RequestContext,
         user_order::{UserOrder, order_to_pay},
-        v0::payment::{OrderNo, Uncached},
+        v0::payment::OrderNo,
     },
     providers::payment::{OrderState, PaymentInstruction},
     types::Cursor,
@@ -67,11 +67,11 @@ pub struct NewOrder {
 }
 
 /// Returns the same order for some minutes.
-pub async fn create(context: RequestContext, params: OrderProductParams) -> Result<Uncached<Json<NewOrder>>> {
+pub async fn create(context: RequestContext, params: OrderProductParams) -> Result<Json<NewOrder>> {
     let (user, ordered) = (context.user()?, OrderedProduct::ById(params.product_id));
     let (order, instruction) = order_to_pay(&context, user, ordered, params.choice).await?;
     let PaymentInstruction { order_string, parameters: payment, .. } = instruction;
-    Ok(Uncached(Json(NewOrder { order: order.into(), order_string, payment })))
+    Ok(Json(NewOrder { order: order.into(), order_string, payment }))
 }
 
 pub async fn list(context: RequestContext, params: ListOwnOrdersParams) -> Result<Json<CursorPage<UserOrder>>> {

@@ -9,7 +9,11 @@ use crate::{
         products::{self, Product},
     },
     error::Result,
-    http::{params::parameters, reply::Json, request_context::RequestContext},
+    http::{
+        params::parameters,
+        public_content::{PublicJson, PublicResource},
+        request_context::RequestContext,
+    },
     types::{Fen, Locale},
 };
 
@@ -84,6 +88,8 @@ pub struct ProductList {
     points_per_coin: u32,
 }
 
+impl PublicResource for ProductList {}
+
 impl ProductForSale {
     fn new(product: Product, locale: Locale) -> Self {
         let terms = product.terms;
@@ -103,12 +109,12 @@ impl ProductForSale {
     }
 }
 
-pub async fn list(context: RequestContext, params: ListProductsParams) -> Result<Json<ProductList>> {
+pub async fn list(context: RequestContext, params: ListProductsParams) -> Result<PublicJson<ProductList>> {
     let (config, locale) = (&context.app.core.config, context.locale());
     let for_sale = products::for_sale(&context.app.core)?.into_iter();
     let wanted = for_sale.filter(|product| params.asset.is_none_or(|asset| product.terms.asset == asset));
     let points = |count| UsePrice { asset: Asset::Point.name(), count };
-    Ok(Json(ProductList {
+    let list = ProductList {
         items: wanted.map(|product| ProductForSale::new(product, locale)).collect(),
         prices: UsePrices {
             r#use: UsePrice { asset: Asset::Coin.name(), count: config.coins.consume },
@@ -116,5 +122,6 @@ pub async fn list(context: RequestContext, params: ListProductsParams) -> Result
             another_interpretation: points(config.points.another_interpretation),
         },
         points_per_coin: config.points.per_coin,
-    }))
+    };
+    PublicJson::changing(&list, &context.headers)
 }

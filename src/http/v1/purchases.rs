@@ -13,7 +13,6 @@ use crate::{
         reply::Json,
         request_context::RequestContext,
         user_purchase::{PurchaseReported, PurchaseToken, SignedTransaction, UserPurchase},
-        v0::payment::Uncached,
     },
     providers::payment::purchase::plain_token,
     types::Cursor,
@@ -53,11 +52,11 @@ pub struct AccountToken {
     obfuscated_account_id: String,
 }
 
-pub async fn account_token(context: RequestContext, _: Nothing) -> Result<Uncached<Json<AccountToken>>> {
+pub async fn account_token(context: RequestContext, _: Nothing) -> Result<Json<AccountToken>> {
     let pending = accounts::account_token(&context.app.core, context.user()?)?;
     let account_token = context.committed(pending).await?;
     let obfuscated_account_id = plain_token(&account_token);
-    Ok(Uncached(Json(AccountToken { account_token, obfuscated_account_id })))
+    Ok(Json(AccountToken { account_token, obfuscated_account_id }))
 }
 
 pub async fn report_apple(context: RequestContext, params: ReportApplePurchaseParams) -> Result<PurchaseReported> {

@@ -163,8 +163,16 @@ impl Document {
 }
 
 /// Headers that need no description.
-const OF_EVERY_MESSAGE: [&str; 7] =
-    ["connection", "content-encoding", "content-length", "content-type", "date", "transfer-encoding", "vary"];
+const OF_EVERY_MESSAGE: [&str; 8] = [
+    "cache-control",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "date",
+    "transfer-encoding",
+    "vary",
+];
 
 const RFC3339: &str = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$";
 

@@ -67,14 +67,26 @@ impl PemPair {
 /// A TLS connection.
 pub type TlsStream = StreamOwned<ClientConnection, TcpStream>;
 
-/// Connects. Fails if the certificate has another name or is not signed by this root.
-pub fn connect(address: SocketAddr, name: &str, root: &str) -> io::Result<TlsStream> {
+/// Returns a configuration that trusts this root and offers these protocols.
+pub fn client_config(root: &str, protocols: &[&str]) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(root.as_bytes()).unwrap()).unwrap();
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
     let config = builder.with_safe_default_protocol_versions().unwrap().with_root_certificates(roots);
+    let mut config = config.with_no_client_auth();
+    config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+    Arc::new(config)
+}
+
+/// Connects. Fails if the certificate has another name or is not signed by this root.
+pub fn connect(address: SocketAddr, name: &str, root: &str) -> io::Result<TlsStream> {
+    connect_with(address, name, client_config(root, &[]))
+}
+
+/// Connects with this configuration.
+pub fn connect_with(address: SocketAddr, name: &str, config: Arc<ClientConfig>) -> io::Result<TlsStream> {
     let name = ServerName::try_from(name.to_owned()).unwrap();
-    let mut connection = ClientConnection::new(Arc::new(config.with_no_client_auth()), name).unwrap();
+    let mut connection = ClientConnection::new(config, name).unwrap();
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(Duration::from_secs(20)))?;
     connection.complete_io(&mut stream)?;

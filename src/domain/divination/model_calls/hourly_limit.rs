@@ -2,10 +2,10 @@
 //! calls' records.
 
 use crate::{
-    error::Result,
+    error::{RateLimit, Result},
     store::{
         Read, Write,
-        sliding_window::{self, HOUR, Window},
+        sliding_window::{self, HOUR, Window, WindowUse},
     },
     types::UserId,
 };
@@ -23,6 +23,15 @@ impl LimitedCall {
             Self::Interpretation => "interpretation",
             Self::Chat => "chat",
         }
+    }
+
+    /// Returns the limit on calls of this kind in an hour.
+    pub const fn limit(self, quota: u32) -> RateLimit {
+        let name = match self {
+            Self::Interpretation => "interpretations",
+            Self::Chat => "chat",
+        };
+        RateLimit { name, quota, window: HOUR }
     }
 
     const fn newest_first(self) -> &'static str {
@@ -44,8 +53,16 @@ impl LimitedCall {
 /// # Errors
 /// `too_many_requests`.
 pub fn check_in(tx: &Read<'_>, user: UserId, call: LimitedCall, allowed: u32) -> Result<()> {
-    let newest_first = call.newest_first();
-    sliding_window::require_open_in(tx, &[Window { newest_first, key: user.0, allowed, length: HOUR }])
+    sliding_window::require_open_in(tx, &[window(user, call, allowed)])
+}
+
+/// Returns how many more calls a user may make in the hour.
+pub fn use_in(tx: &Read<'_>, user: UserId, call: LimitedCall, allowed: u32) -> Result<WindowUse> {
+    window(user, call, allowed).use_in(tx)
+}
+
+fn window(user: UserId, call: LimitedCall, allowed: u32) -> Window<i64> {
+    Window { limit: call.limit(allowed), newest_first: call.newest_first(), key: user.0 }
 }
 
 /// Counts a call unless it exceeds the limit.
