@@ -51,6 +51,16 @@ create table suspensions (
 create index suspensions_by_user on suspensions (user_id, id);
 create unique index suspensions_not_lifted on suspensions (user_id, scope) where lifted_at is null;
 
+-- Owner: imports. Users who came from a former backend, by the id they had there.
+create table imported_users (
+    source text not null,                  -- the operator's name of the backend
+    external_id text not null,
+    user_id integer not null references users (id) on delete cascade,
+    primary key (source, external_id)
+) strict, without rowid;
+
+create unique index imported_users_by_user on imported_users (user_id, source);
+
 -- Owner: staff_notes. Notes of the staff about users.
 create table staff_notes (
     id integer primary key autoincrement,
@@ -512,7 +522,7 @@ create table ledger_entries (
         or kind = 'signup_bonus' or kind = 'invite_bonus' or kind = 'invitee_bonus' or kind = 'parked'
         or kind = 'restored' or kind = 'refund' or kind = 'interpretation' or kind = 'interpretation_refund'
         or kind = 'purchase_bonus' or kind = 'purchase_bonus_refund' or kind = 'exchange'
-        or kind = 'refund_reversal' or kind = 'test_purchase'),
+        or kind = 'refund_reversal' or kind = 'test_purchase' or kind = 'import'),
     ref text,
     created_at integer not null,
     seal blob,                             -- HMAC of the row under the server key

@@ -6,7 +6,7 @@ use clap::{Command, Subcommand, builder::Styles};
 
 use super::{
     admin, ai, alerts, audit, backup, cleanup, coins, completions, config, demo, doctor, feedback, figures, health,
-    healthcheck, ledger, logs, man, moderation, notify, openapi, options::Common, payments, points, products,
+    healthcheck, import, ledger, logs, man, moderation, notify, openapi, options::Common, payments, points, products,
     purchases, records, release, restore, serve, sync, users, version, violations, words,
 };
 use yarrow::error::Result;
@@ -73,6 +73,7 @@ pub enum OperationsCommand {
     Figures(figures::FiguresArgs),
     Logs(logs::LogsArgs),
     Cleanup(cleanup::CleanupArgs),
+    Import(import::ImportArgs),
     Backup(backup::BackupArgs),
     Restore(restore::RestoreArgs),
     Doctor(doctor::DoctorArgs),
@@ -193,6 +194,7 @@ impl OperationsCommand {
             Self::Figures(args) => figures::run(common, args),
             Self::Logs(args) => logs::run(common, args),
             Self::Cleanup(args) => cleanup::run(common, &args),
+            Self::Import(args) => import::run(common, args),
             Self::Backup(args) => backup::run(common, args),
             Self::Restore(args) => restore::run(common, &args),
             Self::Doctor(args) => doctor::run(common, &args),

@@ -20,6 +20,7 @@ mod feedback;
 mod figures;
 mod health;
 mod healthcheck;
+mod import;
 mod ledger;
 mod log_buffer;
 mod log_writer;

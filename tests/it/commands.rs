@@ -115,6 +115,7 @@ fn fixture() -> Fixture {
     let violation = server.value::<i64>("select max(id) from violations").to_string();
     let feedback = server.post("/feedback").by(&user).json(&json!({ "content": "很好" })).send().expect(200).json();
     let feedback = feedback["id"].as_str().unwrap().to_owned();
+    std::fs::write(server.directory().join("users.csv"), "id,email\n1,lin@example.com\n").unwrap();
     server.sign_in_by_email("ada@example.com");
     Fixture { feedback, server, user, other: other.user_id, paid, open, callback, trace, violation }
 }
@@ -123,7 +124,8 @@ impl Fixture {
     /// Returns every command with its exit code. `{}` placeholders refer to the fixture.
     fn lines(&self) -> Vec<(String, i32)> {
         let fill = |line: &str| {
-            let export = self.server.directory().join("export.json").display().to_string();
+            let file = |name: &str| self.server.directory().join(name).display().to_string();
+            let (export, import) = (file("export.json"), file("users.csv"));
             let words = [
                 ("USER", &self.user.user_id),
                 ("OTHER", &self.other),
@@ -135,6 +137,7 @@ impl Fixture {
                 ("FEEDBACK", &self.feedback),
                 ("ADDRESS", &self.server.address().to_string()),
                 ("EXPORT", &export),
+                ("IMPORT", &import),
             ];
             words.iter().fold(line.to_owned(), |line, (name, value)| line.replace(name, value))
         };
@@ -270,6 +273,10 @@ const LINES: &[(&str, i32)] = &[
     ("words add x", 2),
     ("words list", 0),
     ("words list --type fraud --search 代练", 0),
+    ("import users IMPORT --dry-run", 0),
+    ("import users IMPORT", 0),
+    ("import users - --format csv", 2),
+    ("import users /nowhere.csv", 4),
     ("words import - --type ads", 0),
     ("words import /nowhere", 4),
     ("words export", 0),

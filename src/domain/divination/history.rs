@@ -40,6 +40,45 @@ pub struct HistoryDraft<'text> {
     pub client_timestamp: Option<JsonText<'text>>,
 }
 
+/// The most records and bytes of one user.
+#[derive(Clone, Copy, Debug)]
+pub struct HistoryQuota {
+    records: i64,
+    bytes: i64,
+    /// An upper bound of the size of a record.
+    record_bytes: i64,
+}
+
+impl HistoryQuota {
+    pub fn of(limits: &LimitsConfig) -> Self {
+        Self {
+            records: i64::from(limits.history_records),
+            bytes: i64::try_from(limits.history_size.0).unwrap_or(i64::MAX),
+            record_bytes: max_record_bytes(limits),
+        }
+    }
+
+    /// Requires that the record fits, as the user's newest with this sequence number.
+    ///
+    /// # Errors
+    /// `history_full` and `history_too_large`.
+    fn require_in(self, tx: &Read<'_>, user: UserId, sequence: i64, draft: &HistoryDraft<'_>) -> Result<()> {
+        // While the newest sequence number is within the limit, so is the number of records, and counting is unnecessary.
+        if sequence > self.records
+            && count_in(tx, user, None)? >= self.records
+            && !has_in(tx, user, &draft.local_record_id)?
+        {
+            return Err(Code::HistoryFull.into());
+        }
+        // Likewise, so few records are within the limit even if each has the maximum size.
+        let may_be_too_large = sequence.saturating_mul(self.record_bytes) > self.bytes;
+        if may_be_too_large && is_too_large_in(tx, user, draft, self.bytes)? {
+            return Err(Code::HistoryTooLarge.into());
+        }
+        Ok(())
+    }
+}
+
 /// The stored values of fields that a draft leaves out.
 struct StoredFields {
     question_type: Option<String>,
@@ -92,20 +131,11 @@ pub struct HistoryRecord<'text> {
 /// `unauthenticated` if the account was deleted; `history_full` when the user has the maximum number of records, and
 /// `history_too_large` when they have the maximum size.
 pub fn save(core: &Core, user: UserId, draft: HistoryDraft<'static>) -> Pending<HistoryRecord<'static>> {
-    let limit = i64::from(core.config.limits.history_records);
-    let max_bytes = i64::try_from(core.config.limits.history_size.0).unwrap_or(i64::MAX);
-    let longest = max_record_bytes(&core.config.limits);
+    let quota = HistoryQuota::of(&core.config.limits);
     core.store.write_without_savepoint(move |tx| {
         let sequence = newest_in(tx, user)? + 1;
-        // While the newest sequence number is within the limit, so is the number of records, and counting is unnecessary.
-        if sequence > limit && count_in(tx, user, None)? >= limit && !has_in(tx, user, &draft.local_record_id)? {
-            return Err(Code::HistoryFull.into());
-        }
-        // Likewise, so few records are within the limit even if each has the maximum size.
-        if sequence.saturating_mul(longest) > max_bytes && is_too_large_in(tx, user, &draft, max_bytes)? {
-            return Err(Code::HistoryTooLarge.into());
-        }
-        if !insert_in(tx, user, sequence, &draft)? {
+        quota.require_in(tx, user, sequence, &draft)?;
+        if !insert_in(tx, user, sequence, &draft, tx.now)? {
             if let Some((created_at, stored)) = update_in(tx, user, &draft)? {
                 return Ok(HistoryRecord { draft: draft.with_defaults(stored), created_at, updated_at: tx.now });
             }
@@ -113,6 +143,31 @@ pub fn save(core: &Core, user: UserId, draft: HistoryDraft<'static>) -> Pending<
         }
         Ok(HistoryRecord { draft, created_at: tx.now, updated_at: tx.now })
     })
+}
+
+/// Inserts a record of a former backend as the user's newest. Returns false if a record with this id exists.
+///
+/// # Errors
+/// `history_full` and `history_too_large`; nothing is changed then.
+pub fn import_in(
+    tx: &Write<'_>,
+    quota: HistoryQuota,
+    user: UserId,
+    draft: &HistoryDraft<'_>,
+    created_at: Timestamp,
+) -> Result<bool> {
+    if exists_in(tx, user, &draft.local_record_id)? {
+        return Ok(false);
+    }
+    let sequence = newest_in(tx, user)? + 1;
+    quota.require_in(tx, user, sequence, draft)?;
+    insert_in(tx, user, sequence, draft, created_at)
+}
+
+/// Returns true if the user has a record with this id, hidden or not.
+pub fn exists_in(tx: &Read<'_>, user: UserId, local_record_id: &str) -> Result<bool> {
+    let sql = "select exists (select 1 from history where local_record_id = ?1 and user_id = ?2)";
+    tx.one(sql, (local_record_id, user.0), |row| row.get(0))
 }
 
 /// Passes the user's records to `each`, newest first, until it breaks; returns their total. Without a page, passes up
@@ -326,12 +381,18 @@ fn has_in(tx: &Read<'_>, user: UserId, local_record_id: &str) -> Result<bool> {
 ///
 /// A plain `values` statement, because `insert … select` and `returning` build a temporary table each time, which costs as
 /// much as the row.
-fn insert_in(tx: &Write<'_>, user: UserId, sequence: i64, draft: &HistoryDraft<'_>) -> Result<bool> {
+fn insert_in(
+    tx: &Write<'_>,
+    user: UserId,
+    sequence: i64,
+    draft: &HistoryDraft<'_>,
+    created_at: Timestamp,
+) -> Result<bool> {
     let inserted = tx.execute(
         "insert into history (user_id, sequence, local_record_id, question_type, question, json_data, ai_result, \
          client_timestamp, created_at, updated_at, bytes) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10) \
          on conflict (user_id, local_record_id) do nothing",
-        new_row(tx, user, sequence, draft),
+        new_row(user, sequence, draft, created_at),
     )?;
     Ok(inserted == 1)
 }
@@ -347,7 +408,7 @@ fn renew_in(tx: &Write<'_>, user: UserId, sequence: i64, draft: &HistoryDraft<'_
         "update history set sequence = ?2, question_type = ?4, question = ?5, json_data = ?6, ai_result = ?7, \
          client_timestamp = ?8, created_at = ?9, updated_at = ?9, bytes = ?10, deactivated_at = null \
          where user_id = ?1 and local_record_id = ?3",
-        new_row(tx, user, sequence, draft),
+        new_row(user, sequence, draft, tx.now),
     )
     .map(drop)
 }
@@ -392,10 +453,10 @@ fn update_in(tx: &Write<'_>, user: UserId, draft: &HistoryDraft<'_>) -> Result<O
 
 /// Returns the parameters of the statements that make a record the newest.
 fn new_row<'draft>(
-    tx: &Write<'_>,
     user: UserId,
     sequence: i64,
     draft: &'draft HistoryDraft<'_>,
+    at: Timestamp,
 ) -> impl Params + use<'draft> {
     (
         user.0,
@@ -406,7 +467,7 @@ fn new_row<'draft>(
         draft.json_data.as_ref().map(JsonText::as_str),
         draft.ai_result.as_deref(),
         draft.client_timestamp.as_ref().map(JsonText::as_str),
-        tx.now.0,
+        at.0,
         draft.bytes(),
     )
 }

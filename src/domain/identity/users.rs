@@ -101,6 +101,18 @@ pub struct ProfileChange {
     pub signature: Option<String>,
 }
 
+/// A user of a former backend.
+#[derive(Clone, Debug)]
+pub struct NewUser {
+    pub phone_number: Option<PhoneNumber>,
+    pub email: Option<EmailAddress>,
+    pub nickname: String,
+    pub gender: Gender,
+    pub birthday: Option<String>,
+    pub signature: String,
+    pub created_at: Timestamp,
+}
+
 /// Returns the user with this address, and true if the user was created.
 pub fn find_or_create_in(tx: &Write<'_>, address: &Address) -> Result<(User, bool)> {
     match find_by_address_in(tx, address)? {
@@ -117,6 +129,24 @@ pub fn create_in(tx: &Write<'_>, address: &Address) -> Result<User> {
     };
     let id = tx.insert(sql, (address.as_str(), tx.now.0))?;
     find_in(tx, UserId(id))
+}
+
+/// Creates a user with a profile, whose addresses no other user has.
+pub fn insert_in(tx: &Write<'_>, user: &NewUser) -> Result<UserId> {
+    let id = tx.insert(
+        "insert into users (phone_number, email, nickname, gender, birthday, signature, created_at) \
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        (
+            user.phone_number.as_ref().map(PhoneNumber::as_str),
+            user.email.as_ref().map(EmailAddress::as_str),
+            &user.nickname,
+            user.gender.name(),
+            &user.birthday,
+            &user.signature,
+            user.created_at.0,
+        ),
+    )?;
+    Ok(UserId(id))
 }
 
 pub fn find_in(tx: &Read<'_>, id: UserId) -> Result<User> {

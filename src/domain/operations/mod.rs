@@ -16,6 +16,7 @@ pub mod free_space_scrub;
 pub mod health;
 pub mod health_report;
 pub mod idempotency;
+pub mod imports;
 pub mod integrity;
 pub mod job_runs;
 pub mod lease;

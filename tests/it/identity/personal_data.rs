@@ -26,7 +26,7 @@ const MORE_TEXTS: [&str; 12] = [
 ];
 
 /// Tables with user rows and their location in the export. The test compares row counts.
-const EXPORTED: [(&str, &str); 20] = [
+const EXPORTED: [(&str, &str); 21] = [
     ("users", "account"),
     ("tokens", "devices"),
     ("violations", "violations"),
@@ -47,6 +47,7 @@ const EXPORTED: [(&str, &str); 20] = [
     ("feedback", "feedback"),
     ("suspensions", "suspensions"),
     ("staff_notes", "staffNotes"),
+    ("imported_users", "importedFrom"),
 ];
 
 /// Tables with user rows that the export covers differently or not at all, with the reason.
@@ -117,6 +118,7 @@ fn whole_person(server: &Server) -> Caller {
          values ({}, 'account', 'staff', '{}', 'cli', 1, 2)",
         user.user_id, MORE_TEXTS[10]
     ));
+    server.edit(&format!("insert into imported_users values ('legacy', 'u-1', {})", user.user_id));
     server.edit(&format!(
         "insert into disagreements (content_type, decided_by, local_allowed, external_allowed, words, labels, \
          masked_text, created_at, user_id) values ('question', 'local', 1, 0, '[]', '[]', '{}', 1, {})",

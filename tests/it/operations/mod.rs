@@ -21,6 +21,7 @@ mod demo;
 mod doctor;
 mod figures;
 mod health;
+mod import;
 mod logs;
 mod metrics;
 mod offsite_backups;

@@ -37,7 +37,9 @@ use crate::{
                 records::{self, PurchaseFilter},
             },
         },
-        operations::{active_users, confirmations::DeletionPreview, free_space_scrub, idempotency, network_log},
+        operations::{
+            active_users, confirmations::DeletionPreview, free_space_scrub, idempotency, imports, network_log,
+        },
     },
     error::Result,
     keys::ServerKey,
@@ -150,6 +152,7 @@ fn erase_in(
     budget::erase_user_in(tx, home, id)?;
     model_calls::hourly_limit::erase_user_in(tx, id)?;
     staff_notes::erase_user_in(tx, id)?;
+    imports::erase_user_in(tx, id)?;
     suspensions::erase_user_in(tx, id)?;
     tokens::revoke_all_in(tx, id)?;
     history::erase_user_in(tx, id)?;

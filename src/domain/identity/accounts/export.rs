@@ -28,7 +28,7 @@ use crate::{
             payments, purchases,
         },
         operations::{
-            active_users,
+            active_users, imports,
             network_log::{NetworkLog, search},
         },
     },
@@ -66,6 +66,7 @@ pub fn export(exports: &Exports, user: UserId, out: &mut dyn Write) -> Result<()
         let mut document = Document::begin(&mut out)?;
         document.member("exportedAt", &json!(tx.now))?;
         document.member("account", &account_in(tx, user)?)?;
+        document.list("importedFrom", |each| imports::export_in(tx, user, each))?;
         document.list("devices", |each| tokens::export_in(tx, user, each))?;
         document.list("codeMessages", |each| code_messages_in(tx, &exports.core.keys, user, each))?;
         document.list("points", |each| ledger::export_in(tx, user, Asset::Point, each))?;

@@ -68,7 +68,8 @@ impl EntryKind {
             | Self::Restored
             | Self::InterpretationRefund
             | Self::PurchaseBonus
-            | Self::RefundReversal => delta > 0,
+            | Self::RefundReversal
+            | Self::Import => delta > 0,
             Self::Consume
             | Self::Reset
             | Self::Cast
@@ -120,6 +121,8 @@ named_enum! {
         RefundReversal = "refund_reversal",
         /// A purchase in a store's sandbox, or its refund. It cost nothing.
         TestPurchase = "test_purchase",
+        /// A balance of a former backend.
+        Import = "import",
     }
 }
 

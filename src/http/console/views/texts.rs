@@ -747,6 +747,7 @@ codes! {
     "refund": "退款收回", "claw-back";
     "refund_reversal": "退款撤销返还", "reversed refund";
     "test_purchase": "沙盒购买", "test purchase";
+    "import": "迁入余额", "imported balance";
     "purchase_bonus": "购买赠送", "purchase bonus";
     "purchase_bonus_refund": "收回购买赠送", "claw-back of a bonus";
     "apple": "App Store", "App Store";
