@@ -292,6 +292,7 @@ create table history (
     created_at integer not null,
     updated_at integer not null,
     deactivated_at integer,                -- hidden since; purged some weeks later
+    change integer not null default 0,     -- number of the last change, see deletions
     -- Many clients derive record ids from the time, so this order inserts at the end of the index.
     unique (local_record_id, user_id)
 ) strict;
@@ -299,6 +300,7 @@ create table history (
 -- Contains every column that a count or a sum of bytes needs, so that they read no records.
 create index history_by_user on history (user_id, sequence, deactivated_at, question_type, bytes);
 create index history_deactivated on history (deactivated_at) where deactivated_at is not null;
+create index history_by_change on history (user_id, change);
 
 -- Owner: interpretation. One row for each model call, written before the call and completed after it.
 create table interpretations (
@@ -430,10 +432,25 @@ create table sessions (
     model text,
     duration_ms integer,
     interpreted_at integer,
+    title text,                            -- the user's own, like the note
+    note text,
+    change integer not null default 0,     -- number of the last change, see deletions
     check ((numbers is null) = (method <> 'numbers')),
     unique (user_id, sequence),
     check ((trace_id is null) = (interpreted_at is null))
 ) strict;
+
+create index sessions_by_change on sessions (user_id, change);
+
+-- Owner: sessions. Question, title and note of each session once more, in the spelling that a search compares. The texts
+-- of a user lie next to each other, so that a search reads few pages.
+create table session_texts (
+    user_id integer not null,
+    sequence integer not null,
+    text text not null,
+    primary key (user_id, sequence),
+    foreign key (user_id, sequence) references sessions (user_id, sequence) on delete cascade
+) strict, without rowid;
 
 -- Owner: sessions. Model calls that belong to a session. Their records are deleted with it.
 create table session_calls (
@@ -589,6 +606,20 @@ create table email_rewards (
 ) strict, without rowid;
 
 create index email_rewards_parked on email_rewards (parked_at) where parked_at is not null;
+
+-- Owner: deletions. Deleted sessions, history records and notifications of a user, until retention.deletions ends, so that
+-- the user's devices delete them too. Change numbers are milliseconds since 1970, or one more than the last number of
+-- the user's rows of the kind, so that they grow even if the clock does not.
+create table deletions (
+    user_id integer not null references users (id) on delete cascade,
+    number integer not null,
+    kind text not null check (kind = 'session' or kind = 'history' or kind = 'notification'),
+    subject text not null,                 -- the id of what was deleted
+    deleted_at integer not null,
+    primary key (user_id, number)
+) strict, without rowid;
+
+create index deletions_by_time on deletions (deleted_at);
 
 -- Owner: idempotency. First responses to requests with an Idempotency-Key, stored in the transaction of their effect.
 -- Ids grow with time, so the oldest rows are found without another index.
@@ -1022,13 +1053,25 @@ create table notification_recipients (
 
 create index notification_recipients_by_notification on notification_recipients (notification_id);
 
+-- Owner: notifications. Broadcasts that the staff deleted, for the apps that show them. Purged like deletions.
+create table notification_deletions (
+    number integer primary key autoincrement,
+    notification_id integer not null,
+    deleted_at integer not null
+) strict;
+
+create index notification_deletions_by_time on notification_deletions (deleted_at);
+
 -- Owner: notifications. Notifications that users read one by one, with the first read time.
 create table notification_reads (
     user_id integer not null references users (id) on delete cascade,
     notification_id integer not null,
     read_at integer not null,
+    change integer not null default 0,     -- number of the change, see deletions
     primary key (user_id, notification_id)
 ) strict, without rowid;
+
+create index notification_reads_by_change on notification_reads (user_id, change);
 
 -- Owner: notifications. Broadcasts that users read one by one, for counting: one bit for each broadcast of a block.
 -- A later mark clears the bits that it covers.

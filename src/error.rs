@@ -74,6 +74,9 @@ codes! {
     NotFound = "not_found",
         "Not found.",
         "未找到。";
+    CursorExpired = "cursor_expired",
+        "The cursor is too old. Ask for the changes without `since` and replace what the app has stored.",
+        "同步位置已过期，请重新加载全部数据。";
     UnknownEndpoint = "unknown_endpoint",
         "There is no endpoint with this path.",
         "没有此接口。";

@@ -499,6 +499,8 @@ declare::settings! {
             "Maximum body size of sign-in requests.";
         history_body: Bytes = "256 KiB", at_least "1 KiB",
             "Maximum body size when saving a casting.";
+        history_batch_body: Bytes = "2 MiB", at_least "1 KiB",
+            "Maximum body size when saving several castings.";
         interpretation_body: Bytes = "64 KiB", at_least "1 KiB",
             "Maximum body size when requesting an interpretation.";
         batch_body: Bytes = "512 KiB", at_least "1 KiB",
@@ -517,6 +519,10 @@ declare::settings! {
             "Maximum characters of a signature.";
         question: u32 = "200", at_least "1",
             "Maximum characters of a question.";
+        session_title: u32 = "60", at_least "1",
+            "Maximum characters of a session's title.";
+        session_note: u32 = "1000", at_least "1",
+            "Maximum characters of a session's note.";
         word: u32 = "50", at_least "1",
             "Maximum characters of a sensitive word.";
         label: u32 = "64", at_least "1",
@@ -595,6 +601,8 @@ declare::settings! {
             "Requests for codes with their outcomes, for support.";
         deactivated_history: Duration = "30 days",
             "History records after the user deactivated them.";
+        deletions: Duration = "90 days", at_least "1 day",
+            "Ids of deleted sessions, history records and notifications. An app that was offline for longer loads everything anew.";
         parked_points: Duration = "730 days",
             "Points of a deleted account, kept for its email address.";
         expired_notifications: Duration = "30 days",

@@ -48,6 +48,7 @@ pub const fn status(code: Code) -> StatusCode {
         | Code::StepUpRequired
         | Code::AddressNotAllowed => StatusCode::FORBIDDEN,
         Code::NotFound | Code::UnknownEndpoint | Code::NoRelease | Code::UnknownInvite => StatusCode::NOT_FOUND,
+        Code::CursorExpired => StatusCode::GONE,
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         Code::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
         Code::HistoryFull

@@ -23,7 +23,9 @@ use super::{
     state::HttpState,
     system,
     v0::{self, auth, coin, content_moderation, divination, divination_history, feedback, llm, payment, user, version},
-    v1::{self, account, hexagrams::HexagramPages, interpretations, invite, orders, points, products, sessions},
+    v1::{
+        self, account, changes, hexagrams::HexagramPages, interpretations, invite, orders, points, products, sessions,
+    },
 };
 #[allow(clippy::enum_glob_use, reason = "the table uses most codes")]
 use crate::{
@@ -41,6 +43,7 @@ use crate::{
 const AUTH: BodyLimit = |limits| limits.auth_body;
 const BATCH: BodyLimit = |limits| limits.batch_body;
 const CASTING: BodyLimit = |limits| limits.history_body;
+const HISTORY_BATCH: BodyLimit = |limits| limits.history_batch_body;
 const CHAT: BodyLimit = |limits| limits.chat_body;
 const FEEDBACK: BodyLimit = |limits| limits.feedback_body;
 const INTERPRETATION: BodyLimit = |limits| limits.interpretation_body;
@@ -239,6 +242,9 @@ fn identity() -> Vec<Endpoint> {
             .summary("Returns the caller's language, time zone and notification settings."),
         patch("/api/v1/preferences", OwnUser, v1::preferences::change)
             .summary("Changes the preferences that are sent and returns all of them."),
+        get("/api/v1/changes", OwnUser, changes::list)
+            .summary("Returns what changed since a cursor: sessions, history, notifications, preferences, balances and deletions.")
+            .errors(&[CursorExpired]),
         post("/admin/user-data/sync", Admin(SupportUsers), user_data::synchronise)
             .summary("Validates and repairs the stored data of all users, or of one.")
             .errors(&[NotFound, AlreadyRunning]),
@@ -334,6 +340,9 @@ fn hexagrams_and_sessions() -> Vec<Endpoint> {
         get("/api/v1/sessions/{id}", OwnUser, sessions::find)
             .summary("Returns one session with its interpretations.")
             .errors(&[NotFound]),
+        patch("/api/v1/sessions/{id}", OwnUser, sessions::annotate)
+            .summary("Sets or deletes the title and the note of a session.")
+            .errors(&[NotFound, ContentRejected, ModerationUnavailable, TooManyRequests]),
         delete("/api/v1/sessions/{id}", OwnUser, sessions::delete)
             .summary("Deletes a session. Only its non-personal data is kept.")
             .errors(&[NotFound]),
@@ -374,6 +383,9 @@ fn divination() -> Vec<Endpoint> {
             .summary("Saves a history record, or changes the fields that are sent of an existing one.")
             .body_limit(CASTING)
             .errors(&[NotYours, HistoryFull, HistoryTooLarge]),
+        post("/divination-history/save-batch", OwnUser, divination_history::save_batch)
+            .summary("Saves up to 100 history records at once, each as `save` does and with its own result. Repeating it changes nothing more.")
+            .body_limit(HISTORY_BATCH),
         post("/divination-history/get", OwnUser, divination_history::list)
             .summary("Lists the caller's history records, newest first.")
             .errors(&[NotYours]),

@@ -37,6 +37,10 @@ impl<'text> JsonText<'text> {
         raw.map_or(Self::NULL, Self)
     }
 
+    pub fn into_owned(self) -> JsonText<'static> {
+        JsonText(Cow::Owned(self.0.into_owned()))
+    }
+
     pub fn as_str(&self) -> &str {
         self.0.get()
     }

@@ -168,6 +168,7 @@ const EXPECTED: &[(&str, Access)] = &[
     ("POST /admin/login", Anyone),
     ("POST /admin/logout", Admin),
     ("POST /divination-history/save", OwnUser),
+    ("POST /divination-history/save-batch", OwnUser),
     ("POST /divination-history/get", OwnUser),
     ("POST /divination-history/delete", OwnUser),
     ("GET /divination-history/count/{phoneNumber}", OwnUser),
@@ -208,6 +209,7 @@ const EXPECTED: &[(&str, Access)] = &[
     ("POST /api/v1/sessions", OwnUser),
     ("GET /api/v1/sessions", OwnUser),
     ("GET /api/v1/sessions/{id}", OwnUser),
+    ("PATCH /api/v1/sessions/{id}", OwnUser),
     ("DELETE /api/v1/sessions/{id}", OwnUser),
     ("GET /api/v1/sessions/{id}/card.svg", OwnUser),
     ("POST /api/v1/sessions/{id}/interpretation", OwnUser),
@@ -219,6 +221,7 @@ const EXPECTED: &[(&str, Access)] = &[
     ("GET /api/v1/notifications/unread-count", OwnUser),
     ("PATCH /api/v1/notifications/{id}/read", OwnUser),
     ("PATCH /api/v1/notifications/mark-all-read", OwnUser),
+    ("GET /api/v1/changes", OwnUser),
     ("GET /api/v1/preferences", OwnUser),
     ("PATCH /api/v1/preferences", OwnUser),
     ("POST /admin/notifications", Admin),
@@ -382,6 +385,7 @@ fn a_user_may_use_every_user_endpoint() {
             // The document cannot express alternatives of required parameters.
             "POST /api/v1/account/address"
             | "POST /divination-history/delete"
+            | "POST /divination-history/save-batch"
             | "POST /divination/enhanced"
             | "POST /version/check" => response.status == 422,
             "GET /" | "GET /docs" => response.status == 308,

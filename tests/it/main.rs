@@ -40,6 +40,7 @@ mod invalid_input;
 mod journey;
 mod limits;
 mod log_privacy;
+mod offline;
 mod old_app_parameters;
 mod openapi;
 mod openapi_conformance;

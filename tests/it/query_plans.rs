@@ -9,6 +9,16 @@ const BOUNDED: &[&str] = &[
     "history where user_id = ?1 and deactivated_at is null and (question_type = ?2 or ?2 is null) \
      order by sequence desc limit ?3 offset ?4",
     "history where local_record_id = ?1 and user_id = ?2 and deactivated_at is null",
+    // Changes since a cursor, and the texts that a search reads.
+    "history where user_id = ?1 and change > ?2 and deactivated_at is null order by change limit ?3",
+    "sessions where user_id = ?1 and change > ?2 order by change limit ?3",
+    "sessions where user_id = ?1 and sequence = ?2",
+    "session_texts where user_id = ?1 and sequence < ?2 order by sequence desc limit ?3",
+    "deletions where user_id = ?1 and number > ?2 order by number limit ?3",
+    "deletions where deleted_at < ?1 order by deleted_at limit ?2",
+    "notification_deletions where number > ?1 order by number limit ?2",
+    "notification_deletions where deleted_at < ?1 order by deleted_at limit ?2",
+    "notification_reads where user_id = ?1 and change > ?2 order by change limit ?3",
     // Interpretations.
     "interpretations where user_id = ?1 and created_at >= ?2 and created_at < ?3 \
      order by created_at desc, id desc limit ?4 offset ?5",

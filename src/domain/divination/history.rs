@@ -15,7 +15,14 @@ use serde_json::json;
 use crate::{
     config::LimitsConfig,
     core::Core,
-    domain::{Each, identity::step_up::StepUp, operations::free_space_scrub},
+    domain::{
+        Each,
+        identity::step_up::StepUp,
+        operations::{
+            deletions::{self, DeletedKind},
+            free_space_scrub,
+        },
+    },
     error::{Code, Result},
     store::{Pending, Read, Row, Write},
     types::{JsonText, PageRequest, Timestamp, UserId},
@@ -105,6 +112,18 @@ impl HistoryDraft<'_> {
         length(&self.local_record_id) + self.fields().into_iter().flatten().map(length).sum::<i64>()
     }
 
+    fn into_owned(self) -> HistoryDraft<'static> {
+        let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+        HistoryDraft {
+            local_record_id: owned(self.local_record_id),
+            question_type: self.question_type.map(owned),
+            question: self.question.map(owned),
+            json_data: self.json_data.map(JsonText::into_owned),
+            ai_result: self.ai_result.map(owned),
+            client_timestamp: self.client_timestamp.map(JsonText::into_owned),
+        }
+    }
+
     fn with_defaults(self, stored: StoredFields) -> Self {
         Self {
             local_record_id: self.local_record_id,
@@ -117,12 +136,29 @@ impl HistoryDraft<'_> {
     }
 }
 
+/// The numbers of a user's newest record and last change.
+#[derive(Clone, Copy)]
+struct Newest {
+    sequence: i64,
+    change: i64,
+}
+
+/// The result of one record of a batch: the stored record, or the limit that it exceeds.
+pub type SavedRecord = Result<HistoryRecord<'static>, Code>;
+
 /// A stored record.
 #[derive(Clone, Debug)]
 pub struct HistoryRecord<'text> {
     pub draft: HistoryDraft<'text>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+}
+
+impl HistoryRecord<'_> {
+    fn into_owned(self) -> HistoryRecord<'static> {
+        let Self { draft, created_at, updated_at } = self;
+        HistoryRecord { draft: draft.into_owned(), created_at, updated_at }
+    }
 }
 
 /// Saves a record, or updates the record with the same id; fields that the draft leaves out keep their values.
@@ -132,17 +168,47 @@ pub struct HistoryRecord<'text> {
 /// `history_too_large` when they have the maximum size.
 pub fn save(core: &Core, user: UserId, draft: HistoryDraft<'static>) -> Pending<HistoryRecord<'static>> {
     let quota = HistoryQuota::of(&core.config.limits);
-    core.store.write_without_savepoint(move |tx| {
-        let sequence = newest_in(tx, user)? + 1;
-        quota.require_in(tx, user, sequence, &draft)?;
-        if !insert_in(tx, user, sequence, &draft, tx.now)? {
-            if let Some((created_at, stored)) = update_in(tx, user, &draft)? {
-                return Ok(HistoryRecord { draft: draft.with_defaults(stored), created_at, updated_at: tx.now });
-            }
-            renew_in(tx, user, sequence, &draft)?;
-        }
-        Ok(HistoryRecord { draft, created_at: tx.now, updated_at: tx.now })
+    core.store.write_without_savepoint(move |tx| save_in(tx, user, draft, quota))
+}
+
+/// Saves several records in one transaction, each as [`save`] does. A record beyond a limit fails alone.
+///
+/// # Errors
+/// `unauthenticated` if the account was deleted.
+pub fn save_all(core: &Core, user: UserId, drafts: Vec<HistoryDraft<'static>>) -> Pending<Vec<SavedRecord>> {
+    let quota = HistoryQuota::of(&core.config.limits);
+    core.store.write(move |tx| {
+        let save = |draft| match save_in(tx, user, draft, quota) {
+            Ok(record) => Ok(Ok(record)),
+            Err(error) if matches!(error.code, Code::HistoryFull | Code::HistoryTooLarge) => Ok(Err(error.code)),
+            Err(error) => Err(error),
+        };
+        drafts.into_iter().map(save).collect()
     })
+}
+
+/// Changes nothing if it fails, so it needs no savepoint.
+fn save_in(
+    tx: &Write<'_>,
+    user: UserId,
+    draft: HistoryDraft<'static>,
+    quota: HistoryQuota,
+) -> Result<HistoryRecord<'static>> {
+    let next = next_in(tx, user)?;
+    quota.require_in(tx, user, next.sequence, &draft)?;
+    if !insert_in(tx, user, next, &draft, tx.now)? {
+        if let Some((created_at, stored)) = update_in(tx, user, next.change, &draft)? {
+            return Ok(HistoryRecord { draft: draft.with_defaults(stored), created_at, updated_at: tx.now });
+        }
+        renew_in(tx, user, next, &draft)?;
+    }
+    Ok(HistoryRecord { draft, created_at: tx.now, updated_at: tx.now })
+}
+
+/// Returns the numbers of the user's next record and change.
+fn next_in(tx: &Read<'_>, user: UserId) -> Result<Newest> {
+    let last = newest_in(tx, user)?;
+    Ok(Newest { sequence: last.sequence + 1, change: deletions::next_change_in(tx, user, last.change)? })
 }
 
 /// Inserts a record of a former backend as the user's newest. Returns false if a record with this id exists.
@@ -159,9 +225,9 @@ pub fn import_in(
     if exists_in(tx, user, &draft.local_record_id)? {
         return Ok(false);
     }
-    let sequence = newest_in(tx, user)? + 1;
-    quota.require_in(tx, user, sequence, draft)?;
-    insert_in(tx, user, sequence, draft, created_at)
+    let next = next_in(tx, user)?;
+    quota.require_in(tx, user, next.sequence, draft)?;
+    insert_in(tx, user, next, draft, created_at)
 }
 
 /// Returns true if the user has a record with this id, hidden or not.
@@ -197,6 +263,35 @@ pub fn list(
     })
 }
 
+/// A page of changed records, and the number of its last change.
+#[derive(Clone, Debug, Default)]
+pub struct ChangedRecords {
+    pub items: Vec<HistoryRecord<'static>>,
+    pub last: Option<i64>,
+    /// True if the page ends before the limit because of the size of its records.
+    pub is_cut: bool,
+}
+
+/// Returns the user's records that changed after a number, in the order of the changes, up to `limit` records or about
+/// `max_bytes`.
+pub fn list_changed_in(tx: &Read<'_>, user: UserId, change: i64, limit: u32, max_bytes: i64) -> Result<ChangedRecords> {
+    let (mut page, mut bytes) = (ChangedRecords::default(), 0);
+    let ended = tx.each_until(
+        "select local_record_id, question_type, question, json_data, ai_result, client_timestamp, created_at, \
+         updated_at, change, bytes from history where user_id = ?1 and change > ?2 and deactivated_at is null \
+         order by change limit ?3",
+        (user.0, change, limit),
+        |row| {
+            page.items.push(record_of(row)?.into_owned());
+            page.last = Some(row.get(8)?);
+            bytes += row.get::<i64>(9)?;
+            Ok(if bytes < max_bytes { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        },
+    )?;
+    page.is_cut = ended.is_break();
+    Ok(page)
+}
+
 pub fn count(core: &Core, user: UserId) -> Result<i64> {
     core.store.read(|tx| count_in(tx, user, None))
 }
@@ -204,17 +299,20 @@ pub fn count(core: &Core, user: UserId) -> Result<i64> {
 /// Deletes the records with these ids and returns the number of records deleted.
 pub fn delete(core: &Core, user: UserId, local_record_ids: Vec<String>) -> Pending<usize> {
     core.store.write(move |tx| {
-        let mut deleted = 0;
-        for id in &local_record_ids {
-            deleted += tx.execute(
+        let last = newest_in(tx, user)?.change;
+        let mut deleted = Vec::new();
+        for id in local_record_ids {
+            let rows = tx.execute(
                 "delete from history where user_id = ?1 and local_record_id = ?2 and deactivated_at is null",
-                (user.0, id),
+                (user.0, &id),
             )?;
+            deleted.extend((rows > 0).then_some(id));
         }
-        if deleted > 0 {
+        if !deleted.is_empty() {
+            deletions::record_in(tx, user, DeletedKind::History, &deleted, last)?;
             free_space_scrub::request_in(tx)?;
         }
-        Ok(deleted)
+        Ok(deleted.len())
     })
 }
 
@@ -233,6 +331,12 @@ pub fn deactivate_all(core: &Core, user: UserId, proof: StepUp) -> Pending<usize
     // memory for a rollback.
     core.store.write_without_savepoint(move |tx| {
         proof.require_in(tx, &key, &config.auth, user)?;
+        let last = newest_in(tx, user)?.change;
+        let hidden_ids: Vec<String> = tx.all(
+            "select local_record_id from history where user_id = ?1 and deactivated_at is null order by sequence",
+            [user.0],
+            |row| row.get(0),
+        )?;
         let hidden = tx.execute(
             "update history set deactivated_at = ?2 where user_id = ?1 and deactivated_at is null",
             (user.0, tx.now.0),
@@ -242,6 +346,7 @@ pub fn deactivate_all(core: &Core, user: UserId, proof: StepUp) -> Pending<usize
              where user_id = ?1 and deactivated_at is not null order by sequence desc limit 1 offset ?2)",
             (user.0, limit),
         )?;
+        deletions::record_in(tx, user, DeletedKind::History, &hidden_ids, last)?;
         if deleted > 0 {
             free_space_scrub::request_in(tx)?;
         }
@@ -263,10 +368,11 @@ pub fn restore_all(core: &Core, user: UserId) -> Pending<RestoredRecords> {
     let (limit, kept_for) = (i64::from(core.config.limits.history_records), core.config.retention.deactivated_history);
     core.store.write_without_savepoint(move |tx| {
         let room = limit - count_in(tx, user, None)?;
+        let base = deletions::next_change_in(tx, user, newest_in(tx, user)?.change)?;
         let restored = tx.execute(
-            "update history set deactivated_at = null where user_id = ?1 and id in (select id from history \
+            "update history set deactivated_at = null, change = ?4 + sequence where user_id = ?1 and id in (select id from history \
              where user_id = ?1 and deactivated_at > ?2 order by sequence desc limit ?3)",
-            (user.0, tx.now.minus(kept_for).0, room.max(0)),
+            (user.0, tx.now.minus(kept_for).0, room.max(0), base),
         )?;
         let hidden = tx.one(
             "select count(*) from history where user_id = ?1 and deactivated_at is not null",
@@ -384,42 +490,58 @@ fn has_in(tx: &Read<'_>, user: UserId, local_record_id: &str) -> Result<bool> {
 fn insert_in(
     tx: &Write<'_>,
     user: UserId,
-    sequence: i64,
+    newest: Newest,
     draft: &HistoryDraft<'_>,
     created_at: Timestamp,
 ) -> Result<bool> {
     let inserted = tx.execute(
         "insert into history (user_id, sequence, local_record_id, question_type, question, json_data, ai_result, \
-         client_timestamp, created_at, updated_at, bytes) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10) \
+         client_timestamp, created_at, updated_at, bytes, change) \
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11) \
          on conflict (user_id, local_record_id) do nothing",
-        new_row(user, sequence, draft, created_at),
+        new_row(user, newest, draft, created_at),
     )?;
     Ok(inserted == 1)
 }
 
-/// Returns the sequence number of the user's newest record, or 0.
-fn newest_in(tx: &Read<'_>, user: UserId) -> Result<i64> {
-    tx.one("select coalesce(max(sequence), 0) from history where user_id = ?1", [user.0], |row| row.get(0))
+/// Returns the numbers of the user's newest record and last change, or 0.
+fn newest_in(tx: &Read<'_>, user: UserId) -> Result<Newest> {
+    tx.one(
+        "select coalesce((select max(sequence) from history where user_id = ?1), 0), \
+         coalesce((select max(change) from history where user_id = ?1), 0)",
+        [user.0],
+        |row| Ok(Newest { sequence: row.get(0)?, change: row.get(1)? }),
+    )
+}
+
+/// Returns the number of the last change of the user's records, or 0.
+pub fn last_change_in(tx: &Read<'_>, user: UserId) -> Result<i64> {
+    Ok(newest_in(tx, user)?.change)
 }
 
 /// Makes a hidden record the user's newest, with the content of the draft.
-fn renew_in(tx: &Write<'_>, user: UserId, sequence: i64, draft: &HistoryDraft<'_>) -> Result<()> {
+fn renew_in(tx: &Write<'_>, user: UserId, newest: Newest, draft: &HistoryDraft<'_>) -> Result<()> {
     tx.execute(
         "update history set sequence = ?2, question_type = ?4, question = ?5, json_data = ?6, ai_result = ?7, \
-         client_timestamp = ?8, created_at = ?9, updated_at = ?9, bytes = ?10, deactivated_at = null \
-         where user_id = ?1 and local_record_id = ?3",
-        new_row(user, sequence, draft, tx.now),
+         client_timestamp = ?8, created_at = ?9, updated_at = ?9, bytes = ?10, change = ?11, \
+         deactivated_at = null where user_id = ?1 and local_record_id = ?3",
+        new_row(user, newest, draft, tx.now),
     )
     .map(drop)
 }
 
 /// Updates the active record with this id, if there is one. Returns its creation time and the stored values of the
 /// fields that the draft leaves out.
-fn update_in(tx: &Write<'_>, user: UserId, draft: &HistoryDraft<'_>) -> Result<Option<(Timestamp, StoredFields)>> {
+fn update_in(
+    tx: &Write<'_>,
+    user: UserId,
+    change: i64,
+    draft: &HistoryDraft<'_>,
+) -> Result<Option<(Timestamp, StoredFields)>> {
     tx.first(
         "update history set question_type = coalesce(?3, question_type), question = coalesce(?4, question), \
          json_data = coalesce(?5, json_data), ai_result = coalesce(?6, ai_result), \
-         client_timestamp = coalesce(?7, client_timestamp), updated_at = ?8, \
+         client_timestamp = coalesce(?7, client_timestamp), updated_at = ?8, change = ?9, \
          bytes = octet_length(local_record_id) + coalesce(octet_length(coalesce(?3, question_type)), 0) \
          + coalesce(octet_length(coalesce(?4, question)), 0) + coalesce(octet_length(coalesce(?5, json_data)), 0) \
          + coalesce(octet_length(coalesce(?6, ai_result)), 0) \
@@ -437,6 +559,7 @@ fn update_in(tx: &Write<'_>, user: UserId, draft: &HistoryDraft<'_>) -> Result<O
             draft.ai_result.as_deref(),
             draft.client_timestamp.as_ref().map(JsonText::as_str),
             tx.now.0,
+            change,
         ),
         |row| {
             let stored = StoredFields {
@@ -454,13 +577,13 @@ fn update_in(tx: &Write<'_>, user: UserId, draft: &HistoryDraft<'_>) -> Result<O
 /// Returns the parameters of the statements that make a record the newest.
 fn new_row<'draft>(
     user: UserId,
-    sequence: i64,
+    newest: Newest,
     draft: &'draft HistoryDraft<'_>,
     at: Timestamp,
 ) -> impl Params + use<'draft> {
     (
         user.0,
-        sequence,
+        newest.sequence,
         draft.local_record_id.as_ref(),
         draft.question_type.as_deref(),
         draft.question.as_deref(),
@@ -469,6 +592,7 @@ fn new_row<'draft>(
         draft.client_timestamp.as_ref().map(JsonText::as_str),
         at.0,
         draft.bytes(),
+        newest.change,
     )
 }
 

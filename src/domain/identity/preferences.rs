@@ -37,7 +37,7 @@ pub struct Preferences {
     pub time_zone: Option<TimeZone>,
     /// The day rule of new castings.
     pub day_start: DayStart,
-    /// `None` if the user has never changed them.
+    /// `None` if the user has never changed them. Grows with every change, so that other devices notice it.
     pub updated_at: Option<Timestamp>,
 }
 
@@ -136,7 +136,8 @@ fn change_in(tx: &Write<'_>, user: UserId, change: &PreferencesChange) -> Result
          promotion = coalesce(?4, preferences.promotion), \
          locale = case when ?5 = 1 then ?6 else preferences.locale end, \
          time_zone = case when ?7 = 1 then ?8 else preferences.time_zone end, \
-         day_start = coalesce(?9, preferences.day_start), updated_at = ?11 \
+         day_start = coalesce(?9, preferences.day_start), \
+         updated_at = case when ?11 > preferences.updated_at then ?11 else preferences.updated_at + 1 end \
          returning account, activity, promotion, locale, time_zone, day_start, updated_at",
         (
             user.0,

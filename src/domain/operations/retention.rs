@@ -13,7 +13,7 @@ use crate::{
         operations::{
             active_users, admins,
             clock_jump::ClockGuard,
-            free_space_scrub, idempotency,
+            deletions, free_space_scrub, idempotency,
             network_log::{self, NetworkLog},
             request_tallies,
         },
@@ -24,6 +24,8 @@ use crate::{
 
 /// Rows deleted by one write.
 const BATCH_SIZE: u32 = 200;
+/// The time between a change and the moment at which a client can have read everything before it.
+const DELETIONS_MARGIN: Duration = Duration::from_secs(3600);
 
 /// Deletes everything past its retention and returns the number of rows.
 ///
@@ -51,6 +53,10 @@ fn sweep_while(core: &Core, log: &NetworkLog, is_running: &dyn Fn() -> bool) -> 
     sweep.in_batches(move |tx| codes::messages::delete_older_in(tx, retention.code_messages, BATCH_SIZE));
     sweep.in_batches(|tx| tokens::delete_expired_in(tx, BATCH_SIZE));
     sweep.in_batches(move |tx| history::delete_deactivated_in(tx, retention.deactivated_history, BATCH_SIZE));
+    // A little longer than cursors are accepted: a cursor may be as old as the retention.
+    let deletions_age = retention.deletions + DELETIONS_MARGIN;
+    sweep.in_batches(move |tx| deletions::delete_older_in(tx, deletions_age, BATCH_SIZE));
+    sweep.in_batches(move |tx| notifications::delete_old_deletions_in(tx, deletions_age, BATCH_SIZE));
     sweep.in_batches(move |tx| idempotency::delete_older_in(tx, retention.idempotency_keys, BATCH_SIZE));
     sweep.in_batches(move |tx| email_rewards::delete_expired_parked_in(tx, retention.parked_points, BATCH_SIZE));
     sweep.in_batches(move |tx| budget::delete_old_spending_in(tx, &zone, BATCH_SIZE));

@@ -28,7 +28,10 @@ use crate::{
             payments::{bills::BillDifferenceCode, refunds::RefundState, settle::SettlementEffect},
             purchases::purchase::{PurchaseEnvironment, PurchaseState, PurchaseStore},
         },
-        operations::health::{BackupState, LedgerState},
+        operations::{
+            deletions::DeletedKind,
+            health::{BackupState, LedgerState},
+        },
     },
     providers::payment::{OrderState, TradeStatus},
     types::{Locale, SuspensionScope},
@@ -57,6 +60,7 @@ enumerations! {
     BackupState = "BackupState", "current", "State of the backups: `none` before the first one, `off` if they are disabled.";
     ContentType = "ContentType", "question", "The use of a text.";
     DayStart = "DayStart", "23:00", "The time at which the next day begins in charts.";
+    DeletedKind = "DeletedKind", "session", "The kind of something deleted.";
     FeedbackState = "FeedbackState", "open", "The progress of the staff with feedback.";
     Gender = "Gender", "female", "The gender of a user.";
     NotificationKind = "NotificationKind", "activity", "The kind of a notification.";

@@ -13,7 +13,8 @@ pub use code::{EmailCode, VerificationCode};
 pub use json::{ClientTimestamp, DivinationData, JsonData};
 pub use texts::{
     AiResult, Content, Credential, DeviceName, FeedbackText, FileName, Label, ListedWord, LocalRecordId, Nickname,
-    NotificationText, NotificationTitle, Question, RatingNote, Reason, Signature, StaffNoteText, UserQuery,
+    NotificationText, NotificationTitle, Question, RatingNote, Reason, SearchText, SessionNote, SessionTitle,
+    Signature, StaffNoteText, UserQuery,
 };
 pub use words::AudienceName;
 

@@ -5,21 +5,25 @@ use std::{
     ops::ControlFlow::{Break, Continue},
 };
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json, value::RawValue as JsonValue};
 use utoipa::ToSchema;
 
 use super::cancellation::cancellation_code;
 use crate::{
+    config::LimitsConfig,
     domain::{
         divination::history::{self, HistoryDraft, RestoredRecords},
         identity::{step_up::StepUp, users::User},
     },
-    error::{Error, Fault, FieldCode, Result},
+    error::{Code, Error, Fault, FieldCode, Result},
     http::{
+        body::RawValue,
         claims::Claims,
         params::{
-            AiResult, Clearable, ClientTimestamp, JsonData, Label, LocalRecordId, PageNumber, PageSize, Question,
-            Rules, VerificationCode, page, parameters,
+            AiResult, BodyShape, Clearable, ClientTimestamp, Fields, JsonData, Label, LocalRecordId, ObjectParameter,
+            PageNumber, PageSize, Parameter, Parameters, Question, Rules, VerificationCode, is_absent, page,
+            parameters, required,
         },
         reply::{Json, SerializedList},
         request_context::RequestContext,
@@ -109,7 +113,7 @@ pub struct HistoryRecordResponse<'text> {
 }
 
 impl<'text> HistoryRecordResponse<'text> {
-    fn new(
+    pub fn new(
         user: &User,
         history::HistoryRecord { draft, created_at, updated_at }: history::HistoryRecord<'text>,
     ) -> Self {
@@ -130,18 +134,49 @@ impl<'text> HistoryRecordResponse<'text> {
 
 pub async fn save(context: RequestContext, save: SaveRecordParams) -> Result<Json<HistoryRecordResponse<'static>>> {
     let user = context.acting_user(&claims(save.user_id, save.phone_number))?;
-    let draft = HistoryDraft {
-        local_record_id: save.local_record_id.0.into(),
-        question_type: save.question_type.map(|Clearable(label)| label.map_or("".into(), |Label(text)| text.into())),
-        question: save.question.map(|Clearable(question)| question.map_or("".into(), |Question(text)| text.into())),
-        json_data: save.json_data.map(|JsonData(json)| json),
-        ai_result: save.ai_result.map(|AiResult(text)| text.into()),
-        client_timestamp: save
-            .timestamp
-            .map(|Clearable(timestamp)| timestamp.map_or(JsonText::NULL, |ClientTimestamp(json)| json)),
-    };
+    let draft = draft_of(SentRecord {
+        local_record_id: save.local_record_id,
+        json_data: save.json_data,
+        ai_result: save.ai_result,
+        question_type: save.question_type,
+        question: save.question,
+        timestamp: save.timestamp,
+    });
     let saved = context.committed(history::save(&context.app.core, user.id, draft)).await?;
     Ok(Json(HistoryRecordResponse::new(&user, saved)))
+}
+
+/// The results of a batch, in the order of the request.
+#[derive(Serialize, ToSchema)]
+pub struct RecordsSaved {
+    items: Vec<RecordSaved>,
+}
+
+/// The result of one record of a batch.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RecordSaved {
+    #[schema(example = "a1b2c3")]
+    local_record_id: String,
+    /// Null if the record was not saved.
+    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
+    updated_at: Option<Timestamp>,
+    /// `history_full` or `history_too_large` for a record that was not saved.
+    #[schema(example = json!(null))]
+    error: Option<&'static str>,
+}
+
+pub async fn save_batch(context: RequestContext, params: SaveRecordsParams) -> Result<Json<RecordsSaved>> {
+    let user = context.user()?;
+    let drafts: Vec<_> = params.records.into_iter().map(|RecordItem(draft)| draft).collect();
+    let ids: Vec<_> = drafts.iter().map(|draft| draft.local_record_id.clone().into_owned()).collect();
+    let saved = context.committed(history::save_all(&context.app.core, user, drafts)).await?;
+    let items = ids.into_iter().zip(saved).map(|(local_record_id, outcome)| RecordSaved {
+        local_record_id,
+        updated_at: outcome.as_ref().ok().map(|record| record.updated_at),
+        error: outcome.err().map(Code::name),
+    });
+    Ok(Json(RecordsSaved { items: items.collect() }))
 }
 
 /// The caller's records, newest first. Written without a copy, because this is the largest frequent response.
@@ -242,6 +277,120 @@ impl From<RestoredRecords> for HistoryRestored {
 pub async fn restore_all(context: RequestContext, params: RestoreAllParams) -> Result<Json<HistoryRestored>> {
     let user = context.acting_for(&claims(params.user_id, params.phone_number))?;
     Ok(Json(context.committed(history::restore_all(&context.app.core, user)).await?.into()))
+}
+
+/// The values of a record, as they were sent.
+struct SentRecord {
+    local_record_id: LocalRecordId,
+    json_data: Option<JsonData>,
+    ai_result: Option<AiResult>,
+    question_type: Option<Clearable<Label>>,
+    question: Option<Clearable<Question>>,
+    timestamp: Option<Clearable<ClientTimestamp>>,
+}
+
+fn draft_of(sent: SentRecord) -> HistoryDraft<'static> {
+    HistoryDraft {
+        local_record_id: sent.local_record_id.0.into(),
+        question_type: sent.question_type.map(|Clearable(label)| label.map_or("".into(), |Label(text)| text.into())),
+        question: sent.question.map(|Clearable(question)| question.map_or("".into(), |Question(text)| text.into())),
+        json_data: sent.json_data.map(|JsonData(json)| json),
+        ai_result: sent.ai_result.map(|AiResult(text)| text.into()),
+        client_timestamp: sent
+            .timestamp
+            .map(|Clearable(timestamp)| timestamp.map_or(JsonText::NULL, |ClientTimestamp(json)| json)),
+    }
+}
+
+/// Records to save. They may be the whole body, as a bare JSON array.
+pub struct SaveRecordsParams {
+    records: Vec<RecordItem>,
+}
+
+impl Parameters for SaveRecordsParams {
+    const BODY: BodyShape = BodyShape::NamedOrItems("records");
+
+    fn read(fields: &mut Fields<'_, '_>) -> Option<Self> {
+        let records = fields.objects(
+            "records",
+            "The records, each with the fields of `/divination-history/save`. The body may be a bare array of them.",
+        );
+        Some(Self { records: records? })
+    }
+}
+
+/// One record of a batch.
+pub struct RecordItem(HistoryDraft<'static>);
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WrittenRecord<'json> {
+    #[serde(borrow)]
+    local_record_id: Option<&'json JsonValue>,
+    #[serde(borrow)]
+    json_data: Option<&'json JsonValue>,
+    #[serde(borrow)]
+    ai_result: Option<&'json JsonValue>,
+    #[serde(borrow)]
+    question_type: Option<&'json JsonValue>,
+    #[serde(borrow)]
+    question: Option<&'json JsonValue>,
+    #[serde(borrow)]
+    timestamp: Option<&'json JsonValue>,
+}
+
+impl ObjectParameter for RecordItem {
+    fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Vec<(&'static str, Fault)>> {
+        let written = match value {
+            RawValue::Json(raw) if raw.get().starts_with('{') => {
+                serde_json::from_str::<WrittenRecord<'_>>(raw.get()).ok()
+            }
+            _ => None,
+        };
+        let Some(written) = written else {
+            let fault = Fault::new(FieldCode::InvalidType, "must be an object with a `localRecordId`");
+            return Err(vec![("", fault)]);
+        };
+        let mut faults = Vec::new();
+        let id = member::<LocalRecordId>(written.local_record_id, rules).and_then(|id| id.ok_or_else(required));
+        let id = id.map_err(|fault| faults.push(("localRecordId", fault)));
+        let json_data = member(written.json_data, rules).map_err(|fault| faults.push(("jsonData", fault)));
+        let ai_result = member(written.ai_result, rules).map_err(|fault| faults.push(("aiResult", fault)));
+        let question_type = member(written.question_type, rules).map_err(|fault| faults.push(("questionType", fault)));
+        let question = member(written.question, rules).map_err(|fault| faults.push(("question", fault)));
+        let timestamp = member(written.timestamp, rules).map_err(|fault| faults.push(("timestamp", fault)));
+        match (id, json_data, ai_result, question_type, question, timestamp) {
+            (Ok(local_record_id), Ok(json_data), Ok(ai_result), Ok(question_type), Ok(question), Ok(timestamp)) => {
+                let sent = SentRecord { local_record_id, json_data, ai_result, question_type, question, timestamp };
+                Ok(Self(draft_of(sent)))
+            }
+            _ => Err(faults),
+        }
+    }
+
+    fn schema(limits: &LimitsConfig) -> Value {
+        json!({
+            "type": "object",
+            "required": ["localRecordId"],
+            "properties": {
+                "localRecordId": LocalRecordId::schema(limits),
+                "jsonData": JsonData::schema(limits),
+                "aiResult": AiResult::schema(limits),
+                "questionType": Label::schema(limits),
+                "question": Question::schema(limits),
+                "timestamp": ClientTimestamp::schema(limits),
+            },
+            "example": { "localRecordId": "a1b2c3", "question": "今年换工作合适吗？", "jsonData": { "lines": [7, 8, 8, 8, 7, 6] } },
+        })
+    }
+}
+
+/// Reads an optional member of a record.
+fn member<T: Parameter>(value: Option<&JsonValue>, rules: &Rules<'_>) -> Result<Option<T>, Fault> {
+    match value.map(|value| RawValue::Json(Cow::Borrowed(value))) {
+        Some(value) if !is_absent::<T>(&value) => T::read(&value, rules).map(Some),
+        _ => Ok(None),
+    }
 }
 
 fn claims(user_id: Option<UserId>, phone_number: Option<PhoneNumber>) -> Claims {

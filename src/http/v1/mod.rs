@@ -4,6 +4,7 @@
 
 pub mod account;
 pub mod auth;
+pub mod changes;
 pub mod hexagrams;
 pub mod interpretations;
 pub mod invite;

@@ -8,13 +8,14 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::{
+    app::App,
     config::LimitsConfig,
     domain::{
         divination::{
             chart::{Chart, PlumBlossom},
             hexagram::{Cast, Line, Lines},
             sessions::{
-                self, Casting, Method, NewSession, SessionDraft,
+                self, Casting, Method, NewSession, SessionAnnotation, SessionDraft, SessionSearch,
                 interpretation::{self, InterpretationRequest, SessionInterpretations, TRACE_ID},
             },
         },
@@ -27,7 +28,10 @@ use crate::{
         classic_response::Classic,
         cursor_page::{CursorList, CursorPage, span},
         interpretation_sse::Interpretation,
-        params::{Flag, Label, PageSize, Parameter, Question, Rules, parameters, text, whole_number},
+        params::{
+            Flag, Label, PageSize, Parameter, Question, Rules, SearchText, SessionNote, SessionTitle, parameters, text,
+            whole_number,
+        },
         reply::{Json, NoContent, Replayable},
         request_context::RequestContext,
         session_interpretation::{self, MaybeReplayed},
@@ -54,6 +58,7 @@ parameters! {
     }
 
     ListSessionsParams(fields) {
+        search: Option<SearchText> = fields.optional("search", "Only sessions whose question, title and note contain all of these words. A page may then have fewer sessions than `limit`, or none, and a next page.");
         limit: Option<PageSize> = fields.optional("limit", "Maximum number of sessions.");
         before: Option<i64> = {
             let cursor = fields.optional("cursor", "`nextCursor` of the previous response.");
@@ -63,6 +68,12 @@ parameters! {
 
     SessionParams(fields) {
         id: SessionId = fields.path("id", "The session's id.");
+    }
+
+    AnnotateSessionParams(fields) {
+        id: SessionId = fields.path("id", "The session's id.");
+        title: Option<SessionTitle> = fields.usual("title", "The user's title of the session. Moderated. An empty text deletes it.");
+        note: Option<SessionNote> = fields.optional("note", "The user's note about the session. Moderated. An empty text deletes it.");
     }
 
     InterpretSessionParams(fields) {
@@ -82,6 +93,12 @@ pub struct SessionResponse {
     question: String,
     #[schema(example = "career")]
     question_type: Option<String>,
+    /// The user's own title.
+    #[schema(example = "换工作")]
+    title: Option<String>,
+    /// The user's own note.
+    #[schema(example = "三月面试后再看。")]
+    note: Option<String>,
     #[schema(value_type = Method)]
     method: &'static str,
     /// From the bottom: 6 old yin, 7 young yang, 8 young yin, 9 old yang.
@@ -154,6 +171,8 @@ impl From<&sessions::Session> for SessionResponse {
             id: session.id.clone(),
             question: session.question.clone(),
             question_type: session.question_type.clone(),
+            title: session.title.clone(),
+            note: session.note.clone(),
             method: session.method.name(),
             lines: session.cast.lines().values(),
             hexagram: session.cast.into(),
@@ -226,7 +245,11 @@ pub async fn cast(context: RequestContext, cast: CastSessionParams) -> Result<Re
 
 pub async fn list(context: RequestContext, params: ListSessionsParams) -> Result<Json<CursorPage<SessionResponse>>> {
     let span = span(&context, params.before, params.limit);
-    let slice = sessions::list(&context.app.core, context.user()?, span)?;
+    let (core, user) = (&context.app.core, context.user()?);
+    let slice = match params.search {
+        Some(SearchText(words)) => sessions::search(core, user, &SessionSearch::new(&words), span)?,
+        None => sessions::list(core, user, span)?,
+    };
     SESSIONS.page(&context, slice, |session| SessionResponse::from(&session))
 }
 
@@ -240,6 +263,16 @@ pub async fn find(context: RequestContext, params: SessionParams) -> Result<Json
     let interpretations = interpretation::list(&context.app.core, &session)?;
     let locale = preferences::locale(&context.app.core, user, context.locale())?;
     Ok(Json(SessionResponse::whole(&session, interpretations, locale)))
+}
+
+pub async fn annotate(context: RequestContext, params: AnnotateSessionParams) -> Result<Json<SessionResponse>> {
+    let user = context.user()?;
+    let annotation = SessionAnnotation {
+        title: params.title.map(|SessionTitle(text)| text),
+        note: params.note.map(|SessionNote(text)| text),
+    };
+    let annotate = move |app: &App| sessions::annotate(&app.moderation, user, params.id.0, annotation);
+    Ok(Json(SessionResponse::from(&context.screened(annotate).await?)))
 }
 
 pub async fn delete(context: RequestContext, params: SessionParams) -> Result<NoContent> {

@@ -10,7 +10,7 @@ use super::v1_account_deletion::{EMAIL, PHONE, TEXTS, expect_no_trace, export, f
 use crate::support::{Caller, FakeModel, ModelBehaviour, Request, Server, Setup, eventually, model_requests::ask};
 
 /// Further texts that the user wrote or received.
-const MORE_TEXTS: [&str; 12] = [
+const MORE_TEXTS: [&str; 14] = [
     "the-question-of-the-session",
     "the-type-of-the-session",
     "the-words-of-the-feedback",
@@ -23,6 +23,8 @@ const MORE_TEXTS: [&str; 12] = [
     "the-note-of-the-staff",
     "the-reason-of-the-suspension",
     "the-text-in-review",
+    "the-title-of-the-session",
+    "the-remark-on-the-session",
 ];
 
 /// Tables with user rows and their location in the export. The test compares row counts.
@@ -51,7 +53,7 @@ const EXPORTED: [(&str, &str); 21] = [
 ];
 
 /// Tables with user rows that the export covers differently or not at all, with the reason.
-const EXCEPTIONS: [(&str, &str); 9] = [
+const EXCEPTIONS: [(&str, &str); 11] = [
     ("balances", "told as the balances of the account"),
     ("ledger_entries", "told as points and coins, which are counted together below"),
     ("access_log", "told as requests, which go on being written"),
@@ -59,6 +61,8 @@ const EXCEPTIONS: [(&str, &str); 9] = [
     ("notification_recipients", "told among the notifications, with those to everybody that were read"),
     ("audit", "says what administrators did: it is theirs"),
     ("notification_read_blocks", "the same readings once more, to be counted"),
+    ("session_texts", "the texts of the sessions once more, to be searched"),
+    ("deletions", "the ids of what the user deleted, kept for the other devices"),
     ("model_calls", "when the calls of the last hour began, to be counted"),
     ("idempotency_keys", "answers that the user was given, kept for three days to be given again"),
 ];
@@ -81,7 +85,13 @@ fn whole_person(server: &Server) -> Caller {
     let cast = json!({ "question": MORE_TEXTS[0], "questionType": MORE_TEXTS[1], "method": "yarrow_stalks" });
     let cast = server.post("/api/v1/sessions").by(&user).json(&cast).header("idempotency-key", "the-cast");
     let session = cast.send().expect(201).json();
-    let path = format!("/api/v1/sessions/{}/interpretation", session["id"].as_str().unwrap());
+    let path = format!("/api/v1/sessions/{}", session["id"].as_str().unwrap());
+    let annotation = json!({ "title": MORE_TEXTS[12], "note": MORE_TEXTS[13] });
+    server.patch(&path).by(&user).json(&annotation).send().expect(200);
+    let record = json!({ "localRecordId": "deleted" });
+    server.post("/divination-history/save").by(&user).json(&record).send().expect(200);
+    server.post("/divination-history/delete").by(&user).json(&record).send().expect(200);
+    let path = format!("{path}/interpretation");
     let trace = server.post(&path).by(&user).send().expect(200).json()["traceId"].clone();
     rate(server, &user, &trace, MORE_TEXTS[8]).send().expect(200);
     let chat = json!({ "messages": [{ "role": "user", "content": "Hello" }] });

@@ -29,6 +29,9 @@ fn session(cast: Cast, question: &str) -> Session {
         points_spent: 0,
         idempotency_key: None,
         interpretation: None,
+        title: None,
+        note: None,
+        change: 1,
         created_at: Timestamp(0),
     }
 }

@@ -279,7 +279,7 @@ fn finish_in(tx: &Write<'_>, session_id: &str, record: &CallRecord) -> Result<()
         duration: Duration::from_millis(record.duration_ms.unwrap_or(0).unsigned_abs()),
         at: tx.now,
     };
-    record::set_interpretation_in(tx, session_id, &stored)
+    record::set_interpretation_in(tx, record.user, session_id, &stored)
 }
 
 /// Returns the points of a call without an interpretation. A suspended account must not keep the call from being

@@ -9,7 +9,11 @@ mod record;
 pub mod snapshot;
 mod operations;
 pub mod interpretation;
+mod search;
 
 pub use casting::{Casting, Method};
-pub use operations::{NewSession, SessionDraft, cast, delete, erase_user_in, export_in, list};
-pub use record::{Session, SessionInterpretation, find};
+pub use operations::{
+    NewSession, SessionAnnotation, SessionDraft, annotate, cast, delete, erase_user_in, export_in, list, search,
+};
+pub use record::{Session, SessionInterpretation, find, last_change_in, list_changed_in};
+pub use search::SessionSearch;

@@ -6,6 +6,7 @@ use super::{
     casting::Casting,
     interpretation,
     record::{self, Session},
+    search::{self, SessionSearch},
     snapshot,
 };
 use crate::{
@@ -16,9 +17,10 @@ use crate::{
             chart::{CastTime, DayStart},
             hexagram::{Cast, Hexagram, Lines},
         },
-        moderation::{self, Moderation, ScreenedField, reviews},
+        moderation::{self, Moderation, ScreenedField, engine::ContentType, reviews},
         money::points,
         operations::{
+            deletions::{self, DeletedKind},
             free_space_scrub,
             idempotency::{IdempotentOutcome, IdempotentRequest},
         },
@@ -50,6 +52,13 @@ pub struct SessionDraft {
 pub struct NewSession {
     pub session: Session,
     pub balance: i64,
+}
+
+/// The user's own texts about a session. A text that is `None` stays, an empty one is deleted.
+#[derive(Clone, Debug, Default)]
+pub struct SessionAnnotation {
+    pub title: Option<String>,
+    pub note: Option<String>,
 }
 
 /// Casts, charges the price and stores the session in one transaction.
@@ -109,6 +118,51 @@ pub fn list(core: &Core, user: UserId, span: CursorRange) -> Result<CursorSlice<
     Ok(span.slice(rows, |session| session.sequence))
 }
 
+/// Returns a slice of the user's sessions that contain all words, newest first.
+pub fn search(core: &Core, user: UserId, words: &SessionSearch, span: CursorRange) -> Result<CursorSlice<Session>> {
+    core.store.read(|tx| {
+        let found = search::find_in(tx, user, words, span)?;
+        let sessions = found.items.into_iter().map(|sequence| record::find_by_sequence_in(tx, user, sequence));
+        Ok(CursorSlice { items: sessions.filter_map(Result::transpose).collect::<Result<_>>()?, next: found.next })
+    })
+}
+
+/// Changes a session's title and note, which are screened like questions.
+///
+/// # Errors
+/// `not_found`, also for another user's session; `content_rejected` if moderation rejects a text, and nothing is
+/// changed then.
+pub fn annotate(
+    moderation: &Moderation,
+    user: UserId,
+    id: String,
+    mut annotation: SessionAnnotation,
+) -> Pending<Session> {
+    let core = &moderation.core;
+    // Before the texts are screened, so that a request for nothing causes no violations.
+    if let Err(error) = record::find(core, user, &id) {
+        return Pending::ready(Err(error));
+    }
+    let fields: Vec<_> = [("title", annotation.title.as_deref()), ("note", annotation.note.as_deref())]
+        .into_iter()
+        .filter_map(|(name, text)| {
+            let text = text.filter(|text| !text.is_empty())?;
+            Some(ScreenedField { name, content_type: ContentType::Question, text })
+        })
+        .collect();
+    let mut screening = match moderation::screen(moderation, user, &fields) {
+        Ok(screening) => screening,
+        Err(refusal) => return refusal.record(core),
+    };
+    annotation.title = screening.replacement("title").or(annotation.title);
+    annotation.note = screening.replacement("note").or(annotation.note);
+    let reviewed = screening.take_reviews();
+    core.store.write(move |tx| {
+        reviews::add_in(tx, &reviewed)?;
+        annotate_in(tx, user, &id, annotation)
+    })
+}
+
 /// Deletes a session and leaves its anonymous snapshot.
 ///
 /// # Errors
@@ -118,7 +172,9 @@ pub fn delete(core: &Core, user: UserId, id: String) -> Pending<()> {
     core.store.write(move |tx| {
         let session = record::find_in(tx, user, &id)?;
         interpretation::refund_running_in(tx, &session)?;
+        let last = record::last_change_in(tx, user)?;
         erase_in(tx, &home, &session)?;
+        deletions::record_in(tx, user, DeletedKind::Session, &[id], last)?;
         free_space_scrub::request_in(tx)
     })
 }
@@ -160,8 +216,27 @@ fn to_json_in(tx: &Read<'_>, session: &Session) -> Result<Value> {
         "pointsSpent": session.points_spent,
         "traceIds": record::calls_in(tx, &session.id)?,
         "interpretedAt": session.interpretation.as_ref().map(|interpreted| interpreted.at),
+        "title": session.title,
+        "note": session.note,
         "createdAt": session.created_at,
     }))
+}
+
+fn annotate_in(tx: &Write<'_>, user: UserId, id: &str, annotation: SessionAnnotation) -> Result<Session> {
+    let SessionAnnotation { title, note } = annotation;
+    let changed = |sent: Option<String>, stored: Option<String>| match sent {
+        Some(text) => (!text.is_empty()).then_some(text),
+        None => stored,
+    };
+    let stored = record::find_in(tx, user, id)?;
+    let session = Session {
+        title: changed(title, stored.title.clone()),
+        note: changed(note, stored.note.clone()),
+        change: record::next_change_in(tx, user)?,
+        ..stored
+    };
+    record::set_annotation_in(tx, &session)?;
+    Ok(session)
 }
 
 fn cast_in(
@@ -189,6 +264,9 @@ fn cast_in(
         idempotency_key: key.map(ToOwned::to_owned),
         interpretation: None,
         created_at: tx.now,
+        title: None,
+        note: None,
+        change: record::next_change_in(tx, user)?,
     };
     record::insert_in(tx, &session)?;
     Ok(NewSession { session, balance })

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use super::casting::{self, Method};
+use super::{
+    casting::{self, Method},
+    search,
+};
 use crate::{
     core::Core,
     domain::{
@@ -11,7 +14,7 @@ use crate::{
             hexagram::{Cast, Lines},
             interpretation,
         },
-        operations::idempotency,
+        operations::{deletions, idempotency},
     },
     error::{Code, Result},
     store::{Read, Row, Write},
@@ -23,7 +26,8 @@ macro_rules! select_sessions {
     ($rest:literal) => {
         concat!(
             "select id, user_id, sequence, question, question_type, method, lines, cast_at, time_zone, points_spent, \
-             idempotency_key, created_at, trace_id, model, duration_ms, interpreted_at, day_start, numbers from sessions ",
+             idempotency_key, created_at, trace_id, model, duration_ms, interpreted_at, day_start, numbers, title, note, change \
+             from sessions ",
             $rest
         )
     };
@@ -56,6 +60,11 @@ pub struct Session {
     /// The newest interpretation that succeeded.
     pub interpretation: Option<SessionInterpretation>,
     pub created_at: Timestamp,
+    /// The user's own title and note.
+    pub title: Option<String>,
+    pub note: Option<String>,
+    /// The number of the last change.
+    pub change: i64,
 }
 
 impl Session {
@@ -88,8 +97,8 @@ pub(super) fn next_sequence_in(tx: &Read<'_>, user: UserId) -> Result<i64> {
 pub(super) fn insert_in(tx: &Write<'_>, session: &Session) -> Result<()> {
     tx.execute(
         "insert into sessions (id, user_id, sequence, question, question_type, method, lines, cast_at, time_zone, \
-         day_start, points_spent, idempotency_key, created_at, numbers) \
-         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+         day_start, points_spent, idempotency_key, created_at, numbers, change) \
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
         (
             &session.id,
             session.user.0,
@@ -105,9 +114,48 @@ pub(super) fn insert_in(tx: &Write<'_>, session: &Session) -> Result<()> {
             &session.idempotency_key,
             session.created_at.0,
             (!session.numbers.is_empty()).then(|| written(&session.numbers)),
+            session.change,
         ),
+    )?;
+    put_texts_in(tx, session)
+}
+
+fn put_texts_in(tx: &Write<'_>, session: &Session) -> Result<()> {
+    let texts = [session.title.as_deref(), Some(session.question.as_str()), session.note.as_deref()];
+    search::put_texts_in(tx, session.user, session.sequence, texts)
+}
+
+/// Returns the number for the next change of one of the user's sessions.
+pub(super) fn next_change_in(tx: &Read<'_>, user: UserId) -> Result<i64> {
+    deletions::next_change_in(tx, user, last_change_in(tx, user)?)
+}
+
+/// Returns the number of the last change of the user's sessions, or 0.
+pub fn last_change_in(tx: &Read<'_>, user: UserId) -> Result<i64> {
+    tx.one("select coalesce(max(change), 0) from sessions where user_id = ?1", [user.0], |row| row.get(0))
+}
+
+/// Returns the user's sessions that changed after a number, in the order of the changes.
+pub fn list_changed_in(tx: &Read<'_>, user: UserId, change: i64, limit: u32) -> Result<Vec<Session>> {
+    tx.all(
+        select_sessions!("where user_id = ?1 and change > ?2 order by change limit ?3"),
+        (user.0, change, limit),
+        session_of,
     )
-    .map(drop)
+}
+
+/// Returns the user's session with this sequence number, if there is one.
+pub(super) fn find_by_sequence_in(tx: &Read<'_>, user: UserId, sequence: i64) -> Result<Option<Session>> {
+    tx.first(select_sessions!("where user_id = ?1 and sequence = ?2"), (user.0, sequence), session_of)
+}
+
+/// Stores the session's title and note.
+pub(super) fn set_annotation_in(tx: &Write<'_>, session: &Session) -> Result<()> {
+    tx.execute(
+        "update sessions set title = ?2, note = ?3, change = ?4 where id = ?1",
+        (&session.id, &session.title, &session.note, session.change),
+    )?;
+    put_texts_in(tx, session)
 }
 
 /// Writes numbers with commas between them.
@@ -181,17 +229,19 @@ pub(super) fn clear_points_of_call_in(tx: &Write<'_>, trace_id: &str) -> Result<
 /// Stores the newest interpretation that succeeded.
 pub(super) fn set_interpretation_in(
     tx: &Write<'_>,
+    user: UserId,
     session_id: &str,
     interpretation: &SessionInterpretation,
 ) -> Result<()> {
     tx.execute(
-        "update sessions set trace_id = ?2, model = ?3, duration_ms = ?4, interpreted_at = ?5 where id = ?1",
+        "update sessions set trace_id = ?2, model = ?3, duration_ms = ?4, interpreted_at = ?5, change = ?6 where id = ?1",
         (
             session_id,
             &interpretation.trace_id,
             &interpretation.model,
             milliseconds(interpretation.duration),
             interpretation.at.0,
+            next_change_in(tx, user)?,
         ),
     )
     .map(drop)
@@ -237,5 +287,8 @@ fn session_of(row: &Row<'_>) -> rusqlite::Result<Session> {
         idempotency_key: row.get(10)?,
         interpretation,
         created_at: Timestamp(row.get(11)?),
+        title: row.get(18)?,
+        note: row.get(19)?,
+        change: row.get(20)?,
     })
 }

@@ -38,7 +38,8 @@ use crate::{
             },
         },
         operations::{
-            active_users, confirmations::DeletionPreview, free_space_scrub, idempotency, imports, network_log,
+            active_users, confirmations::DeletionPreview, deletions, free_space_scrub, idempotency, imports,
+            network_log,
         },
     },
     error::Result,
@@ -156,6 +157,7 @@ fn erase_in(
     suspensions::erase_user_in(tx, id)?;
     tokens::revoke_all_in(tx, id)?;
     history::erase_user_in(tx, id)?;
+    deletions::erase_user_in(tx, id)?;
     interpretation::erase_user_in(tx, id)?;
     violations::erase_user_in(tx, id)?;
     shadow_mode::erase_user_in(tx, id)?;

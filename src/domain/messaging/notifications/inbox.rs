@@ -17,6 +17,7 @@ use crate::{
             preferences::{self, NotificationKind, Preferences},
             users::{self, User},
         },
+        operations::deletions,
     },
     error::{Code, Result},
     store::{Pending, Read, SnapshotId, Write},
@@ -178,6 +179,86 @@ pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
     super::sending::delete_orphans_in(tx, direct.iter().map(|direct| direct.id))
 }
 
+/// The notifications sent after an id, oldest first.
+#[derive(Clone, Debug, Default)]
+pub struct NewNotifications {
+    /// Those that the user may see, of all kinds.
+    pub items: Vec<InboxItem>,
+    /// The id up to which they were read.
+    pub through: i64,
+    pub has_more: bool,
+}
+
+/// The last "mark all as read" of a user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadMark {
+    /// The last id that it covers.
+    pub through: i64,
+    pub at: Timestamp,
+}
+
+/// Returns the user's notifications after this id, oldest first. Kinds that are switched off are included.
+pub fn list_after_in(tx: &Read<'_>, user: &User, id: i64, limit: u32) -> Result<NewNotifications> {
+    let since = read_state_in(tx, user.id, user.created_at)?.since;
+    let first = since.max(ordinal_below_in(tx, id.saturating_add(1))?.unwrap_or(0));
+    let mut found: Vec<Notification> =
+        tx.all(select_notifications!("where ordinal > ?1 order by ordinal limit ?2"), (first, limit), notification_of)?;
+    let direct: Vec<i64> = tx.all(
+        "select notification_id from notification_recipients where user_id = ?1 and notification_id > ?2 \
+         order by notification_id limit ?3",
+        (user.id.0, id, limit),
+        |row| row.get(0),
+    )?;
+    for id in direct {
+        found.extend(find_in(tx, id)?);
+    }
+    found.sort_unstable_by_key(|notification| notification.id);
+    found.truncate(limit as usize);
+    let has_more = found.len() == limit as usize;
+    let through = found.last().map_or(id, |last| last.id);
+    let visible = found.into_iter().filter(|notification| !notification.has_expired(tx.now));
+    let items = visible.map(|notification| received_in(tx, Some(user.id), notification)).collect::<Result<_>>()?;
+    Ok(NewNotifications { items, through, has_more })
+}
+
+/// Returns the id of the newest notification, or 0.
+pub fn newest_id_in(tx: &Read<'_>) -> Result<i64> {
+    tx.one("select coalesce(max(id), 0) from notifications", (), |row| row.get(0))
+}
+
+/// Returns the notifications that the user read one by one after a change, with the numbers of the changes. A
+/// notification that has been deleted since is `None`.
+pub fn list_read_after_in(
+    tx: &Read<'_>,
+    user: UserId,
+    change: i64,
+    limit: u32,
+) -> Result<Vec<(i64, Option<InboxItem>)>> {
+    let read: Vec<(i64, i64)> = tx.all(
+        "select change, notification_id from notification_reads where user_id = ?1 and change > ?2 \
+         order by change limit ?3",
+        (user.0, change, limit),
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    let item_of = |id| find_in(tx, id)?.map(|found| received_in(tx, Some(user), found)).transpose();
+    read.into_iter().map(|(change, id)| Ok((change, item_of(id)?))).collect()
+}
+
+/// Returns the number of the last change by which the user read a single notification, or 0.
+pub fn last_read_change_in(tx: &Read<'_>, user: UserId) -> Result<i64> {
+    let last = "select coalesce(max(change), 0) from notification_reads where user_id = ?1";
+    tx.one(last, [user.0], |row| row.get(0))
+}
+
+/// Returns the user's last "mark all as read".
+pub fn last_mark_in(tx: &Read<'_>, user: UserId) -> Result<Option<ReadMark>> {
+    tx.first(
+        "select through, marked_at from notification_marks where user_id = ?1 order by through desc limit 1",
+        [user.0],
+        |row| Ok(ReadMark { through: row.get(0)?, at: Timestamp(row.get(1)?) }),
+    )
+}
+
 pub(super) fn list_in(tx: &Read<'_>, user: UserId, span: CursorRange) -> Result<CursorSlice<InboxItem>> {
     let (state, preferences) = (find_read_state_in(tx, user)?, preferences::find_in(tx, user)?);
     let rows = span.rows_to_read() as usize;
@@ -213,8 +294,8 @@ pub(super) fn mark_read_in(tx: &Write<'_>, user: UserId, id: i64) -> Result<Inbo
         return Ok(received);
     }
     tx.execute(
-        "insert into notification_reads (user_id, notification_id, read_at) values (?1, ?2, ?3)",
-        (user.0, id, tx.now.0),
+        "insert into notification_reads (user_id, notification_id, read_at, change) values (?1, ?2, ?3, ?4)",
+        (user.0, id, tx.now.0, deletions::next_change_in(tx, user, last_read_change_in(tx, user)?)?),
     )?;
     if let Some(ordinal) = received.notification.ordinal {
         blocks::set_read_in(tx, user, ordinal)?;

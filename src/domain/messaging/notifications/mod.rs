@@ -33,13 +33,14 @@ use crate::{store::Row, types::Timestamp};
 
 pub use crate::domain::identity::preferences::NotificationKind;
 pub use inbox::{
-    MarkAllOutcome, erase_user_in, export_in, export_marks_in, latest_broadcast, list, list_broadcasts, mark_all_read,
-    mark_read, unread_count,
+    MarkAllOutcome, NewNotifications, ReadMark, erase_user_in, export_in, export_marks_in, last_mark_in,
+    last_read_change_in, latest_broadcast, list, list_after_in, list_broadcasts, list_read_after_in, mark_all_read,
+    mark_read, newest_id_in, unread_count,
 };
 pub use payload::Payload;
 pub use sending::{
-    Audience, NotificationDraft, SentNotification, delete, delete_expired_in, expire_due, list_sent, require_future,
-    require_recipients, send, send_in, send_once,
+    Audience, NotificationDraft, SentNotification, delete, delete_expired_in, delete_old_deletions_in, expire_due,
+    last_deletion_in, list_deleted_after_in, list_sent, require_future, require_recipients, send, send_in, send_once,
 };
 
 /// A notification as sent.

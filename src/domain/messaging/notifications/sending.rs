@@ -8,6 +8,7 @@ use crate::{
     domain::{
         identity::{preferences::NotificationKind, users},
         operations::{
+            deletions::{self, DeletedKind},
             free_space_scrub,
             idempotency::{IdempotentOutcome, IdempotentRequest},
         },
@@ -104,8 +105,48 @@ pub fn require_future(expires_at: Timestamp, now: Timestamp) -> Result<(), Fault
 /// # Errors
 /// `not_found`.
 pub fn delete(core: &Core, id: i64) -> Pending<()> {
-    core.store
-        .write(move |tx| if delete_in(tx, id)? { free_space_scrub::request_in(tx) } else { Err(Code::NotFound.into()) })
+    core.store.write(move |tx| {
+        record_deletion_in(tx, id)?;
+        if delete_in(tx, id)? { free_space_scrub::request_in(tx) } else { Err(Code::NotFound.into()) }
+    })
+}
+
+/// Returns the numbers and notification ids of broadcasts deleted after a number.
+pub fn list_deleted_after_in(tx: &Read<'_>, number: i64, limit: u32) -> Result<Vec<(i64, i64)>> {
+    tx.all(
+        "select number, notification_id from notification_deletions where number > ?1 order by number limit ?2",
+        (number, limit),
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )
+}
+
+/// Returns the number of the last deletion of a broadcast, or 0.
+pub fn last_deletion_in(tx: &Read<'_>) -> Result<i64> {
+    tx.one("select coalesce(max(number), 0) from notification_deletions", (), |row| row.get(0))
+}
+
+/// Deletes up to `limit` records of deleted broadcasts that are older than `age`.
+pub fn delete_old_deletions_in(tx: &Write<'_>, age: Duration, limit: u32) -> Result<usize> {
+    tx.execute(
+        "delete from notification_deletions where number in (select number from notification_deletions \
+         where deleted_at < ?1 order by deleted_at limit ?2)",
+        (tx.now.minus(age).0, limit),
+    )
+}
+
+/// Records that a notification is deleted, for all users or its recipients.
+fn record_deletion_in(tx: &Write<'_>, id: i64) -> Result<()> {
+    tx.execute(
+        "insert into notification_deletions (notification_id, deleted_at) \
+         select id, ?2 from notifications where id = ?1 and ordinal is not null",
+        (id, tx.now.0),
+    )?;
+    let recipients: Vec<i64> =
+        tx.all("select user_id from notification_recipients where notification_id = ?1", [id], |row| row.get(0))?;
+    let subject = [id.to_string()];
+    recipients
+        .into_iter()
+        .try_for_each(|user| deletions::record_in(tx, UserId(user), DeletedKind::Notification, &subject, 0))
 }
 
 /// Removes expired broadcasts from the blocks, so that counts need not exclude them.
@@ -185,6 +226,8 @@ fn add_recipient_in(tx: &Write<'_>, notification: &Notification, user: UserId, m
             tx.execute(sql, (user.0, id))?;
         }
     }
+    let subjects: Vec<_> = dropped.iter().map(ToString::to_string).collect();
+    deletions::record_in(tx, user, DeletedKind::Notification, &subjects, 0)?;
     delete_orphans_in(tx, dropped)
 }
 

@@ -59,6 +59,10 @@ texts! {
     Nickname(|limits| limits.nickname as usize), clean_line, true, "青山";
     Signature(|limits| limits.signature as usize), clean_lines, true, "心静则明";
     Question(|limits| limits.question as usize), clean, false, "今年换工作合适吗？";
+    SessionTitle(|limits| limits.session_title as usize), clean_line, true, "换工作";
+    SessionNote(|limits| limits.session_note as usize), clean, true, "三月面试后再看。";
+    /// The words of a search of sessions.
+    SearchText(|limits| limits.question as usize), clean, false, "工作";
     /// A word of the local word list.
     ListedWord(|limits| limits.word as usize), clean, false, "赌博";
     /// A text to check.
