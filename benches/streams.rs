@@ -4,6 +4,9 @@
 //! listeners compute the delay. The same is measured without the service, so that the lateness of stub and listeners
 //! can be subtracted; on a small machine that is most of it. Meanwhile a few clients read balances and sign in, as they
 //! did before the streams began. Stub, listeners and clients are one process: quote differences and ratios.
+//!
+//! `cargo bench --bench streams -- inbox` opens ten thousand notification streams instead, and measures their memory and
+//! processor time while nothing happens, and the time until a broadcast has reached all of them.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its table")]
 
@@ -12,11 +15,12 @@ mod support;
 use std::{
     net::{Ipv4Addr, SocketAddr},
     path::Path,
-    process::{Command, ExitCode},
+    process::{Command, ExitCode, Stdio},
     sync::Arc,
     time::{Duration, Instant},
 };
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::{
     io::Interest,
     net::{TcpListener, TcpStream},
@@ -36,7 +40,7 @@ use yarrow::{
 
 use crate::support::{
     Failure,
-    process::{Server, yarrow, yarrow_program},
+    process::{Server, Usage, yarrow, yarrow_program},
 };
 
 const STREAMS: usize = 200;
@@ -49,8 +53,14 @@ const READERS: usize = 4;
 const NEWCOMERS: usize = 4_000;
 const CODE: &str = "246810";
 
+/// Open notification streams.
+const INBOX_STREAMS: usize = 10_000;
+/// The time for which idle streams are watched.
+const INBOX_IDLE: Duration = Duration::from_secs(20);
+
 fn main() -> ExitCode {
-    match measure() {
+    let outcome = if std::env::args().any(|argument| argument == "inbox") { measure_inbox() } else { measure() };
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             println!("streams: {failure}");
@@ -62,7 +72,7 @@ fn main() -> ExitCode {
 fn measure() -> Result<(), Failure> {
     let directory = tempfile::tempdir()?;
     let data = directory.path().join("data");
-    let tokens = seed(&data)?;
+    let tokens = seed(&data, STREAMS)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let stub = runtime.block_on(start_stub())?;
     let server = start_service(&data, stub)?;
@@ -120,12 +130,86 @@ fn measure() -> Result<(), Failure> {
     })
 }
 
+fn measure_inbox() -> Result<(), Failure> {
+    let needed = u64::try_from(INBOX_STREAMS)? + 256;
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit })?;
+    if limit.maximum.is_some_and(|maximum| maximum < needed) {
+        return Err(format!("the system allows fewer than {needed} open files").into());
+    }
+    let directory = tempfile::tempdir()?;
+    let data = directory.path().join("data");
+    let tokens = seed(&data, INBOX_STREAMS)?;
+    let mut command = yarrow(Command::new(yarrow_program()), &data);
+    let connections = (INBOX_STREAMS + 256).to_string();
+    command.env("YARROW_LIMITS_CONNECTIONS", &connections).env("YARROW_LIMITS_CONNECTIONS_PER_CLIENT", &connections);
+    command.env("YARROW_BACKUP_EVERY", "0 s").env("YARROW_DATABASE_CHECK_EVERY", "0 s");
+    let server = Server::spawn(command)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    runtime.block_on(async {
+        let before = server.memory()?;
+        let begun = Instant::now();
+        let mut open = Vec::with_capacity(INBOX_STREAMS);
+        for token in &tokens {
+            open.push(open_inbox(server.address(), token).await?);
+        }
+        let opened = begun.elapsed();
+        let usage = Usage::now(&server)?;
+        tokio::time::sleep(INBOX_IDLE).await;
+        let used = usage.until(&Usage::now(&server)?);
+        let memory = server.memory()?.saturating_sub(before);
+        println!("{INBOX_STREAMS} notification streams, opened in {:.1} s", opened.as_secs_f64());
+        println!("anonymous memory: {} MiB, {} bytes a stream", memory >> 20, memory / INBOX_STREAMS as u64);
+        println!("processor time of the service while idle: {:.1} % of a core", 100.0 * used.server / used.seconds);
+        let mut notify = Command::new(yarrow_program());
+        notify.args(["notify", "send", "to all", "…", "--all", "--data-dir"]).arg(&data).stdout(Stdio::null());
+        let sent = Instant::now();
+        if !notify.status()?.success() {
+            return Err("the notification could not be sent".into());
+        }
+        let mut waiting = JoinSet::new();
+        for stream in open {
+            waiting.spawn(async move {
+                let mut received = Vec::new();
+                while !received.windows(19).any(|window| window == b"event: notification") {
+                    if receive(&stream, &mut received).await? == 0 {
+                        return Err("a stream ended".into());
+                    }
+                }
+                Ok::<_, Failure>(stream)
+            });
+        }
+        for reached in waiting.join_all().await {
+            drop(reached?);
+        }
+        println!("a broadcast reached all of them within {:.0} ms", sent.elapsed().as_secs_f64() * 1000.0);
+        Ok(())
+    })
+}
+
+/// Opens a notification stream and reads its first event.
+async fn open_inbox(address: SocketAddr, token: &str) -> Result<TcpStream, Failure> {
+    let stream = TcpStream::connect(address).await?;
+    let head = format!(
+        "GET /api/v1/notifications/stream HTTP/1.1\r\nhost: x\r\naccept: text/event-stream\r\n\
+         authorization: Bearer {token}\r\n\r\n"
+    );
+    send(&stream, head.as_bytes()).await?;
+    let mut received = Vec::new();
+    while !received.windows(11).any(|window| window == b"event: open") {
+        if receive(&stream, &mut received).await? == 0 {
+            return Err(format!("a stream was refused: {}", String::from_utf8_lossy(&received)).into());
+        }
+    }
+    Ok(stream)
+}
+
 fn quantile(sorted: &[u64], thousandth: usize) -> u64 {
     sorted.get((sorted.len() * thousandth / 1_000).min(sorted.len().saturating_sub(1))).copied().unwrap_or(0)
 }
 
 /// Creates signed-in users, and users with a live code.
-fn seed(directory: &Path) -> Result<Vec<String>, Failure> {
+fn seed(directory: &Path, users: usize) -> Result<Vec<String>, Failure> {
     let flags = [("data_dir".to_owned(), directory.to_string_lossy().into_owned())].into();
     let config = load(Sources { flags, ..Sources::default() })?.config;
     let app = App::open(config, OpenMode::Server, &(Arc::new(|_: &str| {}) as _))?;
@@ -137,7 +221,7 @@ fn seed(directory: &Path) -> Result<Vec<String>, Failure> {
             let client = ClientNetworks::of(Ipv4Addr::LOCALHOST.into());
             codes::store_in(tx, &limits, &NewCode { recipient, client, purpose: Purpose::SignIn, hmac, lifetime })?;
         }
-        (0..STREAMS)
+        (0..users)
             .map(|number| {
                 let phone_number = PhoneNumber::from_canonical(&format!("138{number:08}"));
                 let (user, _) = users::find_or_create_in(tx, &Address::Phone(phone_number))?;

@@ -457,6 +457,10 @@ declare::settings! {
     "notifications" notifications: NotificationsConfig {
         per_user: u32 = "500", at_least "1",
             "Maximum number of notifications kept for one user, not counting broadcasts. The oldest are deleted first.";
+        streams: u32 = "10000", at_least "1",
+            "Maximum number of open notification streams. Each is a connection: see `limits.connections`.";
+        streams_per_user: u32 = "4", at_least "1",
+            "Maximum number of open notification streams of one user.";
         url_hosts: Vec<HostPattern> = "",
             "Hosts that an `open_url` notification may link to; `*.example.com` allows all subdomains. If empty, no links are allowed.";
     }

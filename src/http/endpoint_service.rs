@@ -155,6 +155,7 @@ impl EndpointSpec {
             app: Arc::clone(app),
             reports: Arc::clone(&self.state.reports),
             live: Arc::clone(&self.state.live),
+            inbox: Arc::clone(&self.state.inbox),
         };
         let future = self.handler.start(context, path, request.uri())?;
         let response = match audit {

@@ -14,6 +14,7 @@ use tokio_rustls::TlsAcceptor;
 use super::{
     allowed_hosts::AllowedHosts,
     connection_limiter::ConnectionLimiter,
+    inbox_hub::InboxHub,
     live_interpretations::LiveInterpretations,
     metrics::{Metrics, requests::RequestMetrics},
     redirect::Redirect,
@@ -35,6 +36,8 @@ pub struct Listeners {
     pub renewal: Option<Renewal>,
     /// The running interpretations of sessions, which a shutdown waits for.
     pub live: Arc<LiveInterpretations>,
+    /// The notification streams, which a shutdown ends.
+    pub inbox: Arc<InboxHub>,
 }
 
 /// A listening socket and the service behind it.
@@ -119,7 +122,12 @@ pub async fn open(app: &Arc<App>, announce: &Announce) -> Result<Listeners> {
     let layer = layer.with_tls(acceptor.is_some());
     add(main, acceptor, ListenerService::Api(layer), limiter, "is listening on")?;
     offer_first_run(app, announce, &console);
-    Ok(Listeners { open: listeners, renewal: tls.map(|tls| tls.renewal), live: Arc::clone(&state.live) })
+    Ok(Listeners {
+        open: listeners,
+        renewal: tls.map(|tls| tls.renewal),
+        live: Arc::clone(&state.live),
+        inbox: Arc::clone(&state.inbox),
+    })
 }
 
 fn console_address(socket: &TcpListener, has_tls: bool) -> Result<String> {

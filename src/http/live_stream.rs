@@ -24,7 +24,7 @@ use super::{
 };
 use crate::error::{Code, Error, Fault, FieldCode, Result};
 
-const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+pub const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// The id of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -25,6 +25,7 @@ use crate::{
     http::{
         claims::Claims,
         content_negotiation::quality,
+        inbox_hub::InboxHub,
         live_interpretations::LiveInterpretations,
         request_meta::{Caller, IdempotencyHeader, RequestMeta},
     },
@@ -50,6 +51,8 @@ pub struct RequestContext {
     pub reports: Arc<Semaphore>,
     /// The running interpretations of sessions.
     pub live: Arc<LiveInterpretations>,
+    /// The open notification streams.
+    pub inbox: Arc<InboxHub>,
     /// The unparsed body, for operations that verify its bytes.
     pub body: Bytes,
 }

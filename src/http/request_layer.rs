@@ -43,6 +43,7 @@ use crate::{
 };
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const METHOD_OVERRIDE: HeaderName = HeaderName::from_static("x-http-method-override");
 /// Logged status of a request whose client disconnected before the response. It is never sent.
 const CLIENT_DISCONNECTED: u16 = 499;
 
@@ -83,8 +84,9 @@ impl RequestLayer {
     }
 
     /// Serves one request of a connection from `peer`.
-    pub async fn serve(self, peer: IpAddr, request: Request<Body>) -> Response<Body> {
+    pub async fn serve(self, peer: IpAddr, mut request: Request<Body>) -> Response<Body> {
         let started = Instant::now();
+        override_method(&mut request);
         // A worker that never parks drops its old snapshot here.
         store::end_stale_snapshot(started);
         let client = client_ip(peer, request.headers(), &self.shared.app.core.config.server.trusted_proxies);
@@ -207,6 +209,15 @@ fn has_one_host(request: &Request<Body>) -> bool {
         (Some(_), None) => true,
         (None, _) => request.version() < Version::HTTP_11,
         (Some(_), Some(_)) => false,
+    }
+}
+
+/// Mini-programs cannot send PATCH. They send POST with this header.
+fn override_method(request: &mut Request<Body>) {
+    let is_patch = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"PATCH");
+    if request.method() == Method::POST && request.headers_mut().remove(METHOD_OVERRIDE).as_ref().is_some_and(is_patch)
+    {
+        *request.method_mut() = Method::PATCH;
     }
 }
 

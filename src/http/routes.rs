@@ -727,6 +727,9 @@ fn messaging() -> Vec<Endpoint> {
         get("/api/v1/notifications", OwnUser, v1::notifications::list)
             .for_suspended()
             .summary("Lists the caller's notifications, newest first, without the kinds that are switched off."),
+        get("/api/v1/notifications/stream", OwnUser, v1::notification_stream::stream)
+            .summary("Streams new notifications and changed balances while the app is open, as events.")
+            .resumable(),
         get("/api/v1/notifications/unread-count", OwnUser, v1::notifications::unread_count)
             .for_suspended()
             .summary("Returns the number of unread notifications."),

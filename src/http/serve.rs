@@ -20,6 +20,7 @@ use super::{
     connection::{Phase, StreamLimits, TimedStream},
     connection_limiter::ConnectionPermit,
     http2::{self, Http2Connection},
+    inbox_hub,
     listener::{self, Listener, ListenerService, Listeners},
     live_interpretations::LiveInterpretations,
     service_manager,
@@ -92,10 +93,11 @@ fn allow_files(connections: u32) {
 async fn listen(app: &Arc<App>, announce: &Announce) -> Result<()> {
     let mut hangups = signal(SignalKind::hangup()).map_err(Error::internal)?;
     let mut stop = stop_signal()?;
-    let Listeners { open: listeners, renewal, live } = listener::open(app, announce).await?;
+    let Listeners { open: listeners, renewal, live, inbox } = listener::open(app, announce).await?;
     // SIGHUP reloads certificates. Without TLS it must not end the process.
     tokio::spawn(async move { while hangups.recv().await.is_some() {} });
     let renewal = renewal.map(tokio::spawn);
+    let watcher = tokio::spawn(inbox_hub::watch(Arc::clone(app), Arc::clone(&inbox)));
     let connections = GracefulShutdown::new();
     let (end, ends) = watch::channel(false);
     let accepting = listeners.iter().map(|listener| accept(listener, &connections, &ends));
@@ -106,6 +108,9 @@ async fn listen(app: &Arc<App>, announce: &Announce) -> Result<()> {
     }
     service_manager::stopping();
     drop(listeners);
+    // They would go on for ever, and other requests are waited for.
+    inbox.close();
+    watcher.abort();
     if let Some(renewal) = renewal {
         renewal.abort();
     }
@@ -214,7 +219,9 @@ impl Connection {
             phase.responding();
             let (service, phase, ends) = (service.clone(), phase.clone(), ends.clone());
             async move {
-                let response = end_on_shutdown(service.respond(permit.peer, request).await, &ends);
+                // In a box of its own, because the connection keeps the memory of this future while a body is sent.
+                let response = Box::pin(service.respond(permit.peer, request)).await;
+                let response = end_on_shutdown(response, &ends);
                 Ok::<_, Infallible>(response.map(|body| phase.responding_until_end_of(body)))
             }
         });

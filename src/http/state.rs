@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{
     held_bytes::{ChargedContent, Receiver},
+    inbox_hub::InboxHub,
     live_interpretations::LiveInterpretations,
 };
 use crate::{
@@ -33,6 +34,8 @@ pub struct HttpState {
     pub large_responses: PerUserResponseSlots<UserId, ChargedContent>,
     /// Interpretations of sessions that are running.
     pub live: Arc<LiveInterpretations>,
+    /// Notification streams that are open.
+    pub inbox: Arc<InboxHub>,
     /// Bytes of responses that are still being sent.
     pub unread: ByteBudget<Receiver>,
 }
@@ -42,6 +45,7 @@ impl HttpState {
         let requests = Semaphore::new(app.core.config.limits.requests);
         let unread = ByteBudget::new(app.core.config.limits.unread_bytes.0);
         let reports = Arc::new(tokio::sync::Semaphore::new(app.core.config.database.reports as usize));
+        let inbox = Arc::new(InboxHub::new(&app.core.config.notifications));
         Self {
             app,
             requests,
@@ -49,6 +53,7 @@ impl HttpState {
             long_bodies: KeyedSemaphore::new(LONG_BODIES),
             large_responses: PerUserResponseSlots::default(),
             live: Arc::default(),
+            inbox,
             unread,
         }
     }

@@ -218,6 +218,7 @@ const EXPECTED: &[(&str, Access)] = &[
     ("GET /notifications/latest", Anyone),
     ("GET /notifications/all", Anyone),
     ("GET /api/v1/notifications", OwnUser),
+    ("GET /api/v1/notifications/stream", OwnUser),
     ("GET /api/v1/notifications/unread-count", OwnUser),
     ("PATCH /api/v1/notifications/{id}/read", OwnUser),
     ("PATCH /api/v1/notifications/mark-all-read", OwnUser),

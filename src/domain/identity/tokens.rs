@@ -141,6 +141,11 @@ pub fn has_ended(core: &Core, token: &str) -> Result<bool> {
     })
 }
 
+/// Returns the number of the last change of any token that a cached token would not show, such as a revocation.
+pub fn last_change(core: &Core) -> Result<i64> {
+    core.store.read(token_cache::last_change_in)
+}
+
 /// Revokes the family of a token that was used after its grace period. Does nothing if the token is valid.
 pub fn revoke_reused_family(core: &Core, token: &str) -> Pending<()> {
     let (token, config) = (token.to_owned(), Arc::clone(&core.config));

@@ -1,6 +1,7 @@
 //! Notifications to users, feedback from them, and releases of the app.
 
 pub mod feedback;
+pub mod inbox_events;
 pub mod mailer;
 pub mod notifications;
 pub mod releases;

@@ -107,6 +107,7 @@ async fn read(
             audit: None,
             reports: Arc::clone(&state.reports),
             live: Arc::clone(&state.live),
+            inbox: Arc::clone(&state.inbox),
             token: None,
             body: Bytes::new(),
         },

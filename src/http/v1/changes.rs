@@ -99,6 +99,12 @@ pub struct ReadMarkShown {
     read_at: Timestamp,
 }
 
+impl From<changes::Balances> for BalancesShown {
+    fn from(changes::Balances { points, coins }: changes::Balances) -> Self {
+        Self { points, coins }
+    }
+}
+
 impl From<Deletion> for DeletedItem {
     fn from(Deletion { kind, subject, .. }: Deletion) -> Self {
         Self { kind: kind.name(), id: subject }
@@ -112,7 +118,7 @@ pub async fn list(context: RequestContext, params: ListChangesParams) -> Result<
     let found = changes::list(core, user, params.since, limit)?;
     Ok(Json(ChangeSet {
         deleted: found.deletions.into_iter().map(Into::into).collect(),
-        balances: found.balances.map(|changes::Balances { points, coins }| BalancesShown { points, coins }),
+        balances: found.balances.map(Into::into),
         preferences: found.preferences.map(Into::into),
         sessions: found.sessions.iter().map(Into::into).collect(),
         history: found.history.into_iter().map(|record| HistoryRecordResponse::new(user, record)).collect(),

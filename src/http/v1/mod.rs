@@ -8,6 +8,7 @@ pub mod changes;
 pub mod hexagrams;
 pub mod interpretations;
 pub mod invite;
+pub mod notification_stream;
 pub mod orders;
 pub mod points;
 pub mod products;

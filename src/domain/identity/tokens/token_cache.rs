@@ -47,6 +47,11 @@ pub(super) fn find_in(tx: &Read<'_>, hash: &[u8; 32]) -> Result<Option<User>> {
     })
 }
 
+/// Returns the number in `token_changes`.
+pub(super) fn last_change_in(tx: &Read<'_>) -> Result<i64> {
+    Ok(tx.first("select number from token_changes where id = 0", (), |row| row.get(0))?.unwrap_or(0))
+}
+
 /// Caches a token that is valid in this snapshot, which [`find_in`] must have seen first.
 pub(super) fn insert(tx: &Read<'_>, hash: [u8; 32], user: User, valid_until: Timestamp) {
     CACHE.with_borrow_mut(|cache| {
@@ -66,7 +71,7 @@ impl TokenCache {
         if self.snapshot == Some(snapshot) {
             return Ok(());
         }
-        let changes = tx.first("select number from token_changes where id = 0", (), |row| row.get(0))?.unwrap_or(0);
+        let changes = last_change_in(tx)?;
         if self.changes != changes || !self.snapshot.is_some_and(|last| last.is_same_store(snapshot)) {
             self.tokens.clear();
             self.changes = changes;

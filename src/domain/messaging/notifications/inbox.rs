@@ -221,6 +221,27 @@ pub fn list_after_in(tx: &Read<'_>, user: &User, id: i64, limit: u32) -> Result<
     Ok(NewNotifications { items, through, has_more })
 }
 
+/// Returns the recipients of the notifications after this id; none if there is a broadcast, or more than `limit` rows.
+pub fn recipients_after_in(tx: &Read<'_>, id: i64, limit: u32) -> Result<Option<Vec<UserId>>> {
+    let sent: Vec<(i64, bool)> = tx.all(
+        "select id, ordinal is not null from notifications where id > ?1 order by id limit ?2",
+        (id, limit),
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    let mut users = Vec::new();
+    for (id, is_broadcast) in &sent {
+        if *is_broadcast || sent.len() == limit as usize {
+            return Ok(None);
+        }
+        users.extend(tx.all(
+            "select user_id from notification_recipients where notification_id = ?1",
+            [id],
+            |row| row.get(0).map(UserId),
+        )?);
+    }
+    Ok(Some(users))
+}
+
 /// Returns the id of the newest notification, or 0.
 pub fn newest_id_in(tx: &Read<'_>) -> Result<i64> {
     tx.one("select coalesce(max(id), 0) from notifications", (), |row| row.get(0))

@@ -1,0 +1,160 @@
+//! What an open app is told at once: new notifications and changed balances.
+//!
+//! One watcher finds out who is concerned by new rows, so that no stream asks the database while nothing happens. Each
+//! stream then reads its own news from a position.
+
+use std::{fmt, str::FromStr};
+
+use crate::{
+    core::Core,
+    domain::{
+        identity::{preferences, users::User},
+        messaging::notifications::{self, InboxItem},
+        money::ledger::{self, Asset},
+        operations::changes::Balances,
+    },
+    error::Result,
+    store::Read,
+    types::UserId,
+};
+
+/// Notifications that are read at once.
+const MAX_ITEMS: u32 = 10;
+/// New rows of a kind between two looks of the watcher, above which everybody looks.
+const MAX_ROWS: u32 = 1_000;
+
+/// The position of a stream: the last notification, and the numbers of the last ledger entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InboxPosition {
+    notification: i64,
+    points: i64,
+    coins: i64,
+}
+
+impl fmt::Display for InboxPosition {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}.{}.{}", self.notification, self.points, self.coins)
+    }
+}
+
+impl FromStr for InboxPosition {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let mut numbers = text.trim().split('.').map(|number| number.parse::<u32>().map(i64::from).map_err(drop));
+        let mut next = || numbers.next().unwrap_or(Err(()));
+        let position = Self { notification: next()?, points: next()?, coins: next()? };
+        if numbers.next().is_none() { Ok(position) } else { Err(()) }
+    }
+}
+
+/// What happened after a position.
+#[derive(Clone, Debug)]
+pub struct InboxNews {
+    /// Each with the position after it.
+    pub items: Vec<(InboxItem, InboxPosition)>,
+    /// Set if they changed.
+    pub balances: Option<Balances>,
+    pub position: InboxPosition,
+    pub has_more: bool,
+}
+
+/// The state at the beginning of a stream.
+#[derive(Clone, Copy, Debug)]
+pub struct InboxState {
+    pub unread: usize,
+    pub balances: Balances,
+    pub position: InboxPosition,
+}
+
+/// Returns the present state of a user's inbox and balances.
+pub fn current(core: &Core, user: &User) -> Result<InboxState> {
+    let unread = notifications::unread_count(core, user)?;
+    core.store.read(|tx| {
+        let (balances, points, coins) = balances_in(tx, user.id)?;
+        let position = InboxPosition { notification: notifications::newest_id_in(tx)?, points, coins };
+        Ok(InboxState { unread, balances, position })
+    })
+}
+
+/// Returns what happened after a position, without kinds of notification that are switched off.
+pub fn news(core: &Core, user: &User, from: InboxPosition) -> Result<InboxNews> {
+    core.store.read(|tx| {
+        let found = notifications::list_after_in(tx, user, from.notification, MAX_ITEMS)?;
+        let preferences = if found.items.is_empty() { None } else { Some(preferences::find_in(tx, user.id)?) };
+        let is_shown =
+            |item: &InboxItem| preferences.as_ref().is_none_or(|chosen| chosen.shows(item.notification.kind));
+        let (balances, points, coins) = balances_in(tx, user.id)?;
+        let items = found.items.into_iter().filter(is_shown);
+        Ok(InboxNews {
+            items: items
+                .map(|item| {
+                    let notification = item.notification.id;
+                    (item, InboxPosition { notification, ..from })
+                })
+                .collect(),
+            balances: ((points, coins) != (from.points, from.coins)).then_some(balances),
+            position: InboxPosition { notification: found.through, points, coins },
+            has_more: found.has_more,
+        })
+    })
+}
+
+/// The last rows that the watcher has seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WatchMark {
+    notification: i64,
+    entry: i64,
+}
+
+/// The users whom new rows concern.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConcernedUsers {
+    Everybody,
+    Some(Vec<UserId>),
+}
+
+/// Returns the users whom the rows after a mark concern, and the new mark.
+pub fn concerned(core: &Core, since: Option<WatchMark>) -> Result<(ConcernedUsers, WatchMark)> {
+    core.store.read(|tx| {
+        let mark = WatchMark { notification: notifications::newest_id_in(tx)?, entry: ledger::last_number_in(tx)? };
+        let Some(since) = since else { return Ok((ConcernedUsers::Everybody, mark)) };
+        let users = if since == mark { Some(Vec::new()) } else { users_after_in(tx, since)? };
+        Ok((users.map_or(ConcernedUsers::Everybody, ConcernedUsers::Some), mark))
+    })
+}
+
+fn users_after_in(tx: &Read<'_>, since: WatchMark) -> Result<Option<Vec<UserId>>> {
+    let Some(mut users) = notifications::recipients_after_in(tx, since.notification, MAX_ROWS)? else {
+        return Ok(None);
+    };
+    let entries = ledger::entries_after_in(tx, since.entry, MAX_ROWS)?;
+    if entries.len() == MAX_ROWS as usize {
+        return Ok(None);
+    }
+    users.extend(entries.iter().map(|entry| entry.user));
+    users.sort_unstable();
+    users.dedup();
+    Ok(Some(users))
+}
+
+fn balances_in(tx: &Read<'_>, user: UserId) -> Result<(Balances, i64, i64)> {
+    let points = ledger::account_in(tx, user, Asset::Point)?;
+    let coins = ledger::account_in(tx, user, Asset::Coin)?;
+    let balances = Balances { points: points.balance, coins: coins.balance };
+    Ok((balances, points.last_sequence, coins.last_sequence))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_are_read_as_written() {
+        let position = InboxPosition { notification: 42, points: 7, coins: 0 };
+        assert_eq!(position.to_string().parse(), Ok(position));
+        for text in ["", "42", "42.7", "42.7.0.1", "42.7.-1", "x.1.1", "42.7.0.", "99999999999.1.1"] {
+            assert_eq!(text.parse::<InboxPosition>(), Err(()), "{text}");
+        }
+    }
+}
