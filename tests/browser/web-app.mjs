@@ -1,14 +1,20 @@
 // A web app on another origin: signs in, casts and reads a stream, and is kept away from administrators' endpoints.
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
+import { basename } from "node:path";
 import { check, startNew } from "./harness.mjs";
 
 const EMAIL = "ada@example.com";
 const CODE = "24681024";
 
-/** Serves an empty page of another site. */
-async function serveEmptyPage() {
-  const server = createServer((_, response) => response.setHeader("content-type", "text/html").end("<title>app</title>"));
+/** Serves an empty page of another site, and the modules in a directory. */
+async function serveEmptyPage(directory) {
+  const server = createServer(({ url }, response) => {
+    if (!directory || !url.endsWith(".js")) return response.setHeader("content-type", "text/html").end("<title>app</title>");
+    response.setHeader("content-type", "text/javascript").end(readFileSync(`${directory}/${basename(url)}`));
+  });
   await new Promise(done => server.listen(0, "127.0.0.1", done));
   const stop = () => { server.close(); server.closeAllConnections(); };
   // Another site than 127.0.0.1.
@@ -73,5 +79,51 @@ check("a web app on another origin signs in, casts and reads a stream", async ({
     await server.stop();
     app.stop();
     other.stop();
+  }
+});
+
+/** Runs in the page: the journey of a user with the TypeScript client. */
+async function journeyWithClient({ url, email, code }) {
+  const { YarrowClient } = await import("/index.js");
+  const yarrow = new YarrowClient({ baseUrl: url, language: "en" });
+  await yarrow.sendCode(email);
+  const refused = await yarrow.signIn(email, "00000000").catch(error => error.code);
+  await yarrow.signIn(email, code);
+  const closing = new AbortController();
+  const news = yarrow.inbox({ signal: closing.signal });
+  const open = (await news.next()).value;
+  const session = await yarrow.cast({ question: "When shall I leave?", method: "three_coins" });
+  const paid = (await news.next()).value;
+  let text = "";
+  for await (const event of yarrow.interpret(session.id)) if (event.type === "text") text += event.text;
+  const sessions = [];
+  for await (const one of yarrow.items("/api/v1/sessions")) sessions.push(one.id);
+  const pages = [];
+  for await (const page of yarrow.changes()) pages.push(page);
+  closing.abort();
+  await yarrow.signOut();
+  return { refused, open, paid, text, sessions, id: session.id, changed: pages[0].sessions.length, isSignedIn: yarrow.isSignedIn };
+}
+
+check("the TypeScript client works in a page on another origin", async ({ program, browser }) => {
+  const app = await serveEmptyPage(execFileSync(process.env.CLIENT_BUILD, { encoding: "utf8" }).trim());
+  const server = await startNew(program, {
+    YARROW_SERVER_ALLOWED_ORIGINS: app.origin,
+    YARROW_AUTH_REVIEW_ACCOUNTS: `${EMAIL}=${CODE}`,
+  });
+  const context = await browser.newContext();
+  try {
+    const page = await context.newPage();
+    await page.goto(app.origin);
+    const done = await page.evaluate(journeyWithClient, { url: server.url, email: EMAIL, code: CODE });
+    assert.equal(done.refused, "invalid_code");
+    assert.equal(done.open.type, "open");
+    assert.equal(done.paid.balances.points, done.open.balances.points - 10);
+    assert.ok(done.text.length > 100, done.text);
+    assert.deepEqual([done.sessions, done.changed, done.isSignedIn], [[done.id], 1, false]);
+  } finally {
+    await context.close();
+    await server.stop();
+    app.stop();
   }
 });
