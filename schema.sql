@@ -191,6 +191,9 @@ create table words (
     word text not null,
     type text not null,
     by_sound integer not null check (by_sound in (0, 1)), -- also matched by pronunciation
+    severity text not null check (severity in ('low', 'medium', 'high')),
+    tags text not null,                    -- further types, separated by blanks
+    content_types text not null,           -- names separated by blanks; empty for all
     created_at integer not null
 ) strict, without rowid;
 
@@ -211,7 +214,10 @@ create table word_changes (
     folded text not null,
     word text,
     type text,
-    by_sound integer
+    by_sound integer,
+    severity text,
+    tags text,
+    content_types text
 ) strict;
 
 -- Owner: violations. Texts of users, and model answers to them, that moderation refused. The text is stored masked.

@@ -46,7 +46,7 @@ impl Vocabulary {
             1..=5 => random.pick(&self.rare).clone(),
             _ => format!("{}{}", random.pick(&self.rare), random.pick(&self.rare)),
         };
-        (0..count).map(|index| Word { text: make(index, random), kind: "other".into(), by_sound: false }).collect()
+        (0..count).map(|index| Word { text: make(index, random), kind: "other".into(), by_sound: false, ..Word::default() }).collect()
     }
 
     /// Builds texts of common words, one in twenty with a listed word.

@@ -113,8 +113,7 @@ impl<'corpus> Engines<'corpus> {
     pub fn adversarial(&self) -> String {
         let extra = ["赌博", "奸", "森林", "哈哈", "casino"].map(|text| Word {
             text: text.to_owned(),
-            kind: String::new(),
-            by_sound: false,
+            ..Word::default()
         });
         let engine = Engine::build(&[self.words, &extra[..]].concat(), &[]);
         let milliseconds = |unit: &str, bytes: usize| {

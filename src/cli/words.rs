@@ -14,12 +14,12 @@ use yarrow::{
     domain::moderation::{
         self,
         adviser::{self, WordAdvice},
-        engine::{ContentType, Word},
+        engine::{ContentType, ContentTypes, Severity, Word},
         status,
         word_list::{self, WordChoice},
         words::{self, ImportOptions, SkippedLine, UNTYPED, WordEntry, WordQuery},
     },
-    error::{Code, Error, Result},
+    error::{Code, Error, Fault, Result},
     http::responses::{ShownAdvice, ShownWord, TextTested},
     types::pluralize,
 };
@@ -50,6 +50,8 @@ enum Action {
         /// Match the spelling only, not the pronunciation
         #[arg(long)]
         no_sound: bool,
+        #[command(flatten)]
+        traits: TraitArgs,
     },
     /// Remove a word
     Remove {
@@ -61,6 +63,9 @@ enum Action {
         /// Only words of this type
         #[arg(long = "type", value_name = "TYPE")]
         kind: Option<String>,
+        /// Only words with this tag
+        #[arg(long)]
+        tag: Option<String>,
         /// Only words that contain this text, in any spelling
         #[arg(long, value_name = "TEXT")]
         search: Option<String>,
@@ -69,8 +74,9 @@ enum Action {
     },
     /// Add all words of a UTF-8 file in one transaction
     ///
-    /// Each line is `word`, `word,type` or `word,type,bySound`, the format of `yarrow words export`. Invalid lines are
-    /// reported and skipped; the import fails if no line is valid.
+    /// Each line is a word, optionally followed by `type`, `bySound`, `severity`, `tags` and `contentTypes` (blanks separate
+    /// several), the format of `yarrow words export`. Invalid lines are reported and skipped; the import fails if no line
+    /// is valid.
     Import {
         /// File to read; `-` is standard input
         file: PathBuf,
@@ -83,6 +89,8 @@ enum Action {
         /// Also match the pronunciation, for lines without `bySound`. Long lists then cause false positives
         #[arg(long)]
         by_sound: bool,
+        #[command(flatten)]
+        traits: TraitArgs,
         /// Leave out words that would reject innocent texts
         #[arg(long)]
         skip_warned: bool,
@@ -120,12 +128,36 @@ enum Action {
     },
 }
 
+/// The properties of new words; for an import, of words whose line has none.
+#[derive(Debug, Args)]
+struct TraitArgs {
+    /// Severity; texts with words of severity `low` are reviewed and not rejected
+    #[arg(long, value_parser = choice!(Severity), default_value = Severity::Medium.name())]
+    severity: Severity,
+    /// Further type, without blanks; repeat the option for several
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
+    /// Content type in which the word is looked for; repeat the option for several. Default: all
+    #[arg(long = "content-type", value_parser = choice!(ContentType), value_name = "CONTENT_TYPE")]
+    content_types: Vec<ContentType>,
+}
+
+impl TraitArgs {
+    fn tags(&self) -> Result<Vec<String>> {
+        words::parse_tags(&self.tags.join(" ")).map_err(|fault: Fault| Error::field("tag", fault))
+    }
+
+    fn content_types(&self) -> ContentTypes {
+        ContentTypes::of(self.content_types.iter().copied())
+    }
+}
+
 /// The most warnings that an import prints; `--json` has all.
 const SHOWN_WARNINGS: usize = 50;
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Format {
-    /// Lines of `word,type,bySound`, with a header
+    /// Lines of `word,type,bySound,severity,tags,contentTypes`, with a header
     Csv,
     /// One word per line
     Text,
@@ -134,25 +166,40 @@ enum Format {
 pub fn run(common: &Common, args: WordsArgs) -> Result<()> {
     let app = common.open()?;
     match args.action {
-        Action::Add { word, kind, force, no_sound } => {
-            let word = Word { text: word.trim().to_owned(), kind: kind.trim().to_owned(), by_sound: !no_sound };
+        Action::Add { word, kind, force, no_sound, traits } => {
+            let word = Word {
+                text: word.trim().to_owned(),
+                kind: kind.trim().to_owned(),
+                by_sound: !no_sound,
+                severity: traits.severity,
+                tags: traits.tags()?,
+                content_types: traits.content_types(),
+            };
             add(common, &app, word, force)
         }
         Action::Remove { word } => {
-            let removed = word_list::remove(&app.moderation, word)?;
+            let removed = word_list::remove(&app.moderation, word)?.word;
             record_audit(&app, "words remove", None, cli_authority(None))?;
-            common.output(&json!({ "word": removed.word, "type": removed.kind, "removed": true }), || {
-                format!("removed {} ({})", removed.word, removed.kind)
+            common.output(&json!({ "word": removed.text, "type": removed.kind, "removed": true }), || {
+                format!("removed {} ({})", removed.text, removed.kind)
             })
         }
-        Action::List { kind, search, page } => list(common, &app, &WordQuery { kind, part: search }, &page),
-        Action::Import { file, kind, force, by_sound, skip_warned, dry_run } => {
+        Action::List { kind, tag, search, page } => list(common, &app, &WordQuery { kind, tag, part: search }, &page),
+        Action::Import { file, kind, force, by_sound, traits, skip_warned, dry_run } => {
             let longest = app.core.config.limits.word as usize;
             import(
                 common,
                 &app,
                 &file,
-                &ImportOptions { kind: kind.trim(), max_length: longest, force, by_sound },
+                &ImportOptions {
+                    kind: kind.trim(),
+                    max_length: longest,
+                    force,
+                    by_sound,
+                    severity: traits.severity,
+                    tags: traits.tags()?,
+                    content_types: traits.content_types(),
+                },
                 WordChoice { skip_warned, dry_run },
             )
         }
@@ -169,7 +216,11 @@ fn add(common: &Common, app: &App, word: Word, force: bool) -> Result<()> {
         record_audit(app, "words add", None, cli_authority(None))?;
     }
     let warning = adviser::advise(&app.core, &[word])?.into_iter().find(WordAdvice::is_warning);
-    let mut json = json!({ "word": added.word, "type": added.kind, "created": added.is_new });
+    let listed = &added.word;
+    let mut json = json!({
+        "word": listed.text, "type": listed.kind, "severity": listed.severity.name(), "tags": listed.tags,
+        "contentTypes": listed.content_types.names(), "created": added.is_new,
+    });
     if let Some(warning) = &warning {
         json["advice"] = json!(ShownAdvice::from(warning.clone()));
     }
@@ -178,17 +229,20 @@ fn add(common: &Common, app: &App, word: Word, force: bool) -> Result<()> {
         let warning = warning.as_ref().map_or_else(String::new, |warning| {
             format!("\nwarning: {} is likely to reject innocent texts: {}", warning.word, reason(warning))
         });
-        format!("{verb} {} ({}){warning}", added.word, added.kind)
+        format!("{verb} {} ({}){warning}", listed.text, listed.kind)
     })
 }
 
 fn list(common: &Common, app: &App, filter: &WordQuery, page: &PageArgs) -> Result<()> {
     let listing = word_list::list(&app.core, filter, page.page())?;
     common.output_page::<_, ShownWord>(page.page(), listing, |listing| {
-        let rows = listing.items.iter().map(|WordEntry { word, kind, by_sound, created_at }| {
-            row![word, kind, if *by_sound { "yes" } else { "" }, created_at]
+        let rows = listing.items.iter().map(|WordEntry { word, created_at }| {
+            let by_sound = if word.by_sound { "yes" } else { "" };
+            let (tags, content_types) = (word.tags.join(" "), word.content_types.names().join(" "));
+            row![word.text, word.kind, by_sound, word.severity.name(), tags, content_types, created_at]
         });
-        let listed = table(["word", "type", "by sound", "added"], rows);
+        let heading = ["word", "type", "by sound", "severity", "tags", "only in", "added"];
+        let listed = table(heading, rows);
         format!("{listed}\n{}", pluralize(listing.total, "word", "words"))
     })
 }
@@ -285,7 +339,12 @@ fn progress(common: &Common, verb: &str, length: usize) -> ProgressBar {
 
 fn export(common: &Common, app: &App, format: Format) -> Result<()> {
     let all = word_list::all(&app.core)?;
-    let json = all.iter().map(|word| json!({ "word": word.text, "type": word.kind, "bySound": word.by_sound }));
+    let json = all.iter().map(|word| {
+        json!({
+            "word": word.text, "type": word.kind, "bySound": word.by_sound, "severity": word.severity.name(),
+            "tags": word.tags, "contentTypes": word.content_types.names(),
+        })
+    });
     common.output(&json.collect::<Vec<_>>(), || {
         let lines = all.iter().map(|word| match format {
             Format::Csv => words::to_csv_line(word),

@@ -1,4 +1,5 @@
-//! Rules that decide what happens to a text with a listed word, as a setting: `ads fuzzy nickname: block`.
+//! Rules that decide what happens to a text with a listed word, as a setting: `ads fuzzy nickname: block`, or
+//! `ads fuzzy nickname low: review` for words of one severity.
 
 use super::values::{MatchAction, RawSetting, SettingValue, quoted, text};
 
@@ -9,13 +10,18 @@ pub const MATCH_WAYS: [&str; 10] =
     ["exact", "gap", "letters", "split", "emoji", "sound", "fuzzy", "initial", "shape", "reversed"];
 /// The content types, as the word engine names them.
 pub const CONTENT_TYPES: [&str; 4] = ["nickname", "signature", "question", "answer"];
+/// The severities of words, as the word engine names them.
+pub const SEVERITIES: [&str; 3] = ["low", "medium", "high"];
 
-/// A rule about matches of a type of words, found in a way, in texts of a content type. `None` stands for all.
+/// A rule about matches of words of a type and severity, found in a way, in texts of a content type. `None` stands for
+/// all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MatchRule {
+    /// A type, or one of the tags.
     pub violation_type: Option<String>,
     pub way: Option<String>,
     pub content_type: Option<String>,
+    pub severity: Option<String>,
     pub action: MatchAction,
 }
 
@@ -23,13 +29,17 @@ impl MatchRule {
     fn parse(text: &str) -> Result<Self, String> {
         let malformed = || format!("`{text}` is not a rule, such as `ads fuzzy nickname: block`");
         let (matches, action) = text.rsplit_once(':').ok_or_else(malformed)?;
-        let (rest, content_type) = matches.trim().rsplit_once(' ').ok_or_else(malformed)?;
+        let matches = matches.trim();
+        let severity = matches.rsplit_once(' ').map(|(_, last)| last).filter(|last| SEVERITIES.contains(last));
+        let matches = severity.map_or(matches, |severity| matches[..matches.len() - severity.len()].trim_end());
+        let (rest, content_type) = matches.rsplit_once(' ').ok_or_else(malformed)?;
         let (kind, way) = rest.trim().rsplit_once(' ').ok_or_else(malformed)?;
         let selected = |value: &str| (value.trim() != ANY).then(|| value.trim().to_owned());
         let rule = Self {
             violation_type: selected(kind),
             way: selected(way),
             content_type: selected(content_type),
+            severity: severity.map(ToOwned::to_owned),
             action: MatchAction::read(&RawSetting::Text(action.to_owned()))?,
         };
         let known = |value: &Option<String>, names: &[&str]| match value {
@@ -54,7 +64,8 @@ impl SettingValue for MatchRule {
     fn show(&self) -> String {
         let name = |value: &Option<String>| value.as_deref().unwrap_or(ANY).to_owned();
         let (kind, way, content) = (name(&self.violation_type), name(&self.way), name(&self.content_type));
-        quoted(format!("{kind} {way} {content}: {}", self.action.name()))
+        let severity = self.severity.as_ref().map(|severity| format!(" {severity}")).unwrap_or_default();
+        quoted(format!("{kind} {way} {content}{severity}: {}", self.action.name()))
     }
 }
 
@@ -64,7 +75,13 @@ mod tests {
 
     #[test]
     fn reads_what_it_shows() {
-        for rule in ["ads fuzzy nickname: block", "any sound any: review", "my own type any question: mask"] {
+        for rule in [
+            "ads fuzzy nickname: block",
+            "any sound any: review",
+            "my own type any question: mask",
+            "any any any high: block",
+            "low any question low: review",
+        ] {
             assert_eq!(MatchRule::parse(rule).unwrap().show(), format!("\"{rule}\""));
         }
     }
@@ -75,6 +92,8 @@ mod tests {
             ("", "is not a rule"),
             ("ads: block", "is not a rule"),
             ("ads fuzzy: block", "is not a rule"),
+            ("any any low: block", "is not a rule"),
+            ("ads any nickname awful: block", "`awful` is not one of: any, nickname"),
             ("ads loud nickname: block", "`loud` is not one of: any, exact"),
             ("ads fuzzy poem: block", "`poem` is not one of: any, nickname"),
             ("ads fuzzy nickname: burn", "`burn` is not one of"),

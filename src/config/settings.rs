@@ -204,7 +204,7 @@ declare::settings! {
         assigned_nicknames: Vec<String> = "用户, 手机用户, 微信用户, 新用户, 游客, 易友, user, user_, guest",
             "Words that apps put before a number in the nickname of a new user, such as 用户12345678, besides `brand.name`. These nicknames are not contact numbers.";
         match_rules: Vec<MatchRule> = "",
-            "Rules for texts with a listed word. A rule names the type of the word, the way it was found and the content type; `any` stands for all. The action is `block`, `review` (the text passes and moderators see it) or `mask` (the word is replaced by ＊). The first rule that applies decides. By default `fuzzy`, `initial`, `shape` and `reversed` are reviewed and all others blocked. Example: [\"ads any question: mask\", \"any sound nickname: review\"].";
+            "Rules for texts with a listed word. A rule names a type or tag of the word, the way it was found and the content type; `any` stands for all. A severity (`low`, `medium`, `high`) may follow. The action is `block`, `review` (the text passes and moderators see it) or `mask` (the word is replaced by ＊). The first rule that applies decides. By default words of severity `low` and the ways `fuzzy`, `initial`, `shape` and `reversed` are reviewed and all others blocked. Example: [\"ads any question: mask\", \"any sound nickname: review\", \"any any any high: block\"].";
         suspension_rules: Vec<SuspensionRule> = "",
             "Rules that suspend users after rejected texts. Each is the number and type of the texts, or `any`, with a time, and a scope with a length; the scope is `account`, `nickname` (no new nickname) or `review` (moderators see every text). Example: [\"3 gambling in 7 days: account for 30 days\", \"5 any in 30 days: nickname for 30 days\"].";
     }

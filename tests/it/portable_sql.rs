@@ -39,10 +39,13 @@ const CHOSEN: &[(&str, &str, &[&str])] = &[
         "domain/moderation/words/rows.rs",
         "condition",
         &[
-            "cast(?1 as text) is null and cast(?2 as text) is null and cast(?3 as text) is null",
-            "type = ?1 and cast(?2 as text) is null and cast(?3 as text) is null",
-            "cast(?1 as text) is null and (replace(word, ?2, '') <> word or replace(folded, ?3, '') <> folded)",
-            "type = ?1 and (replace(word, ?2, '') <> word or replace(folded, ?3, '') <> folded)",
+            "cast(?1 as text) is null and cast(?2 as text) is null and cast(?3 as text) is null \
+             and cast(?4 as text) is null",
+            "type = ?1 and cast(?2 as text) is null and cast(?3 as text) is null and cast(?4 as text) is null",
+            "cast(?1 as text) is null and (replace(word, ?2, '') <> word or replace(folded, ?3, '') <> folded) \
+             and replace(' ' || tags || ' ', ?4, '') <> ' ' || tags || ' '",
+            "type = ?1 and (replace(word, ?2, '') <> word or replace(folded, ?3, '') <> folded) \
+             and cast(?4 as text) is null",
         ],
     ),
     ("domain/operations/network_log/clients.rs", "order", &["asc", "desc"]),

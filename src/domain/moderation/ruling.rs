@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{
-    engine::{Match, MatchWay, mask},
+    engine::{Match, MatchWay, Severity, mask},
     match_actions::MatchActions,
     reviews::ReviewDraft,
     violations::Violation,
@@ -39,7 +39,7 @@ pub struct Ruling {
     pub needs_review: bool,
     /// The allowed text with its matches masked that must not be stored or shown as they are; `None` if there are none.
     pub replacement: Option<String>,
-    /// The type of the first match that decided; empty for a text without matches.
+    /// The type of the first of the most severe matches that decided; empty for a text without matches.
     pub violation_type: String,
     /// The listed words that were found, or the labels of the external moderator.
     pub found: Vec<String>,
@@ -58,7 +58,9 @@ impl Ruling {
             }
         }
         let strictest = matches.iter().map(|found| actions.of(found)).max();
-        let deciding = matches.iter().find(|found| Some(actions.of(found)) == strictest);
+        let weight = |found: &&Match| (actions.of(found), found.severity);
+        // The last of equal maxima is the first match.
+        let deciding = matches.iter().rev().max_by_key(weight);
         let with = |action| matches.iter().filter(move |found| actions.of(found) == action);
         let allowed = strictest != Some(MatchAction::Block);
         let is_masked = strictest == Some(MatchAction::Mask);
@@ -192,6 +194,8 @@ fn locate(text: &str, findings: &[RiskLabel]) -> (Vec<Match>, bool) {
             matches.extend(starts.into_iter().map(|start| Match {
                 word: finding.label.clone(),
                 kind: finding.kind.to_owned(),
+                severity: Severity::default(),
+                tags: Vec::new(),
                 way: MatchWay::Exact,
                 start,
                 end: start + word.len(),

@@ -17,8 +17,7 @@ use crate::{
 /// An added word, or the equal word that was listed already.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddedWord {
-    pub word: String,
-    pub kind: String,
+    pub word: Word,
     pub is_new: bool,
 }
 
@@ -49,8 +48,8 @@ pub fn add(moderation: &Moderation, word: Word, force: bool) -> Result<AddedWord
     let existing = moderation.core.store.write(move |tx| words::add_in(tx, &stored)).wait()?;
     moderation.word_list.apply_change_of(&word.text)?;
     Ok(match existing {
-        None => AddedWord { word: word.text, kind: word.kind, is_new: true },
-        Some(listed) => AddedWord { word: listed.word, kind: listed.kind, is_new: false },
+        None => AddedWord { word, is_new: true },
+        Some(listed) => AddedWord { word: listed.word, is_new: false },
     })
 }
 
@@ -60,7 +59,7 @@ pub fn add(moderation: &Moderation, word: Word, force: bool) -> Result<AddedWord
 /// `not_found`.
 pub fn remove(moderation: &Moderation, text: String) -> Result<WordEntry> {
     let removed = moderation.core.store.write(move |tx| words::remove_in(tx, &text)).wait()?;
-    moderation.word_list.apply_change_of(&removed.word)?;
+    moderation.word_list.apply_change_of(&removed.word.text)?;
     Ok(removed)
 }
 

@@ -9,7 +9,7 @@ use crate::{
     domain::moderation::{
         self, Ruling,
         adviser::{self, WordAdvice},
-        engine::{ContentType, Match, MatchWay, Word},
+        engine::{ContentType, ContentTypes, Match, MatchWay, Severity, Word},
         status,
         word_list::{self, WordChoice},
         words::{self, ImportOptions, SkippedLine, UNTYPED, WordEntry},
@@ -31,6 +31,9 @@ parameters! {
     AddWordParams(fields) {
         kind: Option<Label> = fields.optional("type", "politics, porn, abuse, violence, gambling, drugs, fraud, ads, contact, other, or a type of one's own.");
         by_sound: Option<Flag> = fields.optional("bySound", "Also match by pronunciation. Default: true.");
+        severity: Option<Severity> = fields.optional("severity", "Texts with words of severity `low` are reviewed by default, and not rejected. Default: `medium`.");
+        tags: Vec<Tag> = fields.list("tags", "Further types, without blanks.");
+        content_types: Vec<ContentType> = fields.list("contentTypes", "The content types in which the word is looked for. Default: all.");
         new: NewWord = {
             let word = fields.required("word", "The word. Wildcards are plain characters.");
             let force = fields.optional("force", "Accept a word of one character.");
@@ -39,9 +42,12 @@ parameters! {
     }
 
     ImportWordsParams(fields) {
-        lines: WordLines = fields.required("lines", "The words: a line each, as `word`, `word,type` or `word,type,bySound`.");
+        lines: WordLines = fields.required("lines", "The words: a line each, optionally followed by type, bySound, severity, tags and contentTypes, separated by commas. Blanks separate several tags and content types.");
         kind: Option<Label> = fields.optional("type", "The type of words whose line has none. Default: `other`.");
         by_sound: Option<Flag> = fields.optional("bySound", "Also match by pronunciation, for lines that do not say. Default: false.");
+        severity: Option<Severity> = fields.optional("severity", "The severity of words whose line has none. Default: `medium`.");
+        tags: Vec<Tag> = fields.list("tags", "The tags of words whose line has none.");
+        content_types: Vec<ContentType> = fields.list("contentTypes", "The content types of words whose line has none. Default: all.");
         force: Option<Flag> = fields.optional("force", "Accept words of one character.");
         skip_warned: Option<Flag> = fields.optional("skipWarned", "Leave out words that would reject innocent texts.");
         dry_run: Option<Flag> = fields.optional("dryRun", "Report what would be imported, and change nothing.");
@@ -57,6 +63,7 @@ parameters! {
 
     ListWordsParams(fields) {
         kind: Option<Label> = fields.optional("type", "Only words of this type.");
+        tag: Option<Tag> = fields.optional("tag", "Only words with this tag.");
         part: Option<ListedWord> = fields.optional("word", "Only words that contain this text.");
         page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Words on a page.");
@@ -76,6 +83,13 @@ pub struct WordAdded {
     word: String,
     #[schema(example = "gambling")]
     r#type: String,
+    #[schema(value_type = Severity)]
+    severity: &'static str,
+    #[schema(example = json!(["spam"]))]
+    tags: Vec<String>,
+    /// The content types in which it is looked for; empty for all.
+    #[schema(value_type = Vec<ContentType>)]
+    content_types: Vec<&'static str>,
     /// False if it was listed before.
     #[schema(example = true)]
     created: bool,
@@ -139,6 +153,9 @@ pub async fn add(context: RequestContext, add: AddWordParams) -> Result<Saved<Wo
         text,
         kind: add.kind.map_or_else(|| UNTYPED.to_owned(), |Label(kind)| kind),
         by_sound: add.by_sound.is_none_or(|Flag(by_sound)| by_sound),
+        severity: add.severity.unwrap_or_default(),
+        tags: tags(add.tags)?,
+        content_types: ContentTypes::of(add.content_types),
     };
     let (added, advice, statistics) = context
         .blocking(move |app| {
@@ -148,8 +165,40 @@ pub async fn add(context: RequestContext, add: AddWordParams) -> Result<Saved<Wo
         .await?;
     let is_new = added.is_new;
     let advice = advice.into_iter().find(WordAdvice::is_warning).map(Into::into);
-    let resource = WordAdded { word: added.word, r#type: added.kind, created: is_new, total: statistics.total, advice };
+    let Word { text, kind, severity, tags, content_types, .. } = added.word;
+    let resource = WordAdded {
+        word: text,
+        r#type: kind,
+        severity: severity.name(),
+        tags,
+        content_types: content_types.names(),
+        created: is_new,
+        total: statistics.total,
+        advice,
+    };
     Ok(Saved { resource, is_new })
+}
+
+/// A further type of a word, without blanks.
+pub struct Tag(String);
+
+impl Parameter for Tag {
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let [tag] = &words::parse_tags(&text(value)?)?[..] else {
+            return Err(Fault::new(FieldCode::InvalidFormat, "must be one word without blanks"));
+        };
+        Ok(Self(tag.clone()))
+    }
+
+    fn schema(_: &LimitsConfig) -> Value {
+        json!({ "type": "string", "maxLength": 32, "example": "spam" })
+    }
+}
+
+/// Returns the tags without repetitions.
+fn tags(tags: Vec<Tag>) -> Result<Vec<String>> {
+    let tags: Vec<String> = tags.into_iter().map(|Tag(tag)| tag).collect();
+    words::parse_tags(&tags.join(" ")).map_err(|fault| Error::field("tags", fault))
 }
 
 /// A validated word to list.
@@ -216,12 +265,17 @@ pub async fn import(context: RequestContext, import: ImportWordsParams) -> Resul
     let (force, by_sound) = (is_set(import.force), is_set(import.by_sound));
     let (dry_run, skip_warned) = (is_set(import.dry_run), is_set(import.skip_warned));
     let (WordLines(lines), kind) = (import.lines, import.kind);
+    let (severity, tags) = (import.severity.unwrap_or_default(), tags(import.tags)?);
+    let content_types = ContentTypes::of(import.content_types);
     let imported = context.blocking(move |app| {
         let options = ImportOptions {
             kind: kind.as_ref().map_or(UNTYPED, |Label(kind)| kind),
             max_length: app.core.config.limits.word as usize,
             force,
             by_sound,
+            severity,
+            tags,
+            content_types,
         };
         let (found, skipped) = words::parse(lines.as_bytes(), &options, |_| {});
         if found.is_empty() {
@@ -253,7 +307,7 @@ impl Parameter for WordLines {
     }
 
     fn schema(_: &LimitsConfig) -> Value {
-        json!({ "type": "string", "example": "代练上分,ads\n刷单返利,fraud,true" })
+        json!({ "type": "string", "example": "代练上分,ads\n刷单返利,fraud,true,high,money,nickname signature" })
     }
 }
 
@@ -315,7 +369,7 @@ pub async fn remove(context: RequestContext, remove: RemoveWordParams) -> Result
     let (removed, statistics) = context
         .blocking(move |app| Ok((word_list::remove(&app.moderation, word)?, word_list::statistics(&app.core)?)))
         .await?;
-    Ok(Json(WordRemoved { word: removed.word, r#type: removed.kind, removed: true, total: statistics.total }))
+    Ok(Json(WordRemoved { word: removed.word.text, r#type: removed.word.kind, removed: true, total: statistics.total }))
 }
 
 /// A word of the list.
@@ -329,21 +383,39 @@ pub struct ShownWord {
     /// True if it also matches by pronunciation.
     #[schema(example = true)]
     by_sound: bool,
+    #[schema(value_type = Severity)]
+    severity: &'static str,
+    #[schema(example = json!(["spam"]))]
+    tags: Vec<String>,
+    /// The content types in which it is looked for; empty for all.
+    #[schema(value_type = Vec<ContentType>)]
+    content_types: Vec<&'static str>,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     created_at: Timestamp,
 }
 
 impl From<WordEntry> for ShownWord {
     fn from(listed: WordEntry) -> Self {
-        let WordEntry { word, kind, by_sound, created_at } = listed;
-        Self { word, r#type: kind, by_sound, created_at }
+        let Word { text, kind, by_sound, severity, tags, content_types } = listed.word;
+        Self {
+            word: text,
+            r#type: kind,
+            by_sound,
+            severity: severity.name(),
+            tags,
+            content_types: content_types.names(),
+            created_at: listed.created_at,
+        }
     }
 }
 
 pub async fn list(context: RequestContext, params: ListWordsParams) -> Result<Json<NumberedPage<ShownWord>>> {
     let page = page(&context, params.page, params.size);
-    let filter =
-        words::WordQuery { kind: params.kind.map(|Label(kind)| kind), part: params.part.map(|ListedWord(part)| part) };
+    let filter = words::WordQuery {
+        kind: params.kind.map(|Label(kind)| kind),
+        tag: params.tag.map(|Tag(tag)| tag),
+        part: params.part.map(|ListedWord(part)| part),
+    };
     let found = context.report(move |app| word_list::list(&app.core, &filter, page)).await?;
     Ok(NumberedPage::of(page, found))
 }
@@ -408,6 +480,10 @@ pub struct FoundWord {
     word: String,
     #[schema(example = "gambling")]
     r#type: String,
+    #[schema(value_type = Severity)]
+    severity: &'static str,
+    #[schema(example = json!(["spam"]))]
+    tags: Vec<String>,
     /// The way in which the word was found.
     #[schema(value_type = MatchWay)]
     way: &'static str,
@@ -423,8 +499,8 @@ pub struct FoundWord {
 
 impl From<Match> for FoundWord {
     fn from(found: Match) -> Self {
-        let Match { word, kind, way, start, end, text } = found;
-        Self { word, r#type: kind, way: way.name(), start, end, text }
+        let Match { word, kind, severity, tags, way, start, end, text } = found;
+        Self { word, r#type: kind, severity: severity.name(), tags, way: way.name(), start, end, text }
     }
 }
 

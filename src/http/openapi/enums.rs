@@ -19,7 +19,7 @@ use crate::{
         identity::{directory::UserState, preferences::NotificationKind, suspensions::SuspensionSource, users::Gender},
         messaging::feedback::FeedbackState,
         moderation::{
-            engine::{ContentType, MatchWay},
+            engine::{ContentType, MatchWay, Severity},
             policy::Service,
             reviews::ReviewState,
         },
@@ -67,6 +67,7 @@ enumerations! {
     ledger::EntryKind = "EntryKind", "topup", "The reason for a ledger entry.";
     LedgerState = "LedgerState", "consistent", "State of the ledger: `unverified` until the first verification.";
     Locale = "Locale", "zh", "A language.";
+    Severity = "Severity", "medium", "The severity of a listed word.";
     MatchWay = "MatchWay", "exact", "The way in which a listed word was found, the most certain first.";
     ReviewState = "ReviewState", "waiting", "The state of a text in review.";
     Method = "CastingMethod", "numbers", "The method of casting.";

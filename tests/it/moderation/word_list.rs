@@ -185,7 +185,10 @@ fn a_command_changes_the_list_of_a_running_server_within_a_second() {
     };
     assert!(!refused("去蓬莱仙山"));
     let added = server.command(&["words", "add", "蓬莱仙", "--type", "ads"]).expect(0).json();
-    assert_eq!(added, json!({ "word": "蓬莱仙", "type": "ads", "created": true }));
+    let expected = json!({
+        "word": "蓬莱仙", "type": "ads", "severity": "medium", "tags": [], "contentTypes": [], "created": true,
+    });
+    assert_eq!(added, expected);
     within_a_second("去蓬莱仙山", true);
     assert_eq!(server.command(&["words", "add", "蓬萊仙"]).expect(0).json()["created"], false);
     // Concurrent changes by HTTP and command line are both kept.
@@ -468,6 +471,99 @@ fn an_import_over_http_leaves_out_what_it_warns_about() {
     assert_eq!((&all["added"], &all["existing"], count()), (&json!(2), &json!(1), 3), "{all}");
     import(json!({ "lines": "x\n" })).expect_fields(&[("lines", "invalid_format")]);
     import(json!({})).expect_fields(&[("lines", "required")]);
+}
+
+#[test]
+fn a_word_applies_to_its_content_types_only() {
+    let server = Setup::default().start();
+    let (user, key) = (server.sign_in(OWN), server.api_key("words"));
+    let add = |body: Value| server.post("/admin/sensitive-words/add").token(&key).json(&body).send();
+    let body = json!({ "word": "蓬莱仙", "contentTypes": ["signature", "nickname"], "tags": ["spam", "money", "spam"] });
+    let added = add(body).expect(201).json();
+    assert_eq!((&added["contentTypes"], &added["severity"]), (&json!(["nickname", "signature"]), &json!("medium")));
+    assert_eq!(added["tags"], json!(["spam", "money"]));
+    add(json!({ "word": "瀛洲&方丈", "contentTypes": "question" })).expect(201);
+    let judge = || {
+        ["nickname", "signature", "question"].map(|kind| {
+            ["去蓬莱仙山", "瀛洲和方丈"].map(|text| test(&server, &key, kind, text)["allowed"] == false)
+        })
+    };
+    let expected = [[true, false], [true, false], [false, true]];
+    assert_eq!(judge(), expected);
+    let found = test(&server, &key, "nickname", "去蓬莱仙山")["matches"][0].clone();
+    assert_eq!((&found["severity"], &found["tags"]), (&json!("medium"), &json!(["spam", "money"])));
+    // The same after the whole list is compiled again.
+    server.command(&["words", "allow", "瀛洲仙岛"]).expect(0);
+    std::thread::sleep(Duration::from_millis(1_500));
+    assert_eq!(judge(), expected);
+    assert_eq!(check(&server, &user, "去蓬莱仙山").expect(200).json()["allowed"], true);
+    let listed = |query: &[(&str, &str)]| {
+        server.get("/admin/sensitive-words/list").token(&key).query(query).send().expect(200).json()
+    };
+    assert_eq!(listed(&[("tag", "money")])["items"][0]["word"], "蓬莱仙");
+    assert_eq!(listed(&[("tag", "mon")])["total"], 0);
+    let command = server.command(&["words", "list", "--tag", "spam", "--type", "other"]).expect(0).json();
+    assert_eq!((&command["total"], &command["items"][0]["tags"]), (&json!(1), &json!(["spam", "money"])));
+}
+
+#[test]
+fn a_word_of_low_severity_is_reviewed_unless_a_rule_says_otherwise() {
+    let server = Setup::default().start();
+    let (user, key) = (server.sign_in(OWN), server.api_key("words"));
+    for (word, severity) in [("蓬莱仙", "low"), ("瀛洲仙", "high")] {
+        server.command(&["words", "add", word, "--severity", severity, "--tag", "spam"]).expect(0);
+    }
+    // Over HTTP, because the server notices words of a command with a delay.
+    add(&server, &key, "方丈仙", "ads");
+    let action = |text: &str| test(&server, &key, "question", text)["action"].clone();
+    eventually("the words are active", || action("去瀛洲仙岛") == "block");
+    assert_eq!([action("去蓬莱仙山"), action("去方丈仙岛")], [json!("review"), json!("block")]);
+    assert_eq!(check(&server, &user, "去蓬莱仙山").expect(200).json()["allowed"], true);
+    assert_eq!(server.value::<i64>("select count(*) from reviews where state = 'waiting'"), 1);
+    let rules = "spam any any low: mask, any any any medium: review, any any any high: block";
+    let server = server.crash_and_restart(Setup::default().with("MODERATION_MATCH_RULES", rules));
+    let action = |text: &str| test(&server, &key, "question", text)["action"].clone();
+    let actions = ["去蓬莱仙山", "去方丈仙岛", "去瀛洲仙岛"].map(action);
+    assert_eq!(actions, [json!("mask"), json!("review"), json!("block")]);
+}
+
+#[test]
+fn severity_tags_and_content_types_survive_an_export() {
+    let directory = tempfile::tempdir().unwrap();
+    let (data, other) = (directory.path().join("data"), directory.path().join("other"));
+    install(&data);
+    install(&other);
+    let list = "蓬莱仙,ads,true,high,spam money,question answer\n瀛洲仙\n方丈仙,,,awful\n";
+    let options = ["words", "import", "-", "--severity", "low", "--tag", "old", "--content-type", "nickname"];
+    let imported = CommandOutput::run(&data, &options, list).expect(0).json();
+    assert_eq!((&imported["added"], &imported["skipped"][0]["line"]), (&json!(2), &json!(3)), "{imported}");
+    let csv = crate::support::Binary::command().args(["words", "export", "--data-dir"]).arg(&data).output().unwrap();
+    CommandOutput::run(&other, &["words", "import", "-"], std::str::from_utf8(&csv.stdout).unwrap()).expect(0);
+    let exported = |directory| CommandOutput::run(directory, &["words", "export"], "").expect(0).json();
+    assert_eq!(exported(&other), exported(&data));
+    let words = exported(&other);
+    let word = |text: &str| words.as_array().unwrap().iter().find(|row| row["word"] == text).unwrap().clone();
+    let (first, second) = (word("蓬莱仙"), word("瀛洲仙"));
+    assert_eq!((&first["severity"], &first["tags"]), (&json!("high"), &json!(["spam", "money"])));
+    assert_eq!(first["contentTypes"], json!(["question", "answer"]));
+    assert_eq!((&second["severity"], &second["contentTypes"]), (&json!("low"), &json!(["nickname"])));
+    let bad = CommandOutput::run(&data, &["words", "add", "碧落黄泉数", "--tag", "a,b"], "").expect(2);
+    assert!(bad.stderr().contains("commas"), "{}", bad.stderr());
+}
+
+#[test]
+fn rejects_invalid_severities_tags_and_content_types() {
+    let server = Setup::default().start();
+    let key = server.api_key("words");
+    let add = |body: Value| server.post("/admin/sensitive-words/add").token(&key).json(&body).send();
+    add(json!({ "word": "好词", "severity": "awful" })).expect_fields(&[("severity", "unknown_value")]);
+    add(json!({ "word": "好词", "contentTypes": ["poem"] })).expect_fields(&[("contentTypes[0]", "unknown_value")]);
+    add(json!({ "word": "好词", "tags": ["x", "a\"b"] })).expect_fields(&[("tags[1]", "invalid_character")]);
+    add(json!({ "word": "好词", "tags": ["长".repeat(33)] })).expect_fields(&[("tags[0]", "too_long")]);
+    let many: Vec<_> = (0..9).map(|number| format!("t{number}")).collect();
+    add(json!({ "word": "好词", "tags": many })).expect_fields(&[("tags", "too_long")]);
+    let plain = add(json!({ "word": "好词", "severity": null, "tags": [], "contentTypes": null })).expect(201).json();
+    assert_eq!((&plain["severity"], &plain["tags"]), (&json!("medium"), &json!([])));
 }
 
 #[test]

@@ -140,6 +140,25 @@ fn changes_of_the_word_list_apply_at_once() {
 }
 
 #[test]
+fn a_word_has_a_severity_tags_and_content_types() {
+    let server = Setup::default().start();
+    let browser = Browser::new(&server, "mo", "moderator");
+    let page = "moderation/words";
+    let send = |fields: &[(&str, &str)]| browser.post(page, "moderation/words/add", fields);
+    let word = [("word", "紫薇斗量"), ("severity", "low"), ("tags", "money <b>"), ("contentType", "question")];
+    send(&[&word[..], &[("contentType", "signature")]].concat()).expect(303);
+    let listed = |query: &[(&str, &str)]| browser.get(page).query(query).send().expect(200).text();
+    let shown = listed(&[("tag", "money")]);
+    assert!(shown.contains("紫薇斗量") && shown.contains("&lt;b&gt;") && !shown.contains("value=\"赌博\""), "{shown}");
+    assert!(listed(&[("tag", "mone")]).contains("name=\"tag\"") && !listed(&[("tag", "mone")]).contains("紫薇斗量"));
+    let stored = "select severity || ' ' || content_types from words where word = '紫薇斗量'";
+    assert_eq!(server.value::<String>(stored), "low signature question");
+    assert!(!is_rejected(&server, "看看紫薇斗量"), "a text with a word of low severity passes");
+    let refused = send(&[("word", "碧落黄泉数"), ("tags", "a,b"), ("contentType", "answer")]).expect(422).text();
+    assert!(refused.contains("value=\"a,b\"") && refused.contains("value=\"answer\" checked"), "{refused}");
+}
+
+#[test]
 fn an_import_is_shown_before_it_is_done() {
     let server = Setup::default().start();
     let browser = Browser::new(&server, "mo", "moderator");
@@ -163,7 +182,11 @@ fn an_import_is_shown_before_it_is_done() {
     let exported = browser.get("moderation/words/export").send().expect(200);
     assert_eq!(exported.header("content-disposition"), Some("attachment; filename=\"words.csv\""));
     let exported = exported.text();
-    assert!(exported.starts_with("word,type,bySound\n") && exported.contains("紫薇斗量,ads,false\n"), "{exported}");
+    assert!(
+        exported.starts_with("word,type,bySound,severity,tags,contentTypes\n")
+            && exported.contains("紫薇斗量,ads,false,medium,,\n"),
+        "{exported}"
+    );
 }
 
 #[test]

@@ -42,7 +42,7 @@ pub(super) fn app_vocabulary() -> &'static AppVocabulary {
 
 impl AppVocabulary {
     fn compiled() -> Self {
-        let word = |text: &str| Word { text: text.to_owned(), kind: String::new(), by_sound: true };
+        let word = |text: &str| Word { text: text.to_owned(), kind: String::new(), by_sound: true, ..Word::default() };
         let terms = Lexicon::read(&TERMS.split_whitespace().map(word).collect::<Vec<_>>());
         let mut quotations: HashSet<[char; QUOTATION_LENGTH]> = HashSet::new();
         for field in CLASSICS.iter().flat_map(|file| file.split(['\t', '\n'])) {

@@ -31,7 +31,7 @@ fn parse(line: usize, row: &str) -> Case<'_> {
         expected: fields[0],
         content_type: ContentType::from_name(fields[1]).unwrap_or_else(|| panic!("line {line}: {}", fields[1])),
         trick: fields[2],
-        words: list(fields[3]).into_iter().map(|text| Word { text, kind: "other".into(), by_sound: true }).collect(),
+        words: list(fields[3]).into_iter().map(|text| Word { text, kind: "other".into(), by_sound: true, ..Word::default() }).collect(),
         text: unescape(fields[4]),
         allowed: fields.get(5).map(|field| list(field)).unwrap_or_default(),
     }
@@ -91,7 +91,7 @@ fn rows(text: &str) -> impl Iterator<Item = &str> {
 fn the_default_list_is_short_and_sound() {
     let words: Vec<Word> = rows(include_str!("../../../../assets/words.tsv"))
         .map(|row| row.split_once('\t').expect("a row has a word and a type"))
-        .map(|(text, kind)| Word { text: text.into(), kind: kind.into(), by_sound: true })
+        .map(|(text, kind)| Word { text: text.into(), kind: kind.into(), by_sound: true, ..Word::default() })
         .collect();
     let allowed: Vec<String> = rows(include_str!("../../../../assets/allowed-words.tsv")).map(str::to_owned).collect();
     let (strict, lenient) = (Engine::build(&words, &[]), Engine::build(&words, &allowed));

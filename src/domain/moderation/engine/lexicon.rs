@@ -9,7 +9,7 @@ use super::{
     folding::{Fold, LetterClass, class_of, folding, full_stop, meaningful_symbol},
     pattern::{Pattern, Spacing},
     spellings::{Spelling, spellings},
-    types::Word,
+    types::{ContentType, ContentTypes, Severity, Word},
 };
 
 /// All words, with few allocations, because a list may have a hundred thousand.
@@ -17,11 +17,20 @@ use super::{
 pub(super) struct Lexicon {
     letters: Vec<char>,
     texts: String,
-    kinds: Vec<String>,
+    labels: Vec<WordLabels>,
     spacings: Vec<Spacing>,
     records: Vec<Record>,
     /// Other spellings, numbered after the listed words.
     spellings: Vec<OtherSpelling>,
+}
+
+/// The properties of a word that do not concern its letters. A list has few different ones.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct WordLabels {
+    pub(super) kind: String,
+    pub(super) severity: Severity,
+    pub(super) tags: Vec<String>,
+    content_types: ContentTypes,
 }
 
 /// A spelling of the word with this number.
@@ -35,7 +44,8 @@ struct Record {
     letter_count: u32,
     text_start: u32,
     text_end: u32,
-    kind: u32,
+    /// Index into the labels.
+    labels: u32,
     /// Index into the spacings, or beyond their end for a word without gaps.
     spacing: u32,
     by_sound: bool,
@@ -54,18 +64,20 @@ impl Lexicon {
     /// Adds the words that have letters.
     pub(super) fn read(words: &[Word]) -> Self {
         let mut lexicon = Self::default();
-        let mut kinds: HashMap<&str, u32> = HashMap::new();
+        let mut known: HashMap<(&str, Severity, &[String], ContentTypes), u32> = HashMap::new();
         let mut form = Form::default();
         for word in words {
             form.read(&word.text);
             if form.letters.is_empty() {
                 continue;
             }
-            let kind = *kinds.entry(&word.kind).or_insert_with(|| {
-                lexicon.kinds.push(word.kind.clone());
-                (lexicon.kinds.len() - 1) as u32
+            let Word { kind, severity, tags, content_types, .. } = word;
+            let labels = *known.entry((kind, *severity, tags, *content_types)).or_insert_with(|| {
+                let (kind, tags) = (kind.clone(), tags.clone());
+                lexicon.labels.push(WordLabels { kind, severity: *severity, tags, content_types: *content_types });
+                (lexicon.labels.len() - 1) as u32
             });
-            lexicon.push(&word.text, kind, &form.letters, &form.spacing, word.by_sound);
+            lexicon.push(&word.text, labels, &form.letters, &form.spacing, word.by_sound);
             if form.spacing == Spacing::default() {
                 let word_number = (lexicon.records.len() - 1) as u32;
                 let others = spellings(&form.letters, word.by_sound);
@@ -104,8 +116,13 @@ impl Lexicon {
         &self.texts[record.text_start as usize..record.text_end as usize]
     }
 
-    pub(super) fn kind(&self, id: usize) -> &str {
-        &self.kinds[self.record(id).kind as usize]
+    pub(super) fn labels(&self, id: usize) -> &WordLabels {
+        &self.labels[self.record(id).labels as usize]
+    }
+
+    /// Returns true if the word is looked for in texts of this type.
+    pub(super) fn applies_to(&self, id: usize, content_type: ContentType) -> bool {
+        self.labels(id).content_types.contains(content_type)
     }
 
     /// Returns true if this is a word as listed, and not another spelling.
@@ -155,7 +172,7 @@ impl Lexicon {
         let forms = first.letters.cmp(&second.letters).then_with(|| first.spacing.cmp(&second.spacing));
         forms
             .then_with(|| self.text(left).cmp(self.text(right)))
-            .then_with(|| self.kind(left).cmp(self.kind(right)))
+            .then_with(|| self.labels(left).cmp(self.labels(right)))
             .then_with(|| self.other_spelling(left).cmp(&self.other_spelling(right)))
     }
 
@@ -168,7 +185,7 @@ impl Lexicon {
             + self.spacings.len() * 64
     }
 
-    fn push(&mut self, text: &str, kind: u32, letters: &[char], spacing: &Spacing, by_sound: bool) {
+    fn push(&mut self, text: &str, labels: u32, letters: &[char], spacing: &Spacing, by_sound: bool) {
         let spacing = if *spacing == Spacing::default() {
             PLAIN
         } else {
@@ -183,7 +200,7 @@ impl Lexicon {
             letter_count: letters.len() as u32,
             text_start,
             text_end: self.texts.len() as u32,
-            kind,
+            labels,
             spacing,
             by_sound,
         });
@@ -300,7 +317,7 @@ mod tests {
         let words = ["賭博", "赌 博", "free money", "freemoney"].map(|text| Word {
             text: text.into(),
             kind: "ads".into(),
-            by_sound: false,
+            ..Word::default()
         });
         let lexicon = Lexicon::read(&words);
         assert!(lexicon.is_same_word(0, 1));

@@ -49,5 +49,5 @@ pub use contact::{ContactKind, contacts, is_assigned_nickname};
 pub use lexicon::normalise;
 pub use search::Engine;
 pub use span_cover::mask;
-pub use types::{ContentType, Match, MatchWay, Word};
+pub use types::{ContentType, ContentTypes, Match, MatchWay, Severity, Word};
 pub use vocabulary::{each_part_of_common_words, is_ordinary};

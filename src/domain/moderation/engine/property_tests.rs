@@ -43,7 +43,7 @@ fn content_type() -> impl Strategy<Value = ContentType> {
 
 fn engine(words: &[String]) -> Engine {
     let words: Vec<Word> =
-        words.iter().map(|text| Word { text: text.clone(), kind: "other".into(), by_sound: false }).collect();
+        words.iter().map(|text| Word { text: text.clone(), kind: "other".into(), by_sound: false, ..Word::default() }).collect();
     Engine::build(&words, &[])
 }
 
@@ -140,7 +140,7 @@ proptest! {
     ) {
         let engine = |words: &[String]| {
             let words: Vec<Word> =
-                words.iter().map(|text| Word { text: text.clone(), kind: "other".into(), by_sound: true }).collect();
+                words.iter().map(|text| Word { text: text.clone(), kind: "other".into(), by_sound: true, ..Word::default() }).collect();
             Engine::build(&words, &[])
         };
         let fewer = engine(&words).check(content_type, &text);
@@ -163,7 +163,7 @@ proptest! {
         by_sound in any::<bool>(),
     ) {
         let words: Vec<Word> =
-            words.iter().map(|text| Word { text: text.clone(), kind: "other".into(), by_sound }).collect();
+            words.iter().map(|text| Word { text: text.clone(), kind: "other".into(), by_sound, ..Word::default() }).collect();
         let engine = Engine::build(&words, &[]);
         prop_assert_eq!(engine.check(content_type, &text), check_everywhere(&engine, content_type, &text));
     }
@@ -304,7 +304,7 @@ fn matches_overlap_and_masks_do_not() {
 #[test]
 fn keeps_types_and_counts_duplicates_once() {
     let words = [("賭博", "gambling"), ("赌 博", "gambling"), ("刷单", "fraud"), ("***", "other"), ("", "other")];
-    let words = words.map(|(text, kind)| Word { text: text.into(), kind: kind.into(), by_sound: false });
+    let words = words.map(|(text, kind)| Word { text: text.into(), kind: kind.into(), by_sound: false, ..Word::default() });
     let engine = Engine::build(&words, &[]);
     assert_eq!(engine.word_count(), 2);
     let matches = engine.check(ContentType::Answer, "刷单");
@@ -334,7 +334,7 @@ fn split_characters_take_time_in_proportion_to_the_text() {
 #[test]
 fn each_match_says_how_it_was_found() {
     let words: Vec<Word> = ["赌博", "casino", "奸臣", "free money"]
-        .map(|text| Word { text: text.into(), kind: "other".into(), by_sound: true })
+        .map(|text| Word { text: text.into(), kind: "other".into(), by_sound: true, ..Word::default() })
         .to_vec();
     let engine = Engine::build(&words, &[]);
     for (text, way) in [

@@ -10,7 +10,7 @@ use std::{
 
 use super::{
     lexicon::normalise,
-    types::{Match, Word},
+    types::{ContentType, Match, Word},
 };
 
 /// Maximum number of characters between the parts of a rule.
@@ -62,7 +62,7 @@ impl<'words> SplitList<'words> {
                 continue;
             };
             for text in &texts {
-                let part = Word { text: text.clone(), kind: String::new(), by_sound: word.by_sound };
+                let part = Word { text: text.clone(), by_sound: word.by_sound, ..Word::default() };
                 let known: &mut Word = parts.entry(normalise(text)).or_insert(part);
                 known.by_sound |= word.by_sound;
             }
@@ -79,7 +79,7 @@ impl Rules {
     }
 
     /// Returns the parts that match a rule, under the name of the rule. Takes the matches of all parts.
-    pub(super) fn check(&self, found: Vec<Match>) -> Vec<Match> {
+    pub(super) fn check(&self, content_type: ContentType, found: Vec<Match>) -> Vec<Match> {
         let mut places: HashMap<String, Vec<Match>> = HashMap::new();
         for found in found {
             places.entry(normalise(&found.word)).or_default().push(found);
@@ -87,7 +87,8 @@ impl Rules {
         if places.is_empty() {
             return Vec::new();
         }
-        self.0.iter().flat_map(|rule| rule.matches(&places)).collect()
+        let rules = self.0.iter().filter(|rule| rule.word.content_types.contains(content_type));
+        rules.flat_map(|rule| rule.matches(&places)).collect()
     }
 }
 
@@ -111,6 +112,8 @@ impl Rule {
         for one in &mut found {
             one.word.clone_from(&self.word.text);
             one.kind.clone_from(&self.word.kind);
+            one.severity = self.word.severity;
+            one.tags.clone_from(&self.word.tags);
         }
         found
     }
@@ -152,10 +155,10 @@ fn parse(text: &str) -> Option<(Vec<String>, Relation)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::moderation::engine::{ContentType, Engine};
+    use crate::domain::moderation::engine::Engine;
 
     fn found(rule: &str, text: &str) -> Vec<String> {
-        let word = Word { text: rule.into(), kind: "ads".into(), by_sound: false };
+        let word = Word { text: rule.into(), kind: "ads".into(), ..Word::default() };
         let matches = Engine::build(&[word], &[]).check(ContentType::Question, text);
         assert!(matches.iter().all(|found| found.word == rule && found.kind == "ads"), "{matches:?}");
         matches.into_iter().map(|found| found.text).collect()
@@ -196,7 +199,7 @@ mod tests {
 
     #[test]
     fn parts_are_no_words_of_their_own() {
-        let words = ["兼职&日结", "赌博"].map(|text| Word { text: text.into(), kind: "ads".into(), by_sound: true });
+        let words = ["兼职&日结", "赌博"].map(|text| Word { text: text.into(), kind: "ads".into(), by_sound: true, ..Word::default() });
         let engine = Engine::build(&words, &["日结月结".to_owned()]);
         assert_eq!(engine.word_count(), 2);
         assert!(engine.check(ContentType::Question, "日结").is_empty());
@@ -207,7 +210,7 @@ mod tests {
     #[test]
     fn time_grows_linearly_with_the_text() {
         let words = ["兼职&日结", "兼职~日结", "兼职{9}日结"];
-        let words = words.map(|text| Word { text: text.into(), kind: "ads".into(), by_sound: false });
+        let words = words.map(|text| Word { text: text.into(), kind: "ads".into(), ..Word::default() });
         let engine = Engine::build(&words, &[]);
         let duration = |text: &str| {
             let begun = crate::clock::thread_cpu_time();

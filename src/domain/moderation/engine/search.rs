@@ -39,7 +39,7 @@ impl Engine {
         let SplitList { words, rules, parts } = SplitList::of(words);
         let rules = (rules.count() > 0).then(|| (rules, Box::new(Self::build(&parts, allowed))));
         let phrases: Vec<Word> =
-            allowed.iter().map(|text| Word { text: text.clone(), kind: String::new(), by_sound: false }).collect();
+            allowed.iter().map(|text| Word { text: text.clone(), ..Word::default() }).collect();
         let (words, allowed) = (Lexicon::read(&words), Lexicon::read(&phrases));
         Self {
             plain: Matcher::build(Equivalence::Plain, &words),
@@ -68,7 +68,7 @@ impl Engine {
     pub fn check(&self, content_type: ContentType, text: &str) -> Vec<Match> {
         let mut found = self.check_readings(text, |text, by_sound| self.find_suspects(content_type, text, by_sound));
         if let Some((rules, parts)) = &self.rules {
-            found.extend(rules.check(parts.check(content_type, text)));
+            found.extend(rules.check(content_type, parts.check(content_type, text)));
             let place = |found: &Match| (found.start, Reverse(found.end));
             found.sort_by(|left, right| place(left).cmp(&place(right)).then_with(|| left.word.cmp(&right.word)));
             found.dedup();
@@ -163,6 +163,7 @@ impl Engine {
             self.collect_split(&page, &mut found);
         }
         self.collect(&self.sound, &page, &suspects.sound, &mut found);
+        found.retain(|hit| self.words.applies_to(hit.word, content_type));
         if found.iter().any(Hit::is_indirect) {
             drop_own_vocabulary(&page, &mut found);
         }
@@ -249,8 +250,17 @@ impl Engine {
             start += text[bytes..span.start].chars().count();
             bytes = span.start;
             let text = text[span.start..span.end].to_owned();
-            let (word, kind) = (self.words.text(*word).to_owned(), self.words.kind(*word).to_owned());
-            Match { word, kind, way: *way, start, end: start + text.chars().count(), text }
+            let (word, labels) = (self.words.text(*word).to_owned(), self.words.labels(*word));
+            Match {
+                word,
+                kind: labels.kind.clone(),
+                severity: labels.severity,
+                tags: labels.tags.clone(),
+                way: *way,
+                start,
+                end: start + text.chars().count(),
+                text,
+            }
         };
         found.iter().map(describe).collect()
     }

@@ -18,13 +18,70 @@ named_enum! {
 }
 
 /// A listed word.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Word {
     pub text: String,
     /// The type, such as `gambling` or `ads`; returned with each match.
     pub kind: String,
     /// True to also match by pronunciation.
     pub by_sound: bool,
+    pub severity: Severity,
+    /// Further types, without blanks.
+    pub tags: Vec<String>,
+    /// The content types in which the word is looked for.
+    pub content_types: ContentTypes,
+}
+
+named_enum! {
+    /// The severity of a listed word.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum Severity {
+        /// Moderators review the text by default.
+        Low = "low",
+        #[default]
+        Medium = "medium",
+        High = "high",
+    }
+}
+
+/// A set of content types, never empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ContentTypes(u8);
+
+impl ContentTypes {
+    pub const ALL: Self = Self((1 << ContentType::ALL.len()) - 1);
+
+    /// Returns the set of these content types, or of all if there are none.
+    pub fn of(types: impl IntoIterator<Item = ContentType>) -> Self {
+        let bits = types.into_iter().fold(0, |bits, one| bits | Self::bit(one));
+        if bits == 0 { Self::ALL } else { Self(bits) }
+    }
+
+    /// Parses names separated by blanks; an empty text stands for all.
+    pub fn from_names(names: &str) -> Option<Self> {
+        let types: Option<Vec<_>> = names.split_whitespace().map(ContentType::from_name).collect();
+        types.map(Self::of)
+    }
+
+    pub fn contains(self, content_type: ContentType) -> bool {
+        self.0 & Self::bit(content_type) != 0
+    }
+
+    /// Returns the names of the content types; empty for all of them.
+    pub fn names(self) -> Vec<&'static str> {
+        let listed = ContentType::ALL.into_iter().filter(|one| self != Self::ALL && self.contains(*one));
+        listed.map(ContentType::name).collect()
+    }
+
+    const fn bit(content_type: ContentType) -> u8 {
+        1 << content_type as u8
+    }
+}
+
+impl Default for ContentTypes {
+    fn default() -> Self {
+        Self::ALL
+    }
 }
 
 named_enum! {
@@ -67,6 +124,9 @@ pub struct Match {
     /// The word as listed.
     pub word: String,
     pub kind: String,
+    pub severity: Severity,
+    /// Further types of the word.
+    pub tags: Vec<String>,
     pub way: MatchWay,
     /// Offsets into the original text, in characters (Unicode scalar values). The end is exclusive.
     pub start: usize,

@@ -1,5 +1,6 @@
 //! The change log of the word list.
 
+use super::entry::word_of;
 use crate::{
     domain::moderation::engine::Word,
     error::Result,
@@ -35,10 +36,11 @@ pub fn version_in(tx: &Read<'_>) -> Result<i64> {
 /// Returns the changes after this version.
 pub fn changes_since_in(tx: &Read<'_>, version: i64) -> Result<Changes> {
     let sql =
-        "select version, action, folded, word, type, by_sound from word_changes where version > ?1 order by version";
+        "select version, action, folded, word, type, by_sound, severity, tags, content_types from word_changes \
+         where version > ?1 order by version";
     let rows = tx.all(sql, [version], |row| {
         let change = match row.get::<String>(1)?.as_str() {
-            "added" => Some(WordChange::Added(Word { text: row.get(3)?, kind: row.get(4)?, by_sound: row.get(5)? })),
+            "added" => Some(WordChange::Added(word_of(row, 3)?)),
             "removed" => Some(WordChange::Removed(row.get(2)?)),
             _ => None,
         };
@@ -54,9 +56,8 @@ pub fn changes_since_in(tx: &Read<'_>, version: i64) -> Result<Changes> {
 
 /// Returns the change that leads to the current state of the word with this normal form, whatever its state was before.
 pub fn state_in(tx: &Read<'_>, folded: &str) -> Result<WordChange> {
-    let sql = "select word, type, by_sound from words where folded = ?1";
-    let word =
-        tx.first(sql, [folded], |row| Ok(Word { text: row.get(0)?, kind: row.get(1)?, by_sound: row.get(2)? }))?;
+    let sql = "select word, type, by_sound, severity, tags, content_types from words where folded = ?1";
+    let word = tx.first(sql, [folded], |row| word_of(row, 0))?;
     Ok(word.map_or_else(|| WordChange::Removed(folded.to_owned()), WordChange::Added))
 }
 
@@ -66,7 +67,8 @@ pub(super) fn log_reload_in(tx: &Write<'_>) -> Result<()> {
 
 pub(super) fn log_change_in(tx: &Write<'_>, action: &str, folded: &str, word: Option<&Word>) -> Result<()> {
     tx.execute(
-        "insert into word_changes (at, action, folded, word, type, by_sound) values (?1, ?2, ?3, ?4, ?5, ?6)",
+        "insert into word_changes (at, action, folded, word, type, by_sound, severity, tags, content_types) \
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         (
             tx.now.0,
             action,
@@ -74,6 +76,9 @@ pub(super) fn log_change_in(tx: &Write<'_>, action: &str, folded: &str, word: Op
             word.map(|word| &word.text),
             word.map(|word| &word.kind),
             word.map(|word| word.by_sound),
+            word.map(|word| word.severity.name()),
+            word.map(|word| word.tags.join(" ")),
+            word.map(|word| word.content_types.names().join(" ")),
         ),
     )?;
     let oldest = version_in(tx)? - LOGGED_CHANGES;

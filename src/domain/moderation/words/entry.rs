@@ -1,12 +1,51 @@
 //! The rules for an entry of the word list.
 
 use crate::{
-    domain::moderation::engine::normalise,
+    domain::moderation::engine::{ContentTypes, Severity, Word, normalise},
     error::{Fault, FieldCode},
+    store::Row,
 };
 
 /// The type of a word without one.
 pub const UNTYPED: &str = "other";
+/// The maximum number of tags of a word, and the length of one in characters.
+const MAX_TAGS: usize = 8;
+const MAX_TAG_LENGTH: usize = 32;
+
+/// Reads a word from six columns of a row: word, type, by_sound, severity, tags, content_types.
+pub(super) fn word_of(row: &Row<'_>, first: usize) -> rusqlite::Result<Word> {
+    Ok(Word {
+        text: row.get(first)?,
+        kind: row.get(first + 1)?,
+        by_sound: row.get(first + 2)?,
+        severity: row.get_parsed(first + 3, Severity::from_name)?,
+        tags: row.get::<String>(first + 4)?.split_whitespace().map(ToOwned::to_owned).collect(),
+        content_types: row.get_parsed(first + 5, ContentTypes::from_names)?,
+    })
+}
+
+/// Parses tags separated by blanks, without repetitions.
+///
+/// # Errors
+/// The fault of a tag that is too long or contains a comma, or of too many tags.
+pub fn parse_tags(text: &str) -> Result<Vec<String>, Fault> {
+    let mut tags: Vec<String> = Vec::new();
+    for tag in text.split_whitespace() {
+        if tag.chars().count() > MAX_TAG_LENGTH {
+            return Err(Fault::new(FieldCode::TooLong, format!("must be at most {MAX_TAG_LENGTH} characters long")));
+        }
+        if tag.contains([',', '"', '\0']) {
+            return Err(Fault::new(FieldCode::InvalidCharacter, "must not contain commas, quotation marks or NUL"));
+        }
+        if !tags.iter().any(|known| known == tag) {
+            tags.push(tag.to_owned());
+        }
+    }
+    if tags.len() > MAX_TAGS {
+        return Err(Fault::new(FieldCode::TooLong, format!("must be at most {MAX_TAGS} tags")));
+    }
+    Ok(tags)
+}
 
 /// Validates the text of a word: one line, at most `max_length` characters, with letters or digits. A single letter or
 /// digit needs `force`.

@@ -1,18 +1,21 @@
-//! Word lists as CSV or tab-separated files: a word, and optionally its type and a flag for matching by pronunciation.
+//! Word lists as CSV or tab-separated files: a word, and optionally its type, a flag for matching by pronunciation, its
+//! severity, further tags and the content types in which it is looked for.
 //!
 //! An invalid line is skipped and reported with its number; it never stops an import.
 
 use std::collections::HashSet;
 
-use super::entry::{UNTYPED, check};
-use crate::domain::moderation::engine::{Word, normalise};
+use super::entry::{UNTYPED, check, parse_tags};
+use crate::domain::moderation::engine::{ContentType, ContentTypes, Severity, Word, normalise};
 
 /// The maximum length of a type's name.
 const MAX_KIND_LENGTH: usize = 64;
 /// The byte order mark that spreadsheets write at the start of a file.
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 /// The header line of an export.
-pub const CSV_HEADER: &str = "word,type,bySound";
+pub const CSV_HEADER: &str = "word,type,bySound,severity,tags,contentTypes";
+/// The maximum number of fields in a line.
+const MAX_FIELDS: usize = 6;
 
 /// Header lines of other lists.
 const FOREIGN_HEADERS: [&str; 8] = ["word", "type", "敏感词", "词语", "词", "类型", "类别", "分类"];
@@ -32,6 +35,10 @@ pub struct ImportOptions<'settings> {
     pub force: bool,
     /// True to match words by pronunciation if the file does not say.
     pub by_sound: bool,
+    /// The severity, tags and content types of words whose line has none.
+    pub severity: Severity,
+    pub tags: Vec<String>,
+    pub content_types: ContentTypes,
 }
 
 /// A line that was skipped.
@@ -44,7 +51,15 @@ pub struct SkippedLine {
 
 impl Default for ImportOptions<'_> {
     fn default() -> Self {
-        Self { kind: UNTYPED, max_length: 50, force: false, by_sound: false }
+        Self {
+            kind: UNTYPED,
+            max_length: 50,
+            force: false,
+            by_sound: false,
+            severity: Severity::default(),
+            tags: Vec::new(),
+            content_types: ContentTypes::ALL,
+        }
     }
 }
 
@@ -92,7 +107,9 @@ fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// Formats a word as a CSV line.
 pub fn to_csv_line(word: &Word) -> String {
-    format!("{},{},{}", csv_field(&word.text), csv_field(&word.kind), word.by_sound)
+    let (text, kind, severity) = (csv_field(&word.text), csv_field(&word.kind), word.severity.name());
+    let (tags, content_types) = (csv_field(&word.tags.join(" ")), word.content_types.names().join(" "));
+    format!("{text},{kind},{},{severity},{tags},{content_types}", word.by_sound)
 }
 
 /// Quotes a CSV field if necessary.
@@ -106,8 +123,7 @@ pub fn csv_field(field: &str) -> String {
 }
 
 fn is_header(index: usize, line: &str) -> bool {
-    let Ok(Line { word, kind, by_sound }) = split_fields(line) else { return false };
-    let fields: Vec<_> = [Some(word), kind, by_sound].into_iter().flatten().collect();
+    let Ok(fields) = split_fields(line) else { return false };
     let fields = || fields.iter().map(|field| field.trim());
     let is_own = fields().zip(CSV_HEADER.split(',')).all(|(field, name)| field.eq_ignore_ascii_case(name));
     let is_foreign = fields().all(|field| FOREIGN_HEADERS.iter().any(|name| field.eq_ignore_ascii_case(name)));
@@ -115,9 +131,10 @@ fn is_header(index: usize, line: &str) -> bool {
 }
 
 fn parse_word(line: &str, options: &ImportOptions<'_>) -> Result<Word, String> {
-    let Line { word, kind, by_sound } = split_fields(line)?;
-    let text = word.trim();
-    let kind = kind.as_deref().map(str::trim).filter(|kind| !kind.is_empty()).unwrap_or(options.kind);
+    let fields = split_fields(line)?;
+    let field = |index: usize| fields.get(index).map(|field| field.trim()).filter(|field| !field.is_empty());
+    let text = field(0).unwrap_or_default();
+    let kind = field(1).unwrap_or(options.kind);
     if text.contains('\0') {
         return Err("must not contain NUL".into());
     }
@@ -125,22 +142,31 @@ fn parse_word(line: &str, options: &ImportOptions<'_>) -> Result<Word, String> {
     if kind.chars().count() > MAX_KIND_LENGTH {
         return Err(format!("its type must be at most {MAX_KIND_LENGTH} characters long"));
     }
-    let by_sound = match by_sound.as_deref().map(str::trim) {
-        None | Some("") => options.by_sound,
+    let by_sound = match field(2) {
+        None => options.by_sound,
         Some(text) => text.to_ascii_lowercase().parse().map_err(|_| TOO_MANY_FIELDS)?,
     };
-    Ok(Word { text: text.to_owned(), kind: kind.to_owned(), by_sound })
+    let severity = match field(3) {
+        None => options.severity,
+        Some(name) => Severity::from_name(&name.to_ascii_lowercase())
+            .ok_or_else(|| format!("its severity must be one of: {}", Severity::ALL.map(Severity::name).join(", ")))?,
+    };
+    let tags = match field(4) {
+        None => options.tags.clone(),
+        Some(tags) => parse_tags(tags).map_err(|fault| format!("its tags: {}", fault.message))?,
+    };
+    let content_types = match field(5) {
+        None => options.content_types,
+        Some(names) => ContentTypes::from_names(&names.to_ascii_lowercase()).ok_or_else(|| {
+            let names = ContentType::ALL.map(ContentType::name).join(", ");
+            format!("its content types must be some of: {names}, separated by blanks")
+        })?,
+    };
+    Ok(Word { text: text.to_owned(), kind: kind.to_owned(), by_sound, severity, tags, content_types })
 }
 
-/// The unquoted fields of a line.
-struct Line {
-    word: String,
-    kind: Option<String>,
-    by_sound: Option<String>,
-}
-
-/// Splits a line into its fields.
-fn split_fields(line: &str) -> Result<Line, String> {
+/// Splits a line into its unquoted fields.
+fn split_fields(line: &str) -> Result<Vec<String>, String> {
     let separator = separator_of(line);
     let (mut fields, mut rest) = (Vec::new(), Some(line));
     while let Some(text) = rest {
@@ -148,9 +174,7 @@ fn split_fields(line: &str) -> Result<Line, String> {
         (field, rest) = next_field(text, separator)?;
         fields.push(field);
     }
-    let mut fields = fields.into_iter();
-    let line = Line { word: fields.next().unwrap_or_default(), kind: fields.next(), by_sound: fields.next() };
-    if fields.next().is_some() { Err(TOO_MANY_FIELDS.into()) } else { Ok(line) }
+    if fields.len() > MAX_FIELDS { Err(TOO_MANY_FIELDS.into()) } else { Ok(fields) }
 }
 
 /// Returns the separator of a line: a tab if one occurs outside quotes, otherwise a comma.
@@ -250,6 +274,7 @@ mod tests {
             "\"word\"",
             "word\ttype",
             "word,type,bySound",
+            CSV_HEADER,
             "\u{feff}\"word\"\t\"type\"",
         ] {
             for end in ["\n", "\r\n", "\r"] {
@@ -293,6 +318,35 @@ mod tests {
             let list: Vec<_> = words.iter().map(to_csv_line).collect();
             assert_eq!(parse(list.join("\n").as_bytes(), &ImportOptions::default(), |_| {}).0, words);
         }
+    }
+
+    #[test]
+    fn reads_severity_tags_and_content_types() {
+        let options = ImportOptions {
+            severity: Severity::Low,
+            tags: vec!["old".to_owned()],
+            content_types: ContentTypes::of([ContentType::Nickname]),
+            ..ImportOptions::default()
+        };
+        let list = format!(
+            "{CSV_HEADER}\n赌博,gambling,true,HIGH,money addiction money,question Signature\n刷单,fraud,,,,\n代练,ads\n\
+             迷药,x,true,awful\n裸聊,x,true,low,{}\n网赚,x,true,low,,poem\n发票,x,true,low,,,more\n",
+            "长".repeat(33)
+        );
+        let (words, skipped) = parse(list.as_bytes(), &options, |_| {});
+        let [first, second, third] = &words[..] else { panic!("{words:?}") };
+        assert_eq!((first.severity, &first.tags[..]), (Severity::High, &["money".to_owned(), "addiction".to_owned()][..]));
+        assert_eq!(first.content_types.names(), ["signature", "question"]);
+        for word in [second, third] {
+            assert_eq!((word.severity, &word.tags[..]), (Severity::Low, &["old".to_owned()][..]));
+            assert_eq!(word.content_types.names(), ["nickname"]);
+        }
+        let lines: Vec<_> = skipped.iter().map(|skipped| skipped.line).collect();
+        assert_eq!(lines, [5, 6, 7, 8], "{skipped:?}");
+        assert!(skipped[0].reason.contains("low, medium, high"), "{skipped:?}");
+        let written: Vec<_> = words.iter().map(to_csv_line).collect();
+        assert_eq!(written[0], "赌博,gambling,true,high,money addiction,signature question");
+        assert_eq!(parse(written.join("\n").as_bytes(), &ImportOptions::default(), |_| {}).0, words);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::{
     changes::{log_change_in, log_reload_in, version_in},
-    entry::UNTYPED,
+    entry::{UNTYPED, word_of},
 };
 use crate::{
     domain::{
@@ -20,9 +20,7 @@ const SEEDED: &str = "words.seeded";
 /// A stored word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WordEntry {
-    pub word: String,
-    pub kind: String,
-    pub by_sound: bool,
+    pub word: Word,
     pub created_at: Timestamp,
 }
 
@@ -30,6 +28,7 @@ pub struct WordEntry {
 #[derive(Clone, Debug, Default)]
 pub struct WordQuery {
     pub kind: Option<String>,
+    pub tag: Option<String>,
     /// A part of the word, in any spelling.
     pub part: Option<String>,
 }
@@ -67,7 +66,8 @@ pub fn seed(store: &Store) -> Result<()> {
 fn seed_in(tx: &Write<'_>) -> Result<()> {
     for line in lines(DEFAULT_WORDS) {
         let (text, kind) = line.split_once('\t').unwrap_or((line, UNTYPED));
-        insert_in(tx, &Word { text: text.to_owned(), kind: kind.to_owned(), by_sound: true })?;
+        let (text, kind) = (text.to_owned(), kind.to_owned());
+        insert_in(tx, &Word { text, kind, by_sound: true, ..Word::default() })?;
     }
     for phrase in lines(DEFAULT_ALLOWED) {
         insert_allowed_in(tx, phrase)?;
@@ -165,7 +165,7 @@ fn find_allowed_in(tx: &Read<'_>, phrase: &str) -> Result<Vec<String>> {
 /// # Errors
 /// `not_found`.
 pub fn find_in(tx: &Read<'_>, text: &str) -> Result<WordEntry> {
-    let sql = "select word, type, by_sound, created_at from words where folded = ?1";
+    let sql = "select word, type, by_sound, severity, tags, content_types, created_at from words where folded = ?1";
     let found = tx.first(sql, [normalise(text)], entry_of)?;
     found.ok_or_else(|| Error::new(Code::NotFound).detail("This word is not on the list."))
 }
@@ -181,18 +181,26 @@ pub fn list_in(tx: &Read<'_>, query: &WordQuery, page: PageRequest) -> Result<Pa
     } else {
         "cast(?2 as text) is null and cast(?3 as text) is null"
     };
-    let condition = format!("{of_kind} and {with_part}");
+    // Tags are between blanks. Like a part of a word, a tag is found by reading the words.
+    let tag = query.tag.as_ref().map(|tag| format!(" {tag} "));
+    let tagged = if tag.is_some() {
+        "replace(' ' || tags || ' ', ?4, '') <> ' ' || tags || ' '"
+    } else {
+        "cast(?4 as text) is null"
+    };
+    let condition = format!("{of_kind} and {with_part} and {tagged}");
     // An empty normal form would match every word.
     let folded = part.map(|part| normalise(part)).filter(|folded| !folded.is_empty());
     let items = tx.all(
         &format!(
-            "select word, type, by_sound, created_at from words where {condition} order by folded limit ?4 offset ?5"
+            "select word, type, by_sound, severity, tags, content_types, created_at from words where {condition} \
+             order by folded limit ?5 offset ?6"
         ),
-        (&query.kind, part, &folded, page.size, page.offset()),
+        (&query.kind, part, &folded, &tag, page.size, page.offset()),
         entry_of,
     )?;
     let count = format!("select count(*) from words where {condition}");
-    Ok(Paginated { items, total: tx.one(&count, (&query.kind, part, &folded), |row| row.get(0))? })
+    Ok(Paginated { items, total: tx.one(&count, (&query.kind, part, &folded, &tag), |row| row.get(0))? })
 }
 
 /// Returns the allowed phrases.
@@ -202,9 +210,8 @@ pub fn allowed_in(tx: &Read<'_>) -> Result<Vec<String>> {
 
 /// Returns the version, all words and the allowed phrases.
 pub fn all_in(tx: &Read<'_>) -> Result<(i64, Vec<Word>, Vec<String>)> {
-    let words = tx.all("select word, type, by_sound from words order by folded", [], |row| {
-        Ok(Word { text: row.get(0)?, kind: row.get(1)?, by_sound: row.get(2)? })
-    })?;
+    let sql = "select word, type, by_sound, severity, tags, content_types from words order by folded";
+    let words = tx.all(sql, [], |row| word_of(row, 0))?;
     Ok((version_in(tx)?, words, allowed_in(tx)?))
 }
 
@@ -230,9 +237,18 @@ fn insert_in(tx: &Write<'_>, word: &Word) -> Result<bool> {
 
 fn insert_folded_in(tx: &Write<'_>, folded: &str, word: &Word) -> Result<bool> {
     let added = tx.execute(
-        "insert into words (folded, word, type, by_sound, created_at) values (?1, ?2, ?3, ?4, ?5) \
-         on conflict (folded) do nothing",
-        (folded, &word.text, &word.kind, word.by_sound, tx.now.0),
+        "insert into words (folded, word, type, by_sound, severity, tags, content_types, created_at) \
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) on conflict (folded) do nothing",
+        (
+            folded,
+            &word.text,
+            &word.kind,
+            word.by_sound,
+            word.severity.name(),
+            word.tags.join(" "),
+            word.content_types.names().join(" "),
+            tx.now.0,
+        ),
     )?;
     Ok(added > 0)
 }
@@ -246,7 +262,7 @@ fn insert_allowed_in(tx: &Write<'_>, phrase: &str) -> Result<()> {
 }
 
 fn entry_of(row: &Row<'_>) -> rusqlite::Result<WordEntry> {
-    Ok(WordEntry { word: row.get(0)?, kind: row.get(1)?, by_sound: row.get(2)?, created_at: Timestamp(row.get(3)?) })
+    Ok(WordEntry { word: word_of(row, 0)?, created_at: Timestamp(row.get(6)?) })
 }
 
 fn lines(text: &str) -> impl Iterator<Item = &str> {

@@ -12,7 +12,7 @@ use crate::{
     domain::moderation::{
         self,
         adviser::{self, WordAdvice},
-        engine::{ContentType, Word},
+        engine::{ContentType, ContentTypes, Severity, Word},
         status,
         word_list::{self, WordChoice},
         words::{self, CSV_HEADER, ImportOptions, UNTYPED, WordEntry, WordQuery},
@@ -47,8 +47,9 @@ pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 async fn collect(console: &ConsoleRequest) -> Result<Words> {
     let part = console.query.find("search").map(ToOwned::to_owned);
     let kind = console.query.find("type").map(ToOwned::to_owned);
+    let tag = console.query.find("tag").map(ToOwned::to_owned);
     let page = console.page_request();
-    let filter = WordQuery { kind: kind.clone(), part: part.clone() };
+    let filter = WordQuery { kind: kind.clone(), tag: tag.clone(), part: part.clone() };
     let (found, allowed, state) = console
         .context
         .report(move |app| {
@@ -56,15 +57,19 @@ async fn collect(console: &ConsoleRequest) -> Result<Words> {
             Ok((found, word_list::allowed_phrases(&app.core)?, status::current(&app.moderation)?))
         })
         .await?;
-    let row = |entry: WordEntry| WordRow {
-        word: entry.word,
-        kind: entry.kind,
-        by_sound: entry.by_sound,
-        created_at: entry.created_at,
+    let row = |WordEntry { word, created_at }: WordEntry| WordRow {
+        word: word.text,
+        kind: word.kind,
+        by_sound: word.by_sound,
+        severity: word.severity.name().to_owned(),
+        tags: word.tags,
+        content_types: word.content_types.names().into_iter().map(ToOwned::to_owned).collect(),
+        created_at,
     };
     Ok(Words {
         part: part.unwrap_or_default(),
         kind: kind.unwrap_or_default(),
+        tag: tag.unwrap_or_default(),
         types: state.words.kinds.into_iter().map(|kind| (kind.kind, kind.count)).collect(),
         listing: Listing::Rows(rows(page, found, row)),
         allowed,
@@ -76,6 +81,9 @@ async fn collect(console: &ConsoleRequest) -> Result<Words> {
         typed_word: String::new(),
         typed_kind: String::new(),
         by_sound: true,
+        severity: Severity::Medium.name().to_owned(),
+        typed_tags: String::new(),
+        content_types: Vec::new(),
         word_error: None,
         test_text: String::new(),
         tested: None,
@@ -147,6 +155,9 @@ pub async fn add(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
         console.form.get("word").clone_into(&mut shown.typed_word);
         console.form.get("type").clone_into(&mut shown.typed_kind);
         shown.by_sound = console.form.get("bySound") == "true";
+        console.form.get("severity").clone_into(&mut shown.severity);
+        console.form.get("tags").clone_into(&mut shown.typed_tags);
+        shown.content_types = console.form.all("contentType").map(ToOwned::to_owned).collect();
         shown.word_error = Some(message);
     })
     .await
@@ -157,7 +168,15 @@ async fn try_add(console: &ConsoleRequest) -> Result<(bool, Option<WordAdvice>)>
     let text = console.required_text("word", longest_word(&console.context.app))?;
     let kind = clean(console.form.get("type"), MAX_KIND).map_err(|fault| Error::field("type", fault))?;
     let kind = if kind.is_empty() { UNTYPED.to_owned() } else { kind };
-    let word = Word { text, kind, by_sound: console.form.get("bySound") == "true" };
+    let tags = words::parse_tags(console.form.get("tags")).map_err(|fault| Error::field("tags", fault))?;
+    let word = Word {
+        text,
+        kind,
+        by_sound: console.form.get("bySound") == "true",
+        severity: Severity::from_name(console.form.get("severity")).unwrap_or_default(),
+        tags,
+        content_types: ContentTypes::of(console.form.all("contentType").filter_map(ContentType::from_name)),
+    };
     console
         .context
         .blocking(move |app| {

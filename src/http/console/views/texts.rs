@@ -540,6 +540,17 @@ texts! {
     WordsListed: "词库词数", "Listed words";
     NoWords: "没有符合条件的词", "No words match";
     BySound: "按读音", "By sound";
+    Severity: "严重程度", "Severity";
+    LowSeverity: "低", "Low";
+    MediumSeverity: "中", "Medium";
+    HighSeverity: "高", "High";
+    SeverityHint: "低：文本放行并进入复核队列", "Low: the text passes and is put in the review queue";
+    Tag: "标签", "Tag";
+    Tags: "标签", "Tags";
+    TagsHint: "更多类型，以空格分隔", "Further types, separated by spaces";
+    AppliesTo: "适用内容", "Applies to";
+    AppliesToHint: "不选则适用于所有文本", "Select none for all texts";
+    AllTexts: "所有文本", "All texts";
     BySoundLong: "同时匹配同音写法", "Also match by pronunciation";
     Added: "加入时间", "Added";
     AddWord: "加入词", "Add word";
@@ -556,7 +567,7 @@ texts! {
     TextErased: "文本已随账号删除", "The text was deleted with the account";
     MatchedWords: "命中的词", "Matched words";
     WordTypeHint: "如 politics、porn、abuse、gambling、ads；留空为 other", "Such as politics, porn, abuse, gambling, ads; empty is other";
-    CsvFileHint: "每行：词、词,类型 或 词,类型,按读音", "Lines of word, word,type or word,type,bySound";
+    CsvFileHint: "每行：词，其后可有类型、按读音、严重程度、标签、适用内容，以逗号分隔", "Lines of a word, optionally followed by type, bySound, severity, tags and contentTypes, separated by commas";
     WhoDecides: "当前判定者", "Decides now";
     LocalService: "本地词库", "Word list";
     ExternalService: "外部审核", "External moderator";

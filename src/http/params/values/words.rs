@@ -7,7 +7,7 @@ use crate::{
     domain::{
         divination::{card::Theme, chart::DayStart, sessions::Method},
         identity::{codes::Purpose, preferences::NotificationKind},
-        moderation::engine::ContentType,
+        moderation::engine::{ContentType, Severity},
         money::{
             payments::{decisions::Decision, settle::SettlementEffect},
             purchases::purchase::PurchaseState,
@@ -78,6 +78,7 @@ words! {
     LogLevel, "warn";
     NotificationKind, "activity";
     Method, "three_coins";
+    Severity, "medium";
     Theme, "auto";
     OrderState, "review";
     PurchaseState, "credited";

@@ -12,7 +12,7 @@ mod numbers;
 
 use atoms::Atom;
 
-use super::types::{Match, MatchWay};
+use super::types::{Match, MatchWay, Severity};
 use crate::types::named_enum;
 
 /// Maximum digits of the number in an assigned nickname: fewer than in a mobile number.
@@ -86,6 +86,8 @@ fn described(text: &str, atoms: &[Atom], contact: &Contact) -> Match {
     Match {
         word: contact.kind.label().to_owned(),
         kind: contact.kind.name().to_owned(),
+        severity: Severity::default(),
+        tags: Vec::new(),
         way: if atoms[contact.first..=contact.last].iter().any(Atom::is_disguised) {
             MatchWay::Letters
         } else {

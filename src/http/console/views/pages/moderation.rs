@@ -308,6 +308,11 @@ pub struct WordRow {
     pub word: String,
     pub kind: String,
     pub by_sound: bool,
+    /// `low`, `medium` or `high`.
+    pub severity: String,
+    pub tags: Vec<String>,
+    /// The only content types in which it is looked for; empty for all.
+    pub content_types: Vec<String>,
     pub created_at: Timestamp,
 }
 
@@ -325,6 +330,7 @@ pub struct Tested {
 pub struct Words {
     pub part: String,
     pub kind: String,
+    pub tag: String,
     pub types: Vec<(String, i64)>,
     pub listing: Listing<WordRow>,
     pub allowed: Vec<String>,
@@ -337,6 +343,9 @@ pub struct Words {
     pub typed_word: String,
     pub typed_kind: String,
     pub by_sound: bool,
+    pub severity: String,
+    pub typed_tags: String,
+    pub content_types: Vec<String>,
     pub word_error: Option<String>,
     pub test_text: String,
     pub tested: Option<Tested>,
@@ -388,11 +397,12 @@ pub fn words(cx: &ViewContext, page: &Words) -> Markup {
         fields: vec![
             Field::new("search", Text::Word, Control::Search, &page.part),
             Field::new("type", Text::ViolationType, Control::Select(kinds), &page.kind),
+            Field::new("tag", Text::Tag, Control::Text, &page.tag).max_length(32),
         ],
         presets: Vec::new(),
         region: "words",
     };
-    let query = [("search", page.part.as_str()), ("type", &page.kind)];
+    let query = [("search", page.part.as_str()), ("type", &page.kind), ("tag", &page.tag)];
     let view = ListView {
         id: "words",
         caption: Text::WordList,
@@ -401,8 +411,15 @@ pub fn words(cx: &ViewContext, page: &Words) -> Markup {
         export: None,
         bulk: None,
     };
-    let columns =
-        [text(Text::Word), text(Text::ViolationType), text(Text::BySound), time(Text::Added), text(Text::Action)];
+    let columns = [
+        text(Text::Word),
+        text(Text::ViolationType),
+        text(Text::BySound),
+        text(Text::Severity),
+        text(Text::AppliesTo),
+        time(Text::Added),
+        text(Text::Action),
+    ];
     let body = html! {
         (layout::heading(cx.t(Text::WordList), None, &html! {
             span.hint { (texts::list_version(cx.language, page.version, page.version_in_force)) }
@@ -416,8 +433,10 @@ pub fn words(cx: &ViewContext, page: &Words) -> Markup {
         section.card aria-label=(cx.t(Text::WordList)) {
             (lists::list(cx, &view, &columns, &page.listing, |row| vec![
                 html! { (row.word) },
-                html! { (texts::code(cx.language, &row.kind)) },
+                html! { (texts::code(cx.language, &row.kind)) @for tag in &row.tags { " " span.badge.neutral { (tag) } } },
                 html! { (cx.t(if row.by_sound { Text::Yes } else { Text::No })) },
+                html! { (severity(cx, &row.severity)) },
+                html! { (applies_to(cx, &row.content_types)) },
                 cx.cell_time(row.created_at),
                 forms::post(cx, &href("moderation/words/remove"), &html! {
                     input type="hidden" name="word" value=(row.word);
@@ -448,13 +467,41 @@ fn test_form(cx: &ViewContext, page: &Words) -> Markup {
     }
 }
 
+/// Returns the name of a severity.
+fn severity<'a>(cx: &ViewContext, name: &'a str) -> &'a str {
+    match name {
+        "low" => cx.t(Text::LowSeverity),
+        "medium" => cx.t(Text::MediumSeverity),
+        "high" => cx.t(Text::HighSeverity),
+        other => other,
+    }
+}
+
+/// Returns the names of content types, or the text for all of them.
+fn applies_to(cx: &ViewContext, content_types: &[String]) -> String {
+    if content_types.is_empty() {
+        return cx.t(Text::AllTexts).to_owned();
+    }
+    content_types.iter().map(|name| texts::code(cx.language, name)).collect::<Vec<_>>().join(", ")
+}
+
 fn add_form(cx: &ViewContext, page: &Words) -> Markup {
+    let severities = ["low", "medium", "high"].map(|name| (name, severity(cx, name).to_owned())).to_vec();
     forms::post(
         cx,
         &href("moderation/words/add"),
         &html! {
             (field(cx, &Field::new("word", Text::Word, Control::Text, &page.typed_word).id("add-word").required().error(page.word_error.as_deref())))
             (field(cx, &Field::new("type", Text::ViolationType, Control::Text, &page.typed_kind).id("add-type").hint(Text::WordTypeHint).max_length(32)))
+            (field(cx, &Field::new("severity", Text::Severity, Control::Select(severities), &page.severity).id("add-severity").hint(Text::SeverityHint)))
+            (field(cx, &Field::new("tags", Text::Tags, Control::Text, &page.typed_tags).id("add-tags").hint(Text::TagsHint)))
+            fieldset.choices {
+                legend { (cx.t(Text::AppliesTo)) }
+                p.hint { (cx.t(Text::AppliesToHint)) }
+                @for name in ["nickname", "signature", "question", "answer"] {
+                    label { input type="checkbox" name="contentType" value=(name) checked[page.content_types.iter().any(|chosen| chosen == name)]; span { (texts::code(cx.language, name)) } }
+                }
+            }
             (field(cx, &Field::new("bySound", Text::BySoundLong, Control::Checkbox, if page.by_sound { "true" } else { "" }).id("add-sound")))
             button.button.primary type="submit" { (cx.t(Text::AddWord)) }
         },

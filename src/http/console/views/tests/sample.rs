@@ -882,12 +882,16 @@ pub fn words() -> Words {
             word: (*word).into(),
             kind: (*kind).into(),
             by_sound: index != 3,
+            severity: ["low", "medium", "high", "medium"][index].into(),
+            tags: if index == 1 { vec!["money".into(), "student".into()] } else { Vec::new() },
+            content_types: if index == 0 { vec!["nickname".into(), "signature".into()] } else { Vec::new() },
             created_at: ago(index as i64 * 12 * DAY),
         })
         .collect();
     Words {
         part: String::new(),
         kind: String::new(),
+        tag: String::new(),
         types: vec![("ads".into(), 20), ("fraud".into(), 11), ("gambling".into(), 11)],
         listing: rows(items, 60),
         allowed: vec!["反洗钱".into(), "反赌博".into(), "禁毒宣传".into()],
@@ -899,6 +903,9 @@ pub fn words() -> Words {
         typed_word: "d".into(),
         typed_kind: String::new(),
         by_sound: true,
+        severity: "low".into(),
+        typed_tags: "money".into(),
+        content_types: vec!["nickname".into()],
         word_error: Some("A word has at least two characters.".into()),
         test_text: "加 薇 信 聊".into(),
         tested: Some(Tested {
