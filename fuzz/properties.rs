@@ -170,7 +170,8 @@ pub fn screening(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     let (word, text) = text.split_once('\n').unwrap_or(("赌博", text));
     let words = [word, "赌博", "casino", "加vx", "11"];
-    let words = words.map(|text| Word { text: text.to_owned(), kind: "other".into(), by_sound: true });
+    let words =
+        words.map(|text| Word { text: text.to_owned(), kind: "other".into(), by_sound: true, ..Word::default() });
     let engine = Engine::build(&words, &[]);
     assert_eq!(normalise(&normalise(text)), normalise(text));
     let characters: Vec<char> = text.chars().collect();

@@ -162,8 +162,9 @@ fn corpora() -> Vec<(String, Vec<String>)> {
 }
 
 fn engine<'word>(words: impl Iterator<Item = &'word str>) -> Engine {
-    let words: Vec<Word> =
-        words.map(|text| Word { text: text.to_owned(), kind: "other".to_owned(), by_sound: true, ..Word::default() }).collect();
+    let words: Vec<Word> = words
+        .map(|text| Word { text: text.to_owned(), kind: "other".to_owned(), by_sound: true, ..Word::default() })
+        .collect();
     Engine::build(&words, &[])
 }
 

@@ -46,7 +46,9 @@ impl Vocabulary {
             1..=5 => random.pick(&self.rare).clone(),
             _ => format!("{}{}", random.pick(&self.rare), random.pick(&self.rare)),
         };
-        (0..count).map(|index| Word { text: make(index, random), kind: "other".into(), by_sound: false, ..Word::default() }).collect()
+        (0..count)
+            .map(|index| Word { text: make(index, random), kind: "other".into(), by_sound: false, ..Word::default() })
+            .collect()
     }
 
     /// Builds texts of common words, one in twenty with a listed word.

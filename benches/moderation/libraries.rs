@@ -111,10 +111,8 @@ impl<'corpus> Engines<'corpus> {
     /// Measures texts that are built to be slow: repeated parts of characters, gaps, repetitions and near misses. The
     /// time has to grow with the length only.
     pub fn adversarial(&self) -> String {
-        let extra = ["赌博", "奸", "森林", "哈哈", "casino"].map(|text| Word {
-            text: text.to_owned(),
-            ..Word::default()
-        });
+        let extra =
+            ["赌博", "奸", "森林", "哈哈", "casino"].map(|text| Word { text: text.to_owned(), ..Word::default() });
         let engine = Engine::build(&[self.words, &extra[..]].concat(), &[]);
         let milliseconds = |unit: &str, bytes: usize| {
             let text = unit.repeat(bytes / unit.len());

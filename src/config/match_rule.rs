@@ -48,8 +48,8 @@ impl MatchRule {
             }
             _ => Ok(()),
         };
-        known(&rule.way, &MATCH_WAYS)?;
         known(&rule.content_type, &CONTENT_TYPES)?;
+        known(&rule.way, &MATCH_WAYS)?;
         Ok(rule)
     }
 }

@@ -138,7 +138,12 @@ mod tests {
         let list = include_str!("../../../assets/words.tsv");
         let words = list.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
         let words: Vec<_> = words
-            .map(|line| Word { text: line.split('\t').next().unwrap().into(), kind: "other".into(), by_sound: true, ..Word::default() })
+            .map(|line| Word {
+                text: line.split('\t').next().unwrap().into(),
+                kind: "other".into(),
+                by_sound: true,
+                ..Word::default()
+            })
             .collect();
         let accused: Vec<_> = advise_with(&words, &[]).into_iter().filter(|one| one.rejected_count > 0).collect();
         assert_eq!(accused, Vec::new());
@@ -147,8 +152,12 @@ mod tests {
 
     #[test]
     fn advises_about_each_spelling_of_a_word() {
-        let words =
-            ["电话", "電話", "代开发票"].map(|text| Word { text: text.into(), kind: "other".into(), by_sound: false, ..Word::default() });
+        let words = ["电话", "電話", "代开发票"].map(|text| Word {
+            text: text.into(),
+            kind: "other".into(),
+            by_sound: false,
+            ..Word::default()
+        });
         let found = advise_with(&words, &[]);
         assert_eq!(found.iter().map(WordAdvice::is_warning).collect::<Vec<_>>(), [true, true, false]);
         let allowed = ["打电话".to_owned()];

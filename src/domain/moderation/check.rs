@@ -153,28 +153,39 @@ pub fn rejected(field: &'static str) -> FieldError {
     Fault::new(FieldCode::Rejected, "was rejected by content moderation").in_field(field)
 }
 
-/// Checks a part of a model's answer, if screening of answers is on. Returns `None` if it may be shown.
+/// The ruling about a part of a model's answer.
+pub enum AnswerRuling {
+    Shown,
+    /// The part may be shown once these byte ranges of the text are masked. They are in order and lie in the part.
+    Masked(Vec<Range<usize>>),
+    Refused(Refusal),
+}
+
+/// Checks a part of a model's answer, if screening of answers is on.
 ///
 /// `text` includes the context of the part, and `part` is its range in bytes: matches before it were checked earlier,
 /// those after it will be checked later.
 ///
 /// Blocks if [`Moderation::may_block`] is true.
-pub fn check_answer(moderation: &Moderation, user: UserId, text: &str, part: Range<usize>) -> Option<Refusal> {
+pub fn check_answer(moderation: &Moderation, user: UserId, text: &str, part: Range<usize>) -> AnswerRuling {
     if !moderation.core.config.moderation.screen_answers {
-        return None;
+        return AnswerRuling::Shown;
     }
     let ruling = moderate(moderation, ContentType::Answer, text, Some(user));
     let actions = actions(&moderation.core, ContentType::Answer);
     match ruling.map(|ruling| ruling.restricted_to(text, &part, actions)) {
-        Err(error) => Some(Refusal::without_violation(error)),
+        Err(error) => AnswerRuling::Refused(Refusal::without_violation(error)),
         Ok(ruling) if ruling.allowed => {
+            let shown = ruling.replacement.as_deref().unwrap_or(text);
             // The stream does not wait for the review.
-            drop(record(&moderation.core, user, ContentType::Answer, text, &ruling));
-            None
+            drop(record(&moderation.core, user, ContentType::Answer, shown, &ruling));
+            let masked = ruling.masked_ranges(text, &part, actions);
+            if masked.is_empty() { AnswerRuling::Shown } else { AnswerRuling::Masked(masked) }
         }
         Ok(ruling) => {
             let error = Error::new(Code::ContentRejected).in_fields(vec![rejected("answer")]);
-            Some(Refusal { violations: vec![ruling.into_violation(user, ContentType::Answer)], error })
+            let violations = vec![ruling.into_violation(user, ContentType::Answer)];
+            AnswerRuling::Refused(Refusal { violations, error })
         }
     }
 }

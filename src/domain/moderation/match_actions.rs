@@ -16,13 +16,7 @@ impl MatchActions<'_> {
     /// review, and others block.
     pub fn of(&self, found: &Match) -> MatchAction {
         let rule = self.rules.iter().find(|rule| self.applies(rule, found));
-        let action = rule.map_or_else(|| default_action(found), |rule| rule.action);
-        // A part of a stream cannot be replaced once it has been sent.
-        if self.content_type == ContentType::Answer && action == MatchAction::Mask {
-            MatchAction::Block
-        } else {
-            action
-        }
+        rule.map_or_else(|| default_action(found), |rule| rule.action)
     }
 
     fn applies(&self, rule: &MatchRule, found: &Match) -> bool {
@@ -112,12 +106,5 @@ mod tests {
         assert_eq!(actions.of(&found("ads", MatchWay::Exact)), MatchAction::Mask);
         let untagged = Match { tags: Vec::new(), ..found("ads", MatchWay::Exact) };
         assert_eq!(actions.of(&untagged), MatchAction::Block);
-    }
-
-    #[test]
-    fn model_responses_are_blocked_instead_of_masked() {
-        let rules = [rule(None, None, None, MatchAction::Mask)];
-        let actions = MatchActions { rules: &rules, content_type: ContentType::Answer };
-        assert_eq!(actions.of(&found("ads", MatchWay::Exact)), MatchAction::Block);
     }
 }

@@ -26,8 +26,8 @@ pub mod shadow_mode;
 pub mod status;
 
 pub use check::{
-    Refusal, ScreenedField, Screening, check_answer, check_rate_limits, is_external_active, moderate, moderate_locally,
-    record, rejected, screen,
+    AnswerRuling, Refusal, ScreenedField, Screening, check_answer, check_rate_limits, is_external_active, moderate,
+    moderate_locally, record, rejected, screen,
 };
-pub use ruling::{LOCAL, Ruling};
+pub use ruling::{LOCAL, REPLACEMENT, Ruling};
 pub use service::Moderation;

@@ -22,7 +22,7 @@ const OTHER: &str = "other";
 /// The violation type of a text without a match, of a user whose every text is reviewed.
 const WATCHED: &str = "watched";
 /// The character that replaces those of a match.
-const REPLACEMENT: char = '＊';
+pub const REPLACEMENT: char = '＊';
 /// Maximum characters of a rejected text, and maximum matched words, that are recorded.
 const MAX_EXCERPT: usize = 1_000;
 const MAX_WORDS: usize = 50;
@@ -116,6 +116,33 @@ impl Ruling {
         let overlaps = |found: &Match| found.end > begin && found.start < end;
         let matches = self.matches.into_iter().filter(overlaps).collect();
         Self { degraded: self.degraded, masked_text: self.masked_text, ..Self::from_matches(text, matches, actions) }
+    }
+
+    /// Returns the byte ranges of a part of the text that have to be masked, in order and without overlaps.
+    pub(super) fn masked_ranges(
+        &self,
+        text: &str,
+        part: &Range<usize>,
+        actions: MatchActions<'_>,
+    ) -> Vec<Range<usize>> {
+        if self.replacement.is_none() {
+            return Vec::new();
+        }
+        let place_of = |index: usize| text.char_indices().nth(index).map_or(text.len(), |(place, _)| place);
+        let masked = self.matches.iter().filter(|found| actions.of(found) == MatchAction::Mask);
+        let mut ranges: Vec<_> = masked
+            .map(|found| place_of(found.start).max(part.start)..place_of(found.end).min(part.end))
+            .filter(|range| !range.is_empty())
+            .collect();
+        ranges.sort_unstable_by_key(|range| range.start);
+        ranges.dedup_by(|next, range| {
+            let overlaps = next.start <= range.end;
+            if overlaps {
+                range.end = range.end.max(next.end);
+            }
+            overlaps
+        });
+        ranges
     }
 
     /// Returns the name of the strictest action: `allow`, `review`, `mask` or `block`.
@@ -246,6 +273,36 @@ mod tests {
         let unexplained =
             Ruling::from_verdict("aliyun", "x", &ModerationResult { is_refused: true, findings: Vec::new() });
         assert!(!unexplained.allowed && unexplained.violation_type == "other" && unexplained.masked_text == "*");
+    }
+
+    #[test]
+    fn masked_ranges_stay_in_the_part() {
+        let rules = [crate::config::MatchRule {
+            violation_type: None,
+            way: None,
+            content_type: None,
+            severity: None,
+            action: MatchAction::Mask,
+        }];
+        let actions = MatchActions { rules: &rules, content_type: ContentType::Answer };
+        let text = "去赌博网站a赌";
+        let found = |start, end| Match {
+            word: "x".into(),
+            kind: "ads".into(),
+            severity: Severity::Medium,
+            tags: Vec::new(),
+            way: MatchWay::Exact,
+            start,
+            end,
+            text: String::new(),
+        };
+        let ranges = |matches: Vec<Match>, part: Range<usize>| {
+            Ruling::from_matches(text, matches, actions).masked_ranges(text, &part, actions)
+        };
+        assert_eq!(ranges(vec![found(2, 5), found(1, 3), found(6, 7)], 0..text.len()), [3..15, 16..19]);
+        assert_eq!(ranges(vec![found(0, 2), found(5, 7)], 3..16), [3..6, 15..16]);
+        assert_eq!(ranges(vec![found(0, 1)], 3..16), [0..0; 0]);
+        assert_eq!(ranges(Vec::new(), 0..text.len()), [0..0; 0]);
     }
 
     #[test]

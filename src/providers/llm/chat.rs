@@ -187,6 +187,26 @@ pub fn keep_answer_only(document: &str) -> String {
     surrogates::restore_escapes(&Value::Object(members).to_string())
 }
 
+/// Replaces the answer and the reasoning in a document of [`keep_answer_only`].
+pub fn with_answer(document: &str, text: &str, reasoning: &str) -> String {
+    let Ok(mut document) = serde_json::from_str::<Value>(&surrogates::mark_unpaired(document)) else {
+        return String::new();
+    };
+    let choice = document.pointer_mut("/choices/0").and_then(Value::as_object_mut);
+    let told =
+        choice.and_then(|choice| choice.iter_mut().find(|(name, _)| matches!(name.as_str(), "delta" | "message")));
+    if let Some((_, Value::Object(words))) = told {
+        for (member, value) in words {
+            match member.as_str() {
+                "content" if !value.is_null() => *value = text.into(),
+                "reasoning_content" | "reasoning" if !value.is_null() => *value = reasoning.into(),
+                _ => {}
+            }
+        }
+    }
+    surrogates::restore_escapes(&document.to_string())
+}
+
 fn answer_of(choice: &Value) -> Value {
     let name = if choice["delta"].is_null() { "message" } else { "delta" };
     let words = &choice[name];
@@ -392,6 +412,21 @@ mod tests {
             "usage": { "prompt_tokens": 1, "completion_tokens": 1 },
         });
         assert_eq!(serde_json::from_str::<Value>(&keep_answer_only(&document.to_string())).unwrap(), expected);
+    }
+
+    #[test]
+    fn replaces_the_answer_of_a_document() {
+        let document = |name: &str, content: &str, reasoning: &str| {
+            json!({ "model": "m", "choices": [{ "index": 0, "finish_reason": "stop", name: {
+                "role": "assistant", "content": content, "reasoning_content": reasoning } }] })
+        };
+        for name in ["message", "delta"] {
+            let masked = with_answer(&document(name, "去赌博", "想赌博").to_string(), "去＊＊", "想＊＊");
+            assert_eq!(serde_json::from_str::<Value>(&masked).unwrap(), document(name, "去＊＊", "想＊＊"));
+        }
+        let usage = json!({ "choices": [], "usage": { "prompt_tokens": 1 } });
+        assert!(with_answer(&usage.to_string(), "去＊＊", "").contains("prompt_tokens"));
+        assert_eq!(with_answer("no JSON", "", ""), "");
     }
 
     #[test]

@@ -22,7 +22,7 @@ mod usage;
 
 use std::time::Duration;
 
-pub use chat::keep_answer_only;
+pub use chat::{keep_answer_only, with_answer};
 
 use super::Failure;
 use crate::types::named_enum;

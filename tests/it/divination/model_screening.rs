@@ -230,3 +230,56 @@ fn passes_on_an_innocent_response_whole() {
     assert!(text.contains("屯卦难。宜守，不急") && text.contains("event: done"), "{text}");
     assert_eq!(ask(&server, &user).send().expect(200).json()["result"], "屯卦难。宜守，不急");
 }
+
+#[test]
+fn a_masked_word_is_replaced_in_responses_streams_and_records() {
+    let thinking = json!({ "model": "m", "choices": [{ "index": 0, "delta": { "reasoning_content": "想赌博。" } }] });
+    let stream = format!("data: {thinking}\n\n") + &chunks(&["屯卦a", "难。不如去赌", "博，", "赌", "博。完"]);
+    let whole = json!({ "id": "c", "model": "m", "choices": [{ "index": 0, "finish_reason": "stop",
+        "message": { "role": "assistant", "content": "去赌博。赌博", "reasoning_content": "想赌博。" } }] });
+    let provider = FakeProvider::with_handler(move |request| {
+        let wants_stream = request.json()["stream"] == true;
+        if wants_stream { Reply::event_stream(stream.clone()) } else { Reply::json(whole.to_string()) }
+    });
+    let server = with_model_provider(&provider)
+        .with("MODERATION_SCREEN_ANSWERS", true)
+        .with("MODERATION_MATCH_RULES", "gambling any answer: mask")
+        .start();
+    let user = server.sign_in(PHONE);
+    let text = streamed(ask(&server, &user)).send().expect(200).text();
+    assert!(text.contains("event: done") && text.contains("＊") && !text.contains('赌'), "{text}");
+    let masked = "屯卦a难。不如去＊＊，＊＊。完";
+    assert_eq!(ask(&server, &user).send().expect(200).json()["result"], masked);
+    let stored = "select count(*) from interpretations where result = '屯卦a难。不如去＊＊，＊＊。完'";
+    assert_eq!(server.value::<i64>(stored), 2);
+    let message = chat(&server, &user).send().expect(200).json()["choices"][0]["message"].clone();
+    assert_eq!((&message["content"], &message["reasoning_content"]), (&json!("去＊＊。＊＊"), &json!("想＊＊。")));
+    let conversation = json!({ "messages": [{ "role": "user", "content": "你好" }], "stream": true });
+    let text = server.post("/llm/chat").by(&user).json(&conversation).send().expect(200).text();
+    assert!(text.contains("[DONE]") && text.contains("＊") && !text.contains('赌') && !text.contains('博'), "{text}");
+    assert_eq!(server.value::<i64>("select count(*) from violations"), 0);
+    // Questions are still blocked.
+    let question = json!({ "question": "去赌博好吗", "divinationData": { "lines": [7, 8, 8, 8, 7, 6] } });
+    server.post("/divination/enhanced").by(&user).json(&question).send().expect_problem(422, "content_rejected");
+}
+
+#[test]
+fn a_word_is_masked_at_any_chunk_boundary() {
+    let body = Arc::new(Mutex::new(String::new()));
+    let reported = Arc::clone(&body);
+    let provider = FakeProvider::with_handler(move |_| Reply::event_stream(reported.lock().unwrap().as_str()));
+    let server = with_model_provider(&provider)
+        .with("MODERATION_SCREEN_ANSWERS", true)
+        .with("MODERATION_MATCH_RULES", "any any answer: mask")
+        .start();
+    let screening = Screening { user: server.sign_in(PHONE), server, body, _vendor: provider };
+    let cut = format!("{}赌博{}", "卦".repeat(135), "卦".repeat(300));
+    for response in [format!("{}。劝他去{LISTED}吧。a{LISTED}", "卦".repeat(70)), cut] {
+        for size in [1, 2, 3, 7, 100, 1_000] {
+            let masked = response.replace(LISTED, "＊＊");
+            assert_eq!(screening.interpret_in_chunks(size, &response), Some(masked), "{size}: {response}");
+        }
+    }
+    // The part of a word that was sent before the rest is known stays.
+    assert_eq!(screening.interpret_in_chunks(1, "宜守。加。微。信。").as_deref(), Some("宜守。加。微。＊。"));
+}

@@ -478,15 +478,15 @@ fn a_word_applies_to_its_content_types_only() {
     let server = Setup::default().start();
     let (user, key) = (server.sign_in(OWN), server.api_key("words"));
     let add = |body: Value| server.post("/admin/sensitive-words/add").token(&key).json(&body).send();
-    let body = json!({ "word": "蓬莱仙", "contentTypes": ["signature", "nickname"], "tags": ["spam", "money", "spam"] });
+    let body =
+        json!({ "word": "蓬莱仙", "contentTypes": ["signature", "nickname"], "tags": ["spam", "money", "spam"] });
     let added = add(body).expect(201).json();
     assert_eq!((&added["contentTypes"], &added["severity"]), (&json!(["nickname", "signature"]), &json!("medium")));
     assert_eq!(added["tags"], json!(["spam", "money"]));
     add(json!({ "word": "瀛洲&方丈", "contentTypes": "question" })).expect(201);
     let judge = || {
-        ["nickname", "signature", "question"].map(|kind| {
-            ["去蓬莱仙山", "瀛洲和方丈"].map(|text| test(&server, &key, kind, text)["allowed"] == false)
-        })
+        ["nickname", "signature", "question"]
+            .map(|kind| ["去蓬莱仙山", "瀛洲和方丈"].map(|text| test(&server, &key, kind, text)["allowed"] == false))
     };
     let expected = [[true, false], [true, false], [false, true]];
     assert_eq!(judge(), expected);

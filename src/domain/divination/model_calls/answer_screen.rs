@@ -2,15 +2,15 @@
 //!
 //! Sentence boundaries depend on characters alone, so the ruling does not depend on how the provider splits its output.
 //! Each sentence is screened together with the end of the text before it, since a match can span both; only matches in
-//! the new sentence count. Documents contain only screened text. If screening is off, every chunk passes at once,
-//! unchanged.
+//! the new sentence count. Documents contain only screened text. Words that a rule masks are replaced before their chunk
+//! is released. If screening is off, every chunk passes at once, unchanged.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, ops::Range};
 
 use super::outcome::ModelCaller;
 use crate::{
-    domain::moderation::{self, Moderation, Refusal},
-    providers::llm::{Flow, ModelRequest, OutputChunk, keep_answer_only},
+    domain::moderation::{self, AnswerRuling, Moderation, REPLACEMENT, Refusal},
+    providers::llm::{Flow, ModelRequest, OutputChunk, keep_answer_only, with_answer},
     types::UserId,
 };
 
@@ -41,6 +41,9 @@ pub(super) struct AnswerScreen<'run> {
     screened: usize,
     /// The end of the text that was screened.
     context: String,
+    /// The released text, and true if a part of it is masked.
+    released: String,
+    is_masked: bool,
     refusal: Option<Refusal>,
 }
 
@@ -71,6 +74,8 @@ impl<'run> AnswerScreen<'run> {
             unscreened: String::new(),
             screened: 0,
             context: String::new(),
+            released: String::new(),
+            is_masked: false,
             refusal: None,
         }
     }
@@ -104,6 +109,16 @@ impl<'run> AnswerScreen<'run> {
         if self.held.is_empty() { Flow::Continue } else { self.release_screened(true, sink) }
     }
 
+    /// Returns the text of a completion as it was released. A mask keeps the number of characters; the completion lacks a
+    /// start that turned out to be reasoning.
+    pub(super) fn as_released(&self, text: String) -> String {
+        if !self.is_masked {
+            return text;
+        }
+        let skipped = self.released.chars().count().saturating_sub(text.chars().count());
+        self.released.chars().skip(skipped).collect()
+    }
+
     /// Returns the refusal if the answer was rejected.
     pub(super) fn into_refusal(self) -> Option<Refusal> {
         self.refusal
@@ -134,15 +149,48 @@ impl<'run> AnswerScreen<'run> {
         let Some(user) = self.user else { return true };
         let text = [self.context.as_str(), &self.unscreened[..segment.read]].concat();
         let (begin, end) = (self.context.len(), self.context.len() + segment.screened);
-        self.refusal = moderation::check_answer(self.moderation, user, &text, begin..end);
-        if self.refusal.is_some() {
-            return false;
-        }
+        let masked = match moderation::check_answer(self.moderation, user, &text, begin..end) {
+            AnswerRuling::Refused(refusal) => {
+                self.refusal = Some(refusal);
+                return false;
+            }
+            AnswerRuling::Masked(masked) => masked,
+            AnswerRuling::Shown => Vec::new(),
+        };
         self.unscreened.drain(..segment.screened);
-        self.screened += segment.screened;
+        if masked.is_empty() {
+            self.screened += segment.screened;
+        } else {
+            let rest = self.held_length() - self.screened - segment.screened;
+            // From the end, so that the places of the others stay valid.
+            for range in masked.iter().rev() {
+                self.mask(range.start - begin..range.end - begin);
+            }
+            self.screened = self.held_length() - rest;
+        }
         let context_start = text[..end].char_indices().rev().nth(CONTEXT_LENGTH - 1).map_or(0, |(index, _)| index);
         text[context_start..end].clone_into(&mut self.context);
         true
+    }
+
+    /// Masks a range of the held text behind the screened part, in bytes.
+    fn mask(&mut self, range: Range<usize>) {
+        let (start, end) = (self.screened + range.start, self.screened + range.end);
+        let mut begin = 0;
+        for held in &mut self.held {
+            let length = held.length();
+            let part = start.clamp(begin, begin + length) - begin..end.clamp(begin, begin + length) - begin;
+            if !part.is_empty() {
+                held.mask(part);
+            }
+            begin += length;
+        }
+        self.held_bytes = self.held.iter().map(HeldChunk::bytes).sum();
+        self.is_masked = true;
+    }
+
+    fn held_length(&self) -> usize {
+        self.held.iter().map(HeldChunk::length).sum()
     }
 
     fn hold_first(&mut self, chunk: HeldChunk) {
@@ -163,6 +211,7 @@ impl<'run> AnswerScreen<'run> {
                 self.hold_first(HeldChunk { text, model: held.model.clone(), ..HeldChunk::default() });
             }
             self.screened -= held.length();
+            self.released.push_str(&held.text);
             let HeldChunk { text, reasoning, document, is_whole, model } = &held;
             let document = document.as_deref();
             if sink(OutputChunk { text, reasoning, document, is_whole: *is_whole, model, ..OutputChunk::KEEP_ALIVE })
@@ -180,9 +229,22 @@ impl HeldChunk {
         self.reasoning.len() + self.text.len()
     }
 
+    /// Replaces the characters in a range of the reasoning and the text behind it.
+    fn mask(&mut self, range: Range<usize>) {
+        let split = self.reasoning.len();
+        replace(&mut self.text, range.start.saturating_sub(split)..range.end.saturating_sub(split));
+        replace(&mut self.reasoning, range.start.min(split)..range.end.min(split));
+        self.document = self.document.take().map(|document| with_answer(&document, &self.text, &self.reasoning));
+    }
+
     fn bytes(&self) -> usize {
         self.length() + self.document.as_ref().map_or(0, String::len) + self.model.len()
     }
+}
+
+fn replace(text: &mut String, range: Range<usize>) {
+    let replacement: String = text[range.clone()].chars().map(|_| REPLACEMENT).collect();
+    text.replace_range(range, &replacement);
 }
 
 impl Segment {

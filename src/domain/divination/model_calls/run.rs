@@ -17,7 +17,7 @@ use crate::{
     error::{Code, Error, Result},
     providers::{
         Failure, FailureKind,
-        llm::{Flow, ModelRequest, OutputChunk, models::ModelReply},
+        llm::{Completion, Flow, ModelRequest, OutputChunk, models::ModelReply},
     },
     store::Write,
     types::{UserId, hex, random_hex},
@@ -99,6 +99,7 @@ fn call_model(
         Flow::Continue => Ok(completion),
         Flow::Stop => Err(Failure::new(FailureKind::Cancelled, provider, "cancelled")),
     });
+    let result = result.map(|completion| Completion { text: screen.as_released(completion.text), ..completion });
     let (result, failure) = match (result, screen.into_refusal()) {
         (result, Some(refusal)) => {
             let error = refusal.record::<()>(&calls.core).wait().err().unwrap_or_else(answer_rejected);

@@ -31,7 +31,10 @@ fn parse(line: usize, row: &str) -> Case<'_> {
         expected: fields[0],
         content_type: ContentType::from_name(fields[1]).unwrap_or_else(|| panic!("line {line}: {}", fields[1])),
         trick: fields[2],
-        words: list(fields[3]).into_iter().map(|text| Word { text, kind: "other".into(), by_sound: true, ..Word::default() }).collect(),
+        words: list(fields[3])
+            .into_iter()
+            .map(|text| Word { text, kind: "other".into(), by_sound: true, ..Word::default() })
+            .collect(),
         text: unescape(fields[4]),
         allowed: fields.get(5).map(|field| list(field)).unwrap_or_default(),
     }

@@ -22,10 +22,8 @@ pub(super) struct Matcher {
     /// For each code point, a symbol in the low bits and flags in the high bits.
     symbols: CodePointTable,
     automaton: Automaton,
-    /// Words in the order of their symbols, so that the words of one key are adjacent.
+    /// Words in the order of their symbols, so that the words of one key are adjacent. The last of each key has a flag.
     words: Vec<u32>,
-    /// The start of each key's words, and the end of the last key's words.
-    keys: Vec<u32>,
     /// Number of listed words, without their alternative spellings.
     listed: usize,
 }
@@ -53,20 +51,27 @@ pub(super) struct MatchEnd {
     state: u32,
 }
 
+/// The flag of the last word of a key.
+const LAST: u32 = 1 << 31;
 /// Number of letters behind a filler that are read in advance.
 const MAX_LOOKAHEAD: usize = 8;
 
-/// The scan positions that a quick scan tracks.
-struct Cursors {
-    cursor: ScanPosition,
-    /// The scan position one letter ago.
-    before: ScanPosition,
-    /// A second position over the text with two parts recombined, until both agree again.
+/// A second scan position, over the text with two parts recombined.
+#[derive(Default)]
+struct Recombined {
+    /// The position, until it agrees with the first one again.
     other: Option<ScanPosition>,
     /// True if there was a second position one letter ago.
     had_alternative: bool,
-    previous: char,
-    previous_entry: u32,
+}
+
+/// A letter in a quick scan, and the one before it.
+struct LetterPair {
+    /// The scan positions before and after the first letter.
+    before: ScanPosition,
+    cursor: ScanPosition,
+    letters: (char, char),
+    entries: (u32, u32),
 }
 
 impl Matcher {
@@ -81,17 +86,26 @@ impl Matcher {
             symbol_table(equivalence, &alphabet, lexicon.has_sounding())
         };
         let arena = KeyArena::collect(equivalence, lexicon, ids, &symbols);
-        let (words, keys) = arena.grouped(lexicon);
-        let borrowed: Vec<&[u32]> =
-            keys.iter().take(keys.len() - 1).map(|&first| arena.key_of(words[first as usize])).collect();
-        mark_lone_symbols(&mut symbols, &borrowed);
+        let words = arena.grouped(lexicon);
+        let is_last =
+            |index: usize| words.get(index + 1).is_none_or(|next| arena.key_of(*next) != arena.key_of(words[index]));
+        let flagged: Vec<u32> = words
+            .iter()
+            .enumerate()
+            .map(|(index, word)| if is_last(index) { word.id | LAST } else { word.id })
+            .collect();
+        let starts: Vec<u32> = (0..words.len())
+            .filter(|&index| index.checked_sub(1).is_none_or(|before| flagged[before] & LAST != 0))
+            .map(|index| index as u32)
+            .collect();
+        let keys: Vec<&[u32]> = starts.iter().map(|&start| arena.key_of(words[start as usize])).collect();
+        mark_lone_symbols(&mut symbols, &keys);
         Self {
             equivalence,
-            automaton: Automaton::build(&borrowed),
+            automaton: Automaton::build(&keys, &starts),
             symbols,
             listed: words.iter().filter(|word| lexicon.is_listed(word.id as usize)).count(),
-            words: words.iter().map(|word| word.id).collect(),
-            keys,
+            words: flagged,
         }
     }
 
@@ -105,7 +119,9 @@ impl Matcher {
         let mut scan = Scan::default();
         let (mut cursor, mut before) = (ScanPosition::BEGUN, ScanPosition::BEGUN);
         let (mut previous, mut previous_entry) = ('\0', 0);
-        let (mut other, mut had_alternative) = (None, false);
+        let mut recombined = Recombined::default();
+        // Not zero while there is a second position.
+        let mut is_recombined = 0;
         for (place, character) in text.char_indices() {
             let entry = self.symbols.get(character);
             seen |= entry;
@@ -113,7 +129,7 @@ impl Matcher {
                 if entry & SYMBOL == SEVERAL {
                     self.advance_over_several(&mut cursor, place as u32, character, &mut scan.ends);
                     // Too rare to be followed; a word is presumed.
-                    scan.may_be_split |= other.is_some();
+                    scan.may_be_split |= recombined.other.is_some();
                 }
                 previous_entry &= if entry & UNSEEN == 0 { 0 } else { u32::MAX };
                 continue;
@@ -124,13 +140,21 @@ impl Matcher {
             if found {
                 scan.ends.push(MatchEnd { character: place as u32, letter: 0, state: self.automaton.state_of(cursor) });
             }
-            if other.is_some() || had_alternative || (previous_entry << 1) & entry & SECOND_PART != 0 {
-                let mut cursors = Cursors { cursor, before, other, had_alternative, previous, previous_entry };
-                scan.may_be_split |= self.follow_parts(&mut cursors, character, entry);
-                (other, had_alternative) = (cursors.other, other.is_some());
-            }
-            if previous_entry & (FILLER | PARTICLE) != 0 && entry & SYMBOL >= FIRST_SYMBOL {
-                self.follow_filler(before, previous_entry, &text[place..], &mut scan.others);
+            // One test for all that is rare.
+            let joined = (previous_entry << 1) & entry & SECOND_PART | is_recombined;
+            let filler = previous_entry & (FILLER | PARTICLE);
+            if joined | filler != 0 {
+                if joined != 0 {
+                    let letters = (previous, character);
+                    let pair = LetterPair { before, cursor, letters, entries: (previous_entry, entry) };
+                    scan.may_be_split |= self.follow_parts(&pair, &mut recombined);
+                    is_recombined = u32::from(recombined.other.is_some() || recombined.had_alternative);
+                }
+                // A digit behind a Latin letter may be a tone; other Latin letters and digits side by side are words.
+                let is_inside_word = entry & LEET != 0 || entry & LATIN != 0 && previous_entry & LEET == 0;
+                if filler != 0 && entry & SYMBOL != UNKNOWN && before.last() != UNKNOWN && !is_inside_word {
+                    self.follow_filler(before, previous_entry, &text[place..], &mut scan.others);
+                }
             }
             (before, previous, previous_entry) = (start, character, entry);
         }
@@ -145,13 +169,7 @@ impl Matcher {
     fn follow_filler(&self, before: ScanPosition, filler: u32, rest: &str, others: &mut OtherReadings) {
         let is_particle = filler & PARTICLE != 0;
         let is_known = if is_particle { others.particles } else { others.fillers };
-        if before.last() == UNKNOWN || is_known {
-            return;
-        }
-        let entry = rest.chars().next().map_or(UNKNOWN, |character| self.symbols.get(character));
-        // A digit behind a Latin letter may be a tone; other Latin letters and digits side by side are words.
-        let is_inside_word = entry & LEET != 0 || entry & LATIN != 0 && filler & LEET == 0;
-        if !is_inside_word && self.may_end_in(before, rest) {
+        if !is_known && self.may_end_in(before, rest) {
             others.particles |= is_particle;
             others.fillers |= !is_particle;
         }
@@ -187,23 +205,25 @@ impl Matcher {
     /// Advances by one letter with two parts recombined, and returns true if a word may end with it. Adjacent parts can
     /// be recombined in more ways than one scan can follow; then a word is presumed.
     #[inline(never)]
-    fn follow_parts(&self, cursors: &mut Cursors, character: char, entry: u32) -> bool {
+    fn follow_parts(&self, pair: &LetterPair, recombined: &mut Recombined) -> bool {
+        let (previous_entry, entry) = pair.entries;
         let mut is_found = false;
         let mut follow = |from: ScanPosition, entry: u32| {
             let (cursor, found) = self.advanced_aside(from, entry);
-            let agrees = cursor == cursors.cursor;
+            let agrees = cursor == pair.cursor;
             // A letter that repeats a recombined one changes no state, but a word may continue from both positions.
             is_found |= found || (agrees && cursor == from);
             Some(cursor).filter(|_| !agrees)
         };
-        if let Some(other) = cursors.other {
-            cursors.other = follow(other, entry);
+        let had_alternative = std::mem::replace(&mut recombined.had_alternative, recombined.other.is_some());
+        if let Some(other) = recombined.other {
+            recombined.other = follow(other, entry);
         }
-        if (cursors.previous_entry << 1) & entry & SECOND_PART != 0
-            && let Some(whole) = self.whole_of(cursors.previous, character)
+        if (previous_entry << 1) & entry & SECOND_PART != 0
+            && let Some(whole) = self.whole_of(pair.letters.0, pair.letters.1)
         {
-            let is_crowded = cursors.other.is_some() || cursors.had_alternative;
-            cursors.other = follow(cursors.before, whole);
+            let is_crowded = recombined.other.is_some() || had_alternative;
+            recombined.other = follow(pair.before, whole);
             return is_found || is_crowded;
         }
         is_found
@@ -264,8 +284,11 @@ impl Matcher {
     }
 
     fn words_of(&self, state: u32) -> impl Iterator<Item = usize> {
-        let words_of = |key: usize| &self.words[self.keys[key] as usize..self.keys[key + 1] as usize];
-        self.automaton.matches(state).flat_map(words_of).map(|&word| word as usize)
+        let words_of = |start: u32| {
+            let words = &self.words[start as usize..];
+            &words[..words.iter().position(|word| word & LAST != 0).map_or(0, |last| last + 1)]
+        };
+        self.automaton.matches(state).flat_map(words_of).map(|&word| (word & !LAST) as usize)
     }
 
     pub(super) fn is_leet(&self) -> bool {
@@ -278,7 +301,7 @@ impl Matcher {
 
     /// Returns the number of bytes on the heap.
     pub(super) fn size(&self) -> usize {
-        self.symbols.size() + self.automaton.size() + (self.words.len() + self.keys.len()) * 4
+        self.symbols.size() + self.automaton.size() + self.words.len() * 4
     }
 
     /// Advances by one letter and returns true if a word ends with it.
@@ -359,21 +382,14 @@ impl KeyArena {
         &self.symbols[word.first as usize..word.end as usize]
     }
 
-    /// Returns the words sorted by key and without duplicates, and the start of each key's words.
-    fn grouped(&self, lexicon: &Lexicon) -> (Vec<Keyed>, Vec<u32>) {
+    /// Returns the words sorted by key and without duplicates.
+    fn grouped(&self, lexicon: &Lexicon) -> Vec<Keyed> {
         let mut words = self.words.clone();
         words.sort_unstable_by(|left, right| {
             let keys = left.prefix.cmp(&right.prefix).then_with(|| self.key_of(*left).cmp(self.key_of(*right)));
             keys.then_with(|| lexicon.compare(left.id as usize, right.id as usize))
         });
         words.dedup_by(|later, kept| lexicon.is_duplicate(later.id as usize, kept.id as usize));
-        let mut keys: Vec<u32> = Vec::with_capacity(words.len() + 1);
-        for index in 0..words.len() {
-            if index == 0 || self.key_of(words[index]) != self.key_of(words[index - 1]) {
-                keys.push(index as u32);
-            }
-        }
-        keys.push(words.len() as u32);
-        (words, keys)
+        words
     }
 }

@@ -42,8 +42,10 @@ fn content_type() -> impl Strategy<Value = ContentType> {
 }
 
 fn engine(words: &[String]) -> Engine {
-    let words: Vec<Word> =
-        words.iter().map(|text| Word { text: text.clone(), kind: "other".into(), by_sound: false, ..Word::default() }).collect();
+    let words: Vec<Word> = words
+        .iter()
+        .map(|text| Word { text: text.clone(), kind: "other".into(), by_sound: false, ..Word::default() })
+        .collect();
     Engine::build(&words, &[])
 }
 
@@ -304,7 +306,8 @@ fn matches_overlap_and_masks_do_not() {
 #[test]
 fn keeps_types_and_counts_duplicates_once() {
     let words = [("賭博", "gambling"), ("赌 博", "gambling"), ("刷单", "fraud"), ("***", "other"), ("", "other")];
-    let words = words.map(|(text, kind)| Word { text: text.into(), kind: kind.into(), by_sound: false, ..Word::default() });
+    let words =
+        words.map(|(text, kind)| Word { text: text.into(), kind: kind.into(), by_sound: false, ..Word::default() });
     let engine = Engine::build(&words, &[]);
     assert_eq!(engine.word_count(), 2);
     let matches = engine.check(ContentType::Answer, "刷单");

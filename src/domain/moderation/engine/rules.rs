@@ -199,7 +199,12 @@ mod tests {
 
     #[test]
     fn parts_are_no_words_of_their_own() {
-        let words = ["兼职&日结", "赌博"].map(|text| Word { text: text.into(), kind: "ads".into(), by_sound: true, ..Word::default() });
+        let words = ["兼职&日结", "赌博"].map(|text| Word {
+            text: text.into(),
+            kind: "ads".into(),
+            by_sound: true,
+            ..Word::default()
+        });
         let engine = Engine::build(&words, &["日结月结".to_owned()]);
         assert_eq!(engine.word_count(), 2);
         assert!(engine.check(ContentType::Question, "日结").is_empty());

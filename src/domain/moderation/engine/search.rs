@@ -38,8 +38,7 @@ impl Engine {
     pub fn build(words: &[Word], allowed: &[String]) -> Self {
         let SplitList { words, rules, parts } = SplitList::of(words);
         let rules = (rules.count() > 0).then(|| (rules, Box::new(Self::build(&parts, allowed))));
-        let phrases: Vec<Word> =
-            allowed.iter().map(|text| Word { text: text.clone(), ..Word::default() }).collect();
+        let phrases: Vec<Word> = allowed.iter().map(|text| Word { text: text.clone(), ..Word::default() }).collect();
         let (words, allowed) = (Lexicon::read(&words), Lexicon::read(&phrases));
         Self {
             plain: Matcher::build(Equivalence::Plain, &words),

@@ -35,8 +35,7 @@ pub fn version_in(tx: &Read<'_>) -> Result<i64> {
 
 /// Returns the changes after this version.
 pub fn changes_since_in(tx: &Read<'_>, version: i64) -> Result<Changes> {
-    let sql =
-        "select version, action, folded, word, type, by_sound, severity, tags, content_types from word_changes \
+    let sql = "select version, action, folded, word, type, by_sound, severity, tags, content_types from word_changes \
          where version > ?1 order by version";
     let rows = tx.all(sql, [version], |row| {
         let change = match row.get::<String>(1)?.as_str() {

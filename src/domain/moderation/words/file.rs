@@ -335,7 +335,10 @@ mod tests {
         );
         let (words, skipped) = parse(list.as_bytes(), &options, |_| {});
         let [first, second, third] = &words[..] else { panic!("{words:?}") };
-        assert_eq!((first.severity, &first.tags[..]), (Severity::High, &["money".to_owned(), "addiction".to_owned()][..]));
+        assert_eq!(
+            (first.severity, &first.tags[..]),
+            (Severity::High, &["money".to_owned(), "addiction".to_owned()][..])
+        );
         assert_eq!(first.content_types.names(), ["signature", "question"]);
         for word in [second, third] {
             assert_eq!((word.severity, &word.tags[..]), (Severity::Low, &["old".to_owned()][..]));
