@@ -13,7 +13,7 @@ pub(super) const ROOT: u32 = 0;
 /// The highest bit of a number, which is a flag.
 const FLAG: u32 = 1 << 31;
 /// States per entry of the counts of ends.
-const BLOCK: usize = 32;
+const BLOCK: usize = 64;
 
 /// Immutable after building.
 pub(super) struct Automaton {
@@ -87,7 +87,7 @@ enum Labels {
 impl Labels {
     /// Returns the label of the root alone.
     fn new(last_symbol: u32) -> Self {
-        if last_symbol <= u32::from(u16::MAX) { Self::Narrow(vec![0]) } else { Self::Wide(vec![0]) }
+        if u16::try_from(last_symbol).is_ok() { Self::Narrow(vec![0]) } else { Self::Wide(vec![0]) }
     }
 
     fn push(&mut self, symbol: u32) {
@@ -340,8 +340,8 @@ const SPARSENESS: usize = 16;
 impl Pairs {
     fn new(count: usize) -> Self {
         let words = (count * SPARSENESS / 64).next_power_of_two().max(2);
-        // Two thirds are in use: a list with sounds has hundreds of thousands of pairs.
-        let slots = count + count / 2 + 1;
+        // Four fifths are in use: a list with sounds has hundreds of thousands of pairs.
+        let slots = count + count / 4 + 1;
         Self { filter: vec![0; words], filter_shift: 64 - words.trailing_zeros(), slots: vec![Pair::default(); slots] }
     }
 
@@ -367,7 +367,7 @@ impl Pairs {
 
     /// Returns the slot at which the search for a hash begins: its low bits, scaled to the number of slots.
     fn first_slot(&self, hash: u64) -> usize {
-        ((hash & 0xFFFF_FFFF) * self.slots.len() as u64 >> 32) as usize
+        (((hash & 0xFFFF_FFFF) * self.slots.len() as u64) >> 32) as usize
     }
 
     fn slot_after(&self, slot: usize) -> usize {

@@ -12,7 +12,7 @@ pub const UNTYPED: &str = "other";
 const MAX_TAGS: usize = 8;
 const MAX_TAG_LENGTH: usize = 32;
 
-/// Reads a word from six columns of a row: word, type, by_sound, severity, tags, content_types.
+/// Reads a word from six columns of a row: `word, type, by_sound, severity, tags, content_types`.
 pub(super) fn word_of(row: &Row<'_>, first: usize) -> rusqlite::Result<Word> {
     Ok(Word {
         text: row.get(first)?,
