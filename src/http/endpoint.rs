@@ -57,7 +57,6 @@ impl Area {
 }
 
 /// An endpoint of the route table.
-#[expect(clippy::struct_excessive_bools, reason = "independent facts of a row of the route table")]
 pub struct Endpoint {
     /// Position in the route table.
     pub index: usize,
@@ -75,8 +74,8 @@ pub struct Endpoint {
     pub budget: Option<RateBudget>,
     /// True if the endpoint accepts an `Idempotency-Key`.
     pub is_idempotent: bool,
-    /// True if the endpoint continues an event stream from the `Last-Event-ID`.
-    pub is_resumable: bool,
+    /// Pattern and example of the `Last-Event-ID` from which the endpoint continues an event stream.
+    pub last_event_id: Option<(&'static str, &'static str)>,
     /// True if suspended users may call the endpoint although it requires a token.
     pub admits_suspended: bool,
     pub handler: Arc<dyn ErasedHandler>,
@@ -141,7 +140,7 @@ impl Endpoint {
             body_limit: |limits| limits.body,
             budget: None,
             is_idempotent: false,
-            is_resumable: false,
+            last_event_id: None,
             admits_suspended: false,
             handler: Arc::new(TypedHandler { handler, declared, types: PhantomData }),
             is_creation: false,
@@ -176,9 +175,9 @@ impl Endpoint {
         Self { is_idempotent: true, ..self }
     }
 
-    /// Documents the header `Last-Event-ID`.
-    pub fn resumable(self) -> Self {
-        Self { is_resumable: true, ..self }
+    /// Documents the header `Last-Event-ID`, with the pattern of its ids and an example.
+    pub fn resumable(self, pattern: &'static str, example: &'static str) -> Self {
+        Self { last_event_id: Some((pattern, example)), ..self }
     }
 
     /// Admits suspended users.

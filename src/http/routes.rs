@@ -353,7 +353,7 @@ fn hexagrams_and_sessions() -> Vec<Endpoint> {
             .budget(RateBudget::Interpretations)
             .summary("Interprets a session, as JSON or events. Later requests return the newest interpretation.")
             .idempotent()
-            .resumable()
+            .resumable("^[0-9a-fA-F]{32}:[0-9]{1,19}$", "4bf92f3577b34da6a3ce929d0e0e4736:17")
             .errors(&[
                 NotFound,
                 ContentRejected,
@@ -729,7 +729,8 @@ fn messaging() -> Vec<Endpoint> {
             .summary("Lists the caller's notifications, newest first, without the kinds that are switched off."),
         get("/api/v1/notifications/stream", OwnUser, v1::notification_stream::stream)
             .summary("Streams new notifications and changed balances while the app is open, as events.")
-            .resumable(),
+            .resumable("^[0-9]{1,9}\\.[0-9]{1,9}\\.[0-9]{1,9}$", "42.7.0")
+            .errors(&[InvalidParameters]),
         get("/api/v1/notifications/unread-count", OwnUser, v1::notifications::unread_count)
             .for_suspended()
             .summary("Returns the number of unread notifications."),

@@ -25,7 +25,7 @@ use crate::{
 /// Rows deleted by one write.
 const BATCH_SIZE: u32 = 200;
 /// The time between a change and the moment at which a client can have read everything before it.
-const DELETIONS_MARGIN: Duration = Duration::from_secs(3600);
+const DELETIONS_MARGIN: Duration = Duration::from_hours(1);
 
 /// Deletes everything past its retention and returns the number of rows.
 ///

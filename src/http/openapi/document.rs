@@ -96,8 +96,8 @@ fn operation(endpoint: &Endpoint, limits: &LimitsConfig, components: &Map<String
     if endpoint.is_idempotent {
         parameters.push(idempotency_key());
     }
-    if endpoint.is_resumable {
-        parameters.push(last_event_id());
+    if let Some((pattern, example)) = endpoint.last_event_id {
+        parameters.push(last_event_id(pattern, example));
     }
     if !parameters.is_empty() {
         operation["parameters"] = parameters.into();
@@ -157,13 +157,13 @@ fn idempotency_key() -> Value {
     })
 }
 
-fn last_event_id() -> Value {
+fn last_event_id(pattern: &str, example: &str) -> Value {
     json!({
         "name": "Last-Event-ID",
         "in": "header",
         "required": false,
         "description": "The id of the last event that the client has received. The stream continues after it.",
-        "schema": { "type": "string", "pattern": "^[0-9a-fA-F]{32}:[0-9]{1,19}$", "example": "4bf92f3577b34da6a3ce929d0e0e4736:17" },
+        "schema": { "type": "string", "pattern": pattern, "example": example },
     })
 }
 
