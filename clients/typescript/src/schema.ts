@@ -3078,11 +3078,18 @@ export interface components {
         FoundWord: {
             /** @example 5 */
             end: number;
+            severity: components["schemas"]["Severity"];
             /**
              * @description Offsets into the text in characters (Unicode scalar values); the end is exclusive.
              * @example 2
              */
             start: number;
+            /**
+             * @example [
+             *       "spam"
+             *     ]
+             */
+            tags: string[];
             /**
              * @description The matching part of the text.
              * @example 赌*博
@@ -4510,6 +4517,12 @@ export interface components {
             /** @description The hexagram after the changes. Absent when no line changes. */
             relating?: components["schemas"]["Hexagram"];
         };
+        /**
+         * @description The severity of a listed word.
+         * @example medium
+         * @enum {string}
+         */
+        Severity: "low" | "medium" | "high";
         /** @description A user who has just signed in. */
         SignedIn: {
             /**
@@ -9916,7 +9929,11 @@ export interface operations {
                      *       "matches": [
                      *         {
                      *           "end": 5,
+                     *           "severity": "medium",
                      *           "start": 2,
+                     *           "tags": [
+                     *             "spam"
+                     *           ],
                      *           "text": "赌*博",
                      *           "type": "gambling",
                      *           "way": "exact",
