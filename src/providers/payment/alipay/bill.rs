@@ -29,7 +29,7 @@ const REFUND_TOTAL: &str = "#退款合计：";
 /// Parses the archive; `None` if it is none, or if its totals differ from its lines.
 pub(super) fn parse(archive: &[u8]) -> Option<ProviderBill> {
     let files = zip::files(archive, MAX_FILE_BYTES)?;
-    let texts = files.iter().map(|file| GBK.decode(&file.content).0);
+    let texts = files.iter().map(|file| GBK.decode(file).0);
     let mut details = texts.filter(|text| text.lines().any(|line| line.starts_with(TRADE_NO)));
     let bill = lines(&details.next()?)?;
     details.next().is_none().then_some(bill)
