@@ -51,7 +51,7 @@ const DISTURBED_ABOVE: f64 = 0.2;
 const REPEATS: usize = 2;
 
 /// The measured cases, in the order of the report.
-const CASES: [Workload; 14] = [
+const CASES: [Workload; 15] = [
     Workload::Profile,
     Workload::Balance,
     Workload::UnreadCount,
@@ -61,6 +61,7 @@ const CASES: [Workload; 14] = [
     Workload::Consume,
     Workload::KeyedConsume,
     Workload::KeyedAtRandom,
+    Workload::Order,
     Workload::Mix,
     Workload::List,
     Workload::CompressedList,
@@ -162,7 +163,7 @@ impl Bench<'_> {
         }
         // Otherwise the first syncs would wait for earlier writes.
         rustix::fs::sync();
-        let server = self.start(contestant, &data)?;
+        let server = self.start(contestant, case, &data)?;
         let requests = match (contestant, &self.peers.pocketbase) {
             (Contestant::Bare, _) => workload::hello(),
             (Contestant::PocketBase, Some(peer)) => peer.requests(case).ok_or("PocketBase does not know this")?,
@@ -181,7 +182,7 @@ impl Bench<'_> {
         Ok(measurement)
     }
 
-    fn start(&self, contestant: Contestant, data: &Path) -> Result<Server, Failure> {
+    fn start(&self, contestant: Contestant, case: Workload, data: &Path) -> Result<Server, Failure> {
         let (peers, machine) = (self.peers, self.machine);
         let itself_as = |arguments: &[&str]| -> Result<Command, Failure> {
             let mut command = machine.command(&std::env::current_exe()?);
@@ -195,10 +196,10 @@ impl Bench<'_> {
                 command.arg(data.join("yarrow.db"));
                 Server::spawn(command)
             }
-            Contestant::Yarrow => Server::start(data, machine, &[]),
+            Contestant::Yarrow => Server::start(data, machine, case.settings()),
             Contestant::AnotherBuild => {
                 let program = self.options.beside.as_ref().ok_or("no other build")?;
-                Server::start_program(program, data, machine, &[])
+                Server::start_program(program, data, machine, case.settings())
             }
             Contestant::YarrowEachCommits => Server::start(data, machine, &[("YARROW_DATABASE_COMMIT_SIZE", "1")]),
             Contestant::Fastify => peers.start_fastify(data, "full", machine),
@@ -222,6 +223,7 @@ fn check_stored(contestant: Contestant, data: &Path, answered: &Answered) -> Res
     let database = data.join("yarrow.db");
     at_least("castings", disk::count(&database, "history")?, expected)?;
     at_least("ledger entries", disk::count(&database, "ledger_entries")?, answered.consumes + u64::from(seed::USERS))?;
+    at_least("orders", disk::count(&database, "payment_orders")?, answered.orders)?;
     if matches!(contestant, Contestant::Yarrow | Contestant::AnotherBuild | Contestant::YarrowEachCommits) {
         at_least(
             "entries of the network log",

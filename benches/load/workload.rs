@@ -18,6 +18,8 @@ pub enum Workload {
     Consume,
     KeyedConsume,
     KeyedAtRandom,
+    /// A new order for each request, with its signed order string.
+    Order,
     Mix,
     List,
     CompressedList,
@@ -36,6 +38,7 @@ impl Workload {
             Self::Consume => "coin consume",
             Self::KeyedConsume => "coin consume, with_key",
             Self::KeyedAtRandom => "consume, random keys",
+            Self::Order => "order to pay",
             Self::Save => "durable history save",
             Self::Mix => "90% reads, 10% saves",
             Self::List => "list of 20",
@@ -51,6 +54,15 @@ impl Workload {
             Self::SaveAlone => Some(1),
             Self::Crowd => Some(2_000),
             _ => None,
+        }
+    }
+
+    /// Returns the settings that the workload needs.
+    pub const fn settings(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            // Otherwise most requests would return an open order.
+            Self::Order => &[("YARROW_PAYMENT_ORDER_REUSE", "0 s")],
+            _ => &[],
         }
     }
 
@@ -75,6 +87,7 @@ impl Workload {
     /// Returns the requests for the service and for peers with its API.
     pub fn requests(self, seed: &Seed) -> Requests {
         let of_all = |make: fn(&Account) -> Vec<u8>| seed.accounts.iter().map(make).collect();
+        let of_all_at = |path: &str| seed.accounts.iter().map(|account| get(path, account)).collect();
         let of_readers = |make: fn(&Account) -> Vec<u8>| seed.readers().iter().map(make).collect();
         match self {
             Self::Profile => Requests::reading(of_all(|account| get("/user/profile", account))),
@@ -91,6 +104,10 @@ impl Workload {
                     consume_once(account, &format!("{place:016x}"))
                 };
                 Requests::writing(Kind::Consume, of_all(scattered))
+            }
+            Self::Order => {
+                let path = "/payment/gateway/order?amount=6.00&coinCount=60";
+                Requests::writing(Kind::Order, of_all_at(path))
             }
             Self::Mix => Requests::mixed(of_all(|account| get("/user/profile", account)), 10, Kind::Save, of_all(save)),
             Self::List => Requests::reading(of_readers(|account| list(account, ""))),

@@ -42,6 +42,7 @@ pub struct Answered {
     pub requests: u64,
     pub saves: u64,
     pub consumes: u64,
+    pub orders: u64,
 }
 
 /// Loads the server and measures it, until the time is over or the requests are used up.
@@ -84,6 +85,7 @@ async fn drive(server: &Server, requests: Arc<Requests>, plan: &Plan) -> Result<
         answered.requests += talk.answered.requests;
         answered.saves += talk.answered.saves;
         answered.consumes += talk.answered.consumes;
+        answered.orders += talk.answered.orders;
     }
     awake.abort();
     if took < plan.measured.min(SHORTEST) {
@@ -128,6 +130,7 @@ async fn talk(address: SocketAddr, requests: &Requests, mut random: Random, span
         seen.answered.requests += 1;
         seen.answered.saves += u64::from(kind == Kind::Save);
         seen.answered.consumes += u64::from(kind == Kind::Consume);
+        seen.answered.orders += u64::from(kind == Kind::Order);
         if now >= span.end {
             return Ok(seen);
         }

@@ -11,6 +11,7 @@ pub enum Kind {
     Read,
     Save,
     Consume,
+    Order,
 }
 
 /// A source of requests that never blocks.
