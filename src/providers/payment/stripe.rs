@@ -23,7 +23,7 @@ use crate::providers::{
 use webhook::WebhookReader;
 
 pub use currency::decimals_of;
-pub use webhook::{StripeCheckout, StripeDispute, StripeEvent, StripeNotification, StripeRefundTotal};
+pub use webhook::{StripeCheckout, StripeEvent, StripeNotification, StripeRefundTotal};
 
 mod currency;
 mod webhook;
@@ -255,16 +255,6 @@ impl Stripe {
             Ok(made)
         } else {
             Err(invalid_response("answer_for_another_refund").with_unknown_outcome())
-        }
-    }
-
-    /// Queries a refund by Stripe's id; `None` if Stripe does not know it.
-    pub fn query_refund(&self, id: &str) -> Result<Option<StripeRefund>, Failure> {
-        let answer = self.send("GET", &format!("/v1/refunds/{}", percent::encode(id)), "", None)?;
-        match answer.status {
-            200 => parsed(answer).map(Some),
-            404 => Ok(None),
-            _ => Err(failure_of(answer)),
         }
     }
 

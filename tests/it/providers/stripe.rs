@@ -60,8 +60,7 @@ fn an_order_is_paid_and_refunded() {
         assert_eq!(stripe.refund(&refund_request(&session.id)).unwrap().status, "succeeded");
     }
     assert_eq!(provider.refund_count(), 1);
-    assert_eq!(stripe.query_refund("re_1").unwrap().unwrap().amount, 33);
-    assert_eq!((stripe.query_refund("re_9").unwrap(), stripe.session("cs_9").unwrap()), (None, None));
+    assert_eq!(stripe.session("cs_9").unwrap(), None);
 }
 
 #[test]

@@ -176,7 +176,6 @@ impl StripeBook {
                 let found: Vec<_> = self.refunds.values().filter(is_of_it).cloned().collect();
                 Ok(json!({ "object": "list", "data": found }))
             }
-            ("GET", ["v1", "refunds", id]) => missing(self.refunds.get(*id)),
             other => panic!("unsupported call {other:?}"),
         }
     }

@@ -30,7 +30,10 @@ use crate::{
     providers::{
         Failure, WallClock,
         factory::{self, Announce},
-        payment::{OrderKey, PaymentGateway, apple::AppleEnvironment},
+        payment::{
+            OrderKey, PaymentGateway,
+            apple::{AppStore, AppleEnvironment},
+        },
         webhook::Webhook,
     },
     types::{Fen, Timestamp, is_internal, pluralize},
@@ -40,6 +43,9 @@ use crate::{
 const REQUESTS: u32 = 200;
 const PROVIDERS: &str = "providers";
 const A_DAY: Duration = Duration::from_hours(24);
+/// The questions about the delivery of a test notification, and the time before each.
+const DELIVERY_QUESTIONS: u32 = 3;
+const DELIVERY_WAIT: Duration = Duration::from_secs(1);
 
 pub(super) fn configuration(config: &Config) -> Vec<Check> {
     const GROUP: &str = "configuration";
@@ -214,7 +220,15 @@ fn app_stores(installation: &Installation<'_>) -> Vec<Check> {
     let apple = match purchases::app_store(config, wall_clock()) {
         Ok(store) => store.map(|store| {
             let environment = store.verifier.environments().first().copied().unwrap_or(AppleEnvironment::Production);
-            probed("app store", "apple", store.request_test_notification(environment).map(drop))
+            match delivered_test(&store, environment) {
+                Ok(Some(result)) if result != "SUCCESS" => Check::new(
+                    PROVIDERS,
+                    "app store",
+                    Verdict::Warn,
+                    format!("Apple could not deliver a test notification: {result}"),
+                ),
+                outcome => probed("app store", "apple", outcome.map(drop)),
+            }
         }),
         Err(faults) => Some(faulty("app store", faults)),
     };
@@ -225,6 +239,18 @@ fn app_stores(installation: &Installation<'_>) -> Vec<Check> {
         Err(faults) => Some(faulty("google play", faults)),
     };
     apple.into_iter().chain(google).collect()
+}
+
+/// Asks Apple for a test notification, and returns the result of its delivery if Apple tells it within seconds.
+fn delivered_test(store: &AppStore, environment: AppleEnvironment) -> Result<Option<String>, Failure> {
+    let token = store.request_test_notification(environment)?;
+    for _ in 0..DELIVERY_QUESTIONS {
+        std::thread::sleep(DELIVERY_WAIT);
+        if let Some(result) = store.test_notification_result(environment, &token)? {
+            return Ok(Some(result));
+        }
+    }
+    Ok(None)
 }
 
 fn probed(name: &str, driver: &str, outcome: Result<(), Failure>) -> Check {

@@ -113,11 +113,8 @@ impl StripeGateway {
                 GatewayEvent::Trade(self.trade_of(checkout, TradeStatus::Closed)?)
             }
             StripeEvent::Refunded(total) => GatewayEvent::Trade(Self::refunds_of(total)?),
-            StripeEvent::DisputeOpened(dispute) => match dispute.payment_intent {
-                Some(payment) => GatewayEvent::Dispute { trade_no: trade_number(payment)? },
-                None => return Err(RejectionReason::FieldMissing("payment_intent")),
-            },
-            StripeEvent::DisputeClosed(_) => GatewayEvent::Other("charge.dispute.closed".to_owned()),
+            StripeEvent::DisputeOpened(Some(payment)) => GatewayEvent::Dispute { trade_no: trade_number(payment)? },
+            StripeEvent::DisputeOpened(None) => return Err(RejectionReason::FieldMissing("payment_intent")),
             StripeEvent::Other(kind) => GatewayEvent::Other(kind),
         })
     }

@@ -37,8 +37,8 @@ pub enum StripeEvent {
     /// The session ended unpaid.
     Expired(StripeCheckout),
     Refunded(StripeRefundTotal),
-    DisputeOpened(StripeDispute),
-    DisputeClosed(StripeDispute),
+    /// The bank of the buyer asks the money of this payment back.
+    DisputeOpened(Option<String>),
     /// A kind that has no effect here: acknowledge it.
     Other(String),
 }
@@ -65,17 +65,6 @@ pub struct StripeRefundTotal {
     pub refunded: i64,
     pub amount: i64,
     pub currency: String,
-}
-
-/// The bank of the buyer asks the money back.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StripeDispute {
-    pub dispute_id: String,
-    pub payment_intent: Option<String>,
-    pub amount: i64,
-    pub currency: String,
-    /// `won` and `lost` end it.
-    pub status: String,
 }
 
 /// Verifies and parses webhooks.
@@ -112,7 +101,6 @@ struct EventObject {
     client_reference_id: Option<String>,
     payment_intent: Option<String>,
     payment_status: String,
-    status: Option<String>,
     metadata: Option<EventMetadata>,
 }
 
@@ -196,15 +184,6 @@ fn event_of(kind: &str, object: &EventObject) -> Result<StripeEvent, RejectionRe
             currency: object.currency.to_ascii_lowercase(),
         })
     };
-    let dispute = || -> Result<StripeDispute, RejectionReason> {
-        Ok(StripeDispute {
-            dispute_id: object.id.clone(),
-            payment_intent: object.payment_intent.clone(),
-            amount: amount(object.amount, "amount")?,
-            currency: object.currency.to_ascii_lowercase(),
-            status: object.status.clone().unwrap_or_default(),
-        })
-    };
     Ok(match kind {
         "checkout.session.completed" if object.payment_status == "paid" => StripeEvent::Paid(checkout()?),
         "checkout.session.completed" => StripeEvent::AwaitingPayment(checkout()?),
@@ -218,8 +197,7 @@ fn event_of(kind: &str, object: &EventObject) -> Result<StripeEvent, RejectionRe
             amount: amount(object.amount, "amount")?,
             currency: object.currency.to_ascii_lowercase(),
         }),
-        "charge.dispute.created" => StripeEvent::DisputeOpened(dispute()?),
-        "charge.dispute.closed" => StripeEvent::DisputeClosed(dispute()?),
+        "charge.dispute.created" => StripeEvent::DisputeOpened(object.payment_intent.clone()),
         other => StripeEvent::Other(other.chars().take(128).collect()),
     })
 }
