@@ -154,6 +154,29 @@ struct TokenPagination {
     next_page_token: Option<String>,
 }
 
+#[derive(Deserialize)]
+struct OrderAnswer {
+    total: Option<GoogleMoney>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct GoogleMoney {
+    currency_code: String,
+    /// Left out for an amount below one.
+    units: Option<String>,
+    nanos: Option<i64>,
+}
+
+impl GoogleMoney {
+    fn in_thousandths(self) -> Option<(i64, String)> {
+        let units: i64 = self.units.as_deref().unwrap_or("0").parse().ok()?;
+        let amount = units.checked_mul(1000)?.checked_add(self.nanos.unwrap_or(0) / 1_000_000)?;
+        let is_code = self.currency_code.len() == 3 && self.currency_code.bytes().all(|byte| byte.is_ascii_uppercase());
+        (is_code && amount >= 0).then_some((amount, self.currency_code))
+    }
+}
+
 impl GooglePlay {
     /// Builds the connection, or returns every fault of the settings.
     pub fn new(settings: &GooglePlaySettings, clock: WallClock) -> Result<Self, Vec<SettingFault>> {
@@ -238,6 +261,17 @@ impl GooglePlay {
             purchases: answer.voided_purchases,
             next: answer.token_pagination.and_then(|pagination| pagination.next_page_token),
         })
+    }
+
+    /// Returns what the buyer paid for an order, in thousandths of the currency. The service account needs the right to
+    /// see financial data.
+    pub fn order_price(&self, order_id: &str) -> Result<Option<(i64, String)>, Failure> {
+        let answer = self.send("GET", &format!("/orders/{}", percent::encode(order_id)))?;
+        match answer.status {
+            200 => Ok(parsed::<OrderAnswer>(answer)?.total.and_then(GoogleMoney::in_thousandths)),
+            404 => Ok(None),
+            _ => Err(failure_of(answer)),
+        }
     }
 
     /// Refunds an order and takes the right to its product back.

@@ -6,30 +6,22 @@ use serde_json::{Value, json};
 
 use crate::support::{
     Caller, Request, Response, Server, Setup, eventually,
-    google_play::{FakeGoogle, PACKAGE, google_purchase, google_push, published_google},
+    google_play::{
+        AUDIENCE, FakeGoogle, PACKAGE, PUSHER, google_purchase, google_push, published_google, with_google_play,
+    },
     send_concurrently,
 };
 
 const OWN: &str = "13800138000";
 const OTHER: &str = "13900139000";
 const PRODUCT: &str = "coins60";
-const PUSHER: &str = "push@project-1.iam.gserviceaccount.com";
-const AUDIENCE: &str = "https://api.example.test/payment/notify/google";
 
 fn now() -> i64 {
     i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()).unwrap()
 }
 
 fn setup(url: &str) -> Setup {
-    Setup::default()
-        .with("PAYMENT_GOOGLE_PACKAGE_NAME", PACKAGE)
-        .with("PAYMENT_GOOGLE_SERVICE_ACCOUNT", published_google()["service_account"]["info"].to_string())
-        .with("PAYMENT_GOOGLE_PUSH_SERVICE_ACCOUNT", PUSHER)
-        .with("PAYMENT_GOOGLE_PUSH_AUDIENCE", AUDIENCE)
-        .with("PAYMENT_GOOGLE_BASE_URL", url)
-        .with("PAYMENT_GOOGLE_TOKEN_URL", format!("{url}/token"))
-        .with("PAYMENT_GOOGLE_KEYS_URL", format!("{url}/certs"))
-        .with_fast_jobs()
+    with_google_play(Setup::default(), url).with_fast_jobs()
 }
 
 struct Fixture {
@@ -140,6 +132,22 @@ fn a_purchase_is_credited_once_and_then_consumed() {
 }
 
 #[test]
+fn fifty_reports_at_once_credit_once() {
+    let fixture = Fixture::new();
+    fixture.bought("token-1", "GPA.1", &[]);
+    let body = json!({ "productId": PRODUCT, "purchaseToken": "token-1" });
+    let report = || fixture.server.post("/api/v1/purchases/google").by(&fixture.user).json(&body);
+    for response in send_concurrently((0..50).map(|_| report()).collect()) {
+        // Above the limit of calls to Google the app is asked to report again.
+        if response.status != 503 {
+            assert_eq!(response.expect(200).json()["balance"], 66);
+        }
+    }
+    assert_eq!(report().send().expect(200).json()["balance"], 66);
+    assert_books_agree(&fixture.server);
+}
+
+#[test]
 fn a_kill_between_credit_and_consumption_loses_nothing() {
     let mut fixture = Fixture::new();
     fixture.bought("token-1", "GPA.1", &[]);
@@ -234,6 +242,52 @@ fn voided_purchases_are_taken_back_in_parts_and_in_full() {
         response.expect(200);
     }
     assert_eq!((fixture.coins(), &fixture.shown("GPA.1")["purchase"]["state"]), (0, &json!("revoked")));
+    assert_books_agree(&fixture.server);
+}
+
+#[test]
+fn a_purchase_that_is_cancelled_after_its_credit_is_taken_back() {
+    let fixture = Fixture::new();
+    for (token, order) in [("token-1", "GPA.1"), ("token-2", "GPA.2"), ("token-3", "GPA.3")] {
+        fixture.bought(token, order, &[]);
+        fixture.report(&fixture.user, token).expect(200);
+        fixture.bought(token, order, &[("purchaseState", 1.into())]);
+    }
+    // By a query, by a notification, and by the app's own report; each again without effect.
+    for coins in [132, 132] {
+        fixture.server.post("/admin/purchases/GPA.1/query").token(&fixture.key).send().expect(200);
+        assert_eq!(fixture.coins(), coins);
+    }
+    for coins in [66, 66] {
+        fixture.server.edit("delete from store_messages");
+        fixture.push(&purchased("token-2", 2)).send().expect(200);
+        assert_eq!(fixture.coins(), coins);
+    }
+    for coins in [0, 0] {
+        let reported = fixture.report(&fixture.user, "token-3").expect(200).json();
+        assert_eq!((&reported["purchase"]["status"], fixture.coins()), (&json!("revoked"), coins));
+    }
+    let other = fixture.server.sign_in(OTHER);
+    fixture.report(&other, "token-3").expect_problem(404, "not_found");
+    assert_books_agree(&fixture.server);
+}
+
+#[test]
+fn the_price_is_that_of_the_order_and_counts_as_revenue() {
+    let fixture = Fixture::new();
+    fixture.google.set_total("GPA.1", "1", 990_000_000, "USD");
+    for (token, order) in [("token-1", "GPA.1"), ("token-2", "GPA.2")] {
+        fixture.bought(token, order, &[]);
+        fixture.report(&fixture.user, token).expect(200);
+    }
+    let shown = fixture.shown("GPA.1")["purchase"].clone();
+    assert_eq!((&shown["priceMilli"], &shown["currency"]), (&json!(1990), &json!("USD")));
+    assert_eq!(fixture.shown("GPA.2")["purchase"]["priceMilli"], Value::Null);
+    let counted = "select coalesce(sum(value), 0) from figures where name = 'revenue' and key = 'google/USD/coin'";
+    eventually("the revenue", || fixture.server.value::<i64>(counted) == 199);
+    fixture.push(&voided("token-1", "GPA.1", 1)).send().expect(200);
+    let refunds = fixture.server.command(&["figures", "show", "--names", "refunds"]).expect(0).json();
+    assert_eq!(refunds["items"][0]["value"], 199);
     assert_books_agree(&fixture.server);
 }
 

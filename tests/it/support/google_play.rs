@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
     sync::{Arc, Mutex},
 };
 
@@ -15,13 +16,31 @@ use ring::{
 };
 use serde_json::{Value, json};
 
-use super::fake_provider::{FakeProvider, ReceivedRequest, Reply};
+use super::{
+    fake_provider::{FakeProvider, ReceivedRequest, Reply},
+    server::Setup,
+};
 
 pub const PACKAGE: &str = "com.example.yarrow";
+/// The service account that pushes notifications, and the audience of its tokens.
+pub const PUSHER: &str = "push@project-1.iam.gserviceaccount.com";
+pub const AUDIENCE: &str = "https://api.example.test/payment/notify/google";
 
 /// Returns the published messages, keys and expectations.
 pub fn published_google() -> Value {
     serde_json::from_str(include_str!("../../vectors/google_play.json")).unwrap()
+}
+
+/// Configures purchases in Google Play, with a fake of its API.
+pub fn with_google_play(setup: Setup, url: &str) -> Setup {
+    setup
+        .with("PAYMENT_GOOGLE_PACKAGE_NAME", PACKAGE)
+        .with("PAYMENT_GOOGLE_SERVICE_ACCOUNT", published_google()["service_account"]["info"].to_string())
+        .with("PAYMENT_GOOGLE_PUSH_SERVICE_ACCOUNT", PUSHER)
+        .with("PAYMENT_GOOGLE_PUSH_AUDIENCE", AUDIENCE)
+        .with("PAYMENT_GOOGLE_BASE_URL", url)
+        .with("PAYMENT_GOOGLE_TOKEN_URL", format!("{url}/token"))
+        .with("PAYMENT_GOOGLE_KEYS_URL", format!("{url}/certs"))
 }
 
 /// A running fake of Google.
@@ -35,11 +54,13 @@ struct GoogleBook {
     /// Purchases by product and token.
     purchases: BTreeMap<(String, String), Value>,
     voided: Vec<Value>,
+    /// What buyers paid, by order.
+    totals: BTreeMap<String, Value>,
     tokens: usize,
     key_fetches: usize,
     refunds: Vec<String>,
-    /// Rejects access tokens made before the next one.
-    has_revoked_tokens: bool,
+    /// Access tokens up to this number are rejected.
+    revoked_tokens: usize,
     failure: Option<(u16, &'static str)>,
     cannot_consume: bool,
 }
@@ -77,8 +98,15 @@ impl FakeGoogle {
         }));
     }
 
+    /// Sets what the buyer paid: whole units, billionths and currency.
+    pub fn set_total(&self, order_id: &str, units: &str, nanos: i64, currency: &str) {
+        let total = json!({ "currencyCode": currency, "units": units, "nanos": nanos });
+        self.book.lock().unwrap().totals.insert(order_id.to_owned(), total);
+    }
+
     pub fn revoke_tokens(&self) {
-        self.book.lock().unwrap().has_revoked_tokens = true;
+        let mut book = self.book.lock().unwrap();
+        book.revoked_tokens = book.tokens;
     }
 
     /// Fails all calls of the API with this status and reason.
@@ -122,9 +150,9 @@ impl GoogleBook {
     }
 
     fn publisher(&mut self, method: &str, path: &str, request: &ReceivedRequest) -> Reply {
-        let expected = format!("Bearer access-{}", self.tokens);
-        if self.has_revoked_tokens || request.header("authorization") != Some(&expected) {
-            self.has_revoked_tokens = false;
+        let token = request.header("authorization").and_then(|header| header.strip_prefix("Bearer access-"));
+        let number = token.and_then(|number| number.parse().ok()).unwrap_or(0);
+        if !(self.revoked_tokens + 1..=self.tokens).contains(&number) {
             return google_error(401, "authError");
         }
         if let Some((status, reason)) = self.failure {
@@ -163,6 +191,10 @@ impl GoogleBook {
                 }
                 reply(&answer)
             }
+            ("GET", ["orders", order]) => match self.totals.get(*order) {
+                Some(total) => reply(&json!({ "orderId": order, "state": "PROCESSED", "total": total })),
+                None => google_error(403, "permissionDenied"),
+            },
             ("POST", ["orders", order]) => {
                 assert_eq!(request.parameter("revoke").as_deref(), Some("true"));
                 self.refunds.push(order.trim_end_matches(":refund").to_owned());
@@ -192,9 +224,12 @@ pub fn google_push(notification: &Value, audience: &str, email: &str, now: i64) 
     let key = RsaKeyPair::from_pkcs8(&der(&published_google()["keys"]["google_signer"]["private_pkcs8_pem"])).unwrap();
     let mut signature = vec![0; key.public().modulus_len()];
     key.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), text.as_bytes(), &mut signature).unwrap();
+    // Equal messages have the same id, as repeated deliveries have.
+    let mut id = DefaultHasher::new();
+    notification.to_string().hash(&mut id);
     let body = json!({
         "message": {
-            "attributes": {}, "data": STANDARD.encode(notification.to_string()), "messageId": "136969346945",
+            "attributes": {}, "data": STANDARD.encode(notification.to_string()), "messageId": id.finish().to_string(),
             "publishTime": "2026-01-15T08:29:59.000Z",
         },
         "subscription": "projects/project-1/subscriptions/rtdn",

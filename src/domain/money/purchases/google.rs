@@ -195,25 +195,43 @@ fn query_store(purchases: &Purchases, product_id: &str, token: &str) -> Result<O
         Err(failure) if failure.kind == FailureKind::Refused => None,
         Err(failure) => return Err(failure.into()),
     };
-    Ok(found.map(|purchase| QueriedPurchase {
-        facts: PurchaseFacts {
-            key: PurchaseKey {
-                store: PurchaseStore::Google,
-                environment: if purchase.is_test() {
-                    PurchaseEnvironment::Sandbox
-                } else {
-                    PurchaseEnvironment::Production
-                },
-                id: token.to_owned(),
-            },
-            order_id: purchase.order_id.clone().filter(|order_id| !order_id.is_empty()),
-            store_product: product_id.to_owned(),
-            quantity: purchase.quantity.max(1),
-            country: purchase.region_code.as_ref().map(|country| country.chars().take(8).collect()),
-            price: None,
-            purchased_at: purchase.purchased_at().map(Timestamp),
-        },
-        purchase,
+    let Some(purchase) = found else { return Ok(None) };
+    let environment = if purchase.is_test() { PurchaseEnvironment::Sandbox } else { PurchaseEnvironment::Production };
+    let key = PurchaseKey { store: PurchaseStore::Google, environment, id: token.to_owned() };
+    let order_id = purchase.order_id.clone().filter(|order_id| !order_id.is_empty());
+    let price = match &order_id {
+        Some(order_id) if purchase.is_paid() => price_of(purchases, store, &key, order_id)?,
+        _ => None,
+    };
+    let facts = PurchaseFacts {
+        key,
+        order_id,
+        store_product: product_id.to_owned(),
+        quantity: purchase.quantity.max(1),
+        country: purchase.region_code.as_ref().map(|country| country.chars().take(8).collect()),
+        price,
+        purchased_at: purchase.purchased_at().map(Timestamp),
+    };
+    Ok(Some(QueriedPurchase { facts, purchase }))
+}
+
+/// Queries the price of a purchase that is not credited yet. Without an answer the purchase has no price: what the buyer
+/// gets does not depend on it.
+fn price_of(
+    purchases: &Purchases,
+    store: &GooglePlay,
+    key: &PurchaseKey,
+    order_id: &str,
+) -> Result<Option<(i64, String)>> {
+    let known = purchases.core.store.read(|tx| records::find_in(tx, key))?;
+    let is_credited = known.is_some_and(|known| known.credited_at.is_some());
+    if is_credited || key.environment == PurchaseEnvironment::Sandbox {
+        return Ok(None);
+    }
+    // Not by the circuit breaker: a missing right of the service account must not stop purchases.
+    Ok(store.order_price(order_id).unwrap_or_else(|failure| {
+        tracing::warn!(%failure, "Google Play did not tell the price of a purchase");
+        None
     }))
 }
 
@@ -298,11 +316,15 @@ fn credit_own_in(
     user: UserId,
 ) -> Result<StorePurchase> {
     let QueriedPurchase { facts, purchase } = queried;
-    if let Some(known) = records::find_in(tx, &facts.key)?
-        && known.is_of(user)
-        && known.credited_at.is_some()
-    {
-        return Ok(known);
+    match records::find_in(tx, &facts.key)? {
+        Some(known) if known.user.is_some_and(|owner| owner != user) => return Err(Code::NotFound.into()),
+        Some(known) if known.credited_at.is_some() => {
+            return match refunded_share(purchase) {
+                RevokedShare::NONE => Ok(known),
+                share => crediting::revoke_in(tx, facts, share, None),
+            };
+        }
+        _ => {}
     }
     let account = accounts::find_in(tx, user)?;
     let account_token = account.as_ref().map_or("", |account| account.account_token.as_str());
@@ -340,8 +362,11 @@ fn credit_own_in(
     }
 }
 
-/// Returns the share of a quantity that was refunded.
+/// Returns the share of a credited purchase that was refunded. One that is cancelled was paid before.
 fn refunded_share(purchase: &GooglePurchase) -> RevokedShare {
+    if purchase.is_cancelled() {
+        return RevokedShare::ALL;
+    }
     let quantity = purchase.quantity.max(1);
     match purchase.refundable_quantity {
         Some(left) if left > 0 && left < quantity => RevokedShare { part: quantity - left, whole: quantity },

@@ -36,8 +36,21 @@ impl GooglePurchase {
         match self.purchase_state {
             0 => binding.check(self.obfuscated_external_account_id.as_deref()),
             2 => Err(PurchaseFault::Pending),
-            _ => Err(PurchaseFault::Cancelled),
+            // The state of another account's purchase is not told.
+            _ => match binding.check(self.obfuscated_external_account_id.as_deref()) {
+                Err(PurchaseFault::AnotherAccount) => Err(PurchaseFault::AnotherAccount),
+                _ => Err(PurchaseFault::Cancelled),
+            },
         }
+    }
+
+    pub fn is_paid(&self) -> bool {
+        self.purchase_state == 0
+    }
+
+    /// Returns true if it was not paid, or if its money went back.
+    pub fn is_cancelled(&self) -> bool {
+        self.purchase_state == 1
     }
 
     /// Returns true if the product can be bought again.
